@@ -1,0 +1,55 @@
+# Our layer without the server: mysys/*.cc, the collectors of the plugin, and this
+# preset's jemalloc. unittest/*_test.cc and plugin/memdiag/unittest/*_test.cc are one
+# program each; the reference page of docs/ is made and checked here too.
+file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/unittest/*_test.cc
+  ${CMAKE_SOURCE_DIR}/plugin/memdiag/unittest/*_test.cc)
+file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/*.cc)
+# The plugin's other files need the server's headers.
+foreach(name allocator_snapshot background_threads preload)
+  list(APPEND layer ${CMAKE_SOURCE_DIR}/plugin/memdiag/${name}.cc)
+endforeach()
+
+find_package(GTest REQUIRED)
+find_package(Threads REQUIRED)
+include(GoogleTest)
+
+# All of its objects, as in mysqld: some are reached through weak symbols only.
+add_library(memdiag_unit OBJECT ${layer})
+target_compile_features(memdiag_unit PUBLIC cxx_std_20)
+target_include_directories(memdiag_unit PUBLIC
+  ${CMAKE_SOURCE_DIR}/mysys ${CMAKE_SOURCE_DIR}/plugin/memdiag)
+target_compile_options(memdiag_unit PUBLIC
+  -O2 -g -fno-omit-frame-pointer -Wall -Wextra -Werror)
+target_link_libraries(memdiag_unit PUBLIC memdiag::jemalloc Threads::Threads)
+if(MEMDIAG_SANITIZE)
+  target_compile_options(memdiag_unit PUBLIC
+    -fsanitize=${MEMDIAG_SANITIZE} -fno-sanitize-recover=undefined)
+  target_link_options(memdiag_unit PUBLIC -fsanitize=${MEMDIAG_SANITIZE})
+endif()
+
+# jemalloc locks all of its mutexes around fork(), more than the deadlock detector
+# has room for.
+string(CONCAT environment "TSAN_OPTIONS=detect_deadlocks=0:die_after_fork=0:"
+  "suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
+
+function(memdiag_program name source)
+  add_executable(${name} ${source})
+  set_target_properties(${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unittest)
+  target_link_libraries(${name} PRIVATE memdiag_unit)
+endfunction()
+
+foreach(source IN LISTS tests)
+  get_filename_component(name ${source} NAME_WE)
+  memdiag_program(${name} ${source})
+  target_link_libraries(${name} PRIVATE GTest::gtest GTest::gtest_main)
+  # Each test in a process of its own; found when ctest runs, so that a program
+  # that crashes at once is a failed test and not a failed build.
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT 300 ENVIRONMENT "${environment}")
+endforeach()
+
+memdiag_program(memdiag_reference
+  ${CMAKE_SOURCE_DIR}/plugin/memdiag/reference_main.cc)
+add_test(NAME reference_page
+  COMMAND memdiag_reference --check ${CMAKE_SOURCE_DIR}/docs/reference.md)

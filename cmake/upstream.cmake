@@ -1,0 +1,100 @@
+# Configures and builds upstream in <build>/bld.
+find_program(MOLD_PROGRAM mold)
+
+# An initial-cache file instead of -D on a command line: some values hold
+# semicolons, and a changed file configures upstream anew.
+set(upstream_options "# Made by cmake/upstream.cmake.\n")
+function(upstream_option name value)
+  string(APPEND upstream_options
+    "set(${name} [==[${value}]==] CACHE STRING \"\" FORCE)\n")
+  set(upstream_options "${upstream_options}" PARENT_SCOPE)
+endfunction()
+
+upstream_option(CMAKE_BUILD_TYPE RelWithDebInfo)
+# The server and its own tools; neither cluster nor router. The unit tests are
+# upstream's of upstream.
+foreach(part UNIT_TESTS ROUTER NDB NDBCLUSTER)
+  upstream_option(WITH_${part} OFF)
+endforeach()
+# The distribution's libraries: they get its security updates and need not be
+# compiled.
+foreach(library SSL ICU LZ4 ZSTD ZLIB EDITLINE PROTOBUF)
+  upstream_option(WITH_${library} system)
+endforeach()
+# Needs libfido, for a plugin that has nothing to do with memory.
+upstream_option(WITH_AUTHENTICATION_WEBAUTHN OFF)
+upstream_option(WITH_FIDO none)
+# Upstream would take the flags of the machine's packaging tools: fixed ones make
+# a build the same everywhere.
+upstream_option(WITH_PACKAGE_FLAGS OFF)
+upstream_option(REPRODUCIBLE_BUILD OFF)
+set(hardening "-fstack-protector-strong -D_FORTIFY_SOURCE=2")
+upstream_option(CMAKE_C_FLAGS "${hardening}")
+upstream_option(CMAKE_CXX_FLAGS "${hardening}")
+
+if(MEMDIAG_LAUNCHER)
+  upstream_option(CMAKE_C_COMPILER_LAUNCHER "${MEMDIAG_LAUNCHER}")
+  upstream_option(CMAKE_CXX_COMPILER_LAUNCHER "${MEMDIAG_LAUNCHER}")
+endif()
+if(MOLD_PROGRAM)
+  # Many times faster than the default linker: mysqld is linked in seconds.
+  foreach(kind EXE SHARED MODULE)
+    upstream_option(CMAKE_${kind}_LINKER_FLAGS -fuse-ld=mold)
+  endforeach()
+endif()
+
+upstream_option(CMAKE_PROJECT_MySQL_INCLUDE
+  ${CMAKE_SOURCE_DIR}/cmake/upstream/hooks.cmake)
+upstream_option(MEMDIAG_FLAVOUR ${MEMDIAG_FLAVOUR})
+if(NOT MEMDIAG_FLAVOUR STREQUAL stock)
+  # Our own sources are compiled through this link: below the build folder, so
+  # that their paths are relative to ccache too.
+  file(CREATE_LINK ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/memdiag SYMBOLIC)
+  upstream_option(MEMDIAG_ROOT ${CMAKE_BINARY_DIR}/memdiag)
+  upstream_option(MEMDIAG_VERSION ${PROJECT_VERSION})
+  upstream_option(MEMDIAG_JEMALLOC_DIR ${CMAKE_BINARY_DIR}/jemalloc)
+  upstream_option(MEMDIAG_JEMALLOC_VERSION ${MEMDIAG_JEMALLOC_VERSION})
+  upstream_option(MEMDIAG_JEMALLOC_PREFIXED ${MEMDIAG_JEMALLOC_PREFIXED})
+endif()
+if(MEMDIAG_FLAVOUR STREQUAL product)
+  # VERSION() and mysqld --version say 9.7.x-memdiag.
+  upstream_option(MYSQL_SERVER_SUFFIX -memdiag)
+endif()
+foreach(option IN LISTS MEMDIAG_UPSTREAM_ARGS)
+  if(NOT option MATCHES "^([A-Za-z0-9_]+)=(.*)$")
+    message(FATAL_ERROR "MEMDIAG_UPSTREAM_ARGS: '${option}' is not NAME=VALUE")
+  endif()
+  upstream_option(${CMAKE_MATCH_1} "${CMAKE_MATCH_2}")
+endforeach()
+set(options_file ${CMAKE_BINARY_DIR}/upstream_options.cmake)
+file(CONFIGURE OUTPUT ${options_file} CONTENT "${upstream_options}" @ONLY)
+
+set(bld ${CMAKE_BINARY_DIR}/bld)
+set(configured ${CMAKE_BINARY_DIR}/upstream.configured)
+set(depends ${options_file} ${MEMDIAG_TREE}/MYSQL_VERSION)
+if(NOT MEMDIAG_FLAVOUR STREQUAL stock)
+  list(APPEND depends memdiag_jemalloc_build)
+endif()
+add_custom_command(
+  OUTPUT ${configured}
+  COMMAND ${CMAKE_COMMAND} -G Ninja -C ${options_file} -S ${MEMDIAG_TREE} -B ${bld}
+  COMMAND ${CMAKE_COMMAND} -E touch ${configured}
+  DEPENDS ${depends}
+  COMMENT "Configuring MySQL ${MEMDIAG_MYSQL_VERSION}, about half a minute"
+  USES_TERMINAL
+  VERBATIM)
+
+# Nothing to do is a question that only upstream's own ninja can answer, in a
+# second or two, so it is asked each time. Ctrl-C loses the files being compiled.
+set(targets "")
+if(MEMDIAG_TARGETS)
+  set(targets --target ${MEMDIAG_TARGETS})
+endif()
+add_custom_target(upstream ALL
+  COMMAND ${CMAKE_COMMAND} -E env "NINJA_STATUS=[%f/%t %p, %e s] "
+    ${CMAKE_COMMAND} --build ${bld} ${targets}
+  DEPENDS ${configured}
+  COMMENT "Building MySQL ${MEMDIAG_MYSQL_VERSION}, about 30 minutes on two cores \
+when the compiler cache is empty"
+  USES_TERMINAL
+  VERBATIM)

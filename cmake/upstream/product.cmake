@@ -1,0 +1,99 @@
+# What is ours in upstream's build: our sources, jemalloc in mysqld, the version
+# comment. Injected by hooks.cmake.
+#
+# No option is added to the compile command of a file of upstream's: such a file
+# would miss the compiler cache of every other preset. Upstream's files find our
+# headers as "memdiag/<header>" in a folder that tools/tree.py makes.
+
+function(memdiag_need_target name)
+  if(NOT TARGET ${name})
+    message(FATAL_ERROR
+      "memdiag: upstream has no target '${name}' any more; correct "
+      "cmake/upstream/product.cmake (docs/moving-to-a-new-upstream.md)")
+  endif()
+endfunction()
+
+# Adds our files of a folder to a target of upstream's.
+function(memdiag_add_sources target folder)
+  memdiag_need_target(${target})
+  file(GLOB sources CONFIGURE_DEPENDS ${MEMDIAG_ROOT}/${folder}/*.cc)
+  if(NOT sources)
+    return()
+  endif()
+  target_sources(${target} PRIVATE ${sources})
+  set_property(SOURCE ${sources} TARGET_DIRECTORY ${target} APPEND PROPERTY
+    INCLUDE_DIRECTORIES ${MEMDIAG_ROOT}/mysys ${MEMDIAG_ROOT}/${folder})
+endfunction()
+
+# version_comment and mysqld --version. Upstream has the comment in a header that
+# nearly every file includes; only the files that print it are to see ours.
+function(memdiag_set_version_comment)
+  set(header ${CMAKE_BINARY_DIR}/memdiag_version_comment.h)
+  file(CONFIGURE OUTPUT ${header} @ONLY CONTENT
+[[#include "mysql_version.h"
+#undef MYSQL_COMPILATION_COMMENT_SERVER
+#define MYSQL_COMPILATION_COMMENT_SERVER \
+  "MySQL with memdiag @MEMDIAG_VERSION@, jemalloc @MEMDIAG_JEMALLOC_VERSION@"
+]])
+  set(found "")
+  foreach(name mysqld sys_vars log sql_parse
+      server_component/host_application_signal_imp)
+    set(source ${CMAKE_SOURCE_DIR}/sql/${name}.cc)
+    if(EXISTS ${source})
+      file(STRINGS ${source} lines REGEX MYSQL_COMPILATION_COMMENT_SERVER)
+      if(lines)
+        list(APPEND found ${source})
+      endif()
+    endif()
+  endforeach()
+  if(NOT found)
+    message(FATAL_ERROR "memdiag: no source prints the version comment any more; "
+      "correct cmake/upstream/product.cmake")
+  endif()
+  # A precompiled header has to come first, so these few do without.
+  set_source_files_properties(${found} TARGET_DIRECTORY sql_main PROPERTIES
+    SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-include;${header}")
+endfunction()
+
+function(memdiag_add_to_upstream)
+  memdiag_need_target(mysqld)
+  set(MEMDIAG_JEMALLOC_INCLUDE ${MEMDIAG_JEMALLOC_DIR}/include)
+
+  # Our layer. "linked" takes nothing of it but jemalloc's options, so that both
+  # are compared with the same ones.
+  if(MEMDIAG_FLAVOUR STREQUAL linked)
+    set(layer ${MEMDIAG_ROOT}/mysys/memdiag_malloc_conf.cc)
+  else()
+    file(GLOB layer CONFIGURE_DEPENDS ${MEMDIAG_ROOT}/mysys/*.cc)
+  endif()
+  add_library(memdiag_core STATIC ${layer})
+  target_include_directories(memdiag_core PRIVATE
+    ${MEMDIAG_ROOT}/mysys ${MEMDIAG_JEMALLOC_INCLUDE})
+  target_compile_features(memdiag_core PRIVATE cxx_std_20)
+
+  add_library(memdiag_jemalloc STATIC IMPORTED)
+  set_target_properties(memdiag_jemalloc PROPERTIES
+    IMPORTED_LOCATION ${MEMDIAG_JEMALLOC_DIR}/lib/libjemalloc.a)
+  if(MEMDIAG_JEMALLOC_PREFIXED)
+    target_compile_definitions(memdiag_core PRIVATE MEMDIAG_JEMALLOC_PREFIXED)
+  endif()
+
+  # All of both archives. Of jemalloc: malloc, operator new and the rest replace
+  # the C and C++ libraries' in mysqld and in all that it loads. Of our layer:
+  # hooks that upstream's libraries name as weak symbols. Only mysqld gets them:
+  # client programs link the same libraries without.
+  target_link_libraries(mysqld
+    $<LINK_LIBRARY:WHOLE_ARCHIVE,memdiag_core>
+    $<LINK_LIBRARY:WHOLE_ARCHIVE,memdiag_jemalloc> pthread dl m)
+  set_target_properties(mysqld PROPERTIES INTERFACE_LINK_LIBRARIES "")
+
+  if(MEMDIAG_FLAVOUR STREQUAL product)
+    memdiag_add_sources(innobase storage/innobase)
+    memdiag_add_sources(sql_main sql)
+    memdiag_set_version_comment()
+    if(TARGET memdiag) # the plugin
+      target_include_directories(memdiag PRIVATE
+        ${MEMDIAG_ROOT}/mysys ${MEMDIAG_ROOT}/storage/innobase)
+    endif()
+  endif()
+endfunction()

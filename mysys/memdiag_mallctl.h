@@ -1,0 +1,161 @@
+/*
+  The facade over jemalloc: the only way the rest of the product talks to it.
+
+  memdiag_mallctl.cc is the only file that includes jemalloc.h. Names are
+  compile-time constants with a type each (memdiag_mallctl_names.h); a wrong
+  type does not compile, a name the library does not know is an error value.
+
+  Errors: every call returns a Result or an errno, never a default value that
+  could be taken for a reading. No call throws, logs or aborts.
+  Threads: all calls may be made from any thread; jemalloc serialises control
+  calls internally with one mutex, so nothing here belongs on a hot path.
+  Ownership: strings that come back are jemalloc's own and static, except
+  arena names, which are copied out.
+  Works before main(), after fork() and at exit.
+*/
+
+#ifndef MEMDIAG_MALLCTL_H
+#define MEMDIAG_MALLCTL_H
+
+#include <sys/types.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace memdiag {
+
+/** A value, or the errno that says why there is none. */
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  static constexpr Result ok(T value) { return Result{value, 0}; }
+  static constexpr Result failed(int error) { return Result{T{}, error}; }
+
+  constexpr explicit operator bool() const { return m_error == 0; }
+  /** The value; meaningful only if there is no error. */
+  constexpr T value() const { return m_value; }
+  constexpr T value_or(T fallback) const {
+    return m_error == 0 ? m_value : fallback;
+  }
+  /** 0, or an errno: ENOENT (name unknown to this library), EFAULT (no such
+  arena), EINVAL (size or type mismatch), EAGAIN, EPERM, ENOTSUP (not linked).
+*/
+  constexpr int error() const { return m_error; }
+
+ private:
+  constexpr Result(T value, int error) : m_value(value), m_error(error) {}
+  T m_value;
+  int m_error;
+};
+
+/** One enumerator for each control name. */
+enum class Ctl : uint8_t {
+#define MEMDIAG_CTL(id, name, type) id,
+#include "memdiag_mallctl_names.h"
+#undef MEMDIAG_CTL
+  count
+};
+
+template <Ctl ctl>
+struct Ctl_type;
+#define MEMDIAG_CTL(id, name, type_) \
+  template <>                        \
+  struct Ctl_type<Ctl::id> {         \
+    using type = type_;              \
+  };
+#include "memdiag_mallctl_names.h"
+#undef MEMDIAG_CTL
+template <Ctl ctl>
+using ctl_type_t = typename Ctl_type<ctl>::type;
+
+namespace mallctl {
+
+/** The name of a control, with arena index 0 where it has one. */
+const char *name(Ctl ctl);
+
+/** Size in bytes of the control's value; 0 for one that has none. */
+size_t value_size(Ctl ctl);
+
+/** Whether the linked library knows the name. 0 or an errno. */
+int resolve(Ctl ctl);
+
+/** Untyped forms; use the templates below. `arena` is ignored by names that
+hold no index. All return 0 or an errno. */
+int read_raw(Ctl ctl, unsigned arena, void *value, size_t size);
+int write_raw(Ctl ctl, unsigned arena, const void *value, size_t size);
+int call_raw(Ctl ctl, unsigned arena);
+
+/** Read a control.
+@param arena  arena index, for names of an arena
+@return its value or the error */
+template <Ctl ctl>
+Result<ctl_type_t<ctl>> read(unsigned arena = 0) {
+  static_assert(!std::is_same_v<ctl_type_t<ctl>, char *>,
+                "arena names are copied out: use arena_name()");
+  ctl_type_t<ctl> value{};
+  const int error = read_raw(ctl, arena, &value, sizeof value);
+  return error == 0 ? Result<ctl_type_t<ctl>>::ok(value)
+                    : Result<ctl_type_t<ctl>>::failed(error);
+}
+
+/** Write a control. @return 0 or an errno */
+template <Ctl ctl>
+[[nodiscard]] int write(ctl_type_t<ctl> value, unsigned arena = 0) {
+  return write_raw(ctl, arena, &value, sizeof value);
+}
+
+/** Invoke a control that has no value. @return 0 or an errno */
+template <Ctl ctl>
+[[nodiscard]] int call(unsigned arena = 0) {
+  static_assert(std::is_void_v<ctl_type_t<ctl>>);
+  return call_raw(ctl, arena);
+}
+
+/** Longest arena name, with its end (jemalloc's ARENA_NAME_LEN). */
+constexpr size_t arena_name_size = 32;
+
+/** Copy an arena's name. @return 0 or an errno */
+int arena_name(unsigned arena, char (&out)[arena_name_size]);
+/** Name an arena. @return 0 or an errno */
+int set_arena_name(unsigned arena, const char *name);
+
+/** The index of the arena that a block lies in.
+EINVAL: not a block of this allocator. */
+Result<unsigned> arena_of(const void *block);
+
+/** Take a new snapshot of all statistics. jemalloc's statistics do not change
+between two calls of this, so everything read after one call and before the
+next belongs together, unless another thread also calls it. */
+int refresh();
+
+/** Whether a jemalloc serves the process's malloc() itself, or (in sanitizer
+builds) only our pools beside the sanitizer's own malloc. */
+bool serves_malloc();
+
+}  // namespace mallctl
+
+/** Allocation entry points with explicit placement. No function of these
+touches the calling thread's automatic cache, see docs/architecture.md. */
+namespace placed {
+
+/** Allocate in one arena, bypassing every cache.
+@return the block, or nullptr when the system has no more memory */
+void *allocate(unsigned arena, size_t size) noexcept;
+
+/** Free a block into the arena it came from, bypassing every cache.
+@param size  as asked for at allocation */
+void free(void *block, size_t size) noexcept;
+
+/** Bytes a block of `size` really takes (its size class). */
+size_t usable(size_t size) noexcept;
+
+/** Allocate as malloc() does. */
+void *general_allocate(size_t size) noexcept;
+void general_free(void *block) noexcept;
+
+}  // namespace placed
+}  // namespace memdiag
+
+#endif  // MEMDIAG_MALLCTL_H

@@ -1,0 +1,82 @@
+/*
+  Every jemalloc control name this product knows, in one list.
+
+  MEMDIAG_CTL(id, "name", type): `name` as in jemalloc(3), where the arena
+  index, if there is one, is written 0 and replaced at run time. A unit test
+  resolves each of them against the library that is linked, so a misspelt or
+  retired name fails the build's tests and never reads as 0.
+
+  No include guard: included with different definitions of MEMDIAG_CTL.
+*/
+// clang-format off
+MEMDIAG_CTL(version,                  "version",                                const char *)
+MEMDIAG_CTL(epoch,                    "epoch",                                  uint64_t)
+MEMDIAG_CTL(background_thread,        "background_thread",                      bool)
+MEMDIAG_CTL(malloc_conf_built_in,     "config.malloc_conf",                     const char *)
+MEMDIAG_CTL(config_prof,              "config.prof",                            bool)
+MEMDIAG_CTL(config_stats,             "config.stats",                           bool)
+
+MEMDIAG_CTL(prof_active,              "prof.active",                            bool)
+MEMDIAG_CTL(opt_prof,                 "opt.prof",                               bool)
+MEMDIAG_CTL(opt_prof_active,          "opt.prof_active",                        bool)
+MEMDIAG_CTL(opt_background_thread,    "opt.background_thread",                  bool)
+MEMDIAG_CTL(opt_max_background_threads, "opt.max_background_threads",           size_t)
+MEMDIAG_CTL(opt_narenas,              "opt.narenas",                            unsigned)
+MEMDIAG_CTL(opt_percpu_arena,         "opt.percpu_arena",                       const char *)
+MEMDIAG_CTL(opt_dirty_decay_ms,       "opt.dirty_decay_ms",                     ssize_t)
+MEMDIAG_CTL(opt_muzzy_decay_ms,       "opt.muzzy_decay_ms",                     ssize_t)
+MEMDIAG_CTL(opt_tcache,               "opt.tcache",                             bool)
+MEMDIAG_CTL(opt_tcache_max,           "opt.tcache_max",                         size_t)
+MEMDIAG_CTL(opt_oversize_threshold,   "opt.oversize_threshold",                 size_t)
+MEMDIAG_CTL(opt_cache_oblivious,      "opt.cache_oblivious",                    bool)
+MEMDIAG_CTL(opt_retain,               "opt.retain",                             bool)
+MEMDIAG_CTL(opt_thp,                  "opt.thp",                                const char *)
+MEMDIAG_CTL(opt_metadata_thp,         "opt.metadata_thp",                       const char *)
+
+MEMDIAG_CTL(arenas_create,            "arenas.create",                          unsigned)
+MEMDIAG_CTL(arenas_lookup,            "arenas.lookup",                          unsigned)
+MEMDIAG_CTL(arenas_narenas,           "arenas.narenas",                         unsigned)
+MEMDIAG_CTL(arenas_page,              "arenas.page",                            size_t)
+
+MEMDIAG_CTL(arena_initialized,        "arena.0.initialized",                    bool)
+MEMDIAG_CTL(arena_purge,              "arena.0.purge",                          void)
+MEMDIAG_CTL(arena_destroy,            "arena.0.destroy",                        void)
+MEMDIAG_CTL(arena_dirty_decay_ms,     "arena.0.dirty_decay_ms",                 ssize_t)
+MEMDIAG_CTL(arena_muzzy_decay_ms,     "arena.0.muzzy_decay_ms",                 ssize_t)
+MEMDIAG_CTL(arena_name,               "arena.0.name",                           char *)
+
+MEMDIAG_CTL(stats_allocated,          "stats.allocated",                        size_t)
+MEMDIAG_CTL(stats_active,             "stats.active",                           size_t)
+MEMDIAG_CTL(stats_metadata,           "stats.metadata",                         size_t)
+MEMDIAG_CTL(stats_metadata_thp,       "stats.metadata_thp",                     size_t)
+MEMDIAG_CTL(stats_resident,           "stats.resident",                         size_t)
+MEMDIAG_CTL(stats_mapped,             "stats.mapped",                           size_t)
+MEMDIAG_CTL(stats_retained,           "stats.retained",                         size_t)
+MEMDIAG_CTL(stats_background_threads, "stats.background_thread.num_threads",    size_t)
+MEMDIAG_CTL(stats_background_runs,    "stats.background_thread.num_runs",       uint64_t)
+MEMDIAG_CTL(stats_background_run_interval, "stats.background_thread.run_interval", uint64_t)
+
+MEMDIAG_CTL(stats_arena_nthreads,     "stats.arenas.0.nthreads",                unsigned)
+MEMDIAG_CTL(stats_arena_uptime,       "stats.arenas.0.uptime",                  uint64_t)
+MEMDIAG_CTL(stats_arena_pactive,      "stats.arenas.0.pactive",                 size_t)
+MEMDIAG_CTL(stats_arena_pdirty,       "stats.arenas.0.pdirty",                  size_t)
+MEMDIAG_CTL(stats_arena_pmuzzy,       "stats.arenas.0.pmuzzy",                  size_t)
+MEMDIAG_CTL(stats_arena_mapped,       "stats.arenas.0.mapped",                  size_t)
+MEMDIAG_CTL(stats_arena_retained,     "stats.arenas.0.retained",                size_t)
+MEMDIAG_CTL(stats_arena_resident,     "stats.arenas.0.resident",                size_t)
+MEMDIAG_CTL(stats_arena_base,         "stats.arenas.0.base",                    size_t)
+MEMDIAG_CTL(stats_arena_internal,     "stats.arenas.0.internal",                size_t)
+MEMDIAG_CTL(stats_arena_tcache_bytes, "stats.arenas.0.tcache_bytes",            size_t)
+MEMDIAG_CTL(stats_arena_dirty_npurge, "stats.arenas.0.dirty_npurge",            uint64_t)
+MEMDIAG_CTL(stats_arena_dirty_nmadvise, "stats.arenas.0.dirty_nmadvise",        uint64_t)
+MEMDIAG_CTL(stats_arena_dirty_purged, "stats.arenas.0.dirty_purged",            uint64_t)
+MEMDIAG_CTL(stats_arena_muzzy_npurge, "stats.arenas.0.muzzy_npurge",            uint64_t)
+MEMDIAG_CTL(stats_arena_muzzy_nmadvise, "stats.arenas.0.muzzy_nmadvise",        uint64_t)
+MEMDIAG_CTL(stats_arena_muzzy_purged, "stats.arenas.0.muzzy_purged",            uint64_t)
+MEMDIAG_CTL(stats_arena_small_allocated, "stats.arenas.0.small.allocated",      size_t)
+MEMDIAG_CTL(stats_arena_small_nmalloc,   "stats.arenas.0.small.nmalloc",        uint64_t)
+MEMDIAG_CTL(stats_arena_small_ndalloc,   "stats.arenas.0.small.ndalloc",        uint64_t)
+MEMDIAG_CTL(stats_arena_large_allocated, "stats.arenas.0.large.allocated",      size_t)
+MEMDIAG_CTL(stats_arena_large_nmalloc,   "stats.arenas.0.large.nmalloc",        uint64_t)
+MEMDIAG_CTL(stats_arena_large_ndalloc,   "stats.arenas.0.large.ndalloc",        uint64_t)
+// clang-format on

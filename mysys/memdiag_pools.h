@@ -1,0 +1,150 @@
+/*
+  Pools: memory of one purpose in arenas of its own.
+
+  A pool owns one jemalloc arena per CPU (a shard), created when that CPU first
+  allocates from it. Nothing else allocates there: pools bypass the threads'
+  automatic caches in both directions, so a block freed into a pool is never
+  handed to another subsystem, nor the reverse. Pages of a pool therefore fall
+  empty together and can be given back together.
+
+  Ownership: a block belongs to the caller and is freed with the pool and the
+  size it was allocated with, by any thread.
+  Threads: every function may be called from any thread, and needs no
+  initialisation: before main(), after fork() and at exit too. Allocation and
+  free take no lock of this layer.
+  Errors: allocate() returns nullptr only when the general allocator has no
+  memory either. A pool that cannot get an arena or a page falls back to the
+  general allocator, and counts it.
+  Units: bytes (of size classes, as jemalloc accounts them), microseconds, and
+  milliseconds, as the names say.
+  Looking never creates: only allocate() makes arenas.
+*/
+
+#ifndef MEMDIAG_POOLS_H
+#define MEMDIAG_POOLS_H
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace memdiag {
+
+enum class Pool : uint8_t {
+#define MEMDIAG_POOL(id, lifetime, quiet_ms, dirty_ms, muzzy_ms, purpose) id,
+#include "memdiag_pool_list.h"
+#undef MEMDIAG_POOL
+  count
+};
+constexpr size_t pool_count = static_cast<size_t>(Pool::count);
+
+/** What is declared of a pool. Decay times of -2 mean: as jemalloc's options
+say (-1 is jemalloc's "never"). */
+struct Pool_spec {
+  const char *name;
+  const char *lifetime;
+  uint32_t quiet_ms;
+  ssize_t dirty_decay_ms;
+  ssize_t muzzy_decay_ms;
+  const char *purpose;
+};
+
+inline constexpr std::array<Pool_spec, pool_count> pool_specs{{
+#define MEMDIAG_POOL(id, lifetime, quiet_ms, dirty_ms, muzzy_ms, purpose) \
+  {#id, lifetime, quiet_ms, dirty_ms, muzzy_ms, purpose},
+#include "memdiag_pool_list.h"
+#undef MEMDIAG_POOL
+}};
+
+constexpr const Pool_spec &spec_of(Pool pool) {
+  return pool_specs[static_cast<size_t>(pool)];
+}
+
+/** The pool of that name, as written in the list, in any case of letters. */
+std::optional<Pool> find_pool(std::string_view name);
+
+namespace pools {
+
+/** Allocate. Pool::general is malloc(). @return nullptr: no memory at all */
+[[nodiscard]] void *allocate(Pool pool, size_t size) noexcept;
+
+/** Free a block of `pool`, of any thread, or nullptr.
+@param size  as given to allocate() */
+void free(Pool pool, void *block, size_t size) noexcept;
+
+/** Which pool an arena belongs to; Pool::general for automatic arenas. */
+Pool owner_of_arena(unsigned arena);
+
+/** Arenas that the pool has made so far. For Pool::general none: its arenas
+are those that no pool owns. Calls visit(arena index) for each. */
+template <typename Visitor>
+void for_each_arena(Pool pool, Visitor visit);
+
+/** What the layer itself counts of a pool; the rest is in the statistics of
+its arenas. Values are of one moment each, not of one moment together. */
+struct Counters {
+  /** Bytes handed out and not yet freed; only pools with arenas of their own
+  are counted (0 for general). */
+  uint64_t live_bytes;
+  /** Highest live_bytes seen by the sampler (every tick_ms of
+  memdiag_purger.h) or by a caller of counters(), and when, as microseconds
+  since the epoch; 0 if it was never used. */
+  uint64_t peak_bytes;
+  uint64_t peak_time_us;
+  /** Blocks that the general allocator served because the pool could not. */
+  uint64_t fallbacks;
+  /** Purges asked for or at the end of a burst, what they gave back and how
+  long they took; decay by jemalloc's own threads is not in here. */
+  uint64_t purges;
+  uint64_t purged_bytes;
+  uint64_t purge_us;
+};
+Counters counters(Pool pool);
+
+/** Bytes that ever came into and left the pool; changes whenever it is used. */
+uint64_t activity(Pool pool);
+
+/** What a purge did. Resident bytes are jemalloc's, of the purged arenas. */
+struct Receipt {
+  uint64_t resident_before_bytes;
+  uint64_t resident_after_bytes;
+  uint64_t duration_us;
+  unsigned arenas;
+  /** 0, or the errno of the first step that failed; the sizes then count only
+  what could be read. */
+  int error;
+};
+
+/** Give the unused pages of a pool back to the system, on this thread. Purges
+are serialised; allocation goes on meanwhile. Pool::general purges all arenas
+that no pool owns. */
+Receipt purge(Pool pool);
+
+/** Purge every arena there is. */
+Receipt purge_all();
+
+/** Make the next allocations fail as if no page could be had, to test the
+fallback. @param failures  how many; 0 ends it */
+void fail_allocations_for_test(uint32_t failures);
+
+namespace detail {
+constexpr unsigned max_shards = 64;
+/** Arena index of a shard of a pool, or -1 while there is none. */
+int arena_of_shard(Pool pool, unsigned shard);
+}  // namespace detail
+
+template <typename Visitor>
+void for_each_arena(Pool pool, Visitor visit) {
+  for (unsigned shard = 0; shard < detail::max_shards; ++shard) {
+    const int arena = detail::arena_of_shard(pool, shard);
+    if (arena >= 0) visit(static_cast<unsigned>(arena));
+  }
+}
+
+}  // namespace pools
+}  // namespace memdiag
+
+#endif  // MEMDIAG_POOLS_H

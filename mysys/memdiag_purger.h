@@ -1,0 +1,32 @@
+/*
+  The layer's own thread: watches the pools, dates their peaks, and gives a
+  pool's unused pages back once it has fallen quiet (spec's quiet_ms), so that
+  no query pays for it.
+
+  Every tick it reads a few counters of the layer; jemalloc is asked only when
+  a pool is purged. A pool that fell quiet is purged once and then left alone
+  until it is used again. start() and stop() are called by the plugin, once
+  each, from the server's start-up and shutdown: never before main() and never
+  before the fork of --daemonize, whose child would not have the thread.
+*/
+
+#ifndef MEMDIAG_PURGER_H
+#define MEMDIAG_PURGER_H
+
+#include <cstdint>
+
+namespace memdiag::purger {
+
+/** How often the pools are looked at. */
+constexpr uint32_t tick_ms = 100;
+
+/** Start the thread. @return 0, or the errno of pthread_create(); EALREADY if
+it runs */
+int start();
+
+/** End the thread and wait for it. Nothing happens if it does not run. */
+void stop();
+
+}  // namespace memdiag::purger
+
+#endif  // MEMDIAG_PURGER_H

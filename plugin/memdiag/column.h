@@ -1,0 +1,218 @@
+/*
+  What a table, a column and a value are: the vocabulary of the table specs.
+
+  A table is one constexpr object (allocator_table.h, pools_table.h,
+  arenas_table.h): its columns name a member of the struct that a row is printed
+  from. The SQL type and whether NULL is possible follow from the member's C++
+  type, so that the declaration cannot contradict the value. Field definitions
+  and row writing (information_schema.cc) and the reference page
+  (reference_main.cc) are made from it.
+
+  Free of the server's headers. No state, no threads, no errors; a Value refers
+  into the row it was taken from and lives as long as that.
+*/
+
+#ifndef MEMDIAG_COLUMN_H
+#define MEMDIAG_COLUMN_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace memdiag {
+
+enum class Unit : uint8_t {
+  none,
+  bytes,
+  count,
+  ratio,
+  seconds,
+  milliseconds,
+  microseconds,
+  nanoseconds
+};
+
+constexpr const char *unit_name(Unit unit) {
+  switch (unit) {
+    case Unit::none:
+      return "";
+    case Unit::bytes:
+      return "bytes";
+    case Unit::count:
+      return "count";
+    case Unit::ratio:
+      return "ratio";
+    case Unit::seconds:
+      return "s";
+    case Unit::milliseconds:
+      return "ms";
+    case Unit::microseconds:
+      return "µs";
+    case Unit::nanoseconds:
+      return "ns";
+  }
+  return "";
+}
+
+/** A moment, in microseconds since the epoch. */
+struct Timestamp {
+  uint64_t us;
+};
+
+/** One cell of a row; monostate is NULL. */
+using Value = std::variant<std::monostate, uint64_t, int64_t, double, bool,
+                           std::string_view, Timestamp>;
+
+enum class Sql_type : uint8_t {
+  unsigned_bigint,
+  bigint,
+  double_precision,
+  /** VARCHAR(3) that holds YES or NO, as INFORMATION_SCHEMA writes booleans. */
+  yes_no,
+  varchar,
+  timestamp
+};
+
+template <typename Row>
+struct Column {
+  const char *name;
+  Sql_type type;
+  /** Characters of a varchar, 0 for other types. */
+  uint32_t length;
+  Unit unit;
+  bool nullable;
+  const char *comment;
+  Value (*value)(const Row &);
+};
+
+template <typename Row_type, size_t column_count>
+struct Table {
+  using Row = Row_type;
+  static constexpr size_t size = column_count;
+
+  /** Name in INFORMATION_SCHEMA, and of the plugin that provides it. */
+  const char *name;
+  const char *summary;
+  /** The server records columns in its data dictionary together with this, and
+  records them anew only when it differs: raise it with any change that moves
+  the fingerprint. Shown as major.minor by SHOW PLUGINS. */
+  unsigned version;
+  std::array<Column<Row_type>, column_count> columns;
+};
+
+/** A hash of what the data dictionary records of a table. Asserted beside each
+table, so that columns cannot change while the version stays. */
+template <typename Row, size_t n>
+constexpr uint32_t fingerprint(const Table<Row, n> &table) {
+  uint32_t hash = 2166136261u;
+  const auto add = [&hash](uint32_t byte) { hash = (hash ^ byte) * 16777619u; };
+  for (const Column<Row> &column : table.columns) {
+    for (const char *c = column.name; *c != '\0'; ++c)
+      add(static_cast<unsigned char>(*c));
+    add(static_cast<uint32_t>(column.type));
+    add(column.length);
+    add(column.nullable ? 1 : 0);
+  }
+  return hash;
+}
+
+namespace detail {
+
+template <typename T>
+struct Strip_optional {
+  using type = T;
+  static constexpr bool nullable = false;
+};
+template <typename T>
+struct Strip_optional<std::optional<T>> {
+  using type = T;
+  static constexpr bool nullable = true;
+};
+
+template <typename T>
+constexpr Sql_type sql_type() {
+  if constexpr (std::is_same_v<T, bool>)
+    return Sql_type::yes_no;
+  else if constexpr (std::is_floating_point_v<T>)
+    return Sql_type::double_precision;
+  else if constexpr (std::is_integral_v<T> && std::is_unsigned_v<T>)
+    return Sql_type::unsigned_bigint;
+  else if constexpr (std::is_integral_v<T>)
+    return Sql_type::bigint;
+  else if constexpr (std::is_same_v<T, Timestamp>)
+    return Sql_type::timestamp;
+  else if constexpr (std::is_same_v<T, std::string> ||
+                     std::is_same_v<T, const char *>)
+    return Sql_type::varchar;
+  else
+    static_assert(sizeof(T) == 0, "no column type for this member");
+}
+
+template <typename T>
+Value to_value(const T &member) {
+  if constexpr (Strip_optional<T>::nullable)
+    return member.has_value() ? to_value(*member) : Value{};
+  else if constexpr (sql_type<T>() == Sql_type::unsigned_bigint)
+    return static_cast<uint64_t>(member);
+  else if constexpr (sql_type<T>() == Sql_type::bigint)
+    return static_cast<int64_t>(member);
+  else if constexpr (sql_type<T>() == Sql_type::varchar)
+    return std::string_view{member};
+  else
+    return member;
+}
+
+template <typename Row, auto member>
+Value value_of(const Row &row) {
+  return to_value(row.*member);
+}
+
+template <typename Row, auto member>
+struct Member {
+  using Type = std::remove_cvref_t<decltype(std::declval<Row>().*member)>;
+  using Stripped = Strip_optional<Type>;
+  static constexpr Sql_type type = sql_type<typename Stripped::type>();
+  static constexpr bool nullable = Stripped::nullable;
+};
+
+}  // namespace detail
+
+/** A column that prints a member which is no text, of Row or a base of it. */
+template <typename Row, auto member>
+constexpr Column<Row> column(const char *name, Unit unit, const char *comment) {
+  using Info = detail::Member<Row, member>;
+  static_assert(Info::type != Sql_type::varchar, "use text_column()");
+  return {name,
+          Info::type,
+          0,
+          unit,
+          Info::nullable,
+          comment,
+          detail::value_of<Row, member>};
+}
+
+/** A column that prints a text member.
+@param length  characters that the column holds; longer text is cut */
+template <typename Row, auto member>
+constexpr Column<Row> text_column(const char *name, uint32_t length,
+                                  const char *comment) {
+  using Info = detail::Member<Row, member>;
+  static_assert(Info::type == Sql_type::varchar, "use column()");
+  return {name,
+          Info::type,
+          length,
+          Unit::none,
+          Info::nullable,
+          comment,
+          detail::value_of<Row, member>};
+}
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_COLUMN_H

@@ -1,0 +1,177 @@
+#include "information_schema.h"
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <string_view>
+
+#include "allocator_snapshot.h"
+#include "allocator_table.h"
+#include "arenas_table.h"
+#include "column.h"
+#include "m_string.h"
+#include "my_dbug.h"
+#include "my_sys.h"
+#include "my_time.h"
+#include "mysqld_error.h"
+#include "pools_table.h"
+#include "sql/auth/auth_acls.h"
+#include "sql/auth/auth_common.h"
+#include "sql/field.h"
+#include "sql/sql_class.h"
+#include "sql/sql_error.h"
+#include "sql/sql_show.h"
+#include "sql/table.h"
+
+namespace memdiag::information_schema {
+namespace {
+
+template <typename Row>
+constexpr ST_FIELD_INFO field_info(const Column<Row> &column) {
+  uint flags = column.nullable ? MY_I_S_MAYBE_NULL : 0;
+  uint length = column.length;
+  enum_field_types type = MYSQL_TYPE_STRING;
+  switch (column.type) {
+    case Sql_type::unsigned_bigint:
+      flags |= MY_I_S_UNSIGNED;
+      [[fallthrough]];
+    case Sql_type::bigint:
+      type = MYSQL_TYPE_LONGLONG;
+      length = MY_INT64_NUM_DECIMAL_DIGITS;
+      break;
+    case Sql_type::double_precision:
+      type = MYSQL_TYPE_DOUBLE;
+      length = MAX_DOUBLE_STR_LENGTH;
+      break;
+    case Sql_type::yes_no:
+      length = 3;
+      break;
+    case Sql_type::timestamp:
+      type = MYSQL_TYPE_TIMESTAMP;
+      length = DATETIME_MAX_DECIMALS;
+      break;
+    case Sql_type::varchar:
+      break;
+  }
+  return {column.name, length, type, 0, flags, "", 0};
+}
+
+/** The server's field definitions of a table, ended by one without a name. The
+server wants them writable but does not write. */
+template <const auto &table>
+constinit auto fields = [] {
+  std::array<ST_FIELD_INFO, table.size + 1> infos{};
+  for (size_t i = 0; i < table.size; ++i)
+    infos[i] = field_info(table.columns[i]);
+  infos[table.size] = {nullptr, 0, MYSQL_TYPE_STRING, 0, 0, nullptr, 0};
+  return infos;
+}();
+
+class Store {
+ public:
+  explicit Store(Field *field) : m_field(field) {}
+  void operator()(std::monostate) const { m_field->set_null(); }
+  void operator()(uint64_t value) const {
+    m_field->set_notnull();
+    m_field->store(static_cast<longlong>(value), true);
+  }
+  void operator()(int64_t value) const {
+    m_field->set_notnull();
+    m_field->store(value, false);
+  }
+  void operator()(double value) const {
+    m_field->set_notnull();
+    m_field->store(value);
+  }
+  void operator()(bool value) const {
+    (*this)(std::string_view{value ? "YES" : "NO"});
+  }
+  void operator()(std::string_view text) const {
+    m_field->set_notnull();
+    m_field->store(text.data(), text.size(), system_charset_info);
+  }
+  void operator()(Timestamp moment) const {
+    m_field->set_notnull();
+    const my_timeval value{static_cast<int64_t>(moment.us / 1000000),
+                           static_cast<int64_t>(moment.us % 1000000)};
+    m_field->store_timestamp(&value);
+  }
+
+ private:
+  Field *m_field;
+};
+
+/** One warning for each control that failed. */
+void push_warnings(THD *thd, const Snapshot &snapshot) {
+  for (const Failed_read &failure : snapshot.failed) {
+    char reason[MYSYS_STRERROR_SIZE];
+    my_strerror(reason, sizeof reason, failure.error);
+    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+                        "memdiag: the allocator's control %s could not be read "
+                        "(%u times): error %d - %s",
+                        mallctl::name(failure.ctl), failure.times,
+                        failure.error, reason);
+  }
+  if (snapshot.mixed_moments)
+    push_warning(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+                 "memdiag: the allocator is being purged again and again; the "
+                 "figures are not all of the same moment");
+}
+
+/** The snapshot of the running statement, taken when the first table of it is
+filled: tables that are joined then agree, and a table that is filled again for
+each outer row does not change. Kept for the thread until its next one. */
+const Snapshot &snapshot_of_statement(THD *thd) {
+  thread_local query_id_t taken_for;
+  thread_local std::unique_ptr<const Snapshot> snapshot;
+  if (snapshot == nullptr || taken_for != thd->query_id) {
+    snapshot = std::make_unique<const Snapshot>(take_snapshot());
+    taken_for = thd->query_id;
+    push_warnings(thd, *snapshot);
+  }
+  return *snapshot;
+}
+
+template <const auto &table>
+int fill(THD *thd, Table_ref *tables, Item *) {
+  using Row = typename std::remove_cvref_t<decltype(table)>::Row;
+  if (check_global_access(thd, PROCESS_ACL)) return 1;
+  DBUG_EXECUTE_IF("memdiag_fail_stats_resident",
+                  fail_reads_for_test(Ctl::stats_resident););
+  DBUG_EXECUTE_IF("memdiag_fail_arena_pdirty",
+                  fail_reads_for_test(Ctl::stats_arena_pdirty););
+  DBUG_EXECUTE_IF("memdiag_fail_arenas_narenas",
+                  fail_reads_for_test(Ctl::arenas_narenas););
+  DBUG_EXECUTE_IF("memdiag_fail_nothing", fail_reads_for_test(Ctl::count););
+  try {
+    TABLE *const to = tables->table;
+    for (const Row &row : rows_of<Row>(snapshot_of_statement(thd))) {
+      for (size_t i = 0; i < table.size; ++i)
+        std::visit(Store(to->field[i]), table.columns[i].value(row));
+      if (schema_table_store_record(thd, to)) return 1;
+    }
+  } catch (const std::bad_alloc &) {
+    my_error(ER_STD_BAD_ALLOC_ERROR, MYF(0), table.name, "memdiag");
+    return 1;
+  }
+  return 0;
+}
+
+template <const auto &table>
+int init(void *schema_table) {
+  ST_SCHEMA_TABLE *const schema = static_cast<ST_SCHEMA_TABLE *>(schema_table);
+  schema->fields_info = fields<table>.data();
+  schema->fill_table = fill<table>;
+  return 0;
+}
+
+}  // namespace
+
+int init_allocator(void *schema_table) {
+  return init<allocator_table>(schema_table);
+}
+int init_pools(void *schema_table) { return init<pools_table>(schema_table); }
+int init_arenas(void *schema_table) { return init<arenas_table>(schema_table); }
+
+}  // namespace memdiag::information_schema

@@ -1,0 +1,129 @@
+/*
+  The plugin: what starts and ends with the server, and what it declares. A
+  plugin that is linked in must not fail, or the server would not start: what
+  cannot be had is said in the error log, and the rest works without.
+*/
+
+#include <mysql/plugin.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "admin_privilege.h"
+#include "allocator_snapshot.h"
+#include "allocator_table.h"
+#include "arenas_table.h"
+#include "background_threads.h"
+#include "error_log.h"
+#include "information_schema.h"
+#include "memdiag_purger.h"
+#include "pools_table.h"
+#include "preload.h"
+#include "purge_function.h"
+#include "purge_receipt.h"
+#include "status_server.h"
+
+namespace memdiag {
+namespace {
+
+std::string reason(int error) {
+  char text[128];
+  return std::to_string(error) + " - " + strerror_r(error, text, sizeof text);
+}
+
+void note_allocator() {
+  const Snapshot snapshot = take_snapshot();
+  std::string pools;
+  for (const Pool_spec &spec : pool_specs) {
+    if (!pools.empty()) pools += ", ";
+    pools += spec.name;
+  }
+  error_log::note(
+      "jemalloc " + snapshot.allocator.version.value_or("of unknown version") +
+      (mallctl::serves_malloc() ? "" : " beside another malloc") +
+      "; options: " + snapshot.allocator.options.value_or("unknown") +
+      "; pools: " + pools);
+  if (snapshot.allocator.preloaded)
+    error_log::warn(
+        "other memory allocators are loaded into this process: " +
+        *snapshot.allocator.preloaded +
+        ". They serve nothing, because the server's own is part of its "
+        "executable; remove them from LD_PRELOAD or from the service's file.");
+}
+
+int start(void *) {
+  note_allocator();
+  if (const int error = background_threads::ensure(); error != 0)
+    error_log::warn("the allocator's background threads cannot be started (" +
+                    reason(error) +
+                    "): unused memory of an idle server is not given back.");
+  if (const int error = purger::start(); error != 0)
+    error_log::warn("the purging thread cannot be started (" + reason(error) +
+                    "): memory of a pool is given back by decay alone.");
+  if (!admin_privilege::register_it())
+    error_log::warn(std::string("the privilege ") + admin_privilege_name +
+                    " cannot be registered: it cannot be granted.");
+  if (!purge_function::register_it())
+    error_log::warn(std::string("the function ") + purge_function_name +
+                    "() cannot be registered: is there another of that name?");
+  return 0;
+}
+
+int stop(void *) {
+  purge_function::unregister_it();
+  admin_privilege::unregister_it();
+  purger::stop();
+  return 0;
+}
+
+constexpr const char *author = "The memdiag authors";
+constexpr unsigned version = 0x0100;
+
+st_mysql_daemon daemon_info = {MYSQL_DAEMON_INTERFACE_VERSION};
+st_mysql_information_schema table_info = {
+    MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
+
+template <const auto &table>
+st_mysql_plugin table_plugin(int (*init)(void *)) {
+  return {MYSQL_INFORMATION_SCHEMA_PLUGIN,
+          &table_info,
+          table.name,
+          author,
+          table.summary,
+          PLUGIN_LICENSE_GPL,
+          init,
+          nullptr,
+          nullptr,
+          table.version,
+          nullptr,
+          nullptr,
+          nullptr,
+          0};
+}
+
+}  // namespace
+}  // namespace memdiag
+
+mysql_declare_plugin(memdiag){
+    MYSQL_DAEMON_PLUGIN,
+    &memdiag::daemon_info,
+    "memdiag",
+    memdiag::author,
+    "Memory pools and what they hold: purging, status, a function to purge",
+    PLUGIN_LICENSE_GPL,
+    memdiag::start,
+    nullptr,
+    memdiag::stop,
+    memdiag::version,
+    memdiag::status_server::show_variables(),
+    nullptr,
+    nullptr,
+    0,
+},
+    memdiag::table_plugin<memdiag::allocator_table>(
+        memdiag::information_schema::init_allocator),
+    memdiag::table_plugin<memdiag::pools_table>(
+        memdiag::information_schema::init_pools),
+    memdiag::table_plugin<memdiag::arenas_table>(
+        memdiag::information_schema::init_arenas) mysql_declare_plugin_end;

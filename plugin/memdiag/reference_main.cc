@@ -1,0 +1,158 @@
+/*
+  Prints docs/reference.md from the specs of tables, status variables, function
+  and pools; a program of its own, without the server:
+
+    g++ -std=c++20 -I mysys -I plugin/memdiag plugin/memdiag/reference_main.cc
+
+    memdiag_reference                 prints the page
+    memdiag_reference --check <file>  fails when the file is not that page
+
+  Exit codes: 0, or 1 (different or unreadable file), 2 (wrong arguments).
+*/
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+#include "allocator_table.h"
+#include "arenas_table.h"
+#include "memdiag_pools.h"
+#include "pools_table.h"
+#include "purge_receipt.h"
+#include "status_variables.h"
+
+namespace memdiag {
+namespace {
+
+template <typename Row>
+std::string type_name(const Column<Row> &column) {
+  switch (column.type) {
+    case Sql_type::unsigned_bigint:
+      return "BIGINT UNSIGNED";
+    case Sql_type::bigint:
+      return "BIGINT";
+    case Sql_type::double_precision:
+      return "DOUBLE";
+    case Sql_type::yes_no:
+      return "VARCHAR(3): YES, NO";
+    case Sql_type::varchar:
+      return "VARCHAR(" + std::to_string(column.length) + ")";
+    case Sql_type::timestamp:
+      return "TIMESTAMP(6)";
+  }
+  return "";
+}
+
+template <const auto &table>
+void print_table(std::ostream &out) {
+  out << "## INFORMATION_SCHEMA." << table.name << "\n\n"
+      << table.summary << "\n\n"
+      << "| column | type | unit | null | meaning |\n"
+      << "|---|---|---|---|---|\n";
+  for (const auto &column : table.columns)
+    out << "| " << column.name << " | " << type_name(column) << " | "
+        << unit_name(column.unit) << " | " << (column.nullable ? "yes" : "no")
+        << " | " << column.comment << " |\n";
+  out << '\n';
+}
+
+void print_status_variables(std::ostream &out) {
+  out << "## Status variables\n\n"
+         "Global, numbers only. In one statement all of them are of one "
+         "moment, at most a tenth of a second old. One that could not be read "
+         "is shown empty.\n\n"
+         "| variable | unit | meaning |\n"
+         "|---|---|---|\n";
+  for (const Status_variable &variable : status_variables)
+    out << "| " << variable.name << " | " << unit_name(variable.unit) << " | "
+        << variable.comment << " |\n";
+  out << '\n';
+}
+
+void print_function(std::ostream &out) {
+  out << "## " << purge_function_name << "(pool)\n\n"
+      << "Gives the unused pages of a pool back to the operating system and "
+         "returns what that did, as a JSON object. `pool` is the name of a "
+         "pool, in any case of letters, or '"
+      << all_pools_name << "'. Needs the privilege " << admin_privilege_name
+      << ": `GRANT " << admin_privilege_name
+      << " ON *.* TO ...`.\n\n"
+         "It runs once for each row that it is evaluated for: use it as "
+         "`SELECT "
+      << purge_function_name
+      << "('fts_query')`. Tables read in the same statement show the state "
+         "before it or after it, whichever was read first. An unknown name, "
+         "NULL, a wrong number of arguments and a missing privilege are "
+         "errors.\n\n"
+         "| member | unit | meaning |\n"
+         "|---|---|---|\n"
+         "| pool | | The pool's name, or `"
+      << all_pools_name << "`. |\n";
+  for (const Receipt_field &field : receipt_fields)
+    out << "| " << field.name << " | " << unit_name(field.unit) << " | "
+        << field.comment << " |\n";
+  out << "\nA size that could not be read is null, with a warning.\n\n";
+}
+
+void print_pools(std::ostream &out) {
+  out << "## Pools\n\n"
+         "| pool | lifetime | purged when quiet for | purpose |\n"
+         "|---|---|---|---|\n";
+  for (const Pool_spec &spec : pool_specs) {
+    out << "| " << spec.name << " | " << spec.lifetime << " | ";
+    if (spec.quiet_ms == 0)
+      out << "left to decay";
+    else
+      out << spec.quiet_ms << " ms";
+    out << " | " << spec.purpose << " |\n";
+  }
+}
+
+std::string reference() {
+  std::ostringstream out;
+  out << "<!-- Made by plugin/memdiag/reference_main.cc from the table specs. "
+         "Do not edit: make it anew. -->\n"
+         "# Reference\n\n"
+         "Reading the tables needs the privilege PROCESS. Each statement sees "
+         "one snapshot of the allocator, however many of the tables it reads. "
+         "A figure that could not be read is NULL, with a warning that names "
+         "the allocator's control.\n\n";
+  print_table<allocator_table>(out);
+  print_table<pools_table>(out);
+  print_table<arenas_table>(out);
+  print_status_variables(out);
+  print_function(out);
+  print_pools(out);
+  return out.str();
+}
+
+int check(const char *path) {
+  std::ifstream file(path);
+  const std::string found{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open()) {
+    std::cerr << path << ": cannot be read\n";
+    return 1;
+  }
+  if (found == reference()) return 0;
+  std::cerr << path << " does not describe this build: make it anew with "
+            << "memdiag_reference > " << path << '\n';
+  return 1;
+}
+
+}  // namespace
+}  // namespace memdiag
+
+int main(int argc, char **argv) {
+  if (argc == 1) {
+    std::cout << memdiag::reference();
+    return std::cout.flush().good() ? 0 : 1;
+  }
+  if (argc == 3 && strcmp(argv[1], "--check") == 0)
+    return memdiag::check(argv[2]);
+  fprintf(stderr, "usage: %s [--check <file>]\n", argv[0]);
+  return 2;
+}

@@ -1,0 +1,64 @@
+/*
+  The diet of InnoDB's full-text queries: what a phrase search keeps of each
+  document, in as many bytes as it needs.
+
+  Everything here belongs to one query and is used by its thread only.
+*/
+
+#ifndef MEMDIAG_FTS_H
+#define MEMDIAG_FTS_H
+
+#include <cstddef>
+
+#include "mem0mem.h"
+#include "univ.i"
+#include "ut0rbt.h"
+#include "ut0vec.h"
+
+namespace memdiag {
+
+/** As rbt_create(), with the tree and its nodes in a memory heap of its own:
+one step of a pointer for a node instead of an allocation with its header, and
+one pass over blocks to free them all. rbt_free() frees the heap. A node that is
+removed stays in the heap until then: free it with rbt_discard().
+@param loc  the caller, which tells the pool */
+ib_rbt_t *rbt_create(size_t sizeof_value, ib_rbt_compare compare,
+                     ut::Location loc);
+
+/** As rbt_create_arg_cmp(), likewise. */
+ib_rbt_t *rbt_create_arg_cmp(size_t sizeof_value, ib_rbt_arg_compare compare,
+                             void *cmp_arg, ut::Location loc);
+
+/** A vector that grows without leaving its former selves behind, as one on a
+plain memory heap does: each growth moves it to a heap of the exact size. Free
+it with vector_free().
+@param heap  for the vector's head; outlives it
+@param loc   the caller, which tells the pool */
+ib_vector_t *vector_create(mem_heap_t *heap, size_t sizeof_value, size_t size,
+                           ut::Location loc);
+void vector_free(ib_vector_t *vector);
+
+/** How many word positions of one document stand at `ilist`, up to the mark
+that ends the document. Each is a number of several bytes, the last with its
+highest bit set; the mark is a 0 (fts_encode_int()). */
+inline size_t count_positions(const byte *ilist) {
+  size_t count = 0;
+  while (*ilist != 0) {
+    while ((*ilist & 0x80) == 0) ++ilist;
+    ++ilist;
+    ++count;
+  }
+  return count;
+}
+
+/** Entries of a list of positions, the ULINT_UNDEFINED that ends it included.
+ */
+inline size_t positions_size(const ulint *positions) {
+  size_t size = 1;
+  while (*positions++ != ULINT_UNDEFINED) ++size;
+  return size;
+}
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_FTS_H

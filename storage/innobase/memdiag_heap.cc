@@ -1,0 +1,43 @@
+// mem0mem.h includes memdiag_heap.h behind what InnoDB's headers need first.
+#include "mem0mem.h"
+
+#include <new>
+
+#include "mysql/psi/mysql_memory.h"
+
+namespace memdiag {
+namespace {
+
+/** What Performance Schema must be told again when the block is freed. Its size
+keeps the block behind it aligned as malloc() would. */
+struct alignas(alignof(std::max_align_t)) Block_header {
+#ifdef HAVE_PSI_MEMORY_INTERFACE
+  PSI_thread *owner;
+  PSI_memory_key key;
+#endif
+};
+
+}  // namespace
+
+void *pool_block_allocate(Pool pool, PSI_memory_key key [[maybe_unused]],
+                          size_t size) {
+  const size_t total = sizeof(Block_header) + size;
+  void *memory = pools::allocate(pool, total);
+  if (memory == nullptr) return nullptr;
+  auto *header = new (memory) Block_header;
+#ifdef HAVE_PSI_MEMORY_INTERFACE
+  header->key = PSI_MEMORY_CALL(memory_alloc)(key, total, &header->owner);
+#endif
+  return header + 1;
+}
+
+void pool_block_free(Pool pool, void *block, size_t size) {
+  auto *header = static_cast<Block_header *>(block) - 1;
+  const size_t total = sizeof(Block_header) + size;
+#ifdef HAVE_PSI_MEMORY_INTERFACE
+  PSI_MEMORY_CALL(memory_free)(header->key, total, header->owner);
+#endif
+  pools::free(pool, header, total);
+}
+
+}  // namespace memdiag

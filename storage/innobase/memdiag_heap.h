@@ -1,0 +1,45 @@
+/*
+  Blocks of InnoDB's memory heaps, from the pool of their heap.
+
+  Called by mem_heap_create_block() and mem_heap_block_free() only. A heap keeps
+  its pool in its block headers, so both calls name the same one. Heaps of
+  Pool::general go on through ut::malloc as before. Blocks of other pools are
+  reported to Performance Schema under the same key as before.
+*/
+
+#ifndef MEMDIAG_HEAP_H
+#define MEMDIAG_HEAP_H
+
+#include <cstddef>
+
+#include "memdiag_heap_routes.h"
+#include "ut0new.h"
+
+namespace memdiag {
+
+/** @return nullptr: no memory */
+void *pool_block_allocate(Pool pool, PSI_memory_key key, size_t size);
+void pool_block_free(Pool pool, void *block, size_t size);
+
+/** Allocate a heap's block.
+@param key   instrument of the calling file
+@param size  bytes, header of the block included
+@return nullptr: no memory */
+inline void *heap_block_allocate(Pool pool, ut::PSI_memory_key_t key,
+                                 size_t size) {
+  if (pool == Pool::general) [[likely]]
+    return ut::malloc_withkey(key, size);
+  return pool_block_allocate(pool, key(), size);
+}
+
+/** Free a heap's block. @param size  as at its allocation */
+inline void heap_block_free(Pool pool, void *block, size_t size) {
+  if (pool == Pool::general) [[likely]]
+    ut::free(block);
+  else
+    pool_block_free(pool, block, size);
+}
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_HEAP_H

@@ -1,0 +1,1 @@
+"""The project's own tools: build support, the demonstration, and what the benchmarks share with it."""

@@ -1,0 +1,64 @@
+# shellcheck shell=sh
+# Brings a Debian 12 machine that has nothing but git to where run-tests and
+# run-demo can work. Sourced by both; defines memdiag_bootstrap. Plain sh: there may
+# be no python3 yet. Installs only what is missing, and says what before.
+
+# What each group is for:
+#   fetching       ca-certificates xz-utils
+#   tools          python3 patch perl git
+#   compiling      gcc g++ make cmake ninja-build bison pkg-config ccache mold
+#   jemalloc       autoconf
+#   upstream       the -dev packages; libtirpc, curl, sasl for plugins in `all`
+#   unit tests     libgtest-dev
+#   mysql-test     libjson-perl and the perl modules of the perl package; procps for
+#                  ps, psmisc for killall, net-tools as upstream's suites expect
+#   lint           shellcheck
+MEMDIAG_PACKAGES="ca-certificates xz-utils
+python3 patch perl git
+gcc g++ make cmake ninja-build bison pkg-config ccache mold
+autoconf
+libssl-dev libicu-dev liblz4-dev libzstd-dev zlib1g-dev libedit-dev
+libprotobuf-dev libprotoc-dev protobuf-compiler libncurses-dev libaio-dev
+libnuma-dev libtirpc-dev libcurl4-openssl-dev libsasl2-dev
+libgtest-dev
+libjson-perl procps
+shellcheck"
+
+memdiag_missing_packages() {
+  for package in $MEMDIAG_PACKAGES; do
+    status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || status=
+    case $status in installed*) ;; *) printf '%s ' "$package" ;; esac
+  done
+}
+
+memdiag_bootstrap() {
+  if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
+    echo "error: this is not Debian (there is no dpkg and apt-get)." >&2
+    echo "  Use Debian 12, in a container if need be; docs/building.md lists what a" >&2
+    echo "  build by hand needs." >&2
+    return 1
+  fi
+  missing=$(memdiag_missing_packages)
+  [ -n "$missing" ] || return 0
+  if [ "$(id -u)" != 0 ]; then
+    echo "error: these Debian packages are missing, and only root can install them:" >&2
+    echo "  $missing" >&2
+    echo "  Run this as root:  apt-get update && apt-get install $missing" >&2
+    return 1
+  fi
+  echo "-- installing these Debian packages (one to three minutes): $missing"
+  # An update costs a download: only where the lists are missing or too old.
+  memdiag_apt_install --simulate >/dev/null 2>&1 || apt-get -q update </dev/null || true
+  memdiag_apt_install || {
+    echo "error: apt-get could not install them (its message is above)." >&2
+    echo "  Check the network and /etc/apt, and run the same command again." >&2
+    return 1
+  }
+}
+
+memdiag_apt_install() {
+  # Split on purpose: a list of package names.
+  # shellcheck disable=SC2086
+  DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends "$@" \
+    install $missing </dev/null
+}

@@ -1,0 +1,193 @@
+"""The parts of the benchmarks (bench/) that need no server."""
+
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from bench import (
+    arms,
+    instructions,
+    phrase_burst,
+    prepared,
+    report,
+    sysbench_oltp,
+)
+from tools.problem import Problem
+
+SYSBENCH = """
+    transactions:                        45123  (3007.58 per sec.)
+    ignored errors:                      0      (0.00 per sec.)
+         avg:                                    2.66
+         95th percentile:                        3.49
+"""
+
+
+class Arms(unittest.TestCase):
+    def test_every_arm_gets_every_place(self):
+        three = [arms.ARMS[name] for name in arms.DEFAULT]
+        orders = [arms.rotated(three, number) for number in range(3)]
+        for place in range(3):
+            self.assertEqual(len({order[place].name for order in orders}), 3)
+
+    def test_bad_choices(self):
+        for names in ("", "nonsense", "stock,nonsense"):
+            with self.assertRaisesRegex(Problem, "unknown arm"):
+                arms.choose(names)
+        with self.assertRaisesRegex(Problem, "named twice"):
+            arms.choose("stock,stock")
+
+    def test_the_callers_allocator_settings_do_not_leak_in(self):
+        leaking = {"MALLOC_CONF": "x", "MALLOC_ARENA_MAX": "1", "LD_PRELOAD": "y"}
+        with mock.patch.dict("os.environ", {**leaking, "HOME": "/h"}):
+            self.assertEqual(
+                leaking.keys() & arms.ARMS["dev"].environment().keys(), set()
+            )
+            linked = arms.ARMS["linked"].environment()
+        self.assertIn("background_thread", linked["MALLOC_CONF"])
+        self.assertEqual(linked["HOME"], "/h")
+
+
+class Prepared(unittest.TestCase):
+    def test_made_once_and_copied(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            made = []
+
+            def initialise(_build, data):
+                data.mkdir()
+                (data / "file").write_text(str(len(made)))
+
+            pair = [arms.Arm("one", "stock", ""), arms.Arm("two", "dev", "")]
+
+            def folders(size):
+                return prepared.folders("w", {"size": size}, pair, (), made.append)
+
+            with (
+                mock.patch.object(prepared, "WORK", Path(scratch)),
+                mock.patch.object(prepared, "lock"),
+                mock.patch.object(prepared, "_in_use"),
+                mock.patch.object(prepared, "Server"),
+                mock.patch.object(prepared, "initialise", initialise),
+                mock.patch.object(arms.Arm, "build"),
+                mock.patch("sys.stdout"),
+            ):
+                first = folders(1)
+                folders(1)
+                self.assertEqual(len(made), 1)
+                self.assertEqual((first["two"] / "data/file").read_text(), "0")
+                folders(2)
+                self.assertEqual(len(made), 2)
+                self.assertEqual((first["two"] / "data/file").read_text(), "1")
+
+
+class Collection(unittest.TestCase):
+    def test_documents_are_the_same_every_time(self):
+        one, other = (list(phrase_burst.documents(50)) for _ in range(2))
+        self.assertEqual(one, other)
+        self.assertEqual({len(text.split()) for text in one}, {60})
+
+    def test_searches_are_distinct_phrases(self):
+        found = phrase_burst.searches()
+        self.assertEqual(len(found), len(set(found)))
+
+    def test_words_are_distinct(self):
+        count = phrase_burst.VOCABULARY
+        self.assertEqual(len(set(phrase_burst.words(count))), count)
+
+
+def burst_run(start: int, peak: int, speed: float) -> dict:
+    idle = {
+        str(moment): {"rss_kb": start * 1030, "lazy_free_kb": 0}
+        for moment in phrase_burst.IDLE_SECONDS
+    }
+    return {
+        "start_rss_kb": start * 1024,
+        "peak_rss_kb": peak * 1024,
+        "idle": idle,
+        "searches": 10,
+        "per_second": speed,
+        "p50_ms": 1.0,
+        "p99_ms": 2.0,
+        "cpu_user_seconds": 1.0,
+        "cpu_system_seconds": 0.0,
+        "minor_faults": 100,
+    }
+
+
+class Reports(unittest.TestCase):
+    def raw(self, runs: dict) -> dict:
+        return {
+            "machine": {},
+            "arms": {},
+            "settings": {"rounds": 1, "tool": "callgrind"},
+            "runs": runs,
+        }
+
+    def test_phrase_burst_targets(self):
+        text = phrase_burst.render(
+            self.raw(
+                {
+                    "stock": [burst_run(500, 1000, 30.0)],
+                    "linked": [burst_run(500, 1000, 20.0)],
+                    "dev": [burst_run(500, 600, 31.0)],
+                }
+            )
+        )
+        verdicts = {
+            line.split("|")[1].strip(): line.split("|")[4].strip()
+            for line in text.splitlines()
+            if "met" in line.lower() and line.startswith("|")
+        }
+        self.assertEqual(verdicts["growth of peak RSS / stock's"], "met")
+        self.assertEqual(verdicts["searches/s / better of stock and linked"], "NOT MET")
+
+    def test_a_target_without_its_arms_is_not_measured(self):
+        text = phrase_burst.render(self.raw({"dev": [burst_run(500, 600, 31.0)]}))
+        self.assertIn("not measured", text)
+
+    def test_sysbench_output(self):
+        figures = sysbench_oltp.parse(SYSBENCH)
+        self.assertEqual((figures["tps"], figures["errors"]), (3007.58, 0))
+        with self.assertRaisesRegex(Problem, "no tps"):
+            sysbench_oltp.parse("nothing")
+
+    def test_sysbench_compares_with_the_better_base(self):
+        def runs(tps):
+            cell = {"tps": tps, "p95_ms": 1.0, "rss_kb": 1}
+            return [{"cells": {"oltp_read_only 8": cell}}]
+
+        text = sysbench_oltp.render(
+            self.raw({"stock": runs(100), "linked": runs(90), "dev": runs(97)})
+        )
+        self.assertIn("0.970", text)
+        self.assertIn("NOT MET", text)
+
+    def test_allocator_functions_by_name(self):
+        for name in (
+            "malloc",
+            "_int_free",
+            "operator new(unsigned long)",
+            "je_sdallocx",
+            "arena_slab_alloc",
+            "memdiag::pool_free(void*)",
+            "sdallocx",
+        ):
+            self.assertTrue(instructions.is_allocator(name), name)
+        for name in (
+            "my_malloc",
+            "row_search_mvcc(unsigned char*)",
+            "MEM_ROOT::Alloc(unsigned long)",
+            "page_cur_search",
+            "pack_length()",
+        ):
+            self.assertFalse(instructions.is_allocator(name), name)
+
+    def test_table_is_aligned(self):
+        lines = report.table(["a", "b"], [["long name", "1"], ["x", "22"]]).splitlines()
+        self.assertEqual(len({len(line) for line in lines}), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,322 @@
+"""The patch tools, on a small tree that stands for upstream's."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+from tools import patches, tree
+from tools.problem import Problem
+
+HEADER = """Subject: {0}
+Why: the test needs it.
+Why not own code: there is
+none here.
+Test: this one.
+Remove when: never.
+"""
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+        self.pristine = self.root / "pristine"
+        self.folder = self.root / "patches"
+        self.folder.mkdir()
+        for name in ("a.txt", "sub/b.txt", "c.txt"):
+            path = self.pristine / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(f"{name} {i}\n" for i in range(1, 21)))
+        self.write(
+            {
+                "one.patch": self.patch("one", "a.txt", 5, "five"),
+                "two.patch": self.patch("two", "sub/b.txt", 7, "seven"),
+            }
+        )
+
+    def hunk(self, name, line, new):
+        before, old, after = (f"{name} {line + i}" for i in (-1, 0, 1))
+        return (
+            f"--- a/{name}\n+++ b/{name}\n"
+            f"@@ -{line - 1},3 +{line - 1},3 @@\n {before}\n-{old}\n+{new}\n {after}\n"
+        )
+
+    def patch(self, subject, name, line, new):
+        return f"{HEADER.format(subject)}\n{self.hunk(name, line, new)}"
+
+    def write(self, texts, series=None):
+        for name, text in texts.items():
+            (self.folder / name).write_text(text)
+        names = sorted(x.name for x in self.folder.glob("*.patch"))
+        (self.folder / "series").write_text(
+            "# comment\n" + "\n".join(names if series is None else series) + "\n"
+        )
+
+    def lint(self, offsets_allowed=False):
+        return patches.lint(self.folder, self.pristine, offsets_allowed)
+
+    def assert_lint(self, *needles):
+        problems = self.lint()
+        self.assertEqual(len(problems), len(needles), problems)
+        for needle, problem in zip(needles, problems, strict=True):
+            self.assertIn(needle, problem)
+
+
+class Lint(Case):
+    def test_good_series(self):
+        self.assertEqual(self.lint(), [])
+
+    def test_empty_series(self):
+        for path in self.folder.glob("*.patch"):
+            path.unlink()
+        self.write({})
+        self.assertEqual(self.lint(), [])
+
+    def test_no_series_file(self):
+        (self.folder / "series").unlink()
+        with self.assertRaisesRegex(Problem, "is missing"):
+            self.lint()
+
+    def test_not_in_series(self):
+        self.write({}, ["one.patch"])
+        self.assert_lint("two.patch: not in patches/series")
+
+    def test_named_but_missing(self):
+        self.write({}, ["one.patch", "two.patch", "three.patch"])
+        self.assert_lint("three.patch: in patches/series, but not there")
+
+    def test_twice(self):
+        self.write({}, ["one.patch", "two.patch", "one.patch"])
+        self.assert_lint("one.patch: 2 times")
+
+    def test_header_field_missing(self):
+        text = (self.folder / "one.patch").read_text()
+        self.write({"one.patch": text.replace("Test: this one.\n", "")})
+        self.assert_lint("header lacks Test:")
+
+    def test_header_field_empty(self):
+        text = (self.folder / "one.patch").read_text()
+        self.write({"one.patch": text.replace("the test needs it.", "")})
+        self.assert_lint("header lacks Why:")
+
+    def test_does_not_apply(self):
+        self.write(
+            {"one.patch": self.patch("one", "a.txt", 5, "x").replace("txt 4", "txt 3")}
+        )
+        self.assert_lint("does not apply")
+
+    def test_file_that_upstream_has_not(self):
+        self.write({"one.patch": self.patch("one", "no.txt", 5, "x")})
+        self.assert_lint("no.txt")
+
+    def test_offset(self):
+        text = (self.folder / "one.patch").read_text()
+        self.write({"one.patch": text.replace("@@ -4,3 +4,3 @@", "@@ -2,3 +2,3 @@")})
+        self.assert_lint("offset")
+        self.assertEqual(self.lint(offsets_allowed=True), [])
+
+    def test_three_lines_of_context(self):
+        name = "a.txt"
+        lines = [f" {name} {i}\n" for i in (2, 3, 4)]
+        lines += [f"-{name} 5\n", "+five\n"] + [f" {name} {i}\n" for i in (6, 7, 8)]
+        body = f"--- a/{name}\n+++ b/{name}\n@@ -2,7 +2,7 @@\n{''.join(lines)}"
+        self.write({"one.patch": f"{HEADER.format('one')}\n{body}"})
+        self.assert_lint("not in the form that export writes")
+        series = patches.load_series(self.folder)
+        patches.write_series(
+            patches.canonical(series, self.pristine), series, self.folder
+        )
+        self.assertEqual(self.lint(), [])
+        self.assertEqual(
+            (self.folder / "one.patch").read_text(),
+            self.patch("one", name, 5, "five"),
+        )
+
+    def test_white_space(self):
+        self.write({"one.patch": self.patch("one", "a.txt", 5, "five ")})
+        self.assert_lint("whitespace error")
+
+    def test_new_file(self):
+        body = "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+x\n"
+        self.write({"one.patch": f"{HEADER.format('one')}\n{body}"})
+        self.assertIn("adds or removes a file", self.lint()[0])
+
+    def test_too_many_lines(self):
+        many = "\n+".join(f"line {i}" for i in range(400))
+        text = self.patch("one", "a.txt", 5, many)
+        text = text.replace("@@ -4,3 +4,3 @@", "@@ -4,3 +4,402 @@")
+        self.write({"one.patch": text})
+        self.assert_lint("changes 403 lines")
+
+    def test_lines_that_look_like_file_names_are_counted(self):
+        text = self.patch("one", "a.txt", 5, "++ x")
+        self.assertEqual(
+            patches.parse("one.patch", text).changed(), ["-a.txt 5", "+++ x"]
+        )
+
+
+class RoundTrip(Case):
+    def setUp(self):
+        super().setUp()
+        # Two patches to one file, so that the order matters.
+        self.write(
+            {
+                "three.patch": self.patch("three", "a.txt", 6, "six").replace(
+                    "a.txt 5", "five"
+                )
+            }
+        )
+        self.write({}, ["one.patch", "two.patch", "three.patch"])
+        self.work = self.root / "edit"
+
+    def texts(self):
+        return {x.name: x.read_text() for x in self.folder.iterdir()}
+
+    def edit(self):
+        patches.edit(patches.load_series(self.folder), self.pristine, self.work)
+
+    def git(self, *args):
+        identity = ("-c", "user.name=x", "-c", "user.email=x@localhost")
+        subprocess.run(["git", "-C", self.work, *identity, *args], check=True)
+
+    def test_byte_identical(self):
+        before = self.texts()
+        self.edit()
+        patches.export(self.work, self.folder)
+        self.assertEqual(self.texts(), before)
+
+    def test_amended_commit(self):
+        before = self.texts()
+        self.edit()
+        path = self.work / "a.txt"
+        path.write_text(path.read_text().replace("six", "sechs"))
+        self.git("commit", "-q", "-a", "--amend", "--no-edit")
+        patches.export(self.work, self.folder)
+        after = self.texts()
+        self.assertEqual(
+            after.pop("three.patch"), before.pop("three.patch").replace("six", "sechs")
+        )
+        self.assertEqual(after, before)
+        self.assertEqual(self.lint(), [])
+
+    def test_new_commit_on_a_further_file(self):
+        self.edit()
+        patches.take(self.pristine, self.work, ["c.txt"])
+        path = self.work / "c.txt"
+        path.write_text(path.read_text().replace("c.txt 9", "nine"))
+        self.git("commit", "-q", "-a", "-m", HEADER.format("Number four"))
+        patches.export(self.work, self.folder)
+        self.assertEqual(patches.series_names(self.folder)[-1], "number-four.patch")
+        self.assertEqual(self.lint(), [])
+
+    def test_dropped_commit(self):
+        self.edit()
+        self.git("reset", "-q", "--hard", "HEAD^")
+        patches.export(self.work, self.folder)
+        self.assertEqual(patches.series_names(self.folder), ["one.patch", "two.patch"])
+        self.assertFalse((self.folder / "three.patch").exists())
+
+    def test_uncommitted_change_is_refused(self):
+        before = self.texts()
+        self.edit()
+        (self.work / "a.txt").write_text("x\n")
+        with self.assertRaisesRegex(Problem, "commit first"):
+            patches.export(self.work, self.folder)
+        self.assertEqual(self.texts(), before)
+
+    def test_new_file_is_refused(self):
+        before = self.texts()
+        self.edit()
+        (self.work / "new.txt").write_text("x\n")
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", HEADER.format("new"))
+        with self.assertRaisesRegex(Problem, "adds or removes new.txt"):
+            patches.export(self.work, self.folder)
+        self.assertEqual(self.texts(), before)
+
+    def test_folder_in_use_is_refused(self):
+        self.work.mkdir()
+        (self.work / "x").touch()
+        with self.assertRaisesRegex(Problem, "not empty"):
+            self.edit()
+
+
+class Tree(Case):
+    """build/<preset>/mysql"""
+
+    def setUp(self):
+        super().setUp()
+        for name in ("plugin", "mysql-test/suite", "include"):
+            (self.pristine / name).mkdir(parents=True)
+        self.tree = self.root / "build" / "mysql"
+        for name in ("mysys", "sql"):
+            (self.root / name).mkdir()
+        (self.root / "mysys/own.h").touch()
+        old, tree.ROOT = tree.ROOT, self.root
+        self.addCleanup(setattr, tree, "ROOT", old)
+
+    def make(self, patched=True):
+        tree.materialise(self.pristine, self.tree, patched)
+
+    def test_patched_and_pristine_untouched(self):
+        self.make()
+        self.assertIn("five\n", (self.tree / "a.txt").read_text())
+        self.assertIn("a.txt 5\n", (self.pristine / "a.txt").read_text())
+        self.assertTrue((self.tree / "c.txt").samefile(self.pristine / "c.txt"))
+
+    def test_stock_is_pristine(self):
+        self.make(patched=False)
+        self.assertTrue((self.tree / "a.txt").samefile(self.pristine / "a.txt"))
+        self.assertFalse((self.tree / "include/memdiag").exists())
+
+    def test_only_what_changes_is_written(self):
+        self.make()
+        before = {x: (self.tree / x).stat().st_mtime_ns for x in ("a.txt", "sub/b.txt")}
+        self.make()
+        self.write({"two.patch": self.patch("two", "sub/b.txt", 7, "SEVEN")})
+        self.make()
+        after = {x: (self.tree / x).stat().st_mtime_ns for x in before}
+        self.assertEqual(before["a.txt"], after["a.txt"])
+        self.assertIn("SEVEN\n", (self.tree / "sub/b.txt").read_text())
+
+    def test_dropped_patch_gives_the_pristine_text_with_a_new_time(self):
+        self.make()
+        patched_at = (self.tree / "sub/b.txt").stat().st_mtime_ns
+        self.write({}, ["one.patch"])
+        self.make()
+        path = self.tree / "sub/b.txt"
+        self.assertEqual(path.read_text(), (self.pristine / "sub/b.txt").read_text())
+        self.assertGreater(path.stat().st_mtime_ns, patched_at)
+
+    def test_bad_patch_changes_nothing(self):
+        self.make()
+        self.write(
+            {"one.patch": self.patch("one", "a.txt", 5, "x").replace("txt 4", "txt 3")}
+        )
+        with self.assertRaisesRegex(Problem, "does not apply"):
+            self.make()
+        self.assertIn("five\n", (self.tree / "a.txt").read_text())
+
+    def test_another_source_makes_the_tree_anew(self):
+        self.make()
+        other = self.root / "other"
+        self.pristine.rename(other)
+        (other / "c.txt").write_text("new\n")
+        tree.materialise(other, self.tree, True)
+        self.assertEqual((self.tree / "c.txt").read_text(), "new\n")
+
+    def test_own_headers(self):
+        self.make()
+        self.assertTrue((self.tree / "include/memdiag/own.h").is_file())
+        (self.root / "mysys/own.h").rename(self.root / "mysys/other.h")
+        self.make()
+        names = [x.name for x in (self.tree / "include/memdiag").iterdir()]
+        self.assertEqual(names, ["other.h"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,354 @@
+"""Fetching and unpacking, with small archives and without a network."""
+
+import hashlib
+import io
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+from pathlib import Path
+from typing import ClassVar
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+from tools import common, sources
+from tools.problem import Problem
+
+VERSION = "MYSQL_VERSION_MAJOR=9\nMYSQL_VERSION_MINOR=7\nMYSQL_VERSION_PATCH={0}\n"
+
+
+def tarball(path: Path, top: str, files: dict[str, str]) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for name, text in files.items():
+            info = tarfile.TarInfo(f"{top}/{name}")
+            info.size = len(text)
+            tar.addfile(info, io.BytesIO(text.encode()))
+    return path
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+        self.cache = self.root / "cache"
+        for name in ("downloads", "src"):
+            (self.cache / name).mkdir(parents=True)
+        self.said = []
+        mock.patch.object(sources, "say", self.said.append).start()
+        # Whatever the developer has set must not reach the tests.
+        mock.patch.dict("os.environ").start()
+        for name in ("MYSQL_SOURCE_TARBALL", "JEMALLOC_SOURCE_TARBALL"):
+            sources.os.environ.pop(name, None)
+        self.addCleanup(mock.patch.stopall)
+
+
+class Mirror(Case):
+    def find(self, files: dict[str, str]):
+        etc = self.root / "etc"
+        (etc / "sources.list.d").mkdir(parents=True)
+        for name, text in files.items():
+            (etc / name).write_text(text)
+        return sources.debian_mirror(etc, "bookworm")
+
+    def test_deb822_skips_strangers_and_security(self):
+        found = self.find(
+            {
+                "sources.list.d/a.sources": (
+                    "Types: deb\nURIs: http://other/x\nSuites: nodistro\n"
+                    "Components: main\n"
+                ),
+                "sources.list.d/b.sources": (
+                    "Types: deb\nURIs: http://m/debian-security\n"
+                    "Suites: bookworm-security\nComponents: main\n\n"
+                    "Types: deb\n# comment\nURIs: http://m/debian\n"
+                    "Suites: bookworm bookworm-updates\nComponents: main\n"
+                    "Signed-By: /key.gpg\n"
+                ),
+            }
+        )
+        self.assertEqual(found, ("http://m/debian", "/key.gpg"))
+
+    def test_disabled_entry(self):
+        with self.assertRaisesRegex(Problem, "no Debian archive found"):
+            self.find(
+                {
+                    "sources.list.d/b.sources": (
+                        "Enabled: no\nTypes: deb\nURIs: http://m/debian\n"
+                        "Suites: bookworm\nComponents: main\n"
+                    )
+                }
+            )
+
+    def test_one_line_format(self):
+        found = self.find(
+            {
+                "sources.list": (
+                    "# deb http://old bookworm main\n"
+                    "deb-src http://src bookworm main\n"
+                    "deb [arch=amd64 signed-by=/k.gpg] http://m/debian bookworm main contrib\n"
+                )
+            }
+        )
+        self.assertEqual(found, ("http://m/debian", "/k.gpg"))
+
+    def test_no_sources_at_all(self):
+        with self.assertRaisesRegex(Problem, "MYSQL_SOURCE_TARBALL"):
+            self.find({})
+
+
+class Verify(Case):
+    def setUp(self):
+        super().setUp()
+        self.path = self.cache / "downloads" / "file"
+        self.good = hashlib.sha256(b"good").hexdigest()
+        self.downloads = 0
+
+    def serve(self, *contents):
+        left = list(contents)
+
+        def download(folder: Path):
+            self.downloads += 1
+            folder.mkdir(exist_ok=True)
+            (folder / "file").write_bytes(left.pop(0))
+
+        sources.fetch_verified(self.path, self.good, download)
+
+    def test_present_and_good(self):
+        self.path.write_bytes(b"good")
+        self.serve()
+        self.assertEqual(self.downloads, 0)
+
+    def test_downloaded(self):
+        self.serve(b"good")
+        self.assertEqual(self.path.read_bytes(), b"good")
+
+    def test_truncated_is_removed_and_downloaded_again(self):
+        self.path.write_bytes(b"go")
+        self.serve(b"good")
+        self.assertEqual(self.downloads, 1)
+        self.assertIn("damaged", " ".join(self.said))
+
+    def test_wrong_twice_fails_and_leaves_nothing(self):
+        with self.assertRaisesRegex(Problem, "second download did not help"):
+            self.serve(b"bad", b"worse")
+        self.assertEqual(self.downloads, 2)
+        self.assertFalse(self.path.exists())
+
+
+class Unpack(Case):
+    def test_drops_what_debian_left_behind(self):
+        archive = tarball(
+            self.root / "a.tar.gz",
+            "mysql-9.7",
+            {
+                "MYSQL_VERSION": VERSION.format(4),
+                "builddir/x": "x",
+                ".pc/x": "x",
+                "configure-stamp": "",
+                "sql/builddir/x": "kept",
+            },
+        )
+        tree = self.cache / "src" / "mysql"
+        sources.unpack(archive, tree)
+        names = sorted(str(x.relative_to(tree)) for x in tree.rglob("*") if x.is_file())
+        self.assertEqual(names, ["MYSQL_VERSION", "sql/builddir/x"])
+        self.assertEqual(sources.mysql_version(tree), "9.7.4")
+
+    def assert_nothing_left(self):
+        self.assertEqual(list((self.cache / "src").iterdir()), [])
+
+    def test_truncated(self):
+        archive = tarball(self.root / "a.tar.gz", "m", {"big": "1234567890" * 9999})
+        archive.write_bytes(archive.read_bytes()[:200])
+        with self.assertRaisesRegex(Problem, "truncated or no tar archive"):
+            sources.unpack(archive, self.cache / "src" / "mysql")
+        self.assert_nothing_left()
+
+    def test_no_archive(self):
+        archive = self.root / "a.tar.gz"
+        for content in (b"", b"hello"):
+            archive.write_bytes(content)
+            with self.assertRaisesRegex(Problem, "truncated or no tar archive"):
+                sources.unpack(archive, self.cache / "src" / "mysql")
+        self.assert_nothing_left()
+
+    @unittest.skipUnless(shutil.which("dpkg-deb"), "needs dpkg-deb")
+    def test_tarball_inside_a_package(self):
+        build = self.root / "package"
+        (build / "DEBIAN").mkdir(parents=True)
+        (build / "DEBIAN/control").write_text(
+            "Package: mysql-source\nVersion: 9.7.4-2\nArchitecture: all\n"
+            "Maintainer: x <x@localhost>\nDescription: x\n"
+        )
+        (build / "usr/src/mysql").mkdir(parents=True)
+        inner = tarball(
+            build / "usr/src/mysql/mysql-source.tar.gz",
+            "mysql-9.7",
+            {"MYSQL_VERSION": VERSION.format(4)},
+        )
+        package = self.root / "mysql-source.deb"
+        make = ["dpkg-deb", "--root-owner-group", "-b", build, package]
+        subprocess.run(make, check=True, capture_output=True)
+        member = "./usr/src/mysql/mysql-source.tar.gz"
+        tree = self.cache / "src" / "mysql"
+        with self.assertRaisesRegex(Problem, "pinned is 123"):
+            sources.unpack(package, tree, member, "123")
+        self.assert_nothing_left()
+        sources.unpack(package, tree, member, sha256(inner))
+        self.assertEqual(sources.mysql_version(tree), "9.7.4")
+
+
+class OwnTarball(Case):
+    PINS: ClassVar = {
+        "mysql": {"series": "9.7", "version": "9.7.4-2"},
+        "jemalloc": {"version": "5.3.1", "full_version": "5.3.1-0-gabc"},
+        "disk_gb": {"sources": 0, "build": 0},
+    }
+
+    def provide(self, name: str, archive: Path):
+        sources.os.environ[f"{name.upper()}_SOURCE_TARBALL"] = str(archive)
+        return sources.provide([name], self.cache, self.PINS, None)[name]
+
+    def mysql(self, version_text):
+        path = self.root / "own.tar.gz"
+        return tarball(path, "mysql-9.7.9", {"MYSQL_VERSION": version_text})
+
+    def test_of_the_series(self):
+        archive = self.mysql(VERSION.format(9))
+        first = self.provide("mysql", archive)
+        self.assertEqual((first["version"], first["pinned"]), ("9.7.9", False))
+        with mock.patch.object(sources, "unpack") as unpack:
+            self.assertEqual(self.provide("mysql", archive), first)
+        unpack.assert_not_called()
+
+    def test_of_another_series(self):
+        text = VERSION.format(1).replace("MINOR=7", "MINOR=8")
+        with self.assertRaisesRegex(Problem, "holds MySQL 9.8.1;.* 9.7.x"):
+            self.provide("mysql", self.mysql(text))
+        self.assertEqual(list((self.cache / "src").iterdir()), [])
+
+    def test_of_something_else(self):
+        archive = tarball(self.root / "x.tar.gz", "x", {"README": "x"})
+        with self.assertRaisesRegex(Problem, "no MySQL source"):
+            self.provide("mysql", archive)
+        with self.assertRaisesRegex(Problem, "no jemalloc"):
+            self.provide("jemalloc", archive)
+
+    def test_missing(self):
+        with self.assertRaisesRegex(Problem, "is not there"):
+            self.provide("mysql", self.root / "none.tar.gz")
+
+    def test_jemalloc(self):
+        for version in ("5.3.1", "5.2.0"):
+            archive = tarball(
+                self.root / f"{version}.tar.gz",
+                "j",
+                {"ChangeLog": f"* {version} (x)\n"},
+            )
+            if version == "5.3.1":
+                self.assertEqual(self.provide("jemalloc", archive)["version"], version)
+            else:
+                with self.assertRaisesRegex(Problem, "jemalloc 5.2.0; .*5.3.1"):
+                    self.provide("jemalloc", archive)
+
+
+class FakeApt:
+    """Stands for the archive: what versions it has and what it delivers."""
+
+    mirror = "http://m"
+
+    def __init__(self, versions, package: Path):
+        self.found, self.package, self.asked = versions, package, []
+
+    def versions(self, package, source):
+        return self.found
+
+    def sha256_of(self, package, version):
+        return sha256(self.package)
+
+    def download(self, into, *args):
+        self.asked.append(args[-1])
+        into.mkdir(parents=True, exist_ok=True)
+        version = args[-1].split("=")[1]
+        shutil.copy(self.package, into / f"mysql-source_{version}_amd64.deb")
+
+
+class Fallback(Case):
+    """Debian's archive has moved on to another 9.7.x."""
+
+    def setUp(self):
+        super().setUp()
+        self.pin = {
+            "series": "9.7",
+            "package": "mysql-source",
+            "version": "9.7.4-2",
+            "file": "mysql-source_9.7.4-2_amd64.deb",
+            "sha256": "0" * 64,
+            "tarball": "",
+            "tarball_sha256": "0" * 64,
+            "download_mb": 428,
+        }
+        package = tarball(
+            self.root / "new", "mysql-9.7", {"MYSQL_VERSION": VERSION.format(6)}
+        )
+        self.apt = FakeApt(["10.0.1-1", "9.7.10-1", "9.7.6-1"], package)
+
+    def get(self):
+        return sources.pinned_mysql(self.cache, self.pin, lambda: self.apt)
+
+    def test_newest_of_the_series_loudly_and_once(self):
+        for _ in range(2):  # the second time without asking the archive
+            self.said.clear()
+            result = self.get()
+            self.assertFalse(result["pinned"])
+            self.assertTrue(result["tree"].endswith("mysql-9.7.10-1"))
+            self.assertIn("NOT THE PINNED SOURCE", " ".join(self.said))
+        self.assertEqual(self.apt.asked, ["mysql-source=9.7.10-1"])
+
+    def test_nothing_of_the_series(self):
+        self.apt.found = ["10.0.1-1"]
+        with self.assertRaisesRegex(Problem, "no other 9.7.x .it has: 10.0.1-1"):
+            self.get()
+
+    def test_numbers_not_letters_order_versions(self):
+        found = sorted(["9.7.9-1", "9.7.10-1"], key=sources.version_key)
+        self.assertEqual(found[-1], "9.7.10-1")
+
+
+class Environment(Case):
+    def test_not_debian(self):
+        with (
+            mock.patch.object(sources, "os_release", lambda: {"ID": "fedora"}),
+            self.assertRaisesRegex(Problem, "not Debian"),
+        ):
+            sources.PrivateApt(self.cache / "apt")
+
+    def test_disk_says_how_much(self):
+        with self.assertRaisesRegex(
+            Problem, r"100000001.0 GB needed .*for x and .*, [\d.]+ GB free"
+        ):
+            common.require_disk([(self.root / "a/b", 1e8, "x"), (self.root, 1, "y")])
+        common.require_disk([(self.root, 0, "x")])
+
+    def test_lock_waits(self):
+        with common.lock(self.root / "lock", "working"):
+            code = (
+                "import sys; sys.path.insert(0, sys.argv[1])\n"
+                "from pathlib import Path; from tools import common\n"
+                "with common.lock(Path(sys.argv[2]), 'working'): print('in')"
+            )
+            command = [sys.executable, "-c", code, common.ROOT, self.root / "lock"]
+            with self.assertRaises(subprocess.TimeoutExpired) as caught:
+                subprocess.run(command, timeout=1, capture_output=True, check=False)
+        self.assertIn(b"waiting: another process is working", caught.exception.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

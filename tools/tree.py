@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Makes and updates build/<preset>/mysql, the source tree that a preset builds.
+
+The tree is a hard-link copy of the pristine one in the cache (a plain copy where
+that is on another file system), with the patches applied and with symbolic links
+to our own files where upstream looks for them. A file that differs from the pristine one is always a new file,
+never a changed one: the pristine tree stays as it was.
+
+After a change of a patch only the files whose text changes are written, so that
+the build that follows is as small as the change.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools import patches
+from tools.common import ROOT, say
+from tools.problem import Problem, run_main
+
+# Where upstream looks for plugins and test suites, by globbing -> our folder.
+FOLDERS = {
+    "plugin/memdiag": "plugin/memdiag",
+    "mysql-test/suite/memdiag": "mysql-test/suite/memdiag",
+}
+# Upstream's files include our headers as "memdiag/<header>": include/ is searched
+# by every target, so no compile command changes (and with it the compiler cache).
+# Links to files, not to the folders: a header finds its neighbours.
+HEADERS = "include/memdiag"
+HEADER_FOLDERS = ("mysys", "storage/innobase", "sql")
+
+
+def hard_link_copy(pristine: Path, tree: Path) -> None:
+    done = subprocess.run(
+        ["cp", "-al", str(pristine), str(tree)], capture_output=True, check=False
+    )
+    if done.returncode:  # another file system
+        shutil.rmtree(tree, ignore_errors=True)
+        say(f"-- copying the source tree to {tree} (no hard links to the cache)")
+        done = subprocess.run(
+            ["cp", "-a", str(pristine), str(tree)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        shutil.rmtree(tree, ignore_errors=True)
+        raise Problem(f"cannot copy the source tree: {done.stderr.strip()}")
+
+
+def replace_file(path: Path, content: bytes, mode: int) -> bool:
+    """Gives the file new content; True if that changed anything. Writes a new
+    file and renames it, which leaves the pristine one alone."""
+    if path.is_file() and path.read_bytes() == content:
+        return False
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".memdiag-")
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    os.chmod(name, mode)
+    os.replace(name, path)
+    return True
+
+
+def sync(pristine: Path, tree: Path, series: list, touched_before: set) -> None:
+    """Brings the files that patches touch, or have touched, to what they should
+    be: pristine plus the series."""
+    names = touched_before.union(*(patch.files for patch in series))
+    changed = 0
+    with tempfile.TemporaryDirectory(prefix="memdiag-") as folder:
+        work = Path(folder)
+        patches.check_out(pristine, work, names)
+        for patch, note in patches.apply_series(series, work).items():
+            say(f"-- {patch}: {note}")
+        for name in sorted(names):
+            mode = (pristine / name).stat().st_mode & 0o777
+            changed += replace_file(tree / name, (work / name).read_bytes(), mode)
+    if changed:
+        say(f"-- {len(series)} patches: {changed} files changed in {tree}")
+
+
+def link(place: Path, own: Path) -> None:
+    target = os.path.relpath(own, place.parent)
+    if place.is_symlink() and os.readlink(place) == target:
+        return
+    if place.exists() or place.is_symlink():
+        place.unlink()
+    place.symlink_to(target)
+
+
+def link_own_files(tree: Path, root: Path) -> None:
+    for place, own in FOLDERS.items():
+        link(tree / place, root / own)
+    headers = {
+        header.name: header
+        for folder in HEADER_FOLDERS
+        for header in (root / folder).glob("*.h")
+    }
+    folder = tree / HEADERS
+    folder.mkdir(exist_ok=True)
+    for stale in {path.name for path in folder.iterdir()} - set(headers):
+        (folder / stale).unlink()
+    for name, header in headers.items():
+        link(folder / name, header)
+
+
+def materialise(pristine: Path, tree: Path, patched: bool) -> None:
+    state_path = tree.with_name(tree.name + ".state.json")
+    state = json.loads(state_path.read_text()) if state_path.is_file() else {}
+    if tree.exists() and state.get("pristine") != str(pristine):
+        say(f"-- {tree} comes from another source; making it anew")
+        shutil.rmtree(tree)
+    if not tree.exists():
+        state_path.unlink(missing_ok=True)
+        state = {}
+        staging = tree.with_name(f".{tree.name}.new")
+        shutil.rmtree(staging, ignore_errors=True)
+        staging.parent.mkdir(parents=True, exist_ok=True)
+        hard_link_copy(pristine, staging)
+        os.replace(staging, tree)
+    series = patches.load_series(ROOT / "patches") if patched else []
+    # The names only ever grow: a file that a patch once touched may have to go
+    # back to the pristine text. Written first, so that an interruption loses none.
+    before = set(state.get("touched", []))
+    touched = sorted(before.union(*(patch.files for patch in series)))
+    record = {"pristine": str(pristine), "touched": touched}
+    if record != state:
+        state_path.write_text(json.dumps(record, indent=1) + "\n")
+    sync(pristine, tree, series, before)
+    if patched:
+        link_own_files(tree, ROOT)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pristine", type=Path, required=True)
+    parser.add_argument("--tree", type=Path, required=True)
+    parser.add_argument("--stock", action="store_true", help="no patches, no links")
+    args = parser.parse_args()
+    materialise(args.pristine.absolute(), args.tree.absolute(), not args.stock)
+    return 0
+
+
+if __name__ == "__main__":
+    run_main("tree", main)
