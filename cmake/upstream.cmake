@@ -49,7 +49,9 @@ upstream_option(MEMDIAG_FLAVOUR ${MEMDIAG_FLAVOUR})
 if(NOT MEMDIAG_FLAVOUR STREQUAL stock)
   # Our own sources are compiled through this link: below the build folder, so
   # that their paths are relative to ccache too.
-  file(CREATE_LINK ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/memdiag SYMBOLIC)
+  if(NOT IS_SYMLINK ${CMAKE_BINARY_DIR}/memdiag) # a build may be using it
+    file(CREATE_LINK ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/memdiag SYMBOLIC)
+  endif()
   upstream_option(MEMDIAG_ROOT ${CMAKE_BINARY_DIR}/memdiag)
   upstream_option(MEMDIAG_VERSION ${PROJECT_VERSION})
   upstream_option(MEMDIAG_JEMALLOC_DIR ${CMAKE_BINARY_DIR}/jemalloc)

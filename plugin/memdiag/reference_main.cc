@@ -80,14 +80,18 @@ void print_function(std::ostream &out) {
          "pool, in any case of letters, or '"
       << all_pools_name << "'. Needs the privilege " << admin_privilege_name
       << ": `GRANT " << admin_privilege_name
-      << " ON *.* TO ...`.\n\n"
+      << " ON *.* TO ...`. A data directory that another server made has "
+         "nobody who has it "
+         "yet; root may grant it to itself.\n\n"
          "It runs once for each row that it is evaluated for: use it as "
          "`SELECT "
       << purge_function_name
       << "('fts_query')`. Tables read in the same statement show the state "
          "before it or after it, whichever was read first. An unknown name, "
          "NULL, a wrong number of arguments and a missing privilege are "
-         "errors.\n\n"
+         "errors. With --skip-grant-tables the server knows no loadable "
+         "functions, "
+         "and not this one either.\n\n"
          "| member | unit | meaning |\n"
          "|---|---|---|\n"
          "| pool | | The pool's name, or `"

@@ -106,6 +106,7 @@ def burst_run(start: int, peak: int, speed: float) -> dict:
         "start_rss_kb": start * 1024,
         "peak_rss_kb": peak * 1024,
         "idle": idle,
+        "buffer_pool_growth_kb": 1024,
         "searches": 10,
         "per_second": speed,
         "p50_ms": 1.0,
@@ -170,6 +171,7 @@ class Reports(unittest.TestCase):
             "_int_free",
             "operator new(unsigned long)",
             "je_sdallocx",
+            "base_alloc",
             "arena_slab_alloc",
             "memdiag::pool_free(void*)",
             "sdallocx",
@@ -181,6 +183,7 @@ class Reports(unittest.TestCase):
             "MEM_ROOT::Alloc(unsigned long)",
             "page_cur_search",
             "pack_length()",
+            "base_list::push_back(void*)",
         ):
             self.assertFalse(instructions.is_allocator(name), name)
 

@@ -1,0 +1,142 @@
+"""The arms of a comparison: which build, in which environment, with which options. This is the only list of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from tools.problem import Problem
+from tools.server import Build
+
+TOP = Path(__file__).resolve().parents[1]
+
+# What could make one arm behave like another when it leaks in from the caller's shell.
+_ALLOCATOR_VARIABLES = (
+    "MALLOC_",
+    "LD_PRELOAD",
+    "TCMALLOC_",
+    "MIMALLOC_",
+    "GLIBC_TUNABLES",
+    "_RJEM_MALLOC_CONF",
+)
+
+
+@dataclass(frozen=True)
+class Arm:
+    name: str
+    preset: str
+    note: str
+    env: dict[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    # Candidates for LD_PRELOAD; the first one that exists is taken.
+    preload: tuple[str, ...] = ()
+
+    def build(self) -> Build:
+        return Build.of_preset(TOP, self.preset)
+
+    def environment(self) -> dict[str, str]:
+        """The whole environment of this arm's mysqld: the caller's, without any allocator setting of the caller's."""
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(_ALLOCATOR_VARIABLES)
+        }
+        env.update(self.env)
+        if self.preload:
+            found = [path for path in self.preload if Path(path).exists()]
+            if not found:
+                raise Problem(
+                    f"arm '{self.name}' needs one of these libraries: {', '.join(self.preload)}"
+                )
+            env["LD_PRELOAD"] = found[0]
+        return env
+
+    def describe(self) -> dict[str, object]:
+        """For the results: everything that defines the arm, and the version of its server."""
+        return {**asdict(self), "version": self.build().version()}
+
+
+_LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+
+ARMS: dict[str, Arm] = {
+    arm.name: arm
+    for arm in (
+        Arm("stock", "stock", "upstream as it is, with the C library's allocator"),
+        Arm(
+            "linked",
+            "linked",
+            "upstream with this project's jemalloc merely linked: the allocator without the pools and the diet",
+            env={
+                "MALLOC_CONF": "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0"
+            },
+        ),
+        Arm(
+            "dev",
+            "dev",
+            "this project's server with the options that are compiled into it",
+        ),
+        Arm(
+            "glibc-arenas2",
+            "stock",
+            "stock, with the usual advice for containers",
+            env={"MALLOC_ARENA_MAX": "2"},
+        ),
+        Arm(
+            "tcmalloc",
+            "stock",
+            "stock with tcmalloc preloaded",
+            preload=(
+                f"{_LIBRARIES}/libtcmalloc_minimal.so.4",
+                f"{_LIBRARIES}/libtcmalloc.so.4",
+            ),
+        ),
+        Arm(
+            "jemalloc-preload",
+            "stock",
+            "stock with the distribution's jemalloc preloaded, at its defaults",
+            preload=(f"{_LIBRARIES}/libjemalloc.so.2",),
+        ),
+        Arm(
+            "jemalloc-preload-5s",
+            "stock",
+            "the same with background threads and five seconds of decay, the usual advice for operators",
+            env={
+                "MALLOC_CONF": "background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000"
+            },
+            preload=(f"{_LIBRARIES}/libjemalloc.so.2",),
+        ),
+        Arm(
+            "mimalloc",
+            "stock",
+            "stock with mimalloc preloaded",
+            preload=(f"{_LIBRARIES}/libmimalloc.so.2",),
+        ),
+    )
+}
+
+DEFAULT = ("stock", "linked", "dev")
+
+
+def choose(names: str) -> list[Arm]:
+    """The arms of a comma-separated list, each checked to be there before anything is started."""
+    wanted = [name for name in names.split(",") if name]
+    unknown = [name for name in wanted if name not in ARMS]
+    if unknown or not wanted:
+        raise Problem(
+            f"unknown arm {', '.join(unknown) or '(none given)'}; there are: {', '.join(ARMS)}"
+        )
+    if len(set(wanted)) < len(wanted):
+        raise Problem(f"an arm is named twice in '{names}'")
+    chosen = [ARMS[name] for name in wanted]
+    for arm in chosen:
+        arm.build()
+        arm.environment()
+    return chosen
+
+
+def rotated(arms: Sequence[Arm], round_number: int) -> list[Arm]:
+    """The order of a round: every arm gets every place in turn, so that no arm always comes after the same other."""
+    shift = round_number % len(arms)
+    return [*arms[shift:], *arms[:shift]]

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+"""sysbench point selects and read-only transactions: what the allocator and the pools cost in throughput.
+
+See README.md for what the figures mean.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench import arms as arm_list
+from bench import prepared, report, rounds
+from tools.problem import Problem, run_main
+from tools.server import Server, last_line
+
+TESTS = ("oltp_point_select", "oltp_read_only")
+THREADS = (8, 256)
+MAX_THREADS = 1000
+TABLES = 4
+ROWS = 50_000
+DATABASE = "sbtest"
+TARGET = 0.98
+MYSQLD_OPTIONS = (
+    "--innodb-buffer-pool-size=512M",
+    "--innodb-buffer-pool-load-at-startup=OFF",
+    "--innodb-buffer-pool-dump-at-shutdown=OFF",
+    f"--max-connections={MAX_THREADS + 10}",
+    "--disable-log-bin",
+)
+
+
+def sysbench(server: Server, test: str, action: str, *options: str) -> str:
+    """Run sysbench and return what it printed."""
+    command = [
+        "sysbench",
+        test,
+        "--db-driver=mysql",
+        f"--mysql-socket={server.socket}",
+        "--mysql-user=root",
+        f"--mysql-db={DATABASE}",
+        f"--tables={TABLES}",
+        f"--table-size={ROWS}",
+        *options,
+        action,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        complaint = next(
+            (line for line in done.stdout.splitlines() if "FATAL" in line),
+            last_line(done.stderr),
+        )
+        raise Problem(
+            f"sysbench {test} {action} failed: {complaint}\n{server.log_tail()}"
+        )
+    return done.stdout
+
+
+def fill(server: Server) -> None:
+    server.query(f"CREATE DATABASE {DATABASE}")
+    sysbench(server, "oltp_read_only", "prepare")
+    for number in range(1, TABLES + 1):
+        server.query(f"ANALYZE TABLE sbtest{number}", DATABASE)
+
+
+def version() -> str:
+    if shutil.which("sysbench") is None:
+        raise Problem("sysbench is missing; install it with: apt-get install sysbench")
+    done = subprocess.run(
+        ["sysbench", "--version"], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()
+
+
+def folders(arms: Sequence[arm_list.Arm]) -> dict[str, Path]:
+    """The arms' folders with the tables of sysbench in them."""
+    data = {"tables": TABLES, "rows": ROWS, "sysbench": version()}
+    return prepared.folders("sysbench", data, arms, MYSQLD_OPTIONS, fill)
+
+
+def parse(output: str) -> dict[str, float]:
+    patterns = {
+        "tps": r"transactions:\s+\d+\s+\(([\d.]+) per sec",
+        "average_ms": r"avg:\s+([\d.]+)",
+        "p95_ms": r"95th percentile:\s+([\d.]+)",
+        "errors": r"ignored errors:\s+(\d+)",
+    }
+    figures = {}
+    for name, pattern in patterns.items():
+        found = re.search(pattern, output)
+        if not found:
+            raise Problem(f"sysbench printed no {name}:\n{output}")
+        figures[name] = float(found[1])
+    return figures
+
+
+def measure(
+    arm: arm_list.Arm,
+    folder: Path,
+    tests: Sequence[str],
+    threads: Sequence[int],
+    seconds: int,
+) -> dict[str, Any]:
+    """One arm's turn in a round: fresh server, warm-up, then every test at every number of threads."""
+    cells = {}
+    with Server(arm.build(), folder, MYSQLD_OPTIONS, arm.environment()) as server:
+        server.start()
+        start_rss = server.memory().rss_kb
+        # Reads every row once: all of it fits into the buffer pool, so no cell pays for reading from the disk.
+        for number in range(1, TABLES + 1):
+            server.query(
+                f"SELECT COUNT(*), SUM(LENGTH(c)), SUM(LENGTH(pad)) FROM sbtest{number}",
+                DATABASE,
+            )
+        for test in tests:
+            for count in threads:
+                usage_before = server.usage()
+                output = sysbench(
+                    server,
+                    test,
+                    "run",
+                    f"--threads={count}",
+                    f"--time={seconds}",
+                    "--report-interval=0",
+                )
+                usage = server.usage().since(usage_before)
+                cells[f"{test} {count}"] = {
+                    **parse(output),
+                    "server_cpu_seconds": usage.user_seconds + usage.system_seconds,
+                    "minor_faults": usage.minor_faults,
+                    "rss_kb": server.rss_kb(),
+                    "output": output,
+                }
+    return {"start_rss_kb": start_rss, "cells": cells}
+
+
+def render(raw: dict[str, Any]) -> str:
+    arms = [name for name, runs in raw["runs"].items() if runs]
+    cells = list(raw["runs"][arms[0]][0]["cells"])
+
+    def median(arm: str, cell: str, figure: str) -> float:
+        return report.median(run["cells"][cell][figure] for run in raw["runs"][arm])
+
+    bases = [name for name in ("stock", "linked") if name in arms]
+    rows, targets = [], []
+    for cell in cells:
+        best = max((median(base, cell, "tps") for base in bases), default=None)
+        for arm in arms:
+            tps = [run["cells"][cell]["tps"] for run in raw["runs"][arm]]
+            rows.append(
+                [
+                    f"{cell} {arm}",
+                    f"{report.median(tps):.0f}",
+                    f"{min(tps):.0f}",
+                    f"{max(tps):.0f}",
+                    f"{median(arm, cell, 'p95_ms'):.2f}",
+                    f"{median(arm, cell, 'rss_kb') / 1024:.0f}",
+                    report.show(
+                        report.ratio(report.median(tps), best) if best else None, 3
+                    ),
+                ]
+            )
+        if "dev" in arms:
+            value = (
+                median("dev", cell, "tps") / best if best and len(bases) == 2 else None
+            )
+            targets.append(
+                report.target(
+                    f"{cell} threads: tps / better of stock and linked",
+                    value,
+                    ">=",
+                    TARGET,
+                )
+            )
+    head = [
+        "test, threads, arm",
+        "tps",
+        "lowest",
+        "highest",
+        "p95 ms",
+        "RSS MB",
+        "/ better of stock, linked",
+    ]
+    parts = [
+        "# sysbench\n",
+        f"Medians of {raw['settings']['rounds']} rounds.\n",
+        report.table(head, rows),
+    ]
+    if targets:
+        parts += ["\n## Targets\n", report.target_table(targets)]
+    parts.append(report.front_matter(raw))
+    return "\n".join(parts)
+
+
+def main() -> int:
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=5)
+    parser.add_argument(
+        "--seconds",
+        type=int,
+        default=15,
+        help="of each measurement (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--tests",
+        default=",".join(TESTS),
+        help="comma-separated (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--threads",
+        default=",".join(map(str, THREADS)),
+        help="comma-separated (default: %(default)s)",
+    )
+    options = parser.parse_args()
+    rounds.require_positive(options, "seconds")
+    tests = options.tests.split(",")
+    if not set(tests) <= set(TESTS):
+        raise Problem(
+            f"unknown test in '{options.tests}'; there are: {', '.join(TESTS)}"
+        )
+    try:
+        threads = [int(word) for word in options.threads.split(",")]
+    except ValueError:
+        raise Problem(
+            f"'{options.threads}' is not a comma-separated list of numbers of threads"
+        ) from None
+    if not all(1 <= count <= MAX_THREADS for count in threads):
+        raise Problem(f"numbers of threads must lie between 1 and {MAX_THREADS}")
+    return rounds.run(
+        "sysbench",
+        options,
+        settings={
+            "sysbench": version(),
+            "tables": TABLES,
+            "rows": ROWS,
+            "seconds": options.seconds,
+            "mysqld": MYSQLD_OPTIONS,
+        },
+        prepare=folders,
+        measure=lambda arm, folder: measure(
+            arm, folder, tests, threads, options.seconds
+        ),
+        brief=lambda run: ", ".join(
+            f"{cell}: {figures['tps']:.0f}" for cell, figures in run["cells"].items()
+        ),
+        render=render,
+        seconds_each=len(tests) * len(threads) * options.seconds + 5,
+    )
+
+
+if __name__ == "__main__":
+    run_main("sysbench_oltp", main)
