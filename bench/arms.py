@@ -69,13 +69,19 @@ ARMS: dict[str, Arm] = {
             "linked",
             "upstream with this project's jemalloc merely linked: the allocator without the pools and the diet",
             env={
-                "MALLOC_CONF": "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0"
+                "MALLOC_CONF": "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0,prof:false"
             },
         ),
         Arm(
             "dev",
             "dev",
             "this project's server with the options that are compiled into it",
+        ),
+        Arm(
+            "dev-prof-off",
+            "dev",
+            "the same without heap profiling ready to be switched on, to see what that costs",
+            env={"MALLOC_CONF": "prof:false"},
         ),
         Arm(
             "glibc-arenas2",

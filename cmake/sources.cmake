@@ -35,9 +35,6 @@ if("mysql" IN_LIST wanted)
   set(tree_args --pristine ${MEMDIAG_PRISTINE} --tree ${MEMDIAG_TREE})
   if(MEMDIAG_FLAVOUR STREQUAL product)
     file(GLOB patches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/patches/*.patch)
-    # A new header of ours needs its link in the tree.
-    file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/*.h
-      ${CMAKE_SOURCE_DIR}/storage/innobase/*.h ${CMAKE_SOURCE_DIR}/sql/*.h)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
       ${patches}
       ${CMAKE_SOURCE_DIR}/patches/series

@@ -92,7 +92,13 @@ set(targets "")
 if(MEMDIAG_TARGETS)
   set(targets --target ${MEMDIAG_TARGETS})
 endif()
+set(copy_headers "")
+if(MEMDIAG_FLAVOUR STREQUAL product)
+  set(copy_headers COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/tree.py
+    --headers-only --tree ${MEMDIAG_TREE})
+endif()
 add_custom_target(upstream ALL
+  ${copy_headers}
   COMMAND ${CMAKE_COMMAND} -E env "NINJA_STATUS=[%f/%t %p, %e s] "
     ${CMAKE_COMMAND} --build ${bld} ${targets}
   DEPENDS ${configured}

@@ -2,8 +2,8 @@
 """Makes and updates build/<preset>/mysql, the source tree that a preset builds.
 
 The tree is a hard-link copy of the pristine one in the cache (a plain copy where
-that is on another file system), with the patches applied and with symbolic links
-to our own files where upstream looks for them. A file that differs from the pristine one is always a new file,
+that is on another file system), with the patches applied with symbolic links to
+our own folders where upstream looks for them, and with copies of our headers. A file that differs from the pristine one is always a new file,
 never a changed one: the pristine tree stays as it was.
 
 After a change of a patch only the files whose text changes are written, so that
@@ -31,7 +31,8 @@ FOLDERS = {
 }
 # Upstream's files include our headers as "memdiag/<header>": include/ is searched
 # by every target, so no compile command changes (and with it the compiler cache).
-# Links to files, not to the folders: a header finds its neighbours.
+# Copies, not links: where a precompiled header includes one, the compiler follows a
+# link, and then looks for that header's neighbours in the wrong folder.
 HEADERS = "include/memdiag"
 HEADER_FOLDERS = ("mysys", "storage/innobase", "sql")
 
@@ -93,20 +94,28 @@ def link(place: Path, own: Path) -> None:
     place.symlink_to(target)
 
 
-def link_own_files(tree: Path, root: Path) -> None:
+def link_own_folders(tree: Path, root: Path) -> None:
     for place, own in FOLDERS.items():
         link(tree / place, root / own)
-    headers = {
-        header.name: header
-        for folder in HEADER_FOLDERS
-        for header in (root / folder).glob("*.h")
-    }
+
+
+def copy_headers(tree: Path, root: Path) -> None:
+    """Called before every build too: a header may have changed."""
     folder = tree / HEADERS
     folder.mkdir(exist_ok=True)
-    for stale in {path.name for path in folder.iterdir()} - set(headers):
-        (folder / stale).unlink()
+    headers: dict[str, Path] = {}
+    for own in HEADER_FOLDERS:
+        for header in (root / own).glob("*.h"):
+            if header.name in headers:
+                raise Problem(f"two headers have the name {header.name}; rename one.")
+            headers[header.name] = header
+    for path in list(folder.iterdir()):
+        if path.name not in headers or path.is_symlink():
+            path.unlink()
     for name, header in headers.items():
-        link(folder / name, header)
+        # With the header's own time, or a copy made anew would look like a change.
+        if replace_file(folder / name, header.read_bytes(), 0o644):
+            shutil.copystat(header, folder / name)
 
 
 def materialise(pristine: Path, tree: Path, patched: bool) -> None:
@@ -133,15 +142,21 @@ def materialise(pristine: Path, tree: Path, patched: bool) -> None:
         state_path.write_text(json.dumps(record, indent=1) + "\n")
     sync(pristine, tree, series, before)
     if patched:
-        link_own_files(tree, ROOT)
+        link_own_folders(tree, ROOT)
+        copy_headers(tree, ROOT)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pristine", type=Path, required=True)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--pristine", type=Path)
+    what.add_argument("--headers-only", action="store_true")
     parser.add_argument("--tree", type=Path, required=True)
     parser.add_argument("--stock", action="store_true", help="no patches, no links")
     args = parser.parse_args()
+    if args.headers_only:
+        copy_headers(args.tree, ROOT)
+        return 0
     materialise(args.pristine.absolute(), args.tree.absolute(), not args.stock)
     return 0
 

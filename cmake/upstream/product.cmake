@@ -35,24 +35,26 @@ function(memdiag_set_version_comment)
 #define MYSQL_COMPILATION_COMMENT_SERVER \
   "MySQL with memdiag @MEMDIAG_VERSION@, jemalloc @MEMDIAG_JEMALLOC_VERSION@"
 ]])
-  set(found "")
-  foreach(name mysqld sys_vars log sql_parse
-      server_component/host_application_signal_imp)
-    set(source ${CMAKE_SOURCE_DIR}/sql/${name}.cc)
-    if(EXISTS ${source})
-      file(STRINGS ${source} lines REGEX MYSQL_COMPILATION_COMMENT_SERVER)
-      if(lines)
-        list(APPEND found ${source})
-      endif()
+  memdiag_need_target(sql_main)
+  memdiag_need_target(mysys)
+  foreach(name sql/mysqld sql/sys_vars sql/log sql/sql_parse
+      sql/server_component/host_application_signal_imp mysys/print_version)
+    set(source ${CMAKE_SOURCE_DIR}/${name}.cc)
+    file(STRINGS ${source} lines REGEX MYSQL_COMPILATION_COMMENT_SERVER)
+    if(NOT lines)
+      message(FATAL_ERROR "memdiag: ${name}.cc does not print the version comment "
+        "any more; correct cmake/upstream/product.cmake")
     endif()
+    set(target sql_main)
+    if(name MATCHES "^mysys/")
+      set(target mysys)
+    elseif(name MATCHES "^sql/server_component/")
+      set(target mysql_server_component_services)
+    endif()
+    # A precompiled header has to come first, so these few do without.
+    set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES
+      SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-include;${header}")
   endforeach()
-  if(NOT found)
-    message(FATAL_ERROR "memdiag: no source prints the version comment any more; "
-      "correct cmake/upstream/product.cmake")
-  endif()
-  # A precompiled header has to come first, so these few do without.
-  set_source_files_properties(${found} TARGET_DIRECTORY sql_main PROPERTIES
-    SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-include;${header}")
 endfunction()
 
 function(memdiag_add_to_upstream)

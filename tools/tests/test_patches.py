@@ -317,6 +317,21 @@ class Tree(Case):
         names = [x.name for x in (self.tree / "include/memdiag").iterdir()]
         self.assertEqual(names, ["other.h"])
 
+    def test_changed_header(self):
+        self.make()
+        copy = self.tree / "include/memdiag/own.h"
+        before = copy.stat().st_mtime_ns
+        tree.copy_headers(self.tree, self.root)
+        self.assertEqual(copy.stat().st_mtime_ns, before)
+        (self.root / "mysys/own.h").write_text("new\n")
+        tree.copy_headers(self.tree, self.root)
+        self.assertEqual(copy.read_text(), "new\n")
+
+    def test_two_headers_of_one_name(self):
+        (self.root / "sql/own.h").touch()
+        with self.assertRaisesRegex(Problem, "two headers"):
+            self.make()
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -66,6 +66,11 @@ class Parsers(unittest.TestCase):
         self.check(run_tests.parse_unittest(0, text), 5, 0, 0, "OK")
         self.check(run_tests.parse_unittest(1, "Traceback\n"), 0, 1, 0)
 
+    def test_demo(self):
+        text = "...\ndemo: 17 passed, 2 failed\n"
+        self.check(run_tests.parse_demo(1, text), 17, 2, 0, "17 passed")
+        self.check(run_tests.parse_demo(1, "demo: no server\n"), 0, 1, 0, "no server")
+
 
 class Resuming(unittest.TestCase):
     def setUp(self):
