@@ -237,7 +237,7 @@ def _function_table(by_arm: dict[str, dict[str, float]]) -> str:
             if name and is_allocator(name):
                 highest[name] = max(highest[name], round(value))
     rows = [
-        [name[:70], *(f"{counts.get(name, 0):.0f}" for counts in by_arm.values())]
+        [name[:70], *(str(round(counts.get(name, 0))) for counts in by_arm.values())]
         for name, _ in highest.most_common(SHOWN_FUNCTIONS)
     ]
     return report.table(["function", *by_arm], rows)
