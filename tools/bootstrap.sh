@@ -10,8 +10,7 @@
 #   jemalloc       autoconf
 #   upstream       the -dev packages; libtirpc, curl, sasl for plugins in `all`
 #   unit tests     libgtest-dev
-#   mysql-test     libjson-perl and the perl modules of the perl package; procps for
-#                  ps, psmisc for killall, net-tools as upstream's suites expect
+#   mysql-test     libjson-perl and the perl modules of the perl package; procps for ps
 #   lint           shellcheck
 MEMDIAG_PACKAGES="ca-certificates xz-utils
 python3 patch perl git

@@ -118,7 +118,7 @@ def lint_scripts(run: Run) -> Result:
     shell += sorted(str(x.relative_to(ROOT)) for x in ROOT.glob("cmake/*.sh"))
     commands = {
         "shellcheck": ["shellcheck", "-x", *shell],
-        "ruff": ["ruff", "check", "--isolated", "--no-cache", "tools"],
+        "ruff": ["ruff", "check", "--isolated", "--no-cache", "tools", "bench"],
     }
     total = Result()
     words = []

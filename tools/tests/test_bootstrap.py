@@ -1,0 +1,73 @@
+"""What ./run-demo and ./run-tests say where they can't install what they need."""
+
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from tools.common import ROOT
+
+
+class Bootstrap(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.bin = Path(folder.name)
+        self.calls = self.bin / "calls"
+
+    def command(self, name: str, text: str) -> None:
+        path = self.bin / name
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+
+    def bootstrap(self) -> subprocess.CompletedProcess:
+        """With the commands of this test only: none of the machine's own."""
+        script = '. "$1/tools/bootstrap.sh"; memdiag_bootstrap'
+        return subprocess.run(
+            ["/bin/sh", "-eu", "-c", script, "sh", str(ROOT)],
+            env={"PATH": str(self.bin)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def debian(self, user: int, missing: str = "bison", apt: str = "exit 0") -> None:
+        self.command("dpkg-query", f'[ "$4" != {missing} ] && echo installed')
+        self.command("apt-get", f'echo "$@" >> "{self.calls}"; {apt}')
+        self.command("id", f"echo {user}")
+
+    def test_not_debian(self):
+        done = self.bootstrap()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("this is not Debian", done.stderr)
+
+    def test_nothing_missing_needs_no_root(self):
+        self.debian(user=1000, missing="nothing-of-ours")
+        done = self.bootstrap()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertFalse(self.calls.exists())
+
+    def test_no_root_names_packages_and_command(self):
+        self.debian(user=1000)
+        done = self.bootstrap()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("only root can install them", done.stderr)
+        self.assertIn("apt-get install bison", done.stderr)
+        self.assertFalse(self.calls.exists())
+
+    def test_missing_packages_are_printed_before_they_are_installed(self):
+        self.debian(user=0)
+        done = self.bootstrap()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"installing these Debian packages.*: bison")
+        self.assertRegex(self.calls.read_text(), r"install bison$")
+
+    def test_apt_that_fails(self):
+        self.debian(user=0, apt="exit 100")
+        done = self.bootstrap()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("apt-get could not install them", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
