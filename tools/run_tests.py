@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools import mtr
 from tools.common import ROOT, known_preset, lock, presets, say
 from tools.problem import Problem, run_main
 
@@ -235,37 +236,17 @@ def parse_ctest(status: int, text: str) -> Result:
 
 
 def run_mtr(run: Run, suite: str) -> Result:
+    cwd = mtr.folder(run.build)
     vardir = run.build / "mtr" / suite
-    command = [
-        "perl",
-        "mysql-test-run.pl",
-        f"--suite={suite}",
-        f"--vardir={vardir}",
-        # Memory instead of the disk. Ports: mtr finds free ones by itself.
-        "--mem",
-        f"--parallel={run.jobs}",
-        # All of them, and no second chance.
-        "--force",
-        "--max-test-fail=0",
-        "--retry=0",
-        "--nounit-tests",
-    ]
-    if run.preset == "sanitize":
-        command.append("--sanitize")
     vardir.parent.mkdir(exist_ok=True)
-    cwd = run.build / "bld" / "mysql-test"
-    if not cwd.is_dir():
-        raise Problem(f"preset {run.preset} is not built: run the step build first")
+    command = mtr.command(run.build, vardir, run.jobs, f"--suite={suite}")
     status, text = run.output(f"mtr-{suite}", command, cwd)
     return parse_mtr(status, text)
 
 
 def parse_mtr(status: int, text: str) -> Result:
-    count = {
-        word: len(re.findall(rf"^\[ *\d+%\] .*\[ {word} \]", text, re.MULTILINE))
-        for word in ("pass", "fail", "skipped", "disabled")
-    }
-    failed = count["fail"]
+    results = [line.result for line in mtr.parse(text)]
+    failed = results.count("fail")
     if status and not failed:  # it could not start, or a server complained at its end
         failed = 1
     words = closing(
@@ -273,7 +254,8 @@ def parse_mtr(status: int, text: str) -> Result:
         r"^Completed: .*$|^mysql-test-run: \*\*\* ERROR: .*$",
         r"^\d+ tests were skipped.*$",
     )
-    return Result(count["pass"], failed, count["skipped"] + count["disabled"], words)
+    skipped = results.count("skipped") + results.count("disabled")
+    return Result(results.count("pass"), failed, skipped, words)
 
 
 STEPS = [

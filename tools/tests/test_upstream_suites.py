@@ -1,0 +1,83 @@
+"""Upstream's suites: what counts as a difference."""
+
+import unittest
+
+from tools import mtr
+from tools.common import ROOT
+from tools.problem import Problem
+from tools.upstream_suites import (
+    DIFFERENCES,
+    read_differences,
+    verdicts,
+    worst_by_test,
+)
+
+OUTPUT = """\
+[  7%] rpl.rpl_a 'mix'                           w1  [ pass ]   120
+[ 14%] rpl.rpl_a 'row'                           w2  [ fail ]
+        Test ended at 2026-01-01 00:00:00
+[ 21%] rpl.rpl_b                                 w1  [ skipped ]  Need linux
+[ 28%] rpl.rpl_c 'mix'                           w1  [ skipped ]  Doesn't support
+[ 35%] rpl.rpl_c 'row'                           w1  [ pass ]   7
+[ 42%] rpl.rpl_d                                 w1  [ disabled ]   BUG#1
+[100%] shutdown_report                           [ pass ]
+"""
+
+
+class Lines(unittest.TestCase):
+    def test_a_combination_that_fails_fails_the_test(self):
+        found = worst_by_test(mtr.parse(OUTPUT))
+        results = {test: entry["result"] for test, entry in found.items()}
+        self.assertEqual(
+            results,
+            {
+                "rpl.rpl_a": "fail",
+                "rpl.rpl_b": "skipped",
+                "rpl.rpl_c": "pass",
+                "rpl.rpl_d": "disabled",
+                "shutdown_report": "pass",
+            },
+        )
+        self.assertEqual(found["rpl.rpl_b"]["comment"], "Need linux")
+
+
+class Verdicts(unittest.TestCase):
+    def test_each(self):
+        words = verdicts(
+            ["m.flaky", "m.machine", "m.known", "m.new"],
+            {
+                "m.flaky": "pass",
+                "m.machine": "fail",
+                "m.known": "fail",
+                "m.new": "fail",
+            },
+            {"m.machine": "fail", "m.known": "pass", "m.new": "pass"},
+            {"m.known": "because"},
+        )
+        self.assertEqual(
+            words,
+            {
+                "m.flaky": "passes by itself",
+                "m.machine": "fails on stock too",
+                "m.known": "because",
+                "m.new": "UNEXPLAINED",
+            },
+        )
+
+
+class Differences(unittest.TestCase):
+    def test_reasons(self):
+        text = "# comment\n\nmain.grant: one: two\n"
+        self.assertEqual(read_differences(text), {"main.grant": "one: two"})
+
+    def test_an_entry_without_a_reason(self):
+        for line in ("main.grant", "main.grant: ", "grant: reason"):
+            with self.assertRaisesRegex(Problem, "line 1"):
+                read_differences(line)
+
+    def test_the_list_itself(self):
+        read_differences((ROOT / DIFFERENCES).read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()

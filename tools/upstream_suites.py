@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Runs upstream's own test suites against our server, and says where it differs.
+
+They take hours on two cores, so they run in pieces: an interrupted run, or one that
+ended after --minutes, goes on with the next piece as long as the server is the same.
+A test that fails is run once more by itself, and then against the stock preset's
+server. What is left differs because of us: each such test is to be explained in
+mysql-test/upstream_differences.txt, and each test named there has to differ.
+"""
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools import mtr
+from tools.common import ROOT, known_preset, lock, say
+from tools.problem import Problem, run_main
+
+SUITES = "main,innodb,innodb_fts,perfschema,sys_vars,binlog,rpl,parts"
+DIFFERENCES = ROOT / "mysql-test" / "upstream_differences.txt"
+PIECE = 60
+# Later ones win where a test has several combinations.
+ORDER = ["disabled", "skipped", "pass", "fail"]
+
+
+class Server:
+    """A preset's server, and what became of the tests that ran against it."""
+
+    def __init__(self, preset: str, jobs: int):
+        self.preset, self.jobs = preset, jobs
+        self.build = ROOT / "build" / preset
+        self.mtr = mtr.folder(self.build)
+        self.path = self.build / "upstream-suites.json"
+        binary = self.build / "bld" / "runtime_output_directory" / "mysqld"
+        with open(binary, "rb") as file:
+            self.server = hashlib.file_digest(file, "sha256").hexdigest()
+        self.results: dict[str, dict[str, str]] = {}
+        self.alone: dict[str, dict[str, str]] = {}
+        if self.path.is_file():
+            state = json.loads(self.path.read_text())
+            if state["server"] == self.server:
+                self.results, self.alone = state["results"], state["alone"]
+            else:
+                say(f"-- {preset}: the server is another than last time: starting over")
+
+    def save(self) -> None:
+        state = {"server": self.server, "results": self.results, "alone": self.alone}
+        self.path.write_text(json.dumps(state, indent=1))
+
+    def tests_of(self, suite: str) -> list[str]:
+        where = "t" if suite == "main" else f"suite/{suite}/t"
+        source = self.build / "mysql" / "mysql-test" / where
+        if not source.is_dir():
+            raise Problem(f"upstream has no suite {suite!r}")
+        return sorted(f"{suite}.{path.stem}" for path in source.glob("*.test"))
+
+    def run(self, tests: list[str], into: dict[str, dict[str, str]], jobs: int) -> None:
+        """One call of the driver. What it says nothing of, it does not know, or
+        refused to run: that counts as skipped."""
+        vardir = self.build / "mtr" / "upstream"
+        vardir.parent.mkdir(exist_ok=True)
+        names = vardir.parent / "upstream.tests"
+        names.write_text("\n".join(tests) + "\n")
+        done = subprocess.run(
+            mtr.command(self.build, vardir, jobs, f"--do-test-list={names}"),
+            cwd=self.mtr,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        with open(self.build / "upstream-suites.log", "a") as log:
+            log.write(done.stdout)
+        found = worst_by_test(mtr.parse(done.stdout))
+        if not found and done.returncode:
+            tail = "\n".join(done.stdout.splitlines()[-15:])
+            raise Problem(f"mysql-test-run of preset {self.preset} failed:\n{tail}")
+        for test in tests:
+            into[test] = found.get(test) or {"result": "skipped", "comment": "not run"}
+        self.save()
+
+    def run_in_pieces(self, tests: list[str], deadline: float) -> bool:
+        """@return whether all have run"""
+        rest = [test for test in tests if test not in self.results]
+        began, total = time.monotonic(), len(rest)
+        while rest:
+            if time.monotonic() > deadline:
+                return False
+            piece, rest = rest[:PIECE], rest[PIECE:]
+            self.run(piece, self.results, self.jobs)
+            failed = [t for t in piece if self.results[t]["result"] == "fail"]
+            done = total - len(rest)
+            left = (time.monotonic() - began) / done * len(rest) / 60
+            say(
+                f"-- {self.preset}: {done} of {total} tests, up to {piece[-1]}, about "
+                f"{left:.0f} min left"
+                + (f"; failed: {' '.join(failed)}" * bool(failed))
+            )
+        return True
+
+    def run_alone(self, tests: list[str]) -> None:
+        for test in tests:
+            if test not in self.alone:
+                self.run([test], self.alone, 1)
+                say(f"-- {self.preset}: {test} by itself: {self.alone[test]['result']}")
+
+
+def worst_by_test(lines: list[mtr.Line]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for line in lines:
+        before = found.get(line.test)
+        if not before or ORDER.index(line.result) > ORDER.index(before["result"]):
+            found[line.test] = {"result": line.result, "comment": line.comment}
+    return found
+
+
+def read_differences(text: str) -> dict[str, str]:
+    """{test: why}"""
+    reasons = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        test, colon, why = line.partition(": ")
+        if not colon or "." not in test or not why.strip():
+            raise Problem(
+                f"{DIFFERENCES.name}, line {number}: it should be `suite.test: reason`"
+            )
+        reasons[test.strip()] = why.strip()
+    return reasons
+
+
+def verdicts(
+    failed: list[str],
+    alone: dict[str, str],
+    stock: dict[str, str],
+    reasons: dict[str, str],
+) -> dict[str, str]:
+    """{test: what its failure means}, for those that failed here once."""
+    words = {}
+    for test in failed:
+        if alone[test] != "fail":
+            words[test] = "passes by itself"
+        elif stock[test] == "fail":
+            words[test] = "fails on stock too"
+        else:
+            words[test] = reasons.get(test, "UNEXPLAINED")
+    return words
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="tools/upstream_suites.py",
+        description="Run upstream's suites against our server and, where they fail, "
+        "against stock. An interrupted run goes on where it was.",
+    )
+    parser.add_argument("--preset", default="dev", help="default: %(default)s")
+    parser.add_argument("--suites", default=SUITES, help="default: %(default)s")
+    parser.add_argument(
+        "--tests", metavar="TEST,...", help="these instead of whole suites"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=1e6, help="begin no further piece after that"
+    )
+    parser.add_argument("--jobs", type=int, default=4, metavar="N")
+    options = parser.parse_args()
+    known_preset(options.preset)
+    return options
+
+
+def main() -> int:
+    options = arguments()
+    deadline = time.monotonic() + options.minutes * 60
+    reasons = read_differences(DIFFERENCES.read_text())
+    with lock(ROOT / "build" / "upstream-suites.lock", "running upstream's suites"):
+        ours = Server(options.preset, options.jobs)
+        stock = Server("stock", options.jobs)
+        if options.tests:
+            tests = options.tests.split(",")
+        else:
+            tests = [t for s in options.suites.split(",") for t in ours.tests_of(s)]
+        if not ours.run_in_pieces(tests, deadline):
+            say("-- time is up; the same command goes on")
+            return 2
+        failed = [t for t in tests if ours.results[t]["result"] == "fail"]
+        ours.run_alone(failed)
+        still = [t for t in failed if ours.alone[t]["result"] == "fail"]
+        stock.run_alone(still)
+
+    words = verdicts(
+        failed,
+        {t: ours.alone[t]["result"] for t in failed},
+        {t: stock.alone[t]["result"] for t in still},
+        reasons,
+    )
+    for test, word in words.items():
+        say(f"{test:50} {word}")
+    stale = [t for t in reasons if ours.results.get(t, {}).get("result") == "pass"]
+    for test in stale:
+        say(f"{test:50} passes, but {DIFFERENCES.name} names it")
+    count = [entry["result"] for entry in (ours.results[t] for t in tests)]
+    unexplained = [t for t, word in words.items() if word == "UNEXPLAINED"]
+    say(
+        f"{count.count('pass')} passed, {len(failed)} failed ({len(unexplained)} of them "
+        f"unexplained), {count.count('skipped') + count.count('disabled')} skipped"
+    )
+    return 1 if unexplained or stale else 0
+
+
+if __name__ == "__main__":
+    run_main("upstream_suites", main)
