@@ -236,11 +236,8 @@ def parse_ctest(status: int, text: str) -> Result:
 
 
 def run_mtr(run: Run, suite: str) -> Result:
-    cwd = mtr.folder(run.build)
-    vardir = run.build / "mtr" / suite
-    vardir.parent.mkdir(exist_ok=True)
-    command = mtr.command(run.build, vardir, run.jobs, f"--suite={suite}")
-    status, text = run.output(f"mtr-{suite}", command, cwd)
+    command = mtr.command(run.build, run.jobs, f"--suite={suite}")
+    status, text = run.output(f"mtr-{suite}", command, mtr.folder(run.build))
     return parse_mtr(status, text)
 
 

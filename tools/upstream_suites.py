@@ -62,12 +62,10 @@ class Server:
     def run(self, tests: list[str], into: dict[str, dict[str, str]], jobs: int) -> None:
         """One call of the driver. What it says nothing of, it does not know, or
         refused to run: that counts as skipped."""
-        vardir = self.build / "mtr" / "upstream"
-        vardir.parent.mkdir(exist_ok=True)
-        names = vardir.parent / "upstream.tests"
+        names = self.build / "upstream-suites.tests"
         names.write_text("\n".join(tests) + "\n")
         done = subprocess.run(
-            mtr.command(self.build, vardir, jobs, f"--do-test-list={names}"),
+            mtr.command(self.build, jobs, f"--do-test-list={names}"),
             cwd=self.mtr,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -178,7 +176,11 @@ def main() -> int:
     options = arguments()
     deadline = time.monotonic() + options.minutes * 60
     reasons = read_differences(DIFFERENCES.read_text())
-    with lock(ROOT / "build" / "upstream-suites.lock", "running upstream's suites"):
+    # The driver has one folder for its servers in each build.
+    with (
+        lock(ROOT / "build" / options.preset / "run-tests.lock", "testing this preset"),
+        lock(ROOT / "build" / "stock" / "run-tests.lock", "testing preset stock"),
+    ):
         ours = Server(options.preset, options.jobs)
         stock = Server("stock", options.jobs)
         if options.tests:
