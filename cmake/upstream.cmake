@@ -24,6 +24,9 @@ endforeach()
 # Needs libfido, for a plugin that has nothing to do with memory.
 upstream_option(WITH_AUTHENTICATION_WEBAUTHN OFF)
 upstream_option(WITH_FIDO none)
+# A debug build would take every warning for an error, and upstream's code has
+# some with the distribution's libraries.
+upstream_option(MYSQL_MAINTAINER_MODE OFF)
 # Upstream would take the flags of the machine's packaging tools: fixed ones make
 # a build the same everywhere.
 upstream_option(WITH_PACKAGE_FLAGS OFF)
