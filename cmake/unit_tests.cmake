@@ -3,7 +3,8 @@
 # program each; the reference page of docs/ is made and checked here too.
 file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/unittest/*_test.cc
   ${CMAKE_SOURCE_DIR}/plugin/memdiag/unittest/*_test.cc)
-file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/*.cc)
+file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/*.cc
+  ${CMAKE_SOURCE_DIR}/unittest/memdiag_tags.cc)
 # The plugin's other files need the server's headers.
 foreach(name allocator_snapshot background_threads preload)
   list(APPEND layer ${CMAKE_SOURCE_DIR}/plugin/memdiag/${name}.cc)

@@ -190,20 +190,33 @@ bool serves_malloc() {
 
 namespace placed {
 
-void *allocate(unsigned arena, size_t size) noexcept {
-  return MEMDIAG_JE(mallocx)(size == 0 ? 1 : size,
-                             MALLOCX_ARENA(arena) | MALLOCX_TCACHE_NONE);
+namespace {
+int cache_flag(Cache cache) {
+  return cache == no_cache ? MALLOCX_TCACHE_NONE : MALLOCX_TCACHE(cache);
+}
+}  // namespace
+
+void *allocate(unsigned arena, Cache cache, size_t size, bool zero) noexcept {
+  return MEMDIAG_JE(mallocx)(
+      size == 0 ? 1 : size,
+      MALLOCX_ARENA(arena) | cache_flag(cache) | (zero ? MALLOCX_ZERO : 0));
 }
 
-void free(void *block, size_t size) noexcept {
-  MEMDIAG_JE(sdallocx)(block, size == 0 ? 1 : size, MALLOCX_TCACHE_NONE);
+void free(void *block, Cache cache, size_t size) noexcept {
+  MEMDIAG_JE(sdallocx)(block, size == 0 ? 1 : size, cache_flag(cache));
 }
 
-size_t usable(size_t size) noexcept {
+size_t usable_by_library(size_t size) noexcept {
   return MEMDIAG_JE(nallocx)(size == 0 ? 1 : size, 0);
 }
 
-void *general_allocate(size_t size) noexcept { return std::malloc(size); }
+size_t size_of(const void *block) noexcept {
+  return MEMDIAG_JE(sallocx)(block, 0);
+}
+
+void *general_allocate(size_t size, bool zero) noexcept {
+  return zero ? std::calloc(1, size) : std::malloc(size);
+}
 
 void general_free(void *block) noexcept { std::free(block); }
 

@@ -19,6 +19,8 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -140,19 +142,42 @@ bool serves_malloc();
 touches the calling thread's automatic cache, see docs/architecture.md. */
 namespace placed {
 
-/** Allocate in one arena, bypassing every cache.
+/** An explicit cache (jemalloc's tcache.create); no_cache bypasses them all. A
+cache may be used by one thread at a time: its owner sees to that. */
+using Cache = int;
+constexpr Cache no_cache = -1;
+
+/** Allocate in one arena.
+@param cache  where the block may come from; filled from the arena
+@param zero   whether the block is to be filled with zeros
 @return the block, or nullptr when the system has no more memory */
-void *allocate(unsigned arena, size_t size) noexcept;
+void *allocate(unsigned arena, Cache cache, size_t size, bool zero) noexcept;
 
-/** Free a block into the arena it came from, bypassing every cache.
+/** Free a block into the cache, or into the arena it came from.
 @param size  as asked for at allocation */
-void free(void *block, size_t size) noexcept;
+void free(void *block, Cache cache, size_t size) noexcept;
 
-/** Bytes a block of `size` really takes (its size class). */
-size_t usable(size_t size) noexcept;
+/** Bytes a block of `size` really takes, asked of the library. */
+size_t usable_by_library(size_t size) noexcept;
 
-/** Allocate as malloc() does. */
-void *general_allocate(size_t size) noexcept;
+/** The same: its size class, of which jemalloc has four for each doubling, 16
+bytes apart at least (jemalloc(3), IMPLEMENTATION NOTES). Computed here, because
+it is needed for every block of a pool; how large blocks are rounded is an
+option (opt.disable_large_size_classes), so those are asked for. */
+inline size_t usable(size_t size) noexcept {
+  if (size <= 8) return 8;
+  if (size > 32768) [[unlikely]]
+    return usable_by_library(size);
+  const unsigned lg = static_cast<unsigned>(std::bit_width(size - 1)) - 1;
+  const size_t spacing = std::max<size_t>(16, (size_t{1} << lg) / 4);
+  return (size + spacing - 1) & ~(spacing - 1);
+}
+
+/** The same of a block, asked of the allocator; enough to free it with. */
+size_t size_of(const void *block) noexcept;
+
+/** Allocate as malloc() or calloc() does. */
+void *general_allocate(size_t size, bool zero) noexcept;
 void general_free(void *block) noexcept;
 
 }  // namespace placed

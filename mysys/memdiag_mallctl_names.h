@@ -38,6 +38,9 @@ MEMDIAG_CTL(arenas_lookup,            "arenas.lookup",                          
 MEMDIAG_CTL(arenas_narenas,           "arenas.narenas",                         unsigned)
 MEMDIAG_CTL(arenas_page,              "arenas.page",                            size_t)
 
+MEMDIAG_CTL(tcache_create,            "tcache.create",                          unsigned)
+MEMDIAG_CTL(tcache_flush,             "tcache.flush",                           unsigned)
+
 MEMDIAG_CTL(arena_initialized,        "arena.0.initialized",                    bool)
 MEMDIAG_CTL(arena_purge,              "arena.0.purge",                          void)
 MEMDIAG_CTL(arena_destroy,            "arena.0.destroy",                        void)

@@ -2,10 +2,19 @@
   Every pool of this server, in one list. Enum, names, policies and the rows of
   INFORMATION_SCHEMA.MEMDIAG_POOLS come from here.
 
-  MEMDIAG_POOL(id, lifetime, quiet_ms, dirty_decay_ms, muzzy_decay_ms, purpose)
+  MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_decay_ms,
+               muzzy_decay_ms, purpose)
 
   lifetime        what ends the life of a block: server, cache, session,
                   transaction or statement.
+  shards          how many arenas it may have at most: each CPU that uses the
+                  pool takes one, and CPUs share them where there are more. An
+                  arena takes about 130 KB for itself; too few make threads wait
+                  for each other.
+  cached_max      blocks up to this size go through a cache of their CPU's shard
+                  (an explicit tcache, 25 KB each), which makes small blocks as
+                  cheap as malloc()'s; 0: none. What waits in a cache counts as
+                  live until the pool is purged.
   quiet_ms        how long no block may have come or gone before the pool's
                   unused pages are given back at once; 0: never, decay alone
                   does it. Half a second bridges the gaps between the queries
@@ -24,6 +33,17 @@
   No include guard: included with different definitions of MEMDIAG_POOL.
 */
 // clang-format off
-MEMDIAG_POOL(general,   "server",      0,    -2,    -2, "everything that has no pool of its own")
-MEMDIAG_POOL(fts_query, "statement", 500, 10000,     0, "InnoDB full-text queries: heaps, matches, rankings")
+MEMDIAG_POOL(general,     "server",       0,     0,    0,    -2, -2, "everything that has no pool of its own")
+MEMDIAG_POOL(fts_query,   "statement",   64,     0,  500, 10000,  0, "InnoDB full-text queries: heaps, matches, rankings")
+MEMDIAG_POOL(fts_cache,   "cache",        8,  4096,  500, 10000,  0, "InnoDB full-text caches, and writing and optimizing them")
+MEMDIAG_POOL(dictionary,  "cache",        4,  4096,  500, 10000,  0, "data dictionary: the server's and InnoDB's objects")
+MEMDIAG_POOL(table_cache, "cache",        8,  4096,  500, 10000,  0, "open tables and their definitions, triggers, stored programs, prefetched rows")
+MEMDIAG_POOL(statement,   "statement",   64, 16384,  500, 10000,  0, "parsing, optimizing and executing: memory roots, range optimizer")
+MEMDIAG_POOL(session,     "session",     64, 16384,  500, 10000,  0, "sort, join, read and network buffers, prepared statements, user variables")
+MEMDIAG_POOL(temp_table,  "statement",    8,     0,  500, 10000,  0, "tables of the MEMORY engine, internal temporary ones among them")
+MEMDIAG_POOL(binlog,      "transaction",  8,  4096,  500, 10000,  0, "binary and relay log: caches, events, GTIDs, appliers")
+MEMDIAG_POOL(ddl,         "statement",    8,     0,  500, 10000,  0, "InnoDB online DDL: sort buffers, row log, bulk load")
+MEMDIAG_POOL(transaction, "transaction", 64, 16384,  500, 10000,  0, "InnoDB transactions, locks, undo, query graphs, work on rows")
+MEMDIAG_POOL(perfschema,  "server",       1,     0,    0,  1000,  0, "Performance Schema's own memory")
+MEMDIAG_POOL(innodb,      "server",       4,  4096,  500, 10000,  0, "InnoDB otherwise: buffer-pool bookkeeping, adaptive hash index, files, log")
 // clang-format on

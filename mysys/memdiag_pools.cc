@@ -6,11 +6,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <mutex>
 
 #include "memdiag_mallctl.h"
+#include "memdiag_policies.h"
+#include "memdiag_scopes.h"
 
 namespace memdiag {
 namespace {
@@ -18,8 +21,9 @@ namespace {
 using pools::detail::max_shards;
 
 constexpr int no_arena = -1;
-/** This shard's arena could not be made. Asking again on each allocation would
-be slow; a shortage may pass, so some ask again. */
+/** This shard's arena or cache could not be made. Asking again on each
+allocation would be slow; a shortage may pass, so some ask again for an arena.
+*/
 constexpr int unavailable = -2;
 constexpr uint64_t fallbacks_before_retry = 1024;
 
@@ -27,14 +31,83 @@ constexpr uint64_t fallbacks_before_retry = 1024;
 allocation on that CPU writes it. */
 struct alignas(64) Shard {
   std::atomic<int> arena{no_arena};
+  /** Held while a thread uses the cache and counts. Nobody waits for it on the
+  way of an allocation: whoever finds it taken, because its holder was
+  interrupted, goes round the cache and counts in the bypass. In the child of a
+  fork() it may stay taken for ever. */
+  std::atomic<bool> taken{false};
+  /** Only for the one who has taken it. */
+  placed::Cache cache{placed::no_cache};
   std::atomic<uint64_t> allocated_bytes{0};
   std::atomic<uint64_t> freed_bytes{0};
 };
 
+/** Behind the shards: where those count who did not get their turn. */
+constexpr unsigned bypass = max_shards;
+
+/** A thread's turn at a shard, for as long as this lives, if it was free. */
+class Turn {
+ public:
+  Turn(Shard *shards, unsigned cpu)
+      : m_shards(shards),
+        m_index(shards[cpu].taken.exchange(true, std::memory_order_acquire)
+                    ? bypass
+                    : cpu) {}
+  ~Turn() {
+    if (m_index != bypass)
+      m_shards[m_index].taken.store(false, std::memory_order_release);
+  }
+  Turn(const Turn &) = delete;
+  Turn &operator=(const Turn &) = delete;
+
+  /** Where to count. */
+  unsigned index() const { return m_index; }
+
+  /** The shard's cache if there is one. */
+  placed::Cache existing_cache() const {
+    if (m_index == bypass) return placed::no_cache;
+    return std::max(m_shards[m_index].cache, placed::no_cache);
+  }
+  /** The cache, made if there is none. */
+  placed::Cache cache() const {
+    if (m_index == bypass) return placed::no_cache;
+    placed::Cache &cache = m_shards[m_index].cache;
+    if (cache == placed::no_cache) [[unlikely]] {
+      const auto created = mallctl::read<Ctl::tcache_create>();
+      cache =
+          created ? static_cast<placed::Cache>(created.value()) : unavailable;
+    }
+    return existing_cache();
+  }
+
+  /** Add to a counter of index(): plainly, because nobody else does. */
+  template <typename T>
+  void add(std::atomic<T> *counter, T amount) const {
+    if (m_index == bypass) [[unlikely]]
+      counter->fetch_add(amount, std::memory_order_release);
+    else
+      counter->store(counter->load(std::memory_order_relaxed) + amount,
+                     std::memory_order_release);
+  }
+
+ private:
+  Shard *const m_shards;
+  const unsigned m_index;
+};
+
+/** What lives of an account, by pool and shard: a block may be freed in another
+shard than it was allocated in, so that only the sum means something. Most of it
+is never touched. */
+struct Live_part {
+  std::atomic<int64_t> bytes;
+  std::atomic<int64_t> blocks;
+};
+constinit Live_part live_parts[pool_count][max_shards + 1][pools::max_accounts];
+
 /** All zero-initialised and without constructors or destructors that do
 anything: usable before main() and after exit handlers. */
 struct Pool_state {
-  Shard shards[max_shards];
+  Shard shards[max_shards + 1];
   /** Live blocks that came from the general allocator instead. While there are
   any, free() has to look where each block came from. */
   alignas(64) std::atomic<uint64_t> fallback_blocks{0};
@@ -44,6 +117,8 @@ struct Pool_state {
   std::atomic<uint64_t> purges{0};
   std::atomic<uint64_t> purged_bytes{0};
   std::atomic<uint64_t> purge_us{0};
+  std::atomic<uint64_t> refaulted_bytes{0};
+  std::atomic<uint32_t> backoff{1};
 };
 constinit Pool_state states[pool_count];
 
@@ -75,11 +150,11 @@ uint64_t clock_us(clockid_t clock) {
   return static_cast<uint64_t>(now.tv_sec) * 1000000 + now.tv_nsec / 1000;
 }
 
-/** The calling thread's CPU, folded into the shards there may be. Where the
-kernel does not tell, everything shares shard 0. */
-unsigned current_shard() {
+/** The calling thread's CPU, folded into the shards that the pool may have.
+Where the kernel does not tell, everything shares shard 0. */
+unsigned current_shard(const Pool_spec &spec) {
   const int cpu = sched_getcpu();
-  return cpu < 0 ? 0 : static_cast<unsigned>(cpu) % max_shards;
+  return cpu < 0 ? 0 : static_cast<unsigned>(cpu) % spec.shards;
 }
 
 /** Create a shard's arena. Without a lock: two threads may both create one,
@@ -106,15 +181,17 @@ int create_arena(Pool pool, unsigned shard) {
     (void)mallctl::set_arena_name(arena, name);
   };
   name_it(shard);
-  if (spec.dirty_decay_ms >= -1)
-    (void)mallctl::write<Ctl::arena_dirty_decay_ms>(spec.dirty_decay_ms, arena);
-  if (spec.muzzy_decay_ms >= -1)
-    (void)mallctl::write<Ctl::arena_muzzy_decay_ms>(spec.muzzy_decay_ms, arena);
+  const int64_t dirty = policies::get(Policy::dirty_decay_ms, pool);
+  const int64_t muzzy = policies::get(Policy::muzzy_decay_ms, pool);
+  if (dirty >= -1)
+    (void)mallctl::write<Ctl::arena_dirty_decay_ms>(dirty, arena);
+  if (muzzy >= -1)
+    (void)mallctl::write<Ctl::arena_muzzy_decay_ms>(muzzy, arena);
   arena_owners[arena].store(static_cast<uint8_t>(pool));
   if (slot.arena.compare_exchange_strong(expected, static_cast<int>(arena)))
     return static_cast<int>(arena);
-  for (unsigned step = 1; step < max_shards; ++step) {
-    const unsigned other = (shard + step) % max_shards;
+  for (unsigned step = 1; step < spec.shards; ++step) {
+    const unsigned other = (shard + step) % spec.shards;
     expected = no_arena;
     if (state_of(pool).shards[other].arena.compare_exchange_strong(
             expected, static_cast<int>(arena))) {
@@ -133,10 +210,10 @@ bool injected_failure() {
   return left > 0;
 }
 
-void *allocate_fallback(Pool_state &state, size_t size) {
+void *allocate_fallback(Pool_state &state, size_t size, bool zero) {
   // Counted before the block exists: a thread that frees it must see the count.
   state.fallback_blocks.fetch_add(1);
-  void *block = placed::general_allocate(size);
+  void *block = placed::general_allocate(size, zero);
   if (block == nullptr) {
     state.fallback_blocks.fetch_sub(1);
     return nullptr;
@@ -225,6 +302,31 @@ pools::Receipt purge_arenas(Predicate wanted) {
   return receipt;
 }
 
+/** Give the blocks that wait in a pool's caches back to its arenas. A cache
+that is in use right now is left alone: its pool is not quiet. */
+void empty_caches(Pool pool) {
+  for (unsigned cpu = 0; cpu < spec_of(pool).shards; ++cpu) {
+    const Turn turn(state_of(pool).shards, cpu);
+    if (turn.existing_cache() != placed::no_cache)
+      (void)mallctl::write<Ctl::tcache_flush>(
+          static_cast<unsigned>(turn.existing_cache()));
+  }
+}
+
+/** Note a block that came (sign 1) or goes (-1). */
+void count(Pool pool, const Turn &turn, pools::Account account, size_t bytes,
+           int sign) {
+  Shard &shard = state_of(pool).shards[turn.index()];
+  turn.add(sign > 0 ? &shard.allocated_bytes : &shard.freed_bytes,
+           static_cast<uint64_t>(bytes));
+  if (account == 0) return;
+  Live_part &part =
+      live_parts[static_cast<size_t>(pool)][turn.index()][account];
+  turn.add(&part.bytes, sign * static_cast<int64_t>(bytes));
+  turn.add(&part.blocks, static_cast<int64_t>(sign));
+  scopes::note(pool, account, sign * static_cast<int64_t>(bytes));
+}
+
 bool is_initialized(unsigned arena) {
   return mallctl::read<Ctl::arena_initialized>(arena).value_or(false);
 }
@@ -243,12 +345,12 @@ std::optional<Pool> find_pool(std::string_view name) {
 
 namespace pools {
 
-void *allocate(Pool pool, size_t size) noexcept {
-  if (pool == Pool::general) return placed::general_allocate(size);
+void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
+  if (pool == Pool::general) return placed::general_allocate(size, zero);
+  const Pool_spec &spec = spec_of(pool);
   Pool_state &state = state_of(pool);
-  const unsigned cpu = current_shard();
-  Shard &shard = state.shards[cpu];
-  int arena = shard.arena.load(std::memory_order_acquire);
+  const unsigned cpu = current_shard(spec);
+  int arena = state.shards[cpu].arena.load(std::memory_order_acquire);
   if (arena < 0) [[unlikely]] {
     if (arena == no_arena || state.fallbacks.load(std::memory_order_relaxed) %
                                      fallbacks_before_retry ==
@@ -257,22 +359,36 @@ void *allocate(Pool pool, size_t size) noexcept {
   }
   if (arena < 0 || failures_to_inject.load(std::memory_order_relaxed) != 0)
       [[unlikely]] {
-    if (arena < 0 || injected_failure()) return allocate_fallback(state, size);
+    if (arena < 0 || injected_failure())
+      return allocate_fallback(state, size, zero);
   }
-  void *block = placed::allocate(static_cast<unsigned>(arena), size);
-  if (block == nullptr) [[unlikely]]
-    return allocate_fallback(state, size);
-  shard.allocated_bytes.fetch_add(placed::usable(size),
-                                  std::memory_order_release);
-  return block;
+  const auto from = static_cast<unsigned>(arena);
+  void *block;
+  if (size <= spec.cached_max) {
+    const Turn turn(state.shards, cpu);
+    block = placed::allocate(from, turn.cache(), size, zero);
+    if (block != nullptr) [[likely]] {
+      count(pool, turn, account, placed::usable(size), 1);
+      return block;
+    }
+  } else {
+    // Takes long enough that others would find the shard taken.
+    block = placed::allocate(from, placed::no_cache, size, zero);
+    if (block != nullptr) [[likely]] {
+      count(pool, Turn(state.shards, cpu), account, placed::usable(size), 1);
+      return block;
+    }
+  }
+  return allocate_fallback(state, size, zero);
 }
 
-void free(Pool pool, void *block, size_t size) noexcept {
+void free(Pool pool, void *block, size_t size, Account account) noexcept {
   if (block == nullptr) return;
   if (pool == Pool::general) {
     placed::general_free(block);
     return;
   }
+  const Pool_spec &spec = spec_of(pool);
   Pool_state &state = state_of(pool);
   if (state.fallback_blocks.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     if (is_fallback(pool, block)) {
@@ -281,9 +397,31 @@ void free(Pool pool, void *block, size_t size) noexcept {
       return;
     }
   }
-  state.shards[current_shard()].freed_bytes.fetch_add(
-      placed::usable(size), std::memory_order_release);
-  placed::free(block, size);
+  if (size == 0) size = placed::size_of(block);
+  const bool cached = size <= spec.cached_max;
+  {
+    const Turn turn(state.shards, current_shard(spec));
+    count(pool, turn, account, placed::usable(size), -1);
+    if (cached) placed::free(block, turn.cache(), size);
+  }
+  if (!cached) placed::free(block, placed::no_cache, size);
+}
+
+Live live(Account account) {
+  int64_t bytes = 0;
+  int64_t blocks = 0;
+  for (size_t pool = 0; pool < pool_count; ++pool) {
+    const unsigned shards = pool_specs[pool].shards;
+    for (unsigned i = 0; i <= shards; ++i) {
+      const Live_part &part =
+          live_parts[pool][i == shards ? bypass : i][account];
+      bytes += part.bytes.load(std::memory_order_relaxed);
+      blocks += part.blocks.load(std::memory_order_relaxed);
+    }
+  }
+  // Read one after the other while blocks come and go: never below none.
+  return {static_cast<uint64_t>(std::max<int64_t>(bytes, 0)),
+          static_cast<uint64_t>(std::max<int64_t>(blocks, 0))};
 }
 
 Pool owner_of_arena(unsigned arena) {
@@ -301,7 +439,43 @@ Counters counters(Pool pool) {
           state.fallbacks.load(),
           state.purges.load(),
           state.purged_bytes.load(),
-          state.purge_us.load()};
+          state.purge_us.load(),
+          state.refaulted_bytes.load()};
+}
+
+uint64_t allocated_bytes(Pool pool) {
+  uint64_t sum = 0;
+  for (const Shard &shard : state_of(pool).shards)
+    sum += shard.allocated_bytes.load(std::memory_order_relaxed);
+  return sum;
+}
+
+Result<uint64_t> dirty_bytes(Pool pool) {
+  if (const int error = mallctl::refresh(); error != 0)
+    return Result<uint64_t>::failed(error);
+  const auto page = mallctl::read<Ctl::arenas_page>();
+  if (!page) return Result<uint64_t>::failed(page.error());
+  uint64_t pages = 0;
+  int error = 0;
+  for_each_arena(pool, [&](unsigned arena) {
+    const auto dirty = mallctl::read<Ctl::stats_arena_pdirty>(arena);
+    if (!dirty) error = dirty.error();
+    pages += dirty.value_or(0);
+  });
+  return error == 0 ? Result<uint64_t>::ok(pages * page.value())
+                    : Result<uint64_t>::failed(error);
+}
+
+uint32_t backoff(Pool pool) {
+  return state_of(pool).backoff.load(std::memory_order_relaxed);
+}
+
+void note_refault(Pool pool, uint64_t bytes, uint32_t max_backoff) {
+  Pool_state &state = state_of(pool);
+  state.refaulted_bytes.fetch_add(bytes);
+  const uint32_t now = state.backoff.load();
+  state.backoff.store(max_backoff == 0 ? std::max(now / 2, 1u)
+                                       : std::min(now * 2, max_backoff));
 }
 
 uint64_t activity(Pool pool) {
@@ -314,6 +488,7 @@ uint64_t activity(Pool pool) {
 
 Receipt purge(Pool pool) {
   const std::lock_guard<std::mutex> guard(purge_mutex);
+  empty_caches(pool);
   const Receipt receipt = purge_arenas([pool](unsigned arena) {
     return owner_of_arena(arena) == pool && is_initialized(arena);
   });

@@ -31,10 +31,14 @@
 #include <optional>
 #include <string_view>
 
+#include "memdiag_mallctl.h"
+
 namespace memdiag {
 
 enum class Pool : uint8_t {
-#define MEMDIAG_POOL(id, lifetime, quiet_ms, dirty_ms, muzzy_ms, purpose) id,
+#define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
+                     muzzy_ms, purpose)                                    \
+  id,
 #include "memdiag_pool_list.h"
 #undef MEMDIAG_POOL
   count
@@ -46,6 +50,8 @@ say (-1 is jemalloc's "never"). */
 struct Pool_spec {
   const char *name;
   const char *lifetime;
+  unsigned shards;
+  size_t cached_max;
   uint32_t quiet_ms;
   ssize_t dirty_decay_ms;
   ssize_t muzzy_decay_ms;
@@ -53,8 +59,9 @@ struct Pool_spec {
 };
 
 inline constexpr std::array<Pool_spec, pool_count> pool_specs{{
-#define MEMDIAG_POOL(id, lifetime, quiet_ms, dirty_ms, muzzy_ms, purpose) \
-  {#id, lifetime, quiet_ms, dirty_ms, muzzy_ms, purpose},
+#define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
+                     muzzy_ms, purpose)                                    \
+  {#id, lifetime, shards, cached_max, quiet_ms, dirty_ms, muzzy_ms, purpose},
 #include "memdiag_pool_list.h"
 #undef MEMDIAG_POOL
 }};
@@ -68,12 +75,29 @@ std::optional<Pool> find_pool(std::string_view name);
 
 namespace pools {
 
-/** Allocate. Pool::general is malloc(). @return nullptr: no memory at all */
-[[nodiscard]] void *allocate(Pool pool, size_t size) noexcept;
+/** Whoever wants to know what lives of his blocks names an account for them;
+the pool keeps it. 0: none. */
+using Account = uint16_t;
+constexpr size_t max_accounts = 1024;
+
+/** Allocate. Pool::general is malloc(), and keeps no accounts.
+@param zero  whether the block is to be filled with zeros, as calloc() does
+@return nullptr: no memory at all */
+[[nodiscard]] void *allocate(Pool pool, size_t size, bool zero = false,
+                             Account account = 0) noexcept;
 
 /** Free a block of `pool`, of any thread, or nullptr.
-@param size  as given to allocate() */
-void free(Pool pool, void *block, size_t size) noexcept;
+@param size     as given to allocate(); 0: not known, which is slower
+@param account  as given to allocate() */
+void free(Pool pool, void *block, size_t size, Account account = 0) noexcept;
+
+/** What lives of an account, in all pools: bytes of size classes, and blocks.
+Blocks that the general allocator served for a pool are not in it. */
+struct Live {
+  uint64_t bytes;
+  uint64_t blocks;
+};
+Live live(Account account);
 
 /** Which pool an arena belongs to; Pool::general for automatic arenas. */
 Pool owner_of_arena(unsigned arena);
@@ -101,11 +125,28 @@ struct Counters {
   uint64_t purges;
   uint64_t purged_bytes;
   uint64_t purge_us;
+  /** What of purged_bytes had to be taken again within a second. */
+  uint64_t refaulted_bytes;
 };
 Counters counters(Pool pool);
 
 /** Bytes that ever came into and left the pool; changes whenever it is used. */
 uint64_t activity(Pool pool);
+
+/** Bytes that were ever allocated from the pool. */
+uint64_t allocated_bytes(Pool pool);
+
+/** Bytes of its unused pages; asks jemalloc for new statistics. */
+Result<uint64_t> dirty_bytes(Pool pool);
+
+/** How many times its quiet_ms a pool waits before it is purged: 1, or more
+where pages that were given back had to be taken again. */
+uint32_t backoff(Pool pool);
+
+/** Of what a purge gave back, `bytes` were taken again.
+@param max_backoff  wait twice as long from now on, up to so much; 0: half as
+                    long again */
+void note_refault(Pool pool, uint64_t bytes, uint32_t max_backoff);
 
 /** What a purge did. Resident bytes are jemalloc's, of the purged arenas. */
 struct Receipt {

@@ -3,16 +3,26 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 
+#include "memdiag_policies.h"
 #include "memdiag_pools.h"
 
 namespace memdiag::purger {
 namespace {
+
+/** A purge that gave back less is not worth judging. */
+constexpr uint64_t worth_bytes = 1 << 20;
+/** How long after a purge it is judged, if there is no other before. */
+constexpr uint32_t judged_after_ms = 1000;
+/** A pool whose pages are wanted again each time is purged after so many times
+its quiet_ms at the latest. */
+constexpr uint32_t max_backoff = 16;
 
 struct Thread_state {
   /** Held by start() and stop() from beginning to end: the thread of one must
@@ -34,25 +44,80 @@ Thread_state &state() {
 
 /** What the thread remembers of a pool from tick to tick. */
 struct Watch {
+  /** pools::activity() at the last tick, and how much of it came since the last
+  purge. */
   uint64_t activity{0};
+  uint64_t unpurged_bytes{0};
   uint32_t quiet_for_ms{0};
-  bool purged{true};
+  /** Activity since the dirty pages were last counted. */
+  uint64_t uncounted_bytes{0};
+  /** Of the last purge that gave back something: how much, how long ago, and
+  what has been allocated since. */
+  uint64_t purged_bytes{0};
+  uint32_t purged_ms_ago{0};
+  uint64_t allocated_at_purge{0};
 };
 
+/** Whether the last purge was of use: pages that the pool has taken again since
+were better left to it. */
+void judge(Pool pool, Watch *watch) {
+  if (watch->purged_bytes == 0) return;
+  const uint64_t wanted =
+      std::min(pools::allocated_bytes(pool) - watch->allocated_at_purge,
+               watch->purged_bytes);
+  pools::note_refault(pool, wanted,
+                      wanted > watch->purged_bytes / 2 ? max_backoff : 0);
+  watch->purged_bytes = 0;
+}
+
+/** Give a pool's pages back, and begin to watch whether they are wanted again.
+ */
+void purge(Pool pool, Watch *watch) {
+  judge(pool, watch);
+  const pools::Receipt receipt = pools::purge(pool);
+  watch->unpurged_bytes = 0;
+  watch->uncounted_bytes = 0;
+  if (receipt.resident_before_bytes <
+      receipt.resident_after_bytes + worth_bytes)
+    return;
+  watch->purged_bytes =
+      receipt.resident_before_bytes - receipt.resident_after_bytes;
+  watch->purged_ms_ago = 0;
+  watch->allocated_at_purge = pools::allocated_bytes(pool);
+}
+
 void look_at(Pool pool, Watch *watch) {
-  const uint32_t quiet_ms = spec_of(pool).quiet_ms;
-  if (quiet_ms == 0) return;
   const uint64_t activity = pools::activity(pool);
-  if (activity != watch->activity) {
-    *watch = {activity, 0, false};
-    (void)pools::counters(pool);  // dates a new peak
+  const uint64_t moved_bytes = activity - watch->activity;
+  watch->activity = activity;
+  watch->unpurged_bytes += moved_bytes;
+  watch->uncounted_bytes += moved_bytes;
+  if (moved_bytes != 0) (void)pools::counters(pool);  // dates a new peak
+  watch->purged_ms_ago += tick_ms;
+  if (watch->purged_ms_ago >= judged_after_ms) judge(pool, watch);
+
+  // Counting means asking jemalloc, so only when there can be enough of them.
+  const auto limit =
+      static_cast<uint64_t>(policies::get(Policy::dirty_limit, pool));
+  if (limit != 0 && watch->uncounted_bytes > limit / 2) {
+    watch->uncounted_bytes = 0;
+    if (pools::dirty_bytes(pool).value_or(0) > limit) {
+      purge(pool, watch);
+      return;
+    }
+  }
+
+  const auto quiet_ms =
+      static_cast<uint64_t>(policies::get(Policy::quiet_ms, pool));
+  if (quiet_ms == 0) return;
+  if (moved_bytes > quiet_bytes) {
+    watch->quiet_for_ms = 0;
     return;
   }
-  if (watch->purged) return;
+  if (watch->unpurged_bytes <= quiet_bytes) return;
   watch->quiet_for_ms += tick_ms;
-  if (watch->quiet_for_ms < quiet_ms) return;
-  (void)pools::purge(pool);
-  watch->purged = true;
+  if (watch->quiet_for_ms >= quiet_ms * pools::backoff(pool))
+    purge(pool, watch);
 }
 
 void *run(void *) {

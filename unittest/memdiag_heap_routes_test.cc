@@ -6,39 +6,47 @@
 
 #include <string>
 
+#include "memdiag_routes.h"
+
 namespace memdiag_test {
 
-using memdiag::heap_pool;
-using memdiag::Pool;
+using memdiag::heap_place;
+using memdiag::Place;
 
 // At compile time, wherever the build tree is and however it names its files.
-static_assert(heap_pool("/a/b/storage/innobase/fts/fts0que.cc") ==
-              Pool::fts_query);
-static_assert(heap_pool("fts/fts0que.cc") == Pool::fts_query);
-static_assert(heap_pool("/fts0que.cc") == Pool::fts_query);
+static_assert(heap_place("/a/b/storage/innobase/fts/fts0que.cc") ==
+              Place::heap_fts_query);
+static_assert(heap_place("fts/fts0que.cc") == Place::heap_fts_query);
+static_assert(heap_place("fts0que.cc") == Place::heap_fts_query);
+static_assert(heap_place("/a/fts0opt.cc") == Place::heap_fts);
+static_assert(heap_place("/a/ddl0fts.cc") == Place::heap_ddl);
+static_assert(heap_place("/a/row0sel.cc") == Place::heap_row);
+static_assert(heap_place("/a/row0log.cc") == Place::heap_ddl);
+static_assert(heap_place("/a/dict/mem.cc") == Place::heap_dictionary);
 
-static_assert(heap_pool("") == Pool::general);
-static_assert(heap_pool("/") == Pool::general);
-static_assert(heap_pool("/a/fts0opt.cc") == Pool::general);
-static_assert(heap_pool("/a/xfts0que.cc") == Pool::general);
-static_assert(heap_pool("/a/fts0que.cc/b") == Pool::general);
-static_assert(heap_pool("/a/fts0que.c") == Pool::general);
-static_assert(heap_pool("/a/fts0que.h") == Pool::general);
-static_assert(heap_pool(__FILE__) == Pool::general);
+static_assert(heap_place("") == Place::heap_other);
+static_assert(heap_place("/") == Place::heap_other);
+static_assert(heap_place("/fts/btr0btr.cc") == Place::heap_other);
+static_assert(heap_place("/a/xfts0que.cc") == Place::heap_other);
+static_assert(heap_place(__FILE__) == Place::heap_other);
 
 TEST(HeapRoutes, AtRunTimeToo) {
   const std::string path = "/build/storage/innobase/fts/fts0que.cc";
-  EXPECT_EQ(Pool::fts_query, heap_pool(path.c_str()));
-  for (size_t cut = 0; cut < path.size(); ++cut)
-    EXPECT_EQ(Pool::general, heap_pool(path.substr(0, cut).c_str())) << cut;
+  EXPECT_EQ(Place::heap_fts_query, heap_place(path.c_str()));
+  EXPECT_EQ(Place::heap_fts,
+            heap_place(path.substr(0, path.size() - 1).c_str()));
 }
 
-TEST(HeapRoutes, EveryRouteLeadsToItsPool) {
-  for (const auto &route : memdiag::heap_routes) {
-    EXPECT_EQ(route.pool, heap_pool(route.file));
-    EXPECT_EQ('/', route.file[0]);
-    EXPECT_NE(Pool::general, route.pool);
-  }
+TEST(HeapRoutes, EveryRouteLeadsToItsPlace) {
+  for (const auto &route : memdiag::heap_routes)
+    EXPECT_EQ(route.place, heap_place(route.begin_of_name))
+        << route.begin_of_name;
+}
+
+TEST(HeapRoutes, TheTagIsThatOfThePlace) {
+  EXPECT_EQ(memdiag::pack_tag(static_cast<uint16_t>(Place::heap_fts_query),
+                              memdiag::Pool::fts_query),
+            memdiag::heap_tag("fts0que.cc"));
 }
 
 }  // namespace memdiag_test

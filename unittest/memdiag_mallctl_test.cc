@@ -35,7 +35,8 @@ constexpr Declared declared[] = {
 /** Reading these does something, or takes an argument. */
 bool is_plain_reading(Ctl ctl) {
   return ctl != Ctl::arenas_create && ctl != Ctl::arenas_lookup &&
-         ctl != Ctl::arena_name && mallctl::value_size(ctl) != 0;
+         ctl != Ctl::arena_name && ctl != Ctl::tcache_create &&
+         ctl != Ctl::tcache_flush && mallctl::value_size(ctl) != 0;
 }
 
 TEST(Mallctl, EveryNameResolves) {
@@ -205,13 +206,15 @@ TEST(Mallctl, UsableIsTheSizeClass) {
 TEST(Mallctl, PlacedBlocksAreInTheArenaAskedFor) {
   const unsigned arena = mallctl::read<Ctl::arenas_create>().value();
   for (size_t size : sizes) {
-    void *block = placed::allocate(arena, size);
+    void *block = placed::allocate(arena, placed::no_cache, size, false);
     ASSERT_NE(nullptr, block);
     EXPECT_EQ(arena, mallctl::arena_of(block).value()) << size;
-    placed::free(block, size);
+    placed::free(block, placed::no_cache, size);
   }
-  EXPECT_EQ(nullptr, placed::allocate(arena, SIZE_MAX));
-  EXPECT_EQ(nullptr, placed::allocate(arena, PTRDIFF_MAX));
+  EXPECT_EQ(nullptr,
+            placed::allocate(arena, placed::no_cache, SIZE_MAX, false));
+  EXPECT_EQ(nullptr,
+            placed::allocate(arena, placed::no_cache, PTRDIFF_MAX, false));
   EXPECT_EQ(0, mallctl::call<Ctl::arena_destroy>(arena));
 }
 
@@ -225,6 +228,11 @@ TEST(ResultTest, ValueOrError) {
   static_assert(bool{Result<int>::ok(0)});
   EXPECT_TRUE(good);
   EXPECT_FALSE(bad);
+}
+
+TEST(Placed, SizeClassesAreTheLibrarys) {
+  for (size_t size = 0; size < 3000000; size += size < 70000 ? 1 : 511)
+    ASSERT_EQ(placed::usable_by_library(size), placed::usable(size)) << size;
 }
 
 }  // namespace memdiag_test

@@ -91,7 +91,9 @@ function(memdiag_add_to_upstream)
 
   if(MEMDIAG_FLAVOUR STREQUAL product)
     memdiag_add_sources(innobase storage/innobase)
-    memdiag_add_sources(sql_main sql)
+    # Of mysqld itself and not of sql_main, an archive: nothing refers to the
+    # objects of its system variables.
+    memdiag_add_sources(mysqld sql)
     memdiag_set_version_comment()
     if(TARGET memdiag) # the plugin
       target_include_directories(memdiag PRIVATE

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "memdiag_policies.h"
 #include "preload.h"
 
 namespace memdiag {
@@ -155,7 +156,7 @@ Pool_row add_up(Pool pool, const std::vector<Arena_row> &arenas,
   row.name = spec.name;
   row.purpose = spec.purpose;
   row.lifetime = spec.lifetime;
-  row.quiet_ms = spec.quiet_ms;
+  row.quiet_ms = static_cast<uint64_t>(policies::get(Policy::quiet_ms, pool));
   if (!complete) return row;
   // A pool without arenas has no bytes: that is known.
   for (const auto figure : all_figures) row.*figure = 0;
@@ -179,12 +180,16 @@ void add_counters(Pool pool, Pool_row *row) {
   row->purges = counters.purges;
   row->purged_bytes = counters.purged_bytes;
   row->purge_us = counters.purge_us;
+  row->refaulted_bytes = counters.refaulted_bytes;
+  row->backoff = pools::backoff(pool);
   // What goes through malloc() is not counted by the layer.
   if (pool == Pool::general) return;
   row->peak_bytes = counters.peak_bytes;
   if (counters.peak_time_us != 0)
     row->peak_time = Timestamp{counters.peak_time_us};
   row->fallbacks = counters.fallbacks;
+  if (const int64_t limit = policies::get(Policy::dirty_limit, pool); limit > 0)
+    row->dirty_limit_bytes = static_cast<uint64_t>(limit);
 }
 
 std::optional<std::string> profiling_state(Reader *reader) {

@@ -92,7 +92,10 @@ struct Pool_row : Arena_figures {
   uint64_t purges;
   uint64_t purged_bytes;
   uint64_t purge_us;
+  uint64_t refaulted_bytes;
+  uint64_t backoff;
   uint64_t quiet_ms;
+  Reading dirty_limit_bytes;
   std::optional<int64_t> dirty_decay_ms;
   std::optional<int64_t> muzzy_decay_ms;
 };

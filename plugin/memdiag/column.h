@@ -197,6 +197,18 @@ constexpr Column<Row> column(const char *name, Unit unit, const char *comment) {
           detail::value_of<Row, member>};
 }
 
+/** A column that prints a member of microseconds since the epoch. */
+template <typename Row, auto member>
+constexpr Column<Row> moment_column(const char *name, const char *comment) {
+  return {name,
+          Sql_type::timestamp,
+          0,
+          Unit::none,
+          false,
+          comment,
+          [](const Row &row) { return Value{Timestamp{row.*member}}; }};
+}
+
 /** A column that prints a text member.
 @param length  characters that the column holds; longer text is cut */
 template <typename Row, auto member>

@@ -17,4 +17,8 @@ void warn(const std::string &text) {
   LogPluginErrMsg(WARNING_LEVEL, ER_LOG_PRINTF_MSG, "%s", text.c_str());
 }
 
+void error(const std::string &text) {
+  LogPluginErrMsg(ERROR_LEVEL, ER_LOG_PRINTF_MSG, "%s", text.c_str());
+}
+
 }  // namespace memdiag::error_log

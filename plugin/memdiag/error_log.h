@@ -18,6 +18,9 @@ void note(const std::string &text);
 /** What somebody should do something about. */
 void warn(const std::string &text);
 
+/** Why the server cannot start. */
+void error(const std::string &text);
+
 }  // namespace memdiag::error_log
 
 #endif  // MEMDIAG_ERROR_LOG_H

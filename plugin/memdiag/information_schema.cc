@@ -16,6 +16,7 @@
 #include "my_time.h"
 #include "mysqld_error.h"
 #include "pools_table.h"
+#include "routes_table.h"
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/auth_common.h"
 #include "sql/field.h"
@@ -23,6 +24,7 @@
 #include "sql/sql_error.h"
 #include "sql/sql_show.h"
 #include "sql/table.h"
+#include "survivors_table.h"
 
 namespace memdiag::information_schema {
 namespace {
@@ -133,6 +135,18 @@ const Snapshot &snapshot_of_statement(THD *thd) {
   return *snapshot;
 }
 
+/** The rows to show. What the pool layer alone counts needs no snapshot of the
+allocator. */
+template <typename Row>
+auto rows_for(THD *thd [[maybe_unused]]) {
+  if constexpr (std::is_same_v<Row, routes::Row>)
+    return routes::all();
+  else if constexpr (std::is_same_v<Row, scopes::Row>)
+    return scopes::survivors();
+  else
+    return rows_of<Row>(snapshot_of_statement(thd));
+}
+
 template <const auto &table>
 int fill(THD *thd, Table_ref *tables, Item *) {
   using Row = typename std::remove_cvref_t<decltype(table)>::Row;
@@ -146,7 +160,7 @@ int fill(THD *thd, Table_ref *tables, Item *) {
   DBUG_EXECUTE_IF("memdiag_fail_nothing", fail_reads_for_test(Ctl::count););
   try {
     TABLE *const to = tables->table;
-    for (const Row &row : rows_of<Row>(snapshot_of_statement(thd))) {
+    for (const Row &row : rows_for<Row>(thd)) {
       for (size_t i = 0; i < table.size; ++i)
         std::visit(Store(to->field[i]), table.columns[i].value(row));
       if (schema_table_store_record(thd, to)) return 1;
@@ -173,5 +187,9 @@ int init_allocator(void *schema_table) {
 }
 int init_pools(void *schema_table) { return init<pools_table>(schema_table); }
 int init_arenas(void *schema_table) { return init<arenas_table>(schema_table); }
+int init_routes(void *schema_table) { return init<routes_table>(schema_table); }
+int init_survivors(void *schema_table) {
+  return init<survivors_table>(schema_table);
+}
 
 }  // namespace memdiag::information_schema

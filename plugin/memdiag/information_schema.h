@@ -16,6 +16,8 @@ namespace memdiag::information_schema {
 int init_allocator(void *schema_table);
 int init_pools(void *schema_table);
 int init_arenas(void *schema_table);
+int init_routes(void *schema_table);
+int init_survivors(void *schema_table);
 
 }  // namespace memdiag::information_schema
 

@@ -18,11 +18,14 @@
 #include "error_log.h"
 #include "information_schema.h"
 #include "memdiag_purger.h"
+#include "memdiag_routes.h"
 #include "pools_table.h"
 #include "preload.h"
 #include "purge_function.h"
 #include "purge_receipt.h"
+#include "routes_table.h"
 #include "status_server.h"
+#include "survivors_table.h"
 
 namespace memdiag {
 namespace {
@@ -53,6 +56,12 @@ void note_allocator() {
 }
 
 int start(void *) {
+  // A wrong option ends the server, as with any other option: it would run
+  // otherwise than its user thinks.
+  if (const std::string wrong = routes::option_error(); !wrong.empty()) {
+    error_log::error(wrong);
+    return 1;
+  }
   note_allocator();
   if (const int error = background_threads::ensure(); error != 0)
     error_log::warn("the allocator's background threads cannot be started (" +
@@ -126,4 +135,8 @@ mysql_declare_plugin(memdiag){
     memdiag::table_plugin<memdiag::pools_table>(
         memdiag::information_schema::init_pools),
     memdiag::table_plugin<memdiag::arenas_table>(
-        memdiag::information_schema::init_arenas) mysql_declare_plugin_end;
+        memdiag::information_schema::init_arenas),
+    memdiag::table_plugin<memdiag::routes_table>(
+        memdiag::information_schema::init_routes),
+    memdiag::table_plugin<memdiag::survivors_table>(
+        memdiag::information_schema::init_survivors) mysql_declare_plugin_end;

@@ -17,7 +17,7 @@ inline constexpr Table pools_table = [] {
       "One row for each pool: memory of one purpose in arenas of its own. The "
       "pool `general` is everything else; with it, every column of bytes adds "
       "up to the one of MEMDIAG_ALLOCATOR, in one statement exactly.",
-      0x0100,
+      0x0101,
       std::array{
           text_column<Row, &Row::name>("POOL", 64, "The pool's name."),
           text_column<Row, &Row::purpose>("PURPOSE", 256,
@@ -85,6 +85,11 @@ inline constexpr Table pools_table = [] {
               "resident bytes after."),
           column<Row, &Row::purge_us>("PURGE_MICROSECONDS", Unit::microseconds,
                                       "How long those purges took together."),
+          column<Row, &Row::refaulted_bytes>(
+              "REFAULTED_BYTES", Unit::bytes,
+              "What of PURGED_BYTES was given back by itself and had to be "
+              "taken again within a second: the price of purging, beside the "
+              "time."),
           column<Row, &Row::dirty_purged_bytes>(
               "DIRTY_PURGED_BYTES", Unit::bytes,
               "Dirty pages that ceased to be dirty by any purge since the "
@@ -93,7 +98,16 @@ inline constexpr Table pools_table = [] {
           column<Row, &Row::quiet_ms>(
               "QUIET_MS", Unit::milliseconds,
               "A burst has ended when no block came or went for this long; "
-              "the pool is then purged. 0: left to decay alone."),
+              "the pool is then purged. 0: left to decay alone. Set by "
+              "memdiag_quiet_ms."),
+          column<Row, &Row::backoff>(
+              "BACKOFF", Unit::count,
+              "How many times QUIET_MS the pool waits now: 1, or more where "
+              "pages given back were taken again at once."),
+          column<Row, &Row::dirty_limit_bytes>(
+              "DIRTY_LIMIT_BYTES", Unit::bytes,
+              "Dirty bytes above which the pool is purged in the midst of a "
+              "burst; NULL: no limit. Set by memdiag_dirty_limit."),
           column<Row, &Row::dirty_decay_ms>(
               "DIRTY_DECAY_MS", Unit::milliseconds,
               "How long unused pages stay dirty, as in force in the pool's "
@@ -104,7 +118,7 @@ inline constexpr Table pools_table = [] {
               "system.")}};
 }();
 
-static_assert(fingerprint(pools_table) == 1664092294,
+static_assert(fingerprint(pools_table) == 990344711,
               "columns changed: raise the table's version, then set this");
 
 }  // namespace memdiag

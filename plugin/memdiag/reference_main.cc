@@ -23,7 +23,9 @@
 #include "memdiag_pools.h"
 #include "pools_table.h"
 #include "purge_receipt.h"
+#include "routes_table.h"
 #include "status_variables.h"
+#include "survivors_table.h"
 
 namespace memdiag {
 namespace {
@@ -102,6 +104,38 @@ void print_function(std::ostream &out) {
   out << "\nA size that could not be read is null, with a warning.\n\n";
 }
 
+void print_system_variables(std::ostream &out) {
+  out << "## System variables\n\n"
+         "Set at start-up only. A wrong entry ends the start with an error "
+         "that "
+         "names it.\n\n"
+         "| variable | meaning |\n"
+         "|---|---|\n"
+         "| memdiag_routes | A list of `route=pool`: these routes, or all "
+         "whose "
+         "name begins so, take their blocks from that pool. Of several entries "
+         "for a route the last counts. Example: "
+         "`--memdiag-routes=memory/sql/NET=general,mem_heap/row=statement`. |\n"
+         "| memdiag_disabled_pools | A list of pools, or `all`: their routes "
+         "take their blocks from malloc(), that is, from plain jemalloc. |\n\n"
+         "Set at any time, and with SET PERSIST. A list gives values to the "
+         "pools that it names, or to `all` that can have one; the others have "
+         "what they are declared with, so that an empty list is the default. A "
+         "wrong list is an error and changes nothing. Example: `SET GLOBAL "
+         "memdiag_dirty_limit = 'session=64M, ddl=0'`.\n\n"
+         "| variable | meaning |\n"
+         "|---|---|\n"
+         "| memdiag_quiet_ms | How many milliseconds no block must have come "
+         "or gone before a pool is purged; 0: left to decay alone. |\n"
+         "| memdiag_dirty_decay_ms, memdiag_muzzy_decay_ms | jemalloc's decay "
+         "times of a pool's arenas in milliseconds; -1: never. |\n"
+         "| memdiag_dirty_limit | Dirty bytes, with K, M or G, above which a "
+         "pool is purged in the midst of a burst; 0: no limit. |\n"
+         "| memdiag_scope_survivors | Boolean, OFF: whether MEMDIAG_SURVIVORS "
+         "is counted. While it is, each block of a pool costs some "
+         "nanoseconds more, and each session's thread 26 KB. |\n\n";
+}
+
 void print_pools(std::ostream &out) {
   out << "## Pools\n\n"
          "| pool | lifetime | purged when quiet for | purpose |\n"
@@ -128,8 +162,11 @@ std::string reference() {
   print_table<allocator_table>(out);
   print_table<pools_table>(out);
   print_table<arenas_table>(out);
+  print_table<routes_table>(out);
+  print_table<survivors_table>(out);
   print_status_variables(out);
   print_function(out);
+  print_system_variables(out);
   print_pools(out);
   return out.str();
 }

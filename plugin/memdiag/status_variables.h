@@ -76,7 +76,8 @@ inline constexpr auto status_variables = std::to_array<Status_variable>({
     {"Memdiag_purge_microseconds", Unit::microseconds,
      "PURGE_MICROSECONDS of all rows of MEMDIAG_POOLS.",
      detail::sum_of_pools<&Pool_row::purge_us>},
-#define MEMDIAG_POOL(id, lifetime, quiet_ms, dirty_ms, muzzy_ms, purpose)  \
+#define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
+                     muzzy_ms, purpose)                                    \
   {"Memdiag_pool_" #id "_live_bytes", Unit::bytes,                         \
    "LIVE_BYTES of the pool's row of MEMDIAG_POOLS.",                       \
    detail::of_pool<static_cast<size_t>(Pool::id), &Pool_row::live_bytes>}, \

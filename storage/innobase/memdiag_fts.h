@@ -8,6 +8,7 @@
 #ifndef MEMDIAG_FTS_H
 #define MEMDIAG_FTS_H
 
+#include <algorithm>
 #include <cstddef>
 
 #include "mem0mem.h"
@@ -57,6 +58,25 @@ inline size_t positions_size(const ulint *positions) {
   size_t size = 1;
   while (*positions++ != ULINT_UNDEFINED) ++size;
   return size;
+}
+
+/** The match of the document that `first` is a match of. They stand in the
+order of documents, except where transactions committed in another order than
+they got their document ids.
+@param matches  the matches of another token of the phrase
+@return `first` itself if there is none, which only a corrupt index can bring */
+template <typename Match>
+const Match *match_of_document(const ib_vector_t *matches, const Match *first) {
+  const auto *const begin = static_cast<const Match *>(matches->data);
+  const Match *const end = begin + matches->used;
+  const auto id = first->doc_id;
+  const Match *match = std::lower_bound(
+      begin, end, id, [](const Match &m, auto of) { return m.doc_id < of; });
+  if (match == end || match->doc_id != id)
+    match = std::find_if(begin, end,
+                         [id](const Match &m) { return m.doc_id == id; });
+  ut_ad(match != end);
+  return match == end ? first : match;
 }
 
 }  // namespace memdiag

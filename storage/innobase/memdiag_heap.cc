@@ -19,10 +19,10 @@ struct alignas(alignof(std::max_align_t)) Block_header {
 
 }  // namespace
 
-void *pool_block_allocate(Pool pool, PSI_memory_key key [[maybe_unused]],
+void *pool_block_allocate(Packed_tag tag, PSI_memory_key key [[maybe_unused]],
                           size_t size) {
   const size_t total = sizeof(Block_header) + size;
-  void *memory = pools::allocate(pool, total);
+  void *memory = memdiag_allocate(tag, total, false);
   if (memory == nullptr) return nullptr;
   auto *header = new (memory) Block_header;
 #ifdef HAVE_PSI_MEMORY_INTERFACE
@@ -31,13 +31,13 @@ void *pool_block_allocate(Pool pool, PSI_memory_key key [[maybe_unused]],
   return header + 1;
 }
 
-void pool_block_free(Pool pool, void *block, size_t size) {
+void pool_block_free(Packed_tag tag, void *block, size_t size) {
   auto *header = static_cast<Block_header *>(block) - 1;
   const size_t total = sizeof(Block_header) + size;
 #ifdef HAVE_PSI_MEMORY_INTERFACE
   PSI_MEMORY_CALL(memory_free)(header->key, total, header->owner);
 #endif
-  pools::free(pool, header, total);
+  memdiag_free(tag, header, total);
 }
 
 }  // namespace memdiag

@@ -11,51 +11,78 @@
 #define MEMDIAG_HEAP_ROUTES_H
 
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
-#include "memdiag_pools.h"
+#include "memdiag_hooks.h"
+#include "memdiag_places.h"
 
 namespace memdiag {
 
 struct Heap_route {
-  /** End of the creating file's path, with the slash before the name. */
-  const char *file;
-  Pool pool;
+  /** The creating file's name, or how it begins: InnoDB's begin with the name
+  of their module. */
+  const char *begin_of_name;
+  Place place;
 };
 
+/** The first that matches counts. */
 inline constexpr Heap_route heap_routes[] = {
-    {"/fts0que.cc", Pool::fts_query},
+    {"fts0que.cc", Place::heap_fts_query},
+    {"fts", Place::heap_fts},
+    {"dict", Place::heap_dictionary},
+    {"mem.cc", Place::heap_dictionary},  // dict/mem.cc
+    {"ddl", Place::heap_ddl},
+    {"handler0alter.cc", Place::heap_ddl},
+    {"row0log.cc", Place::heap_ddl},
+    {"row0import.cc", Place::heap_ddl},
+    {"btr0load.cc", Place::heap_ddl},
+    {"btr0mtib.cc", Place::heap_ddl},
+    {"row0mysql.cc", Place::heap_prebuilt},
+    {"row", Place::heap_row},
+    {"trx", Place::heap_transaction},
+    {"lock", Place::heap_transaction},
+    {"pars", Place::heap_transaction},
+    {"que", Place::heap_transaction},
+    {"", Place::heap_other},
 };
 
 namespace detail {
 
 template <size_t route>
-[[gnu::always_inline]] constexpr bool route_matches(const char *file,
-                                                    size_t length) {
-  constexpr size_t tail = __builtin_strlen(heap_routes[route].file);
-  return length >= tail && __builtin_memcmp(file + length - tail,
-                                            heap_routes[route].file, tail) == 0;
+[[gnu::always_inline]] constexpr bool route_matches(const char *name) {
+  constexpr size_t length = __builtin_strlen(heap_routes[route].begin_of_name);
+  return __builtin_strncmp(name, heap_routes[route].begin_of_name, length) == 0;
 }
 
 // A fold over the routes and not a loop: the compiler is then sure to evaluate
-// it where the file name is a constant.
+// it where the path is a constant.
 template <size_t... route>
-[[gnu::always_inline]] constexpr Pool pool_of_file(
-    const char *file, std::index_sequence<route...>) {
-  const size_t length = __builtin_strlen(file);
-  Pool pool = Pool::general;
-  (void)((route_matches<route>(file, length) &&
-          (pool = heap_routes[route].pool, true)) ||
+[[gnu::always_inline]] constexpr Place place_of_file(
+    const char *path, std::index_sequence<route...>) {
+  const char *const slash = __builtin_strrchr(path, '/');
+  const char *const name = slash == nullptr ? path : slash + 1;
+  Place place = Place::heap_other;
+  (void)((route_matches<route>(name) &&
+          (place = heap_routes[route].place, true)) ||
          ...);
-  return pool;
+  return place;
 }
 
 }  // namespace detail
 
-/** The pool for heaps that `file` (a __FILE__) creates. */
-[[gnu::always_inline]] constexpr Pool heap_pool(const char *file) {
-  return detail::pool_of_file(
-      file, std::make_index_sequence<std::size(heap_routes)>{});
+/** The place of heaps that `path` (a __FILE__) creates. */
+[[gnu::always_inline]] constexpr Place heap_place(const char *path) {
+  return detail::place_of_file(
+      path, std::make_index_sequence<std::size(heap_routes)>{});
+}
+
+/** What a heap that is created there now is accounted to. Upstream's tools that
+read its files (ibd2sdi, innochecksum) have no pools. */
+[[gnu::always_inline]] inline Packed_tag heap_tag(const char *path) {
+  return memdiag_tag_of_place == nullptr
+             ? 0
+             : memdiag_tag_of_place(static_cast<uint16_t>(heap_place(path)));
 }
 
 }  // namespace memdiag

@@ -146,11 +146,11 @@ class Lint(Case):
         self.assertIn("adds or removes a file", self.lint()[0])
 
     def test_too_many_lines(self):
-        many = "\n+".join(f"line {i}" for i in range(400))
+        many = "\n+".join(f"line {i}" for i in range(600))
         text = self.patch("one", "a.txt", 5, many)
-        text = text.replace("@@ -4,3 +4,3 @@", "@@ -4,3 +4,402 @@")
+        text = text.replace("@@ -4,3 +4,3 @@", "@@ -4,3 +4,602 @@")
         self.write({"one.patch": text})
-        self.assert_lint("changes 403 lines")
+        self.assert_lint("changes 603 lines")
 
     def test_lines_that_look_like_file_names_are_counted(self):
         text = self.patch("one", "a.txt", 5, "++ x")

@@ -1,0 +1,92 @@
+/*
+  What patched files of upstream's call: the whole of it.
+
+  mysys is linked into client programs too, which have neither jemalloc nor
+  pools. So the functions are weak there, and the table of tags, which my_malloc
+  asks first, stays zero: nothing is pooled, and none of them is ever called.
+
+  A tag says what a block is accounted to; 0 is malloc(). It is found by the
+  block's memory key, and kept with the block until it is freed. Keys are
+  Performance Schema's, or, with performance_schema=OFF, of
+  memdiag_note_instrument().
+
+  Plain C++ without any header of the server or of this layer.
+*/
+
+#ifndef MEMDIAG_HOOKS_H
+#define MEMDIAG_HOOKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace memdiag {
+
+/** Route in the lower half, pool in the upper. */
+using Packed_tag = uint32_t;
+
+/** Performance Schema has 1,024 memory classes at most
+(performance_schema_max_memory_classes); the last shares the first place, that
+of blocks without a key, which are never pooled. */
+constexpr uint32_t tag_table_size = 1024;
+
+}  // namespace memdiag
+
+extern "C" {
+/** Defined by the patched my_malloc.cc. Written by memdiag_note_instrument()
+and when a route is changed: a block keeps the tag it was allocated with. */
+extern memdiag::Packed_tag memdiag_tags[memdiag::tag_table_size];
+
+/** A memory instrument has been registered.
+@param key  what Performance Schema gave it; 0: it gave none
+@return the key to use */
+[[gnu::weak]] uint32_t memdiag_note_instrument(const char *category,
+                                               const char *name, uint32_t key);
+
+/** The tag of blocks that are allocated at a place (memdiag_places.h) now. */
+[[gnu::weak]] memdiag::Packed_tag memdiag_tag_of_place(uint16_t place);
+
+/** Allocate a block for a tag that is not 0. @return nullptr: no memory */
+[[gnu::weak]] void *memdiag_allocate(memdiag::Packed_tag tag, size_t size,
+                                     bool zero);
+/** Free it. @param size  as at its allocation; 0: not known */
+[[gnu::weak]] void memdiag_free(memdiag::Packed_tag tag, void *block,
+                                size_t size);
+
+/** Performance Schema's own memory, which it keeps no tag with.
+@param alignment  a power of two up to 64
+@param zero       as the system gives pages: what is never written takes none */
+void *memdiag_perfschema_allocate(size_t size, size_t alignment, bool zero);
+void memdiag_perfschema_free(void *block);
+}
+
+namespace memdiag {
+
+/** The tag of blocks that are allocated under a key now. */
+inline Packed_tag tag_of_key(uint32_t key) {
+  return __atomic_load_n(&memdiag_tags[key % tag_table_size], __ATOMIC_RELAXED);
+}
+
+/** Notes instruments once a registration function has returned. */
+template <typename Info>
+class Instruments {
+ public:
+  Instruments(const char *category, Info *info, int count)
+      : m_category(category), m_info(info), m_count(count) {}
+  ~Instruments() {
+    if (memdiag_note_instrument == nullptr) return;
+    for (int i = 0; i < m_count; ++i)
+      *m_info[i].m_key = memdiag_note_instrument(m_category, m_info[i].m_name,
+                                                 *m_info[i].m_key);
+  }
+  Instruments(const Instruments &) = delete;
+  Instruments &operator=(const Instruments &) = delete;
+
+ private:
+  const char *const m_category;
+  Info *const m_info;
+  const int m_count;
+};
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_HOOKS_H

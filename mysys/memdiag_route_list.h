@@ -1,0 +1,78 @@
+/*
+  Which pool an allocation comes from, in one list.
+
+  MEMDIAG_PLACE(id, name, pool)  a place with a hook of its own
+  MEMDIAG_ROUTE(prefix, pool)    memory instruments whose name begins so; the
+                                 longest prefix counts
+
+  What is not named stays in Pool::general, which is malloc(): small blocks that
+  come and go with every statement (String::value and the like) are fastest
+  there, and they keep no pages from the system, because they are few at any
+  moment.
+
+  No include guard: included with different definitions of the two.
+*/
+// clang-format off
+MEMDIAG_PLACE(none,             "(none)",                     general)
+MEMDIAG_PLACE(perfschema,       "performance_schema",         perfschema)
+MEMDIAG_PLACE(heap_fts_query,   "mem_heap/fts0que",           fts_query)
+MEMDIAG_PLACE(heap_fts,         "mem_heap/fts",               fts_cache)
+MEMDIAG_PLACE(heap_dictionary,  "mem_heap/dictionary",        dictionary)
+MEMDIAG_PLACE(heap_ddl,         "mem_heap/ddl",               ddl)
+MEMDIAG_PLACE(heap_prebuilt,    "mem_heap/row0mysql",         table_cache)
+MEMDIAG_PLACE(heap_row,         "mem_heap/row",               transaction)
+MEMDIAG_PLACE(heap_transaction, "mem_heap/transaction",       transaction)
+MEMDIAG_PLACE(heap_other,       "mem_heap/other",             transaction)
+
+MEMDIAG_ROUTE("memory/innodb/",                       innodb)
+MEMDIAG_ROUTE("memory/innodb/fts",                    fts_cache)
+MEMDIAG_ROUTE("memory/innodb/fts0que",                fts_query)
+MEMDIAG_ROUTE("memory/innodb/dict",                   dictionary)
+MEMDIAG_ROUTE("memory/innodb/ddl",                    ddl)
+MEMDIAG_ROUTE("memory/innodb/row_log_buf",            ddl)
+MEMDIAG_ROUTE("memory/innodb/row0log",                ddl)
+MEMDIAG_ROUTE("memory/innodb/btr0load",               ddl)
+MEMDIAG_ROUTE("memory/innodb/btr0mtib",               ddl)
+MEMDIAG_ROUTE("memory/innodb/handler0alter",          ddl)
+MEMDIAG_ROUTE("memory/innodb/ha_inno",                table_cache)
+MEMDIAG_ROUTE("memory/innodb/row0mysql",              table_cache)
+MEMDIAG_ROUTE("memory/innodb/row0sel",                table_cache)
+MEMDIAG_ROUTE("memory/innodb/partitioning",           table_cache)
+MEMDIAG_ROUTE("memory/innodb/btr0pcur",               transaction)
+MEMDIAG_ROUTE("memory/innodb/lock",                   transaction)
+MEMDIAG_ROUTE("memory/innodb/que0que",                transaction)
+MEMDIAG_ROUTE("memory/innodb/read0read",              transaction)
+MEMDIAG_ROUTE("memory/innodb/trx",                    transaction)
+MEMDIAG_ROUTE("memory/innodb/undo",                   transaction)
+
+MEMDIAG_ROUTE("memory/sql/dd::",                      dictionary)
+MEMDIAG_ROUTE("memory/sql/TABLE",                     table_cache)
+MEMDIAG_ROUTE("memory/sql/Partition",                 table_cache)
+MEMDIAG_ROUTE("memory/sql/sp_head::main_mem_root",    table_cache)
+MEMDIAG_ROUTE("memory/sql/THD::sp_cache",             table_cache)
+MEMDIAG_ROUTE("memory/sql/THD::main_mem_root",        statement)
+MEMDIAG_ROUTE("memory/sql/sp_head::",                 statement)
+MEMDIAG_ROUTE("memory/sql/test_quick_select",         statement)
+MEMDIAG_ROUTE("memory/sql/Blob_mem_storage",          statement)
+MEMDIAG_ROUTE("memory/sql/bison_stack",               statement)
+MEMDIAG_ROUTE("memory/sql/THD::transactions",         statement)
+MEMDIAG_ROUTE("memory/sql/Prepared_statement",        session)
+MEMDIAG_ROUTE("memory/sql/Filesort",                  session)
+MEMDIAG_ROUTE("memory/sql/TABLE::sort_io_cache",      session)
+MEMDIAG_ROUTE("memory/sql/Unique",                    session)
+MEMDIAG_ROUTE("memory/sql/JOIN_CACHE",                session)
+MEMDIAG_ROUTE("memory/sql/hashed_operation",          session)
+MEMDIAG_ROUTE("memory/sql/READ_",                     session)
+MEMDIAG_ROUTE("memory/sql/IndexRangeScanIterator",    session)
+MEMDIAG_ROUTE("memory/sql/NET::",                     session)
+MEMDIAG_ROUTE("memory/sql/user_var_entry",            session)
+MEMDIAG_ROUTE("memory/mysys/IO_CACHE",                session)
+MEMDIAG_ROUTE("memory/sql/Log_event",                 binlog)
+MEMDIAG_ROUTE("memory/sql/binlog",                    binlog)
+MEMDIAG_ROUTE("memory/sql/Row_data_memory",           binlog)
+MEMDIAG_ROUTE("memory/sql/Gtid",                      binlog)
+MEMDIAG_ROUTE("memory/sql/rpl",                       binlog)
+MEMDIAG_ROUTE("memory/sql/HASH_ROW_ENTRY",            binlog)
+MEMDIAG_ROUTE("memory/memory/",                       temp_table)
+MEMDIAG_ROUTE("memory/myisam/",                       table_cache)
+// clang-format on

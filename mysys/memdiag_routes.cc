@@ -1,0 +1,298 @@
+#include "memdiag_routes.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "memdiag_lists.h"
+#include "memdiag_mallctl.h"
+
+namespace memdiag {
+namespace {
+
+using routes::max_routes;
+
+struct Declared_route {
+  std::string_view prefix;
+  Pool pool;
+};
+constexpr Declared_route declared_routes[] = {
+    {"", Pool::general},
+#define MEMDIAG_PLACE(id, name, pool)
+#define MEMDIAG_ROUTE(prefix, pool) {prefix, Pool::pool},
+#include "memdiag_route_list.h"
+#undef MEMDIAG_PLACE
+#undef MEMDIAG_ROUTE
+};
+
+struct Declared_place {
+  const char *name;
+  Pool pool;
+};
+constexpr Declared_place declared_places[] = {
+#define MEMDIAG_PLACE(id, name, pool) {name, Pool::pool},
+#define MEMDIAG_ROUTE(prefix, pool)
+#include "memdiag_route_list.h"
+#undef MEMDIAG_PLACE
+#undef MEMDIAG_ROUTE
+};
+static_assert(std::size(declared_places) == place_count);
+
+/** Tags of places, as declared until they are overridden. */
+constinit std::atomic<Packed_tag> place_tags[] = {
+#define MEMDIAG_PLACE(id, name, pool) \
+  pack_tag(static_cast<uint16_t>(Place::id), Pool::pool),
+#define MEMDIAG_ROUTE(prefix, pool)
+#include "memdiag_route_list.h"
+#undef MEMDIAG_PLACE
+#undef MEMDIAG_ROUTE
+};
+
+struct Instrument {
+  std::string name;
+  uint32_t key;
+};
+
+/** Keys of our own, for instruments that Performance Schema gave none because
+it is off or full: counted down from the end of the table, while Performance
+Schema counts up. It does not know them and ignores them. */
+constexpr size_t max_own_keys = tag_table_size / 2;
+
+/** Instruments and overrides; a route is place_count + its index. */
+struct Registry {
+  std::mutex mutex;
+  std::vector<Instrument> instruments;
+  std::vector<std::pair<std::string, Pool>> overrides;
+  std::array<bool, pool_count> disabled{};
+  /** What `overrides` and `disabled` were made from. */
+  routes::Options applied{};
+  std::string option_error;
+};
+
+/** Never destroyed: plugins register until the very end. */
+Registry &registry() {
+  static Registry *const instance = new Registry;
+  return *instance;
+}
+
+/** The pool a route has. Caller holds the registry's mutex. */
+Pool pool_for(const Registry &all, std::string_view name, Pool declared) {
+  Pool pool = declared;
+  for (const auto &[prefix, other] : all.overrides)
+    if (name.starts_with(prefix)) pool = other;  // the last one counts
+  return all.disabled[static_cast<size_t>(pool)] ? Pool::general : pool;
+}
+
+void set_tag_of_key(uint32_t key, Packed_tag tag) {
+  // Place 0 is for blocks without a key.
+  if (key % tag_table_size != 0)
+    __atomic_store_n(&memdiag_tags[key % tag_table_size], tag,
+                     __ATOMIC_RELAXED);
+}
+
+void set_tags(const Registry &all, size_t index) {
+  const Instrument &instrument = all.instruments[index];
+  const size_t route = place_count + index;
+  if (route >= max_routes) return;
+  set_tag_of_key(instrument.key,
+                 pack_tag(static_cast<uint16_t>(route),
+                          pool_for(all, instrument.name,
+                                   routes::declared_pool(instrument.name))));
+}
+
+std::string add_override(Registry *all, std::string_view entry) {
+  const size_t equals = entry.rfind('=');
+  if (equals == std::string_view::npos || equals == 0)
+    return "memdiag_routes: '" + std::string(entry) +
+           "' is not of the form prefix=pool";
+  const std::optional<Pool> pool = find_pool(entry.substr(equals + 1));
+  if (!pool)
+    return "memdiag_routes: '" + std::string(entry.substr(equals + 1)) +
+           "' is not a pool; the pools are " + names_of_pools();
+  all->overrides.emplace_back(entry.substr(0, equals), *pool);
+  return "";
+}
+
+std::string disable(Registry *all, std::string_view name) {
+  if (name == "all") {
+    all->disabled.fill(true);
+    return "";
+  }
+  const std::optional<Pool> pool = find_pool(name);
+  if (!pool || *pool == Pool::general)
+    return "memdiag_disabled_pools: '" + std::string(name) +
+           "' is not a pool that can be disabled; say all, or name some of " +
+           names_of_pools();
+  all->disabled[static_cast<size_t>(*pool)] = true;
+  return "";
+}
+
+/** Take over the options if they have changed. */
+void apply_options(Registry *all) {
+  const routes::Options &now = routes::options;
+  if (now.routes == all->applied.routes &&
+      now.disabled_pools == all->applied.disabled_pools)
+    return;
+  all->applied = now;
+  all->overrides.clear();
+  all->disabled.fill(false);
+  const auto text = [](const char *option) {
+    return option == nullptr ? std::string_view{} : std::string_view{option};
+  };
+  all->option_error = for_each_entry(
+      text(now.routes),
+      [all](std::string_view entry) { return add_override(all, entry); });
+  if (all->option_error.empty())
+    all->option_error = for_each_entry(
+        text(now.disabled_pools),
+        [all](std::string_view name) { return disable(all, name); });
+  if (!all->option_error.empty()) {
+    all->overrides.clear();
+    all->disabled.fill(false);
+  }
+  for (size_t i = 0; i < place_count; ++i)
+    place_tags[i].store(pack_tag(static_cast<uint16_t>(i),
+                                 pool_for(*all, declared_places[i].name,
+                                          declared_places[i].pool)),
+                        std::memory_order_relaxed);
+  for (size_t i = 0; i < all->instruments.size(); ++i) set_tags(*all, i);
+}
+
+}  // namespace
+
+namespace routes {
+
+Packed_tag tag_of_place(Place place) {
+  return place_tags[static_cast<size_t>(place)].load(std::memory_order_relaxed);
+}
+
+Pool declared_pool(std::string_view instrument) {
+  const Declared_route *best = &declared_routes[0];
+  for (const Declared_route &candidate : declared_routes)
+    if (instrument.starts_with(candidate.prefix) &&
+        candidate.prefix.size() >= best->prefix.size())
+      best = &candidate;
+  return best->pool;
+}
+
+void *allocate(Packed_tag tag, size_t size, bool zero) noexcept {
+  return pools::allocate(pool_of(tag), size, zero, route_of(tag));
+}
+
+void free(Packed_tag tag, void *block, size_t size) noexcept {
+  pools::free(pool_of(tag), block, size, route_of(tag));
+}
+
+std::vector<Row> all() {
+  Registry &known = registry();
+  const std::lock_guard<std::mutex> guard(known.mutex);
+  std::vector<Row> rows;
+  const auto add = [&rows](std::string name, Pool pool) {
+    const pools::Live live = pools::live(static_cast<uint16_t>(rows.size()));
+    Row row{std::move(name), pool, spec_of(pool).name, {}, {}};
+    if (pool != Pool::general || live.blocks > 0) {
+      row.live_bytes = live.bytes;
+      row.live_blocks = live.blocks;
+    }
+    rows.push_back(std::move(row));
+  };
+  for (size_t i = 0; i < place_count; ++i)
+    add(declared_places[i].name,
+        pool_of(place_tags[i].load(std::memory_order_relaxed)));
+  for (const Instrument &instrument : known.instruments) {
+    if (rows.size() == max_routes) break;
+    add(instrument.name,
+        pool_for(known, instrument.name, declared_pool(instrument.name)));
+  }
+  return rows;
+}
+
+Options options{nullptr, nullptr};
+
+std::string option_error() {
+  Registry &known = registry();
+  const std::lock_guard<std::mutex> guard(known.mutex);
+  apply_options(&known);
+  return known.option_error;
+}
+
+}  // namespace routes
+}  // namespace memdiag
+
+using memdiag::Packed_tag;
+
+uint32_t memdiag_note_instrument(const char *category, const char *name,
+                                 uint32_t key) {
+  memdiag::Registry &all = memdiag::registry();
+  try {
+    const std::lock_guard<std::mutex> guard(all.mutex);
+    memdiag::apply_options(&all);
+    const std::string full = std::string("memory/") + category + "/" + name;
+    size_t i = 0;
+    // A plugin that comes again registers again.
+    while (i < all.instruments.size() && all.instruments[i].name != full) ++i;
+    if (i == all.instruments.size()) all.instruments.push_back({full, key});
+    uint32_t &known = all.instruments[i].key;
+    if (key != 0)
+      known = key;
+    else if (known == 0 && i < memdiag::max_own_keys)
+      known = memdiag::tag_table_size - 1 - static_cast<uint32_t>(i);
+    memdiag::set_tags(all, i);
+    return known;
+  } catch (const std::bad_alloc &) {
+    return key;  // Pool::general then
+  }
+}
+
+Packed_tag memdiag_tag_of_place(uint16_t place) {
+  return memdiag::routes::tag_of_place(static_cast<memdiag::Place>(place));
+}
+
+void *memdiag_allocate(Packed_tag tag, size_t size, bool zero) {
+  return memdiag::routes::allocate(tag, size, zero);
+}
+
+void memdiag_free(Packed_tag tag, void *block, size_t size) {
+  memdiag::routes::free(tag, block, size);
+}
+
+void *memdiag_perfschema_allocate(size_t size, size_t alignment, bool zero) {
+  using memdiag::Place;
+  namespace routes = memdiag::routes;
+  // A size class that is a multiple of a cache line is aligned to one: jemalloc
+  // lays blocks of a class side by side from a page's begin.
+  const size_t rounded = (size + alignment - 1) / alignment * alignment;
+  (void)routes::option_error();  // it allocates before instruments register
+  const Packed_tag tag = routes::tag_of_place(Place::perfschema);
+  void *block = routes::allocate(tag, rounded, zero);
+  if (block == nullptr || reinterpret_cast<uintptr_t>(block) % alignment == 0)
+    return block;
+  // Another malloc() than jemalloc's.
+  routes::free(tag, block, rounded);
+  if (posix_memalign(&block, alignment, rounded) != 0) return nullptr;
+  if (zero) memset(block, 0, rounded);
+  return block;
+}
+
+void memdiag_perfschema_free(void *block) {
+  if (block == nullptr) return;
+  const auto arena = memdiag::mallctl::arena_of(block);
+  const memdiag::Pool pool = arena
+                                 ? memdiag::pools::owner_of_arena(arena.value())
+                                 : memdiag::Pool::general;
+  if (pool == memdiag::Pool::general)
+    free(block);
+  else
+    memdiag::routes::free(
+        memdiag::pack_tag(static_cast<uint16_t>(memdiag::Place::perfschema),
+                          pool),
+        block, 0);
+}

@@ -1,0 +1,99 @@
+/*
+  System variables of the pools. They are the server's own and not the plugin's,
+  because memory has to be routed long before the first plugin is there.
+*/
+
+#include "memdiag_policies.h"
+#include "memdiag_routes.h"
+#include "memdiag_scopes.h"
+#include "my_sys.h"
+#include "mysqld_error.h"
+#include "sql/sys_vars.h"
+
+namespace {
+
+Sys_var_charptr routes_variable(
+    "memdiag_routes",
+    "Takes memory from other pools than the built-in ones: a list of "
+    "route=pool, where a route is a memory instrument or the beginning of "
+    "some, as INFORMATION_SCHEMA.MEMDIAG_ROUTES shows them",
+    READ_ONLY NON_PERSIST GLOBAL_VAR(memdiag::routes::options.routes),
+    CMD_LINE(REQUIRED_ARG), IN_SYSTEM_CHARSET, DEFAULT(""), NO_MUTEX_GUARD,
+    NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(nullptr), nullptr,
+    sys_var::PARSE_EARLY);
+
+Sys_var_charptr disabled_pools_variable(
+    "memdiag_disabled_pools",
+    "Pools that are not used: their memory comes from the general allocator. "
+    "A list of names, or all",
+    READ_ONLY NON_PERSIST GLOBAL_VAR(memdiag::routes::options.disabled_pools),
+    CMD_LINE(REQUIRED_ARG), IN_SYSTEM_CHARSET, DEFAULT(""), NO_MUTEX_GUARD,
+    NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(nullptr), nullptr,
+    sys_var::PARSE_EARLY);
+
+/** Values of the variables below, in the order of memdiag::Policy. */
+const char *policy_lists[memdiag::policy_count];
+
+template <memdiag::Policy policy>
+bool check_policy(sys_var *, THD *, set_var *var) {
+  const LEX_STRING &list = var->save_result.string_value;
+  const std::string wrong = memdiag::policies::check(
+      policy, {list.str == nullptr ? "" : list.str, list.length});
+  if (wrong.empty()) return false;
+  my_error(ER_WRONG_ARGUMENTS, MYF(0), wrong.c_str());
+  return true;
+}
+
+template <memdiag::Policy policy>
+bool update_policy(sys_var *, THD *, enum_var_type) {
+  const char *const list = policy_lists[static_cast<size_t>(policy)];
+  (void)memdiag::policies::set(policy, list == nullptr ? "" : list);
+  return false;
+}
+
+template <memdiag::Policy policy>
+class Policy_variable : public Sys_var_charptr {
+ public:
+  Policy_variable(const char *name, const char *comment)
+      : Sys_var_charptr(name, comment,
+                        GLOBAL_VAR(policy_lists[static_cast<size_t>(policy)]),
+                        CMD_LINE(REQUIRED_ARG), IN_SYSTEM_CHARSET, DEFAULT(""),
+                        NO_MUTEX_GUARD, NOT_IN_BINLOG,
+                        ON_CHECK(check_policy<policy>),
+                        ON_UPDATE(update_policy<policy>)) {}
+};
+
+using memdiag::Policy;
+
+Policy_variable<Policy::quiet_ms> quiet_variable(
+    "memdiag_quiet_ms",
+    "How long a pool must have been quiet before its unused pages go back: a "
+    "list of pool=milliseconds, or all=milliseconds; 0 leaves them to decay");
+Policy_variable<Policy::dirty_decay_ms> dirty_decay_variable(
+    "memdiag_dirty_decay_ms",
+    "How long unused pages of a busy pool stay dirty: a list of "
+    "pool=milliseconds, or all=milliseconds; -1 keeps them");
+Policy_variable<Policy::muzzy_decay_ms> muzzy_decay_variable(
+    "memdiag_muzzy_decay_ms",
+    "How long unused pages stay muzzy after that: a list of "
+    "pool=milliseconds, or all=milliseconds; -1 keeps them");
+Policy_variable<Policy::dirty_limit> dirty_limit_variable(
+    "memdiag_dirty_limit",
+    "Dirty bytes above which a pool's unused pages go back in the midst of a "
+    "burst: a list of pool=bytes, or all=bytes, with K, M or G; 0 is no limit");
+
+bool update_scope_survivors(sys_var *, THD *, enum_var_type) {
+  memdiag::scopes::track(memdiag::scopes::tracked);
+  return false;
+}
+
+Sys_var_bool scope_survivors_variable(
+    "memdiag_scope_survivors",
+    "Counts what statements, transactions and sessions leave behind in pools "
+    "of their lifetime: INFORMATION_SCHEMA.MEMDIAG_SURVIVORS. Switching it ON "
+    "begins with none",
+    GLOBAL_VAR(memdiag::scopes::tracked), CMD_LINE(OPT_ARG), DEFAULT(false),
+    NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
+    ON_UPDATE(update_scope_survivors));
+
+}  // namespace
