@@ -190,6 +190,7 @@ std::vector<Row> survivors() {
 
 void memdiag_statement_ended(bool in_transaction) {
   using memdiag::Scope;
+  if (!__atomic_load_n(&memdiag::scopes::tracked, __ATOMIC_RELAXED)) return;
   memdiag::scopes::ended(Scope::statement);
   if (!in_transaction) memdiag::scopes::ended(Scope::transaction);
 }
