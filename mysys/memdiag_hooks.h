@@ -24,10 +24,17 @@ namespace memdiag {
 /** Route in the lower half, pool in the upper. */
 using Packed_tag = uint32_t;
 
+/** In an entry of the table of tags: only blocks larger than large_block have
+the tag, the others are malloc()'s. */
+constexpr Packed_tag only_large = 0x80000000;
+constexpr size_t large_block = 16384;
+
 /** Performance Schema has 1,024 memory classes at most
-(performance_schema_max_memory_classes); the last shares the first place, that
-of blocks without a key, which are never pooled. */
-constexpr uint32_t tag_table_size = 1024;
+(performance_schema_max_memory_classes); the last shares the first entry, that
+of blocks without a key. InnoDB's blocks without a key have an entry behind
+those of the keys. */
+constexpr uint32_t max_keys = 1024;
+constexpr uint32_t tag_table_size = max_keys + 1;
 
 }  // namespace memdiag
 
@@ -57,13 +64,26 @@ extern memdiag::Packed_tag memdiag_tags[memdiag::tag_table_size];
 @param zero       as the system gives pages: what is never written takes none */
 void *memdiag_perfschema_allocate(size_t size, size_t alignment, bool zero);
 void memdiag_perfschema_free(void *block);
+
+/** Blocks of the TempTable engine, of a megabyte and more. */
+void *memdiag_temptable_allocate(size_t size);
+void memdiag_temptable_free(void *block);
 }
 
 namespace memdiag {
 
-/** The tag of blocks that are allocated under a key now. */
-inline Packed_tag tag_of_key(uint32_t key) {
-  return __atomic_load_n(&memdiag_tags[key % tag_table_size], __ATOMIC_RELAXED);
+/** The tag of a block of that size that is allocated under a key now. */
+inline Packed_tag tag_of_key(uint32_t key, size_t size) {
+  const Packed_tag tag =
+      __atomic_load_n(&memdiag_tags[key % max_keys], __ATOMIC_RELAXED);
+  if ((tag & only_large) == 0) return tag;
+  return size > large_block ? tag & ~only_large : 0;
+}
+
+/** The same for InnoDB's allocators. */
+inline Packed_tag tag_of_innodb_key(uint32_t key, size_t size) {
+  return key != 0 ? tag_of_key(key, size)
+                  : __atomic_load_n(&memdiag_tags[max_keys], __ATOMIC_RELAXED);
 }
 
 /** Notes instruments once a registration function has returned. */

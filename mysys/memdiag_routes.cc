@@ -23,11 +23,13 @@ using routes::max_routes;
 struct Declared_route {
   std::string_view prefix;
   Pool pool;
+  bool only_large;
 };
 constexpr Declared_route declared_routes[] = {
-    {"", Pool::general},
+    {"", Pool::general, false},
 #define MEMDIAG_PLACE(id, name, pool)
-#define MEMDIAG_ROUTE(prefix, pool) {prefix, Pool::pool},
+#define MEMDIAG_ROUTE(prefix, pool) {prefix, Pool::pool, false},
+#define MEMDIAG_LARGE(prefix, pool) {prefix, Pool::pool, true},
 #include "memdiag_route_list.h"
 #undef MEMDIAG_PLACE
 #undef MEMDIAG_ROUTE
@@ -64,7 +66,7 @@ struct Instrument {
 /** Keys of our own, for instruments that Performance Schema gave none because
 it is off or full: counted down from the end of the table, while Performance
 Schema counts up. It does not know them and ignores them. */
-constexpr size_t max_own_keys = tag_table_size / 2;
+constexpr size_t max_own_keys = max_keys / 2;
 
 /** Instruments and overrides; a route is place_count + its index. */
 struct Registry {
@@ -72,8 +74,9 @@ struct Registry {
   std::vector<Instrument> instruments;
   std::vector<std::pair<std::string, Pool>> overrides;
   std::array<bool, pool_count> disabled{};
-  /** What `overrides` and `disabled` were made from. */
-  routes::Options applied{};
+  /** What `overrides` and `disabled` were made from; empty before the first
+  time. */
+  std::optional<routes::Options> applied;
   std::string option_error;
 };
 
@@ -83,29 +86,52 @@ Registry &registry() {
   return *instance;
 }
 
-/** The pool a route has. Caller holds the registry's mutex. */
-Pool pool_for(const Registry &all, std::string_view name, Pool declared) {
-  Pool pool = declared;
-  for (const auto &[prefix, other] : all.overrides)
-    if (name.starts_with(prefix)) pool = other;  // the last one counts
-  return all.disabled[static_cast<size_t>(pool)] ? Pool::general : pool;
+const Declared_route &declaration_of(std::string_view instrument) {
+  const Declared_route *best = &declared_routes[0];
+  for (const Declared_route &candidate : declared_routes)
+    if (instrument.starts_with(candidate.prefix) &&
+        candidate.prefix.size() >= best->prefix.size())
+      best = &candidate;
+  return *best;
 }
 
-void set_tag_of_key(uint32_t key, Packed_tag tag) {
-  // Place 0 is for blocks without a key.
-  if (key % tag_table_size != 0)
-    __atomic_store_n(&memdiag_tags[key % tag_table_size], tag,
-                     __ATOMIC_RELAXED);
+/** The tag a route has in the table. Caller holds the registry's mutex. */
+Packed_tag tag_for(const Registry &all, size_t route, std::string_view name,
+                   Pool declared, bool only_large_blocks) {
+  Pool pool = declared;
+  Packed_tag flag = only_large_blocks ? only_large : 0;
+  for (const auto &[prefix, other] : all.overrides) {
+    if (!name.starts_with(prefix)) continue;
+    pool = other;  // the last one counts
+    flag = 0;
+  }
+  if (pool == Pool::general || all.disabled[static_cast<size_t>(pool)])
+    return 0;
+  return pack_tag(static_cast<uint16_t>(route), pool) | flag;
+}
+
+Packed_tag tag_for(const Registry &all, size_t index) {
+  const std::string &name = all.instruments[index].name;
+  const Declared_route &declared = declaration_of(name);
+  return tag_for(all, place_count + index, name, declared.pool,
+                 declared.only_large);
+}
+
+Packed_tag tag_for(const Registry &all, Place place) {
+  const size_t i = static_cast<size_t>(place);
+  return tag_for(all, i, declared_places[i].name, declared_places[i].pool,
+                 place == Place::without_key);
+}
+
+void set_entry(uint32_t entry, Packed_tag tag) {
+  __atomic_store_n(&memdiag_tags[entry], tag, __ATOMIC_RELAXED);
 }
 
 void set_tags(const Registry &all, size_t index) {
-  const Instrument &instrument = all.instruments[index];
-  const size_t route = place_count + index;
-  if (route >= max_routes) return;
-  set_tag_of_key(instrument.key,
-                 pack_tag(static_cast<uint16_t>(route),
-                          pool_for(all, instrument.name,
-                                   routes::declared_pool(instrument.name))));
+  const uint32_t key = all.instruments[index].key % max_keys;
+  // Entry 0 is for blocks without a key.
+  if (key != 0 && place_count + index < max_routes)
+    set_entry(key, tag_for(all, index));
 }
 
 std::string add_override(Registry *all, std::string_view entry) {
@@ -135,11 +161,11 @@ std::string disable(Registry *all, std::string_view name) {
   return "";
 }
 
-/** Take over the options if they have changed. */
+/** Take over the options if they have changed, or were never taken. */
 void apply_options(Registry *all) {
   const routes::Options &now = routes::options;
-  if (now.routes == all->applied.routes &&
-      now.disabled_pools == all->applied.disabled_pools)
+  if (all->applied && now.routes == all->applied->routes &&
+      now.disabled_pools == all->applied->disabled_pools)
     return;
   all->applied = now;
   all->overrides.clear();
@@ -159,10 +185,10 @@ void apply_options(Registry *all) {
     all->disabled.fill(false);
   }
   for (size_t i = 0; i < place_count; ++i)
-    place_tags[i].store(pack_tag(static_cast<uint16_t>(i),
-                                 pool_for(*all, declared_places[i].name,
-                                          declared_places[i].pool)),
+    place_tags[i].store(tag_for(*all, static_cast<Place>(i)),
                         std::memory_order_relaxed);
+  set_entry(0, tag_for(*all, Place::without_key));
+  set_entry(max_keys, tag_for(*all, Place::innodb_without_key));
   for (size_t i = 0; i < all->instruments.size(); ++i) set_tags(*all, i);
 }
 
@@ -175,12 +201,7 @@ Packed_tag tag_of_place(Place place) {
 }
 
 Pool declared_pool(std::string_view instrument) {
-  const Declared_route *best = &declared_routes[0];
-  for (const Declared_route &candidate : declared_routes)
-    if (instrument.starts_with(candidate.prefix) &&
-        candidate.prefix.size() >= best->prefix.size())
-      best = &candidate;
-  return best->pool;
+  return declaration_of(instrument).pool;
 }
 
 void *allocate(Packed_tag tag, size_t size, bool zero) noexcept {
@@ -195,9 +216,11 @@ std::vector<Row> all() {
   Registry &known = registry();
   const std::lock_guard<std::mutex> guard(known.mutex);
   std::vector<Row> rows;
-  const auto add = [&rows](std::string name, Pool pool) {
+  const auto add = [&rows](std::string name, Packed_tag tag) {
     const pools::Live live = pools::live(static_cast<uint16_t>(rows.size()));
-    Row row{std::move(name), pool, spec_of(pool).name, {}, {}};
+    const Pool pool = pool_of(tag);
+    const uint64_t larger_than = tag & only_large ? large_block : 0;
+    Row row{std::move(name), pool, spec_of(pool).name, larger_than, {}, {}};
     if (pool != Pool::general || live.blocks > 0) {
       row.live_bytes = live.bytes;
       row.live_blocks = live.blocks;
@@ -205,12 +228,10 @@ std::vector<Row> all() {
     rows.push_back(std::move(row));
   };
   for (size_t i = 0; i < place_count; ++i)
-    add(declared_places[i].name,
-        pool_of(place_tags[i].load(std::memory_order_relaxed)));
-  for (const Instrument &instrument : known.instruments) {
+    add(declared_places[i].name, tag_for(known, static_cast<Place>(i)));
+  for (size_t i = 0; i < known.instruments.size(); ++i) {
     if (rows.size() == max_routes) break;
-    add(instrument.name,
-        pool_for(known, instrument.name, declared_pool(instrument.name)));
+    add(known.instruments[i].name, tag_for(known, i));
   }
   return rows;
 }
@@ -225,6 +246,22 @@ std::string option_error() {
 }
 
 }  // namespace routes
+
+namespace {
+
+/** Free a block that no tag is kept with. */
+void free_of_place(Place place, void *block) {
+  if (block == nullptr) return;
+  const auto arena = mallctl::arena_of(block);
+  const Pool pool =
+      arena ? pools::owner_of_arena(arena.value()) : Pool::general;
+  if (pool == Pool::general)
+    ::free(block);
+  else
+    routes::free(pack_tag(static_cast<uint16_t>(place), pool), block, 0);
+}
+
+}  // namespace
 }  // namespace memdiag
 
 using memdiag::Packed_tag;
@@ -244,7 +281,7 @@ uint32_t memdiag_note_instrument(const char *category, const char *name,
     if (key != 0)
       known = key;
     else if (known == 0 && i < memdiag::max_own_keys)
-      known = memdiag::tag_table_size - 1 - static_cast<uint32_t>(i);
+      known = memdiag::max_keys - 1 - static_cast<uint32_t>(i);
     memdiag::set_tags(all, i);
     return known;
   } catch (const std::bad_alloc &) {
@@ -283,16 +320,14 @@ void *memdiag_perfschema_allocate(size_t size, size_t alignment, bool zero) {
 }
 
 void memdiag_perfschema_free(void *block) {
-  if (block == nullptr) return;
-  const auto arena = memdiag::mallctl::arena_of(block);
-  const memdiag::Pool pool = arena
-                                 ? memdiag::pools::owner_of_arena(arena.value())
-                                 : memdiag::Pool::general;
-  if (pool == memdiag::Pool::general)
-    free(block);
-  else
-    memdiag::routes::free(
-        memdiag::pack_tag(static_cast<uint16_t>(memdiag::Place::perfschema),
-                          pool),
-        block, 0);
+  memdiag::free_of_place(memdiag::Place::perfschema, block);
+}
+
+void *memdiag_temptable_allocate(size_t size) {
+  return memdiag::routes::allocate(
+      memdiag::routes::tag_of_place(memdiag::Place::temptable), size);
+}
+
+void memdiag_temptable_free(void *block) {
+  memdiag::free_of_place(memdiag::Place::temptable, block);
 }

@@ -37,7 +37,9 @@ constexpr Packed_tag pack_tag(uint16_t route, Pool pool) {
   return pool == Pool::general ? 0
                                : static_cast<Packed_tag>(pool) << 16 | route;
 }
-constexpr Pool pool_of(Packed_tag tag) { return static_cast<Pool>(tag >> 16); }
+constexpr Pool pool_of(Packed_tag tag) {
+  return static_cast<Pool>((tag & ~only_large) >> 16);
+}
 constexpr uint16_t route_of(Packed_tag tag) {
   return static_cast<uint16_t>(tag);
 }
@@ -66,6 +68,8 @@ struct Row {
   std::string name;
   Pool pool;
   const char *pool_name;
+  /** Blocks up to this size are malloc()'s all the same. */
+  uint64_t larger_than;
   /** What came from pools and is not freed, whatever pool the route has now;
   empty where nothing is counted, because all of it is malloc()'s. */
   std::optional<uint64_t> live_bytes;

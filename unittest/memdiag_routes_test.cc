@@ -11,8 +11,12 @@ namespace memdiag_test {
 using memdiag::Packed_tag;
 using memdiag::Place;
 using memdiag::pool_of;
-using memdiag::tag_of_key;
 namespace routes = memdiag::routes;
+
+/** The tag of small blocks, unless a size is given. */
+Packed_tag tag_of_key(uint32_t key, size_t size = memdiag::large_block) {
+  return memdiag::tag_of_key(key, size);
+}
 
 uint32_t note(const char *category, const char *name, uint32_t key) {
   return memdiag_note_instrument(category, name, key);
@@ -37,7 +41,8 @@ TEST(Routes, TheLongestPrefixCounts) {
   EXPECT_EQ(Pool::innodb, routes::declared_pool("memory/innodb/os0file"));
   EXPECT_EQ(Pool::statement,
             routes::declared_pool("memory/sql/THD::main_mem_root"));
-  EXPECT_EQ(Pool::general, routes::declared_pool("memory/sql/String::value"));
+  EXPECT_EQ(Pool::session, routes::declared_pool("memory/sql/String::value"));
+  EXPECT_EQ(Pool::general, routes::declared_pool("memory/sql/errmsgs::server"));
   EXPECT_EQ(Pool::general, routes::declared_pool(""));
 }
 
@@ -45,9 +50,9 @@ FRESH_TEST(Routes, PerformanceSchemasKeysAreTaken) {
   EXPECT_EQ(0u, tag_of_key(7));
   EXPECT_EQ(7u, note("sql", "THD::main_mem_root", 7));
   EXPECT_EQ(Pool::statement, pool_of(tag_of_key(7)));
-  EXPECT_EQ(8u, note("sql", "String::value", 8));
+  EXPECT_EQ(8u, note("sql", "errmsgs::server", 8));
   EXPECT_EQ(0u, tag_of_key(8)) << "general is malloc()";
-  EXPECT_FALSE(row_of("memory/sql/String::value").live_bytes);
+  EXPECT_FALSE(row_of("memory/sql/errmsgs::server").live_bytes);
   // A plugin that was uninstalled and installed again.
   const size_t count = routes::all().size();
   EXPECT_EQ(9u, note("sql", "THD::main_mem_root", 9));
@@ -77,9 +82,43 @@ FRESH_TEST(Routes, MoreInstrumentsThanThereIsRoomForStayGeneral) {
   EXPECT_EQ(0u, note("innodb", "one more", 0));
 }
 
-TEST(Routes, WithoutAKeyNothingIsPooled) {
-  EXPECT_EQ(0u, tag_of_key(0));
-  EXPECT_EQ(0u, tag_of_key(memdiag::tag_table_size));
+FRESH_TEST(Routes, OfSomeOnlyLargeBlocksArePooled) {
+  EXPECT_EQ(8u, note("sql", "String::value", 8));
+  EXPECT_EQ(0u, tag_of_key(8));
+  const Packed_tag large = tag_of_key(8, memdiag::large_block + 1);
+  EXPECT_EQ(Pool::session, pool_of(large));
+  EXPECT_EQ(0u, large & memdiag::only_large);
+  void *block = memdiag_allocate(large, memdiag::large_block + 1, false);
+  EXPECT_TRUE(lies_in(Pool::session, block));
+  EXPECT_EQ(1u, row_of("memory/sql/String::value").live_blocks);
+  EXPECT_EQ(memdiag::large_block,
+            row_of("memory/sql/String::value").larger_than);
+  memdiag_free(large, block, memdiag::large_block + 1);
+  // Who says so wants all of them.
+  routes::options.routes = "memory/sql/String=statement";
+  EXPECT_EQ("", routes::option_error());
+  EXPECT_EQ(Pool::statement, pool_of(tag_of_key(8)));
+  EXPECT_EQ(0u, row_of("memory/sql/String::value").larger_than);
+}
+
+FRESH_TEST(Routes, BlocksWithoutAKey) {
+  EXPECT_EQ(0u, tag_of_key(0, 1000000)) << "not before the options were read";
+  EXPECT_EQ("", routes::option_error());
+  for (uint32_t key : {0u, memdiag::max_keys}) {
+    EXPECT_EQ(0u, tag_of_key(key));
+    EXPECT_EQ(Pool::statement, pool_of(tag_of_key(key, 1000000)));
+  }
+  EXPECT_EQ(Pool::innodb, pool_of(memdiag::tag_of_innodb_key(0, 1)));
+  EXPECT_EQ(0u, memdiag::tag_of_innodb_key(8, 1));
+}
+
+TEST(Routes, BlocksOfTempTable) {
+  void *block = memdiag_temptable_allocate(1 << 20);
+  ASSERT_NE(nullptr, block);
+  EXPECT_TRUE(lies_in(Pool::temp_table, block));
+  EXPECT_EQ(1u, row_of("temptable").live_blocks);
+  memdiag_temptable_free(block);
+  EXPECT_EQ(0u, row_of("temptable").live_blocks);
 }
 
 TEST(Routes, BlocksLieInThePoolAndAreCounted) {

@@ -16,7 +16,7 @@ inline constexpr Table routes_table = [] {
       "MEMDIAG_ROUTES",
       "One row for each route: which pool a memory instrument, or a place that "
       "has no instrument of its own, takes its blocks from.",
-      0x0100,
+      0x0101,
       std::array{
           text_column<Row, &Row::name>(
               "ROUTE", 192,
@@ -26,6 +26,10 @@ inline constexpr Table routes_table = [] {
               "source file that creates them."),
           text_column<Row, &Row::pool_name>(
               "POOL", 64, "The pool that blocks are taken from now."),
+          column<Row, &Row::larger_than>(
+              "LARGER_THAN", Unit::bytes,
+              "Only blocks larger than this are taken from the pool, the "
+              "others from malloc(); 0: all are."),
           column<Row, &Row::live_bytes>(
               "LIVE_BYTES", Unit::bytes,
               "Taken from pools and not yet freed, rounded up to size classes; "
@@ -34,7 +38,7 @@ inline constexpr Table routes_table = [] {
                                          "Blocks that these bytes are in.")}};
 }();
 
-static_assert(fingerprint(routes_table) == 1281256201u,
+static_assert(fingerprint(routes_table) == 2346674838u,
               "columns changed: raise the table's version, then set this");
 
 }  // namespace memdiag
