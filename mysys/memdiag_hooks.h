@@ -68,6 +68,13 @@ void memdiag_perfschema_free(void *block);
 /** Blocks of the TempTable engine, of a megabyte and more. */
 void *memdiag_temptable_allocate(size_t size);
 void memdiag_temptable_free(void *block);
+
+/** See memdiag_regions.h. @param key  the memory key it is accounted to */
+[[gnu::weak]] void memdiag_region_add(uint32_t key, void *address,
+                                      size_t bytes);
+[[gnu::weak]] void memdiag_region_remove(void *address);
+/** The calling thread has begun; it may be called again. */
+[[gnu::weak]] void memdiag_thread_begins();
 }
 
 namespace memdiag {
@@ -84,6 +91,14 @@ inline Packed_tag tag_of_key(uint32_t key, size_t size) {
 inline Packed_tag tag_of_innodb_key(uint32_t key, size_t size) {
   return key != 0 ? tag_of_key(key, size)
                   : __atomic_load_n(&memdiag_tags[max_keys], __ATOMIC_RELAXED);
+}
+
+/** Memory that came from the system and not from an allocator. */
+inline void region_added(uint32_t key, void *address, size_t bytes) {
+  if (memdiag_region_add != nullptr) memdiag_region_add(key, address, bytes);
+}
+inline void region_removed(void *address) {
+  if (memdiag_region_remove != nullptr) memdiag_region_remove(address);
 }
 
 /** Notes instruments once a registration function has returned. */

@@ -23,7 +23,9 @@
   dirty_decay_ms  how long unused pages stay while the pool never falls quiet.
                   Long for a pool that is purged when quiet: to give pages back
                   in the midst of a burst and take them again costs more than
-                  it saves (docs/architecture.md has the figures).
+                  it saves (docs/architecture.md has the figures). Short for
+                  temp_table: monitoring alone, which reads through temporary
+                  tables, keeps it from falling quiet.
   muzzy_decay_ms  0: pages go back at once (MADV_DONTNEED). MADV_FREE would
                   leave them in RSS, where the OOM killer counts them.
 
@@ -40,7 +42,7 @@ MEMDIAG_POOL(dictionary,  "cache",        4,  4096,  500, 10000,  0, "data dicti
 MEMDIAG_POOL(table_cache, "cache",        8,  4096,  500, 10000,  0, "open tables and their definitions, triggers, stored programs, prefetched rows")
 MEMDIAG_POOL(statement,   "statement",   64, 16384,  500, 10000,  0, "parsing, optimizing and executing: memory roots, range optimizer")
 MEMDIAG_POOL(session,     "session",     64, 16384,  500, 10000,  0, "sort, join, read and network buffers, prepared statements, user variables")
-MEMDIAG_POOL(temp_table,  "statement",    8,     0,  500, 10000,  0, "tables of the MEMORY engine, internal temporary ones among them")
+MEMDIAG_POOL(temp_table,  "statement",    8,     0,  500,  1000,  0, "temporary tables in memory (TempTable), and tables of the MEMORY engine")
 MEMDIAG_POOL(binlog,      "transaction",  8,  4096,  500, 10000,  0, "binary and relay log: caches, events, GTIDs, appliers")
 MEMDIAG_POOL(ddl,         "statement",    8,     0,  500, 10000,  0, "InnoDB online DDL: sort buffers, row log, bulk load")
 MEMDIAG_POOL(transaction, "transaction", 64, 16384,  500, 10000,  0, "InnoDB transactions, locks, undo, query graphs, work on rows")

@@ -157,6 +157,16 @@ unsigned current_shard(const Pool_spec &spec) {
   return cpu < 0 ? 0 : static_cast<unsigned>(cpu) % spec.shards;
 }
 
+/** Where to take a block from. A large one does not come from the CPU's own
+shard: a thread that goes on on another CPU would leave its freed pages behind
+and take as many again, and where blocks of megabytes come and go, the pages
+themselves cost more than threads that wait for each other. (jemalloc has one
+arena for those of more than 8 MB, for the same reason.) */
+unsigned shard_for(const Pool_spec &spec, size_t size) {
+  constexpr size_t large = 1 << 20;
+  return size >= large ? 0 : current_shard(spec);
+}
+
 /** Create a shard's arena. Without a lock: two threads may both create one,
 and the one that publishes second gives its own to the next shard that has none.
 It must not destroy it: another thread may be purging it, and jemalloc does not
@@ -349,7 +359,7 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
   if (pool == Pool::general) return placed::general_allocate(size, zero);
   const Pool_spec &spec = spec_of(pool);
   Pool_state &state = state_of(pool);
-  const unsigned cpu = current_shard(spec);
+  const unsigned cpu = shard_for(spec, size);
   int arena = state.shards[cpu].arena.load(std::memory_order_acquire);
   if (arena < 0) [[unlikely]] {
     if (arena == no_arena || state.fallbacks.load(std::memory_order_relaxed) %

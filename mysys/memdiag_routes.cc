@@ -74,9 +74,8 @@ struct Registry {
   std::vector<Instrument> instruments;
   std::vector<std::pair<std::string, Pool>> overrides;
   std::array<bool, pool_count> disabled{};
-  /** What `overrides` and `disabled` were made from; empty before the first
-  time. */
-  std::optional<routes::Options> applied;
+  /** What `overrides` and `disabled` were made from. */
+  routes::Options applied{};
   std::string option_error;
 };
 
@@ -161,11 +160,12 @@ std::string disable(Registry *all, std::string_view name) {
   return "";
 }
 
-/** Take over the options if they have changed, or were never taken. */
+/** Take over the options if they have changed. They do when the server has read
+its command line; before that, blocks without a key are malloc()'s. */
 void apply_options(Registry *all) {
   const routes::Options &now = routes::options;
-  if (all->applied && now.routes == all->applied->routes &&
-      now.disabled_pools == all->applied->disabled_pools)
+  if (now.routes == all->applied.routes &&
+      now.disabled_pools == all->applied.disabled_pools)
     return;
   all->applied = now;
   all->overrides.clear();
@@ -202,6 +202,14 @@ Packed_tag tag_of_place(Place place) {
 
 Pool declared_pool(std::string_view instrument) {
   return declaration_of(instrument).pool;
+}
+
+std::string name_of_key(uint32_t key) {
+  Registry &known = registry();
+  const std::lock_guard<std::mutex> guard(known.mutex);
+  for (const Instrument &instrument : known.instruments)
+    if (instrument.key == key && key != 0) return instrument.name;
+  return {};
 }
 
 void *allocate(Packed_tag tag, size_t size, bool zero) noexcept {

@@ -316,6 +316,25 @@ FRESH_TEST(PoolRouting, FirstUseByManyThreadsAtOnce) {
   EXPECT_EQ(0u, allocated_in_pool());
 }
 
+// A thread that is moved from CPU to CPU finds the pages it has freed.
+FRESH_TEST(PoolRouting, LargeBlocksComeFromOneArena) {
+  cpu_set_t all;
+  ASSERT_EQ(0, sched_getaffinity(0, sizeof all, &all));
+  std::set<unsigned> arenas;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &all)) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    ASSERT_EQ(0, sched_setaffinity(0, sizeof one, &one));
+    const Block block = Block::make(3 << 20, 1);
+    arenas.insert(mallctl::arena_of(block.memory).value());
+    block.free();
+  }
+  EXPECT_EQ(0, sched_setaffinity(0, sizeof all, &all));
+  EXPECT_EQ(1u, arenas.size());
+}
+
 // ---------------------------------------------------------------- counters
 
 TEST(PoolCounters, AgreeWithJemalloc) {

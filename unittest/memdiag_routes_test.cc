@@ -103,6 +103,7 @@ FRESH_TEST(Routes, OfSomeOnlyLargeBlocksArePooled) {
 
 FRESH_TEST(Routes, BlocksWithoutAKey) {
   EXPECT_EQ(0u, tag_of_key(0, 1000000)) << "not before the options were read";
+  routes::options = {"", ""};
   EXPECT_EQ("", routes::option_error());
   for (uint32_t key : {0u, memdiag::max_keys}) {
     EXPECT_EQ(0u, tag_of_key(key));

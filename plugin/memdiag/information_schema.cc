@@ -16,6 +16,7 @@
 #include "my_time.h"
 #include "mysqld_error.h"
 #include "pools_table.h"
+#include "regions_table.h"
 #include "routes_table.h"
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/auth_common.h"
@@ -135,14 +136,30 @@ const Snapshot &snapshot_of_statement(THD *thd) {
   return *snapshot;
 }
 
-/** The rows to show. What the pool layer alone counts needs no snapshot of the
-allocator. */
+auto regions_now(THD *thd) {
+  int error;
+  const auto rows = regions::all(&error);
+  if (error != 0) {
+    char reason[MYSYS_STRERROR_SIZE];
+    my_strerror(reason, sizeof reason, error);
+    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+                        "memdiag: the system does not tell what is in physical "
+                        "memory (mincore): error %d - %s",
+                        error, reason);
+  }
+  return rows;
+}
+
+/** The rows to show. Routes and regions are no part of the allocator's
+snapshot: the layer alone counts them. */
 template <typename Row>
 auto rows_for(THD *thd [[maybe_unused]]) {
   if constexpr (std::is_same_v<Row, routes::Row>)
     return routes::all();
   else if constexpr (std::is_same_v<Row, scopes::Row>)
     return scopes::survivors();
+  else if constexpr (std::is_same_v<Row, regions::Row>)
+    return regions_now(thd);
   else
     return rows_of<Row>(snapshot_of_statement(thd));
 }
@@ -157,7 +174,9 @@ int fill(THD *thd, Table_ref *tables, Item *) {
                   fail_reads_for_test(Ctl::stats_arena_pdirty););
   DBUG_EXECUTE_IF("memdiag_fail_arenas_narenas",
                   fail_reads_for_test(Ctl::arenas_narenas););
-  DBUG_EXECUTE_IF("memdiag_fail_nothing", fail_reads_for_test(Ctl::count););
+  DBUG_EXECUTE_IF("memdiag_fail_regions", regions::fail_reads_for_test(true););
+  DBUG_EXECUTE_IF("memdiag_fail_nothing", fail_reads_for_test(Ctl::count);
+                  regions::fail_reads_for_test(false););
   try {
     TABLE *const to = tables->table;
     for (const Row &row : rows_for<Row>(thd)) {
@@ -187,6 +206,9 @@ int init_allocator(void *schema_table) {
 }
 int init_pools(void *schema_table) { return init<pools_table>(schema_table); }
 int init_arenas(void *schema_table) { return init<arenas_table>(schema_table); }
+int init_regions(void *schema_table) {
+  return init<regions_table>(schema_table);
+}
 int init_routes(void *schema_table) { return init<routes_table>(schema_table); }
 int init_survivors(void *schema_table) {
   return init<survivors_table>(schema_table);

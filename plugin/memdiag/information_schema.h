@@ -16,6 +16,7 @@ namespace memdiag::information_schema {
 int init_allocator(void *schema_table);
 int init_pools(void *schema_table);
 int init_arenas(void *schema_table);
+int init_regions(void *schema_table);
 int init_routes(void *schema_table);
 int init_survivors(void *schema_table);
 

@@ -23,6 +23,7 @@
 #include "preload.h"
 #include "purge_function.h"
 #include "purge_receipt.h"
+#include "regions_table.h"
 #include "routes_table.h"
 #include "status_server.h"
 #include "survivors_table.h"
@@ -136,6 +137,8 @@ mysql_declare_plugin(memdiag){
         memdiag::information_schema::init_pools),
     memdiag::table_plugin<memdiag::arenas_table>(
         memdiag::information_schema::init_arenas),
+    memdiag::table_plugin<memdiag::regions_table>(
+        memdiag::information_schema::init_regions),
     memdiag::table_plugin<memdiag::routes_table>(
         memdiag::information_schema::init_routes),
     memdiag::table_plugin<memdiag::survivors_table>(

@@ -23,6 +23,7 @@
 #include "memdiag_pools.h"
 #include "pools_table.h"
 #include "purge_receipt.h"
+#include "regions_table.h"
 #include "routes_table.h"
 #include "status_variables.h"
 #include "survivors_table.h"
@@ -164,6 +165,7 @@ std::string reference() {
   print_table<arenas_table>(out);
   print_table<routes_table>(out);
   print_table<survivors_table>(out);
+  print_table<regions_table>(out);
   print_status_variables(out);
   print_function(out);
   print_system_variables(out);

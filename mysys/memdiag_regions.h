@@ -1,0 +1,79 @@
+/*
+  Regions: memory that the server has from the system without an allocator in
+  between. Whoever maps it adds it here, and removes it before it is unmapped.
+
+  Stacks are found by the threads that have them: each is linked to the others
+  from its own thread-local storage when it begins, and unlinked when it ends.
+  The C library keeps stacks of ended threads for the next ones (40 MB at most):
+  those are nobody's here. Neither are stacks of threads that the server does
+  not know, jemalloc's for example.
+
+  Ownership: none; the layer only remembers addresses.
+  Threads: every function may be called from any thread, before main() and at
+  exit too. Adding and removing take a mutex that is held for a microsecond:
+  chunks and blocks of megabytes and threads come and go here, not rows.
+  Errors: adding cannot fail. What does not fit is counted.
+  Memory: a fixed table; nothing is allocated from what is looked at.
+  Units: bytes; pages of the system's size.
+*/
+
+#ifndef MEMDIAG_REGIONS_H
+#define MEMDIAG_REGIONS_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "memdiag_hooks.h"
+
+namespace memdiag {
+
+enum class Region_kind : uint8_t {
+#define MEMDIAG_REGION(kind, name, instrument, purpose) kind,
+#include "memdiag_region_list.h"
+#undef MEMDIAG_REGION
+  count
+};
+constexpr size_t region_kinds = static_cast<size_t>(Region_kind::count);
+
+namespace regions {
+
+/** Room for 2 TB of buffer pool in chunks of 128 MB. */
+constexpr size_t max_regions = 16384;
+
+/** Add a region, or change it where one begins at that address. */
+void add(Region_kind kind, void *address, size_t bytes) noexcept;
+/** Forget it; nothing happens where none begins at that address. */
+void remove(void *address) noexcept;
+
+struct Row {
+  const char *name;
+  const char *purpose;
+  uint64_t count;
+  uint64_t mapped_bytes;
+  /** Of mapped_bytes, what is in physical memory; empty if the system did not
+  tell. Pages that are swapped out are not in it. */
+  std::optional<uint64_t> resident_bytes;
+  /** Regions that found no room in the table since the server started. */
+  uint64_t untracked;
+};
+
+/** What there is of each kind. The system is asked for each page's presence
+(mincore), which neither touches nor locks it: 1 ms for some 10,000 pages. What
+is unmapped meanwhile counts as not resident.
+@param error  0, or the errno of the first read that failed */
+std::array<Row, region_kinds> all(int *error);
+
+/** Bytes of a range that are in physical memory; addresses that are not mapped
+are not. @return empty if the system did not tell, which errno explains */
+std::optional<uint64_t> resident_bytes(const void *address, size_t bytes);
+
+/** Treat the system as not telling from now on (EIO), to test what that looks
+like. */
+void fail_reads_for_test(bool fail);
+
+}  // namespace regions
+}  // namespace memdiag
+
+#endif  // MEMDIAG_REGIONS_H
