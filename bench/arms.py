@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -45,17 +47,48 @@ class Arm:
         }
         env.update(self.env)
         if self.preload:
-            found = [path for path in self.preload if Path(path).exists()]
-            if not found:
-                raise Problem(
-                    f"arm '{self.name}' needs one of these libraries: {', '.join(self.preload)}"
-                )
-            env["LD_PRELOAD"] = found[0]
+            env["LD_PRELOAD"] = self.library()
         return env
 
+    def library(self) -> str:
+        """The preloaded one."""
+        found = [path for path in self.preload if Path(path).exists()]
+        if not found:
+            raise Problem(
+                f"arm '{self.name}' needs one of these libraries: {', '.join(self.preload)}"
+            )
+        return found[0]
+
     def describe(self) -> dict[str, object]:
-        """For the results: everything that defines the arm, and the version of its server."""
-        return {**asdict(self), "version": self.build().version()}
+        """For the results: everything that defines the arm, and the versions of its server and of its library."""
+        build = self.build()
+        described = {
+            **asdict(self),
+            "version": build.version(),
+            # Versions stay the same from build to build.
+            "built": time.strftime(
+                "%Y-%m-%d %H:%M:%S", time.localtime(build.mysqld.stat().st_mtime)
+            ),
+        }
+        if self.preload:
+            described["preload"] = _package(self.library())
+        return described
+
+
+def _package(library: str) -> str:
+    """The library with its package and version, where dpkg knows them."""
+
+    def ask(*question: str) -> str:
+        try:
+            command = ["dpkg-query", *question]
+            return subprocess.run(
+                command, capture_output=True, text=True, check=False
+            ).stdout
+        except FileNotFoundError:
+            return ""
+
+    owner = ask("-S", library).partition(": ")[0]
+    return " ".join([library, *(ask("-W", owner).split() if owner else ())])
 
 
 _LIBRARIES = "/usr/lib/x86_64-linux-gnu"
@@ -123,6 +156,17 @@ ARMS: dict[str, Arm] = {
 }
 
 DEFAULT = ("stock", "linked", "dev")
+# Every allocator that people put under MySQL.
+ALLOCATORS = (
+    "stock",
+    "glibc-arenas2",
+    "tcmalloc",
+    "mimalloc",
+    "jemalloc-preload",
+    "jemalloc-preload-5s",
+    "linked",
+    "dev",
+)
 
 
 def choose(names: str) -> list[Arm]:

@@ -165,8 +165,6 @@ def measure(
     """
     wrapper: Sequence[str] = ()
     if tool == "callgrind":
-        for old in folder.glob("callgrind.out*"):
-            old.unlink()
         wrapper = (
             "valgrind",
             "--tool=callgrind",
@@ -283,7 +281,7 @@ def main() -> int:
             "events": options.events,
             "mysqld": MYSQLD_OPTIONS,
         },
-        prepare=sysbench_oltp.folders,
+        prepare=sysbench_oltp.template,
         measure=lambda arm, folder: measure(arm, folder, tool, options.events),
         brief=lambda run: f"{run['']:.0f} instructions a select",
         render=render,

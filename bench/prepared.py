@@ -1,4 +1,4 @@
-"""Data directories for the arms: loaded once with one server, then copied, so that all arms read identical bytes.
+"""Data directories: loaded once with one server, then copied for every turn, so that all turns begin with identical bytes.
 
 The copy is made after a clean shutdown. That every arm starts on it also shows that the builds are drop-in
 replacements of each other.
@@ -7,13 +7,17 @@ replacements of each other.
 from __future__ import annotations
 
 import contextlib
+import functools
+import itertools
 import json
+import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.arms import TOP, Arm
 from tools.common import lock
+from tools.problem import Problem
 from tools.server import Server, initialise
 
 WORK = TOP / "build" / "bench"
@@ -21,55 +25,68 @@ WORK = TOP / "build" / "bench"
 _in_use = contextlib.ExitStack()  # left at the end of the process
 
 
-def folders(
+@functools.cache
+def _alone() -> None:
+    """Other benchmarks of this checkout wait from now until this process has ended."""
+    _in_use.enter_context(lock(WORK / "lock", "running a benchmark"))
+
+
+def template(
     workload: str,
     parameters: Mapping[str, object],
     arms: Sequence[Arm],
     options: Sequence[str],
     fill: Callable[[Server], None],
-) -> dict[str, Path]:
-    """A folder with a filled data directory for every arm.
-
-    What an earlier run prepared the same way is kept. Other benchmarks of this
-    checkout wait from now until this process has ended.
-    """
-    _in_use.enter_context(lock(WORK / "lock", "running a benchmark"))
-    folder = WORK / workload
-    template = folder / "template"
+) -> Path:
+    """A folder with a filled data directory, which an earlier run may have made in the same way."""
+    _alone()
+    folder = WORK / workload / "template"
+    mark = folder / "prepared.json"
     source = next((arm for arm in arms if arm.name == "stock"), arms[0])
     # Not the server's version: a data directory of one 9.7 is good for any other.
     key = json.dumps(parameters, sort_keys=True)
-    if not _complete(template, key):
+    if not mark.exists() or mark.read_text() != key:
         print(
             f"{workload}: preparing the data with {source.name} (once; kept in {folder})",
             flush=True,
         )
-        # The copies are of other data now.
-        shutil.rmtree(folder, ignore_errors=True)
-        template.mkdir(parents=True)
-        initialise(source.build(), template / "data")
-        with Server(source.build(), template, options, source.environment()) as server:
+        shutil.rmtree(folder.parent, ignore_errors=True)
+        folder.mkdir(parents=True)
+        initialise(source.build(), folder / "data")
+        with Server(source.build(), folder, options, source.environment()) as server:
             server.start()
             fill(server)
-        _mark(template, key)
-    result = {}
-    for arm in arms:
-        own = folder / arm.name
-        if not _complete(own, key):
-            shutil.rmtree(own, ignore_errors=True)
-            own.mkdir()
-            shutil.copytree(template / "data", own / "data")
-            _mark(own, key)
-        result[arm.name] = own
-    return result
+        mark.write_text(key)
+    return folder
 
 
-def _complete(folder: Path, key: str) -> bool:
+@contextlib.contextmanager
+def copy(source: Path, arm: Arm) -> Iterator[Path]:
+    """A folder with a copy of a template, for one turn; there can be several at a time."""
+    if source not in _swept:
+        _sweep(source.parent, arm)
+        _swept.add(source)
+    names = (f"turn-{number}" for number in itertools.count())
+    folder = next(
+        path for name in names if not (path := source.with_name(name)).exists()
+    )
     try:
-        return (folder / "prepared.json").read_text() == key
-    except FileNotFoundError:
-        return False
+        shutil.copytree(source / "data", folder / "data")
+        os.sync()  # the copy's pages are not to be written during the turn
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _mark(folder: Path, key: str) -> None:
-    (folder / "prepared.json").write_text(key)
+_swept: set[Path] = set()
+
+
+def _sweep(parent: Path, arm: Arm) -> None:
+    """Remove what a run that was killed has left."""
+    for folder in parent.glob("turn*"):
+        owner = Server(arm.build(), folder).socket_owner()
+        if owner is not None:
+            raise Problem(
+                f"a server (process {owner}) still runs on {folder}; end it first"
+            )
+        shutil.rmtree(folder, ignore_errors=True)

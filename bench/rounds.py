@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import arms as arm_list
-from bench import report
+from bench import prepared, report
 from bench.arms import Arm
 from tools.common import say
 from tools.problem import Problem
@@ -16,11 +16,13 @@ from tools.problem import Problem
 Run = dict[str, Any]
 
 
-def parser(description: str, rounds: int) -> argparse.ArgumentParser:
+def parser(
+    description: str, rounds: int | None, arms: Sequence[str] = arm_list.DEFAULT
+) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=description)
     made.add_argument(
         "--arms",
-        default=",".join(arm_list.DEFAULT),
+        default=",".join(arms),
         help=f"comma-separated, of: {', '.join(arm_list.ARMS)} (default: %(default)s)",
     )
     made.add_argument("--rounds", type=int, default=rounds, help="default: %(default)s")
@@ -38,11 +40,40 @@ def require_positive(options: argparse.Namespace, *names: str) -> None:
             raise Problem(f"--{name} must be above zero")
 
 
+def record(
+    options: argparse.Namespace, arms: Sequence[Arm], settings: Mapping[str, object]
+) -> dict[str, Any]:
+    """What is known before the first turn."""
+    return {
+        "machine": report.machine(),
+        "arms": {arm.name: arm.describe() for arm in arms},
+        "settings": {"rounds": options.rounds, **settings},
+    }
+
+
+def turns(
+    arms: Sequence[Arm],
+    rounds: int,
+    template: Path,
+    measure: Callable[[Arm, Path], Run],
+    brief: Callable[[Run], str],
+) -> dict[str, list[Run]]:
+    """All rounds of interleaved arms, each turn on a copy of the template."""
+    runs: dict[str, list[Run]] = {arm.name: [] for arm in arms}
+    for number in range(rounds):
+        for arm in arm_list.rotated(arms, number):
+            with prepared.copy(template, arm) as folder:
+                measured = measure(arm, folder)
+            runs[arm.name].append(measured)
+            say(f"round {number + 1} {arm.name}: {brief(measured)}")
+    return runs
+
+
 def run(
     name: str,
     options: argparse.Namespace,
     settings: Mapping[str, object],
-    prepare: Callable[[Sequence[Arm]], dict[str, Path]],
+    prepare: Callable[[Sequence[Arm]], Path],
     measure: Callable[[Arm, Path], Run],
     brief: Callable[[Run], str],
     render: Callable[[dict[str, Any]], str],
@@ -50,23 +81,14 @@ def run(
 ) -> int:
     """All rounds, then the report.
 
-    `prepare` gives every arm its folder, `measure` makes one arm's turn, `brief` says
+    `prepare` makes the template of the data, `measure` makes one arm's turn, `brief` says
     in a line what came out, `render` makes the report from the record.
     """
     arms = arm_list.choose(options.arms)
-    raw: dict[str, Any] = {
-        "machine": report.machine(),
-        "arms": {arm.name: arm.describe() for arm in arms},
-        "settings": {"rounds": options.rounds, **settings},
-        "runs": {arm.name: [] for arm in arms},
-    }
-    folders = prepare(arms)
+    raw = record(options, arms, settings)
+    template = prepare(arms)
     minutes = options.rounds * len(arms) * seconds_each / 60
     say(f"{options.rounds} rounds of {len(arms)} arms: about {minutes:.0f} min")
-    for number in range(options.rounds):
-        for arm in arm_list.rotated(arms, number):
-            measured = measure(arm, folders[arm.name])
-            raw["runs"][arm.name].append(measured)
-            say(f"round {number + 1} {arm.name}: {brief(measured)}")
+    raw["runs"] = turns(arms, options.rounds, template, measure, brief)
     report.save(name, raw, render(raw), options.save)
     return 0

@@ -21,9 +21,10 @@ from bench import prepared, report, rounds
 from tools.problem import Problem, run_main
 from tools.server import Server, last_line
 
-TESTS = ("oltp_point_select", "oltp_read_only")
+TESTS = ("oltp_point_select", "oltp_read_only", "oltp_read_write")
+DEFAULT_TESTS = TESTS[:2]
 THREADS = (8, 256)
-MAX_THREADS = 1000
+MAX_THREADS = 1024
 TABLES = 4
 ROWS = 50_000
 DATABASE = "sbtest"
@@ -79,17 +80,20 @@ def version() -> str:
     return done.stdout.strip()
 
 
-def folders(arms: Sequence[arm_list.Arm]) -> dict[str, Path]:
-    """The arms' folders with the tables of sysbench in them."""
-    data = {"tables": TABLES, "rows": ROWS, "sysbench": version()}
-    return prepared.folders("sysbench", data, arms, MYSQLD_OPTIONS, fill)
+def data_key() -> dict[str, object]:
+    return {"tables": TABLES, "rows": ROWS, "sysbench": version()}
 
 
-def parse(output: str) -> dict[str, float]:
+def template(arms: Sequence[arm_list.Arm]) -> Path:
+    """A folder with the tables of sysbench."""
+    return prepared.template("sysbench", data_key(), arms, MYSQLD_OPTIONS, fill)
+
+
+def parse(output: str, percentile: int = 95) -> dict[str, float]:
     patterns = {
         "tps": r"transactions:\s+\d+\s+\(([\d.]+) per sec",
         "average_ms": r"avg:\s+([\d.]+)",
-        "p95_ms": r"95th percentile:\s+([\d.]+)",
+        f"p{percentile}_ms": rf"{percentile}th percentile:\s+([\d.]+)",
         "errors": r"ignored errors:\s+(\d+)",
     }
     figures = {}
@@ -209,8 +213,8 @@ def main() -> int:
     )
     parser.add_argument(
         "--tests",
-        default=",".join(TESTS),
-        help="comma-separated (default: %(default)s)",
+        default=",".join(DEFAULT_TESTS),
+        help=f"comma-separated, of: {', '.join(TESTS)} (default: %(default)s)",
     )
     parser.add_argument(
         "--threads",
@@ -242,7 +246,7 @@ def main() -> int:
             "seconds": options.seconds,
             "mysqld": MYSQLD_OPTIONS,
         },
-        prepare=folders,
+        prepare=template,
         measure=lambda arm, folder: measure(
             arm, folder, tests, threads, options.seconds
         ),

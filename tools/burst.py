@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
-from tools.mysql_wire import Connection, WireError
+from tools.mysql_wire import Connection
 from tools.problem import Problem
 
 T = TypeVar("T")
@@ -49,42 +50,66 @@ def run(
     seconds: float,
     seed: int = 1,
 ) -> Burst:
-    """Run the burst and wait until its last statement has ended and its sessions are closed."""
-    burst = Burst(seconds, clients)
+    """Sessions that each run statement after statement until the time is up."""
+
+    def steps(number: int) -> Iterator[int]:
+        # Every client runs all statements in an order of its own, the same in every run.
+        order = list(statements)
+        random.Random(f"{seed}/{number}").shuffle(order)
+        with Connection(socket, database) as connection:
+            yield 0
+            for statement in itertools.cycle(order):
+                yield len(connection.query(statement).rows)
+
+    return crowd(steps, clients, seconds)
+
+
+def crowd(
+    steps: Callable[[int], Iterator[int]], clients: int, seconds: float | None = None
+) -> Burst:
+    """Clients that take step after step at once, each of steps(its number); wait until all have ended.
+
+    A client is ready when it yields for the first time; what it yields after each step after that is the number
+    of rows it saw. Without `seconds`, clients go on until their steps end.
+    """
+    burst = Burst(seconds or 0.0, clients)
     failures: list[Exception] = []
     lock = threading.Lock()
     start_line = threading.Barrier(clients)
     stop = threading.Event()
 
     def client(number: int) -> None:
-        # Every client runs all statements in an order of its own, the same in every run.
-        order = list(statements)
-        random.Random(f"{seed}/{number}").shuffle(order)
         mine: list[float] = []
         rows = 0
+        begin = done = 0.0
+        own = steps(number)
         try:
-            with Connection(socket, database) as connection:
-                start_line.wait()
-                begin = time.monotonic()
-                end = begin + seconds
-                for statement in itertools.cycle(order):
-                    sent = time.monotonic()
-                    if sent >= end or stop.is_set():
-                        break
-                    rows += len(connection.query(statement).rows)
-                    done = time.monotonic()
-                    if done <= end:
-                        mine.append(done - sent)
+            next(own)
+            start_line.wait()
+            begin = done = time.monotonic()
+            end = begin + seconds if seconds else math.inf
+            while not stop.is_set() and (sent := time.monotonic()) < end:
+                seen = next(own, None)
+                if seen is None:
+                    break
+                done = time.monotonic()
+                if done <= end:
+                    rows += seen
+                    mine.append(done - sent)
         except threading.BrokenBarrierError:
             return  # another client failed before the start and reports it
-        except (WireError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - raised below
             stop.set()
             start_line.abort()
             with lock:
                 failures.append(error)
+        finally:
+            own.close()
         with lock:
             burst.latencies.extend(mine)
             burst.rows_seen += rows
+            if seconds is None:
+                burst.seconds = max(burst.seconds, done - begin)
 
     threads = [
         threading.Thread(target=client, args=(number,), daemon=True)
@@ -99,7 +124,7 @@ def run(
         stop.set()  # interrupted: let the sessions end after their present statement
         raise
     if failures:
-        raise Problem(f"a client of the burst failed: {failures[0]}")
+        raise Problem(f"a client of the burst failed: {failures[0]}") from failures[0]
     return burst
 
 

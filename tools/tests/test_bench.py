@@ -15,6 +15,7 @@ from bench import (
     report,
     sysbench_oltp,
 )
+from bench.workloads import phrase_burst as collection
 from tools.problem import Problem
 
 SYSBENCH = """
@@ -51,7 +52,7 @@ class Arms(unittest.TestCase):
 
 
 class Prepared(unittest.TestCase):
-    def test_made_once_and_copied(self):
+    def test_made_once_and_copied_for_every_turn(self):
         with tempfile.TemporaryDirectory() as scratch:
             made = []
 
@@ -61,40 +62,46 @@ class Prepared(unittest.TestCase):
 
             pair = [arms.Arm("one", "stock", ""), arms.Arm("two", "dev", "")]
 
-            def folders(size):
-                return prepared.folders("w", {"size": size}, pair, (), made.append)
+            def template(size):
+                return prepared.template("w", {"size": size}, pair, (), made.append)
 
             with (
                 mock.patch.object(prepared, "WORK", Path(scratch)),
-                mock.patch.object(prepared, "lock"),
-                mock.patch.object(prepared, "_in_use"),
+                mock.patch.object(prepared, "_alone"),
                 mock.patch.object(prepared, "Server"),
                 mock.patch.object(prepared, "initialise", initialise),
                 mock.patch.object(arms.Arm, "build"),
                 mock.patch("sys.stdout"),
             ):
-                first = folders(1)
-                folders(1)
+                template(1)
+                first = template(1)
                 self.assertEqual(len(made), 1)
-                self.assertEqual((first["two"] / "data/file").read_text(), "0")
-                folders(2)
-                self.assertEqual(len(made), 2)
-                self.assertEqual((first["two"] / "data/file").read_text(), "1")
+                for _ in range(2):
+                    with (
+                        prepared.copy(first, pair[1]) as folder,
+                        prepared.copy(first, pair[1]) as neighbour,
+                    ):
+                        self.assertEqual((folder / "data/file").read_text(), "0")
+                        (folder / "data/file").write_text("changed")
+                        self.assertEqual((neighbour / "data/file").read_text(), "0")
+                    self.assertFalse(folder.exists() or neighbour.exists())
+                with prepared.copy(template(2), pair[1]) as folder:
+                    self.assertEqual((folder / "data/file").read_text(), "1")
 
 
 class Collection(unittest.TestCase):
     def test_documents_are_the_same_every_time(self):
-        one, other = (list(phrase_burst.documents(50)) for _ in range(2))
+        one, other = (list(collection.documents(50)) for _ in range(2))
         self.assertEqual(one, other)
         self.assertEqual({len(text.split()) for text in one}, {60})
 
     def test_searches_are_distinct_phrases(self):
-        found = phrase_burst.searches()
+        found = collection.searches()
         self.assertEqual(len(found), len(set(found)))
 
     def test_words_are_distinct(self):
-        count = phrase_burst.VOCABULARY
-        self.assertEqual(len(set(phrase_burst.words(count))), count)
+        count = collection.VOCABULARY
+        self.assertEqual(len(set(collection.words(count))), count)
 
 
 def burst_run(start: int, peak: int, speed: float) -> dict:
@@ -107,13 +114,24 @@ def burst_run(start: int, peak: int, speed: float) -> dict:
         "peak_rss_kb": peak * 1024,
         "idle": idle,
         "buffer_pool_growth_kb": 1024,
-        "searches": 10,
+        "outcome": "survived",
+        "known_peak_kb": 1024,
+        "after": {
+            "known_kb": 1024,
+            "resident_bytes": None,
+            "allocated_bytes": None,
+            "pools": {},
+        },
+        "pools_peak": {},
+        "extra": {},
+        "count": 10,
         "per_second": speed,
         "p50_ms": 1.0,
         "p99_ms": 2.0,
         "cpu_user_seconds": 1.0,
         "cpu_system_seconds": 0.0,
         "minor_faults": 100,
+        "major_faults": 0,
     }
 
 

@@ -1,0 +1,88 @@
+"""What every workload has: a class whose fields are the sizes that can be set, one method that loads data, one that
+puts the server under load."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from dataclasses import asdict, dataclass, field
+from typing import ClassVar, Self
+
+from tools.burst import Burst
+from tools.server import Server
+
+# Of interest beyond the server as it is: huge pages everywhere, and a memory limit like a container's.
+PLAIN, HUGE_PAGES, LIMIT = "plain", "huge-pages", "limit"
+
+
+@dataclass
+class Load:
+    """What a load did; `extra` are figures that only this workload has."""
+
+    seconds: float
+    count: int
+    p99_ms: float
+    p50_ms: float | None = None
+    extra: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, burst: Burst, count: int | None = None, **extra: float) -> Self:
+        """`count` where the burst's steps are not what the workload counts."""
+        return cls(
+            burst.seconds,
+            len(burst.latencies) if count is None else count,
+            burst.latency(99) * 1000,
+            burst.latency(50) * 1000,
+            extra,
+        )
+
+
+@dataclass(frozen=True)
+class Workload:
+    name: ClassVar[str]  # of the workload, of its folder and of its database
+    shows: ClassVar[str]
+    unit: ClassVar[str]  # what it does so many of a second
+    options: ClassVar[tuple[str, ...]] = ()
+    data: ClassVar[tuple[str, ...]] = ()  # the fields that the data depend on
+    surroundings: ClassVar[tuple[str, ...]] = (PLAIN,)
+
+    def mysqld_options(self) -> tuple[str, ...]:
+        common = (
+            "--innodb-buffer-pool-size=256M",
+            # A buffer pool that loads itself would make the RSS at the start depend on the run before.
+            "--innodb-buffer-pool-load-at-startup=OFF",
+            "--innodb-buffer-pool-dump-at-shutdown=OFF",
+            # This is about memory: the disk's syncs would only add noise.
+            "--innodb-flush-log-at-trx-commit=2",
+            "--disable-log-bin",
+        )
+        # A workload's own value takes the place of the common one.
+        named = {
+            option.partition("=")[0]: option for option in (*common, *self.options)
+        }
+        return tuple(named.values())
+
+    def parameters(self) -> dict[str, object]:
+        return asdict(self)
+
+    def data_key(self) -> dict[str, object]:
+        """Data prepared under another key are made again: other sizes, or another version of the code."""
+        source = inspect.getsource(sys.modules[type(self).__module__])
+        chosen = {name: getattr(self, name) for name in self.data}
+        return {**chosen, "source": hashlib.sha256(source.encode()).hexdigest()[:16]}
+
+    def fill(self, server: Server) -> None:
+        """Load the data into a fresh server; its database exists."""
+        raise NotImplementedError
+
+    def renew(self, server: Server) -> None:
+        """Between two loads of one server: make again what the load has used up."""
+
+    def load(self, server: Server) -> Load:
+        raise NotImplementedError
+
+
+def numbers(count: int) -> str:
+    """The head of an INSERT ... SELECT from n, whose i is 1 to count."""
+    return f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"

@@ -1,0 +1,77 @@
+"""Connections that come and go, each with a few statements of very different sizes."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Load, Workload, numbers
+from tools import burst
+from tools.server import Server
+
+STATEMENTS_PER_SESSION = 6
+
+
+def statement(chooser: random.Random, rows: int) -> str:
+    """One that allocates in a way of its own: user variable, packet, sort, temporary table, JSON, parse tree."""
+    size = int(2 ** chooser.uniform(10, 21))  # 1 KB to 2 MB, small ones as often
+    some = int(rows ** chooser.uniform(0.3, 1))
+    key = chooser.randrange(1000)
+    return chooser.choice(
+        (
+            f"SET @kept{key % 4} = REPEAT('x', {size})",
+            f"SELECT LENGTH('{'y' * (size // 4)}')",
+            f"SELECT id FROM things WHERE id <= {some} ORDER BY note, doc LIMIT 5",
+            f"SELECT COUNT(*) FROM (SELECT DISTINCT CONCAT(note, id % {key + 2}) FROM things WHERE id <= {some}) AS d",
+            f"SELECT LENGTH(JSON_ARRAYAGG(doc)) FROM things WHERE id <= {some}",
+            f"SELECT COUNT(*) FROM things WHERE id IN ({','.join(map(str, range(key, key + some // 4 + 1)))})",
+            " UNION ALL ".join(
+                f"SELECT id, note FROM things WHERE id = {key + number}"
+                for number in range(1, key % 60 + 2)
+            ),
+        )
+    )
+
+
+@dataclass(frozen=True)
+class ConnectionStorm(Workload):
+    name = "connection_storm"
+    shows = "sessions of all sizes that come and go: memory of many threads, freed in another order"
+    unit = "sessions"
+    data = ("rows",)
+    surroundings = (PLAIN, HUGE_PAGES, LIMIT)
+
+    rows: int = 20_000
+    clients: int = 100
+    seconds: float = 15.0
+
+    def mysqld_options(self) -> tuple[str, ...]:
+        # Clients come again before the server has noticed that they left.
+        return (*super().mysqld_options(), f"--max-connections={5 * self.clients}")
+
+    def fill(self, server: Server) -> None:
+        with server.connect(self.name) as session:
+            session.query(
+                "CREATE TABLE things (id INT PRIMARY KEY, note VARCHAR(255) NOT NULL, doc JSON NOT NULL)"
+            )
+            session.query(f"SET cte_max_recursion_depth = {self.rows}")
+            session.query(
+                f"INSERT INTO things {numbers(self.rows)} SELECT i, REPEAT(SHA2(i, 224), 1 + i % 4),"
+                " JSON_OBJECT('id', i, 'tags', JSON_ARRAY(SHA2(i, 224), i, NULL), 'of', JSON_OBJECT('a', i, 'b', SHA2(i, 256)))"
+                " FROM n"
+            )
+            session.query("ANALYZE TABLE things")
+
+    def load(self, server: Server) -> Load:
+        def steps(number: int) -> Iterator[int]:
+            chooser = random.Random(number)
+            yield 0
+            for _ in itertools.count():
+                with server.connect(self.name) as session:
+                    for _ in range(STATEMENTS_PER_SESSION):
+                        session.query(statement(chooser, self.rows))
+                yield 0
+
+        return Load.of(burst.crowd(steps, self.clients, self.seconds))

@@ -1,0 +1,74 @@
+"""mysqldump of many tables, over and over, beside clients that read and write rows."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bench.workloads.base import Load, Workload, numbers
+from tools import burst
+from tools.problem import Problem
+from tools.server import Server, last_line
+
+
+@dataclass(frozen=True)
+class DumpOltp(Workload):
+    name = "dump_oltp"
+    shows = "repeated mysqldump beside light OLTP: memory far above what Performance Schema knows of"
+    unit = "OLTP statements"
+    data = ("tables", "rows")
+
+    tables: int = 400
+    rows: int = 200  # of each table
+    clients: int = 4
+    seconds: float = 20.0
+
+    def fill(self, server: Server) -> None:
+        with server.connect(self.name) as session:
+            for table in range(self.tables):
+                session.query(
+                    f"CREATE TABLE t{table} (id INT PRIMARY KEY, a INT NOT NULL, note VARCHAR(200), more TEXT, KEY (a))"
+                )
+                session.query(
+                    f"INSERT INTO t{table} {numbers(self.rows)}"
+                    " SELECT i, i % 10, REPEAT(SHA2(i, 256), 3), REPEAT('m', i % 3000) FROM n"
+                )
+
+    def load(self, server: Server) -> Load:
+        dump = [
+            str(server.build.program("mysqldump")),
+            "--no-defaults",
+            "--user=root",
+            f"--socket={server.socket}",
+            "--single-transaction",
+            "--result-file=/dev/null",
+            self.name,
+        ]
+
+        def steps(number: int) -> Iterator[int]:
+            yield 0
+            if number == 0:
+                for _ in itertools.count():
+                    done = subprocess.run(
+                        dump, capture_output=True, text=True, check=False
+                    )
+                    if done.returncode != 0:
+                        raise Problem(f"mysqldump failed: {last_line(done.stderr)}")
+                    yield 1  # only dumps are counted as rows
+            chooser = random.Random(number)
+            with server.connect(self.name) as session:
+                for _ in itertools.count():
+                    table = f"t{chooser.randrange(self.tables)}"
+                    row = chooser.randrange(self.rows) + 1
+                    session.query(
+                        f"SELECT * FROM {table} WHERE id = {row}"
+                        if chooser.random() < 0.8
+                        else f"UPDATE {table} SET a = a + 1 WHERE id = {row}"
+                    )
+                    yield 0
+
+        done = burst.crowd(steps, self.clients + 1, self.seconds)
+        return Load.of(done, len(done.latencies) - done.rows_seen, dumps=done.rows_seen)
