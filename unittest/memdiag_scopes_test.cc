@@ -23,7 +23,7 @@ class Survivors : public testing::Test {
   void TearDown() override { scopes::track(false); }
 
   static Packed_tag tag_of(const char *name) {
-    return memdiag::tag_of_key(memdiag_note_instrument("scopes", name, 0));
+    return memdiag::tag_of_key(memdiag_note_instrument("scopes", name, 0), 1);
   }
   static std::optional<scopes::Row> row(const std::string &name) {
     for (const scopes::Row &each : scopes::survivors())
