@@ -37,6 +37,8 @@ MEMDIAG_CTL(arenas_create,            "arenas.create",                          
 MEMDIAG_CTL(arenas_lookup,            "arenas.lookup",                          unsigned)
 MEMDIAG_CTL(arenas_narenas,           "arenas.narenas",                         unsigned)
 MEMDIAG_CTL(arenas_page,              "arenas.page",                            size_t)
+MEMDIAG_CTL(arenas_dirty_decay_ms,    "arenas.dirty_decay_ms",                  ssize_t)
+MEMDIAG_CTL(arenas_muzzy_decay_ms,    "arenas.muzzy_decay_ms",                  ssize_t)
 
 MEMDIAG_CTL(tcache_create,            "tcache.create",                          unsigned)
 MEMDIAG_CTL(tcache_flush,             "tcache.flush",                           unsigned)

@@ -117,19 +117,40 @@ std::string read_list(Policy policy, std::string_view list, Values *values) {
   });
 }
 
-/** Bring the arenas that there are in line; those to come ask get(). */
+/** One of jemalloc's two decay times. */
+struct Decay {
+  Result<ssize_t> (*option)();
+  /** For automatic arenas to come. */
+  int (*set_default)(ssize_t);
+  int (*set)(ssize_t, unsigned arena);
+};
+constexpr Decay dirty_decay = {
+    [] { return mallctl::read<Ctl::opt_dirty_decay_ms>(); },
+    [](ssize_t ms) { return mallctl::write<Ctl::arenas_dirty_decay_ms>(ms); },
+    mallctl::write<Ctl::arena_dirty_decay_ms>};
+constexpr Decay muzzy_decay = {
+    [] { return mallctl::read<Ctl::opt_muzzy_decay_ms>(); },
+    [](ssize_t ms) { return mallctl::write<Ctl::arenas_muzzy_decay_ms>(ms); },
+    mallctl::write<Ctl::arena_muzzy_decay_ms>};
+
+/** Bring the arenas that there are in line; those to come ask get(). What
+cannot be told keeps what it has; MEMDIAG_ARENAS shows it. */
 void apply_decay(Policy policy) {
+  const Decay &decay =
+      policy == Policy::dirty_decay_ms ? dirty_decay : muzzy_decay;
+  std::array<int64_t, pool_count> wanted;
+  for (size_t i = 0; i < pool_count; ++i) {
+    wanted[i] = policies::get(policy, static_cast<Pool>(i));
+    if (wanted[i] < -1) wanted[i] = decay.option().value_or(-2);
+  }
+  const auto general = wanted[static_cast<size_t>(Pool::general)];
+  if (general >= -1) (void)decay.set_default(general);
   (void)mallctl::refresh();  // jemalloc shows arenas as of its last statistics
   const auto narenas = mallctl::read<Ctl::arenas_narenas>();
   for (unsigned arena = 0; arena < narenas.value_or(0); ++arena) {
     if (!mallctl::read<Ctl::arena_initialized>(arena).value_or(false)) continue;
-    const int64_t decay = policies::get(policy, pools::owner_of_arena(arena));
-    if (decay < -1) continue;
-    // An arena that cannot be told keeps what it has; MEMDIAG_ARENAS shows it.
-    if (policy == Policy::dirty_decay_ms)
-      (void)mallctl::write<Ctl::arena_dirty_decay_ms>(decay, arena);
-    else
-      (void)mallctl::write<Ctl::arena_muzzy_decay_ms>(decay, arena);
+    const auto owner = static_cast<size_t>(pools::owner_of_arena(arena));
+    if (wanted[owner] >= -1) (void)decay.set(wanted[owner], arena);
   }
 }
 
@@ -162,6 +183,16 @@ std::string set(Policy policy, std::string_view list) {
   if (policy == Policy::dirty_decay_ms || policy == Policy::muzzy_decay_ms)
     apply_decay(policy);
   return "";
+}
+
+const char *options[policy_count];
+
+std::string apply_options() {
+  std::string wrong;
+  for (size_t p = 0; p < policy_count && wrong.empty(); ++p)
+    if (options[p] != nullptr && *options[p] != '\0')
+      wrong = set(static_cast<Policy>(p), options[p]);
+  return wrong;
 }
 
 }  // namespace policies

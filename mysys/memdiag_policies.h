@@ -37,8 +37,8 @@ constexpr size_t policy_count = static_cast<size_t>(Policy::count);
 
 namespace policies {
 
-/** What is in force. For a decay time of Pool::general, or one that was never
-changed, -2: as jemalloc's options say. */
+/** What is in force. -2 for a decay time of Pool::general that no list names:
+as jemalloc's options say. */
 int64_t get(Policy policy, Pool pool);
 
 /** Take a list over. @return empty, or what is wrong with it */
@@ -46,6 +46,13 @@ std::string set(Policy policy, std::string_view list);
 
 /** What is wrong with a list, or empty; changes nothing. */
 std::string check(Policy policy, std::string_view list);
+
+/** Values of the server's variables, in the order of Policy. It sets them while
+it reads its command line, and keeps them. */
+extern const char *options[policy_count];
+
+/** Take the options over, at start-up. @return as set() */
+std::string apply_options();
 
 }  // namespace policies
 }  // namespace memdiag

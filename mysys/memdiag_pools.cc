@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <mutex>
 
@@ -33,8 +34,7 @@ struct alignas(64) Shard {
   std::atomic<int> arena{no_arena};
   /** Held while a thread uses the cache and counts. Nobody waits for it on the
   way of an allocation: whoever finds it taken, because its holder was
-  interrupted, goes round the cache and counts in the bypass. In the child of a
-  fork() it may stay taken for ever. */
+  interrupted, goes round the cache and counts in the bypass. */
   std::atomic<bool> taken{false};
   /** Only for the one who has taken it. */
   placed::Cache cache{placed::no_cache};
@@ -127,20 +127,22 @@ constinit Pool_state states[pool_count];
 constexpr unsigned max_arenas = 4096;
 constinit std::atomic<uint8_t> arena_owners[max_arenas];
 
-constinit std::atomic<uint32_t> failures_to_inject{0};
+/** What fail_allocations_for_test() has asked for. While nothing is left, the
+rest is not looked at. */
+struct Injection {
+  std::atomic<uint32_t> left{0};
+  std::atomic<uint32_t> to_skip{0};
+  /** Pool::count: any. */
+  std::atomic<Pool> pool{Pool::count};
+  std::atomic<pools::Account> account{0};
+  /** 0: any. */
+  std::atomic<pid_t> thread{0};
+  std::atomic<bool> hard{false};
+};
+constinit Injection injection;
 
 /** Serialises purges, so that a receipt's before and after are its own. */
 constinit std::mutex purge_mutex;
-
-/** fork() waits until a purge has ended: the child would find the mutex locked
-for ever, and jemalloc's arena in the midst of a purge that nobody ends. */
-[[gnu::constructor]] void keep_purges_out_of_fork() {
-  // jemalloc registers its own handlers when it is first used. Those that are
-  // registered later run earlier, and purges take our mutex before jemalloc's.
-  (void)mallctl::refresh();
-  (void)pthread_atfork([] { purge_mutex.lock(); }, [] { purge_mutex.unlock(); },
-                       [] { purge_mutex.unlock(); });
-}
 
 Pool_state &state_of(Pool pool) { return states[static_cast<size_t>(pool)]; }
 
@@ -212,12 +214,30 @@ int create_arena(Pool pool, unsigned shard) {
   return slot.arena.load();
 }
 
-bool injected_failure() {
-  uint32_t left = failures_to_inject.load(std::memory_order_relaxed);
-  while (left > 0 &&
-         !failures_to_inject.compare_exchange_weak(left, left - 1)) {
+enum class Failure { none, soft, hard };
+
+/** Count one down. @return false: none was left */
+bool take_one(std::atomic<uint32_t> *left) {
+  uint32_t now = left->load(std::memory_order_relaxed);
+  while (now > 0 && !left->compare_exchange_weak(now, now - 1)) {
   }
-  return left > 0;
+  return now > 0;
+}
+
+Failure injected_failure(Pool pool, pools::Account account) {
+  if (injection.left.load(std::memory_order_acquire) == 0) return Failure::none;
+  const Pool of_pool = injection.pool.load(std::memory_order_relaxed);
+  const pools::Account of_account =
+      injection.account.load(std::memory_order_relaxed);
+  const pid_t of_thread = injection.thread.load(std::memory_order_relaxed);
+  if ((of_pool != Pool::count && of_pool != pool) ||
+      (of_account != 0 && of_account != account) ||
+      (of_thread != 0 && of_thread != gettid()))
+    return Failure::none;
+  if (take_one(&injection.to_skip) || !take_one(&injection.left))
+    return Failure::none;
+  return injection.hard.load(std::memory_order_relaxed) ? Failure::hard
+                                                        : Failure::soft;
 }
 
 void *allocate_fallback(Pool_state &state, size_t size, bool zero) {
@@ -323,6 +343,55 @@ void empty_caches(Pool pool) {
   }
 }
 
+/** Shards that are taken over a fork(). Guarded by purge_mutex. */
+constinit bool held[pool_count][max_shards];
+
+/** jemalloc forgets explicit caches in the child: its lists there hold those of
+the calling thread alone. To flush one later would tie these lists to caches of
+threads that are gone. So they are empty, which means gone, and nobody uses one
+while fork() is under way. Whoever holds a shard for long keeps it in the child
+for ever: its cache is not touched there. */
+void hold_caches() {
+  for (size_t pool = 0; pool < pool_count; ++pool)
+    for (unsigned cpu = 0; cpu < pool_specs[pool].shards; ++cpu) {
+      Shard &shard = states[pool].shards[cpu];
+      bool taken = shard.taken.exchange(true, std::memory_order_acquire);
+      for (int tries = 0; taken && tries < 1000; ++tries) {
+        sched_yield();
+        taken = shard.taken.exchange(true, std::memory_order_acquire);
+      }
+      held[pool][cpu] = !taken;
+      if (!taken && shard.cache >= 0)
+        (void)mallctl::write<Ctl::tcache_flush>(
+            static_cast<unsigned>(shard.cache));
+    }
+}
+
+void let_caches_go() {
+  for (size_t pool = 0; pool < pool_count; ++pool)
+    for (unsigned cpu = 0; cpu < pool_specs[pool].shards; ++cpu)
+      if (held[pool][cpu])
+        states[pool].shards[cpu].taken.store(false, std::memory_order_release);
+}
+
+/** fork() waits until a purge has ended: the child would find the mutex locked
+for ever, and jemalloc's arena in the midst of a purge that nobody ends. */
+[[gnu::constructor]] void prepare_for_fork() {
+  // jemalloc registers its own handlers when it is first used. Those that are
+  // registered later run earlier, and ours take its mutexes.
+  (void)mallctl::refresh();
+  constexpr auto after = [] {
+    let_caches_go();
+    purge_mutex.unlock();
+  };
+  (void)pthread_atfork(
+      [] {
+        purge_mutex.lock();
+        hold_caches();
+      },
+      after, after);
+}
+
 /** Note a block that came (sign 1) or goes (-1). */
 void count(Pool pool, const Turn &turn, pools::Account account, size_t bytes,
            int sign) {
@@ -367,9 +436,14 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
                                  0)
       arena = create_arena(pool, cpu);
   }
-  if (arena < 0 || failures_to_inject.load(std::memory_order_relaxed) != 0)
+  if (arena < 0 || injection.left.load(std::memory_order_relaxed) != 0)
       [[unlikely]] {
-    if (arena < 0 || injected_failure())
+    const Failure failure = injected_failure(pool, account);
+    if (failure == Failure::hard) {
+      errno = ENOMEM;
+      return nullptr;
+    }
+    if (arena < 0 || failure == Failure::soft)
       return allocate_fallback(state, size, zero);
   }
   const auto from = static_cast<unsigned>(arena);
@@ -524,8 +598,15 @@ Receipt purge_all() {
   return total;
 }
 
-void fail_allocations_for_test(uint32_t failures) {
-  failures_to_inject.store(failures);
+uint32_t fail_allocations_for_test(const Failures &failures) {
+  const uint32_t left_over = injection.left.exchange(0);
+  injection.to_skip.store(failures.skip);
+  injection.pool.store(failures.pool.value_or(Pool::count));
+  injection.account.store(failures.account);
+  injection.thread.store(failures.this_thread ? gettid() : 0);
+  injection.hard.store(failures.hard);
+  injection.left.store(failures.count, std::memory_order_release);
+  return left_over;
 }
 
 int detail::arena_of_shard(Pool pool, unsigned shard) {

@@ -167,9 +167,23 @@ Receipt purge(Pool pool);
 /** Purge every arena there is. */
 Receipt purge_all();
 
-/** Make the next allocations fail as if no page could be had, to test the
-fallback. @param failures  how many; 0 ends it */
-void fail_allocations_for_test(uint32_t failures);
+/** Allocations that are to fail, to test what then happens. */
+struct Failures {
+  uint32_t count;
+  /** How many succeed before. */
+  uint32_t skip{0};
+  /** Which count at all: those of one pool, of one account (0: any), of the
+  calling thread. */
+  std::optional<Pool> pool{};
+  Account account{0};
+  bool this_thread{false};
+  /** false: the pool has no page to give. true: the general allocator has no
+  memory either, and allocate() returns nullptr. */
+  bool hard{false};
+};
+/** Make allocations from pools fail. Overlapping calls mix.
+@return how many of the call before are left over */
+uint32_t fail_allocations_for_test(const Failures &failures);
 
 namespace detail {
 constexpr unsigned max_shards = 64;

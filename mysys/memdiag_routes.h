@@ -79,7 +79,8 @@ struct Row {
   std::optional<uint64_t> live_blocks;
 };
 
-/** Every route there is. @throws std::bad_alloc */
+/** Every route there is; the place in the vector is route_of() its tags.
+@throws std::bad_alloc */
 std::vector<Row> all();
 
 /** Options of the server, which sets them while it reads its command line; they

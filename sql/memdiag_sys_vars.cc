@@ -31,14 +31,12 @@ Sys_var_charptr disabled_pools_variable(
     NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(nullptr), nullptr,
     sys_var::PARSE_EARLY);
 
-/** Values of the variables below, in the order of memdiag::Policy. */
-const char *policy_lists[memdiag::policy_count];
-
 template <memdiag::Policy policy>
 bool check_policy(sys_var *, THD *, set_var *var) {
   const LEX_STRING &list = var->save_result.string_value;
-  const std::string wrong = memdiag::policies::check(
-      policy, {list.str == nullptr ? "" : list.str, list.length});
+  if (list.str == nullptr) return true;  // NULL; the server says so
+  const std::string wrong =
+      memdiag::policies::check(policy, {list.str, list.length});
   if (wrong.empty()) return false;
   my_error(ER_WRONG_ARGUMENTS, MYF(0), wrong.c_str());
   return true;
@@ -46,8 +44,8 @@ bool check_policy(sys_var *, THD *, set_var *var) {
 
 template <memdiag::Policy policy>
 bool update_policy(sys_var *, THD *, enum_var_type) {
-  const char *const list = policy_lists[static_cast<size_t>(policy)];
-  (void)memdiag::policies::set(policy, list == nullptr ? "" : list);
+  (void)memdiag::policies::set(
+      policy, memdiag::policies::options[static_cast<size_t>(policy)]);
   return false;
 }
 
@@ -55,12 +53,12 @@ template <memdiag::Policy policy>
 class Policy_variable : public Sys_var_charptr {
  public:
   Policy_variable(const char *name, const char *comment)
-      : Sys_var_charptr(name, comment,
-                        GLOBAL_VAR(policy_lists[static_cast<size_t>(policy)]),
-                        CMD_LINE(REQUIRED_ARG), IN_SYSTEM_CHARSET, DEFAULT(""),
-                        NO_MUTEX_GUARD, NOT_IN_BINLOG,
-                        ON_CHECK(check_policy<policy>),
-                        ON_UPDATE(update_policy<policy>)) {}
+      : Sys_var_charptr(
+            name, comment,
+            GLOBAL_VAR(memdiag::policies::options[static_cast<size_t>(policy)]),
+            CMD_LINE(REQUIRED_ARG), IN_SYSTEM_CHARSET, DEFAULT(""),
+            NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(check_policy<policy>),
+            ON_UPDATE(update_policy<policy>)) {}
 };
 
 using memdiag::Policy;

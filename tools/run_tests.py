@@ -150,9 +150,12 @@ def unit_tests(run: Run) -> Result:
     return run_ctest(run, run.preset)
 
 
-def thread_sanitizer(run: Run) -> Result:
-    built = build_preset(run, "tsan")
-    return built if built.failed else run_ctest(run, "tsan")
+def sanitized(preset: str) -> Callable[[Run], Result]:
+    def build_and_test(run: Run) -> Result:
+        built = build_preset(run, preset)
+        return built if built.failed else run_ctest(run, preset)
+
+    return build_and_test
 
 
 def mtr_memdiag(run: Run) -> Result:
@@ -274,7 +277,12 @@ STEPS = [
     Step(
         "tsan",
         "the same under the thread sanitizer, about 2 minutes",
-        thread_sanitizer,
+        sanitized("tsan"),
+    ),
+    Step(
+        "asan",
+        "the same under the address and undefined sanitizers, about 2 minutes",
+        sanitized("asan"),
     ),
     Step("memdiag", "our suite of mysql-test-run, minutes", mtr_memdiag),
     Step(
@@ -290,7 +298,7 @@ STEPS = [
 def steps_of(preset: str) -> list[Step]:
     flavour = presets()[preset]
     if flavour == "unit":  # a build of the unit tests and nothing else
-        return [Step("tsan", "unit tests of our layer", thread_sanitizer)]
+        return [Step(preset, "unit tests of our layer", sanitized(preset))]
     return [step for step in STEPS if flavour in step.flavours]
 
 

@@ -76,9 +76,29 @@ FRESH_TEST(Policies, DecayReachesTheArenas) {
   EXPECT_EQ("", policies::set(Policy::dirty_decay_ms, "all=77,general=88"));
   EXPECT_EQ(77, decay_of(Pool::session));
   EXPECT_EQ(88, mallctl::read<Ctl::arena_dirty_decay_ms>(0).value());
+  // What is no longer named is as declared, and malloc()'s as its options say.
+  const auto opt = mallctl::read<Ctl::opt_dirty_decay_ms>().value();
+  EXPECT_EQ("", policies::set(Policy::dirty_decay_ms, "session=99"));
+  EXPECT_EQ(99, decay_of(Pool::session));
+  EXPECT_EQ(opt, mallctl::read<Ctl::arena_dirty_decay_ms>(0).value());
+  EXPECT_EQ(opt, mallctl::read<Ctl::arenas_dirty_decay_ms>().value());
+  EXPECT_EQ("", policies::set(Policy::dirty_decay_ms, "all=77"));
   // And those to come.
+  EXPECT_EQ(77, mallctl::read<Ctl::arenas_dirty_decay_ms>().value());
   pools::free(Pool::ddl, pools::allocate(Pool::ddl, 100), 100);
   EXPECT_EQ(77, decay_of(Pool::ddl));
+}
+
+FRESH_TEST(Policies, OptionsAreTakenOver) {
+  policies::options[static_cast<size_t>(Policy::quiet_ms)] = "session=200";
+  policies::options[static_cast<size_t>(Policy::muzzy_decay_ms)] = "";
+  policies::options[static_cast<size_t>(Policy::dirty_limit)] = "ddl=7";
+  EXPECT_EQ("", policies::apply_options());
+  EXPECT_EQ(200, policies::get(Policy::quiet_ms, Pool::session));
+  EXPECT_EQ(7, policies::get(Policy::dirty_limit, Pool::ddl));
+  policies::options[static_cast<size_t>(Policy::dirty_limit)] = "ddl=x";
+  EXPECT_NE(std::string::npos, policies::apply_options().find("'x' is not"));
+  EXPECT_EQ(7, policies::get(Policy::dirty_limit, Pool::ddl));
 }
 
 /** Unused pages of a pool. */

@@ -436,7 +436,7 @@ TEST(PoolFallback, InjectedFailure) {
   for (size_t size : sizes) {
     const auto start = pools::counters(pool);
     const Block own = Block::make(size, 1);
-    pools::fail_allocations_for_test(2);
+    pools::fail_allocations_for_test({.count = 2});
     const Block first = Block::make(size, 2);
     const Block second = Block::make(size, 3);
     const Block after = Block::make(size, 4);
@@ -466,19 +466,64 @@ TEST(PoolFallback, InjectedFailure) {
 }
 
 TEST(PoolFallback, InjectionCanBeTakenBack) {
-  pools::fail_allocations_for_test(1000);
-  pools::fail_allocations_for_test(0);
+  pools::fail_allocations_for_test({.count = 1000});
+  pools::fail_allocations_for_test({.count = 0});
   const Block block = Block::make(100, 1);
   EXPECT_TRUE(lies_in_pool(block.memory));
   block.free();
 }
 
+TEST(PoolFallback, InjectionOfOnePoolAccountAndThread) {
+  const auto allocate = [](Pool each, pools::Account account) {
+    void *block = pools::allocate(each, 3000, false, account);
+    const auto arena = mallctl::arena_of(block);
+    const bool fell_back =
+        !arena || pools::owner_of_arena(arena.value()) != each;
+    pools::free(each, block, 3000, account);
+    return fell_back;
+  };
+  pools::Failures failures{.count = 2};
+  failures.skip = 1;
+  failures.pool = Pool::ddl;
+  pools::fail_allocations_for_test(failures);
+  EXPECT_FALSE(allocate(Pool::session, 0));
+  EXPECT_FALSE(allocate(Pool::ddl, 0)) << "skipped";
+  EXPECT_TRUE(allocate(Pool::ddl, 0));
+  EXPECT_FALSE(allocate(Pool::session, 0));
+  EXPECT_EQ(1u, pools::fail_allocations_for_test({.count = 0}));
+  EXPECT_FALSE(allocate(Pool::ddl, 0));
+
+  failures = {.count = 1};
+  failures.account = 7;
+  failures.this_thread = true;
+  pools::fail_allocations_for_test(failures);
+  EXPECT_FALSE(allocate(Pool::session, 8));
+  std::thread([&] { EXPECT_FALSE(allocate(Pool::session, 7)); }).join();
+  EXPECT_TRUE(allocate(Pool::session, 7));
+  EXPECT_EQ(0u, pools::fail_allocations_for_test({.count = 0}));
+}
+
+TEST(PoolFallback, HardInjection) {
+  const auto before = pools::counters(pool);
+  pools::Failures failures{.count = 1};
+  failures.hard = true;
+  pools::fail_allocations_for_test(failures);
+  errno = 0;
+  EXPECT_EQ(nullptr, pools::allocate(pool, 100));
+  EXPECT_EQ(ENOMEM, errno);
+  const Block after = Block::make(100, 1);
+  EXPECT_TRUE(lies_in_pool(after.memory));
+  after.free();
+  EXPECT_EQ(before.fallbacks, pools::counters(pool).fallbacks);
+  EXPECT_EQ(before.live_bytes, pools::counters(pool).live_bytes);
+}
+
 TEST(PoolFallback, GeneralPoolIsNotInjected) {
-  pools::fail_allocations_for_test(1);
+  pools::fail_allocations_for_test({.count = 1});
   void *block = pools::allocate(Pool::general, 10);
   EXPECT_NE(nullptr, block);
   pools::free(Pool::general, block, 10);
-  pools::fail_allocations_for_test(0);
+  pools::fail_allocations_for_test({.count = 0});
   EXPECT_EQ(0u, pools::counters(Pool::general).fallbacks);
 }
 

@@ -178,6 +178,29 @@ TEST(Fork, WhileOthersAllocate) {
   EXPECT_EQ(live, allocated_in_pool());
 }
 
+// jemalloc's statistics go through lists of caches. A cache that was made
+// before fork() is flushed in the child, where its neighbours in a list may
+// have been of threads that are gone.
+TEST(Fork, CachesOfThreadsThatAreGone) {
+  const auto use_caches = [](int rounds) {
+    for (int i = 0; i < rounds; ++i)
+      for (size_t p = 1; p < memdiag::pool_count; ++p)
+        pools::free(static_cast<Pool>(p),
+                    pools::allocate(static_cast<Pool>(p), 100), 100);
+  };
+  const Workers workers(8, [&] { use_caches(1); });
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(0, in_child([&] {
+                alarm(20);
+                for (int round = 0; round < 3; ++round) {
+                  use_caches(10);
+                  for (size_t p = 1; p < memdiag::pool_count; ++p)
+                    if (pools::purge(static_cast<Pool>(p)).error != 0) return 1;
+                }
+                return mallctl::refresh();
+              }));
+}
+
 TEST(Fork, WhileOthersPurge) {
   const Workers workers(3, [] {
     Block::make(1 << 20, 1).free();
@@ -198,25 +221,26 @@ TEST(Fork, WhileOthersPurge) {
 }
 
 TEST(Fork, WhileOthersFallBack) {
+  if (!malloc_after_fork) GTEST_SKIP() << "the child falls back to malloc()";
   const Workers workers(2, [] {
-    pools::fail_allocations_for_test(3);
+    pools::fail_allocations_for_test({.count = 3});
     Block::make(5000, 1).free();
   });
   for (int i = 0; i < 20; ++i)
     EXPECT_EQ(0, in_child([] {
-                pools::fail_allocations_for_test(0);
+                pools::fail_allocations_for_test({.count = 0});
                 for (size_t size : sizes) {
                   const Block block = Block::make(size, 2);
                   if (!lies_in_pool(block.memory)) return 1;
                   block.free();
                 }
-                pools::fail_allocations_for_test(1);
+                pools::fail_allocations_for_test({.count = 1});
                 const Block fallback = Block::make(600, 3);
                 if (lies_in_pool(fallback.memory)) return 2;
                 fallback.free();
                 return 0;
               }));
-  pools::fail_allocations_for_test(0);
+  pools::fail_allocations_for_test({.count = 0});
 }
 
 }  // namespace memdiag_test

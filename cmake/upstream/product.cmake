@@ -98,6 +98,7 @@ function(memdiag_add_to_upstream)
     if(TARGET memdiag) # the plugin
       target_include_directories(memdiag PRIVATE
         ${MEMDIAG_ROOT}/mysys ${MEMDIAG_ROOT}/storage/innobase)
+      target_include_directories(memdiag_test PRIVATE ${MEMDIAG_ROOT}/mysys)
     endif()
   endif()
 endfunction()

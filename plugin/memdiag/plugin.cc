@@ -17,6 +17,7 @@
 #include "background_threads.h"
 #include "error_log.h"
 #include "information_schema.h"
+#include "memdiag_policies.h"
 #include "memdiag_purger.h"
 #include "memdiag_routes.h"
 #include "pools_table.h"
@@ -59,7 +60,9 @@ void note_allocator() {
 int start(void *) {
   // A wrong option ends the server, as with any other option: it would run
   // otherwise than its user thinks.
-  if (const std::string wrong = routes::option_error(); !wrong.empty()) {
+  std::string wrong = routes::option_error();
+  if (wrong.empty()) wrong = policies::apply_options();
+  if (!wrong.empty()) {
     error_log::error(wrong);
     return 1;
   }
