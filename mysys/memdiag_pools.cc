@@ -161,11 +161,11 @@ unsigned current_shard(const Pool_spec &spec) {
 
 /** Where to take a block from. A large one does not come from the CPU's own
 shard: a thread that goes on on another CPU would leave its freed pages behind
-and take as many again, and where blocks of megabytes come and go, the pages
+and take as many again, and where blocks of this size come and go, the pages
 themselves cost more than threads that wait for each other. (jemalloc has one
 arena for those of more than 8 MB, for the same reason.) */
 unsigned shard_for(const Pool_spec &spec, size_t size) {
-  constexpr size_t large = 1 << 20;
+  constexpr size_t large = 512 << 10;
   return size >= large ? 0 : current_shard(spec);
 }
 

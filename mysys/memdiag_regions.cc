@@ -102,6 +102,11 @@ class Stack_of_thread {
       });
 }
 
+size_t page_size() {
+  static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return page;
+}
+
 /** The entry of a region that begins there, or nullptr. Caller holds the
 mutex. */
 Region *find(uintptr_t begin) {
@@ -146,6 +151,7 @@ namespace regions {
 void add(Region_kind kind, void *address, size_t bytes) noexcept {
   const auto begin = reinterpret_cast<uintptr_t>(address);
   if (bytes == 0) return;
+  bytes = (bytes + page_size() - 1) / page_size() * page_size();
   const std::lock_guard<std::mutex> guard(regions_mutex);
   Region *entry = find(begin);
   if (entry == nullptr)
@@ -173,7 +179,7 @@ std::optional<uint64_t> resident_bytes(const void *address, size_t bytes) {
     errno = EIO;
     return std::nullopt;
   }
-  static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t page = page_size();
   unsigned char present[1024];
   // mincore() takes whole pages.
   uintptr_t at = reinterpret_cast<uintptr_t>(address) / page * page;

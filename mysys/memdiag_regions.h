@@ -42,7 +42,8 @@ namespace regions {
 /** Room for 2 TB of buffer pool in chunks of 128 MB. */
 constexpr size_t max_regions = 16384;
 
-/** Add a region, or change it where one begins at that address. */
+/** Add a region, or change it where one begins at that address.
+@param bytes  rounded up to pages, as the system maps them */
 void add(Region_kind kind, void *address, size_t bytes) noexcept;
 /** Forget it; nothing happens where none begins at that address. */
 void remove(void *address) noexcept;

@@ -133,6 +133,13 @@ void set_tags(const Registry &all, size_t index) {
     set_entry(key, tag_for(all, index));
 }
 
+/** Before the command line has been read, blocks without a key are malloc()'s:
+there are some that live for ever. */
+void set_tags_without_key(const Registry &all) {
+  set_entry(0, tag_for(all, Place::without_key));
+  set_entry(max_keys, tag_for(all, Place::innodb_without_key));
+}
+
 std::string add_override(Registry *all, std::string_view entry) {
   const size_t equals = entry.rfind('=');
   if (equals == std::string_view::npos || equals == 0)
@@ -160,8 +167,7 @@ std::string disable(Registry *all, std::string_view name) {
   return "";
 }
 
-/** Take over the options if they have changed. They do when the server has read
-its command line; before that, blocks without a key are malloc()'s. */
+/** Take over the options if they have changed. */
 void apply_options(Registry *all) {
   const routes::Options &now = routes::options;
   if (now.routes == all->applied.routes &&
@@ -187,8 +193,6 @@ void apply_options(Registry *all) {
   for (size_t i = 0; i < place_count; ++i)
     place_tags[i].store(tag_for(*all, static_cast<Place>(i)),
                         std::memory_order_relaxed);
-  set_entry(0, tag_for(*all, Place::without_key));
-  set_entry(max_keys, tag_for(*all, Place::innodb_without_key));
   for (size_t i = 0; i < all->instruments.size(); ++i) set_tags(*all, i);
 }
 
@@ -250,6 +254,7 @@ std::string option_error() {
   Registry &known = registry();
   const std::lock_guard<std::mutex> guard(known.mutex);
   apply_options(&known);
+  set_tags_without_key(known);
   return known.option_error;
 }
 
@@ -291,6 +296,8 @@ uint32_t memdiag_note_instrument(const char *category, const char *name,
     else if (known == 0 && i < memdiag::max_own_keys)
       known = memdiag::max_keys - 1 - static_cast<uint32_t>(i);
     memdiag::set_tags(all, i);
+    // The command line has been read when engines begin.
+    if (strcmp(category, "innodb") == 0) memdiag::set_tags_without_key(all);
     return known;
   } catch (const std::bad_alloc &) {
     return key;  // Pool::general then
