@@ -407,10 +407,15 @@ def check(
         "the pools are part of allocated",
         lambda: pool(last, "LIVE_BYTES") <= total(last, "ALLOCATED_BYTES"),
     )
-    # jemalloc counts a page as resident from its mapping on, the kernel from the first touch: allow it a tenth.
+    # jemalloc counts a page as resident from its mapping on, the kernel from the first touch. Beside both there are
+    # only the program's own data and stacks of threads that the server does not know.
     relation(
-        "the kernel agrees on residency",
-        lambda: total(last, "RESIDENT_BYTES") <= 1.1 * last.rss_bytes,
+        "the kernel has nothing that the tables do not know",
+        lambda: (
+            last.anon_bytes
+            <= 1.02 * (total(last, "RESIDENT_BYTES") + (last.regions_bytes or 0))
+            + (24 << 20)
+        ),
     )
     relation(
         "the purge left no more than there was",

@@ -24,6 +24,8 @@ class Snapshot:
     allocator: Figures
     pools: dict[str, Figures]
     pool_texts: dict[str, dict[str, str]]
+    anon_bytes: int = 0  # what of RSS is of no file
+    regions_bytes: int | None = None  # resident, outside the allocator
 
 
 class Diagnostics:
@@ -42,8 +44,16 @@ class Diagnostics:
     def snapshot(self) -> Snapshot:
         allocator = self._table("MEMDIAG_ALLOCATOR").dicts()
         pools = self._table("MEMDIAG_POOLS").dicts()
+        regions = [
+            _figures(row).get("RESIDENT_BYTES")
+            for row in self._table("MEMDIAG_REGIONS").dicts()
+        ]
+        known = [bytes for bytes in regions if bytes is not None]
+        memory = self._server.memory()
         return Snapshot(
-            rss_bytes=self._server.rss_kb() * 1024,
+            rss_bytes=memory.rss_kb * 1024,
+            anon_bytes=memory.anon_kb * 1024,
+            regions_bytes=sum(known) if known and len(known) == len(regions) else None,
             allocator=_figures(allocator[0]) if allocator else {},
             pools={str(row["POOL"]): _figures(row) for row in pools},
             pool_texts={
