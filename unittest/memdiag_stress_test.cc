@@ -28,7 +28,8 @@ struct Source {
   uint32_t key;
 
   Packed_tag tag() const {
-    return key != 0 ? memdiag::tag_of_key(key) : routes::tag_of_place(place);
+    return key != 0 ? memdiag::tag_of_key(key, memdiag::large_block + 1)
+                    : routes::tag_of_place(place);
   }
 };
 
