@@ -16,6 +16,13 @@ _UNKNOWN_TABLE = 1109
 Figures = dict[str, int | None]
 
 
+# A pool has all of its lines in the report if it moved so much, one if it holds so much at all, and a sentence if it was
+# used so often.
+MOVED_BYTES = 4 << 20
+SMALL_BYTES = 1 << 20
+MANY_ALLOCATIONS = 1000
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """Both empty on a server without memdiag. A figure that the server does not know (NULL) is None."""
@@ -92,22 +99,24 @@ def table(columns: Mapping[str, Snapshot]) -> str:
     ]
     for title, name in (
         ("allocator: in use by the server", "ALLOCATED_BYTES"),
-        ("allocator: resident", "RESIDENT_BYTES"),
+        ("allocator: resident, once all is written", "RESIDENT_BYTES"),
         ("allocator: free but not given back", "DIRTY_BYTES"),
     ):
         lines.append(
             (title, [column.allocator.get(name) for column in columns.values()])
         )
     for pool in {name: None for column in columns.values() for name in column.pools}:
-        for title, name in (
-            ("live", "LIVE_BYTES"),
-            ("dirty", "DIRTY_BYTES"),
-            ("resident", "RESIDENT_BYTES"),
-        ):
-            values = [
-                column.pools.get(pool, {}).get(name) for column in columns.values()
-            ]
-            lines.append((f"pool {pool}: {title}", values))
+
+        def over_time(name: str, pool: str = pool) -> list[int | None]:
+            return [column.pools.get(pool, {}).get(name) for column in columns.values()]
+
+        live, resident = over_time("LIVE_BYTES"), over_time("RESIDENT_BYTES")
+        if max(_moved(live), _moved(resident)) >= MOVED_BYTES:
+            lines.append((f"pool {pool}: live", live))
+            lines.append((f"pool {pool}: dirty", over_time("DIRTY_BYTES")))
+            lines.append((f"pool {pool}: resident", resident))
+        elif max(filter(None, resident), default=0) >= SMALL_BYTES:
+            lines.append((f"pool {pool}: resident", resident))
     names = list(columns)
     peak = names.index("peak")
     width = max(len(title) for title, _ in lines)
@@ -137,10 +146,19 @@ def table(columns: Mapping[str, Snapshot]) -> str:
     return "\n".join(rows)
 
 
+def _moved(values: list[int | None]) -> int:
+    known = [value for value in values if value is not None]
+    return max(known) - min(known) if known else 0
+
+
 def pool_lines(before: Snapshot, after: Snapshot) -> Iterator[str]:
-    """What happened in each pool between two snapshots, a sentence for each."""
+    """What happened between two snapshots in each pool that was used much, a sentence for each."""
     for name, figures in after.pools.items():
         earlier = before.pools.get(name, {})
+        if (figures.get("ALLOCATIONS") or 0) - (
+            earlier.get("ALLOCATIONS") or 0
+        ) < MANY_ALLOCATIONS:
+            continue
 
         def grown(figure: str, now: Figures = figures, then: Figures = earlier) -> str:
             value, old = now.get(figure), then.get(figure)
