@@ -576,7 +576,9 @@ TEST(PoolFallback, AddressSpaceRunsOut) {
   EXPECT_EQ(
       0, in_child([] {
         stay_on_this_cpu();
-        Block::make(10, 1).free();  // the arena exists
+        // The arenas exist, that of large blocks too.
+        Block::make(10, 1).free();
+        Block::make(1 << 20, 1).free();
         const auto before = pools::counters(pool);
         static Block blocks[4000];
         stock_up_malloc(64);
