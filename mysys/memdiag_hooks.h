@@ -93,6 +93,14 @@ inline Packed_tag tag_of_innodb_key(uint32_t key, size_t size) {
                   : __atomic_load_n(&memdiag_tags[max_keys], __ATOMIC_RELAXED);
 }
 
+/** Where my_malloc() keeps a block's tag: behind what its header holds.
+@param header_size  from the header's begin to the block */
+template <size_t header_size, typename Header>
+Packed_tag &tag_behind(Header *header) {
+  static_assert(sizeof(Header) + sizeof(Packed_tag) <= header_size);
+  return *reinterpret_cast<Packed_tag *>(header + 1);
+}
+
 /** Memory that came from the system and not from an allocator. */
 inline void region_added(uint32_t key, void *address, size_t bytes) {
   if (memdiag_region_add != nullptr) memdiag_region_add(key, address, bytes);

@@ -294,6 +294,29 @@ void note_peak(Pool_state &state, uint64_t live) {
   }
 }
 
+/** Whether an arena is there and the pool's. */
+auto arenas_of(Pool pool) {
+  return [pool](unsigned arena) {
+    return pools::owner_of_arena(arena) == pool &&
+           mallctl::read<Ctl::arena_initialized>(arena).value_or(false);
+  };
+}
+
+/** Sum of a statistic over the arenas that `wanted` accepts, of those there
+are.
+@param[in,out] error  the first failure, which leaves its arena out */
+template <Ctl ctl, typename Predicate>
+uint64_t sum_over_arenas(unsigned narenas, Predicate wanted, int *error) {
+  uint64_t sum = 0;
+  for (unsigned arena = 0; arena < narenas; ++arena) {
+    if (!wanted(arena)) continue;
+    const auto value = mallctl::read<ctl>(arena);
+    if (!value && *error == 0) *error = value.error();
+    sum += value.value_or(0);
+  }
+  return sum;
+}
+
 /** Purge the arenas that `wanted` accepts. Caller holds purge_mutex. */
 template <typename Predicate>
 pools::Receipt purge_arenas(Predicate wanted) {
@@ -301,19 +324,6 @@ pools::Receipt purge_arenas(Predicate wanted) {
   const auto note_error = [&receipt](int error) {
     if (receipt.error == 0) receipt.error = error;
   };
-  const auto sum_over = [&]<Ctl ctl>(unsigned narenas) {
-    uint64_t sum = 0;
-    for (unsigned arena = 0; arena < narenas; ++arena) {
-      if (!wanted(arena)) continue;
-      const auto value = mallctl::read<ctl>(arena);
-      if (value)
-        sum += value.value();
-      else
-        note_error(value.error());
-    }
-    return sum;
-  };
-
   const Result<unsigned> narenas = mallctl::read<Ctl::arenas_narenas>();
   if (!narenas) {
     note_error(narenas.error());
@@ -324,10 +334,16 @@ pools::Receipt purge_arenas(Predicate wanted) {
     if (const int error = mallctl::refresh(); error != 0) note_error(error);
   };
   refresh();
-  receipt.resident_before_bytes =
-      sum_over.template operator()<Ctl::stats_arena_resident>(narenas.value());
-  uint64_t dirty =
-      sum_over.template operator()<Ctl::stats_arena_pdirty>(narenas.value());
+  const auto resident_bytes = [&] {
+    return sum_over_arenas<Ctl::stats_arena_resident>(narenas.value(), wanted,
+                                                      &receipt.error);
+  };
+  const auto dirty_pages = [&] {
+    return sum_over_arenas<Ctl::stats_arena_pdirty>(narenas.value(), wanted,
+                                                    &receipt.error);
+  };
+  receipt.resident_before_bytes = resident_bytes();
+  uint64_t dirty = dirty_pages();
   // An arena that one of jemalloc's threads purges at the moment is passed over
   // without a word (pac_decay_to_limit), and that one takes only what is due.
   constexpr int attempts = 5;
@@ -342,13 +358,11 @@ pools::Receipt purge_arenas(Predicate wanted) {
         ++receipt.arenas;
     }
     refresh();
-    const uint64_t left =
-        sum_over.template operator()<Ctl::stats_arena_pdirty>(narenas.value());
+    const uint64_t left = dirty_pages();
     if (left <= dirty / 8) break;
     dirty = left;
   }
-  receipt.resident_after_bytes =
-      sum_over.template operator()<Ctl::stats_arena_resident>(narenas.value());
+  receipt.resident_after_bytes = resident_bytes();
   receipt.duration_us = clock_us(CLOCK_MONOTONIC) - start_us;
   return receipt;
 }
@@ -425,10 +439,6 @@ void count(Pool pool, const Turn &turn, pools::Account account, size_t bytes,
   turn.add(&part.bytes, sign * static_cast<int64_t>(bytes));
   turn.add(&part.blocks, static_cast<int64_t>(sign));
   scopes::note(pool, account, sign * static_cast<int64_t>(bytes));
-}
-
-bool is_initialized(unsigned arena) {
-  return mallctl::read<Ctl::arena_initialized>(arena).value_or(false);
 }
 
 }  // namespace
@@ -560,13 +570,11 @@ Result<uint64_t> dirty_bytes(Pool pool) {
     return Result<uint64_t>::failed(error);
   const auto page = mallctl::read<Ctl::arenas_page>();
   if (!page) return Result<uint64_t>::failed(page.error());
-  uint64_t pages = 0;
+  const auto narenas = mallctl::read<Ctl::arenas_narenas>();
+  if (!narenas) return Result<uint64_t>::failed(narenas.error());
   int error = 0;
-  for_each_arena(pool, [&](unsigned arena) {
-    const auto dirty = mallctl::read<Ctl::stats_arena_pdirty>(arena);
-    if (!dirty) error = dirty.error();
-    pages += dirty.value_or(0);
-  });
+  const uint64_t pages = sum_over_arenas<Ctl::stats_arena_pdirty>(
+      narenas.value(), arenas_of(pool), &error);
   return error == 0 ? Result<uint64_t>::ok(pages * page.value())
                     : Result<uint64_t>::failed(error);
 }
@@ -594,9 +602,7 @@ uint64_t activity(Pool pool) {
 Receipt purge(Pool pool) {
   const std::lock_guard<std::mutex> guard(purge_mutex);
   empty_caches(pool);
-  const Receipt receipt = purge_arenas([pool](unsigned arena) {
-    return owner_of_arena(arena) == pool && is_initialized(arena);
-  });
+  const Receipt receipt = purge_arenas(arenas_of(pool));
   Pool_state &state = state_of(pool);
   if (receipt.resident_before_bytes > receipt.resident_after_bytes)
     state.purged_bytes.fetch_add(receipt.resident_before_bytes -

@@ -167,8 +167,8 @@ std::string disable(Registry *all, std::string_view name) {
   return "";
 }
 
-/** Take over the options if they have changed. */
-void apply_options(Registry *all) {
+/** See routes::apply_options(). Caller holds the registry's mutex. */
+void take_over_options(Registry *all) {
   const routes::Options &now = routes::options;
   if (now.routes == all->applied.routes &&
       now.disabled_pools == all->applied.disabled_pools)
@@ -250,10 +250,10 @@ std::vector<Row> all() {
 
 Options options{nullptr, nullptr};
 
-std::string option_error() {
+std::string apply_options() {
   Registry &known = registry();
   const std::lock_guard<std::mutex> guard(known.mutex);
-  apply_options(&known);
+  take_over_options(&known);
   set_tags_without_key(known);
   return known.option_error;
 }
@@ -284,7 +284,7 @@ uint32_t memdiag_note_instrument(const char *category, const char *name,
   memdiag::Registry &all = memdiag::registry();
   try {
     const std::lock_guard<std::mutex> guard(all.mutex);
-    memdiag::apply_options(&all);
+    memdiag::take_over_options(&all);
     const std::string full = std::string("memory/") + category + "/" + name;
     size_t i = 0;
     // A plugin that comes again registers again.
@@ -322,7 +322,9 @@ void *memdiag_perfschema_allocate(size_t size, size_t alignment, bool zero) {
   // A size class that is a multiple of a cache line is aligned to one: jemalloc
   // lays blocks of a class side by side from a page's begin.
   const size_t rounded = (size + alignment - 1) / alignment * alignment;
-  (void)routes::option_error();  // it allocates before instruments register
+  // This allocates before instruments register. What is wrong with the options
+  // is said when the plugin starts.
+  (void)routes::apply_options();
   const Packed_tag tag = routes::tag_of_place(Place::perfschema);
   void *block = routes::allocate(tag, rounded, zero);
   if (block == nullptr || reinterpret_cast<uintptr_t>(block) % alignment == 0)

@@ -94,9 +94,10 @@ struct Options {
 };
 extern Options options;
 
-/** What is wrong with the options, or empty. Where something is, none of them
-is in force. */
-std::string option_error();
+/** Take over the options if they have changed.
+@return what is wrong with them, or empty. Where something is, none of them is
+in force. */
+std::string apply_options();
 
 }  // namespace routes
 }  // namespace memdiag

@@ -19,6 +19,7 @@
 #ifndef MEMDIAG_SCOPES_H
 #define MEMDIAG_SCOPES_H
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -35,12 +36,21 @@ constexpr size_t scope_count = 3;
 inline constexpr const char *scope_names[scope_count] = {
     "statement", "transaction", "session"};
 
+namespace detail {
+/** By pool: its blocks are noted as they come and go. */
+inline constexpr auto scopes_of_pools = [] {
+  std::array<std::optional<Scope>, pool_count> of_pools{};
+  for (size_t pool = 0; pool < pool_count; ++pool)
+    for (size_t i = 0; i < scope_count; ++i)
+      if (std::string_view{pool_specs[pool].lifetime} == scope_names[i])
+        of_pools[pool] = static_cast<Scope>(i);
+  return of_pools;
+}();
+}  // namespace detail
+
 /** Whose end the lifetime of a pool is; none for caches and the server's. */
 constexpr std::optional<Scope> scope_of(Pool pool) {
-  for (size_t i = 0; i < scope_count; ++i)
-    if (std::string_view{spec_of(pool).lifetime} == scope_names[i])
-      return static_cast<Scope>(i);
-  return std::nullopt;
+  return detail::scopes_of_pools[static_cast<size_t>(pool)];
 }
 
 namespace scopes {

@@ -12,24 +12,28 @@
 
 namespace {
 
-Sys_var_charptr routes_variable(
+/** A list that is read before memory is routed, and holds for the run. */
+class Start_up_variable : public Sys_var_charptr {
+ public:
+  Start_up_variable(const char *name, const char *comment, const char *&list)
+      : Sys_var_charptr(name, comment, READ_ONLY NON_PERSIST GLOBAL_VAR(list),
+                        CMD_LINE(REQUIRED_ARG), IN_SYSTEM_CHARSET, DEFAULT(""),
+                        NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
+                        ON_UPDATE(nullptr), nullptr, sys_var::PARSE_EARLY) {}
+};
+
+Start_up_variable routes_variable(
     "memdiag_routes",
     "Takes memory from other pools than the built-in ones: a list of "
     "route=pool, where a route is a memory instrument or the beginning of "
     "some, as INFORMATION_SCHEMA.MEMDIAG_ROUTES shows them",
-    READ_ONLY NON_PERSIST GLOBAL_VAR(memdiag::routes::options.routes),
-    CMD_LINE(REQUIRED_ARG), IN_SYSTEM_CHARSET, DEFAULT(""), NO_MUTEX_GUARD,
-    NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(nullptr), nullptr,
-    sys_var::PARSE_EARLY);
+    memdiag::routes::options.routes);
 
-Sys_var_charptr disabled_pools_variable(
+Start_up_variable disabled_pools_variable(
     "memdiag_disabled_pools",
     "Pools that are not used: their memory comes from the general allocator. "
     "A list of names, or all",
-    READ_ONLY NON_PERSIST GLOBAL_VAR(memdiag::routes::options.disabled_pools),
-    CMD_LINE(REQUIRED_ARG), IN_SYSTEM_CHARSET, DEFAULT(""), NO_MUTEX_GUARD,
-    NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(nullptr), nullptr,
-    sys_var::PARSE_EARLY);
+    memdiag::routes::options.disabled_pools);
 
 template <memdiag::Policy policy>
 bool check_policy(sys_var *, THD *, set_var *var) {

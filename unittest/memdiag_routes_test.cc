@@ -96,7 +96,7 @@ FRESH_TEST(Routes, OfSomeOnlyLargeBlocksArePooled) {
   memdiag_free(large, block, memdiag::large_block + 1);
   // Who says so wants all of them.
   routes::options.routes = "memory/sql/String=statement";
-  EXPECT_EQ("", routes::option_error());
+  EXPECT_EQ("", routes::apply_options());
   EXPECT_EQ(Pool::statement, pool_of(tag_of_key(8)));
   EXPECT_EQ(0u, row_of("memory/sql/String::value").larger_than);
 }
@@ -104,7 +104,7 @@ FRESH_TEST(Routes, OfSomeOnlyLargeBlocksArePooled) {
 FRESH_TEST(Routes, BlocksWithoutAKey) {
   EXPECT_EQ(0u, tag_of_key(0, 1000000)) << "not before the options were read";
   routes::options = {"", ""};
-  EXPECT_EQ("", routes::option_error());
+  EXPECT_EQ("", routes::apply_options());
   for (uint32_t key : {0u, memdiag::max_keys}) {
     EXPECT_EQ(0u, tag_of_key(key));
     EXPECT_EQ(Pool::statement, pool_of(tag_of_key(key, 1000000)));
@@ -172,7 +172,7 @@ FRESH_TEST(Routes, OptionsHoldForWhatComesLater) {
   void *block = memdiag_allocate(old_tag, 1000, false);
   routes::options.routes = "memory/sql/NET=temp_table, mem_heap/row=session";
   EXPECT_EQ(6u, note("sql", "NET::other", 6));
-  EXPECT_EQ("", routes::option_error());
+  EXPECT_EQ("", routes::apply_options());
   for (uint32_t each : {key, 6u})
     EXPECT_EQ(Pool::temp_table, pool_of(tag_of_key(each)));
   EXPECT_EQ(Pool::temp_table, row_of("memory/sql/NET::buff").pool);
@@ -193,7 +193,7 @@ FRESH_TEST(Routes, PoolsCanBeDisabled) {
   const uint32_t key = note("sql", "NET::buff", 5);
   routes::options.disabled_pools = "perfschema,session";
   EXPECT_EQ(7u, note("sql", "THD::main_mem_root", 7));
-  EXPECT_EQ("", routes::option_error());
+  EXPECT_EQ("", routes::apply_options());
   EXPECT_EQ(0u, tag_of_key(key));
   EXPECT_EQ(Pool::statement, pool_of(tag_of_key(7)));
   void *block = memdiag_perfschema_allocate(1000, 64, true);
@@ -201,7 +201,7 @@ FRESH_TEST(Routes, PoolsCanBeDisabled) {
   EXPECT_FALSE(lies_in(Pool::perfschema, block));
   memdiag_perfschema_free(block);
   routes::options.disabled_pools = "all";
-  EXPECT_EQ("", routes::option_error());
+  EXPECT_EQ("", routes::apply_options());
   EXPECT_EQ(0u, tag_of_key(7));
   for (const routes::Row &row : routes::all())
     EXPECT_EQ(Pool::general, row.pool) << row.name;
@@ -212,8 +212,8 @@ FRESH_TEST(Routes, WrongOptionsSayWhatIsWrongAndChangeNothing) {
   const auto wrong = [](const char *list, const char *pools,
                         const char *message) {
     routes::options = {list, pools};
-    EXPECT_NE(std::string::npos, routes::option_error().find(message))
-        << routes::option_error();
+    EXPECT_NE(std::string::npos, routes::apply_options().find(message))
+        << routes::apply_options();
     EXPECT_EQ(Pool::session, pool_of(tag_of_key(5)));
   };
   wrong("memory/sql/NET", nullptr,
@@ -224,7 +224,7 @@ FRESH_TEST(Routes, WrongOptionsSayWhatIsWrongAndChangeNothing) {
   wrong(nullptr, "session,nowhere", "memdiag_disabled_pools: 'nowhere'");
   wrong(nullptr, "general", "'general' is not a pool that can be disabled");
   routes::options = {"", ""};
-  EXPECT_EQ("", routes::option_error());
+  EXPECT_EQ("", routes::apply_options());
 }
 
 TEST(Routes, PerformanceSchemasMemoryIsAlignedAndPooled) {

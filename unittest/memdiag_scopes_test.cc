@@ -47,7 +47,7 @@ class Routed_survivors : public Survivors {
     routes::options.routes =
         "memory/scopes/statement=statement,memory/scopes/session=session,"
         "memory/scopes/transaction=transaction,memory/scopes/cache=table_cache";
-    ASSERT_EQ("", routes::option_error());
+    ASSERT_EQ("", routes::apply_options());
   }
   void SetUp() override {
     route();

@@ -238,7 +238,7 @@ TEST(Stress, EverythingAtOnce) {
     constexpr const char *other[] = {nullptr, "mem_heap/=session",
                                      "memory/sql/=ddl,mem_heap/row=binlog"};
     routes::options = {other[random() % 3], disabled[random() % 3]};
-    EXPECT_EQ("", routes::option_error());
+    EXPECT_EQ("", routes::apply_options());
     sleep_ms(5);
   });
   beside([&](auto &random) {
@@ -262,7 +262,7 @@ TEST(Stress, EverythingAtOnce) {
   memdiag::purger::stop();
   pools::fail_allocations_for_test({.count = 0});
   routes::options = {nullptr, nullptr};
-  EXPECT_EQ("", routes::option_error());
+  EXPECT_EQ("", routes::apply_options());
   for (size_t i = 0; i < memdiag::policy_count; ++i)
     EXPECT_EQ("", policies::set(static_cast<Policy>(i), ""));
 

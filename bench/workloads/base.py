@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Self
 
 from tools.burst import Burst
+from tools.mysql_wire import Connection
 from tools.server import Server
 
 # Of interest beyond the server as it is: huge pages everywhere, and a memory limit like a container's.
@@ -83,6 +84,11 @@ class Workload:
         raise NotImplementedError
 
 
-def numbers(count: int) -> str:
-    """The head of an INSERT ... SELECT from n, whose i is 1 to count."""
-    return f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
+def insert_rows(session: Connection, table: str, count: int, columns: str) -> None:
+    """Insert `count` rows, whose columns are expressions of i, which is 1 to count."""
+    session.query(f"SET cte_max_recursion_depth = {count}")
+    session.query(
+        f"INSERT INTO {table} WITH RECURSIVE n (i) AS"
+        f" (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
+        f" SELECT {columns} FROM n"
+    )

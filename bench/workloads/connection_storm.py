@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Load, Workload, numbers
+from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Load, Workload, insert_rows
 from tools import burst
 from tools.server import Server
 
@@ -56,11 +56,12 @@ class ConnectionStorm(Workload):
             session.query(
                 "CREATE TABLE things (id INT PRIMARY KEY, note VARCHAR(255) NOT NULL, doc JSON NOT NULL)"
             )
-            session.query(f"SET cte_max_recursion_depth = {self.rows}")
-            session.query(
-                f"INSERT INTO things {numbers(self.rows)} SELECT i, REPEAT(SHA2(i, 224), 1 + i % 4),"
-                " JSON_OBJECT('id', i, 'tags', JSON_ARRAY(SHA2(i, 224), i, NULL), 'of', JSON_OBJECT('a', i, 'b', SHA2(i, 256)))"
-                " FROM n"
+            insert_rows(
+                session,
+                "things",
+                self.rows,
+                "i, REPEAT(SHA2(i, 224), 1 + i % 4), JSON_OBJECT('id', i,"
+                " 'tags', JSON_ARRAY(SHA2(i, 224), i, NULL), 'of', JSON_OBJECT('a', i, 'b', SHA2(i, 256)))",
             )
             session.query("ANALYZE TABLE things")
 

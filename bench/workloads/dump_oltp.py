@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.workloads.base import Load, Workload, numbers
+from bench.workloads.base import Load, Workload, insert_rows
 from tools import burst
 from tools.problem import Problem
 from tools.server import Server, last_line
@@ -32,9 +32,11 @@ class DumpOltp(Workload):
                 session.query(
                     f"CREATE TABLE t{table} (id INT PRIMARY KEY, a INT NOT NULL, note VARCHAR(200), more TEXT, KEY (a))"
                 )
-                session.query(
-                    f"INSERT INTO t{table} {numbers(self.rows)}"
-                    " SELECT i, i % 10, REPEAT(SHA2(i, 256), 3), REPEAT('m', i % 3000) FROM n"
+                insert_rows(
+                    session,
+                    f"t{table}",
+                    self.rows,
+                    "i, i % 10, REPEAT(SHA2(i, 256), 3), REPEAT('m', i % 3000)",
                 )
 
     def load(self, server: Server) -> Load:

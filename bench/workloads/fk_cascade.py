@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.workloads.base import Load, Workload, numbers
+from bench.workloads.base import Load, Workload, insert_rows
 from tools import burst
 from tools.server import Server
 
@@ -42,7 +42,6 @@ class ForeignKeyCascade(Workload):
     def renew(self, server: Server) -> None:
         middle = self.rows // (1 + CHILDREN_EACH)
         with server.connect(self.name) as session:
-            session.query(f"SET cte_max_recursion_depth = {self.rows}")
             for table, count, above in (
                 ("parent", PARENTS, ""),
                 ("child", middle, f", i % {PARENTS} + 1, REPEAT('c', 80)"),
@@ -52,9 +51,7 @@ class ForeignKeyCascade(Workload):
                     f", i % {middle} + 1, REPEAT('g', 80)",
                 ),
             ):
-                session.query(
-                    f"INSERT INTO {table} {numbers(count)} SELECT i{above} FROM n"
-                )
+                insert_rows(session, table, count, f"i{above}")
                 session.query(f"ANALYZE TABLE {table}")
 
     def load(self, server: Server) -> Load:

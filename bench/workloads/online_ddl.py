@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.workloads.base import Load, Workload, numbers
+from bench.workloads.base import Load, Workload, insert_rows
 from tools import burst
 from tools.server import Server
 
@@ -27,9 +27,8 @@ class OnlineDdl(Workload):
             session.query(
                 "CREATE TABLE t (id INT PRIMARY KEY, a CHAR(64) NOT NULL, b CHAR(56) NOT NULL, c INT NOT NULL)"
             )
-            session.query(f"SET cte_max_recursion_depth = {self.rows}")
-            session.query(
-                f"INSERT INTO t {numbers(self.rows)} SELECT i, SHA2(i, 256), SHA2(i, 224), i % 1000 FROM n"
+            insert_rows(
+                session, "t", self.rows, "i, SHA2(i, 256), SHA2(i, 224), i % 1000"
             )
             session.query("ANALYZE TABLE t")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bench.workloads.base import Load, Workload, numbers
+from bench.workloads.base import Load, Workload, insert_rows
 from tools import burst
 from tools.server import Server
 
@@ -28,10 +28,7 @@ class RangeOptimizer(Workload):
                 f"CREATE TABLE t (id INT PRIMARY KEY, c2 INT NOT NULL, {columns}"
                 "KEY k (c1, c2, c3 DESC, c4 DESC, c5 DESC))"
             )
-            session.query("SET cte_max_recursion_depth = 50000")
-            session.query(
-                f"INSERT INTO t {numbers(50_000)} SELECT i, 1, 'x', i, i % 5000, i, i FROM n"
-            )
+            insert_rows(session, "t", 50_000, "i, 1, 'x', i, i % 5000, i, i")
             session.query("ANALYZE TABLE t")
 
     def load(self, server: Server) -> Load:

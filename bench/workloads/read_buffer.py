@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bench.workloads.base import Load, Workload, numbers
+from bench.workloads.base import Load, Workload, insert_rows
 from tools import burst
 from tools.server import Server
 
@@ -33,9 +33,7 @@ class ReadBuffer(Workload):
     def fill(self, server: Server) -> None:
         with server.connect(self.name) as session:
             session.query("CREATE TABLE t (id INT, note CHAR(100)) ENGINE = MyISAM")
-            session.query(
-                f"INSERT INTO t {numbers(1000)} SELECT i, SHA2(i, 256) FROM n"
-            )
+            insert_rows(session, "t", 1000, "i, SHA2(i, 256)")
 
     def load(self, server: Server) -> Load:
         def steps(statement: str) -> Iterator[int]:

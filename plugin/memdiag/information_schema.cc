@@ -5,19 +5,15 @@
 #include <memory>
 #include <new>
 #include <string_view>
+#include <type_traits>
 
 #include "allocator_snapshot.h"
-#include "allocator_table.h"
-#include "arenas_table.h"
 #include "column.h"
 #include "m_string.h"
 #include "my_dbug.h"
 #include "my_sys.h"
 #include "my_time.h"
 #include "mysqld_error.h"
-#include "pools_table.h"
-#include "regions_table.h"
-#include "routes_table.h"
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/auth_common.h"
 #include "sql/field.h"
@@ -25,7 +21,7 @@
 #include "sql/sql_error.h"
 #include "sql/sql_show.h"
 #include "sql/table.h"
-#include "survivors_table.h"
+#include "tables.h"
 
 namespace memdiag::information_schema {
 namespace {
@@ -136,9 +132,21 @@ const Snapshot &snapshot_of_statement(THD *thd) {
   return *snapshot;
 }
 
-auto regions_now(THD *thd) {
+/** A table's rows: an overload for each type of them. */
+template <typename Row>
+auto rows(THD *thd, std::type_identity<Row>) {
+  return rows_of<Row>(snapshot_of_statement(thd));
+}
+
+auto rows(THD *, std::type_identity<routes::Row>) { return routes::all(); }
+
+auto rows(THD *, std::type_identity<scopes::Row>) {
+  return scopes::survivors();
+}
+
+auto rows(THD *thd, std::type_identity<regions::Row>) {
   int error;
-  const auto rows = regions::all(&error);
+  const auto all = regions::all(&error);
   if (error != 0) {
     char reason[MYSYS_STRERROR_SIZE];
     my_strerror(reason, sizeof reason, error);
@@ -147,21 +155,7 @@ auto regions_now(THD *thd) {
                         "memory (mincore): error %d - %s",
                         error, reason);
   }
-  return rows;
-}
-
-/** The rows to show. Routes and regions are no part of the allocator's
-snapshot: the layer alone counts them. */
-template <typename Row>
-auto rows_for(THD *thd [[maybe_unused]]) {
-  if constexpr (std::is_same_v<Row, routes::Row>)
-    return routes::all();
-  else if constexpr (std::is_same_v<Row, scopes::Row>)
-    return scopes::survivors();
-  else if constexpr (std::is_same_v<Row, regions::Row>)
-    return regions_now(thd);
-  else
-    return rows_of<Row>(snapshot_of_statement(thd));
+  return all;
 }
 
 template <const auto &table>
@@ -179,7 +173,7 @@ int fill(THD *thd, Table_ref *tables, Item *) {
                   regions::fail_reads_for_test(false););
   try {
     TABLE *const to = tables->table;
-    for (const Row &row : rows_for<Row>(thd)) {
+    for (const Row &row : rows(thd, std::type_identity<Row>{})) {
       for (size_t i = 0; i < table.size; ++i)
         std::visit(Store(to->field[i]), table.columns[i].value(row));
       if (schema_table_store_record(thd, to)) return 1;
@@ -191,6 +185,8 @@ int fill(THD *thd, Table_ref *tables, Item *) {
   return 0;
 }
 
+}  // namespace
+
 template <const auto &table>
 int init(void *schema_table) {
   ST_SCHEMA_TABLE *const schema = static_cast<ST_SCHEMA_TABLE *>(schema_table);
@@ -199,19 +195,8 @@ int init(void *schema_table) {
   return 0;
 }
 
-}  // namespace
-
-int init_allocator(void *schema_table) {
-  return init<allocator_table>(schema_table);
-}
-int init_pools(void *schema_table) { return init<pools_table>(schema_table); }
-int init_arenas(void *schema_table) { return init<arenas_table>(schema_table); }
-int init_regions(void *schema_table) {
-  return init<regions_table>(schema_table);
-}
-int init_routes(void *schema_table) { return init<routes_table>(schema_table); }
-int init_survivors(void *schema_table) {
-  return init<survivors_table>(schema_table);
-}
+#define INSTANTIATE(name) template int init<name##_table>(void *);
+MEMDIAG_TABLES(INSTANTIATE)
+#undef INSTANTIATE
 
 }  // namespace memdiag::information_schema

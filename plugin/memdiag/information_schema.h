@@ -2,10 +2,6 @@
   Binds the table specs to the server: field definitions, the privilege check,
   one snapshot a statement, row writing. Tables are filled by the session's own
   thread; without the privilege PROCESS that is an error, as for InnoDB's.
-
-  Each function is the init function of one INFORMATION_SCHEMA plugin.
-  @param schema_table  the server's ST_SCHEMA_TABLE
-  @return 0: they cannot fail
 */
 
 #ifndef MEMDIAG_INFORMATION_SCHEMA_H
@@ -13,12 +9,11 @@
 
 namespace memdiag::information_schema {
 
-int init_allocator(void *schema_table);
-int init_pools(void *schema_table);
-int init_arenas(void *schema_table);
-int init_regions(void *schema_table);
-int init_routes(void *schema_table);
-int init_survivors(void *schema_table);
+/** The init function of the INFORMATION_SCHEMA plugin of a table of tables.h.
+@param schema_table  the server's ST_SCHEMA_TABLE
+@return 0: it cannot fail */
+template <const auto &table>
+int init(void *schema_table);
 
 }  // namespace memdiag::information_schema
 

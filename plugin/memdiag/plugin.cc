@@ -12,22 +12,17 @@
 
 #include "admin_privilege.h"
 #include "allocator_snapshot.h"
-#include "allocator_table.h"
-#include "arenas_table.h"
 #include "background_threads.h"
 #include "error_log.h"
 #include "information_schema.h"
 #include "memdiag_policies.h"
 #include "memdiag_purger.h"
 #include "memdiag_routes.h"
-#include "pools_table.h"
 #include "preload.h"
 #include "purge_function.h"
 #include "purge_receipt.h"
-#include "regions_table.h"
-#include "routes_table.h"
 #include "status_server.h"
-#include "survivors_table.h"
+#include "tables.h"
 
 namespace memdiag {
 namespace {
@@ -60,7 +55,7 @@ void note_allocator() {
 int start(void *) {
   // A wrong option ends the server, as with any other option: it would run
   // otherwise than its user thinks.
-  std::string wrong = routes::option_error();
+  std::string wrong = routes::apply_options();
   if (wrong.empty()) wrong = policies::apply_options();
   if (!wrong.empty()) {
     error_log::error(wrong);
@@ -98,14 +93,14 @@ st_mysql_information_schema table_info = {
     MYSQL_INFORMATION_SCHEMA_INTERFACE_VERSION};
 
 template <const auto &table>
-st_mysql_plugin table_plugin(int (*init)(void *)) {
+st_mysql_plugin table_plugin() {
   return {MYSQL_INFORMATION_SCHEMA_PLUGIN,
           &table_info,
           table.name,
           author,
           table.summary,
           PLUGIN_LICENSE_GPL,
-          init,
+          information_schema::init<table>,
           nullptr,
           nullptr,
           table.version,
@@ -133,16 +128,8 @@ mysql_declare_plugin(memdiag){
     nullptr,
     nullptr,
     0,
-},
-    memdiag::table_plugin<memdiag::allocator_table>(
-        memdiag::information_schema::init_allocator),
-    memdiag::table_plugin<memdiag::pools_table>(
-        memdiag::information_schema::init_pools),
-    memdiag::table_plugin<memdiag::arenas_table>(
-        memdiag::information_schema::init_arenas),
-    memdiag::table_plugin<memdiag::regions_table>(
-        memdiag::information_schema::init_regions),
-    memdiag::table_plugin<memdiag::routes_table>(
-        memdiag::information_schema::init_routes),
-    memdiag::table_plugin<memdiag::survivors_table>(
-        memdiag::information_schema::init_survivors) mysql_declare_plugin_end;
+}
+#define DECLARE(name) , memdiag::table_plugin<memdiag::name##_table>()
+MEMDIAG_TABLES(DECLARE)
+#undef DECLARE
+    mysql_declare_plugin_end;

@@ -18,15 +18,10 @@
 #include <sstream>
 #include <string>
 
-#include "allocator_table.h"
-#include "arenas_table.h"
 #include "memdiag_pools.h"
-#include "pools_table.h"
 #include "purge_receipt.h"
-#include "regions_table.h"
-#include "routes_table.h"
 #include "status_variables.h"
-#include "survivors_table.h"
+#include "tables.h"
 
 namespace memdiag {
 namespace {
@@ -160,12 +155,9 @@ std::string reference() {
          "one snapshot of the allocator, however many of the tables it reads. "
          "A figure that could not be read is NULL, with a warning that names "
          "the allocator's control.\n\n";
-  print_table<allocator_table>(out);
-  print_table<pools_table>(out);
-  print_table<arenas_table>(out);
-  print_table<routes_table>(out);
-  print_table<survivors_table>(out);
-  print_table<regions_table>(out);
+#define PRINT(name) print_table<name##_table>(out);
+  MEMDIAG_TABLES(PRINT)
+#undef PRINT
   print_status_variables(out);
   print_function(out);
   print_system_variables(out);

@@ -9,8 +9,8 @@ namespace {
 Small, because a wildcard query makes a tree for each word it finds. */
 constexpr size_t tree_heap_start = 384;
 
-ib_rbt_t *create_tree(size_t sizeof_value, ut::Location loc) {
-  mem_heap_t *heap = mem_heap_create(tree_heap_start, loc);
+ib_rbt_t *create_tree(size_t sizeof_value) {
+  mem_heap_t *heap = mem_heap_create(tree_heap_start, UT_LOCATION_HERE);
   auto *tree = static_cast<ib_rbt_t *>(mem_heap_zalloc(heap, sizeof(ib_rbt_t)));
   auto *sentinels = static_cast<ib_rbt_node_t *>(
       mem_heap_zalloc(heap, 2 * sizeof(ib_rbt_node_t)));
@@ -29,14 +29,13 @@ ib_rbt_t *create_tree(size_t sizeof_value, ut::Location loc) {
 struct Vector_allocator {
   ib_alloc_t base;
   mem_heap_t *elements;
-  ut::Location loc;
 };
 
 /** Move the elements to a heap that just holds them, and free the former. */
 void *resize_vector(ib_alloc_t *allocator, void *elements, ulint old_size,
                     ulint new_size) {
   auto *self = static_cast<Vector_allocator *>(allocator->arg);
-  mem_heap_t *heap = mem_heap_create(new_size, self->loc);
+  mem_heap_t *heap = mem_heap_create(new_size, UT_LOCATION_HERE);
   void *moved = mem_heap_alloc(heap, new_size);
   memcpy(moved, elements, old_size);
   mem_heap_free(self->elements);
@@ -46,29 +45,26 @@ void *resize_vector(ib_alloc_t *allocator, void *elements, ulint old_size,
 
 }  // namespace
 
-ib_rbt_t *rbt_create(size_t sizeof_value, ib_rbt_compare compare,
-                     ut::Location loc) {
-  ib_rbt_t *tree = create_tree(sizeof_value, loc);
+ib_rbt_t *rbt_in_heap(size_t sizeof_value, ib_rbt_compare compare) {
+  ib_rbt_t *tree = create_tree(sizeof_value);
   tree->compare = compare;
   return tree;
 }
 
-ib_rbt_t *rbt_create_arg_cmp(size_t sizeof_value, ib_rbt_arg_compare compare,
-                             void *cmp_arg, ut::Location loc) {
-  ib_rbt_t *tree = create_tree(sizeof_value, loc);
+ib_rbt_t *rbt_in_heap_arg_cmp(size_t sizeof_value, ib_rbt_arg_compare compare,
+                              void *cmp_arg) {
+  ib_rbt_t *tree = create_tree(sizeof_value);
   tree->compare_with_arg = compare;
   tree->cmp_arg = cmp_arg;
   return tree;
 }
 
-ib_vector_t *vector_create(mem_heap_t *heap, size_t sizeof_value, size_t size,
-                           ut::Location loc) {
+ib_vector_t *vector_create(mem_heap_t *heap, size_t sizeof_value, size_t size) {
   auto *allocator = static_cast<Vector_allocator *>(
       mem_heap_zalloc(heap, sizeof(Vector_allocator)));
   allocator->base.arg = allocator;
   allocator->base.mem_resize = resize_vector;
-  allocator->loc = loc;
-  allocator->elements = mem_heap_create(sizeof_value * size, loc);
+  allocator->elements = mem_heap_create(sizeof_value * size, UT_LOCATION_HERE);
   auto *vector =
       static_cast<ib_vector_t *>(mem_heap_zalloc(heap, sizeof(ib_vector_t)));
   vector->allocator = &allocator->base;

@@ -2,7 +2,10 @@
   The diet of InnoDB's full-text queries: what a phrase search keeps of each
   document, in as many bytes as it needs.
 
-  Everything here belongs to one query and is used by its thread only.
+  Everything here belongs to one query and is used by its thread only. Heaps
+  that are made here are in the pool of full-text queries (heap_routes).
+
+  For fts0que.cc alone: see the end.
 */
 
 #ifndef MEMDIAG_FTS_H
@@ -12,8 +15,8 @@
 #include <cstddef>
 
 #include "mem0mem.h"
+#include "memdiag_rbt.h"
 #include "univ.i"
-#include "ut0rbt.h"
 #include "ut0vec.h"
 
 namespace memdiag {
@@ -21,22 +24,18 @@ namespace memdiag {
 /** As rbt_create(), with the tree and its nodes in a memory heap of its own:
 one step of a pointer for a node instead of an allocation with its header, and
 one pass over blocks to free them all. rbt_free() frees the heap. A node that is
-removed stays in the heap until then: free it with rbt_discard().
-@param loc  the caller, which tells the pool */
-ib_rbt_t *rbt_create(size_t sizeof_value, ib_rbt_compare compare,
-                     ut::Location loc);
+removed stays in the heap until then: free it with rbt_discard(). */
+ib_rbt_t *rbt_in_heap(size_t sizeof_value, ib_rbt_compare compare);
 
 /** As rbt_create_arg_cmp(), likewise. */
-ib_rbt_t *rbt_create_arg_cmp(size_t sizeof_value, ib_rbt_arg_compare compare,
-                             void *cmp_arg, ut::Location loc);
+ib_rbt_t *rbt_in_heap_arg_cmp(size_t sizeof_value, ib_rbt_arg_compare compare,
+                              void *cmp_arg);
 
 /** A vector that grows without leaving its former selves behind, as one on a
 plain memory heap does: each growth moves it to a heap of the exact size. Free
 it with vector_free().
-@param heap  for the vector's head; outlives it
-@param loc   the caller, which tells the pool */
-ib_vector_t *vector_create(mem_heap_t *heap, size_t sizeof_value, size_t size,
-                           ut::Location loc);
+@param heap  for the vector's head; outlives it */
+ib_vector_t *vector_create(mem_heap_t *heap, size_t sizeof_value, size_t size);
 void vector_free(ib_vector_t *vector);
 
 /** How many word positions of one document stand at `ilist`, up to the mark
@@ -80,5 +79,10 @@ const Match *match_of_document(const ib_vector_t *matches, const Match *first) {
 }
 
 }  // namespace memdiag
+
+// Every tree that fts0que.cc creates belongs to a query. Macros, so that its
+// fourteen calls need no patch.
+#define rbt_create memdiag::rbt_in_heap
+#define rbt_create_arg_cmp memdiag::rbt_in_heap_arg_cmp
 
 #endif  // MEMDIAG_FTS_H

@@ -29,6 +29,7 @@ struct Heap_route {
 /** The first that matches counts. */
 inline constexpr Heap_route heap_routes[] = {
     {"fts0que.cc", Place::heap_fts_query},
+    {"memdiag_fts.cc", Place::heap_fts_query},
     {"fts", Place::heap_fts},
     {"dict", Place::heap_dictionary},
     {"mem.cc", Place::heap_dictionary},  // dict/mem.cc

@@ -1,0 +1,27 @@
+/*
+  Every INFORMATION_SCHEMA table of this plugin, in one list: the plugins, their
+  field definitions and the reference page come from here.
+
+  A table is <name>_table, the spec in <name>_table.h, and an overload of rows()
+  in information_schema.cc that gets its rows.
+*/
+
+#ifndef MEMDIAG_TABLES_H
+#define MEMDIAG_TABLES_H
+
+#include "allocator_table.h"
+#include "arenas_table.h"
+#include "pools_table.h"
+#include "regions_table.h"
+#include "routes_table.h"
+#include "survivors_table.h"
+
+#define MEMDIAG_TABLES(TABLE) \
+  TABLE(allocator)            \
+  TABLE(pools)                \
+  TABLE(arenas)               \
+  TABLE(routes)               \
+  TABLE(survivors)            \
+  TABLE(regions)
+
+#endif  // MEMDIAG_TABLES_H
