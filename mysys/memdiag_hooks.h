@@ -65,9 +65,10 @@ extern memdiag::Packed_tag memdiag_tags[memdiag::tag_table_size];
 void *memdiag_perfschema_allocate(size_t size, size_t alignment, bool zero);
 void memdiag_perfschema_free(void *block);
 
-/** Blocks of the TempTable engine, of a megabyte and more. */
-void *memdiag_temptable_allocate(size_t size);
-void memdiag_temptable_free(void *block);
+/** Blocks of a place (memdiag_places.h) that keeps no tag with them: freeing
+asks the allocator where they came from, so they should be large. */
+[[gnu::weak]] void *memdiag_place_allocate(uint16_t place, size_t size);
+[[gnu::weak]] void memdiag_place_free(uint16_t place, void *block);
 
 /** See memdiag_regions.h. @param key  the memory key it is accounted to */
 [[gnu::weak]] void memdiag_region_add(uint32_t key, void *address,

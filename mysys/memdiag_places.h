@@ -1,7 +1,7 @@
 /*
   Places that allocate without a memory instrument of their own: the names of
-  memdiag_route_list.h as an enumeration, and nothing else, so that upstream's
-  files depend on no more.
+  memdiag_route_list.h as an enumeration, so that upstream's files depend on no
+  more, and hooks.h's functions for those that keep no tags.
 */
 
 #ifndef MEMDIAG_PLACES_H
@@ -9,6 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+
+#include "memdiag_hooks.h"
 
 namespace memdiag {
 
@@ -21,6 +23,13 @@ enum class Place : uint16_t {
   count
 };
 constexpr size_t place_count = static_cast<size_t>(Place::count);
+
+inline void *place_allocate(Place place, size_t size) {
+  return memdiag_place_allocate(static_cast<uint16_t>(place), size);
+}
+inline void place_free(Place place, void *block) {
+  memdiag_place_free(static_cast<uint16_t>(place), block);
+}
 
 }  // namespace memdiag
 

@@ -340,11 +340,10 @@ void memdiag_perfschema_free(void *block) {
   memdiag::free_of_place(memdiag::Place::perfschema, block);
 }
 
-void *memdiag_temptable_allocate(size_t size) {
-  return memdiag::routes::allocate(
-      memdiag::routes::tag_of_place(memdiag::Place::temptable), size);
+void *memdiag_place_allocate(uint16_t place, size_t size) {
+  return memdiag::routes::allocate(memdiag_tag_of_place(place), size);
 }
 
-void memdiag_temptable_free(void *block) {
-  memdiag::free_of_place(memdiag::Place::temptable, block);
+void memdiag_place_free(uint16_t place, void *block) {
+  memdiag::free_of_place(static_cast<memdiag::Place>(place), block);
 }

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "memdiag_bytes.h"
 #include "memdiag_test.h"
 
 namespace memdiag_test {
@@ -113,13 +114,34 @@ FRESH_TEST(Routes, BlocksWithoutAKey) {
   EXPECT_EQ(0u, memdiag::tag_of_innodb_key(8, 1));
 }
 
-TEST(Routes, BlocksOfTempTable) {
-  void *block = memdiag_temptable_allocate(1 << 20);
+TEST(Routes, BlocksOfAPlaceWithoutTags) {
+  void *block = memdiag::place_allocate(memdiag::Place::temptable, 1 << 20);
   ASSERT_NE(nullptr, block);
   EXPECT_TRUE(lies_in(Pool::temp_table, block));
   EXPECT_EQ(1u, row_of("temptable").live_blocks);
-  memdiag_temptable_free(block);
+  memdiag::place_free(memdiag::Place::temptable, block);
   EXPECT_EQ(0u, row_of("temptable").live_blocks);
+}
+
+TEST(Routes, RowsOfEvents) {
+  const std::string text(100000, 'r');
+  {
+    memdiag::Row_bytes rows;
+    ASSERT_TRUE(memdiag::assign(&rows, text.data(), 1000, 1001));
+    EXPECT_EQ(0u, row_of("binlog_event_rows").live_blocks) << "a small block";
+    ASSERT_TRUE(memdiag::assign(&rows, text.data(), text.size(), 100001));
+    EXPECT_TRUE(lies_in(Pool::binlog, rows.data()));
+    EXPECT_EQ(text, std::string(rows.begin(), rows.end()));
+    const uint8_t *const before = rows.data();
+    rows.push_back(0);
+    EXPECT_EQ(before, rows.data()) << "there was room for one more";
+    memdiag::Row_bytes moved = std::move(rows);
+    moved.resize(1000000);
+    EXPECT_EQ(1u, row_of("binlog_event_rows").live_blocks);
+    EXPECT_FALSE(memdiag::assign(&rows, text.data(), 1, SIZE_MAX / 4));
+    EXPECT_TRUE(rows.empty());
+  }
+  EXPECT_EQ(0u, row_of("binlog_event_rows").live_blocks);
 }
 
 TEST(Routes, BlocksLieInThePoolAndAreCounted) {
