@@ -6,7 +6,7 @@ file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/unittest/*_test.cc
 file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/*.cc
   ${CMAKE_SOURCE_DIR}/unittest/memdiag_tags.cc)
 # The plugin's other files need the server's headers.
-foreach(name allocator_snapshot background_threads preload)
+foreach(name allocator_snapshot background_threads ledger preload process_memory)
   list(APPEND layer ${CMAKE_SOURCE_DIR}/plugin/memdiag/${name}.cc)
 endforeach()
 
@@ -18,7 +18,9 @@ include(GoogleTest)
 add_library(memdiag_unit OBJECT ${layer})
 target_compile_features(memdiag_unit PUBLIC cxx_std_20)
 target_include_directories(memdiag_unit PUBLIC
-  ${CMAKE_SOURCE_DIR}/mysys ${CMAKE_SOURCE_DIR}/plugin/memdiag)
+  ${CMAKE_SOURCE_DIR}/mysys ${CMAKE_SOURCE_DIR}/plugin/memdiag
+  ${CMAKE_SOURCE_DIR}/unittest
+  ${CMAKE_SOURCE_DIR}/storage/innobase) # headers without InnoDB's
 target_compile_options(memdiag_unit PUBLIC
   -O2 -g -fno-omit-frame-pointer -Wall -Wextra -Werror)
 target_link_libraries(memdiag_unit PUBLIC memdiag::jemalloc Threads::Threads)

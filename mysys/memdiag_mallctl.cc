@@ -173,6 +173,26 @@ Result<unsigned> arena_of(const void *pointer) {
                     : Result<unsigned>::failed(error);
 }
 
+Result<Extent> extent_at(const void *address) {
+  // Only arenas.lookup bears an address that jemalloc has never heard of.
+  const auto arena = arena_of(address);
+  if (!arena) return Result<Extent>::failed(arena.error());
+  size_t mib[max_mib_length];
+  size_t length;
+  int error = translate(Ctl::utilization_batch, 0, mib, &length);
+  if (error != 0) return Result<Extent>::failed(error);
+  struct {
+    size_t free_regions, regions, bytes;
+  } found{};
+  size_t size = sizeof found;
+  error = MEMDIAG_JE(mallctlbymib)(mib, length, &found, &size, &address,
+                                   sizeof address);
+  if (error == 0 && found.bytes == 0) error = EINVAL;
+  return error == 0 ? Result<Extent>::ok({arena.value(), found.bytes,
+                                          found.regions, found.free_regions})
+                    : Result<Extent>::failed(error);
+}
+
 int refresh() {
   // Any write advances it; the value is not used.
   return write<Ctl::epoch>(1);

@@ -127,6 +127,20 @@ int set_arena_name(unsigned arena, const char *name);
 EINVAL: not a block of this allocator. */
 Result<unsigned> arena_of(const void *block);
 
+/** An extent as the allocator has it: a slab of equal regions, or (1 region) a
+large block or pages that it keeps for later. */
+struct Extent {
+  unsigned arena;
+  size_t bytes;
+  size_t regions;
+  size_t free_regions;
+};
+
+/** The extent that begins at an address, or that a slab's page is of.
+EINVAL: none is known there. Safe for any address at any time; an extent that
+others split or free meanwhile may be told as a mixture of before and after. */
+Result<Extent> extent_at(const void *address);
+
 /** Take a new snapshot of all statistics. jemalloc's statistics do not change
 between two calls of this, so everything read after one call and before the
 next belongs together, unless another thread also calls it. */

@@ -40,6 +40,8 @@ MEMDIAG_CTL(arenas_page,              "arenas.page",                            
 MEMDIAG_CTL(arenas_dirty_decay_ms,    "arenas.dirty_decay_ms",                  ssize_t)
 MEMDIAG_CTL(arenas_muzzy_decay_ms,    "arenas.muzzy_decay_ms",                  ssize_t)
 
+MEMDIAG_CTL(utilization_batch,        "experimental.utilization.batch_query",   void)
+
 MEMDIAG_CTL(tcache_create,            "tcache.create",                          unsigned)
 MEMDIAG_CTL(tcache_flush,             "tcache.flush",                           unsigned)
 

@@ -13,7 +13,7 @@
   exit too. Adding and removing take a mutex that is held for a microsecond:
   chunks and blocks of megabytes and threads come and go here, not rows.
   Errors: adding cannot fail. What does not fit is counted.
-  Memory: a fixed table; nothing is allocated from what is looked at.
+  Memory: a fixed table. Lists of what there is are the caller's.
   Units: bytes; pages of the system's size.
 */
 
@@ -24,8 +24,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "memdiag_hooks.h"
+#include "memdiag_presence.h"
 
 namespace memdiag {
 
@@ -48,6 +50,17 @@ void add(Region_kind kind, void *address, size_t bytes) noexcept;
 /** Forget it; nothing happens where none begins at that address. */
 void remove(void *address) noexcept;
 
+struct Region {
+  Address_range range;
+  Region_kind kind;
+};
+
+/** Those that there are, stacks among them, in no order.
+@throws std::bad_alloc */
+std::vector<Region> list();
+
+const char *name(Region_kind kind);
+
 struct Row {
   const char *name;
   const char *purpose;
@@ -60,19 +73,10 @@ struct Row {
   uint64_t untracked;
 };
 
-/** What there is of each kind. The system is asked for each page's presence
-(mincore), which neither touches nor locks it: 1 ms for some 10,000 pages. What
-is unmapped meanwhile counts as not resident.
-@param error  0, or the errno of the first read that failed */
+/** What there is of each kind.
+@param error  0, or the errno of the first read that failed
+@throws std::bad_alloc */
 std::array<Row, region_kinds> all(int *error);
-
-/** Bytes of a range that are in physical memory; addresses that are not mapped
-are not. @return empty if the system did not tell, which errno explains */
-std::optional<uint64_t> resident_bytes(const void *address, size_t bytes);
-
-/** Treat the system as not telling from now on (EIO), to test what that looks
-like. */
-void fail_reads_for_test(bool fail);
 
 }  // namespace regions
 }  // namespace memdiag

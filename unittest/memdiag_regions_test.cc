@@ -39,6 +39,12 @@ class Mapping {
   char *m_begin;
 };
 
+std::optional<uint64_t> resident_bytes(const void *address, size_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  const memdiag::Address_range range{begin, begin + bytes};
+  return memdiag::Presence(range).bytes(range);
+}
+
 regions::Row row_of(Region_kind kind) {
   int error = -1;
   const auto rows = regions::all(&error);
@@ -48,17 +54,17 @@ regions::Row row_of(Region_kind kind) {
 
 TEST(Regions, OnlyPagesThatWereTouchedAreResident) {
   const Mapping mapping(5000 * page);
-  EXPECT_EQ(0u, regions::resident_bytes(mapping.begin(), 5000 * page));
+  EXPECT_EQ(0u, resident_bytes(mapping.begin(), 5000 * page));
   for (size_t i = 0; i < 5000; i += 2) mapping.begin()[i * page] = 1;
-  EXPECT_EQ(2500 * page, regions::resident_bytes(mapping.begin(), 5000 * page));
-  EXPECT_EQ(page, regions::resident_bytes(mapping.begin() + 100, 1));
+  EXPECT_EQ(2500 * page, resident_bytes(mapping.begin(), 5000 * page));
+  EXPECT_EQ(page, resident_bytes(mapping.begin() + 100, 1));
 }
 
 TEST(Regions, WhatIsNotMappedIsNotResident) {
   const Mapping mapping(100 * page);
   for (size_t i = 0; i < 100; ++i) mapping.begin()[i * page] = 1;
   munmap(mapping.begin() + 30 * page, 11 * page);
-  EXPECT_EQ(89 * page, regions::resident_bytes(mapping.begin(), 100 * page));
+  EXPECT_EQ(89 * page, resident_bytes(mapping.begin(), 100 * page));
 }
 
 FRESH_TEST(Regions, AddedChangedAndRemoved) {
@@ -114,7 +120,7 @@ FRESH_TEST(Regions, WhatFindsNoRoomIsCounted) {
 FRESH_TEST(Regions, AFailedReadIsNotZero) {
   const Mapping mapping(page);
   regions::add(Region_kind::other, mapping.begin(), page);
-  regions::fail_reads_for_test(true);
+  memdiag::Presence::fail_for_test(true);
   int error = 0;
   const auto rows = regions::all(&error);
   EXPECT_EQ(EIO, error);

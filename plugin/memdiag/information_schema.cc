@@ -4,8 +4,11 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "allocator_snapshot.h"
 #include "column.h"
@@ -144,6 +147,29 @@ auto rows(THD *, std::type_identity<scopes::Row>) {
   return scopes::survivors();
 }
 
+void push_warning_of(THD *thd, const std::string &text) {
+  push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+                      "memdiag: %s", text.c_str());
+}
+
+std::vector<ledger::Row> rows_of_ledger(THD *thd, ledger::Precision precision) {
+  ledger::Ledger ledger = ledger::take(snapshot_of_statement(thd),
+                                       innodb::buffer_pool(), precision);
+  for (const std::string &text : ledger.warnings) push_warning_of(thd, text);
+  return std::move(ledger.rows);
+}
+
+auto rows(THD *thd, std::type_identity<ledger::Row>) {
+  return rows_of_ledger(thd, ledger::Precision::cheap);
+}
+
+auto rows(THD *thd, std::type_identity<Exact_ledger_row>) {
+  std::vector<Exact_ledger_row> exact;
+  for (const ledger::Row &row : rows_of_ledger(thd, ledger::Precision::exact))
+    exact.push_back({row});
+  return exact;
+}
+
 auto rows(THD *thd, std::type_identity<regions::Row>) {
   int error;
   const auto all = regions::all(&error);
@@ -168,9 +194,9 @@ int fill(THD *thd, Table_ref *tables, Item *) {
                   fail_reads_for_test(Ctl::stats_arena_pdirty););
   DBUG_EXECUTE_IF("memdiag_fail_arenas_narenas",
                   fail_reads_for_test(Ctl::arenas_narenas););
-  DBUG_EXECUTE_IF("memdiag_fail_regions", regions::fail_reads_for_test(true););
+  DBUG_EXECUTE_IF("memdiag_fail_regions", Presence::fail_for_test(true););
   DBUG_EXECUTE_IF("memdiag_fail_nothing", fail_reads_for_test(Ctl::count);
-                  regions::fail_reads_for_test(false););
+                  Presence::fail_for_test(false););
   try {
     TABLE *const to = tables->table;
     for (const Row &row : rows(thd, std::type_identity<Row>{})) {

@@ -11,12 +11,15 @@
 
 #include "allocator_table.h"
 #include "arenas_table.h"
+#include "ledger_table.h"
 #include "pools_table.h"
 #include "regions_table.h"
 #include "routes_table.h"
 #include "survivors_table.h"
 
 #define MEMDIAG_TABLES(TABLE) \
+  TABLE(ledger)               \
+  TABLE(ledger_exact)         \
   TABLE(allocator)            \
   TABLE(pools)                \
   TABLE(arenas)               \

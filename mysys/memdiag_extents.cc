@@ -1,0 +1,47 @@
+#include "memdiag_extents.h"
+
+#include <algorithm>
+
+#include "memdiag_mallctl.h"
+
+namespace memdiag::extents {
+namespace {
+
+bool walk_range(Address_range range, Walk *found) {
+  Presence presence(range);
+  for (uintptr_t at = range.begin; at < range.end;) {
+    const auto extent = mallctl::extent_at(reinterpret_cast<void *>(at));
+    const size_t bytes = extent ? extent.value().bytes : page_size();
+    const uintptr_t end = at + std::min(bytes, range.end - at);
+    const auto present = presence.bytes({at, end});
+    if (!present) return false;
+    at = end;
+    if (!extent) {
+      found->unowned_bytes += *present;
+      continue;
+    }
+    const auto [arena, size, regions, free_regions] = extent.value();
+    Present &pool =
+        found->pools[static_cast<size_t>(pools::owner_of_arena(arena))];
+    if (regions <= 1) {
+      pool.large_bytes += *present;
+    } else {
+      const uint64_t free =
+          *present * std::min(free_regions, regions) / regions;
+      pool.small_free_bytes += free;
+      pool.small_live_bytes += *present - free;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Walk> walk(std::span<const Address_range> ranges) {
+  Walk found{};
+  for (const Address_range &range : ranges)
+    if (!walk_range(range, &found)) return std::nullopt;
+  return found;
+}
+
+}  // namespace memdiag::extents

@@ -1,0 +1,188 @@
+#include "process_memory.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <iterator>
+#include <set>
+
+namespace memdiag::process_memory {
+namespace {
+
+/** A file of /proc as a whole; empty if it cannot be read. */
+std::optional<std::string> read_file(const char *path) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::string text;
+  ssize_t got = 0;
+  do {
+    const size_t old_size = text.size();
+    text.resize(old_size + 65536);
+    got = read(fd, text.data() + old_size, 65536);
+    text.resize(old_size + std::max<ssize_t>(got, 0));
+  } while (got > 0 || (got < 0 && errno == EINTR));
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return got == 0 ? std::optional{std::move(text)} : std::nullopt;
+}
+
+/** Takes words and lines off the front of a text. */
+std::string_view take_until(std::string_view *text, char end) {
+  const size_t length = std::min(text->find(end), text->size());
+  const std::string_view taken = text->substr(0, length);
+  text->remove_prefix(std::min(length + 1, text->size()));
+  return taken;
+}
+
+template <typename T>
+std::optional<T> number(std::string_view word, int base) {
+  T value;
+  const auto [end, error] =
+      std::from_chars(word.data(), word.data() + word.size(), value, base);
+  return error == std::errc{} && end == word.data() + word.size() &&
+                 !word.empty()
+             ? std::optional{value}
+             : std::nullopt;
+}
+
+/** A line of maps: "begin-end perms offset device inode   path". */
+struct Line {
+  Address_range range;
+  std::string_view permissions;
+  std::string_view device;
+  uint64_t inode;
+  std::string_view path;
+};
+
+std::optional<Line> parse_line(std::string_view text) {
+  Line line{};
+  const auto begin = number<uintptr_t>(take_until(&text, '-'), 16);
+  const auto end = number<uintptr_t>(take_until(&text, ' '), 16);
+  line.permissions = take_until(&text, ' ');
+  (void)take_until(&text, ' ');
+  line.device = take_until(&text, ' ');
+  const auto inode = number<uint64_t>(take_until(&text, ' '), 10);
+  if (!begin || !end || *begin >= *end || line.permissions.size() != 4 ||
+      !inode)
+    return std::nullopt;
+  line.range = {*begin, *end};
+  line.inode = *inode;
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  line.path = text;
+  return line;
+}
+
+Backing backing_of(const Line &line, std::string_view program) {
+  if (line.inode != 0)
+    return line.path == program ? Backing::program : Backing::file;
+  if (line.path == "[heap]") return Backing::heap;
+  // The main thread's stack, and names given with prctl(), are like any other.
+  if (line.path.empty() || line.path == "[stack]" ||
+      line.path.starts_with("[anon"))
+    return Backing::anonymous;
+  return Backing::kernel;
+}
+
+}  // namespace
+
+std::optional<Size> parse_statm(std::string_view text) {
+  (void)take_until(&text, ' ');
+  const auto resident = number<uint64_t>(take_until(&text, ' '), 10);
+  const auto shared = number<uint64_t>(take_until(&text, ' '), 10);
+  constexpr uint64_t most = UINT64_MAX / 65536;
+  if (!resident || !shared || *resident > most || *shared > most) {
+    errno = EINVAL;
+    return std::nullopt;
+  }
+  return Size{*resident * page_size(), *shared * page_size()};
+}
+
+std::optional<Size> size() {
+  const auto text = read_file("/proc/self/statm");
+  return text ? parse_statm(*text) : std::nullopt;
+}
+
+Mappings parse_maps(std::string_view text, std::string_view program) {
+  Mappings found{};
+  std::vector<Line> lines;
+  /** Files of which a part is code. */
+  std::set<std::pair<std::string_view, uint64_t>> libraries;
+  while (!text.empty()) {
+    const auto line = parse_line(take_until(&text, '\n'));
+    if (!line) {
+      ++found.bad_lines;
+      continue;
+    }
+    if (line->inode != 0 && line->permissions[2] == 'x')
+      libraries.insert({line->device, line->inode});
+    lines.push_back(*line);
+  }
+  for (const Line &line : lines) {
+    Backing backing = backing_of(line, program);
+    if (backing == Backing::file &&
+        libraries.contains({line.device, line.inode}))
+      backing = Backing::library;
+    const bool writable = line.permissions[1] == 'w';
+    bool bss = false;
+    if (backing == Backing::anonymous && !found.all.empty()) {
+      const Mapping &before = found.all.back();
+      bss = before.range.end == line.range.begin && before.writable &&
+            (before.backing == Backing::program ||
+             before.backing == Backing::library);
+      if (bss) backing = before.backing;
+    }
+    found.all.push_back({line.range, backing, writable, bss});
+  }
+  return found;
+}
+
+std::optional<Mappings> mappings() {
+  char program[PATH_MAX];
+  const ssize_t length =
+      std::max<ssize_t>(readlink("/proc/self/exe", program, sizeof program), 0);
+  const auto text = read_file("/proc/self/maps");
+  if (!text) return std::nullopt;
+  return parse_maps(*text, {program, static_cast<size_t>(length)});
+}
+
+Page_map::Page_map()
+    : m_fd(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)), m_error(errno) {}
+
+Page_map::~Page_map() {
+  if (m_fd >= 0) close(m_fd);
+}
+
+std::optional<File_pages> Page_map::pages(Address_range range) const {
+  if (m_fd < 0) {
+    errno = m_error;
+    return std::nullopt;
+  }
+  constexpr uint64_t present = uint64_t{1} << 63;
+  constexpr uint64_t of_file = uint64_t{1} << 61;
+  const size_t page = page_size();
+  uint64_t entries[512];
+  File_pages found{0, 0};
+  for (uintptr_t at = range.begin; at < range.end;) {
+    const size_t count = std::min((range.end - at) / page, std::size(entries));
+    const ssize_t got =
+        pread(m_fd, entries, count * sizeof entries[0],
+              static_cast<off_t>(at / page * sizeof entries[0]));
+    if (got < static_cast<ssize_t>(sizeof entries[0])) {
+      if (got >= 0) errno = EIO;
+      return std::nullopt;
+    }
+    const size_t read = static_cast<size_t>(got) / sizeof entries[0];
+    for (size_t i = 0; i < read; ++i)
+      if (entries[i] & present)
+        (entries[i] & of_file ? found.file_bytes : found.own_bytes) += page;
+    at += read * page;
+  }
+  return found;
+}
+
+}  // namespace memdiag::process_memory

@@ -1,0 +1,239 @@
+/* The ledger: rows of literal figures, and of this process. */
+
+#include "ledger.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "memdiag_test.h"
+#include "process_memory.h"
+
+namespace memdiag_test {
+
+namespace ledger = memdiag::ledger;
+using ledger::Precision;
+using memdiag::pool_count;
+using memdiag::Region_kind;
+
+constexpr uint64_t mb = 1 << 20;
+
+std::string key_of(const ledger::Row &row) {
+  return std::string(row.component) + "/" + row.name + "/" + row.state;
+}
+
+using By_key = std::map<std::string, std::optional<int64_t>>;
+
+By_key by_key(const std::vector<ledger::Row> &rows) {
+  By_key found;
+  for (const ledger::Row &row : rows) {
+    EXPECT_FALSE(found.contains(key_of(row))) << key_of(row) << " twice";
+    found[key_of(row)] = row.resident_bytes;
+  }
+  return found;
+}
+
+int64_t sum_of(const std::vector<ledger::Row> &rows) {
+  int64_t sum = 0;
+  for (const ledger::Row &row : rows) sum += row.resident_bytes.value();
+  return sum;
+}
+
+/** A process of 100 MB: a pool with 40, of which a block of 8 was never
+written. */
+ledger::Figures example() {
+  ledger::Figures all{};
+  all.rss_bytes = 100 * mb;
+  all.regions.fill(0);
+  all.regions[static_cast<size_t>(Region_kind::buffer_pool)] = 30 * mb;
+  all.regions_mapped[static_cast<size_t>(Region_kind::buffer_pool)] = 128 * mb;
+  all.program = {20 * mb, 2 * mb};
+  all.libraries = {3 * mb, 1 * mb};
+  all.files = {0, 0};
+  all.heap_bytes = 0;
+  all.anonymous_bytes = 43 * mb;
+  memdiag::extents::Walk walk{};
+  const auto fts = static_cast<size_t>(Pool::fts_query);
+  ledger::All_pools pools{};
+  pools[fts] = {38 * mb, 40 * mb, 6 * mb, 0, 2 * mb};
+  walk.pools[fts] = {14 * mb, 2 * mb, 16 * mb + 6 * mb};
+  walk.unowned_bytes = 5 * mb;
+  all.pools = pools;
+  all.walked = ledger::Walked{walk, pools};
+  all.buffer_pool = memdiag::innodb::Buffer_pool{16384, 1024, 256, 0, 8192};
+  return all;
+}
+
+TEST(LedgerRows, Exact) {
+  const auto rows = ledger::rows(example(), Precision::exact);
+  const By_key found = by_key(rows);
+  EXPECT_EQ(12 * mb, found.at("buffer_pool//clean pages"));
+  EXPECT_EQ(4 * mb, found.at("buffer_pool//dirty pages"));
+  EXPECT_EQ(14 * mb, found.at("buffer_pool//free pages and bookkeeping"));
+  EXPECT_EQ(0, found.at("buffer_pool//never touched"));
+  EXPECT_EQ(30 * mb, found.at("pool/fts_query/live"));
+  EXPECT_EQ(2 * mb, found.at("pool/fts_query/fragmentation"));
+  EXPECT_EQ(6 * mb, found.at("pool/fts_query/dirty"));
+  EXPECT_EQ(2 * mb, found.at("pool/fts_query/metadata"));
+  EXPECT_EQ(3 * mb, found.at("anonymous//not of the allocator"));
+  EXPECT_EQ(0, found.at("pool/general/live"));
+  EXPECT_EQ(22 * mb, *found.at("program//code and constants") +
+                         *found.at("program//data"));
+  EXPECT_EQ(1 * mb, found.at("unexplained//"));
+  EXPECT_EQ(static_cast<int64_t>(100 * mb), sum_of(rows));
+}
+
+TEST(LedgerRows, CheapSharesOutWhatTheKernelCounts) {
+  ledger::Figures all = example();
+  const auto fts = static_cast<size_t>(Pool::fts_query);
+  // Since the walk, 4 MB have become live and 2 dirty.
+  (*all.pools)[fts] = {42 * mb, 44 * mb, 8 * mb, 0, 2 * mb};
+  all.anonymous_bytes = 49 * mb;
+  all.rss_bytes = 106 * mb;
+  const auto rows = ledger::rows(all, Precision::cheap);
+  const By_key found = by_key(rows);
+  const int64_t active = *found.at("pool/fts_query/live") +
+                         *found.at("pool/fts_query/fragmentation");
+  EXPECT_NEAR(36.0 * mb, static_cast<double>(active), 10);
+  EXPECT_NEAR(8.0 * mb, static_cast<double>(*found.at("pool/fts_query/dirty")),
+              10);
+  EXPECT_NEAR(1.0 * mb, static_cast<double>(*found.at("unexplained//")), 100);
+  EXPECT_EQ(static_cast<int64_t>(106 * mb), sum_of(rows));
+}
+
+TEST(LedgerRows, OfNothingSharedOutIsNothing) {
+  ledger::Figures all = example();
+  all.anonymous_bytes = 0;
+  all.pools = ledger::All_pools{};
+  const auto rows = ledger::rows(all, Precision::cheap);
+  EXPECT_EQ(0, by_key(rows).at("pool/fts_query/live"));
+  EXPECT_EQ(static_cast<int64_t>(100 * mb), sum_of(rows));
+}
+
+TEST(LedgerRows, WhatIsNotKnownIsEmptyAndLeavesNothingUnexplained) {
+  for (const auto forget : std::initializer_list<void (*)(ledger::Figures *)>{
+           [](ledger::Figures *all) { all->rss_bytes.reset(); },
+           [](ledger::Figures *all) { all->walked.reset(); },
+           [](ledger::Figures *all) { all->program.own.reset(); },
+           [](ledger::Figures *all) { all->regions[0].reset(); }}) {
+    ledger::Figures all = example();
+    forget(&all);
+    const auto rows = ledger::rows(all, Precision::exact);
+    EXPECT_FALSE(rows.back().resident_bytes);
+    EXPECT_FALSE(rows.back().percent);
+  }
+  ledger::Figures all = example();
+  all.walked.reset();
+  EXPECT_FALSE(
+      by_key(ledger::rows(all, Precision::cheap)).at("pool/fts_query/live"));
+}
+
+TEST(LedgerRows, WithoutInnodbTheBufferPoolIsOneRow) {
+  ledger::Figures all = example();
+  all.buffer_pool.reset();
+  EXPECT_EQ(30 * mb,
+            by_key(ledger::rows(all, Precision::exact)).at("buffer_pool//"));
+}
+
+ledger::Ledger take(Precision precision) {
+  return ledger::take(memdiag::take_snapshot(), std::nullopt, precision);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// A sanitizer has more memory of its own than the process.
+
+TEST(Ledger, OfThisProcess) {
+  for (const Precision precision : {Precision::exact, Precision::cheap}) {
+    const auto [rows, warnings] = take(precision);
+    EXPECT_TRUE(warnings.empty()) << warnings.front();
+    const auto rss =
+        static_cast<int64_t>(memdiag::process_memory::size()->resident_bytes);
+    EXPECT_NEAR(static_cast<double>(rss), static_cast<double>(sum_of(rows)),
+                1.0 * mb);
+    EXPECT_GT(0.02 * static_cast<double>(rss),
+              std::abs(static_cast<double>(*rows.back().resident_bytes)));
+    for (size_t i = 0; i + 1 < rows.size(); ++i)
+      EXPECT_LE(0, *rows[i].resident_bytes) << key_of(rows[i]);
+  }
+}
+
+TEST(Ledger, ABlockIsLiveWhereItWasWritten) {
+  constexpr size_t size = 64 * mb;
+  const auto live = [] {
+    // jemalloc counts pages as dirty that came with others and were never used.
+    (void)pools::purge(pool);
+    return *by_key(take(Precision::exact).rows).at("pool/fts_query/live");
+  };
+  const int64_t before = live();
+  auto *block = static_cast<char *>(pools::allocate(pool, size, true));
+  ASSERT_NE(nullptr, block);
+  EXPECT_GT(1.0 * mb, static_cast<double>(live() - before))
+      << "nothing of it was written";
+  memset(block, 1, size / 2);
+  EXPECT_NEAR(0.5 * size, static_cast<double>(live() - before), 1.0 * mb);
+  memset(block, 1, size);
+  EXPECT_NEAR(1.0 * size, static_cast<double>(live() - before), 1.0 * mb);
+  pools::free(pool, block, size);
+  const By_key after = by_key(take(Precision::exact).rows);
+  EXPECT_NEAR(static_cast<double>(before),
+              static_cast<double>(*after.at("pool/fts_query/live")), 1.0 * mb);
+  EXPECT_LT(0.9 * size, static_cast<double>(*after.at("pool/fts_query/dirty")));
+  (void)pools::purge(pool);
+  EXPECT_GT(
+      1.0 * mb,
+      static_cast<double>(
+          *by_key(take(Precision::exact).rows).at("pool/fts_query/dirty")));
+}
+
+TEST(Ledger, SmallBlocksThatAreFreeAreFragmentation) {
+  std::vector<Block> blocks;
+  for (int i = 0; i < 20000; ++i) blocks.push_back(Block::make(1000, 1));
+  const By_key full = by_key(take(Precision::exact).rows);
+  EXPECT_LT(20000 * 1000, *full.at("pool/fts_query/live"));
+  for (size_t i = 0; i < blocks.size(); ++i)
+    if (i % 16 != 0) blocks[i].free();
+  (void)pools::purge(pool);
+  const By_key after = by_key(take(Precision::exact).rows);
+  // Of 16 blocks one stays, and with it its slab, which has room for four.
+  EXPECT_LT(3 * 1000 * 1000, *after.at("pool/fts_query/fragmentation"));
+  EXPECT_GT(*full.at("pool/fts_query/live") / 4,
+            *after.at("pool/fts_query/live"));
+  for (size_t i = 0; i < blocks.size(); i += 16) blocks[i].free();
+}
+
+TEST(Ledger, MappingsOfOthersAreNotTheAllocators) {
+  // What is in no extent is taken for metadata as far as there can be any.
+  const auto other = [] {
+    int64_t bytes = 0;
+    for (const auto &[key, resident] : by_key(take(Precision::exact).rows))
+      if (key == "anonymous//not of the allocator" ||
+          key.ends_with("/metadata"))
+        bytes += *resident;
+    return bytes;
+  };
+  const int64_t before = other();
+  void *mapping = mmap(nullptr, 32 * mb, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memset(mapping, 1, 32 * mb);
+  EXPECT_NEAR(32.0 * mb, static_cast<double>(other() - before), 1.0 * mb);
+  memdiag::regions::add(Region_kind::other, mapping, 32 * mb);
+  EXPECT_NEAR(0.0, static_cast<double>(other() - before), 1.0 * mb);
+  EXPECT_EQ(32 * mb, by_key(take(Precision::exact).rows).at("region/other/"));
+  memdiag::regions::remove(mapping);
+  munmap(mapping, 32 * mb);
+}
+
+TEST(Ledger, WhatTheKernelDoesNotTellIsEmptyWithAWarning) {
+  memdiag::Presence::fail_for_test(true);
+  const auto [rows, warnings] = take(Precision::exact);
+  memdiag::Presence::fail_for_test(false);
+  EXPECT_EQ(1u, warnings.size());
+  EXPECT_FALSE(rows.back().resident_bytes);
+  EXPECT_FALSE(by_key(rows).at("pool/fts_query/live"));
+}
+
+#endif
+
+}  // namespace memdiag_test
