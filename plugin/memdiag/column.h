@@ -32,6 +32,7 @@ enum class Unit : uint8_t {
   bytes,
   count,
   ratio,
+  percent,
   seconds,
   milliseconds,
   microseconds,
@@ -48,6 +49,8 @@ constexpr const char *unit_name(Unit unit) {
       return "count";
     case Unit::ratio:
       return "ratio";
+    case Unit::percent:
+      return "%";
     case Unit::seconds:
       return "s";
     case Unit::milliseconds:

@@ -12,6 +12,7 @@
 
 #include "allocator_snapshot.h"
 #include "column.h"
+#include "host.h"
 #include "m_string.h"
 #include "my_dbug.h"
 #include "my_sys.h"
@@ -20,6 +21,7 @@
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/auth_common.h"
 #include "sql/field.h"
+#include "sql/mysqld.h"
 #include "sql/sql_class.h"
 #include "sql/sql_error.h"
 #include "sql/sql_show.h"
@@ -184,6 +186,20 @@ auto rows(THD *thd, std::type_identity<regions::Row>) {
   return all;
 }
 
+auto rows(THD *thd, std::type_identity<host::Row>) {
+  host::Places places;
+  places.data_directory = mysql_real_data_home;
+  host::Report report = host::collect(places);
+  for (const host::Failed_file &failed : report.failed) {
+    char reason[MYSYS_STRERROR_SIZE];
+    my_strerror(reason, sizeof reason, failed.error);
+    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+                        "memdiag: %s could not be read: error %d - %s",
+                        failed.file.c_str(), failed.error, reason);
+  }
+  return std::move(report.rows);
+}
+
 template <const auto &table>
 int fill(THD *thd, Table_ref *tables, Item *) {
   using Row = typename std::remove_cvref_t<decltype(table)>::Row;
@@ -195,8 +211,11 @@ int fill(THD *thd, Table_ref *tables, Item *) {
   DBUG_EXECUTE_IF("memdiag_fail_arenas_narenas",
                   fail_reads_for_test(Ctl::arenas_narenas););
   DBUG_EXECUTE_IF("memdiag_fail_regions", Presence::fail_for_test(true););
+  DBUG_EXECUTE_IF("memdiag_fail_host",
+                  host::fail_reads_for_test("/proc/meminfo"););
   DBUG_EXECUTE_IF("memdiag_fail_nothing", fail_reads_for_test(Ctl::count);
-                  Presence::fail_for_test(false););
+                  Presence::fail_for_test(false);
+                  host::fail_reads_for_test(nullptr););
   try {
     TABLE *const to = tables->table;
     for (const Row &row : rows(thd, std::type_identity<Row>{})) {

@@ -154,7 +154,7 @@ std::string reference() {
          "Reading the tables needs the privilege PROCESS. Each statement sees "
          "one snapshot of the allocator, however many of the tables it reads. "
          "A figure that could not be read is NULL, with a warning that names "
-         "the allocator's control.\n\n";
+         "the allocator's control or the file.\n\n";
 #define PRINT(name) print_table<name##_table>(out);
   MEMDIAG_TABLES(PRINT)
 #undef PRINT

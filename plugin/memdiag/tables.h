@@ -11,6 +11,7 @@
 
 #include "allocator_table.h"
 #include "arenas_table.h"
+#include "host_table.h"
 #include "ledger_table.h"
 #include "pools_table.h"
 #include "regions_table.h"
@@ -25,6 +26,7 @@
   TABLE(arenas)               \
   TABLE(routes)               \
   TABLE(survivors)            \
-  TABLE(regions)
+  TABLE(regions)              \
+  TABLE(host)
 
 #endif  // MEMDIAG_TABLES_H
