@@ -196,6 +196,36 @@ void take_over_options(Registry *all) {
   for (size_t i = 0; i < all->instruments.size(); ++i) set_tags(*all, i);
 }
 
+size_t route_count(const Registry &known) {
+  return std::min(place_count + known.instruments.size(), max_routes);
+}
+
+const char *name_of_route(const Registry &known, size_t route) {
+  return route < place_count
+             ? declared_places[route].name
+             : known.instruments[route - place_count].name.c_str();
+}
+
+routes::Row row_of(const Registry &known, size_t route) {
+  const Packed_tag tag = route < place_count
+                             ? tag_for(known, static_cast<Place>(route))
+                             : tag_for(known, route - place_count);
+  const pools::Live live = pools::live(static_cast<uint16_t>(route));
+  const Pool pool = pool_of(tag);
+  const uint64_t larger_than = tag & only_large ? large_block : 0;
+  routes::Row row{name_of_route(known, route),
+                  pool,
+                  spec_of(pool).name,
+                  larger_than,
+                  {},
+                  {}};
+  if (pool != Pool::general || live.blocks > 0) {
+    row.live_bytes = live.bytes;
+    row.live_blocks = live.blocks;
+  }
+  return row;
+}
+
 }  // namespace
 
 namespace routes {
@@ -228,24 +258,17 @@ std::vector<Row> all() {
   Registry &known = registry();
   const std::lock_guard<std::mutex> guard(known.mutex);
   std::vector<Row> rows;
-  const auto add = [&rows](std::string name, Packed_tag tag) {
-    const pools::Live live = pools::live(static_cast<uint16_t>(rows.size()));
-    const Pool pool = pool_of(tag);
-    const uint64_t larger_than = tag & only_large ? large_block : 0;
-    Row row{std::move(name), pool, spec_of(pool).name, larger_than, {}, {}};
-    if (pool != Pool::general || live.blocks > 0) {
-      row.live_bytes = live.bytes;
-      row.live_blocks = live.blocks;
-    }
-    rows.push_back(std::move(row));
-  };
-  for (size_t i = 0; i < place_count; ++i)
-    add(declared_places[i].name, tag_for(known, static_cast<Place>(i)));
-  for (size_t i = 0; i < known.instruments.size(); ++i) {
-    if (rows.size() == max_routes) break;
-    add(known.instruments[i].name, tag_for(known, i));
-  }
+  for (size_t i = 0; i < route_count(known); ++i)
+    rows.push_back(row_of(known, i));
   return rows;
+}
+
+std::optional<Row> find(std::string_view name) {
+  Registry &known = registry();
+  const std::lock_guard<std::mutex> guard(known.mutex);
+  for (size_t i = 0; i < route_count(known); ++i)
+    if (name == name_of_route(known, i)) return row_of(known, i);
+  return std::nullopt;
 }
 
 Options options{nullptr, nullptr};

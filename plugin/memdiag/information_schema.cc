@@ -200,6 +200,17 @@ auto rows(THD *thd, std::type_identity<host::Row>) {
   return std::move(report.rows);
 }
 
+auto rows(THD *thd, std::type_identity<innodb::Component>) {
+  const auto components = innodb::components();
+  for (const innodb::Component &component : components)
+    if (component.busy)
+      push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+                          "memdiag: %s could not be read: InnoDB's dictionary "
+                          "was in use",
+                          component.name);
+  return components;
+}
+
 template <const auto &table>
 int fill(THD *thd, Table_ref *tables, Item *) {
   using Row = typename std::remove_cvref_t<decltype(table)>::Row;
@@ -213,9 +224,11 @@ int fill(THD *thd, Table_ref *tables, Item *) {
   DBUG_EXECUTE_IF("memdiag_fail_regions", Presence::fail_for_test(true););
   DBUG_EXECUTE_IF("memdiag_fail_host",
                   host::fail_reads_for_test("/proc/meminfo"););
+  DBUG_EXECUTE_IF("memdiag_fail_innodb", innodb::find_busy_for_test(true););
   DBUG_EXECUTE_IF("memdiag_fail_nothing", fail_reads_for_test(Ctl::count);
                   Presence::fail_for_test(false);
-                  host::fail_reads_for_test(nullptr););
+                  host::fail_reads_for_test(nullptr);
+                  innodb::find_busy_for_test(false););
   try {
     TABLE *const to = tables->table;
     for (const Row &row : rows(thd, std::type_identity<Row>{})) {

@@ -2,7 +2,8 @@
   Prints docs/reference.md from the specs of tables, status variables, function
   and pools; a program of its own, without the server:
 
-    g++ -std=c++20 -I mysys -I plugin/memdiag plugin/memdiag/reference_main.cc
+    g++ -std=c++20 -I mysys -I plugin/memdiag -I storage/innobase \
+      plugin/memdiag/reference_main.cc
 
     memdiag_reference                 prints the page
     memdiag_reference --check <file>  fails when the file is not that page

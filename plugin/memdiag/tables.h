@@ -7,17 +7,6 @@
 */
 
 #ifndef MEMDIAG_TABLES_H
-#define MEMDIAG_TABLES_H
-
-#include "allocator_table.h"
-#include "arenas_table.h"
-#include "host_table.h"
-#include "ledger_table.h"
-#include "pools_table.h"
-#include "regions_table.h"
-#include "routes_table.h"
-#include "survivors_table.h"
-
 #define MEMDIAG_TABLES(TABLE) \
   TABLE(ledger)               \
   TABLE(ledger_exact)         \
@@ -27,6 +16,7 @@
   TABLE(routes)               \
   TABLE(survivors)            \
   TABLE(regions)              \
+  TABLE(innodb)               \
   TABLE(host)
 
 #endif  // MEMDIAG_TABLES_H

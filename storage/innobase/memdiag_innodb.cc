@@ -1,17 +1,395 @@
 #include "memdiag_innodb.h"
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "btr0sea.h"
 #include "buf0buf.h"
+#include "dict0dict.h"
+#include "fil0fil.h"
+#include "fts0fts.h"
+#include "fts0types.h"
+#include "hash0hash.h"
+#include "ibuf0ibuf.h"
+#include "lock0guards.h"
+#include "lock0lock.h"
+#include "log0log.h"
+#include "log0recv.h"
+#include "mem0mem.h"
+#include "memdiag_routes.h"
+#include "read0read.h"
 #include "srv0shutdown.h"
 #include "srv0start.h"
+#include "trx0purge.h"
+#include "trx0rseg.h"
+#include "trx0sys.h"
 #include "univ.i"
 
 namespace memdiag::innodb {
 namespace {
 
+constinit std::atomic<bool> dictionary_is_busy{false};
+
 /** InnoDB has started, and frees nothing yet of what is read here. */
 bool is_up() {
   return buf_pool_ptr != nullptr && !srv_is_being_started &&
-         srv_shutdown_state.load() < SRV_SHUTDOWN_LAST_PHASE;
+         srv_shutdown_state.load() < SRV_SHUTDOWN_CLEANUP;
+}
+
+/** The dictionary's mutex, unless others hold it for more than a millisecond.
+ */
+class Dictionary_guard {
+ public:
+  Dictionary_guard() {
+    for (int tries = 10; tries > 0; --tries) {
+      m_owned = !dictionary_is_busy.load(std::memory_order_relaxed) &&
+                mutex_enter_nowait(&dict_sys->mutex) == 0;
+      if (m_owned) return;
+      std::this_thread::sleep_for(std::chrono::microseconds{100});
+    }
+  }
+  ~Dictionary_guard() {
+    if (m_owned) mutex_exit(&dict_sys->mutex);
+  }
+  Dictionary_guard(const Dictionary_guard &) = delete;
+  Dictionary_guard &operator=(const Dictionary_guard &) = delete;
+  explicit operator bool() const { return m_owned; }
+
+ private:
+  bool m_owned = false;
+};
+
+void set_cells(Component *component, uint64_t cells) {
+  component->items = cells;
+  component->bytes = cells * sizeof(hash_cell_t);
+}
+
+void read_data_pages(const Buffer_pool &pool, Component *component) {
+  buf_pools_list_size_t sizes;
+  buf_get_total_list_size_in_bytes(&sizes);
+  component->bytes = sizes.LRU_bytes + sizes.unzip_LRU_bytes;
+  component->items = pool.data_pages;
+}
+
+void read_dirty_pages(const Buffer_pool &pool, Component *component) {
+  buf_pools_list_size_t sizes;
+  buf_get_total_list_size_in_bytes(&sizes);
+  component->bytes = sizes.flush_list_bytes;
+  component->items = pool.dirty_pages;
+}
+
+void read_free_pages(const Buffer_pool &pool, Component *component) {
+  component->bytes = pool.free_pages * pool.page_size;
+  component->items = pool.free_pages;
+}
+
+void read_misc_pages(const Buffer_pool &pool, Component *component) {
+  // Compressed pages without a frame are in the list of data pages too.
+  const uint64_t other = pool.data_pages + pool.free_pages;
+  if (other > pool.total_pages) return;
+  component->items = pool.total_pages - other;
+  component->bytes = *component->items * pool.page_size;
+}
+
+// buf_chunk_init()
+void read_control_blocks(const Buffer_pool &pool, Component *component) {
+  component->items = pool.total_pages;
+  component->bytes = pool.total_pages * sizeof(buf_block_t);
+}
+
+// buf_pool_create(), buf_pool_resize_hash(): zip_hash, which is replaced when
+// the buffer pool is resized, has as many cells as page_hash, which never is.
+void read_page_hash(const Buffer_pool &, Component *component) {
+  uint64_t cells = 0;
+  for (ulint i = 0; i < srv_buf_pool_instances; ++i)
+    cells += 2 * buf_pool_from_array(i)->page_hash->get_n_cells();
+  set_cells(component, cells);
+}
+
+/** @param add  adds up what it wants to know of a part's table */
+template <typename Add>
+void for_each_adaptive_hash_table(Add add) {
+  for (ulong i = 0; i < btr_ahi_parts; ++i) {
+    auto &part = btr_search_sys->parts[i];
+    rw_lock_s_lock(&part.latch, UT_LOCATION_HERE);
+    add(*part.hash_table);
+    rw_lock_s_unlock(&part.latch);
+  }
+}
+
+void read_adaptive_hash_cells(const Buffer_pool &, Component *component) {
+  uint64_t cells = 0;
+  for_each_adaptive_hash_table(
+      [&](const hash_table_t &table) { cells += table.get_n_cells(); });
+  set_cells(component, cells);
+}
+
+void read_adaptive_hash_entries(const Buffer_pool &, Component *component) {
+  uint64_t bytes = 0;
+  for_each_adaptive_hash_table([&](const hash_table_t &table) {
+    // But for the first, its blocks are pages.
+    bytes += mem_heap_get_size(table.heap) - mem_block_get_len(table.heap);
+  });
+  component->bytes = bytes;
+}
+
+void read_views(const Buffer_pool &, Component *component) {
+  component->items = trx_sys->mvcc->size();
+}
+
+void read_dictionary(const Buffer_pool &, Component *component) {
+  component->bytes = dict_sys->size;
+  component->items = UT_LIST_GET_LEN(dict_sys->table_LRU) +
+                     UT_LIST_GET_LEN(dict_sys->table_non_LRU);
+}
+
+void read_dictionary_hash_tables(const Buffer_pool &, Component *component) {
+  const Dictionary_guard guard;
+  component->busy = !guard;
+  if (guard)
+    set_cells(component, dict_sys->table_hash->get_n_cells() +
+                             dict_sys->table_id_hash->get_n_cells());
+}
+
+/** Tables that are looked at for full-text caches, so that the dictionary is
+not held for more than a millisecond. */
+constexpr size_t max_tables = 10000;
+
+// What has a full-text cache is kept in the dictionary
+// (fts_optimize_add_table), so the tables that can be evicted need not be
+// looked at. The same sum as in fts_is_sync_needed(), under the same mutex.
+void read_full_text_caches(const Buffer_pool &, Component *component) {
+  component->limit_bytes = fts_max_total_cache_size;
+  const Dictionary_guard guard;
+  component->busy = !guard;
+  if (!guard || UT_LIST_GET_LEN(dict_sys->table_non_LRU) > max_tables) return;
+  uint64_t bytes = 0;
+  uint64_t tables = 0;
+  for (const dict_table_t *table : dict_sys->table_non_LRU) {
+    if (table->fts == nullptr || table->fts->cache == nullptr) continue;
+    bytes += table->fts->cache->total_size;
+    ++tables;
+  }
+  component->bytes = bytes;
+  component->items = tables;
+}
+
+void read_files(const Buffer_pool &, Component *component) {
+  component->items = fil_n_files_open.load();
+}
+
+void read_lock_hash_tables(const Buffer_pool &, Component *component) {
+  const locksys::Global_shared_latch_guard guard{UT_LOCATION_HERE};
+  set_cells(component, lock_sys->rec_hash.get_n_cells() +
+                           lock_sys->prdt_hash.get_n_cells() +
+                           lock_sys->prdt_page_hash.get_n_cells());
+}
+
+void read_recovery(const Buffer_pool &, Component *component) {
+  component->bytes =
+      sizeof *recv_sys + (recv_sys->buf != nullptr ? recv_sys->buf_len : 0) +
+      recv_sys->saved_recs.capacity() * sizeof(recv_sys_t::Mlog_record);
+}
+
+void read_change_buffer(const Buffer_pool &pool, Component *component) {
+  component->items = ibuf->size;
+  component->limit_bytes = ibuf->max_size * pool.page_size;
+}
+
+void read_log_buffer(const Buffer_pool &, Component *component) {
+  component->bytes = log_sys->buf_size;
+}
+
+void read_recent_written(const Buffer_pool &, Component *component) {
+  using Link = std::atomic<Link_buf<lsn_t>::Distance>;
+  component->items = log_sys->recent_written.capacity();
+  component->bytes = *component->items * sizeof(Link);
+}
+
+void read_write_ahead_buffer(const Buffer_pool &, Component *component) {
+  component->bytes = log_sys->write_ahead_buf_size;
+}
+
+void read_transactions(const Buffer_pool &, Component *component) {
+  component->items = UT_LIST_GET_LEN(trx_sys->mysql_trx_list);
+}
+
+void read_rollback_segments(const Buffer_pool &, Component *component) {
+  trx_sys->tmp_rsegs.s_lock();
+  uint64_t segments = trx_sys->tmp_rsegs.size();
+  trx_sys->tmp_rsegs.s_unlock();
+  undo::spaces->s_lock();
+  for (const auto space : undo::spaces->m_spaces) {
+    space->rsegs()->s_lock();
+    segments += space->rsegs()->size();
+    space->rsegs()->s_unlock();
+  }
+  undo::spaces->s_unlock();
+  component->items = segments;
+}
+
+/** A component's bytes are what its reader says; of one that has the route for
+itself, what the route has, in blocks that count as its items if its reader
+counts none. */
+struct Declared {
+  const char *name;
+  const char *item = nullptr;
+  const char *route = nullptr;
+  bool has_route_for_itself = false;
+  const char *region = nullptr;
+  const char *part_of = nullptr;
+  const char *note;
+  void (*read)(const Buffer_pool &, Component *) = nullptr;
+};
+
+constexpr const char *without_key = "innodb/(without key)";
+constexpr const char *buffer_pool_region = "buffer_pool";
+
+constexpr Declared declared[] = {
+    {.name = "buffer_pool_data",
+     .item = "pages",
+     .region = buffer_pool_region,
+     .note = "Pages with data of files, dirty ones among them.",
+     .read = read_data_pages},
+    {.name = "buffer_pool_dirty",
+     .item = "pages",
+     .region = buffer_pool_region,
+     .part_of = "buffer_pool_data",
+     .note = "Pages that are to be written to their files.",
+     .read = read_dirty_pages},
+    {.name = "buffer_pool_free",
+     .item = "pages",
+     .region = buffer_pool_region,
+     .note = "Pages that hold nothing. Those that never did take no physical "
+             "memory.",
+     .read = read_free_pages},
+    {.name = "buffer_pool_misc",
+     .item = "pages",
+     .region = buffer_pool_region,
+     .note = "Pages that serve otherwise: adaptive hash index, locks, "
+             "compressed pages. NULL where compressed pages make the count of "
+             "data pages larger than the pool.",
+     .read = read_misc_pages},
+    {.name = "buffer_pool_control_blocks",
+     .item = "blocks",
+     .region = buffer_pool_region,
+     .note = "The descriptor of each page.",
+     .read = read_control_blocks},
+    {.name = "page_hash",
+     .item = "cells",
+     .route = without_key,
+     .note = "The tables that pages, and compressed pages, are found by; "
+             "written, and so resident, as pages come.",
+     .read = read_page_hash},
+    {.name = "adaptive_hash_index_cells",
+     .item = "cells",
+     .route = without_key,
+     .note = "There whether or not innodb_adaptive_hash_index is ON.",
+     .read = read_adaptive_hash_cells},
+    {.name = "adaptive_hash_index_entries",
+     .region = buffer_pool_region,
+     .part_of = "buffer_pool_misc",
+     .note = "Without 4 KB of each part, which are no page.",
+     .read = read_adaptive_hash_entries},
+    {.name = "read_views",
+     .item = "open views",
+     .route = "memory/innodb/read0read",
+     .has_route_for_itself = true,
+     .note = "The bytes are those of all views, open or kept for the next; "
+             "InnoDB starts with 1,024.",
+     .read = read_views},
+    {.name = "dictionary_objects",
+     .item = "tables",
+     .route = "mem_heap/dictionary",
+     .note = "Tables and indexes in InnoDB's dictionary, as its monitor says "
+             "(Dictionary memory allocated).",
+     .read = read_dictionary},
+    {.name = "dictionary_hash_tables",
+     .item = "cells",
+     .route = without_key,
+     .note = "The tables that tables are found by.",
+     .read = read_dictionary_hash_tables},
+    {.name = "file_system",
+     .item = "open files",
+     .route = "memory/innodb/fil0fil",
+     .has_route_for_itself = true,
+     .note = "Tablespaces; without their names and lists of files.",
+     .read = read_files},
+    {.name = "lock_hash_tables",
+     .item = "cells",
+     .route = without_key,
+     .note =
+         "The tables that locks of rows, predicates and pages are found by.",
+     .read = read_lock_hash_tables},
+    {.name = "lock_cells_in_use",
+     .route = "memory/innodb/lock_sys",
+     .has_route_for_itself = true,
+     .note = "Which cells of those have locks."},
+    {.name = "lock_objects",
+     .route = "memory/innodb/lock0lock",
+     .has_route_for_itself = true,
+     .note = "The lock system, its waiting threads, and the locks that each "
+             "transaction object has in store. Further locks are in heaps of "
+             "the transactions: route mem_heap/transaction, and "
+             "buffer_pool_misc where they grow."},
+    {.name = "recovery_system",
+     .route = "memory/innodb/log0recv",
+     .note = "What is kept after recovery has ended.",
+     .read = read_recovery},
+    {.name = "full_text_caches",
+     .item = "tables",
+     .route = "mem_heap/fts",
+     .note = "Words not yet in their index, as counted against "
+             "innodb_ft_cache_size; the limit is innodb_ft_total_cache_size. "
+             "NULL with more than 10,000 tables that cannot be evicted.",
+     .read = read_full_text_caches},
+    {.name = "change_buffer",
+     .item = "pages",
+     .region = buffer_pool_region,
+     .part_of = "buffer_pool_data",
+     .note =
+         "The size of its tree on disk. How many of its pages are in memory "
+         "is not known: no bytes.",
+     .read = read_change_buffer},
+    {.name = "redo_log_buffer",
+     .route = "memory/innodb/log_buffer_memory",
+     .note =
+         "innodb_log_buffer_size; resident from the first use of each page.",
+     .read = read_log_buffer},
+    {.name = "redo_recent_written",
+     .item = "links",
+     .route = "memory/innodb/ut0link_buf",
+     .note = "What has been written to the log buffer in which order.",
+     .read = read_recent_written},
+    {.name = "redo_write_ahead_buffer",
+     .route = "memory/innodb/log0log",
+     .note = "innodb_log_write_ahead_size.",
+     .read = read_write_ahead_buffer},
+    {.name = "transactions",
+     .item = "transactions",
+     .route = "memory/innodb/ut0pool",
+     .has_route_for_itself = true,
+     .note =
+         "The bytes are those of all transaction objects, whose blocks of 4 "
+         "MB are written as they are used; counted are those of sessions.",
+     .read = read_transactions},
+    {.name = "rollback_segments",
+     .item = "segments",
+     .route = "memory/innodb/trx0rseg",
+     .has_route_for_itself = true,
+     .note = "Of undo tablespaces and of the temporary tablespace.",
+     .read = read_rollback_segments},
+    {.name = "undo_logs",
+     .item = "logs",
+     .route = "memory/innodb/trx0undo",
+     .has_route_for_itself = true,
+     .note = "Descriptors of undo logs in use or kept for the next; the logs "
+             "are pages."},
+};
+
+std::optional<const char *> text(const char *text) {
+  return text == nullptr ? std::nullopt : std::optional{text};
 }
 
 }  // namespace
@@ -23,6 +401,36 @@ std::optional<Buffer_pool> buffer_pool() {
   ulint dirty;
   buf_get_total_list_len(&data, &free, &dirty);
   return Buffer_pool{UNIV_PAGE_SIZE, data, dirty, free, buf_pool_get_n_pages()};
+}
+
+std::vector<Component> components() {
+  std::vector<Component> rows;
+  const std::optional<Buffer_pool> pool = buffer_pool();
+  if (!pool) return rows;
+  for (const Declared &of : declared) {
+    Component row{.name = of.name,
+                  .item = text(of.item),
+                  .route = text(of.route),
+                  .region = text(of.region),
+                  .part_of = text(of.part_of),
+                  .note = of.note};
+    if (of.read != nullptr) of.read(*pool, &row);
+    if (of.route != nullptr) {
+      if (const auto route = routes::find(of.route)) {
+        row.pool = route->pool_name;
+        if (of.has_route_for_itself) {
+          row.bytes = route->live_bytes;
+          if (of.item != nullptr && !row.items) row.items = route->live_blocks;
+        }
+      }
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+void find_busy_for_test(bool busy) {
+  dictionary_is_busy.store(busy, std::memory_order_relaxed);
 }
 
 }  // namespace memdiag::innodb

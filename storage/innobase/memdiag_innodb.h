@@ -5,6 +5,13 @@
   out; nothing is owned. Callers are sessions, and threads that end with the
   plugin, which the server stops before it stops InnoDB. While InnoDB is not up
   there is nothing to read, and nothing is what they get.
+
+  Locks: none for lengths, sizes and counters, which upstream's own monitor
+  reads so too: they are apart by what happens meanwhile. Some components need a
+  latch of InnoDB's, for as long as it takes to read a few numbers: the adaptive
+  hash index (each part's, shared), the lock system's (shared), the list of read
+  views (trx_sys->mutex), the undo tablespaces (shared). The dictionary's mutex,
+  which others hold for long, is only tried.
 */
 
 #ifndef MEMDIAG_INNODB_H
@@ -12,6 +19,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace memdiag::innodb {
 
@@ -26,9 +34,35 @@ struct Buffer_pool {
   uint64_t total_pages;
 };
 
-/** Reads lengths of lists, which are atomic, without a mutex: they are apart by
-what happens meanwhile. */
+/** Reads lengths of lists, which are atomic. */
 std::optional<Buffer_pool> buffer_pool();
+
+/** A part of InnoDB's memory. Its bytes lie in a pool or in a region; what is
+part_of another component is counted there too. */
+struct Component {
+  const char *name;
+  std::optional<uint64_t> bytes{};
+  /** What it may grow to. */
+  std::optional<uint64_t> limit_bytes{};
+  std::optional<uint64_t> items{};
+  /** What is counted: pages, cells, tables. */
+  std::optional<const char *> item{};
+  /** The route that its blocks are taken under, and the route's pool. */
+  std::optional<const char *> route{};
+  std::optional<const char *> pool{};
+  std::optional<const char *> region{};
+  std::optional<const char *> part_of{};
+  const char *note;
+  /** Bytes are missing because somebody held the dictionary's mutex. */
+  bool busy{false};
+};
+
+/** @throws std::bad_alloc */
+std::vector<Component> components();
+
+/** Find the dictionary's mutex held from now on, to test what that looks like.
+ */
+void find_busy_for_test(bool busy);
 
 }  // namespace memdiag::innodb
 
