@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "allocator_snapshot.h"
+#include "budget_facts.h"
 #include "column.h"
 #include "host.h"
 #include "m_string.h"
@@ -211,6 +212,15 @@ auto rows(THD *thd, std::type_identity<innodb::Component>) {
   return components;
 }
 
+auto rows(THD *thd, std::type_identity<budget::Row>) {
+  std::vector<const char *> unreadable;
+  const budget::Facts facts = budget::take_facts(&unreadable);
+  for (const char *name : unreadable)
+    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+                        "memdiag: %s could not be read", name);
+  return budget::rows(facts);
+}
+
 template <const auto &table>
 int fill(THD *thd, Table_ref *tables, Item *) {
   using Row = typename std::remove_cvref_t<decltype(table)>::Row;
@@ -225,10 +235,12 @@ int fill(THD *thd, Table_ref *tables, Item *) {
   DBUG_EXECUTE_IF("memdiag_fail_host",
                   host::fail_reads_for_test("/proc/meminfo"););
   DBUG_EXECUTE_IF("memdiag_fail_innodb", innodb::find_busy_for_test(true););
+  DBUG_EXECUTE_IF("memdiag_fail_variables", budget::fail_reads_for_test(true););
   DBUG_EXECUTE_IF("memdiag_fail_nothing", fail_reads_for_test(Ctl::count);
                   Presence::fail_for_test(false);
                   host::fail_reads_for_test(nullptr);
-                  innodb::find_busy_for_test(false););
+                  innodb::find_busy_for_test(false);
+                  budget::fail_reads_for_test(false););
   try {
     TABLE *const to = tables->table;
     for (const Row &row : rows(thd, std::type_identity<Row>{})) {

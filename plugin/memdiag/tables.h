@@ -7,6 +7,19 @@
 */
 
 #ifndef MEMDIAG_TABLES_H
+#define MEMDIAG_TABLES_H
+
+#include "allocator_table.h"
+#include "arenas_table.h"
+#include "budget_table.h"
+#include "host_table.h"
+#include "innodb_table.h"
+#include "ledger_table.h"
+#include "pools_table.h"
+#include "regions_table.h"
+#include "routes_table.h"
+#include "survivors_table.h"
+
 #define MEMDIAG_TABLES(TABLE) \
   TABLE(ledger)               \
   TABLE(ledger_exact)         \
@@ -17,6 +30,7 @@
   TABLE(survivors)            \
   TABLE(regions)              \
   TABLE(innodb)               \
+  TABLE(budget)               \
   TABLE(host)
 
 #endif  // MEMDIAG_TABLES_H

@@ -1,0 +1,32 @@
+/*
+  Collector: the facts that the budget is made from, asked of the running
+  server.
+
+  For sessions: the server's variables are read as for them. Takes the locks
+  that SHOW VARIABLES takes, one variable at a time, and a latch or two of
+  InnoDB's (memdiag_innodb.h). The list of replication channels is left alone
+  while somebody changes it.
+
+  Errors: what cannot be read is missing in the facts, and named.
+*/
+
+#ifndef MEMDIAG_BUDGET_FACTS_H
+#define MEMDIAG_BUDGET_FACTS_H
+
+#include <vector>
+
+#include "budget.h"
+
+namespace memdiag::budget {
+
+/** @param unreadable  gets the names of what could not be read
+@throws std::bad_alloc */
+Facts take_facts(std::vector<const char *> *unreadable);
+
+/** Treat system variables as unreadable from now on, to test what that looks
+like. */
+void fail_reads_for_test(bool fail);
+
+}  // namespace memdiag::budget
+
+#endif  // MEMDIAG_BUDGET_FACTS_H
