@@ -7,8 +7,8 @@
 namespace memdiag::extents {
 namespace {
 
-bool walk_range(Address_range range, Walk *found) {
-  Presence presence(range);
+bool walk_range(Address_range range, const Page_scan &scan, Walk *found) {
+  Presence presence(range, &scan);
   for (uintptr_t at = range.begin; at < range.end;) {
     const auto extent = mallctl::extent_at(reinterpret_cast<void *>(at));
     const size_t bytes = extent ? extent.value().bytes : page_size();
@@ -38,9 +38,10 @@ bool walk_range(Address_range range, Walk *found) {
 }  // namespace
 
 std::optional<Walk> walk(std::span<const Address_range> ranges) {
+  const Page_scan scan;
   Walk found{};
   for (const Address_range &range : ranges)
-    if (!walk_range(range, &found)) return std::nullopt;
+    if (!walk_range(range, scan, &found)) return std::nullopt;
   return found;
 }
 

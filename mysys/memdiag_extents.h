@@ -40,6 +40,11 @@ struct Walk {
   std::array<Present, pool_count> pools;
   /** In no extent: the allocator's metadata, and what is not its own. */
   uint64_t unowned_bytes;
+  uint64_t total() const {
+    uint64_t sum = unowned_bytes;
+    for (const Present &pool : pools) sum += pool.total();
+    return sum;
+  }
 };
 
 /** @param ranges  where extents may lie: mapped, and of nobody else

@@ -23,7 +23,7 @@ std::string unescape(std::string_view text) {
   std::string plain;
   plain.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {
-    unsigned code;
+    unsigned code = 0;
     if (text[i] == '\\' && i + 3 < text.size() &&
         std::from_chars(&text[i + 1], &text[i + 1] + 3, code, 8).ptr ==
             &text[i + 1] + 3) {

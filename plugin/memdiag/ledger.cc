@@ -168,8 +168,9 @@ void add_pools(const Figures &figures, Precision precision, Rows *rows) {
   if (precision == Precision::exact && figures.walked)
     parts = shared_out_exactly(*figures.walked);
   else if (figures.walked && figures.pools && figures.anonymous_bytes)
-    parts =
-        shared_out(*figures.anonymous_bytes, *figures.pools, *figures.walked);
+    parts = shared_out(
+        less(*figures.anonymous_bytes, figures.walked->only_read_bytes),
+        *figures.pools, *figures.walked);
   constexpr struct {
     const char *state;
     uint64_t Split::*bytes;
@@ -348,7 +349,8 @@ constexpr uint64_t walked_every_us = 60'000'000;
 constexpr uint64_t rest_times = 100;
 
 std::optional<Walked> walked(const std::vector<Address_range> &ranges,
-                             const All_pools &pools, Precision precision) {
+                             uint64_t anonymous_bytes, const All_pools &pools,
+                             Precision precision) {
   const uint64_t began = now_us();
   {
     const std::lock_guard<std::mutex> guard(last_walk.mutex);
@@ -363,7 +365,8 @@ std::optional<Walked> walked(const std::vector<Address_range> &ranges,
   const std::lock_guard<std::mutex> guard(last_walk.mutex);
   const uint64_t took = now_us() - began;
   last_walk.stale_at_us = began + std::max(walked_every_us, took * rest_times);
-  last_walk.walked = Walked{*found, pools};
+  last_walk.walked =
+      Walked{*found, pools, less(anonymous_bytes, found->total())};
   return last_walk.walked;
 }
 
@@ -399,7 +402,8 @@ Ledger take(const Snapshot &snapshot,
   figures.pools = counted(snapshot);
   figures.buffer_pool = buffer_pool;
   if (figures.pools && figures.anonymous_bytes) {
-    figures.walked = walked(reader.anonymous(), *figures.pools, precision);
+    figures.walked = walked(reader.anonymous(), *figures.anonymous_bytes,
+                            *figures.pools, precision);
     if (!figures.walked) reader.warn("presence of pages (mincore)");
   }
   if (const auto size = process_memory::size())

@@ -51,6 +51,9 @@ using All_pools = std::array<Pool_figures, pool_count>;
 struct Walked {
   extents::Walk walk;
   All_pools pools;
+  /** What mincore() counted that the walk did not: pages of zeros that were
+  only read. */
+  uint64_t only_read_bytes;
 };
 
 /** Pages of files of a kind, and its pages that are no file's any more. */

@@ -61,7 +61,7 @@ ledger::Figures example() {
   walk.pools[fts] = {14 * mb, 2 * mb, 16 * mb + 6 * mb};
   walk.unowned_bytes = 5 * mb;
   all.pools = pools;
-  all.walked = ledger::Walked{walk, pools};
+  all.walked = ledger::Walked{walk, pools, 0};
   all.buffer_pool = memdiag::innodb::Buffer_pool{16384, 1024, 256, 0, 8192};
   return all;
 }
@@ -101,6 +101,14 @@ TEST(LedgerRows, CheapSharesOutWhatTheKernelCounts) {
               10);
   EXPECT_NEAR(1.0 * mb, static_cast<double>(*found.at("unexplained//")), 100);
   EXPECT_EQ(static_cast<int64_t>(106 * mb), sum_of(rows));
+}
+
+TEST(LedgerRows, PagesOfZerosThatWereOnlyReadAreNobodys) {
+  ledger::Figures all = example();
+  const auto before = ledger::rows(all, Precision::cheap);
+  *all.anonymous_bytes += 5 * mb;
+  all.walked->only_read_bytes = 5 * mb;
+  EXPECT_EQ(by_key(before), by_key(ledger::rows(all, Precision::cheap)));
 }
 
 TEST(LedgerRows, OfNothingSharedOutIsNothing) {
@@ -171,6 +179,12 @@ TEST(Ledger, ABlockIsLiveWhereItWasWritten) {
   ASSERT_NE(nullptr, block);
   EXPECT_GT(1.0 * mb, static_cast<double>(live() - before))
       << "nothing of it was written";
+  if (memdiag::Page_scan{}) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < size; i += 4096) sum += block[i];
+    EXPECT_EQ(0u, sum);
+    EXPECT_GT(1.0 * mb, static_cast<double>(live() - before)) << "only read";
+  }
   memset(block, 1, size / 2);
   EXPECT_NEAR(0.5 * size, static_cast<double>(live() - before), 1.0 * mb);
   memset(block, 1, size);
