@@ -118,6 +118,10 @@ TEST(KernelText, BytesOnNodes) {
         "7f N0=1 kernelpagesize_kB=18446744073709551615"})
     EXPECT_FALSE(add_node_bytes(line, &bytes)) << line;
   EXPECT_EQ(before, bytes) << "all of a line or nothing";
+  // 64 PB once, not twice.
+  const char *const vast = "7f N1=17592186040000 kernelpagesize_kB=4";
+  EXPECT_TRUE(add_node_bytes(vast, &bytes));
+  EXPECT_FALSE(add_node_bytes(vast, &bytes));
 }
 
 TEST(KernelText, Mounts) {
