@@ -6,8 +6,17 @@ file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/unittest/*_test.cc
 file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/*.cc
   ${CMAKE_SOURCE_DIR}/unittest/memdiag_tags.cc)
 # The plugin's other files need the server's headers.
-foreach(name allocator_snapshot background_threads budget host kernel_text ledger
-    preload process_memory)
+foreach(name
+    allocator_mutexes
+    allocator_snapshot
+    background_threads
+    budget
+    host
+    kernel_text
+    ledger
+    preload
+    process_memory
+    size_classes)
   list(APPEND layer ${CMAKE_SOURCE_DIR}/plugin/memdiag/${name}.cc)
 endforeach()
 

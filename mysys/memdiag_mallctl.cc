@@ -17,11 +17,34 @@
 namespace memdiag {
 namespace {
 
-constexpr size_t max_mib_length = 6;
+constexpr size_t max_mib_length = 7;
+
+/** Where in a name's components indexes are; -1: nowhere. */
+struct Positions {
+  int arena{-1};
+  int index{-1};
+};
+
+/** An index is written 0 in memdiag_mallctl_names.h. The first one is the
+arena's in names of arenas. */
+constexpr Positions positions_in(std::string_view name) {
+  Positions positions;
+  const bool of_arena =
+      name.starts_with("arena.") || name.starts_with("stats.arenas.");
+  for (int at = 0;; ++at) {
+    const size_t end = name.find('.');
+    if (name.substr(0, end) == "0")
+      (of_arena && positions.arena < 0 ? positions.arena : positions.index) =
+          at;
+    if (end == name.npos) return positions;
+    name.remove_prefix(end + 1);
+  }
+}
 
 struct Ctl_entry {
   const char *name;
   size_t value_size;
+  Positions positions;
 };
 
 template <typename T>
@@ -33,7 +56,8 @@ constexpr size_t size_of_value() {
 }
 
 constexpr Ctl_entry ctl_entries[] = {
-#define MEMDIAG_CTL(id, name, type) {name, size_of_value<type>()},
+#define MEMDIAG_CTL(id, name, type) \
+  {name, size_of_value<type>(), positions_in(name)},
 #include "memdiag_mallctl_names.h"
 #undef MEMDIAG_CTL
 };
@@ -49,14 +73,6 @@ struct Mib {
 };
 constinit Mib mibs[ctl_count];
 
-/** Position of the arena index in a name: behind "arena." or
-"stats.arenas."; -1 where there is none. */
-constexpr int index_position(std::string_view name) {
-  if (name.starts_with("arena.0")) return 1;
-  if (name.starts_with("stats.arenas.0")) return 2;
-  return -1;
-}
-
 /** Whether an index is that of an arena. jemalloc takes some others, among them
 the one past the last arena, for "all arenas": a wrong index must not purge
 them all. */
@@ -71,8 +87,8 @@ bool is_arena(unsigned arena) {
 }
 
 /** Fill `mib` for a control. @return 0 or an errno */
-int translate(Ctl ctl, unsigned arena, size_t (&mib)[max_mib_length],
-              size_t *length) {
+int translate(Ctl ctl, unsigned arena, unsigned index,
+              size_t (&mib)[max_mib_length], size_t *length) {
   const size_t i = static_cast<size_t>(ctl);
   if (i >= ctl_count) return ENOENT;
   Mib &cached = mibs[i];
@@ -89,11 +105,13 @@ int translate(Ctl ctl, unsigned arena, size_t (&mib)[max_mib_length],
     for (size_t c = 0; c < n; ++c)
       mib[c] = cached.component[c].load(std::memory_order_relaxed);
   }
-  const int position = index_position(ctl_entries[i].name);
-  if (position >= 0) {
+  const Positions positions = ctl_entries[i].positions;
+  if (positions.arena >= 0) {
     if (!is_arena(arena)) return EFAULT;
-    mib[position] = arena;
+    mib[positions.arena] = arena;
   }
+  // jemalloc checks this one itself.
+  if (positions.index >= 0) mib[positions.index] = index;
   *length = n;
   return 0;
 }
@@ -115,13 +133,14 @@ size_t value_size(Ctl ctl) {
 int resolve(Ctl ctl) {
   size_t mib[max_mib_length];
   size_t length;
-  return translate(ctl, 0, mib, &length);
+  return translate(ctl, 0, 0, mib, &length);
 }
 
-int read_raw(Ctl ctl, unsigned arena, void *value, size_t size) {
+int read_raw(Ctl ctl, unsigned arena, void *value, size_t size,
+             unsigned index) {
   size_t mib[max_mib_length];
   size_t length;
-  int error = translate(ctl, arena, mib, &length);
+  int error = translate(ctl, arena, index, mib, &length);
   if (error != 0) return error;
   size_t actual = size;
   error = MEMDIAG_JE(mallctlbymib)(mib, length, value, &actual, nullptr, 0);
@@ -133,7 +152,7 @@ int read_raw(Ctl ctl, unsigned arena, void *value, size_t size) {
 int write_raw(Ctl ctl, unsigned arena, const void *value, size_t size) {
   size_t mib[max_mib_length];
   size_t length;
-  const int error = translate(ctl, arena, mib, &length);
+  const int error = translate(ctl, arena, 0, mib, &length);
   if (error != 0) return error;
   return MEMDIAG_JE(mallctlbymib)(mib, length, nullptr, nullptr,
                                   const_cast<void *>(value), size);
@@ -142,7 +161,7 @@ int write_raw(Ctl ctl, unsigned arena, const void *value, size_t size) {
 int call_raw(Ctl ctl, unsigned arena) {
   size_t mib[max_mib_length];
   size_t length;
-  const int error = translate(ctl, arena, mib, &length);
+  const int error = translate(ctl, arena, 0, mib, &length);
   if (error != 0) return error;
   return MEMDIAG_JE(mallctlbymib)(mib, length, nullptr, nullptr, nullptr, 0);
 }
@@ -163,7 +182,7 @@ Result<unsigned> arena_of(const void *pointer) {
   if (pointer == nullptr) return Result<unsigned>::failed(EINVAL);
   size_t mib[max_mib_length];
   size_t length;
-  int error = translate(Ctl::arenas_lookup, 0, mib, &length);
+  int error = translate(Ctl::arenas_lookup, 0, 0, mib, &length);
   if (error != 0) return Result<unsigned>::failed(error);
   unsigned arena = 0;
   size_t size = sizeof arena;

@@ -41,9 +41,9 @@ class [[nodiscard]] Result {
   constexpr T value_or(T fallback) const {
     return m_error == 0 ? m_value : fallback;
   }
-  /** 0, or an errno: ENOENT (name unknown to this library), EFAULT (no such
-  arena), EINVAL (size or type mismatch), EAGAIN, EPERM, ENOTSUP (not linked).
-*/
+  /** 0, or an errno: ENOENT (name unknown to this library, or no such size
+  class), EFAULT (no such arena), EINVAL (size or type mismatch), EAGAIN, EPERM,
+  ENOTSUP (not linked). */
   constexpr int error() const { return m_error; }
 
  private:
@@ -53,7 +53,7 @@ class [[nodiscard]] Result {
 };
 
 /** One enumerator for each control name. */
-enum class Ctl : uint8_t {
+enum class Ctl : uint16_t {
 #define MEMDIAG_CTL(id, name, type) id,
 #include "memdiag_mallctl_names.h"
 #undef MEMDIAG_CTL
@@ -74,7 +74,7 @@ using ctl_type_t = typename Ctl_type<ctl>::type;
 
 namespace mallctl {
 
-/** The name of a control, with arena index 0 where it has one. */
+/** The name of a control, with 0 for the indexes that it has. */
 const char *name(Ctl ctl);
 
 /** Size in bytes of the control's value; 0 for one that has none. */
@@ -83,21 +83,23 @@ size_t value_size(Ctl ctl);
 /** Whether the linked library knows the name. 0 or an errno. */
 int resolve(Ctl ctl);
 
-/** Untyped forms; use the templates below. `arena` is ignored by names that
-hold no index. All return 0 or an errno. */
-int read_raw(Ctl ctl, unsigned arena, void *value, size_t size);
+/** Untyped forms; use the templates below. `arena` and `index` are ignored by
+names that hold no such index. All return 0 or an errno. */
+int read_raw(Ctl ctl, unsigned arena, void *value, size_t size,
+             unsigned index = 0);
 int write_raw(Ctl ctl, unsigned arena, const void *value, size_t size);
 int call_raw(Ctl ctl, unsigned arena);
 
 /** Read a control.
 @param arena  arena index, for names of an arena
+@param index  index of a size class, for names of one
 @return its value or the error */
 template <Ctl ctl>
-Result<ctl_type_t<ctl>> read(unsigned arena = 0) {
+Result<ctl_type_t<ctl>> read(unsigned arena = 0, unsigned index = 0) {
   static_assert(!std::is_same_v<ctl_type_t<ctl>, char *>,
                 "arena names are copied out: use arena_name()");
   ctl_type_t<ctl> value{};
-  const int error = read_raw(ctl, arena, &value, sizeof value);
+  const int error = read_raw(ctl, arena, &value, sizeof value, index);
   return error == 0 ? Result<ctl_type_t<ctl>>::ok(value)
                     : Result<ctl_type_t<ctl>>::failed(error);
 }

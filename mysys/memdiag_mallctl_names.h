@@ -1,13 +1,26 @@
 /*
   Every jemalloc control name this product knows, in one list.
 
-  MEMDIAG_CTL(id, "name", type): `name` as in jemalloc(3), where the arena
-  index, if there is one, is written 0 and replaced at run time. A unit test
-  resolves each of them against the library that is linked, so a misspelt or
-  retired name fails the build's tests and never reads as 0.
+  MEMDIAG_CTL(id, "name", type): `name` as in jemalloc(3), where an index (of
+  the arena, then of the size class) is written 0 and replaced at run time. A
+  unit test resolves each of them against the library that is linked, so a
+  misspelt or retired name fails the build's tests and never reads as 0.
+
+  MEMDIAG_CTL_MUTEX(id, "name"): the counters below the name of a mutex. Whoever
+  wants the mutexes and not their counters defines it himself.
 
   No include guard: included with different definitions of MEMDIAG_CTL.
 */
+#ifndef MEMDIAG_CTL_MUTEX
+#define MEMDIAG_CTL_MUTEX(id, name)                                      \
+  MEMDIAG_CTL(id##_num_ops, name ".num_ops", uint64_t)                   \
+  MEMDIAG_CTL(id##_num_wait, name ".num_wait", uint64_t)                 \
+  MEMDIAG_CTL(id##_num_spin_acq, name ".num_spin_acq", uint64_t)         \
+  MEMDIAG_CTL(id##_num_owner_switch, name ".num_owner_switch", uint64_t) \
+  MEMDIAG_CTL(id##_total_wait_time, name ".total_wait_time", uint64_t)   \
+  MEMDIAG_CTL(id##_max_wait_time, name ".max_wait_time", uint64_t)       \
+  MEMDIAG_CTL(id##_max_num_thds, name ".max_num_thds", uint32_t)
+#endif
 // clang-format off
 MEMDIAG_CTL(version,                  "version",                                const char *)
 MEMDIAG_CTL(epoch,                    "epoch",                                  uint64_t)
@@ -29,6 +42,7 @@ MEMDIAG_CTL(opt_tcache,               "opt.tcache",                             
 MEMDIAG_CTL(opt_tcache_max,           "opt.tcache_max",                         size_t)
 MEMDIAG_CTL(opt_oversize_threshold,   "opt.oversize_threshold",                 size_t)
 MEMDIAG_CTL(opt_cache_oblivious,      "opt.cache_oblivious",                    bool)
+MEMDIAG_CTL(opt_disable_large_size_classes, "opt.disable_large_size_classes",  bool)
 MEMDIAG_CTL(opt_retain,               "opt.retain",                             bool)
 MEMDIAG_CTL(opt_thp,                  "opt.thp",                                const char *)
 MEMDIAG_CTL(opt_metadata_thp,         "opt.metadata_thp",                       const char *)
@@ -39,6 +53,13 @@ MEMDIAG_CTL(arenas_narenas,           "arenas.narenas",                         
 MEMDIAG_CTL(arenas_page,              "arenas.page",                            size_t)
 MEMDIAG_CTL(arenas_dirty_decay_ms,    "arenas.dirty_decay_ms",                  ssize_t)
 MEMDIAG_CTL(arenas_muzzy_decay_ms,    "arenas.muzzy_decay_ms",                  ssize_t)
+
+MEMDIAG_CTL(arenas_nbins,             "arenas.nbins",                           unsigned)
+MEMDIAG_CTL(arenas_bin_size,          "arenas.bin.0.size",                      size_t)
+MEMDIAG_CTL(arenas_bin_nregs,         "arenas.bin.0.nregs",                     uint32_t)
+MEMDIAG_CTL(arenas_bin_slab_size,     "arenas.bin.0.slab_size",                 size_t)
+MEMDIAG_CTL(arenas_nlextents,         "arenas.nlextents",                       unsigned)
+MEMDIAG_CTL(arenas_lextent_size,      "arenas.lextent.0.size",                  size_t)
 
 MEMDIAG_CTL(utilization_batch,        "experimental.utilization.batch_query",   void)
 
@@ -86,4 +107,47 @@ MEMDIAG_CTL(stats_arena_small_ndalloc,   "stats.arenas.0.small.ndalloc",        
 MEMDIAG_CTL(stats_arena_large_allocated, "stats.arenas.0.large.allocated",      size_t)
 MEMDIAG_CTL(stats_arena_large_nmalloc,   "stats.arenas.0.large.nmalloc",        uint64_t)
 MEMDIAG_CTL(stats_arena_large_ndalloc,   "stats.arenas.0.large.ndalloc",        uint64_t)
+
+MEMDIAG_CTL(stats_bin_nmalloc,        "stats.arenas.0.bins.0.nmalloc",          uint64_t)
+MEMDIAG_CTL(stats_bin_ndalloc,        "stats.arenas.0.bins.0.ndalloc",          uint64_t)
+MEMDIAG_CTL(stats_bin_nrequests,      "stats.arenas.0.bins.0.nrequests",        uint64_t)
+MEMDIAG_CTL(stats_bin_nfills,         "stats.arenas.0.bins.0.nfills",           uint64_t)
+MEMDIAG_CTL(stats_bin_nflushes,       "stats.arenas.0.bins.0.nflushes",         uint64_t)
+MEMDIAG_CTL(stats_bin_curregs,        "stats.arenas.0.bins.0.curregs",          size_t)
+MEMDIAG_CTL(stats_bin_curslabs,       "stats.arenas.0.bins.0.curslabs",         size_t)
+MEMDIAG_CTL(stats_bin_nonfull_slabs,  "stats.arenas.0.bins.0.nonfull_slabs",    size_t)
+MEMDIAG_CTL(stats_lextent_nmalloc,    "stats.arenas.0.lextents.0.nmalloc",      uint64_t)
+MEMDIAG_CTL(stats_lextent_ndalloc,    "stats.arenas.0.lextents.0.ndalloc",      uint64_t)
+MEMDIAG_CTL(stats_lextent_nrequests,  "stats.arenas.0.lextents.0.nrequests",    uint64_t)
+MEMDIAG_CTL(stats_lextent_curlextents, "stats.arenas.0.lextents.0.curlextents", size_t)
+MEMDIAG_CTL(stats_extents_ndirty,     "stats.arenas.0.extents.0.ndirty",        size_t)
+MEMDIAG_CTL(stats_extents_dirty_bytes, "stats.arenas.0.extents.0.dirty_bytes",  size_t)
+MEMDIAG_CTL(stats_extents_nmuzzy,     "stats.arenas.0.extents.0.nmuzzy",        size_t)
+MEMDIAG_CTL(stats_extents_muzzy_bytes, "stats.arenas.0.extents.0.muzzy_bytes",  size_t)
+MEMDIAG_CTL(stats_extents_nretained,  "stats.arenas.0.extents.0.nretained",     size_t)
+MEMDIAG_CTL(stats_extents_retained_bytes, "stats.arenas.0.extents.0.retained_bytes", size_t)
+
+MEMDIAG_CTL_MUTEX(stats_mutex_background_thread,       "stats.mutexes.background_thread")
+MEMDIAG_CTL_MUTEX(stats_mutex_max_per_bg_thd,          "stats.mutexes.max_per_bg_thd")
+MEMDIAG_CTL_MUTEX(stats_mutex_ctl,                     "stats.mutexes.ctl")
+MEMDIAG_CTL_MUTEX(stats_mutex_prof,                    "stats.mutexes.prof")
+MEMDIAG_CTL_MUTEX(stats_mutex_prof_thds_data,          "stats.mutexes.prof_thds_data")
+MEMDIAG_CTL_MUTEX(stats_mutex_prof_dump,               "stats.mutexes.prof_dump")
+MEMDIAG_CTL_MUTEX(stats_mutex_prof_recent_alloc,       "stats.mutexes.prof_recent_alloc")
+MEMDIAG_CTL_MUTEX(stats_mutex_prof_recent_dump,        "stats.mutexes.prof_recent_dump")
+MEMDIAG_CTL_MUTEX(stats_mutex_prof_stats,              "stats.mutexes.prof_stats")
+MEMDIAG_CTL_MUTEX(stats_arena_mutex_large,             "stats.arenas.0.mutexes.large")
+MEMDIAG_CTL_MUTEX(stats_arena_mutex_extent_avail,      "stats.arenas.0.mutexes.extent_avail")
+MEMDIAG_CTL_MUTEX(stats_arena_mutex_extents_dirty,     "stats.arenas.0.mutexes.extents_dirty")
+MEMDIAG_CTL_MUTEX(stats_arena_mutex_extents_muzzy,     "stats.arenas.0.mutexes.extents_muzzy")
+MEMDIAG_CTL_MUTEX(stats_arena_mutex_extents_retained,  "stats.arenas.0.mutexes.extents_retained")
+MEMDIAG_CTL_MUTEX(stats_arena_mutex_decay_dirty,       "stats.arenas.0.mutexes.decay_dirty")
+MEMDIAG_CTL_MUTEX(stats_arena_mutex_decay_muzzy,       "stats.arenas.0.mutexes.decay_muzzy")
+MEMDIAG_CTL_MUTEX(stats_arena_mutex_base,              "stats.arenas.0.mutexes.base")
+MEMDIAG_CTL_MUTEX(stats_arena_mutex_tcache_list,       "stats.arenas.0.mutexes.tcache_list")
+MEMDIAG_CTL_MUTEX(stats_arena_mutex_hpa_shard,         "stats.arenas.0.mutexes.hpa_shard")
+MEMDIAG_CTL_MUTEX(stats_arena_mutex_hpa_shard_grow,    "stats.arenas.0.mutexes.hpa_shard_grow")
+MEMDIAG_CTL_MUTEX(stats_arena_mutex_hpa_sec,           "stats.arenas.0.mutexes.hpa_sec")
+MEMDIAG_CTL_MUTEX(stats_bin_mutex,                     "stats.arenas.0.bins.0.mutex")
 // clang-format on
+#undef MEMDIAG_CTL_MUTEX

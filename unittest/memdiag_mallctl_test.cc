@@ -119,6 +119,58 @@ TEST(Mallctl, NoIndexMeansAllArenas) {
   }
 }
 
+TEST(Mallctl, SizeClassThatDoesNotExist) {
+  const unsigned bins = mallctl::read<Ctl::arenas_nbins>().value();
+  EXPECT_TRUE(mallctl::read<Ctl::arenas_bin_size>(0, bins - 1));
+  EXPECT_TRUE(mallctl::read<Ctl::stats_bin_nmalloc>(0, bins - 1));
+  const unsigned large = mallctl::read<Ctl::arenas_nlextents>().value();
+  EXPECT_TRUE(mallctl::read<Ctl::arenas_lextent_size>(0, large - 1));
+  EXPECT_TRUE(mallctl::read<Ctl::stats_lextent_nmalloc>(0, large - 1));
+  // Classes of pages below the smallest large block, of one page on.
+  const unsigned extents =
+      large - 1 +
+      static_cast<unsigned>(mallctl::read<Ctl::arenas_lextent_size>().value() /
+                            mallctl::read<Ctl::arenas_page>().value());
+  EXPECT_TRUE(mallctl::read<Ctl::stats_extents_ndirty>(0, extents - 1));
+  for (const unsigned more : {0u, 1u, 100000u}) {
+    EXPECT_EQ(ENOENT,
+              mallctl::read<Ctl::arenas_bin_size>(0, bins + more).error());
+    EXPECT_EQ(ENOENT,
+              mallctl::read<Ctl::stats_bin_nmalloc>(0, bins + more).error());
+    EXPECT_EQ(
+        ENOENT,
+        mallctl::read<Ctl::stats_bin_mutex_num_ops>(0, bins + more).error());
+    EXPECT_EQ(ENOENT,
+              mallctl::read<Ctl::arenas_lextent_size>(0, large + more).error());
+    EXPECT_EQ(
+        ENOENT,
+        mallctl::read<Ctl::stats_lextent_nmalloc>(0, large + more).error());
+    EXPECT_EQ(
+        ENOENT,
+        mallctl::read<Ctl::stats_extents_ndirty>(0, extents + more).error());
+  }
+  EXPECT_EQ(EFAULT,
+            mallctl::read<Ctl::stats_bin_nmalloc>(narenas(), 0).error());
+}
+
+TEST(Mallctl, TwoIndexesAreArenaAndSizeClass) {
+  unsigned bin = 0;
+  while (mallctl::read<Ctl::arenas_bin_size>(0, bin).value() != 112) ++bin;
+  const auto allocations = [](unsigned arena, unsigned index) {
+    EXPECT_EQ(0, mallctl::refresh());
+    return mallctl::read<Ctl::stats_bin_nmalloc>(arena, index).value();
+  };
+  const unsigned arena = mallctl::read<Ctl::arenas_create>().value();
+  EXPECT_EQ(0u, allocations(arena, bin));
+  const uint64_t elsewhere = allocations(0, bin);
+  void *const block = placed::allocate(arena, placed::no_cache, 100, false);
+  EXPECT_EQ(1u, allocations(arena, bin));
+  EXPECT_EQ(0u, allocations(arena, bin + 1));
+  EXPECT_EQ(elsewhere, allocations(0, bin));
+  placed::free(block, placed::no_cache, 100);
+  EXPECT_EQ(0, mallctl::call<Ctl::arena_destroy>(arena));
+}
+
 TEST(Mallctl, WritingTakesEffectAndReadOnlyIsRefused) {
   const ssize_t before = mallctl::read<Ctl::arena_dirty_decay_ms>(0).value();
   EXPECT_EQ(0, mallctl::write<Ctl::arena_dirty_decay_ms>(before + 77, 0));

@@ -1,7 +1,5 @@
 #include "allocator_snapshot.h"
 
-#include <atomic>
-#include <cerrno>
 #include <iterator>
 #include <mutex>
 #include <string_view>
@@ -19,65 +17,6 @@ constexpr int max_attempts = 5;
 
 /** Two snapshots at the same time would refresh under each other's reads. */
 constinit std::mutex snapshot_mutex;
-
-constinit std::atomic<Ctl> failing_ctl{Ctl::count};
-
-/** Reads controls and remembers which failed. */
-class Reader {
- public:
-  explicit Reader(std::vector<Failed_read> *failed) : m_failed(failed) {}
-
-  template <Ctl ctl>
-  std::optional<ctl_type_t<ctl>> read(unsigned arena = 0) {
-    const Result<ctl_type_t<ctl>> result =
-        failing_ctl.load(std::memory_order_relaxed) == ctl
-            ? Result<ctl_type_t<ctl>>::failed(EIO)
-            : mallctl::read<ctl>(arena);
-    if (!result) {
-      note_failure(ctl, result.error());
-      return std::nullopt;
-    }
-    return result.value();
-  }
-
-  template <Ctl ctl>
-  std::optional<std::string> read_text() {
-    const std::optional<const char *> text = read<ctl>();
-    if (!text) return std::nullopt;
-    return std::string{*text == nullptr ? "" : *text};
-  }
-
-  std::optional<std::string> arena_name(unsigned arena) {
-    char name[mallctl::arena_name_size];
-    const int error = mallctl::arena_name(arena, name);
-    if (error != 0) {
-      note_failure(Ctl::arena_name, error);
-      return std::nullopt;
-    }
-    return std::string{name};
-  }
-
- private:
-  void note_failure(Ctl ctl, int error) {
-    for (Failed_read &failure : *m_failed) {
-      if (failure.ctl == ctl) {
-        ++failure.times;
-        return;
-      }
-    }
-    m_failed->push_back({ctl, error, 1});
-  }
-
-  std::vector<Failed_read> *m_failed;
-};
-
-Reading sum(Reading a, Reading b) {
-  return a && b ? Reading{*a + *b} : std::nullopt;
-}
-
-Reading product(Reading a, Reading b) {
-  return a && b ? Reading{*a * *b} : std::nullopt;
-}
 
 /** Everything a pool adds up. */
 constexpr Reading Arena_figures::*all_figures[] = {
@@ -275,8 +214,23 @@ void add_settings(Reader *reader, Allocator_row *row) {
     row->preloaded = std::move(others);
 }
 
+void read_details(Reader *reader, Details details, Snapshot *to) {
+  to->details = details;
+  if (details == 0) return;
+  const bool mutexes = (details & detail_of<Mutex_row>) != 0;
+  if (mutexes) append_global_mutexes(reader, &to->mutexes);
+  const Size_classes classes(reader);
+  for (const Arena_row &arena : to->arenas) {
+    if (details & detail_of<Bin_row>) classes.append_bins(arena, &to->bins);
+    if (details & detail_of<Large_row>) classes.append_large(arena, &to->large);
+    if (details & detail_of<Extents_row>)
+      classes.append_extents(arena, &to->extents);
+    if (mutexes) append_mutexes(reader, arena, classes.bins(), &to->mutexes);
+  }
+}
+
 /** Read everything once. @return whether it is of one epoch, or unknown */
-bool read_all(Snapshot *snapshot) {
+bool read_all(Details details, Snapshot *snapshot) {
   *snapshot = Snapshot{};
   Reader reader(&snapshot->failed);
   if (const int error = mallctl::refresh(); error != 0)
@@ -295,6 +249,7 @@ bool read_all(Snapshot *snapshot) {
     else if (*exists)
       snapshot->arenas.push_back(read_arena(&reader, arena, page));
   }
+  read_details(&reader, details, snapshot);
   const bool one_epoch = reader.read<Ctl::epoch>() == epoch;
 
   for (size_t i = 0; i < pool_count; ++i) {
@@ -315,15 +270,13 @@ bool read_all(Snapshot *snapshot) {
 
 }  // namespace
 
-Snapshot take_snapshot() {
+Snapshot take_snapshot(Details details) {
   const std::lock_guard<std::mutex> guard(snapshot_mutex);
   Snapshot snapshot;
   for (int attempt = 0; attempt < max_attempts; ++attempt)
-    if (read_all(&snapshot)) return snapshot;
+    if (read_all(details, &snapshot)) return snapshot;
   snapshot.mixed_moments = true;
   return snapshot;
 }
-
-void fail_reads_for_test(Ctl ctl) { failing_ctl.store(ctl); }
 
 }  // namespace memdiag

@@ -8,6 +8,8 @@
   counter after counter while other threads go on, so different figures of one
   arena (active and allocated, say) are apart by what happens meanwhile. The
   pool layer's own counters (peaks, purges, fallbacks) are read right after it.
+  What takes many reads (size_classes.h, allocator_mutexes.h) is only in a
+  snapshot that was asked for it, and of the same refresh as the rest.
 
   Errors: a control that cannot be read leaves its member empty and is listed in
   `failed`; nothing is ever 0 because a read failed. A sum over arenas is empty
@@ -30,13 +32,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "allocator_mutexes.h"
 #include "column.h"
-#include "memdiag_mallctl.h"
+#include "control_reader.h"
 #include "memdiag_pools.h"
+#include "size_classes.h"
 
 namespace memdiag {
-
-using Reading = std::optional<uint64_t>;
 
 /** The process as a whole: one row of MEMDIAG_ALLOCATOR. */
 struct Allocator_row {
@@ -101,29 +103,36 @@ struct Pool_row : Arena_figures {
 };
 
 /** One row of MEMDIAG_ARENAS. */
-struct Arena_row : Arena_figures {
-  uint64_t arena;
+struct Arena_row : Arena_id, Arena_figures {
   std::optional<std::string> name;
-  const char *pool;
   Reading threads;
   Reading uptime_s;
   std::optional<int64_t> dirty_decay_ms;
   std::optional<int64_t> muzzy_decay_ms;
 };
 
-/** A control that could not be read. */
-struct Failed_read {
-  Ctl ctl;
-  /** The errno of the first failure. */
-  int error;
-  /** How often it failed: once for each arena, where it is an arena's. */
-  unsigned times;
-};
+/** A set of those rows that are read only where they are asked for. */
+using Details = unsigned;
+
+/** The set that rows of a type are in; empty: they are always read. */
+template <typename Row>
+constexpr Details detail_of = std::is_same_v<Row, Bin_row>       ? 1
+                              : std::is_same_v<Row, Large_row>   ? 2
+                              : std::is_same_v<Row, Extents_row> ? 4
+                              : std::is_same_v<Row, Mutex_row>   ? 8
+                                                                 : 0;
+constexpr Details all_details = 15;
 
 struct Snapshot {
   Allocator_row allocator;
   std::vector<Arena_row> arenas;
   std::array<Pool_row, pool_count> pools;
+  /** Which of the next four were asked for; the others have no rows. */
+  Details details;
+  std::vector<Bin_row> bins;
+  std::vector<Large_row> large;
+  std::vector<Extents_row> extents;
+  std::vector<Mutex_row> mutexes;
   std::vector<Failed_read> failed;
   /** Other threads refreshed jemalloc's statistics again and again while they
   were read: the figures are right one by one, but not of one moment. */
@@ -131,7 +140,7 @@ struct Snapshot {
 };
 
 /** Take one. @throws std::bad_alloc */
-Snapshot take_snapshot();
+Snapshot take_snapshot(Details details = 0);
 
 /** The rows that a table with rows of this type shows. */
 template <typename Row>
@@ -140,13 +149,17 @@ std::span<const Row> rows_of(const Snapshot &snapshot) {
     return {&snapshot.allocator, 1};
   else if constexpr (std::is_same_v<Row, Pool_row>)
     return snapshot.pools;
+  else if constexpr (std::is_same_v<Row, Bin_row>)
+    return snapshot.bins;
+  else if constexpr (std::is_same_v<Row, Large_row>)
+    return snapshot.large;
+  else if constexpr (std::is_same_v<Row, Extents_row>)
+    return snapshot.extents;
+  else if constexpr (std::is_same_v<Row, Mutex_row>)
+    return snapshot.mutexes;
   else
     return snapshot.arenas;
 }
-
-/** Treat a control as unreadable from now on (EIO), to test what a failed read
-looks like. Ctl::count ends it. */
-void fail_reads_for_test(Ctl ctl);
 
 }  // namespace memdiag
 

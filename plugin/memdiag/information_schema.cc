@@ -25,6 +25,7 @@
 #include "sql/mysqld.h"
 #include "sql/sql_class.h"
 #include "sql/sql_error.h"
+#include "sql/sql_lex.h"
 #include "sql/sql_show.h"
 #include "sql/table.h"
 #include "tables.h"
@@ -124,14 +125,32 @@ void push_warnings(THD *thd, const Snapshot &snapshot) {
                  "figures are not all of the same moment");
 }
 
+/** What the tables that the running statement reads want in their snapshot. */
+Details details_of_statement(THD *thd) {
+  Details details = 0;
+  for (const Table_ref *table = thd->lex->query_tables; table != nullptr;
+       table = table->next_global) {
+    if (table->schema_table == nullptr) continue;
+#define ADD(name)                                                      \
+  if (table->schema_table->fields_info == fields<name##_table>.data()) \
+    details |= detail_of<decltype(name##_table)::Row>;
+    MEMDIAG_TABLES(ADD)
+#undef ADD
+  }
+  return details;
+}
+
 /** The snapshot of the running statement, taken when the first table of it is
 filled: tables that are joined then agree, and a table that is filled again for
-each outer row does not change. Kept for the thread until its next one. */
-const Snapshot &snapshot_of_statement(THD *thd) {
+each outer row does not change. Kept for the thread until its next one.
+@param wanted  what has to be in it; the rest of what the statement wants is */
+const Snapshot &snapshot_of_statement(THD *thd, Details wanted) {
   thread_local query_id_t taken_for;
   thread_local std::unique_ptr<const Snapshot> snapshot;
-  if (snapshot == nullptr || taken_for != thd->query_id) {
-    snapshot = std::make_unique<const Snapshot>(take_snapshot());
+  if (snapshot == nullptr || taken_for != thd->query_id ||
+      (snapshot->details & wanted) != wanted) {
+    snapshot = std::make_unique<const Snapshot>(
+        take_snapshot(wanted | details_of_statement(thd)));
     taken_for = thd->query_id;
     push_warnings(thd, *snapshot);
   }
@@ -141,7 +160,7 @@ const Snapshot &snapshot_of_statement(THD *thd) {
 /** A table's rows: an overload for each type of them. */
 template <typename Row>
 auto rows(THD *thd, std::type_identity<Row>) {
-  return rows_of<Row>(snapshot_of_statement(thd));
+  return rows_of<Row>(snapshot_of_statement(thd, detail_of<Row>));
 }
 
 auto rows(THD *, std::type_identity<routes::Row>) { return routes::all(); }
@@ -229,6 +248,8 @@ int fill(THD *thd, Table_ref *tables, Item *) {
                   fail_reads_for_test(Ctl::stats_resident););
   DBUG_EXECUTE_IF("memdiag_fail_arena_pdirty",
                   fail_reads_for_test(Ctl::stats_arena_pdirty););
+  DBUG_EXECUTE_IF("memdiag_fail_bin_curregs",
+                  fail_reads_for_test(Ctl::stats_bin_curregs););
   DBUG_EXECUTE_IF("memdiag_fail_arenas_narenas",
                   fail_reads_for_test(Ctl::arenas_narenas););
   DBUG_EXECUTE_IF("memdiag_fail_regions", Presence::fail_for_test(true););

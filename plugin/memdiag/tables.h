@@ -11,10 +11,14 @@
 
 #include "allocator_table.h"
 #include "arenas_table.h"
+#include "bins_table.h"
 #include "budget_table.h"
+#include "extents_table.h"
 #include "host_table.h"
 #include "innodb_table.h"
+#include "large_table.h"
 #include "ledger_table.h"
+#include "mutexes_table.h"
 #include "pools_table.h"
 #include "regions_table.h"
 #include "routes_table.h"
@@ -26,6 +30,10 @@
   TABLE(allocator)            \
   TABLE(pools)                \
   TABLE(arenas)               \
+  TABLE(bins)                 \
+  TABLE(large)                \
+  TABLE(extents)              \
+  TABLE(mutexes)              \
   TABLE(routes)               \
   TABLE(survivors)            \
   TABLE(regions)              \

@@ -17,8 +17,12 @@
 
 #include "allocator_table.h"
 #include "arenas_table.h"
+#include "bins_table.h"
+#include "extents_table.h"
+#include "large_table.h"
 #include "memdiag_mallctl.h"
 #include "memdiag_pools.h"
+#include "mutexes_table.h"
 #include "pools_table.h"
 #include "preload.h"
 #include "purge_receipt.h"
@@ -175,11 +179,22 @@ size_t empty_cells(const Snapshot &snapshot) {
 size_t empty_cells_of_all(const Snapshot &snapshot) {
   return empty_cells<allocator_table>(snapshot) +
          empty_cells<pools_table>(snapshot) +
-         empty_cells<arenas_table>(snapshot);
+         empty_cells<arenas_table>(snapshot) +
+         empty_cells<bins_table>(snapshot) +
+         empty_cells<large_table>(snapshot) +
+         empty_cells<extents_table>(snapshot) +
+         empty_cells<mutexes_table>(snapshot);
+}
+
+/** Not read when it is known to be 0: of extents that an arena has none of, of
+a mutex that was never taken or waited for. */
+bool is_read_by_need(const std::string &name) {
+  return name.find(".extents.") != name.npos ||
+         (name.find("mutex") != name.npos && !name.ends_with(".num_ops"));
 }
 
 TEST(Snapshot, EveryStatisticThatFailsEmptiesACell) {
-  const size_t empty_usually = empty_cells_of_all(take_snapshot());
+  const size_t empty_usually = empty_cells_of_all(take_snapshot(all_details));
   for (size_t i = 0; i < static_cast<size_t>(Ctl::count); ++i) {
     const Ctl ctl = static_cast<Ctl>(i);
     const std::string name = mallctl::name(ctl);
@@ -187,7 +202,8 @@ TEST(Snapshot, EveryStatisticThatFailsEmptiesACell) {
     if (ctl == Ctl::stats_metadata_thp) continue;
     if (!name.starts_with("stats.") && !name.starts_with("opt.")) continue;
     const Failing_reads failing(ctl);
-    const Snapshot snapshot = take_snapshot();
+    const Snapshot snapshot = take_snapshot(all_details);
+    if (snapshot.failed.empty() && is_read_by_need(name)) continue;
     ASSERT_EQ(snapshot.failed.size(), 1u) << name;
     EXPECT_EQ(snapshot.failed[0].ctl, ctl) << name;
     EXPECT_GT(empty_cells_of_all(snapshot), empty_usually) << name;
