@@ -14,6 +14,7 @@
 
 #include "memdiag_mallctl.h"
 #include "memdiag_policies.h"
+#include "memdiag_purge_log.h"
 #include "memdiag_scopes.h"
 
 namespace memdiag {
@@ -417,11 +418,13 @@ for ever, and jemalloc's arena in the midst of a purge that nobody ends. */
   (void)mallctl::refresh();
   constexpr auto after = [] {
     let_caches_go();
+    purge_log::let_go();
     purge_mutex.unlock();
   };
   (void)pthread_atfork(
       [] {
         purge_mutex.lock();
+        purge_log::hold();
         hold_caches();
       },
       after, after);
@@ -599,23 +602,23 @@ uint64_t activity(Pool pool) {
   return sum;
 }
 
-Receipt purge(Pool pool) {
+Receipt purge(Pool pool, Purge_reason reason) {
   const std::lock_guard<std::mutex> guard(purge_mutex);
   empty_caches(pool);
   const Receipt receipt = purge_arenas(arenas_of(pool));
   Pool_state &state = state_of(pool);
-  if (receipt.resident_before_bytes > receipt.resident_after_bytes)
-    state.purged_bytes.fetch_add(receipt.resident_before_bytes -
-                                 receipt.resident_after_bytes);
+  state.purged_bytes.fetch_add(receipt.released_bytes());
   state.purge_us.fetch_add(receipt.duration_us);
+  purge_log::add(
+      {clock_us(CLOCK_REALTIME), pool, reason, receipt, allocated_bytes(pool)});
   state.purges.fetch_add(1);  // last: who sees it sees what the purge did
   return receipt;
 }
 
-Receipt purge_all() {
+Receipt purge_all(Purge_reason reason) {
   Receipt total{0, 0, 0, 0, 0};
   for (size_t i = 0; i < pool_count; ++i) {
-    const Receipt one = purge(static_cast<Pool>(i));
+    const Receipt one = purge(static_cast<Pool>(i), reason);
     total.resident_before_bytes += one.resident_before_bytes;
     total.resident_after_bytes += one.resident_after_bytes;
     total.duration_us += one.duration_us;

@@ -70,6 +70,20 @@ constexpr const Pool_spec &spec_of(Pool pool) {
   return pool_specs[static_cast<size_t>(pool)];
 }
 
+/** Why a pool is purged. */
+enum class Purge_reason : uint8_t {
+  /** Somebody said so. */
+  asked,
+  /** It fell quiet (Policy::quiet_ms). */
+  quiet,
+  /** It had too many unused pages (Policy::dirty_limit). */
+  dirty_limit,
+  /** The machine or the cgroup is short of memory. */
+  pressure
+};
+inline constexpr const char *purge_reason_names[] = {"asked", "quiet",
+                                                     "dirty_limit", "pressure"};
+
 /** The pool of that name, as written in the list, in any case of letters. */
 std::optional<Pool> find_pool(std::string_view name);
 
@@ -157,15 +171,22 @@ struct Receipt {
   /** 0, or the errno of the first step that failed; the sizes then count only
   what could be read. */
   int error;
+
+  /** 0 if more was allocated meanwhile than given back. */
+  constexpr uint64_t released_bytes() const {
+    return resident_before_bytes > resident_after_bytes
+               ? resident_before_bytes - resident_after_bytes
+               : 0;
+  }
 };
 
-/** Give the unused pages of a pool back to the system, on this thread. Purges
-are serialised; allocation goes on meanwhile. Pool::general purges all arenas
-that no pool owns. */
-Receipt purge(Pool pool);
+/** Give the unused pages of a pool back to the system, on this thread, and note
+it in the log of purges. Purges are serialised; allocation goes on meanwhile.
+Pool::general purges all arenas that no pool owns. */
+Receipt purge(Pool pool, Purge_reason reason = Purge_reason::asked);
 
 /** Purge every arena there is. */
-Receipt purge_all();
+Receipt purge_all(Purge_reason reason = Purge_reason::asked);
 
 /** Allocations that are to fail, to test what then happens. */
 struct Failures {

@@ -9,9 +9,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 
 #include "memdiag_policies.h"
 #include "memdiag_pools.h"
+#include "memdiag_purge_log.h"
 
 namespace memdiag::purger {
 namespace {
@@ -51,39 +53,43 @@ struct Watch {
   uint32_t quiet_for_ms{0};
   /** Activity since the dirty pages were last counted. */
   uint64_t uncounted_bytes{0};
-  /** Of the last purge that gave back something: how much, how long ago, and
-  what has been allocated since. */
-  uint64_t purged_bytes{0};
+  /** The pool's last purge, whoever wanted it; how long it has been known. */
+  uint64_t last_purge{0};
   uint32_t purged_ms_ago{0};
-  uint64_t allocated_at_purge{0};
+  bool judged{true};
 };
 
 /** Whether the last purge was of use: pages that the pool has taken again since
-were better left to it. */
-void judge(Pool pool, Watch *watch) {
-  if (watch->purged_bytes == 0) return;
-  const uint64_t wanted =
-      std::min(pools::allocated_bytes(pool) - watch->allocated_at_purge,
-               watch->purged_bytes);
-  pools::note_refault(pool, wanted,
-                      wanted > watch->purged_bytes / 2 ? max_backoff : 0);
-  watch->purged_bytes = 0;
+were better left to it. Nothing happens before it is `after_ms` old. */
+void judge(Pool pool, Watch *watch, uint32_t after_ms) {
+  // What goes through malloc() is not counted by the layer.
+  if (pool == Pool::general) return;
+  const std::optional<purge_log::Purge> last = purge_log::last_of(pool);
+  if (!last) return;
+  if (last->sequence != watch->last_purge) {
+    watch->last_purge = last->sequence;
+    watch->purged_ms_ago = 0;
+    watch->judged = false;
+  }
+  if (watch->judged || watch->purged_ms_ago < after_ms) return;
+  watch->judged = true;
+  const uint64_t released_bytes = last->receipt.released_bytes();
+  const uint64_t wanted_bytes = std::min(
+      pools::allocated_bytes(pool) - last->allocated_bytes, released_bytes);
+  purge_log::note_refault(last->sequence, wanted_bytes);
+  // When to purge next time is learnt only from this thread's own decisions.
+  if (released_bytes >= worth_bytes &&
+      (last->reason == Purge_reason::quiet ||
+       last->reason == Purge_reason::dirty_limit))
+    pools::note_refault(pool, wanted_bytes,
+                        wanted_bytes > released_bytes / 2 ? max_backoff : 0);
 }
 
-/** Give a pool's pages back, and begin to watch whether they are wanted again.
- */
-void purge(Pool pool, Watch *watch) {
-  judge(pool, watch);
-  const pools::Receipt receipt = pools::purge(pool);
+void purge(Pool pool, Watch *watch, Purge_reason reason) {
+  judge(pool, watch, 0);
+  (void)pools::purge(pool, reason);
   watch->unpurged_bytes = 0;
   watch->uncounted_bytes = 0;
-  if (receipt.resident_before_bytes <
-      receipt.resident_after_bytes + worth_bytes)
-    return;
-  watch->purged_bytes =
-      receipt.resident_before_bytes - receipt.resident_after_bytes;
-  watch->purged_ms_ago = 0;
-  watch->allocated_at_purge = pools::allocated_bytes(pool);
 }
 
 void look_at(Pool pool, Watch *watch) {
@@ -94,7 +100,7 @@ void look_at(Pool pool, Watch *watch) {
   watch->uncounted_bytes += moved_bytes;
   if (moved_bytes != 0) (void)pools::counters(pool);  // dates a new peak
   watch->purged_ms_ago += tick_ms;
-  if (watch->purged_ms_ago >= judged_after_ms) judge(pool, watch);
+  judge(pool, watch, judged_after_ms);
 
   // Counting means asking jemalloc, so only when there can be enough of them.
   const auto limit =
@@ -102,7 +108,7 @@ void look_at(Pool pool, Watch *watch) {
   if (limit != 0 && watch->uncounted_bytes > limit / 2) {
     watch->uncounted_bytes = 0;
     if (pools::dirty_bytes(pool).value_or(0) > limit) {
-      purge(pool, watch);
+      purge(pool, watch, Purge_reason::dirty_limit);
       return;
     }
   }
@@ -117,12 +123,15 @@ void look_at(Pool pool, Watch *watch) {
   if (watch->unpurged_bytes <= quiet_bytes) return;
   watch->quiet_for_ms += tick_ms;
   if (watch->quiet_for_ms >= quiet_ms * pools::backoff(pool))
-    purge(pool, watch);
+    purge(pool, watch, Purge_reason::quiet);
 }
 
 void *run(void *) {
   Thread_state &self = state();
   std::array<Watch, pool_count> watches;
+  for (size_t i = 0; i < pool_count; ++i)
+    if (const auto last = purge_log::last_of(static_cast<Pool>(i)))
+      watches[i].last_purge = last->sequence;  // too old to be judged
   std::unique_lock<std::mutex> lock(self.mutex);
   while (!self.stop) {
     self.wake.wait_for(lock, std::chrono::milliseconds(tick_ms),

@@ -192,6 +192,10 @@ auto rows(THD *thd, std::type_identity<Exact_ledger_row>) {
   return exact;
 }
 
+auto rows(THD *, std::type_identity<purge_log::Row>) {
+  return purge_log::all();
+}
+
 auto rows(THD *thd, std::type_identity<regions::Row>) {
   int error;
   const auto all = regions::all(&error);

@@ -51,9 +51,7 @@ inline constexpr auto receipt_fields = std::to_array<Receipt_field>({
      "The difference; 0 if more was allocated meanwhile than given back.",
      [](const pools::Receipt &receipt) -> std::optional<uint64_t> {
        if (receipt.error != 0) return std::nullopt;
-       return receipt.resident_before_bytes > receipt.resident_after_bytes
-                  ? receipt.resident_before_bytes - receipt.resident_after_bytes
-                  : 0;
+       return receipt.released_bytes();
      }},
     {"microseconds", Unit::microseconds, "How long the purge took.",
      [](const pools::Receipt &receipt) -> std::optional<uint64_t> {

@@ -20,6 +20,7 @@
 #include "ledger_table.h"
 #include "mutexes_table.h"
 #include "pools_table.h"
+#include "purges_table.h"
 #include "regions_table.h"
 #include "routes_table.h"
 #include "survivors_table.h"
@@ -39,6 +40,7 @@
   TABLE(regions)              \
   TABLE(innodb)               \
   TABLE(budget)               \
-  TABLE(host)
+  TABLE(host)                 \
+  TABLE(purges)
 
 #endif  // MEMDIAG_TABLES_H
