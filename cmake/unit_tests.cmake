@@ -10,7 +10,10 @@ foreach(name
     allocator_mutexes
     allocator_snapshot
     background_threads
+    black_box
     budget
+    history
+    history_rows
     host
     kernel_text
     ledger

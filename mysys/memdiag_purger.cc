@@ -1,19 +1,13 @@
 #include "memdiag_purger.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 
 #include "memdiag_policies.h"
 #include "memdiag_pools.h"
 #include "memdiag_purge_log.h"
+#include "memdiag_worker.h"
 
 namespace memdiag::purger {
 namespace {
@@ -26,21 +20,9 @@ constexpr uint32_t judged_after_ms = 1000;
 its quiet_ms at the latest. */
 constexpr uint32_t max_backoff = 16;
 
-struct Thread_state {
-  /** Held by start() and stop() from beginning to end: the thread of one must
-  have gone before another is made. */
-  std::mutex control;
-  std::mutex mutex;
-  std::condition_variable wake;
-  bool running{false};
-  bool stop{false};
-  pthread_t thread{};
-};
-
-/** Never destroyed: the thread may still wait here while static objects are,
-if the server exits without a shutdown. */
-Thread_state &state() {
-  static Thread_state *const instance = new Thread_state;
+/** Never destroyed: see Worker. */
+Worker &worker() {
+  static Worker *const instance = new Worker;
   return *instance;
 }
 
@@ -126,57 +108,20 @@ void look_at(Pool pool, Watch *watch) {
     purge(pool, watch, Purge_reason::quiet);
 }
 
-void *run(void *) {
-  Thread_state &self = state();
+void run(Worker *self) {
   std::array<Watch, pool_count> watches;
   for (size_t i = 0; i < pool_count; ++i)
     if (const auto last = purge_log::last_of(static_cast<Pool>(i)))
       watches[i].last_purge = last->sequence;  // too old to be judged
-  std::unique_lock<std::mutex> lock(self.mutex);
-  while (!self.stop) {
-    self.wake.wait_for(lock, std::chrono::milliseconds(tick_ms),
-                       [&self] { return self.stop; });
-    if (self.stop) break;
-    lock.unlock();
+  while (self->wait_ms(tick_ms))
     for (size_t i = 0; i < pool_count; ++i)
       look_at(static_cast<Pool>(i), &watches[i]);
-    lock.lock();
-  }
-  return nullptr;
 }
 
 }  // namespace
 
-int start() {
-  Thread_state &self = state();
-  const std::lock_guard<std::mutex> control(self.control);
-  const std::lock_guard<std::mutex> guard(self.mutex);
-  if (self.running) return EALREADY;
-  self.stop = false;
-  // The server has a thread of its own for signals: none may come here.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = pthread_create(&self.thread, nullptr, run, nullptr);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (error != 0) return error;
-  pthread_setname_np(self.thread, "memdiag");
-  self.running = true;
-  return 0;
-}
+int start() { return worker().start("memdiag", run); }
 
-void stop() {
-  Thread_state &self = state();
-  const std::lock_guard<std::mutex> control(self.control);
-  {
-    const std::lock_guard<std::mutex> guard(self.mutex);
-    if (!self.running) return;
-    self.stop = true;
-    self.running = false;
-  }
-  self.wake.notify_all();
-  pthread_join(self.thread, nullptr);
-}
+void stop() { worker().stop(); }
 
 }  // namespace memdiag::purger

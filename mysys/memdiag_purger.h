@@ -7,9 +7,8 @@
 
   Every tick it reads a few counters of the layer; jemalloc is asked only when
   a pool is purged. A pool that fell quiet is purged once and then left alone
-  until it has been used again. start() and stop() are called by the plugin,
-  once each, from the server's start-up and shutdown: never before main() and
-  never before the fork of --daemonize, whose child would not have the thread.
+  until it has been used again. start() and stop() are called by the plugin, as
+  Worker says.
 */
 
 #ifndef MEMDIAG_PURGER_H
@@ -27,11 +26,8 @@ background threads never rest altogether. What so little can leave behind is
 left to decay. */
 constexpr uint64_t quiet_bytes = 64 << 10;
 
-/** Start the thread. @return 0, or the errno of pthread_create(); EALREADY if
-it runs */
+/** @return as Worker::start() */
 int start();
-
-/** End the thread and wait for it. Nothing happens if it does not run. */
 void stop();
 
 }  // namespace memdiag::purger

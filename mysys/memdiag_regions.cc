@@ -192,6 +192,17 @@ std::array<Row, region_kinds> all(int *error) {
   return rows;
 }
 
+std::optional<uint64_t> resident_bytes_of(Region_kind kind) {
+  uint64_t sum = 0;
+  for (const Region &region : list()) {
+    if (region.kind != kind) continue;
+    const auto resident = Presence(region.range).bytes(region.range);
+    if (!resident) return std::nullopt;
+    sum += *resident;
+  }
+  return sum;
+}
+
 }  // namespace regions
 }  // namespace memdiag
 

@@ -78,6 +78,11 @@ struct Row {
 @throws std::bad_alloc */
 std::array<Row, region_kinds> all(int *error);
 
+/** What of one kind is in physical memory.
+@return empty: the system did not tell, which errno explains
+@throws std::bad_alloc */
+std::optional<uint64_t> resident_bytes_of(Region_kind kind);
+
 }  // namespace regions
 }  // namespace memdiag
 

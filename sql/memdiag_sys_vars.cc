@@ -1,6 +1,6 @@
 /*
-  System variables of the pools. They are the server's own and not the plugin's,
-  because memory has to be routed long before the first plugin is there.
+  Our system variables. They are the server's own and not the plugin's, because
+  memory has to be routed long before the first plugin is there.
 */
 
 #include "memdiag_policies.h"
@@ -8,6 +8,7 @@
 #include "memdiag_scopes.h"
 #include "my_sys.h"
 #include "mysqld_error.h"
+#include "plugin/memdiag/history.h"
 #include "sql/sys_vars.h"
 
 namespace {
@@ -97,5 +98,27 @@ Sys_var_bool scope_survivors_variable(
     GLOBAL_VAR(memdiag::scopes::tracked), CMD_LINE(OPT_ARG), DEFAULT(false),
     NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
     ON_UPDATE(update_scope_survivors));
+
+bool update_history_interval(sys_var *, THD *, enum_var_type) {
+  memdiag::history::interval_changed();
+  return false;
+}
+
+Sys_var_uint history_interval_variable(
+    "memdiag_history_interval_ms",
+    "How often a sample of the server's memory is taken, in milliseconds, for "
+    "INFORMATION_SCHEMA.MEMDIAG_HISTORY; 0: never",
+    GLOBAL_VAR(memdiag::history::interval_ms), CMD_LINE(REQUIRED_ARG),
+    VALID_RANGE(0, 3600 * 1000), DEFAULT(1000), BLOCK_SIZE(1), NO_MUTEX_GUARD,
+    NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(update_history_interval));
+
+Sys_var_uint history_samples_variable(
+    "memdiag_history_samples",
+    "How many samples are kept of this run, and how many of former runs in "
+    "INFORMATION_SCHEMA.MEMDIAG_LAST_RUN",
+    READ_ONLY GLOBAL_VAR(memdiag::history::capacity), CMD_LINE(REQUIRED_ARG),
+    VALID_RANGE(10, memdiag::black_box::max_capacity), DEFAULT(3600),
+    BLOCK_SIZE(1), NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
+    ON_UPDATE(nullptr));
 
 }  // namespace

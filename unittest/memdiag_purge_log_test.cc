@@ -23,6 +23,12 @@ struct Running_purger {
   ~Running_purger() { memdiag::purger::stop(); }
 };
 
+/** jemalloc's own threads are not to be first. */
+void leave_pages_to_purges() {
+  EXPECT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+}
+
 /** Unused pages, of blocks that came and went. */
 void make_dirty(unsigned megabytes) {
   std::vector<Block> blocks;
@@ -46,6 +52,7 @@ purge_log::Row last_row_when(Wanted wanted) {
 FRESH_TEST(PurgeLog, ARowForEachPurge) {
   EXPECT_TRUE(purge_log::all().empty());
   EXPECT_FALSE(purge_log::last_of(pool));
+  leave_pages_to_purges();
   make_dirty(8);
   const uint64_t start = now_us();
   const Receipt receipt = pools::purge(pool);
@@ -157,6 +164,7 @@ FRESH_TEST(PurgeLog, AChildOfAForkGoesOn) {
 }
 
 FRESH_TEST(PurgeLog, SaysWhyAndWhatWasWantedAgain) {
+  leave_pages_to_purges();
   const Running_purger running;
   make_dirty(16);
   const auto quiet = last_row_when([](const purge_log::Row &row) {

@@ -14,6 +14,8 @@
 #include "budget_facts.h"
 #include "column.h"
 #include "host.h"
+#include "history.h"
+#include "history_rows.h"
 #include "m_string.h"
 #include "my_dbug.h"
 #include "my_sys.h"
@@ -194,6 +196,18 @@ auto rows(THD *thd, std::type_identity<Exact_ledger_row>) {
 
 auto rows(THD *, std::type_identity<purge_log::Row>) {
   return purge_log::all();
+}
+
+auto rows(THD *, std::type_identity<History_row>) {
+  return history_rows(history::this_run());
+}
+
+auto rows(THD *, std::type_identity<Last_run_row>) {
+  return last_run_rows(history::former_runs());
+}
+
+auto rows(THD *, std::type_identity<History_pool_row>) {
+  return history_pool_rows(history::former_runs(), history::this_run());
 }
 
 auto rows(THD *thd, std::type_identity<regions::Row>) {

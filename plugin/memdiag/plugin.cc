@@ -7,30 +7,28 @@
 #include <mysql/plugin.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string>
 
 #include "admin_privilege.h"
 #include "allocator_snapshot.h"
 #include "background_threads.h"
 #include "error_log.h"
+#include "history.h"
 #include "information_schema.h"
 #include "memdiag_policies.h"
 #include "memdiag_purger.h"
 #include "memdiag_routes.h"
+#include "mysql_version.h"
 #include "preload.h"
 #include "purge_function.h"
 #include "purge_receipt.h"
+#include "reason.h"
+#include "sql/mysqld.h"
 #include "status_server.h"
 #include "tables.h"
 
 namespace memdiag {
 namespace {
-
-std::string reason(int error) {
-  char text[128];
-  return std::to_string(error) + " - " + strerror_r(error, text, sizeof text);
-}
 
 void note_allocator() {
   const Snapshot snapshot = take_snapshot();
@@ -52,6 +50,23 @@ void note_allocator() {
         "executable; remove them from LD_PRELOAD or from the service's file.");
 }
 
+void start_history() {
+  // A data directory that is being made is to have nothing that the server
+  // itself does not make.
+  if (opt_initialize) return;
+  const history::Started started = history::start(
+      std::string(mysql_real_data_home) + history::file_name, MYSQL_VERSION_ID);
+  if (!started.remark.empty()) error_log::note(started.remark);
+  if (started.file_error != 0)
+    error_log::warn(std::string(history::file_name) +
+                    " cannot be made in the data directory (" +
+                    reason(started.file_error) +
+                    "): the history of this run ends with it.");
+  if (started.thread_error != 0)
+    error_log::warn("the sampling thread cannot be started (" +
+                    reason(started.thread_error) + "): there is no history.");
+}
+
 int start(void *) {
   // A wrong option ends the server, as with any other option: it would run
   // otherwise than its user thinks.
@@ -69,6 +84,7 @@ int start(void *) {
   if (const int error = purger::start(); error != 0)
     error_log::warn("the purging thread cannot be started (" + reason(error) +
                     "): memory of a pool is given back by decay alone.");
+  start_history();
   if (!admin_privilege::register_it())
     error_log::warn(std::string("the privilege ") + admin_privilege_name +
                     " cannot be registered: it cannot be granted.");
@@ -82,6 +98,7 @@ int stop(void *) {
   purge_function::unregister_it();
   admin_privilege::unregister_it();
   purger::stop();
+  history::stop();
   return 0;
 }
 

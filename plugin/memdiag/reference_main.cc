@@ -114,7 +114,12 @@ void print_system_variables(std::ostream &out) {
          "for a route the last counts. Example: "
          "`--memdiag-routes=memory/sql/NET=general,mem_heap/row=statement`. |\n"
          "| memdiag_disabled_pools | A list of pools, or `all`: their routes "
-         "take their blocks from malloc(), that is, from plain jemalloc. |\n\n"
+         "take their blocks from malloc(), that is, from plain jemalloc. |\n"
+         "| memdiag_history_samples | How many samples MEMDIAG_HISTORY and "
+         "MEMDIAG_LAST_RUN keep, each: 3600 unless set, up to 86400. The file "
+         "memdiag_history.bin in the data directory takes 700 bytes for each. "
+         "It may be removed at any time, and must not be cut short while the "
+         "server runs, which would end it. |\n\n"
          "Set at any time, and with SET PERSIST. A list gives values to the "
          "pools that it names, or to `all` that can have one; the others have "
          "what they are declared with, so that an empty list is the default. A "
@@ -130,7 +135,9 @@ void print_system_variables(std::ostream &out) {
          "pool is purged in the midst of a burst; 0: no limit. |\n"
          "| memdiag_scope_survivors | Boolean, OFF: whether MEMDIAG_SURVIVORS "
          "is counted. While it is, each block of a pool costs some "
-         "nanoseconds more, and each session's thread 26 KB. |\n\n";
+         "nanoseconds more, and each session's thread 26 KB. |\n"
+         "| memdiag_history_interval_ms | How many milliseconds pass between "
+         "two samples: 1000 unless set; 0: none are taken. |\n\n";
 }
 
 void print_pools(std::ostream &out) {

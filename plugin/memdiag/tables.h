@@ -14,9 +14,12 @@
 #include "bins_table.h"
 #include "budget_table.h"
 #include "extents_table.h"
+#include "history_pools_table.h"
+#include "history_table.h"
 #include "host_table.h"
 #include "innodb_table.h"
 #include "large_table.h"
+#include "last_run_table.h"
 #include "ledger_table.h"
 #include "mutexes_table.h"
 #include "pools_table.h"
@@ -41,6 +44,9 @@
   TABLE(innodb)               \
   TABLE(budget)               \
   TABLE(host)                 \
-  TABLE(purges)
+  TABLE(purges)               \
+  TABLE(history)              \
+  TABLE(history_pools)        \
+  TABLE(last_run)
 
 #endif  // MEMDIAG_TABLES_H

@@ -1,0 +1,224 @@
+#include "history.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string_view>
+
+#include "allocator_snapshot.h"
+#include "memdiag_regions.h"
+#include "memdiag_worker.h"
+
+namespace memdiag::history {
+
+unsigned interval_ms = 1000;
+unsigned capacity = 3600;
+
+namespace {
+
+using black_box::Box;
+using black_box::Sample;
+using black_box::unknown;
+using Steady = std::chrono::steady_clock;
+
+/** Never destroyed: see Worker. */
+struct State {
+  Worker worker;
+  /** Of what follows, and of what is in the box. */
+  std::mutex mutex;
+  std::optional<Box> box;
+  uint64_t run_us{0};
+  uint32_t version{0};
+};
+State &state() {
+  static State *const instance = new State;
+  return *instance;
+}
+
+uint64_t now_us() {
+  using namespace std::chrono;
+  return static_cast<uint64_t>(
+      duration_cast<microseconds>(system_clock::now().time_since_epoch())
+          .count());
+}
+
+/** Takes samples; remembers what is not read anew each time. */
+class Sampler {
+ public:
+  Sample take() {
+    Sample sample{};
+    sample.time_us = now_us();
+    add_process(&sample);
+    add_allocator(&sample);
+    sample.buffer_pool_bytes = buffer_pool_bytes();
+    return sample;
+  }
+
+ private:
+  void add_process(Sample *sample) {
+    // The lines that are wanted are among the first.
+    char buffer[4096];
+    ssize_t length = -1;
+    if (const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+        file >= 0) {
+      length = read(file, buffer, sizeof buffer);
+      (void)close(file);
+    }
+    const std::string_view text(buffer, std::max<ssize_t>(length, 0));
+    const auto figure = [text](std::string_view field) {
+      return detail::status_bytes(text, field).value_or(unknown);
+    };
+    sample->rss_bytes = figure("VmRSS");
+    sample->swap_bytes = figure("VmSwap");
+    // The kernel misses no peak; when it was is known as well as the interval
+    // says.
+    if (const uint64_t peak = figure("VmHWM");
+        peak != unknown && (m_rss_peak_us == 0 || peak > m_rss_peak_bytes)) {
+      m_rss_peak_bytes = peak;
+      m_rss_peak_us = sample->time_us;
+    }
+    sample->rss_peak_bytes = m_rss_peak_us == 0 ? unknown : m_rss_peak_bytes;
+    sample->rss_peak_us = m_rss_peak_us;
+  }
+
+  static void add_allocator(Sample *sample) {
+    Snapshot snapshot{};
+    try {
+      snapshot = take_snapshot();
+    } catch (const std::bad_alloc &) {
+      // All of it is unknown then.
+    }
+    const auto figure = [](Reading reading) {
+      return reading.value_or(unknown);
+    };
+    const Allocator_row &total = snapshot.allocator;
+    sample->allocated_bytes = figure(total.allocated_bytes);
+    sample->active_bytes = figure(total.active_bytes);
+    sample->resident_bytes = figure(total.resident_bytes);
+    sample->dirty_bytes = figure(total.dirty_bytes);
+    sample->metadata_bytes = figure(total.metadata_bytes);
+    for (size_t i = 0; i < pool_count; ++i) {
+      const Pool_row &pool = snapshot.pools[i];
+      sample->pools[i] = {figure(pool.live_bytes), figure(pool.dirty_bytes)};
+      const pools::Counters counters = pools::counters(static_cast<Pool>(i));
+      sample->purges += counters.purges;
+      sample->purged_bytes += counters.purged_bytes;
+    }
+  }
+
+  uint64_t buffer_pool_bytes() {
+    const Steady::time_point begin = Steady::now();
+    if (begin < m_buffer_pool_due) return m_buffer_pool_bytes;
+    m_buffer_pool_bytes =
+        regions::resident_bytes_of(Region_kind::buffer_pool).value_or(unknown);
+    const Steady::time_point end = Steady::now();
+    m_buffer_pool_due = end + 99 * (end - begin);
+    return m_buffer_pool_bytes;
+  }
+
+  uint64_t m_rss_peak_bytes{0};
+  uint64_t m_rss_peak_us{0};
+  uint64_t m_buffer_pool_bytes{unknown};
+  Steady::time_point m_buffer_pool_due{};
+};
+
+void append(Sample sample) {
+  State &self = state();
+  const std::lock_guard<std::mutex> guard(self.mutex);
+  sample.run_us = self.run_us;
+  sample.process = static_cast<uint32_t>(getpid());
+  sample.version = self.version;
+  self.box->append(sample);
+}
+
+void run(Worker *worker) {
+  Sampler sampler;
+  bool any = false;
+  unsigned interval;
+  do {
+    interval = __atomic_load_n(&interval_ms, __ATOMIC_RELAXED);
+    if (interval == 0) continue;
+    append(sampler.take());
+    any = true;
+  } while (worker->wait_ms(interval));
+  if (!any) return;
+  Sample last = sampler.take();
+  last.ended = 1;
+  append(last);
+}
+
+/** What there is to say of the runs before. */
+std::string remark_of(const std::vector<Sample> &former) {
+  if (former.empty() || former.back().ended != 0) return "";
+  return "the last run (process " + std::to_string(former.back().process) +
+         ") was not shut down: what memory it had until its end is in "
+         "INFORMATION_SCHEMA.MEMDIAG_LAST_RUN";
+}
+
+}  // namespace
+
+Started start(const std::string &path, uint32_t version) {
+  State &self = state();
+  Started started{};
+  black_box::Contents contents;
+  started.remark = black_box::load(path, &contents);
+  if (const std::string more = remark_of(contents.samples); !more.empty())
+    started.remark += (started.remark.empty() ? "" : "; ") + more;
+  {
+    const std::lock_guard<std::mutex> guard(self.mutex);
+    self.run_us = now_us();
+    self.version = version;
+    started.file_error = self.box.emplace().open(
+        path, std::clamp<size_t>(capacity, 1, black_box::max_capacity),
+        contents.samples);
+  }
+  started.thread_error = self.worker.start("memdiag_history", run);
+  return started;
+}
+
+void stop() {
+  State &self = state();
+  self.worker.stop();
+  const std::lock_guard<std::mutex> guard(self.mutex);
+  self.box.reset();
+}
+
+void interval_changed() { state().worker.wake(); }
+
+std::vector<Sample> this_run() {
+  State &self = state();
+  const std::lock_guard<std::mutex> guard(self.mutex);
+  return self.box ? self.box->this_run() : std::vector<Sample>{};
+}
+
+std::vector<Sample> former_runs() {
+  State &self = state();
+  const std::lock_guard<std::mutex> guard(self.mutex);
+  return self.box ? self.box->former_runs() : std::vector<Sample>{};
+}
+
+std::optional<uint64_t> detail::status_bytes(std::string_view text,
+                                             std::string_view field) {
+  // The first line is the program's name, which may be anything.
+  const std::string line = "\n" + std::string(field) + ":";
+  const size_t begin = text.find(line);
+  if (begin == text.npos) return std::nullopt;
+  text.remove_prefix(begin + line.size());
+  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
+  uint64_t kilobytes;
+  const auto [rest, error] =
+      std::from_chars(text.data(), text.data() + text.size(), kilobytes);
+  if (error != std::errc{} ||
+      !std::string_view(rest, text.data() + text.size()).starts_with(" kB") ||
+      kilobytes > (UINT64_MAX >> 11))
+    return std::nullopt;
+  return kilobytes << 10;
+}
+
+}  // namespace memdiag::history

@@ -1,0 +1,70 @@
+/*
+  The sampler: a thread that notes each second what memory the server has, in
+  the black box, so that it can be seen how it came to what it is, after the end
+  of the server too.
+
+  A sample is a snapshot of the allocator, the process's own figures of the
+  kernel, and the resident part of the buffer pool, which takes 1 ms for each
+  gigabyte to find out: it is looked at so seldom that this takes 1% of the time
+  at most, and is of the last time meanwhile. Nothing is asked of statements.
+
+  Threads: start() and stop() as of a Worker; the others from any thread.
+  Errors: a figure that cannot be read is unknown, and the next sample tries
+  again.
+*/
+
+#ifndef MEMDIAG_HISTORY_H
+#define MEMDIAG_HISTORY_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "black_box.h"
+
+namespace memdiag::history {
+
+/** Values of the server's variables. 0: no samples are taken. */
+extern unsigned interval_ms;
+/** Of a run; older ones give way. Read by start(). */
+extern unsigned capacity;
+
+inline constexpr const char *file_name = "memdiag_history.bin";
+
+/** What is to be said of the start; there are samples all the same, but if
+there is no thread. */
+struct Started {
+  int thread_error;
+  /** Why samples are kept in memory only, or 0. */
+  int file_error;
+  /** Of the file that was there, and of the run before; or empty. */
+  std::string remark;
+};
+
+/** Make the file anew and begin to take samples; the first at once.
+@param path     of the file
+@param version  of the server, as 90704
+@throws std::bad_alloc */
+Started start(const std::string &path, uint32_t version);
+
+/** Take the last sample, which says that the run has been ended. */
+void stop();
+
+/** interval_ms has another value: to be heeded at once. */
+void interval_changed();
+
+/** Oldest first; empty when not started. @throws std::bad_alloc */
+std::vector<black_box::Sample> this_run();
+std::vector<black_box::Sample> former_runs();
+
+namespace detail {
+/** What a line of /proc/self/status says, such as "VmRSS:    1234 kB". */
+std::optional<uint64_t> status_bytes(std::string_view text,
+                                     std::string_view field);
+}  // namespace detail
+
+}  // namespace memdiag::history
+
+#endif  // MEMDIAG_HISTORY_H

@@ -1,0 +1,18 @@
+/* What an errno means, for messages. */
+
+#ifndef MEMDIAG_REASON_H
+#define MEMDIAG_REASON_H
+
+#include <cstring>
+#include <string>
+
+namespace memdiag {
+
+inline std::string reason(int error) {
+  char text[128];
+  return std::to_string(error) + " - " + strerror_r(error, text, sizeof text);
+}
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_REASON_H

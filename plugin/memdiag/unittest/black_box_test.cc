@@ -1,0 +1,423 @@
+/*
+  The file of samples: what is written is read again, whatever became of the
+  process or of the file, and nothing that is in a file does harm.
+*/
+
+#include "black_box.h"
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "../../../unittest/memdiag_test.h"
+#include "history_rows.h"
+
+namespace memdiag::black_box {
+namespace {
+
+using memdiag_test::in_child;
+
+constexpr size_t page = 4096;
+constexpr size_t record_size = 8 + sizeof(Sample);
+
+/** A folder of this test's, with nothing in it but what the test makes. */
+class Black_box : public testing::Test {
+ protected:
+  Black_box() {
+    char name[] = "/tmp/memdiag_black_box.XXXXXX";
+    m_folder = mkdtemp(name);
+    m_path = m_folder + "/history.bin";
+  }
+  ~Black_box() override { std::filesystem::remove_all(m_folder); }
+
+  std::string m_folder;
+  std::string m_path;
+};
+
+/** A sample all of whose figures are the same. */
+Sample sample_of(uint64_t n) {
+  Sample sample{};
+  sample.time_us = sample.run_us = sample.rss_peak_us = n;
+  sample.process = sample.version = static_cast<uint32_t>(n);
+  for (uint64_t Sample::*const figure :
+       {&Sample::rss_bytes, &Sample::swap_bytes, &Sample::rss_peak_bytes,
+        &Sample::allocated_bytes, &Sample::active_bytes,
+        &Sample::resident_bytes, &Sample::dirty_bytes, &Sample::metadata_bytes,
+        &Sample::purges, &Sample::purged_bytes, &Sample::buffer_pool_bytes})
+    sample.*figure = n;
+  sample.pools.fill({n, n});
+  return sample;
+}
+
+bool is_sample_of(const Sample &sample, uint64_t n) {
+  Sample expected = sample_of(n);
+  expected.sequence = sample.sequence;
+  return memcmp(&sample, &expected, sizeof expected) == 0;
+}
+
+/** Samples of first, first + 1, ... */
+void expect_samples(const std::vector<Sample> &samples, uint64_t first,
+                    size_t count) {
+  ASSERT_EQ(count, samples.size());
+  for (size_t i = 0; i < count; ++i)
+    EXPECT_TRUE(is_sample_of(samples[i], first + i)) << i;
+}
+
+using Bytes = std::vector<std::byte>;
+
+Bytes read_file(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto bytes = std::as_bytes(std::span{text});
+  return {bytes.begin(), bytes.end()};
+}
+
+void write_file(const std::string &path, std::span<const std::byte> bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(reinterpret_cast<const char *>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+}
+
+/** A file with `count` samples of a run after that many of a former one. */
+Bytes file_with(const std::string &path, size_t count) {
+  std::vector<Sample> former;
+  for (size_t i = 0; i < count; ++i) former.push_back(sample_of(100 + i));
+  Box box;
+  EXPECT_EQ(0, box.open(path, count, former));
+  for (size_t i = 0; i < count; ++i) box.append(sample_of(200 + i));
+  return read_file(path);
+}
+
+/** FNV-1a as published, once more. */
+uint64_t checksum(const std::byte *begin, size_t size) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t i = 0; i < size; ++i) {
+    hash ^= std::to_integer<uint64_t>(begin[i]);
+    hash *= 0x100000001b3;
+  }
+  return hash;
+}
+
+TEST_F(Black_box, WhatIsWrittenIsRead) {
+  Contents contents;
+  EXPECT_EQ("", load(m_path, &contents));
+  EXPECT_TRUE(contents.samples.empty());
+  {
+    Box box;
+    ASSERT_EQ(0, box.open(m_path, 20, {}));
+    EXPECT_TRUE(box.this_run().empty());
+    for (uint64_t i = 0; i < 5; ++i) box.append(sample_of(i));
+    expect_samples(box.this_run(), 0, 5);
+    EXPECT_TRUE(box.former_runs().empty());
+  }
+  EXPECT_EQ("", load(m_path, &contents));
+  expect_samples(contents.samples, 0, 5);
+  EXPECT_EQ(0u, contents.damaged);
+
+  Box next;
+  ASSERT_EQ(0, next.open(m_path, 20, contents.samples));
+  EXPECT_TRUE(next.this_run().empty());
+  expect_samples(next.former_runs(), 0, 5);
+  next.append(sample_of(5));
+  EXPECT_EQ("", load(m_path, &contents));
+  expect_samples(contents.samples, 0, 6);
+}
+
+TEST_F(Black_box, TheOldestGiveWay) {
+  Contents contents;
+  {
+    Box box;
+    ASSERT_EQ(0, box.open(m_path, 10, {}));
+    for (uint64_t i = 0; i < 25; ++i) box.append(sample_of(i));
+    expect_samples(box.this_run(), 15, 10);
+  }
+  {
+    // A short run drives out little of what the one before it left.
+    EXPECT_EQ("", load(m_path, &contents));
+    Box box;
+    ASSERT_EQ(0, box.open(m_path, 10, contents.samples));
+    expect_samples(box.former_runs(), 15, 10);
+    box.append(sample_of(25));
+    box.append(sample_of(26));
+  }
+  EXPECT_EQ("", load(m_path, &contents));
+  expect_samples(contents.samples, 15, 12);
+  Box same;
+  ASSERT_EQ(0, same.open(m_path, 10, contents.samples));
+  expect_samples(same.former_runs(), 17, 10);
+  Box smaller;
+  ASSERT_EQ(0, smaller.open(m_path, 4, contents.samples));
+  expect_samples(smaller.former_runs(), 23, 4);
+}
+
+TEST_F(Black_box, TheFileIsReservedAndOthersMayNotReadIt) {
+  Box box;
+  ASSERT_EQ(0, box.open(m_path, 1000, {}));
+  struct stat about;
+  ASSERT_EQ(0, lstat(m_path.c_str(), &about));
+  EXPECT_EQ(page + 2000 * record_size, static_cast<size_t>(about.st_size));
+  EXPECT_GE(about.st_blocks * 512, about.st_size);
+  EXPECT_EQ(0u, about.st_mode & 0137);
+  EXPECT_FALSE(std::filesystem::exists(m_path + ".new"));
+}
+
+TEST_F(Black_box, ItMayBeRemoved) {
+  Box box;
+  ASSERT_EQ(0, box.open(m_path, 10, {}));
+  box.append(sample_of(1));
+  std::filesystem::remove(m_path);
+  box.append(sample_of(2));
+  expect_samples(box.this_run(), 1, 2);
+}
+
+TEST_F(Black_box, WithoutAFileSamplesAreInMemory) {
+  const std::vector<Sample> former{sample_of(1), sample_of(2)};
+  const auto expect_memory = [&former](int error, const std::string &path) {
+    Box box;
+    EXPECT_EQ(error, box.open(path, 10, former)) << path;
+    for (uint64_t i = 0; i < 12; ++i) box.append(sample_of(10 + i));
+    expect_samples(box.former_runs(), 1, 2);
+    expect_samples(box.this_run(), 12, 10);
+  };
+  expect_memory(ENOENT, m_folder + "/none/history.bin");
+  std::filesystem::create_directory(m_path);
+  expect_memory(EISDIR, m_path);
+  EXPECT_FALSE(std::filesystem::exists(m_path + ".new"));
+  Contents contents;
+  EXPECT_NE("", load(m_path, &contents));
+  std::filesystem::create_directory(m_path + ".new");
+  expect_memory(EISDIR, m_path);
+}
+
+TEST_F(Black_box, NoRoomForTheFile) {
+  EXPECT_EQ(0, in_child([this] {
+              signal(SIGXFSZ, SIG_IGN);
+              const rlimit limit{100000, 100000};
+              if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+              Box box;
+              if (box.open(m_path, 1000, {}) != EFBIG) return 2;
+              if (access(m_path.c_str(), F_OK) == 0 ||
+                  access((m_path + ".new").c_str(), F_OK) == 0)
+                return 3;
+              for (uint64_t i = 0; i < 1001; ++i) box.append(sample_of(i));
+              return box.this_run().size() == 1000 ? 0 : 4;
+            }));
+}
+
+TEST_F(Black_box, NoLinkIsFollowed) {
+  const std::string other = m_folder + "/other";
+  const std::string text = "somebody else's";
+  write_file(other, std::as_bytes(std::span{text}));
+  std::filesystem::create_symlink(other, m_path);
+  std::filesystem::create_symlink(other, m_path + ".new");
+  Contents contents;
+  EXPECT_NE(std::string::npos, load(m_path, &contents).find("cannot be read"));
+  Box box;
+  EXPECT_EQ(0, box.open(m_path, 10, {}));
+  EXPECT_TRUE(std::filesystem::is_regular_file(
+      std::filesystem::symlink_status(m_path)));
+  EXPECT_EQ(text.size(), std::filesystem::file_size(other));
+}
+
+TEST_F(Black_box, OtherFilesAreNotOurs) {
+  Contents contents;
+  const auto expect_foreign = [this, &contents](const Bytes &bytes) {
+    write_file(m_path, bytes);
+    EXPECT_NE("", load(m_path, &contents));
+    EXPECT_TRUE(contents.samples.empty());
+  };
+  const Bytes ours = file_with(m_path, 3);
+  expect_foreign({});
+  expect_foreign(Bytes(100));
+  expect_foreign(Bytes(100000));
+  expect_foreign(Bytes(ours.begin(), ours.begin() + page - 1));
+  // The name, the format, the size of a record, the pools.
+  for (const size_t at : {0, 8, 12, 16, 23}) {
+    Bytes other = ours;
+    other[at] ^= std::byte{1};
+    expect_foreign(other);
+  }
+  ASSERT_EQ(0, truncate(m_path.c_str(), off_t{1} << 32));
+  EXPECT_NE(std::string::npos, load(m_path, &contents).find("not a file"));
+  std::filesystem::remove(m_path);
+  ASSERT_EQ(0, mkfifo(m_path.c_str(), 0600));
+  EXPECT_NE(std::string::npos, load(m_path, &contents).find("not a file"));
+}
+
+TEST_F(Black_box, HalfWrittenRecordsAreSeen) {
+  const Bytes file = file_with(m_path, 3);
+  // The record of 101 is written over that of 202, and this is interrupted.
+  const size_t from = page + record_size;
+  const size_t to = page + 5 * record_size;
+  for (size_t written = 0; written <= record_size; ++written) {
+    Bytes torn = file;
+    std::copy_n(&file[from], written, &torn[to]);
+    Contents contents;
+    ASSERT_TRUE(parse(torn, &contents));
+    // Their last bytes are the same, so that it may be whole before its end.
+    if (memcmp(&torn[to], &file[to], record_size) == 0 ||
+        memcmp(&torn[to], &file[from], record_size) == 0) {
+      EXPECT_EQ(0u, contents.damaged) << written;
+      EXPECT_EQ(6u, contents.samples.size());
+      continue;
+    }
+    EXPECT_EQ(1u, contents.damaged) << written;
+    ASSERT_EQ(5u, contents.samples.size());
+    EXPECT_TRUE(is_sample_of(contents.samples[4], 201));
+  }
+  // The first record of an empty slot.
+  for (size_t written = 1; written < record_size; ++written) {
+    Bytes torn = file;
+    std::fill_n(&torn[to + written], record_size - written, std::byte{0});
+    if (torn == file) continue;
+    Contents contents;
+    ASSERT_TRUE(parse(torn, &contents));
+    EXPECT_EQ(1u, contents.damaged) << written;
+  }
+}
+
+TEST_F(Black_box, OfAFileThatWasCutShortTheRestIsRead) {
+  const Bytes file = file_with(m_path, 3);
+  for (size_t size = page; size <= file.size(); ++size) {
+    Contents contents;
+    ASSERT_TRUE(parse(std::span{file}.first(size), &contents));
+    EXPECT_EQ((size - page) / record_size, contents.samples.size());
+    EXPECT_EQ(0u, contents.damaged);
+  }
+}
+
+TEST_F(Black_box, MomentsThatCannotBeShownAreDamage) {
+  for (uint64_t Sample::*const moment :
+       {&Sample::time_us, &Sample::run_us, &Sample::rss_peak_us}) {
+    Box box;
+    ASSERT_EQ(0, box.open(m_path, 10, {}));
+    Sample sample = sample_of(7);
+    sample.*moment = uint64_t{1} << 31 << 20;
+    box.append(sample);
+    box.append(sample_of(8));
+    Contents contents;
+    EXPECT_NE("", load(m_path, &contents));
+    expect_samples(contents.samples, 8, 1);
+    EXPECT_EQ(1u, contents.damaged);
+  }
+}
+
+/** Does something to a file. */
+void mutate(std::mt19937 &random, Bytes *file) {
+  const auto below = [&random](size_t limit) { return random() % limit; };
+  const auto any_byte = [&random] { return std::byte(random()); };
+  const int times = 1 + static_cast<int>(below(8));
+  for (int i = 0; i < times && !file->empty(); ++i) {
+    const size_t at = below(file->size());
+    const size_t length = below(std::min<size_t>(file->size() - at, 1000)) + 1;
+    switch (below(6)) {
+      case 0:
+        (*file)[at] ^= std::byte{1} << below(8);
+        break;
+      case 1:
+        std::generate_n(&(*file)[at], length, any_byte);
+        break;
+      case 2:
+        std::fill_n(&(*file)[at], length,
+                    below(2) ? std::byte{0xff} : std::byte{0});
+        break;
+      case 3:
+        file->resize(at);
+        break;
+      case 4:
+        std::generate_n(std::back_inserter(*file), length, any_byte);
+        break;
+      case 5: {
+        const size_t from = below(file->size() - length + 1);
+        memmove(&(*file)[at], &(*file)[from], length);
+      }
+    }
+  }
+}
+
+/** What the tables do with what was found. */
+void show(const Contents &contents) {
+  (void)last_run_rows(contents.samples);
+  (void)history_rows(contents.samples);
+  (void)history_pool_rows(contents.samples, contents.samples);
+}
+
+TEST_F(Black_box, AnyMutationIsSeen) {
+  const Bytes file = file_with(m_path, 8);
+  std::mt19937 random(20261120);
+  for (int i = 0; i < 20000; ++i) {
+    Bytes mutated = file;
+    mutate(random, &mutated);
+    Contents contents;
+    if (!parse(mutated, &contents)) continue;
+    for (const Sample &sample : contents.samples)
+      ASSERT_TRUE(is_sample_of(sample, sample.time_us)) << i;
+    show(contents);
+  }
+}
+
+TEST_F(Black_box, AnyWholeRecordIsHarmless) {
+  const Bytes file = file_with(m_path, 8);
+  std::mt19937 random(20261121);
+  size_t samples = 0;
+  for (int i = 0; i < 10000; ++i) {
+    Bytes mutated = file;
+    mutate(random, &mutated);
+    std::copy_n(file.begin(), std::min(page, mutated.size()), mutated.begin());
+    for (size_t at = page; at + record_size <= mutated.size();
+         at += record_size) {
+      const uint64_t sum = checksum(&mutated[at + 8], sizeof(Sample));
+      memcpy(&mutated[at], &sum, sizeof sum);
+    }
+    Contents contents;
+    (void)parse(mutated, &contents);
+    samples += contents.samples.size();
+    show(contents);
+    if (i % 100 != 0) continue;
+    Box box;
+    ASSERT_EQ(0, box.open(m_path, 10, contents.samples));
+    box.append(sample_of(1));
+    show({box.former_runs(), 0});
+  }
+  EXPECT_LT(20000u, samples);
+}
+
+TEST_F(Black_box, AWriterThatIsKilledLeavesAReadableFile) {
+  std::mt19937 random(20261122);
+  for (int i = 0; i < 30; ++i) {
+    Box box;
+    ASSERT_EQ(0, box.open(m_path, 50, {}));
+    const pid_t writer = fork();
+    if (writer == 0)
+      for (uint64_t n = 1;; ++n) box.append(sample_of(n));
+    ASSERT_LT(0, writer);
+    // Until the ring has been round.
+    for (int wait = 0; wait < 5000 && box.this_run().size() < 49; ++wait)
+      usleep(1000);
+    usleep(random() % 3000);
+    ASSERT_EQ(0, kill(writer, SIGKILL));
+    int status;
+    ASSERT_EQ(writer, waitpid(writer, &status, 0));
+    ASSERT_TRUE(WIFSIGNALED(status));
+
+    Contents contents;
+    (void)load(m_path, &contents);
+    ASSERT_LE(contents.damaged, 1u);
+    ASSERT_EQ(50 - contents.damaged, contents.samples.size());
+    expect_samples(contents.samples, contents.samples[0].time_us,
+                   contents.samples.size());
+  }
+}
+
+}  // namespace
+}  // namespace memdiag::black_box
