@@ -198,7 +198,7 @@ Result<Extent> extent_at(const void *address) {
   if (!arena) return Result<Extent>::failed(arena.error());
   size_t mib[max_mib_length];
   size_t length;
-  int error = translate(Ctl::utilization_batch, 0, mib, &length);
+  int error = translate(Ctl::utilization_batch, 0, 0, mib, &length);
   if (error != 0) return Result<Extent>::failed(error);
   struct {
     size_t free_regions, regions, bytes;

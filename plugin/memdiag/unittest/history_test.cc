@@ -148,10 +148,10 @@ TEST_F(History, TheBufferPool) {
   regions::add(Region_kind::buffer_pool, memory, 2 * size);
   (void)start();
   EXPECT_EQ(size, next().buffer_pool_bytes);
-  regions::fail_reads_for_test(true);
+  memdiag::Presence::fail_for_test(true);
   (void)last_when(
       [](const Sample &sample) { return sample.buffer_pool_bytes == unknown; });
-  regions::fail_reads_for_test(false);
+  memdiag::Presence::fail_for_test(false);
   regions::remove(memory);
   (void)last_when(
       [](const Sample &sample) { return sample.buffer_pool_bytes == 0; });
