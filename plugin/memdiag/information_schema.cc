@@ -13,9 +13,9 @@
 #include "allocator_snapshot.h"
 #include "budget_facts.h"
 #include "column.h"
-#include "host.h"
 #include "history.h"
 #include "history_rows.h"
+#include "host.h"
 #include "m_string.h"
 #include "my_dbug.h"
 #include "my_sys.h"
@@ -177,7 +177,7 @@ void push_warning_of(THD *thd, const std::string &text) {
 }
 
 std::vector<ledger::Row> rows_of_ledger(THD *thd, ledger::Precision precision) {
-  ledger::Ledger ledger = ledger::take(snapshot_of_statement(thd),
+  ledger::Ledger ledger = ledger::take(snapshot_of_statement(thd, 0),
                                        innodb::buffer_pool(), precision);
   for (const std::string &text : ledger.warnings) push_warning_of(thd, text);
   return std::move(ledger.rows);
@@ -275,11 +275,10 @@ int fill(THD *thd, Table_ref *tables, Item *) {
                   host::fail_reads_for_test("/proc/meminfo"););
   DBUG_EXECUTE_IF("memdiag_fail_innodb", innodb::find_busy_for_test(true););
   DBUG_EXECUTE_IF("memdiag_fail_variables", budget::fail_reads_for_test(true););
-  DBUG_EXECUTE_IF("memdiag_fail_nothing", fail_reads_for_test(Ctl::count);
-                  Presence::fail_for_test(false);
-                  host::fail_reads_for_test(nullptr);
-                  innodb::find_busy_for_test(false);
-                  budget::fail_reads_for_test(false););
+  DBUG_EXECUTE_IF(
+      "memdiag_fail_nothing", fail_reads_for_test(Ctl::count);
+      Presence::fail_for_test(false); host::fail_reads_for_test(nullptr);
+      innodb::find_busy_for_test(false); budget::fail_reads_for_test(false););
   try {
     TABLE *const to = tables->table;
     for (const Row &row : rows(thd, std::type_identity<Row>{})) {
