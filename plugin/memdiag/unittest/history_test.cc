@@ -25,6 +25,7 @@ using black_box::Sample;
 using black_box::unknown;
 using memdiag_test::sleep_ms;
 
+/** Set: the path that AProcessThatIsKilled is to write to, for ever. */
 constexpr const char *file_variable = "MEMDIAG_TEST_HISTORY";
 
 class History : public testing::Test {
@@ -247,16 +248,14 @@ TEST_F(History, AForeignFileIsReplaced) {
   EXPECT_FALSE(history::former_runs().empty());
 }
 
-/** What AProcessThatIsKilled runs in another process: samples until its end. */
-TEST(HistoryOfAnother, Samples) {
-  const char *const path = getenv(file_variable);
-  if (path == nullptr) GTEST_SKIP() << "only for another test";
-  history::interval_ms = 1;
-  ASSERT_EQ(0, history::start(path, 90704).file_error);
-  for (;;) pause();
-}
-
 TEST_F(History, AProcessThatIsKilled) {
+  // This test is also what that process runs.
+  if (const char *const path = getenv(file_variable); path != nullptr) {
+    std::filesystem::remove_all(m_folder);
+    history::interval_ms = 1;
+    ASSERT_EQ(0, history::start(path, 90704).file_error);
+    for (;;) pause();
+  }
   const pid_t killed = fork();
   if (killed == 0) {
     setenv(file_variable, m_path.c_str(), 1);
@@ -264,7 +263,7 @@ TEST_F(History, AProcessThatIsKilled) {
     unsetenv("XML_OUTPUT_FILE");
     alarm(60);
     execl("/proc/self/exe", "history_test",
-          "--gtest_filter=HistoryOfAnother.Samples", "--gtest_brief=1",
+          "--gtest_filter=History.AProcessThatIsKilled", "--gtest_brief=1",
           nullptr);
     _exit(127);
   }
