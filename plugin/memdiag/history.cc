@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <mutex>
 #include <new>
@@ -12,6 +11,7 @@
 #include <string_view>
 
 #include "allocator_snapshot.h"
+#include "kernel_text.h"
 #include "memdiag_regions.h"
 #include "memdiag_worker.h"
 
@@ -71,8 +71,9 @@ class Sampler {
       (void)close(file);
     }
     const std::string_view text(buffer, std::max<ssize_t>(length, 0));
-    const auto figure = [text](std::string_view field) {
-      return detail::status_bytes(text, field).value_or(unknown);
+    const auto figure = [text](std::string_view key) {
+      const auto value = kernel_text::value_of(text, key);
+      return value ? kernel_text::amount(*value).value_or(unknown) : unknown;
     };
     sample->rss_bytes = figure("VmRSS");
     sample->swap_bytes = figure("VmSwap");
@@ -201,24 +202,6 @@ std::vector<Sample> former_runs() {
   State &self = state();
   const std::lock_guard<std::mutex> guard(self.mutex);
   return self.box ? self.box->former_runs() : std::vector<Sample>{};
-}
-
-std::optional<uint64_t> detail::status_bytes(std::string_view text,
-                                             std::string_view field) {
-  // The first line is the program's name, which may be anything.
-  const std::string line = "\n" + std::string(field) + ":";
-  const size_t begin = text.find(line);
-  if (begin == text.npos) return std::nullopt;
-  text.remove_prefix(begin + line.size());
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  uint64_t kilobytes;
-  const auto [rest, error] =
-      std::from_chars(text.data(), text.data() + text.size(), kilobytes);
-  if (error != std::errc{} ||
-      !std::string_view(rest, text.data() + text.size()).starts_with(" kB") ||
-      kilobytes > (UINT64_MAX >> 11))
-    return std::nullopt;
-  return kilobytes << 10;
 }
 
 }  // namespace memdiag::history

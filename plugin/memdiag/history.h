@@ -17,9 +17,7 @@
 #define MEMDIAG_HISTORY_H
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "black_box.h"
@@ -58,12 +56,6 @@ void interval_changed();
 /** Oldest first; empty when not started. @throws std::bad_alloc */
 std::vector<black_box::Sample> this_run();
 std::vector<black_box::Sample> former_runs();
-
-namespace detail {
-/** What a line of /proc/self/status says, such as "VmRSS:    1234 kB". */
-std::optional<uint64_t> status_bytes(std::string_view text,
-                                     std::string_view field);
-}  // namespace detail
 
 }  // namespace memdiag::history
 

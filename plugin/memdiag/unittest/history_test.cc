@@ -318,24 +318,5 @@ TEST_F(History, ReadWhileSamplesAreTaken) {
   for (std::thread &thread : threads) thread.join();
 }
 
-TEST(Status, BytesOfAField) {
-  const auto bytes = history::detail::status_bytes;
-  const std::string_view text =
-      "Name:\tVmRSS: 7 kB\nUmask:\t0022\nVmHWM:\t  123456 kB\n"
-      "VmRSS:\t    1234 kB\nVmSwap:\t       0 kB\nThreads:\t9\n";
-  EXPECT_EQ(1234u << 10, bytes(text, "VmRSS"));
-  EXPECT_EQ(123456u << 10, bytes(text, "VmHWM"));
-  EXPECT_EQ(0u, bytes(text, "VmSwap"));
-  EXPECT_FALSE(bytes(text, "VmLck"));
-  EXPECT_FALSE(bytes(text, "Threads"));
-  EXPECT_FALSE(bytes(text, "RSS"));
-  EXPECT_FALSE(bytes("", "VmRSS"));
-  for (const char *wrong :
-       {"\nVmRSS:", "\nVmRSS: ", "\nVmRSS: 5", "\nVmRSS: x kB",
-        "\nVmRSS: -5 kB", "\nVmRSS: 99999999999999999999 kB",
-        "\nVmRSS: 18446744073709551615 kB", "\nVmRSS: 5 MB", "\nVmRSS 5 kB"})
-    EXPECT_FALSE(bytes(wrong, "VmRSS")) << wrong;
-}
-
 }  // namespace
 }  // namespace memdiag
