@@ -15,6 +15,7 @@ foreach(name
     history
     history_rows
     host
+    kernel_file
     kernel_text
     ledger
     preload

@@ -14,39 +14,13 @@
 #include <utility>
 
 #include "column.h"
+#include "kernel_file.h"
 #include "kernel_text.h"
 
 namespace memdiag::host {
 namespace {
 
 constinit std::atomic<const char *> failing_file{nullptr};
-
-/** More than any of these files has; maps of a large server have 10 MB. */
-constexpr size_t max_file_bytes = 64 << 20;
-
-/** @return 0 or an errno */
-int read_file(const std::string &path, std::string *text) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return errno;
-  char buffer[4096];
-  ssize_t bytes;
-  int error = 0;
-  try {
-    while ((bytes = ::read(file, buffer, sizeof buffer)) != 0) {
-      if (bytes > 0)
-        text->append(buffer, bytes);
-      else if (errno != EINTR)
-        error = errno;
-      if (text->size() > max_file_bytes) error = EFBIG;
-      if (error != 0) break;
-    }
-  } catch (...) {
-    close(file);
-    throw;
-  }
-  close(file);
-  return error;
-}
 
 /** A row's figure; all empty if the text was not understood. */
 struct Cell {
@@ -234,7 +208,7 @@ class Collector {
     const char *const failing = failing_file.load(std::memory_order_relaxed);
     const int error = failing != nullptr && file == failing
                           ? EIO
-                          : read_file(m_places.root + file, &text);
+                          : kernel_file::read(m_places.root + file, &text);
     // The last is said of pressure that is not being watched.
     if (error == ENOENT || error == ENOTDIR || error == EOPNOTSUPP)
       return std::nullopt;

@@ -9,43 +9,33 @@
 #include <climits>
 #include <iterator>
 #include <set>
+#include <utility>
+
+#include "kernel_file.h"
+#include "kernel_text.h"
 
 namespace memdiag::process_memory {
 namespace {
 
-/** A file of /proc as a whole; empty if it cannot be read. */
+/** A file of /proc; empty if it cannot be read, which errno explains. */
 std::optional<std::string> read_file(const char *path) {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
   std::string text;
-  ssize_t got = 0;
-  do {
-    const size_t old_size = text.size();
-    text.resize(old_size + 65536);
-    got = read(fd, text.data() + old_size, 65536);
-    text.resize(old_size + std::max<ssize_t>(got, 0));
-  } while (got > 0 || (got < 0 && errno == EINTR));
-  const int error = errno;
-  close(fd);
-  errno = error;
-  return got == 0 ? std::optional{std::move(text)} : std::nullopt;
+  errno = kernel_file::read(path, &text);
+  return errno == 0 ? std::optional{std::move(text)} : std::nullopt;
 }
 
-/** Takes words and lines off the front of a text. */
-std::string_view take_until(std::string_view *text, char end) {
-  const size_t length = std::min(text->find(end), text->size());
-  const std::string_view taken = text->substr(0, length);
-  text->remove_prefix(std::min(length + 1, text->size()));
-  return taken;
+/** What comes before the separator, taken off the text. */
+std::string_view take_until(std::string_view *text, char separator) {
+  std::string_view part;
+  (void)kernel_text::cut(text, separator, &part);
+  return part;
 }
 
-template <typename T>
-std::optional<T> number(std::string_view word, int base) {
-  T value;
+std::optional<uintptr_t> address(std::string_view word) {
+  uintptr_t value;
   const auto [end, error] =
-      std::from_chars(word.data(), word.data() + word.size(), value, base);
-  return error == std::errc{} && end == word.data() + word.size() &&
-                 !word.empty()
+      std::from_chars(word.data(), word.data() + word.size(), value, 16);
+  return error == std::errc{} && end == word.data() + word.size()
              ? std::optional{value}
              : std::nullopt;
 }
@@ -61,12 +51,12 @@ struct Line {
 
 std::optional<Line> parse_line(std::string_view text) {
   Line line{};
-  const auto begin = number<uintptr_t>(take_until(&text, '-'), 16);
-  const auto end = number<uintptr_t>(take_until(&text, ' '), 16);
+  const auto begin = address(take_until(&text, '-'));
+  const auto end = address(take_until(&text, ' '));
   line.permissions = take_until(&text, ' ');
   (void)take_until(&text, ' ');
   line.device = take_until(&text, ' ');
-  const auto inode = number<uint64_t>(take_until(&text, ' '), 10);
+  const auto inode = kernel_text::number<uint64_t>(take_until(&text, ' '));
   if (!begin || !end || *begin >= *end || line.permissions.size() != 4 ||
       !inode)
     return std::nullopt;
@@ -92,8 +82,8 @@ Backing backing_of(const Line &line, std::string_view program) {
 
 std::optional<Size> parse_statm(std::string_view text) {
   (void)take_until(&text, ' ');
-  const auto resident = number<uint64_t>(take_until(&text, ' '), 10);
-  const auto shared = number<uint64_t>(take_until(&text, ' '), 10);
+  const auto resident = kernel_text::number<uint64_t>(take_until(&text, ' '));
+  const auto shared = kernel_text::number<uint64_t>(take_until(&text, ' '));
   constexpr uint64_t most = UINT64_MAX / 65536;
   if (!resident || !shared || *resident > most || *shared > most) {
     errno = EINVAL;
