@@ -7,6 +7,7 @@ file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/*.cc
   ${CMAKE_SOURCE_DIR}/unittest/memdiag_tags.cc)
 # The plugin's other files need the server's headers.
 foreach(name
+    advisor
     allocator_mutexes
     allocator_snapshot
     background_threads
@@ -20,6 +21,7 @@ foreach(name
     ledger
     preload
     process_memory
+    situation
     size_classes)
   list(APPEND layer ${CMAKE_SOURCE_DIR}/plugin/memdiag/${name}.cc)
 endforeach()

@@ -21,6 +21,7 @@
 #include "my_sys.h"
 #include "my_time.h"
 #include "mysqld_error.h"
+#include "situation.h"
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/auth_common.h"
 #include "sql/field.h"
@@ -224,7 +225,7 @@ auto rows(THD *thd, std::type_identity<regions::Row>) {
   return all;
 }
 
-auto rows(THD *thd, std::type_identity<host::Row>) {
+host::Report host_report(THD *thd) {
   host::Places places;
   places.data_directory = mysql_real_data_home;
   host::Report report = host::collect(places);
@@ -235,7 +236,11 @@ auto rows(THD *thd, std::type_identity<host::Row>) {
                         "memdiag: %s could not be read: error %d - %s",
                         failed.file.c_str(), failed.error, reason);
   }
-  return std::move(report.rows);
+  return report;
+}
+
+auto rows(THD *thd, std::type_identity<host::Row>) {
+  return host_report(thd).rows;
 }
 
 auto rows(THD *thd, std::type_identity<innodb::Component>) {
@@ -256,6 +261,13 @@ auto rows(THD *thd, std::type_identity<budget::Row>) {
     push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
                         "memdiag: %s could not be read", name);
   return budget::rows(facts);
+}
+
+auto rows(THD *thd, std::type_identity<advisor::Finding>) {
+  return advisor::findings(advisor::make_situation(
+      snapshot_of_statement(thd, 0), host_report(thd).figures,
+      rows(thd, std::type_identity<budget::Row>{}), history::this_run(),
+      scopes::survivors()));
 }
 
 template <const auto &table>

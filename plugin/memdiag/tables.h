@@ -9,6 +9,7 @@
 #ifndef MEMDIAG_TABLES_H
 #define MEMDIAG_TABLES_H
 
+#include "advice_table.h"
 #include "allocator_table.h"
 #include "arenas_table.h"
 #include "bins_table.h"
@@ -29,6 +30,7 @@
 #include "survivors_table.h"
 
 #define MEMDIAG_TABLES(TABLE) \
+  TABLE(advice)               \
   TABLE(ledger)               \
   TABLE(ledger_exact)         \
   TABLE(allocator)            \

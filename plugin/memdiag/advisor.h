@@ -1,0 +1,72 @@
+/*
+  The advisor: findings about the server's memory, each with the figures that
+  prove it and the statement or command that remedies it.
+
+  A pure function of a situation: the same figures give the same findings, so
+  that it can be tested on literal ones. What is not known proves nothing: no
+  figure, no finding. Thresholds are in advisor.cc, each with its reason.
+
+  Units: bytes, seconds.
+*/
+
+#ifndef MEMDIAG_ADVISOR_H
+#define MEMDIAG_ADVISOR_H
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "allocator_snapshot.h"
+#include "host.h"
+#include "memdiag_pools.h"
+#include "trend.h"
+
+namespace memdiag::advisor {
+
+struct Pool_situation {
+  Reading live_bytes;
+  Reading active_bytes;
+  Reading dirty_bytes;
+  /** Of its live bytes, over the samples there are. */
+  std::optional<Trend> trend;
+  /** What outlived its statement, transaction or session, while that is
+  counted, and the route that most of it is of. */
+  uint64_t survivors_bytes;
+  std::string survivors_route;
+};
+
+struct Situation {
+  host::Figures host;
+  std::array<Pool_situation, pool_count> pools;
+  std::optional<Trend> rss_trend;
+  std::optional<bool> background_threads;
+  std::optional<std::string> preloaded;
+  /** What the configuration takes at once: global buffers, and those of one
+  session (MEMDIAG_BUDGET, kind "buffer"). */
+  Reading global_buffers_bytes;
+  Reading session_buffers_bytes;
+  Reading buffer_pool_bytes;
+  Reading max_connections;
+};
+
+enum class Severity : uint8_t { note, warning, critical };
+
+struct Finding {
+  Severity severity;
+  const char *severity_name;
+  /** A pool, server, allocator, machine or cgroup. */
+  std::string subsystem;
+  /** leak, fragmentation, cache, misconfiguration or host. */
+  const char *verdict;
+  std::string evidence;
+  std::string remedy;
+};
+
+/** The most severe first. @throws std::bad_alloc */
+std::vector<Finding> findings(const Situation &situation);
+
+}  // namespace memdiag::advisor
+
+#endif  // MEMDIAG_ADVISOR_H

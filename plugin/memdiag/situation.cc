@@ -1,0 +1,82 @@
+#include "situation.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace memdiag::advisor {
+namespace {
+
+constexpr uint64_t trend_us = 15 * 60 * uint64_t{1000000};
+
+std::span<const black_box::Sample> recent(
+    std::span<const black_box::Sample> samples) {
+  if (samples.empty()) return samples;
+  const uint64_t last = samples.back().time_us;
+  const auto first = std::find_if(samples.begin(), samples.end(),
+                                  [last](const black_box::Sample &sample) {
+                                    return sample.time_us + trend_us >= last;
+                                  });
+  return {first, samples.end()};
+}
+
+/** Adds what buffers take; unknown where one of them is. */
+void add_budget(std::span<const budget::Row> rows, Situation *situation) {
+  Reading global = 0;
+  Reading of_sessions = 0;
+  for (const budget::Row &row : rows) {
+    const std::string_view variable = row.variable;
+    if (variable == "innodb_buffer_pool_size")
+      situation->buffer_pool_bytes = row.value;
+    if (std::string_view{row.kind} != "buffer") continue;
+    const bool of_session =
+        row.times_of && std::string_view{*row.times_of}.find(
+                            "max_connections") != std::string_view::npos;
+    Reading &sum = of_session ? of_sessions : global;
+    sum = sum && row.worst_case_bytes ? Reading{*sum + *row.worst_case_bytes}
+                                      : std::nullopt;
+    // Of several multiples of it, the plain one is its number.
+    if (of_session && std::string_view{*row.times_of} == "max_connections")
+      situation->max_connections = row.times;
+  }
+  situation->global_buffers_bytes = global;
+  if (of_sessions && situation->max_connections.value_or(0) != 0)
+    situation->session_buffers_bytes =
+        *of_sessions / *situation->max_connections;
+}
+
+}  // namespace
+
+Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
+                         std::span<const budget::Row> budget,
+                         std::span<const black_box::Sample> samples,
+                         std::span<const scopes::Row> survivors) {
+  Situation situation{};
+  situation.host = host;
+  situation.background_threads = snapshot.allocator.background_thread_enabled;
+  situation.preloaded = snapshot.allocator.preloaded;
+  add_budget(budget, &situation);
+
+  samples = recent(samples);
+  situation.rss_trend = trend(samples, &black_box::Sample::rss_bytes);
+  for (size_t i = 0; i < pool_count; ++i) {
+    Pool_situation &pool = situation.pools[i];
+    const Pool_row &row = snapshot.pools[i];
+    pool.live_bytes = row.live_bytes;
+    pool.active_bytes = row.active_bytes;
+    pool.dirty_bytes = row.dirty_bytes;
+    pool.trend = trend(samples, [i](const black_box::Sample &sample) {
+      return sample.pools[i].live_bytes;
+    });
+    uint64_t most = 0;
+    for (const scopes::Row &survivor : survivors) {
+      if (survivor.pool_name != std::string_view{pool_specs[i].name}) continue;
+      pool.survivors_bytes += survivor.bytes;
+      if (survivor.bytes <= most) continue;
+      most = survivor.bytes;
+      pool.survivors_route = survivor.route;
+    }
+  }
+  return situation;
+}
+
+}  // namespace memdiag::advisor

@@ -1,0 +1,278 @@
+/* The advisor on literal situations: what it finds, and what it does not. */
+
+#include "advisor.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "situation.h"
+
+namespace {
+
+using memdiag::Pool;
+using memdiag::pool_count;
+using memdiag::Trend;
+using memdiag::advisor::Finding;
+using memdiag::advisor::findings;
+using memdiag::advisor::Severity;
+using memdiag::advisor::Situation;
+
+constexpr uint64_t mb = 1 << 20;
+constexpr uint64_t gb = 1024 * mb;
+
+/** A server of 2 GB on a machine of 16, which nothing is wrong with. */
+Situation healthy() {
+  Situation all{};
+  all.host.machine_bytes = 16 * gb;
+  all.host.available_bytes = 9 * gb;
+  all.host.resident_bytes = 2 * gb;
+  all.host.swapped_bytes = 0;
+  all.host.limit_bytes = 8 * gb;
+  all.host.usage_bytes = 3 * gb;
+  all.host.oom_kills = 0;
+  all.host.transparent_huge_pages = "madvise";
+  all.host.pressure_some_avg10 = 0.5;
+  all.host.oom_score_adj = 0;
+  for (auto &pool : all.pools) {
+    pool.live_bytes = 50 * mb;
+    pool.active_bytes = 55 * mb;
+    pool.dirty_bytes = 1 * mb;
+    pool.trend = Trend{0, 1, 50.0 * mb, 600};
+  }
+  all.rss_trend = Trend{100, 0.1, 2.0 * gb, 600};
+  all.background_threads = true;
+  all.global_buffers_bytes = 2 * gb;
+  all.session_buffers_bytes = 2 * mb;
+  all.buffer_pool_bytes = 1 * gb;
+  all.max_connections = 151;
+  return all;
+}
+
+auto &pool_of(Situation *all, Pool pool) {
+  return all->pools[static_cast<size_t>(pool)];
+}
+
+struct Expected {
+  const char *name;
+  std::function<void(Situation *)> make;
+  Severity severity;
+  const char *subsystem;
+  const char *verdict;
+  /** In the evidence, and in the remedy. */
+  const char *evidence;
+  const char *remedy;
+};
+
+const std::vector<Expected> all_expected = {
+    {"growth that is never freed",
+     [](Situation *all) {
+       pool_of(all, Pool::session).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
+     },
+     Severity::warning, "session", "leak", "3433 MB an hour",
+     "memdiag_scope_survivors = ON"},
+    {"a cache that grows",
+     [](Situation *all) {
+       pool_of(all, Pool::table_cache).trend =
+           Trend{1e6, 0.99, 900.0 * mb, 600};
+     },
+     Severity::note, "table_cache", "cache", "to 900 MB", "FLUSH TABLES"},
+    {"survivors",
+     [](Situation *all) {
+       pool_of(all, Pool::statement).survivors_bytes = 100 * mb;
+       pool_of(all, Pool::statement).survivors_route = "memory/sql/thing";
+     },
+     Severity::warning, "statement", "leak", "memory/sql/thing",
+     "MEMDIAG_SURVIVORS"},
+    {"unused pages",
+     [](Situation *all) {
+       pool_of(all, Pool::fts_query).dirty_bytes = 300 * mb;
+     },
+     Severity::note, "fts_query", "cache", "300 MB",
+     "SELECT memdiag_purge('fts_query')"},
+    {"fragmentation",
+     [](Situation *all) {
+       pool_of(all, Pool::table_cache).active_bytes = 600 * mb;
+       pool_of(all, Pool::table_cache).live_bytes = 200 * mb;
+     },
+     Severity::warning, "table_cache", "fragmentation", "400 MB of 600 MB",
+     "FLUSH TABLES"},
+    {"the end is near",
+     [](Situation *all) {
+       all->rss_trend = Trend{1e6, 0.95, 7.0 * gb, 600};
+     },
+     Severity::critical, "server", "host", "in 18 min", "MEMDIAG_HISTORY"},
+    {"the control group is full",
+     [](Situation *all) { all->host.usage_bytes = 7 * gb + 512 * mb; },
+     Severity::critical, "cgroup", "host", "7.5 GB", "MemoryMax=10240M"},
+    {"the machine is full",
+     [](Situation *all) {
+       all->host.limit_bytes.reset();
+       all->host.available_bytes = 1 * gb;
+     },
+     Severity::warning, "machine", "host", "1024 MB of 16.0 GB",
+     "memdiag_purge('all')"},
+    {"killed before", [](Situation *all) { all->host.oom_kills = 3; },
+     Severity::warning, "cgroup", "host", ": 3", "MEMDIAG_LAST_RUN"},
+    {"buffers that cannot be there",
+     [](Situation *all) { all->global_buffers_bytes = 9 * gb; },
+     Severity::critical, "server", "misconfiguration", "9216 MB",
+     "SET PERSIST innodb_buffer_pool_size = 4294967296"},
+    {"more connections than memory",
+     [](Situation *all) { all->max_connections = 10000; }, Severity::warning,
+     "server", "misconfiguration", "10000 connections",
+     "SET PERSIST max_connections = 3072"},
+    {"background threads off",
+     [](Situation *all) { all->background_threads = false; }, Severity::warning,
+     "allocator", "misconfiguration", "background threads",
+     "background_thread:false"},
+    {"another allocator",
+     [](Situation *all) { all->preloaded = "libtcmalloc.so.4"; },
+     Severity::note, "allocator", "misconfiguration", "libtcmalloc.so.4",
+     "LD_PRELOAD"},
+    {"huge pages",
+     [](Situation *all) { all->host.transparent_huge_pages = "always"; },
+     Severity::warning, "machine", "host", "'always'",
+     "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"},
+    {"swap in use", [](Situation *all) { all->host.swapped_bytes = 100 * mb; },
+     Severity::warning, "machine", "host", "100 MB", "vm.swappiness=1"},
+    {"pressure", [](Situation *all) { all->host.pressure_some_avg10 = 25; },
+     Severity::warning, "machine", "host", "25%", "memdiag_purge('all')"},
+    {"first to be killed",
+     [](Situation *all) { all->host.oom_score_adj = 500; }, Severity::note,
+     "machine", "misconfiguration", "500", "OOMScoreAdjust"},
+};
+
+TEST(Advisor, EachSituationHasItsFindingAndNoOther) {
+  for (const Expected &expected : all_expected) {
+    Situation all = healthy();
+    expected.make(&all);
+    const std::vector<Finding> found = findings(all);
+    ASSERT_EQ(1u, found.size()) << expected.name;
+    const Finding &one = found[0];
+    EXPECT_EQ(expected.severity, one.severity) << expected.name;
+    EXPECT_EQ(expected.subsystem, one.subsystem) << expected.name;
+    EXPECT_STREQ(expected.verdict, one.verdict) << expected.name;
+    EXPECT_NE(std::string::npos, one.evidence.find(expected.evidence))
+        << expected.name << ": " << one.evidence;
+    EXPECT_NE(std::string::npos, one.remedy.find(expected.remedy))
+        << expected.name << ": " << one.remedy;
+    EXPECT_GE(1024u, one.evidence.size());
+    EXPECT_GE(1024u, one.remedy.size());
+  }
+}
+
+TEST(Advisor, NothingIsWrongWithAHealthyServer) {
+  EXPECT_TRUE(findings(healthy()).empty());
+}
+
+TEST(Advisor, WhatIsNotKnownProvesNothing) {
+  EXPECT_TRUE(findings(Situation{}).empty());
+}
+
+TEST(Advisor, WhatIsSmallOrShortOrUnsteadyIsNoFinding) {
+  const std::vector<std::function<void(Situation *)>> harmless = {
+      [](Situation *all) {  // a warm-up
+        pool_of(all, Pool::session).trend = Trend{1e8, 0.99, 900.0 * mb, 20};
+      },
+      [](Situation *all) {  // up and down
+        pool_of(all, Pool::session).trend = Trend{1e6, 0.5, 900.0 * mb, 600};
+      },
+      [](Situation *all) {  // little
+        pool_of(all, Pool::session).trend = Trend{1e4, 0.99, 900.0 * mb, 600};
+      },
+      [](Situation *all) { pool_of(all, Pool::session).dirty_bytes = 60 * mb; },
+      [](Situation *all) {  // much, but not of 20 GB
+        all->host.resident_bytes = 20 * gb;
+        pool_of(all, Pool::session).dirty_bytes = 300 * mb;
+      },
+      [](Situation *all) {  // a quarter is usual
+        pool_of(all, Pool::session).active_bytes = 1200 * mb;
+        pool_of(all, Pool::session).live_bytes = 900 * mb;
+      },
+      [](Situation *all) {
+        all->rss_trend = Trend{1e4, 0.95, 3.0 * gb, 9000};
+      },
+      [](Situation *all) { all->host.usage_bytes = 7 * gb; },
+      [](Situation *all) { all->host.swapped_bytes = 1 * mb; },
+      [](Situation *all) { all->host.oom_score_adj = -600; }};
+  for (size_t i = 0; i < harmless.size(); ++i) {
+    Situation all = healthy();
+    harmless[i](&all);
+    for (const Finding &one : findings(all))
+      ADD_FAILURE() << i << ": " << one.subsystem << ' ' << one.evidence;
+  }
+}
+
+TEST(Advisor, TheMostSevereComesFirst) {
+  Situation all = healthy();
+  for (const Expected &expected : all_expected) expected.make(&all);
+  const std::vector<Finding> found = findings(all);
+  EXPECT_LT(10u, found.size());
+  for (size_t i = 1; i < found.size(); ++i)
+    EXPECT_GE(found[i - 1].severity, found[i].severity);
+}
+
+TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
+  memdiag::Snapshot snapshot{};
+  const auto session = static_cast<size_t>(Pool::session);
+  snapshot.pools[session].live_bytes = 7;
+  snapshot.pools[session].active_bytes = 8;
+  snapshot.pools[session].dirty_bytes = 9;
+  snapshot.allocator.preloaded = "other.so";
+  std::vector<memdiag::black_box::Sample> samples;
+  for (uint64_t second = 0; second < 1000; ++second) {
+    memdiag::black_box::Sample sample{};
+    sample.time_us = second * 1000000;
+    // It fell before what is looked at, and rises since.
+    sample.rss_bytes = second < 100 ? 1000000 : 1000 * second;
+    sample.pools[session].live_bytes = 10 * second;
+    samples.push_back(sample);
+  }
+  std::vector<memdiag::budget::Row> budget = {
+      {.variable = "innodb_buffer_pool_size",
+       .value = 100,
+       .kind = "buffer",
+       .times_of = "server",
+       .worst_case_bytes = 110},
+      {.variable = "thread_stack",
+       .kind = "buffer",
+       .times = 50,
+       .times_of = "max_connections",
+       .worst_case_bytes = 5000},
+      {.variable = "sort_buffer_size",
+       .kind = "growing",
+       .times = 50,
+       .times_of = "max_connections",
+       .worst_case_bytes = 1 << 30}};
+  const std::vector<memdiag::scopes::Row> survivors = {
+      {"small", "session", "session", 10, 1, 1, 0, 0, 0},
+      {"large", "session", "session", 30, 1, 1, 0, 0, 0},
+      {"other", "statement", "statement", 50, 1, 1, 0, 0, 0}};
+  const Situation all = memdiag::advisor::make_situation(snapshot, {}, budget,
+                                                         samples, survivors);
+  const auto &pool = all.pools[session];
+  EXPECT_EQ(7u, pool.live_bytes);
+  EXPECT_EQ(8u, pool.active_bytes);
+  EXPECT_EQ(9u, pool.dirty_bytes);
+  EXPECT_EQ(40u, pool.survivors_bytes);
+  EXPECT_EQ("large", pool.survivors_route);
+  ASSERT_TRUE(pool.trend);
+  EXPECT_NEAR(10, pool.trend->bytes_per_second, 1e-6);
+  EXPECT_NEAR(900, pool.trend->seconds, 1);
+  ASSERT_TRUE(all.rss_trend);
+  EXPECT_NEAR(1000, all.rss_trend->bytes_per_second, 1e-6);
+  EXPECT_EQ("other.so", all.preloaded);
+  EXPECT_EQ(110u, all.global_buffers_bytes);
+  EXPECT_EQ(100u, all.session_buffers_bytes);
+  EXPECT_EQ(50u, all.max_connections);
+  EXPECT_EQ(100u, all.buffer_pool_bytes);
+  // What one variable is not known for is not known of all.
+  budget[1].worst_case_bytes.reset();
+  EXPECT_FALSE(memdiag::advisor::make_situation(snapshot, {}, budget, {}, {})
+                   .session_buffers_bytes);
+}
+
+}  // namespace
