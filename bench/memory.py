@@ -186,6 +186,9 @@ class Turn:
                     Sampler(1, functools.partial(_pools, _session(sessions, server)))
                 )
             done = self._workload.load(server)
+            unexplained = (
+                _unexplained(_session(sessions, server)) if before["pools"] else {}
+            )
         self._ended = time.monotonic()
         usage = server.usage().since(usage_before)
         own_cpu = _own_cpu() - own_before
@@ -200,6 +203,7 @@ class Turn:
             "pools_peak": highest_pools([value for _, value in pools.samples])
             if pools
             else {},
+            "unexplained": unexplained,
             "before": before,
             "seconds": self._ended - began,
             "count": done.count,
@@ -269,6 +273,24 @@ def _pools(session: Connection) -> Pools:
     ).rows
     return {
         str(pool): (int(live or 0), int(resident or 0)) for pool, live, resident in rows
+    }
+
+
+def _unexplained(session: Connection) -> dict[str, float]:
+    """What no row of the ledger explains, in percent of RSS, in its two forms."""
+    return {
+        form: abs(
+            float(
+                session.query(
+                    f"SELECT PERCENT FROM INFORMATION_SCHEMA.{table} WHERE COMPONENT = 'unexplained'"
+                ).scalar()
+                or 0
+            )
+        )
+        for form, table in (
+            ("cheap", "MEMDIAG_LEDGER"),
+            ("exact", "MEMDIAG_LEDGER_EXACT"),
+        )
     }
 
 
@@ -342,6 +364,8 @@ def figures(run: Run) -> dict[str, float | None]:
         "faults_each": run["minor_faults"] / run["count"],
         "named_peak": named_share(run["pools_peak"]),
         "named_after": named_share(after["pools"]),
+        "unexplained_cheap": run.get("unexplained", {}).get("cheap"),
+        "unexplained_exact": run.get("unexplained", {}).get("exact"),
         **run["extra"],
     }
     for moment, memory in run["idle"].items():

@@ -71,6 +71,8 @@ def table(
         "resident_ratio": "resident / allocated",
         "named_peak": "named pools peak %",
         "named_after": "named pools after %",
+        "unexplained_cheap": "ledger unexplained %",
+        "unexplained_exact": "exact ledger unexplained %",
         "per_second": f"{unit}/s",
         "p99_ms": "p99 ms",
         "cpu_seconds": "CPU s",

@@ -76,6 +76,8 @@ TARGETS = (
     Target("p99 / best other", "<=", 1.05, "p99_ms", lambda _: "p99_ms"),
     Target("named pools at the peak, %", ">=", 95, "named_peak"),
     Target("named pools after, %", ">=", 95, "named_after"),
+    Target("unexplained by the ledger, %", "<=", 2, "unexplained_cheap"),
+    Target("unexplained by the exact ledger, %", "<=", 0.5, "unexplained_exact"),
 )
 
 

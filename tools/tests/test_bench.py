@@ -10,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import (
     arms,
     instructions,
+    looking,
     phrase_burst,
     prepared,
     report,
@@ -204,6 +205,29 @@ class Reports(unittest.TestCase):
             "base_list::push_back(void*)",
         ):
             self.assertFalse(instructions.is_allocator(name), name)
+
+    def test_what_looking_costs(self):
+        run = {
+            "tables": {"MEMDIAG_POOLS": 2.0, "MEMDIAG_LEDGER_EXACT": 50.0},
+            "cheap_ms": 2.0,
+            "pairs": [
+                {"without": 100.0, "with": 99.0},
+                {"without": 100.0, "with": 98.0},
+                {"without": 90.0, "with": 90.0},
+            ],
+        }
+        self.assertAlmostEqual(looking.poll_cost([run]), 0.01)
+        text = looking.render(
+            {
+                "runs": {"dev": [run]},
+                "machine": {},
+                "arms": {},
+                "settings": {"connections": 7},
+            }
+        )
+        self.assertRegex(text, r"MEMDIAG_POOLS +\| 2.00")
+        self.assertRegex(text, r"2.000 +\| <= 10.0 +\| +met")
+        self.assertRegex(text, r"0.010 +\| <= 0.005 +\| +NOT MET")
 
     def test_table_is_aligned(self):
         lines = report.table(["a", "b"], [["long name", "1"], ["x", "22"]]).splitlines()
