@@ -16,6 +16,7 @@ foreach(name
     history
     history_rows
     host
+    instruments
     kernel_file
     kernel_text
     ledger

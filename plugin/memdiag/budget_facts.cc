@@ -10,7 +10,7 @@
 #include "memdiag_innodb.h"
 #include "memdiag_pools.h"
 #include "memdiag_routes.h"
-#include "perfschema_high_water.h"
+#include "perfschema_memory.h"
 #include "sql/conn_handler/connection_handler_manager.h"
 #include "sql/mysqld.h"
 #include "sql/rpl_mi.h"
@@ -89,9 +89,8 @@ Facts take_facts(std::vector<const char *> *unreadable) {
     else
       unreadable->push_back(name);
   }
-  for (const char *name : instruments())
-    if (const Reading bytes = perfschema::high_water(name))
-      facts.high_water_bytes[name] = *bytes;
+  for (const perfschema::Counted &of : perfschema::counted(instruments()))
+    if (of.enabled) facts.high_water_bytes[of.name] = of.high_bytes;
   for (size_t i = 0; i < pool_count; ++i) {
     const auto counters = pools::counters(static_cast<Pool>(i));
     if (counters.peak_time_us != 0)

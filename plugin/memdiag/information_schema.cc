@@ -195,6 +195,13 @@ auto rows(THD *thd, std::type_identity<Exact_ledger_row>) {
   return exact;
 }
 
+auto rows(THD *thd, std::type_identity<instruments::Row>) {
+  return instruments::rows(
+      routes::all(), perfschema::counted(),
+      instruments::shares(snapshot_of_statement(thd, 0).pools,
+                          rows_of_ledger(thd, ledger::Precision::cheap)));
+}
+
 auto rows(THD *, std::type_identity<purge_log::Row>) {
   return purge_log::all();
 }

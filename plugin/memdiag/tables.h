@@ -19,6 +19,7 @@
 #include "history_table.h"
 #include "host_table.h"
 #include "innodb_table.h"
+#include "instruments_table.h"
 #include "large_table.h"
 #include "last_run_table.h"
 #include "ledger_table.h"
@@ -41,6 +42,7 @@
   TABLE(extents)              \
   TABLE(mutexes)              \
   TABLE(routes)               \
+  TABLE(instruments)          \
   TABLE(survivors)            \
   TABLE(regions)              \
   TABLE(innodb)               \
