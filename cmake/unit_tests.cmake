@@ -21,7 +21,9 @@ foreach(name
     kernel_text
     ledger
     preload
+    pressure
     process_memory
+    relief
     situation
     size_classes)
   list(APPEND layer ${CMAKE_SOURCE_DIR}/plugin/memdiag/${name}.cc)

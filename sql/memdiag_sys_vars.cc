@@ -9,6 +9,9 @@
 #include "my_sys.h"
 #include "mysqld_error.h"
 #include "plugin/memdiag/history.h"
+#include "plugin/memdiag/watcher.h"
+#include "sql/derror.h"
+#include "sql/sql_error.h"
 #include "sql/sys_vars.h"
 
 namespace {
@@ -120,5 +123,45 @@ Sys_var_uint history_samples_variable(
     VALID_RANGE(10, memdiag::black_box::max_capacity), DEFAULT(3600),
     BLOCK_SIZE(1), NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
     ON_UPDATE(nullptr));
+
+bool update_watcher(sys_var *, THD *thd, enum_var_type) {
+  if (const int error = memdiag::watcher::changed(); error != 0)
+    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_CANT_CREATE_THREAD,
+                        ER_THD(thd, ER_CANT_CREATE_THREAD), error);
+  return false;
+}
+
+/** In the order of memdiag::watcher::Mode. */
+const char *watcher_modes[] = {"OFF", "WATCH", "ON", nullptr};
+
+Sys_var_enum pressure_watcher_variable(
+    "memdiag_pressure_watcher",
+    "What is done when memory is short: OFF nothing, WATCH says in the error "
+    "log what ON would do, ON gives unused pages back, then shrinks caches",
+    GLOBAL_VAR(memdiag::watcher::mode), CMD_LINE(REQUIRED_ARG), watcher_modes,
+    DEFAULT(memdiag::watcher::off), NO_MUTEX_GUARD, NOT_IN_BINLOG,
+    ON_CHECK(nullptr), ON_UPDATE(update_watcher));
+
+class Pressure_variable : public Sys_var_uint {
+ public:
+  Pressure_variable(const char *name, const char *comment, unsigned &percent,
+                    unsigned default_percent)
+      : Sys_var_uint(name, comment, GLOBAL_VAR(percent), CMD_LINE(REQUIRED_ARG),
+                     VALID_RANGE(0, 100), DEFAULT(default_percent),
+                     BLOCK_SIZE(1), NO_MUTEX_GUARD, NOT_IN_BINLOG,
+                     ON_CHECK(nullptr), ON_UPDATE(update_watcher)) {}
+};
+
+Pressure_variable pressure_limit_variable(
+    "memdiag_pressure_limit",
+    "Memory is short when so many percent of the lowest limit of the control "
+    "group, or else of the machine's memory, are used; 0: that is not heeded",
+    memdiag::watcher::limit_percent, 90);
+
+Pressure_variable pressure_stall_variable(
+    "memdiag_pressure_stall_percent",
+    "Memory is short when some task waited for it for so many percent of the "
+    "last second; 0: that is not heeded",
+    memdiag::watcher::stall_percent, 10);
 
 }  // namespace

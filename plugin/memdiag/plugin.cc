@@ -26,6 +26,7 @@
 #include "sql/mysqld.h"
 #include "status_server.h"
 #include "tables.h"
+#include "watcher.h"
 
 namespace memdiag {
 namespace {
@@ -67,6 +68,12 @@ void start_history() {
                     reason(started.thread_error) + "): there is no history.");
 }
 
+void start_watcher() {
+  if (const int error = watcher::start(); error != 0)
+    error_log::warn("the watching thread cannot be started (" + reason(error) +
+                    "): memory pressure is not watched.");
+}
+
 int start(void *) {
   // A wrong option ends the server, as with any other option: it would run
   // otherwise than its user thinks.
@@ -85,6 +92,7 @@ int start(void *) {
     error_log::warn("the purging thread cannot be started (" + reason(error) +
                     "): memory of a pool is given back by decay alone.");
   start_history();
+  if (!opt_initialize) start_watcher();
   if (!admin_privilege::register_it())
     error_log::warn(std::string("the privilege ") + admin_privilege_name +
                     " cannot be registered: it cannot be granted.");
@@ -97,6 +105,7 @@ int start(void *) {
 int stop(void *) {
   purge_function::unregister_it();
   admin_privilege::unregister_it();
+  watcher::stop();
   purger::stop();
   history::stop();
   return 0;

@@ -137,7 +137,18 @@ void print_system_variables(std::ostream &out) {
          "is counted. While it is, each block of a pool costs some "
          "nanoseconds more, and each session's thread 26 KB. |\n"
          "| memdiag_history_interval_ms | How many milliseconds pass between "
-         "two samples: 1000 unless set; 0: none are taken. |\n\n";
+         "two samples: 1000 unless set; 0: none are taken. |\n"
+         "| memdiag_pressure_watcher | OFF unless set. ON: while memory is "
+         "short, unused pages of pools are given back (MEMDIAG_PURGES, REASON "
+         "`pressure`), then full-text caches are written and unused tables "
+         "closed, until it is not. WATCH: the error log says what would be "
+         "done, once a minute. Its lines are notes: log_error_verbosity=3. |\n"
+         "| memdiag_pressure_limit | Memory is short when so many percent are "
+         "used of the control group's lowest limit, or of the machine's memory "
+         "where there is none below that: 90 unless set; 0: not heeded. |\n"
+         "| memdiag_pressure_stall_percent | Memory is short when some task "
+         "waited for it for so many percent of the last second: 10 unless set; "
+         "0: not heeded. |\n\n";
 }
 
 void print_pools(std::ostream &out) {

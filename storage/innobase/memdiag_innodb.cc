@@ -158,19 +158,32 @@ constexpr size_t max_tables = 10000;
 
 // What has a full-text cache is kept in the dictionary
 // (fts_optimize_add_table), so the tables that can be evicted need not be
-// looked at. The same sum as in fts_is_sync_needed(), under the same mutex.
+// looked at. As in fts_is_sync_needed(), under the same mutex.
+/** @param visit  is called with each table that has one
+@return false: somebody holds the dictionary's mutex */
+template <typename Visit>
+bool for_each_full_text_cache(Visit visit) {
+  const Dictionary_guard guard;
+  if (!guard) return false;
+  for (dict_table_t *table : dict_sys->table_non_LRU)
+    if (table->fts != nullptr && table->fts->cache != nullptr) visit(table);
+  return true;
+}
+
+bool has_too_many_tables() {
+  return UT_LIST_GET_LEN(dict_sys->table_non_LRU) > max_tables;
+}
+
 void read_full_text_caches(const Buffer_pool &, Component *component) {
   component->limit_bytes = fts_max_total_cache_size;
-  const Dictionary_guard guard;
-  component->busy = !guard;
-  if (!guard || UT_LIST_GET_LEN(dict_sys->table_non_LRU) > max_tables) return;
+  if (has_too_many_tables()) return;
   uint64_t bytes = 0;
   uint64_t tables = 0;
-  for (const dict_table_t *table : dict_sys->table_non_LRU) {
-    if (table->fts == nullptr || table->fts->cache == nullptr) continue;
+  component->busy = !for_each_full_text_cache([&](const dict_table_t *table) {
     bytes += table->fts->cache->total_size;
     ++tables;
-  }
+  });
+  if (component->busy) return;
   component->bytes = bytes;
   component->items = tables;
 }
@@ -401,6 +414,22 @@ std::optional<Buffer_pool> buffer_pool() {
   ulint dirty;
   buf_get_total_list_len(&data, &free, &dirty);
   return Buffer_pool{UNIV_PAGE_SIZE, data, dirty, free, buf_pool_get_n_pages()};
+}
+
+// fts_optimize_shutdown() says that it ends under the dictionary's mutex,
+// before it frees the queue that requests go to; what is asked for afterwards
+// is ignored.
+std::optional<uint64_t> write_full_text_caches(uint64_t worth_bytes) {
+  if (!is_up() || srv_shutdown_state.load() != SRV_SHUTDOWN_NONE ||
+      has_too_many_tables())
+    return std::nullopt;
+  uint64_t bytes = 0;
+  const bool asked = for_each_full_text_cache([&](dict_table_t *table) {
+    if (table->fts->cache->total_size < worth_bytes) return;
+    bytes += table->fts->cache->total_size;
+    fts_optimize_request_sync_table(table);
+  });
+  return asked ? std::optional{bytes} : std::nullopt;
 }
 
 std::vector<Component> components() {

@@ -1,5 +1,6 @@
 /*
-  Collector: what InnoDB knows of its own memory.
+  Collector: what InnoDB knows of its own memory; and the request to write its
+  full-text caches.
 
   Free of InnoDB's headers, so that the plugin includes it. Everything is copied
   out; nothing is owned. Callers are sessions, and threads that end with the
@@ -59,6 +60,12 @@ struct Component {
 
 /** @throws std::bad_alloc */
 std::vector<Component> components();
+
+/** Have InnoDB's full-text thread write the caches of tables that have so much
+in them, as it does when one is full.
+@return what those caches have; empty: nobody was asked, because InnoDB is not
+up, has more tables than can be looked at, or its dictionary is busy */
+std::optional<uint64_t> write_full_text_caches(uint64_t worth_bytes);
 
 /** Find the dictionary's mutex held from now on, to test what that looks like.
  */

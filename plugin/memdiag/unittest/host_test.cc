@@ -25,6 +25,7 @@
 #include <string>
 #include <utility>
 
+#include "file_tree.h"
 #include "mutate.h"
 
 namespace memdiag::host {
@@ -36,38 +37,11 @@ constexpr double kb = 1024;
 constexpr double mb = 1024 * kb;
 constexpr double gb = 1024 * mb;
 
-/** A folder with a machine's files, removed at the end. */
-class Tree {
+/** A machine's files. */
+class Tree : public memdiag_test::File_tree {
  public:
-  Tree() {
-    std::string name = testing::TempDir() + "memdiag_host_XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) abort();
-    m_root = fs::canonical(name);
-  }
-  ~Tree() {
-    std::error_code ignored;
-    fs::remove_all(m_root, ignored);
-  }
-  Tree(const Tree &) = delete;
-  Tree &operator=(const Tree &) = delete;
-
-  void write(const std::string &file, const std::string &text) {
-    fs::create_directories(fs::path(at(file)).parent_path());
-    std::ofstream(at(file)) << text;
-    m_texts[file] = text;
-  }
-  void remove(const std::string &file) { fs::remove_all(at(file)); }
-  /** There, but not to be read: EISDIR, whoever asks. */
-  void make_unreadable(const std::string &file) {
-    remove(file);
-    fs::create_directory(at(file));
-  }
-  std::string at(const std::string &file) const {
-    return m_root.string() + file;
-  }
-  const std::map<std::string, std::string> &texts() const { return m_texts; }
   Report collect(bool numa_maps = false) const {
-    return host::collect({m_root, m_data, numa_maps});
+    return host::collect({at(""), m_data, numa_maps});
   }
   /** Makes a data directory. */
   const std::string &make_data() {
@@ -77,9 +51,7 @@ class Tree {
   }
 
  private:
-  fs::path m_root;
   std::string m_data;
-  std::map<std::string, std::string> m_texts;
 };
 
 std::optional<double> number(const Report &report, std::string_view subject,

@@ -1,0 +1,294 @@
+#include "watcher.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <new>
+#include <optional>
+#include <string>
+
+#include "allocator_snapshot.h"
+#include "error_log.h"
+#include "memdiag_innodb.h"
+#include "memdiag_pools.h"
+#include "memdiag_worker.h"
+#include "my_thread.h"
+#include "pressure.h"
+#include "relief.h"
+#include "sql/mysqld.h"
+#include "sql/sql_base.h"
+
+namespace memdiag::watcher {
+
+unsigned long mode = off;
+unsigned limit_percent = 90;
+unsigned stall_percent = 10;
+
+namespace {
+
+using relief::Event;
+using relief::Step;
+
+constexpr uint64_t look_ms = 200;
+/** A table's full-text cache with less is not worth writing. InnoDB itself
+writes one that grows by a tenth of innodb_ft_cache_size, so that it is many
+tables rather than large ones that take memory. */
+constexpr uint64_t worth_writing_bytes = 64 << 10;
+
+/** Never destroyed: see Worker. */
+Worker &worker() {
+  static Worker *const instance = new Worker;
+  return *instance;
+}
+
+constinit std::atomic<bool> started{false};
+
+template <typename T>
+T value_of(const T &variable) {
+  return __atomic_load_n(&variable, __ATOMIC_RELAXED);
+}
+
+uint64_t now_us() {
+  using namespace std::chrono;
+  return static_cast<uint64_t>(
+      duration_cast<microseconds>(steady_clock::now().time_since_epoch())
+          .count());
+}
+
+std::string text_of(const pressure::Figures &figures) {
+  std::string text = "memory pressure (";
+  if (figures.used_bytes && figures.limit_bytes)
+    text += std::to_string(*figures.used_bytes) + " of " +
+            std::to_string(*figures.limit_bytes) + " bytes are used";
+  if (figures.stall_percent) {
+    char percent[64];
+    (void)snprintf(percent, sizeof percent,
+                   "%stasks waited for %.1f%% of the last second",
+                   text.ends_with('(') ? "" : "; ", *figures.stall_percent);
+    text += percent;
+  }
+  return text + ")";
+}
+
+/** What there is to give back. Caches count for nothing while the server starts
+or shuts down. */
+relief::Stock take_stock() {
+  relief::Stock stock;
+  const Snapshot snapshot = take_snapshot();
+  for (size_t i = 0; i < pool_count; ++i)
+    stock.dirty_bytes[i] = snapshot.pools[i].dirty_bytes.value_or(0);
+  if (get_server_state() == SERVER_OPERATING) {
+    stock.full_text_bytes = pools::counters(Pool::fts_cache).live_bytes;
+    stock.table_cache_bytes = pools::counters(Pool::table_cache).live_bytes;
+  }
+  return stock;
+}
+
+class Watcher {
+ public:
+  explicit Watcher(bool acts) : m_acts(acts) {}
+
+  bool acts() const { return m_acts; }
+
+  void look() {
+    const relief::Settings settings{value_of(limit_percent),
+                                    value_of(stall_percent)};
+    const uint64_t now = now_us();
+    const pressure::Figures figures = m_gauge.look(now, settings.limit_percent);
+    if (!m_introduced) introduce();
+    const bool was_in_round = m_state.in_round;
+    const Event event =
+        relief::heed(settings, figures, kept_bytes(), now, &m_state);
+    if (m_state.in_round && !was_in_round) m_purged = {};
+    switch (event) {
+      case Event::none:
+        return;
+      case Event::ended:
+        say_end();
+        return;
+      case Event::due:
+        break;
+    }
+    if (m_acts)
+      act(figures, now);
+    else
+      plan(figures, now);
+  }
+
+ private:
+  void introduce() {
+    m_introduced = true;
+    const auto name = [](const std::string &file) {
+      return file.empty() ? "nowhere" : file;
+    };
+    error_log::note("memory pressure is watched: use in " +
+                    name(m_gauge.usage_file()) + ", stalls in " +
+                    name(m_gauge.stall_file()));
+  }
+
+  /** What the purges of the last round gave back and their pools have not
+  allocated again. */
+  uint64_t kept_bytes() const {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < pool_count; ++i) {
+      const uint64_t taken_bytes =
+          pools::allocated_bytes(static_cast<Pool>(i)) -
+          m_purged[i].allocated_bytes;
+      bytes += m_purged[i].released_bytes -
+               std::min(m_purged[i].released_bytes, taken_bytes);
+    }
+    return bytes;
+  }
+
+  void act(const pressure::Figures &figures, uint64_t now) {
+    const Step step = relief::next_step(take_stock(), now, &m_state);
+    std::string what;
+    switch (step.kind) {
+      case Step::none:
+        // Of a round that had nothing to do, once.
+        if (m_spoken) return;
+        what = "nothing is worth giving back";
+        break;
+      case Step::purge:
+        what = purge(step.pool);
+        break;
+      case Step::write_full_text_caches:
+        what = write_full_text_caches();
+        break;
+      case Step::close_unused_tables:
+        what = close_unused_tables();
+        break;
+    }
+    if (step.kind != Step::none) m_gauge.forget_stalls();
+    say(figures, what);
+  }
+
+  /** Say what act() would do. */
+  void plan(const pressure::Figures &figures, uint64_t now) {
+    relief::Stock stock = take_stock();
+    std::string what;
+    for (;;) {
+      const Step step = relief::next_step(stock, now, &m_state);
+      if (step.kind == Step::none) break;
+      const char *const verbs[] = {"", "purge pool ",
+                                   "have full-text caches written, pool ",
+                                   "close unused tables, pool "};
+      what += (what.empty() ? "would " : ", ") + std::string(verbs[step.kind]) +
+              spec_of(step.pool).name + " (" + std::to_string(step.bytes) +
+              (step.kind == Step::purge ? " bytes unused)" : " bytes live)");
+      if (step.kind == Step::purge)
+        stock.dirty_bytes[static_cast<size_t>(step.pool)] = 0;
+    }
+    relief::rest_long(&m_state);
+    say(figures, what.empty() ? "nothing is worth giving back" : what);
+  }
+
+  std::string purge(Pool pool) {
+    const pools::Receipt receipt = pools::purge(pool, Purge_reason::pressure);
+    Purged &purged = m_purged[static_cast<size_t>(pool)];
+    purged.released_bytes += receipt.released_bytes();
+    purged.allocated_bytes = pools::allocated_bytes(pool);
+    m_released_bytes += receipt.released_bytes();
+    return std::string("purged pool ") + spec_of(pool).name + ", " +
+           std::to_string(receipt.released_bytes()) + " bytes given back in " +
+           std::to_string(receipt.duration_us) + " us";
+  }
+
+  static std::string write_full_text_caches() {
+    const auto bytes = innodb::write_full_text_caches(worth_writing_bytes);
+    if (!bytes) return "InnoDB could not be asked to write full-text caches";
+    return "InnoDB was asked to write full-text caches of " +
+           std::to_string(*bytes) + " bytes";
+  }
+
+  static std::string close_unused_tables() {
+    const auto live_bytes = [] {
+      return pools::counters(Pool::table_cache).live_bytes;
+    };
+    const uint64_t before_bytes = live_bytes();
+    tdc_flush_unused_tables();
+    return "closed unused tables, " +
+           std::to_string(before_bytes - std::min(before_bytes, live_bytes())) +
+           " bytes freed";
+  }
+
+  void say(const pressure::Figures &figures, const std::string &what) {
+    m_spoken = true;
+    error_log::note(text_of(figures) + ": " + what);
+  }
+
+  void say_end() {
+    if (m_spoken)
+      error_log::note("memory pressure has ended; " +
+                      std::to_string(m_released_bytes) +
+                      " bytes were given back meanwhile");
+    m_spoken = false;
+    m_released_bytes = 0;
+  }
+
+  struct Purged {
+    uint64_t released_bytes;
+    /** pools::allocated_bytes() after it. */
+    uint64_t allocated_bytes;
+  };
+
+  const bool m_acts;
+  pressure::Gauge m_gauge;
+  relief::State m_state;
+  /** By the last round. */
+  std::array<Purged, pool_count> m_purged{};
+  /** Since the pressure began. */
+  uint64_t m_released_bytes{0};
+  bool m_spoken{false};
+  bool m_introduced{false};
+};
+
+void run(Worker *self) {
+  my_thread_init();
+  std::optional<Watcher> watcher;
+  unsigned long current;
+  do {
+    current = value_of(mode);
+    if (current == off) {
+      watcher.reset();
+      continue;
+    }
+    try {
+      if (!watcher || watcher->acts() != (current == on))
+        watcher.emplace(current == on);
+      watcher->look();
+    } catch (const std::bad_alloc &) {
+      // Next time.
+    }
+  } while (self->wait_ms(current == off ? 0 : look_ms));
+  my_thread_end();
+}
+
+}  // namespace
+
+int start() {
+  started = true;
+  return changed();
+}
+
+void stop() {
+  started = false;
+  worker().stop();
+}
+
+int changed() {
+  if (!started) return 0;
+  // Whoever switches it off may hold locks that closing a table waits for: the
+  // thread sleeps on instead of being waited for.
+  if (value_of(mode) != off) {
+    const int error = worker().start("memdiag_watcher", run);
+    if (error != 0 && error != EALREADY) return error;
+  }
+  worker().wake();
+  return 0;
+}
+
+}  // namespace memdiag::watcher
