@@ -24,6 +24,7 @@ foreach(name
     pressure
     process_memory
     relief
+    session_rows
     situation
     size_classes)
   list(APPEND layer ${CMAKE_SOURCE_DIR}/plugin/memdiag/${name}.cc)

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,10 +11,11 @@
 #include <cstdio>
 #include <mutex>
 
+#include "memdiag_clock.h"
 #include "memdiag_mallctl.h"
+#include "memdiag_notes.h"
 #include "memdiag_policies.h"
 #include "memdiag_purge_log.h"
-#include "memdiag_scopes.h"
 
 namespace memdiag {
 namespace {
@@ -146,12 +146,6 @@ constinit Injection injection;
 constinit std::mutex purge_mutex;
 
 Pool_state &state_of(Pool pool) { return states[static_cast<size_t>(pool)]; }
-
-uint64_t clock_us(clockid_t clock) {
-  timespec now;
-  if (clock_gettime(clock, &now) != 0) return 0;
-  return static_cast<uint64_t>(now.tv_sec) * 1000000 + now.tv_nsec / 1000;
-}
 
 /** The calling thread's CPU, folded into the shards that the pool may have.
 Where the kernel does not tell, everything shares shard 0. */
@@ -441,7 +435,7 @@ void count(Pool pool, const Turn &turn, pools::Account account, size_t bytes,
       live_parts[static_cast<size_t>(pool)][turn.index()][account];
   turn.add(&part.bytes, sign * static_cast<int64_t>(bytes));
   turn.add(&part.blocks, static_cast<int64_t>(sign));
-  scopes::note(pool, account, sign * static_cast<int64_t>(bytes));
+  notes::note(pool, account, sign * static_cast<int64_t>(bytes));
 }
 
 }  // namespace

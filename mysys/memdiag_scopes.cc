@@ -1,7 +1,6 @@
 #include "memdiag_scopes.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -9,8 +8,9 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "memdiag_clock.h"
+#include "memdiag_notes.h"
 #include "memdiag_routes.h"
-#include "memdiag_scope_hooks.h"
 
 namespace memdiag {
 namespace {
@@ -87,12 +87,6 @@ Thread_nets *nets_of_thread() {
   return thread_nets;
 }
 
-uint64_t now_us() {
-  timespec now;
-  if (clock_gettime(CLOCK_REALTIME, &now) != 0) return 0;
-  return static_cast<uint64_t>(now.tv_sec) * 1000000 + now.tv_nsec / 1000;
-}
-
 /** Add what a scope left to a route's survivors. Caller holds the mutex. */
 void add(Survivors *to, const Net &net) {
   to->bytes += net.bytes;
@@ -105,7 +99,7 @@ void add(Survivors *to, const Net &net) {
   }
   if (net.blocks <= 0) return;
   ++to->scopes;
-  to->last_us = now_us();
+  to->last_us = clock_us(CLOCK_REALTIME);
   if (to->since_us == 0) to->since_us = to->last_us;
 }
 
@@ -113,19 +107,16 @@ void add(Survivors *to, const Net &net) {
 
 namespace scopes {
 
-bool tracked = false;
-
 void track(bool on) {
   const std::lock_guard<std::mutex> guard(mutex);
   if (on) {
     generation.fetch_add(1);
     all_survivors.fill({});
   }
-  __atomic_store_n(&tracked, on, __ATOMIC_RELAXED);
+  notes::set(notes::survivors, on);
 }
 
 void ended(Scope scope) {
-  if (!__atomic_load_n(&tracked, __ATOMIC_RELAXED)) return;
   Thread_nets *const mine = nets_of_thread();
   if (mine == nullptr) return;
   size_t kept = 0;
@@ -147,7 +138,7 @@ void ended(Scope scope) {
   mine->touched_count = kept;
 }
 
-void detail::note(Pool pool, Account account, int64_t bytes) noexcept {
+void note(Pool pool, Account account, int64_t bytes) noexcept {
   if (!scope_of(pool)) return;
   Thread_nets *const mine = nets_of_thread();
   if (mine == nullptr) return;
@@ -166,7 +157,7 @@ std::vector<Row> survivors() {
   std::vector<Row> rows;
   rows.reserve(routes.size());
   const std::lock_guard<std::mutex> guard(mutex);
-  const uint64_t now = now_us();
+  const uint64_t now = clock_us(CLOCK_REALTIME);
   for (size_t i = 0; i < routes.size(); ++i) {
     const Survivors &left = all_survivors[i];
     const pools::Live live = pools::live(static_cast<Account>(i));
@@ -187,17 +178,3 @@ std::vector<Row> survivors() {
 
 }  // namespace scopes
 }  // namespace memdiag
-
-void memdiag_statement_ended(bool in_transaction) {
-  using memdiag::Scope;
-  if (!__atomic_load_n(&memdiag::scopes::tracked, __ATOMIC_RELAXED)) return;
-  memdiag::scopes::ended(Scope::statement);
-  if (!in_transaction) memdiag::scopes::ended(Scope::transaction);
-}
-
-void memdiag_session_ended() {
-  using memdiag::Scope;
-  for (const Scope scope :
-       {Scope::statement, Scope::transaction, Scope::session})
-    memdiag::scopes::ended(scope);
-}

@@ -55,10 +55,6 @@ constexpr std::optional<Scope> scope_of(Pool pool) {
 
 namespace scopes {
 
-/** Whether survivors are counted: the server's variable. Written through
-track() once the server runs. */
-extern bool tracked;
-
 /** Begin to count, with none, or end it: what was counted stays on show. */
 void track(bool on);
 
@@ -83,15 +79,8 @@ struct Row {
 /** Routes that have survivors. @throws std::bad_alloc */
 std::vector<Row> survivors();
 
-namespace detail {
+/** A block came (bytes > 0) or went: told by memdiag_notes.h while it is on. */
 void note(Pool pool, pools::Account account, int64_t bytes) noexcept;
-}
-
-/** A block came (bytes > 0) or went. */
-inline void note(Pool pool, pools::Account account, int64_t bytes) noexcept {
-  if (__atomic_load_n(&tracked, __ATOMIC_RELAXED)) [[unlikely]]
-    detail::note(pool, account, bytes);
-}
 
 }  // namespace scopes
 }  // namespace memdiag

@@ -3,9 +3,11 @@
   memory has to be routed long before the first plugin is there.
 */
 
+#include "memdiag_notes.h"
 #include "memdiag_policies.h"
 #include "memdiag_routes.h"
 #include "memdiag_scopes.h"
+#include "memdiag_sessions.h"
 #include "my_sys.h"
 #include "mysqld_error.h"
 #include "plugin/memdiag/history.h"
@@ -88,8 +90,10 @@ Policy_variable<Policy::dirty_limit> dirty_limit_variable(
     "Dirty bytes above which a pool's unused pages go back in the midst of a "
     "burst: a list of pool=bytes, or all=bytes, with K, M or G; 0 is no limit");
 
+namespace notes = memdiag::notes;
+
 bool update_scope_survivors(sys_var *, THD *, enum_var_type) {
-  memdiag::scopes::track(memdiag::scopes::tracked);
+  memdiag::scopes::track(notes::is_on(notes::survivors));
   return false;
 }
 
@@ -98,9 +102,23 @@ Sys_var_bool scope_survivors_variable(
     "Counts what statements, transactions and sessions leave behind in pools "
     "of their lifetime: INFORMATION_SCHEMA.MEMDIAG_SURVIVORS. Switching it ON "
     "begins with none",
-    GLOBAL_VAR(memdiag::scopes::tracked), CMD_LINE(OPT_ARG), DEFAULT(false),
-    NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
+    GLOBAL_VAR(notes::switches.each[notes::survivors]), CMD_LINE(OPT_ARG),
+    DEFAULT(false), NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
     ON_UPDATE(update_scope_survivors));
+
+bool update_sessions(sys_var *, THD *, enum_var_type) {
+  memdiag::sessions::track(notes::is_on(notes::sessions));
+  return false;
+}
+
+Sys_var_bool sessions_variable(
+    "memdiag_sessions",
+    "Counts what sessions hold of pools and what statements take: "
+    "INFORMATION_SCHEMA.MEMDIAG_SESSIONS and MEMDIAG_DIGESTS. Switching it ON "
+    "begins with none",
+    GLOBAL_VAR(notes::switches.each[notes::sessions]), CMD_LINE(OPT_ARG),
+    DEFAULT(false), NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
+    ON_UPDATE(update_sessions));
 
 bool update_history_interval(sys_var *, THD *, enum_var_type) {
   memdiag::history::interval_changed();

@@ -16,6 +16,11 @@ using memdiag::Scope;
 namespace routes = memdiag::routes;
 namespace scopes = memdiag::scopes;
 
+void statement_ended(bool in_transaction) {
+  unsigned char no_digest[32]{};
+  memdiag::statement_ended(in_transaction, no_digest);
+}
+
 /** A route of our own to a pool, counted from none. */
 class Survivors : public testing::Test {
  protected:
@@ -66,14 +71,14 @@ class Routed_survivors : public Survivors {
 TEST_F(Routed_survivors, NothingIsLeftOfWhatIsFreed) {
   void *block = routes::allocate(statement, 1000);
   routes::free(statement, block, 1000);
-  memdiag::statement_ended(false);
+  statement_ended(false);
   EXPECT_FALSE(row("statement").has_value());
 }
 
 TEST_F(Routed_survivors, AStatementLeavesBlocks) {
   void *first = routes::allocate(statement, 1000);
   void *second = routes::allocate(statement, 100000);
-  memdiag::statement_ended(true);
+  statement_ended(true);
   auto left = row("statement");
   ASSERT_TRUE(left.has_value());
   EXPECT_EQ(2u, left->blocks);
@@ -86,10 +91,10 @@ TEST_F(Routed_survivors, AStatementLeavesBlocks) {
   EXPECT_GE(left->age_s, 0);
 
   // A statement that leaves nothing changes nothing; one that does is counted.
-  memdiag::statement_ended(true);
+  statement_ended(true);
   void *third = routes::allocate(statement, 10);
   sleep_ms(2);
-  memdiag::statement_ended(true);
+  statement_ended(true);
   left = row("statement");
   ASSERT_TRUE(left.has_value());
   EXPECT_EQ(3u, left->blocks);
@@ -99,10 +104,10 @@ TEST_F(Routed_survivors, AStatementLeavesBlocks) {
 
   routes::free(statement, first, 1000);
   routes::free(statement, second, 100000);
-  memdiag::statement_ended(true);
+  statement_ended(true);
   EXPECT_EQ(1u, row("statement")->blocks);
   routes::free(statement, third, 10);
-  memdiag::statement_ended(true);
+  statement_ended(true);
   EXPECT_FALSE(row("statement").has_value());
 }
 
@@ -110,9 +115,9 @@ TEST_F(Routed_survivors, EachLifetimeHasItsEnd) {
   void *of_transaction = routes::allocate(transaction, 500);
   void *of_session = routes::allocate(session, 500);
   void *of_cache = routes::allocate(cache, 500);
-  memdiag::statement_ended(true);
+  statement_ended(true);
   EXPECT_TRUE(scopes::survivors().empty());
-  memdiag::statement_ended(false);
+  statement_ended(false);
   EXPECT_TRUE(row("transaction").has_value());
   EXPECT_FALSE(row("session").has_value());
   memdiag::session_ended();
@@ -147,17 +152,17 @@ TEST_F(Routed_survivors, NeverMoreThanLives) {
 TEST_F(Routed_survivors, WhatCameBeforeTheTrackingIsNoSurvivor) {
   scopes::track(false);
   void *before = routes::allocate(statement, 300);
-  memdiag::statement_ended(false);
+  statement_ended(false);
   scopes::track(true);
   void *after = routes::allocate(statement, 300);
-  memdiag::statement_ended(false);
+  statement_ended(false);
   ASSERT_TRUE(row("statement").has_value());
   EXPECT_EQ(1u, row("statement")->blocks);
   scopes::track(true);
   EXPECT_FALSE(row("statement").has_value());
   routes::free(statement, before, 300);
   routes::free(statement, after, 300);
-  memdiag::statement_ended(false);
+  statement_ended(false);
   EXPECT_FALSE(row("statement").has_value());
 }
 
@@ -170,7 +175,7 @@ TEST_F(Routed_survivors, OfManyThreads) {
       for (int n = 0; n < 200; ++n) {
         void *block = routes::allocate(statement, 64 + t);
         routes::free(statement, block, 64 + t);
-        memdiag::statement_ended(n % 2 == 0);
+        statement_ended(n % 2 == 0);
       }
       left[t] = routes::allocate(statement, 2000);
       memdiag::session_ended();

@@ -21,6 +21,7 @@
 #include "my_sys.h"
 #include "my_time.h"
 #include "mysqld_error.h"
+#include "server_sessions.h"
 #include "situation.h"
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/auth_common.h"
@@ -170,6 +171,16 @@ auto rows(THD *, std::type_identity<routes::Row>) { return routes::all(); }
 
 auto rows(THD *, std::type_identity<scopes::Row>) {
   return scopes::survivors();
+}
+
+auto rows(THD *, std::type_identity<sessions::Row>) {
+  // Sessions first: one that begins meanwhile is in the background.
+  const auto all = sessions::server_sessions();
+  return sessions::rows(sessions::holdings(), all);
+}
+
+auto rows(THD *, std::type_identity<sessions::Digest_row>) {
+  return sessions::digests();
 }
 
 void push_warning_of(THD *thd, const std::string &text) {

@@ -14,6 +14,7 @@
 #include "arenas_table.h"
 #include "bins_table.h"
 #include "budget_table.h"
+#include "digests_table.h"
 #include "extents_table.h"
 #include "history_pools_table.h"
 #include "history_table.h"
@@ -28,6 +29,7 @@
 #include "purges_table.h"
 #include "regions_table.h"
 #include "routes_table.h"
+#include "sessions_table.h"
 #include "survivors_table.h"
 
 #define MEMDIAG_TABLES(TABLE) \
@@ -44,6 +46,8 @@
   TABLE(routes)               \
   TABLE(instruments)          \
   TABLE(survivors)            \
+  TABLE(sessions)             \
+  TABLE(digests)              \
   TABLE(regions)              \
   TABLE(innodb)               \
   TABLE(budget)               \
