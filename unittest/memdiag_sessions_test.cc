@@ -97,7 +97,8 @@ TEST_F(Sessions, AThreadHoldsWhatItTook) {
 
 TEST_F(Sessions, SizesAreThoseOfClasses) {
   void *block = take(Pool::session, 65537);
-  EXPECT_EQ(81920, nets_of(pthread_self())[of_session]);
+  EXPECT_EQ(static_cast<int64_t>(memdiag::placed::usable(65537)),
+            nets_of(pthread_self())[of_session]);
   give_back(Pool::session, block, 65537);
   EXPECT_EQ(0, nets_of(pthread_self())[of_session]);
 }

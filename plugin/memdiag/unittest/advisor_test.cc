@@ -106,7 +106,7 @@ const std::vector<Expected> all_expected = {
      Severity::critical, "server", "host", "in 18 min", "MEMDIAG_HISTORY"},
     {"the control group is full",
      [](Situation *all) { all->host.usage_bytes = 7 * gb + 512 * mb; },
-     Severity::critical, "cgroup", "host", "7.5 GB", "MemoryMax=10240M"},
+     Severity::critical, "cgroup", "host", "7680 MB", "MemoryMax=10240M"},
     {"the machine is full",
      [](Situation *all) {
        all->host.limit_bytes.reset();
@@ -227,7 +227,7 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
     memdiag::black_box::Sample sample{};
     sample.time_us = second * 1000000;
     // It fell before what is looked at, and rises since.
-    sample.rss_bytes = second < 100 ? 1000000 : 1000 * second;
+    sample.rss_bytes = second < 99 ? 1000000 : 1000 * second;
     sample.pools[session].live_bytes = 10 * second;
     samples.push_back(sample);
   }
