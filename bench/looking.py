@@ -21,7 +21,12 @@ from tools.problem import run_main
 from tools.server import Server
 
 # Read when somebody asks, and not each second.
-ON_DEMAND = ("MEMDIAG_LEDGER_EXACT", "MEMDIAG_LAST_RUN", "MEMDIAG_HISTORY_POOLS")
+ON_DEMAND = (
+    "MEMDIAG_LEDGER_EXACT",
+    "MEMDIAG_LAST_RUN",
+    "MEMDIAG_HISTORY_POOLS",
+    "MEMDIAG_INSTRUMENTS",
+)
 READS = 15
 POLL_SECONDS = 1.0
 TARGETS = {"cheap_ms": 10.0, "poll_cost": 0.005}

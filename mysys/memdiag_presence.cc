@@ -139,6 +139,20 @@ std::optional<uint64_t> Presence::bytes(Address_range part) {
   return pages * page;
 }
 
+std::optional<uint64_t> stack_bytes(Address_range stack) {
+  constexpr size_t step = 256 << 10;
+  uint64_t sum = 0;
+  for (uintptr_t end = stack.end; end > stack.begin;) {
+    const Address_range part{end - std::min(step, end - stack.begin), end};
+    const auto bytes = Presence(part).bytes(part);
+    if (!bytes) return std::nullopt;
+    if (*bytes == 0) break;
+    sum += *bytes;
+    end = part.begin;
+  }
+  return sum;
+}
+
 void Presence::fail_for_test(bool fail) { fails.store(fail); }
 
 }  // namespace memdiag

@@ -78,6 +78,12 @@ class Presence {
   size_t m_ask = sizeof m_present;
 };
 
+/** What of a thread's stack is in physical memory. It is used from its end on:
+below 256 KB of which nothing is there, nobody looks. Of a thousand stacks most
+of the pages are thus not asked for.
+@return empty: the kernel did not tell, which errno explains */
+std::optional<uint64_t> stack_bytes(Address_range stack);
+
 }  // namespace memdiag
 
 #endif  // MEMDIAG_PRESENCE_H

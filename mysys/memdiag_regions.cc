@@ -180,7 +180,9 @@ std::array<Row, region_kinds> all(int *error) {
     Row &row = rows[static_cast<size_t>(kind)];
     ++row.count;
     row.mapped_bytes += range.bytes();
-    const auto resident = Presence(range).bytes(range);
+    const auto resident = kind == Region_kind::thread_stack
+                              ? stack_bytes(range)
+                              : Presence(range).bytes(range);
     if (!resident && *error == 0) *error = errno;
     if (!resident || !row.resident_bytes)
       row.resident_bytes.reset();

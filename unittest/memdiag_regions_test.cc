@@ -67,6 +67,20 @@ TEST(Regions, WhatIsNotMappedIsNotResident) {
   EXPECT_EQ(89 * page, resident_bytes(mapping.begin(), 100 * page));
 }
 
+TEST(Regions, StacksAreLookedAtFromTheirEnd) {
+  constexpr size_t pages = 1000;
+  const Mapping mapping(pages * page);
+  const auto begin = reinterpret_cast<uintptr_t>(mapping.begin());
+  const memdiag::Address_range stack{begin, begin + pages * page};
+  EXPECT_EQ(0u, memdiag::stack_bytes(stack));
+  for (size_t i = 1; i <= 200; ++i) mapping.begin()[(pages - i) * page] = 1;
+  EXPECT_EQ(200 * page, memdiag::stack_bytes(stack));
+  mapping.begin()[0] = 1;
+  EXPECT_EQ(200 * page, memdiag::stack_bytes(stack)) << "far below its use";
+  for (size_t i = 0; i < pages; ++i) mapping.begin()[i * page] = 1;
+  EXPECT_EQ(pages * page, memdiag::stack_bytes(stack));
+}
+
 FRESH_TEST(Regions, AddedChangedAndRemoved) {
   EXPECT_EQ(0u, row_of(Region_kind::buffer_pool).count);
   const Mapping one(10 * page);

@@ -276,7 +276,8 @@ class Reader {
       pages = found ? File_bytes{found->file_bytes, found->own_bytes}
                     : File_bytes{};
     } else if (mapping.writable) {
-      pages.own = Presence(part).bytes(part);
+      pages.own = of == Region_kind::thread_stack ? stack_bytes(part)
+                                                  : Presence(part).bytes(part);
       if (!pages.own) warn("presence of pages (mincore)");
     }
     if (of) {
