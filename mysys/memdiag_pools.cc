@@ -379,8 +379,8 @@ constinit bool held[pool_count][max_shards];
 /** jemalloc forgets explicit caches in the child: its lists there hold those of
 the calling thread alone. To flush one later would tie these lists to caches of
 threads that are gone. So they are empty, which means gone, and nobody uses one
-while fork() is under way. Whoever holds a shard for long keeps it in the child
-for ever: its cache is not touched there. */
+while fork() is under way. Of a shard that somebody holds for long, because he
+was interrupted, the child gives the cache up. */
 void hold_caches() {
   for (size_t pool = 0; pool < pool_count; ++pool)
     for (unsigned cpu = 0; cpu < pool_specs[pool].shards; ++cpu) {
@@ -404,24 +404,42 @@ void let_caches_go() {
         states[pool].shards[cpu].taken.store(false, std::memory_order_release);
 }
 
+/** In the child, whose only thread this is. Others may have gone on with what
+was not held, up to the moment of fork(). */
+void give_up_caches() {
+  for (size_t pool = 0; pool < pool_count; ++pool)
+    for (unsigned cpu = 0; cpu < pool_specs[pool].shards; ++cpu) {
+      Shard &shard = states[pool].shards[cpu];
+      if (!held[pool][cpu]) shard.cache = unavailable;
+      shard.taken.store(false, std::memory_order_release);
+    }
+}
+
+void let_purges_go() {
+  purge_log::let_go();
+  purge_mutex.unlock();
+}
+
 /** fork() waits until a purge has ended: the child would find the mutex locked
 for ever, and jemalloc's arena in the midst of a purge that nobody ends. */
 [[gnu::constructor]] void prepare_for_fork() {
   // jemalloc registers its own handlers when it is first used. Those that are
   // registered later run earlier, and ours take its mutexes.
   (void)mallctl::refresh();
-  constexpr auto after = [] {
-    let_caches_go();
-    purge_log::let_go();
-    purge_mutex.unlock();
-  };
   (void)pthread_atfork(
       [] {
         purge_mutex.lock();
         purge_log::hold();
         hold_caches();
       },
-      after, after);
+      [] {
+        let_caches_go();
+        let_purges_go();
+      },
+      [] {
+        give_up_caches();
+        let_purges_go();
+      });
 }
 
 /** Note a block that came (sign 1) or goes (-1). */
