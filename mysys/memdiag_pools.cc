@@ -142,6 +142,12 @@ struct Injection {
 };
 constinit Injection injection;
 
+/** Held while an arena is made, and over a fork(): jemalloc counts its arenas
+before it takes the lock that keeps others from being made (jemalloc_prefork()
+of 5.3.1), and then unlocks in the parent those that came in between and were
+never locked. */
+constinit std::mutex making_mutex;
+
 /** Serialises purges, so that a receipt's before and after are its own. */
 constinit std::mutex purge_mutex;
 
@@ -164,7 +170,7 @@ unsigned shard_for(const Pool_spec &spec, size_t size) {
   return size >= large ? 0 : current_shard(spec);
 }
 
-/** Create a shard's arena. Without a lock: two threads may both create one,
+/** Create a shard's arena. Two threads may both create one,
 and the one that publishes second gives its own to the next shard that has none.
 It must not destroy it: another thread may be purging it, and jemalloc does not
 hold the two apart. */
@@ -173,7 +179,10 @@ int create_arena(Pool pool, unsigned shard) {
   int expected = unavailable;
   slot.arena.compare_exchange_strong(expected, no_arena);
   expected = no_arena;
-  const Result<unsigned> created = mallctl::read<Ctl::arenas_create>();
+  const Result<unsigned> created = [] {
+    const std::lock_guard<std::mutex> guard(making_mutex);
+    return mallctl::read<Ctl::arenas_create>();
+  }();
   if (!created || created.value() >= max_arenas) {
     slot.arena.compare_exchange_strong(expected, unavailable);
     return slot.arena.load();
@@ -415,7 +424,8 @@ void give_up_caches() {
     }
 }
 
-void let_purges_go() {
+void let_others_go() {
+  making_mutex.unlock();
   purge_log::let_go();
   purge_mutex.unlock();
 }
@@ -430,15 +440,16 @@ for ever, and jemalloc's arena in the midst of a purge that nobody ends. */
       [] {
         purge_mutex.lock();
         purge_log::hold();
+        making_mutex.lock();
         hold_caches();
       },
       [] {
         let_caches_go();
-        let_purges_go();
+        let_others_go();
       },
       [] {
         give_up_caches();
-        let_purges_go();
+        let_others_go();
       });
 }
 

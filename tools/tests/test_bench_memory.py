@@ -420,8 +420,13 @@ class Verdicts(unittest.TestCase):
         return [target.judge(arms) for target in verdicts.TARGETS]
 
     def test_against_the_best_other(self):
-        idle, peak, speed, p99, at_peak, after = self.judged(
-            self.arms(named_peak=96.0, named_after=94.0)
+        idle, peak, speed, p99, at_peak, after, cheap, exact = self.judged(
+            self.arms(
+                named_peak=96.0,
+                named_after=94.0,
+                unexplained_cheap=1.9,
+                unexplained_exact=0.6,
+            )
         )
         self.assertEqual((idle.value, idle.versus), (800 / 900, "stock"))
         self.assertEqual((peak.value, peak.versus), (600 / 800, "tcmalloc"))
@@ -429,11 +434,12 @@ class Verdicts(unittest.TestCase):
         self.assertEqual((p99.value, p99.versus), (10.4 / 10, "stock"))
         self.assertTrue(all(v.reached for v in (idle, peak, speed, p99, at_peak)))
         self.assertFalse(after.reached)
+        self.assertEqual((cheap.reached, exact.reached), (True, False))
         self.assertIn("94 NOT reached", str(after))
 
     def test_what_was_not_measured(self):
         arms = self.arms(idle_5=None, named_peak=None)
-        idle, *_, at_peak, _ = self.judged(arms)
+        idle, *_, at_peak, _, _, _ = self.judged(arms)
         self.assertEqual((str(idle), str(at_peak)), ("not measured",) * 2)
         alone = self.judged({"dev": arms["dev"]})
         self.assertIsNone(alone[1].reached)
