@@ -137,8 +137,10 @@ TEST(Routes, RowsOfEvents) {
     memdiag::Row_bytes moved = std::move(rows);
     moved.resize(1000000);
     EXPECT_EQ(1u, row_of("binlog_event_rows").live_blocks);
-    EXPECT_FALSE(memdiag::assign(&rows, text.data(), 1, SIZE_MAX / 4));
-    EXPECT_TRUE(rows.empty());
+    if (!sanitized) {  // which ends the process for such a size
+      EXPECT_FALSE(memdiag::assign(&rows, text.data(), 1, SIZE_MAX / 4));
+      EXPECT_TRUE(rows.empty());
+    }
   }
   EXPECT_EQ(0u, row_of("binlog_event_rows").live_blocks);
 }
