@@ -101,7 +101,7 @@ Pool_row add_up(Pool pool, const std::vector<Arena_row> &arenas,
   for (const auto figure : all_figures) row.*figure = 0;
   uint64_t count = 0;
   for (const Arena_row &arena : arenas) {
-    if (arena.pool != spec.name) continue;
+    if (arena.pool != std::string_view{spec.name}) continue;
     if (count++ == 0) {
       row.dirty_decay_ms = arena.dirty_decay_ms;
       row.muzzy_decay_ms = arena.muzzy_decay_ms;
