@@ -11,6 +11,21 @@ function(upstream_option name value)
 endfunction()
 
 upstream_option(CMAKE_BUILD_TYPE RelWithDebInfo)
+# Where packages have things, so that what is tested is what is shipped: Debian's
+# places, which packaging/rpm links to where RPM systems look for them.
+foreach(place
+    CMAKE_INSTALL_PREFIX=/usr INSTALL_LAYOUT=DEB SYSCONFDIR=/etc/mysql
+    MYSQL_UNIX_ADDR=/var/run/mysqld/mysqld.sock
+    MYSQL_DATADIR=/var/lib/mysql MYSQL_KEYRINGDIR=/var/lib/mysql-keyring)
+  string(REPLACE "=" ";" pair ${place})
+  upstream_option(${pair})
+endforeach()
+# Line numbers for backtraces and profiles, no types and variables: with those, which
+# upstream turns on for this layout, a build folder takes three times the space.
+upstream_option(MINIMAL_RELWITHDEBINFO ON)
+# There is no private folder of libraries to be searched.
+upstream_option(CMAKE_SKIP_INSTALL_RPATH ON)
+
 # The server and its own tools; neither cluster nor router. The unit tests are
 # upstream's of upstream.
 foreach(part UNIT_TESTS ROUTER NDB NDBCLUSTER)
@@ -21,19 +36,54 @@ endforeach()
 foreach(library SSL ICU LZ4 ZSTD ZLIB EDITLINE PROTOBUF)
   upstream_option(WITH_${library} system)
 endforeach()
-# Needs libfido, for a plugin that has nothing to do with memory.
-upstream_option(WITH_AUTHENTICATION_WEBAUTHN OFF)
-upstream_option(WITH_FIDO none)
+# The plugins that Debian's and upstream's own packages have.
+foreach(plugin AUTHENTICATION_CLIENT_PLUGINS AUTHENTICATION_WEBAUTHN)
+  upstream_option(WITH_${plugin} ON)
+endforeach()
+foreach(library FIDO KERBEROS LDAP SASL MECAB)
+  upstream_option(WITH_${library} system)
+endforeach()
+# Not the static library with a copy of its dictionary: it cannot become part of a
+# plugin, and the distribution has both.
+upstream_option(BUNDLE_MECAB OFF)
 # A debug build would take every warning for an error, and upstream's code has
 # some with the distribution's libraries.
 upstream_option(MYSQL_MAINTAINER_MODE OFF)
 # Upstream would take the flags of the machine's packaging tools: fixed ones make
-# a build the same everywhere.
+# a build the same everywhere. These are Debian 12's, with hardening=+all; upstream
+# adds position independence. No file tells where it was built (upstream's own
+# REPRODUCIBLE_BUILD would go past the compiler cache).
 upstream_option(WITH_PACKAGE_FLAGS OFF)
 upstream_option(REPRODUCIBLE_BUILD OFF)
-set(hardening "-fstack-protector-strong -D_FORTIFY_SOURCE=2")
-upstream_option(CMAKE_C_FLAGS "${hardening}")
-upstream_option(CMAKE_CXX_FLAGS "${hardening}")
+set(hardening "-fstack-protector-strong -D_FORTIFY_SOURCE=2 -Wformat \
+-Werror=format-security -ffile-prefix-map=${CMAKE_BINARY_DIR}=.")
+set(profile "")
+if(MEMDIAG_PROFILE)
+  # Named by the object's place in bld, which is the same in both presets.
+  # bench/train.py has the same folder, and the same name for its mark.
+  set(profile_folder ${CMAKE_SOURCE_DIR}/build/profile/data)
+  set(profile " -fprofile-${MEMDIAG_PROFILE}=${profile_folder} \
+-fprofile-prefix-path=${CMAKE_BINARY_DIR}/bld")
+endif()
+if(MEMDIAG_PROFILE STREQUAL generate)
+  # Threads count at the same time.
+  string(APPEND profile " -fprofile-update=prefer-atomic")
+elseif(MEMDIAG_PROFILE STREQUAL use)
+  if(NOT EXISTS ${profile_folder}/trained) # the last that bench/train.py writes
+    message(FATAL_ERROR "There is no whole profile in ${profile_folder}. Make it:\n"
+      "  cmake --preset profile && cmake --build --preset profile && bench/train.py")
+  endif()
+  # What the training did not reach is compiled as ever, not for size.
+  string(APPEND profile " -fprofile-partial-training -fprofile-correction \
+-Wno-missing-profile -Wno-error=coverage-mismatch")
+  upstream_option(WITH_LTO ON)
+  # The compiler cache does not know the profile's files by these names.
+  set(MEMDIAG_LAUNCHER "")
+endif()
+upstream_option(CMAKE_C_FLAGS "${hardening}${profile}")
+upstream_option(CMAKE_CXX_FLAGS "${hardening}${profile}")
+upstream_option(BISON_NO_LINE_OPT --file-prefix-map=${CMAKE_BINARY_DIR}=.)
+set(link_flags "-Wl,-z,relro,-z,now")
 
 if(MEMDIAG_LAUNCHER)
   upstream_option(CMAKE_C_COMPILER_LAUNCHER "${MEMDIAG_LAUNCHER}")
@@ -41,10 +91,11 @@ if(MEMDIAG_LAUNCHER)
 endif()
 if(MOLD_PROGRAM)
   # Many times faster than the default linker: mysqld is linked in seconds.
-  foreach(kind EXE SHARED MODULE)
-    upstream_option(CMAKE_${kind}_LINKER_FLAGS -fuse-ld=mold)
-  endforeach()
+  string(APPEND link_flags " -fuse-ld=mold")
 endif()
+foreach(kind EXE SHARED MODULE)
+  upstream_option(CMAKE_${kind}_LINKER_FLAGS "${link_flags}")
+endforeach()
 
 upstream_option(CMAKE_PROJECT_MySQL_INCLUDE
   ${CMAKE_SOURCE_DIR}/cmake/upstream/hooks.cmake)
@@ -83,6 +134,9 @@ endif()
 add_custom_command(
   OUTPUT ${configured}
   COMMAND ${CMAKE_COMMAND} -G Ninja -C ${options_file} -S ${MEMDIAG_TREE} -B ${bld}
+  # A precompiled header that is there when it is compiled is one of its own
+  # dependencies to the compiler cache, and would be a hit nowhere else.
+  COMMAND find ${bld} -name "*.gch" -delete
   COMMAND ${CMAKE_COMMAND} -E touch ${configured}
   DEPENDS ${depends}
   COMMENT "Configuring MySQL ${MEMDIAG_MYSQL_VERSION}, about half a minute"

@@ -1,0 +1,71 @@
+CREATE DATABASE kept CHARACTER SET utf8mb4;
+USE kept;
+-- A table of numbers makes rows without a client's loop.
+CREATE TABLE numbers (n INT PRIMARY KEY);
+INSERT INTO numbers
+  WITH RECURSIVE s AS (SELECT 1 n UNION ALL SELECT n + 1 FROM s WHERE n < 1000) SELECT n FROM s;
+INSERT INTO numbers SELECT a.n * 1000 + b.n FROM numbers a JOIN numbers b ON a.n <= 4;
+
+CREATE TABLE types (
+  id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY,
+  a TINYINT, b BIGINT UNSIGNED, c DECIMAL(30, 10), d DOUBLE, e FLOAT, f BIT(17),
+  g DATE, h DATETIME(6), i TIMESTAMP(3) NULL, j TIME(2), k YEAR,
+  l CHAR(20), m VARCHAR(300) CHARACTER SET latin1, n VARBINARY(99), o TEXT, p LONGBLOB,
+  q ENUM('x','y','z'), r SET('u','v','w'), s JSON, t VARCHAR(60) COLLATE utf8mb4_ja_0900_as_cs,
+  u INT AS (a * 2) STORED, v INT AS (a + 1) VIRTUAL,
+  KEY (v), KEY (m), UNIQUE (b, id), KEY ((LOWER(l))), KEY ((CAST(s->'$.l' AS UNSIGNED ARRAY))));
+INSERT INTO types (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t)
+  SELECT n % 100, n * 3000000000, n / 7, n / 3, n / 11, n,
+    '2000-01-01' + INTERVAL n DAY, '1999-12-31 23:59:59.123456' + INTERVAL n HOUR,
+    '2001-01-01 00:00:00' + INTERVAL n MINUTE, SEC_TO_TIME(n), 1990 + n % 60,
+    CONCAT('c', n), REPEAT(CHAR(65 + n % 26), n % 300), UNHEX(SHA2(n, 256)),
+    REPEAT(CONCAT('text ', n, ' é 漢字 '), n % 50),
+    IF(n % 100, NULL, REPEAT(UNHEX(SHA2(n, 512)), 500)),
+    ELT(n % 4, 'x', 'y', 'z'), n % 8, JSON_OBJECT('n', n, 'l', JSON_ARRAY(n, n + 1)), CONCAT('日本', n)
+  FROM numbers;
+
+CREATE TABLE parts (id INT, day DATE, v VARCHAR(50), PRIMARY KEY (id, day))
+  PARTITION BY RANGE (YEAR(day)) SUBPARTITION BY HASH (id) SUBPARTITIONS 2 (
+    PARTITION a VALUES LESS THAN (2005), PARTITION b VALUES LESS THAN (2010),
+    PARTITION c VALUES LESS THAN MAXVALUE);
+INSERT INTO parts SELECT n, '2000-01-01' + INTERVAL n DAY, LEFT(SHA2(n, 256), 40) FROM numbers;
+
+CREATE TABLE texts (id INT PRIMARY KEY, t TEXT, FULLTEXT (t)) ROW_FORMAT=COMPRESSED KEY_BLOCK_SIZE=8;
+INSERT INTO texts
+  SELECT n, CONCAT('some words of row ', n, IF(n % 10, '', ' and a needle in the hay')) FROM numbers;
+
+CREATE TABLE places (id INT PRIMARY KEY, p POINT NOT NULL SRID 4326, SPATIAL INDEX (p));
+INSERT INTO places SELECT n, ST_SRID(POINT(n % 180, n % 90), 4326) FROM numbers;
+
+CREATE TABLE parent (id INT PRIMARY KEY, v INT CHECK (v >= 0));
+CREATE TABLE child (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES parent (id) ON DELETE CASCADE);
+INSERT INTO parent SELECT n, n FROM numbers;
+INSERT INTO child SELECT n, 1 + n % 1000 FROM numbers;
+
+CREATE TABLE instant (id INT PRIMARY KEY, a INT);
+INSERT INTO instant SELECT n, n FROM numbers WHERE n <= 500;
+ALTER TABLE instant ADD COLUMN b VARCHAR(20) DEFAULT 'was not there', ALGORITHM=INSTANT;
+ALTER TABLE instant DROP COLUMN a, ALGORITHM=INSTANT;
+INSERT INTO instant SELECT n, 'was there' FROM numbers WHERE n BETWEEN 501 AND 1000;
+
+CREATE TABLE old_engine (id INT PRIMARY KEY, v VARCHAR(40), FULLTEXT (v)) ENGINE=MyISAM;
+INSERT INTO old_engine SELECT n, CONCAT('row ', n) FROM numbers;
+CREATE TABLE files (id INT NOT NULL, v INT NOT NULL) ENGINE=CSV;
+INSERT INTO files SELECT n, n FROM numbers WHERE n < 100;
+
+CREATE TABLE log (at TIMESTAMP(6), what VARCHAR(50));
+CREATE VIEW sums AS SELECT YEAR(day) y, COUNT(*) c FROM parts GROUP BY y;
+CREATE TRIGGER noted AFTER DELETE ON parent FOR EACH ROW
+  INSERT INTO log VALUES ('2001-02-03 04:05:06', CONCAT('parent ', OLD.id));
+CREATE FUNCTION twice(x INT) RETURNS INT DETERMINISTIC RETURN 2 * x;
+CREATE PROCEDURE fill(IN upto INT) BEGIN
+  DECLARE i INT DEFAULT 0; WHILE i < upto DO INSERT INTO log VALUES ('2001-01-01', i); SET i = i + 1; END WHILE; END;
+CALL fill(100);
+CREATE EVENT nightly ON SCHEDULE EVERY 1 DAY STARTS '2035-01-01 00:00:00' DO DELETE FROM log;
+
+CREATE ROLE helper;
+GRANT SELECT ON kept.* TO helper;
+CREATE USER keeper@'%' IDENTIFIED BY '{password}' REQUIRE SSL PASSWORD HISTORY 3;
+GRANT ALL ON kept.* TO keeper@'%';
+GRANT helper TO keeper@'%';
+SET PERSIST max_connections = 177;

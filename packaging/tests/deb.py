@@ -1,0 +1,544 @@
+"""The DEBs in throw-away machines: on a bare Debian 12, over Debian's own server and back, over themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests import content, machine
+from tests.installed import Installed, Outage, main_job, memdiag_tables
+from tests.machine import Machine
+from tests.report import Failed, Report
+from tools.common import cache_dir, say
+from tools.mysql_wire import WireError
+from tools.sources import PrivateApt
+
+OUTAGE_SECONDS = 30
+SIZE_RATIO = 1.1
+OURS = ("mysql-memdiag-server", "mysql-memdiag-client")
+DEBIANS = ("mysql-server", "mysql-server-core", "mysql-client", "mysql-client-core")
+DATA = "/var/lib/mysql"
+# Servers and clients of others that own the same files.
+RIVALS = (
+    "mysql-community-server",
+    "mysql-community-server-core",
+    "mysql-community-client",
+    "percona-server-server",
+)
+RIVALS += (
+    "percona-server-client",
+    "mariadb-server",
+    "mariadb-server-core",
+    "mariadb-client",
+    "mysql-server",
+)
+INSTALL = "install " + " ".join(f"/srv/packages/{name}_*.deb" for name in OURS)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One call of packaging/test. `packages` is the folder with our files, `work` is for machines and downloads."""
+
+    report: Report
+    preset: str
+    packages: Path
+    work: Path
+
+    def machine(self, base: Path, packages: Path | None = None) -> Machine:
+        return Machine(self.work, base, {"/srv/packages": packages or self.packages})
+
+    def bookworm(self) -> Machine:
+        return self.machine(machine.base(self.work, "bookworm"))
+
+    def deb(self, name: str) -> Path:
+        found = sorted(self.packages.glob(f"{name}_*.deb"))
+        if len(found) != 1:
+            raise Failed(
+                f"{self.packages} has {len(found)} files {name}_*.deb, and there should be one"
+            )
+        return found[0]
+
+
+def version(server: Installed) -> str:
+    return server.query("SELECT VERSION()").scalar() or ""
+
+
+def installed(box: Machine, name: str) -> bool:
+    return box.run(
+        f"dpkg-query -W -f '${{db:Status-Abbrev}}' {name}", check=False
+    ).startswith("ii")
+
+
+def files(box: Machine, *folders: str) -> str:
+    """Of all files: names, owners, modes and contents."""
+    names = " ".join(folders)
+    return box.run(
+        f"find {names} -printf '%p %u %g %m\\n' | sort; find {names} -type f | sort | xargs sha256sum"
+    )
+
+
+@contextlib.contextmanager
+def kept(
+    report: Report, box: Machine, what: str, outage: bool = True
+) -> Iterator[None]:
+    """That the block, which replaces the server, loses nothing and keeps it away for a short time only."""
+    with Installed(box).connect() as session:
+        before = content.fingerprint(session)
+    asking = Outage(box)
+    with asking:
+        yield
+        server = Installed(box)
+    with server.connect() as session:
+        problem = content.differences(before, content.fingerprint(session))
+    report.check(
+        f"{what}: rows, indexes, definitions, accounts",
+        not problem,
+        problem or f"{len(before)} sums",
+    )
+    log_in(report, box, what)
+    if outage:
+        report.check(
+            f"{what}: at most {OUTAGE_SECONDS} s away",
+            asking.seconds <= OUTAGE_SECONDS,
+            f"{asking.seconds:.1f} s",
+        )
+
+
+def log_in(report: Report, box: Machine, what: str) -> None:
+    """With the client that is installed, as users do."""
+    with report.checking(
+        f"{what}: mysql connects by socket and, with a password, by TCP"
+    ):
+        for options in ("", f"-h127.0.0.1 -u{content.USER} '-p{content.PASSWORD}'"):
+            box.run(
+                f"mysql {options} -e 'SELECT COUNT(*) FROM kept.types'", network=False
+            )
+
+
+# --- on a bare Debian 12 ------------------------------------------------------------
+
+
+def bare(run: Run) -> None:
+    report = run.report
+    with run.bookworm() as box:
+        with report.checking("it installs on a bare Debian 12"):
+            box.apt(INSTALL)
+        server = Installed(box)
+        report.check(
+            "the server says whose it is", "memdiag" in version(server), version(server)
+        )
+        unit = dict(
+            line.split("=", 1)
+            for line in box.run(
+                "systemctl show mysql mysqld -p Type,ActiveState,UnitFileState,MemoryHigh,OOMScoreAdjust,User"
+            ).split("\n")
+            if "=" in line
+        )
+        wanted = {"Type": "notify", "ActiveState": "active", "UnitFileState": "enabled"}
+        wanted |= {"MemoryHigh": "infinity", "OOMScoreAdjust": "0", "User": "mysql"}
+        report.check(
+            "the unit, by both names, and nothing imposed by it", unit == wanted, unit
+        )
+        sockets = box.run("ss -Hltn | awk '{print $4}' | sort", network=False).split()
+        report.check(
+            "it listens on loopback alone",
+            sockets and all(x.startswith("127.0.0.1:") for x in sockets),
+            " ".join(sockets),
+        )
+        with report.checking("nobody but root gets in by the socket"):
+            said = box.run(
+                "su -s /bin/sh -c 'mysql -uroot -e \"SELECT 1\"' nobody 2>&1",
+                check=False,
+            )
+            assert "Access denied" in said, said
+        main_job(box, report)
+        memdiag_tables(server, report)
+        plugins(run, box, server)
+        surroundings(report, box)
+        life(report, box)
+
+
+def plugins(run: Run, box: Machine, server: Installed) -> None:
+    """Those of the issue that are no part of mysqld load and can be taken out again."""
+    wrong = []
+    loadable = {"clone": "mysql_clone", "group_replication": "group_replication"}
+    loadable |= {
+        "rpl_semi_sync_source": "semisync_source",
+        "rpl_semi_sync_replica": "semisync_replica",
+    }
+    loadable |= {"mysql_no_login": "mysql_no_login"}
+    statements = [
+        (f"INSTALL PLUGIN {name} SONAME '{file}.so'", f"UNINSTALL PLUGIN {name}")
+        for name, file in loadable.items()
+    ]
+    for name in (
+        "validate_password",
+        "log_sink_json",
+        "audit_api_message_emit",
+        "telemetry",
+        "query_attributes",
+    ):
+        statements.append(
+            (
+                f"INSTALL COMPONENT 'file://component_{name}'",
+                f"UNINSTALL COMPONENT 'file://component_{name}'",
+            )
+        )
+    for pair in statements:
+        try:
+            for statement in pair:
+                server.query(statement)
+        except WireError as error:
+            wrong.append(f"{pair[0]}: {error}")
+    if server.query(
+        "SELECT plugin_status FROM information_schema.plugins WHERE plugin_name = 'mysqlx'"
+    ).rows != [("ACTIVE",)]:
+        wrong.append("mysqlx is not active")
+    run.report.check(
+        "plugins and components load",
+        not wrong,
+        "; ".join(wrong) or f"{len(statements)} and mysqlx",
+    )
+
+
+def surroundings(report: Report, box: Machine) -> None:
+    """What is not the server: logrotate, AppArmor's profile, the manual page, Restart=."""
+    box.apt("install logrotate apparmor man-db")
+    with report.checking(
+        "logrotate turns the logs and the server goes on in a new one"
+    ):
+        box.run("logrotate -f /etc/logrotate.d/mysql*; ls /var/log/mysql/error.log.1")
+        box.run(
+            "mysql -e 'FLUSH ERROR LOGS; SELECT 1'; test -e /var/log/mysql/error.log"
+        )
+    with report.checking("AppArmor's parser takes the profile"):
+        box.run(
+            "apparmor_parser --skip-kernel-load --skip-cache /etc/apparmor.d/usr.sbin.mysqld"
+        )
+    with report.checking("there is a manual page of what is ours"):
+        # man-db warns on its error stream; dpkg may have been told to leave manual pages out.
+        box.run("man --warnings memdiag | grep -q MEMDIAG_POOLS")
+    with report.checking("systemd starts a server again that was killed"):
+        old = Installed(box).pid
+        box.run("systemctl kill --signal=KILL mysql; sleep 1")
+        assert Installed(box).pid != old
+
+
+def life(report: Report, box: Machine) -> None:
+    """Remove, reinstall, purge: data and settings stay until somebody says otherwise."""
+    with Installed(box).connect() as session:
+        content.make(session)
+        before = content.fingerprint(session)
+    mine = "/etc/mysql/mysql.conf.d/memdiag.cnf"
+    box.run(
+        f"echo 'loose_memdiag_history_samples = 1234' >>{mine}; systemctl stop mysql"
+    )
+    data, settings = files(box, "/var/lib/mysql"), files(box, "/etc/mysql")
+    with report.checking("it can be removed, and data and settings stay"):
+        box.apt("remove mysql-memdiag-server")
+        assert not installed(box, OURS[0])
+        assert box.run("systemctl is-active mysql", check=False).strip() != "active"
+        assert files(box, "/var/lib/mysql") == data, "the data directory was changed"
+        assert files(box, "/etc/mysql") == settings, "settings were changed"
+    with report.checking("it can be installed again, and goes on with both"):
+        box.apt(INSTALL)
+        with Installed(box).connect() as session:
+            problem = content.differences(before, content.fingerprint(session))
+            assert not problem, problem
+            assert session.query("SELECT @@memdiag_history_samples").scalar() == "1234"
+    with report.checking(
+        "purging keeps the data unless the question is answered with yes"
+    ):
+        box.apt("purge mysql-memdiag-server")
+        box.run("test -e /var/lib/mysql/ibdata1")
+    with report.checking(
+        "answered with yes, it removes the data and what is left of the package"
+    ):
+        box.apt(INSTALL)
+        Installed(box)
+        box.run(
+            f"echo '{OURS[0]} {OURS[0]}/remove_data boolean true' | debconf-set-selections"
+        )
+        box.apt("purge mysql-memdiag-server")
+        left = box.run(
+            "ls -d /var/lib/mysql /var/log/mysql /etc/mysql/mysql.conf.d/memdiag.cnf 2>/dev/null",
+            check=False,
+        )
+        assert not left.strip(), f"these are left: {left}"
+
+
+# --- over Debian's own server and back ---------------------------------------------------
+
+
+def debians_server(run: Run) -> Path:
+    """A base: Debian unstable with its own server, and Debian 12 as a second source, for the libraries of our files."""
+    base = run.work / "bases" / "sid-mysql"
+    if not base.is_dir():
+        with run.machine(machine.base(run.work, "sid")) as box:
+            say("-- installing Debian's own mysql-server (a minute)")
+            box.apt("install mysql-server")
+            Installed(box)
+            sources = "/etc/apt/sources.list"
+            box.run(
+                f"sed 's/ sid / bookworm /' {sources} >{sources}.d/bookworm.list; apt-get -q update"
+            )
+            box.freeze(base.name)
+    return base
+
+
+def stock(run: Run) -> None:
+    report = run.report
+    with run.machine(debians_server(run)) as box:
+        server = Installed(box)
+        theirs = version(server)
+        say(f"-- Debian's own server is {theirs}")
+        box.run(
+            "printf '[mysqld]\\nsort_buffer_size = 333000\\n' >/etc/mysql/conf.d/mine.cnf; systemctl restart mysql"
+        )
+        with Installed(box).connect() as session:
+            content.make(session)
+        settings = files(box, "/etc/mysql")
+        with (
+            kept(report, box, "Debian's server to ours"),
+            report.checking("it installs over Debian's running server"),
+        ):
+            box.apt(INSTALL)
+        server = Installed(box)
+        report.check(
+            "Debian's server was replaced",
+            "memdiag" in version(server) and not installed(box, "mysql-server"),
+            version(server),
+        )
+        now = files(box, "/etc/mysql")
+        lost = [line for line in settings.splitlines() if line not in now.splitlines()]
+        report.check("every file of settings is as it was", not lost, " ".join(lost))
+        setting = server.query("SELECT @@sort_buffer_size").scalar()
+        report.check("and counts", setting == "333000", setting)
+        with server.connect() as session:
+            content.change(session, 1)
+            # What stock does not know must not stop it.
+            session.query("SET PERSIST memdiag_quiet_ms = 'ddl=0'")
+            session.query("CREATE USER watcher@localhost")
+            session.query("GRANT MEMDIAG_ADMIN ON *.* TO watcher@localhost")
+        memdiag_tables(server, report)
+        cnf = "/etc/mysql/mysql.conf.d/memdiag.cnf"
+        box.run(f"sed -i 's/^#\\([a-z_]* = \\)/\\1/' {cnf}; systemctl restart mysql")
+        with (
+            kept(report, box, "ours back to Debian's"),
+            report.checking("Debian's server installs over ours"),
+        ):
+            box.apt("install mysql-server")
+        server = Installed(box)
+        report.check(
+            "ours was replaced",
+            version(server) == theirs and not installed(box, OURS[0]),
+            version(server),
+        )
+        with server.connect() as session:
+            content.change(session, 2)
+        with kept(report, box, "and to ours again"):
+            box.apt(INSTALL)
+
+
+def relations(run: Run) -> None:
+    """With empty packages by the names of others: apt takes servers away, and keeps what needs one."""
+    with run.bookworm() as box:
+        for name in RIVALS:
+            empty(box, name)
+            said = box.apt(f"--simulate {INSTALL}")
+            run.report.check(f"{name} makes way", f"Remv {name} " in said)
+            box.run(f"dpkg --purge {name}")
+        needs = "virtual-mysql-server, virtual-mysql-client, default-mysql-server | mysql-server (>= 8.0), mysql-client"
+        box.apt(INSTALL)
+        empty(box, "application", f"Depends: {needs}\n")
+        with run.report.checking("what depends on a server or client is content"):
+            box.run("apt-get check")
+
+
+def empty(box: Machine, name: str, fields: str = "") -> None:
+    """Install a package without a file."""
+    control = f"Package: {name}\nVersion: 9.7\nArchitecture: all\nMaintainer: n <n@example.org>\n{fields}Description: empty\n"
+    folder = box.path(f"/root/{name}/DEBIAN")
+    folder.mkdir(parents=True)
+    (folder / "control").write_text(control)
+    box.run(f"dpkg-deb -b /root/{name} >/dev/null; dpkg -i /root/{name}.deb")
+
+
+# --- over itself --------------------------------------------------------------------
+
+
+def newer(run: Run, folder: Path) -> Path:
+    """The same files under a higher version number."""
+    machine.remove(folder)
+    folder.mkdir()
+    for name in OURS:
+        tree = folder / name
+        subprocess.run(["dpkg-deb", "-R", run.deb(name), tree], check=True)
+        control = tree / "DEBIAN/control"
+        old = re.search(r"^Version: (.*)$", control.read_text(), re.MULTILINE).group(1)
+        control.write_text(control.read_text().replace(old, f"{old}.1"))
+        subprocess.run(
+            ["dpkg-deb", "-Znone", "-b", tree, folder / f"{name}_{old}.1_amd64.deb"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        shutil.rmtree(tree)
+    return folder
+
+
+def upgrade(run: Run) -> None:
+    report = run.report
+    higher = newer(run, run.work / "newer")
+    with run.bookworm() as box:
+        box.apt(INSTALL)
+        with Installed(box).connect() as session:
+            content.make(session)
+        box.run(
+            "echo 'loose_memdiag_history_samples = 1234' >>/etc/mysql/mysql.conf.d/memdiag.cnf; sed -i '$ a # mine' /etc/mysql/mysql.conf.d/*.cnf"
+        )
+        settings = files(box, "/etc/mysql")
+        old = Installed(box).pid
+        debs = box.path("/root/newer")
+        shutil.copytree(higher, debs)
+        with (
+            kept(report, box, "ours to a newer one of ours"),
+            report.checking("it upgrades without a question"),
+        ):
+            box.apt("install /root/newer/*.deb")
+        report.check(
+            "the newer one runs",
+            Installed(box).pid != old
+            and ".1" in box.run("dpkg-query -W -f '${Version}' mysql-memdiag-server"),
+        )
+        report.check("settings are as they were", files(box, "/etc/mysql") == settings)
+
+
+# --- what it refuses -----------------------------------------------------------------
+
+
+def refuse(run: Run) -> None:
+    with run.bookworm() as box:
+        # Without apt-utils, what is in its place is removed before anybody is asked.
+        box.apt("install mariadb-server")
+        box.run("mariadb -e 'CREATE TABLE mysql.kept SELECT 42 AS a'")
+        refused(run, box, "MariaDB's running server", "MariaDB")
+        with run.report.checking("MariaDB's server comes back with its data"):
+            box.apt("install mariadb-server")
+            said = box.run("mariadb -N -e 'SELECT a FROM mysql.kept'").strip()
+            assert said == "42", said
+        box.apt("install apt-utils")
+        before = box.run("systemctl show mariadb -p MainPID; dpkg -l")
+        refused(run, box, "the same with apt-utils", "MariaDB")
+        after = box.run("systemctl show mariadb -p MainPID; dpkg -l")
+        run.report.check(
+            "MariaDB's server runs on, and apt did nothing", before == after
+        )
+        box.apt("remove mariadb-server")
+        data = files(box, DATA)
+        refused(run, box, "MariaDB's data directory", "MariaDB")
+        run.report.check("it is untouched", files(box, DATA) == data)
+    with run.bookworm() as box:
+        box.apt(INSTALL)
+        Installed(box)
+        box.apt("remove mysql-memdiag-server")
+        history = f"{DATA}/mysql_upgrade_history"
+        box.run(f"cp -a {history} /root; sed -i 's/9\\.7/9.8/g' {history}")
+        data = files(box, DATA)
+        refused(run, box, "a data directory of a newer series", "9.8")
+        run.report.check("it is untouched too", files(box, DATA) == data)
+        box.run(
+            f"cp -a /root/mysql_upgrade_history {DATA}; mount -t tmpfs -o size=20m tmpfs {DATA}"
+        )
+        refused(run, box, "a disk that is full", "no disk")
+        with run.report.checking("once that is mended, it installs"):
+            box.run(f"umount {DATA}")
+            box.apt(INSTALL)
+            Installed(box)
+
+
+def refused(run: Run, box: Machine, what: str, words: str) -> None:
+    """That installing ends with a message of ours."""
+    said = box.apt(f"{INSTALL} && echo INSTALLED", check=False)
+    messages = re.findall(r"^mysql-memdiag: .*$", said, re.MULTILINE)
+    good = "INSTALLED" not in said and words in "".join(messages)
+    good = good and not installed(box, OURS[0])
+    run.report.check(f"refused: {what}", good, messages[0] if messages else said[-500:])
+
+
+# --- the files themselves ----------------------------------------------------------------
+
+
+def lintian(run: Run) -> None:
+    if not shutil.which("lintian"):
+        run.report.skip("lintian", "not installed; apt-get install lintian")
+        return
+    packages = sorted(run.packages.glob("*.deb"))
+    command = [
+        "lintian",
+        "--allow-root",
+        "--fail-on",
+        "error",
+        "--tag-display-limit",
+        "0",
+        *packages,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    errors = [line for line in done.stdout.splitlines() if line.startswith("E:")]
+    warnings = sum(line.startswith("W:") for line in done.stdout.splitlines())
+    run.report.check(
+        "lintian finds no error",
+        packages and not errors and not done.returncode,
+        "; ".join(errors) or f"{warnings} warnings",
+    )
+
+
+def sizes(package: Path) -> dict[str, int]:
+    """{path: bytes} of the files of a DEB."""
+    command = ["dpkg-deb", "--fsys-tarfile", package]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE) as process,
+        tarfile.open(fileobj=process.stdout, mode="r|") as archive,
+    ):
+        return {
+            member.name.removeprefix("."): member.size
+            for member in archive
+            if member.isfile()
+        }
+
+
+def size(run: Run) -> None:
+    folder = run.work / "debians"
+    if len(list(folder.glob("*.deb"))) < len(DEBIANS):
+        apt = PrivateApt(cache_dir() / "apt")
+        apt.update()
+        apt.download(folder, "download", *DEBIANS)
+    theirs: dict[str, int] = {}
+    for package in folder.glob("*.deb"):
+        theirs |= sizes(package)
+    ours: dict[str, int] = {}
+    for name in OURS:
+        ours |= sizes(run.deb(name))
+    ratio = sum(ours.values()) / sum(theirs.values())
+    figures = f"{sum(ours.values()) / 1e6:.1f} MB, Debian's {sum(theirs.values()) / 1e6:.1f} MB, ratio {ratio:.3f}"
+    run.report.check(
+        f"installed size at most {SIZE_RATIO} of Debian's server and client",
+        ratio <= SIZE_RATIO,
+        figures,
+    )
+    for kind, below in (
+        ("plugin", "/usr/lib/mysql/plugin/"),
+        ("program", "/usr/bin/"),
+        ("program", "/usr/sbin/"),
+    ):
+        missing = sorted(
+            path for path in theirs if path.startswith(below) and path not in ours
+        )
+        run.report.check(
+            f"every {kind} of Debian's {below}", not missing, " ".join(missing)
+        )

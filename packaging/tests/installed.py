@@ -1,0 +1,117 @@
+"""A server that was installed into a machine, asked from here through its own socket."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from argparse import Namespace
+from pathlib import Path
+from typing import Self
+
+from tests.machine import Machine
+from tests.report import Failed, Report
+from tools import corpus, demo
+from tools.mysql_wire import Connection, WireError
+from tools.server import Server
+
+SOCKET = "/run/mysqld/mysqld.sock"
+
+
+class Installed(Server):
+    """root connects without a password through the socket: Debian's way, and this process is root."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.folder = machine.folder
+        self.socket = machine.path(SOCKET)
+        self.pid = self._wait()
+
+    def _wait(self) -> int:
+        """Until it answers; the process, as seen from here."""
+        for _ in range(600):
+            try:
+                self.query("SELECT 1")
+                with socket.socket(socket.AF_UNIX) as link:
+                    link.connect(str(self.socket))
+                    credentials = link.getsockopt(
+                        socket.SOL_SOCKET, socket.SO_PEERCRED, 12
+                    )
+                return struct.unpack("iII", credentials)[0]
+            except (OSError, WireError) as error:
+                last = error
+            time.sleep(0.1)
+        raise Failed(f"the server does not answer after a minute: {last}")
+
+
+def main_job(
+    machine: Machine, report: Report, documents: int = 5000, seconds: float = 5
+) -> None:
+    """The demonstration's burst of phrase searches, with its own checks."""
+    server = Installed(machine)
+    texts = corpus.load().sample(documents)
+    demo.load(server, texts)
+    checks = demo.Checks()
+    options = Namespace(clients=8, seconds=seconds)
+    demo.run_burst(
+        options, server, corpus.phrases(texts.documents, demo.PHRASES), checks
+    )
+    problem = "; ".join(checks.failures)
+    report.check(
+        "the main job", not problem, problem or f"{checks.passed} of its checks hold"
+    )
+
+
+def memdiag_tables(server: Server, report: Report) -> None:
+    """Every table answers; a warning would be something that an installed server cannot read of its host."""
+    tables = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'MEMDIAG\\_%' ORDER BY 1"
+    with server.connect("information_schema") as session:
+        names = [row[0] for row in session.query(tables).rows]
+        wrong, rows = [], 0
+        for name in names:
+            try:
+                rows += len(session.query(f"SELECT * FROM {name}").rows)
+                wrong += [
+                    f"{name}: {row[2]}" for row in session.query("SHOW WARNINGS").rows
+                ]
+            except WireError as error:
+                wrong.append(f"{name}: {error}")
+        status = session.query("SHOW GLOBAL STATUS LIKE 'Memdiag\\_%'").rows
+    good = len(names) > 10 and rows > len(names) and len(status) > 10 and not wrong
+    figures = f"{len(names)} tables, {rows} rows, {len(status)} status variables"
+    report.check("every memdiag table", good, "; ".join([figures, *wrong]))
+
+
+class Outage:
+    """Asks all the time while the block runs; `seconds` is the longest time without an answer, until after the block."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._socket = machine.path(SOCKET)
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.seconds = 0.0
+
+    def __enter__(self) -> Self:
+        self._last = time.monotonic()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+        self.seconds = max(self.seconds, time.monotonic() - self._last)
+
+    def _run(self) -> None:
+        while not self._done.is_set():
+            if _answers(self._socket):
+                now = time.monotonic()
+                self.seconds, self._last = max(self.seconds, now - self._last), now
+            time.sleep(0.02)
+
+
+def _answers(path: Path) -> bool:
+    try:
+        with Connection(path, timeout=5) as connection:
+            return connection.query("SELECT 1").scalar() == "1"
+    except (OSError, WireError):
+        return False

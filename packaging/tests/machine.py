@@ -1,0 +1,249 @@
+"""Throw-away Debian machines: a chroot booted with its own systemd by systemd-nspawn, so that units are really used.
+
+A base is made once and kept (BASES below the work folder); a machine is an overlay on one, thrown away at its end. A
+machine has a network of its own with nothing but loopback, so that its ports are nobody else's; apt, and only what is
+run with `run`, has this machine's network.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Self
+
+from tests.report import Failed
+from tools import debian
+from tools.common import require_disk, say
+from tools.debian import remove
+from tools.problem import Problem
+from tools.server import last_line
+
+_PACKAGES = "systemd,systemd-sysv,dbus,procps,iproute2,ca-certificates"
+_ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LC_ALL": "C.UTF-8",
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+_TOOLS = {
+    "mmdebstrap": "mmdebstrap",
+    "systemd-nspawn": "systemd-container",
+    "lintian": "lintian",
+}
+
+
+def missing_tools() -> list[str]:
+    """The Debian packages of those programs that are needed and not installed."""
+    return [package for program, package in _TOOLS.items() if not shutil.which(program)]
+
+
+def base(work: Path, suite: str) -> Path:
+    """The base of a suite: made under another name and renamed when complete."""
+    folder = work / "bases" / suite
+    if folder.is_dir():
+        return folder
+    require_disk([(work, 8, "machines")])
+    say(f"-- making a bare Debian {suite} (one to two minutes)")
+    unfinished = folder.with_name(f"{suite}.unfinished")
+    debian.root(suite, unfinished, "minbase", _PACKAGES)
+    # Empty, each machine makes its own; mmdebstrap's word "uninitialized" stops systemd-nspawn.
+    (unfinished / "etc/machine-id").write_text("")
+    unfinished.rename(folder)
+    return folder
+
+
+def sweep(work: Path) -> None:
+    """Remove what a killed run has left; nobody else may be using `work`."""
+    for folder in (work / "machines").glob("*"):
+        if os.path.ismount(folder / "root"):
+            subprocess.run(["umount", folder / "root"], check=True)
+        remove(folder)
+
+
+class Machine:
+    """One booted machine, begun as a copy of the base `lower`; a context manager. `shown` are folders of this machine
+    that it can read, by the place where it sees them."""
+
+    _count = 0
+
+    def __init__(
+        self, work: Path, lower: Path, shown: Mapping[str, Path] = MappingProxyType({})
+    ) -> None:
+        Machine._count += 1
+        self.name = f"memdiag-{os.getpid()}-{Machine._count}"
+        self._work = work
+        self._lower = lower
+        self._shown = shown
+        self.folder = work / "machines" / self.name
+        self._nspawn: subprocess.Popen[bytes] | None = None
+        self.pid = 0  # of its systemd, seen from here
+        self.tree = self.folder / "root"
+
+    def __enter__(self) -> Self:
+        try:
+            for part in ("upper", "scratch", "root"):
+                (self.folder / part).mkdir(parents=True)
+            layers = f"lowerdir={self._lower},upperdir={self.folder}/upper,workdir={self.folder}/scratch"
+            subprocess.run(
+                ["mount", "-t", "overlay", "-o", layers, self.name, self.tree],
+                check=True,
+            )
+            self._boot()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._nspawn is not None:
+            self._power_off()
+        if os.path.ismount(self.tree):
+            subprocess.run(["umount", self.tree], check=True)
+        remove(self.folder)
+
+    def _boot(self) -> None:
+        # Packages that were fetched once serve all machines of the suite.
+        archives = self._work / "archives" / self._lower.name.split("-")[0]
+        (archives / "partial").mkdir(parents=True, exist_ok=True)
+        log = (self.folder / "console").open("wb")
+        command = [
+            "systemd-nspawn",
+            "--quiet",
+            "--boot",
+            "--register=no",
+            "--keep-unit",
+            "--private-network",
+        ]
+        command += [
+            "--resolv-conf=replace-host",
+            f"--bind={archives}:/var/cache/apt/archives",
+        ]
+        command += [f"--bind-ro={here}:{there}" for there, here in self._shown.items()]
+        command += [f"--directory={self.tree}", f"--machine={self.name}"]
+        self._nspawn = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            # As Debian has it, also where this machine's own control groups are of the old kind.
+            env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
+        )
+        children = Path(f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children")
+        for _ in range(600):
+            if self._nspawn.poll() is not None:
+                break
+            pids = children.read_text().split()
+            if pids and Path(f"/proc/{pids[0]}/comm").read_text().strip() == "systemd":
+                self.pid = int(pids[0])
+                state = self.run("systemctl is-system-running", check=False).strip()
+                if state in ("running", "degraded"):
+                    return
+            time.sleep(0.1)
+        console = (self.folder / "console").read_text(errors="replace")
+        raise Problem(
+            f"systemd-nspawn cannot boot a machine here: {last_line(console)}"
+        )
+
+    def _power_off(self) -> None:
+        if self.pid:
+            self.run("systemctl poweroff --force", check=False)
+        try:
+            self._nspawn.wait(90)
+        except subprocess.TimeoutExpired:
+            self._nspawn.kill()
+            self._nspawn.wait()
+        self._nspawn = None
+        # nspawn leaves it where /run is no tmpfs.
+        shutil.rmtree(f"/run/systemd/nspawn/propagate/{self.name}", ignore_errors=True)
+
+    def freeze(self, name: str) -> Path:
+        """Make a base of what the machine is now; it is powered off."""
+        self._power_off()
+        folder = self._work / "bases" / name
+        unfinished = folder.with_name(f"{name}.unfinished")
+        remove(unfinished)
+        subprocess.run(["cp", "-a", self.tree, unfinished], check=True)
+        (unfinished / "etc/machine-id").write_text("")
+        unfinished.rename(folder)
+        return folder
+
+    # Programs.
+
+    def run(
+        self,
+        script: str,
+        check: bool = True,
+        network: bool = True,
+        seconds: float = 600,
+    ) -> str:
+        """Run shell lines as root in the machine, with this machine's network or its own; their output, both streams."""
+        command = [
+            "nsenter",
+            "-t",
+            str(self.pid),
+            "-m",
+            "-u",
+            "-i",
+            "-p",
+            "-C",
+            *([] if network else ["-n"]),
+        ]
+        command += [
+            "env",
+            "-i",
+            *(f"{k}={v}" for k, v in _ENVIRONMENT.items()),
+            "sh",
+            "-ec",
+            script,
+        ]
+        return _output(command, script, check, seconds)
+
+    def run_here(
+        self, command: Sequence[str | Path], seconds: float = 300, **kwargs
+    ) -> str:
+        """Run a program of this machine in the other's network."""
+        inside = ["nsenter", "-t", str(self.pid), "-n", *map(str, command)]
+        return _output(inside, shlex.join(map(str, command)), True, seconds, **kwargs)
+
+    def apt(self, words: str, check: bool = True) -> str:
+        """apt-get; the lists are read when there are none yet."""
+        lists = "ls /var/lib/apt/lists/*Packages* >/dev/null 2>&1 || apt-get -q update >/dev/null;"
+        return self.run(
+            f"{lists} apt-get -q -y --no-install-recommends {words}",
+            check,
+            seconds=1200,
+        )
+
+    def path(self, inside: str) -> Path:
+        """A path of the machine, as it is seen from here, with what is mounted there."""
+        return Path(f"/proc/{self.pid}/root") / inside.lstrip("/")
+
+
+def _output(
+    command: Sequence[str], title: str, check: bool, seconds: float, **kwargs
+) -> str:
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+            **kwargs,
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"`{title}` did not end within {seconds:g} s") from None
+    if check and done.returncode:
+        tail = "\n".join(done.stdout.splitlines()[-15:])
+        raise Failed(f"`{title}` failed ({done.returncode}):\n{tail}")
+    return done.stdout

@@ -1,0 +1,237 @@
+"""The RPMs: on a machine without a server, over a stock server's RPM and back, and the source RPM alone.
+
+Debian has rpm and dnf: what an RPM system has besides is rpm's knowledge of what is installed (tests/userland.py).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests import content, machine, userland
+from tests.deb import DEBIANS, Run, debians_server, files, kept, version
+from tests.installed import Installed, main_job, memdiag_tables
+from tests.machine import Machine
+from tests.report import Failed
+from tools.common import ROOT, cache_dir
+from tools.sources import PrivateApt
+
+SERVER, CLIENT = (
+    f"/srv/packages/mysql-memdiag-{x}-*.rpm" for x in ("server", "client")
+)
+OURS = f"{SERVER} {CLIENT}"
+CONFIG = ROOT / "packaging/rpm/rpmlint.toml"
+# dnf has no repository but what is named.
+DNF = "dnf -q -y --disablerepo='*' --nogpgcheck --releasever=1"
+
+
+def rpm(run: Run) -> None:
+    lint(run)
+    bare(run)
+    stock(run)
+    source(run)
+
+
+def lint(run: Run) -> None:
+    if not shutil.which("rpmlint"):
+        run.report.skip("rpmlint", "not installed; apt-get install rpmlint")
+        return
+    packages = sorted(run.packages.glob("*.rpm"))
+    done = subprocess.run(
+        ["rpmlint", "-c", CONFIG, *packages],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    errors = [line for line in done.stdout.splitlines() if ": E: " in line]
+    last = done.stdout.splitlines()[-1:]
+    good = len(packages) == 5 and not errors and not done.returncode
+    run.report.check("rpmlint finds no error", good, "; ".join(errors or last))
+
+
+def prepared(run: Run, lower: Path, programs: str, first: str = "true") -> Path:
+    """A base with rpm and the libraries that our DEBs depend on; rpm knows there what it has."""
+    base = run.work / "bases" / f"{lower.name}-rpm"
+    if not base.is_dir():
+        depends = ["dpkg-deb", "-f", run.deb("mysql-memdiag-server"), "Depends"]
+        wanted = subprocess.run(depends, capture_output=True, text=True, check=True)
+        libraries = re.findall(r"\blib[^,\n]*", wanted.stdout)
+        with run.machine(lower) as box:
+            box.run(first)
+            box.apt(f"install {programs} perl passwd libjson-perl libedit2")
+            box.apt(f"satisfy '{', '.join(libraries)}'")
+            made = userland.package(box.tree, box.path("/root"))
+            box.run(f"rpm -i --justdb /root/{made.name}")
+            box.freeze(base.name)
+    return base
+
+
+# --- without another server ----------------------------------------------------------
+
+
+def bare(run: Run) -> None:
+    report = run.report
+    with run.machine(prepared(run, machine.base(run.work, "bookworm"), "rpm")) as box:
+        with report.checking(
+            "every dependency is met, and it installs with its scripts"
+        ):
+            box.run(f"rpm -i {OURS}")
+        with report.checking("as it was packaged, so it is there"):
+            box.run("rpm -V mysql-memdiag-client; rpm -V mysql-memdiag-server")
+        box.run("systemctl start mysqld")
+        server = Installed(box)
+        report.check(
+            "the server is ours", "memdiag" in version(server), version(server)
+        )
+        with report.checking("mysql connects by the socket of either family"):
+            for name in ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock"):
+                box.run(f"mysql -S {name} -e 'SELECT 1'", network=False)
+        main_job(box, report)
+        memdiag_tables(server, report)
+        with server.connect() as session:
+            content.make(session)
+        box.run("echo 'sort_buffer_size = 333000' >>/etc/my.cnf.d/memdiag.cnf")
+        with kept(report, box, "an upgrade"):
+            box.run(f"rpm -U --replacepkgs {OURS}")
+        setting = Installed(box).query("SELECT @@sort_buffer_size").scalar()
+        report.check("an upgrade keeps settings", setting == "333000", setting)
+        box.run("systemctl stop mysqld")
+        data = files(box, "/var/lib/mysql")
+        with report.checking("it can be removed, and data and settings stay"):
+            box.run("rpm -e mysql-memdiag-server")
+            assert files(box, "/var/lib/mysql") == data, (
+                "the data directory was changed"
+            )
+            box.run("test -e /etc/my.cnf; test ! -e /usr/sbin/mysqld")
+            box.run("grep -q 333000 /etc/my.cnf.d/memdiag.cnf.rpmsave")
+        refuse(run, box)
+
+
+def refuse(run: Run, box: Machine) -> None:
+    history = "/var/lib/mysql/mysql_upgrade_history"
+    box.run(f'sed -i.old \'s/"version": *"9\\.7/"version": "9.8/\' {history}')
+    before = files(box, "/var/lib/mysql")
+    said = box.run(f"rpm -i {SERVER} 2>&1 && echo INSTALLED", check=False)
+    message = re.search(r"^mysql-memdiag: .*9\.8.*$", said, re.MULTILINE)
+    run.report.check(
+        "refused: a data directory of a newer series",
+        message and "INSTALLED" not in said and files(box, "/var/lib/mysql") == before,
+        message.group(0) if message else said[-500:],
+    )
+    with run.report.checking("once mended, it installs"):
+        box.run(f"mv {history}.old {history}; rpm -i {SERVER}; systemctl start mysqld")
+        Installed(box)
+
+
+# --- over a stock server and back -----------------------------------------------------
+
+
+def stocks_rpm(run: Run, into: Path) -> None:
+    folder = run.work / "debians"
+    if len(list(folder.glob("*.deb"))) < len(DEBIANS):
+        apt = PrivateApt(cache_dir() / "apt")
+        apt.update()
+        apt.download(folder, "download", *DEBIANS)
+    top = run.work / "stock-rpm"
+    machine.remove(top)
+    top.mkdir()
+    for package in folder.glob("*.deb"):
+        subprocess.run(["dpkg-deb", "-x", package, top / "tree"], check=True)
+    command = ["rpmbuild", "--quiet", "-bb", "--define", f"_topdir {top}"]
+    command += ["--define", f"tree {top}/tree", ROOT / "packaging/tests/stock.spec"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Failed(done.stderr)
+    shutil.copy(next(top.glob("RPMS/*/*.rpm")), into / "stock.rpm")
+    machine.remove(top)
+
+
+def stock(run: Run) -> None:
+    """With dnf, which replaces one package by the other in one transaction."""
+    report = run.report
+    gone = (
+        "apt-get -y purge 'mysql-*'; rm -rf /var/lib/mysql* /var/log/mysql /etc/mysql"
+    )
+    with run.machine(prepared(run, debians_server(run), "rpm dnf", gone)) as box:
+        stocks_rpm(run, box.path("/root"))
+        box.run("rpm -i /root/stock.rpm; systemctl start mysqld")
+        server = Installed(box)
+        theirs = version(server)
+        with server.connect() as session:
+            content.make(session)
+        box.run(
+            "echo 'sort_buffer_size=333000' >>/etc/my.cnf; systemctl restart mysqld"
+        )
+        settings = box.run("cat /etc/my.cnf")
+        with (
+            kept(report, box, "a stock RPM to ours"),
+            report.checking("dnf replaces a running stock server"),
+        ):
+            box.run(f"{DNF} install --allowerasing {OURS}")
+        server = Installed(box)
+        report.check(
+            "the server is ours", "memdiag" in version(server), version(server)
+        )
+        report.check("my.cnf is as it was", box.run("cat /etc/my.cnf") == settings)
+        setting = server.query("SELECT @@sort_buffer_size").scalar()
+        report.check("and counts", setting == "333000", setting)
+        with (
+            kept(report, box, "ours back to the stock RPM"),
+            report.checking("dnf replaces ours by the stock server"),
+        ):
+            box.run(f"{DNF} install --allowerasing /root/stock.rpm")
+        server = Installed(box)
+        report.check("ours was replaced", version(server) == theirs, version(server))
+        report.check(
+            "my.cnf is still as it was", box.run("cat /etc/my.cnf") == settings
+        )
+
+
+# --- the source RPM alone ----------------------------------------------------------------
+
+
+def source(run: Run) -> None:
+    """It unpacks and configures without network. What compiling that gives is what the other tests have tested; the
+    whole of it is `rpmbuild --rebuild`."""
+    top = run.work / "source-rpm"
+    machine.remove(top)
+    try:
+        archive = next(run.packages.glob("*.src.rpm"))
+        define = ["--define", f"_topdir {top}"]
+        step(["rpm", *define, "-i", archive])
+        step(["rpmbuild", *define, "-bp", top / "SPECS/mysql-memdiag.spec"])
+        checkout = next((top / "BUILD").glob("mysql-memdiag-*"))
+        archives = {
+            f"{name.upper()}_SOURCE_TARBALL": str(
+                next((top / "SOURCES").glob(f"{name}[-_]*[0-9].tar*"))
+            )
+            for name in ("mysql", "jemalloc")
+        }
+        environment = {**os.environ, **archives, "MEMDIAG_CACHE": f"{top}/cache"}
+        for command in (
+            "--preset dev",
+            "--build --preset dev --target upstream.configured",
+        ):
+            step(
+                ["unshare", "--net", "cmake", *command.split()],
+                cwd=checkout,
+                env=environment,
+            )
+        ready = checkout / "build/dev/bld/build.ninja"
+        run.report.check(
+            "the source RPM unpacks and configures without network", ready.is_file()
+        )
+    finally:
+        machine.remove(top)
+
+
+def step(command: list, **kwargs) -> None:
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, **kwargs
+    )
+    if done.returncode:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+        raise Failed(f"{command[0]} failed ({done.returncode}):\n{tail}")

@@ -1,0 +1,171 @@
+"""The short test, part of ./run-tests: DEBs made, unpacked and run from where they are, without root or a machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+from tests.deb import OURS, Run, sizes
+from tests.installed import memdiag_tables
+from tests.machine import remove
+from tests.report import Failed
+from tools.common import ROOT
+from tools.server import Server, Unpacked, initialise, last_line
+from tools.sources import sha256_file
+
+
+def build(
+    preset: str, out: Path, *kinds: str, env: dict[str, str] | None = None
+) -> None:
+    command = [
+        sys.executable,
+        ROOT / "packaging/build",
+        "--preset",
+        preset,
+        "--out",
+        out,
+        *kinds,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    if done.returncode:
+        raise Failed(done.stderr.strip() or last_line(done.stdout))
+
+
+def smoke(run: Run) -> None:
+    folder = run.work / "smoke"
+    remove(folder)
+    folder.mkdir(parents=True)
+    try:
+        # Without debug symbols and compression it takes seconds instead of minutes.
+        quick = {
+            "DEB_BUILD_OPTIONS": "noautodbgsym",
+            "DPKG_DEB_COMPRESSOR_TYPE": "none",
+        }
+        build(run.preset, folder, "deb", env={**os.environ, **quick})
+        run = Run(run.report, run.preset, folder, run.work)
+        contents(run)
+        server(run, folder / "root")
+    finally:
+        remove(folder)
+
+
+def reproducible(run: Run) -> None:
+    """That another build of the same commit gives the same files."""
+    folder = run.work / "again"
+    remove(folder)
+    build(run.preset, folder)
+    sums = [
+        {
+            path.name: sha256_file(path)
+            for place in ("*.deb", "*.rpm")
+            for path in packages.glob(place)
+        }
+        for packages in (run.packages, folder)
+    ]
+    remove(folder)
+    different = [
+        name
+        for name in {**sums[0], **sums[1]}
+        if sums[0].get(name) != sums[1].get(name)
+    ]
+    good = sums[0] and not different
+    run.report.check(
+        "two builds give the same files",
+        good,
+        " ".join(different) or f"{len(sums[0])} files",
+    )
+
+
+def contents(run: Run) -> None:
+    report = run.report
+    of = {name: sizes(run.deb(name)) for name in (*OURS, "mysql-memdiag-test")}
+    paths = [
+        path for files in of.values() for path in files if "/share/doc/" not in path
+    ]
+    twice = sorted(path for path, count in Counter(paths).items() if count > 1)
+    report.check("no file is in two packages", not twice, " ".join(twice))
+    places = {
+        OURS[0]: "/usr/sbin/mysqld",
+        OURS[1]: "/usr/bin/mysql",
+        "mysql-memdiag-test": "/usr/bin/mysqltest",
+    }
+    wrong = [path for name, path in places.items() if path not in of[name]]
+    report.check("server, client and tests are apart", not wrong, " ".join(wrong))
+    fields = {}
+    for name in OURS:
+        text = subprocess.run(
+            ["dpkg-deb", "-f", run.deb(name)],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        fields[name] = dict(
+            re.findall(r"^([\w-]+): (.*(?:\n .*)*)", text, re.MULTILINE)
+        )
+    for field, others in {
+        "Provides": ("mysql-server", "virtual-mysql-server"),
+        "Conflicts": (
+            "mysql-server",
+            "mysql-community-server",
+            "percona-server-server",
+            "mariadb-server",
+        ),
+        "Replaces": (
+            "mysql-server",
+            "mysql-community-server",
+            "percona-server-server",
+            "mariadb-server",
+        ),
+        "Depends": (
+            f"mysql-memdiag-client (= {fields[OURS[0]]['Version']})",
+            "libssl3",
+            "libc6",
+        ),
+    }.items():
+        missing = [
+            name for name in others if name not in fields[OURS[0]].get(field, "")
+        ]
+        report.check(f"{field} of the server", not missing, " ".join(missing))
+    archive = ["dpkg-deb", "--ctrl-tarfile", run.deb(OURS[0])]
+    conffiles = subprocess.run(
+        ["tar", "-xO", "./conffiles"], input=subprocess.run(archive, capture_output=True, check=True).stdout,
+        capture_output=True, check=True,
+    ).stdout.decode().split()  # fmt: skip
+    etc = {path for path in of[OURS[0]] if path.startswith("/etc/")}
+    report.check(
+        "what is below /etc is marked as configuration",
+        etc and etc == set(conffiles),
+        " ".join(etc ^ set(conffiles)),
+    )
+
+
+def server(run: Run, root: Path) -> None:
+    for name in OURS:
+        subprocess.run(["dpkg-deb", "-x", run.deb(name), root], check=True)
+    build_ = Unpacked(root)
+    # A folder beside it: the server's own folders are no part of the package.
+    with Server(build_, root.with_name("server")) as running:
+        initialise(build_, running.data)
+        running.start()
+        said = running.query("SELECT VERSION()").scalar()
+        run.report.check(
+            "mysqld runs from the package", "memdiag" in (said or ""), said
+        )
+        memdiag_tables(running, run.report)
+        running.query("INSTALL PLUGIN clone SONAME 'mysql_clone.so'")
+        client = [
+            build_.program("mysql"),
+            "--no-defaults",
+            "-uroot",
+            f"--socket={running.socket}",
+            "-Ne",
+            "SELECT 6 * 7",
+        ]
+        said = subprocess.run(
+            client, capture_output=True, text=True, check=False
+        ).stdout.strip()
+        run.report.check("mysql of the package connects", said == "42", said)
