@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <vector>
@@ -63,7 +64,10 @@ inline bool assign(Row_bytes *bytes, const char *from, size_t length,
                    size_t capacity) noexcept {
   try {
     bytes->reserve(capacity);
-    bytes->assign(from, from + length);
+    // resize() and memcpy(), because assign() of another type of bytes, through an
+    // allocator that the library does not know, copies one by one.
+    bytes->resize(length);
+    memcpy(bytes->data(), from, length);
     return true;
   } catch (const std::exception &) {
     bytes->clear();

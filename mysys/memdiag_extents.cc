@@ -13,7 +13,8 @@ bool walk_range(Address_range range, const Page_scan &scan, Walk *found) {
     const auto extent = mallctl::extent_at(reinterpret_cast<void *>(at));
     const size_t bytes = extent ? extent.value().bytes : page_size();
     const uintptr_t end = at + std::min(bytes, range.end - at);
-    const auto present = presence.bytes({at, end});
+    uint64_t huge_bytes = 0;
+    const auto present = presence.bytes({at, end}, &huge_bytes);
     if (!present) return false;
     at = end;
     if (!extent) {
@@ -23,6 +24,7 @@ bool walk_range(Address_range range, const Page_scan &scan, Walk *found) {
     const auto [arena, size, regions, free_regions] = extent.value();
     Present &pool =
         found->pools[static_cast<size_t>(pools::owner_of_arena(arena))];
+    pool.huge_bytes += huge_bytes;
     if (regions <= 1) {
       pool.large_bytes += *present;
     } else {
@@ -32,6 +34,7 @@ bool walk_range(Address_range range, const Page_scan &scan, Walk *found) {
       pool.small_live_bytes += *present - free;
     }
   }
+  found->huge_known = found->huge_known && presence.scanned();
   return true;
 }
 
@@ -40,6 +43,7 @@ bool walk_range(Address_range range, const Page_scan &scan, Walk *found) {
 std::optional<Walk> walk(std::span<const Address_range> ranges) {
   const Page_scan scan;
   Walk found{};
+  found.huge_known = bool{scan};
   for (const Address_range &range : ranges)
     if (!walk_range(range, scan, &found)) return std::nullopt;
   return found;

@@ -31,6 +31,8 @@ struct Present {
   uint64_t small_free_bytes;
   /** Large blocks, and pages that wait to be used again. */
   uint64_t large_bytes;
+  /** Of all these, what is in huge pages. */
+  uint64_t huge_bytes;
   uint64_t total() const {
     return small_live_bytes + small_free_bytes + large_bytes;
   }
@@ -40,6 +42,8 @@ struct Walk {
   std::array<Present, pool_count> pools;
   /** In no extent: the allocator's metadata, and what is not its own. */
   uint64_t unowned_bytes;
+  /** Whether the kernel tells of huge pages. */
+  bool huge_known;
   uint64_t total() const {
     uint64_t sum = unowned_bytes;
     for (const Present &pool : pools) sum += pool.total();

@@ -37,6 +37,8 @@ struct alignas(64) Shard {
   way of an allocation: whoever finds it taken, because its holder was
   interrupted, goes round the cache and counts in the bypass. */
   std::atomic<bool> taken{false};
+  /** Taken over a fork(). Guarded by purge_mutex. */
+  bool held{false};
   /** Only for the one who has taken it. */
   placed::Cache cache{placed::no_cache};
   std::atomic<uint64_t> allocated_bytes{0};
@@ -382,8 +384,13 @@ void empty_caches(Pool pool) {
   }
 }
 
-/** Shards that are taken over a fork(). Guarded by purge_mutex. */
-constinit bool held[pool_count][max_shards];
+/** Calls visit(shard) for each shard of each pool. */
+template <typename Visitor>
+void for_each_shard(Visitor visit) {
+  for (size_t pool = 0; pool < pool_count; ++pool)
+    for (unsigned cpu = 0; cpu < pool_specs[pool].shards; ++cpu)
+      visit(&states[pool].shards[cpu]);
+}
 
 /** jemalloc forgets explicit caches in the child: its lists there hold those of
 the calling thread alone. To flush one later would tie these lists to caches of
@@ -391,40 +398,27 @@ threads that are gone. So they are empty, which means gone, and nobody uses one
 while fork() is under way. Of a shard that somebody holds for long, because he
 was interrupted, the child gives the cache up. */
 void hold_caches() {
-  for (size_t pool = 0; pool < pool_count; ++pool)
-    for (unsigned cpu = 0; cpu < pool_specs[pool].shards; ++cpu) {
-      Shard &shard = states[pool].shards[cpu];
-      bool taken = shard.taken.exchange(true, std::memory_order_acquire);
-      for (int tries = 0; taken && tries < 1000; ++tries) {
-        sched_yield();
-        taken = shard.taken.exchange(true, std::memory_order_acquire);
-      }
-      held[pool][cpu] = !taken;
-      if (!taken && shard.cache >= 0)
-        (void)mallctl::write<Ctl::tcache_flush>(
-            static_cast<unsigned>(shard.cache));
+  for_each_shard([](Shard *shard) {
+    bool taken = shard->taken.exchange(true, std::memory_order_acquire);
+    for (int tries = 0; taken && tries < 1000; ++tries) {
+      sched_yield();
+      taken = shard->taken.exchange(true, std::memory_order_acquire);
     }
+    shard->held = !taken;
+    if (!taken && shard->cache >= 0)
+      (void)mallctl::write<Ctl::tcache_flush>(
+          static_cast<unsigned>(shard->cache));
+  });
 }
 
-void let_caches_go() {
-  for (size_t pool = 0; pool < pool_count; ++pool)
-    for (unsigned cpu = 0; cpu < pool_specs[pool].shards; ++cpu)
-      if (held[pool][cpu])
-        states[pool].shards[cpu].taken.store(false, std::memory_order_release);
-}
-
-/** In the child, whose only thread this is. Others may have gone on with what
-was not held, up to the moment of fork(). */
-void give_up_caches() {
-  for (size_t pool = 0; pool < pool_count; ++pool)
-    for (unsigned cpu = 0; cpu < pool_specs[pool].shards; ++cpu) {
-      Shard &shard = states[pool].shards[cpu];
-      if (!held[pool][cpu]) shard.cache = unavailable;
-      shard.taken.store(false, std::memory_order_release);
-    }
-}
-
-void let_others_go() {
+/** @param child  whose only thread this is: others may have gone on with what
+was not held, up to the moment of fork() */
+void let_go(bool child) {
+  for_each_shard([child](Shard *shard) {
+    if (!shard->held && !child) return;
+    if (!shard->held) shard->cache = unavailable;
+    shard->taken.store(false, std::memory_order_release);
+  });
   making_mutex.unlock();
   purge_log::let_go();
   purge_mutex.unlock();
@@ -443,14 +437,23 @@ for ever, and jemalloc's arena in the midst of a purge that nobody ends. */
         making_mutex.lock();
         hold_caches();
       },
-      [] {
-        let_caches_go();
-        let_others_go();
-      },
-      [] {
-        give_up_caches();
-        let_others_go();
-      });
+      [] { let_go(false); }, [] { let_go(true); });
+}
+
+/** Calls visit(the accounts' parts) for each pool and shard. */
+template <typename Visitor>
+void for_each_live_part(Visitor visit) {
+  for (size_t pool = 0; pool < pool_count; ++pool) {
+    const unsigned shards = pool_specs[pool].shards;
+    for (unsigned i = 0; i <= shards; ++i)
+      visit(live_parts[pool][i == shards ? bypass : i]);
+  }
+}
+
+/** Parts are read one after the other while blocks come and go. */
+pools::Live at_least_none(int64_t bytes, int64_t blocks) {
+  return {static_cast<uint64_t>(std::max<int64_t>(bytes, 0)),
+          static_cast<uint64_t>(std::max<int64_t>(blocks, 0))};
 }
 
 /** Note a block that came (sign 1) or goes (-1). */
@@ -551,18 +554,30 @@ void free(Pool pool, void *block, size_t size, Account account) noexcept {
 Live live(Account account) {
   int64_t bytes = 0;
   int64_t blocks = 0;
-  for (size_t pool = 0; pool < pool_count; ++pool) {
-    const unsigned shards = pool_specs[pool].shards;
-    for (unsigned i = 0; i <= shards; ++i) {
-      const Live_part &part =
-          live_parts[pool][i == shards ? bypass : i][account];
-      bytes += part.bytes.load(std::memory_order_relaxed);
-      blocks += part.blocks.load(std::memory_order_relaxed);
+  for_each_live_part([&](const Live_part *parts) {
+    bytes += parts[account].bytes.load(std::memory_order_relaxed);
+    blocks += parts[account].blocks.load(std::memory_order_relaxed);
+  });
+  return at_least_none(bytes, blocks);
+}
+
+std::vector<Live> live_of_first(size_t accounts) {
+  struct Sum {
+    int64_t bytes = 0;
+    int64_t blocks = 0;
+  };
+  std::vector<Sum> sums(std::min(accounts, max_accounts));
+  // In the order in which they lie: that is most of the time it takes.
+  for_each_live_part([&sums](const Live_part *parts) {
+    for (size_t i = 0; i < sums.size(); ++i) {
+      sums[i].bytes += parts[i].bytes.load(std::memory_order_relaxed);
+      sums[i].blocks += parts[i].blocks.load(std::memory_order_relaxed);
     }
-  }
-  // Read one after the other while blocks come and go: never below none.
-  return {static_cast<uint64_t>(std::max<int64_t>(bytes, 0)),
-          static_cast<uint64_t>(std::max<int64_t>(blocks, 0))};
+  });
+  std::vector<Live> all(accounts);
+  for (size_t i = 0; i < sums.size(); ++i)
+    all[i] = at_least_none(sums[i].bytes, sums[i].blocks);
+  return all;
 }
 
 Pool owner_of_arena(unsigned arena) {

@@ -39,6 +39,7 @@ struct Scan_argument {
 constexpr unsigned long pagemap_scan = _IOWR('f', 16, Scan_argument);
 constexpr uint64_t page_is_present = 1 << 3;
 constexpr uint64_t page_is_zero = 1 << 5;
+constexpr uint64_t page_is_huge = 1 << 6;
 
 /** @return the number of regions, or -1 */
 int scan(int fd, Address_range range, Scanned_region *regions, size_t room,
@@ -51,7 +52,7 @@ int scan(int fd, Address_range range, Scanned_region *regions, size_t room,
   argument.regions_room = room;
   argument.category_inverted = page_is_zero;
   argument.category_mask = page_is_present | page_is_zero;
-  argument.return_mask = page_is_present;
+  argument.return_mask = page_is_present | page_is_huge;
   const int found = ioctl(fd, pagemap_scan, &argument);
   *walk_end = argument.walk_end;
   return found;
@@ -84,7 +85,9 @@ bool Page_scan::mark(Address_range range, unsigned char *present) const {
     const int found = scan(m_fd, {at, range.end}, regions, 64, &next);
     if (found < 0 || next <= at) return false;
     for (int i = 0; i < found; ++i)
-      memset(present + (regions[i].begin - range.begin) / page, 1,
+      memset(present + (regions[i].begin - range.begin) / page,
+             (regions[i].categories & page_is_huge) != 0 ? is_there | is_huge
+                                                         : is_there,
              (regions[i].end - regions[i].begin) / page);
     at = next;
   }
@@ -109,6 +112,7 @@ bool Presence::load(uintptr_t at) {
     m_mapped = m_scan->mark(m_window, m_present);
     if (m_mapped) return true;
   }
+  m_scanned = false;
   int error;
   // A part may not be mapped: the main thread's stack grows, others unmap.
   while ((error = mincore(reinterpret_cast<void *>(at), pages * page,
@@ -121,9 +125,11 @@ bool Presence::load(uintptr_t at) {
   return m_mapped || errno == ENOMEM;
 }
 
-std::optional<uint64_t> Presence::bytes(Address_range part) {
+std::optional<uint64_t> Presence::bytes(Address_range part,
+                                        uint64_t *huge_bytes) {
   const size_t page = page_size();
   uint64_t pages = 0;
+  uint64_t huge_pages = 0;
   for (uintptr_t at = part.begin / page * page; at < part.end;) {
     if ((at < m_window.begin || at >= m_window.end) && !load(at))
       return std::nullopt;
@@ -131,26 +137,18 @@ std::optional<uint64_t> Presence::bytes(Address_range part) {
     const size_t count = (end - at + page - 1) / page;
     if (m_mapped) {
       const unsigned char *first = m_present + (at - m_window.begin) / page;
-      pages += std::count_if(first, first + count,
-                             [](unsigned char one) { return one & 1; });
+      const auto count_of = [first, count](unsigned char bit) {
+        return std::count_if(first, first + count, [bit](unsigned char one) {
+          return (one & bit) != 0;
+        });
+      };
+      pages += count_of(Page_scan::is_there);
+      if (huge_bytes != nullptr) huge_pages += count_of(Page_scan::is_huge);
     }
     at += count * page;
   }
+  if (huge_bytes != nullptr) *huge_bytes += huge_pages * page;
   return pages * page;
-}
-
-std::optional<uint64_t> stack_bytes(Address_range stack) {
-  constexpr size_t step = 256 << 10;
-  uint64_t sum = 0;
-  for (uintptr_t end = stack.end; end > stack.begin;) {
-    const Address_range part{end - std::min(step, end - stack.begin), end};
-    const auto bytes = Presence(part).bytes(part);
-    if (!bytes) return std::nullopt;
-    if (*bytes == 0) break;
-    sum += *bytes;
-    end = part.begin;
-  }
-  return sum;
 }
 
 void Presence::fail_for_test(bool fail) { fails.store(fail); }

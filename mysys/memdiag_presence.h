@@ -6,7 +6,7 @@
   were read but never written: all of them are the kernel's one page of zeros,
   which is nobody's. PAGEMAP_SCAN (Linux 6.7,
   Documentation/admin-guide/mm/pagemap.rst) tells these apart in eight times the
-  time.
+  time, and which pages are parts of huge ones.
 
   A Presence belongs to one thread, a Page_scan to whom it likes. Nothing is
   allocated.
@@ -41,8 +41,12 @@ class Page_scan {
 
   explicit operator bool() const { return m_fd >= 0; }
 
-  /** Marks the pages of a range that are there and not the page of zeros.
-  @param[out] present  a byte for each page of the range
+  /** What mark() says of a page that is there and not the page of zeros, as
+  mincore() does, and of one in a huge page. */
+  static constexpr unsigned char is_there = 1;
+  static constexpr unsigned char is_huge = 2;
+
+  /** @param[out] present  a byte for each page of the range
   @return false: the kernel did not tell */
   bool mark(Address_range range, unsigned char *present) const;
 
@@ -58,8 +62,15 @@ class Presence {
       : m_range(range), m_scan(scan) {}
 
   /** What of a part is in physical memory, in whole pages; what is not mapped
-  is not. @return empty: the kernel did not tell, which errno explains */
-  std::optional<uint64_t> bytes(Address_range part);
+  is not.
+  @param[in,out] huge_bytes  those in huge pages are added, where a scan tells;
+  see scanned()
+  @return empty: the kernel did not tell, which errno explains */
+  std::optional<uint64_t> bytes(Address_range part,
+                                uint64_t *huge_bytes = nullptr);
+
+  /** Whether a scan told of everything so far, and not mincore(). */
+  bool scanned() const { return m_scanned; }
 
   /** Treat the kernel as not telling from now on (EIO), to test what that looks
   like. */
@@ -73,16 +84,11 @@ class Presence {
   /** What m_present tells of. */
   Address_range m_window{0, 0};
   bool m_mapped = false;
+  bool m_scanned = true;
   unsigned char m_present[4096];
   /** Pages to ask about next: where none are mapped, one by one. */
   size_t m_ask = sizeof m_present;
 };
-
-/** What of a thread's stack is in physical memory. It is used from its end on:
-below 256 KB of which nothing is there, nobody looks. Of a thousand stacks most
-of the pages are thus not asked for.
-@return empty: the kernel did not tell, which errno explains */
-std::optional<uint64_t> stack_bytes(Address_range stack);
 
 }  // namespace memdiag
 

@@ -180,9 +180,7 @@ std::array<Row, region_kinds> all(int *error) {
     Row &row = rows[static_cast<size_t>(kind)];
     ++row.count;
     row.mapped_bytes += range.bytes();
-    const auto resident = kind == Region_kind::thread_stack
-                              ? stack_bytes(range)
-                              : Presence(range).bytes(range);
+    const auto resident = resident_bytes(range, kind);
     if (!resident && *error == 0) *error = errno;
     if (!resident || !row.resident_bytes)
       row.resident_bytes.reset();
@@ -194,11 +192,26 @@ std::array<Row, region_kinds> all(int *error) {
   return rows;
 }
 
-std::optional<uint64_t> resident_bytes_of(Region_kind kind) {
+std::optional<uint64_t> resident_bytes(Address_range range, Region_kind kind) {
+  if (kind != Region_kind::thread_stack) return Presence(range).bytes(range);
+  constexpr size_t step = 128 << 10;
+  uint64_t sum = 0;
+  for (uintptr_t end = range.end; end > range.begin;) {
+    const Address_range part{end - std::min(step, end - range.begin), end};
+    const auto bytes = Presence(part).bytes(part);
+    if (!bytes) return std::nullopt;
+    if (*bytes == 0) break;
+    sum += *bytes;
+    end = part.begin;
+  }
+  return sum;
+}
+
+std::optional<uint64_t> resident_bytes(Region_kind kind) {
   uint64_t sum = 0;
   for (const Region &region : list()) {
     if (region.kind != kind) continue;
-    const auto resident = Presence(region.range).bytes(region.range);
+    const auto resident = resident_bytes(region.range, kind);
     if (!resident) return std::nullopt;
     sum += *resident;
   }

@@ -78,10 +78,14 @@ struct Row {
 @throws std::bad_alloc */
 std::array<Row, region_kinds> all(int *error);
 
-/** What of one kind is in physical memory.
-@return empty: the system did not tell, which errno explains
-@throws std::bad_alloc */
-std::optional<uint64_t> resident_bytes_of(Region_kind kind);
+/** What of a region, or a part of one, is in physical memory. A stack is used
+from its end on: below 128 KB of which nothing is there, nobody looks. Of a
+thousand stacks most of the pages are thus not asked for.
+@return empty: the system did not tell, which errno explains */
+std::optional<uint64_t> resident_bytes(Address_range range, Region_kind kind);
+
+/** The same of all of a kind. @throws std::bad_alloc */
+std::optional<uint64_t> resident_bytes(Region_kind kind);
 
 }  // namespace regions
 }  // namespace memdiag

@@ -206,11 +206,11 @@ const char *name_of_route(const Registry &known, size_t route) {
              : known.instruments[route - place_count].name.c_str();
 }
 
-routes::Row row_of(const Registry &known, size_t route) {
+routes::Row row_of(const Registry &known, size_t route,
+                   const pools::Live &live) {
   const Packed_tag tag = route < place_count
                              ? tag_for(known, static_cast<Place>(route))
                              : tag_for(known, route - place_count);
-  const pools::Live live = pools::live(static_cast<uint16_t>(route));
   const Pool pool = pool_of(tag);
   const uint64_t larger_than = tag & only_large ? large_block : 0;
   routes::Row row{name_of_route(known, route),
@@ -257,9 +257,11 @@ void free(Packed_tag tag, void *block, size_t size) noexcept {
 std::vector<Row> all() {
   Registry &known = registry();
   const std::lock_guard<std::mutex> guard(known.mutex);
+  const std::vector<pools::Live> live =
+      pools::live_of_first(route_count(known));
   std::vector<Row> rows;
-  for (size_t i = 0; i < route_count(known); ++i)
-    rows.push_back(row_of(known, i));
+  for (size_t i = 0; i < live.size(); ++i)
+    rows.push_back(row_of(known, i, live[i]));
   return rows;
 }
 
@@ -267,7 +269,8 @@ std::optional<Row> find(std::string_view name) {
   Registry &known = registry();
   const std::lock_guard<std::mutex> guard(known.mutex);
   for (size_t i = 0; i < route_count(known); ++i)
-    if (name == name_of_route(known, i)) return row_of(known, i);
+    if (name == name_of_route(known, i))
+      return row_of(known, i, pools::live(static_cast<pools::Account>(i)));
   return std::nullopt;
 }
 

@@ -160,14 +160,14 @@ std::vector<Row> survivors() {
   const uint64_t now = clock_us(CLOCK_REALTIME);
   for (size_t i = 0; i < routes.size(); ++i) {
     const Survivors &left = all_survivors[i];
-    const pools::Live live = pools::live(static_cast<Account>(i));
-    if (left.blocks <= 0 || live.blocks == 0) continue;
+    const uint64_t live_blocks = routes[i].live_blocks.value_or(0);
+    if (left.blocks <= 0 || live_blocks == 0) continue;
     rows.push_back(
         {routes[i].name, spec_of(left.pool).name,
          scope_names[static_cast<size_t>(*scope_of(left.pool))],
          std::min(static_cast<uint64_t>(std::max<int64_t>(left.bytes, 0)),
-                  live.bytes),
-         std::min(static_cast<uint64_t>(left.blocks), live.blocks), left.scopes,
+                  *routes[i].live_bytes),
+         std::min(static_cast<uint64_t>(left.blocks), live_blocks), left.scopes,
          left.since_us, left.last_us,
          now > left.since_us
              ? static_cast<double>(now - left.since_us) / 1000000

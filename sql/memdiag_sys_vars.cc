@@ -182,4 +182,12 @@ Pressure_variable pressure_stall_variable(
     "last second; 0: that is not heeded",
     memdiag::watcher::stall_percent, 10);
 
+Sys_var_ulonglong pressure_buffer_pool_variable(
+    "memdiag_pressure_buffer_pool_min",
+    "When memory is still short after all else was given back, the buffer pool "
+    "is made smaller, to no less than so many bytes; 0: it is left alone",
+    GLOBAL_VAR(memdiag::watcher::buffer_pool_min_bytes), CMD_LINE(REQUIRED_ARG),
+    VALID_RANGE(0, ULLONG_MAX), DEFAULT(0), BLOCK_SIZE(1), NO_MUTEX_GUARD,
+    NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(update_watcher));
+
 }  // namespace

@@ -72,13 +72,16 @@ TEST(Regions, StacksAreLookedAtFromTheirEnd) {
   const Mapping mapping(pages * page);
   const auto begin = reinterpret_cast<uintptr_t>(mapping.begin());
   const memdiag::Address_range stack{begin, begin + pages * page};
-  EXPECT_EQ(0u, memdiag::stack_bytes(stack));
+  const auto bytes = [&stack] {
+    return regions::resident_bytes(stack, Region_kind::thread_stack);
+  };
+  EXPECT_EQ(0u, bytes());
   for (size_t i = 1; i <= 200; ++i) mapping.begin()[(pages - i) * page] = 1;
-  EXPECT_EQ(200 * page, memdiag::stack_bytes(stack));
+  EXPECT_EQ(200 * page, bytes());
   mapping.begin()[0] = 1;
-  EXPECT_EQ(200 * page, memdiag::stack_bytes(stack)) << "far below its use";
+  EXPECT_EQ(200 * page, bytes()) << "far below its use";
   for (size_t i = 0; i < pages; ++i) mapping.begin()[i * page] = 1;
-  EXPECT_EQ(pages * page, memdiag::stack_bytes(stack));
+  EXPECT_EQ(pages * page, bytes());
 }
 
 FRESH_TEST(Regions, AddedChangedAndRemoved) {

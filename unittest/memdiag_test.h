@@ -47,9 +47,10 @@ constexpr bool thread_sanitized = true;
 constexpr bool thread_sanitized = false;
 #endif
 
-/** Whether malloc() may be used in the child of a process with threads: the
-address sanitizer's does not look after its locks over a fork(). */
-constexpr bool malloc_after_fork = !sanitized || thread_sanitized;
+/** Whether malloc() may be used in the child of a process with threads: those
+of the address and the thread sanitizer do not look after their locks over a
+fork() (GCC 12), and the child waits for one for ever, now and then. */
+constexpr bool malloc_after_fork = !sanitized;
 
 #if defined(__SANITIZE_THREAD__)
 /** fork() takes all of jemalloc's mutexes, more than the sanitizer's search for

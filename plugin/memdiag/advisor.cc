@@ -83,10 +83,8 @@ class Advisor {
  private:
   void add(Severity severity, std::string subsystem, const char *verdict,
            std::string evidence, std::string remedy) {
-    constexpr const char *names[] = {"note", "warning", "critical"};
-    m_found.push_back({severity, names[static_cast<size_t>(severity)],
-                       std::move(subsystem), verdict, std::move(evidence),
-                       std::move(remedy)});
+    m_found.push_back({severity, std::move(subsystem), verdict,
+                       std::move(evidence), std::move(remedy)});
   }
 
   /** What the server may have at most: the control group's, or the machine's.
@@ -99,9 +97,9 @@ class Advisor {
   }
 
   bool is_large(uint64_t bytes) const {
-    const uint64_t all = m_now.host.resident_bytes.value_or(0);
-    return bytes >= worth_bytes &&
-           static_cast<double>(bytes) >= large_part * static_cast<double>(all);
+    const Reading &all = m_now.host.resident_bytes;
+    return all && bytes >= worth_bytes &&
+           static_cast<double>(bytes) >= large_part * static_cast<double>(*all);
   }
 
   void look_at_pool(const Pool_spec &spec, const Pool_situation &pool) {

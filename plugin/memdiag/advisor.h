@@ -55,13 +55,17 @@ enum class Severity : uint8_t { note, warning, critical };
 
 struct Finding {
   Severity severity;
-  const char *severity_name;
   /** A pool, server, allocator, machine or cgroup. */
   std::string subsystem;
   /** leak, fragmentation, cache, misconfiguration or host. */
   const char *verdict;
   std::string evidence;
   std::string remedy;
+
+  const char *severity_name() const {
+    constexpr const char *names[] = {"note", "warning", "critical"};
+    return names[static_cast<size_t>(severity)];
+  }
 };
 
 /** The most severe first. @throws std::bad_alloc */

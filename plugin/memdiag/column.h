@@ -18,11 +18,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <variant>
 
 namespace memdiag {
@@ -173,12 +173,13 @@ Value to_value(const T &member) {
 
 template <typename Row, auto member>
 Value value_of(const Row &row) {
-  return to_value(row.*member);
+  return to_value(std::invoke(member, row));
 }
 
 template <typename Row, auto member>
 struct Member {
-  using Type = std::remove_cvref_t<decltype(std::declval<Row>().*member)>;
+  using Type =
+      std::remove_cvref_t<std::invoke_result_t<decltype(member), const Row &>>;
   using Stripped = Strip_optional<Type>;
   static constexpr Sql_type type = sql_type<typename Stripped::type>();
   static constexpr bool nullable = Stripped::nullable;
@@ -212,7 +213,7 @@ constexpr Column<Row> moment_column(const char *name, const char *comment) {
           [](const Row &row) { return Value{Timestamp{row.*member}}; }};
 }
 
-/** A column that prints a text member.
+/** A column that prints a text member, or a literal that a method returns.
 @param length  characters that the column holds; longer text is cut */
 template <typename Row, auto member>
 constexpr Column<Row> text_column(const char *name, uint32_t length,

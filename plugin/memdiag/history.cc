@@ -1,17 +1,17 @@
 #include "history.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <string_view>
 
 #include "allocator_snapshot.h"
+#include "kernel_file.h"
 #include "kernel_text.h"
+#include "memdiag_clock.h"
 #include "memdiag_regions.h"
 #include "memdiag_worker.h"
 
@@ -25,7 +25,6 @@ namespace {
 using black_box::Box;
 using black_box::Sample;
 using black_box::unknown;
-using Steady = std::chrono::steady_clock;
 
 /** Never destroyed: see Worker. */
 struct State {
@@ -41,19 +40,12 @@ State &state() {
   return *instance;
 }
 
-uint64_t now_us() {
-  using namespace std::chrono;
-  return static_cast<uint64_t>(
-      duration_cast<microseconds>(system_clock::now().time_since_epoch())
-          .count());
-}
-
 /** Takes samples; remembers what is not read anew each time. */
 class Sampler {
  public:
   Sample take() {
     Sample sample{};
-    sample.time_us = now_us();
+    sample.time_us = clock_us(CLOCK_REALTIME);
     add_process(&sample);
     add_allocator(&sample);
     sample.buffer_pool_bytes = buffer_pool_bytes();
@@ -62,18 +54,14 @@ class Sampler {
 
  private:
   void add_process(Sample *sample) {
-    // The lines that are wanted are among the first.
-    char buffer[4096];
-    ssize_t length = -1;
-    if (const int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-        file >= 0) {
-      length = read(file, buffer, sizeof buffer);
-      (void)close(file);
+    std::string text;
+    try {
+      if (kernel_file::read("/proc/self/status", &text) != 0) text.clear();
+    } catch (const std::bad_alloc &) {
+      text.clear();
     }
-    const std::string_view text(buffer, std::max<ssize_t>(length, 0));
-    const auto figure = [text](std::string_view key) {
-      const auto value = kernel_text::value_of(text, key);
-      return value ? kernel_text::amount(*value).value_or(unknown) : unknown;
+    const auto figure = [&text](std::string_view key) {
+      return kernel_text::amount_of(text, key).value_or(unknown);
     };
     sample->rss_bytes = figure("VmRSS");
     sample->swap_bytes = figure("VmSwap");
@@ -114,19 +102,19 @@ class Sampler {
   }
 
   uint64_t buffer_pool_bytes() {
-    const Steady::time_point begin = Steady::now();
-    if (begin < m_buffer_pool_due) return m_buffer_pool_bytes;
+    const uint64_t begin = clock_us(CLOCK_MONOTONIC);
+    if (begin < m_buffer_pool_due_us) return m_buffer_pool_bytes;
     m_buffer_pool_bytes =
-        regions::resident_bytes_of(Region_kind::buffer_pool).value_or(unknown);
-    const Steady::time_point end = Steady::now();
-    m_buffer_pool_due = end + 99 * (end - begin);
+        regions::resident_bytes(Region_kind::buffer_pool).value_or(unknown);
+    const uint64_t end = clock_us(CLOCK_MONOTONIC);
+    m_buffer_pool_due_us = end + 99 * (end - begin);
     return m_buffer_pool_bytes;
   }
 
   uint64_t m_rss_peak_bytes{0};
   uint64_t m_rss_peak_us{0};
   uint64_t m_buffer_pool_bytes{unknown};
-  Steady::time_point m_buffer_pool_due{};
+  uint64_t m_buffer_pool_due_us{0};
 };
 
 void append(Sample sample) {
@@ -173,7 +161,7 @@ Started start(const std::string &path, uint32_t version) {
     started.remark += (started.remark.empty() ? "" : "; ") + more;
   {
     const std::lock_guard<std::mutex> guard(self.mutex);
-    self.run_us = now_us();
+    self.run_us = clock_us(CLOCK_REALTIME);
     self.version = version;
     started.file_error = self.box.emplace().open(
         path, std::clamp<size_t>(capacity, 1, black_box::max_capacity),

@@ -69,7 +69,7 @@ struct Row {
   /** Of a figure that is a word, and of a limit that is none. */
   std::optional<std::string> value;
   const char *unit;
-  /** The file that it is from, without Places::root. */
+  /** The file that it is from, without Places::root; or a variable. */
   std::string source;
 };
 

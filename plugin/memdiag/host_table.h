@@ -30,8 +30,9 @@ inline constexpr Table host_table = [] {
               "NAME", 64,
               "The figure, as the kernel names it. Not the kernel's are, of "
               "cgroup, effective_limit: the lowest limit of the group and "
-              "those "
-              "above it, and effective_usage: what that group uses."),
+              "those above it, and effective_usage: what that group uses; of "
+              "huge_pages, pool.NAME: what that pool has in huge pages, a "
+              "minute ago at most, where the kernel tells (Linux 6.7)."),
           column<Row, &Row::number>(
               "NUMBER", Unit::none,
               "The figure, in UNIT. NULL where it is a word, where a limit "

@@ -21,6 +21,7 @@
 #include "my_sys.h"
 #include "my_time.h"
 #include "mysqld_error.h"
+#include "reason.h"
 #include "server_sessions.h"
 #include "situation.h"
 #include "sql/auth/auth_acls.h"
@@ -112,21 +113,22 @@ class Store {
   Field *m_field;
 };
 
+void warn(THD *thd, const std::string &text) {
+  push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+                      "memdiag: %s", text.c_str());
+}
+
 /** One warning for each control that failed. */
 void push_warnings(THD *thd, const Snapshot &snapshot) {
-  for (const Failed_read &failure : snapshot.failed) {
-    char reason[MYSYS_STRERROR_SIZE];
-    my_strerror(reason, sizeof reason, failure.error);
-    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-                        "memdiag: the allocator's control %s could not be read "
-                        "(%u times): error %d - %s",
-                        mallctl::name(failure.ctl), failure.times,
-                        failure.error, reason);
-  }
+  for (const Failed_read &failure : snapshot.failed)
+    warn(thd, std::string("the allocator's control ") +
+                  mallctl::name(failure.ctl) + " could not be read (" +
+                  std::to_string(failure.times) + " times): error " +
+                  reason(failure.error));
   if (snapshot.mixed_moments)
-    push_warning(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-                 "memdiag: the allocator is being purged again and again; the "
-                 "figures are not all of the same moment");
+    warn(thd,
+         "the allocator is being purged again and again; the figures are not "
+         "all of the same moment");
 }
 
 /** What the tables that the running statement reads want in their snapshot. */
@@ -183,15 +185,10 @@ auto rows(THD *, std::type_identity<sessions::Digest_row>) {
   return sessions::digests();
 }
 
-void push_warning_of(THD *thd, const std::string &text) {
-  push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-                      "memdiag: %s", text.c_str());
-}
-
 std::vector<ledger::Row> rows_of_ledger(THD *thd, ledger::Precision precision) {
   ledger::Ledger ledger = ledger::take(snapshot_of_statement(thd, 0),
                                        innodb::buffer_pool(), precision);
-  for (const std::string &text : ledger.warnings) push_warning_of(thd, text);
+  for (const std::string &text : ledger.warnings) warn(thd, text);
   return std::move(ledger.rows);
 }
 
@@ -232,14 +229,11 @@ auto rows(THD *, std::type_identity<History_pool_row>) {
 auto rows(THD *thd, std::type_identity<regions::Row>) {
   int error;
   const auto all = regions::all(&error);
-  if (error != 0) {
-    char reason[MYSYS_STRERROR_SIZE];
-    my_strerror(reason, sizeof reason, error);
-    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-                        "memdiag: the system does not tell what is in physical "
-                        "memory (mincore): error %d - %s",
-                        error, reason);
-  }
+  if (error != 0)
+    warn(thd,
+         "the system does not tell what is in physical memory (mincore): "
+         "error " +
+             reason(error));
   return all;
 }
 
@@ -247,28 +241,37 @@ host::Report host_report(THD *thd) {
   host::Places places;
   places.data_directory = mysql_real_data_home;
   host::Report report = host::collect(places);
-  for (const host::Failed_file &failed : report.failed) {
-    char reason[MYSYS_STRERROR_SIZE];
-    my_strerror(reason, sizeof reason, failed.error);
-    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-                        "memdiag: %s could not be read: error %d - %s",
-                        failed.file.c_str(), failed.error, reason);
-  }
+  for (const host::Failed_file &failed : report.failed)
+    warn(thd,
+         failed.file + " could not be read: error " + reason(failed.error));
   return report;
 }
 
 auto rows(THD *thd, std::type_identity<host::Row>) {
-  return host_report(thd).rows;
+  std::vector<host::Row> rows = host_report(thd).rows;
+  const char *const variable = "innodb_numa_interleave";
+  if (const auto on = innodb::numa_interleave())
+    rows.push_back({"numa", variable, {}, *on ? "ON" : "OFF", "", variable});
+  const auto walk = ledger::recent_walk();
+  if (!walk)
+    warn(thd, "what of the pools is in huge pages could not be read");
+  else if (walk->huge_known)
+    for (size_t i = 0; i < pool_count; ++i)
+      rows.push_back({"huge_pages",
+                      std::string("pool.") + spec_of(static_cast<Pool>(i)).name,
+                      static_cast<double>(walk->pools[i].huge_bytes),
+                      {},
+                      "bytes",
+                      "/proc/self/pagemap"});
+  return rows;
 }
 
 auto rows(THD *thd, std::type_identity<innodb::Component>) {
   const auto components = innodb::components();
   for (const innodb::Component &component : components)
     if (component.busy)
-      push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-                          "memdiag: %s could not be read: InnoDB's dictionary "
-                          "was in use",
-                          component.name);
+      warn(thd, std::string(component.name) +
+                    " could not be read: InnoDB's dictionary was in use");
   return components;
 }
 
@@ -276,8 +279,7 @@ auto rows(THD *thd, std::type_identity<budget::Row>) {
   std::vector<const char *> unreadable;
   const budget::Facts facts = budget::take_facts(&unreadable);
   for (const char *name : unreadable)
-    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-                        "memdiag: %s could not be read", name);
+    warn(thd, std::string(name) + " could not be read");
   return budget::rows(facts);
 }
 

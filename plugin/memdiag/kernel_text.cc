@@ -113,6 +113,10 @@ std::optional<std::string_view> value_of(std::string_view text,
   return std::nullopt;
 }
 
+std::optional<uint64_t> amount_of(std::string_view text, std::string_view key) {
+  return amount(value_of(text, key).value_or(""));
+}
+
 std::optional<std::string_view> field(std::string_view text,
                                       std::string_view name) {
   std::string_view word;

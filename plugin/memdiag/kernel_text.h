@@ -51,6 +51,8 @@ std::optional<std::string_view> chosen(std::string_view text);
 key. Empty if there is no such line. */
 std::optional<std::string_view> value_of(std::string_view text,
                                          std::string_view key);
+/** The amount that follows it. */
+std::optional<uint64_t> amount_of(std::string_view text, std::string_view key);
 
 /** What follows "name=" in words between blanks. */
 std::optional<std::string_view> field(std::string_view text,

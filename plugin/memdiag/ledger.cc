@@ -1,13 +1,12 @@
 #include "ledger.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <mutex>
 
+#include "memdiag_clock.h"
 #include "process_memory.h"
+#include "reason.h"
 
 namespace memdiag::ledger {
 namespace {
@@ -66,7 +65,9 @@ Split expected(const Pool_figures &now, const Pool_figures &then,
   const uint64_t written = was.live + was.fragmentation;
   const uint64_t active =
       less(now.active_bytes, less(then.active_bytes, written));
-  const uint64_t live = share(active, now.live_bytes, now.active_bytes);
+  // Read one after the other: a pool that grows has more live than active.
+  const uint64_t live =
+      std::min(active, share(active, now.live_bytes, now.active_bytes));
   return {live, active - live, now.dirty_bytes, now.muzzy_bytes, 0};
 }
 
@@ -79,7 +80,7 @@ void share_out_metadata(const All_pools &counted, Shared_out *result) {
   for (size_t i = 0; i < pool_count; ++i) {
     Split &pool = result->pools[i];
     pool.metadata = share(metadata, counted[i].metadata_bytes, all);
-    result->other -= pool.metadata;
+    result->other = less(result->other, pool.metadata);
   }
 }
 
@@ -216,59 +217,145 @@ void add_to(Reading *sum, Reading more) {
     sum->reset();
 }
 
+/** What was found last, by whatever thread, for those who ask often. Finding it
+takes at most a hundredth of the time; it is a minute old at most while it takes
+less than that. */
+template <typename T>
+class Kept {
+ public:
+  /** Empty: the caller is to find it anew, and then to keep() or forget() it.
+  Others make do with the last one meanwhile.
+  @param is_good  whether it still tells of what is there now */
+  template <typename Is_good>
+  std::optional<T> recent(Is_good is_good) {
+    const uint64_t now = clock_us(CLOCK_MONOTONIC);
+    const std::lock_guard<std::mutex> guard(m_mutex);
+    if (m_value &&
+        (now < m_rests_until_us || (now < m_stale_at_us && is_good(*m_value))))
+      return m_value;
+    m_rests_until_us = m_stale_at_us = now + keep_us;
+    return std::nullopt;
+  }
+
+  void keep(const T &value, uint64_t began_us) {
+    const uint64_t took_us = clock_us(CLOCK_MONOTONIC) - began_us;
+    const std::lock_guard<std::mutex> guard(m_mutex);
+    m_value = value;
+    m_rests_until_us = began_us + took_us * rest_times;
+    m_stale_at_us = std::max(began_us + keep_us, m_rests_until_us);
+  }
+
+  /** It could not be found, which nobody is to take for the last one. */
+  void forget() {
+    const std::lock_guard<std::mutex> guard(m_mutex);
+    m_value.reset();
+  }
+
+ private:
+  static constexpr uint64_t keep_us = 60'000'000;
+  static constexpr uint64_t rest_times = 100;
+
+  std::mutex m_mutex;
+  std::optional<T> m_value;
+  uint64_t m_rests_until_us = 0;
+  uint64_t m_stale_at_us = 0;
+};
+
+bool is_known(const File_bytes &bytes) { return bytes.file && bytes.own; }
+
+/** What changes slowly and is many page tables. */
+struct Slow_figures {
+  /** Of so many stacks. */
+  uint64_t stack_bytes;
+  size_t stacks;
+  File_bytes program;
+  File_bytes libraries;
+  File_bytes files;
+};
+
 /** Reads all figures that the kernel has. */
 class Reader {
  public:
-  explicit Reader(std::vector<std::string> *warnings) : m_warnings(warnings) {
-    Figures &all = m_figures;
-    all.regions.fill(0);
-    all.program = all.libraries = all.files = {0, 0};
-    all.heap_bytes = all.anonymous_bytes = 0;
-  }
+  Reader(Precision precision, std::vector<std::string> *warnings)
+      : m_precision(precision), m_warnings(warnings) {}
 
   void read_mappings() {
-    const auto mappings = process_memory::mappings();
-    if (!mappings) {
-      warn("/proc/self/maps");
-      m_figures.anonymous_bytes.reset();
-      return;
-    }
-    if (mappings->bad_lines != 0)
-      m_warnings->push_back("/proc/self/maps has lines of an unknown form");
+    Figures &all = m_figures;
     std::vector<Region> regions = regions::list();
     std::sort(regions.begin(), regions.end(),
               [](const Region &a, const Region &b) {
                 return a.range.begin < b.range.begin;
               });
-    for (const Region &region : regions)
-      m_figures.regions_mapped[static_cast<size_t>(region.kind)] +=
+    for (const Region &region : regions) {
+      all.regions_mapped[static_cast<size_t>(region.kind)] +=
           region.range.bytes();
+      if (region.kind == Region_kind::thread_stack) ++m_stacks;
+    }
+
+    static constinit Kept<Slow_figures> last;
+    if (m_precision == Precision::cheap)
+      m_slow = last.recent([this](const Slow_figures &slow) {
+        // Threads that come and go have other stacks than those that were here.
+        const size_t more = std::max(slow.stacks, m_stacks);
+        const size_t less = std::min(slow.stacks, m_stacks);
+        return more - less <= more / 8;
+      });
+    const uint64_t began = clock_us(CLOCK_MONOTONIC);
+    const auto mappings = process_memory::mappings();
+    if (!mappings) {
+      last.forget();
+      warn("/proc/self/maps");
+      return;
+    }
+    if (mappings->bad_lines != 0)
+      m_warnings->push_back("/proc/self/maps has lines of an unknown form");
+    // Only now is what no mapping is found of nothing, and not unknown.
+    all.regions.fill(0);
+    all.program = all.libraries = all.files = {0, 0};
+    all.heap_bytes = all.anonymous_bytes = 0;
     for (const Mapping &mapping : mappings->all)
       cut(mapping.range, regions,
           [this, &mapping](Address_range part, std::optional<Region_kind> of) {
             count(mapping, part, of);
           });
+    if (m_slow)
+      take_slow_figures(*m_slow);
+    else if (all.regions[stack] && is_known(all.program) &&
+             is_known(all.libraries) && is_known(all.files))
+      last.keep({*all.regions[stack], m_stacks, all.program, all.libraries,
+                 all.files},
+                began);
+    else
+      last.forget();
   }
 
   const std::vector<Address_range> &anonymous() const { return m_anonymous; }
   Figures &figures() { return m_figures; }
 
   void warn(const char *what) {
-    const int error = errno;
-    const std::string text =
-        std::string(what) + " cannot be read: " + strerror(error);
+    const std::string text = what + (" cannot be read: error " + reason(errno));
     if (std::find(m_warnings->begin(), m_warnings->end(), text) ==
         m_warnings->end())
       m_warnings->push_back(text);
   }
 
  private:
+  static constexpr auto stack = static_cast<size_t>(Region_kind::thread_stack);
+
+  void take_slow_figures(const Slow_figures &slow) {
+    m_figures.program = slow.program;
+    m_figures.libraries = slow.libraries;
+    m_figures.files = slow.files;
+    m_figures.regions[stack] = share(slow.stack_bytes, m_stacks, slow.stacks);
+  }
+
   void count(const Mapping &mapping, Address_range part,
              std::optional<Region_kind> of) {
     if (mapping.backing == Backing::kernel)
       return;  // shared by all processes, and in nobody's VmRSS
     const bool file_backed = mapping.backing != Backing::anonymous &&
                              mapping.backing != Backing::heap && !mapping.bss;
+    if (m_slow && (of ? of == Region_kind::thread_stack : file_backed)) return;
     File_bytes pages{0, 0};
     if (file_backed) {
       const auto found = m_page_map.pages(part);
@@ -276,8 +363,8 @@ class Reader {
       pages = found ? File_bytes{found->file_bytes, found->own_bytes}
                     : File_bytes{};
     } else if (mapping.writable) {
-      pages.own = of == Region_kind::thread_stack ? stack_bytes(part)
-                                                  : Presence(part).bytes(part);
+      pages.own =
+          regions::resident_bytes(part, of.value_or(Region_kind::other));
       if (!pages.own) warn("presence of pages (mincore)");
     }
     if (of) {
@@ -286,31 +373,34 @@ class Reader {
       add_to(&region, pages.own);
       return;
     }
-    File_bytes *files = &m_figures.files;
-    switch (mapping.backing) {
-      case Backing::anonymous:
-        if (mapping.writable) m_anonymous.push_back(part);
-        add_to(&m_figures.anonymous_bytes, pages.own);
-        return;
-      case Backing::heap:
-        add_to(&m_figures.heap_bytes, pages.own);
-        return;
-      case Backing::program:
-        files = &m_figures.program;
-        break;
-      case Backing::library:
-        files = &m_figures.libraries;
-        break;
-      case Backing::file:
-        break;
-      case Backing::kernel:
-        return;
+    if (mapping.backing == Backing::anonymous) {
+      if (mapping.writable) add_anonymous(part);
+      add_to(&m_figures.anonymous_bytes, pages.own);
+    } else if (mapping.backing == Backing::heap) {
+      add_to(&m_figures.heap_bytes, pages.own);
+    } else {
+      File_bytes &files =
+          mapping.backing == Backing::program   ? m_figures.program
+          : mapping.backing == Backing::library ? m_figures.libraries
+                                                : m_figures.files;
+      add_to(&files.file, pages.file);
+      add_to(&files.own, pages.own);
     }
-    add_to(&files->file, pages.file);
-    add_to(&files->own, pages.own);
   }
 
+  /** An extent may go on where a mapping ends: advice splits mappings. */
+  void add_anonymous(Address_range part) {
+    if (!m_anonymous.empty() && m_anonymous.back().end == part.begin)
+      m_anonymous.back().end = part.end;
+    else
+      m_anonymous.push_back(part);
+  }
+
+  const Precision m_precision;
   std::vector<std::string> *const m_warnings;
+  /** Known, and not to be read again. */
+  std::optional<Slow_figures> m_slow;
+  size_t m_stacks = 0;
   Figures m_figures{};
   std::vector<Address_range> m_anonymous;
   const process_memory::Page_map m_page_map;
@@ -329,46 +419,26 @@ std::optional<All_pools> counted(const Snapshot &snapshot) {
   return all;
 }
 
-uint64_t now_us() {
-  timespec now;
-  if (clock_gettime(CLOCK_MONOTONIC, &now) != 0) return 0;
-  return static_cast<uint64_t>(now.tv_sec) * 1000000 + now.tv_nsec / 1000;
+constinit Kept<Walked> last_walked;
+
+std::optional<Walked> recently_walked() {
+  return last_walked.recent([](const Walked &) { return true; });
 }
-
-/** The last walk, of whatever thread. */
-struct Last_walk {
-  std::mutex mutex;
-  std::optional<Walked> walked;
-  /** The cheap form walks again from then on. */
-  uint64_t stale_at_us = 0;
-};
-constinit Last_walk last_walk;
-
-/** A walk takes at most a hundredth of the time, and is a minute old at most
-while it takes less than that. */
-constexpr uint64_t walked_every_us = 60'000'000;
-constexpr uint64_t rest_times = 100;
 
 std::optional<Walked> walked(const std::vector<Address_range> &ranges,
                              uint64_t anonymous_bytes, const All_pools &pools,
                              Precision precision) {
-  const uint64_t began = now_us();
-  {
-    const std::lock_guard<std::mutex> guard(last_walk.mutex);
-    if (precision == Precision::cheap && last_walk.walked &&
-        began < last_walk.stale_at_us)
-      return last_walk.walked;
-    // Others that want the cheap form take the last one meanwhile.
-    last_walk.stale_at_us = began + walked_every_us;
-  }
+  if (precision == Precision::cheap)
+    if (auto recent = recently_walked()) return recent;
+  const uint64_t began = clock_us(CLOCK_MONOTONIC);
   const auto found = extents::walk(ranges);
-  if (!found) return std::nullopt;
-  const std::lock_guard<std::mutex> guard(last_walk.mutex);
-  const uint64_t took = now_us() - began;
-  last_walk.stale_at_us = began + std::max(walked_every_us, took * rest_times);
-  last_walk.walked =
-      Walked{*found, pools, less(anonymous_bytes, found->total())};
-  return last_walk.walked;
+  if (!found) {
+    last_walked.forget();
+    return std::nullopt;
+  }
+  const Walked now{*found, pools, less(anonymous_bytes, found->total())};
+  last_walked.keep(now, began);
+  return now;
 }
 
 }  // namespace
@@ -397,7 +467,7 @@ Ledger take(const Snapshot &snapshot,
             const std::optional<innodb::Buffer_pool> &buffer_pool,
             Precision precision) {
   Ledger ledger;
-  Reader reader(&ledger.warnings);
+  Reader reader(precision, &ledger.warnings);
   Figures &figures = reader.figures();
   reader.read_mappings();
   figures.pools = counted(snapshot);
@@ -407,12 +477,26 @@ Ledger take(const Snapshot &snapshot,
                             *figures.pools, precision);
     if (!figures.walked) reader.warn("presence of pages (mincore)");
   }
-  if (const auto size = process_memory::size())
-    figures.rss_bytes = size->resident_bytes;
-  else
-    reader.warn("/proc/self/statm");
+  figures.rss_bytes = process_memory::resident_bytes();
+  if (!figures.rss_bytes) reader.warn("/proc/self/statm");
   ledger.rows = rows(figures, precision);
   return ledger;
+}
+
+std::optional<extents::Walk> recent_walk() {
+  auto found = recently_walked();
+  if (!found) {
+    std::vector<std::string> warnings;
+    Reader reader(Precision::cheap, &warnings);
+    reader.read_mappings();
+    const auto pools = counted(take_snapshot());
+    const Reading anonymous_bytes = reader.figures().anonymous_bytes;
+    if (pools && anonymous_bytes)
+      found = walked(reader.anonymous(), *anonymous_bytes, *pools,
+                     Precision::exact);
+  }
+  if (!found) return std::nullopt;
+  return found->walk;
 }
 
 }  // namespace memdiag::ledger

@@ -10,7 +10,8 @@
   the more of them there are.
   - cheap: the kernel's figure of the allocator as a whole is exact; it is
   shared out by what jemalloc counts now, less the pages that the last walk
-  found never to have been written. Walked again when that is old.
+  found never to have been written. Walked again when that is old. Stacks, by
+  their number, and pages of files are of the last look, too.
 
   Limits: pages in no extent are taken for the allocator's metadata as far as it
   counts any; pages that it counts as dirty are taken to be there.
@@ -106,6 +107,10 @@ struct Ledger {
 Ledger take(const Snapshot &snapshot,
             const std::optional<innodb::Buffer_pool> &buffer_pool,
             Precision precision);
+
+/** The last walk, a minute old at most while one takes less than half a second;
+if there is none as recent, one of now. @return empty: it is not known */
+std::optional<extents::Walk> recent_walk();
 
 }  // namespace memdiag::ledger
 

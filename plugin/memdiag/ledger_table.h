@@ -50,8 +50,8 @@ inline constexpr Table ledger_table = make_ledger_table<ledger::Row>(
     "Every resident byte of the process, once, by what it is for. Cheap enough "
     "to be read each second: how the allocator's pages are shared out among "
     "the pools is in part an estimate, as old as the last look at each of them "
-    "(a minute, or longer where that takes long). Nothing is stopped "
-    "meanwhile.");
+    "(a minute, or longer where that takes long), and so are stacks and pages "
+    "of files. Nothing is stopped meanwhile.");
 
 inline constexpr Table ledger_exact_table = make_ledger_table<Exact_ledger_row>(
     "MEMDIAG_LEDGER_EXACT",

@@ -10,13 +10,11 @@
 namespace memdiag::pressure {
 namespace {
 
+using kernel_text::amount_of;
+
 constexpr const char *meminfo = "/proc/meminfo";
 constexpr uint64_t second_us = 1000000;
 constexpr uint64_t find_again_us = 60 * second_us;
-
-std::optional<uint64_t> figure(std::string_view text, std::string_view key) {
-  return kernel_text::amount(kernel_text::value_of(text, key).value_or(""));
-}
 
 }  // namespace
 
@@ -69,7 +67,7 @@ std::optional<uint64_t> Gauge::used_bytes(unsigned limit_percent) const {
   if (m_usage_file.empty()) return std::nullopt;
   const std::string text = read(m_usage_file);
   if (m_usage_file == meminfo) {
-    const auto available_bytes = figure(text, "MemAvailable");
+    const auto available_bytes = amount_of(text, "MemAvailable");
     if (!available_bytes || *available_bytes > *m_limit_bytes)
       return std::nullopt;
     return *m_limit_bytes - *available_bytes;
@@ -81,8 +79,8 @@ std::optional<uint64_t> Gauge::used_bytes(unsigned limit_percent) const {
   const std::string stat =
       read(m_usage_file.substr(0, m_usage_file.rfind('/')) + "/memory.stat");
   // Version 1 has a line for the group alone, too.
-  auto cache_bytes = figure(stat, "total_inactive_file");
-  if (!cache_bytes) cache_bytes = figure(stat, "inactive_file");
+  auto cache_bytes = amount_of(stat, "total_inactive_file");
+  if (!cache_bytes) cache_bytes = amount_of(stat, "inactive_file");
   return *bytes - std::min(*bytes, cache_bytes.value_or(0));
 }
 

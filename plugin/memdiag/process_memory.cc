@@ -80,19 +80,18 @@ Backing backing_of(const Line &line, std::string_view program) {
 
 }  // namespace
 
-std::optional<Size> parse_statm(std::string_view text) {
+std::optional<uint64_t> parse_statm(std::string_view text) {
   (void)take_until(&text, ' ');
   const auto resident = kernel_text::number<uint64_t>(take_until(&text, ' '));
-  const auto shared = kernel_text::number<uint64_t>(take_until(&text, ' '));
   constexpr uint64_t most = UINT64_MAX / 65536;
-  if (!resident || !shared || *resident > most || *shared > most) {
+  if (!resident || *resident > most) {
     errno = EINVAL;
     return std::nullopt;
   }
-  return Size{*resident * page_size(), *shared * page_size()};
+  return *resident * page_size();
 }
 
-std::optional<Size> size() {
+std::optional<uint64_t> resident_bytes() {
   const auto text = read_file("/proc/self/statm");
   return text ? parse_statm(*text) : std::nullopt;
 }

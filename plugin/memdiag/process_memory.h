@@ -23,15 +23,9 @@
 
 namespace memdiag::process_memory {
 
-struct Size {
-  /** As VmRSS, of which these are of files and shared memory. */
-  uint64_t resident_bytes;
-  uint64_t file_bytes;
-};
-
-/** From the text of /proc/self/statm. */
-std::optional<Size> parse_statm(std::string_view text);
-std::optional<Size> size();
+/** As VmRSS, from the text of /proc/self/statm. */
+std::optional<uint64_t> parse_statm(std::string_view text);
+std::optional<uint64_t> resident_bytes();
 
 enum class Backing : uint8_t {
   anonymous,

@@ -17,6 +17,7 @@
 #include "mysql_com.h"
 #include "mysqld_error.h"
 #include "purge_receipt.h"
+#include "reason.h"
 #include "sql/current_thd.h"
 #include "sql/derror.h"
 #include "sql/mysqld.h"
@@ -70,10 +71,9 @@ void raise_unknown_pool(const char *what) {
 }
 
 void warn_of_failure(THD *thd, int error) {
-  char text[MYSYS_STRERROR_SIZE];
-  my_strerror(text, sizeof text, error);
   push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UDF_ERROR,
-                      ER_THD(thd, ER_UDF_ERROR), purge_function_name, text);
+                      ER_THD(thd, ER_UDF_ERROR), purge_function_name,
+                      ("error " + reason(error)).c_str());
 }
 
 bool is_all(std::string_view name) {

@@ -152,7 +152,11 @@ void print_system_variables(std::ostream &out) {
          "where there is none below that: 90 unless set; 0: not heeded. |\n"
          "| memdiag_pressure_stall_percent | Memory is short when some task "
          "waited for it for so many percent of the last second: 10 unless set; "
-         "0: not heeded. |\n\n";
+         "0: not heeded. |\n"
+         "| memdiag_pressure_buffer_pool_min | How small the watcher may make "
+         "the buffer pool, in bytes: 0 unless set, which leaves it alone. An "
+         "eighth goes in a step, after all else; the error log has the "
+         "statement that gives it back, which nobody does by itself. |\n\n";
 }
 
 void print_pools(std::ostream &out) {

@@ -8,7 +8,7 @@ namespace {
 constexpr uint32_t bit_of(Pool pool) {
   return uint32_t{1} << static_cast<unsigned>(pool);
 }
-static_assert(pool_count + 2 <= 32);
+static_assert(pool_count + 3 <= 32);
 
 void end_round(uint64_t now_us, State *state) {
   state->in_round = false;
@@ -72,6 +72,7 @@ Step next_step(const Stock &stock, uint64_t now_us, State *state) {
   }
   constexpr uint32_t full_text = uint32_t{1} << pool_count;
   constexpr uint32_t tables = full_text << 1;
+  constexpr uint32_t buffer_pool = tables << 1;
   if ((state->taken & full_text) == 0 &&
       stock.full_text_bytes >= worth_shrinking_bytes) {
     step = {Step::write_full_text_caches, Pool::fts_cache,
@@ -82,12 +83,22 @@ Step next_step(const Stock &stock, uint64_t now_us, State *state) {
     step = {Step::close_unused_tables, Pool::table_cache,
             stock.table_cache_bytes};
     state->taken |= tables;
+  } else if ((state->taken & buffer_pool) == 0 && stock.buffer_pool_bytes > 0) {
+    state->taken |= buffer_pool;
+    return {Step::shrink_buffer_pool, Pool::innodb, stock.buffer_pool_bytes};
   } else {
     end_round(now_us, state);
     return step;
   }
   state->taken &= ~bit_of(step.pool);
   return step;
+}
+
+uint64_t buffer_pool_step(uint64_t size_bytes, uint64_t unit_bytes,
+                          uint64_t min_bytes) {
+  if (unit_bytes == 0 || size_bytes <= min_bytes) return 0;
+  const uint64_t wanted = std::max(size_bytes / 8, unit_bytes);
+  return std::min(wanted, size_bytes - min_bytes) / unit_bytes * unit_bytes;
 }
 
 void rest_long(State *state) {

@@ -9,14 +9,13 @@
      anyway: work for the disk;
   3. the cache of open tables: those that nobody uses are closed, and opened
   anew when somebody does. Tables cannot be opened meanwhile. What a cache frees
-  are unused pages of its pool, which is purged once more then. A round takes
-  each of them at most once. Then there is a pause, of a second where it was of
-  use, and twice as long as the one before, up to a minute, where what it gave
-  back was little, or has been taken again.
-
-  Left out: the buffer pool. To make it smaller is to change
-  innodb_buffer_pool_size, a setting of the user's that somebody would have to
-  give back, and takes memory and latches of its own while it goes on.
+  are unused pages of its pool, which is purged once more then;
+  4. the buffer pool, by an eighth, and only where the user has said how small
+  it may become: it is a setting of the user's, which nobody but the user makes
+  larger again.
+  A round takes each of them at most once. Then there is a pause, of a second
+  where it was of use, and twice as long as the one before, up to a minute,
+  where what it gave back was little, or has been taken again.
 
   Pure functions of what they are given; nothing is read and nothing done here.
   Units: bytes; microseconds of any clock that does not go back.
@@ -86,6 +85,8 @@ struct Stock {
   std::array<uint64_t, pool_count> dirty_bytes{};
   uint64_t full_text_bytes{0};
   uint64_t table_cache_bytes{0};
+  /** By which the buffer pool may be made smaller. */
+  uint64_t buffer_pool_bytes{0};
 };
 
 struct Step {
@@ -94,7 +95,8 @@ struct Step {
     none,
     purge,
     write_full_text_caches,
-    close_unused_tables
+    close_unused_tables,
+    shrink_buffer_pool
   } kind;
   /** Whose pages, or where the cache lies. */
   Pool pool;
@@ -104,6 +106,12 @@ struct Step {
 
 /** The next step of the round, which the caller is to take. */
 Step next_step(const Stock &stock, uint64_t now_us, State *state);
+
+/** What a step takes of the buffer pool.
+@param size_bytes  its size, a multiple of the unit
+@param min_bytes   what it may not be smaller than */
+uint64_t buffer_pool_step(uint64_t size_bytes, uint64_t unit_bytes,
+                          uint64_t min_bytes);
 
 /** Nothing was really done: ask again after the longest pause. */
 void rest_long(State *state);

@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <new>
 #include <optional>
@@ -12,6 +11,7 @@
 
 #include "allocator_snapshot.h"
 #include "error_log.h"
+#include "memdiag_clock.h"
 #include "memdiag_innodb.h"
 #include "memdiag_pools.h"
 #include "memdiag_worker.h"
@@ -19,13 +19,17 @@
 #include "pressure.h"
 #include "relief.h"
 #include "sql/mysqld.h"
+#include "sql/mysqld_cs.h"
+#include "sql/server_component/mysql_system_variable_update_imp.h"
 #include "sql/sql_base.h"
+#include "sql_string.h"
 
 namespace memdiag::watcher {
 
 unsigned long mode = off;
 unsigned limit_percent = 90;
 unsigned stall_percent = 10;
+unsigned long long buffer_pool_min_bytes = 0;
 
 namespace {
 
@@ -51,13 +55,6 @@ T value_of(const T &variable) {
   return __atomic_load_n(&variable, __ATOMIC_RELAXED);
 }
 
-uint64_t now_us() {
-  using namespace std::chrono;
-  return static_cast<uint64_t>(
-      duration_cast<microseconds>(steady_clock::now().time_since_epoch())
-          .count());
-}
-
 std::string text_of(const pressure::Figures &figures) {
   std::string text = "memory pressure (";
   if (figures.used_bytes && figures.limit_bytes)
@@ -73,8 +70,16 @@ std::string text_of(const pressure::Figures &figures) {
   return text + ")";
 }
 
-/** What there is to give back. Caches count for nothing while the server starts
-or shuts down. */
+uint64_t buffer_pool_step(const innodb::Buffer_pool_size &size) {
+  const uint64_t min_bytes = value_of(buffer_pool_min_bytes);
+  return min_bytes == 0
+             ? 0
+             : relief::buffer_pool_step(size.bytes, size.unit_bytes,
+                                        std::max(min_bytes, size.min_bytes));
+}
+
+/** What there is to give back. Caches and the buffer pool count for nothing
+while the server starts or shuts down. */
 relief::Stock take_stock() {
   relief::Stock stock;
   const Snapshot snapshot = take_snapshot();
@@ -83,6 +88,8 @@ relief::Stock take_stock() {
   if (get_server_state() == SERVER_OPERATING) {
     stock.full_text_bytes = pools::counters(Pool::fts_cache).live_bytes;
     stock.table_cache_bytes = pools::counters(Pool::table_cache).live_bytes;
+    if (const auto size = innodb::buffer_pool_size())
+      stock.buffer_pool_bytes = buffer_pool_step(*size);
   }
   return stock;
 }
@@ -96,7 +103,7 @@ class Watcher {
   void look() {
     const relief::Settings settings{value_of(limit_percent),
                                     value_of(stall_percent)};
-    const uint64_t now = now_us();
+    const uint64_t now = clock_us(CLOCK_MONOTONIC);
     const pressure::Figures figures = m_gauge.look(now, settings.limit_percent);
     if (!m_introduced) introduce();
     const bool was_in_round = m_state.in_round;
@@ -161,6 +168,9 @@ class Watcher {
       case Step::close_unused_tables:
         what = close_unused_tables();
         break;
+      case Step::shrink_buffer_pool:
+        what = shrink_buffer_pool(step.bytes);
+        break;
     }
     if (step.kind != Step::none) m_gauge.forget_stalls();
     say(figures, what);
@@ -173,12 +183,20 @@ class Watcher {
     for (;;) {
       const Step step = relief::next_step(stock, now, &m_state);
       if (step.kind == Step::none) break;
-      const char *const verbs[] = {"", "purge pool ",
-                                   "have full-text caches written, pool ",
-                                   "close unused tables, pool "};
-      what += (what.empty() ? "would " : ", ") + std::string(verbs[step.kind]) +
+      struct Words {
+        const char *verb;
+        const char *what;
+      };
+      constexpr Words words[] = {
+          {},
+          {"purge pool ", " bytes unused)"},
+          {"have full-text caches written, pool ", " bytes live)"},
+          {"close unused tables, pool ", " bytes live)"},
+          {"make the buffer pool smaller, pool ", " bytes less)"}};
+      const auto [verb, unit] = words[step.kind];
+      what += (what.empty() ? "would " : ", ") + std::string(verb) +
               spec_of(step.pool).name + " (" + std::to_string(step.bytes) +
-              (step.kind == Step::purge ? " bytes unused)" : " bytes live)");
+              unit;
       if (step.kind == Step::purge)
         stock.dirty_bytes[static_cast<size_t>(step.pool)] = 0;
     }
@@ -213,6 +231,24 @@ class Watcher {
     return "closed unused tables, " +
            std::to_string(before_bytes - std::min(before_bytes, live_bytes())) +
            " bytes freed";
+  }
+
+  static std::string shrink_buffer_pool(uint64_t bytes) {
+    const auto size = innodb::buffer_pool_size();
+    if (!size || bytes >= size->bytes)
+      return "InnoDB is changing the size of its buffer pool";
+    const uint64_t wanted = size->bytes - bytes;
+    static constexpr char variable[] = "innodb_buffer_pool_size";
+    String name(variable, sizeof variable - 1, system_charset_info);
+    // Without a session: as if root did it, in a session that ends with it.
+    if (mysql_system_variable_update_imp::set_unsigned(
+            nullptr, "GLOBAL", nullptr, reinterpret_cast<my_h_string>(&name),
+            wanted))
+      return "the buffer pool could not be made smaller";
+    const std::string from = std::to_string(size->bytes);
+    return "InnoDB was asked to make the buffer pool smaller, from " + from +
+           " to " + std::to_string(wanted) + " bytes; SET GLOBAL " + variable +
+           " = " + from + " gives it back";
   }
 
   void say(const pressure::Figures &figures, const std::string &what) {

@@ -8,9 +8,10 @@
   written by InnoDB's own full-text thread, which is only asked to. Unused
   tables are closed as the server's own thread does it for flush_time: under the
   locks of all table caches and LOCK_open, so that nobody opens a table
-  meanwhile; it takes some 20 microseconds for each. Caches are left alone while
-  the server starts and shuts down. The buffer pool is left alone altogether
-  (relief.h).
+  meanwhile; it takes some 20 microseconds for each. The buffer pool, where
+  memdiag_pressure_buffer_pool_min allows it, is made smaller as by SET GLOBAL
+  innodb_buffer_pool_size: InnoDB does it by itself. Caches and the buffer pool
+  are left alone while the server starts and shuts down.
 
   Everything that is done, and the end of the pressure, is a line in the error
   log, with log_error_verbosity=3; no line has a name of a user's.
@@ -36,6 +37,8 @@ enum Mode : unsigned long { off, watch, on };
 extern unsigned long mode;
 extern unsigned limit_percent;
 extern unsigned stall_percent;
+/** How small the buffer pool may be made; 0: it is left alone. */
+extern unsigned long long buffer_pool_min_bytes;
 
 /** Begin to watch, now or when the mode says so.
 @return 0, or an errno: there is no thread */

@@ -20,6 +20,7 @@
 #include "memdiag_routes.h"
 #include "read0read.h"
 #include "srv0shutdown.h"
+#include "srv0srv.h"
 #include "srv0start.h"
 #include "trx0purge.h"
 #include "trx0rseg.h"
@@ -456,6 +457,25 @@ std::vector<Component> components() {
     rows.push_back(row);
   }
   return rows;
+}
+
+std::optional<Buffer_pool_size> buffer_pool_size() {
+  const auto status = buf_pool_resize_status_code.load();
+  if (!is_up() ||
+      (status != BUF_POOL_RESIZE_COMPLETE && status != BUF_POOL_RESIZE_FAILED))
+    return std::nullopt;
+  return Buffer_pool_size{
+      srv_buf_pool_size, srv_buf_pool_chunk_unit * srv_buf_pool_instances,
+      srv_buf_pool_instances > 1 ? uint64_t{BUF_POOL_SIZE_THRESHOLD}
+                                 : uint64_t{srv_buf_pool_min_size}};
+}
+
+std::optional<bool> numa_interleave() {
+#ifdef HAVE_LIBNUMA
+  return srv_numa_interleave;
+#else
+  return std::nullopt;
+#endif
 }
 
 void find_busy_for_test(bool busy) {

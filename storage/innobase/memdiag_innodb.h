@@ -67,6 +67,20 @@ in them, as it does when one is full.
 up, has more tables than can be looked at, or its dictionary is busy */
 std::optional<uint64_t> write_full_text_caches(uint64_t worth_bytes);
 
+struct Buffer_pool_size {
+  /** innodb_buffer_pool_size, which is a multiple of the unit. */
+  uint64_t bytes;
+  uint64_t unit_bytes;
+  /** What innodb_buffer_pool_instances needs. */
+  uint64_t min_bytes;
+};
+
+/** Empty while InnoDB is not up, and while a change is under way. */
+std::optional<Buffer_pool_size> buffer_pool_size();
+
+/** innodb_numa_interleave, which only builds with NUMA have. */
+std::optional<bool> numa_interleave();
+
 /** Find the dictionary's mutex held from now on, to test what that looks like.
  */
 void find_busy_for_test(bool busy);

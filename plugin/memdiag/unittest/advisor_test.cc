@@ -184,6 +184,10 @@ TEST(Advisor, WhatIsSmallOrShortOrUnsteadyIsNoFinding) {
         pool_of(all, Pool::session).trend = Trend{1e4, 0.99, 900.0 * mb, 600};
       },
       [](Situation *all) { pool_of(all, Pool::session).dirty_bytes = 60 * mb; },
+      [](Situation *all) {  // much, but nobody knows of how much
+        all->host.resident_bytes.reset();
+        pool_of(all, Pool::session).dirty_bytes = 300 * mb;
+      },
       [](Situation *all) {  // much, but not of 20 GB
         all->host.resident_bytes = 20 * gb;
         pool_of(all, Pool::session).dirty_bytes = 300 * mb;

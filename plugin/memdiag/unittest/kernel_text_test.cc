@@ -68,6 +68,9 @@ TEST(KernelText, LinesByTheirKeys) {
   EXPECT_FALSE(value_of(text, "7"));
   EXPECT_FALSE(value_of("", "anon"));
   EXPECT_FALSE(value_of("anon", "anon"));
+  EXPECT_EQ(7u << 10, amount_of(text, "MemTotal"));
+  for (const char *key : {"Empty", "Mem", "some"})
+    EXPECT_FALSE(amount_of(text, key)) << key;
   const auto some = value_of(text, "some");
   ASSERT_TRUE(some);
   EXPECT_EQ("0.50", field(*some, "avg10"));

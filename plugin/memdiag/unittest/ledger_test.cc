@@ -3,8 +3,10 @@
 #include "ledger.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -58,12 +60,21 @@ ledger::Figures example() {
   const auto fts = static_cast<size_t>(Pool::fts_query);
   ledger::All_pools pools{};
   pools[fts] = {38 * mb, 40 * mb, 6 * mb, 0, 2 * mb};
-  walk.pools[fts] = {14 * mb, 2 * mb, 16 * mb + 6 * mb};
+  walk.pools[fts] = {14 * mb, 2 * mb, 16 * mb + 6 * mb, 0};
   walk.unowned_bytes = 5 * mb;
   all.pools = pools;
   all.walked = ledger::Walked{walk, pools, 0};
   all.buffer_pool = memdiag::innodb::Buffer_pool{16384, 1024, 256, 0, 8192};
   return all;
+}
+
+/** AnonHugePages of the process, from smaps_rollup (proc_pid_smaps(5)). */
+uint64_t huge_bytes_of_process() {
+  std::ifstream file("/proc/self/smaps_rollup");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("AnonHugePages:"))
+      return std::stoull(line.substr(line.find(':') + 1)) << 10;
+  return 0;
 }
 
 TEST(LedgerRows, Exact) {
@@ -109,6 +120,20 @@ TEST(LedgerRows, PagesOfZerosThatWereOnlyReadAreNobodys) {
   *all.anonymous_bytes += 5 * mb;
   all.walked->only_read_bytes = 5 * mb;
   EXPECT_EQ(by_key(before), by_key(ledger::rows(all, Precision::cheap)));
+}
+
+TEST(LedgerRows, APoolThatGrowsMeanwhileHasNoMoreThanThereIs) {
+  ledger::Figures all = example();
+  auto &fts = (*all.pools)[static_cast<size_t>(Pool::fts_query)];
+  fts.live_bytes = fts.active_bytes + 20 * mb;
+  *all.anonymous_bytes -= 3 * mb;
+  const auto rows = ledger::rows(all, Precision::cheap);
+  EXPECT_EQ(static_cast<int64_t>(100 * mb), sum_of(rows));
+  for (const ledger::Row &row : rows) {
+    EXPECT_LE(0, *row.resident_bytes) << key_of(row);
+    EXPECT_GE(static_cast<int64_t>(100 * mb), *row.resident_bytes)
+        << key_of(row);
+  }
 }
 
 TEST(LedgerRows, OfNothingSharedOutIsNothing) {
@@ -157,7 +182,7 @@ TEST(Ledger, OfThisProcess) {
     const auto [rows, warnings] = take(precision);
     EXPECT_TRUE(warnings.empty()) << warnings.front();
     const auto rss =
-        static_cast<int64_t>(memdiag::process_memory::size()->resident_bytes);
+        static_cast<int64_t>(*memdiag::process_memory::resident_bytes());
     EXPECT_NEAR(static_cast<double>(rss), static_cast<double>(sum_of(rows)),
                 1.0 * mb);
     EXPECT_GT(0.02 * static_cast<double>(rss),
@@ -237,6 +262,102 @@ TEST(Ledger, MappingsOfOthersAreNotTheAllocators) {
   EXPECT_EQ(32 * mb, by_key(take(Precision::exact).rows).at("region/other/"));
   memdiag::regions::remove(mapping);
   munmap(mapping, 32 * mb);
+}
+
+TEST(Ledger, TheCheapFormHasFilesOfTheLastLook) {
+  const auto files = [](Precision precision) {
+    return static_cast<double>(
+        *by_key(take(precision).rows).at("files//mapped"));
+  };
+  FILE *const file = tmpfile();
+  ASSERT_NE(nullptr, file);
+  ASSERT_EQ(0, ftruncate(fileno(file), 8 * mb));
+  void *mapping = mmap(nullptr, 8 * mb, PROT_READ | PROT_WRITE, MAP_SHARED,
+                       fileno(file), 0);
+  const double before = files(Precision::exact);
+  memset(mapping, 1, 8 * mb);
+  EXPECT_EQ(before, files(Precision::cheap));
+  EXPECT_NEAR(before + 8.0 * mb, files(Precision::exact), 1.0 * mb);
+  EXPECT_NEAR(before + 8.0 * mb, files(Precision::cheap), 1.0 * mb);
+  munmap(mapping, 8 * mb);
+  fclose(file);
+}
+
+TEST(Ledger, TheCheapFormLooksAnewWhenThreadsHaveCome) {
+  const auto stacks = [](Precision precision) {
+    return static_cast<double>(
+        *by_key(take(precision).rows).at("region/thread_stack/"));
+  };
+  constexpr size_t count = 64;
+  auto *mapping = static_cast<char *>(
+      mmap(nullptr, count * mb, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  ASSERT_NE(MAP_FAILED, static_cast<void *>(mapping));
+  memset(mapping, 1, mb);
+  memdiag::regions::add(Region_kind::thread_stack, mapping, mb);
+  const double before = stacks(Precision::exact);
+  // Each has much less than the one before them.
+  for (size_t i = 1; i < count; ++i)
+    memdiag::regions::add(Region_kind::thread_stack, mapping + i * mb, mb);
+  // It rests after a look, a hundred times as long as that took.
+  double now = 0;
+  for (int i = 0; i < 300; ++i) {
+    now = stacks(Precision::cheap);
+    if (now < before + 2.0 * mb) break;
+    usleep(100000);
+  }
+  EXPECT_NEAR(before, now, 2.0 * mb);
+  for (size_t i = 0; i < count; ++i) memdiag::regions::remove(mapping + i * mb);
+  munmap(mapping, count * mb);
+}
+
+TEST(Ledger, HugePagesAreThePoolsThatHasThem) {
+  constexpr size_t huge = 2 * mb;
+  constexpr size_t size = 16 * mb;
+  const auto found = [] {
+    (void)take(Precision::exact);
+    return *ledger::recent_walk();
+  };
+  const auto walk = found();
+  if (!walk.huge_known) GTEST_SKIP() << "the kernel does not tell";
+  auto *block = static_cast<char *>(pools::allocate(pool, size, false));
+  ASSERT_NE(nullptr, block);
+  const auto begin =
+      (reinterpret_cast<uintptr_t>(block) + huge - 1) / huge * huge;
+  if (madvise(reinterpret_cast<void *>(begin), size - huge, MADV_HUGEPAGE) !=
+      0) {
+    pools::free(pool, block, size);
+    GTEST_SKIP() << "the kernel has no transparent huge pages";
+  }
+  const uint64_t others = huge_bytes_of_process();
+  memset(block, 1, size);
+  // Whether there are huge pages to have is the kernel's business: what another
+  // reader of the same page tables finds is to be found.
+  const uint64_t more = huge_bytes_of_process() - others;
+  const auto after = found();
+  const auto of = static_cast<size_t>(pool);
+  EXPECT_NEAR(static_cast<double>(more),
+              static_cast<double>(after.pools[of].huge_bytes -
+                                  walk.pools[of].huge_bytes),
+              1.0 * huge);
+  EXPECT_GE(after.pools[of].total(), after.pools[of].huge_bytes);
+  madvise(reinterpret_cast<void *>(begin), size - huge, MADV_NOHUGEPAGE);
+  pools::free(pool, block, size);
+  (void)pools::purge(pool);
+}
+
+TEST(Ledger, WithoutProcNothingIsZero) {
+  const memdiag::Snapshot snapshot = memdiag::take_snapshot();
+  rlimit files;
+  ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &files));
+  const rlimit none{0, files.rlim_max};
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+  const auto [rows, warnings] =
+      ledger::take(snapshot, std::nullopt, Precision::exact);
+  ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
+  EXPECT_EQ(2u, warnings.size()) << "maps, statm";
+  for (const ledger::Row &row : rows)
+    EXPECT_FALSE(row.resident_bytes) << key_of(row);
 }
 
 TEST(Ledger, WhatTheKernelDoesNotTellIsEmptyWithAWarning) {

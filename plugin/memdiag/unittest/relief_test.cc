@@ -100,6 +100,34 @@ TEST(Relief, WhatACacheFreedIsPurged) {
   EXPECT_EQ(Step::none, next_step(stock, 0, &state).kind);
 }
 
+TEST(Relief, TheBufferPoolIsLast) {
+  State state;
+  ASSERT_EQ(Event::due, heed(usual, full, 0, 0, &state));
+  Stock stock = stock_of(0, 0, 0, 9 * mb);
+  stock.buffer_pool_bytes = 1;
+  EXPECT_EQ(Step::close_unused_tables, next_step(stock, 0, &state).kind);
+  const Step step = next_step(stock, 0, &state);
+  EXPECT_EQ(Step::shrink_buffer_pool, step.kind);
+  EXPECT_EQ(1u, step.bytes);
+  EXPECT_EQ(Step::none, next_step(stock, 0, &state).kind) << "once in a round";
+}
+
+TEST(Relief, StepsOfTheBufferPool) {
+  EXPECT_EQ(2 * mb, buffer_pool_step(16 * mb, mb, mb)) << "an eighth";
+  EXPECT_EQ(mb, buffer_pool_step(15 * mb, mb, mb)) << "whole units";
+  EXPECT_EQ(4 * mb, buffer_pool_step(16 * mb, 4 * mb, mb)) << "one at least";
+  EXPECT_EQ(mb, buffer_pool_step(16 * mb, mb, 15 * mb)) << "no less than that";
+  EXPECT_EQ(0u, buffer_pool_step(16 * mb, 4 * mb, 13 * mb));
+  EXPECT_EQ(0u, buffer_pool_step(16 * mb, mb, 16 * mb));
+  EXPECT_EQ(0u, buffer_pool_step(16 * mb, mb, UINT64_MAX));
+  EXPECT_EQ(0u, buffer_pool_step(16 * mb, 0, 0));
+  // Step by step down to what it may be.
+  uint64_t size = 2048 * mb;
+  while (const uint64_t step = buffer_pool_step(size, 128 * mb, 1000 * mb))
+    size -= step;
+  EXPECT_EQ(1024 * mb, size);
+}
+
 TEST(Relief, WhatIsNotWorthIt) {
   State state;
   ASSERT_EQ(Event::due, heed(usual, full, 0, 0, &state));
@@ -218,9 +246,10 @@ TEST(Relief, AnyFigures) {
     if (heed(settings, figures, bytes(), now, &state) != Event::due) continue;
     Stock stock = stock_of(bytes(), bytes(), bytes(), bytes());
     stock.dirty_bytes[static_cast<size_t>(Pool::fts_cache)] = bytes();
+    stock.buffer_pool_bytes = bytes();
     size_t steps = 0;
     while (next_step(stock, now, &state).kind != Step::none) ++steps;
-    EXPECT_LE(steps, pool_count + 4);
+    EXPECT_LE(steps, pool_count + 5);
     EXPECT_LE(state.pause_us, max_pause_us);
     EXPECT_GE(state.pause_us, min_pause_us);
   }

@@ -1,0 +1,122 @@
+/* Readers of everything at once, while pools are created, used and purged,
+threads come and go, and what runs in the background is started and stopped: as
+at a shutdown with monitors connected. Worth most under the thread sanitizer. */
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "../../../unittest/memdiag_test.h"
+#include "advisor.h"
+#include "history.h"
+#include "host.h"
+#include "ledger.h"
+#include "memdiag_purge_log.h"
+#include "memdiag_purger.h"
+#include "memdiag_routes.h"
+#include "memdiag_scopes.h"
+#include "memdiag_sessions.h"
+#include "session_rows.h"
+#include "situation.h"
+
+namespace memdiag {
+namespace {
+
+using memdiag_test::sleep_ms;
+
+/** Allocates from all pools, and frees in other threads than it took. */
+void use_pools(unsigned seed, int rounds) {
+  std::minstd_rand random(seed);
+  sessions::session_began();
+  for (int i = 0; i < rounds; ++i) {
+    const auto pool = static_cast<Pool>(1 + random() % (pool_count - 1));
+    const size_t size = 1 + random() % 100000;
+    const auto account = static_cast<pools::Account>(1 + random() % 20);
+    void *const block = pools::allocate(pool, size, false, account);
+    ASSERT_NE(nullptr, block);
+    memset(block, 1, std::min<size_t>(size, 100));
+    if (random() % 10 == 0)
+      std::thread([=] { pools::free(pool, block, size, account); }).join();
+    else
+      pools::free(pool, block, size, account);
+  }
+  unsigned char digest[32];
+  memset(digest, static_cast<int>(seed), sizeof digest);
+  sessions::statement_ended(digest);
+  sessions::session_ended();
+}
+
+TEST(Readers, OfEverythingWhileAllOfItChanges) {
+  char name[] = "/tmp/memdiag_readers.XXXXXX";
+  const std::string folder = mkdtemp(name);
+  history::interval_ms = 10;
+  history::capacity = 100;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  const auto over_and_over = [&](std::function<void(unsigned)> body) {
+    threads.emplace_back([&stop, body] {
+      for (unsigned i = 0; !stop; ++i) body(i);
+    });
+  };
+  // Readers
+  over_and_over([](unsigned i) {
+    const Snapshot snapshot = take_snapshot(i % 4 == 0 ? all_details : 0);
+    EXPECT_EQ(pool_count, snapshot.pools.size());
+    (void)advisor::findings(
+        advisor::make_situation(snapshot, host::collect().figures, {},
+                                history::this_run(), scopes::survivors()));
+    // A sanitizer's own memory takes minutes to look at.
+    if (memdiag_test::sanitized) return;
+    for (const auto precision :
+         {ledger::Precision::cheap, ledger::Precision::exact})
+      EXPECT_FALSE(
+          ledger::take(snapshot, std::nullopt, precision).rows.empty());
+  });
+  over_and_over([](unsigned) {
+    EXPECT_FALSE(routes::all().empty());
+    (void)sessions::rows(sessions::holdings(), {});
+    (void)sessions::digests();
+    (void)purge_log::all();
+    (void)history::this_run();
+    (void)history::former_runs();
+    int error;
+    (void)regions::all(&error);
+    EXPECT_EQ(0, error);
+  });
+  // What changes
+  for (unsigned seed : {1, 2})
+    over_and_over([seed](unsigned i) {
+      std::thread([=] { use_pools(seed + i, 50); }).join();
+    });
+  over_and_over([](unsigned i) {
+    EXPECT_EQ(0, pools::purge(static_cast<Pool>(i % pool_count)).error);
+    sleep_ms(1);
+  });
+  over_and_over([](unsigned i) {
+    sessions::track(i % 2 == 0);
+    sleep_ms(7);
+  });
+  // A server that starts and shuts down, again and again
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(0, purger::start());
+    const auto started =
+        history::start(folder + "/" + history::file_name, 90704);
+    EXPECT_EQ(0, started.thread_error);
+    EXPECT_EQ(0, started.file_error);
+    sleep_ms(100);
+    history::stop();
+    purger::stop();
+  }
+  stop = true;
+  for (std::thread &thread : threads) thread.join();
+  sessions::track(false);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace memdiag
