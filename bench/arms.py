@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from tools import debian
 from tools.problem import Problem
-from tools.server import Build
+from tools.server import Build, Server, Unpacked
 
 TOP = Path(__file__).resolve().parents[1]
 
@@ -25,6 +26,24 @@ _ALLOCATOR_VARIABLES = (
 )
 
 
+class Distribution(Unpacked):
+    """Debian's own package of unstable, with the C library and all others that it is made for."""
+
+    @classmethod
+    def of_preset(cls, top: Path, preset: str) -> Distribution:
+        build = cls(top / "build" / preset / "root")
+        if not build.mysqld.exists():
+            unfinished = build.directory.with_name("unfinished")
+            debian.root("unstable", unfinished, "extract", "mysql-server-core")
+            unfinished.rename(build.directory)
+        return build
+
+    def command(self) -> list[str | Path]:
+        usr = self.directory / "usr"
+        loader = usr / "lib64/ld-linux-x86-64.so.2"
+        return [loader, "--library-path", usr / "lib/x86_64-linux-gnu", self.mysqld]
+
+
 @dataclass(frozen=True)
 class Arm:
     name: str
@@ -36,7 +55,8 @@ class Arm:
     preload: tuple[str, ...] = ()
 
     def build(self) -> Build:
-        return Build.of_preset(TOP, self.preset)
+        kind = Distribution if self.preset == "debian" else Build
+        return kind.of_preset(TOP, self.preset)
 
     def environment(self) -> dict[str, str]:
         """The whole environment of this arm's mysqld: the caller's, without any allocator setting of the caller's."""
@@ -49,6 +69,18 @@ class Arm:
         if self.preload:
             env["LD_PRELOAD"] = self.library()
         return env
+
+    def server(
+        self, folder: Path, options: Sequence[str], wrapper: Sequence[str] = ()
+    ) -> Server:
+        """This arm's, with its options after those of the benchmark."""
+        return Server(
+            self.build(),
+            folder,
+            (*options, *self.options),
+            self.environment(),
+            wrapper,
+        )
 
     def library(self) -> str:
         """The preloaded one."""
@@ -115,6 +147,27 @@ ARMS: dict[str, Arm] = {
             "dev",
             "the same without heap profiling ready to be switched on, to see what that costs",
             env={"MALLOC_CONF": "prof:false"},
+        ),
+        Arm(
+            "dev-sessions",
+            "dev",
+            "the same with memory counted for sessions and statements",
+            options=("--memdiag-sessions=ON",),
+        ),
+        Arm(
+            "optimised",
+            "optimised",
+            "the same compiled by the profile of bench/train.py, with link-time optimization",
+        ),
+        Arm(
+            "profile",
+            "profile",
+            "the same writing that profile: slow, only for bench/train.py",
+        ),
+        Arm(
+            "debian",
+            "debian",
+            "Debian's own mysql-server of unstable, unpacked",
         ),
         Arm(
             "glibc-arenas2",

@@ -173,9 +173,7 @@ def measure(
             "--instr-atstart=no",
         )
     counting = callgrind_counting if tool == "callgrind" else perf_counting
-    with Server(
-        arm.build(), folder, MYSQLD_OPTIONS, arm.environment(), wrapper
-    ) as server:
+    with arm.server(folder, MYSQLD_OPTIONS, wrapper) as server:
         server.start(timeout=900)
         with counting(server, folder) as count:
             run_selects(server, events)  # warm: buffer pool, table cache, allocator

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench import arms as arm_list
 from bench import report, rounds, sysbench_oltp
+from tools.burst import Sampler
 from tools.problem import run_main
 from tools.server import Server
 
-# Read when somebody asks, and not each second.
+# Read when somebody asks, and not each second: details of every size class and lock,
+# of every instrument, and of the past.
 ON_DEMAND = (
+    "MEMDIAG_BINS",
+    "MEMDIAG_LARGE",
+    "MEMDIAG_EXTENTS",
+    "MEMDIAG_MUTEXES",
     "MEMDIAG_LEDGER_EXACT",
     "MEMDIAG_LAST_RUN",
     "MEMDIAG_HISTORY_POOLS",
@@ -54,27 +60,17 @@ def read_tables(server: Server, connections: int) -> dict[str, float]:
     return {name: report.median(times) for name, times in taken.items()}
 
 
-class Poller(threading.Thread):
-    """Reads all cheap tables each second, until it is told to end."""
+@contextlib.contextmanager
+def polled(server: Server, names: list[str]) -> Iterator[None]:
+    """All cheap tables are read each second meanwhile."""
+    with server.connect() as session:
 
-    def __init__(self, server: Server, names: list[str]) -> None:
-        super().__init__()
-        self._server = server
-        self._names = names
-        self._end = threading.Event()
+        def read() -> None:
+            for name in names:
+                session.query(f"SELECT * FROM information_schema.{name}")
 
-    def __enter__(self) -> None:
-        self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self.join()
-
-    def run(self) -> None:
-        with self._server.connect() as session:
-            while not self._end.wait(POLL_SECONDS):
-                for name in self._names:
-                    session.query(f"SELECT * FROM information_schema.{name}")
+        with Sampler(POLL_SECONDS, read):
+            yield
 
 
 def throughput(server: Server, names: list[str], pairs: int, seconds: int) -> list[Any]:
@@ -91,7 +87,7 @@ def throughput(server: Server, names: list[str], pairs: int, seconds: int) -> li
     for number in range(pairs):
         pair: dict[str, float] = {}
         for name in ("without", "with")[:: -1 if number % 2 else 1]:
-            with Poller(server, names) if name == "with" else contextlib.nullcontext():
+            with polled(server, names) if name == "with" else contextlib.nullcontext():
                 pair[name] = once()
         measured.append(pair)
     return measured
@@ -104,7 +100,7 @@ def measure(
         *(o for o in sysbench_oltp.MYSQLD_OPTIONS if "-size=" not in o),
         "--innodb-buffer-pool-size=2G",
     )
-    with Server(arm.build(), folder, options, arm.environment()) as server:
+    with arm.server(folder, options) as server:
         server.start()
         tables = read_tables(server, connections)
         cheap = [name for name in tables if name not in ON_DEMAND]

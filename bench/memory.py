@@ -72,11 +72,9 @@ class Turn:
                 else None
             )
             self.server = stack.enter_context(
-                Server(
-                    self._arm.build(),
+                self._arm.server(
                     self._folder,
                     self._workload.mysqld_options(),
-                    self._arm.environment(),
                     self._limit.wrapper() if self._limit else (),
                 )
             )

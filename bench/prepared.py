@@ -53,7 +53,7 @@ def template(
         shutil.rmtree(folder.parent, ignore_errors=True)
         folder.mkdir(parents=True)
         initialise(source.build(), folder / "data")
-        with Server(source.build(), folder, options, source.environment()) as server:
+        with source.server(folder, options) as server:
             server.start()
             fill(server)
         mark.write_text(key)

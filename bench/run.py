@@ -25,7 +25,7 @@ from bench.idlers import FAILURES, Idlers, failed
 from bench.memory_tables import LIMIT_FACTOR, SURROUNDINGS
 from bench.stored import Results, Step
 from bench.surroundings import NotPossible
-from bench.workloads import WORKLOADS
+from bench.workloads import WORKLOADS, chosen
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Workload
 from tools.common import say
 from tools.problem import Problem, run_main
@@ -49,11 +49,7 @@ def chosen_workloads(
     wanted = [
         workload for name in names.split(",") for workload in GROUPS.get(name, [name])
     ]
-    if unknown := [name for name in wanted if name not in WORKLOADS]:
-        raise Problem(
-            f"unknown workload '{unknown[0]}'; there are: {', '.join(WORKLOADS)}"
-        )
-    made = [WORKLOADS[name]() for name in wanted]
+    made = chosen(wanted)
     if seconds:
         made = [
             dataclasses.replace(workload, seconds=seconds)

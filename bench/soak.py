@@ -67,7 +67,7 @@ def template(chosen: Sequence[Workload], arms: Sequence[Arm]) -> Path:
 def turn(
     chosen: Sequence[Workload], arm: Arm, folder: Path, rounds: int, settle: float
 ) -> memory.Run:
-    server = Server(arm.build(), folder, mysqld_options(chosen), arm.environment())
+    server = arm.server(folder, mysqld_options(chosen))
     with server:
         server.start()
         time.sleep(settle)

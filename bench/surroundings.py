@@ -73,6 +73,18 @@ class Limit:
             peak = 0
         return {"oom_kills": int(kills[1]) if kills else 0, "peak_kb": peak // 1024}
 
+    def used_bytes(self) -> int:
+        """Without page cache that can go at once, as the server's watcher counts."""
+        if self.version == 1:
+            names = ("memory.usage_in_bytes", "total_inactive_file")
+        else:
+            names = ("memory.current", "inactive_file")
+        stat = dict(
+            line.split()
+            for line in (self.group / "memory.stat").read_text().splitlines()
+        )
+        return int((self.group / names[0]).read_text()) - int(stat[names[1]])
+
 
 def groups(cgroup: str, mountinfo: str) -> tuple[int, list[Path]]:
     """Version and folders of the memory cgroups that this process is in, its own first.

@@ -1,5 +1,7 @@
 """The workloads of bench/run.py: memory problems that MySQL's users report, one small file each."""
 
+from collections.abc import Sequence
+
 from bench.workloads.base import Workload
 from bench.workloads.connection_storm import ConnectionStorm
 from bench.workloads.dump_oltp import DumpOltp
@@ -12,6 +14,7 @@ from bench.workloads.read_buffer import ReadBuffer2M, ReadBuffer256K
 from bench.workloads.replica_rows import ReplicaRows
 from bench.workloads.sysbench import PointSelect, ReadOnly, ReadWrite
 from bench.workloads.triggers import Triggers
+from tools.problem import Problem
 
 WORKLOADS: dict[str, type[Workload]] = {
     workload.name: workload
@@ -32,3 +35,12 @@ WORKLOADS: dict[str, type[Workload]] = {
         ReadWrite,
     )
 }
+
+
+def chosen(names: Sequence[str]) -> list[Workload]:
+    """With the sizes that they have by default."""
+    if unknown := [name for name in names if name not in WORKLOADS]:
+        raise Problem(
+            f"unknown workload '{unknown[0]}'; there are: {', '.join(WORKLOADS)}"
+        )
+    return [WORKLOADS[name]() for name in names]

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""How much of VmRSS the ledger does not explain, in both forms, before, in and after each workload of run.py.
+
+See README.md for what the figures mean.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench import arms as arm_list
+from bench import memory, prepared, report, rounds
+from bench.workloads import WORKLOADS, chosen
+from bench.workloads.base import Workload
+from tools.burst import Sampler
+from tools.common import say
+from tools.problem import Problem, run_main
+from tools.server import Server
+
+FORMS = {"MEMDIAG_LEDGER": 2.0, "MEMDIAG_LEDGER_EXACT": 0.5}  # target, percent
+MOMENTS = ("before", "after", "5 s later")
+
+
+def unexplained(server: Server) -> dict[str, float]:
+    """Percent of VmRSS, by form."""
+    percent = {}
+    with server.connect() as session:
+        for form in FORMS:
+            found = session.query(
+                f"SELECT PERCENT FROM information_schema.{form} WHERE COMPONENT = 'unexplained'"
+            ).scalar()
+            if found is None:
+                raise Problem(f"{form} could not be read: see its warnings")
+            percent[form] = float(found)
+    return percent
+
+
+def measure(workload: Workload, arm: arm_list.Arm, folder: Path) -> dict[str, Any]:
+    with arm.server(folder, workload.mysqld_options()) as server:
+        server.start()
+        found: dict[str, Any] = {"before": unexplained(server)}
+        with Sampler(2.0, lambda: unexplained(server)) as sampler:
+            workload.load(server)
+        found["after"] = unexplained(server)
+        time.sleep(5)
+        found["5 s later"] = unexplained(server)
+        found["in"] = [figures for _, figures in sampler.samples]
+        return found
+
+
+def render(raw: dict[str, Any]) -> str:
+    rows = []
+    for name, found in raw["runs"].items():
+        for form in FORMS:
+            loaded = [abs(figures[form]) for figures in found["in"]]
+            rows.append(
+                [
+                    f"{name} {form}",
+                    *(f"{found[moment][form]:.2f}" for moment in MOMENTS),
+                    f"{report.median(loaded):.2f}",
+                    f"{max(loaded):.2f}",
+                ]
+            )
+    targets = [
+        report.target(
+            f"{form}, percent, the most at rest",
+            max(
+                abs(found[moment][form])
+                for found in raw["runs"].values()
+                for moment in MOMENTS
+            ),
+            "<=",
+            bound,
+        )
+        for form, bound in FORMS.items()
+    ]
+    head = ["workload", *MOMENTS, "in it: median", "most"]
+    return "\n".join(
+        [
+            "# What the ledger does not explain, percent of VmRSS\n",
+            report.table(head, rows),
+            "\n## Targets\n",
+            report.target_table(targets),
+            report.front_matter(raw),
+        ]
+    )
+
+
+def main() -> int:
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",))
+    parser.add_argument(
+        "--workloads", default=",".join(WORKLOADS), help="default: all of run.py's"
+    )
+    options = parser.parse_args()
+    workloads = chosen(options.workloads.split(","))
+    (arm,) = arm_list.choose(options.arms)
+    raw = rounds.record(options, [arm], {})
+    raw["runs"] = {}
+    for workload in workloads:
+        with prepared.copy(memory.template(workload, [arm]), arm) as folder:
+            raw["runs"][workload.name] = measure(workload, arm, folder)
+        say(f"{workload.name}: {raw['runs'][workload.name]['after']}")
+    report.save("ledger", raw, render(raw), options.save)
+    return 0
+
+
+if __name__ == "__main__":
+    run_main("ledger", main)
