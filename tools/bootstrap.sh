@@ -8,20 +8,23 @@
 #   tools          python3 patch perl git
 #   compiling      gcc g++ make cmake ninja-build bison pkg-config ccache mold
 #   jemalloc       autoconf
-#   upstream       the -dev packages; libtirpc, curl, sasl for plugins in `all`
+#   upstream       the -dev packages; from libtirpc on for plugins in `all`
 #   unit tests     libgtest-dev
 #   mysql-test     libjson-perl and the perl modules of the perl package; procps for ps
 #   lint           shellcheck
+#   packages       debhelper dpkg-dev
 MEMDIAG_PACKAGES="ca-certificates xz-utils
 python3 patch perl git
 gcc g++ make cmake ninja-build bison pkg-config ccache mold
 autoconf
 libssl-dev libicu-dev liblz4-dev libzstd-dev zlib1g-dev libedit-dev
 libprotobuf-dev libprotoc-dev protobuf-compiler libncurses-dev libaio-dev
-libnuma-dev libtirpc-dev libcurl4-openssl-dev libsasl2-dev
+libnuma-dev libtirpc-dev libcurl4-openssl-dev libsasl2-dev libldap-dev libkrb5-dev
+libfido2-dev libmecab-dev
 libgtest-dev
 libjson-perl procps
-shellcheck"
+shellcheck
+debhelper dpkg-dev"
 
 memdiag_missing_packages() {
   for package in $MEMDIAG_PACKAGES; do

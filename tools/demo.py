@@ -235,7 +235,7 @@ def load(server: Server, texts: corpus.Corpus) -> None:
 
 
 class Checks:
-    """The invariants that --smoke tests."""
+    """What a program of ours tests about itself; --smoke here."""
 
     def __init__(self) -> None:
         self.passed = 0
@@ -247,10 +247,11 @@ class Checks:
         else:
             self.failures.append(f"{name} ({detail})" if detail else name)
 
-    def finish(self) -> int:
+    def finish(self, name: str = "demo", skipped: int = 0) -> int:
         for failure in self.failures:
             say(f"FAILED: {failure}")
-        say(f"demo: {self.passed} passed, {len(self.failures)} failed")
+        also = f", {skipped} skipped" if skipped else ""
+        say(f"{name}: {self.passed} passed, {len(self.failures)} failed{also}")
         return 1 if self.failures else 0
 
 

@@ -111,15 +111,25 @@ def lint_patches(run: Run) -> Result:
 
 def lint_scripts(run: Run) -> Result:
     """What there is of the checkers; ruff is not in Debian 12."""
-    shell = [
-        path
-        for path in ("run-tests", "run-demo", ".ci/run", "tools/bootstrap.sh")
-        if (ROOT / path).is_file()
-    ]
-    shell += sorted(str(x.relative_to(ROOT)) for x in ROOT.glob("cmake/*.sh"))
+    places = ("run-*", ".ci/*", "tools/*.sh", "cmake/*.sh", "packaging/**/*")
+    files = [path for place in places for path in ROOT.glob(place) if path.is_file()]
+    shell = sorted(
+        str(path.relative_to(ROOT))
+        for path in files
+        if path.suffix == ".sh"
+        or re.match(rb"#!.*\b(ba)?sh$", path.read_bytes().partition(b"\n")[0])
+    )
     commands = {
         "shellcheck": ["shellcheck", "-x", *shell],
-        "ruff": ["ruff", "check", "--isolated", "--no-cache", "tools", "bench"],
+        "ruff": [
+            "ruff",
+            "check",
+            "--isolated",
+            "--no-cache",
+            "tools",
+            "bench",
+            "packaging",
+        ],
     }
     total = Result()
     words = []
@@ -168,20 +178,30 @@ def mtr_innodb_fts(run: Run) -> Result:
     return run_mtr(run, "innodb_fts")
 
 
-def demo(run: Run) -> Result:
-    if not (ROOT / "tools/demo.py").is_file():
-        return Result(0, 0, 1, "there is no tools/demo.py")
-    command = [sys.executable, "tools/demo.py", "--smoke", "--no-build"]
-    status, text = run.output("demo", [*command, "--preset", run.preset])
-    return parse_demo(status, text)
+def own(name: str, *command: str) -> Callable[[Run], Result]:
+    """A program of ours that tests itself."""
+
+    def run_it(run: Run) -> Result:
+        status, text = run.output(
+            name, [sys.executable, *command, "--preset", run.preset]
+        )
+        return parse_own(name, status, text)
+
+    return run_it
 
 
-def parse_demo(status: int, text: str) -> Result:
-    match = re.search(r"^demo: (\d+) passed, (\d+) failed$", text, re.MULTILINE)
-    passed, failed = (int(x) for x in match.groups()) if match else (0, 0)
+def parse_own(name: str, status: int, text: str) -> Result:
+    match = re.search(
+        rf"^(?:{name}: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped(?:: .*)?)?$",
+        text,
+        re.MULTILINE,
+    )
+    passed, failed, skipped = (
+        (int(x or 0) for x in match.groups()) if match else (0,) * 3
+    )
     if status and not failed:
         failed = 1
-    return Result(passed, failed, 0, closing(text, r"^.*\S.*$"))
+    return Result(passed, failed, skipped, closing(text, r"^.*\S.*$"))
 
 
 # --- what the steps share --------------------------------------------------------
@@ -291,7 +311,21 @@ STEPS = [
         mtr_innodb_fts,
         ("product", "stock", "linked"),
     ),
-    Step("demo", "a short run of ./run-demo that checks itself, 1 minute", demo),
+    Step(
+        "demo",
+        "a short run of ./run-demo that checks itself, 1 minute",
+        own("demo", "tools/demo.py", "--smoke", "--no-build"),
+    ),
+    Step(
+        "limited",
+        "the same load in a memory cgroup, half a minute",
+        own("limited", "tools/limited.py"),
+    ),
+    Step(
+        "packages",
+        "packages are made, unpacked and run from there, a minute or two",
+        own("packages", "packaging/test", "smoke"),
+    ),
 ]
 
 
@@ -382,7 +416,7 @@ def perform(steps: list[Step], run: Run, progress: Progress) -> dict[str, Result
             say(f"{title} - done before the interruption")
             continue
         say(title)
-        if broken and step.name in ("unit", "memdiag", "innodb_fts", "demo"):
+        if broken and step.name not in ("tsan", "asan"):  # builds of their own
             results[step.name] = Result(0, 0, 1, "not run: the build failed")
             say("-- not run: the build failed")
             continue

@@ -50,10 +50,14 @@ class Build:
     def mysqld(self) -> Path:
         return self.program("mysqld")
 
+    def command(self) -> list[str | Path]:
+        """What starts mysqld, before its options."""
+        return [self.mysqld]
+
     def version(self) -> str:
         """What `mysqld --version` prints after the program's own path."""
         done = subprocess.run(
-            [self.mysqld, "--no-defaults", "--version"],
+            [*self.command(), "--no-defaults", "--version"],
             capture_output=True,
             text=True,
             check=False,
@@ -67,7 +71,6 @@ class Build:
         options = [
             "--no-defaults",
             f"--basedir={self.directory}",
-            f"--lc-messages-dir={self.directory / 'share'}",
             "--secure-file-priv=NULL",  # the compiled-in folder need not exist
             f"--plugin-dir={self.directory / 'plugin_output_directory'}",
         ]
@@ -75,6 +78,28 @@ class Build:
             # mysqld refuses to run as root without being told.
             options.append("--user=root")
         return options
+
+
+class Unpacked(Build):
+    """The programs of a server's package, below a folder."""
+
+    def program(self, name: str) -> Path:
+        return self.directory / ("usr/sbin" if name == "mysqld" else "usr/bin") / name
+
+    def common_options(self) -> list[str]:
+        messages = next((self.directory / "usr/share").glob("mysql*/english")).parent
+        plugins = self.directory / "usr/lib/mysql/plugin"
+        options = [
+            option
+            for option in super().common_options()
+            if "-dir=" not in option and "basedir" not in option
+        ]
+        return [
+            *options,
+            f"--basedir={self.directory}/usr",
+            f"--lc-messages-dir={messages}",
+            f"--plugin-dir={plugins}",
+        ]
 
 
 @dataclass(frozen=True)
@@ -155,7 +180,7 @@ def initialise(build: Build, data: Path, options: Sequence[str] = ()) -> None:
     shutil.rmtree(unfinished, ignore_errors=True)
     data.parent.mkdir(parents=True, exist_ok=True)
     command = [
-        build.mysqld,
+        *build.command(),
         *build.common_options(),
         "--initialize-insecure",
         f"--datadir={unfinished}",
@@ -223,7 +248,7 @@ class Server:
         self.error_log.unlink(missing_ok=True)
         command = [
             *self._wrapper,
-            self.build.mysqld,
+            *self.build.command(),
             *self.build.common_options(),
             f"--datadir={self.data}",
             f"--socket={self.socket}",

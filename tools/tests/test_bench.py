@@ -69,7 +69,7 @@ class Prepared(unittest.TestCase):
             with (
                 mock.patch.object(prepared, "WORK", Path(scratch)),
                 mock.patch.object(prepared, "_alone"),
-                mock.patch.object(prepared, "Server"),
+                mock.patch.object(arms, "Server"),
                 mock.patch.object(prepared, "initialise", initialise),
                 mock.patch.object(arms.Arm, "build"),
                 mock.patch("sys.stdout"),

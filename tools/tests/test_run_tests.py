@@ -68,8 +68,12 @@ class Parsers(unittest.TestCase):
 
     def test_demo(self):
         text = "...\ndemo: 17 passed, 2 failed\n"
-        self.check(run_tests.parse_demo(1, text), 17, 2, 0, "17 passed")
-        self.check(run_tests.parse_demo(1, "demo: no server\n"), 0, 1, 0, "no server")
+        self.check(run_tests.parse_own("demo", 1, text), 17, 2, 0, "17 passed")
+        self.check(
+            run_tests.parse_own("demo", 1, "demo: no server\n"), 0, 1, 0, "no server"
+        )
+        text = "limited: 2 passed, 0 failed, 1 skipped: no group\n"
+        self.check(run_tests.parse_own("limited", 0, text), 2, 0, 1, "no group")
 
 
 class Resuming(unittest.TestCase):
@@ -107,7 +111,7 @@ class CommandLine(unittest.TestCase):
     def test_unknown_preset_names_the_known(self):
         done = self.run_tests("--check-arguments", "--preset", "nope")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("'nope'; there are: dev, debug, sanitize, stock", done.stderr)
+        self.assertIn("'nope'; there are: dev, profile, optimised, debug", done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1)
 
     def test_unknown_step_names_the_known(self):

@@ -7,6 +7,7 @@ from tools.common import ROOT
 from tools.problem import Problem
 from tools.upstream_suites import (
     DIFFERENCES,
+    disabled_everywhere,
     read_differences,
     verdicts,
     worst_by_test,
@@ -63,6 +64,17 @@ class Verdicts(unittest.TestCase):
                 "m.new": "UNEXPLAINED",
             },
         )
+
+
+class Disabled(unittest.TestCase):
+    def test_those_of_some_platforms_run(self):
+        text = """# main.not : a comment
+
+main.one            : WL#1 why: because
+main.two @windows   : there alone
+innodb.three: no space
+"""
+        self.assertEqual(disabled_everywhere(text), {"main.one", "innodb.three"})
 
 
 class Differences(unittest.TestCase):
