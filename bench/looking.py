@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What looking costs: how long each table takes to read, and what reading all of them each second costs a load.
+"""What looking costs: how long each table takes to read, what reading all of them each second costs a load, and what
+counting for sessions and statements does.
 
 See README.md for what the figures mean.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +36,33 @@ ON_DEMAND = (
 )
 READS = 15
 POLL_SECONDS = 1.0
-TARGETS = {"cheap_ms": 10.0, "poll_cost": 0.005}
+TARGETS = {"cheap_ms": 10.0, "poll_cost": 0.005, "sessions_cost": 0.01}
+
+# A switch: what is on for the block, of a load and of one without it.
+Switch = Callable[[], contextlib.AbstractContextManager[None]]
 
 
-def read_tables(server: Server, connections: int) -> dict[str, float]:
-    """Median milliseconds of each table, with so many idle sessions."""
+def cpu_ms(server: Server, thread: int) -> float:
+    """Of a thread, so far; proc_pid_schedstat: its first figure is nanoseconds on a processor."""
+    return (
+        int(Path(f"/proc/{server.pid}/task/{thread}/schedstat").read_text().split()[0])
+        / 1e6
+    )
+
+
+def read_tables(server: Server, connections: int) -> dict[str, dict[str, float]]:
+    """Median milliseconds of each table, by the clock and by the processor, with so many idle sessions."""
     with contextlib.ExitStack() as sessions:
         for _ in range(connections):
             sessions.enter_context(server.connect())
         reader = sessions.enter_context(server.connect())
+        thread = int(
+            reader.query(
+                "SELECT THREAD_OS_ID FROM performance_schema.threads"
+                " WHERE PROCESSLIST_ID = CONNECTION_ID()"
+            ).scalar()
+            or 0
+        )
         names = [
             row["TABLE_NAME"]
             for row in reader.query(
@@ -51,13 +70,22 @@ def read_tables(server: Server, connections: int) -> dict[str, float]:
                 " WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME LIKE 'MEMDIAG%'"
             ).dicts()
         ]
-        taken: dict[str, list[float]] = {name: [] for name in names}
+        taken: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
         for _ in range(READS):
+            # One after the other, as a monitor does; a second later it does so again.
+            time.sleep(POLL_SECONDS)
             for name, times in taken.items():
-                began = time.monotonic()
-                reader.query(f"SELECT * FROM information_schema.{name}")
-                times.append(1000 * (time.monotonic() - began))
-    return {name: report.median(times) for name, times in taken.items()}
+                began = (time.monotonic(), cpu_ms(server, thread))
+                reader.count_rows(f"SELECT * FROM information_schema.{name}")
+                ended = (time.monotonic(), cpu_ms(server, thread))
+                times.append((1000 * (ended[0] - began[0]), ended[1] - began[1]))
+    return {
+        name: {
+            "ms": report.median(ms for ms, _ in times),
+            "cpu_ms": report.median(cpu for _, cpu in times),
+        }
+        for name, times in taken.items()
+    }
 
 
 @contextlib.contextmanager
@@ -67,27 +95,40 @@ def polled(server: Server, names: list[str]) -> Iterator[None]:
 
         def read() -> None:
             for name in names:
-                session.query(f"SELECT * FROM information_schema.{name}")
+                session.count_rows(f"SELECT * FROM information_schema.{name}")
 
         with Sampler(POLL_SECONDS, read):
             yield
 
 
-def throughput(server: Server, names: list[str], pairs: int, seconds: int) -> list[Any]:
-    """Transactions per second without and with the poller, in turns."""
+@contextlib.contextmanager
+def sessions_counted(server: Server) -> Iterator[None]:
+    server.query("SET GLOBAL memdiag_sessions = ON")
+    try:
+        yield
+    finally:
+        server.query("SET GLOBAL memdiag_sessions = OFF")
 
-    def once() -> float:
+
+def pairs_of(server: Server, switch: Switch, pairs: int, seconds: int) -> list[Any]:
+    """Transactions per second, and microseconds of the server's processor time for each, without and with it in turns."""
+
+    def once() -> dict[str, float]:
+        before = server.usage()
         output = sysbench_oltp.sysbench(
             server, "oltp_point_select", "run", "--threads=8", f"--time={seconds}"
         )
-        return sysbench_oltp.parse(output)["tps"]
+        usage = server.usage().since(before)
+        tps = sysbench_oltp.parse(output)["tps"]
+        cpu_seconds = usage.user_seconds + usage.system_seconds
+        return {"tps": tps, "cpu_us": 1e6 * cpu_seconds / (tps * seconds)}
 
     once()  # warm
     measured = []
     for number in range(pairs):
-        pair: dict[str, float] = {}
+        pair: dict[str, dict[str, float]] = {}
         for name in ("without", "with")[:: -1 if number % 2 else 1]:
-            with polled(server, names) if name == "with" else contextlib.nullcontext():
+            with switch() if name == "with" else contextlib.nullcontext():
                 pair[name] = once()
         measured.append(pair)
     return measured
@@ -106,14 +147,23 @@ def measure(
         cheap = [name for name in tables if name not in ON_DEMAND]
         return {
             "tables": tables,
-            "cheap_ms": sum(tables[name] for name in cheap),
-            "pairs": throughput(server, cheap, pairs, seconds),
+            "cheap_ms": sum(tables[name]["ms"] for name in cheap),
+            "cheap_cpu_ms": sum(tables[name]["cpu_ms"] for name in cheap),
+            "polled": pairs_of(server, lambda: polled(server, cheap), pairs, seconds),
+            "sessions": pairs_of(
+                server, lambda: sessions_counted(server), pairs, seconds
+            ),
         }
 
 
-def poll_cost(runs: list[dict[str, Any]]) -> float:
-    pairs = [pair for run in runs for pair in run["pairs"]]
-    return 1 - report.median(pair["with"] / pair["without"] for pair in pairs)
+def cost(runs: list[dict[str, Any]], switch: str, figure: str) -> float:
+    """By how much the figure is less, of the whole, where the switch is on; of a cost, more."""
+    pairs = [pair for run in runs for pair in run[switch]]
+    change = (
+        report.median(pair["with"][figure] / pair["without"][figure] for pair in pairs)
+        - 1
+    )
+    return change if figure == "cpu_us" else -change
 
 
 def render(raw: dict[str, Any]) -> str:
@@ -122,17 +172,24 @@ def render(raw: dict[str, Any]) -> str:
     rows = [
         [
             name,
-            f"{report.median(run['tables'][name] for run in runs):.2f}",
+            *(
+                f"{report.median(run['tables'][name][figure] for run in runs):.2f}"
+                for figure in ("ms", "cpu_ms")
+            ),
             "on demand" if name in ON_DEMAND else "",
         ]
         for name in names
     ]
-    cheap = report.median(run["cheap_ms"] for run in runs)
+    cheap, cheap_cpu = (
+        report.median(run[figure] for run in runs)
+        for figure in ("cheap_ms", "cheap_cpu_ms")
+    )
+    share = cheap_cpu / (1000 * POLL_SECONDS * raw["machine"]["cpus"])
     return "\n".join(
         [
             "# What looking costs\n",
             f"{raw['settings']['connections']} connections open, a buffer pool of 2 GB; medians.\n",
-            report.table(["table", "ms", ""], rows),
+            report.table(["table", "ms", "CPU ms", ""], rows),
             "\n## Targets\n",
             report.target_table(
                 [
@@ -143,10 +200,28 @@ def render(raw: dict[str, Any]) -> str:
                         TARGETS["cheap_ms"],
                     ),
                     report.target(
-                        "throughput lost where they are read each second",
-                        poll_cost(runs),
+                        "processor time of the machine that reading them each second takes",
+                        share,
                         "<=",
                         TARGETS["poll_cost"],
+                    ),
+                    report.target(
+                        "throughput lost meanwhile",
+                        cost(runs, "polled", "tps"),
+                        "<=",
+                        TARGETS["poll_cost"],
+                    ),
+                    report.target(
+                        "processor time more for each transaction, memdiag_sessions ON",
+                        cost(runs, "sessions", "cpu_us"),
+                        "<=",
+                        TARGETS["sessions_cost"],
+                    ),
+                    report.target(
+                        "throughput lost with it",
+                        cost(runs, "sessions", "tps"),
+                        "<=",
+                        TARGETS["sessions_cost"],
                     ),
                 ]
             ),
@@ -164,7 +239,7 @@ def main() -> int:
         "--pairs",
         type=int,
         default=8,
-        help="of loads without and with a poller (default: %(default)s)",
+        help="of loads without and with (default: %(default)s)",
     )
     parser.add_argument(
         "--seconds", type=int, default=8, help="of each load (default: %(default)s)"
@@ -184,9 +259,11 @@ def main() -> int:
         measure=lambda arm, folder: measure(
             arm, folder, options.connections, options.pairs, options.seconds
         ),
-        brief=lambda run: f"all cheap tables {run['cheap_ms']:.1f} ms",
+        brief=lambda run: (
+            f"all cheap tables {run['cheap_ms']:.1f} ms, {run['cheap_cpu_ms']:.1f} ms of them on a processor"
+        ),
         render=render,
-        seconds_each=30 + 2 * options.pairs * options.seconds,
+        seconds_each=50 + 4 * options.pairs * options.seconds,
     )
 
 

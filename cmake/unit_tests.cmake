@@ -42,7 +42,7 @@ target_include_directories(memdiag_unit PUBLIC
   ${CMAKE_SOURCE_DIR}/unittest
   ${CMAKE_SOURCE_DIR}/storage/innobase) # headers without InnoDB's
 target_compile_options(memdiag_unit PUBLIC
-  -O2 -g -fno-omit-frame-pointer -Wall -Wextra -Werror)
+  -O2 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror)
 target_link_libraries(memdiag_unit PUBLIC memdiag::jemalloc Threads::Threads)
 if(MEMDIAG_SANITIZE)
   target_compile_options(memdiag_unit PUBLIC

@@ -1,10 +1,11 @@
 /*
   The last purges, one entry for each: when, of which pool, why, what it gave
-  back, and what of that the pool soon had to take again.
+  back, and what of that the pool soon had to take again. And what else was done
+  so that a pool has pages to give back.
 
-  Threads: pools::purge() adds, one purge at a time; the purger notes what was
-  taken again; anybody reads. A mutex is held for as long as copying takes. Over
-  a fork() the pools hold it, together with their own.
+  Threads: any adds: pools::purge() each purge, the watcher its other steps. The
+  purger notes what was taken again. A mutex is held for as long as copying
+  takes. Over a fork() the pools hold it, together with their own.
   Memory: a fixed ring; nothing is allocated but by all(), for its caller.
   Units: bytes and microseconds as in pools::Receipt; moments in microseconds
   since the epoch.
@@ -25,11 +26,19 @@ namespace memdiag::purge_log {
 /** What is older gives way. */
 constexpr size_t max_purges = 1024;
 
+enum class Action : uint8_t {
+  purge,
+  write_full_text,
+  close_tables,
+  shrink_buffer_pool
+};
+
 struct Purge {
   /** When it ended. */
   uint64_t time_us;
   Pool pool;
   Purge_reason reason;
+  /** Of anything but a purge: its duration and error. */
   pools::Receipt receipt;
   /** pools::allocated_bytes() at its end. */
   uint64_t allocated_bytes;
@@ -37,12 +46,15 @@ struct Purge {
   uint64_t sequence{0};
   /** What of the bytes given back was allocated again; see note_refault(). */
   std::optional<uint64_t> refaulted_bytes{};
+  Action action{Action::purge};
+  /** See Row. */
+  std::optional<uint64_t> freed_bytes{};
 };
 
 void add(const Purge &purge) noexcept;
 
-/** The last purge of a pool; empty if there was none, or so many others since
-that it is gone. */
+/** The last purge of a pool, which no other action is; empty if there was none,
+or so many others since that it is gone. */
 std::optional<Purge> last_of(Pool pool) noexcept;
 
 /** Of what that purge gave back, so much was allocated again. */
@@ -54,6 +66,10 @@ struct Row {
   uint64_t time_us;
   const char *pool;
   const char *reason;
+  const char *action;
+  /** What an action other than a purge took of the pool's live bytes, or asked
+  InnoDB to take, which does it in the background. */
+  std::optional<uint64_t> freed_bytes;
   std::optional<uint64_t> resident_before_bytes;
   std::optional<uint64_t> resident_after_bytes;
   std::optional<uint64_t> released_bytes;

@@ -56,8 +56,9 @@ def commit() -> tuple[str, int]:
     date = os.environ.get("SOURCE_DATE_EPOCH", date)
     if not date:
         raise Problem(
-            f"{ROOT} is no git checkout, so that the packages have no date; set "
-            "SOURCE_DATE_EPOCH to one, in seconds since 1970"
+            f"git tells no commit of {ROOT}, so that the packages have no date:\n"
+            f"  {done.stderr.strip()}\n"
+            "  Mend that, or set SOURCE_DATE_EPOCH to a date, in seconds since 1970."
         )
     return name, int(date)
 

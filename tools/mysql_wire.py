@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -106,24 +107,36 @@ class Connection:
 
     def query(self, sql: str) -> Result:
         """Run one statement and return everything it answers."""
+        result, packets = self._run(sql)
+        result.rows.extend(_row(packet) for packet in packets)
+        return result
+
+    def count_rows(self, sql: str) -> int:
+        """Run one statement and say how many rows it answers, without reading what is in them."""
+        return sum(1 for _ in self._run(sql)[1])
+
+    # The protocol below this line.
+
+    def _run(self, sql: str) -> tuple[Result, Iterator[bytes]]:
+        """The result without its rows, and those, which have to be taken before the next statement."""
         self._sequence = 0
         self._send(_COM_QUERY + sql.encode())
         head = self._receive()
         if head[0] == 0x00:
             affected, _ = _length(head, 1)
-            return Result([], [], affected or 0)
+            return Result([], [], affected or 0), iter(())
         if head[0] == 0xFB:
             raise ConnectionLost("LOAD DATA LOCAL is not supported by this client")
         count, _ = _length(head, 0)
         columns = [_column_name(self._receive()) for _ in range(count or 0)]
-        rows = []
+        return Result(columns, []), self._rows()
+
+    def _rows(self) -> Iterator[bytes]:
         while True:
             packet = self._receive()
             if packet[0] == 0xFE and len(packet) < _MAX_PACKET:
-                return Result(columns, rows)
-            rows.append(_row(packet))
-
-    # The protocol below this line.
+                return
+            yield packet
 
     def _log_in(self, user: str, database: str) -> None:
         greeting = self._receive()

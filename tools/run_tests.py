@@ -40,6 +40,8 @@ class Step:
     what: str
     run: Callable[["Run"], Result]
     flavours: tuple[str, ...] = ("product",)
+    # Of a flavour, those for which it says something; none: all.
+    presets: tuple[str, ...] = ()
 
 
 class Run:
@@ -278,6 +280,9 @@ def parse_mtr(status: int, text: str) -> Result:
     return Result(results.count("pass"), failed, skipped, words)
 
 
+# What packages are made of: a sanitizer's memory is not the server's.
+SHIPPED = ("dev", "optimised")
+
 STEPS = [
     Step("patches", "the patch series against the rules, seconds", lint_patches),
     Step("scripts", "shellcheck and ruff, seconds", lint_scripts),
@@ -320,11 +325,13 @@ STEPS = [
         "limited",
         "the same load in a memory cgroup, half a minute",
         own("limited", "tools/limited.py"),
+        presets=SHIPPED,
     ),
     Step(
         "packages",
         "packages are made, unpacked and run from there, a minute or two",
         own("packages", "packaging/test", "smoke"),
+        presets=SHIPPED,
     ),
 ]
 
@@ -333,7 +340,11 @@ def steps_of(preset: str) -> list[Step]:
     flavour = presets()[preset]
     if flavour == "unit":  # a build of the unit tests and nothing else
         return [Step(preset, "unit tests of our layer", sanitized(preset))]
-    return [step for step in STEPS if flavour in step.flavours]
+    return [
+        step
+        for step in STEPS
+        if flavour in step.flavours and (not step.presets or preset in step.presets)
+    ]
 
 
 # --- resuming ----------------------------------------------------------------------

@@ -1,6 +1,6 @@
 # Included by upstream's own configure right after its project() call
-# (CMAKE_PROJECT_MySQL_INCLUDE). Everything here waits until upstream has defined
-# its targets, at the end of its top-level folder.
+# (CMAKE_PROJECT_MySQL_INCLUDE). What changes targets waits until upstream has defined
+# them, at the end of its top-level folder.
 include(${CMAKE_CURRENT_LIST_DIR}/precompiled_headers.cmake)
 cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL memdiag_precompile_upstream)
 if(MEMDIAG_ROOT)

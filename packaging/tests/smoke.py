@@ -94,6 +94,8 @@ def contents(run: Run) -> None:
         "mysql-memdiag-test": "/usr/bin/mysqltest",
     }
     wrong = [path for name, path in places.items() if path not in of[name]]
+    suite = "/usr/lib/mysql-test/suite/memdiag/t/ledger.test"
+    report.check("our suite is there", suite in of["mysql-memdiag-test"], suite)
     report.check("server, client and tests are apart", not wrong, " ".join(wrong))
     fields = {}
     for name in OURS:

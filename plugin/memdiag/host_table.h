@@ -31,8 +31,9 @@ inline constexpr Table host_table = [] {
               "The figure, as the kernel names it. Not the kernel's are, of "
               "cgroup, effective_limit: the lowest limit of the group and "
               "those above it, and effective_usage: what that group uses; of "
-              "huge_pages, pool.NAME: what that pool has in huge pages, a "
-              "minute ago at most, where the kernel tells (Linux 6.7)."),
+              "huge_pages, pool.NAME: what that pool has in huge pages, or "
+              "had a minute ago, or longer where a look takes more than half a "
+              "second, where the kernel tells (Linux 6.7)."),
           column<Row, &Row::number>(
               "NUMBER", Unit::none,
               "The figure, in UNIT. NULL where it is a word, where a limit "

@@ -252,7 +252,7 @@ auto rows(THD *thd, std::type_identity<host::Row>) {
   const char *const variable = "innodb_numa_interleave";
   if (const auto on = innodb::numa_interleave())
     rows.push_back({"numa", variable, {}, *on ? "ON" : "OFF", "", variable});
-  const auto walk = ledger::recent_walk();
+  const auto walk = ledger::recent_walk(innodb::buffer_pool());
   if (!walk)
     warn(thd, "what of the pools is in huge pages could not be read");
   else if (walk->huge_known)

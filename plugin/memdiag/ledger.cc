@@ -263,11 +263,39 @@ class Kept {
 
 bool is_known(const File_bytes &bytes) { return bytes.file && bytes.own; }
 
+/** The buffer pool's bytes: mapped, in physical memory, and with data of files
+as InnoDB counts them, if it is up. */
+struct Buffer_pool_bytes {
+  uint64_t mapped;
+  uint64_t resident;
+  Reading data;
+};
+
+/** What it has in physical memory now, by what it had: new pages of data lie
+where nothing was, or where something was, which keeps its page.
+@param now  its `resident` is not known */
+uint64_t resident_now(const Buffer_pool_bytes &then,
+                      const Buffer_pool_bytes &now) {
+  const uint64_t new_data =
+      now.data && then.data ? less(*now.data, *then.data) : 0;
+  return std::min(now.mapped, then.resident + new_data);
+}
+
+/** Whether resident_now() is off by little, whatever has happened since. */
+bool is_alike(const Buffer_pool_bytes &then, const Buffer_pool_bytes &now) {
+  if (then.mapped != now.mapped) return false;
+  if (!then.data || !now.data) return now.mapped == 0;
+  const uint64_t changed =
+      less(*now.data, *then.data) + less(*then.data, *now.data);
+  return changed <= now.mapped / 128;
+}
+
 /** What changes slowly and is many page tables. */
 struct Slow_figures {
   /** Of so many stacks. */
   uint64_t stack_bytes;
   size_t stacks;
+  Buffer_pool_bytes buffer_pool;
   File_bytes program;
   File_bytes libraries;
   File_bytes files;
@@ -276,8 +304,14 @@ struct Slow_figures {
 /** Reads all figures that the kernel has. */
 class Reader {
  public:
-  Reader(Precision precision, std::vector<std::string> *warnings)
-      : m_precision(precision), m_warnings(warnings) {}
+  Reader(Precision precision,
+         const std::optional<innodb::Buffer_pool> &buffer_pool,
+         std::vector<std::string> *warnings)
+      : m_precision(precision), m_warnings(warnings) {
+    m_figures.buffer_pool = buffer_pool;
+    if (buffer_pool)
+      m_buffer_pool.data = buffer_pool->data_pages * buffer_pool->page_size;
+  }
 
   void read_mappings() {
     Figures &all = m_figures;
@@ -292,13 +326,16 @@ class Reader {
       if (region.kind == Region_kind::thread_stack) ++m_stacks;
     }
 
+    m_buffer_pool.mapped = all.regions_mapped[buffer_pool];
+
     static constinit Kept<Slow_figures> last;
     if (m_precision == Precision::cheap)
       m_slow = last.recent([this](const Slow_figures &slow) {
         // Threads that come and go have other stacks than those that were here.
         const size_t more = std::max(slow.stacks, m_stacks);
         const size_t less = std::min(slow.stacks, m_stacks);
-        return more - less <= more / 8;
+        return more - less <= more / 8 &&
+               is_alike(slow.buffer_pool, m_buffer_pool);
       });
     const uint64_t began = clock_us(CLOCK_MONOTONIC);
     const auto mappings = process_memory::mappings();
@@ -320,9 +357,15 @@ class Reader {
           });
     if (m_slow)
       take_slow_figures(*m_slow);
-    else if (all.regions[stack] && is_known(all.program) &&
-             is_known(all.libraries) && is_known(all.files))
-      last.keep({*all.regions[stack], m_stacks, all.program, all.libraries,
+    else if (all.regions[stack] && all.regions[buffer_pool] &&
+             is_known(all.program) && is_known(all.libraries) &&
+             is_known(all.files))
+      last.keep({*all.regions[stack],
+                 m_stacks,
+                 {m_buffer_pool.mapped, *all.regions[buffer_pool],
+                  m_buffer_pool.data},
+                 all.program,
+                 all.libraries,
                  all.files},
                 began);
     else
@@ -341,12 +384,23 @@ class Reader {
 
  private:
   static constexpr auto stack = static_cast<size_t>(Region_kind::thread_stack);
+  static constexpr auto buffer_pool =
+      static_cast<size_t>(Region_kind::buffer_pool);
+
+  /** Whether it is among the slow figures. */
+  static bool is_slow(std::optional<Region_kind> of, bool file_backed) {
+    return of ? *of == Region_kind::thread_stack ||
+                    *of == Region_kind::buffer_pool
+              : file_backed;
+  }
 
   void take_slow_figures(const Slow_figures &slow) {
     m_figures.program = slow.program;
     m_figures.libraries = slow.libraries;
     m_figures.files = slow.files;
     m_figures.regions[stack] = share(slow.stack_bytes, m_stacks, slow.stacks);
+    m_figures.regions[buffer_pool] =
+        resident_now(slow.buffer_pool, m_buffer_pool);
   }
 
   void count(const Mapping &mapping, Address_range part,
@@ -355,7 +409,7 @@ class Reader {
       return;  // shared by all processes, and in nobody's VmRSS
     const bool file_backed = mapping.backing != Backing::anonymous &&
                              mapping.backing != Backing::heap && !mapping.bss;
-    if (m_slow && (of ? of == Region_kind::thread_stack : file_backed)) return;
+    if (m_slow && is_slow(of, file_backed)) return;
     File_bytes pages{0, 0};
     if (file_backed) {
       const auto found = m_page_map.pages(part);
@@ -401,6 +455,8 @@ class Reader {
   /** Known, and not to be read again. */
   std::optional<Slow_figures> m_slow;
   size_t m_stacks = 0;
+  /** Without what is in physical memory. */
+  Buffer_pool_bytes m_buffer_pool{};
   Figures m_figures{};
   std::vector<Address_range> m_anonymous;
   const process_memory::Page_map m_page_map;
@@ -441,6 +497,25 @@ std::optional<Walked> walked(const std::vector<Address_range> &ranges,
   return now;
 }
 
+Figures read(const Snapshot &snapshot,
+             const std::optional<innodb::Buffer_pool> &buffer_pool,
+             Precision precision, std::vector<std::string> *warnings) {
+  Reader reader(precision, buffer_pool, warnings);
+  Figures &figures = reader.figures();
+  reader.read_mappings();
+  figures.pools = counted(snapshot);
+  if (figures.pools && figures.anonymous_bytes) {
+    figures.walked = walked(reader.anonymous(), *figures.anonymous_bytes,
+                            *figures.pools, precision);
+    if (!figures.walked) reader.warn("presence of pages (mincore)");
+  } else {
+    last_walked.forget();
+  }
+  figures.rss_bytes = process_memory::resident_bytes();
+  if (!figures.rss_bytes) reader.warn("/proc/self/statm");
+  return figures;
+}
+
 }  // namespace
 
 std::vector<Row> rows(const Figures &figures, Precision precision) {
@@ -467,33 +542,18 @@ Ledger take(const Snapshot &snapshot,
             const std::optional<innodb::Buffer_pool> &buffer_pool,
             Precision precision) {
   Ledger ledger;
-  Reader reader(precision, &ledger.warnings);
-  Figures &figures = reader.figures();
-  reader.read_mappings();
-  figures.pools = counted(snapshot);
-  figures.buffer_pool = buffer_pool;
-  if (figures.pools && figures.anonymous_bytes) {
-    figures.walked = walked(reader.anonymous(), *figures.anonymous_bytes,
-                            *figures.pools, precision);
-    if (!figures.walked) reader.warn("presence of pages (mincore)");
-  }
-  figures.rss_bytes = process_memory::resident_bytes();
-  if (!figures.rss_bytes) reader.warn("/proc/self/statm");
-  ledger.rows = rows(figures, precision);
+  ledger.rows =
+      rows(read(snapshot, buffer_pool, precision, &ledger.warnings), precision);
   return ledger;
 }
 
-std::optional<extents::Walk> recent_walk() {
+std::optional<extents::Walk> recent_walk(
+    const std::optional<innodb::Buffer_pool> &buffer_pool) {
   auto found = recently_walked();
   if (!found) {
     std::vector<std::string> warnings;
-    Reader reader(Precision::cheap, &warnings);
-    reader.read_mappings();
-    const auto pools = counted(take_snapshot());
-    const Reading anonymous_bytes = reader.figures().anonymous_bytes;
-    if (pools && anonymous_bytes)
-      found = walked(reader.anonymous(), *anonymous_bytes, *pools,
-                     Precision::exact);
+    found =
+        read(take_snapshot(), buffer_pool, Precision::exact, &warnings).walked;
   }
   if (!found) return std::nullopt;
   return found->walk;

@@ -15,7 +15,9 @@
   larger again.
   A round takes each of them at most once. Then there is a pause, of a second
   where it was of use, and twice as long as the one before, up to a minute,
-  where what it gave back was little, or has been taken again.
+  where what it gave back was little, or has been taken again. The buffer pool
+  counts for nothing in that: it becomes smaller ever more slowly, because what
+  is left of it is worth ever more.
 
   Pure functions of what they are given; nothing is read and nothing done here.
   Units: bytes; microseconds of any clock that does not go back.

@@ -14,6 +14,7 @@
 #include "memdiag_clock.h"
 #include "memdiag_innodb.h"
 #include "memdiag_pools.h"
+#include "memdiag_purge_log.h"
 #include "memdiag_worker.h"
 #include "my_thread.h"
 #include "pressure.h"
@@ -33,6 +34,7 @@ unsigned long long buffer_pool_min_bytes = 0;
 
 namespace {
 
+using purge_log::Action;
 using relief::Event;
 using relief::Step;
 
@@ -163,13 +165,16 @@ class Watcher {
         what = purge(step.pool);
         break;
       case Step::write_full_text_caches:
-        what = write_full_text_caches();
+        what = logged(step.pool, Action::write_full_text,
+                      [] { return write_full_text_caches(); });
         break;
       case Step::close_unused_tables:
-        what = close_unused_tables();
+        what = logged(step.pool, Action::close_tables,
+                      [] { return close_unused_tables(); });
         break;
       case Step::shrink_buffer_pool:
-        what = shrink_buffer_pool(step.bytes);
+        what = logged(step.pool, Action::shrink_buffer_pool,
+                      [&step] { return shrink_buffer_pool(step.bytes); });
         break;
     }
     if (step.kind != Step::none) m_gauge.forget_stalls();
@@ -215,28 +220,54 @@ class Watcher {
            std::to_string(receipt.duration_us) + " us";
   }
 
-  static std::string write_full_text_caches() {
-    const auto bytes = innodb::write_full_text_caches(worth_writing_bytes);
-    if (!bytes) return "InnoDB could not be asked to write full-text caches";
-    return "InnoDB was asked to write full-text caches of " +
-           std::to_string(*bytes) + " bytes";
+  /** What a step other than a purge did. */
+  struct Done {
+    /** Empty: nothing could be done. */
+    std::optional<uint64_t> freed_bytes;
+    std::string what;
+  };
+
+  /** Takes a step, and notes it among the purges. @return what it did */
+  template <typename Do_it>
+  static std::string logged(Pool pool, Action action, Do_it do_it) {
+    const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+    Done done = do_it();
+    purge_log::Purge entry{};
+    entry.time_us = clock_us(CLOCK_REALTIME);
+    entry.pool = pool;
+    entry.reason = Purge_reason::pressure;
+    entry.action = action;
+    entry.receipt.duration_us = clock_us(CLOCK_MONOTONIC) - began_us;
+    entry.receipt.error = done.freed_bytes ? 0 : EBUSY;
+    entry.freed_bytes = done.freed_bytes;
+    purge_log::add(entry);
+    return std::move(done.what);
   }
 
-  static std::string close_unused_tables() {
+  static Done write_full_text_caches() {
+    const auto bytes = innodb::write_full_text_caches(worth_writing_bytes);
+    if (!bytes)
+      return {{}, "InnoDB could not be asked to write full-text caches"};
+    return {bytes, "InnoDB was asked to write full-text caches of " +
+                       std::to_string(*bytes) + " bytes"};
+  }
+
+  static Done close_unused_tables() {
     const auto live_bytes = [] {
       return pools::counters(Pool::table_cache).live_bytes;
     };
     const uint64_t before_bytes = live_bytes();
     tdc_flush_unused_tables();
-    return "closed unused tables, " +
-           std::to_string(before_bytes - std::min(before_bytes, live_bytes())) +
-           " bytes freed";
+    const uint64_t freed_bytes =
+        before_bytes - std::min(before_bytes, live_bytes());
+    return {freed_bytes, "closed unused tables, " +
+                             std::to_string(freed_bytes) + " bytes freed"};
   }
 
-  static std::string shrink_buffer_pool(uint64_t bytes) {
+  static Done shrink_buffer_pool(uint64_t bytes) {
     const auto size = innodb::buffer_pool_size();
     if (!size || bytes >= size->bytes)
-      return "InnoDB is changing the size of its buffer pool";
+      return {{}, "InnoDB is changing the size of its buffer pool"};
     const uint64_t wanted = size->bytes - bytes;
     static constexpr char variable[] = "innodb_buffer_pool_size";
     String name(variable, sizeof variable - 1, system_charset_info);
@@ -244,11 +275,16 @@ class Watcher {
     if (mysql_system_variable_update_imp::set_unsigned(
             nullptr, "GLOBAL", nullptr, reinterpret_cast<my_h_string>(&name),
             wanted))
-      return "the buffer pool could not be made smaller";
+      return {{}, "the buffer pool could not be made smaller"};
+    // It refuses with a warning. Not known: it has begun.
+    if (const auto now = innodb::buffer_pool_size();
+        now && now->bytes != wanted)
+      return {{}, "InnoDB did not make its buffer pool smaller"};
     const std::string from = std::to_string(size->bytes);
-    return "InnoDB was asked to make the buffer pool smaller, from " + from +
-           " to " + std::to_string(wanted) + " bytes; SET GLOBAL " + variable +
-           " = " + from + " gives it back";
+    return {bytes, "InnoDB was asked to make the buffer pool smaller, from " +
+                       from + " to " + std::to_string(wanted) +
+                       " bytes; SET GLOBAL " + variable + " = " + from +
+                       " gives it back"};
   }
 
   void say(const pressure::Figures &figures, const std::string &what) {

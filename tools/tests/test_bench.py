@@ -207,27 +207,37 @@ class Reports(unittest.TestCase):
             self.assertFalse(instructions.is_allocator(name), name)
 
     def test_what_looking_costs(self):
+        def pair(tps, cpu_us):
+            return {
+                "without": {"tps": 100.0, "cpu_us": 50.0},
+                "with": {"tps": tps, "cpu_us": cpu_us},
+            }
+
         run = {
-            "tables": {"MEMDIAG_POOLS": 2.0, "MEMDIAG_LEDGER_EXACT": 50.0},
+            "tables": {
+                "MEMDIAG_POOLS": {"ms": 2.0, "cpu_ms": 1.5},
+                "MEMDIAG_LEDGER_EXACT": {"ms": 50.0, "cpu_ms": 40.0},
+            },
             "cheap_ms": 2.0,
-            "pairs": [
-                {"without": 100.0, "with": 99.0},
-                {"without": 100.0, "with": 98.0},
-                {"without": 90.0, "with": 90.0},
-            ],
+            "cheap_cpu_ms": 1.5,
+            "polled": [pair(99.0, 50.0), pair(98.0, 51.0), pair(100.0, 52.0)],
+            "sessions": [pair(97.0, 50.5)],
         }
-        self.assertAlmostEqual(looking.poll_cost([run]), 0.01)
+        self.assertAlmostEqual(looking.cost([run], "polled", "tps"), 0.01)
+        self.assertAlmostEqual(looking.cost([run], "sessions", "cpu_us"), 0.01)
         text = looking.render(
             {
                 "runs": {"dev": [run]},
-                "machine": {},
+                "machine": {"cpus": 1},
                 "arms": {},
                 "settings": {"connections": 7},
             }
         )
-        self.assertRegex(text, r"MEMDIAG_POOLS +\| +2.00")
+        self.assertRegex(text, r"MEMDIAG_POOLS +\| +2.00 \| +1.50")
         self.assertRegex(text, r"2.000 \| +<= 10.0 \| +met")
-        self.assertRegex(text, r"0.010 \| +<= 0.005 \| +NOT MET")
+        self.assertRegex(text, r"each second takes +\| +0.002 \| +<= 0.005 \| +met")
+        self.assertRegex(text, r"meanwhile +\| +0.010 \| +<= 0.005 \| +NOT MET")
+        self.assertRegex(text, r"lost with it +\| +0.030 \| +<= 0.01 \| +NOT MET")
 
     def test_table_is_aligned(self):
         lines = report.table(["a", "b"], [["long name", "1"], ["x", "22"]]).splitlines()

@@ -170,8 +170,10 @@ TEST(LedgerRows, WithoutInnodbTheBufferPoolIsOneRow) {
             by_key(ledger::rows(all, Precision::exact)).at("buffer_pool//"));
 }
 
-ledger::Ledger take(Precision precision) {
-  return ledger::take(memdiag::take_snapshot(), std::nullopt, precision);
+ledger::Ledger take(
+    Precision precision,
+    const std::optional<memdiag::innodb::Buffer_pool> &buffer_pool = {}) {
+  return ledger::take(memdiag::take_snapshot(), buffer_pool, precision);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -271,9 +273,10 @@ TEST(Ledger, TheCheapFormHasFilesOfTheLastLook) {
   };
   FILE *const file = tmpfile();
   ASSERT_NE(nullptr, file);
-  ASSERT_EQ(0, ftruncate(fileno(file), 8 * mb));
+  ASSERT_EQ(0, posix_fallocate(fileno(file), 0, 8 * mb));
   void *mapping = mmap(nullptr, 8 * mb, PROT_READ | PROT_WRITE, MAP_SHARED,
                        fileno(file), 0);
+  ASSERT_NE(MAP_FAILED, mapping);
   const double before = files(Precision::exact);
   memset(mapping, 1, 8 * mb);
   EXPECT_EQ(before, files(Precision::cheap));
@@ -301,7 +304,7 @@ TEST(Ledger, TheCheapFormLooksAnewWhenThreadsHaveCome) {
     memdiag::regions::add(Region_kind::thread_stack, mapping + i * mb, mb);
   // It rests after a look, a hundred times as long as that took.
   double now = 0;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 1200; ++i) {
     now = stacks(Precision::cheap);
     if (now < before + 2.0 * mb) break;
     usleep(100000);
@@ -311,12 +314,46 @@ TEST(Ledger, TheCheapFormLooksAnewWhenThreadsHaveCome) {
   munmap(mapping, count * mb);
 }
 
+TEST(Ledger, TheCheapFormHasTheBufferPoolByItsPagesOfData) {
+  constexpr size_t size = 256 * mb;
+  auto *mapping =
+      static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(MAP_FAILED, static_cast<void *>(mapping));
+  memdiag::regions::add(Region_kind::buffer_pool, mapping, size);
+  const auto resident = [](Precision precision, uint64_t data_pages) {
+    int64_t bytes = 0;
+    const memdiag::innodb::Buffer_pool pool{16384, data_pages, 0, 0, 16384};
+    for (const auto &[key, part] : by_key(take(precision, pool).rows))
+      if (key.starts_with("buffer_pool/")) bytes += *part;
+    return bytes;
+  };
+  memset(mapping, 1, 32 * mb);
+  constexpr uint64_t pages = 16 * mb / 16384;
+  EXPECT_EQ(32 * mb, resident(Precision::exact, pages));
+  EXPECT_EQ(32 * mb, resident(Precision::cheap, pages));
+  // A page more of data is a page more, and one less is there as before.
+  EXPECT_EQ(33 * mb, resident(Precision::cheap, pages + mb / 16384));
+  EXPECT_EQ(32 * mb, resident(Precision::cheap, pages - mb / 16384));
+  // Many more, which is worth another look once the last one is paid for.
+  memset(mapping, 1, 128 * mb);
+  int64_t now = 0;
+  for (int i = 0; i < 1200; ++i) {
+    now = resident(Precision::cheap, 2 * pages);
+    if (now != 48 * mb) break;
+    usleep(100000);
+  }
+  EXPECT_EQ(128 * mb, now);
+  memdiag::regions::remove(mapping);
+  munmap(mapping, size);
+}
+
 TEST(Ledger, HugePagesAreThePoolsThatHasThem) {
   constexpr size_t huge = 2 * mb;
   constexpr size_t size = 16 * mb;
   const auto found = [] {
     (void)take(Precision::exact);
-    return *ledger::recent_walk();
+    return *ledger::recent_walk({});
   };
   const auto walk = found();
   if (!walk.huge_known) GTEST_SKIP() << "the kernel does not tell";
