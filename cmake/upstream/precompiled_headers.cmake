@@ -31,11 +31,29 @@ function(memdiag_precompile_upstream)
   # Skipped: its header has no include guard.
   memdiag_precompile(sql_main HEADERS ${sql_headers}
     SKIP engine_combination_tracker.cc)
-  memdiag_precompile(sql_dd HEADERS ${sql_headers})
+  foreach(target sql_dd binlog rpl_replica mysql_server_component_services)
+    memdiag_precompile(${target} HEADERS ${sql_headers})
+  endforeach()
   memdiag_precompile(perfschema HEADERS
     <sql/sql_class.h> <sql/field.h> <sql/table.h>
     <storage/perfschema/pfs_instr.h> <storage/perfschema/pfs_engine_table.h>)
   memdiag_precompile(innobase HEADERS
     <univ.i> <sql/sql_class.h> <buf0buf.h> <dict0dict.h> <row0mysql.h>
     <trx0trx.h> <btr0btr.h> <mtr0mtr.h>)
+  # Plugins, which a configuration may be without.
+  if(TARGET group_replication)
+    memdiag_precompile(group_replication HEADERS
+      <plugin/group_replication/include/plugin.h>)
+  endif()
+  if(TARGET mysqlx)
+    memdiag_precompile(mysqlx HEADERS
+      <algorithm> <memory> <string> <vector>
+      <plugin/x/src/xpl_log.h> <plugin/x/src/module_mysqlx.h>
+      <plugin/x/src/ngs/protocol/protocol_protobuf.h> <plugin/x/src/session.h>)
+  endif()
+  if(TARGET ndbcluster)
+    # Skipped: compiled with a definition of its own.
+    memdiag_precompile(ndbcluster HEADERS ${sql_headers}
+      SKIP plugin/ha_ndbcluster.cc)
+  endif()
 endfunction()

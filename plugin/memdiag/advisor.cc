@@ -87,15 +87,6 @@ class Advisor {
                        std::move(evidence), std::move(remedy)});
   }
 
-  /** What the server may have at most: the control group's, or the machine's.
-   */
-  Reading limit() const {
-    const Reading &group = m_now.host.limit_bytes;
-    const Reading &machine = m_now.host.machine_bytes;
-    return group && machine ? std::min(group, machine)
-                            : (group ? group : machine);
-  }
-
   bool is_large(uint64_t bytes) const {
     const Reading &all = m_now.host.resident_bytes;
     return all && bytes >= worth_bytes &&
@@ -163,7 +154,7 @@ class Advisor {
   }
 
   void look_at_limits() {
-    const Reading most = limit();
+    const Reading most = host::limit_bytes(m_now.host);
     if (most && grows(m_now.rss_trend)) {
       const auto left = seconds_until(*m_now.rss_trend, *most);
       if (left && *left < day)
@@ -204,7 +195,7 @@ class Advisor {
   }
 
   void look_at_configuration() {
-    const Reading most = limit();
+    const Reading most = host::limit_bytes(m_now.host);
     if (most && m_now.global_buffers_bytes && m_now.session_buffers_bytes &&
         m_now.max_connections) {
       const uint64_t global = *m_now.global_buffers_bytes;

@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "memdiag_pools.h"
+#include "memdiag_sessions.h"
 
 namespace memdiag::black_box {
 
@@ -65,6 +66,13 @@ struct Sample {
   /** Highest RSS of the run so far, and when that was seen. */
   uint64_t rss_peak_bytes;
   uint64_t rss_peak_us;
+  /** Who had most then, if anybody knew: a session by its number, what it had,
+  and the digest of its statement; zeros: none. */
+  uint64_t rss_peak_processlist_id;
+  uint64_t rss_peak_session_bytes;
+  sessions::Digest rss_peak_digest;
+  /** What the process may have: of the control group, or of the machine. */
+  uint64_t limit_bytes;
   /** As the columns of MEMDIAG_ALLOCATOR and MEMDIAG_POOLS. */
   uint64_t allocated_bytes;
   uint64_t active_bytes;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "allocator_snapshot.h"
+#include "host.h"
 #include "kernel_file.h"
 #include "kernel_text.h"
 #include "memdiag_clock.h"
@@ -34,6 +35,7 @@ struct State {
   std::optional<Box> box;
   uint64_t run_us{0};
   uint32_t version{0};
+  Who_has_most who_has_most{nullptr};
 };
 State &state() {
   static State *const instance = new State;
@@ -43,10 +45,14 @@ State &state() {
 /** Takes samples; remembers what is not read anew each time. */
 class Sampler {
  public:
+  explicit Sampler(Who_has_most who_has_most) : m_who_has_most(who_has_most) {}
+
   Sample take() {
     Sample sample{};
     sample.time_us = clock_us(CLOCK_REALTIME);
     add_process(&sample);
+    add_holder(&sample);
+    sample.limit_bytes = limit_bytes();
     add_allocator(&sample);
     sample.buffer_pool_bytes = buffer_pool_bytes();
     return sample;
@@ -74,6 +80,36 @@ class Sampler {
     }
     sample->rss_peak_bytes = m_rss_peak_us == 0 ? unknown : m_rss_peak_bytes;
     sample->rss_peak_us = m_rss_peak_us;
+  }
+
+  void add_holder(Sample *sample) {
+    // Of a peak that grows byte by byte, not each time.
+    if (m_who_has_most != nullptr && m_rss_peak_us != 0 &&
+        m_rss_peak_bytes >= m_asked_at_bytes + worth_asking_bytes) {
+      m_asked_at_bytes = m_rss_peak_bytes;
+      try {
+        m_holder = m_who_has_most();
+      } catch (const std::bad_alloc &) {
+        m_holder.reset();
+      }
+    }
+    sample->rss_peak_processlist_id =
+        m_holder ? m_holder->processlist_id : unknown;
+    sample->rss_peak_session_bytes = m_holder ? m_holder->bytes : unknown;
+    if (m_holder) sample->rss_peak_digest = m_holder->digest;
+  }
+
+  uint64_t limit_bytes() {
+    const uint64_t now = clock_us(CLOCK_MONOTONIC);
+    if (now < m_limit_due_us) return m_limit_bytes;
+    m_limit_due_us = now + 60'000'000;
+    try {
+      m_limit_bytes =
+          host::limit_bytes(host::collect().figures).value_or(unknown);
+    } catch (const std::bad_alloc &) {
+      m_limit_bytes = unknown;
+    }
+    return m_limit_bytes;
   }
 
   static void add_allocator(Sample *sample) {
@@ -111,6 +147,13 @@ class Sampler {
     return m_buffer_pool_bytes;
   }
 
+  static constexpr uint64_t worth_asking_bytes = 1 << 20;
+
+  const Who_has_most m_who_has_most;
+  std::optional<Holder> m_holder;
+  uint64_t m_asked_at_bytes{0};
+  uint64_t m_limit_bytes{unknown};
+  uint64_t m_limit_due_us{0};
   uint64_t m_rss_peak_bytes{0};
   uint64_t m_rss_peak_us{0};
   uint64_t m_buffer_pool_bytes{unknown};
@@ -127,7 +170,7 @@ void append(Sample sample) {
 }
 
 void run(Worker *worker) {
-  Sampler sampler;
+  Sampler sampler(state().who_has_most);
   bool any = false;
   unsigned interval;
   do {
@@ -152,7 +195,8 @@ std::string remark_of(const std::vector<Sample> &former) {
 
 }  // namespace
 
-Started start(const std::string &path, uint32_t version) {
+Started start(const std::string &path, uint32_t version,
+              Who_has_most who_has_most) {
   State &self = state();
   Started started{};
   black_box::Contents contents;
@@ -163,6 +207,7 @@ Started start(const std::string &path, uint32_t version) {
     const std::lock_guard<std::mutex> guard(self.mutex);
     self.run_us = clock_us(CLOCK_REALTIME);
     self.version = version;
+    self.who_has_most = who_has_most;
     started.file_error = self.box.emplace().open(
         path, std::clamp<size_t>(capacity, 1, black_box::max_capacity),
         contents.samples);

@@ -6,7 +6,8 @@
   A sample is a snapshot of the allocator, the process's own figures of the
   kernel, and the resident part of the buffer pool, which takes 1 ms for each
   gigabyte to find out: it is looked at so seldom that this takes 1% of the time
-  at most, and is of the last time meanwhile. Nothing is asked of statements.
+  at most, and is of the last time meanwhile. Nothing is asked of statements,
+  but at a new peak of RSS who has most.
 
   Threads: start() and stop() as of a Worker; the others from any thread.
   Errors: a figure that cannot be read is unknown, and the next sample tries
@@ -17,10 +18,12 @@
 #define MEMDIAG_HISTORY_H
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "black_box.h"
+#include "memdiag_sessions.h"
 
 namespace memdiag::history {
 
@@ -41,11 +44,23 @@ struct Started {
   std::string remark;
 };
 
+/** A session, what it has, and the digest of its statement (zeros: none). */
+struct Holder {
+  uint64_t processlist_id;
+  uint64_t bytes;
+  sessions::Digest digest;
+};
+/** The session that has most now; empty: it is not known. Must not throw
+anything but std::bad_alloc. */
+using Who_has_most = std::optional<Holder> (*)();
+
 /** Make the file anew and begin to take samples; the first at once.
 @param path     of the file
 @param version  of the server, as 90704
+@param who_has_most  asked by the sampler's thread; nullptr: nobody knows
 @throws std::bad_alloc */
-Started start(const std::string &path, uint32_t version);
+Started start(const std::string &path, uint32_t version,
+              Who_has_most who_has_most = nullptr);
 
 /** Take the last sample, which says that the run has been ended. */
 void stop();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trend.h"
+
 namespace memdiag {
 namespace {
 
@@ -34,6 +36,12 @@ History_row row_of(const Sample &sample, const Sample &minute_before) {
   row.swap_bytes = reading(sample.swap_bytes);
   row.rss_peak_bytes = reading(sample.rss_peak_bytes);
   if (row.rss_peak_bytes) row.rss_peak_time = Timestamp{sample.rss_peak_us};
+  row.rss_peak_session = reading(sample.rss_peak_processlist_id);
+  if (row.rss_peak_session) {
+    row.rss_peak_session_bytes = reading(sample.rss_peak_session_bytes);
+    row.rss_peak_digest = sessions::text_of(sample.rss_peak_digest);
+  }
+  row.limit_bytes = reading(sample.limit_bytes);
   row.allocated_bytes = reading(sample.allocated_bytes);
   row.active_bytes = reading(sample.active_bytes);
   row.resident_bytes = reading(sample.resident_bytes);
@@ -60,6 +68,18 @@ History_row row_of(const Sample &sample, const Sample &minute_before) {
       },
       &row.grown_pool, &row.grown_pool_bytes);
   return row;
+}
+
+void add_trend(const std::optional<Trend> &trend, History_row *row) {
+  if (!trend) return;
+  row->trend_bytes_per_second = trend->bytes_per_second;
+  row->trend_r2 = trend->r2;
+  if (!row->limit_bytes) return;
+  // A year is never.
+  constexpr double most = 365 * 86400;
+  if (const auto seconds = seconds_until(*trend, *row->limit_bytes);
+      seconds && *seconds < most)
+    row->seconds_until_limit = static_cast<uint64_t>(*seconds);
 }
 
 /** Calls visit(run number, samples) for each run, the oldest first. */
@@ -103,12 +123,26 @@ std::vector<History_row> history_rows(Samples run) {
   std::vector<History_row> rows;
   rows.reserve(run.size());
   auto before = run.begin();
+  auto oldest = run.begin();
+  Trend_window window;
   for (const Sample &sample : run) {
     // Also where the clock was set back; the sample itself ends it.
-    while (before->time_us + minute_us < sample.time_us ||
-           before->time_us > sample.time_us)
-      ++before;
+    const auto is_older = [&sample](const Sample &other, uint64_t by_us) {
+      return other.time_us + by_us < sample.time_us ||
+             other.time_us > sample.time_us;
+    };
+    while (is_older(*before, minute_us)) ++before;
     rows.push_back(row_of(sample, *before));
+
+    const auto is_known = [](const Sample &other) {
+      return other.rss_bytes != unknown;
+    };
+    if (is_known(sample)) window.add(sample.time_us, sample.rss_bytes);
+    for (; is_older(*oldest, trend_us) || !is_known(*oldest); ++oldest) {
+      if (&*oldest == &sample) break;
+      if (is_known(*oldest)) window.remove(oldest->time_us, oldest->rss_bytes);
+    }
+    if (is_known(sample)) add_trend(window.line(oldest->time_us), &rows.back());
   }
   return rows;
 }

@@ -24,8 +24,17 @@ struct History_row {
   Reading swap_bytes;
   Reading rss_peak_bytes;
   std::optional<Timestamp> rss_peak_time;
+  Reading rss_peak_session;
+  Reading rss_peak_session_bytes;
+  std::optional<std::string> rss_peak_digest;
   /** Over the minute before, or as much of it as there are samples of. */
   std::optional<double> rss_bytes_per_second;
+  /** Of the line through the quarter of an hour before; see trend.h. */
+  std::optional<double> trend_bytes_per_second;
+  std::optional<double> trend_r2;
+  Reading limit_bytes;
+  /** Until that line is there; empty: never. */
+  Reading seconds_until_limit;
   Reading allocated_bytes;
   Reading active_bytes;
   Reading resident_bytes;

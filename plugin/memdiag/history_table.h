@@ -30,10 +30,35 @@ constexpr auto sample_columns() {
           "misses none between two samples."),
       column<Row, &Row::rss_peak_time>("RSS_PEAK_TIME", Unit::none,
                                        "The sample that first showed it."),
+      column<Row, &Row::rss_peak_session>(
+          "RSS_PEAK_SESSION", Unit::none,
+          "The session (PROCESSLIST_ID) with most memory at that sample, as "
+          "Performance Schema counts it. NULL without that."),
+      column<Row, &Row::rss_peak_session_bytes>("RSS_PEAK_SESSION_BYTES",
+                                                Unit::bytes, "How much."),
+      text_column<Row, &Row::rss_peak_digest>(
+          "RSS_PEAK_DIGEST", 64,
+          "The digest of the statement that it ran; NULL if it ran none."),
       column<Row, &Row::rss_bytes_per_second>(
           "RSS_BYTES_PER_SECOND", Unit::bytes,
           "How RSS_BYTES changed over the minute before, or over as much "
           "of it as there are samples of."),
+      column<Row, &Row::trend_bytes_per_second>(
+          "TREND_BYTES_PER_SECOND", Unit::bytes,
+          "The slope of a straight line through RSS_BYTES of the 15 minutes "
+          "before."),
+      column<Row, &Row::trend_r2>(
+          "TREND_R2", Unit::ratio,
+          "How well that line describes them: 1, completely; near 0, it goes "
+          "nowhere."),
+      column<Row, &Row::limit_bytes>(
+          "LIMIT_BYTES", Unit::bytes,
+          "What the process may have: the lowest limit of its control group, "
+          "or the machine's memory. Looked at once a minute."),
+      column<Row, &Row::seconds_until_limit>(
+          "SECONDS_UNTIL_LIMIT", Unit::seconds,
+          "When the line will have reached LIMIT_BYTES. NULL: within a year "
+          "it will not."),
       column<Row, &Row::allocated_bytes>(
           "ALLOCATED_BYTES", Unit::bytes,
           "This and the next four as in MEMDIAG_ALLOCATOR."),
@@ -75,10 +100,10 @@ inline constexpr Table history_table = [] {
       "One row for each sample that was taken of the server's memory, every "
       "memdiag_history_interval_ms, the last memdiag_history_samples of them. "
       "A figure that could not be read then is NULL.",
-      0x0100, detail::sample_columns<Row>()};
+      0x0101, detail::sample_columns<Row>()};
 }();
 
-static_assert(fingerprint(history_table) == 1360033863u,
+static_assert(fingerprint(history_table) == 648498638u,
               "columns changed: raise the table's version, then set this");
 
 }  // namespace memdiag

@@ -521,6 +521,13 @@ class Collector {
 
 Report collect(const Places &places) { return Collector(places).run(); }
 
+std::optional<uint64_t> limit_bytes(const Figures &figures) {
+  const auto &group = figures.limit_bytes;
+  const auto &machine = figures.machine_bytes;
+  return group && machine ? std::min(group, machine)
+                          : (group ? group : machine);
+}
+
 const Row *find(const Report &report, std::string_view subject,
                 std::string_view name) {
   const auto row = std::find_if(

@@ -114,6 +114,10 @@ struct Report {
 /** Read everything. @throws std::bad_alloc */
 Report collect(const Places &places = {});
 
+/** What the server may have at most: the control group's limit, or the
+machine's memory where that is less. */
+std::optional<uint64_t> limit_bytes(const Figures &figures);
+
 /** A figure's row, or nullptr. */
 const Row *find(const Report &report, std::string_view subject,
                 std::string_view name);

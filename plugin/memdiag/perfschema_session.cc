@@ -3,7 +3,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "memdiag_sessions.h"
 #include "my_sys.h"
 #include "storage/perfschema/pfs_events_statements.h"
 #include "storage/perfschema/pfs_global.h"
@@ -48,7 +47,7 @@ std::optional<std::string> program_name(PSI_thread *thread) {
   return std::nullopt;
 }
 
-std::optional<std::string> current_digest(PSI_thread *thread) {
+std::optional<sessions::Digest> current_digest(PSI_thread *thread) {
   PFS_thread *const pfs = known(thread);
   if (pfs == nullptr) return std::nullopt;
   pfs_optimistic_state state;
@@ -62,7 +61,13 @@ std::optional<std::string> current_digest(PSI_thread *thread) {
   static_assert(digest.size() == DIGEST_HASH_SIZE);
   memcpy(digest.data(), storage.m_hash, digest.size());
   if (!pfs->m_stmt_lock.end_optimistic_lock(&state)) return std::nullopt;
-  return sessions::text_of(digest);
+  return digest;
+}
+
+std::optional<uint64_t> memory_bytes(PSI_thread *thread) {
+  const PFS_thread *const pfs = known(thread);
+  if (pfs == nullptr) return std::nullopt;
+  return pfs->m_session_all_memory_stat.m_total.m_size;
 }
 
 }  // namespace memdiag::perfschema

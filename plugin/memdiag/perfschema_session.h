@@ -9,8 +9,11 @@
 #ifndef MEMDIAG_PERFSCHEMA_SESSION_H
 #define MEMDIAG_PERFSCHEMA_SESSION_H
 
+#include <cstdint>
 #include <optional>
 #include <string>
+
+#include "memdiag_sessions.h"
 
 struct PSI_thread;
 
@@ -20,8 +23,12 @@ namespace memdiag::perfschema {
 std::optional<std::string> program_name(PSI_thread *thread);
 
 /** The digest of the statement that the session runs: of the outermost, where
-it is within a stored program. @throws std::bad_alloc */
-std::optional<std::string> current_digest(PSI_thread *thread);
+it is within a stored program. */
+std::optional<sessions::Digest> current_digest(PSI_thread *thread);
+
+/** What lives of what the session's thread took, of all instruments that are
+enabled (threads.TOTAL_MEMORY). */
+std::optional<uint64_t> memory_bytes(PSI_thread *thread);
 
 }  // namespace memdiag::perfschema
 

@@ -23,6 +23,7 @@
 #include "purge_function.h"
 #include "purge_receipt.h"
 #include "reason.h"
+#include "server_sessions.h"
 #include "sql/mysqld.h"
 #include "status_server.h"
 #include "tables.h"
@@ -55,8 +56,9 @@ void start_history() {
   // A data directory that is being made is to have nothing that the server
   // itself does not make.
   if (opt_initialize) return;
-  const history::Started started = history::start(
-      std::string(mysql_real_data_home) + history::file_name, MYSQL_VERSION_ID);
+  const history::Started started =
+      history::start(std::string(mysql_real_data_home) + history::file_name,
+                     MYSQL_VERSION_ID, sessions::largest_session);
   if (!started.remark.empty()) error_log::note(started.remark);
   if (started.file_error != 0)
     error_log::warn(std::string(history::file_name) +

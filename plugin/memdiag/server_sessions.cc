@@ -32,14 +32,33 @@ class Collect : public Do_THD_Impl {
       if (host.str != nullptr) session.host.assign(host.str, host.length);
     }
     session.program = perfschema::program_name(thd->get_psi());
-    session.digest = perfschema::current_digest(thd->get_psi());
+    if (const auto digest = perfschema::current_digest(thd->get_psi()))
+      session.digest = text_of(*digest);
     found.push_back(std::move(session));
   }
 
   std::vector<Server_session> found;
 };
 
+class Find_largest : public Do_THD_Impl {
+ public:
+  void operator()(THD *thd) override {
+    const auto bytes = perfschema::memory_bytes(thd->get_psi());
+    if (!bytes || *bytes <= (found ? found->bytes : 0)) return;
+    found = {thd->thread_id(), *bytes,
+             perfschema::current_digest(thd->get_psi()).value_or(Digest{})};
+  }
+
+  std::optional<history::Holder> found;
+};
+
 }  // namespace
+
+std::optional<history::Holder> largest_session() {
+  Find_largest find;
+  Global_THD_manager::get_instance()->do_for_all_thd_copy(&find);
+  return find.found;
+}
 
 std::vector<Server_session> server_sessions() {
   Collect collect;

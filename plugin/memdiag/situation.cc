@@ -6,8 +6,6 @@
 namespace memdiag::advisor {
 namespace {
 
-constexpr uint64_t trend_us = 15 * 60 * uint64_t{1000000};
-
 std::span<const black_box::Sample> recent(
     std::span<const black_box::Sample> samples) {
   if (samples.empty()) return samples;

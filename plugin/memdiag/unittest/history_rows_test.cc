@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <utility>
@@ -176,6 +177,56 @@ TEST(HistoryRows, LastRunGoesOnWithTheColumnsOfHistory) {
   for (size_t i = 0; i < history_table.size; ++i)
     EXPECT_STREQ(history_table.columns[history_table.size - 1 - i].name,
                  last_run_table.columns[last_run_table.size - 1 - i].name);
+}
+
+TEST(HistoryRows, WhoHadMostAtThePeak) {
+  Sample run[] = {sample_at(noon), sample_at(noon + second)};
+  for (Sample &sample : run)
+    sample.rss_peak_processlist_id = sample.rss_peak_session_bytes = unknown;
+  run[1].rss_peak_processlist_id = 7;
+  run[1].rss_peak_session_bytes = 99;
+  run[1].rss_peak_digest.fill(0xab);
+  const auto rows = history_rows(run);
+  EXPECT_FALSE(rows[0].rss_peak_session);
+  EXPECT_FALSE(rows[0].rss_peak_session_bytes);
+  EXPECT_FALSE(rows[0].rss_peak_digest);
+  EXPECT_EQ(7u, rows[1].rss_peak_session);
+  EXPECT_EQ(99u, rows[1].rss_peak_session_bytes);
+  EXPECT_EQ(64u, rows[1].rss_peak_digest->size());
+  EXPECT_EQ(0u, rows[1].rss_peak_digest->find("abab"));
+}
+
+TEST(HistoryRows, TrendIsThatOfTheQuarterOfAnHourBefore) {
+  std::mt19937 random(3);
+  std::vector<Sample> run;
+  for (uint64_t s = 0; s < 4000; ++s) {
+    // Nothing, then a leak, then nothing again, with noise; some not known.
+    const uint64_t leaked = std::clamp<uint64_t>(s, 1000, 2500) * 100000;
+    Sample sample = sample_at(
+        noon + s * second, s % 50 == 7 ? unknown : leaked + random() % 50000);
+    sample.limit_bytes = 300'000'000;
+    run.push_back(sample);
+  }
+  const auto rows = history_rows(run);
+  for (size_t i : {2, 900, 901, 1500, 2400, 2600, 3999}) {
+    const size_t from = i <= 900 ? 0 : i - 900;
+    const auto expected =
+        trend(std::span{run}.subspan(from, i + 1 - from), &Sample::rss_bytes);
+    ASSERT_TRUE(expected && rows[i].trend_bytes_per_second) << i;
+    EXPECT_NEAR(expected->bytes_per_second, *rows[i].trend_bytes_per_second,
+                1e-6)
+        << i;
+    EXPECT_NEAR(expected->r2, *rows[i].trend_r2, 1e-9) << i;
+  }
+  EXPECT_FALSE(rows[0].trend_bytes_per_second);
+  EXPECT_FALSE(rows[7].trend_bytes_per_second) << "not known";
+  // 240 MB of 300, and 100 KB a second.
+  EXPECT_NEAR(600, static_cast<double>(*rows[2400].seconds_until_limit), 5);
+  EXPECT_EQ(300'000'000u, rows[2400].limit_bytes);
+  Sample last = run.back();
+  last.limit_bytes = unknown;
+  run.push_back(last);
+  EXPECT_FALSE(history_rows(run).back().seconds_until_limit);
 }
 
 // ------------------------------------------------------------------- trends

@@ -139,6 +139,39 @@ TEST_F(History, PeaksBetweenTwoSamplesAreNotMissed) {
   EXPECT_EQ(after.time_us, after.rss_peak_us);
 }
 
+constinit std::atomic<unsigned> asked{0};
+
+std::optional<history::Holder> first_then_nobody() {
+  if (++asked > 1) return std::nullopt;
+  memdiag::sessions::Digest digest;
+  digest.fill(5);
+  return history::Holder{11, 12, digest};
+}
+
+TEST_F(History, WhoHasMostIsAskedAtAPeak) {
+  EXPECT_EQ(0, history::start(m_path, 90704, first_then_nobody).file_error);
+  const Sample first = next();
+  EXPECT_EQ(11u, first.rss_peak_processlist_id);
+  EXPECT_EQ(12u, first.rss_peak_session_bytes);
+  EXPECT_EQ(5u, first.rss_peak_digest.back());
+  EXPECT_NE(unknown, first.limit_bytes);
+  EXPECT_LT(first.rss_bytes, first.limit_bytes);
+  // No new one, and nobody is asked: it is the same peak's.
+  EXPECT_EQ(11u, next().rss_peak_processlist_id);
+  EXPECT_EQ(1u, asked);
+  const size_t size = first.rss_peak_bytes + (100 << 20);
+  void *const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  ASSERT_NE(MAP_FAILED, memory);
+  const Sample higher = last_when([&first](const Sample &sample) {
+    return sample.rss_peak_bytes > first.rss_peak_bytes + (50 << 20);
+  });
+  EXPECT_EQ(unknown, higher.rss_peak_processlist_id);
+  EXPECT_EQ(unknown, higher.rss_peak_session_bytes);
+  EXPECT_LT(1u, asked);
+  munmap(memory, size);
+}
+
 TEST_F(History, TheBufferPool) {
   constexpr size_t size = 100 << 12;
   void *const memory = mmap(nullptr, 2 * size, PROT_READ | PROT_WRITE,

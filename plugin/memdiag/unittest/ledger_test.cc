@@ -2,6 +2,7 @@
 
 #include "ledger.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
