@@ -417,8 +417,10 @@ class Reader {
       pages = found ? File_bytes{found->file_bytes, found->own_bytes}
                     : File_bytes{};
     } else if (mapping.writable) {
-      pages.own =
-          regions::resident_bytes(part, of.value_or(Region_kind::other));
+      // Of variables, many were only read: pages of zeros.
+      pages.own = mapping.bss ? Presence(part, &m_scan).bytes(part)
+                              : regions::resident_bytes(
+                                    part, of.value_or(Region_kind::other));
       if (!pages.own) warn("presence of pages (mincore)");
     }
     if (of) {
@@ -460,6 +462,7 @@ class Reader {
   Figures m_figures{};
   std::vector<Address_range> m_anonymous;
   const process_memory::Page_map m_page_map;
+  const Page_scan m_scan;
 };
 
 std::optional<All_pools> counted(const Snapshot &snapshot) {

@@ -349,6 +349,23 @@ TEST(Ledger, TheCheapFormHasTheBufferPoolByItsPagesOfData) {
   munmap(mapping, size);
 }
 
+char only_read[8 * mb];
+
+TEST(Ledger, VariablesThatWereOnlyReadAreNobodys) {
+  if (!memdiag::Page_scan()) GTEST_SKIP() << "the kernel does not tell";
+  const auto data = [] {
+    return *by_key(take(Precision::exact).rows).at("program//data");
+  };
+  const int64_t before = data();
+  char sum = 0;
+  for (size_t i = 0; i < sizeof only_read; i += 4096)
+    sum = static_cast<char>(sum + const_cast<volatile char &>(only_read[i]));
+  EXPECT_EQ(0, sum);
+  EXPECT_NEAR(0.0, static_cast<double>(data() - before), 1.0 * mb);
+  memset(only_read, 1, sizeof only_read);
+  EXPECT_NEAR(8.0 * mb, static_cast<double>(data() - before), 1.0 * mb);
+}
+
 TEST(Ledger, HugePagesAreThePoolsThatHasThem) {
   constexpr size_t huge = 2 * mb;
   constexpr size_t size = 16 * mb;
