@@ -109,8 +109,10 @@ class Advisor {
           "live bytes of a pool for each " + std::string(lifetime) +
               " grow by " + rate(*pool.trend) + ", to " +
               size(pool.trend->last_bytes),
-          "SET GLOBAL memdiag_scope_survivors = ON; and after a while SELECT * "
-          "FROM INFORMATION_SCHEMA.MEMDIAG_SURVIVORS ORDER BY BYTES DESC");
+          "SET GLOBAL memdiag_sessions = ON, memdiag_scope_survivors = ON; and "
+          "after a while SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_SESSIONS "
+          "ORDER BY BYTES DESC shows who holds it, MEMDIAG_SURVIVORS what was "
+          "left behind");
     else if (grows(pool.trend))
       add(Severity::note, name, "cache",
           "live bytes grow by " + rate(*pool.trend) + ", to " +
@@ -220,8 +222,8 @@ class Advisor {
     }
     if (m_now.background_threads && !*m_now.background_threads)
       add(Severity::warning, "allocator", "misconfiguration",
-          "the allocator's background threads are off: unused memory of an "
-          "idle server is not given back",
+          "the allocator's background threads are off: what is unused outside "
+          "of the pools is given back by queries, at their cost",
           "take background_thread:false out of MALLOC_CONF, in the service's "
           "file or the environment, and restart");
     if (m_now.preloaded)

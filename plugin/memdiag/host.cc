@@ -492,7 +492,17 @@ class Collector {
     figures.resident_bytes = unsigned_number("process", "VmRSS");
     figures.swapped_bytes = unsigned_number("process", "VmSwap");
     figures.limit_bytes = unsigned_number("cgroup", "effective_limit");
-    figures.usage_bytes = unsigned_number("cgroup", "effective_usage");
+    if (const Row *const usage = find(m_report, "cgroup", "effective_usage");
+        usage != nullptr && usage->number) {
+      const auto bytes = static_cast<uint64_t>(*usage->number);
+      const auto stat = read(usage->source.substr(0, usage->source.rfind('/')) +
+                             "/memory.stat");
+      figures.usage_bytes =
+          bytes -
+          std::min(
+              bytes,
+              kernel_text::idle_cache_bytes(stat.value_or("")).value_or(0));
+    }
     figures.oom_kills =
         unsigned_number("cgroup", v2 ? "memory.events.oom_kill"
                                      : "memory.oom_control.oom_kill");

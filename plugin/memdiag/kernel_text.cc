@@ -236,4 +236,11 @@ std::optional<std::string_view> below(std::string_view folder,
   return path;
 }
 
+std::optional<uint64_t> idle_cache_bytes(std::string_view memory_stat) {
+  // Version 1 has a line for the group alone, too.
+  const auto with_groups_below = amount_of(memory_stat, "total_inactive_file");
+  return with_groups_below ? with_groups_below
+                           : amount_of(memory_stat, "inactive_file");
+}
+
 }  // namespace memdiag::kernel_text

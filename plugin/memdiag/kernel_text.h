@@ -97,6 +97,10 @@ writes "/..": what lies there is found as long as both go up alike. */
 std::optional<std::string_view> below(std::string_view folder,
                                       std::string_view path);
 
+/** Of a control group's memory.stat: page cache that the kernel takes back
+before anything else. It fills any group that reads or writes files. */
+std::optional<uint64_t> idle_cache_bytes(std::string_view memory_stat);
+
 }  // namespace memdiag::kernel_text
 
 #endif  // MEMDIAG_KERNEL_TEXT_H

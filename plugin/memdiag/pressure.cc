@@ -78,10 +78,8 @@ std::optional<uint64_t> Gauge::used_bytes(unsigned limit_percent) const {
     return bytes;
   const std::string stat =
       read(m_usage_file.substr(0, m_usage_file.rfind('/')) + "/memory.stat");
-  // Version 1 has a line for the group alone, too.
-  auto cache_bytes = amount_of(stat, "total_inactive_file");
-  if (!cache_bytes) cache_bytes = amount_of(stat, "inactive_file");
-  return *bytes - std::min(*bytes, cache_bytes.value_or(0));
+  return *bytes -
+         std::min(*bytes, kernel_text::idle_cache_bytes(stat).value_or(0));
 }
 
 std::optional<double> Gauge::stall_percent(uint64_t now_us) {

@@ -271,6 +271,17 @@ TEST(Host, ControlGroupVersion2) {
   EXPECT_LE(report.files, 40u);
 }
 
+TEST(Host, PageCacheThatIsIdleIsNotUsed) {
+  Tree tree;
+  write_machine(&tree);
+  write_v2(&tree);
+  tree.write("/sys/fs/cgroup/system.slice/memory.stat",
+             "anon 1\ninactive_file 500000000\n");
+  const Report report = tree.collect();
+  EXPECT_EQ(2e9, number(report, "cgroup", "effective_usage"));
+  EXPECT_EQ(1500000000u, report.figures.usage_bytes);
+}
+
 TEST(Host, NoLimitAnywhere) {
   Tree tree;
   write_v2(&tree);

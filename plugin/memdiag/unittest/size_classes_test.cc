@@ -124,11 +124,17 @@ TEST(SizeClasses, BlocksAddUpWhileOthersAllocateAndPurge) {
           free(malloc(size));
         }
     });
-  threads.emplace_back([&stop] {
+  // So seldom that most snapshots are of one moment, however slow they are.
+  const auto began = std::chrono::steady_clock::now();
+  (void)take_snapshot(all_details);
+  const auto pause = std::max<std::chrono::nanoseconds>(
+      std::chrono::milliseconds(50),
+      10 * (std::chrono::steady_clock::now() - began));
+  threads.emplace_back([&stop, pause] {
     while (!stop) {
       // Has jemalloc's statistics refreshed between those of a snapshot.
       (void)pools::purge(pool);
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      std::this_thread::sleep_for(pause);
     }
   });
   for (int i = 0; i < 100; ++i)

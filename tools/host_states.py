@@ -1,0 +1,355 @@
+#!/usr/bin/env python3
+"""What MEMDIAG_ADVICE says of a live server in states of its machine: huge pages, a limit that is near, swap.
+
+Each state is made, has to be found, and is ended, even if this program is killed; then it must not be found any more.
+Where the machine does not allow it (no root, no control groups, no swap), it is skipped, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench import surroundings
+from bench.surroundings import Limit, NotPossible
+from tools import demo
+from tools.common import ROOT, known_preset, lock, require_disk, say
+from tools.mysql_wire import Connection, WireError
+from tools.problem import Problem, run_main
+from tools.server import Build, Server, initialise
+
+MB = 1 << 20
+OPTIONS = (
+    *demo.MYSQLD_OPTIONS,
+    "--innodb-buffer-pool-size=64M",
+    # Unused pages of user variables stay until they are purged.
+    "--memdiag-quiet-ms=session=0",
+    "--memdiag-dirty-decay-ms=session=-1",
+)
+LIMIT_MB = 640
+# The advisor says it from 90% on; at 100% the kernel kills.
+FULL = 0.92
+# Of a variable: 1% of the limit, so that what is between 92% and 100% is not jumped over.
+STEP_MB = 6
+SWAP_MB = 256
+IDLE_MB = 320
+IDLE_STEP_MB = 32
+SQUEEZED_MB = 192
+# More than 64 MB are advice; a little is read again meanwhile.
+ENOUGH_MB = 80
+PATIENCE_SECONDS = 10
+# Of one that nobody could stop because we were killed; a stopped one has no such file.
+END_SERVER = (
+    'read -r pid < "$1" && grep -qF -- "--datadir=$2" "/proc/$pid/cmdline" '
+    '&& kill "$pid"'
+)
+
+
+# --- states that end by themselves ------------------------------------------------
+
+
+@contextlib.contextmanager
+def at_the_end(script: str, *arguments: str | Path) -> Iterator[None]:
+    """A shell script runs when the block ends, and when this process does, whatever ended it."""
+    # It waits for the end of its input, which comes with our end at the latest.
+    command = ["sh", "-c", f"read -r _; {{ {script}; }} 2>/dev/null", "sh"]
+    command += map(str, arguments)
+    guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    assert guard.stdin
+    try:
+        yield
+    finally:
+        guard.stdin.close()
+        guard.wait()
+
+
+def _swaps() -> list[str]:
+    try:
+        return [
+            line.split()[0] for line in Path("/proc/swaps").read_text().splitlines()[1:]
+        ]
+    except OSError as error:
+        raise NotPossible(f"this kernel does not swap: {error}") from None
+
+
+@contextlib.contextmanager
+def swap_file(path: Path) -> Iterator[None]:
+    """A swap file that is used before any other, and removed with what it holds."""
+    if str(path) in _swaps():
+        raise Problem(f"{path} is in use; end it first: swapoff {path}")
+    if os.geteuid() != 0:
+        raise NotPossible("only root can add swap")
+    path.unlink(missing_ok=True)
+    # The second time: a control group that was made small has had a moment to become large again.
+    remove = (
+        'swapoff "$1" || { grep -qF "$1 " /proc/swaps && sleep 2 && swapoff "$1"; }; '
+        'rm -f "$1"'
+    )
+    with at_the_end(remove, path):
+        try:
+            file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            try:
+                os.posix_fallocate(file, 0, SWAP_MB * MB)
+            finally:
+                os.close(file)
+            for command in (["mkswap"], ["swapon", "--priority=32767"]):
+                subprocess.run(
+                    [*command, str(path)], check=True, capture_output=True, text=True
+                )
+        except OSError as error:
+            raise NotPossible(f"no swap file can be made: {error}") from None
+        except subprocess.CalledProcessError as error:
+            raise NotPossible(f"no swap: {error.stderr.strip()}") from None
+        yield
+    if str(path) in _swaps():
+        raise Problem(f"{path} is still in use; end it: swapoff {path}; rm {path}")
+
+
+def swap_out(limit: Limit, bytes_: int, enough: Callable[[], bool]) -> None:
+    """Has the kernel leave a control group no more than that of memory, until it is enough; then as before.
+
+    It may not come to that: others swap too where memory is short, and the file is not large.
+    """
+    if limit.version == 1:
+        # The limit of memory and swap together stays.
+        file = limit.group / "memory.limit_in_bytes"
+        before = file.read_text().strip()
+    else:
+        # memory.max would kill.
+        file, before = limit.group / "memory.high", "max"
+        with contextlib.suppress(FileNotFoundError):
+            (limit.group / "memory.swap.max").write_text("max")
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    with at_the_end('echo "$1" > "$2"', before, file):
+        while not enough() and time.monotonic() < deadline:
+            # Busy: what is being written out is not free yet.
+            with contextlib.suppress(OSError):
+                file.write_text(str(bytes_))
+            time.sleep(0.1)
+
+
+# --- what the advisor says ---------------------------------------------------------
+
+
+def found(session: Connection, subsystem: str, evidence: str) -> dict[str, str] | None:
+    """The finding of that subsystem whose evidence matches; all of the table is read, as by a user."""
+    table = session.query("SELECT * FROM information_schema.MEMDIAG_ADVICE")
+    for row in table.dicts():
+        if row["SUBSYSTEM"] == subsystem and re.search(evidence, row["EVIDENCE"]):
+            return row
+    return None
+
+
+def huge_pages(start: Callable[..., Server], checks: demo.Checks) -> None:
+    def chosen() -> str:
+        return re.search(r"\[(\w+)\]", surroundings.HUGE_PAGES.read_text())[1]
+
+    def seen() -> dict[str, str] | None:
+        return found(session, "machine", "huge pages are 'always'")
+
+    with start() as server, server.connect() as session:
+        with surroundings.huge_pages_always():
+            before = chosen()
+            row = seen()
+            checks.add("huge pages 'always' are found", row is not None)
+            if row is not None:
+                remedy = f"echo madvise > {surroundings.HUGE_PAGES}"
+                checks.add("their remedy is to the point", row["REMEDY"] == remedy)
+                checks.add("they are a warning", row["SEVERITY"] == "warning")
+            # The remedy.
+            surroundings.HUGE_PAGES.write_text("madvise")
+            checks.add("their remedy ends it", seen() is None)
+        checks.add("'always' was set", before == "always")
+        checks.add("it is as before", (seen() is not None) == (chosen() == "always"))
+
+
+def near_the_limit(start: Callable[..., Server], checks: demo.Checks) -> None:
+    def seen() -> dict[str, str] | None:
+        return found(session, "cgroup", r"of the control group's limit of \d+ MB are")
+
+    with (
+        surroundings.memory_limit(LIMIT_MB << 10) as limit,
+        start(limit.wrapper()) as server,
+        server.connect() as session,
+    ):
+        checks.add("far from the limit nothing is said", seen() is None)
+        count = 0
+        while limit.used_bytes() < FULL * LIMIT_MB * MB:
+            keep(session, f"@v{count}", STEP_MB)
+            count += 1
+        row = seen()
+        checks.add("near the limit it is found", row is not None)
+        if row is None:
+            return
+        checks.add("it is critical", row["SEVERITY"] == "critical")
+        checks.add(
+            "the limit is the group's", f"limit of {LIMIT_MB} MB" in row["EVIDENCE"]
+        )
+        for number in range(count):
+            session.query(f"SET @v{number} = NULL")
+        checks.add("what is freed is kept, and found", seen() is not None)
+        statement = row["REMEDY"].partition(";")[0]
+        checks.add("the remedy purges", statement == "SELECT memdiag_purge('all')")
+        session.query("SELECT memdiag_purge('all')")
+        checks.add("the remedy helps", seen() is None)
+        checks.add("nobody was killed", limit.figures()["oom_kills"] == 0)
+
+
+def killed(start: Callable[..., Server], checks: demo.Checks) -> None:
+    with (
+        surroundings.memory_limit(LIMIT_MB << 10) as limit,
+        start(limit.wrapper()) as server,
+        server.connect() as session,
+    ):
+        # Whom the kernel takes first.
+        first = 'echo 1000 > /proc/self/oom_score_adj && exec "$@"'
+        hog = [sys.executable, "-c", f"bytearray(b'x') * ({2 * LIMIT_MB} << 20)"]
+        command = [*limit.wrapper(), "sh", "-c", first, "sh", *hog]
+        seen = functools.partial(found, session, "cgroup", "killed for its limit: 1$")
+        checks.add("nobody was killed, and nothing is said", seen() is None)
+        status = subprocess.run(command, check=False).returncode
+        checks.add("one was killed", status == -signal.SIGKILL, str(status))
+        row = seen()
+        checks.add("it is found", row is not None)
+        if row is not None:
+            last_run = "information_schema.memdiag_last_run" in row["REMEDY"].lower()
+            checks.add("its remedy shows runs that were killed", last_run)
+
+
+def page_cache(start: Callable[..., Server], checks: demo.Checks) -> None:
+    """Files that were read or written fill a group, and cost nobody anything: the kernel takes them first."""
+    with (
+        surroundings.memory_limit(LIMIT_MB << 10) as limit,
+        start(limit.wrapper()) as server,
+        server.connect() as session,
+    ):
+        if host(session, "device", "file_system") == "tmpfs":
+            raise NotPossible("the build is on a file system that is memory")
+        file = server.folder / "page-cache"
+        copy = ["dd", "if=/dev/zero", f"of={file}", "bs=1M", f"count={LIMIT_MB}"]
+        try:
+            subprocess.run(
+                [*limit.wrapper(), *copy, "conv=fsync", "status=none"], check=True
+            )
+            usage = float(host(session, "cgroup", "effective_usage"))
+            if usage < FULL * LIMIT_MB * MB:
+                raise NotPossible(f"the kernel keeps {usage / MB:.0f} MB only")
+            row = found(session, "cgroup", "of the control group's limit")
+            detail = row["EVIDENCE"] if row else ""
+            checks.add("page cache is not taken for use", row is None, detail)
+        finally:
+            file.unlink(missing_ok=True)
+
+
+def swap(start: Callable[..., Server], checks: demo.Checks) -> None:
+    def seen() -> dict[str, str] | None:
+        return found(session, "machine", r"^\d+ MB of the server are swapped out$")
+
+    with (
+        surroundings.memory_limit(2 * LIMIT_MB << 10) as limit,
+        start(limit.wrapper()) as server,
+        server.connect() as session,
+    ):
+        with swap_file(server.folder.parent / "host-states.swap"):
+            for number in range(IDLE_MB // IDLE_STEP_MB):
+                keep(session, f"@idle{number}", IDLE_STEP_MB)
+            checks.add("nothing is said before", seen() is None)
+            swap_out(
+                limit,
+                limit.used_bytes() - SQUEEZED_MB * MB,
+                lambda: swapped_mb(server) >= ENOUGH_MB,
+            )
+            swapped = swapped_mb(server)
+            if swapped < ENOUGH_MB:
+                raise NotPossible(f"the kernel swapped out {swapped} MB only")
+            row = seen()
+            checks.add("what is swapped out is found", row is not None)
+            if row is not None:
+                said = int(row["EVIDENCE"].split()[0])
+                good = abs(said - swapped_mb(server)) <= swapped // 4
+                checks.add("it is as the kernel says", good, f"{said}, {swapped}")
+                checks.add("it is a warning", row["SEVERITY"] == "warning")
+        checks.add("without swap nothing is said", seen() is None)
+        checks.add("nothing is swapped out", swapped_mb(server) == 0)
+
+
+def host(session: Connection, subject: str, name: str) -> str:
+    return session.query(
+        "SELECT IFNULL(VALUE, NUMBER) FROM information_schema.MEMDIAG_HOST"
+        f" WHERE SUBJECT = '{subject}' AND NAME = '{name}'"
+    ).scalar()
+
+
+def keep(session: Connection, variable: str, megabytes: int) -> None:
+    # A header goes before it, which would take it to the next size.
+    session.query(f"SET {variable} = REPEAT('v', ({megabytes} << 20) - 8192)")
+
+
+def swapped_mb(server: Server) -> int:
+    status = Path(f"/proc/{server.pid}/status").read_text()
+    return int(re.search(r"^VmSwap:\s*(\d+) kB", status, re.MULTILINE)[1]) >> 10
+
+
+# --- main --------------------------------------------------------------------------
+
+STATES = {
+    "huge pages": huge_pages,
+    "a limit that is near": near_the_limit,
+    "a kill": killed,
+    "page cache": page_cache,
+    "swap": swap,
+}
+
+
+def run(build: Build, folder: Path) -> int:
+    require_disk([(folder, 1.5, "a server, a swap file and a file to write")])
+    if not (folder / "data").exists():
+        initialise(build, folder / "data")
+
+    @contextlib.contextmanager
+    def start(wrapper: Sequence[str] = ()) -> Iterator[Server]:
+        server = Server(build, folder, OPTIONS, None, wrapper)
+        with at_the_end(END_SERVER, server.pid_file, server.data), server:
+            server.start()
+            yield server
+
+    checks = demo.Checks()
+    skipped = 0
+    for name, state in STATES.items():
+        say(f"== {name}")
+        try:
+            state(start, checks)
+        except NotPossible as reason:
+            skipped += 1
+            say(f"-- skipped: {reason}")
+        except (WireError, OSError, subprocess.SubprocessError) as error:
+            checks.add(name, False, str(error))
+    return checks.finish("host_states", skipped)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="tools/host_states.py", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--preset", default="dev", help="default: %(default)s")
+    options = parser.parse_args()
+    known_preset(options.preset)
+    folder = ROOT / "build" / options.preset / "host-states"
+    build = Build.of_preset(ROOT, options.preset)
+    with lock(folder.with_suffix(".lock"), "trying states of the machine"):
+        return run(build, folder)
+
+
+if __name__ == "__main__":
+    run_main("host_states", main)

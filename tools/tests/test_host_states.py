@@ -1,0 +1,267 @@
+"""States of the machine end, whatever ends the program that made them."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+from bench.surroundings import Limit, NotPossible
+from tools import host_states
+from tools.common import ROOT
+from tools.mysql_wire import Result
+from tools.problem import Problem
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+
+    def programs(self, **scripts: str) -> None:
+        """Shell scripts go before the machine's programs of these names."""
+        folder = self.root / "bin"
+        folder.mkdir()
+        for name, script in scripts.items():
+            (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+            (folder / name).chmod(0o755)
+        path = f"{folder}:{os.environ['PATH']}"
+        patch = mock.patch.dict(os.environ, PATH=path, LOG=str(self.root / "log"))
+        patch.start()
+        self.addCleanup(patch.stop)
+
+
+class AtTheEnd(Case):
+    def test_of_a_block(self):
+        file = self.root / "file"
+        with host_states.at_the_end('echo "$1" > "$2"', "back", file):
+            self.assertFalse(file.exists())
+        self.assertEqual(file.read_text(), "back\n")
+
+    def test_of_a_block_that_fails(self):
+        file = self.root / "file"
+        with (
+            self.assertRaises(ZeroDivisionError),
+            host_states.at_the_end('echo "$1" > "$2"', "back", file),
+        ):
+            _ = 1 / 0
+        self.assertEqual(file.read_text(), "back\n")
+
+    def test_of_a_process_that_is_killed(self):
+        file = self.root / "file"
+        program = (
+            "import os, signal, sys\n"
+            "from tools import host_states\n"
+            "with host_states.at_the_end('echo back > \"$1\"', sys.argv[1]):\n"
+            "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(file)], cwd=ROOT, check=False
+        )
+        self.assertEqual(done.returncode, -signal.SIGKILL)
+        for _ in range(100):
+            if file.exists() and file.read_text():
+                break
+            time.sleep(0.1)
+        self.assertEqual(file.read_text(), "back\n")
+
+
+class EndServer(Case):
+    def end(self, data: str) -> bool:
+        """Whether a process of data directory /data/a ends."""
+        program = [sys.executable, "-c", "input()", "--datadir=/data/a"]
+        with subprocess.Popen(program, stdin=subprocess.PIPE) as server:
+            file = self.root / "pid"
+            file.write_text(f"{server.pid}\n")
+            with host_states.at_the_end(host_states.END_SERVER, file, data):
+                pass
+            try:
+                return server.wait(timeout=0.5) == -signal.SIGTERM
+            except subprocess.TimeoutExpired:
+                server.kill()
+                return False
+
+    def test_a_server_of_ours(self):
+        self.assertTrue(self.end("/data/a"))
+
+    def test_a_process_that_only_has_its_number(self):
+        self.assertFalse(self.end("/data/b"))
+
+
+class SwapOut(Case):
+    def seen(self, *files: str) -> list[str]:
+        """What was written, in the moment in which it is enough."""
+        texts = []
+
+        def enough() -> bool:
+            texts[:] = [(self.root / file).read_text() for file in files]
+            return texts[0] == "400"
+
+        version = 1 if "memory.limit_in_bytes" in files else 2
+        host_states.swap_out(Limit(self.root, version), 400, enough)
+        return texts
+
+    def test_version_1(self):
+        file = self.root / "memory.limit_in_bytes"
+        file.write_text("1000\n")
+        self.assertEqual(self.seen(file.name), ["400"])
+        self.assertEqual(file.read_text(), "1000\n")
+
+    def test_version_2(self):
+        high, swap = self.root / "memory.high", self.root / "memory.swap.max"
+        high.write_text("max\n")
+        swap.write_text("0\n")
+        self.assertEqual(self.seen(high.name, swap.name), ["400", "max"])
+        self.assertEqual(high.read_text(), "max\n")
+
+    def test_a_kernel_that_does_not(self):
+        file = self.root / "memory.limit_in_bytes"
+        file.write_text("1000\n")
+        busy = mock.patch.object(Path, "write_text", side_effect=OSError("busy"))
+        with mock.patch.object(host_states, "PATIENCE_SECONDS", 0.3), busy as write:
+            self.assertEqual(self.seen(file.name), ["1000\n"])
+        self.assertGreater(write.call_count, 1)
+        self.assertEqual(file.read_text(), "1000\n")
+
+
+class SwapFile(Case):
+    def setUp(self):
+        super().setUp()
+        self.file = self.root / "swap"
+        for patch in (
+            mock.patch.object(os, "geteuid", return_value=0),
+            mock.patch.object(host_states, "SWAP_MB", 1),
+            mock.patch.object(host_states, "_swaps", side_effect=lambda: self.swaps),
+        ):
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.swaps: list[str] = []
+
+    def test_it_is_made_and_removed(self):
+        self.programs(
+            **{
+                name: f'echo {name} "$@" >> "$LOG"'
+                for name in ("mkswap", "swapon", "swapoff")
+            }
+        )
+        with host_states.swap_file(self.file):
+            status = self.file.stat()
+            self.assertEqual(status.st_size, 1 << 20)
+            self.assertGreaterEqual(status.st_blocks * 512, 1 << 20)
+            self.assertEqual(status.st_mode & 0o777, 0o600)
+        self.assertFalse(self.file.exists())
+        self.assertEqual(
+            (self.root / "log").read_text().splitlines(),
+            [
+                f"mkswap {self.file}",
+                f"swapon --priority=32767 {self.file}",
+                f"swapoff {self.file}",
+            ],
+        )
+
+    def test_where_it_is_not_possible(self):
+        self.programs(
+            mkswap="exit 0",
+            swapon='echo "swapon: Invalid argument" >&2; exit 1',
+            swapoff="exit 1",
+        )
+        with (
+            self.assertRaisesRegex(NotPossible, "Invalid argument"),
+            host_states.swap_file(self.file),
+        ):
+            self.fail("it is not possible")
+        self.assertFalse(self.file.exists())
+
+    def test_for_whom_it_is_not_possible(self):
+        with (
+            mock.patch.object(os, "geteuid", return_value=1000),
+            self.assertRaisesRegex(NotPossible, "root"),
+            host_states.swap_file(self.file),
+        ):
+            self.fail("it is not possible")
+
+    def test_one_that_is_in_use_is_left_alone(self):
+        self.file.write_text("pages")
+        self.swaps = [str(self.file)]
+        with (
+            self.assertRaisesRegex(Problem, "in use.*swapoff"),
+            host_states.swap_file(self.file),
+        ):
+            self.fail("it is in use")
+        self.assertEqual(self.file.read_text(), "pages")
+
+    def test_one_that_cannot_be_ended_is_said(self):
+        self.programs(mkswap="exit 0", swapon="exit 0", swapoff="exit 1")
+        with (
+            self.assertRaisesRegex(Problem, "still in use"),
+            host_states.swap_file(self.file),
+        ):
+            self.swaps = [str(self.file)]
+
+
+class Found(unittest.TestCase):
+    def test_subsystem_and_evidence(self):
+        columns = ["SEVERITY", "SUBSYSTEM", "VERDICT", "EVIDENCE", "REMEDY"]
+        session = mock.Mock()
+        session.query.return_value = Result(
+            columns,
+            [
+                ("note", "machine", "host", "80 MB of it", "a"),
+                ("note", "cgroup", "host", "90 MB of it", "b"),
+            ],
+        )
+        row = host_states.found(session, "cgroup", r"^\d+ MB")
+        self.assertEqual(row["REMEDY"], "b")
+        self.assertIsNone(host_states.found(session, "server", r"^\d+ MB"))
+        self.assertIsNone(host_states.found(session, "machine", r"^90 MB"))
+
+
+class Running(Case):
+    def run_states(self, **states) -> tuple[int, list[str]]:
+        (self.root / "data").mkdir()
+        said = StringIO()
+        with (
+            mock.patch.object(host_states, "STATES", states),
+            mock.patch.object(host_states, "require_disk"),
+            redirect_stdout(said),
+        ):
+            code = host_states.run(None, self.root)
+        return code, said.getvalue().splitlines()
+
+    def test_results_are_added_up(self):
+        @contextmanager
+        def impossible():
+            raise NotPossible("no root")
+            yield
+
+        def good(_start, checks):
+            checks.add("good", True)
+
+        def skipped(_start, checks):
+            with impossible():
+                self.fail("it is not possible")
+
+        def broken(_start, checks):
+            raise ConnectionError("it was killed")
+
+        code, lines = self.run_states(good=good, skipped=skipped)
+        self.assertEqual(code, 0)
+        self.assertIn("-- skipped: no root", lines)
+        self.assertEqual(lines[-1], "host_states: 1 passed, 0 failed, 1 skipped")
+        (self.root / "data").rmdir()
+        code, lines = self.run_states(broken=broken, good=good)
+        self.assertEqual(code, 1)
+        self.assertIn("FAILED: broken (it was killed)", lines)
+        self.assertEqual(lines[-1], "host_states: 1 passed, 1 failed")
+
+
+if __name__ == "__main__":
+    unittest.main()
