@@ -43,6 +43,7 @@ struct Stack {
 };
 constinit std::mutex stacks_mutex;
 constinit Stack *first_stack = nullptr;
+constinit regions::Total all_stacks{0, 0};
 
 /** Links the thread's stack for as long as the thread lives. */
 class Stack_of_thread {
@@ -61,6 +62,8 @@ class Stack_of_thread {
     m_stack.next = first_stack;
     if (first_stack != nullptr) first_stack->previous = &m_stack;
     first_stack = &m_stack;
+    ++all_stacks.count;
+    all_stacks.mapped_bytes += m_stack.range.bytes();
     m_linked = true;
   }
   ~Stack_of_thread() {
@@ -69,6 +72,8 @@ class Stack_of_thread {
     if (m_stack.next != nullptr) m_stack.next->previous = m_stack.previous;
     (m_stack.previous != nullptr ? m_stack.previous->next : first_stack) =
         m_stack.next;
+    --all_stacks.count;
+    all_stacks.mapped_bytes -= m_stack.range.bytes();
   }
   Stack_of_thread(const Stack_of_thread &) = delete;
   Stack_of_thread &operator=(const Stack_of_thread &) = delete;
@@ -147,7 +152,7 @@ const char *name(Region_kind kind) {
   return declared_kinds[static_cast<size_t>(kind)].name;
 }
 
-std::vector<Region> list() {
+std::vector<Region> list(Stacks stacks) {
   std::vector<Region> found;
   // Room is made while no lock is held; more may have come meanwhile.
   for (size_t room = 256;; room *= 2) {
@@ -161,7 +166,7 @@ std::vector<Region> list() {
       for (const Region &region : std::span{table, used})
         if (region.range.bytes() != 0) add(region);
     }
-    {
+    if (stacks == Stacks::with) {
       const std::lock_guard<std::mutex> guard(stacks_mutex);
       for (const Stack *stack = first_stack; stack != nullptr;
            stack = stack->next)
@@ -171,12 +176,40 @@ std::vector<Region> list() {
   }
 }
 
-std::array<Row, region_kinds> all(int *error) {
+std::array<Total, region_kinds> totals() {
+  std::array<Total, region_kinds> found{};
+  {
+    const std::lock_guard<std::mutex> guard(regions_mutex);
+    for (const auto &[range, kind] : std::span{table, used}) {
+      if (range.bytes() == 0) continue;
+      Total &total = found[static_cast<size_t>(kind)];
+      ++total.count;
+      total.mapped_bytes += range.bytes();
+    }
+  }
+  const std::lock_guard<std::mutex> guard(stacks_mutex);
+  Total &stacks = found[static_cast<size_t>(Region_kind::thread_stack)];
+  stacks.count += all_stacks.count;
+  stacks.mapped_bytes += all_stacks.mapped_bytes;
+  return found;
+}
+
+std::array<Row, region_kinds> all(int *error, const Resident &known) {
   *error = 0;
   std::array<Row, region_kinds> rows{};
-  for (size_t i = 0; i < region_kinds; ++i)
+  const auto now = totals();
+  for (size_t i = 0; i < region_kinds; ++i) {
     rows[i] = {declared_kinds[i].name, declared_kinds[i].purpose, 0, 0, 0, 0};
-  for (const auto &[range, kind] : list()) {
+    if (!known[i]) continue;
+    rows[i].count = now[i].count;
+    rows[i].mapped_bytes = now[i].mapped_bytes;
+    rows[i].resident_bytes = std::min(*known[i], now[i].mapped_bytes);
+  }
+  const bool stacks_known =
+      known[static_cast<size_t>(Region_kind::thread_stack)].has_value();
+  for (const auto &[range, kind] :
+       list(stacks_known ? Stacks::without : Stacks::with)) {
+    if (known[static_cast<size_t>(kind)]) continue;
     Row &row = rows[static_cast<size_t>(kind)];
     ++row.count;
     row.mapped_bytes += range.bytes();

@@ -55,9 +55,23 @@ struct Region {
   Region_kind kind;
 };
 
-/** Those that there are, stacks among them, in no order.
+enum class Stacks : bool { without, with };
+
+/** Those that there are, in no order. Stacks are a list that is the slower to
+go through the more threads there are.
 @throws std::bad_alloc */
-std::vector<Region> list();
+std::vector<Region> list(Stacks stacks = Stacks::with);
+
+struct Total {
+  uint64_t count;
+  uint64_t mapped_bytes;
+};
+
+/** Of each kind, without going through the stacks. */
+std::array<Total, region_kinds> totals();
+
+/** Bytes of each kind that are in physical memory; empty: not known. */
+using Resident = std::array<std::optional<uint64_t>, region_kinds>;
 
 const char *name(Region_kind kind);
 
@@ -75,8 +89,9 @@ struct Row {
 
 /** What there is of each kind.
 @param error  0, or the errno of the first read that failed
+@param known  kinds of which the system need not be asked
 @throws std::bad_alloc */
-std::array<Row, region_kinds> all(int *error);
+std::array<Row, region_kinds> all(int *error, const Resident &known = {});
 
 /** What of a region, or a part of one, is in physical memory. A stack is used
 from its end on: below 128 KB of which nothing is there, nobody looks. Of a

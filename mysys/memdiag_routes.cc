@@ -60,6 +60,7 @@ constinit std::atomic<Packed_tag> place_tags[] = {
 
 struct Instrument {
   std::string name;
+  const Declared_route *declared;
   uint32_t key;
 };
 
@@ -110,10 +111,9 @@ Packed_tag tag_for(const Registry &all, size_t route, std::string_view name,
 }
 
 Packed_tag tag_for(const Registry &all, size_t index) {
-  const std::string &name = all.instruments[index].name;
-  const Declared_route &declared = declaration_of(name);
-  return tag_for(all, place_count + index, name, declared.pool,
-                 declared.only_large);
+  const auto &[name, declared, key] = all.instruments[index];
+  return tag_for(all, place_count + index, name, declared->pool,
+                 declared->only_large);
 }
 
 Packed_tag tag_for(const Registry &all, Place place) {
@@ -315,7 +315,8 @@ uint32_t memdiag_note_instrument(const char *category, const char *name,
     size_t i = 0;
     // A plugin that comes again registers again.
     while (i < all.instruments.size() && all.instruments[i].name != full) ++i;
-    if (i == all.instruments.size()) all.instruments.push_back({full, key});
+    if (i == all.instruments.size())
+      all.instruments.push_back({full, &memdiag::declaration_of(full), key});
     uint32_t &known = all.instruments[i].key;
     if (key != 0)
       known = key;

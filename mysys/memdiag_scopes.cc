@@ -153,6 +153,12 @@ void note(Pool pool, Account account, int64_t bytes) noexcept {
 }
 
 std::vector<Row> survivors() {
+  {
+    const std::lock_guard<std::mutex> guard(mutex);
+    if (std::none_of(all_survivors.begin(), all_survivors.end(),
+                     [](const Survivors &left) { return left.blocks > 0; }))
+      return {};
+  }
   const std::vector<routes::Row> routes = routes::all();
   std::vector<Row> rows;
   rows.reserve(routes.size());

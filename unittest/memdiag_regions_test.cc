@@ -109,6 +109,40 @@ FRESH_TEST(Regions, AddedChangedAndRemoved) {
   EXPECT_EQ(0u, row_of(Region_kind::other).count);
 }
 
+FRESH_TEST(Regions, WhatIsKnownIsNotAskedFor) {
+  constexpr auto stack = static_cast<size_t>(Region_kind::thread_stack);
+  constexpr auto buffer_pool = static_cast<size_t>(Region_kind::buffer_pool);
+  memdiag_thread_begins();
+  const Mapping one(10 * page);
+  const Mapping other(20 * page);
+  other.begin()[0] = 1;
+  regions::add(Region_kind::buffer_pool, one.begin(), 10 * page);
+  regions::add(Region_kind::other, other.begin(), 20 * page);
+  int error = -1;
+  const auto asked = regions::all(&error);
+  const auto totals = regions::totals();
+  for (size_t i = 0; i < memdiag::region_kinds; ++i) {
+    EXPECT_EQ(asked[i].count, totals[i].count) << asked[i].name;
+    EXPECT_EQ(asked[i].mapped_bytes, totals[i].mapped_bytes) << asked[i].name;
+  }
+  EXPECT_EQ(1u, totals[stack].count);
+  EXPECT_EQ(1u, regions::list(regions::Stacks::with).size() -
+                    regions::list(regions::Stacks::without).size());
+
+  regions::Resident known{};
+  known[stack] = totals[stack].mapped_bytes + page;
+  known[buffer_pool] = 3 * page;
+  const auto rows = regions::all(&error, known);
+  EXPECT_EQ(totals[stack].mapped_bytes, rows[stack].resident_bytes)
+      << "no more than there is";
+  EXPECT_EQ(1u, rows[stack].count);
+  EXPECT_EQ(3 * page, rows[buffer_pool].resident_bytes);
+  EXPECT_EQ(10 * page, rows[buffer_pool].mapped_bytes);
+  EXPECT_EQ(page, rows[static_cast<size_t>(Region_kind::other)].resident_bytes);
+  regions::remove(one.begin());
+  regions::remove(other.begin());
+}
+
 FRESH_TEST(Regions, TheInstrumentTellsTheKind) {
   const Mapping mapping(page);
   const uint32_t key =

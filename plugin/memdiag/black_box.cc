@@ -222,9 +222,25 @@ std::byte *Box::record_at(size_t index) const {
   return m_begin + header_bytes + index * sizeof(Record);
 }
 
-std::vector<Sample> Box::records(size_t begin) const {
+std::vector<Sample> Box::former_runs() const {
   if (m_begin == nullptr) return {};
-  return collect({record_at(begin), m_capacity * sizeof(Record)}).samples;
+  return collect({record_at(0), m_capacity * sizeof(Record)}).samples;
+}
+
+std::vector<Sample> Box::this_run(uint64_t since_us) const {
+  std::vector<Sample> samples;
+  const size_t count = std::min(m_appended, m_capacity);
+  for (size_t i = 1; i <= count; ++i) {
+    Record record;
+    memcpy(&record, record_at(m_capacity + (m_appended - i) % m_capacity),
+           sizeof record);
+    if (record.sample.time_us < since_us) break;
+    // What this process wrote is whole; whoever can write the file is not
+    // believed for that.
+    if (is_plausible(record.sample)) samples.push_back(record.sample);
+  }
+  std::reverse(samples.begin(), samples.end());
+  return samples;
 }
 
 }  // namespace memdiag::black_box

@@ -124,14 +124,13 @@ class Box {
 
   void append(Sample sample) noexcept;
 
-  /** Oldest first. @throws std::bad_alloc */
-  std::vector<Sample> former_runs() const { return records(0); }
-  std::vector<Sample> this_run() const { return records(m_capacity); }
+  /** Oldest first; those of this run that are not older than a moment.
+  @throws std::bad_alloc */
+  std::vector<Sample> former_runs() const;
+  std::vector<Sample> this_run(uint64_t since_us = 0) const;
 
  private:
   std::byte *record_at(size_t index) const;
-  /** What there is of as many records as a run may have. */
-  std::vector<Sample> records(size_t begin) const;
 
   std::byte *m_begin{nullptr};
   size_t m_capacity{0};

@@ -225,10 +225,10 @@ void stop() {
 
 void interval_changed() { state().worker.wake(); }
 
-std::vector<Sample> this_run() {
+std::vector<Sample> this_run(uint64_t since_us) {
   State &self = state();
   const std::lock_guard<std::mutex> guard(self.mutex);
-  return self.box ? self.box->this_run() : std::vector<Sample>{};
+  return self.box ? self.box->this_run(since_us) : std::vector<Sample>{};
 }
 
 std::vector<Sample> former_runs() {

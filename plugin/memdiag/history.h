@@ -68,8 +68,9 @@ void stop();
 /** interval_ms has another value: to be heeded at once. */
 void interval_changed();
 
-/** Oldest first; empty when not started. @throws std::bad_alloc */
-std::vector<black_box::Sample> this_run();
+/** Oldest first; empty when not started; of this run, those that are not older
+than a moment. @throws std::bad_alloc */
+std::vector<black_box::Sample> this_run(uint64_t since_us = 0);
 std::vector<black_box::Sample> former_runs();
 
 }  // namespace memdiag::history

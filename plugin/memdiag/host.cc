@@ -239,12 +239,13 @@ class Collector {
   /** Figures of a file that has one in each line. A kernel may not have some;
   a file with none of them is not what it should be.
   @param key_prefix   what stands before each key
-  @param name_prefix  what stands before it in the row's name instead */
-  void lines(const std::string &file, std::span<const Item> items,
-             const std::string &name_prefix = "",
-             const std::string &key_prefix = "") {
-    const auto text = read(file);
-    if (!text) return;
+  @param name_prefix  what stands before it in the row's name instead
+  @return the file's text */
+  std::string lines(const std::string &file, std::span<const Item> items,
+                    const std::string &name_prefix = "",
+                    const std::string &key_prefix = "") {
+    auto text = read(file);
+    if (!text) return {};
     const auto value = [&](const Item &item) {
       return kernel_text::value_of(*text, key_prefix + item.key);
     };
@@ -253,6 +254,7 @@ class Collector {
       if (const auto found = value(item); found || none)
         add(item.subject, name_prefix + item.key, item.unit, file,
             found ? item.parse(*found) : Cell{});
+    return std::move(*text);
   }
 
   /** Figures that have a file each. @param folder  with a slash at its end */
@@ -323,12 +325,14 @@ class Collector {
     if (m_cgroup_version == 2) {
       files(folder, "", cgroup_v2_files);
       lines(folder + "memory.events", cgroup_v2_events, "memory.events.");
-      lines(folder + "memory.stat", cgroup_v2_stat, "memory.stat.");
+      m_memory_stat =
+          lines(folder + "memory.stat", cgroup_v2_stat, "memory.stat.");
     } else {
       files(folder, "", cgroup_v1_files);
       lines(folder + "memory.oom_control", cgroup_v1_oom,
             "memory.oom_control.");
-      lines(folder + "memory.stat", cgroup_v1_stat, "memory.stat.");
+      m_memory_stat =
+          lines(folder + "memory.stat", cgroup_v1_stat, "memory.stat.");
     }
     effective_limit(*top);
   }
@@ -495,13 +499,14 @@ class Collector {
     if (const Row *const usage = find(m_report, "cgroup", "effective_usage");
         usage != nullptr && usage->number) {
       const auto bytes = static_cast<uint64_t>(*usage->number);
-      const auto stat = read(usage->source.substr(0, usage->source.rfind('/')) +
-                             "/memory.stat");
+      const std::string folder =
+          usage->source.substr(0, usage->source.rfind('/'));
+      const std::string stat = folder == m_cgroup
+                                   ? m_memory_stat
+                                   : read(folder + "/memory.stat").value_or("");
       figures.usage_bytes =
           bytes -
-          std::min(
-              bytes,
-              kernel_text::idle_cache_bytes(stat.value_or("")).value_or(0));
+          std::min(bytes, kernel_text::idle_cache_bytes(stat).value_or(0));
     }
     figures.oom_kills =
         unsigned_number("cgroup", v2 ? "memory.events.oom_kill"
@@ -524,6 +529,8 @@ class Collector {
   std::vector<kernel_text::Mount> m_mounts;
   /** The control group's folder, if its version is not 0. */
   std::string m_cgroup;
+  /** The text of its memory.stat. */
+  std::string m_memory_stat;
   int m_cgroup_version = 0;
 };
 

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -16,7 +18,9 @@
 #include "history.h"
 #include "history_rows.h"
 #include "host.h"
+#include "look.h"
 #include "m_string.h"
+#include "memdiag_clock.h"
 #include "my_dbug.h"
 #include "my_sys.h"
 #include "my_time.h"
@@ -34,6 +38,7 @@
 #include "sql/sql_show.h"
 #include "sql/table.h"
 #include "tables.h"
+#include "trend.h"
 
 namespace memdiag::information_schema {
 namespace {
@@ -131,36 +136,93 @@ void push_warnings(THD *thd, const Snapshot &snapshot) {
          "all of the same moment");
 }
 
-/** What the tables that the running statement reads want in their snapshot. */
-Details details_of_statement(THD *thd) {
-  Details details = 0;
+/** Tables of ours that the running statement reads, a bit for each, and what
+they want in their snapshot. */
+struct Wanted {
+  uint64_t tables;
+  Details details;
+  /** Nothing that was seen before will do. */
+  bool exact;
+};
+
+Wanted wanted_by_statement(THD *thd) {
+  Wanted wanted{};
   for (const Table_ref *table = thd->lex->query_tables; table != nullptr;
        table = table->next_global) {
     if (table->schema_table == nullptr) continue;
-#define ADD(name)                                                      \
-  if (table->schema_table->fields_info == fields<name##_table>.data()) \
-    details |= detail_of<decltype(name##_table)::Row>;
+    uint64_t bit = 1;
+#define ADD(name)                                                        \
+  if (table->schema_table->fields_info == fields<name##_table>.data()) { \
+    wanted.tables |= bit;                                                \
+    using Row = decltype(name##_table)::Row;                             \
+    wanted.details |= detail_of<Row>;                                    \
+    wanted.exact |= std::is_same_v<Row, Exact_ledger_row>;               \
+  }                                                                      \
+  bit *= 2;
     MEMDIAG_TABLES(ADD)
 #undef ADD
   }
-  return details;
+  return wanted;
 }
 
-/** The snapshot of the running statement, taken when the first table of it is
-filled: tables that are joined then agree, and a table that is filled again for
-each outer row does not change. Kept for the thread until its next one.
-@param wanted  what has to be in it; the rest of what the statement wants is */
-const Snapshot &snapshot_of_statement(THD *thd, Details wanted) {
-  thread_local query_id_t taken_for;
-  thread_local std::unique_ptr<const Snapshot> snapshot;
-  if (snapshot == nullptr || taken_for != thd->query_id ||
-      (snapshot->details & wanted) != wanted) {
-    snapshot = std::make_unique<const Snapshot>(
-        take_snapshot(wanted | details_of_statement(thd)));
-    taken_for = thd->query_id;
-    push_warnings(thd, *snapshot);
+/** Something that several tables are made from. */
+template <typename T>
+struct Part {
+  std::optional<T> value;
+  /** The statement that got its warnings. */
+  query_id_t warned_for = 0;
+};
+
+struct Budget {
+  std::vector<budget::Row> rows;
+  std::vector<const char *> unreadable;
+};
+
+/** What the thread has seen in the look that the running statement is part of:
+tables that are joined agree, and a table that is filled again for each outer
+row does not change. Kept until the thread's next look. */
+struct Seen {
+  Look look;
+  Part<Snapshot> snapshot;
+  Part<host::Report> host;
+  Part<Budget> budget;
+};
+
+Seen &seen_by_statement(THD *thd, const Wanted &wanted) {
+  thread_local std::unique_ptr<Seen> seen;
+  if (seen == nullptr) seen = std::make_unique<Seen>();
+  Look::Statement statement{
+      thd->thread_id(), static_cast<uint64_t>(thd->query_id),
+      thd->status_var.questions, wanted.tables, clock_us(CLOCK_MONOTONIC)};
+  if (wanted.exact || thd->sp_runtime_ctx != nullptr || thd->in_sub_stmt != 0)
+    statement.number.reset();
+  if (!seen->look.goes_on_with(statement)) {
+    seen->snapshot = {};
+    seen->host = {};
+    seen->budget = {};
   }
-  return *snapshot;
+  return *seen;
+}
+
+/** Takes it if it is not there, and gives each statement its warnings once. */
+template <typename T, typename Take, typename Warn>
+const T &see(THD *thd, Part<T> *part, Take take, Warn warn_of) {
+  if (!part->value) part->value = take();
+  if (part->warned_for != thd->query_id) {
+    part->warned_for = thd->query_id;
+    warn_of(*part->value);
+  }
+  return *part->value;
+}
+
+/** @param details  what has to be in it */
+const Snapshot &snapshot_of_statement(THD *thd, Details details) {
+  const Wanted wanted = wanted_by_statement(thd);
+  Part<Snapshot> &part = seen_by_statement(thd, wanted).snapshot;
+  if (part.value && (part.value->details & details) != details) part = {};
+  return see(
+      thd, &part, [&] { return take_snapshot(details | wanted.details); },
+      [thd](const Snapshot &snapshot) { push_warnings(thd, snapshot); });
 }
 
 /** A table's rows: an overload for each type of them. */
@@ -228,7 +290,8 @@ auto rows(THD *, std::type_identity<History_pool_row>) {
 
 auto rows(THD *thd, std::type_identity<regions::Row>) {
   int error;
-  const auto all = regions::all(&error);
+  const auto all =
+      regions::all(&error, ledger::recent_regions(innodb::buffer_pool()));
   if (error != 0)
     warn(thd,
          "the system does not tell what is in physical memory (mincore): "
@@ -237,14 +300,19 @@ auto rows(THD *thd, std::type_identity<regions::Row>) {
   return all;
 }
 
-host::Report host_report(THD *thd) {
-  host::Places places;
-  places.data_directory = mysql_real_data_home;
-  host::Report report = host::collect(places);
-  for (const host::Failed_file &failed : report.failed)
-    warn(thd,
-         failed.file + " could not be read: error " + reason(failed.error));
-  return report;
+const host::Report &host_report(THD *thd) {
+  return see(
+      thd, &seen_by_statement(thd, wanted_by_statement(thd)).host,
+      [] {
+        host::Places places;
+        places.data_directory = mysql_real_data_home;
+        return host::collect(places);
+      },
+      [thd](const host::Report &report) {
+        for (const host::Failed_file &failed : report.failed)
+          warn(thd, failed.file + " could not be read: error " +
+                        reason(failed.error));
+      });
 }
 
 auto rows(THD *thd, std::type_identity<host::Row>) {
@@ -275,18 +343,29 @@ auto rows(THD *thd, std::type_identity<innodb::Component>) {
   return components;
 }
 
+const std::vector<budget::Row> &budget_rows(THD *thd) {
+  return see(
+             thd, &seen_by_statement(thd, wanted_by_statement(thd)).budget,
+             [] {
+               Budget now;
+               now.rows = budget::rows(budget::take_facts(&now.unreadable));
+               return now;
+             },
+             [thd](const Budget &now) {
+               for (const char *name : now.unreadable)
+                 warn(thd, std::string(name) + " could not be read");
+             })
+      .rows;
+}
+
 auto rows(THD *thd, std::type_identity<budget::Row>) {
-  std::vector<const char *> unreadable;
-  const budget::Facts facts = budget::take_facts(&unreadable);
-  for (const char *name : unreadable)
-    warn(thd, std::string(name) + " could not be read");
-  return budget::rows(facts);
+  return std::span<const budget::Row>(budget_rows(thd));
 }
 
 auto rows(THD *thd, std::type_identity<advisor::Finding>) {
   return advisor::findings(advisor::make_situation(
-      snapshot_of_statement(thd, 0), host_report(thd).figures,
-      rows(thd, std::type_identity<budget::Row>{}), history::this_run(),
+      snapshot_of_statement(thd, 0), host_report(thd).figures, budget_rows(thd),
+      history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
       scopes::survivors()));
 }
 
@@ -312,6 +391,8 @@ int fill(THD *thd, Table_ref *tables, Item *) {
       Presence::fail_for_test(false); host::fail_reads_for_test(nullptr);
       innodb::find_busy_for_test(false); budget::fail_reads_for_test(false););
   try {
+    // Of tables that share nothing with others, too: the look goes on.
+    (void)seen_by_statement(thd, wanted_by_statement(thd));
     TABLE *const to = tables->table;
     for (const Row &row : rows(thd, std::type_identity<Row>{})) {
       for (size_t i = 0; i < table.size; ++i)

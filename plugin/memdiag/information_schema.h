@@ -1,7 +1,8 @@
 /*
   Binds the table specs to the server: field definitions, the privilege check,
-  one snapshot a statement, row writing. Tables are filled by the session's own
-  thread; without the privilege PROCESS that is an error, as for InnoDB's.
+  what a statement has seen (look.h), row writing. Tables are filled by the
+  session's own thread; without the privilege PROCESS that is an error, as for
+  InnoDB's.
 */
 
 #ifndef MEMDIAG_INFORMATION_SCHEMA_H

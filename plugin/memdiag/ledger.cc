@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <mutex>
 
 #include "memdiag_clock.h"
@@ -93,15 +94,30 @@ Shared_out shared_out_exactly(const Walked &walked) {
   return result;
 }
 
+/** Fills what each pool has. @return all of it */
+uint64_t expect(const All_pools &now, const Walked &walked,
+                std::array<Split, pool_count> *pools) {
+  uint64_t all = 0;
+  for (size_t i = 0; i < pool_count; ++i) {
+    const Split pool = expected(now[i], walked.pools[i], walked.walk.pools[i]);
+    (*pools)[i] = pool;
+    all += pool.live + pool.fragmentation + pool.dirty + pool.muzzy;
+  }
+  return all;
+}
+
+/** What mincore() would count, if all is as it was but for what the pools have
+more or less now. */
+uint64_t expected_anonymous(const All_pools &now, const Walked &walked) {
+  std::array<Split, pool_count> pools;
+  return expect(now, walked, &pools) + walked.walk.unowned_bytes +
+         walked.only_read_bytes;
+}
+
 Shared_out shared_out(uint64_t bytes, const All_pools &now,
                       const Walked &walked) {
   Shared_out result{};
-  uint64_t all = 0;
-  for (size_t i = 0; i < pool_count; ++i) {
-    Split &pool = result.pools[i];
-    pool = expected(now[i], walked.pools[i], walked.walk.pools[i]);
-    all += pool.live + pool.fragmentation + pool.dirty + pool.muzzy;
-  }
+  const uint64_t all = expect(now, walked, &result.pools);
   result.other = std::min(walked.walk.unowned_bytes, bytes);
   const uint64_t of_extents = bytes - result.other;
   for (Split &pool : result.pools)
@@ -230,11 +246,17 @@ class Kept {
   std::optional<T> recent(Is_good is_good) {
     const uint64_t now = clock_us(CLOCK_MONOTONIC);
     const std::lock_guard<std::mutex> guard(m_mutex);
-    if (m_value &&
-        (now < m_rests_until_us || (now < m_stale_at_us && is_good(*m_value))))
-      return m_value;
+    if (is_recent(now, is_good)) return m_value;
     m_rests_until_us = m_stale_at_us = now + keep_us;
     return std::nullopt;
+  }
+
+  /** For a caller who does not find it anew. */
+  template <typename Is_good>
+  std::optional<T> peek(Is_good is_good) {
+    const uint64_t now = clock_us(CLOCK_MONOTONIC);
+    const std::lock_guard<std::mutex> guard(m_mutex);
+    return is_recent(now, is_good) ? m_value : std::nullopt;
   }
 
   void keep(const T &value, uint64_t began_us) {
@@ -254,6 +276,12 @@ class Kept {
  private:
   static constexpr uint64_t keep_us = 60'000'000;
   static constexpr uint64_t rest_times = 100;
+
+  template <typename Is_good>
+  bool is_recent(uint64_t now, Is_good is_good) const {
+    return m_value && (now < m_rests_until_us ||
+                       (now < m_stale_at_us && is_good(*m_value)));
+  }
 
   std::mutex m_mutex;
   std::optional<T> m_value;
@@ -299,18 +327,79 @@ struct Slow_figures {
   File_bytes program;
   File_bytes libraries;
   File_bytes files;
+  uint64_t heap_bytes;
+};
+
+constinit Kept<Slow_figures> last_slow;
+
+constexpr auto stack = static_cast<size_t>(Region_kind::thread_stack);
+constexpr auto buffer_pool = static_cast<size_t>(Region_kind::buffer_pool);
+
+/** What there is of those regions whose bytes are slow to find. */
+struct Slow_regions {
+  explicit Slow_regions(const std::optional<innodb::Buffer_pool> &counted)
+      : totals(regions::totals()) {
+    bytes.mapped = totals[buffer_pool].mapped_bytes;
+    if (counted) bytes.data = counted->data_pages * counted->page_size;
+  }
+
+  /** Whether figures of the last look tell of these. */
+  bool are_alike(const Slow_figures &slow) const {
+    // Threads that come and go have other stacks than those that were here.
+    const uint64_t stacks = totals[stack].count;
+    const uint64_t more = std::max<uint64_t>(slow.stacks, stacks);
+    const uint64_t less = std::min<uint64_t>(slow.stacks, stacks);
+    return more - less <= more / 8 && is_alike(slow.buffer_pool, bytes);
+  }
+
+  uint64_t stack_bytes(const Slow_figures &slow) const {
+    return share(slow.stack_bytes, totals[stack].count, slow.stacks);
+  }
+  uint64_t buffer_pool_bytes(const Slow_figures &slow) const {
+    return resident_now(slow.buffer_pool, bytes);
+  }
+
+  const std::array<regions::Total, region_kinds> totals;
+  /** The buffer pool's, without what is in physical memory. */
+  Buffer_pool_bytes bytes{};
 };
 
 /** Reads all figures that the kernel has. */
 class Reader {
  public:
-  Reader(Precision precision,
-         const std::optional<innodb::Buffer_pool> &buffer_pool,
+  Reader(const std::optional<innodb::Buffer_pool> &buffer_pool,
          std::vector<std::string> *warnings)
-      : m_precision(precision), m_warnings(warnings) {
+      : m_warnings(warnings), m_regions(buffer_pool) {
     m_figures.buffer_pool = buffer_pool;
-    if (buffer_pool)
-      m_buffer_pool.data = buffer_pool->data_pages * buffer_pool->page_size;
+    for (size_t i = 0; i < region_kinds; ++i)
+      m_figures.regions_mapped[i] = m_regions.totals[i].mapped_bytes;
+  }
+
+  /** Make do with slow figures of the last look, while they are good.
+  @param are_good  whether they are, if they tell of what there is now */
+  void recall_slow_figures(bool are_good) {
+    m_slow = last_slow.recent([this, are_good](const Slow_figures &slow) {
+      return are_good && m_regions.are_alike(slow);
+    });
+  }
+
+  /** What is to be expected by the last look and what is counted since. The
+  system is asked for the few regions that are not slow.
+  @return false: not all of it is known */
+  bool expect(const All_pools &pools, const Walked &walked) {
+    if (!m_slow) return false;
+    Figures &all = m_figures;
+    all.regions.fill(0);
+    for (const auto &[range, kind] : regions::list(regions::Stacks::without)) {
+      const auto of = static_cast<size_t>(kind);
+      if (of == buffer_pool || of == stack) continue;
+      add_to(&all.regions[of], regions::resident_bytes(range, kind));
+      if (!all.regions[of]) return false;
+    }
+    take_slow_figures(*m_slow);
+    all.heap_bytes = m_slow->heap_bytes;
+    all.anonymous_bytes = expected_anonymous(pools, walked);
+    return true;
   }
 
   void read_mappings() {
@@ -320,27 +409,13 @@ class Reader {
               [](const Region &a, const Region &b) {
                 return a.range.begin < b.range.begin;
               });
-    for (const Region &region : regions) {
-      all.regions_mapped[static_cast<size_t>(region.kind)] +=
-          region.range.bytes();
-      if (region.kind == Region_kind::thread_stack) ++m_stacks;
-    }
-
-    m_buffer_pool.mapped = all.regions_mapped[buffer_pool];
-
-    static constinit Kept<Slow_figures> last;
-    if (m_precision == Precision::cheap)
-      m_slow = last.recent([this](const Slow_figures &slow) {
-        // Threads that come and go have other stacks than those that were here.
-        const size_t more = std::max(slow.stacks, m_stacks);
-        const size_t less = std::min(slow.stacks, m_stacks);
-        return more - less <= more / 8 &&
-               is_alike(slow.buffer_pool, m_buffer_pool);
-      });
     const uint64_t began = clock_us(CLOCK_MONOTONIC);
     const auto mappings = process_memory::mappings();
     if (!mappings) {
-      last.forget();
+      all.regions.fill({});
+      all.program = all.libraries = all.files = {};
+      all.heap_bytes = all.anonymous_bytes = {};
+      last_slow.forget();
       warn("/proc/self/maps");
       return;
     }
@@ -359,17 +434,18 @@ class Reader {
       take_slow_figures(*m_slow);
     else if (all.regions[stack] && all.regions[buffer_pool] &&
              is_known(all.program) && is_known(all.libraries) &&
-             is_known(all.files))
-      last.keep({*all.regions[stack],
-                 m_stacks,
-                 {m_buffer_pool.mapped, *all.regions[buffer_pool],
-                  m_buffer_pool.data},
-                 all.program,
-                 all.libraries,
-                 all.files},
-                began);
+             is_known(all.files) && all.heap_bytes)
+      last_slow.keep({*all.regions[stack],
+                      m_regions.totals[stack].count,
+                      {m_regions.bytes.mapped, *all.regions[buffer_pool],
+                       m_regions.bytes.data},
+                      all.program,
+                      all.libraries,
+                      all.files,
+                      *all.heap_bytes},
+                     began);
     else
-      last.forget();
+      last_slow.forget();
   }
 
   const std::vector<Address_range> &anonymous() const { return m_anonymous; }
@@ -383,10 +459,6 @@ class Reader {
   }
 
  private:
-  static constexpr auto stack = static_cast<size_t>(Region_kind::thread_stack);
-  static constexpr auto buffer_pool =
-      static_cast<size_t>(Region_kind::buffer_pool);
-
   /** Whether it is among the slow figures. */
   static bool is_slow(std::optional<Region_kind> of, bool file_backed) {
     return of ? *of == Region_kind::thread_stack ||
@@ -398,9 +470,8 @@ class Reader {
     m_figures.program = slow.program;
     m_figures.libraries = slow.libraries;
     m_figures.files = slow.files;
-    m_figures.regions[stack] = share(slow.stack_bytes, m_stacks, slow.stacks);
-    m_figures.regions[buffer_pool] =
-        resident_now(slow.buffer_pool, m_buffer_pool);
+    m_figures.regions[stack] = m_regions.stack_bytes(slow);
+    m_figures.regions[buffer_pool] = m_regions.buffer_pool_bytes(slow);
   }
 
   void count(const Mapping &mapping, Address_range part,
@@ -452,13 +523,10 @@ class Reader {
       m_anonymous.push_back(part);
   }
 
-  const Precision m_precision;
   std::vector<std::string> *const m_warnings;
+  const Slow_regions m_regions;
   /** Known, and not to be read again. */
   std::optional<Slow_figures> m_slow;
-  size_t m_stacks = 0;
-  /** Without what is in physical memory. */
-  Buffer_pool_bytes m_buffer_pool{};
   Figures m_figures{};
   std::vector<Address_range> m_anonymous;
   const process_memory::Page_map m_page_map;
@@ -480,15 +548,12 @@ std::optional<All_pools> counted(const Snapshot &snapshot) {
 
 constinit Kept<Walked> last_walked;
 
-std::optional<Walked> recently_walked() {
-  return last_walked.recent([](const Walked &) { return true; });
+std::optional<Walked> recently_walked(bool is_good = true) {
+  return last_walked.recent([is_good](const Walked &) { return is_good; });
 }
 
-std::optional<Walked> walked(const std::vector<Address_range> &ranges,
-                             uint64_t anonymous_bytes, const All_pools &pools,
-                             Precision precision) {
-  if (precision == Precision::cheap)
-    if (auto recent = recently_walked()) return recent;
+std::optional<Walked> walk(const std::vector<Address_range> &ranges,
+                           uint64_t anonymous_bytes, const All_pools &pools) {
   const uint64_t began = clock_us(CLOCK_MONOTONIC);
   const auto found = extents::walk(ranges);
   if (!found) {
@@ -500,19 +565,40 @@ std::optional<Walked> walked(const std::vector<Address_range> &ranges,
   return now;
 }
 
+/** Whether little is unexplained. */
+bool adds_up(const Figures &figures) {
+  const auto unexplained =
+      rows(figures, Precision::cheap).back().resident_bytes;
+  constexpr uint64_t part = 100;
+  return unexplained && static_cast<uint64_t>(std::abs(*unexplained)) <=
+                            *figures.rss_bytes / part;
+}
+
 Figures read(const Snapshot &snapshot,
              const std::optional<innodb::Buffer_pool> &buffer_pool,
              Precision precision, std::vector<std::string> *warnings) {
-  Reader reader(precision, buffer_pool, warnings);
+  Reader reader(buffer_pool, warnings);
   Figures &figures = reader.figures();
-  reader.read_mappings();
   figures.pools = counted(snapshot);
-  if (figures.pools && figures.anonymous_bytes) {
-    figures.walked = walked(reader.anonymous(), *figures.anonymous_bytes,
-                            *figures.pools, precision);
-    if (!figures.walked) reader.warn("presence of pages (mincore)");
-  } else {
+  if (precision == Precision::cheap) {
+    reader.recall_slow_figures(true);
+    figures.walked = recently_walked();
+    if (figures.pools && figures.walked &&
+        reader.expect(*figures.pools, *figures.walked)) {
+      figures.rss_bytes = process_memory::resident_bytes();
+      if (adds_up(figures)) return figures;
+      reader.recall_slow_figures(false);
+      figures.walked = recently_walked(false);
+    }
+  }
+  reader.read_mappings();
+  if (!figures.pools || !figures.anonymous_bytes) {
+    figures.walked.reset();
     last_walked.forget();
+  } else if (!figures.walked) {
+    figures.walked =
+        walk(reader.anonymous(), *figures.anonymous_bytes, *figures.pools);
+    if (!figures.walked) reader.warn("presence of pages (mincore)");
   }
   figures.rss_bytes = process_memory::resident_bytes();
   if (!figures.rss_bytes) reader.warn("/proc/self/statm");
@@ -548,6 +634,19 @@ Ledger take(const Snapshot &snapshot,
   ledger.rows =
       rows(read(snapshot, buffer_pool, precision, &ledger.warnings), precision);
   return ledger;
+}
+
+regions::Resident recent_regions(
+    const std::optional<innodb::Buffer_pool> &counted) {
+  regions::Resident known{};
+  const Slow_regions now(counted);
+  const auto slow = last_slow.peek(
+      [&now](const Slow_figures &last) { return now.are_alike(last); });
+  if (slow) {
+    known[stack] = now.stack_bytes(*slow);
+    known[buffer_pool] = now.buffer_pool_bytes(*slow);
+  }
+  return known;
 }
 
 std::optional<extents::Walk> recent_walk(

@@ -8,12 +8,14 @@
   Two forms, which differ in the allocator's pages only:
   - exact: its extents are walked (memdiag_extents.h), which takes the longer
   the more of them there are.
-  - cheap: the kernel's figure of the allocator as a whole is exact; it is
-  shared out by what jemalloc counts now, less the pages that the last walk
-  found never to have been written. Walked again when that is old. Stacks, by
-  their number, the buffer pool, by its pages of data, and pages of files are of
-  the last look, too: asking for them takes the longer the more there are, and
-  takes at most a hundredth of the time.
+  - cheap: the allocator's pages are what jemalloc counts now, less those that
+  the last walk found never to have been written. Stacks, by their number, the
+  buffer pool, by its pages of data, and pages of files are of the last look,
+  too: asking for them takes the longer the more there are. If all of it is more
+  than a hundredth off VmRSS, the kernel is asked for the allocator's pages as a
+  whole, which are shared out alike, and there is another walk and look as soon
+  as the last one took less than a hundredth of the time; at the latest after a
+  minute.
 
   Limits: pages in no extent are taken for the allocator's metadata as far as it
   counts any; pages that it counts as dirty are taken to be there.
@@ -76,7 +78,8 @@ struct Figures {
   /** Anonymous memory that is nobody else's: the allocator's, mostly. */
   Reading anonymous_bytes;
   std::optional<All_pools> pools;
-  /** Exact: of the same moment. Cheap: the last. */
+  /** Exact: of the same moment. Cheap: the last, and anonymous_bytes may be
+  what is to be expected by it. */
   std::optional<Walked> walked;
   std::optional<innodb::Buffer_pool> buffer_pool;
 };
@@ -109,6 +112,11 @@ struct Ledger {
 Ledger take(const Snapshot &snapshot,
             const std::optional<innodb::Buffer_pool> &buffer_pool,
             Precision precision);
+
+/** Of the kinds of regions that take long to ask for, what the last look found,
+while it is as good as another one. @throws std::bad_alloc */
+regions::Resident recent_regions(
+    const std::optional<innodb::Buffer_pool> &buffer_pool);
 
 /** The last walk, a minute old at most while one takes less than half a second;
 if there is none as recent, one of now. @return empty: it is not known */

@@ -48,10 +48,11 @@ constexpr Table<Row, 6> make_ledger_table(const char *name,
 inline constexpr Table ledger_table = make_ledger_table<ledger::Row>(
     "MEMDIAG_LEDGER",
     "Every resident byte of the process, once, by what it is for. Cheap enough "
-    "to be read each second: how the allocator's pages are shared out among "
-    "the pools is in part an estimate, as old as the last look at each of them "
-    "(a minute, or longer where that takes long), and so are stacks and pages "
-    "of files. Nothing is stopped meanwhile.");
+    "to be read each second: it is made from the last look at each page (a "
+    "minute ago, or longer where that takes long) and what was counted since. "
+    "What of VmRSS that does not explain is the last row; where it is more "
+    "than "
+    "a hundredth, there is another look. Nothing is stopped meanwhile.");
 
 inline constexpr Table ledger_exact_table = make_ledger_table<Exact_ledger_row>(
     "MEMDIAG_LEDGER_EXACT",

@@ -55,6 +55,8 @@ class Sums : public PFS_connection_visitor {
          (instrument = find_memory_class(key)) != nullptr; ++key)
       if (is_wanted(*instrument, only))
         m_sums.push_back(nothing_of(*instrument));
+    for (Sum &sum : m_sums)
+      if (!sum.instrument->is_global()) m_sums_of_parts.push_back(&sum);
   }
 
   void visit_global() override {
@@ -78,11 +80,12 @@ class Sums : public PFS_connection_visitor {
   void add_part(Part *part) {
     const auto *const stats = part->read_instr_class_memory_stats();
     if (stats == nullptr) return;
-    for (Sum &sum : m_sums)
-      if (!sum.instrument->is_global()) add(stats, &sum);
+    for (Sum *sum : m_sums_of_parts) add(stats, sum);
   }
 
   std::vector<Sum> m_sums;
+  /** Those that sessions count, too. */
+  std::vector<Sum *> m_sums_of_parts;
 };
 
 }  // namespace

@@ -180,7 +180,11 @@ std::string reference() {
          "# Reference\n\n"
          "Reading the tables needs the privilege PROCESS. Each statement sees "
          "one snapshot of the allocator, however many of the tables it reads. "
-         "A figure that could not be read is NULL, with a warning that names "
+         "Statements that a session sends right after each other, each for "
+         "other tables, share it, for a fifth of a second: who reads one table "
+         "after the other gets figures that agree. To read a table again, or "
+         "to do anything else in between, is to look anew. A figure that could "
+         "not be read is NULL, with a warning that names "
          "the allocator's control or the file.\n\n";
 #define PRINT(name) print_table<name##_table>(out);
   MEMDIAG_TABLES(PRINT)

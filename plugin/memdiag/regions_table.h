@@ -15,7 +15,9 @@ inline constexpr Table regions_table = [] {
   return Table{
       "MEMDIAG_REGIONS",
       "One row for each kind of memory that the server has from the operating "
-      "system without the allocator in between. It is in no pool.",
+      "system without the allocator in between. It is in no pool. Of stacks "
+      "and the buffer pool, what is in physical memory is as MEMDIAG_LEDGER "
+      "has it.",
       0x0100,
       std::array{
           text_column<Row, &Row::name>("REGION", 64, "The kind's name."),

@@ -267,6 +267,68 @@ TEST(Ledger, MappingsOfOthersAreNotTheAllocators) {
   munmap(mapping, 32 * mb);
 }
 
+TEST(Ledger, TheCheapFormAsksForNothingWhileAllAddsUp) {
+  constexpr size_t size = 256 * mb;
+  (void)pools::purge(pool);
+  (void)take(Precision::exact);
+  auto *block = static_cast<char *>(pools::allocate(pool, size, false));
+  ASSERT_NE(nullptr, block);
+  memset(block, 1, size);
+  // jemalloc counts pages as dirty that came with others and were never used.
+  (void)pools::purge(pool);
+  // Nobody would tell.
+  memdiag::Presence::fail_for_test(true);
+  const auto [rows, warnings] = take(Precision::cheap);
+  memdiag::Presence::fail_for_test(false);
+  EXPECT_TRUE(warnings.empty()) << warnings.front();
+  const By_key after = by_key(rows);
+  EXPECT_NEAR(1.0 * size, static_cast<double>(*after.at("pool/fts_query/live")),
+              1.0 * mb);
+  EXPECT_GT(0.01, std::abs(*rows.back().percent) / 100);
+  pools::free(pool, block, size);
+  (void)pools::purge(pool);
+}
+
+TEST(Ledger, TheCheapFormAsksWhenSomethingDoesNotAddUp) {
+  const auto others = [](const By_key &rows) {
+    return static_cast<double>(*rows.at("anonymous//not of the allocator"));
+  };
+  const double before = others(by_key(take(Precision::exact).rows));
+  void *mapping = mmap(nullptr, 64 * mb, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, mapping);
+  memset(mapping, 1, 64 * mb);
+  // It walks again once the last walk is paid for, not after a minute.
+  double now = 0;
+  for (int i = 0; i < 1200 && now < before + 60.0 * mb; ++i) {
+    const auto rows = take(Precision::cheap).rows;
+    EXPECT_GT(1.0, std::abs(*rows.back().percent)) << "all is explained";
+    now = others(by_key(rows));
+    usleep(100000);
+  }
+  EXPECT_NEAR(before + 64.0 * mb, now, 4.0 * mb);
+  munmap(mapping, 64 * mb);
+}
+
+TEST(Ledger, WhatTheLastLookSaysOfRegions) {
+  constexpr auto buffer_pool = static_cast<size_t>(Region_kind::buffer_pool);
+  constexpr size_t size = 16 * mb;
+  void *mapping = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, mapping);
+  memset(mapping, 1, size / 2);
+  memdiag::regions::add(Region_kind::buffer_pool, mapping, size);
+  const memdiag::innodb::Buffer_pool counted{16384, size / 4 / 16384, 0, 0,
+                                             size / 16384};
+  (void)take(Precision::exact, counted);
+  const auto known = ledger::recent_regions(counted);
+  EXPECT_EQ(size / 2, known[buffer_pool]);
+  EXPECT_TRUE(known[static_cast<size_t>(Region_kind::thread_stack)]);
+  EXPECT_FALSE(known[static_cast<size_t>(Region_kind::other)]);
+  memdiag::regions::remove(mapping);
+  munmap(mapping, size);
+}
+
 TEST(Ledger, TheCheapFormHasFilesOfTheLastLook) {
   const auto files = [](Precision precision) {
     return static_cast<double>(
