@@ -161,10 +161,12 @@ class Rows {
   std::vector<Row> m_rows;
 };
 
+constexpr auto stack_kind = static_cast<size_t>(Region_kind::thread_stack);
+constexpr auto buffer_pool_kind = static_cast<size_t>(Region_kind::buffer_pool);
+
 void add_buffer_pool(const Figures &figures, Rows *rows) {
-  constexpr auto kind = static_cast<size_t>(Region_kind::buffer_pool);
-  const Reading &resident = figures.regions[kind];
-  const uint64_t mapped = figures.regions_mapped[kind];
+  const Reading &resident = figures.regions[buffer_pool_kind];
+  const uint64_t mapped = figures.regions_mapped[buffer_pool_kind];
   const char *const name = "buffer_pool";
   if (!resident || !figures.buffer_pool) {
     rows->add(name, "", "", resident, mapped);
@@ -332,28 +334,25 @@ struct Slow_figures {
 
 constinit Kept<Slow_figures> last_slow;
 
-constexpr auto stack = static_cast<size_t>(Region_kind::thread_stack);
-constexpr auto buffer_pool = static_cast<size_t>(Region_kind::buffer_pool);
-
 /** What there is of those regions whose bytes are slow to find. */
 struct Slow_regions {
   explicit Slow_regions(const std::optional<innodb::Buffer_pool> &counted)
       : totals(regions::totals()) {
-    bytes.mapped = totals[buffer_pool].mapped_bytes;
+    bytes.mapped = totals[buffer_pool_kind].mapped_bytes;
     if (counted) bytes.data = counted->data_pages * counted->page_size;
   }
 
   /** Whether figures of the last look tell of these. */
   bool are_alike(const Slow_figures &slow) const {
     // Threads that come and go have other stacks than those that were here.
-    const uint64_t stacks = totals[stack].count;
+    const uint64_t stacks = totals[stack_kind].count;
     const uint64_t more = std::max<uint64_t>(slow.stacks, stacks);
     const uint64_t less = std::min<uint64_t>(slow.stacks, stacks);
     return more - less <= more / 8 && is_alike(slow.buffer_pool, bytes);
   }
 
   uint64_t stack_bytes(const Slow_figures &slow) const {
-    return share(slow.stack_bytes, totals[stack].count, slow.stacks);
+    return share(slow.stack_bytes, totals[stack_kind].count, slow.stacks);
   }
   uint64_t buffer_pool_bytes(const Slow_figures &slow) const {
     return resident_now(slow.buffer_pool, bytes);
@@ -392,7 +391,7 @@ class Reader {
     all.regions.fill(0);
     for (const auto &[range, kind] : regions::list(regions::Stacks::without)) {
       const auto of = static_cast<size_t>(kind);
-      if (of == buffer_pool || of == stack) continue;
+      if (of == buffer_pool_kind || of == stack_kind) continue;
       add_to(&all.regions[of], regions::resident_bytes(range, kind));
       if (!all.regions[of]) return false;
     }
@@ -432,12 +431,12 @@ class Reader {
           });
     if (m_slow)
       take_slow_figures(*m_slow);
-    else if (all.regions[stack] && all.regions[buffer_pool] &&
+    else if (all.regions[stack_kind] && all.regions[buffer_pool_kind] &&
              is_known(all.program) && is_known(all.libraries) &&
              is_known(all.files) && all.heap_bytes)
-      last_slow.keep({*all.regions[stack],
-                      m_regions.totals[stack].count,
-                      {m_regions.bytes.mapped, *all.regions[buffer_pool],
+      last_slow.keep({*all.regions[stack_kind],
+                      m_regions.totals[stack_kind].count,
+                      {m_regions.bytes.mapped, *all.regions[buffer_pool_kind],
                        m_regions.bytes.data},
                       all.program,
                       all.libraries,
@@ -470,8 +469,8 @@ class Reader {
     m_figures.program = slow.program;
     m_figures.libraries = slow.libraries;
     m_figures.files = slow.files;
-    m_figures.regions[stack] = m_regions.stack_bytes(slow);
-    m_figures.regions[buffer_pool] = m_regions.buffer_pool_bytes(slow);
+    m_figures.regions[stack_kind] = m_regions.stack_bytes(slow);
+    m_figures.regions[buffer_pool_kind] = m_regions.buffer_pool_bytes(slow);
   }
 
   void count(const Mapping &mapping, Address_range part,
@@ -637,14 +636,14 @@ Ledger take(const Snapshot &snapshot,
 }
 
 regions::Resident recent_regions(
-    const std::optional<innodb::Buffer_pool> &counted) {
+    const std::optional<innodb::Buffer_pool> &buffer_pool) {
   regions::Resident known{};
-  const Slow_regions now(counted);
+  const Slow_regions now(buffer_pool);
   const auto slow = last_slow.peek(
       [&now](const Slow_figures &last) { return now.are_alike(last); });
   if (slow) {
-    known[stack] = now.stack_bytes(*slow);
-    known[buffer_pool] = now.buffer_pool_bytes(*slow);
+    known[stack_kind] = now.stack_bytes(*slow);
+    known[buffer_pool_kind] = now.buffer_pool_bytes(*slow);
   }
   return known;
 }
