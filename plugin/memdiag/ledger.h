@@ -7,7 +7,7 @@
 
   Two forms, which differ in the allocator's pages only:
   - exact: its extents are walked (memdiag_extents.h), which takes the longer
-  the more of them there are.
+  the more of them there are; anew, a few times, if VmRSS has changed meanwhile.
   - cheap: the allocator's pages are what jemalloc counts now, less those that
   the last walk found never to have been written. Stacks, by their number, the
   buffer pool, by its pages of data, and pages of files are of the last look,
