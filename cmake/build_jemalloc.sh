@@ -1,21 +1,29 @@
 #!/bin/sh
-# build_jemalloc.sh SOURCE DIR CONFIGURE-FLAG...
-# Copies SOURCE to DIR/src (autoconf and make write into it), builds the static
-# library, installs it into DIR/lib and DIR/include. CC, CXX, CFLAGS, CXXFLAGS,
+# build_jemalloc.sh SOURCE PATCHES DIR CONFIGURE-FLAG...
+# Copies SOURCE to DIR/src (autoconf and make write into it), applies the patches in
+# the folder PATCHES in the order of their names, builds the static library, installs it into DIR/lib and DIR/include. CC, CXX, CFLAGS, CXXFLAGS,
 # MAKE and AUTOCONF come from the environment.
 set -eu
 
 source=$1
-dir=$2
-shift 2
+patches=$2
+dir=$3
+shift 3
 
 rm -rf "$dir"
 mkdir -p "$dir"
 log=$dir/build.log
 
+apply() {
+  for one in "$patches"/*.patch; do
+    patch --batch --strip=1 --fuzz=0 <"$one" || return
+  done
+}
+
 build() {
   cp -a "$source" "$dir/src" &&
     cd "$dir/src" &&
+    apply &&
     "$AUTOCONF" &&
     ./configure --prefix="$dir" "$@" &&
     # Not build_lib_static: that compiles everything twice, for a library of

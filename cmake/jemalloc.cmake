@@ -41,6 +41,8 @@ if(MEMDIAG_LAUNCHER)
   set(launcher "ccache ")
 endif()
 
+set(patches ${CMAKE_SOURCE_DIR}/patches/jemalloc)
+file(GLOB patch_files CONFIGURE_DEPENDS ${patches}/*.patch)
 set(dir ${CMAKE_BINARY_DIR}/jemalloc)
 set(library ${dir}/lib/libjemalloc.a)
 add_custom_command(
@@ -51,8 +53,8 @@ add_custom_command(
     "CFLAGS=${cflags}" "CXXFLAGS=${cflags}"
     "MAKE=${MAKE_PROGRAM}" "AUTOCONF=${AUTOCONF_PROGRAM}"
     sh ${CMAKE_SOURCE_DIR}/cmake/build_jemalloc.sh
-    ${MEMDIAG_JEMALLOC_SOURCE} ${dir} ${flags}
-  DEPENDS ${CMAKE_SOURCE_DIR}/cmake/build_jemalloc.sh
+    ${MEMDIAG_JEMALLOC_SOURCE} ${patches} ${dir} ${flags}
+  DEPENDS ${CMAKE_SOURCE_DIR}/cmake/build_jemalloc.sh ${patch_files}
   COMMENT "Building jemalloc ${MEMDIAG_JEMALLOC_VERSION}, about 1 minute"
   VERBATIM)
 add_custom_target(memdiag_jemalloc_build ALL
