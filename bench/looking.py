@@ -23,8 +23,11 @@ from tools.problem import run_main
 from tools.server import Server
 
 # Read when somebody asks, and not each second: details of every size class and lock,
-# of every instrument, and of the past.
+# of every instrument, of what variables may cost, and of the past, which has what was
+# sampled each second already.
 ON_DEMAND = (
+    "MEMDIAG_BUDGET",
+    "MEMDIAG_HISTORY",
     "MEMDIAG_BINS",
     "MEMDIAG_LARGE",
     "MEMDIAG_EXTENTS",

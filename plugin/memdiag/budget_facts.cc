@@ -80,7 +80,7 @@ Reading replication_channels() {
 
 }  // namespace
 
-Facts take_facts(std::vector<const char *> *unreadable) {
+Facts take_facts(Worst_seen worst_seen, std::vector<const char *> *unreadable) {
   Facts facts;
   const Variables reader("mysql_system_variable_reader", srv_registry);
   for (const char *name : variables()) {
@@ -89,8 +89,9 @@ Facts take_facts(std::vector<const char *> *unreadable) {
     else
       unreadable->push_back(name);
   }
-  for (const perfschema::Counted &of : perfschema::counted(instruments()))
-    if (of.enabled) facts.high_water_bytes[of.name] = of.high_bytes;
+  if (worst_seen == Worst_seen::ask)
+    for (const perfschema::Counted &of : perfschema::counted(instruments()))
+      if (of.enabled) facts.high_water_bytes[of.name] = of.high_bytes;
   for (size_t i = 0; i < pool_count; ++i) {
     const auto counters = pools::counters(static_cast<Pool>(i));
     if (counters.peak_time_us != 0)

@@ -19,9 +19,13 @@
 
 namespace memdiag::budget {
 
+/** Whether to ask what was taken at most so far: of Performance Schema, which
+goes through the counters of all sessions for it. */
+enum class Worst_seen : bool { leave_out, ask };
+
 /** @param unreadable  gets the names of what could not be read
 @throws std::bad_alloc */
-Facts take_facts(std::vector<const char *> *unreadable);
+Facts take_facts(Worst_seen worst_seen, std::vector<const char *> *unreadable);
 
 /** Treat system variables as unreadable from now on, to test what that looks
 like. */

@@ -173,11 +173,6 @@ struct Part {
   query_id_t warned_for = 0;
 };
 
-struct Budget {
-  std::vector<budget::Row> rows;
-  std::vector<const char *> unreadable;
-};
-
 /** What the thread has seen in the look that the running statement is part of:
 tables that are joined agree, and a table that is filled again for each outer
 row does not change. Kept until the thread's next look. */
@@ -185,7 +180,6 @@ struct Seen {
   Look look;
   Part<Snapshot> snapshot;
   Part<host::Report> host;
-  Part<Budget> budget;
 };
 
 Seen &seen_by_statement(THD *thd, const Wanted &wanted) {
@@ -199,7 +193,6 @@ Seen &seen_by_statement(THD *thd, const Wanted &wanted) {
   if (!seen->look.goes_on_with(statement)) {
     seen->snapshot = {};
     seen->host = {};
-    seen->budget = {};
   }
   return *seen;
 }
@@ -343,28 +336,22 @@ auto rows(THD *thd, std::type_identity<innodb::Component>) {
   return components;
 }
 
-const std::vector<budget::Row> &budget_rows(THD *thd) {
-  return see(
-             thd, &seen_by_statement(thd, wanted_by_statement(thd)).budget,
-             [] {
-               Budget now;
-               now.rows = budget::rows(budget::take_facts(&now.unreadable));
-               return now;
-             },
-             [thd](const Budget &now) {
-               for (const char *name : now.unreadable)
-                 warn(thd, std::string(name) + " could not be read");
-             })
-      .rows;
+std::vector<budget::Row> budget_rows(THD *thd, budget::Worst_seen worst_seen) {
+  std::vector<const char *> unreadable;
+  const budget::Facts facts = budget::take_facts(worst_seen, &unreadable);
+  for (const char *name : unreadable)
+    warn(thd, std::string(name) + " could not be read");
+  return budget::rows(facts);
 }
 
 auto rows(THD *thd, std::type_identity<budget::Row>) {
-  return std::span<const budget::Row>(budget_rows(thd));
+  return budget_rows(thd, budget::Worst_seen::ask);
 }
 
 auto rows(THD *thd, std::type_identity<advisor::Finding>) {
   return advisor::findings(advisor::make_situation(
-      snapshot_of_statement(thd, 0), host_report(thd).figures, budget_rows(thd),
+      snapshot_of_statement(thd, 0), host_report(thd).figures,
+      budget_rows(thd, budget::Worst_seen::leave_out),
       history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
       scopes::survivors()));
 }
