@@ -333,18 +333,20 @@ TEST(Ledger, TheCheapFormHasFilesOfTheLastLook) {
     return static_cast<double>(
         *by_key(take(precision).rows).at("files//mapped"));
   };
+  // Less than would make it look anew.
+  constexpr size_t size = 128 << 10;
   FILE *const file = tmpfile();
   ASSERT_NE(nullptr, file);
-  ASSERT_EQ(0, posix_fallocate(fileno(file), 0, 8 * mb));
-  void *mapping = mmap(nullptr, 8 * mb, PROT_READ | PROT_WRITE, MAP_SHARED,
-                       fileno(file), 0);
+  ASSERT_EQ(0, posix_fallocate(fileno(file), 0, size));
+  void *mapping =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
   ASSERT_NE(MAP_FAILED, mapping);
   const double before = files(Precision::exact);
-  memset(mapping, 1, 8 * mb);
+  memset(mapping, 1, size);
   EXPECT_EQ(before, files(Precision::cheap));
-  EXPECT_NEAR(before + 8.0 * mb, files(Precision::exact), 1.0 * mb);
-  EXPECT_NEAR(before + 8.0 * mb, files(Precision::cheap), 1.0 * mb);
-  munmap(mapping, 8 * mb);
+  EXPECT_NEAR(before + 1.0 * size, files(Precision::exact), 0.1 * size);
+  EXPECT_NEAR(before + 1.0 * size, files(Precision::cheap), 0.1 * size);
+  munmap(mapping, size);
   fclose(file);
 }
 
@@ -390,22 +392,22 @@ TEST(Ledger, TheCheapFormHasTheBufferPoolByItsPagesOfData) {
       if (key.starts_with("buffer_pool/")) bytes += *part;
     return bytes;
   };
-  memset(mapping, 1, 32 * mb);
-  constexpr uint64_t pages = 16 * mb / 16384;
-  EXPECT_EQ(32 * mb, resident(Precision::exact, pages));
-  EXPECT_EQ(32 * mb, resident(Precision::cheap, pages));
-  // A page more of data is a page more, and one less is there as before.
-  EXPECT_EQ(33 * mb, resident(Precision::cheap, pages + mb / 16384));
-  EXPECT_EQ(32 * mb, resident(Precision::cheap, pages - mb / 16384));
-  // Many more, which is worth another look once the last one is paid for.
   memset(mapping, 1, 128 * mb);
+  constexpr uint64_t pages = 64 * mb / 16384;
+  EXPECT_EQ(128 * mb, resident(Precision::exact, pages));
+  EXPECT_EQ(128 * mb, resident(Precision::cheap, pages));
+  // A page more of data is a page more, and one less is there as before.
+  EXPECT_EQ(129 * mb, resident(Precision::cheap, pages + mb / 16384));
+  EXPECT_EQ(128 * mb, resident(Precision::cheap, pages - mb / 16384));
+  // Many more, which is worth another look once the last one is paid for.
+  memset(mapping, 1, 224 * mb);
   int64_t now = 0;
   for (int i = 0; i < 1200; ++i) {
     now = resident(Precision::cheap, 2 * pages);
-    if (now != 48 * mb) break;
+    if (now != 192 * mb) break;
     usleep(100000);
   }
-  EXPECT_EQ(128 * mb, now);
+  EXPECT_EQ(224 * mb, now);
   memdiag::regions::remove(mapping);
   munmap(mapping, size);
 }
