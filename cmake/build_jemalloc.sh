@@ -1,8 +1,9 @@
 #!/bin/sh
 # build_jemalloc.sh SOURCE PATCHES DIR CONFIGURE-FLAG...
 # Copies SOURCE to DIR/src (autoconf and make write into it), applies the patches in
-# the folder PATCHES in the order of their names, builds the static library, installs it into DIR/lib and DIR/include. CC, CXX, CFLAGS, CXXFLAGS,
-# MAKE and AUTOCONF come from the environment.
+# the folder PATCHES in the order of their names, builds the static library, installs
+# it into DIR/lib and DIR/include. CC, CXX, CFLAGS, CXXFLAGS, MAKE and AUTOCONF come
+# from the environment.
 set -eu
 
 source=$1

@@ -68,6 +68,10 @@ endif()
 if(MEMDIAG_PROFILE STREQUAL generate)
   # Threads count at the same time.
   string(APPEND profile " -fprofile-update=prefer-atomic")
+  # A fifth of the server that no training comes to: compiled without a profile in the
+  # optimised build, so not compiled at all here.
+  upstream_option(WITH_NDBCLUSTER_STORAGE_ENGINE OFF)
+  upstream_option(WITH_MYSQLX OFF)
 elseif(MEMDIAG_PROFILE STREQUAL use)
   if(NOT EXISTS ${profile_folder}/trained) # the last that bench/train.py writes
     message(FATAL_ERROR "There is no whole profile in ${profile_folder}. Make it:\n"

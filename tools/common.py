@@ -1,5 +1,6 @@
 """What the tools share: messages, the cache folder, the lock, disk space."""
 
+import argparse
 import contextlib
 import fcntl
 import json
@@ -79,3 +80,12 @@ def known_preset(name: str) -> str:
     if name not in presets():
         raise Problem(f"there is no preset {name!r}; there are: {', '.join(presets())}")
     return name
+
+
+def preset_of_arguments(program: str, doc: str) -> str:
+    """Of a program whose only option is which build it tries."""
+    parser = argparse.ArgumentParser(
+        prog=f"tools/{program}.py", description=doc.splitlines()[0]
+    )
+    parser.add_argument("--preset", default="dev", help="default: %(default)s")
+    return known_preset(parser.parse_args().preset)

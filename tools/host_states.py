@@ -7,7 +7,6 @@ Where the machine does not allow it (no root, no control groups, no swap), it is
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import functools
 import os
@@ -24,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench import surroundings
 from bench.surroundings import Limit, NotPossible
 from tools import demo
-from tools.common import ROOT, known_preset, lock, require_disk, say
+from tools.common import ROOT, lock, preset_of_arguments, require_disk, say
 from tools.mysql_wire import Connection, WireError
 from tools.problem import Problem, run_main
 from tools.server import Build, Server, initialise
@@ -339,14 +338,9 @@ def run(build: Build, folder: Path) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="tools/host_states.py", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("--preset", default="dev", help="default: %(default)s")
-    options = parser.parse_args()
-    known_preset(options.preset)
-    folder = ROOT / "build" / options.preset / "host-states"
-    build = Build.of_preset(ROOT, options.preset)
+    preset = preset_of_arguments("host_states", __doc__)
+    folder = ROOT / "build" / preset / "host-states"
+    build = Build.of_preset(ROOT, preset)
     with lock(folder.with_suffix(".lock"), "trying states of the machine"):
         return run(build, folder)
 

@@ -7,7 +7,6 @@ run of tools/demo.py leaves or this one loads.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import surroundings
 from tools import burst, corpus, demo
-from tools.common import ROOT, known_preset, lock, say
+from tools.common import ROOT, lock, preset_of_arguments, say
 from tools.mysql_wire import WireError
 from tools.problem import Problem, run_main
 from tools.server import Build, Server
@@ -95,16 +94,11 @@ def run(preset: str) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="tools/limited.py", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("--preset", default="dev", help="default: %(default)s")
-    options = parser.parse_args()
-    known_preset(options.preset)
-    guard = ROOT / "build" / options.preset / "demo-smoke.lock"
+    preset = preset_of_arguments("limited", __doc__)
+    guard = ROOT / "build" / preset / "demo-smoke.lock"
     with lock(guard, "running the demonstration in this checkout"):
         try:
-            return run(options.preset)
+            return run(preset)
         except surroundings.NotPossible as reason:
             say(f"limited: 0 passed, 0 failed, 1 skipped: {reason}")
             return 0

@@ -504,9 +504,7 @@ class Collector {
       const std::string stat = folder == m_cgroup
                                    ? m_memory_stat
                                    : read(folder + "/memory.stat").value_or("");
-      figures.usage_bytes =
-          bytes -
-          std::min(bytes, kernel_text::idle_cache_bytes(stat).value_or(0));
+      figures.usage_bytes = kernel_text::without_idle_cache(bytes, stat);
     }
     figures.oom_kills =
         unsigned_number("cgroup", v2 ? "memory.events.oom_kill"

@@ -178,13 +178,17 @@ tables that are joined agree, and a table that is filled again for each outer
 row does not change. Kept until the thread's next look. */
 struct Seen {
   Look look;
+  /** What the statement wants in the snapshot. */
+  Details details = 0;
   Part<Snapshot> snapshot;
   Part<host::Report> host;
 };
 
-Seen &seen_by_statement(THD *thd, const Wanted &wanted) {
+Seen &seen_by_statement(THD *thd) {
   thread_local std::unique_ptr<Seen> seen;
   if (seen == nullptr) seen = std::make_unique<Seen>();
+  const Wanted wanted = wanted_by_statement(thd);
+  seen->details = wanted.details;
   Look::Statement statement{
       thd->thread_id(), static_cast<uint64_t>(thd->query_id),
       thd->status_var.questions, wanted.tables, clock_us(CLOCK_MONOTONIC)};
@@ -210,11 +214,11 @@ const T &see(THD *thd, Part<T> *part, Take take, Warn warn_of) {
 
 /** @param details  what has to be in it */
 const Snapshot &snapshot_of_statement(THD *thd, Details details) {
-  const Wanted wanted = wanted_by_statement(thd);
-  Part<Snapshot> &part = seen_by_statement(thd, wanted).snapshot;
+  Seen &seen = seen_by_statement(thd);
+  Part<Snapshot> &part = seen.snapshot;
   if (part.value && (part.value->details & details) != details) part = {};
   return see(
-      thd, &part, [&] { return take_snapshot(details | wanted.details); },
+      thd, &part, [&] { return take_snapshot(details | seen.details); },
       [thd](const Snapshot &snapshot) { push_warnings(thd, snapshot); });
 }
 
@@ -295,7 +299,7 @@ auto rows(THD *thd, std::type_identity<regions::Row>) {
 
 const host::Report &host_report(THD *thd) {
   return see(
-      thd, &seen_by_statement(thd, wanted_by_statement(thd)).host,
+      thd, &seen_by_statement(thd).host,
       [] {
         host::Places places;
         places.data_directory = mysql_real_data_home;
@@ -379,7 +383,7 @@ int fill(THD *thd, Table_ref *tables, Item *) {
       innodb::find_busy_for_test(false); budget::fail_reads_for_test(false););
   try {
     // Of tables that share nothing with others, too: the look goes on.
-    (void)seen_by_statement(thd, wanted_by_statement(thd));
+    (void)seen_by_statement(thd);
     TABLE *const to = tables->table;
     for (const Row &row : rows(thd, std::type_identity<Row>{})) {
       for (size_t i = 0; i < table.size; ++i)

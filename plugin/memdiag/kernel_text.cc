@@ -1,5 +1,6 @@
 #include "kernel_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <system_error>
@@ -236,11 +237,12 @@ std::optional<std::string_view> below(std::string_view folder,
   return path;
 }
 
-std::optional<uint64_t> idle_cache_bytes(std::string_view memory_stat) {
+uint64_t without_idle_cache(uint64_t usage_bytes,
+                            std::string_view memory_stat) {
   // Version 1 has a line for the group alone, too.
-  const auto with_groups_below = amount_of(memory_stat, "total_inactive_file");
-  return with_groups_below ? with_groups_below
-                           : amount_of(memory_stat, "inactive_file");
+  auto idle = amount_of(memory_stat, "total_inactive_file");
+  if (!idle) idle = amount_of(memory_stat, "inactive_file");
+  return usage_bytes - std::min(usage_bytes, idle.value_or(0));
 }
 
 }  // namespace memdiag::kernel_text

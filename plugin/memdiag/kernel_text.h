@@ -97,9 +97,10 @@ writes "/..": what lies there is found as long as both go up alike. */
 std::optional<std::string_view> below(std::string_view folder,
                                       std::string_view path);
 
-/** Of a control group's memory.stat: page cache that the kernel takes back
-before anything else. It fills any group that reads or writes files. */
-std::optional<uint64_t> idle_cache_bytes(std::string_view memory_stat);
+/** What a control group uses without page cache that the kernel takes back
+before anything else, which fills any group that reads or writes files.
+@param memory_stat  the group's memory.stat; what it does not tell is used */
+uint64_t without_idle_cache(uint64_t usage_bytes, std::string_view memory_stat);
 
 }  // namespace memdiag::kernel_text
 

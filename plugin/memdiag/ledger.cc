@@ -409,6 +409,8 @@ class Reader {
                 return a.range.begin < b.range.begin;
               });
     const uint64_t began = clock_us(CLOCK_MONOTONIC);
+    m_page_map.emplace();
+    m_scan.emplace();
     const auto mappings = process_memory::mappings();
     if (!mappings) {
       all.regions.fill({});
@@ -482,13 +484,13 @@ class Reader {
     if (m_slow && is_slow(of, file_backed)) return;
     File_bytes pages{0, 0};
     if (file_backed) {
-      const auto found = m_page_map.pages(part);
+      const auto found = m_page_map->pages(part);
       if (!found) warn("/proc/self/pagemap");
       pages = found ? File_bytes{found->file_bytes, found->own_bytes}
                     : File_bytes{};
     } else if (mapping.writable) {
       // Of variables, many were only read: pages of zeros.
-      pages.own = mapping.bss ? Presence(part, &m_scan).bytes(part)
+      pages.own = mapping.bss ? Presence(part, &*m_scan).bytes(part)
                               : regions::resident_bytes(
                                     part, of.value_or(Region_kind::other));
       if (!pages.own) warn("presence of pages (mincore)");
@@ -528,8 +530,8 @@ class Reader {
   std::optional<Slow_figures> m_slow;
   Figures m_figures{};
   std::vector<Address_range> m_anonymous;
-  const process_memory::Page_map m_page_map;
-  const Page_scan m_scan;
+  std::optional<process_memory::Page_map> m_page_map;
+  std::optional<Page_scan> m_scan;
 };
 
 std::optional<All_pools> counted(const Snapshot &snapshot) {

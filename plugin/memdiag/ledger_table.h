@@ -51,8 +51,7 @@ inline constexpr Table ledger_table = make_ledger_table<ledger::Row>(
     "to be read each second: it is made from the last look at each page (a "
     "minute ago, or longer where that takes long) and what was counted since. "
     "What of VmRSS that does not explain is the last row; where it is more "
-    "than "
-    "a hundredth, there is another look. Nothing is stopped meanwhile.");
+    "than a hundredth, there is another look. Nothing is stopped meanwhile.");
 
 inline constexpr Table ledger_exact_table = make_ledger_table<Exact_ledger_row>(
     "MEMDIAG_LEDGER_EXACT",

@@ -78,8 +78,7 @@ std::optional<uint64_t> Gauge::used_bytes(unsigned limit_percent) const {
     return bytes;
   const std::string stat =
       read(m_usage_file.substr(0, m_usage_file.rfind('/')) + "/memory.stat");
-  return *bytes -
-         std::min(*bytes, kernel_text::idle_cache_bytes(stat).value_or(0));
+  return kernel_text::without_idle_cache(*bytes, stat);
 }
 
 std::optional<double> Gauge::stall_percent(uint64_t now_us) {

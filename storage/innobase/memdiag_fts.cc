@@ -74,9 +74,11 @@ ib_vector_t *vector_create(mem_heap_t *heap, size_t sizeof_value, size_t size) {
   return vector;
 }
 
-void vector_free(ib_vector_t *vector) {
-  mem_heap_free(
-      static_cast<Vector_allocator *>(vector->allocator->arg)->elements);
+void vectors_free(ib_vector_t ***vectors, size_t count) {
+  for (size_t i = 0; *vectors != nullptr && i < count; ++i)
+    mem_heap_free(static_cast<Vector_allocator *>((*vectors)[i]->allocator->arg)
+                      ->elements);
+  *vectors = nullptr;
 }
 
 }  // namespace memdiag

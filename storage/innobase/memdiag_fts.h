@@ -19,6 +19,8 @@
 #include "univ.i"
 #include "ut0vec.h"
 
+struct fts_string_t;
+
 namespace memdiag {
 
 /** As rbt_create(), with the tree and its nodes in a memory heap of its own:
@@ -33,10 +35,13 @@ ib_rbt_t *rbt_in_heap_arg_cmp(size_t sizeof_value, ib_rbt_arg_compare compare,
 
 /** A vector that grows without leaving its former selves behind, as one on a
 plain memory heap does: each growth moves it to a heap of the exact size. Free
-it with vector_free().
+it with vectors_free().
 @param heap  for the vector's head; outlives it */
 ib_vector_t *vector_create(mem_heap_t *heap, size_t sizeof_value, size_t size);
-void vector_free(ib_vector_t *vector);
+
+/** Free all `count` of an array of such vectors, if there is one, and forget
+the array, which is its owner's. */
+void vectors_free(ib_vector_t ***vectors, size_t count);
 
 /** How many word positions of one document stand at `ilist`, up to the mark
 that ends the document. Each is a number of several bytes, the last with its
@@ -49,6 +54,12 @@ inline size_t count_positions(const byte *ilist) {
     ++count;
   }
   return count;
+}
+
+/** Room for these positions and the ULINT_UNDEFINED that ends them. */
+inline ulint *new_positions(mem_heap_t *heap, const byte *ilist) {
+  return static_cast<ulint *>(
+      mem_heap_alloc(heap, (count_positions(ilist) + 1) * sizeof(ulint)));
 }
 
 /** Entries of a list of positions, the ULINT_UNDEFINED that ends it included.
@@ -76,6 +87,23 @@ const Match *match_of_document(const ib_vector_t *matches, const Match *first) {
                          [id](const Match &m) { return m.doc_id == id; });
   ut_ad(match != end);
   return match == end ? first : match;
+}
+
+/** Note how often a token of a phrase stands in a document that has the phrase.
+The query's own functions are fts0que.cc's, found there by its type.
+@param token  the token
+@param n      its number in the phrase
+@param first  the document's match of token 0 */
+template <typename Query, typename Match>
+void add_match_freq(Query *query, const fts_string_t *token, size_t n,
+                    const Match *first) {
+  const Match *match =
+      n == 0 ? first : match_of_document(query->match_array[n], first);
+  auto *const word_freq = fts_query_add_word_freq(query, token);
+  auto *const doc_freq =
+      fts_query_add_doc_freq(query, word_freq->doc_freqs, first->doc_id);
+  if (doc_freq->freq == 0)
+    doc_freq->freq = positions_size(match->positions) - 1;
 }
 
 }  // namespace memdiag

@@ -1,22 +1,19 @@
 """What ./run-demo and ./run-tests say where they can't install what they need."""
 
 import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 
 from tools.common import ROOT
+from tools.tests.scratch import Scratch
 
 
-class Bootstrap(unittest.TestCase):
+class Bootstrap(Scratch):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.bin = Path(folder.name)
-        self.calls = self.bin / "calls"
+        super().setUp()
+        self.calls = self.root / "calls"
 
     def command(self, name: str, text: str) -> None:
-        path = self.bin / name
+        path = self.root / name
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
 
@@ -25,7 +22,7 @@ class Bootstrap(unittest.TestCase):
         script = '. "$1/tools/bootstrap.sh"; memdiag_bootstrap'
         return subprocess.run(
             ["/bin/sh", "-eu", "-c", script, "sh", str(ROOT)],
-            env={"PATH": str(self.bin)},
+            env={"PATH": str(self.root)},
             capture_output=True,
             text=True,
             check=False,

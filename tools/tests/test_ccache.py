@@ -9,22 +9,20 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from tools.common import ROOT
+from tools.tests.scratch import Scratch
 
 
 @unittest.skipUnless(
     shutil.which("ccache") and shutil.which("g++"), "needs ccache and g++"
 )
-class PrecompiledHeaders(unittest.TestCase):
+class PrecompiledHeaders(Scratch):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = Path(scratch.name)
+        super().setUp()
         self.build = self.root / "build"
         self.build.mkdir()
         values = {"MEMDIAG_CACHE_DIR": self.root, "CMAKE_BINARY_DIR": self.build}

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 from contextlib import contextmanager, redirect_stdout
@@ -18,14 +17,10 @@ from tools import host_states
 from tools.common import ROOT
 from tools.mysql_wire import Result
 from tools.problem import Problem
+from tools.tests.scratch import Scratch
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = Path(scratch.name)
-
+class Case(Scratch):
     def programs(self, **scripts: str) -> None:
         """Shell scripts go before the machine's programs of these names."""
         folder = self.root / "bin"

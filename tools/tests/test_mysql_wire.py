@@ -3,13 +3,13 @@
 import socket
 import struct
 import sys
-import tempfile
 import threading
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from tools.mysql_wire import Connection, ConnectionLost, WireError, quote
+from tools.tests.scratch import Scratch
 
 GREETING = b"\x0a9.7.4\0" + b"\x01\0\0\0" + b"12345678\0" + b"\0" * 20
 OK = b"\0\0\0\x02\0\0\0"
@@ -56,11 +56,10 @@ class ScriptedServer:
         self._socket.close()
 
 
-class Wire(unittest.TestCase):
+class Wire(Scratch):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.path = Path(scratch.name) / "s"
+        super().setUp()
+        self.path = self.root / "s"
 
     def serve(self, *replies: bytes, login: tuple[bytes, ...] = (packets(2, OK),)):
         server = ScriptedServer(self.path, list(login), list(replies))

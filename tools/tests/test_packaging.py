@@ -2,7 +2,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
@@ -13,20 +12,19 @@ from manpage import manual
 from product import COMMON, CONTENTS, assign, files_below, rules
 
 from tools.problem import Problem
+from tools.tests.scratch import Scratch
 
 PREFLIGHT = COMMON / "preflight"
 PRESTART = COMMON / "tree/usr/libexec/mysql-memdiag/prestart"
 
 
-class Scratch(unittest.TestCase):
+class Case(Scratch):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = Path(scratch.name)
+        super().setUp()
         self.data = self.root / "data"
 
 
-class Contents(Scratch):
+class Contents(Case):
     ENTRIES = tuple(rules("# note\nserver  bin/mysqld lib/*.so # more\n-  share/*\n"))
     FILES = ("bin/mysqld", "lib/a.so", "lib/deep/b.so", "share/date")
 
@@ -68,7 +66,7 @@ class Manual(unittest.TestCase):
         self.assertNotIn("made", page)
 
 
-class Licences(Scratch):
+class Licences(Case):
     TEXT = "Copyright (C) 2002-present A <a@b>.\nAll rights reserved.\nCopyright (C) 2009 B.  All rights reserved.\n\nRedistribution and use\n\nare permitted.\n-----\nmore\n"
 
     def test_taken_from_the_sources(self):
@@ -103,7 +101,7 @@ class Licences(Scratch):
         )
 
 
-class Preflight(Scratch):
+class Preflight(Case):
     def refusal(self, *megabytes: str) -> str:
         done = subprocess.run(
             ["sh", PREFLIGHT, self.data, *megabytes],
@@ -138,7 +136,7 @@ class Preflight(Scratch):
         self.assertIn("no disk", self.refusal("999999999"))
 
 
-class Prestart(Scratch):
+class Prestart(Case):
     """With programs of its own instead of those that need root and a server."""
 
     PROGRAMS = (

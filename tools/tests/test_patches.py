@@ -2,13 +2,13 @@
 
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from tools import patches, tree
 from tools.problem import Problem
+from tools.tests.scratch import Scratch
 
 HEADER = """Subject: {0}
 Why: the test needs it.
@@ -19,11 +19,9 @@ Remove when: never.
 """
 
 
-class Case(unittest.TestCase):
+class Case(Scratch):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = Path(scratch.name)
+        super().setUp()
         self.pristine = self.root / "pristine"
         self.folder = self.root / "patches"
         self.folder.mkdir()

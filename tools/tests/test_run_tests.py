@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -11,6 +10,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from tools import run_tests
 from tools.common import ROOT, presets
 from tools.run_tests import Result
+from tools.tests.scratch import Scratch
 
 MTR = """\
 [ 25%] memdiag.pools                             w1  [ pass ]   120
@@ -76,11 +76,10 @@ class Parsers(unittest.TestCase):
         self.check(run_tests.parse_own("limited", 0, text), 2, 0, 1, "no group")
 
 
-class Resuming(unittest.TestCase):
+class Resuming(Scratch):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.path = Path(scratch.name) / "state.json"
+        super().setUp()
+        self.path = self.root / "state.json"
         self.step = run_tests.STEPS[0]
 
     def progress(self, print_, fresh=False):

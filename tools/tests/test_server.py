@@ -3,20 +3,18 @@
 import os
 import socket
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from tools.problem import Problem
 from tools.server import Build, Server, initialise, private_socket
+from tools.tests.scratch import Scratch
 
 
-class Case(unittest.TestCase):
+class Case(Scratch):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = Path(scratch.name)
+        super().setUp()
         self.folder = self.root / "folder"
 
     def build(self, script: str) -> Build:

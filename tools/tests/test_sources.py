@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import unittest
 from pathlib import Path
 from typing import ClassVar
@@ -15,6 +14,7 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from tools import common, sources
 from tools.problem import Problem
+from tools.tests.scratch import Scratch
 
 VERSION = "MYSQL_VERSION_MAJOR=9\nMYSQL_VERSION_MINOR=7\nMYSQL_VERSION_PATCH={0}\n"
 
@@ -32,11 +32,9 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-class Case(unittest.TestCase):
+class Case(Scratch):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = Path(scratch.name)
+        super().setUp()
         self.cache = self.root / "cache"
         for name in ("downloads", "src"):
             (self.cache / name).mkdir(parents=True)
