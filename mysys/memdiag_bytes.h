@@ -64,8 +64,8 @@ inline bool assign(Row_bytes *bytes, const char *from, size_t length,
                    size_t capacity) noexcept {
   try {
     bytes->reserve(capacity);
-    // resize() and memcpy(), because assign() of another type of bytes, through an
-    // allocator that the library does not know, copies one by one.
+    // resize() and memcpy(), because assign() of another type of bytes, through
+    // an allocator that the library does not know, copies one by one.
     bytes->resize(length);
     memcpy(bytes->data(), from, length);
     return true;
