@@ -40,8 +40,11 @@ class DumpOltp(Workload):
                 )
 
     def load(self, server: Server) -> Load:
+        program = server.build.program("mysqldump")
+        if not program.exists():
+            raise Problem(f"{program} is missing: build upstream's target mysqldump")
         dump = [
-            str(server.build.program("mysqldump")),
+            str(program),
             "--no-defaults",
             "--user=root",
             f"--socket={server.socket}",
