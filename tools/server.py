@@ -255,7 +255,7 @@ class Server:
             f"--pid-file={self.pid_file}",
             f"--log-error={self.error_log}",
             "--skip-networking",
-            "--mysqlx=OFF",
+            "--loose-mysqlx=OFF",  # preset profile has none
             *self._options,
         ]
         with self.error_log.open("ab") as log:
