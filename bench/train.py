@@ -34,6 +34,15 @@ DEFAULT = (
 )
 
 
+def name_in_optimised(name: str) -> str:
+    """Of an object's profile. Objects of our own sources, which are not below upstream's, are named by the preset's folder."""
+
+    def mangled(preset: str) -> str:
+        return str(TOP / "build" / preset).replace("/", "#") + "#"
+
+    return name.replace(mangled("profile"), mangled("optimised"))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -58,14 +67,16 @@ def main() -> int:
                 f"{workload.name}: {done.count} {workload.unit} in {done.seconds:.0f} s"
             )
     # Written when a server ends.
-    files = sum(1 for _ in PROFILE.rglob("*.gcda"))
+    files = list(PROFILE.rglob("*.gcda"))
     if not files:
         raise Problem(
             f"the server wrote no profile to {PROFILE}; was it built as it is now?  "
             "cmake --preset profile && cmake --build --preset profile"
         )
+    for file in files:
+        file.rename(file.with_name(name_in_optimised(file.name)))
     TRAINED.touch()
-    say(f"{PROFILE}: {files} files")
+    say(f"{PROFILE}: {len(files)} files")
     return 0
 
 

@@ -15,6 +15,7 @@ from bench import (
     prepared,
     report,
     sysbench_oltp,
+    train,
 )
 from bench.workloads import phrase_burst as collection
 from tools.problem import Problem
@@ -50,6 +51,18 @@ class Arms(unittest.TestCase):
             linked = arms.ARMS["linked"].environment()
         self.assertIn("background_thread", linked["MALLOC_CONF"])
         self.assertEqual(linked["HOME"], "/h")
+
+
+class Training(unittest.TestCase):
+    def test_the_optimised_build_finds_what_is_known_of_our_own_sources(self):
+        top = str(train.TOP).replace("/", "#")
+        source = "#memdiag#mysys#memdiag_pools.cc.gcda"
+        self.assertEqual(
+            train.name_in_optimised(f"a.dir{top}#build#profile{source}"),
+            f"a.dir{top}#build#optimised{source}",
+        )
+        upstream = "sql#CMakeFiles#sql_main.dir#sql_profile.cc.gcda"
+        self.assertEqual(train.name_in_optimised(upstream), upstream)
 
 
 class Prepared(unittest.TestCase):
