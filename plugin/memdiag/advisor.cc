@@ -234,11 +234,15 @@ class Advisor {
 
   void look_at_host() {
     const host::Figures &host = m_now.host;
-    if (host.transparent_huge_pages == "always")
-      add(Severity::warning, "machine", "host",
-          "transparent huge pages are 'always': a page of 2 MB stays for a "
-          "block of 4 KB",
-          "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
+    if (host.transparent_huge_pages == "always" && m_now.allocator_huge_pages &&
+        *m_now.allocator_huge_pages != "never")
+      add(Severity::warning, "allocator", "misconfiguration",
+          text("transparent huge pages are 'always' and the allocator has "
+               "thp:%s: a page of 2 MB stays for a block of 4 KB",
+               m_now.allocator_huge_pages->c_str()),
+          "take thp out of MALLOC_CONF, in the service's file or the "
+          "environment, and restart; until then: echo madvise > "
+          "/sys/kernel/mm/transparent_hugepage/enabled");
     if (host.swapped_bytes && *host.swapped_bytes >= worth_bytes)
       add(Severity::warning, "machine", "host",
           size(*host.swapped_bytes) + " of the server are swapped out",

@@ -43,6 +43,8 @@ struct Situation {
   std::optional<Trend> rss_trend;
   std::optional<bool> background_threads;
   std::optional<std::string> preloaded;
+  /** jemalloc's option thp. */
+  std::optional<std::string> allocator_huge_pages;
   /** What the configuration takes at once: global buffers, and those of one
   session (MEMDIAG_BUDGET, kind "buffer"). */
   Reading global_buffers_bytes;

@@ -210,6 +210,7 @@ void add_settings(Reader *reader, Allocator_row *row) {
   row->profiling = profiling_state(reader);
   row->options = options_in_force(
       reader, row->profiling && *row->profiling != "not compiled");
+  row->huge_pages = reader->read_text<Ctl::opt_thp>();
   if (std::string others = other_allocators(); !others.empty())
     row->preloaded = std::move(others);
 }

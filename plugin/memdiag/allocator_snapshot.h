@@ -61,6 +61,9 @@ struct Allocator_row {
   std::optional<std::string> preloaded;
   std::optional<std::string> profiling;
   std::optional<std::string> options;
+  /** opt.thp: what the allocator asks the kernel for, whatever the machine's
+  setting: default, always, never; or "not supported". */
+  std::optional<std::string> huge_pages;
 };
 
 /** What jemalloc knows of an arena, and what is added up for a pool. */

@@ -52,6 +52,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.host = host;
   situation.background_threads = snapshot.allocator.background_thread_enabled;
   situation.preloaded = snapshot.allocator.preloaded;
+  situation.allocator_huge_pages = snapshot.allocator.huge_pages;
   add_budget(budget, &situation);
 
   samples = recent(samples);

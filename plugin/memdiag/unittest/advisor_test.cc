@@ -33,7 +33,9 @@ Situation healthy() {
   all.host.limit_bytes = 8 * gb;
   all.host.usage_bytes = 3 * gb;
   all.host.oom_kills = 0;
-  all.host.transparent_huge_pages = "madvise";
+  // Everything but the buffer pool goes without them.
+  all.host.transparent_huge_pages = "always";
+  all.allocator_huge_pages = "never";
   all.host.pressure_some_avg10 = 0.5;
   all.host.oom_score_adj = 0;
   for (auto &pool : all.pools) {
@@ -133,9 +135,12 @@ const std::vector<Expected> all_expected = {
      Severity::note, "allocator", "misconfiguration", "libtcmalloc.so.4",
      "LD_PRELOAD"},
     {"huge pages",
-     [](Situation *all) { all->host.transparent_huge_pages = "always"; },
-     Severity::warning, "machine", "host", "'always'",
-     "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"},
+     [](Situation *all) {
+       all->host.transparent_huge_pages = "always";
+       all->allocator_huge_pages = "default";
+     },
+     Severity::warning, "allocator", "misconfiguration", "thp:default",
+     "take thp out of MALLOC_CONF"},
     {"swap in use", [](Situation *all) { all->host.swapped_bytes = 100 * mb; },
      Severity::warning, "machine", "host", "100 MB", "vm.swappiness=1"},
     {"pressure", [](Situation *all) { all->host.pressure_some_avg10 = 25; },
@@ -226,6 +231,7 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
   snapshot.pools[session].active_bytes = 8;
   snapshot.pools[session].dirty_bytes = 9;
   snapshot.allocator.preloaded = "other.so";
+  snapshot.allocator.huge_pages = "default";
   std::vector<memdiag::black_box::Sample> samples;
   for (uint64_t second = 0; second < 1000; ++second) {
     memdiag::black_box::Sample sample{};
@@ -269,6 +275,7 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
   ASSERT_TRUE(all.rss_trend);
   EXPECT_NEAR(1000, all.rss_trend->bytes_per_second, 1e-6);
   EXPECT_EQ("other.so", all.preloaded);
+  EXPECT_EQ("default", all.allocator_huge_pages);
   EXPECT_EQ(110u, all.global_buffers_bytes);
   EXPECT_EQ(100u, all.session_buffers_bytes);
   EXPECT_EQ(50u, all.max_connections);
