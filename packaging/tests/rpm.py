@@ -16,7 +16,7 @@ from tests.deb import DEBIANS, Run, debians_server, files, kept, version
 from tests.installed import Installed, main_job, memdiag_tables
 from tests.machine import Machine
 from tests.report import Failed
-from tools.common import ROOT, cache_dir
+from tools.common import ROOT, cache_dir, require_disk
 from tools.sources import PrivateApt
 
 SERVER, CLIENT = (
@@ -194,8 +194,7 @@ def stock(run: Run) -> None:
 
 
 def source(run: Run) -> None:
-    """It unpacks and configures without network. What compiling that gives is what the other tests have tested; the
-    whole of it is `rpmbuild --rebuild`."""
+    """It unpacks and configures without network: the short form of rebuild()."""
     top = run.work / "source-rpm"
     machine.remove(top)
     try:
@@ -226,6 +225,54 @@ def source(run: Run) -> None:
         )
     finally:
         machine.remove(top)
+
+
+def rebuild(run: Run) -> None:
+    """All of it, in another folder and without network: the same files as in the packages that were made of the
+    build."""
+    top = run.work / "rebuild"
+    machine.remove(top)
+    require_disk([(top.parent, 14, "a second build")])
+    cache = top / "cache"
+    cache.mkdir(parents=True)
+    try:
+        # What the compiler made of the same text, and nothing else that this machine has.
+        if (compiled := cache_dir() / "ccache").is_dir():
+            (cache / "ccache").symlink_to(compiled)
+        archive = next(run.packages.glob("*.src.rpm"))
+        step(
+            ["unshare", "--net", "rpmbuild", "--rebuild"]
+            + ["--define", f"_topdir {top}", archive],
+            env={**os.environ, "MEMDIAG_CACHE": str(cache)},
+        )
+        made = {path.name: path for path in top.glob("RPMS/*/*.rpm")}
+        ours = {path.name: path for path in run.packages.glob("*.rpm")}
+        del ours[archive.name]
+        run.report.check(
+            "the source RPM alone makes the same packages",
+            ours and made.keys() == ours.keys(),
+            " ".join(sorted(made)),
+        )
+        for name in sorted(made.keys() & ours.keys()):
+            different = sorted(
+                {line.split()[0] for line in dump(made[name]) ^ dump(ours[name])}
+            )
+            run.report.check(
+                f"with the same files: {name}",
+                not different,
+                f"{len(different)} differ: {' '.join(different[:5])}"
+                if different
+                else "",
+            )
+    finally:
+        machine.remove(top)
+
+
+def dump(package: Path) -> set[str]:
+    """Of each file: name, size, date, sum, mode, owner and what rpm knows of it."""
+    command = ["rpm", "-qp", "--dump", package]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(done.stdout.splitlines())
 
 
 def step(command: list, **kwargs) -> None:
