@@ -46,6 +46,12 @@ struct Place_allocator {
       std::allocator<T>{}.deallocate(block, count);
   }
 
+  /** Of what is resized, the bytes are written once, by who knows them. */
+  template <typename U>
+  void construct(U *byte) noexcept {
+    ::new (static_cast<void *>(byte)) U;
+  }
+
   bool operator==(const Place_allocator &) const { return true; }
 
  private:

@@ -154,8 +154,9 @@ bool serves_malloc();
 
 }  // namespace mallctl
 
-/** Allocation entry points with explicit placement. No function of these
-touches the calling thread's automatic cache, see docs/architecture.md. */
+/** Allocation entry points with explicit placement. None but general_allocate()
+and general_free() touches the calling thread's automatic cache, see
+docs/architecture.md. */
 namespace placed {
 
 /** An explicit cache (jemalloc's tcache.create); no_cache bypasses them all. A

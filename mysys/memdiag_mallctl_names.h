@@ -64,7 +64,7 @@ MEMDIAG_CTL(arenas_lextent_size,      "arenas.lextent.0.size",                  
 MEMDIAG_CTL(utilization_batch,        "experimental.utilization.batch_query",   void)
 
 MEMDIAG_CTL(tcache_create,            "tcache.create",                          unsigned)
-MEMDIAG_CTL(tcache_flush,             "tcache.flush",                           unsigned)
+MEMDIAG_CTL(tcache_destroy,           "tcache.destroy",                         unsigned)
 
 MEMDIAG_CTL(arena_initialized,        "arena.0.initialized",                    bool)
 MEMDIAG_CTL(arena_purge,              "arena.0.purge",                          void)

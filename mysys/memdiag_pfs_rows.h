@@ -11,7 +11,6 @@
 #ifndef MEMDIAG_PFS_ROWS_H
 #define MEMDIAG_PFS_ROWS_H
 
-#include <algorithm>
 #include <cstddef>
 
 struct PFS_account;
@@ -36,12 +35,18 @@ inline constexpr size_t rows_of_page<PFS_user> = 128;
 template <>
 inline constexpr size_t rows_of_page<PFS_host> = 128;
 
-/** @param there  rows that there is memory for
+/** What get_row_count() of upstream's container says: where the most is no
+multiple of a page, what lacks of the last page is taken off, whether that page
+is there or not.
+@param there  rows that there is memory for
 @param most   rows that there can be */
 template <class Row>
 size_t estimated_rows(size_t there, size_t most) {
   constexpr size_t step = rows_of_page<Row>;
-  return step == 1 ? there : std::min(most, (there + step - 1) / step * step);
+  if (step == 1 || there == 0) return there;
+  const size_t pages = (there + step - 1) / step;
+  const size_t lacks = (step - most % step) % step;
+  return pages * step - lacks;
 }
 
 }  // namespace memdiag

@@ -39,7 +39,7 @@ struct alignas(64) Shard {
   std::atomic<bool> taken{false};
   /** Taken over a fork(). Guarded by purge_mutex. */
   bool held{false};
-  /** Only for the one who has taken it. */
+  /** Only for the one who has taken it. no_cache: not made yet, or again. */
   placed::Cache cache{placed::no_cache};
   std::atomic<uint64_t> allocated_bytes{0};
   std::atomic<uint64_t> freed_bytes{0};
@@ -172,6 +172,16 @@ unsigned shard_for(const Pool_spec &spec, size_t size) {
   return size >= large ? 0 : current_shard(spec);
 }
 
+/** Set a decay time of an arena to its pool's. */
+template <Policy policy, Ctl ctl>
+void set_decay(Pool pool, unsigned arena) {
+  int64_t ms;
+  do {
+    ms = policies::get(policy, pool);
+    if (ms >= -1) (void)mallctl::write<ctl>(ms, arena);
+  } while (ms != policies::get(policy, pool));
+}
+
 /** Create a shard's arena. Two threads may both create one,
 and the one that publishes second gives its own to the next shard that has none.
 It must not destroy it: another thread may be purging it, and jemalloc does not
@@ -198,25 +208,21 @@ int create_arena(Pool pool, unsigned shard) {
     // which settings are in force.
     (void)mallctl::set_arena_name(arena, name);
   };
-  name_it(shard);
-  const int64_t dirty = policies::get(Policy::dirty_decay_ms, pool);
-  const int64_t muzzy = policies::get(Policy::muzzy_decay_ms, pool);
-  if (dirty >= -1)
-    (void)mallctl::write<Ctl::arena_dirty_decay_ms>(dirty, arena);
-  if (muzzy >= -1)
-    (void)mallctl::write<Ctl::arena_muzzy_decay_ms>(muzzy, arena);
   arena_owners[arena].store(static_cast<uint8_t>(pool));
-  if (slot.arena.compare_exchange_strong(expected, static_cast<int>(arena)))
-    return static_cast<int>(arena);
-  for (unsigned step = 1; step < spec.shards; ++step) {
-    const unsigned other = (shard + step) % spec.shards;
-    expected = no_arena;
-    if (state_of(pool).shards[other].arena.compare_exchange_strong(
-            expected, static_cast<int>(arena))) {
-      name_it(other);
-      break;
+  const auto published = [&] {
+    for (unsigned step = 0; step < spec.shards; ++step) {
+      const unsigned of_shard = (shard + step) % spec.shards;
+      expected = no_arena;
+      if (state_of(pool).shards[of_shard].arena.compare_exchange_strong(
+              expected, static_cast<int>(arena)))
+        return name_it(of_shard);
     }
-  }
+  };
+  published();
+  // Somebody may set a policy meanwhile, for the arenas that he finds. So the
+  // arena can be found first, and what is set last is what was there last.
+  set_decay<Policy::dirty_decay_ms, Ctl::arena_dirty_decay_ms>(pool, arena);
+  set_decay<Policy::muzzy_decay_ms, Ctl::arena_muzzy_decay_ms>(pool, arena);
   return slot.arena.load();
 }
 
@@ -373,14 +379,25 @@ pools::Receipt purge_arenas(Predicate wanted) {
   return receipt;
 }
 
-/** Give the blocks that wait in a pool's caches back to its arenas. A cache
-that is in use right now is left alone: its pool is not quiet. */
+/** Give the blocks that wait in a shard's cache back to its arena, and the
+cache too: the next who wants it makes it, and may fail to. (A cache that was
+only flushed, jemalloc makes again by itself, and where it has no memory for it
+ends the process: tcaches_get() of 5.3.1.) Where none could be made, that is
+tried again too. The caller has the shard's turn. */
+void drop_cache(Shard *shard) {
+  if (shard->cache >= 0)
+    (void)mallctl::write<Ctl::tcache_destroy>(
+        static_cast<unsigned>(shard->cache));
+  shard->cache = placed::no_cache;
+}
+
+/** Of all shards of a pool. A cache that is in use right now is left alone: its
+pool is not quiet. */
 void empty_caches(Pool pool) {
+  Shard *const shards = state_of(pool).shards;
   for (unsigned cpu = 0; cpu < spec_of(pool).shards; ++cpu) {
-    const Turn turn(state_of(pool).shards, cpu);
-    if (turn.existing_cache() != placed::no_cache)
-      (void)mallctl::write<Ctl::tcache_flush>(
-          static_cast<unsigned>(turn.existing_cache()));
+    const Turn turn(shards, cpu);
+    if (turn.index() == cpu) drop_cache(&shards[cpu]);
   }
 }
 
@@ -393,9 +410,9 @@ void for_each_shard(Visitor visit) {
 }
 
 /** jemalloc forgets explicit caches in the child: its lists there hold those of
-the calling thread alone. To flush one later would tie these lists to caches of
-threads that are gone. So they are empty, which means gone, and nobody uses one
-while fork() is under way. Of a shard that somebody holds for long, because he
+the calling thread alone. To empty one later would tie these lists to caches of
+threads that are gone. So there are none, and nobody makes or uses one while
+fork() is under way. Of a shard that somebody holds for long, because he
 was interrupted, the child gives the cache up. */
 void hold_caches() {
   for_each_shard([](Shard *shard) {
@@ -405,9 +422,7 @@ void hold_caches() {
       taken = shard->taken.exchange(true, std::memory_order_acquire);
     }
     shard->held = !taken;
-    if (!taken && shard->cache >= 0)
-      (void)mallctl::write<Ctl::tcache_flush>(
-          static_cast<unsigned>(shard->cache));
+    if (!taken) drop_cache(shard);
   });
 }
 
@@ -551,6 +566,16 @@ void free(Pool pool, void *block, size_t size, Account account) noexcept {
   if (!cached) placed::free(block, placed::no_cache, size);
 }
 
+void free_general(Pool pool, void *block) noexcept {
+  placed::general_free(block);
+  // Only where there are any: it may have been allocated before its route was
+  // changed.
+  std::atomic<uint64_t> &left = state_of(pool).fallback_blocks;
+  uint64_t now = left.load(std::memory_order_relaxed);
+  while (now != 0 && !left.compare_exchange_weak(now, now - 1)) {
+  }
+}
+
 Live live(Account account) {
   int64_t bytes = 0;
   int64_t blocks = 0;
@@ -597,6 +622,10 @@ Counters counters(Pool pool) {
           state.purged_bytes.load(),
           state.purge_us.load(),
           state.refaulted_bytes.load()};
+}
+
+uint64_t fallback_blocks(Pool pool) {
+  return state_of(pool).fallback_blocks.load(std::memory_order_relaxed);
 }
 
 uint64_t allocated_bytes(Pool pool) {

@@ -106,6 +106,11 @@ constexpr size_t max_accounts = 1024;
 @param account  as given to allocate() */
 void free(Pool pool, void *block, size_t size, Account account = 0) noexcept;
 
+/** Free a block of the general allocator that nothing is known of but which
+pool it was meant for: it may have served for that pool, which then counts one
+block less to look for. */
+void free_general(Pool pool, void *block) noexcept;
+
 /** What lives of an account, in all pools: bytes of size classes, and blocks.
 Blocks that the general allocator served for a pool are not in it. */
 struct Live {
@@ -151,6 +156,10 @@ Counters counters(Pool pool);
 
 /** Bytes that ever came into and left the pool; changes whenever it is used. */
 uint64_t activity(Pool pool);
+
+/** Blocks alive that the general allocator served for the pool. While there are
+any, each free of the pool looks where its block came from. */
+uint64_t fallback_blocks(Pool pool);
 
 /** Bytes that were ever allocated from the pool. */
 uint64_t allocated_bytes(Pool pool);

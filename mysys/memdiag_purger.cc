@@ -12,7 +12,8 @@
 namespace memdiag::purger {
 namespace {
 
-/** A purge that gave back less is not worth judging. */
+/** A purge that gave back less is not worth judging, and where no more than
+that has come and gone none is made: it is left to decay. */
 constexpr uint64_t worth_bytes = 1 << 20;
 /** How long after a purge it is judged, if there is no other before. */
 constexpr uint32_t judged_after_ms = 1000;
@@ -72,6 +73,7 @@ void purge(Pool pool, Watch *watch, Purge_reason reason) {
   (void)pools::purge(pool, reason);
   watch->unpurged_bytes = 0;
   watch->uncounted_bytes = 0;
+  watch->quiet_for_ms = 0;
 }
 
 void look_at(Pool pool, Watch *watch) {
@@ -102,8 +104,8 @@ void look_at(Pool pool, Watch *watch) {
     watch->quiet_for_ms = 0;
     return;
   }
-  if (watch->unpurged_bytes <= quiet_bytes) return;
   watch->quiet_for_ms += tick_ms;
+  if (watch->unpurged_bytes <= worth_bytes) return;
   if (watch->quiet_for_ms >= quiet_ms * pools::backoff(pool))
     purge(pool, watch, Purge_reason::quiet);
 }

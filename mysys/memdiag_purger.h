@@ -7,8 +7,8 @@
 
   Every tick it reads a few counters of the layer; jemalloc is asked only when
   a pool is purged. A pool that fell quiet is purged once and then left alone
-  until it has been used again. start() and stop() are called by the plugin, as
-  Worker says.
+  until a megabyte has come and gone in it again. start() and stop() are called
+  by the plugin, as Worker says.
 */
 
 #ifndef MEMDIAG_PURGER_H

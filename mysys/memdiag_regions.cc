@@ -78,6 +78,21 @@ class Stack_of_thread {
   Stack_of_thread(const Stack_of_thread &) = delete;
   Stack_of_thread &operator=(const Stack_of_thread &) = delete;
 
+  /** In the child of a fork() only the calling thread lives; what the others
+  linked lies in memory that new threads will have. */
+  static void stay_alone() {
+    const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+    Stack *own = first_stack;
+    while (own != nullptr &&
+           (here < own->range.begin || here >= own->range.end))
+      own = own->next;
+    first_stack = own;
+    all_stacks = {0, 0};
+    if (own == nullptr) return;
+    own->next = own->previous = nullptr;
+    all_stacks = {1, own->range.bytes()};
+  }
+
  private:
   Stack m_stack;
   bool m_linked = false;
@@ -95,6 +110,7 @@ class Stack_of_thread {
         regions_mutex.unlock();
       },
       [] {
+        Stack_of_thread::stay_alone();
         stacks_mutex.unlock();
         regions_mutex.unlock();
       });

@@ -295,7 +295,7 @@ void free_of_place(Place place, void *block) {
   const Pool pool =
       arena ? pools::owner_of_arena(arena.value()) : Pool::general;
   if (pool == Pool::general)
-    ::free(block);
+    pools::free_general(pool_of(routes::tag_of_place(place)), block);
   else
     routes::free(pack_tag(static_cast<uint16_t>(place), pool), block, 0);
 }

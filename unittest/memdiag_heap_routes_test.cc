@@ -49,4 +49,12 @@ TEST(HeapRoutes, TheTagIsThatOfThePlace) {
             memdiag::heap_tag("fts0que.cc"));
 }
 
+/** As in rec_get_offsets(), which passes its own caller's on. */
+TEST(HeapRoutes, AFileThatIsNoConstantIsNotLookedAt) {
+  const std::string path = "/build/storage/innobase/fts/fts0que.cc";
+  EXPECT_EQ(memdiag::pack_tag(static_cast<uint16_t>(Place::heap_other),
+                              memdiag::Pool::transaction),
+            memdiag::heap_tag(path.c_str()));
+}
+
 }  // namespace memdiag_test

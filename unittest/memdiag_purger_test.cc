@@ -116,6 +116,26 @@ TEST(Purger, LetsABusyPoolWork) {
   EXPECT_TRUE(clean_within_ms(2000));
 }
 
+/** Background threads never rest altogether: what so little leaves behind is
+left to decay, however long it goes on. */
+TEST(Purger, LeavesATrickleToDecay) {
+  const Running_purger running;
+  burst(2);
+  const uint64_t purges = pools::counters(pool).purges + 1;
+  ASSERT_TRUE(clean_within_ms(2000, purges));
+  for (int i = 0; i < 40; ++i) {  // 20 KB in and out, each tick
+    Block::make(10000, 1).free();
+    sleep_ms(50);
+  }
+  EXPECT_EQ(purges, pools::counters(pool).purges);
+  // A megabyte of it is worth a purge, and one only.
+  for (int i = 0; i < 40; ++i) {
+    Block::make(20000, 1).free();
+    sleep_ms(50);
+  }
+  EXPECT_GE(purges + 2, pools::counters(pool).purges);
+}
+
 TEST(Purger, DatesThePeakOfABurst) {
   const Running_purger running;
   const auto before = pools::counters(pool);

@@ -122,6 +122,21 @@ TEST(Routes, BlocksOfAPlaceWithoutTags) {
   EXPECT_EQ(0u, row_of("temptable").live_blocks);
 }
 
+TEST(Routes, BlocksThatServedForAPlaceAreCountedDown) {
+  const auto fallbacks = [] {
+    return memdiag::pools::counters(Pool::temp_table).fallbacks;
+  };
+  const uint64_t before = fallbacks();
+  memdiag::pools::fail_allocations_for_test({.count = 1});
+  void *served = memdiag::place_allocate(memdiag::Place::temptable, 1 << 20);
+  EXPECT_EQ(before + 1, fallbacks());
+  EXPECT_FALSE(lies_in(Pool::temp_table, served));
+  EXPECT_EQ(1u, memdiag::pools::fallback_blocks(Pool::temp_table));
+  memdiag::place_free(memdiag::Place::temptable, served);
+  // No free of the pool asks where its block came from any more.
+  EXPECT_EQ(0u, memdiag::pools::fallback_blocks(Pool::temp_table));
+}
+
 TEST(Routes, RowsOfEvents) {
   const std::string text(100000, 'r');
   {
@@ -136,6 +151,7 @@ TEST(Routes, RowsOfEvents) {
     EXPECT_EQ(before, rows.data()) << "there was room for one more";
     memdiag::Row_bytes moved = std::move(rows);
     moved.resize(1000000);
+    EXPECT_EQ(text, std::string(moved.begin(), moved.begin() + 100000));
     EXPECT_EQ(1u, row_of("binlog_event_rows").live_blocks);
     if (!sanitized) {  // which ends the process for such a size
       EXPECT_FALSE(memdiag::assign(&rows, text.data(), 1, SIZE_MAX / 4));

@@ -55,8 +55,9 @@ inline constexpr Table arenas_table = [] {
               "Address space without memory, kept to be used again."),
           column<Row, &Row::tcache_bytes>(
               "TCACHE_BYTES", Unit::bytes,
-              "Free blocks that wait in the caches of its threads; part of "
-              "LIVE_BYTES. 0 for a pool's, which has no caches."),
+              "Free blocks that wait in caches which jemalloc accounts to this "
+              "arena: of its threads, and of pools where one of these threads "
+              "made the cache; part of LIVE_BYTES of the blocks' own arenas."),
           column<Row, &Row::allocations>(
               "ALLOCATIONS", Unit::count,
               "Blocks taken from the arena since it was made, by caches too."),

@@ -2,8 +2,11 @@
   Which pool a memory heap of InnoDB belongs to, told by the source file that
   creates it: mem_heap_create() is given its caller's location anyway.
 
-  The file name is a constant at every call, so in an optimised build the
-  comparison is made by the compiler and the caller just passes a number.
+  The file name is a constant at nearly every call, so in an optimised build the
+  comparison is made by the compiler and the caller just passes a number. Where
+  it is a function's parameter (rec_get_offsets(), for each record that has more
+  columns than fit on the stack), it would cost more than the heap: such heaps
+  are heap_other.
   Needs no header of the server: unit tests include it.
 */
 
@@ -81,9 +84,12 @@ template <size_t... route>
 /** What a heap that is created there now is accounted to. Upstream's tools that
 read its files (ibd2sdi, innochecksum) have no pools. */
 [[gnu::always_inline]] inline Packed_tag heap_tag(const char *path) {
-  return memdiag_tag_of_place == nullptr
-             ? 0
-             : memdiag_tag_of_place(static_cast<uint16_t>(heap_place(path)));
+  if (memdiag_tag_of_place == nullptr) return 0;
+  Place place = heap_place(path);
+#ifdef __OPTIMIZE__
+  if (!__builtin_constant_p(place)) place = Place::heap_other;
+#endif
+  return memdiag_tag_of_place(static_cast<uint16_t>(place));
 }
 
 }  // namespace memdiag

@@ -14,6 +14,10 @@
 
 namespace memdiag {
 
+/** Of a tree as upstream has it. innodb_ft_result_cache_limit counts that, so
+that no query is refused for the pointer to a heap. */
+constexpr size_t sizeof_rbt = sizeof(ib_rbt_t) - sizeof(mem_heap_t *);
+
 /** Memory for a node that is to be added. Never NULL.
 @param key  what it is accounted to if it is on its own */
 inline ib_rbt_node_t *rbt_allocate(const ib_rbt_t *tree,
