@@ -446,6 +446,7 @@ def refuse(run: Run) -> None:
     with run.bookworm() as box:
         box.apt(INSTALL)
         Installed(box)
+        unmounted(run, box)
         box.apt("remove mysql-memdiag-server")
         history = f"{DATA}/mysql_upgrade_history"
         box.run(f"cp -a {history} /root; sed -i 's/9\\.7/9.8/g' {history}")
@@ -460,6 +461,22 @@ def refuse(run: Run) -> None:
             box.run(f"umount {DATA}")
             box.apt(INSTALL)
             Installed(box)
+
+
+def unmounted(run: Run, box: Machine) -> None:
+    """A data directory outside /var/lib is not made unasked."""
+    settings = "/etc/mysql/conf.d/elsewhere.cnf"
+    box.run(f"printf '[mysqld]\\ndatadir = /srv/mysql\\n' >{settings}")
+    with run.report.checking("no server on a volume that is not mounted"):
+        box.run("if systemctl restart mysql; then exit 1; fi; test ! -e /srv/mysql")
+        said = box.run("journalctl --no-pager -u mysql")
+        assert "no data directory in /srv/mysql" in said, said[-500:]
+    with run.report.checking("prestart --make makes a data directory there"):
+        box.run("/usr/libexec/mysql-memdiag/prestart --make")
+        box.run("systemctl reset-failed mysql; systemctl start mysql")
+        found = Installed(box).query("SELECT @@datadir").scalar()
+        assert found == "/srv/mysql/", found
+    box.run(f"rm {settings}")
 
 
 def refused(run: Run, box: Machine, what: str, words: str) -> None:

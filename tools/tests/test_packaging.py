@@ -1,3 +1,4 @@
+import fcntl
 import os
 import re
 import subprocess
@@ -136,40 +137,80 @@ class Preflight(Case):
         self.assertIn("no disk", self.refusal("999999999"))
 
 
-class Prestart(Case):
-    """With programs of its own instead of those that need root and a server."""
+class Script(Case):
+    """A script of the packages below `root`, with programs of its own instead of those that need root or a server."""
 
+    PROGRAMS: tuple[tuple[str, str], ...] = ()
+
+    def setUp(self):
+        super().setUp()
+        for name, text in self.PROGRAMS:
+            program = self.root / "bin" / name
+            program.parent.mkdir(exist_ok=True)
+            program.write_text(f"#!/bin/sh\n{text}\n")
+            program.chmod(0o755)
+
+    def moved(self, script: Path) -> Path:
+        """A copy in which all that is absolute is below `root`."""
+        copy = self.root / script.name
+        text = re.sub(
+            r"(?<![\w$}\"])/(?=(etc|run|usr|var)/)", f"{self.root}/", script.read_text()
+        )
+        copy.write_text(text)
+        return copy
+
+    def start(self, script: Path, *args: str, **names: str) -> subprocess.Popen:
+        path = f"{self.root}/bin:{os.environ['PATH']}"
+        return subprocess.Popen(
+            ["sh", self.moved(script), *args],
+            env={"PATH": path, "ROOT": str(self.root), **names},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+class Prestart(Script):
     PROGRAMS = (
         ("my_print_defaults", "echo --datadir=$DATA"),
         ("getent", "true"),
-        ("install", 'for last; do :; done; case $last in $DATA) mkdir "$last" ;; esac'),
+        (
+            "install",
+            'for last; do :; done; case $last in $DATA*) mkdir -p "$last" ;; esac',
+        ),
         (
             "mysqld",
-            'ls -A $DATA >>$DATA/../calls; touch $DATA/ibdata1; $FAIL; mkdir "$DATA/mysql"',
+            "for x; do case $x in --datadir=*) new=${x#*=} ;; esac; done\n"
+            "ls -A $new | wc -l >>$ROOT/calls\n"
+            "touch $new/ibdata1; eval \"$THEN\"; mkdir $new/mysql",
         ),
     )
 
     def setUp(self):
         super().setUp()
-        for name, text in self.PROGRAMS:
-            program = self.root / name
-            program.write_text(f"#!/bin/sh\n{text}\n")
-            program.chmod(0o755)
+        self.data = self.root / "var/lib/mysql"
+        (self.root / "run").mkdir()
 
-    def run_it(self, fail: str = "true") -> tuple[int, str]:
-        names = {"PATH": f"{self.root}:{os.environ['PATH']}", "DATA": str(self.data)}
-        done = subprocess.run(
-            ["sh", PRESTART],
-            env={**names, "FAIL": fail},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stderr
+    def run_it(self, then: str = "true", *args: str) -> tuple[int, str]:
+        process = self.start(PRESTART, *args, DATA=str(self.data), THEN=then)
+        said = process.communicate()[1]
+        return process.returncode, said
 
     def calls(self) -> int:
         path = self.root / "calls"
         return len(path.read_text().splitlines()) if path.exists() else 0
+
+    def restore(self, *names: str) -> None:
+        """What somebody puts into the data directory."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            (self.data / name).mkdir()
+            (self.data / name / "theirs").touch()
+
+    def assert_theirs(self, *names: str) -> None:
+        self.assertEqual(sorted(os.listdir(self.data)), sorted(names))
+        for name in names:
+            self.assertEqual(os.listdir(self.data / name), ["theirs"])
 
     def test_makes_what_is_missing_once(self):
         for _ in range(2):
@@ -177,19 +218,77 @@ class Prestart(Case):
             self.assertEqual(sorted(os.listdir(self.data)), ["ibdata1", "mysql"])
         self.assertEqual(self.calls(), 1)
 
-    def test_goes_on_after_a_failure(self):
-        status, said = self.run_it(fail="exit 1")
+    def test_a_failure_leaves_nothing(self):
+        status, said = self.run_it("exit 1")
         self.assertEqual(status, 1)
         self.assertIn("could not be made", said)
+        self.assertEqual(os.listdir(self.data), [])
+        self.assertEqual(self.run_it(), (0, ""))
+        self.assertEqual((self.root / "calls").read_text().split(), ["0", "0"])
+
+    def test_what_was_restored_after_a_failure_stays(self):
+        # Killed: it could clear nothing away.
+        for then in ("exit 1", "kill -9 $PPID; exit 1"):
+            for names, status in ((("mysql", "shop"), 0), (("shop",), 1)):
+                with self.subTest(then, names=names):
+                    self.run_it(then)
+                    self.restore(*names)
+                    self.assertEqual(self.run_it()[0], status)
+                    self.assert_theirs(*names)
+                    subprocess.run(["rm", "-r", self.data], check=True)
+
+    def test_goes_on_after_it_was_killed(self):
+        self.run_it("kill -9 $PPID; exit 1")
+        self.assertEqual(os.listdir(self.data), ["memdiag-making"])
+        self.assertEqual(self.run_it(), (0, ""))
+        self.assertEqual(sorted(os.listdir(self.data)), ["ibdata1", "mysql"])
+
+    def test_goes_on_where_it_was_moving(self):
+        self.restore("memdiag-made")
+        (self.data / "memdiag-made/mysql").mkdir()
+        (self.data / "ibdata1").touch()
         self.assertEqual(self.run_it(), (0, ""))
         self.assertEqual(
-            (self.root / "calls").read_text().split(), [".memdiag_initializing"] * 2
+            sorted(os.listdir(self.data)), ["ibdata1", "mysql", "theirs"]
         )
+        self.assertEqual(self.calls(), 0)
+
+    def test_overwrites_nothing(self):
+        status, said = self.run_it("echo theirs >$DATA/ibdata1")
+        self.assertEqual(status, 1)
+        self.assertIn("has been filled", said)
+        self.assertEqual((self.data / "ibdata1").read_text(), "theirs\n")
+        self.assertFalse((self.data / "mysql").exists())
 
     def test_leaves_what_is_no_data_directory(self):
-        self.data.mkdir()
-        (self.data / "letter").touch()
+        self.restore("letters")
         status, said = self.run_it()
         self.assertEqual((status, self.calls()), (1, 0))
         self.assertIn("is no data directory", said)
-        self.assertEqual(os.listdir(self.data), ["letter"])
+        self.assert_theirs("letters")
+
+    def test_an_unmounted_volume_stays_empty(self):
+        volume = self.root / "srv/mysql"
+        (self.root / "var/lib").mkdir(parents=True)
+        (self.root / "var/lib/link").symlink_to(volume)
+        for self.data in (volume, self.root / "var/lib/link"):
+            for mounted_on in (False, True):
+                status, said = self.run_it()
+                self.assertEqual((status, self.calls()), (1, 0))
+                self.assertIn("mount it", said)
+                self.assertEqual(volume.exists(), mounted_on)
+                volume.mkdir(parents=True, exist_ok=True)
+            volume.rmdir()
+        self.data = volume
+        self.assertEqual(self.run_it("true", "--make"), (0, ""))
+        self.assertTrue((volume / "mysql").is_dir())
+
+    def test_one_at_a_time(self):
+        with open(self.root / "run/mysql-memdiag.lock", "w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            process = self.start(PRESTART, DATA=str(self.data), THEN="true")
+            with self.assertRaises(subprocess.TimeoutExpired):
+                process.wait(0.3)
+            self.assertEqual(self.calls(), 0)
+        self.assertEqual(process.communicate(), (None, ""))
+        self.assertEqual((process.returncode, self.calls()), (0, 1))
