@@ -7,9 +7,11 @@ import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tests import content, machine
 from tests.installed import Installed, Outage, main_job, memdiag_tables
@@ -38,6 +40,51 @@ RIVALS += (
     "mariadb-client",
     "mysql-server",
 )
+# Stand-ins for upstream's own: relations and scripts that meet ours.
+_LINK = "update-alternatives --install /etc/mysql/my.cnf my.cnf /etc/mysql"
+_COMMON = "mysql-common (>= 9.7.4), mysql-community-client-plugins (>= 9.7.4)"
+UPSTREAMS = {
+    "mysql-common": (
+        "Conflicts: mysql-server-core\nReplaces: mysql-server-core\n",
+        {
+            "etc/mysql/conf.d/none.cnf": "",
+            "etc/mysql/my.cnf.fallback": "!includedir /etc/mysql/conf.d/\n",
+            "DEBIAN/postinst": f"#!/bin/sh\n{_LINK}/my.cnf.fallback 100\n",
+        },
+    ),
+    "mysql-community-client-plugins": (
+        "",
+        {
+            "usr/lib/mysql/plugin/telemetry_client.so": "",
+            "usr/lib/mysql/plugin/mysql_native_password.so": "",
+        },
+    ),
+    "libmysqlclient24": (f"Depends: {_COMMON}\n", {}),
+    "mysql-community-client": (
+        f"Depends: {_COMMON}\nConflicts: mysql-server-core\n"
+        "Provides: virtual-mysql-client\n",
+        {},
+    ),
+    "mysql-community-server-core": (
+        "Conflicts: mysql-server-core\nReplaces: mysql-server-core\n"
+        "Provides: virtual-mysql-server-core\n",
+        {},
+    ),
+    "mysql-community-server": (
+        f"Depends: {_COMMON}, mysql-community-client, mysql-community-server-core\n"
+        "Provides: virtual-mysql-server\n",
+        {
+            "etc/mysql/mysql.cnf": "!includedir /etc/mysql/conf.d/\n"
+            "!includedir /etc/mysql/mysql.conf.d/\n",
+            "etc/mysql/mysql.conf.d/mysqld.cnf": "[mysqld]\nsort_buffer_size = 333000\n",
+            "DEBIAN/conffiles": "/etc/mysql/mysql.cnf\n/etc/mysql/mysql.conf.d/mysqld.cnf\n",
+            # Not where it was configured before, though its removal takes the link.
+            "DEBIAN/postinst": f'#!/bin/sh\n[ -n "$2" ] || {_LINK}/mysql.cnf 300\n',
+            "DEBIAN/postrm": "#!/bin/sh\n[ $1 != remove ] || "
+            "update-alternatives --remove my.cnf /etc/mysql/mysql.cnf\n",
+        },
+    ),
+}
 INSTALL = "install " + " ".join(f"/srv/packages/{name}_*.deb" for name in OURS)
 
 
@@ -214,9 +261,13 @@ def surroundings(report: Report, box: Machine) -> None:
         "logrotate turns the logs and the server goes on in a new one"
     ):
         box.run("logrotate -f /etc/logrotate.d/mysql*; ls /var/log/mysql/error.log.1")
-        box.run(
-            "mysql -e 'FLUSH ERROR LOGS; SELECT 1'; test -e /var/log/mysql/error.log"
-        )
+        open_now = f"readlink /proc/{main_pid(box)}/fd/* | grep /error.log | sort -u"
+        for _ in range(50):  # the signal is not waited for
+            logs = box.run(open_now, check=False).split()
+            if logs == ["/var/log/mysql/error.log"]:
+                break
+            time.sleep(0.1)
+        assert logs == ["/var/log/mysql/error.log"], logs
     with report.checking("AppArmor's parser takes the profile"):
         box.run(
             "apparmor_parser --skip-kernel-load --skip-cache /etc/apparmor.d/usr.sbin.mysqld"
@@ -230,6 +281,11 @@ def surroundings(report: Report, box: Machine) -> None:
         assert Installed(box).pid != old
 
 
+def main_pid(box: Machine) -> str:
+    """As the machine itself sees it."""
+    return box.run("systemctl show mysql -p MainPID --value").strip()
+
+
 def life(report: Report, box: Machine) -> None:
     """Remove, reinstall, purge: data and settings stay until somebody says otherwise."""
     with Installed(box).connect() as session:
@@ -240,6 +296,8 @@ def life(report: Report, box: Machine) -> None:
         f"echo 'loose_memdiag_history_samples = 1234' >>{mine}; systemctl stop mysql"
     )
     data, settings = files(box, "/var/lib/mysql"), files(box, "/etc/mysql")
+    with report.checking("the question that purging asks is known"):
+        box.run("debconf-show mysql-memdiag-server | grep remove_data")
     with report.checking("it can be removed, and data and settings stay"):
         box.apt("remove mysql-memdiag-server")
         assert not installed(box, OURS[0])
@@ -267,7 +325,7 @@ def life(report: Report, box: Machine) -> None:
         )
         box.apt("purge mysql-memdiag-server")
         left = box.run(
-            "ls -d /var/lib/mysql /var/log/mysql /etc/mysql/mysql.conf.d/memdiag.cnf 2>/dev/null",
+            "ls -d /var/lib/mysql* /var/log/mysql /etc/mysql/mysql.conf.d/*memdiag.cnf /etc/logrotate.d/mysql* 2>/dev/null",
             check=False,
         )
         assert not left.strip(), f"these are left: {left}"
@@ -359,15 +417,55 @@ def relations(run: Run) -> None:
         empty(box, "application", f"Depends: {needs}\n")
         with run.report.checking("what depends on a server or client is content"):
             box.run("apt-get check")
+    with run.bookworm() as box:
+        upstreams(run, box)
+
+
+def upstreams(run: Run, box: Machine) -> None:
+    """Over packages with the relations of upstream's own, whose mysql-common stays, and back."""
+    report = run.report
+    for name, (fields, paths) in UPSTREAMS.items():
+        stand_in(box, f"upstream/{name}", fields, paths)
+    theirs = "install /root/upstream/*.deb"
+    box.apt(theirs)
+    with report.checking("it installs over upstream's packages"):
+        box.apt(INSTALL)
+        assert not installed(box, "mysql-community-server")
+    stay = ("mysql-common", "mysql-community-client-plugins", "libmysqlclient24")
+    gone = [name for name in stay if not installed(box, name)]
+    report.check("what a client library needs stays", not gone, " ".join(gone))
+    setting = Installed(box).query("SELECT @@sort_buffer_size").scalar()
+    report.check("upstream's mysql.conf.d counts", setting == "333000", setting)
+    with report.checking("upstream's packages install over ours"):
+        box.apt(theirs)
+        assert not installed(box, OURS[0])
+        box.run(f"test -e {DATA}/ibdata1")
+    settings = box.run("readlink -f /etc/mysql/my.cnf").strip()
+    good = settings == "/etc/mysql/mysql.cnf"
+    report.check("and their settings are in force again", good, settings)
 
 
 def empty(box: Machine, name: str, fields: str = "") -> None:
     """Install a package without a file."""
-    control = f"Package: {name}\nVersion: 9.7\nArchitecture: all\nMaintainer: n <n@example.org>\n{fields}Description: empty\n"
-    folder = box.path(f"/root/{name}/DEBIAN")
-    folder.mkdir(parents=True)
-    (folder / "control").write_text(control)
-    box.run(f"dpkg-deb -b /root/{name} >/dev/null; dpkg -i /root/{name}.deb")
+    stand_in(box, name, fields)
+    box.run(f"dpkg -i /root/{name}.deb")
+
+
+def stand_in(
+    box: Machine,
+    place: str,
+    fields: str,
+    paths: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Make a package, by its name and below /root; DEBIAN/* of its files are scripts and lists."""
+    name = Path(place).name
+    control = f"Package: {name}\nVersion: 9.7.4-1\nArchitecture: all\nMaintainer: n <n@example.org>\n{fields}Description: empty\n"
+    tree = box.path(f"/root/{place}")
+    for path, text in {"DEBIAN/control": control, **paths}.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(text)
+        (tree / path).chmod(0o755 if text.startswith("#!") else 0o644)
+    box.run(f"dpkg-deb -b /root/{place} >/dev/null")
 
 
 # --- over itself --------------------------------------------------------------------
