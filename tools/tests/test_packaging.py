@@ -154,7 +154,7 @@ class Script(Case):
         """A copy in which all that is absolute is below `root`."""
         copy = self.root / script.name
         text = re.sub(
-            r"(?<![\w$}\"])/(?=(etc|run|usr|var)/)", f"{self.root}/", script.read_text()
+            r"(?<![\w$}])/(?=(etc|run|usr|var)/)", f"{self.root}/", script.read_text()
         )
         copy.write_text(text)
         return copy
@@ -292,3 +292,104 @@ class Prestart(Script):
             self.assertEqual(self.calls(), 0)
         self.assertEqual(process.communicate(), (None, ""))
         self.assertEqual((process.returncode, self.calls()), (0, 1))
+
+
+class Maintainer(Script):
+    """The server's DEB: what its scripts do with settings, and with update-alternatives of this machine."""
+
+    PROGRAMS = (
+        (
+            "update-alternatives",
+            "exec /usr/bin/update-alternatives --quiet --log /dev/null "
+            '--altdir $ROOT/etc/alternatives --admindir $ROOT/var/lib/alternatives "$@"',
+        ),
+        ("systemd-sysusers", "true"),
+        ("aa-enabled", "false"),
+        ("dpkg-query", 'grep -qx "$2" $ROOT/owned'),
+    )
+    TEMPLATES = ("logrotate", "mysqld.cnf", "apparmor-mysqld")
+    COPIES = ("etc/logrotate.d/mysql-server", "etc/apparmor.d/usr.sbin.mysqld")
+
+    def setUp(self):
+        super().setUp()
+        for folder in ("etc/mysql", "etc/alternatives", "var/lib/alternatives"):
+            (self.root / folder).mkdir(parents=True)
+        for path, text in {
+            "usr/share/debconf/confmodule": "db_stop() { echo loaded >>$ROOT/debconf; }\n"
+            "db_purge() { :; }\ndb_input() { :; }\ndb_go() { :; }\ndb_get() { RET=false; }\n",
+            "usr/libexec/mysql-memdiag/prestart": "#!/bin/sh\necho ran >>$ROOT/prestart\n",
+            "etc/mysql/mysql-memdiag.cnf": "",
+            "owned": "",
+            **{f"usr/share/mysql-memdiag/{name}": name for name in self.TEMPLATES},
+        }.items():
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / path).write_text(text)
+        (self.root / "usr/libexec/mysql-memdiag/prestart").chmod(0o755)
+
+    def script(self, name: str, *args: str) -> None:
+        script = COMMON.parent / f"deb/mysql-memdiag-server.{name}"
+        process = self.start(script, *args)
+        self.assertEqual(process.communicate(), (None, ""))
+        self.assertEqual(process.returncode, 0)
+
+    def settings(self) -> str:
+        return os.path.basename(os.path.realpath(self.root / "etc/mysql/my.cnf"))
+
+    def test_a_stock_servers_settings_are_in_force_again_after_ours(self):
+        stocks = self.root / "etc/mysql/mysql.cnf"
+        stocks.touch()
+        self.script("postinst", "configure", "")
+        self.assertEqual(self.settings(), "mysql.cnf")
+        self.script("prerm", "remove")
+        self.assertEqual(self.settings(), "mysql.cnf")
+
+    def test_settings_without_a_stock_server(self):
+        self.script("postinst", "configure", "")
+        self.assertEqual(self.settings(), "mysql-memdiag.cnf")
+        self.script("prerm", "remove")
+        self.assertFalse((self.root / "etc/mysql/my.cnf").is_symlink())
+
+    def test_undone_steps_leave_it_as_configured(self):
+        for step in ("abort-remove", "abort-upgrade", "abort-deconfigure"):
+            self.script("postinst", "configure", "")
+            self.script("prerm", "remove")
+            self.script("postinst", step)
+            self.assertEqual(self.settings(), "mysql-memdiag.cnf")
+            for path in self.COPIES:
+                self.assertTrue((self.root / path).exists(), path)
+
+    def test_the_question_is_known(self):
+        self.script("postinst", "configure", "")
+        self.assertTrue((self.root / "debconf").exists())
+
+    def test_copies_that_nobody_changed_go_after_an_upgrade_too(self):
+        self.script("postinst", "configure", "")
+        for name in self.TEMPLATES:
+            (self.root / "usr/share/mysql-memdiag" / name).write_text("newer")
+        self.script("postinst", "configure", "1")
+        self.assertEqual((self.root / self.COPIES[0]).read_text(), "logrotate")
+        self.script("prerm", "remove")
+        for path in self.COPIES:
+            self.assertFalse((self.root / path).exists(), path)
+
+    def test_what_was_changed_or_there_before_stays(self):
+        before, changed = (self.root / path for path in self.COPIES)
+        before.parent.mkdir()
+        before.write_text("logrotate")  # the same, but not ours
+        self.script("postinst", "configure", "")
+        changed.write_text("mine")
+        self.script("prerm", "remove")
+        self.assertTrue(before.exists() and changed.exists())
+        self.script("postrm", "purge")
+        self.assertTrue(before.exists())
+        self.assertFalse(changed.exists())
+        self.assertFalse((self.root / "var/lib/mysql-memdiag").exists())
+
+    def test_purging_leaves_what_is_a_stock_servers_by_now(self):
+        self.script("postinst", "configure", "")
+        theirs = self.root / self.COPIES[1]
+        theirs.write_text("changed")
+        (self.root / "owned").write_text(f"{theirs}\n")
+        self.script("prerm", "remove")
+        self.script("postrm", "purge")
+        self.assertTrue(theirs.exists())
