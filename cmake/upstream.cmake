@@ -26,8 +26,9 @@ upstream_option(MINIMAL_RELWITHDEBINFO ON)
 # There is no private folder of libraries to be searched.
 upstream_option(CMAKE_SKIP_INSTALL_RPATH ON)
 
-# The server and its own tools; neither cluster nor router. The unit tests are
-# upstream's of upstream.
+# The server and its own tools; neither the router nor a cluster's programs. The engine
+# NDB is in mysqld all the same, as stock has it: WITH_NDBCLUSTER_STORAGE_ENGINE. The unit
+# tests are upstream's of upstream.
 foreach(part UNIT_TESTS ROUTER NDB NDBCLUSTER)
   upstream_option(WITH_${part} OFF)
 endforeach()
@@ -164,7 +165,7 @@ add_custom_target(upstream ALL
   COMMAND ${CMAKE_COMMAND} -E env "NINJA_STATUS=[%f/%t %p, %e s] "
     ${CMAKE_COMMAND} --build ${bld} ${targets}
   DEPENDS ${configured}
-  COMMENT "Building MySQL ${MEMDIAG_MYSQL_VERSION}, about 30 minutes on two cores \
+  COMMENT "Building MySQL ${MEMDIAG_MYSQL_VERSION}, most of an hour on two cores \
 when the compiler cache is empty"
   USES_TERMINAL
   VERBATIM)

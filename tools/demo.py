@@ -119,7 +119,7 @@ def main() -> int:
 
 def build(preset: str) -> None:
     say(
-        "== building the server (half an hour or more the first time, seconds when nothing has changed)"
+        "== building the server (most of an hour the first time, seconds when nothing has changed)"
     )
     for command in (
         ["cmake", "--preset", preset],
