@@ -32,7 +32,9 @@ COMMON_FILES = {
 
 
 def version(product: Product) -> str:
-    return f"{product.mysql}+memdiag{product.memdiag}-1"
+    parts = [product.mysql, f"memdiag{product.memdiag}", product.stamp]
+    parts += ["pgo"] * product.trained
+    return "+".join(filter(None, parts)) + "-1"
 
 
 def changelog(product: Product) -> str:

@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -26,6 +27,8 @@ class Product:
     memdiag: str  # 0.1.0
     date: int  # SOURCE_DATE_EPOCH
     commit: str
+    stamp: str  # of the commit, for version numbers; empty where there is no git
+    trained: bool  # the optimised build
     files: dict[str, list[str]]  # by package, below the tree, sorted
 
 
@@ -43,24 +46,36 @@ def versions(build: Path) -> tuple[str, str]:
     return ".".join(parts), project[1]
 
 
-def commit() -> tuple[str, int]:
-    """The newest commit and its date, or SOURCE_DATE_EPOCH where that is set."""
-    done = subprocess.run(
-        ["git", "log", "-1", "--format=%H %ct"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    name, date = done.stdout.split() if done.returncode == 0 else ("", "")
+def commit() -> tuple[str, str, int]:
+    """The newest commit, its stamp, and the packages' date: the commit's, or
+    SOURCE_DATE_EPOCH where that is set."""
+    command = ["git", "log", "-1", "--format=%H %ct"]
+    # rpmbuild may unpack this into another repository's folder.
+    env = {**os.environ, "GIT_CEILING_DIRECTORIES": str(ROOT.parent)}
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=env, capture_output=True, text=True, check=False
+        )
+        name, date = done.stdout.split() if done.returncode == 0 else ("", "")
+        said = done.stderr.strip()
+    except FileNotFoundError:
+        name = date = ""
+        said = "git is not installed"
+    version = stamp(name, int(date)) if name else ""
     date = os.environ.get("SOURCE_DATE_EPOCH", date)
     if not date:
         raise Problem(
             f"git tells no commit of {ROOT}, so that the packages have no date:\n"
-            f"  {done.stderr.strip()}\n"
+            f"  {said}\n"
             "  Mend that, or set SOURCE_DATE_EPOCH to a date, in seconds since 1970."
         )
-    return name, int(date)
+    return name, version, int(date)
+
+
+def stamp(name: str, date: int) -> str:
+    """Later commits are higher versions. Seven digits: git's own short form depends on
+    how many objects a clone has."""
+    return f"git{datetime.fromtimestamp(date, UTC):%Y%m%d%H%M}.{name[:7]}"
 
 
 def logged(command: list, log: Path, failed: str, hint: str = "", **kwargs) -> None:

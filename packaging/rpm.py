@@ -21,7 +21,12 @@ from tools.problem import Problem
 from tools.sources import PINS, check, open_archive
 
 # What has to be installed: programs and Debian's packages that have them.
-TOOLS = {"rpmbuild": "rpm", "find-debuginfo": "debugedit", "eu-strip": "elfutils"}
+TOOLS = {
+    "rpmbuild": "rpm",
+    "find-debuginfo": "debugedit",
+    "eu-strip": "elfutils",
+    "git": "git",
+}
 
 
 def build(tree: Path, out: Path, product: Product) -> list[Path]:
@@ -35,6 +40,7 @@ def build(tree: Path, out: Path, product: Product) -> list[Path]:
     names = {
         "MYSQL_VERSION": product.mysql,
         "MEMDIAG_VERSION": product.memdiag,
+        "RELEASE": release(product),
         "MYSQL_ARCHIVE": upstream_archive("mysql", sources).name,
         "JEMALLOC_ARCHIVE": upstream_archive("jemalloc", sources).name,
         "COMMIT": product.commit[:12],
@@ -53,6 +59,13 @@ def build(tree: Path, out: Path, product: Product) -> list[Path]:
     made = [path.replace(out / path.name) for path in sorted(top.glob("*.rpm"))]
     shutil.rmtree(top)
     return made
+
+
+def release(product: Product) -> str:
+    parts = ["1", f"memdiag{product.memdiag}", product.stamp]
+    # What the source RPM compiles is preset dev.
+    trained = "%{?memdiag_tree:.pgo}" if product.trained else ""
+    return ".".join(filter(None, parts)) + trained
 
 
 def rpmbuild(top: Path, *args: str | Path) -> None:

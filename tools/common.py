@@ -11,6 +11,8 @@ from pathlib import Path
 from tools.problem import Problem
 
 ROOT = Path(__file__).resolve().parent.parent
+# Presets of which packages are made: a sanitizer's memory is not the server's.
+SHIPPED = ("dev", "optimised")
 
 
 def say(text: str) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from tools import mtr
-from tools.common import ROOT, known_preset, lock, presets, say
+from tools.common import ROOT, SHIPPED, known_preset, lock, presets, say
 from tools.problem import Problem, run_main
 
 
@@ -280,16 +280,13 @@ def parse_mtr(status: int, text: str) -> Result:
     return Result(results.count("pass"), failed, skipped, words)
 
 
-# What packages are made of: a sanitizer's memory is not the server's.
-SHIPPED = ("dev", "optimised")
-
 STEPS = [
     Step("patches", "the patch series against the rules, seconds", lint_patches),
     Step("scripts", "shellcheck and ruff, seconds", lint_scripts),
     Step("tools", "unit tests of the tools, seconds", test_tools),
     Step(
         "build",
-        "configure and build; half an hour where the compiler cache is empty",
+        "configure and build; most of an hour where the compiler cache is empty",
         build,
         ("product", "stock", "linked"),
     ),

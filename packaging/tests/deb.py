@@ -471,8 +471,15 @@ def stand_in(
 # --- over itself --------------------------------------------------------------------
 
 
+# A conffile, and templates of files that were made: what dpkg or a script might ask about.
+CHANGED = ("etc/mysql/mysql-memdiag.cnf",) + tuple(
+    f"usr/share/mysql-memdiag/{name}"
+    for name in ("logrotate", "apparmor-mysqld", "mysqld.cnf")
+)
+
+
 def newer(run: Run, folder: Path) -> Path:
-    """The same files under a higher version number."""
+    """The same under a higher version number, and with other settings."""
     machine.remove(folder)
     folder.mkdir()
     for name in OURS:
@@ -481,6 +488,9 @@ def newer(run: Run, folder: Path) -> Path:
         control = tree / "DEBIAN/control"
         old = re.search(r"^Version: (.*)$", control.read_text(), re.MULTILINE).group(1)
         control.write_text(control.read_text().replace(old, f"{old}.1"))
+        for path in CHANGED if name == OURS[0] else ():
+            with open(tree / path, "a") as file:
+                file.write("# newer\n")
         subprocess.run(
             ["dpkg-deb", "-Znone", "-b", tree, folder / f"{name}_{old}.1_amd64.deb"],
             check=True,
@@ -500,7 +510,8 @@ def upgrade(run: Run) -> None:
         box.run(
             "echo 'loose_memdiag_history_samples = 1234' >>/etc/mysql/mysql.conf.d/memdiag.cnf; sed -i '$ a # mine' /etc/mysql/mysql.conf.d/*.cnf"
         )
-        settings = files(box, "/etc/mysql")
+        mine = "/etc/mysql/conf.d /etc/mysql/mysql.conf.d"
+        settings = files(box, mine)
         old = Installed(box).pid
         debs = box.path("/root/newer")
         shutil.copytree(higher, debs)
@@ -512,9 +523,16 @@ def upgrade(run: Run) -> None:
         report.check(
             "the newer one runs",
             Installed(box).pid != old
-            and ".1" in box.run("dpkg-query -W -f '${Version}' mysql-memdiag-server"),
+            and box.run("dpkg-query -W -f '${Version}' mysql-memdiag-server").endswith(
+                "-1.1"
+            ),
         )
-        report.check("settings are as they were", files(box, "/etc/mysql") == settings)
+        report.check("settings are as they were", files(box, mine) == settings)
+        with report.checking("what nobody changed is the newer one's"):
+            box.run(f"grep newer /{CHANGED[0]}")
+        with report.checking("removed, it takes along what the older one had made"):
+            box.apt("remove mysql-memdiag-server")
+            box.run("test ! -e /etc/logrotate.d/mysql-server")
 
 
 # --- what it refuses -----------------------------------------------------------------

@@ -4,10 +4,15 @@ import re
 import subprocess
 import sys
 import unittest
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
+import deb
+import product
+import rpm
 from licences import filled, holders, licence
 from manpage import manual
 from product import COMMON, CONTENTS, assign, files_below, rules
@@ -51,6 +56,73 @@ class Contents(Case):
         for path in files_below(COMMON / "tree"):
             found = {p for p, pattern in entries if Path(path).match(pattern)}
             self.assertEqual(found, {"mysql-memdiag-server"}, path)
+
+
+class Versions(Case):
+    NAME = "abc1234" + "0" * 33
+    PLAIN = product.Product("9.7.4", "0.1.0", 0, NAME, "", False, {})
+
+    def of(self, date: int, trained: bool = False) -> product.Product:
+        stamp = product.stamp(self.NAME, date)
+        return replace(self.PLAIN, stamp=stamp, trained=trained)
+
+    def test_they_name_the_commit(self):
+        made = self.of(1795257000)
+        stamp = "git202611211030.abc1234"
+        self.assertEqual(deb.version(made), f"9.7.4+memdiag0.1.0+{stamp}-1")
+        self.assertEqual(rpm.release(made), f"1.memdiag0.1.0.{stamp}")
+        self.assertEqual(deb.version(self.PLAIN), "9.7.4+memdiag0.1.0-1")
+        self.assertEqual(rpm.release(self.PLAIN), "1.memdiag0.1.0")
+
+    def test_later_commits_are_higher(self):
+        order = [
+            self.PLAIN,
+            self.of(1795257000),
+            self.of(1795257000, trained=True),
+            self.of(1795257060),
+        ]
+        for older, newer in zip(order, order[1:], strict=False):
+            pair = deb.version(older), "lt", deb.version(newer)
+            subprocess.run(["dpkg", "--compare-versions", *pair], check=True)
+
+    def test_a_rebuilt_source_rpm_is_not_said_to_be_trained(self):
+        self.assertTrue(
+            rpm.release(self.of(0, True)).endswith("%{?memdiag_tree:.pgo}")
+        )
+
+    def commit_of(self, folder: Path, **names: str) -> tuple[str, str, int]:
+        names = {"PATH": os.environ["PATH"], **names}
+        with (
+            mock.patch.object(product, "ROOT", folder),
+            mock.patch.dict(os.environ, names, clear=True),
+        ):
+            return product.commit()
+
+    def test_without_git_the_date_is_given(self):
+        given = {"PATH": str(self.root), "SOURCE_DATE_EPOCH": "7"}
+        self.assertEqual(self.commit_of(self.root, **given), ("", "", 7))
+        with self.assertRaisesRegex(Problem, "git is not installed"):
+            self.commit_of(self.root, PATH=str(self.root))
+
+    def test_another_repository_around_it_is_not_asked(self):
+        git = ["git", "-C", self.root, "-c", "user.name=n", "-c", "user.email=n@e"]
+        for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-mx"]):
+            subprocess.run([*git, *words], check=True)
+        name, stamp, _ = self.commit_of(self.root)
+        self.assertIn(name[:7], stamp)
+        unpacked = self.root / "BUILD"
+        unpacked.mkdir()
+        self.assertEqual(self.commit_of(unpacked, SOURCE_DATE_EPOCH="7"), ("", "", 7))
+
+    def test_only_what_is_shipped_is_packaged(self):
+        done = subprocess.run(
+            [sys.executable, ROOT / "packaging/build", "--preset", "debug", "tree"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("packages are made of dev and optimised", done.stderr)
 
 
 class Manual(unittest.TestCase):
