@@ -145,7 +145,8 @@ def stocks_rpm(run: Run, into: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failed(done.stderr)
-    shutil.copy(next(top.glob("RPMS/*/*.rpm")), into / "stock.rpm")
+    for package in top.glob("RPMS/*/*.rpm"):
+        shutil.copy(package, into / f"stock-{package.name}")
     machine.remove(top)
 
 
@@ -157,7 +158,7 @@ def stock(run: Run) -> None:
     )
     with run.machine(prepared(run, debians_server(run), "rpm dnf", gone)) as box:
         stocks_rpm(run, box.path("/root"))
-        box.run("rpm -i /root/stock.rpm; systemctl start mysqld")
+        box.run("rpm -i /root/stock-*.rpm; systemctl start mysqld")
         server = Installed(box)
         theirs = version(server)
         with server.connect() as session:
@@ -171,6 +172,8 @@ def stock(run: Run) -> None:
             report.checking("dnf replaces a running stock server"),
         ):
             box.run(f"{DNF} install --allowerasing {OURS}")
+        left = box.run("rpm -qa 'mysql-community-*'").split()
+        report.check("what has the same files is gone", not left, " ".join(left))
         server = Installed(box)
         report.check(
             "the server is ours", "memdiag" in version(server), version(server)
@@ -182,7 +185,7 @@ def stock(run: Run) -> None:
             kept(report, box, "ours back to the stock RPM"),
             report.checking("dnf replaces ours by the stock server"),
         ):
-            box.run(f"{DNF} install --allowerasing /root/stock.rpm")
+            box.run(f"{DNF} install --allowerasing /root/stock-*.rpm")
         server = Installed(box)
         report.check("ours was replaced", version(server) == theirs, version(server))
         report.check(
