@@ -7,9 +7,11 @@ run with `run`, has this machine's network.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
@@ -61,9 +63,33 @@ def base(work: Path, suite: str) -> Path:
 def sweep(work: Path) -> None:
     """Remove what a killed run has left; nobody else may be using `work`."""
     for folder in (work / "machines").glob("*"):
+        end_left_machine(folder)
         if os.path.ismount(folder / "root"):
             subprocess.run(["umount", folder / "root"], check=True)
         remove(folder)
+
+
+def end_left_machine(folder: Path, seconds: float = 30) -> None:
+    """Power it off, kill it if that takes too long. Its folder has the pid, which may be another's by now."""
+
+    def runs() -> bool:
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+        except OSError:
+            return False
+        return (
+            words[0].endswith("systemd-nspawn")
+            and f"--machine={folder.name}" in words
+        )
+
+    with contextlib.suppress(OSError, ValueError):
+        pid = int((folder / "pid").read_text())
+        for kind in (signal.SIGTERM, signal.SIGKILL):
+            end = time.monotonic() + seconds
+            if runs():
+                os.kill(pid, kind)
+            while runs() and time.monotonic() < end:
+                time.sleep(0.1)
 
 
 class Machine:
@@ -135,6 +161,7 @@ class Machine:
             # As Debian has it, also where this machine's own control groups are of the old kind.
             env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
         )
+        (self.folder / "pid").write_text(str(self._nspawn.pid))
         children = Path(f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children")
         for _ in range(600):
             if self._nspawn.poll() is not None:

@@ -1,6 +1,7 @@
 import fcntl
 import os
 import re
+import signal
 import subprocess
 import sys
 import unittest
@@ -16,6 +17,7 @@ import rpm
 from licences import filled, holders, licence
 from manpage import manual
 from product import COMMON, CONTENTS, assign, files_below, rules
+from tests import machine
 
 from tools.problem import Problem
 from tools.tests.scratch import Scratch
@@ -207,6 +209,31 @@ class Preflight(Case):
         (self.data / "aria_log_control").touch()
         self.assertIn("MariaDB's", self.refusal("1"))
         self.assertIn("no disk", self.refusal("999999999"))
+
+
+class Machines(Case):
+    """What a killed run has left, with a program of another kind under the name of systemd-nspawn."""
+
+    def left(self, name: str, called: str = "") -> subprocess.Popen:
+        folder = self.root / "machines" / name
+        folder.mkdir(parents=True)
+        words = ["-c", "import time; time.sleep(60)", f"--machine={called or name}"]
+        process = subprocess.Popen(
+            ["systemd-nspawn", *words], executable=sys.executable
+        )
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        (folder / "pid").write_text(str(process.pid))
+        return process
+
+    def test_a_left_machine_is_ended_before_its_folder_is_removed(self):
+        ours = self.left("memdiag-1-1")
+        others = self.left("memdiag-1-2", called="memdiag-2-2")
+        (self.root / "machines/memdiag-1-3").mkdir()  # killed before it had one
+        machine.sweep(self.root)
+        self.assertEqual(ours.wait(1), -signal.SIGTERM)
+        self.assertIsNone(others.poll())
+        self.assertEqual(os.listdir(self.root / "machines"), [])
 
 
 class Script(Case):
