@@ -19,10 +19,11 @@ from bench.workloads import chosen
 from tools.common import say
 from tools.problem import Problem, run_main
 
-# cmake/upstream.cmake has the same two. The folder is there before any training:
+# cmake/upstream.cmake has the same three. The folder is there before any training:
 # programs that the build itself runs write to it.
 PROFILE = TOP / "build/profile/data"
 TRAINED = PROFILE / "trained"
+PROFILED = TOP / "build/profile/profiled"  # which sources: made at configure
 # What servers do most of the time, and what this one exists for.
 DEFAULT = (
     "sysbench_point_select",
@@ -53,6 +54,10 @@ def main() -> int:
     workloads = chosen(parser.parse_args().workloads.split(","))
     arm = ARMS["profile"]
     arm.build()
+    if not PROFILED.is_file():
+        raise Problem(
+            f"{PROFILED} is not there; run: cmake --preset profile && cmake --build --preset profile"
+        )
     templates = [memory.template(workload, [arm]) for workload in workloads]
     # What the preparation did is not what servers do.
     shutil.rmtree(PROFILE, ignore_errors=True)
@@ -75,7 +80,7 @@ def main() -> int:
         )
     for file in files:
         file.rename(file.with_name(name_in_optimised(file.name)))
-    TRAINED.touch()
+    shutil.copy(PROFILED, TRAINED)
     say(f"{PROFILE}: {len(files)} files")
     return 0
 

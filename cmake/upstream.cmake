@@ -63,10 +63,21 @@ if(MEMDIAG_PROFILE)
   # Named by the object's place in bld, which is the same in both presets.
   # bench/train.py has the same folder, and the same name for its mark.
   set(profile_folder ${CMAKE_SOURCE_DIR}/build/profile/data)
+  # What a profile is of. The compiler says nothing of functions whose profile it does
+  # not find or that have changed.
+  set(profiled "MySQL ${MEMDIAG_MYSQL_VERSION}, jemalloc ${MEMDIAG_JEMALLOC_VERSION}, \
+${CMAKE_SOURCE_DIR}")
+  foreach(patch IN LISTS patches)
+    file(SHA256 ${patch} sum)
+    string(APPEND profiled " ${sum}")
+  endforeach()
+  string(SHA256 profiled "${profiled}")
   set(profile " -fprofile-${MEMDIAG_PROFILE}=${profile_folder} \
 -fprofile-prefix-path=${CMAKE_BINARY_DIR}/bld")
 endif()
 if(MEMDIAG_PROFILE STREQUAL generate)
+  # bench/train.py puts it beside the profile.
+  file(WRITE ${CMAKE_BINARY_DIR}/profiled ${profiled})
   # Threads count at the same time.
   string(APPEND profile " -fprofile-update=prefer-atomic")
   # A fifth of the server that no training comes to: compiled without a profile in the
@@ -76,6 +87,12 @@ if(MEMDIAG_PROFILE STREQUAL generate)
 elseif(MEMDIAG_PROFILE STREQUAL use)
   if(NOT EXISTS ${profile_folder}/trained) # the last that bench/train.py writes
     message(FATAL_ERROR "There is no whole profile in ${profile_folder}. Make it:\n"
+      "  cmake --preset profile && cmake --build --preset profile && bench/train.py")
+  endif()
+  file(READ ${profile_folder}/trained trained)
+  if(NOT trained STREQUAL profiled)
+    message(WARNING "The profile in ${profile_folder} is of another version, of other "
+      "patches or of another folder: what differs is compiled without. Make it anew:\n"
       "  cmake --preset profile && cmake --build --preset profile && bench/train.py")
   endif()
   # What the training did not reach is compiled as ever, not for size. A source's folder
