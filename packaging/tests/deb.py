@@ -272,6 +272,10 @@ def surroundings(report: Report, box: Machine) -> None:
         box.run(
             "apparmor_parser --skip-kernel-load --skip-cache /etc/apparmor.d/usr.sbin.mysqld"
         )
+    with report.checking("MariaDB's client library leaves the server its settings"):
+        box.apt("install mariadb-common")
+        settings = box.run("readlink -f /etc/mysql/my.cnf").strip()
+        assert settings == "/etc/mysql/mysql-memdiag.cnf", settings
     with report.checking("there is a manual page of what is ours"):
         # man-db warns on its error stream; dpkg may have been told to leave manual pages out.
         box.run("man --warnings memdiag | grep -q MEMDIAG_POOLS")

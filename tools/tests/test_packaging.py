@@ -442,6 +442,26 @@ class Maintainer(Script):
         self.script("prerm", "remove")
         self.assertEqual(self.settings(), "mysql.cnf")
 
+    def mariadb_common(self) -> None:
+        (self.root / "etc/mysql/mariadb.cnf").touch()
+        link, place = (self.root / "etc/mysql" / x for x in ("my.cnf", "mariadb.cnf"))
+        command = [self.root / "bin/update-alternatives", "--install"]
+        subprocess.run(
+            [*command, link, "my.cnf", place, "500"],
+            env={"ROOT": str(self.root)},
+            check=True,
+        )
+
+    def test_mariadbs_library_does_not_take_the_servers_settings(self):
+        self.script("postinst", "configure", "")
+        self.mariadb_common()
+        self.assertEqual(self.settings(), "mysql-memdiag.cnf")
+        (self.root / "etc/mysql/mysql.cnf").touch()
+        self.script("postinst", "configure", "1")
+        self.assertEqual(self.settings(), "mysql.cnf")
+        self.script("prerm", "remove")
+        self.assertEqual(self.settings(), "mariadb.cnf")
+
     def test_settings_without_a_stock_server(self):
         self.script("postinst", "configure", "")
         self.assertEqual(self.settings(), "mysql-memdiag.cnf")
