@@ -1,6 +1,7 @@
 import fcntl
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -476,6 +477,32 @@ class Maintainer(Script):
             self.assertEqual(self.settings(), "mysql-memdiag.cnf")
             for path in self.COPIES:
                 self.assertTrue((self.root / path).exists(), path)
+
+    def test_what_is_refused_stops_apt_before_it_begins_and_not_later(self):
+        for name in ("apt-get", "dpkg-preconfigure"):
+            shutil.copy(os.path.realpath("/bin/sh"), self.root / "bin" / name)
+        (self.root / "var/lib/mysql/mysql").mkdir(parents=True)
+        (self.root / "var/lib/mysql/aria_log_control").touch()
+        name = "mysql-memdiag-server.config"
+        text = (COMMON.parent / "deb" / name).read_text()
+        script = self.root / name
+        script.write_text(text.replace("#PREFLIGHT#\n", PREFLIGHT.read_text()))
+        script = self.moved(script)
+        for parent, status, words in (
+            ("dpkg-preconfigure", -signal.SIGTERM, "apt is stopped"),
+            ("sh", 0, ""),
+        ):
+            asked = f'{parent} -c "sh {script}; :"; :'
+            done = subprocess.run(
+                [self.root / "bin/apt-get", "-c", asked],
+                env={"PATH": f"{self.root}/bin:{os.environ['PATH']}"},
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+            self.assertEqual(done.returncode, status)
+            self.assertIn(words, done.stderr)
+            self.assertEqual("MariaDB" in done.stderr, bool(words))
 
     def test_the_question_is_known(self):
         self.script("postinst", "configure", "")
