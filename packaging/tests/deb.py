@@ -475,7 +475,7 @@ def stand_in(
 # --- over itself --------------------------------------------------------------------
 
 
-# A conffile, and templates of files that were made: what dpkg or a script might ask about.
+# A conffile, and templates of what is made: dpkg or a script might ask about them.
 CHANGED = ("etc/mysql/mysql-memdiag.cnf",) + tuple(
     f"usr/share/mysql-memdiag/{name}"
     for name in ("logrotate", "apparmor-mysqld", "mysqld.cnf")

@@ -89,9 +89,7 @@ class Versions(Case):
             subprocess.run(["dpkg", "--compare-versions", *pair], check=True)
 
     def test_a_rebuilt_source_rpm_is_not_said_to_be_trained(self):
-        self.assertTrue(
-            rpm.release(self.of(0, True)).endswith("%{?memdiag_tree:.pgo}")
-        )
+        self.assertTrue(rpm.release(self.of(0, True)).endswith("%{?memdiag_tree:.pgo}"))
 
     def commit_of(self, folder: Path, **names: str) -> tuple[str, str, int]:
         names = {"PATH": os.environ["PATH"], **names}
@@ -348,9 +346,7 @@ class Prestart(Script):
         (self.data / "memdiag-made/mysql").mkdir()
         (self.data / "ibdata1").touch()
         self.assertEqual(self.run_it(), (0, ""))
-        self.assertEqual(
-            sorted(os.listdir(self.data)), ["ibdata1", "mysql", "theirs"]
-        )
+        self.assertEqual(sorted(os.listdir(self.data)), ["ibdata1", "mysql", "theirs"])
         self.assertEqual(self.calls(), 0)
 
     def test_overwrites_nothing(self):
