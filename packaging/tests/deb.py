@@ -61,18 +61,24 @@ UPSTREAMS = {
     ),
     "libmysqlclient24": (f"Depends: {_COMMON}\n", {}),
     "mysql-community-client": (
-        f"Depends: {_COMMON}\nConflicts: mysql-server-core\n"
-        "Provides: virtual-mysql-client\n",
+        (
+            f"Depends: {_COMMON}\nConflicts: mysql-server-core\n"
+            "Provides: virtual-mysql-client\n"
+        ),
         {},
     ),
     "mysql-community-server-core": (
-        "Conflicts: mysql-server-core\nReplaces: mysql-server-core\n"
-        "Provides: virtual-mysql-server-core\n",
+        (
+            "Conflicts: mysql-server-core\nReplaces: mysql-server-core\n"
+            "Provides: virtual-mysql-server-core\n"
+        ),
         {},
     ),
     "mysql-community-server": (
-        f"Depends: {_COMMON}, mysql-community-client, mysql-community-server-core\n"
-        "Provides: virtual-mysql-server\n",
+        (
+            f"Depends: {_COMMON}, mysql-community-client, mysql-community-server-core\n"
+            "Provides: virtual-mysql-server\n"
+        ),
         {
             "etc/mysql/mysql.cnf": "!includedir /etc/mysql/conf.d/\n"
             "!includedir /etc/mysql/mysql.conf.d/\n",

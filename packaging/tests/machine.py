@@ -78,8 +78,7 @@ def end_left_machine(folder: Path, seconds: float = 30) -> None:
         except OSError:
             return False
         return (
-            words[0].endswith("systemd-nspawn")
-            and f"--machine={folder.name}" in words
+            words[0].endswith("systemd-nspawn") and f"--machine={folder.name}" in words
         )
 
     with contextlib.suppress(OSError, ValueError):

@@ -12,6 +12,8 @@ from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
+import itertools
+
 import deb
 import product
 import rpm
@@ -84,7 +86,7 @@ class Versions(Case):
             self.of(1795257000, trained=True),
             self.of(1795257060),
         ]
-        for older, newer in zip(order, order[1:], strict=False):
+        for older, newer in itertools.pairwise(order):
             pair = deb.version(older), "lt", deb.version(newer)
             subprocess.run(["dpkg", "--compare-versions", *pair], check=True)
 
@@ -278,9 +280,11 @@ class Prestart(Script):
         ),
         (
             "mysqld",
-            "for x; do case $x in --datadir=*) new=${x#*=} ;; esac; done\n"
-            "ls -A $new | wc -l >>$ROOT/calls\n"
-            "touch $new/ibdata1; eval \"$THEN\"; mkdir $new/mysql",
+            (
+                "for x; do case $x in --datadir=*) new=${x#*=} ;; esac; done\n"
+                "ls -A $new | wc -l >>$ROOT/calls\n"
+                'touch $new/ibdata1; eval "$THEN"; mkdir $new/mysql'
+            ),
         ),
     )
 
@@ -367,7 +371,8 @@ class Prestart(Script):
         volume = self.root / "srv/mysql"
         (self.root / "var/lib").mkdir(parents=True)
         (self.root / "var/lib/link").symlink_to(volume)
-        for self.data in (volume, self.root / "var/lib/link"):
+        for place in (volume, self.root / "var/lib/link"):
+            self.data = place
             for mounted_on in (False, True):
                 status, said = self.run_it()
                 self.assertEqual((status, self.calls()), (1, 0))
@@ -396,8 +401,10 @@ class Maintainer(Script):
     PROGRAMS = (
         (
             "update-alternatives",
-            "exec /usr/bin/update-alternatives --quiet --log /dev/null "
-            '--altdir $ROOT/etc/alternatives --admindir $ROOT/var/lib/alternatives "$@"',
+            (
+                "exec /usr/bin/update-alternatives --quiet --log /dev/null "
+                '--altdir $ROOT/etc/alternatives --admindir $ROOT/var/lib/alternatives "$@"'
+            ),
         ),
         ("systemd-sysusers", "true"),
         ("aa-enabled", "false"),
