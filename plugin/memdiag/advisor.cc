@@ -155,19 +155,29 @@ class Advisor {
            pool + "' ORDER BY LIVE_BYTES DESC shows what it is";
   }
 
-  void look_at_limits() {
+  /** Of what is beside the buffer pool, to where the limit leaves room for a
+  pool that is full: one that warms up says nothing of where that ends. */
+  void look_at_growth() {
     const Reading most = host::limit_bytes(m_now.host);
-    if (most && grows(m_now.rss_trend)) {
-      const auto left = seconds_until(*m_now.rss_trend, *most);
-      if (left && *left < day)
-        add(Severity::critical, "server", "host",
-            "the process grows by " + rate(*m_now.rss_trend) +
-                " and reaches the limit of " + size(*most) + " in " +
-                duration(*left),
-            "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_HISTORY ORDER BY TIME "
-            "DESC LIMIT 1 names the pool that grows; SELECT "
-            "memdiag_purge('all') gives back what is unused");
-    }
+    const auto &trend = m_now.trend_without_buffer_pool;
+    if (!most || !m_now.buffer_pool_bytes || !grows(trend)) return;
+    const uint64_t pool = *m_now.buffer_pool_bytes;
+    const auto left = seconds_until(*trend, *most - std::min(*most, pool));
+    if (!left || *left >= day) return;
+    const std::string room =
+        "the limit of " + size(*most) + " less the pool's " + size(pool);
+    add(Severity::critical, "server", "host",
+        "the process grows by " + rate(*trend) +
+            " without the buffer pool and " +
+            (*left > 0 ? "reaches " + room + " in " + duration(*left)
+                       : "is above " + room + " already"),
+        "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_HISTORY ORDER BY TIME "
+        "DESC LIMIT 1 names the pool that grows; SELECT "
+        "memdiag_purge('all') gives back what is unused");
+  }
+
+  void look_at_limits() {
+    look_at_growth();
     const host::Figures &host = m_now.host;
     if (host.limit_bytes && host.usage_bytes &&
         static_cast<double>(*host.usage_bytes) >=

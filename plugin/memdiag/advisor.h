@@ -40,7 +40,9 @@ struct Pool_situation {
 struct Situation {
   host::Figures host;
   std::array<Pool_situation, pool_count> pools;
-  std::optional<Trend> rss_trend;
+  /** Of what the process has without the buffer pool, which grows to the size
+  that it was given, and then no more. */
+  std::optional<Trend> trend_without_buffer_pool;
   std::optional<bool> background_threads;
   std::optional<std::string> preloaded;
   /** jemalloc's option thp. */
@@ -49,6 +51,7 @@ struct Situation {
   session (MEMDIAG_BUDGET, kind "buffer"). */
   Reading global_buffers_bytes;
   Reading session_buffers_bytes;
+  /** As configured, however much of it is in memory. */
   Reading buffer_pool_bytes;
   Reading max_connections;
 };

@@ -17,6 +17,17 @@ std::span<const black_box::Sample> recent(
   return {first, samples.end()};
 }
 
+/** Unknown where either is; and where the pool has more than there is, because
+its figure is of some samples before, or because it is in huge pages that were
+set aside, of which VmRSS knows nothing. */
+uint64_t without_buffer_pool(const black_box::Sample &sample) {
+  // An unknown pool is the largest number.
+  if (sample.rss_bytes == black_box::unknown ||
+      sample.buffer_pool_bytes > sample.rss_bytes)
+    return black_box::unknown;
+  return sample.rss_bytes - sample.buffer_pool_bytes;
+}
+
 /** Adds what buffers take; unknown where one of them is. */
 void add_budget(std::span<const budget::Row> rows, Situation *situation) {
   Reading global = 0;
@@ -56,7 +67,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   add_budget(budget, &situation);
 
   samples = recent(samples);
-  situation.rss_trend = trend(samples, &black_box::Sample::rss_bytes);
+  situation.trend_without_buffer_pool = trend(samples, without_buffer_pool);
   for (size_t i = 0; i < pool_count; ++i) {
     Pool_situation &pool = situation.pools[i];
     const Pool_row &row = snapshot.pools[i];

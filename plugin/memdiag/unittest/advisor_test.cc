@@ -44,7 +44,7 @@ Situation healthy() {
     pool.dirty_bytes = 1 * mb;
     pool.trend = Trend{0, 1, 50.0 * mb, 600};
   }
-  all.rss_trend = Trend{100, 0.1, 2.0 * gb, 600};
+  all.trend_without_buffer_pool = Trend{100, 0.1, 1.0 * gb, 600};
   all.background_threads = true;
   all.global_buffers_bytes = 2 * gb;
   all.session_buffers_bytes = 2 * mb;
@@ -103,9 +103,23 @@ const std::vector<Expected> all_expected = {
      "FLUSH TABLES"},
     {"the end is near",
      [](Situation *all) {
-       all->rss_trend = Trend{1e6, 0.95, 7.0 * gb, 600};
+       all->trend_without_buffer_pool = Trend{1e6, 0.95, 6.0 * gb, 600};
      },
-     Severity::critical, "server", "host", "in 18 min", "MEMDIAG_HISTORY"},
+     Severity::critical, "server", "host",
+     "the limit of 8192 MB less the pool's 1024 MB in 18 min",
+     "MEMDIAG_HISTORY"},
+    {"the end is near only if the buffer pool takes what it may",
+     [](Situation *all) {
+       all->trend_without_buffer_pool = Trend{15e3, 0.95, 6.0 * gb, 9000};
+     },
+     Severity::critical, "server", "host", "in 20 h", "MEMDIAG_HISTORY"},
+    {"there is no room for the whole buffer pool any more",
+     [](Situation *all) {
+       all->trend_without_buffer_pool = Trend{1e6, 0.95, 7.5 * gb, 600};
+     },
+     Severity::critical, "server", "host",
+     "is above the limit of 8192 MB less the pool's 1024 MB already",
+     "MEMDIAG_HISTORY"},
     {"the control group is full",
      [](Situation *all) { all->host.usage_bytes = 7 * gb + 512 * mb; },
      Severity::critical, "cgroup", "host", "7680 MB", "MemoryMax=10240M"},
@@ -201,8 +215,16 @@ TEST(Advisor, WhatIsSmallOrShortOrUnsteadyIsNoFinding) {
         pool_of(all, Pool::session).active_bytes = 1200 * mb;
         pool_of(all, Pool::session).live_bytes = 900 * mb;
       },
-      [](Situation *all) {
-        all->rss_trend = Trend{1e4, 0.95, 3.0 * gb, 9000};
+      [](Situation *all) {  // for days
+        all->trend_without_buffer_pool = Trend{1e4, 0.95, 3.0 * gb, 9000};
+      },
+      [](Situation *all) {  // for longer than a day, where there is no pool
+        all->trend_without_buffer_pool = Trend{15e3, 0.95, 6.0 * gb, 9000};
+        all->buffer_pool_bytes = 0;
+      },
+      [](Situation *all) {  // towards a limit that is not known
+        all->trend_without_buffer_pool = Trend{1e6, 0.95, 6.0 * gb, 600};
+        all->buffer_pool_bytes.reset();
       },
       [](Situation *all) { all->host.usage_bytes = 7 * gb; },
       [](Situation *all) { all->host.swapped_bytes = 1 * mb; },
@@ -238,6 +260,7 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
     sample.time_us = second * 1000000;
     // It fell before what is looked at, and rises since.
     sample.rss_bytes = second < 99 ? 1000000 : 1000 * second;
+    sample.buffer_pool_bytes = 7;
     sample.pools[session].live_bytes = 10 * second;
     samples.push_back(sample);
   }
@@ -272,8 +295,8 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
   ASSERT_TRUE(pool.trend);
   EXPECT_NEAR(10, pool.trend->bytes_per_second, 1e-6);
   EXPECT_NEAR(900, pool.trend->seconds, 1);
-  ASSERT_TRUE(all.rss_trend);
-  EXPECT_NEAR(1000, all.rss_trend->bytes_per_second, 1e-6);
+  ASSERT_TRUE(all.trend_without_buffer_pool);
+  EXPECT_NEAR(1000, all.trend_without_buffer_pool->bytes_per_second, 1e-6);
   EXPECT_EQ("other.so", all.preloaded);
   EXPECT_EQ("default", all.allocator_huge_pages);
   EXPECT_EQ(110u, all.global_buffers_bytes);
@@ -284,6 +307,71 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
   budget[1].worst_case_bytes.reset();
   EXPECT_FALSE(memdiag::advisor::make_situation(snapshot, {}, budget, {}, {})
                    .session_buffers_bytes);
+}
+
+using Samples = std::vector<memdiag::black_box::Sample>;
+
+/** A sample each second, of a process that has nothing but its buffer pool and
+what is given, in bytes. */
+Samples samples_of(uint64_t count,
+                   const std::function<uint64_t(uint64_t second)> &pool,
+                   const std::function<uint64_t(uint64_t second)> &others) {
+  Samples samples;
+  for (uint64_t second = 0; second < count; ++second) {
+    memdiag::black_box::Sample sample{};
+    sample.time_us = second * 1000000;
+    sample.buffer_pool_bytes = pool(second);
+    sample.rss_bytes = sample.buffer_pool_bytes + others(second);
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+std::optional<Trend> trend_of(const Samples &samples) {
+  return memdiag::advisor::make_situation({}, {}, {}, samples, {})
+      .trend_without_buffer_pool;
+}
+
+TEST(Situation, ABufferPoolThatWarmsUpIsNoGrowth) {
+  const auto warming = [](uint64_t second) { return second * 10 * mb; };
+  const auto same = [](uint64_t) { return 300 * mb; };
+  const auto growing = [](uint64_t second) { return 300 * mb + second * mb; };
+  const auto trend = trend_of(samples_of(300, warming, same));
+  ASSERT_TRUE(trend);
+  EXPECT_NEAR(0, trend->bytes_per_second, 1);
+  EXPECT_NEAR(300.0 * mb, trend->last_bytes, 1);
+  const auto real = trend_of(samples_of(300, warming, growing));
+  ASSERT_TRUE(real);
+  EXPECT_NEAR(mb, real->bytes_per_second, 1);
+  EXPECT_NEAR(599.0 * mb, real->last_bytes, 1);
+
+  // From the samples to what is said.
+  for (const bool grows : {false, true}) {
+    Situation all = healthy();
+    all.trend_without_buffer_pool =
+        trend_of(samples_of(300, warming, grows ? +growing : +same));
+    EXPECT_EQ(grows ? 1u : 0u, findings(all).size());
+  }
+}
+
+TEST(Situation, WithoutTheBufferPoolsFigureASampleDoesNotCount) {
+  const auto pool = [](uint64_t) { return 100 * mb; };
+  const auto others = [](uint64_t second) { return second * mb; };
+  Samples samples = samples_of(100, pool, others);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    memdiag::black_box::Sample &sample = samples[i];
+    if (i % 4 == 1) sample.buffer_pool_bytes = memdiag::black_box::unknown;
+    if (i % 4 == 2) sample.rss_bytes = memdiag::black_box::unknown;
+    // It was looked at before most of it went.
+    if (i % 4 == 3) sample.rss_bytes = sample.buffer_pool_bytes - 1;
+  }
+  const auto trend = trend_of(samples);
+  ASSERT_TRUE(trend);
+  EXPECT_NEAR(mb, trend->bytes_per_second, 1);
+  EXPECT_NEAR(1, trend->r2, 1e-9);
+  for (memdiag::black_box::Sample &sample : samples)
+    sample.buffer_pool_bytes = memdiag::black_box::unknown;
+  EXPECT_FALSE(trend_of(samples));
 }
 
 }  // namespace
