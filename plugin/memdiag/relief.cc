@@ -35,6 +35,20 @@ bool has_rested(uint64_t kept_bytes, uint64_t now_us, State *state) {
 
 }  // namespace
 
+uint64_t kept_bytes(const std::array<Purged, pool_count> &purged,
+                    const std::array<uint64_t, pool_count> &allocated_bytes) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < pool_count; ++i) {
+    // What goes through malloc() is not counted by the layer: all of it would
+    // be kept for ever.
+    if (static_cast<Pool>(i) == Pool::general) continue;
+    const uint64_t taken_bytes = allocated_bytes[i] - purged[i].allocated_bytes;
+    bytes += purged[i].released_bytes -
+             std::min(purged[i].released_bytes, taken_bytes);
+  }
+  return bytes;
+}
+
 Event heed(const Settings &settings, const pressure::Figures &figures,
            uint64_t kept_bytes, uint64_t now_us, State *state) {
   const bool pressed =

@@ -77,6 +77,18 @@ enum class Event {
   ended
 };
 
+/** What a round's purges of a pool gave back. */
+struct Purged {
+  uint64_t released_bytes;
+  /** pools::allocated_bytes() after the last of them. */
+  uint64_t allocated_bytes;
+};
+
+/** What of that the pools have not allocated again.
+@param allocated_bytes  pools::allocated_bytes() now */
+uint64_t kept_bytes(const std::array<Purged, pool_count> &purged,
+                    const std::array<uint64_t, pool_count> &allocated_bytes);
+
 /** @param kept_bytes  what the last round gave back and nobody has taken again
  */
 Event heed(const Settings &settings, const pressure::Figures &figures,

@@ -138,18 +138,12 @@ class Watcher {
                     name(m_gauge.stall_file()));
   }
 
-  /** What the purges of the last round gave back and their pools have not
-  allocated again. */
+  /** Of the last round. */
   uint64_t kept_bytes() const {
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < pool_count; ++i) {
-      const uint64_t taken_bytes =
-          pools::allocated_bytes(static_cast<Pool>(i)) -
-          m_purged[i].allocated_bytes;
-      bytes += m_purged[i].released_bytes -
-               std::min(m_purged[i].released_bytes, taken_bytes);
-    }
-    return bytes;
+    std::array<uint64_t, pool_count> allocated_bytes;
+    for (size_t i = 0; i < pool_count; ++i)
+      allocated_bytes[i] = pools::allocated_bytes(static_cast<Pool>(i));
+    return relief::kept_bytes(m_purged, allocated_bytes);
   }
 
   void act(const pressure::Figures &figures, uint64_t now) {
@@ -211,7 +205,7 @@ class Watcher {
 
   std::string purge(Pool pool) {
     const pools::Receipt receipt = pools::purge(pool, Purge_reason::pressure);
-    Purged &purged = m_purged[static_cast<size_t>(pool)];
+    relief::Purged &purged = m_purged[static_cast<size_t>(pool)];
     purged.released_bytes += receipt.released_bytes();
     purged.allocated_bytes = pools::allocated_bytes(pool);
     m_released_bytes += receipt.released_bytes();
@@ -301,17 +295,11 @@ class Watcher {
     m_released_bytes = 0;
   }
 
-  struct Purged {
-    uint64_t released_bytes;
-    /** pools::allocated_bytes() after it. */
-    uint64_t allocated_bytes;
-  };
-
   const bool m_acts;
   pressure::Gauge m_gauge;
   relief::State m_state;
   /** By the last round. */
-  std::array<Purged, pool_count> m_purged{};
+  std::array<relief::Purged, pool_count> m_purged{};
   /** Since the pressure began. */
   uint64_t m_released_bytes{0};
   bool m_spoken{false};

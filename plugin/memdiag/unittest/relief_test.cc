@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <iterator>
 #include <limits>
 #include <random>
@@ -185,6 +186,35 @@ TEST(Relief, PausesDoubleWhileItIsOfLittleUse) {
   EXPECT_EQ((std::vector<uint64_t>{2, 4, 8, 16, 32, 60, 60, 60}),
             pauses(little_bytes - 1, 8));
   EXPECT_EQ((std::vector<uint64_t>{1, 1, 1}), pauses(little_bytes, 3));
+}
+
+TEST(Relief, WhatIsKept) {
+  std::array<Purged, pool_count> purged{};
+  std::array<uint64_t, pool_count> allocated{};
+  EXPECT_EQ(0u, kept_bytes(purged, allocated));
+  constexpr auto session = static_cast<size_t>(Pool::session);
+  constexpr auto ddl = static_cast<size_t>(Pool::ddl);
+  purged[session] = {.released_bytes = 30 * mb, .allocated_bytes = 7 * mb};
+  purged[ddl] = {.released_bytes = 5 * mb, .allocated_bytes = 1};
+  allocated[session] = 7 * mb;
+  allocated[ddl] = 1;
+  EXPECT_EQ(35 * mb, kept_bytes(purged, allocated));
+  allocated[session] += 10 * mb;
+  EXPECT_EQ(25 * mb, kept_bytes(purged, allocated)) << "10 were taken again";
+  allocated[session] += 90 * mb;
+  EXPECT_EQ(5 * mb, kept_bytes(purged, allocated)) << "others' are not";
+}
+
+TEST(Relief, WhatIsNotCountedIsNotKept) {
+  constexpr auto general = static_cast<size_t>(Pool::general);
+  std::array<Purged, pool_count> purged{};
+  purged[general].released_bytes = 100 * mb;
+  // The layer does not see what malloc() hands out.
+  void *const block = pools::allocate(Pool::general, 100);
+  ASSERT_NE(nullptr, block);
+  ASSERT_EQ(0u, pools::allocated_bytes(Pool::general));
+  pools::free(Pool::general, block, 100);
+  EXPECT_EQ(0u, kept_bytes(purged, {}));
 }
 
 TEST(Relief, APressureThatComesAndGoesIsNoLoop) {
