@@ -26,8 +26,10 @@ inline constexpr Table advice_table = [] {
               "A pool, or server, allocator, machine, cgroup."),
           text_column<Row, &Row::verdict>(
               "VERDICT", 32,
-              "leak: memory that is not freed when its time is over. "
-              "fragmentation: free parts of pages that hold something. cache: "
+              "leak: memory that is not freed when its time is over. growth: "
+              "more and more is in use, and nobody knows yet whether it will "
+              "be freed when its time is over. fragmentation: free parts of "
+              "pages that hold something. cache: "
               "memory that is kept to be used again. misconfiguration, host."),
           text_column<Row, &Row::evidence>("EVIDENCE", 1024,
                                            "The figures that prove it."),

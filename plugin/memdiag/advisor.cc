@@ -102,17 +102,27 @@ class Advisor {
           size(pool.survivors_bytes) + " outlived the " + spec.lifetime +
               " that they were for, most of them of " + pool.survivors_route,
           "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_SURVIVORS ORDER BY BYTES "
-          "DESC; end the sessions that are named by SHOW PROCESSLIST, and "
-          "report it with that table");
+          "DESC shows what it is and since when; SET GLOBAL memdiag_sessions = "
+          "ON; and after a while SELECT * FROM "
+          "INFORMATION_SCHEMA.MEMDIAG_SESSIONS ORDER BY BYTES DESC shows "
+          "whether a session holds more and more of it, which ends with it; "
+          "report it with both tables");
     else if (grows(pool.trend) && !lasts)
-      add(Severity::warning, name, "leak",
+      // Who needs it may still be at work.
+      add(Severity::warning, name, "growth",
           "live bytes of a pool for each " + std::string(lifetime) +
               " grow by " + rate(*pool.trend) + ", to " +
               size(pool.trend->last_bytes),
           "SET GLOBAL memdiag_sessions = ON, memdiag_scope_survivors = ON; and "
           "after a while SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_SESSIONS "
           "ORDER BY BYTES DESC shows who holds it, MEMDIAG_SURVIVORS what was "
-          "left behind");
+          "left behind" +
+              std::string(
+                  name == "temp_table"
+                      ? "; routes that begin with memory/memory/ are tables of "
+                        "the MEMORY engine, which are there until somebody "
+                        "drops them"
+                      : ""));
     else if (grows(pool.trend))
       add(Severity::note, name, "cache",
           "live bytes grow by " + rate(*pool.trend) + ", to " +

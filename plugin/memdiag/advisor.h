@@ -32,7 +32,8 @@ struct Pool_situation {
   /** Of its live bytes, over the samples there are. */
   std::optional<Trend> trend;
   /** What outlived its statement, transaction or session, while that is
-  counted, and the route that most of it is of. */
+  counted, and the route that most of it is of; without tables of the MEMORY
+  engine, which are there until they are dropped. */
   uint64_t survivors_bytes;
   std::string survivors_route;
 };
@@ -62,7 +63,7 @@ struct Finding {
   Severity severity;
   /** A pool, server, allocator, machine or cgroup. */
   std::string subsystem;
-  /** leak, fragmentation, cache, misconfiguration or host. */
+  /** leak, growth, fragmentation, cache, misconfiguration or host. */
   const char *verdict;
   std::string evidence;
   std::string remedy;

@@ -28,6 +28,14 @@ uint64_t without_buffer_pool(const black_box::Sample &sample) {
   return sample.rss_bytes - sample.buffer_pool_bytes;
 }
 
+/** Whether it is to outlive the statement that made it: their pool is that of
+the temporary tables of statements, but rows of a table of the MEMORY engine are
+there until somebody deletes them. A statement's own table of that engine that
+is left behind is not told from those. */
+bool is_kept_on_purpose(const scopes::Row &survivor) {
+  return survivor.route.starts_with("memory/memory/");
+}
+
 /** Adds what buffers take; unknown where one of them is. */
 void add_budget(std::span<const budget::Row> rows, Situation *situation) {
   Reading global = 0;
@@ -79,7 +87,9 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
     });
     uint64_t most = 0;
     for (const scopes::Row &survivor : survivors) {
-      if (survivor.pool_name != std::string_view{pool_specs[i].name}) continue;
+      if (survivor.pool_name != std::string_view{pool_specs[i].name} ||
+          is_kept_on_purpose(survivor))
+        continue;
       pool.survivors_bytes += survivor.bytes;
       if (survivor.bytes <= most) continue;
       most = survivor.bytes;

@@ -73,8 +73,15 @@ const std::vector<Expected> all_expected = {
      [](Situation *all) {
        pool_of(all, Pool::session).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
      },
-     Severity::warning, "session", "leak", "3433 MB an hour",
-     "memdiag_scope_survivors = ON"},
+     Severity::warning, "session", "growth", "3433 MB an hour",
+     "memdiag_scope_survivors = ON; and after a while SELECT * FROM "
+     "INFORMATION_SCHEMA.MEMDIAG_SESSIONS"},
+    {"growth that may be somebody's tables",
+     [](Situation *all) {
+       pool_of(all, Pool::temp_table).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
+     },
+     Severity::warning, "temp_table", "growth", "for each statement",
+     "tables of the MEMORY engine"},
     {"a cache that grows",
      [](Situation *all) {
        pool_of(all, Pool::table_cache).trend =
@@ -88,6 +95,13 @@ const std::vector<Expected> all_expected = {
      },
      Severity::warning, "statement", "leak", "memory/sql/thing",
      "MEMDIAG_SURVIVORS"},
+    {"survivors of a pool that grows",
+     [](Situation *all) {
+       pool_of(all, Pool::session).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
+       pool_of(all, Pool::session).survivors_bytes = 100 * mb;
+     },
+     Severity::warning, "session", "leak", "100 MB outlived",
+     "MEMDIAG_SESSIONS"},
     {"unused pages",
      [](Situation *all) {
        pool_of(all, Pool::fts_query).dirty_bytes = 300 * mb;
@@ -283,7 +297,9 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
   const std::vector<memdiag::scopes::Row> survivors = {
       {"small", "session", "session", 10, 1, 1, 0, 0, 0},
       {"large", "session", "session", 30, 1, 1, 0, 0, 0},
-      {"other", "statement", "statement", 50, 1, 1, 0, 0, 0}};
+      {"other", "statement", "statement", 50, 1, 1, 0, 0, 0},
+      {"memory/memory/HP_PTRS", "temp_table", "statement", 70, 1, 1, 0, 0, 0},
+      {"memory/memory", "temp_table", "statement", 20, 1, 1, 0, 0, 0}};
   const Situation all = memdiag::advisor::make_situation(snapshot, {}, budget,
                                                          samples, survivors);
   const auto &pool = all.pools[session];
@@ -292,6 +308,9 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
   EXPECT_EQ(9u, pool.dirty_bytes);
   EXPECT_EQ(40u, pool.survivors_bytes);
   EXPECT_EQ("large", pool.survivors_route);
+  const auto &tables = all.pools[static_cast<size_t>(Pool::temp_table)];
+  EXPECT_EQ(20u, tables.survivors_bytes) << "tables are there until dropped";
+  EXPECT_EQ("memory/memory", tables.survivors_route);
   ASSERT_TRUE(pool.trend);
   EXPECT_NEAR(10, pool.trend->bytes_per_second, 1e-6);
   EXPECT_NEAR(900, pool.trend->seconds, 1);
