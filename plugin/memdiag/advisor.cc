@@ -157,9 +157,9 @@ class Advisor {
     if (pool == "dictionary")
       return "FLUSH TABLES; lower table_definition_cache to bound it";
     if (pool == "fts_cache")
-      return "SET GLOBAL innodb_ft_total_cache_size bounds it at the next "
-             "start; OPTIMIZE TABLE of tables with full-text indexes writes "
-             "it out";
+      return "SET PERSIST_ONLY innodb_ft_total_cache_size bounds it at the "
+             "next start; OPTIMIZE TABLE of tables with full-text indexes "
+             "writes it out";
     return "SELECT ROUTE, LIVE_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_ROUTES "
            "WHERE POOL = '" +
            pool + "' ORDER BY LIVE_BYTES DESC shows what it is";

@@ -102,6 +102,12 @@ const std::vector<Expected> all_expected = {
      },
      Severity::warning, "session", "leak", "100 MB outlived",
      "MEMDIAG_SESSIONS"},
+    {"a full-text cache that grows",
+     [](Situation *all) {
+       pool_of(all, Pool::fts_cache).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
+     },
+     Severity::note, "fts_cache", "cache", "to 900 MB",
+     "SET PERSIST_ONLY innodb_ft_total_cache_size"},
     {"unused pages",
      [](Situation *all) {
        pool_of(all, Pool::fts_query).dirty_bytes = 300 * mb;
