@@ -28,6 +28,9 @@ constexpr double near_limit = 0.9;
 kernel's documentation calls a few percent noticeable. */
 constexpr double pressure_percent = 10;
 constexpr double day = 86400;
+/** The unit that InnoDB's buffer pool has its size in by default, and its size
+by default. */
+constexpr uint64_t chunk_bytes = 128 * mb;
 
 std::string text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -216,6 +219,19 @@ class Advisor {
           "TIME DESC shows the last minutes of a server that was killed");
   }
 
+  /** A buffer pool of half of what there is, unless it is not larger than that
+  anyway, or would be too small to work with. */
+  std::string remedy_of_server_buffers(uint64_t most) const {
+    const uint64_t half = most / 2 / chunk_bytes * chunk_bytes;
+    if (half >= chunk_bytes && m_now.buffer_pool_bytes &&
+        *m_now.buffer_pool_bytes > half)
+      return text("SET PERSIST innodb_buffer_pool_size = %" PRIu64, half);
+    return "SELECT VARIABLE, VALUE, WORST_CASE_BYTES FROM "
+           "INFORMATION_SCHEMA.MEMDIAG_BUDGET WHERE KIND = 'buffer' AND "
+           "TIMES_OF = 'server' ORDER BY WORST_CASE_BYTES DESC shows which to "
+           "lower";
+  }
+
   void look_at_configuration() {
     const Reading most = host::limit_bytes(m_now.host);
     if (most && m_now.global_buffers_bytes && m_now.session_buffers_bytes &&
@@ -223,12 +239,11 @@ class Advisor {
       const uint64_t global = *m_now.global_buffers_bytes;
       const uint64_t each = *m_now.session_buffers_bytes;
       const uint64_t all = global + each * *m_now.max_connections;
-      if (global > *most && m_now.buffer_pool_bytes)
+      if (global > *most)
         add(Severity::critical, "server", "misconfiguration",
             "buffers of the server alone take " + size(global) +
                 ", and there are " + size(*most),
-            text("SET PERSIST innodb_buffer_pool_size = %" PRIu64,
-                 *most / 2 / (128 * mb) * (128 * mb)));
+            remedy_of_server_buffers(*most));
       else if (all > *most)
         add(Severity::warning, "server", "misconfiguration",
             size(global) + " for the server and " + size(each) +

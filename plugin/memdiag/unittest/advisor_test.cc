@@ -153,9 +153,40 @@ const std::vector<Expected> all_expected = {
     {"killed before", [](Situation *all) { all->host.oom_kills = 3; },
      Severity::warning, "cgroup", "host", ": 3", "MEMDIAG_LAST_RUN"},
     {"buffers that cannot be there",
-     [](Situation *all) { all->global_buffers_bytes = 9 * gb; },
+     [](Situation *all) {
+       all->global_buffers_bytes = 9 * gb;
+       all->buffer_pool_bytes = 8 * gb;
+     },
      Severity::critical, "server", "misconfiguration", "9216 MB",
      "SET PERSIST innodb_buffer_pool_size = 4294967296"},
+    {"buffers that cannot be there, a little of them the buffer pool",
+     [](Situation *all) {
+       all->global_buffers_bytes = 9 * gb;
+       all->buffer_pool_bytes = 4 * gb;
+     },
+     Severity::critical, "server", "misconfiguration", "9216 MB",
+     "MEMDIAG_BUDGET WHERE KIND = 'buffer'"},
+    {"buffers that cannot be there, the buffer pool unknown",
+     [](Situation *all) {
+       all->global_buffers_bytes = 9 * gb;
+       all->buffer_pool_bytes.reset();
+     },
+     Severity::critical, "server", "misconfiguration", "9216 MB",
+     "MEMDIAG_BUDGET WHERE KIND = 'buffer'"},
+    {"half of what there is would be no buffer pool",
+     [](Situation *all) {
+       all->host.limit_bytes = 255 * mb;
+       all->host.usage_bytes = 100 * mb;
+     },
+     Severity::critical, "server", "misconfiguration", "255 MB",
+     "MEMDIAG_BUDGET WHERE KIND = 'buffer'"},
+    {"half of what there is, just large enough",
+     [](Situation *all) {
+       all->host.limit_bytes = 256 * mb;
+       all->host.usage_bytes = 100 * mb;
+     },
+     Severity::critical, "server", "misconfiguration", "256 MB",
+     "SET PERSIST innodb_buffer_pool_size = 134217728"},
     {"more connections than memory",
      [](Situation *all) { all->max_connections = 10000; }, Severity::warning,
      "server", "misconfiguration", "10000 connections",
