@@ -6,15 +6,19 @@
 namespace memdiag::advisor {
 namespace {
 
+/** The last quarter of an hour. Where the clock was set back, samples of before
+are later than the last one, or, when that time has come again, older than what
+is behind them. */
 std::span<const black_box::Sample> recent(
     std::span<const black_box::Sample> samples) {
   if (samples.empty()) return samples;
-  const uint64_t last = samples.back().time_us;
-  const auto first = std::find_if(samples.begin(), samples.end(),
-                                  [last](const black_box::Sample &sample) {
-                                    return sample.time_us + trend_us >= last;
-                                  });
-  return {first, samples.end()};
+  const uint64_t last_us = samples.back().time_us;
+  const auto is_of_another_time = [last_us](const black_box::Sample &sample) {
+    return sample.time_us > last_us || sample.time_us + trend_us < last_us;
+  };
+  const auto before =
+      std::find_if(samples.rbegin(), samples.rend(), is_of_another_time);
+  return samples.last(static_cast<size_t>(before - samples.rbegin()));
 }
 
 /** Unknown where either is; and where the pool has more than there is, because

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -407,6 +408,32 @@ TEST(Situation, ABufferPoolThatWarmsUpIsNoGrowth) {
     all.trend_without_buffer_pool =
         trend_of(samples_of(300, warming, grows ? +growing : +same));
     EXPECT_EQ(grows ? 1u : 0u, findings(all).size());
+  }
+}
+
+TEST(Situation, SamplesOfBeforeTheClockWasSetBackDoNotCount) {
+  const auto none = [](uint64_t) { return uint64_t{0}; };
+  const auto falling = [](uint64_t second) { return (1000 - second) * mb; };
+  const auto growing = [](uint64_t second) { return 500 * mb + second * mb; };
+  constexpr uint64_t hour = 3600;
+  const auto add = [](Samples *to, Samples samples, uint64_t begin) {
+    for (memdiag::black_box::Sample &sample : samples) {
+      sample.time_us += begin * 1000000;
+      to->push_back(sample);
+    }
+  };
+  for (const uint64_t length : {300, 5000}) {
+    Samples samples;
+    add(&samples, samples_of(600, none, falling), 2 * hour);
+    // Back by an hour; the longer one goes on until that time has come again.
+    add(&samples, samples_of(length, none, growing), hour);
+    const auto trend = trend_of(samples);
+    ASSERT_TRUE(trend) << length;
+    EXPECT_NEAR(mb, trend->bytes_per_second, 1) << length;
+    EXPECT_NEAR(std::min<double>(length - 1, 900), trend->seconds, 1);
+    // The last one alone is no trend.
+    add(&samples, samples_of(1, none, growing), 0);
+    EXPECT_FALSE(trend_of(samples)) << length;
   }
 }
 
