@@ -87,7 +87,8 @@ struct Figures {
   /** Of the process. */
   std::optional<uint64_t> swapped_bytes;
   /** The lowest limit of the control group and those above, and what that one
-  uses, without page cache that is idle; the group's own use where there is no
+  uses, without what the kernel takes back first
+  (kernel_text::without_idle_cache()); the group's own use where there is no
   limit. */
   std::optional<uint64_t> limit_bytes;
   std::optional<uint64_t> usage_bytes;

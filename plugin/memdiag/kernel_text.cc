@@ -242,7 +242,12 @@ uint64_t without_idle_cache(uint64_t usage_bytes,
   // Version 1 has a line for the group alone, too.
   auto idle = amount_of(memory_stat, "total_inactive_file");
   if (!idle) idle = amount_of(memory_stat, "inactive_file");
-  return usage_bytes - std::min(usage_bytes, idle.value_or(0));
+  // Entries and inodes of folders and files. Only version 2 tells.
+  const auto slab = amount_of(memory_stat, "slab_reclaimable");
+  // Active page cache (active_file) is used: it was read more than once, and
+  // has the programs' own code. Where that is taken back it is read again.
+  return usage_bytes -
+         std::min(usage_bytes, idle.value_or(0) + slab.value_or(0));
 }
 
 }  // namespace memdiag::kernel_text

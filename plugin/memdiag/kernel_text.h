@@ -97,8 +97,9 @@ writes "/..": what lies there is found as long as both go up alike. */
 std::optional<std::string_view> below(std::string_view folder,
                                       std::string_view path);
 
-/** What a control group uses without page cache that the kernel takes back
-before anything else, which fills any group that reads or writes files.
+/** What a control group uses without what the kernel takes back before anything
+else: page cache that is idle, and its own objects of files (slab), which fill
+any group that reads or writes files.
 @param memory_stat  the group's memory.stat; what it does not tell is used */
 uint64_t without_idle_cache(uint64_t usage_bytes, std::string_view memory_stat);
 

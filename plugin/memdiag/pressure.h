@@ -9,7 +9,8 @@
 
   What a control group uses (memory.current, memory.usage_in_bytes) includes the
   page cache, which fills any group that reads files and which the kernel takes
-  back first. Its inactive part is not counted as used; because asking for it
+  back first. Its inactive part, and what the kernel keeps of names and inodes
+  (reclaimable slab), are not counted as used; because asking for them
   (memory.stat) makes the kernel add up the counters of all CPUs, that is done
   only when the group is above the watched part of its limit with it. Of the
   machine, used is what is not MemAvailable.
@@ -17,7 +18,7 @@
   Which files those are, and the limit, is asked of host.h once a minute.
 
   Errors: a figure whose file is missing, cannot be read or is not understood is
-  empty; nobody acts on it. Without memory.stat the page cache counts as used.
+  empty; nobody acts on it. Without memory.stat all of that counts as used.
   Threads: a gauge belongs to one thread.
   Units: bytes, percent, microseconds.
 */
@@ -47,7 +48,7 @@ class Gauge {
   explicit Gauge(std::string root = {}) : m_root(std::move(root)) {}
 
   /** @param now_us         of a clock that does not go back
-  @param limit_percent  below it, used_bytes may include page cache
+  @param limit_percent  below it, used_bytes may include what is idle
   @throws std::bad_alloc */
   Figures look(uint64_t now_us, unsigned limit_percent);
 

@@ -79,6 +79,29 @@ TEST(KernelText, LinesByTheirKeys) {
   EXPECT_FALSE(field(*some, "avg60"));
 }
 
+TEST(KernelText, WhatIsUsedWithoutWhatIsIdle) {
+  constexpr const char *v2 =
+      "anon 500\nfile 300\nslab_unreclaimable 40\nslab_reclaimable 20\n"
+      "inactive_file 100\nactive_file 200\nslab 60\n";
+  EXPECT_EQ(880u, without_idle_cache(1000, v2));
+  EXPECT_EQ(980u, without_idle_cache(1000, "slab_reclaimable 20\n"));
+  EXPECT_EQ(900u, without_idle_cache(
+                      1000, "inactive_file 100\nslab_reclaimable x\n"));
+  EXPECT_EQ(0u, without_idle_cache(119, v2)) << "not below nothing";
+  // Of version 1, with the groups below.
+  EXPECT_EQ(700u, without_idle_cache(
+                      1000, "inactive_file 1\ntotal_inactive_file 300\n"));
+  // What it does not tell is used.
+  for (const char *nothing : {"", "inactive_file", "anon 1\nslab 7\n"})
+    EXPECT_EQ(1000u, without_idle_cache(1000, nothing)) << nothing;
+  // As much as a line can say of both.
+  const std::string largest = std::to_string(UINT64_MAX >> 8);
+  EXPECT_EQ(UINT64_MAX - 2 * (UINT64_MAX >> 8),
+            without_idle_cache(UINT64_MAX, "inactive_file " + largest +
+                                               "\nslab_reclaimable " +
+                                               largest + "\n"));
+}
+
 TEST(KernelText, StatOfAProgramWithAnyName) {
   constexpr std::string_view text =
       "7 (a) R (b c) S 1 7 7 0 -1 4194304 111 222 333 444 0\n";
