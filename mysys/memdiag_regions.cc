@@ -258,7 +258,9 @@ std::optional<uint64_t> resident_bytes(Address_range range, Region_kind kind) {
 
 std::optional<uint64_t> resident_bytes(Region_kind kind) {
   uint64_t sum = 0;
-  for (const Region &region : list()) {
+  const Stacks stacks =
+      kind == Region_kind::thread_stack ? Stacks::with : Stacks::without;
+  for (const Region &region : list(stacks)) {
     if (region.kind != kind) continue;
     const auto resident = resident_bytes(region.range, kind);
     if (!resident) return std::nullopt;

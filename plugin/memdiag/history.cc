@@ -140,8 +140,12 @@ class Sampler {
   uint64_t buffer_pool_bytes() {
     const uint64_t begin = clock_us(CLOCK_MONOTONIC);
     if (begin < m_buffer_pool_due_us) return m_buffer_pool_bytes;
-    m_buffer_pool_bytes =
-        regions::resident_bytes(Region_kind::buffer_pool).value_or(unknown);
+    try {
+      m_buffer_pool_bytes =
+          regions::resident_bytes(Region_kind::buffer_pool).value_or(unknown);
+    } catch (const std::bad_alloc &) {
+      m_buffer_pool_bytes = unknown;
+    }
     const uint64_t end = clock_us(CLOCK_MONOTONIC);
     m_buffer_pool_due_us = end + 99 * (end - begin);
     return m_buffer_pool_bytes;

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -46,9 +47,13 @@ bool set_charset(UDF_INIT *initid, UDF_ARGS *args) {
 
 bool init(UDF_INIT *initid, UDF_ARGS *args, char *message) {
   if (args->arg_count != 1 || args->arg_type[0] != STRING_RESULT) {
-    snprintf(message, MYSQL_ERRMSG_SIZE,
-             "it takes one argument, the name of a pool: %s",
-             purgeable_names().c_str());
+    constexpr const char *wanted = "it takes one argument, the name of a pool";
+    try {
+      snprintf(message, MYSQL_ERRMSG_SIZE, "%s: %s", wanted,
+               purgeable_names().c_str());
+    } catch (const std::bad_alloc &) {
+      snprintf(message, MYSQL_ERRMSG_SIZE, "%s", wanted);
+    }
     return true;
   }
   if (!set_charset(initid, args)) {
@@ -81,7 +86,8 @@ bool is_all(std::string_view name) {
          strncasecmp(name.data(), all_pools_name, name.size()) == 0;
 }
 
-/** @return whether the error was not raised: `json` is filled */
+/** @return whether the error was not raised: `json` is filled
+@throws std::bad_alloc */
 bool purge(UDF_ARGS *args, std::string *json) {
   THD *const thd = current_thd;
   // Asked for here rather than in init(): a prepared statement or a view may
@@ -107,15 +113,20 @@ bool purge(UDF_ARGS *args, std::string *json) {
 
 char *execute(UDF_INIT *, UDF_ARGS *args, char *result, unsigned long *length,
               unsigned char *is_null, unsigned char *error) {
-  std::string json;
-  if (!purge(args, &json) || json.size() > max_receipt_length) {
-    *is_null = 1;
-    *error = 1;
-    return nullptr;
+  // The server calls it as C: an exception would end it.
+  try {
+    std::string json;
+    if (purge(args, &json) && json.size() <= max_receipt_length) {
+      memcpy(result, json.data(), json.size());
+      *length = json.size();
+      return result;
+    }
+  } catch (const std::bad_alloc &) {
+    my_error(ER_STD_BAD_ALLOC_ERROR, MYF(0), purge_function_name, "memdiag");
   }
-  memcpy(result, json.data(), json.size());
-  *length = json.size();
-  return result;
+  *is_null = 1;
+  *error = 1;
+  return nullptr;
 }
 
 }  // namespace
