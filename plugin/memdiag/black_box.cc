@@ -34,16 +34,12 @@ struct Header {
   uint64_t pools;
 };
 
-struct Record {
-  uint64_t checksum;
-  Sample sample;
-};
 static_assert(std::has_unique_object_representations_v<Record>);
 
 constexpr size_t header_bytes = 4096;
 
 constexpr size_t file_bytes(size_t capacity) {
-  return header_bytes + 2 * capacity * sizeof(Record);
+  return header_bytes + capacity * file_bytes_per_sample;
 }
 
 Header this_build() {

@@ -86,6 +86,15 @@ struct Sample {
   std::array<Pool_sample, pool_count> pools;
 };
 
+/** As it is in a file. */
+struct Record {
+  uint64_t checksum;
+  Sample sample;
+};
+/** What a file takes for each sample that it has room for: of this run, and of
+former ones. */
+constexpr size_t file_bytes_per_sample = 2 * sizeof(Record);
+
 /** What a file, or a part of it, has. */
 struct Contents {
   /** In the order of their numbers. */

@@ -37,7 +37,7 @@ constexpr Table<Row, 6> make_ledger_table(const char *name,
                   "In physical memory, each byte in one row: their sum is the "
                   "process's VmRSS. Only what is unexplained can be negative: "
                   "memory that was given back while it was counted."),
-              column<Row, &Row::percent>("PERCENT", Unit::ratio,
+              column<Row, &Row::percent>("PERCENT", Unit::percent,
                                          "Of VmRSS, in hundredths."),
               column<Row, &Row::mapped_bytes>(
                   "MAPPED_BYTES", Unit::bytes,

@@ -19,6 +19,7 @@
 #include <sstream>
 #include <string>
 
+#include "black_box.h"
 #include "memdiag_pools.h"
 #include "purge_receipt.h"
 #include "status_variables.h"
@@ -117,7 +118,9 @@ void print_system_variables(std::ostream &out) {
          "take their blocks from malloc(), that is, from plain jemalloc. |\n"
          "| memdiag_history_samples | How many samples MEMDIAG_HISTORY and "
          "MEMDIAG_LAST_RUN keep, each: 3600 unless set, up to 86400. The file "
-         "memdiag_history.bin in the data directory takes 700 bytes for each. "
+         "memdiag_history.bin in the data directory takes "
+      << black_box::file_bytes_per_sample
+      << " bytes for each. "
          "It may be removed at any time, and must not be cut short while the "
          "server runs, which would end it. |\n\n"
          "Set at any time, and with SET PERSIST. A list gives values to the "

@@ -174,6 +174,15 @@ TEST_F(Black_box, TheFileIsReservedAndOthersMayNotReadIt) {
   EXPECT_FALSE(std::filesystem::exists(m_path + ".new"));
 }
 
+TEST_F(Black_box, WhatASampleTakes) {
+  const auto size = [this](size_t capacity) {
+    Box box;
+    EXPECT_EQ(0, box.open(m_path, capacity, {}));
+    return std::filesystem::file_size(m_path);
+  };
+  EXPECT_EQ(size(10) + 90 * file_bytes_per_sample, size(100));
+}
+
 TEST_F(Black_box, ItMayBeRemoved) {
   Box box;
   ASSERT_EQ(0, box.open(m_path, 10, {}));

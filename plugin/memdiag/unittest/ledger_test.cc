@@ -10,7 +10,9 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <variant>
 
+#include "ledger_table.h"
 #include "memdiag_test.h"
 #include "process_memory.h"
 
@@ -95,6 +97,19 @@ TEST(LedgerRows, Exact) {
                          *found.at("program//data"));
   EXPECT_EQ(1 * mb, found.at("unexplained//"));
   EXPECT_EQ(static_cast<int64_t>(100 * mb), sum_of(rows));
+}
+
+TEST(LedgerRows, PercentIsInPercent) {
+  ledger::Row row{};
+  row.percent = 12.5;
+  unsigned columns = 0;
+  for (const auto &column : memdiag::ledger_table.columns) {
+    if (column.name != std::string{"PERCENT"}) continue;
+    ++columns;
+    EXPECT_EQ(memdiag::Unit::percent, column.unit);
+    EXPECT_EQ(12.5, std::get<double>(column.value(row)));
+  }
+  EXPECT_EQ(1u, columns);
 }
 
 TEST(LedgerRows, CheapSharesOutWhatTheKernelCounts) {
