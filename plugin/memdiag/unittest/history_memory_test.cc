@@ -61,8 +61,8 @@ TEST(HistoryMemory, WithoutItFiguresAreUnknownAndTheThreadGoesOn) {
   const std::string folder = mkdtemp(name);
   history::interval_ms = 10;
   history::capacity = 100;
-  ASSERT_EQ(0, history::start(folder + "/" + history::file_name, 90704)
-                   .thread_error);
+  ASSERT_EQ(
+      0, history::start(folder + "/" + history::file_name, 90704).thread_error);
   EXPECT_EQ(0u, last_when(&Sample::buffer_pool_bytes, false).buffer_pool_bytes);
   fails = true;
   (void)last_when(&Sample::rss_bytes, true);

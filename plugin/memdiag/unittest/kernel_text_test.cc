@@ -98,8 +98,8 @@ TEST(KernelText, WhatIsUsedWithoutWhatIsIdle) {
   const std::string largest = std::to_string(UINT64_MAX >> 8);
   EXPECT_EQ(UINT64_MAX - 2 * (UINT64_MAX >> 8),
             without_idle_cache(UINT64_MAX, "inactive_file " + largest +
-                                               "\nslab_reclaimable " +
-                                               largest + "\n"));
+                                               "\nslab_reclaimable " + largest +
+                                               "\n"));
 }
 
 TEST(KernelText, StatOfAProgramWithAnyName) {
