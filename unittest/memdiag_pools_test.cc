@@ -618,36 +618,32 @@ TEST(PoolFallback, AddressSpaceRunsOut) {
 end the process if it had to make one anew by itself. */
 TEST(PoolFallback, AddressSpaceRunsOutAfterAPurge) {
   if (sanitized) GTEST_SKIP() << "sanitizers need address space of their own";
-  EXPECT_EQ(0, in_child([] {
-              stay_on_this_cpu();
-              const Block live = Block::make(100, 1);
-              const Block freed = Block::make(100, 2);
-              CHECK_IN_CHILD(pools::purge(pool).error == 0);
-              end_address_space();
-              // Caches are jemalloc's, made in its first arena.
-              for (size_t size = 1 << 20; size >= 8; size /= 2)
-                while (placed::allocate(0, placed::no_cache, size, false) !=
-                       nullptr) {
-                }
-              freed.free();
-              for (unsigned char i = 0; i < 4; ++i) {
-                const Block late = Block::make(100, i);
-                if (late.memory == nullptr) continue;
-                CHECK_IN_CHILD(late.intact());
-                late.free();
-              }
-              live.free();
-              open_address_space();
-              // As fast as before: a cache is there again after a purge.
-              CHECK_IN_CHILD(pools::purge(pool).error == 0);
-              const Block late = Block::make(100, 3);
-              CHECK_IN_CHILD(lies_in_pool(late.memory));
-              late.free();
-              const uint64_t allocated = allocated_in_pool();
-              CHECK_IN_CHILD(pools::purge(pool).error == 0);
-              CHECK_IN_CHILD(allocated_in_pool() < allocated);
-              return 0;
-            }));
+  constexpr Pool cached = Pool::session;
+  static_assert(memdiag::spec_of(cached).cached_max > 100);
+  EXPECT_EQ(
+      0, in_child([] {
+        stay_on_this_cpu();
+        void *const live = pools::allocate(cached, 100);
+        void *const freed = pools::allocate(cached, 100);
+        CHECK_IN_CHILD(pools::purge(cached).error == 0);
+        end_address_space();
+        // Caches are jemalloc's, made in its first arena.
+        for (size_t size = 1 << 20; size >= 8; size /= 2)
+          while (placed::allocate(0, placed::no_cache, size, false) !=
+                 nullptr) {
+          }
+        pools::free(cached, freed, 100);
+        for (int i = 0; i < 4; ++i)
+          pools::free(cached, pools::allocate(cached, 100), 100);
+        pools::free(cached, live, 100);
+        open_address_space();
+        CHECK_IN_CHILD(pools::purge(cached).error == 0);
+        void *const late = pools::allocate(cached, 100);
+        const auto arena = mallctl::arena_of(late);
+        CHECK_IN_CHILD(arena && pools::owner_of_arena(arena.value()) == cached);
+        pools::free(cached, late, 100);
+        return 0;
+      }));
 }
 
 FRESH_TEST(PoolFallback, NoArenaToBeHad) {
