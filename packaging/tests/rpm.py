@@ -1,4 +1,4 @@
-"""The RPMs: on a machine without a server, over a stock server's RPM and back, and the source RPM alone.
+"""The RPMs: on a machine without a server, over a stock server's RPM and back; and the source RPM alone.
 
 Debian has rpm and dnf: what an RPM system has besides is rpm's knowledge of what is installed (tests/userland.py).
 """
@@ -32,7 +32,6 @@ def rpm(run: Run) -> None:
     lint(run)
     bare(run)
     stock(run)
-    source(run)
 
 
 def lint(run: Run) -> None:
@@ -196,40 +195,6 @@ def stock(run: Run) -> None:
 # --- the source RPM alone ----------------------------------------------------------------
 
 
-def source(run: Run) -> None:
-    """It unpacks and configures without network: the short form of rebuild()."""
-    top = run.work / "source-rpm"
-    machine.remove(top)
-    try:
-        archive = next(run.packages.glob("*.src.rpm"))
-        define = ["--define", f"_topdir {top}"]
-        step(["rpm", *define, "-i", archive])
-        step(["rpmbuild", *define, "-bp", top / "SPECS/mysql-memdiag.spec"])
-        checkout = next((top / "BUILD").glob("mysql-memdiag-*"))
-        archives = {
-            f"{name.upper()}_SOURCE_TARBALL": str(
-                next((top / "SOURCES").glob(f"{name}[-_]*[0-9].tar*"))
-            )
-            for name in ("mysql", "jemalloc")
-        }
-        environment = {**os.environ, **archives, "MEMDIAG_CACHE": f"{top}/cache"}
-        for command in (
-            "--preset dev",
-            "--build --preset dev --target upstream.configured",
-        ):
-            step(
-                ["unshare", "--net", "cmake", *command.split()],
-                cwd=checkout,
-                env=environment,
-            )
-        ready = checkout / "build/dev/bld/build.ninja"
-        run.report.check(
-            "the source RPM unpacks and configures without network", ready.is_file()
-        )
-    finally:
-        machine.remove(top)
-
-
 def rebuild(run: Run) -> None:
     """All of it, in another folder and without network: the same files as in the packages that were made of the
     build."""
@@ -245,7 +210,10 @@ def rebuild(run: Run) -> None:
         # What the compiler made of the same text, and nothing else that this machine has.
         if (compiled := cache_dir() / "ccache").is_dir():
             (cache / "ccache").symlink_to(compiled)
-        archive = next(run.packages.glob("*.src.rpm"))
+        archives = list(run.packages.glob("*.src.rpm"))
+        if len(archives) != 1:
+            raise Failed(f"{run.packages} has {len(archives)} source RPMs")
+        archive = archives[0]
         step(
             ["unshare", "--net", "rpmbuild", "--rebuild"]
             + ["--define", f"_topdir {top}", archive],
