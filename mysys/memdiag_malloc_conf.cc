@@ -23,9 +23,9 @@ const char *malloc_conf =
     ",muzzy_decay_ms:0"
     // Where the system's transparent huge pages are 'always', one small block
     // keeps 2 MB, arrays of zeros are written as a whole, and a purge has to
-    // break what the kernel put together: 40% more RSS and a fifth less
-    // throughput (bench/run.py --workloads triggers --surroundings
-    // plain,huge-pages). The buffer pool is not the allocator's and has them.
+    // break what the kernel put together (bench/run.py --workloads triggers
+    // --surroundings plain,huge-pages). The buffer pool is not the allocator's
+    // and has them.
     ",thp:never"
     // Heap profiles can be switched on in the running server (prof.active),
     // instead of after a restart that ends what one wanted to see. Ready but

@@ -169,6 +169,7 @@ def huge_pages(start: Callable[..., Server], checks: demo.Checks) -> None:
         with start() as server, server.connect() as session:
             checks.add("with huge pages 'always' pools have none", of_pools() == 0)
             checks.add("there is nothing to advise", seen() is None)
+        checks.add("'always' was set", chosen() == "always")
         wanted = ("env", "MALLOC_CONF=thp:default")
         with start(wanted) as server, server.connect() as session:
             checks.add("with thp:default pools have some", of_pools() > 0)
