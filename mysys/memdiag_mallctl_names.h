@@ -47,6 +47,7 @@ MEMDIAG_CTL(opt_retain,               "opt.retain",                             
 MEMDIAG_CTL(opt_thp,                  "opt.thp",                                const char *)
 MEMDIAG_CTL(opt_metadata_thp,         "opt.metadata_thp",                       const char *)
 
+MEMDIAG_CTL(thread_arena,             "thread.arena",                           unsigned)
 MEMDIAG_CTL(arenas_create,            "arenas.create",                          unsigned)
 MEMDIAG_CTL(arenas_lookup,            "arenas.lookup",                          unsigned)
 MEMDIAG_CTL(arenas_narenas,           "arenas.narenas",                         unsigned)

@@ -1,5 +1,6 @@
 #include "memdiag_notes.h"
 
+#include "memdiag_routes.h"
 #include "memdiag_scope_hooks.h"
 #include "memdiag_scopes.h"
 #include "memdiag_sessions.h"
@@ -33,6 +34,13 @@ void memdiag_part_ended(unsigned char *digest) {
 }
 
 void memdiag_session_began() {
+  // A thread serves one connection after the other.
+  static constinit thread_local bool asked = false;
+  if (!asked) {
+    asked = true;
+    if (!memdiag::routes::is_disabled(memdiag::Pool::connection))
+      memdiag::pools::bind_thread_to_connection();
+  }
   if (notes::is_on(notes::sessions)) sessions::session_began();
 }
 

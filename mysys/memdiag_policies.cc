@@ -80,10 +80,9 @@ std::optional<int64_t> parse(Policy policy, std::string_view text) {
   return value << shift;
 }
 
-/** Whether a pool can have a policy: general has no bursts, being everybody's,
-and no counters of its own. */
+/** Whether a pool can have a policy: of malloc() no bursts are known. */
 constexpr bool may_have(Policy policy, Pool pool) {
-  return pool != Pool::general || policy == Policy::dirty_decay_ms ||
+  return !is_mallocs(pool) || policy == Policy::dirty_decay_ms ||
          policy == Policy::muzzy_decay_ms;
 }
 

@@ -209,16 +209,15 @@ int create_arena(Pool pool, unsigned shard) {
     (void)mallctl::set_arena_name(arena, name);
   };
   arena_owners[arena].store(static_cast<uint8_t>(pool));
-  const auto published = [&] {
-    for (unsigned step = 0; step < spec.shards; ++step) {
-      const unsigned of_shard = (shard + step) % spec.shards;
-      expected = no_arena;
-      if (state_of(pool).shards[of_shard].arena.compare_exchange_strong(
-              expected, static_cast<int>(arena)))
-        return name_it(of_shard);
+  for (unsigned step = 0; step < spec.shards; ++step) {
+    const unsigned of_shard = (shard + step) % spec.shards;
+    expected = no_arena;
+    if (state_of(pool).shards[of_shard].arena.compare_exchange_strong(
+            expected, static_cast<int>(arena))) {
+      name_it(of_shard);
+      break;
     }
-  };
-  published();
+  }
   // Somebody may set a policy meanwhile, for the arenas that he finds. So the
   // arena can be found first, and what is set last is what was there last.
   set_decay<Policy::dirty_decay_ms, Ctl::arena_dirty_decay_ms>(pool, arena);
@@ -500,7 +499,7 @@ std::optional<Pool> find_pool(std::string_view name) {
 namespace pools {
 
 void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
-  if (pool == Pool::general) return placed::general_allocate(size, zero);
+  if (is_mallocs(pool)) return placed::general_allocate(size, zero);
   const Pool_spec &spec = spec_of(pool);
   Pool_state &state = state_of(pool);
   const unsigned cpu = shard_for(spec, size);
@@ -543,7 +542,7 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
 
 void free(Pool pool, void *block, size_t size, Account account) noexcept {
   if (block == nullptr) return;
-  if (pool == Pool::general) {
+  if (is_mallocs(pool)) {
     placed::general_free(block);
     return;
   }
@@ -564,6 +563,23 @@ void free(Pool pool, void *block, size_t size, Account account) noexcept {
     if (cached) placed::free(block, turn.cache(), size);
   }
   if (!cached) placed::free(block, placed::no_cache, size);
+}
+
+void bind_thread_to_connection() noexcept {
+  constexpr Pool pool = Pool::connection;
+  // Where malloc() is not jemalloc's, nothing would come from the arena.
+  if (!mallctl::serves_malloc()) return;
+  // In turn, as many as can run at once: threads come and go, and where a new
+  // one happens to run says nothing.
+  static const auto cpus =
+      static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  static constinit std::atomic<unsigned> bound{0};
+  const unsigned shard = bound.fetch_add(1, std::memory_order_relaxed) %
+                         std::min(cpus, spec_of(pool).shards);
+  int arena = state_of(pool).shards[shard].arena.load();
+  if (arena < 0) arena = create_arena(pool, shard);
+  if (arena >= 0)
+    (void)mallctl::write<Ctl::thread_arena>(static_cast<unsigned>(arena));
 }
 
 void free_general(Pool pool, void *block) noexcept {

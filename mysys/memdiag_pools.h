@@ -71,6 +71,12 @@ constexpr const Pool_spec &spec_of(Pool pool) {
   return pool_specs[static_cast<size_t>(pool)];
 }
 
+/** Whether a pool is what some threads take from malloc(), and not what some
+callers ask the layer for. The layer counts none of its blocks, and they go
+through the threads' own caches. */
+constexpr bool is_mallocs(Pool pool) { return pool <= Pool::connection; }
+static_assert(is_mallocs(Pool::general) && !is_mallocs(Pool::fts_query));
+
 /** Why a pool is purged. */
 enum class Purge_reason : uint8_t {
   /** Somebody said so. */
@@ -95,7 +101,7 @@ the pool keeps it. 0: none. */
 using Account = uint16_t;
 constexpr size_t max_accounts = 1024;
 
-/** Allocate. Pool::general is malloc(), and keeps no accounts.
+/** Allocate. A pool that is_mallocs() is malloc(), and keeps no accounts.
 @param zero  whether the block is to be filled with zeros, as calloc() does
 @return nullptr: no memory at all */
 [[nodiscard]] void *allocate(Pool pool, size_t size, bool zero = false,
@@ -110,6 +116,12 @@ void free(Pool pool, void *block, size_t size, Account account = 0) noexcept;
 pool it was meant for: it may have served for that pool, which then counts one
 block less to look for. */
 void free_general(Pool pool, void *block) noexcept;
+
+/** From now on malloc() takes the calling thread's blocks from an arena of
+Pool::connection. Where there is none to be had, all stays as it is. What the
+thread's cache already has, and what it frees of others, it still hands out
+first. To be called once; takes a microsecond. */
+void bind_thread_to_connection() noexcept;
 
 /** What lives of an account, in all pools: bytes of size classes, and blocks.
 Blocks that the general allocator served for a pool are not in it. */
@@ -134,8 +146,7 @@ void for_each_arena(Pool pool, Visitor visit);
 /** What the layer itself counts of a pool; the rest is in the statistics of
 its arenas. Values are of one moment each, not of one moment together. */
 struct Counters {
-  /** Bytes handed out and not yet freed; only pools with arenas of their own
-  are counted (0 for general). */
+  /** Bytes handed out and not yet freed; 0 where is_mallocs(). */
   uint64_t live_bytes;
   /** Highest live_bytes seen by the sampler (every tick_ms of
   memdiag_purger.h) or by a caller of counters(), and when, as microseconds

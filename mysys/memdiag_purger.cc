@@ -46,7 +46,7 @@ struct Watch {
 were better left to it. Nothing happens before it is `after_ms` old. */
 void judge(Pool pool, Watch *watch, uint32_t after_ms) {
   // What goes through malloc() is not counted by the layer.
-  if (pool == Pool::general) return;
+  if (is_mallocs(pool)) return;
   const std::optional<purge_log::Purge> last = purge_log::last_of(pool);
   if (!last) return;
   if (last->sequence != watch->last_purge) {

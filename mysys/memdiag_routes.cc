@@ -149,6 +149,9 @@ std::string add_override(Registry *all, std::string_view entry) {
   if (!pool)
     return "memdiag_routes: '" + std::string(entry.substr(equals + 1)) +
            "' is not a pool; the pools are " + names_of_pools();
+  if (*pool == Pool::connection)
+    return "memdiag_routes: 'connection' is of threads, and no route can lead "
+           "to it; say general, or name another pool";
   all->overrides.emplace_back(entry.substr(0, equals), *pool);
   return "";
 }
@@ -276,6 +279,12 @@ std::optional<Row> find(std::string_view name) {
 
 Options options{nullptr, nullptr};
 
+bool is_disabled(Pool pool) {
+  Registry &known = registry();
+  const std::lock_guard<std::mutex> guard(known.mutex);
+  return known.disabled[static_cast<size_t>(pool)];
+}
+
 std::string apply_options() {
   Registry &known = registry();
   const std::lock_guard<std::mutex> guard(known.mutex);
@@ -294,7 +303,7 @@ void free_of_place(Place place, void *block) {
   const auto arena = mallctl::arena_of(block);
   const Pool pool =
       arena ? pools::owner_of_arena(arena.value()) : Pool::general;
-  if (pool == Pool::general)
+  if (is_mallocs(pool))
     pools::free_general(pool_of(routes::tag_of_place(place)), block);
   else
     routes::free(pack_tag(static_cast<uint16_t>(place), pool), block, 0);

@@ -92,10 +92,14 @@ struct Options {
   /** "prefix=pool,...": routes whose names begin so, also those that register
   later, take another pool. Of several entries for a route the last counts. */
   const char *routes;
-  /** "pool,..." or "all": pools whose routes are to take malloc(). */
+  /** "pool,..." or "all": pools whose routes, or threads, are to take malloc()
+  as it is. */
   const char *disabled_pools;
 };
 extern Options options;
+
+/** Whether the options in force disable a pool. */
+bool is_disabled(Pool pool);
 
 /** Take over the options if they have changed.
 @return what is wrong with them, or empty. Where something is, none of them is

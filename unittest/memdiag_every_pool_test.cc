@@ -8,21 +8,20 @@
 
 namespace memdiag_test {
 
-constexpr size_t first_pool = 1;  // after Pool::general
-
 Pool owner_of(const void *block) {
   const auto arena = mallctl::arena_of(block);
   return arena ? pools::owner_of_arena(arena.value()) : Pool::general;
 }
 
-/** In a thread, for each pool in turn: blocks of all sizes come from it and
-from nowhere else, whatever was freed before.
+/** In a thread, for malloc() and each pool in turn: blocks of all sizes come
+from it and from nowhere else, whatever was freed before.
 @return how many did not */
 size_t misplaced(unsigned rounds) {
   size_t wrong = 0;
   for (unsigned round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < memdiag::pool_count; ++i) {
       const Pool each = static_cast<Pool>(i);
+      if (is_mallocs(each) && each != Pool::general) continue;
       std::vector<std::pair<void *, size_t>> blocks;
       for (size_t size : sizes)
         for (int n = 0; n < (size > 100000 ? 1 : 40); ++n) {

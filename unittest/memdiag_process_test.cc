@@ -184,7 +184,7 @@ TEST(Fork, WhileOthersAllocate) {
 TEST(Fork, CachesOfThreadsThatAreGone) {
   const auto use_caches = [](int rounds) {
     for (int i = 0; i < rounds; ++i)
-      for (size_t p = 1; p < memdiag::pool_count; ++p)
+      for (size_t p = first_pool; p < memdiag::pool_count; ++p)
         pools::free(static_cast<Pool>(p),
                     pools::allocate(static_cast<Pool>(p), 100), 100);
   };
@@ -194,7 +194,7 @@ TEST(Fork, CachesOfThreadsThatAreGone) {
                 alarm(20);
                 for (int round = 0; round < 3; ++round) {
                   use_caches(10);
-                  for (size_t p = 1; p < memdiag::pool_count; ++p)
+                  for (size_t p = first_pool; p < memdiag::pool_count; ++p)
                     if (pools::purge(static_cast<Pool>(p)).error != 0) return 1;
                 }
                 return mallctl::refresh();

@@ -270,7 +270,8 @@ FRESH_TEST(Routes, WrongOptionsSayWhatIsWrongAndChangeNothing) {
   wrong("memory/sql/NET", nullptr,
         "memdiag_routes: 'memory/sql/NET' is not of");
   wrong("memory/sql/NET=temp_table,=session", nullptr, "'=session' is not of");
-  wrong("memory/sql/NET=nowhere", nullptr, "the pools are general, fts_query");
+  wrong("memory/sql/NET=nowhere", nullptr, "the pools are general,");
+  wrong("memory/sql/NET=connection", nullptr, "'connection' is of threads");
   wrong("memory/sql/NET=", nullptr, "'' is not a pool");
   wrong(nullptr, "session,nowhere", "memdiag_disabled_pools: 'nowhere'");
   wrong(nullptr, "general", "'general' is not a pool that can be disabled");

@@ -136,7 +136,7 @@ void Soak::work(unsigned seed, int rounds) {
 have been in use by another thread when fork() came. */
 int use_every_pool() {
   pools::fail_allocations_for_test({.count = 0});
-  for (size_t i = 1; i < memdiag::pool_count; ++i) {
+  for (size_t i = first_pool; i < memdiag::pool_count; ++i) {
     const Pool each = static_cast<Pool>(i);
     for (size_t size : {100, 5000, 100000}) {
       void *block = pools::allocate(each, size);
@@ -166,7 +166,7 @@ TEST(Stress, EverythingAtOnce) {
     uint64_t live_bytes, allocated, fallbacks;
   };
   std::vector<Before> before;
-  for (size_t i = 1; i < memdiag::pool_count; ++i) {
+  for (size_t i = first_pool; i < memdiag::pool_count; ++i) {
     const Pool each = static_cast<Pool>(i);
     ASSERT_TRUE(std::any_of(
         soak.sources.begin(), soak.sources.end(),
@@ -271,7 +271,7 @@ TEST(Stress, EverythingAtOnce) {
     block.free();
   }
   uint64_t fallbacks = 0;
-  for (size_t i = 1; i < memdiag::pool_count; ++i) {
+  for (size_t i = first_pool; i < memdiag::pool_count; ++i) {
     const Pool each = static_cast<Pool>(i);
     const Before &then = before[i - 1];
     EXPECT_EQ(then.live_bytes, pools::counters(each).live_bytes)

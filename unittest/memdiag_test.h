@@ -35,6 +35,10 @@ namespace mallctl = memdiag::mallctl;
 namespace pools = memdiag::pools;
 
 constexpr Pool pool = Pool::fts_query;
+/** Of those that callers ask the layer for. */
+constexpr size_t first_pool = static_cast<size_t>(Pool::connection) + 1;
+static_assert(is_mallocs(static_cast<Pool>(first_pool - 1)) &&
+              !is_mallocs(static_cast<Pool>(first_pool)));
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool sanitized = true;

@@ -122,7 +122,7 @@ void add_counters(Pool pool, Pool_row *row) {
   row->refaulted_bytes = counters.refaulted_bytes;
   row->backoff = pools::backoff(pool);
   // What goes through malloc() is not counted by the layer.
-  if (pool == Pool::general) return;
+  if (is_mallocs(pool)) return;
   row->peak_bytes = counters.peak_bytes;
   if (counters.peak_time_us != 0)
     row->peak_time = Timestamp{counters.peak_time_us};

@@ -32,7 +32,8 @@ inline constexpr Table pools_table = [] {
           column<Row, &Row::live_bytes>(
               "LIVE_BYTES", Unit::bytes,
               "Handed out and not yet freed, rounded up to size classes. Of "
-              "`general`, blocks that wait in threads' caches count too."),
+              "`general` and `connection`, blocks that wait in threads' caches "
+              "count too."),
           column<Row, &Row::active_bytes>("ACTIVE_BYTES", Unit::bytes,
                                           "Pages that hold at least one "
                                           "allocated block."),
@@ -57,24 +58,25 @@ inline constexpr Table pools_table = [] {
               "PEAK_BYTES", Unit::bytes,
               "The highest number of live bytes since the server started, "
               "looked at ten times a second while the pool is in use; shorter "
-              "peaks are missed. NULL for `general`."),
+              "peaks are missed. NULL for `general` and `connection`."),
           column<Row, &Row::peak_time>(
               "PEAK_TIME", Unit::none,
-              "When that was; NULL for `general` and for a pool that was never "
-              "used."),
+              "When that was; NULL for `general` and `connection`, and for a "
+              "pool that was never used."),
           column<Row, &Row::allocations>(
               "ALLOCATIONS", Unit::count,
               "Blocks taken from the pool's arenas since the server started. "
-              "Of `general`, a thread's cache takes several small blocks at "
-              "once, and each counts when it enters the cache."),
+              "Of `general` and `connection`, a thread's cache takes several "
+              "small blocks at once, and each counts when it enters the "
+              "cache."),
           column<Row, &Row::frees>(
               "FREES", Unit::count,
-              "Blocks given back to the arenas; of `general`, when they leave "
-              "a thread's cache."),
+              "Blocks given back to the arenas; of `general` and `connection`, "
+              "when they leave a thread's cache."),
           column<Row, &Row::fallbacks>(
               "FALLBACKS", Unit::count,
-              "Blocks that `general` served because the pool could not; NULL "
-              "for `general`."),
+              "Blocks that malloc() served because the pool could not; NULL "
+              "for `general` and `connection`."),
           column<Row, &Row::purges>(
               "PURGES", Unit::count,
               "Purges of the whole pool: at the end of a burst, or by "

@@ -63,7 +63,8 @@ inline constexpr Table purges_table = [] {
               "What of RELEASED_BYTES the pool allocated again within a "
               "second, "
               "or until its next purge if that came before. NULL: not known "
-              "yet, or never, as of `general`, whose allocations are not "
+              "yet, or never, as of `general` and `connection`, whose "
+              "allocations are not "
               "counted, and of other actions."),
           column<Row, &Row::error>(
               "ERROR", Unit::none,

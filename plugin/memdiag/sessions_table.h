@@ -18,7 +18,8 @@ inline constexpr Table sessions_table = [] {
       "memdiag_sessions is ON, from when that was set: bytes of blocks of "
       "MEMDIAG_ROUTES' pools that the session's thread took less those that it "
       "freed. What other threads took for it, and what is malloc()'s (pool "
-      "general), is not in it. Empty while memdiag_sessions is OFF.",
+      "general or connection), is not in it. Empty while memdiag_sessions is "
+      "OFF.",
       0x0100,
       std::array{
           text_column<Row, &Row::holder>(

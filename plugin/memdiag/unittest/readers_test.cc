@@ -34,7 +34,7 @@ void use_pools(unsigned seed, int rounds) {
   std::minstd_rand random(seed);
   sessions::session_began();
   for (int i = 0; i < rounds; ++i) {
-    const auto pool = static_cast<Pool>(1 + random() % (pool_count - 1));
+    const auto pool = static_cast<Pool>(random() % pool_count);
     const size_t size = 1 + random() % 100000;
     const auto account = static_cast<pools::Account>(1 + random() % 20);
     void *const block = pools::allocate(pool, size, false, account);
