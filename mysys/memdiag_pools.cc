@@ -83,15 +83,8 @@ class Turn {
     return existing_cache();
   }
 
-  /** Add to a counter of index(): plainly, because nobody else does. */
-  template <typename T>
-  void add(std::atomic<T> *counter, T amount) const {
-    if (m_index == bypass) [[unlikely]]
-      counter->fetch_add(amount, std::memory_order_release);
-    else
-      counter->store(counter->load(std::memory_order_relaxed) + amount,
-                     std::memory_order_release);
-  }
+  /** Whether the counters of index() are this thread's alone for now. */
+  bool is_mine() const { return m_index != bypass; }
 
  private:
   Shard *const m_shards;
@@ -159,7 +152,10 @@ Pool_state &state_of(Pool pool) { return states[static_cast<size_t>(pool)]; }
 Where the kernel does not tell, everything shares shard 0. */
 unsigned current_shard(const Pool_spec &spec) {
   const int cpu = sched_getcpu();
-  return cpu < 0 ? 0 : static_cast<unsigned>(cpu) % spec.shards;
+  if (cpu < 0) return 0;
+  const auto shard = static_cast<unsigned>(cpu);
+  // Dividing takes longer than all else here, and there are seldom more CPUs.
+  return shard < spec.shards ? shard : shard % spec.shards;
 }
 
 /** Where to take a block from. A large one does not come from the CPU's own
@@ -470,18 +466,35 @@ pools::Live at_least_none(int64_t bytes, int64_t blocks) {
           static_cast<uint64_t>(std::max<int64_t>(blocks, 0))};
 }
 
+/** Add to a counter that nobody else writes. */
+template <typename T>
+void add(std::atomic<T> *counter, T amount) {
+  counter->store(counter->load(std::memory_order_relaxed) + amount,
+                 std::memory_order_release);
+}
+
 /** Note a block that came (sign 1) or goes (-1). */
-void count(Pool pool, const Turn &turn, pools::Account account, size_t bytes,
-           int sign) {
+template <int sign>
+[[gnu::always_inline]] inline void count(Pool pool, const Turn &turn,
+                                         pools::Account account,
+                                         uint64_t bytes) {
   Shard &shard = state_of(pool).shards[turn.index()];
-  turn.add(sign > 0 ? &shard.allocated_bytes : &shard.freed_bytes,
-           static_cast<uint64_t>(bytes));
-  if (account == 0) return;
+  auto &sum = sign > 0 ? shard.allocated_bytes : shard.freed_bytes;
   Live_part &part =
       live_parts[static_cast<size_t>(pool)][turn.index()][account];
-  turn.add(&part.bytes, sign * static_cast<int64_t>(bytes));
-  turn.add(&part.blocks, static_cast<int64_t>(sign));
-  notes::note(pool, account, sign * static_cast<int64_t>(bytes));
+  const int64_t change = sign * static_cast<int64_t>(bytes);
+  if (turn.is_mine()) [[likely]] {
+    add(&sum, bytes);
+    if (account == 0) return;
+    add(&part.bytes, change);
+    add(&part.blocks, int64_t{sign});
+  } else {
+    sum.fetch_add(bytes, std::memory_order_release);
+    if (account == 0) return;
+    part.bytes.fetch_add(change, std::memory_order_release);
+    part.blocks.fetch_add(sign, std::memory_order_release);
+  }
+  notes::note(pool, account, change);
 }
 
 }  // namespace
@@ -526,14 +539,14 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
     const Turn turn(state.shards, cpu);
     block = placed::allocate(from, turn.cache(), size, zero);
     if (block != nullptr) [[likely]] {
-      count(pool, turn, account, placed::usable(size), 1);
+      count<1>(pool, turn, account, placed::usable(size));
       return block;
     }
   } else {
     // Takes long enough that others would find the shard taken.
     block = placed::allocate(from, placed::no_cache, size, zero);
     if (block != nullptr) [[likely]] {
-      count(pool, Turn(state.shards, cpu), account, placed::usable(size), 1);
+      count<1>(pool, Turn(state.shards, cpu), account, placed::usable(size));
       return block;
     }
   }
@@ -559,7 +572,7 @@ void free(Pool pool, void *block, size_t size, Account account) noexcept {
   const bool cached = size <= spec.cached_max;
   {
     const Turn turn(state.shards, current_shard(spec));
-    count(pool, turn, account, placed::usable(size), -1);
+    count<-1>(pool, turn, account, placed::usable(size));
     if (cached) placed::free(block, turn.cache(), size);
   }
   if (!cached) placed::free(block, placed::no_cache, size);

@@ -197,6 +197,40 @@ FRESH_TEST(Regions, StacksComeAndGoWithTheirThreads) {
   EXPECT_LT(0u, row_of(Region_kind::thread_stack).resident_bytes);
 }
 
+// Where the others' stacks were, a child's threads come to have theirs.
+FRESH_TEST(Regions, AChildHasTheStackOfTheThreadThatForked) {
+  constexpr auto stack = static_cast<size_t>(Region_kind::thread_stack);
+  const auto stacks = [] { return regions::totals()[stack].count; };
+  std::atomic<int> ready{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 3; ++i)
+    others.emplace_back([&] {
+      memdiag_thread_begins();
+      ++ready;
+      while (!stop) sleep_ms(1);
+    });
+  while (ready < 3) sleep_ms(1);
+  EXPECT_EQ(3u, stacks());
+  EXPECT_EQ(0, in_child([&] { return stacks() == 0 ? 0 : 1; }))
+      << "this thread is not one of those that began";
+  std::thread([&] {
+    memdiag_thread_begins();
+    EXPECT_EQ(4u, stacks());
+    EXPECT_EQ(0, in_child([&] {
+                if (stacks() != 1) return 1;
+                // The child's thread has a list whose links are its own.
+                if (!malloc_after_fork) return 0;
+                std::thread(memdiag_thread_begins).join();
+                return stacks() == 1 ? 0 : 2;
+              }));
+  }).join();
+  EXPECT_EQ(3u, stacks());
+  stop = true;
+  for (std::thread &thread : others) thread.join();
+  EXPECT_EQ(0u, stacks());
+}
+
 FRESH_TEST(Regions, EverythingAtOnce) {
   std::atomic<bool> stop{false};
   std::thread reader([&stop] {
