@@ -35,6 +35,8 @@ MYSQLD_OPTIONS = (
     "--innodb-buffer-pool-load-at-startup=OFF",
     "--innodb-buffer-pool-dump-at-shutdown=OFF",
     f"--max-connections={MAX_THREADS + 10}",
+    # A session of oltp_read_write prepares more than the default leaves to each of so many.
+    f"--max-prepared-stmt-count={64 * MAX_THREADS}",
     "--disable-log-bin",
 )
 
