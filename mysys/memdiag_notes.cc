@@ -33,14 +33,12 @@ void memdiag_part_ended(unsigned char *digest) {
   if (notes::is_on(notes::sessions)) sessions::statement_ended(digest);
 }
 
+void memdiag_connection_thread() {
+  if (!memdiag::routes::is_disabled(memdiag::Pool::connection))
+    memdiag::pools::bind_thread_to_connection();
+}
+
 void memdiag_session_began() {
-  // A thread serves one connection after the other.
-  static constinit thread_local bool asked = false;
-  if (!asked) {
-    asked = true;
-    if (!memdiag::routes::is_disabled(memdiag::Pool::connection))
-      memdiag::pools::bind_thread_to_connection();
-  }
   if (notes::is_on(notes::sessions)) sessions::session_began();
 }
 

@@ -37,8 +37,8 @@ constexpr size_t policy_count = static_cast<size_t>(Policy::count);
 
 namespace policies {
 
-/** What is in force. -2 for a decay time of Pool::general that no list names:
-as jemalloc's options say. */
+/** What is in force. -2 for a decay time of a pool that is_mallocs() and that
+no list names: as jemalloc's options say. */
 int64_t get(Policy policy, Pool pool);
 
 /** Take a list over. @return empty, or what is wrong with it */

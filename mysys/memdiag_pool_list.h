@@ -30,7 +30,7 @@
                   leave them in RSS, where the OOM killer counts them.
 
   `general` is the process's malloc(): jemalloc's automatic arenas. Its decay
-  is set by the options in memdiag_malloc_conf.cc.
+  is set by the options in memdiag_malloc_conf.cc (-2 here).
   `connection` is malloc() too, at malloc()'s cost: threads that serve clients
   are bound to its arenas. What is small, hot and has no key, such as the nodes
   of JSON documents, is told apart by who takes it.
@@ -39,7 +39,7 @@
 */
 // clang-format off
 MEMDIAG_POOL(general,     "server",       0,     0,    0,    -2, -2, "everything that has no pool of its own")
-MEMDIAG_POOL(connection,  "session",     64,     0,    0,  1000,  0, "what threads of connections take without a key: JSON documents, containers")
+MEMDIAG_POOL(connection,  "session",     64,     0,    0,    -2, -2, "what threads of connections take without a key: JSON documents, containers")
 MEMDIAG_POOL(fts_query,   "statement",   64,     0,  500, 10000,  0, "InnoDB full-text queries: heaps, matches, rankings")
 MEMDIAG_POOL(fts_cache,   "cache",        8,  4096,  500, 10000,  0, "InnoDB full-text caches, and writing and optimizing them")
 MEMDIAG_POOL(dictionary,  "cache",        4, 16384,  500, 10000,  0, "data dictionary: the server's and InnoDB's objects")

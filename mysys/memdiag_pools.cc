@@ -168,57 +168,44 @@ unsigned shard_for(const Pool_spec &spec, size_t size) {
   return size >= large ? 0 : current_shard(spec);
 }
 
-/** Set a decay time of an arena to its pool's. */
-template <Policy policy, Ctl ctl>
+/** Set a decay time of an arena to its pool's, or to the option's. (A new arena
+has what was set last for malloc()'s.) */
+template <Policy policy, Ctl ctl, Ctl option>
 void set_decay(Pool pool, unsigned arena) {
   int64_t ms;
   do {
     ms = policies::get(policy, pool);
-    if (ms >= -1) (void)mallctl::write<ctl>(ms, arena);
+    const ssize_t wanted = ms >= -1 ? ms : mallctl::read<option>().value_or(-2);
+    if (wanted >= -1) (void)mallctl::write<ctl>(wanted, arena);
   } while (ms != policies::get(policy, pool));
 }
 
-/** Create a shard's arena. Two threads may both create one,
-and the one that publishes second gives its own to the next shard that has none.
-It must not destroy it: another thread may be purging it, and jemalloc does not
-hold the two apart. */
+/** Create a shard's arena, if nobody has meanwhile. It is never destroyed:
+another thread may be purging it, and jemalloc does not hold the two apart. */
 int create_arena(Pool pool, unsigned shard) {
-  Shard &slot = state_of(pool).shards[shard];
-  int expected = unavailable;
-  slot.arena.compare_exchange_strong(expected, no_arena);
-  expected = no_arena;
-  const Result<unsigned> created = [] {
-    const std::lock_guard<std::mutex> guard(making_mutex);
-    return mallctl::read<Ctl::arenas_create>();
-  }();
+  std::atomic<int> &slot = state_of(pool).shards[shard].arena;
+  const std::lock_guard<std::mutex> guard(making_mutex);
+  if (const int arena = slot.load(); arena >= 0) return arena;
+  const Result<unsigned> created = mallctl::read<Ctl::arenas_create>();
   if (!created || created.value() >= max_arenas) {
-    slot.arena.compare_exchange_strong(expected, unavailable);
-    return slot.arena.load();
+    slot.store(unavailable);
+    return unavailable;
   }
   const unsigned arena = created.value();
-  const Pool_spec &spec = spec_of(pool);
-  const auto name_it = [arena, &spec](unsigned of_shard) {
-    char name[mallctl::arena_name_size];
-    snprintf(name, sizeof name, "%s.%u", spec.name, of_shard);
-    // A nameless arena or one with default decay still serves; the tables show
-    // which settings are in force.
-    (void)mallctl::set_arena_name(arena, name);
-  };
+  char name[mallctl::arena_name_size];
+  snprintf(name, sizeof name, "%s.%u", spec_of(pool).name, shard);
+  // A nameless arena or one with default decay still serves; the tables show
+  // which settings are in force.
+  (void)mallctl::set_arena_name(arena, name);
   arena_owners[arena].store(static_cast<uint8_t>(pool));
-  for (unsigned step = 0; step < spec.shards; ++step) {
-    const unsigned of_shard = (shard + step) % spec.shards;
-    expected = no_arena;
-    if (state_of(pool).shards[of_shard].arena.compare_exchange_strong(
-            expected, static_cast<int>(arena))) {
-      name_it(of_shard);
-      break;
-    }
-  }
   // Somebody may set a policy meanwhile, for the arenas that he finds. So the
   // arena can be found first, and what is set last is what was there last.
-  set_decay<Policy::dirty_decay_ms, Ctl::arena_dirty_decay_ms>(pool, arena);
-  set_decay<Policy::muzzy_decay_ms, Ctl::arena_muzzy_decay_ms>(pool, arena);
-  return slot.arena.load();
+  set_decay<Policy::dirty_decay_ms, Ctl::arena_dirty_decay_ms,
+            Ctl::opt_dirty_decay_ms>(pool, arena);
+  set_decay<Policy::muzzy_decay_ms, Ctl::arena_muzzy_decay_ms,
+            Ctl::opt_muzzy_decay_ms>(pool, arena);
+  slot.store(static_cast<int>(arena), std::memory_order_release);
+  return static_cast<int>(arena);
 }
 
 enum class Failure { none, soft, hard };
@@ -450,10 +437,12 @@ for ever, and jemalloc's arena in the midst of a purge that nobody ends. */
       [] { let_go(false); }, [] { let_go(true); });
 }
 
-/** Calls visit(the accounts' parts) for each pool and shard. */
+/** Calls visit(the accounts' parts) for each pool that keeps them, and shard.
+ */
 template <typename Visitor>
 void for_each_live_part(Visitor visit) {
   for (size_t pool = 0; pool < pool_count; ++pool) {
+    if (is_mallocs(static_cast<Pool>(pool))) continue;
     const unsigned shards = pool_specs[pool].shards;
     for (unsigned i = 0; i <= shards; ++i)
       visit(live_parts[pool][i == shards ? bypass : i]);

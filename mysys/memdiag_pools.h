@@ -2,7 +2,8 @@
   Pools: memory of one purpose in arenas of its own.
 
   A pool owns one jemalloc arena per CPU (a shard), created when that CPU first
-  allocates from it. Nothing else allocates there: pools bypass the threads'
+  allocates from it. Nothing else allocates there (`connection` excepted, which
+  is malloc() of some threads): pools bypass the threads'
   automatic caches in both directions, so a block freed into a pool is never
   handed to another subsystem, nor the reverse. Pages of a pool therefore fall
   empty together and can be given back together.
@@ -17,7 +18,8 @@
   general allocator, and counts it.
   Units: bytes (of size classes, as jemalloc accounts them), microseconds, and
   milliseconds, as the names say.
-  Looking never creates: only allocate() makes arenas.
+  Looking never creates: only allocate() and bind_thread_to_connection() make
+  arenas.
 */
 
 #ifndef MEMDIAG_POOLS_H

@@ -69,13 +69,20 @@ it is off or full: counted down from the end of the table, while Performance
 Schema counts up. It does not know them and ignores them. */
 constexpr size_t max_own_keys = max_keys / 2;
 
+/** A bit for each pool. Written under the registry's mutex. */
+constinit std::atomic<uint32_t> disabled_pools{0};
+static_assert(pool_count <= 32);
+
+constexpr uint32_t bit_of(Pool pool) {
+  return uint32_t{1} << static_cast<unsigned>(pool);
+}
+
 /** Instruments and overrides; a route is place_count + its index. */
 struct Registry {
   std::mutex mutex;
   std::vector<Instrument> instruments;
   std::vector<std::pair<std::string, Pool>> overrides;
-  std::array<bool, pool_count> disabled{};
-  /** What `overrides` and `disabled` were made from. */
+  /** What `overrides` and `disabled_pools` were made from. */
   routes::Options applied{};
   std::string option_error;
 };
@@ -105,8 +112,7 @@ Packed_tag tag_for(const Registry &all, size_t route, std::string_view name,
     pool = other;  // the last one counts
     flag = 0;
   }
-  if (pool == Pool::general || all.disabled[static_cast<size_t>(pool)])
-    return 0;
+  if (pool == Pool::general || routes::is_disabled(pool)) return 0;
   return pack_tag(static_cast<uint16_t>(route), pool) | flag;
 }
 
@@ -156,9 +162,9 @@ std::string add_override(Registry *all, std::string_view entry) {
   return "";
 }
 
-std::string disable(Registry *all, std::string_view name) {
+std::string disable(std::string_view name) {
   if (name == "all") {
-    all->disabled.fill(true);
+    disabled_pools = ~uint32_t{0};
     return "";
   }
   const std::optional<Pool> pool = find_pool(name);
@@ -166,7 +172,7 @@ std::string disable(Registry *all, std::string_view name) {
     return "memdiag_disabled_pools: '" + std::string(name) +
            "' is not a pool that can be disabled; say all, or name some of " +
            names_of_pools();
-  all->disabled[static_cast<size_t>(*pool)] = true;
+  disabled_pools |= bit_of(*pool);
   return "";
 }
 
@@ -178,7 +184,7 @@ void take_over_options(Registry *all) {
     return;
   all->applied = now;
   all->overrides.clear();
-  all->disabled.fill(false);
+  disabled_pools = 0;
   const auto text = [](const char *option) {
     return option == nullptr ? std::string_view{} : std::string_view{option};
   };
@@ -186,12 +192,12 @@ void take_over_options(Registry *all) {
       text(now.routes),
       [all](std::string_view entry) { return add_override(all, entry); });
   if (all->option_error.empty())
-    all->option_error = for_each_entry(
-        text(now.disabled_pools),
-        [all](std::string_view name) { return disable(all, name); });
+    all->option_error =
+        for_each_entry(text(now.disabled_pools),
+                       [](std::string_view name) { return disable(name); });
   if (!all->option_error.empty()) {
     all->overrides.clear();
-    all->disabled.fill(false);
+    disabled_pools = 0;
   }
   for (size_t i = 0; i < place_count; ++i)
     place_tags[i].store(tag_for(*all, static_cast<Place>(i)),
@@ -280,9 +286,7 @@ std::optional<Row> find(std::string_view name) {
 Options options{nullptr, nullptr};
 
 bool is_disabled(Pool pool) {
-  Registry &known = registry();
-  const std::lock_guard<std::mutex> guard(known.mutex);
-  return known.disabled[static_cast<size_t>(pool)];
+  return (disabled_pools.load(std::memory_order_relaxed) & bit_of(pool)) != 0;
 }
 
 std::string apply_options() {

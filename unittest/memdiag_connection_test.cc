@@ -107,7 +107,7 @@ TEST_F(Connection, HasAsManyArenasAsCanBeUsedAtOnce) {
     char name[mallctl::arena_name_size];
     EXPECT_EQ(0, mallctl::arena_name(arena, name));
     EXPECT_EQ(0, strncmp(name, "connection.", 11)) << name;
-    EXPECT_EQ(memdiag::spec_of(Pool::connection).dirty_decay_ms,
+    EXPECT_EQ(mallctl::read<Ctl::opt_dirty_decay_ms>().value(),
               mallctl::read<Ctl::arena_dirty_decay_ms>(arena).value());
     EXPECT_EQ(0u, mallctl::read<Ctl::stats_arena_nthreads>(arena).value());
   }

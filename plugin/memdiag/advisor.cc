@@ -72,7 +72,7 @@ class Advisor {
 
   std::vector<Finding> findings() {
     for (size_t i = 0; i < pool_count; ++i)
-      look_at_pool(pool_specs[i], m_now.pools[i]);
+      look_at_pool(static_cast<Pool>(i), m_now.pools[i]);
     look_at_limits();
     look_at_configuration();
     look_at_host();
@@ -96,10 +96,13 @@ class Advisor {
            static_cast<double>(bytes) >= large_part * static_cast<double>(*all);
   }
 
-  void look_at_pool(const Pool_spec &spec, const Pool_situation &pool) {
+  void look_at_pool(Pool which, const Pool_situation &pool) {
+    const Pool_spec &spec = spec_of(which);
     const std::string name = spec.name;
     const std::string_view lifetime = spec.lifetime;
-    const bool lasts = lifetime == "cache" || lifetime == "server";
+    // What goes through malloc() may be the server's as well as a session's.
+    const bool lasts =
+        lifetime == "cache" || lifetime == "server" || is_mallocs(which);
     if (pool.survivors_bytes >= worth_bytes)
       add(Severity::warning, name, "leak",
           size(pool.survivors_bytes) + " outlived the " + spec.lifetime +
@@ -144,9 +147,10 @@ class Advisor {
         add(Severity::warning, name, "fragmentation",
             size(free) + " of " + size(*pool.active_bytes) +
                 " in use are free parts of pages that hold something",
-            (lasts ? remedy_of_cache(name)
-                   : "end sessions that are idle for long: what they hold "
-                     "keeps pages") +
+            (lasts && which != Pool::connection
+                 ? remedy_of_cache(name)
+                 : "end sessions that are idle for long: what they hold "
+                   "keeps pages") +
                 std::string("; SELECT SIZE, WASTE_BYTES FROM "
                             "INFORMATION_SCHEMA.MEMDIAG_BINS WHERE POOL = '") +
                 name + "' ORDER BY WASTE_BYTES DESC shows which sizes");
@@ -163,6 +167,13 @@ class Advisor {
       return "SET PERSIST_ONLY innodb_ft_total_cache_size bounds it at the "
              "next start; OPTIMIZE TABLE of tables with full-text indexes "
              "writes it out";
+    if (is_mallocs(*find_pool(pool)))
+      return "SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
+             "performance_schema.memory_summary_global_by_event_name WHERE "
+             "EVENT_NAME IN (SELECT ROUTE FROM "
+             "INFORMATION_SCHEMA.MEMDIAG_ROUTES WHERE POOL = 'general' OR "
+             "LARGER_THAN > 0) ORDER BY 2 DESC LIMIT 10 shows what of it is "
+             "counted";
     return "SELECT ROUTE, LIVE_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_ROUTES "
            "WHERE POOL = '" +
            pool + "' ORDER BY LIVE_BYTES DESC shows what it is";

@@ -22,12 +22,13 @@ inline constexpr Table arenas_table = [] {
                                    "The allocator's number of the arena."),
           text_column<Row, &Row::name>(
               "NAME", 32,
-              "Its name: the pool and the CPU, such as fts_query.3; `auto` for "
-              "those that malloc() uses."),
+              "Its name: the pool and the CPU, such as fts_query.3 (of "
+              "`connection` a number); `auto` for those of `general`."),
           text_column<Row, &Row::pool>("POOL", 64, "The pool it belongs to."),
           column<Row, &Row::threads>(
               "THREADS", Unit::count,
-              "Threads whose malloc() is served by it; 0 for a pool's."),
+              "Threads whose malloc() is served by it; 0 for those of other "
+              "pools than `general` and `connection`."),
           column<Row, &Row::uptime_s>("UPTIME_SECONDS", Unit::seconds,
                                       "How long it has existed."),
           column<Row, &Row::live_bytes>(

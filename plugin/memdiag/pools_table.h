@@ -28,7 +28,8 @@ inline constexpr Table pools_table = [] {
               "transaction or statement."),
           column<Row, &Row::arenas>(
               "ARENAS", Unit::count,
-              "Arenas the pool has; one for each CPU that has used it."),
+              "Arenas the pool has; one for each CPU that has used it, of "
+              "`connection` one for each there is."),
           column<Row, &Row::live_bytes>(
               "LIVE_BYTES", Unit::bytes,
               "Handed out and not yet freed, rounded up to size classes. Of "

@@ -25,7 +25,9 @@ inline constexpr Table routes_table = [] {
               "is on or off; mem_heap/... are InnoDB's memory heaps by the "
               "source file that creates them."),
           text_column<Row, &Row::pool_name>(
-              "POOL", 64, "The pool that blocks are taken from now."),
+              "POOL", 64,
+              "The pool that blocks are taken from now; general: malloc(), "
+              "which in threads of connections is the pool connection."),
           column<Row, &Row::larger_than>(
               "LARGER_THAN", Unit::bytes,
               "Only blocks larger than this are taken from the pool, the "

@@ -89,6 +89,12 @@ const std::vector<Expected> all_expected = {
            Trend{1e6, 0.99, 900.0 * mb, 600};
      },
      Severity::note, "table_cache", "cache", "to 900 MB", "FLUSH TABLES"},
+    {"what connections take from malloc(), which no route leads to",
+     [](Situation *all) {
+       pool_of(all, Pool::connection).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
+     },
+     Severity::note, "connection", "cache", "to 900 MB",
+     "performance_schema.memory_summary_global_by_event_name"},
     {"survivors",
      [](Situation *all) {
        pool_of(all, Pool::statement).survivors_bytes = 100 * mb;
