@@ -50,10 +50,11 @@ def build(tree: Path, out: Path, product: Product) -> list[Path]:
     spec.write_text(
         filled((PACKAGING / "rpm/mysql-memdiag.spec.in").read_text(), names)
     )
-    # Without a tree: as the source RPM is built later.
-    rpmbuild(top, "-bs", spec)
+    # Without a tree: as the source RPM is built later. Its header has the spec with all macros expanded, so they name
+    # no folder.
+    rpmbuild(top, Path("."), "-bs", spec.name)
     say("-- making the RPM packages")
-    rpmbuild(top, "-bb", "--define", f"memdiag_tree {tree.absolute()}", spec)
+    rpmbuild(top, top, "-bb", "--define", f"memdiag_tree {tree.absolute()}", spec.name)
     for old in out.glob("*.rpm"):
         old.unlink()
     made = [path.replace(out / path.name) for path in sorted(top.glob("*.rpm"))]
@@ -68,13 +69,14 @@ def release(product: Product) -> str:
     return ".".join(filter(None, parts)) + trained
 
 
-def rpmbuild(top: Path, *args: str | Path) -> None:
-    places = {"_topdir": top, "_rpmdir": top, "_srcrpmdir": top}
+def rpmbuild(top: Path, called: Path, *args: str) -> None:
+    """In the folder `top`, which the macros call as is said."""
+    places = dict.fromkeys(("_topdir", "_rpmdir", "_srcrpmdir"), called)
     names = {"_build_name_fmt": "%%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm"}
-    command: list[str | Path] = ["rpmbuild"]
+    command = ["rpmbuild"]
     for name, value in {**places, **names}.items():
         command += ["--define", f"{name} {value}"]
-    logged([*command, *args], top.with_suffix(".log"), "rpmbuild failed")
+    logged([*command, *args], top.with_suffix(".log"), "rpmbuild failed", cwd=top)
 
 
 def filled(text: str, names: dict[str, str]) -> str:
