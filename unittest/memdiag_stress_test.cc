@@ -273,7 +273,7 @@ TEST(Stress, EverythingAtOnce) {
   uint64_t fallbacks = 0;
   for (size_t i = first_pool; i < memdiag::pool_count; ++i) {
     const Pool each = static_cast<Pool>(i);
-    const Before &then = before[i - 1];
+    const Before &then = before[i - first_pool];
     EXPECT_EQ(then.live_bytes, pools::counters(each).live_bytes)
         << memdiag::pool_specs[i].name;
     EXPECT_EQ(then.allocated, allocated_in(each))
