@@ -155,6 +155,12 @@ ARMS: dict[str, Arm] = {
             options=("--memdiag-sessions=ON",),
         ),
         Arm(
+            "dev-no-pools",
+            "dev",
+            "the same with all pools disabled: jemalloc, the diet and the tables",
+            options=("--memdiag-disabled-pools=all",),
+        ),
+        Arm(
             "optimised",
             "optimised",
             "the same compiled by the profile of bench/train.py, with link-time optimization",

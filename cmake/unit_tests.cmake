@@ -76,3 +76,5 @@ memdiag_program(memdiag_reference
   ${CMAKE_SOURCE_DIR}/plugin/memdiag/reference_main.cc)
 add_test(NAME reference_page
   COMMAND memdiag_reference --check ${CMAKE_SOURCE_DIR}/docs/reference.md)
+
+memdiag_program(memdiag_block_cost ${CMAKE_SOURCE_DIR}/bench/block_cost.cc)

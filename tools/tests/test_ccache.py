@@ -5,7 +5,6 @@ of the header's present text. With ccache's defaults it is not.
 """
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -18,35 +17,45 @@ from tools.tests.scratch import Scratch
 
 
 @unittest.skipUnless(
-    shutil.which("ccache") and shutil.which("g++"), "needs ccache and g++"
+    all(map(shutil.which, ("ccache", "cmake", "g++"))), "needs ccache, cmake, g++"
 )
 class PrecompiledHeaders(Scratch):
     def setUp(self):
         super().setUp()
         self.build = self.root / "build"
         self.build.mkdir()
-        values = {"MEMDIAG_CACHE_DIR": self.root, "CMAKE_BINARY_DIR": self.build}
-        text = (ROOT / "cmake/ccache.conf.in").read_text()
-        text = re.sub(r"@(\w+)@", lambda match: str(values[match.group(1)]), text)
-        (self.root / "ccache.conf").write_text(text)
+        (self.root / "launcher.cmake").write_text(
+            f"""set(CMAKE_SOURCE_DIR {ROOT})
+            set(CMAKE_BINARY_DIR {self.build})
+            set(MEMDIAG_CACHE_DIR {self.root})
+            include({ROOT}/cmake/compiler_cache.cmake)
+            message("${{MEMDIAG_LAUNCHER}}")"""
+        )
+        script = ["cmake", "-P", self.root / "launcher.cmake"]
+        done = subprocess.run(script, capture_output=True, text=True, check=True)
+        self.launcher = done.stderr.strip().split(";")
         (self.build / "pch.hxx").write_text("#include <h.h>\n")
         (self.build / "pch.hxx.cxx").touch()
         (self.build / "main.cc").write_text("int main() { return value(); }\n")
 
-    def compile(self, *args):
+    def compile(self, *args, **environment):
         """As CMake's generated rules do it."""
         here = self.build
-        command = ["ccache", "g++", f"-I{here}", "-Winvalid-pch", *args]
-        env = {**os.environ, "CCACHE_CONFIGPATH": str(self.root / "ccache.conf")}
+        command = [*self.launcher, "g++", f"-I{here}", "-Winvalid-pch", *args]
+        env = {**os.environ, **environment}
         subprocess.run(command, cwd=here, env=env, check=True)
+
+    def compile_header(self, **environment):
+        here = self.build
+        header = ["-x", "c++-header", "-include", f"{here}/pch.hxx"]
+        depends = ["-MD", "-MT", "pch.hxx.gch", "-MF", "pch.hxx.gch.d"]
+        output = ["-o", "pch.hxx.gch", "-c", f"{here}/pch.hxx.cxx"]
+        self.compile(*header, *depends, *output, **environment)
 
     def value_built_from(self, value: int) -> int:
         here = self.build
         (here / "h.h").write_text(f"inline int value() {{ return {value}; }}\n")
-        header = ["-x", "c++-header", "-include", f"{here}/pch.hxx"]
-        depends = ["-MD", "-MT", "pch.hxx.gch", "-MF", "pch.hxx.gch.d"]
-        output = ["-o", "pch.hxx.gch", "-c", f"{here}/pch.hxx.cxx"]
-        self.compile(*header, *depends, *output)
+        self.compile_header()
         depends = ["-MD", "-MT", "main.o", "-MF", "main.o.d"]
         output = ["-o", "main.o", "-c", f"{here}/main.cc"]
         self.compile("-include", f"{here}/pch.hxx", *depends, *output)
@@ -62,6 +71,16 @@ class PrecompiledHeaders(Scratch):
         self.assertEqual(self.value_built_from(2), 2)
         (self.build / "pch.hxx.gch").write_bytes(first)
         self.assertEqual(self.value_built_from(0), 0)
+
+    def test_language_of_the_caller_does_not_matter(self):
+        (self.build / "h.h").write_text("#include <string>\n")
+        header = self.build / "pch.hxx.gch"
+        self.compile_header(LANG="C.UTF-8")
+        first = header.read_bytes()
+        header.unlink()
+        self.compile_header(LANG="C", LC_ALL="C")
+        # Compiled again, it would not be the same: the compiler writes addresses.
+        self.assertTrue(header.read_bytes() == first)
 
 
 if __name__ == "__main__":
