@@ -34,7 +34,7 @@ struct Malloc {
 
 struct Of_pool {
   static memdiag::Packed_tag tag() {
-    return memdiag::routes::tag_of_place(memdiag::Place::heap_row);
+    return memdiag::routes::tag_of_place(memdiag::Place::heap_transaction);
   }
   static void *take(size_t size) {
     return memdiag_allocate(tag(), size, false);

@@ -24,10 +24,16 @@ namespace memdiag {
 /** Route in the lower half, pool in the upper. */
 using Packed_tag = uint32_t;
 
-/** In an entry of the table of tags: only blocks larger than large_block have
-the tag, the others are malloc()'s. */
+/** In an entry of the table of tags, or in a heap's: only blocks larger than
+this have the tag, the others are malloc()'s. */
 constexpr Packed_tag only_large = 0x80000000;
 constexpr size_t large_block = 16384;
+constexpr size_t large_heap_block = 2048;
+
+constexpr Packed_tag tag_of_block(Packed_tag tag, size_t size, size_t limit) {
+  if ((tag & only_large) == 0) return tag;
+  return size > limit ? tag & ~only_large : 0;
+}
 
 /** Performance Schema has 1,024 memory classes at most
 (performance_schema_max_memory_classes); the last shares the first entry, that
@@ -84,8 +90,7 @@ namespace memdiag {
 inline Packed_tag tag_of_key(uint32_t key, size_t size) {
   const Packed_tag tag =
       __atomic_load_n(&memdiag_tags[key % max_keys], __ATOMIC_RELAXED);
-  if ((tag & only_large) == 0) return tag;
-  return size > large_block ? tag & ~only_large : 0;
+  return tag_of_block(tag, size, large_block);
 }
 
 /** The same for InnoDB's allocators. */

@@ -38,9 +38,11 @@ constexpr Declared_route declared_routes[] = {
 struct Declared_place {
   const char *name;
   Pool pool;
+  size_t larger_than;
 };
 constexpr Declared_place declared_places[] = {
-#define MEMDIAG_PLACE(id, name, pool) {name, Pool::pool},
+#define MEMDIAG_PLACE(id, name, pool) {name, Pool::pool, 0},
+#define MEMDIAG_LARGE_PLACE(id, name, pool, size) {name, Pool::pool, size},
 #define MEMDIAG_ROUTE(prefix, pool)
 #include "memdiag_route_list.h"
 #undef MEMDIAG_PLACE
@@ -52,6 +54,8 @@ static_assert(std::size(declared_places) == place_count);
 constinit std::atomic<Packed_tag> place_tags[] = {
 #define MEMDIAG_PLACE(id, name, pool) \
   pack_tag(static_cast<uint16_t>(Place::id), Pool::pool),
+#define MEMDIAG_LARGE_PLACE(id, name, pool, size) \
+  pack_tag(static_cast<uint16_t>(Place::id), Pool::pool) | only_large,
 #define MEMDIAG_ROUTE(prefix, pool)
 #include "memdiag_route_list.h"
 #undef MEMDIAG_PLACE
@@ -124,8 +128,8 @@ Packed_tag tag_for(const Registry &all, size_t index) {
 
 Packed_tag tag_for(const Registry &all, Place place) {
   const size_t i = static_cast<size_t>(place);
-  return tag_for(all, i, declared_places[i].name, declared_places[i].pool,
-                 place == Place::without_key);
+  const auto &[name, pool, larger_than] = declared_places[i];
+  return tag_for(all, i, name, pool, larger_than != 0);
 }
 
 void set_entry(uint32_t entry, Packed_tag tag) {
@@ -221,7 +225,9 @@ routes::Row row_of(const Registry &known, size_t route,
                              ? tag_for(known, static_cast<Place>(route))
                              : tag_for(known, route - place_count);
   const Pool pool = pool_of(tag);
-  const uint64_t larger_than = tag & only_large ? large_block : 0;
+  const size_t limit =
+      route < place_count ? declared_places[route].larger_than : large_block;
+  const uint64_t larger_than = tag & only_large ? limit : 0;
   routes::Row row{name_of_route(known, route),
                   pool,
                   spec_of(pool).name,

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "memdiag_routes.h"
+#include "memdiag_test.h"
 
 namespace memdiag_test {
 
@@ -49,12 +50,46 @@ TEST(HeapRoutes, TheTagIsThatOfThePlace) {
             memdiag::heap_tag("fts0que.cc"));
 }
 
+constexpr memdiag::Packed_tag of_transactions(Place place) {
+  return memdiag::pack_tag(static_cast<uint16_t>(place),
+                           memdiag::Pool::transaction);
+}
+
 /** As in rec_get_offsets(), which passes its own caller's on. */
 TEST(HeapRoutes, AFileThatIsNoConstantIsNotLookedAt) {
   const std::string path = "/build/storage/innobase/fts/fts0que.cc";
-  EXPECT_EQ(memdiag::pack_tag(static_cast<uint16_t>(Place::heap_other),
-                              memdiag::Pool::transaction),
+  EXPECT_EQ(of_transactions(Place::heap_other) | memdiag::only_large,
             memdiag::heap_tag(path.c_str()));
+}
+
+TEST(HeapRoutes, SmallHeapsOfRowsAreMallocsAndWhatTheyGrowByIsNot) {
+  using memdiag::large_heap_block;
+  using memdiag::tag_of_heap_block;
+  const auto row = memdiag::heap_tag("row0upd.cc");
+  EXPECT_EQ(0u, tag_of_heap_block(row, large_heap_block));
+  EXPECT_EQ(of_transactions(Place::heap_row),
+            tag_of_heap_block(row, large_heap_block + 1));
+  const auto locks = memdiag::heap_tag("lock0lock.cc");
+  EXPECT_EQ(of_transactions(Place::heap_transaction),
+            tag_of_heap_block(locks, 100));
+}
+
+/** Every place's tag is marked from the start where its row says so. */
+TEST(HeapRoutes, TagsAgreeWithTheTable) {
+  for (size_t i = 0; i < memdiag::place_count; ++i) {
+    if (static_cast<Place>(i) == Place::none) continue;
+    const auto row = memdiag::routes::all()[i];
+    const auto tag = memdiag::routes::tag_of_place(static_cast<Place>(i));
+    EXPECT_EQ(row.larger_than != 0, (tag & memdiag::only_large) != 0)
+        << row.name;
+  }
+}
+
+/** Who names the route wants all of its blocks. */
+FRESH_TEST(HeapRoutes, AnOverrideTakesSmallOnesToo) {
+  memdiag::routes::options.routes = "mem_heap/row=transaction";
+  EXPECT_EQ("", memdiag::routes::apply_options());
+  EXPECT_EQ(of_transactions(Place::heap_row), memdiag::heap_tag("row0upd.cc"));
 }
 
 }  // namespace memdiag_test

@@ -94,7 +94,10 @@ Row row_of(std::string_view name, const Event &event, const Shares &shares) {
     row.note = "not pooled";
   } else {
     add_live(event, shares, &row);
-    if (event.routes.back()->larger_than != 0) {
+    if (std::any_of(event.routes.begin(), event.routes.end(),
+                    [](const routes::Row *route) {
+                      return is_pooled(route) && route->larger_than != 0;
+                    })) {
       row.note = "large blocks only";
     } else if (!row.counted_bytes) {
       row.note = "not counted by Performance Schema";

@@ -22,7 +22,7 @@ struct alignas(alignof(std::max_align_t)) Block_header {
 void *pool_block_allocate(Packed_tag tag, PSI_memory_key key [[maybe_unused]],
                           size_t size) {
   const size_t total = sizeof(Block_header) + size;
-  void *memory = memdiag_allocate(tag, total, false);
+  void *memory = memdiag_allocate(tag_of_heap_block(tag, total), total, false);
   if (memory == nullptr) return nullptr;
   auto *header = new (memory) Block_header;
 #ifdef HAVE_PSI_MEMORY_INTERFACE
@@ -37,7 +37,7 @@ void pool_block_free(Packed_tag tag, void *block, size_t size) {
 #ifdef HAVE_PSI_MEMORY_INTERFACE
   PSI_MEMORY_CALL(memory_free)(header->key, total, header->owner);
 #endif
-  memdiag_free(tag, header, total);
+  memdiag_free(tag_of_heap_block(tag, total), header, total);
 }
 
 }  // namespace memdiag

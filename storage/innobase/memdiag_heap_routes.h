@@ -92,6 +92,11 @@ read its files (ibd2sdi, innochecksum) have no pools. */
   return memdiag_tag_of_place(static_cast<uint16_t>(place));
 }
 
+/** What a heap's block of that size is accounted to; 0: it is malloc()'s. */
+constexpr Packed_tag tag_of_heap_block(Packed_tag heap, size_t size) {
+  return tag_of_block(heap, size, large_heap_block);
+}
+
 }  // namespace memdiag
 
 #endif  // MEMDIAG_HEAP_ROUTES_H

@@ -169,6 +169,18 @@ TEST(Instruments, APlaceWithoutAPoolTakesItsInstrumentsRoute) {
   expect_no_live(row);
 }
 
+TEST(Instruments, WhereSomeHeapsAreLargeBlocksOnlySoIsTheInstrument) {
+  const Row row = row_of(heaps,
+                         {route("mem_heap/fts", Pool::fts_cache, 256, 1),
+                          route("mem_heap/row", Pool::transaction, 4096, 1,
+                                memdiag::large_heap_block),
+                          route(heaps, Pool::innodb, 128, 2)},
+                         {{heaps, true, 9000, 9, 9000}});
+  EXPECT_EQ(4480u, row.live_bytes);
+  EXPECT_FALSE(row.overhead_bytes);
+  EXPECT_STREQ("large blocks only", row.note);
+}
+
 TEST(Instruments, TempTableIsCountedByItsPlace) {
   const char *const name = "memory/temptable/physical_ram";
   const Row row = row_of(name,
