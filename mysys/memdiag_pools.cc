@@ -340,9 +340,10 @@ pools::Receipt purge_arenas(Predicate wanted) {
   uint64_t dirty = dirty_pages();
   // An arena that one of jemalloc's threads purges at the moment is passed over
   // without a word (pac_decay_to_limit), and that one takes only what is due.
-  constexpr int attempts = 5;
+  // It may be at it for longer the more there is, so the waits double: 63 ms.
+  constexpr int attempts = 7;
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    if (attempt > 0) usleep(1000);
+    if (attempt > 0) usleep(500U << attempt);
     receipt.arenas = 0;
     for (unsigned arena = 0; arena < narenas.value(); ++arena) {
       if (!wanted(arena)) continue;
