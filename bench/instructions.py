@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Instructions per point select, and how many of them are the allocator's.
+"""Instructions of a transaction of sysbench, and how many of them are the allocator's.
 
 Throughput differs from run to run by more than an allocator costs; instruction
 counts hardly do. They are taken with the processor's own counter (perf) where the
@@ -52,11 +52,11 @@ ALLOCATOR = re.compile(
 Counts = Counter[str]  # instructions by function; "" is everything
 
 
-def run_selects(server: Server, events: int) -> None:
-    """So many point selects with prepared statements in one session, always the same."""
+def run_transactions(server: Server, test: str, events: int) -> None:
+    """So many, with prepared statements in one session, always the same."""
     sysbench_oltp.sysbench(
         server,
-        "oltp_point_select",
+        test,
         "run",
         "--threads=1",
         f"--events={events}",
@@ -156,9 +156,9 @@ def _annotated(path: Path) -> Counts:
 
 
 def measure(
-    arm: arm_list.Arm, folder: Path, tool: str, events: int
+    arm: arm_list.Arm, folder: Path, tool: str, test: str, events: int
 ) -> dict[str, float]:
-    """Instructions of one select by function.
+    """Instructions of one transaction by function.
 
     The difference of a long and a short run: what connecting and preparing cost is
     in both.
@@ -176,9 +176,10 @@ def measure(
     with arm.server(folder, MYSQLD_OPTIONS, wrapper) as server:
         server.start(timeout=900)
         with counting(server, folder) as count:
-            run_selects(server, events)  # warm: buffer pool, table cache, allocator
-            short = count(lambda: run_selects(server, events))
-            long = count(lambda: run_selects(server, 3 * events))
+            # Warm: buffer pool, table cache, allocator.
+            run_transactions(server, test, events)
+            short = count(lambda: run_transactions(server, test, events))
+            long = count(lambda: run_transactions(server, test, 3 * events))
     names = short.keys() | long.keys()
     return {name: (long[name] - short[name]) / (2 * events) for name in names}
 
@@ -215,7 +216,7 @@ def render(raw: dict[str, Any]) -> str:
     head = ["arm", "instructions each", "allocator", "the rest"]
     head += [f"/ {base}" for base in bases]
     parts = [
-        "# Instructions per point select\n",
+        f"# Instructions of a transaction of {raw['settings']['test']}\n",
         f"Counted with {tool}; medians of {raw['settings']['rounds']} rounds.\n",
         report.table(head, rows),
     ]
@@ -226,7 +227,7 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def _function_table(by_arm: dict[str, dict[str, float]]) -> str:
-    """The costliest allocator functions over all arms, instructions per select."""
+    """The costliest allocator functions over all arms, instructions of a transaction."""
     highest: Counter[str] = Counter()
     for counts in by_arm.values():
         for name, value in counts.items():
@@ -255,10 +256,17 @@ def choose_tool(wanted: str | None) -> str:
 def main() -> int:
     parser = rounds.parser(__doc__.splitlines()[0], rounds=1)
     parser.add_argument(
+        "--test",
+        choices=sysbench_oltp.TESTS,
+        default=sysbench_oltp.TESTS[0],
+        help="default: %(default)s",
+    )
+    parser.add_argument(
         "--events",
         type=int,
-        help="selects of the short run; the long one has three times as many"
-        " (default: 20000 with perf, 2000 with callgrind)",
+        help="transactions of the short run; the long one has three times as many"
+        " (default: 20000 point selects with perf, 2000 with callgrind; of the"
+        " longer transactions a twentieth)",
     )
     parser.add_argument(
         "--tool",
@@ -269,19 +277,24 @@ def main() -> int:
     tool = choose_tool(options.tool)
     if options.events is None:
         options.events = 20_000 if tool == "perf" else 2_000
+        if options.test != sysbench_oltp.TESTS[0]:
+            options.events //= 20
     rounds.require_positive(options, "events")
     return rounds.run(
         "instructions",
         options,
         settings={
             "tool": tool,
+            "test": options.test,
             "sysbench": sysbench_oltp.version(),
             "events": options.events,
             "mysqld": MYSQLD_OPTIONS,
         },
         prepare=sysbench_oltp.template,
-        measure=lambda arm, folder: measure(arm, folder, tool, options.events),
-        brief=lambda run: f"{run['']:.0f} instructions a select",
+        measure=lambda arm, folder: measure(
+            arm, folder, tool, options.test, options.events
+        ),
+        brief=lambda run: f"{run['']:.0f} instructions",
         render=render,
         seconds_each=20 if tool == "perf" else 30,
     )
