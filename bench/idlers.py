@@ -40,6 +40,16 @@ def available_kb() -> int:
     raise Problem("/proc/meminfo has no MemAvailable")
 
 
+def wait_until_quiet(cpu_seconds: Callable[[], float]) -> None:
+    """Until servers that took so much CPU so far do no more work in the background; not for ever."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        before = cpu_seconds()
+        time.sleep(QUIET_SECONDS)
+        if cpu_seconds() - before <= QUIET * QUIET_SECONDS:
+            break
+
+
 class Idlers(Generic[Key]):
     """`done` gets each run when its server has idled; servers are ended only between loads, on the caller's thread."""
 
@@ -87,12 +97,8 @@ class Idlers(Generic[Key]):
     @contextlib.contextmanager
     def quiet(self) -> Iterator[dict[str, float]]:
         """Waits until none works in the background any more; then counts the CPU seconds they take within the block."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while self._waiting and time.monotonic() < deadline:
-            before = self.cpu_seconds()
-            time.sleep(QUIET_SECONDS)
-            if self.cpu_seconds() - before <= QUIET * QUIET_SECONDS:
-                break
+        if self._waiting:
+            wait_until_quiet(self.cpu_seconds)
         counted = {"neighbours_cpu_seconds": 0.0}
         before = self.cpu_seconds()
         yield counted

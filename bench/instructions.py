@@ -291,8 +291,8 @@ def main() -> int:
             "mysqld": MYSQLD_OPTIONS,
         },
         prepare=sysbench_oltp.template,
-        measure=lambda arm, folder: measure(
-            arm, folder, tool, options.test, options.events
+        measure=rounds.one_by_one(
+            lambda arm, folder: measure(arm, folder, tool, options.test, options.events)
         ),
         brief=lambda run: f"{run['']:.0f} instructions",
         render=render,

@@ -259,8 +259,10 @@ def main() -> int:
             "seconds": options.seconds,
         },
         prepare=sysbench_oltp.template,
-        measure=lambda arm, folder: measure(
-            arm, folder, options.connections, options.pairs, options.seconds
+        measure=rounds.one_by_one(
+            lambda arm, folder: measure(
+                arm, folder, options.connections, options.pairs, options.seconds
+            )
         ),
         brief=lambda run: (
             f"all cheap tables {run['cheap_ms']:.1f} ms, {run['cheap_cpu_ms']:.1f} ms of them on a processor"

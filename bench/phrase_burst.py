@@ -150,8 +150,10 @@ def main() -> int:
             "mysqld": chosen.mysqld_options(),
         },
         prepare=lambda arms: memory.template(chosen, arms),
-        measure=lambda arm, folder: memory.turn(
-            chosen, arm, folder, options.settle, IDLE_SECONDS
+        measure=rounds.one_by_one(
+            lambda arm, folder: memory.turn(
+                chosen, arm, folder, options.settle, IDLE_SECONDS
+            )
         ),
         brief=memory.brief,
         render=render,

@@ -122,7 +122,7 @@ def main() -> int:
         prepare=lambda arms: prepared.template(
             "reaction", {}, arms, (), lambda server: None
         ),
-        measure=measure,
+        measure=rounds.one_by_one(measure),
         brief=lambda run: f"{run['seconds']:.3f} s",
         render=render,
         seconds_each=12,

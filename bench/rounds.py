@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from tools.common import say
 from tools.problem import Problem
 
 Run = dict[str, Any]
+# One round: the arms in their order for it, the template of the data; each arm's name and what was measured of it.
+Round = Callable[[Sequence[Arm], Path], Iterator[tuple[str, Run]]]
 
 
 def parser(
@@ -51,21 +53,31 @@ def record(
     }
 
 
+def one_by_one(measure: Callable[[Arm, Path], Run]) -> Round:
+    """A round in which each arm has the machine for itself during its turn, on a copy of the template."""
+
+    def measure_round(arms: Sequence[Arm], template: Path) -> Iterator[tuple[str, Run]]:
+        for arm in arms:
+            with prepared.copy(template, arm) as folder:
+                measured = measure(arm, folder)
+            yield arm.name, measured
+
+    return measure_round
+
+
 def turns(
     arms: Sequence[Arm],
     rounds: int,
     template: Path,
-    measure: Callable[[Arm, Path], Run],
+    measure: Round,
     brief: Callable[[Run], str],
 ) -> dict[str, list[Run]]:
-    """All rounds of interleaved arms, each turn on a copy of the template."""
+    """All rounds of interleaved arms."""
     runs: dict[str, list[Run]] = {arm.name: [] for arm in arms}
     for number in range(rounds):
-        for arm in arm_list.rotated(arms, number):
-            with prepared.copy(template, arm) as folder:
-                measured = measure(arm, folder)
-            runs[arm.name].append(measured)
-            say(f"round {number + 1} {arm.name}: {brief(measured)}")
+        for name, measured in measure(arm_list.rotated(arms, number), template):
+            runs[name].append(measured)
+            say(f"round {number + 1} {name}: {brief(measured)}")
     return runs
 
 
@@ -74,15 +86,15 @@ def run(
     options: argparse.Namespace,
     settings: Mapping[str, object],
     prepare: Callable[[Sequence[Arm]], Path],
-    measure: Callable[[Arm, Path], Run],
+    measure: Round,
     brief: Callable[[Run], str],
     render: Callable[[dict[str, Any]], str],
     seconds_each: float,
 ) -> int:
     """All rounds, then the report.
 
-    `prepare` makes the template of the data, `measure` makes one arm's turn, `brief` says
-    in a line what came out, `render` makes the report from the record.
+    `prepare` makes the template of the data, `measure` makes a round, `brief` says
+    in a line what came out of an arm's turn, `render` makes the report from the record.
     """
     arms = arm_list.choose(options.arms)
     raw = record(options, arms, settings)

@@ -6,18 +6,20 @@ See README.md for what the figures mean.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench import arms as arm_list
-from bench import prepared, report, rounds
+from bench import idlers, prepared, report, rounds
 from tools.problem import Problem, run_main
 from tools.server import Server, last_line
 
@@ -109,43 +111,69 @@ def parse(output: str, percentile: int = 95) -> dict[str, float]:
 
 
 def measure(
-    arm: arm_list.Arm,
-    folder: Path,
+    arms: Sequence[arm_list.Arm],
+    template_folder: Path,
     tests: Sequence[str],
     threads: Sequence[int],
     seconds: int,
-) -> dict[str, Any]:
-    """One arm's turn in a round: fresh server, warm-up, then every test at every number of threads."""
-    cells = {}
-    with arm.server(folder, MYSQLD_OPTIONS) as server:
-        server.start()
-        start_rss = server.memory().rss_kb
-        # Reads every row once: all of it fits into the buffer pool, so no cell pays for reading from the disk.
-        for number in range(1, TABLES + 1):
-            server.query(
-                f"SELECT COUNT(*), SUM(LENGTH(c)), SUM(LENGTH(pad)) FROM sbtest{number}",
-                DATABASE,
-            )
-        for test in tests:
-            for count in threads:
-                usage_before = server.usage()
-                output = sysbench(
-                    server,
-                    test,
-                    "run",
-                    f"--threads={count}",
-                    f"--time={seconds}",
-                    "--report-interval=0",
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """One round: every test at every number of threads, of one arm right after the other.
+
+    All servers run from the round's begin to its end. The machine's own speed changes by a tenth within minutes;
+    between two arms' turns at the same thing there are only seconds.
+    """
+    with contextlib.ExitStack() as stack:
+        servers: dict[str, Server] = {}
+        measured: dict[str, dict[str, Any]] = {}
+        for arm in arms:
+            folder = stack.enter_context(prepared.copy(template_folder, arm))
+            server = stack.enter_context(arm.server(folder, MYSQLD_OPTIONS))
+            server.start()
+            servers[arm.name] = server
+            measured[arm.name] = {"start_rss_kb": server.memory().rss_kb, "cells": {}}
+            read_all(server)
+        for number, (test, count) in enumerate(itertools.product(tests, threads)):
+            for arm in arm_list.rotated(arms, number):
+                idlers.wait_until_quiet(lambda: cpu_seconds(servers.values()))
+                measured[arm.name]["cells"][f"{test} {count}"] = cell(
+                    servers[arm.name], test, count, seconds
                 )
-                usage = server.usage().since(usage_before)
-                cells[f"{test} {count}"] = {
-                    **parse(output),
-                    "server_cpu_seconds": usage.user_seconds + usage.system_seconds,
-                    "minor_faults": usage.minor_faults,
-                    "rss_kb": server.rss_kb(),
-                    "output": output,
-                }
-    return {"start_rss_kb": start_rss, "cells": cells}
+    yield from measured.items()
+
+
+def read_all(server: Server) -> None:
+    """Every row once: all of it fits into the buffer pool, so that nothing pays for reading from the disk later."""
+    for number in range(1, TABLES + 1):
+        server.query(
+            f"SELECT COUNT(*), SUM(LENGTH(c)), SUM(LENGTH(pad)) FROM sbtest{number}",
+            DATABASE,
+        )
+
+
+def cpu_seconds(servers: Iterable[Server]) -> float:
+    usages = [server.usage() for server in servers]
+    return sum(usage.user_seconds + usage.system_seconds for usage in usages)
+
+
+def cell(server: Server, test: str, threads: int, seconds: int) -> dict[str, Any]:
+    """One test at one number of threads."""
+    before = server.usage()
+    output = sysbench(
+        server,
+        test,
+        "run",
+        f"--threads={threads}",
+        f"--time={seconds}",
+        "--report-interval=0",
+    )
+    usage = server.usage().since(before)
+    return {
+        **parse(output),
+        "server_cpu_seconds": usage.user_seconds + usage.system_seconds,
+        "minor_faults": usage.minor_faults,
+        "rss_kb": server.rss_kb(),
+        "output": output,
+    }
 
 
 def render(raw: dict[str, Any]) -> str:
@@ -259,14 +287,14 @@ def main() -> int:
             "mysqld": MYSQLD_OPTIONS,
         },
         prepare=template,
-        measure=lambda arm, folder: measure(
-            arm, folder, tests, threads, options.seconds
+        measure=lambda arms, folder: measure(
+            arms, folder, tests, threads, options.seconds
         ),
         brief=lambda run: ", ".join(
             f"{cell}: {figures['tps']:.0f}" for cell, figures in run["cells"].items()
         ),
         render=render,
-        seconds_each=len(tests) * len(threads) * options.seconds + 5,
+        seconds_each=len(tests) * len(threads) * (options.seconds + 2) + 5,
     )
 
 
