@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
 from bench import memory
+from bench.quiet import wait_until_quiet
 from tools.mysql_wire import WireError
 from tools.problem import Problem
 
 Key = TypeVar("Key")
 
 LEAST_AVAILABLE_KB = 4 << 20
-QUIET = 0.05  # of a processor
-QUIET_SECONDS = 1.0
-PATIENCE_SECONDS = 60.0
 
 FAILURES = (Problem, WireError, OSError, KeyError)
 
@@ -38,16 +35,6 @@ def available_kb() -> int:
         if line.startswith("MemAvailable:"):
             return int(line.split()[1])
     raise Problem("/proc/meminfo has no MemAvailable")
-
-
-def wait_until_quiet(cpu_seconds: Callable[[], float]) -> None:
-    """Until servers that took so much CPU so far do no more work in the background; not for ever."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        before = cpu_seconds()
-        time.sleep(QUIET_SECONDS)
-        if cpu_seconds() - before <= QUIET * QUIET_SECONDS:
-            break
 
 
 class Idlers(Generic[Key]):

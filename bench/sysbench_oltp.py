@@ -19,7 +19,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench import arms as arm_list
-from bench import idlers, prepared, report, rounds
+from bench import prepared, report, rounds
+from bench.quiet import wait_until_quiet
 from tools.problem import Problem, run_main
 from tools.server import Server, last_line
 
@@ -134,7 +135,7 @@ def measure(
             read_all(server)
         for number, (test, count) in enumerate(itertools.product(tests, threads)):
             for arm in arm_list.rotated(arms, number):
-                idlers.wait_until_quiet(lambda: cpu_seconds(servers.values()))
+                wait_until_quiet(lambda: cpu_seconds(servers.values()))
                 measured[arm.name]["cells"][f"{test} {count}"] = cell(
                     servers[arm.name], test, count, seconds
                 )

@@ -1,0 +1,20 @@
+"""A load begins when no other server has anything left to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+QUIET = 0.05  # of a processor
+QUIET_SECONDS = 1.0
+PATIENCE_SECONDS = 60.0
+
+
+def wait_until_quiet(cpu_seconds: Callable[[], float]) -> None:
+    """Until servers that took so much CPU so far do no more work in the background; not for ever."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        before = cpu_seconds()
+        time.sleep(QUIET_SECONDS)
+        if cpu_seconds() - before <= QUIET * QUIET_SECONDS:
+            break
