@@ -1,5 +1,8 @@
 """The parts of the benchmarks (bench/) that need no server."""
 
+import contextlib
+import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -51,6 +54,21 @@ class Arms(unittest.TestCase):
             linked = arms.ARMS["linked"].environment()
         self.assertIn("background_thread", linked["MALLOC_CONF"])
         self.assertEqual(linked["HOME"], "/h")
+
+
+class Commands(unittest.TestCase):
+    def test_each_can_be_run_by_itself(self):
+        commands = [
+            path
+            for path in (arms.TOP / "bench").glob("*.py")
+            if os.access(path, os.X_OK)
+        ]
+        self.assertGreater(len(commands), 5)
+        for command in commands:
+            done = subprocess.run(
+                [command, "--help"], capture_output=True, text=True, check=False
+            )
+            self.assertEqual(done.returncode, 0, f"{command.name}: {done.stderr}")
 
 
 class Training(unittest.TestCase):
@@ -196,6 +214,41 @@ class Reports(unittest.TestCase):
         )
         self.assertIn("0.970", text)
         self.assertIn("NOT MET", text)
+
+    def test_sysbench_measures_all_arms_before_the_next_cell(self):
+        chosen = [arms.ARMS[name] for name in arms.DEFAULT]
+        servers = {arm.name: mock.MagicMock() for arm in chosen}
+        asked = []
+
+        def cell(server, test, threads, seconds):
+            name = next(key for key, value in servers.items() if value is server)
+            asked.append((test, threads, name))
+            return {"tps": float(len(asked))}
+
+        @contextlib.contextmanager
+        def server(arm, *_):
+            yield servers[arm.name]
+
+        with (
+            mock.patch.object(arms.Arm, "server", server),
+            mock.patch.object(prepared, "copy", mock.MagicMock()),
+            mock.patch.object(sysbench_oltp, "wait_until_quiet"),
+            mock.patch.object(sysbench_oltp, "cell", cell),
+        ):
+            measured = dict(
+                sysbench_oltp.measure(chosen, Path("/"), ("a", "b"), (1, 8), 5)
+            )
+        by_cell = [asked[at : at + 3] for at in range(0, len(asked), 3)]
+        self.assertEqual(
+            [turns[0][:2] for turns in by_cell],
+            [("a", 1), ("a", 8), ("b", 1), ("b", 8)],
+        )
+        for turns in by_cell:
+            self.assertEqual(len({turn[:2] for turn in turns}), 1)
+            self.assertEqual({turn[2] for turn in turns}, set(servers))
+        self.assertEqual({turns[0][2] for turns in by_cell[:3]}, set(servers))
+        first = asked.index(("b", 1, "dev"))
+        self.assertEqual(measured["dev"]["cells"]["b 1"]["tps"], first + 1)
 
     def test_allocator_functions_by_name(self):
         for name in (
