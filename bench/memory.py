@@ -124,6 +124,8 @@ class Turn:
                     raise self._failure
                 after = ask(self.server)
                 self._run["after"] = after
+                if after["pools"]:
+                    self._run["unexplained"] = _unexplained(self.server)
                 self._run["buffer_pool_growth_kb"] = (
                     after["buffer_pool_kb"] - self._run["before"]["buffer_pool_kb"]
                 )
@@ -184,9 +186,6 @@ class Turn:
                     Sampler(1, functools.partial(_pools, _session(sessions, server)))
                 )
             done = self._workload.load(server)
-            unexplained = (
-                _unexplained(_session(sessions, server)) if before["pools"] else {}
-            )
         self._ended = time.monotonic()
         usage = server.usage().since(usage_before)
         own_cpu = _own_cpu() - own_before
@@ -201,7 +200,6 @@ class Turn:
             "pools_peak": highest_pools([value for _, value in pools.samples])
             if pools
             else {},
-            "unexplained": unexplained,
             "before": before,
             "seconds": self._ended - began,
             "count": done.count,
@@ -274,12 +272,12 @@ def _pools(session: Connection) -> Pools:
     }
 
 
-def _unexplained(session: Connection) -> dict[str, float]:
+def _unexplained(server: Server) -> dict[str, float]:
     """What no row of the ledger explains, in percent of RSS, in its two forms."""
     return {
         form: abs(
             float(
-                session.query(
+                server.query(
                     f"SELECT PERCENT FROM INFORMATION_SCHEMA.{table} WHERE COMPONENT = 'unexplained'"
                 ).scalar()
                 or 0
