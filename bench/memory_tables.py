@@ -267,7 +267,7 @@ def render(head: dict[str, Any], made: dict[str, Record]) -> str:
         [
             "# Memory under load, and after it\n",
             (
-                f"Medians of {head['settings']['rounds']} rounds. Ratios are of medians; in brackets the other arm that"
+                f"Medians of up to {head['settings']['rounds']} rounds. Ratios are of medians; in brackets the other arm that"
                 " was best. Named pools: what of the allocator's resident bytes belongs to a pool other than general."
                 " RSS while idling is less LazyFree.\n"
             ),

@@ -76,6 +76,12 @@ def chosen_workloads(
     return made
 
 
+def write_report(results: Results, options: argparse.Namespace) -> str:
+    """Of everything measured, also what this part of the run leaves out."""
+    every = chosen_workloads("all", options.set, options.seconds)
+    return memory_tables.write(results, every)
+
+
 def moments(idle: float) -> list[float]:
     return [*(moment for moment in IDLE_SECONDS if moment < idle), idle]
 
@@ -197,7 +203,7 @@ class Course:
             f"{step.workload} {step.surrounding} round {step.round} {step.arm}: {memory.brief(run)}"
         )
         # After each, so that there is a report at any time.
-        memory_tables.write(self._results, self._workloads)
+        write_report(self._results, self._options)
 
     def _limit_kb(self, workload: Workload) -> int:
         runs = self._results.grouped(workload.name, PLAIN, ["dev"])
@@ -352,7 +358,7 @@ def main() -> int:
     results = opened(options)
     say(f"finished turns go to {os.path.relpath(results.folder)}; --resume goes on")
     succeeded = Course(results, workloads, options).run()
-    say("\n" + memory_tables.write(results, workloads))
+    say("\n" + write_report(results, options))
     say(f"\nwritten: {os.path.relpath(results.folder)}/report.md, with SVG beside it")
     return int(not succeeded)
 

@@ -1,5 +1,6 @@
 """The parts of bench/run.py and its workloads that need no server."""
 
+import argparse
 import contextlib
 import random
 import sys
@@ -507,6 +508,17 @@ class Soak(unittest.TestCase):
 
 
 class Report(unittest.TestCase):
+    def test_has_workloads_of_an_earlier_part_of_the_run(self):
+        options = argparse.Namespace(workloads="partitions", set=[], seconds=None)
+        with tempfile.TemporaryDirectory() as scratch:
+            results = stored.Results(Path(scratch), HEAD)
+            for workload in ("triggers", "partitions"):
+                step = stored.Step(workload, PLAIN, 1, "stock")
+                results.add(step, survived(100, 800, 800))
+            text = run.write_report(results, options)
+        self.assertIn("## triggers", text)
+        self.assertIn("## partitions", text)
+
     def test_report(self):
         ours = {
             **survived(100, 700, 120),
