@@ -31,12 +31,10 @@ def unexplained(server: Server) -> dict[str, float]:
     percent = {}
     with server.connect() as session:
         for form in FORMS:
-            found = session.query(
-                f"SELECT PERCENT FROM information_schema.{form} WHERE COMPONENT = 'unexplained'"
-            ).scalar()
+            found = memory.unexplained(session, form)
             if found is None:
                 raise Problem(f"{form} could not be read: see its warnings")
-            percent[form] = float(found)
+            percent[form] = found
     return percent
 
 

@@ -123,7 +123,7 @@ def pairs_of(server: Server, switch: Switch, pairs: int, seconds: int) -> list[A
         )
         usage = server.usage().since(before)
         tps = sysbench_oltp.parse(output)["tps"]
-        cpu_seconds = usage.user_seconds + usage.system_seconds
+        cpu_seconds = usage.cpu_seconds
         return {"tps": tps, "cpu_us": 1e6 * cpu_seconds / (tps * seconds)}
 
     once()  # warm

@@ -113,7 +113,7 @@ class Turn:
             usage = self.server.usage()
         except OSError:  # killed by its limit
             return 0.0
-        return usage.user_seconds + usage.system_seconds
+        return usage.cpu_seconds
 
     def end(self) -> Run:
         """Waits for the end of idling."""
@@ -125,7 +125,11 @@ class Turn:
                 after = ask(self.server)
                 self._run["after"] = after
                 if after["pools"]:
-                    self._run["unexplained"] = _unexplained(self.server)
+                    with self.server.connect() as session:
+                        self._run["unexplained"] = {
+                            "cheap": _distance(session, "MEMDIAG_LEDGER"),
+                            "exact": _distance(session, "MEMDIAG_LEDGER_EXACT"),
+                        }
                 self._run["buffer_pool_growth_kb"] = (
                     after["buffer_pool_kb"] - self._run["before"]["buffer_pool_kb"]
                 )
@@ -267,27 +271,24 @@ def _pools(session: Connection) -> Pools:
     rows = session.query(
         "SELECT POOL, LIVE_BYTES, RESIDENT_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_POOLS"
     ).rows
+    if any(None in row for row in rows):
+        raise Problem("MEMDIAG_POOLS could not be read: see its warnings")
     return {
-        str(pool): (int(live or 0), int(resident or 0)) for pool, live, resident in rows
+        str(pool): (int(str(live)), int(str(resident))) for pool, live, resident in rows
     }
 
 
-def _unexplained(server: Server) -> dict[str, float]:
-    """What no row of the ledger explains, in percent of RSS, in its two forms."""
-    return {
-        form: abs(
-            float(
-                server.query(
-                    f"SELECT PERCENT FROM INFORMATION_SCHEMA.{table} WHERE COMPONENT = 'unexplained'"
-                ).scalar()
-                or 0
-            )
-        )
-        for form, table in (
-            ("cheap", "MEMDIAG_LEDGER"),
-            ("exact", "MEMDIAG_LEDGER_EXACT"),
-        )
-    }
+def unexplained(session: Connection, ledger: str) -> float | None:
+    """What no row of a ledger explains, in percent of RSS; None: it could not be read."""
+    percent = session.query(
+        f"SELECT PERCENT FROM INFORMATION_SCHEMA.{ledger} WHERE COMPONENT = 'unexplained'"
+    ).scalar()
+    return None if percent is None else float(percent)
+
+
+def _distance(session: Connection, ledger: str) -> float | None:
+    percent = unexplained(session, ledger)
+    return None if percent is None else abs(percent)
 
 
 def highest_pools(samples: Sequence[Pools]) -> Pools:

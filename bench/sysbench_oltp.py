@@ -152,8 +152,7 @@ def read_all(server: Server) -> None:
 
 
 def cpu_seconds(servers: Iterable[Server]) -> float:
-    usages = [server.usage() for server in servers]
-    return sum(usage.user_seconds + usage.system_seconds for usage in usages)
+    return sum(server.usage().cpu_seconds for server in servers)
 
 
 def cell(server: Server, test: str, threads: int, seconds: int) -> dict[str, Any]:
@@ -170,7 +169,7 @@ def cell(server: Server, test: str, threads: int, seconds: int) -> dict[str, Any
     usage = server.usage().since(before)
     return {
         **parse(output),
-        "server_cpu_seconds": usage.user_seconds + usage.system_seconds,
+        "server_cpu_seconds": usage.cpu_seconds,
         "minor_faults": usage.minor_faults,
         "rss_kb": server.rss_kb(),
         "output": output,

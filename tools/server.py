@@ -125,6 +125,10 @@ class Usage:
     minor_faults: int
     major_faults: int
 
+    @property
+    def cpu_seconds(self) -> float:
+        return self.user_seconds + self.system_seconds
+
     def since(self, earlier: Usage) -> Usage:
         return Usage(
             self.user_seconds - earlier.user_seconds,

@@ -508,6 +508,28 @@ class Soak(unittest.TestCase):
 
 
 class Report(unittest.TestCase):
+    def test_a_pool_that_cannot_be_read_is_not_empty(self):
+        session = mock.MagicMock()
+        session.query.return_value.rows = [
+            ("general", "7", "9"),
+            ("session", "7", None),
+        ]
+        with self.assertRaisesRegex(Problem, "MEMDIAG_POOLS"):
+            memory._pools(session)
+        session.query.return_value.rows = [("general", "7", "9")]
+        self.assertEqual(memory._pools(session), {"general": (7, 9)})
+
+    def test_a_ledger_that_cannot_be_read_explains_nothing(self):
+        session = mock.MagicMock()
+        for answer, wanted in ((None, None), ("-0.25", -0.25)):
+            session.query.return_value.scalar.return_value = answer
+            self.assertEqual(memory.unexplained(session, "MEMDIAG_LEDGER"), wanted)
+        figures = memory.figures(
+            {**survived(100, 800, 800), "unexplained": {"cheap": None, "exact": 0.1}}
+        )
+        self.assertIsNone(figures["unexplained_cheap"])
+        self.assertEqual(figures["unexplained_exact"], 0.1)
+
     def test_has_workloads_of_an_earlier_part_of_the_run(self):
         options = argparse.Namespace(workloads="partitions", set=[], seconds=None)
         with tempfile.TemporaryDirectory() as scratch:
