@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
-#include "memdiag_hooks.h"
-#include "memdiag_routes.h"
+#include "mysys/memdiag/routes/hooks.h"
+#include "mysys/memdiag/routes/routes.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 # Builds jemalloc into <build>/jemalloc; defines the target memdiag::jemalloc.
 # Every configure flag is here, with its reason. Options that jemalloc reads when
-# it starts are in mysys/memdiag_malloc_conf.cc.
+# it starts are in mysys/memdiag/jemalloc/malloc_conf.cc.
 find_program(MAKE_PROGRAM NAMES make gmake REQUIRED)
 find_program(AUTOCONF_PROGRAM autoconf REQUIRED) # the tarball has no configure
 

@@ -1,33 +1,13 @@
-# Our layer without the server: mysys/*.cc, the collectors of the plugin, and this
-# preset's jemalloc. unittest/*_test.cc and plugin/memdiag/unittest/*_test.cc are one
-# program each; the reference page of docs/ is made and checked here too.
-file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/unittest/*_test.cc
+# Our layer without the server: mysys/memdiag, the rooms of the plugin that know nothing
+# of the server, and this preset's jemalloc. Each unittest/*_test.cc is a program; the reference page of docs/ is made and checked here too.
+file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/unittest/*_test.cc
   ${CMAKE_SOURCE_DIR}/plugin/memdiag/unittest/*_test.cc)
-file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/*.cc
-  ${CMAKE_SOURCE_DIR}/unittest/memdiag_tags.cc)
-# The plugin's other files need the server's headers.
-foreach(name
-    advisor
-    allocator_mutexes
-    allocator_snapshot
-    background_threads
-    black_box
-    budget
-    history
-    history_rows
-    host
-    instruments
-    kernel_file
-    kernel_text
-    ledger
-    preload
-    pressure
-    process_memory
-    relief
-    session_rows
-    situation
-    size_classes)
-  list(APPEND layer ${CMAKE_SOURCE_DIR}/plugin/memdiag/${name}.cc)
+file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/*/*.cc)
+list(FILTER layer EXCLUDE REGEX "/unittest/.*_test[.]cc$")
+# The plugin's other rooms need the server's headers.
+foreach(room allocator host ledger history advice)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/memdiag/${room}/*.cc)
+  list(APPEND layer ${sources})
 endforeach()
 
 find_package(GTest REQUIRED)
@@ -37,10 +17,7 @@ include(GoogleTest)
 # All of its objects, as in mysqld: some are reached through weak symbols only.
 add_library(memdiag_unit OBJECT ${layer})
 target_compile_features(memdiag_unit PUBLIC cxx_std_20)
-target_include_directories(memdiag_unit PUBLIC
-  ${CMAKE_SOURCE_DIR}/mysys ${CMAKE_SOURCE_DIR}/plugin/memdiag
-  ${CMAKE_SOURCE_DIR}/unittest
-  ${CMAKE_SOURCE_DIR}/storage/innobase) # headers without InnoDB's
+target_include_directories(memdiag_unit PUBLIC ${CMAKE_SOURCE_DIR})
 target_compile_options(memdiag_unit PUBLIC
   -O2 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror)
 target_link_libraries(memdiag_unit PUBLIC memdiag::jemalloc Threads::Threads)
@@ -73,7 +50,7 @@ foreach(source IN LISTS tests)
 endforeach()
 
 memdiag_program(memdiag_reference
-  ${CMAKE_SOURCE_DIR}/plugin/memdiag/reference_main.cc)
+  ${CMAKE_SOURCE_DIR}/plugin/memdiag/tables/reference_main.cc)
 add_test(NAME reference_page
   COMMAND memdiag_reference --check ${CMAKE_SOURCE_DIR}/docs/reference.md)
 

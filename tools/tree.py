@@ -29,12 +29,17 @@ FOLDERS = {
     "plugin/memdiag": "plugin/memdiag",
     "mysql-test/suite/memdiag": "mysql-test/suite/memdiag",
 }
-# Upstream's files include our headers as "memdiag/<header>": include/ is searched
-# by every target, so no compile command changes (and with it the compiler cache).
-# Copies, not links: where a precompiled header includes one, the compiler follows a
-# link, and then looks for that header's neighbours in the wrong folder.
-HEADERS = "include/memdiag"
-HEADER_FOLDERS = ("mysys", "storage/innobase", "sql")
+# Upstream's files include our headers by their paths in this repository. The root of
+# the source tree is searched by every target, so no compile command changes (and with
+# it the compiler cache). Copies, not links: where a precompiled header includes one,
+# the compiler follows a link, and then looks for that header's neighbours in the wrong
+# folder.
+HEADERS = (
+    "mysys/memdiag/**/*.h",
+    "storage/innobase/memdiag_*.h",
+    "storage/perfschema/memdiag_*.h",
+    "sql/memdiag_*.h",
+)
 
 
 def hard_link_copy(pristine: Path, tree: Path) -> None:
@@ -99,23 +104,21 @@ def link_own_folders(tree: Path, root: Path) -> None:
         link(tree / place, root / own)
 
 
+def headers_in(root: Path) -> set[Path]:
+    found = {path for pattern in HEADERS for path in root.glob(pattern)}
+    return {path.relative_to(root) for path in found if "unittest" not in path.parts}
+
+
 def copy_headers(tree: Path, root: Path) -> None:
     """Called before every build too: a header may have changed."""
-    folder = tree / HEADERS
-    folder.mkdir(exist_ok=True)
-    headers: dict[str, Path] = {}
-    for own in HEADER_FOLDERS:
-        for header in (root / own).glob("*.h"):
-            if header.name in headers:
-                raise Problem(f"two headers have the name {header.name}; rename one.")
-            headers[header.name] = header
-    for path in list(folder.iterdir()):
-        if path.name not in headers or path.is_symlink():
-            path.unlink()
-    for name, header in headers.items():
+    wanted = headers_in(root)
+    for name in headers_in(tree) - wanted:
+        (tree / name).unlink()
+    for name in wanted:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
         # With the header's own time, or a copy made anew would look like a change.
-        if replace_file(folder / name, header.read_bytes(), 0o644):
-            shutil.copystat(header, folder / name)
+        if replace_file(tree / name, (root / name).read_bytes(), 0o644):
+            shutil.copystat(root / name, tree / name)
 
 
 def materialise(pristine: Path, tree: Path, patched: bool) -> None:

@@ -3,7 +3,8 @@
 #
 # No option is added to the compile command of a file of upstream's: such a file
 # would miss the compiler cache of every other preset. Upstream's files find our
-# headers as "memdiag/<header>" in a folder that tools/tree.py makes.
+# headers by their paths in this repository: tools/tree.py copies them to the
+# same place in the source tree.
 
 function(memdiag_need_target name)
   if(NOT TARGET ${name})
@@ -17,12 +18,9 @@ endfunction()
 function(memdiag_add_sources target folder)
   memdiag_need_target(${target})
   file(GLOB sources CONFIGURE_DEPENDS ${MEMDIAG_ROOT}/${folder}/*.cc)
-  if(NOT sources)
-    return()
-  endif()
   target_sources(${target} PRIVATE ${sources})
   set_property(SOURCE ${sources} TARGET_DIRECTORY ${target} APPEND PROPERTY
-    INCLUDE_DIRECTORIES ${MEMDIAG_ROOT}/mysys ${MEMDIAG_ROOT}/${folder})
+    INCLUDE_DIRECTORIES ${MEMDIAG_ROOT})
 endfunction()
 
 # version_comment and mysqld --version. Upstream has the comment in a header that
@@ -64,13 +62,14 @@ function(memdiag_add_to_upstream)
   # Our layer. "linked" takes nothing of it but jemalloc's options, so that both
   # are compared with the same ones.
   if(MEMDIAG_FLAVOUR STREQUAL linked)
-    set(layer ${MEMDIAG_ROOT}/mysys/memdiag_malloc_conf.cc)
+    set(layer ${MEMDIAG_ROOT}/mysys/memdiag/jemalloc/malloc_conf.cc)
   else()
-    file(GLOB layer CONFIGURE_DEPENDS ${MEMDIAG_ROOT}/mysys/*.cc)
+    file(GLOB layer CONFIGURE_DEPENDS ${MEMDIAG_ROOT}/mysys/memdiag/*/*.cc)
+    list(FILTER layer EXCLUDE REGEX /unittest/)
   endif()
   add_library(memdiag_core STATIC ${layer})
   target_include_directories(memdiag_core PRIVATE
-    ${MEMDIAG_ROOT}/mysys ${MEMDIAG_JEMALLOC_INCLUDE})
+    ${MEMDIAG_ROOT} ${MEMDIAG_JEMALLOC_INCLUDE})
   target_compile_features(memdiag_core PRIVATE cxx_std_20)
 
   add_library(memdiag_jemalloc STATIC IMPORTED)
@@ -91,14 +90,16 @@ function(memdiag_add_to_upstream)
 
   if(MEMDIAG_FLAVOUR STREQUAL product)
     memdiag_add_sources(innobase storage/innobase)
-    # Of mysqld itself and not of sql_main, an archive: nothing refers to the
-    # objects of its system variables.
-    memdiag_add_sources(mysqld sql)
+    # The system variables belong to mysqld itself and not to the plugin's archive:
+    # nothing refers to their objects.
+    target_sources(mysqld PRIVATE
+      ${MEMDIAG_ROOT}/plugin/memdiag/server/variables.cc)
+    set_property(SOURCE ${MEMDIAG_ROOT}/plugin/memdiag/server/variables.cc
+      TARGET_DIRECTORY mysqld APPEND PROPERTY INCLUDE_DIRECTORIES ${MEMDIAG_ROOT})
     memdiag_set_version_comment()
     if(TARGET memdiag) # the plugin
-      target_include_directories(memdiag PRIVATE
-        ${MEMDIAG_ROOT}/mysys ${MEMDIAG_ROOT}/storage/innobase)
-      target_include_directories(memdiag_test PRIVATE ${MEMDIAG_ROOT}/mysys)
+      target_include_directories(memdiag PRIVATE ${MEMDIAG_ROOT})
+      target_include_directories(memdiag_test PRIVATE ${MEMDIAG_ROOT})
     endif()
   endif()
 endfunction()

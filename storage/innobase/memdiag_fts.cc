@@ -1,4 +1,4 @@
-#include "memdiag_fts.h"
+#include "storage/innobase/memdiag_fts.h"
 
 #include <cstring>
 

@@ -15,7 +15,7 @@
 #include <cstddef>
 
 #include "mem0mem.h"
-#include "memdiag_rbt.h"
+#include "storage/innobase/memdiag_rbt.h"
 #include "univ.i"
 #include "ut0vec.h"
 

@@ -12,7 +12,7 @@
 
 #include <cstddef>
 
-#include "memdiag_heap_routes.h"
+#include "storage/innobase/memdiag_heap_routes.h"
 #include "ut0new.h"
 
 namespace memdiag {

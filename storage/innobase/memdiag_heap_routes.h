@@ -17,8 +17,8 @@
 #include <iterator>
 #include <utility>
 
-#include "memdiag_hooks.h"
-#include "memdiag_places.h"
+#include "mysys/memdiag/routes/hooks.h"
+#include "mysys/memdiag/routes/places.h"
 
 namespace memdiag {
 

@@ -1,4 +1,4 @@
-#include "memdiag_innodb.h"
+#include "storage/innobase/memdiag_innodb.h"
 
 #include <atomic>
 #include <chrono>
@@ -17,7 +17,7 @@
 #include "log0log.h"
 #include "log0recv.h"
 #include "mem0mem.h"
-#include "memdiag_routes.h"
+#include "mysys/memdiag/routes/routes.h"
 #include "read0read.h"
 #include "srv0shutdown.h"
 #include "srv0srv.h"

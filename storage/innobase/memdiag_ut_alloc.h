@@ -17,7 +17,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "memdiag_hooks.h"
+#include "mysys/memdiag/routes/hooks.h"
 
 namespace memdiag {
 

@@ -74,7 +74,7 @@ class Commands(unittest.TestCase):
 class Training(unittest.TestCase):
     def test_the_optimised_build_finds_what_is_known_of_our_own_sources(self):
         top = str(train.TOP).replace("/", "#")
-        source = "#memdiag#mysys#memdiag_pools.cc.gcda"
+        source = "#memdiag#mysys#mysys/memdiag/pools/pools.cc.gcda"
         self.assertEqual(
             train.name_in_optimised(f"a.dir{top}#build#profile{source}"),
             f"a.dir{top}#build#optimised{source}",

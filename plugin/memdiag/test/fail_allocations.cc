@@ -18,8 +18,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "memdiag_pools.h"
-#include "memdiag_routes.h"
+#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/routes/routes.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 /* The advisor on literal situations: what it finds, and what it does not. */
 
-#include "advisor.h"
+#include "plugin/memdiag/advice/advisor.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "situation.h"
+#include "plugin/memdiag/advice/situation.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
   threads allocate and purge, and what a failed read looks like.
 */
 
-#include "allocator_snapshot.h"
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
 
 #include <gtest/gtest.h>
 
@@ -15,18 +15,18 @@
 #include <thread>
 #include <vector>
 
-#include "allocator_table.h"
-#include "arenas_table.h"
-#include "bins_table.h"
-#include "extents_table.h"
-#include "large_table.h"
-#include "memdiag_mallctl.h"
-#include "memdiag_pools.h"
-#include "mutexes_table.h"
-#include "pools_table.h"
-#include "preload.h"
-#include "purge_receipt.h"
-#include "status_variables.h"
+#include "plugin/memdiag/tables/allocator_table.h"
+#include "plugin/memdiag/tables/arenas_table.h"
+#include "plugin/memdiag/tables/bins_table.h"
+#include "plugin/memdiag/tables/extents_table.h"
+#include "plugin/memdiag/tables/large_table.h"
+#include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/pools.h"
+#include "plugin/memdiag/tables/mutexes_table.h"
+#include "plugin/memdiag/tables/pools_table.h"
+#include "plugin/memdiag/allocator/preload.h"
+#include "plugin/memdiag/tables/purge_receipt.h"
+#include "plugin/memdiag/tables/status_variables.h"
 
 namespace memdiag {
 namespace {

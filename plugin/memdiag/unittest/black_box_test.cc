@@ -3,7 +3,7 @@
   process or of the file, and nothing that is in a file does harm.
 */
 
-#include "black_box.h"
+#include "plugin/memdiag/history/black_box.h"
 
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@
 #include <iterator>
 #include <random>
 
-#include "../../../unittest/memdiag_test.h"
-#include "history_rows.h"
+#include "mysys/memdiag/unittest/test.h"
+#include "plugin/memdiag/history/history_rows.h"
 
 namespace memdiag::black_box {
 namespace {

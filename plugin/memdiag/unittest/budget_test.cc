@@ -2,15 +2,15 @@
   The budget of literal facts.
 */
 
-#include "budget.h"
+#include "plugin/memdiag/advice/budget.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <set>
 
-#include "budget_table.h"
-#include "memdiag_pools.h"
+#include "plugin/memdiag/tables/budget_table.h"
+#include "mysys/memdiag/pools/pools.h"
 
 namespace memdiag::budget {
 namespace {

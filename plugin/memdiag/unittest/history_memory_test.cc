@@ -4,7 +4,7 @@
   with a sanitizer, because elsewhere that is jemalloc's, which is linked whole.
 */
 
-#include "history.h"
+#include "plugin/memdiag/history/history.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include <new>
 #include <string>
 
-#include "../../../unittest/memdiag_test.h"
+#include "mysys/memdiag/unittest/test.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 

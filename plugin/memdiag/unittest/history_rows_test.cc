@@ -1,6 +1,6 @@
 /* From samples to rows, and where they are going. */
 
-#include "history_rows.h"
+#include "plugin/memdiag/history/history_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "history_table.h"
-#include "last_run_table.h"
-#include "trend.h"
+#include "plugin/memdiag/tables/history_table.h"
+#include "plugin/memdiag/tables/last_run_table.h"
+#include "plugin/memdiag/history/trend.h"
 
 namespace memdiag {
 namespace {

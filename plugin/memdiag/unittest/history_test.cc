@@ -1,6 +1,6 @@
 /* The sampler: what it takes, when, and what a next start has of it. */
 
-#include "history.h"
+#include "plugin/memdiag/history/history.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@
 #include <fstream>
 #include <thread>
 
-#include "../../../unittest/memdiag_test.h"
-#include "allocator_snapshot.h"
-#include "memdiag_regions.h"
+#include "mysys/memdiag/unittest/test.h"
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "mysys/memdiag/pages/regions.h"
 
 namespace memdiag {
 namespace {

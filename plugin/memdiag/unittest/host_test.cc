@@ -4,7 +4,7 @@
   understood; on the machine that runs the test; and a fuzzer over all files.
 */
 
-#include "host.h"
+#include "plugin/memdiag/host/host.h"
 
 #include <gtest/gtest.h>
 
@@ -25,8 +25,8 @@
 #include <string>
 #include <utility>
 
-#include "file_tree.h"
-#include "mutate.h"
+#include "plugin/memdiag/unittest/file_tree.h"
+#include "plugin/memdiag/unittest/mutate.h"
 
 namespace memdiag::host {
 namespace {

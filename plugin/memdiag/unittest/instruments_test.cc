@@ -2,7 +2,7 @@
   Memory instruments: rows of literal figures.
 */
 
-#include "instruments.h"
+#include "plugin/memdiag/ledger/instruments.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 /* Parsers of the kernel's texts: what they take, what they refuse, a fuzzer. */
 
-#include "kernel_text.h"
+#include "plugin/memdiag/host/kernel_text.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "mutate.h"
+#include "plugin/memdiag/unittest/mutate.h"
 
 namespace memdiag::kernel_text {
 namespace {

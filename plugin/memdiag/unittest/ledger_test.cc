@@ -1,6 +1,6 @@
 /* The ledger: rows of literal figures, and of this process. */
 
-#include "ledger.h"
+#include "plugin/memdiag/ledger/ledger.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,9 +12,9 @@
 #include <string>
 #include <variant>
 
-#include "ledger_table.h"
-#include "memdiag_test.h"
-#include "process_memory.h"
+#include "plugin/memdiag/tables/ledger_table.h"
+#include "mysys/memdiag/unittest/test.h"
+#include "plugin/memdiag/ledger/process_memory.h"
 
 namespace memdiag_test {
 

@@ -1,6 +1,6 @@
 // look.h: which statements see the same figures.
 
-#include "look.h"
+#include "plugin/memdiag/server/look.h"
 
 #include <gtest/gtest.h>
 

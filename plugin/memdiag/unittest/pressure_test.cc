@@ -4,13 +4,13 @@
   groups, unreadable; and on the machine that runs the test.
 */
 
-#include "pressure.h"
+#include "plugin/memdiag/host/pressure.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "file_tree.h"
+#include "plugin/memdiag/unittest/file_tree.h"
 
 namespace memdiag::pressure {
 namespace {

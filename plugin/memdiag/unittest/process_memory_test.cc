@@ -1,6 +1,6 @@
 /* What the kernel says of the process: texts of any form, and this process. */
 
-#include "process_memory.h"
+#include "plugin/memdiag/ledger/process_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <random>
 
-#include "memdiag_test.h"
-#include "mutate.h"
+#include "mysys/memdiag/unittest/test.h"
+#include "plugin/memdiag/unittest/mutate.h"
 
 namespace memdiag_test {
 

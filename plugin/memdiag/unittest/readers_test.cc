@@ -11,18 +11,18 @@ at a shutdown with monitors connected. Worth most under the thread sanitizer. */
 #include <thread>
 #include <vector>
 
-#include "../../../unittest/memdiag_test.h"
-#include "advisor.h"
-#include "history.h"
-#include "host.h"
-#include "ledger.h"
-#include "memdiag_purge_log.h"
-#include "memdiag_purger.h"
-#include "memdiag_routes.h"
-#include "memdiag_scopes.h"
-#include "memdiag_sessions.h"
-#include "session_rows.h"
-#include "situation.h"
+#include "mysys/memdiag/unittest/test.h"
+#include "plugin/memdiag/advice/advisor.h"
+#include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/host/host.h"
+#include "plugin/memdiag/ledger/ledger.h"
+#include "mysys/memdiag/purging/purge_log.h"
+#include "mysys/memdiag/purging/purger.h"
+#include "mysys/memdiag/routes/routes.h"
+#include "mysys/memdiag/accounting/scopes.h"
+#include "mysys/memdiag/accounting/sessions.h"
+#include "plugin/memdiag/ledger/session_rows.h"
+#include "plugin/memdiag/advice/situation.h"
 
 namespace memdiag {
 namespace {

@@ -3,7 +3,7 @@
   order of steps, its end, and the pauses between.
 */
 
-#include "relief.h"
+#include "plugin/memdiag/advice/relief.h"
 
 #include <gtest/gtest.h>
 

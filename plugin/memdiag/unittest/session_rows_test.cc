@@ -1,6 +1,6 @@
 /* The rows of MEMDIAG_SESSIONS. */
 
-#include "session_rows.h"
+#include "plugin/memdiag/ledger/session_rows.h"
 
 #include <gtest/gtest.h>
 

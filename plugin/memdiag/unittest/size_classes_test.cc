@@ -3,7 +3,7 @@
   what adds up, what a block changes, what a failed read looks like.
 */
 
-#include "size_classes.h"
+#include "plugin/memdiag/allocator/size_classes.h"
 
 #include <gtest/gtest.h>
 
@@ -18,10 +18,10 @@
 #include <thread>
 #include <vector>
 
-#include "allocator_mutexes.h"
-#include "allocator_snapshot.h"
-#include "memdiag_mallctl.h"
-#include "memdiag_pools.h"
+#include "plugin/memdiag/allocator/allocator_mutexes.h"
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/pools.h"
 
 namespace memdiag {
 namespace {

@@ -1,0 +1,88 @@
+/*
+  Scope survivors: what a statement, a transaction or a session took from a pool
+  of that lifetime and has not freed at its end. Whether that is a leak or
+  something kept on purpose (a session keeps the first block of its memory
+  root), it is what a pool cannot give back although nobody is at work.
+
+  Counted only while it is asked for. A thread notes for each route what came
+  less what went; when a scope of it ends, what is left joins the route's
+  survivors. A later scope of any thread that frees more than it takes lessens
+  them. Threads that serve no session (InnoDB's own, replica appliers) end no
+  scope: what they free of survivors is missed until the route is empty, so a
+  row never says more than what lives of its route.
+
+  Threads: any. Noting takes no lock; the end of a scope that leaves something
+  takes a mutex.
+  Units: bytes of size classes; microseconds since the epoch.
+*/
+
+#ifndef MEMDIAG_SCOPES_H
+#define MEMDIAG_SCOPES_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "mysys/memdiag/pools/pools.h"
+
+namespace memdiag {
+
+enum class Scope : uint8_t { statement, transaction, session };
+constexpr size_t scope_count = 3;
+inline constexpr const char *scope_names[scope_count] = {
+    "statement", "transaction", "session"};
+
+namespace detail {
+/** By pool: its blocks are noted as they come and go. */
+inline constexpr auto scopes_of_pools = [] {
+  std::array<std::optional<Scope>, pool_count> of_pools{};
+  for (size_t pool = 0; pool < pool_count; ++pool)
+    for (size_t i = 0; i < scope_count; ++i)
+      if (std::string_view{pool_specs[pool].lifetime} == scope_names[i])
+        of_pools[pool] = static_cast<Scope>(i);
+  return of_pools;
+}();
+}  // namespace detail
+
+/** Whose end the lifetime of a pool is; none for caches and the server's. */
+constexpr std::optional<Scope> scope_of(Pool pool) {
+  return detail::scopes_of_pools[static_cast<size_t>(pool)];
+}
+
+namespace scopes {
+
+/** Begin to count, with none, or end it: what was counted stays on show. */
+void track(bool on);
+
+/** A scope of the calling thread has ended. */
+void ended(Scope scope);
+
+struct Row {
+  std::string route;
+  const char *pool_name;
+  const char *scope_name;
+  uint64_t bytes;
+  uint64_t blocks;
+  /** Scopes that left more than they found, since there were none. */
+  uint64_t scopes;
+  /** When the first and the last of those ended. */
+  uint64_t since_us;
+  uint64_t last_us;
+  /** From since_us to now: no survivor is older. */
+  double age_s;
+};
+
+/** Routes that have survivors. @throws std::bad_alloc */
+std::vector<Row> survivors();
+
+/** A block came (bytes > 0) or went: told by mysys/memdiag/accounting/block_events.h while it is on. */
+void note(Pool pool, pools::Account account, int64_t bytes) noexcept;
+
+}  // namespace scopes
+}  // namespace memdiag
+
+#endif  // MEMDIAG_SCOPES_H

@@ -1,0 +1,273 @@
+#include "mysys/memdiag/accounting/sessions.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/accounting/block_events.h"
+
+namespace memdiag {
+namespace {
+
+using sessions::Digest;
+using sessions::Nets;
+
+/** How many times counting was begun, from 1. Written under both mutexes. */
+constinit std::atomic<uint32_t> generation{1};
+
+/** What the running statement took. */
+struct Statement {
+  uint64_t taken = 0;
+  /** Taken less freed, and the most that this was. */
+  int64_t growth = 0;
+  int64_t peak = 0;
+};
+
+/** A thread's own: written by it alone, so that plain adding will do. */
+struct Thread {
+  /** Of which `nets` are; 0: the thread is not linked. */
+  std::atomic<uint32_t> generation{0};
+  std::array<std::atomic<int64_t>, pool_count> nets{};
+  Statement statement{};
+  pthread_t id{};
+  Thread *next = nullptr;
+  Thread *previous = nullptr;
+  bool linked = false;
+  /** Its last destructors run: who reads it later finds other memory here. */
+  bool ending = false;
+
+  bool is_current() const {
+    return generation.load(std::memory_order_relaxed) ==
+           memdiag::generation.load(std::memory_order_relaxed);
+  }
+};
+
+constinit thread_local Thread this_thread;
+
+constinit std::mutex threads_mutex;
+constinit Thread *first_thread = nullptr;
+constinit Nets gone{};
+
+struct Entry {
+  Digest digest;
+  /** 0: the entry is free. */
+  uint64_t statements;
+  uint64_t taken;
+  uint64_t peak;
+  uint64_t last_us;
+};
+
+/** Taken after threads_mutex where both are. */
+constinit std::mutex digests_mutex;
+/** A digest's entry is the first free one behind the one that it asks for, so
+half of them stay free. */
+constinit std::array<Entry, 2 * sessions::max_digests> entries{};
+constinit size_t used_entries = 0;
+constinit Entry entry_of_none{};
+constinit uint64_t overflowed = 0;
+
+/** Counts from now on as gone what the thread holds. Caller holds the mutex. */
+void fold(Thread *thread) {
+  const bool counts = thread->is_current();
+  for (size_t i = 0; i < pool_count; ++i) {
+    if (counts) gone[i] += thread->nets[i].load(std::memory_order_relaxed);
+    thread->nets[i].store(0, std::memory_order_relaxed);
+  }
+}
+
+void end_of_thread(void *) {
+  Thread &mine = this_thread;
+  const std::lock_guard<std::mutex> guard(threads_mutex);
+  fold(&mine);
+  if (mine.next != nullptr) mine.next->previous = mine.previous;
+  (mine.previous != nullptr ? mine.previous->next : first_thread) = mine.next;
+  mine.linked = false;
+  mine.ending = true;
+  mine.generation.store(0, std::memory_order_relaxed);
+}
+
+/** Makes the calling thread count from 0, for all to see.
+@return false: it ends, or the system has no room for its end to be noted */
+bool begin(Thread *mine) {
+  static const std::optional<pthread_key_t> key = [] {
+    pthread_key_t made;
+    return pthread_key_create(&made, end_of_thread) == 0
+               ? std::optional<pthread_key_t>(made)
+               : std::nullopt;
+  }();
+  if (mine->ending || !key) return false;
+  if (!mine->linked && pthread_setspecific(*key, mine) != 0) return false;
+  mine->statement = {};
+  const std::lock_guard<std::mutex> guard(threads_mutex);
+  for (auto &net : mine->nets) net.store(0, std::memory_order_relaxed);
+  mine->generation.store(generation.load(), std::memory_order_relaxed);
+  if (mine->linked) return true;
+  mine->id = pthread_self();
+  mine->previous = nullptr;
+  mine->next = first_thread;
+  if (first_thread != nullptr) first_thread->previous = mine;
+  first_thread = mine;
+  mine->linked = true;
+  return true;
+}
+
+/** The child would find the mutexes locked for ever, and in the list the
+threads that it does not have. */
+[[gnu::constructor]] void prepare_for_fork() {
+  static constexpr auto unlock = [] {
+    digests_mutex.unlock();
+    threads_mutex.unlock();
+  };
+  (void)pthread_atfork(
+      [] {
+        threads_mutex.lock();
+        digests_mutex.lock();
+      },
+      unlock,
+      [] {
+        Thread *const mine = &this_thread;
+        for (Thread *other = first_thread; other != nullptr;
+             other = other->next)
+          if (other != mine) fold(other);
+        mine->next = mine->previous = nullptr;
+        first_thread = mine->linked ? mine : nullptr;
+        unlock();
+      });
+}
+
+/** Where a digest is counted. Caller holds the mutex. */
+Entry *entry_of(const Digest &digest) {
+  if (digest == Digest{}) return &entry_of_none;
+  uint64_t hash;
+  memcpy(&hash, digest.data(), sizeof hash);
+  size_t i = hash % entries.size();
+  while (entries[i].statements != 0) {
+    if (entries[i].digest == digest) return &entries[i];
+    i = (i + 1) % entries.size();
+  }
+  if (used_entries == sessions::max_digests) {
+    ++overflowed;
+    return &entry_of_none;
+  }
+  ++used_entries;
+  entries[i].digest = digest;
+  return &entries[i];
+}
+
+}  // namespace
+
+namespace sessions {
+
+void track(bool on) {
+  const std::scoped_lock guard(threads_mutex, digests_mutex);
+  if (on) {
+    generation.fetch_add(1);
+    gone.fill(0);
+    entries.fill({});
+    used_entries = 0;
+    entry_of_none = {};
+    overflowed = 0;
+  }
+  notes::set(notes::sessions, on);
+}
+
+void note(Pool pool, int64_t bytes) noexcept {
+  Thread &mine = this_thread;
+  const auto i = static_cast<size_t>(pool);
+  if (!mine.is_current() && !begin(&mine)) [[unlikely]] {
+    const std::lock_guard<std::mutex> guard(threads_mutex);
+    gone[i] += bytes;
+    return;
+  }
+  mine.nets[i].store(mine.nets[i].load(std::memory_order_relaxed) + bytes,
+                     std::memory_order_relaxed);
+  Statement &statement = mine.statement;
+  if (bytes > 0) statement.taken += static_cast<uint64_t>(bytes);
+  statement.growth += bytes;
+  statement.peak = std::max(statement.peak, statement.growth);
+}
+
+void session_began() noexcept { this_thread.statement = {}; }
+
+void session_ended() noexcept {
+  const std::lock_guard<std::mutex> guard(threads_mutex);
+  fold(&this_thread);
+}
+
+void statement_ended(unsigned char *digest) noexcept {
+  Thread &mine = this_thread;
+  if (!mine.is_current() && !begin(&mine)) return;
+  Digest of;
+  memcpy(of.data(), digest, of.size());
+  memset(digest, 0, of.size());
+  const Statement ended = std::exchange(mine.statement, {});
+  const uint64_t now = clock_us(CLOCK_REALTIME);
+  const std::lock_guard<std::mutex> guard(digests_mutex);
+  if (!mine.is_current()) return;
+  Entry &entry = *entry_of(of);
+  ++entry.statements;
+  entry.taken += ended.taken;
+  entry.peak = std::max(entry.peak, static_cast<uint64_t>(ended.peak));
+  entry.last_us = std::max(entry.last_us, now);
+}
+
+Holdings holdings() {
+  Holdings found;
+  // Room is made while the mutex is not held; more may have come meanwhile.
+  for (size_t room = 256;; room *= 2) {
+    found.threads.reserve(room);
+    const std::lock_guard<std::mutex> guard(threads_mutex);
+    found.threads.clear();
+    found.gone = {};
+    if (!notes::is_on(notes::sessions)) return found;
+    found.gone = gone;
+    const Thread *thread = first_thread;
+    for (; thread != nullptr; thread = thread->next) {
+      if (!thread->is_current()) continue;
+      if (found.threads.size() == found.threads.capacity()) break;
+      Thread_nets &copy = found.threads.emplace_back();
+      copy.thread = thread->id;
+      for (size_t i = 0; i < pool_count; ++i)
+        copy.nets[i] = thread->nets[i].load(std::memory_order_relaxed);
+    }
+    if (thread == nullptr) return found;
+  }
+}
+
+std::optional<std::string> text_of(const Digest &digest) {
+  if (digest == Digest{}) return std::nullopt;
+  std::string text;
+  for (const unsigned char byte : digest)
+    for (const int digit : {byte >> 4, byte & 15})
+      text += "0123456789abcdef"[digit];
+  return text;
+}
+
+std::vector<Digest_row> digests() {
+  std::vector<Entry> copies;
+  copies.reserve(max_digests + 1);
+  uint64_t without_room;
+  {
+    const std::lock_guard<std::mutex> guard(digests_mutex);
+    const auto copy = [&copies](const Entry &entry) {
+      if (entry.statements != 0) copies.push_back(entry);
+    };
+    copy(entry_of_none);
+    std::for_each(entries.begin(), entries.end(), copy);
+    without_room = overflowed;
+  }
+  std::vector<Digest_row> rows;
+  rows.reserve(copies.size());
+  for (const Entry &entry : copies) {
+    const auto digest = text_of(entry.digest);
+    rows.push_back({digest, entry.statements, entry.taken, entry.peak,
+                    entry.last_us, digest ? 0 : without_room});
+  }
+  return rows;
+}
+
+}  // namespace sessions
+}  // namespace memdiag

@@ -1,0 +1,98 @@
+/*
+  Who holds the memory of pools: what each thread took less what it freed, by
+  pool; and what statements take, by their digest. Counted while it is asked
+  for, from then on.
+
+  Blocks are counted for the thread that takes them and against the thread that
+  frees them: a thread may have freed more than it took, and is then below 0.
+  The sum over all threads and those that are gone is exactly what lives of the
+  blocks that came since counting began, less what was freed of those that were
+  there before. Counted are blocks of pools that have a route, not malloc()'s,
+  nor those that the general allocator served for a pool.
+
+  A statement is what the session's own thread does from the end of the one
+  before: reading the packet is in it, what other threads do for it is not.
+
+  Threads: any. A thread counts in memory of its own, which nobody else writes;
+  a mutex is taken when a thread first counts, when a session ends and when a
+  statement ends. fork() leaves the child with its one thread, the others gone.
+  Memory: nothing is allocated but by holdings() and digests(), for the caller.
+  Units: bytes of size classes; microseconds since the epoch.
+*/
+
+#ifndef MEMDIAG_SESSIONS_H
+#define MEMDIAG_SESSIONS_H
+
+#include <pthread.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mysys/memdiag/pools/pools.h"
+
+namespace memdiag::sessions {
+
+/** Begin to count, with none, or end it: digests stay on show. */
+void track(bool on);
+
+/** @name What mysys/memdiag/accounting/block_events.h tells while it is on, of the calling thread
+@{ */
+/** A block came (bytes > 0) or went. */
+void note(Pool pool, int64_t bytes) noexcept;
+/** What came before is no statement's. */
+void session_began() noexcept;
+/** What the thread holds is nobody's from now on. */
+void session_ended() noexcept;
+/** @param digest  as in mysys/memdiag/routes/scope_hooks.h */
+void statement_ended(unsigned char *digest) noexcept;
+/** @} */
+
+/** By pool: taken less freed. */
+using Nets = std::array<int64_t, pool_count>;
+
+struct Thread_nets {
+  pthread_t thread;
+  Nets nets;
+};
+struct Holdings {
+  std::vector<Thread_nets> threads;
+  /** Of threads and sessions that ended. */
+  Nets gone;
+};
+
+/** None while it is off: nobody knows then what is freed.
+@throws std::bad_alloc */
+Holdings holdings();
+
+/** SHA-256, as Performance Schema computes it; zeros: none. */
+using Digest = std::array<unsigned char, 32>;
+
+/** As Performance Schema writes it; empty for none. */
+std::optional<std::string> text_of(const Digest &digest);
+
+/** Further ones are counted as statements without. */
+constexpr size_t max_digests = 1000;
+
+struct Digest_row {
+  std::optional<std::string> digest;
+  uint64_t statements;
+  /** Taken by all of them, freed or not. */
+  uint64_t taken_bytes;
+  /** The most that one of them had taken and not freed at a moment. */
+  uint64_t peak_bytes;
+  /** When the last one ended. */
+  uint64_t last_us;
+  /** Of the statements, those whose digest found no room. */
+  uint64_t overflowed;
+};
+
+/** @throws std::bad_alloc */
+std::vector<Digest_row> digests();
+
+}  // namespace memdiag::sessions
+
+#endif  // MEMDIAG_SESSIONS_H

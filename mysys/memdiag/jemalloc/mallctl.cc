@@ -1,0 +1,263 @@
+#include "mysys/memdiag/jemalloc/mallctl.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#include <jemalloc/jemalloc.h>
+
+// In sanitizer builds the sanitizer owns malloc(), and jemalloc is linked with
+// prefixed names beside it. Everywhere else jemalloc is malloc().
+#ifdef MEMDIAG_JEMALLOC_PREFIXED
+#define MEMDIAG_JE(function) je_##function
+#else
+#define MEMDIAG_JE(function) function
+#endif
+
+namespace memdiag {
+namespace {
+
+constexpr size_t max_mib_length = 7;
+
+/** Where in a name's components indexes are; -1: nowhere. */
+struct Positions {
+  int arena{-1};
+  int index{-1};
+};
+
+/** An index is written 0 in mysys/memdiag/jemalloc/mallctl_names.h. The first one is the
+arena's in names of arenas. */
+constexpr Positions positions_in(std::string_view name) {
+  Positions positions;
+  const bool of_arena =
+      name.starts_with("arena.") || name.starts_with("stats.arenas.");
+  for (int at = 0;; ++at) {
+    const size_t end = name.find('.');
+    if (name.substr(0, end) == "0")
+      (of_arena && positions.arena < 0 ? positions.arena : positions.index) =
+          at;
+    if (end == name.npos) return positions;
+    name.remove_prefix(end + 1);
+  }
+}
+
+struct Ctl_entry {
+  const char *name;
+  size_t value_size;
+  Positions positions;
+};
+
+template <typename T>
+constexpr size_t size_of_value() {
+  if constexpr (std::is_void_v<T>)
+    return 0;
+  else
+    return sizeof(T);
+}
+
+constexpr Ctl_entry ctl_entries[] = {
+#define MEMDIAG_CTL(id, name, type) \
+  {name, size_of_value<type>(), positions_in(name)},
+#include "mysys/memdiag/jemalloc/mallctl_names.h"
+#undef MEMDIAG_CTL
+};
+constexpr size_t ctl_count = static_cast<size_t>(Ctl::count);
+
+/** A name translated once. Translation is idempotent, so two threads may do it
+at the same time: each writes the same components, and length is published
+last. Kept in atomics rather than behind a lock, so that fork() in one thread
+cannot leave it locked. */
+struct Mib {
+  std::atomic<size_t> length{0};
+  std::atomic<size_t> component[max_mib_length]{};
+};
+constinit Mib mibs[ctl_count];
+
+/** Whether an index is that of an arena. jemalloc takes some others, among them
+the one past the last arena, for "all arenas": a wrong index must not purge
+them all. */
+bool is_arena(unsigned arena) {
+  // There are never fewer than there were.
+  static constinit std::atomic<unsigned> known{0};
+  if (arena < known.load(std::memory_order_relaxed)) return true;
+  const auto narenas = mallctl::read<Ctl::arenas_narenas>();
+  if (!narenas) return false;
+  known.store(narenas.value(), std::memory_order_relaxed);
+  return arena < narenas.value();
+}
+
+/** Fill `mib` for a control. @return 0 or an errno */
+int translate(Ctl ctl, unsigned arena, unsigned index,
+              size_t (&mib)[max_mib_length], size_t *length) {
+  const size_t i = static_cast<size_t>(ctl);
+  if (i >= ctl_count) return ENOENT;
+  Mib &cached = mibs[i];
+  size_t n = cached.length.load(std::memory_order_acquire);
+  if (n == 0) {
+    n = max_mib_length;
+    const int error =
+        MEMDIAG_JE(mallctlnametomib)(ctl_entries[i].name, mib, &n);
+    if (error != 0) return error;
+    for (size_t c = 0; c < n; ++c)
+      cached.component[c].store(mib[c], std::memory_order_relaxed);
+    cached.length.store(n, std::memory_order_release);
+  } else {
+    for (size_t c = 0; c < n; ++c)
+      mib[c] = cached.component[c].load(std::memory_order_relaxed);
+  }
+  const Positions positions = ctl_entries[i].positions;
+  if (positions.arena >= 0) {
+    if (!is_arena(arena)) return EFAULT;
+    mib[positions.arena] = arena;
+  }
+  // jemalloc checks this one itself.
+  if (positions.index >= 0) mib[positions.index] = index;
+  *length = n;
+  return 0;
+}
+
+}  // namespace
+
+namespace mallctl {
+
+const char *name(Ctl ctl) {
+  const size_t i = static_cast<size_t>(ctl);
+  return i < ctl_count ? ctl_entries[i].name : "";
+}
+
+size_t value_size(Ctl ctl) {
+  const size_t i = static_cast<size_t>(ctl);
+  return i < ctl_count ? ctl_entries[i].value_size : 0;
+}
+
+int resolve(Ctl ctl) {
+  size_t mib[max_mib_length];
+  size_t length;
+  return translate(ctl, 0, 0, mib, &length);
+}
+
+int read_raw(Ctl ctl, unsigned arena, void *value, size_t size,
+             unsigned index) {
+  size_t mib[max_mib_length];
+  size_t length;
+  int error = translate(ctl, arena, index, mib, &length);
+  if (error != 0) return error;
+  size_t actual = size;
+  error = MEMDIAG_JE(mallctlbymib)(mib, length, value, &actual, nullptr, 0);
+  if (error != 0) return error;
+  // A shorter value than expected would leave part of `value` unset.
+  return actual == size ? 0 : EINVAL;
+}
+
+int write_raw(Ctl ctl, unsigned arena, const void *value, size_t size) {
+  size_t mib[max_mib_length];
+  size_t length;
+  const int error = translate(ctl, arena, 0, mib, &length);
+  if (error != 0) return error;
+  return MEMDIAG_JE(mallctlbymib)(mib, length, nullptr, nullptr,
+                                  const_cast<void *>(value), size);
+}
+
+int call_raw(Ctl ctl, unsigned arena) {
+  size_t mib[max_mib_length];
+  size_t length;
+  const int error = translate(ctl, arena, 0, mib, &length);
+  if (error != 0) return error;
+  return MEMDIAG_JE(mallctlbymib)(mib, length, nullptr, nullptr, nullptr, 0);
+}
+
+int arena_name(unsigned arena, char (&out)[arena_name_size]) {
+  char *buffer = out;
+  // jemalloc copies the name into the buffer that the pointer names.
+  return read_raw(Ctl::arena_name, arena, &buffer, sizeof buffer);
+}
+
+int set_arena_name(unsigned arena, const char *name) {
+  return write_raw(Ctl::arena_name, arena, &name, sizeof name);
+}
+
+Result<unsigned> arena_of(const void *pointer) {
+  void *block = const_cast<void *>(pointer);
+  // A debug build of jemalloc asserts on it.
+  if (pointer == nullptr) return Result<unsigned>::failed(EINVAL);
+  size_t mib[max_mib_length];
+  size_t length;
+  int error = translate(Ctl::arenas_lookup, 0, 0, mib, &length);
+  if (error != 0) return Result<unsigned>::failed(error);
+  unsigned arena = 0;
+  size_t size = sizeof arena;
+  error = MEMDIAG_JE(mallctlbymib)(mib, length, &arena, &size, &block,
+                                   sizeof block);
+  return error == 0 ? Result<unsigned>::ok(arena)
+                    : Result<unsigned>::failed(error);
+}
+
+Result<Extent> extent_at(const void *address) {
+  // Only arenas.lookup bears an address that jemalloc has never heard of.
+  const auto arena = arena_of(address);
+  if (!arena) return Result<Extent>::failed(arena.error());
+  size_t mib[max_mib_length];
+  size_t length;
+  int error = translate(Ctl::utilization_batch, 0, 0, mib, &length);
+  if (error != 0) return Result<Extent>::failed(error);
+  struct {
+    size_t free_regions, regions, bytes;
+  } found{};
+  size_t size = sizeof found;
+  error = MEMDIAG_JE(mallctlbymib)(mib, length, &found, &size, &address,
+                                   sizeof address);
+  if (error == 0 && found.bytes == 0) error = EINVAL;
+  return error == 0 ? Result<Extent>::ok({arena.value(), found.bytes,
+                                          found.regions, found.free_regions})
+                    : Result<Extent>::failed(error);
+}
+
+int refresh() {
+  // Any write advances it; the value is not used.
+  return write<Ctl::epoch>(1);
+}
+
+bool serves_malloc() {
+#ifdef MEMDIAG_JEMALLOC_PREFIXED
+  return false;
+#else
+  return true;
+#endif
+}
+
+}  // namespace mallctl
+
+namespace placed {
+
+namespace {
+int cache_flag(Cache cache) {
+  return cache == no_cache ? MALLOCX_TCACHE_NONE : MALLOCX_TCACHE(cache);
+}
+}  // namespace
+
+void *allocate(unsigned arena, Cache cache, size_t size, bool zero) noexcept {
+  return MEMDIAG_JE(mallocx)(
+      size == 0 ? 1 : size,
+      MALLOCX_ARENA(arena) | cache_flag(cache) | (zero ? MALLOCX_ZERO : 0));
+}
+
+void free(void *block, Cache cache, size_t size) noexcept {
+  MEMDIAG_JE(sdallocx)(block, size == 0 ? 1 : size, cache_flag(cache));
+}
+
+size_t usable_by_library(size_t size) noexcept {
+  return MEMDIAG_JE(nallocx)(size == 0 ? 1 : size, 0);
+}
+
+size_t size_of(const void *block) noexcept {
+  return MEMDIAG_JE(sallocx)(block, 0);
+}
+
+void *general_allocate(size_t size, bool zero) noexcept {
+  return zero ? std::calloc(1, size) : std::malloc(size);
+}
+
+void general_free(void *block) noexcept { std::free(block); }
+
+}  // namespace placed
+}  // namespace memdiag

@@ -1,0 +1,203 @@
+/*
+  The facade over jemalloc: the only way the rest of the product talks to it.
+
+  mysys/memdiag/jemalloc/mallctl.cc is the only file that includes jemalloc.h. Names are
+  compile-time constants with a type each (mysys/memdiag/jemalloc/mallctl_names.h); a wrong
+  type does not compile, a name the library does not know is an error value.
+
+  Errors: every call returns a Result or an errno, never a default value that
+  could be taken for a reading. No call throws, logs or aborts.
+  Threads: all calls may be made from any thread; jemalloc serialises control
+  calls internally with one mutex, so nothing here belongs on a hot path.
+  Ownership: strings that come back are jemalloc's own and static, except
+  arena names, which are copied out.
+  Works before main(), after fork() and at exit.
+*/
+
+#ifndef MEMDIAG_MALLCTL_H
+#define MEMDIAG_MALLCTL_H
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace memdiag {
+
+/** A value, or the errno that says why there is none. */
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  static constexpr Result ok(T value) { return Result{value, 0}; }
+  static constexpr Result failed(int error) { return Result{T{}, error}; }
+
+  constexpr explicit operator bool() const { return m_error == 0; }
+  /** The value; meaningful only if there is no error. */
+  constexpr T value() const { return m_value; }
+  constexpr T value_or(T fallback) const {
+    return m_error == 0 ? m_value : fallback;
+  }
+  /** 0, or an errno: ENOENT (name unknown to this library, or no such size
+  class), EFAULT (no such arena), EINVAL (size or type mismatch), EAGAIN, EPERM,
+  ENOTSUP (not linked). */
+  constexpr int error() const { return m_error; }
+
+ private:
+  constexpr Result(T value, int error) : m_value(value), m_error(error) {}
+  T m_value;
+  int m_error;
+};
+
+/** One enumerator for each control name. */
+enum class Ctl : uint16_t {
+#define MEMDIAG_CTL(id, name, type) id,
+#include "mysys/memdiag/jemalloc/mallctl_names.h"
+#undef MEMDIAG_CTL
+  count
+};
+
+template <Ctl ctl>
+struct Ctl_type;
+#define MEMDIAG_CTL(id, name, type_) \
+  template <>                        \
+  struct Ctl_type<Ctl::id> {         \
+    using type = type_;              \
+  };
+#include "mysys/memdiag/jemalloc/mallctl_names.h"
+#undef MEMDIAG_CTL
+template <Ctl ctl>
+using ctl_type_t = typename Ctl_type<ctl>::type;
+
+namespace mallctl {
+
+/** The name of a control, with 0 for the indexes that it has. */
+const char *name(Ctl ctl);
+
+/** Size in bytes of the control's value; 0 for one that has none. */
+size_t value_size(Ctl ctl);
+
+/** Whether the linked library knows the name. 0 or an errno. */
+int resolve(Ctl ctl);
+
+/** Untyped forms; use the templates below. `arena` and `index` are ignored by
+names that hold no such index. All return 0 or an errno. */
+int read_raw(Ctl ctl, unsigned arena, void *value, size_t size,
+             unsigned index = 0);
+int write_raw(Ctl ctl, unsigned arena, const void *value, size_t size);
+int call_raw(Ctl ctl, unsigned arena);
+
+/** Read a control.
+@param arena  arena index, for names of an arena
+@param index  index of a size class, for names of one
+@return its value or the error */
+template <Ctl ctl>
+Result<ctl_type_t<ctl>> read(unsigned arena = 0, unsigned index = 0) {
+  static_assert(!std::is_same_v<ctl_type_t<ctl>, char *>,
+                "arena names are copied out: use arena_name()");
+  ctl_type_t<ctl> value{};
+  const int error = read_raw(ctl, arena, &value, sizeof value, index);
+  return error == 0 ? Result<ctl_type_t<ctl>>::ok(value)
+                    : Result<ctl_type_t<ctl>>::failed(error);
+}
+
+/** Write a control. @return 0 or an errno */
+template <Ctl ctl>
+[[nodiscard]] int write(ctl_type_t<ctl> value, unsigned arena = 0) {
+  return write_raw(ctl, arena, &value, sizeof value);
+}
+
+/** Invoke a control that has no value. @return 0 or an errno */
+template <Ctl ctl>
+[[nodiscard]] int call(unsigned arena = 0) {
+  static_assert(std::is_void_v<ctl_type_t<ctl>>);
+  return call_raw(ctl, arena);
+}
+
+/** Longest arena name, with its end (jemalloc's ARENA_NAME_LEN). */
+constexpr size_t arena_name_size = 32;
+
+/** Copy an arena's name. @return 0 or an errno */
+int arena_name(unsigned arena, char (&out)[arena_name_size]);
+/** Name an arena. @return 0 or an errno */
+int set_arena_name(unsigned arena, const char *name);
+
+/** The index of the arena that a block lies in.
+EINVAL: not a block of this allocator. */
+Result<unsigned> arena_of(const void *block);
+
+/** An extent as the allocator has it: a slab of equal regions, or (1 region) a
+large block or pages that it keeps for later. */
+struct Extent {
+  unsigned arena;
+  size_t bytes;
+  size_t regions;
+  size_t free_regions;
+};
+
+/** The extent that begins at an address, or that a slab's page is of.
+EINVAL: none is known there. Safe for any address at any time; an extent that
+others split or free meanwhile may be told as a mixture of before and after. */
+Result<Extent> extent_at(const void *address);
+
+/** Take a new snapshot of all statistics. jemalloc's statistics do not change
+between two calls of this, so everything read after one call and before the
+next belongs together, unless another thread also calls it. */
+int refresh();
+
+/** Whether a jemalloc serves the process's malloc() itself, or (in sanitizer
+builds) only our pools beside the sanitizer's own malloc. */
+bool serves_malloc();
+
+}  // namespace mallctl
+
+/** Allocation entry points with explicit placement. None but general_allocate()
+and general_free() touches the calling thread's automatic cache, see
+docs/architecture.md. */
+namespace placed {
+
+/** An explicit cache (jemalloc's tcache.create); no_cache bypasses them all. A
+cache may be used by one thread at a time: its owner sees to that. */
+using Cache = int;
+constexpr Cache no_cache = -1;
+
+/** Allocate in one arena.
+@param cache  where the block may come from; filled from the arena
+@param zero   whether the block is to be filled with zeros
+@return the block, or nullptr when the system has no more memory */
+void *allocate(unsigned arena, Cache cache, size_t size, bool zero) noexcept;
+
+/** Free a block into the cache, or into the arena it came from.
+@param size  as asked for at allocation */
+void free(void *block, Cache cache, size_t size) noexcept;
+
+/** Bytes a block of `size` really takes, asked of the library. */
+size_t usable_by_library(size_t size) noexcept;
+
+/** The same: its size class, of which jemalloc has four for each doubling, 16
+bytes apart at least (jemalloc(3), IMPLEMENTATION NOTES). Computed here, because
+it is needed for every block of a pool; how large blocks are rounded is an
+option (opt.disable_large_size_classes), so those are asked for. */
+inline size_t usable(size_t size) noexcept {
+  if (size <= 8) return 8;
+  if (size > 32768) [[unlikely]]
+    return usable_by_library(size);
+  const unsigned lg = static_cast<unsigned>(std::bit_width(size - 1)) - 1;
+  const size_t spacing = std::max<size_t>(16, (size_t{1} << lg) / 4);
+  return (size + spacing - 1) & ~(spacing - 1);
+}
+
+/** The same of a block, asked of the allocator; enough to free it with. */
+size_t size_of(const void *block) noexcept;
+
+/** Allocate as malloc() or calloc() does. */
+void *general_allocate(size_t size, bool zero) noexcept;
+void general_free(void *block) noexcept;
+
+}  // namespace placed
+}  // namespace memdiag
+
+#endif  // MEMDIAG_MALLCTL_H

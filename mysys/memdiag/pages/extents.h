@@ -1,0 +1,60 @@
+/*
+  Which pages of the allocator's are really there: jemalloc counts a page as
+  resident that nobody has written yet, and the kernel does not.
+
+  The extents are walked in the order of their addresses, from one's end to the
+  next, and the kernel is asked for their pages. No lock of the allocator's is
+  held over it, nothing stops, and what others change meanwhile is counted as it
+  was or as it is. Some 5 ms for 200 MB in blocks of all sizes; the cost is that
+  of the number of extents.
+
+  Threads: any. Nothing of the pools is allocated. Units: bytes.
+*/
+
+#ifndef MEMDIAG_EXTENTS_H
+#define MEMDIAG_EXTENTS_H
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/pages/presence.h"
+
+namespace memdiag::extents {
+
+/** What is in physical memory of a pool's extents. */
+struct Present {
+  /** Of slabs, shared out by how many of their regions are used and free. */
+  uint64_t small_live_bytes;
+  uint64_t small_free_bytes;
+  /** Large blocks, and pages that wait to be used again. */
+  uint64_t large_bytes;
+  /** Of all these, what is in huge pages. */
+  uint64_t huge_bytes;
+  uint64_t total() const {
+    return small_live_bytes + small_free_bytes + large_bytes;
+  }
+};
+
+struct Walk {
+  std::array<Present, pool_count> pools;
+  /** In no extent: the allocator's metadata, and what is not its own. */
+  uint64_t unowned_bytes;
+  /** Whether the kernel tells of huge pages. */
+  bool huge_known;
+  uint64_t total() const {
+    uint64_t sum = unowned_bytes;
+    for (const Present &pool : pools) sum += pool.total();
+    return sum;
+  }
+};
+
+/** @param ranges  where extents may lie: mapped, and of nobody else
+@return empty: the kernel did not tell, which errno explains */
+std::optional<Walk> walk(std::span<const Address_range> ranges);
+
+}  // namespace memdiag::extents
+
+#endif  // MEMDIAG_EXTENTS_H

@@ -1,0 +1,108 @@
+/*
+  Regions: memory that the server has from the system without an allocator in
+  between. Whoever maps it adds it here, and removes it before it is unmapped.
+
+  Stacks are found by the threads that have them: each is linked to the others
+  from its own thread-local storage when it begins, and unlinked when it ends.
+  The C library keeps stacks of ended threads for the next ones (40 MB at most):
+  those are nobody's here. Neither are stacks of threads that the server does
+  not know, jemalloc's for example.
+
+  Ownership: none; the layer only remembers addresses.
+  Threads: every function may be called from any thread, before main() and at
+  exit too. Adding and removing take a mutex that is held for a microsecond:
+  chunks and blocks of megabytes and threads come and go here, not rows.
+  Errors: adding cannot fail. What does not fit is counted.
+  Memory: a fixed table. Lists of what there is are the caller's.
+  Units: bytes; pages of the system's size.
+*/
+
+#ifndef MEMDIAG_REGIONS_H
+#define MEMDIAG_REGIONS_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "mysys/memdiag/routes/hooks.h"
+#include "mysys/memdiag/pages/presence.h"
+
+namespace memdiag {
+
+enum class Region_kind : uint8_t {
+#define MEMDIAG_REGION(kind, name, instrument, purpose) kind,
+#include "mysys/memdiag/pages/region_list.h"
+#undef MEMDIAG_REGION
+  count
+};
+constexpr size_t region_kinds = static_cast<size_t>(Region_kind::count);
+
+namespace regions {
+
+/** Room for 2 TB of buffer pool in chunks of 128 MB. */
+constexpr size_t max_regions = 16384;
+
+/** Add a region, or change it where one begins at that address.
+@param bytes  rounded up to pages, as the system maps them */
+void add(Region_kind kind, void *address, size_t bytes) noexcept;
+/** Forget it; nothing happens where none begins at that address. */
+void remove(void *address) noexcept;
+
+struct Region {
+  Address_range range;
+  Region_kind kind;
+};
+
+enum class Stacks : bool { without, with };
+
+/** Those that there are, in no order. Stacks are a list that is the slower to
+go through the more threads there are.
+@throws std::bad_alloc */
+std::vector<Region> list(Stacks stacks = Stacks::with);
+
+struct Total {
+  uint64_t count;
+  uint64_t mapped_bytes;
+};
+
+/** Of each kind, without going through the stacks. */
+std::array<Total, region_kinds> totals();
+
+/** Bytes of each kind that are in physical memory; empty: not known. */
+using Resident = std::array<std::optional<uint64_t>, region_kinds>;
+
+const char *name(Region_kind kind);
+
+struct Row {
+  const char *name;
+  const char *purpose;
+  uint64_t count;
+  uint64_t mapped_bytes;
+  /** Of mapped_bytes, what is in physical memory; empty if the system did not
+  tell. Pages that are swapped out are not in it. */
+  std::optional<uint64_t> resident_bytes;
+  /** Regions that found no room in the table since the server started. */
+  uint64_t untracked;
+};
+
+/** What there is of each kind.
+@param error  0, or the errno of the first read that failed
+@param known  kinds of which the system need not be asked
+@throws std::bad_alloc */
+std::array<Row, region_kinds> all(int *error, const Resident &known = {});
+
+/** What of a region, or a part of one, is in physical memory. A stack is used
+from its end on: below 128 KB of which nothing is there, nobody looks. Of a
+thousand stacks most of the pages are thus not asked for.
+@return empty: the system did not tell, which errno explains */
+std::optional<uint64_t> resident_bytes(Address_range range, Region_kind kind);
+
+/** The same of all of a kind. @throws std::bad_alloc */
+std::optional<uint64_t> resident_bytes(Region_kind kind);
+
+}  // namespace regions
+}  // namespace memdiag
+
+#endif  // MEMDIAG_REGIONS_H

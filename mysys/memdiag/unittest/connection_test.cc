@@ -1,0 +1,152 @@
+/* Threads that are bound to the pool `connection`: what they take from malloc()
+is its, what others take is not, whoever frees it. */
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "mysys/memdiag/unittest/test.h"
+
+namespace memdiag_test {
+
+Pool owner_of(const void *block) {
+  const auto arena = mallctl::arena_of(block);
+  return arena ? pools::owner_of_arena(arena.value()) : Pool::general;
+}
+
+/** More than a thread's cache takes at once, of all sizes; freed by whoever
+likes. */
+std::vector<void *> take_many() {
+  std::vector<void *> blocks;
+  for (size_t size : sizes)
+    for (int n = 0; n < (size > 100000 ? 1 : 300); ++n) {
+      blocks.push_back(malloc(size));
+      if (size > 0) memset(blocks.back(), 1, size);
+    }
+  return blocks;
+}
+
+size_t count_of(Pool owner, const std::vector<void *> &blocks) {
+  return static_cast<size_t>(std::count_if(
+      blocks.begin(), blocks.end(),
+      [owner](const void *block) { return owner_of(block) == owner; }));
+}
+
+std::vector<unsigned> connection_arenas() {
+  std::vector<unsigned> arenas;
+  pools::for_each_arena(Pool::connection,
+                        [&](unsigned arena) { arenas.push_back(arena); });
+  return arenas;
+}
+
+class Connection : public testing::Test {
+  void SetUp() override {
+    if (!mallctl::serves_malloc()) GTEST_SKIP() << "malloc() is a sanitizer's";
+  }
+};
+
+TEST_F(Connection, WhatItsThreadsTakeIsItsAndNobodyElses) {
+  std::vector<void *> bound;
+  std::vector<void *> other;
+  std::thread([&] {
+    pools::bind_thread_to_connection();
+    bound = take_many();
+  }).join();
+  std::thread([&] { other = take_many(); }).join();
+  // The thread's cache may have had some before.
+  EXPECT_GE(count_of(Pool::connection, bound), bound.size() * 19 / 20);
+  EXPECT_EQ(bound.size(),
+            count_of(Pool::connection, bound) + count_of(Pool::general, bound));
+  EXPECT_EQ(other.size(), count_of(Pool::general, other));
+  for (void *block : bound) free(block);  // in another thread
+  for (void *block : other) free(block);
+}
+
+TEST_F(Connection, OtherPoolsOfABoundThreadKeepTheirs) {
+  std::thread([] {
+    pools::bind_thread_to_connection();
+    for (size_t i = first_pool; i < memdiag::pool_count; ++i) {
+      const Pool each = static_cast<Pool>(i);
+      for (size_t size : sizes) {
+        void *block = pools::allocate(each, size);
+        EXPECT_EQ(each, owner_of(block));
+        pools::free(each, block, size);
+      }
+    }
+  }).join();
+}
+
+// A block of malloc() that serves for a pool comes from the thread's arena, and
+// is known as the stand-in that it is.
+TEST_F(Connection, FallbacksOfABoundThreadAreCountedDown) {
+  std::thread([] {
+    pools::bind_thread_to_connection();
+    pools::fail_allocations_for_test(
+        {.count = 1, .pool = pool, .this_thread = true});
+    void *block = pools::allocate(pool, 5 << 20);
+    pools::fail_allocations_for_test({.count = 0});
+    EXPECT_EQ(Pool::connection, owner_of(block));
+    EXPECT_EQ(1u, pools::fallback_blocks(pool));
+    pools::free(pool, block, 5 << 20);
+    EXPECT_EQ(0u, pools::fallback_blocks(pool));
+  }).join();
+}
+
+TEST_F(Connection, HasAsManyArenasAsCanBeUsedAtOnce) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 200; ++i)
+    threads.emplace_back([] {
+      pools::bind_thread_to_connection();
+      free(malloc(100));
+    });
+  for (std::thread &thread : threads) thread.join();
+  const auto arenas = connection_arenas();
+  EXPECT_EQ(std::min<size_t>(sysconf(_SC_NPROCESSORS_ONLN), 64), arenas.size());
+  EXPECT_EQ(0, mallctl::refresh());
+  for (const unsigned arena : arenas) {
+    char name[mallctl::arena_name_size];
+    EXPECT_EQ(0, mallctl::arena_name(arena, name));
+    EXPECT_EQ(0, strncmp(name, "connection.", 11)) << name;
+    EXPECT_EQ(mallctl::read<Ctl::opt_dirty_decay_ms>().value(),
+              mallctl::read<Ctl::arena_dirty_decay_ms>(arena).value());
+    EXPECT_EQ(0u, mallctl::read<Ctl::stats_arena_nthreads>(arena).value());
+  }
+}
+
+TEST_F(Connection, APurgeGivesBackWhatItsThreadsFreed) {
+  std::thread([] {
+    pools::bind_thread_to_connection();
+    for (void *block : take_many()) free(block);
+  }).join();
+  const auto receipt = pools::purge(Pool::connection);
+  EXPECT_EQ(0, receipt.error);
+  EXPECT_EQ(connection_arenas().size(), receipt.arenas);
+  EXPECT_EQ(0u, dirty_pages(Pool::connection));
+}
+
+TEST_F(Connection, ThreadsComeAndGoWhileOthersForkAndPurge) {
+  std::atomic<bool> stop{false};
+  std::thread beside([&stop] {
+    while (!stop) (void)pools::purge(Pool::connection);
+  });
+  for (int round = 0; round < 10; ++round) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i)
+      threads.emplace_back([] {
+        pools::bind_thread_to_connection();
+        for (void *block : take_many()) free(block);
+      });
+    EXPECT_EQ(0, in_child([] {
+                pools::bind_thread_to_connection();
+                void *block = malloc(100000);
+                const bool its = owner_of(block) == Pool::connection;
+                free(block);
+                return its ? 0 : 1;
+              }));
+    for (std::thread &thread : threads) thread.join();
+  }
+  stop = true;
+  beside.join();
+}
+
+}  // namespace memdiag_test

@@ -1,0 +1,118 @@
+/* Every pool of the list: no block of one ever serves another, nor malloc(). */
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "mysys/memdiag/unittest/test.h"
+
+namespace memdiag_test {
+
+Pool owner_of(const void *block) {
+  const auto arena = mallctl::arena_of(block);
+  return arena ? pools::owner_of_arena(arena.value()) : Pool::general;
+}
+
+/** In a thread, for malloc() and each pool in turn: blocks of all sizes come
+from it and from nowhere else, whatever was freed before.
+@return how many did not */
+size_t misplaced(unsigned rounds) {
+  size_t wrong = 0;
+  for (unsigned round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < memdiag::pool_count; ++i) {
+      const Pool each = static_cast<Pool>(i);
+      if (is_mallocs(each) && each != Pool::general) continue;
+      std::vector<std::pair<void *, size_t>> blocks;
+      for (size_t size : sizes)
+        for (int n = 0; n < (size > 100000 ? 1 : 40); ++n) {
+          void *block = pools::allocate(each, size, n % 2 == 0);
+          if (block == nullptr || owner_of(block) != each) ++wrong;
+          if (size > 0) memset(block, static_cast<int>(i), size);
+          blocks.emplace_back(block, size);
+        }
+      for (const auto &[block, size] : blocks) pools::free(each, block, size);
+    }
+  }
+  return wrong;
+}
+
+TEST(EveryPool, KeepsItsBlocksToItself) {
+  std::atomic<size_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&wrong] { wrong += misplaced(6); });
+  for (std::thread &thread : threads) thread.join();
+  EXPECT_EQ(0u, wrong.load());
+}
+
+TEST(EveryPool, WhatWaitsInItsCachesGoesBackWithAPurge) {
+  EXPECT_EQ(0u, misplaced(1));
+  for (size_t i = first_pool; i < memdiag::pool_count; ++i) {
+    const Pool each = static_cast<Pool>(i);
+    EXPECT_EQ(0, pools::purge(each).error);
+    ASSERT_EQ(0, mallctl::refresh());
+    EXPECT_EQ(0u, sum_over<Ctl::stats_arena_small_allocated>(each) +
+                      sum_over<Ctl::stats_arena_large_allocated>(each))
+        << memdiag::pool_specs[i].name;
+    EXPECT_EQ(0u, pools::counters(each).live_bytes);
+    EXPECT_EQ(0u, dirty_pages(each));
+    // And the cache works again.
+    void *block = pools::allocate(each, 100);
+    EXPECT_EQ(each, owner_of(block));
+    pools::free(each, block, 100);
+  }
+}
+
+TEST(EveryPool, HasNoMoreArenasThanItMay) {
+  EXPECT_EQ(0u, misplaced(1));
+  for (size_t i = first_pool; i < memdiag::pool_count; ++i) {
+    unsigned arenas = 0;
+    pools::for_each_arena(static_cast<Pool>(i), [&](unsigned) { ++arenas; });
+    EXPECT_LE(arenas, memdiag::pool_specs[i].shards);
+    EXPECT_GE(arenas, 1u);
+  }
+}
+
+TEST(EveryPool, CachesAreUsableWhileTheyArePurged) {
+  std::atomic<bool> stop{false};
+  std::thread purging([&stop] {
+    while (!stop.load()) {
+      for (size_t i = first_pool; i < memdiag::pool_count; ++i)
+        EXPECT_EQ(0, pools::purge(static_cast<Pool>(i)).error);
+      // jemalloc's statistics and arenas.lookup, with which the others look,
+      // share a mutex that is not fair.
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  std::atomic<size_t> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&wrong] { wrong += misplaced(4); });
+  for (std::thread &thread : threads) thread.join();
+  stop = true;
+  purging.join();
+  EXPECT_EQ(0u, wrong.load());
+}
+
+FRESH_TEST(EveryPool, CachesSurviveAFork) {
+  if (!malloc_after_fork) GTEST_SKIP() << "Stress does it without malloc()";
+  EXPECT_EQ(0u, misplaced(1));
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&stop] {
+      while (!stop.load()) (void)misplaced(1);
+    });
+  for (int child = 0; child < 5; ++child) {
+    const pid_t pid = fork();
+    ASSERT_GE(pid, 0);
+    if (pid == 0) _exit(misplaced(2) == 0 ? 0 : 1);
+    int status = 0;
+    ASSERT_EQ(pid, waitpid(pid, &status, 0));
+    EXPECT_EQ(0, status);
+  }
+  stop = true;
+  for (std::thread &thread : threads) thread.join();
+}
+
+}  // namespace memdiag_test

@@ -1,0 +1,290 @@
+/* The facade over jemalloc. */
+
+#include "mysys/memdiag/jemalloc/mallctl.h"
+
+#include <cmath>
+#include <type_traits>
+
+#include "mysys/memdiag/unittest/test.h"
+
+namespace memdiag_test {
+
+using memdiag::Result;
+namespace placed = memdiag::placed;
+
+struct Declared {
+  Ctl ctl;
+  const char *name;
+  size_t size;
+};
+
+template <typename T>
+constexpr size_t size_of_value() {
+  if constexpr (std::is_void_v<T>)
+    return 0;
+  else
+    return sizeof(T);
+}
+
+constexpr Declared declared[] = {
+#define MEMDIAG_CTL(id, name, type) {Ctl::id, name, size_of_value<type>()},
+#include "mysys/memdiag/jemalloc/mallctl_names.h"
+#undef MEMDIAG_CTL
+};
+
+/** Reading these does something, or takes an argument. */
+bool is_plain_reading(Ctl ctl) {
+  return ctl != Ctl::arenas_create && ctl != Ctl::arenas_lookup &&
+         ctl != Ctl::arena_name && ctl != Ctl::tcache_create &&
+         ctl != Ctl::tcache_destroy && mallctl::value_size(ctl) != 0;
+}
+
+TEST(Mallctl, EveryNameResolves) {
+  for (const Declared &entry : declared) {
+    EXPECT_EQ(0, mallctl::resolve(entry.ctl)) << entry.name;
+    EXPECT_STREQ(entry.name, mallctl::name(entry.ctl));
+    EXPECT_EQ(entry.size, mallctl::value_size(entry.ctl)) << entry.name;
+  }
+}
+
+TEST(Mallctl, EverySizeIsTheLibrarys) {
+  ASSERT_EQ(0, mallctl::refresh());
+  for (const Declared &entry : declared) {
+    if (!is_plain_reading(entry.ctl)) continue;
+    alignas(16) unsigned char value[32];
+    EXPECT_EQ(0, mallctl::read_raw(entry.ctl, 0, value, entry.size))
+        << entry.name;
+    // Any other size is refused, so the size above is the only right one.
+    for (size_t wrong :
+         {size_t{1}, size_t{2}, size_t{4}, size_t{8}, size_t{16}}) {
+      if (wrong == entry.size) continue;
+      EXPECT_EQ(EINVAL, mallctl::read_raw(entry.ctl, 0, value, wrong))
+          << entry.name << " as " << wrong << " bytes";
+    }
+  }
+}
+
+TEST(Mallctl, ReadsOfTheListedType) {
+  const auto version = mallctl::read<Ctl::version>();
+  ASSERT_TRUE(version);
+  EXPECT_EQ(0, strncmp(version.value(), "5.", 2)) << version.value();
+  EXPECT_TRUE(mallctl::read<Ctl::config_stats>().value_or(false));
+  EXPECT_TRUE(mallctl::read<Ctl::config_prof>().value_or(false));
+  EXPECT_FALSE(mallctl::read<Ctl::opt_prof_active>().value_or(true) &&
+               mallctl::read<Ctl::opt_prof>().value_or(true));
+  EXPECT_EQ(static_cast<size_t>(sysconf(_SC_PAGESIZE)),
+            mallctl::read<Ctl::arenas_page>().value());
+}
+
+TEST(Mallctl, BuiltInOptionsAreInForce) {
+  if (getenv("MALLOC_CONF") != nullptr || getenv("JE_MALLOC_CONF") != nullptr)
+    GTEST_SKIP() << "overridden by the environment";
+  EXPECT_TRUE(mallctl::read<Ctl::opt_background_thread>().value());
+  EXPECT_EQ(1000, mallctl::read<Ctl::opt_dirty_decay_ms>().value());
+  EXPECT_EQ(0, mallctl::read<Ctl::opt_muzzy_decay_ms>().value());
+}
+
+TEST(Mallctl, ControlThatDoesNotExist) {
+  const Ctl beyond = static_cast<Ctl>(static_cast<int>(Ctl::count));
+  uint64_t value;
+  EXPECT_EQ(ENOENT, mallctl::resolve(beyond));
+  EXPECT_EQ(ENOENT, mallctl::read_raw(beyond, 0, &value, sizeof value));
+  EXPECT_EQ(ENOENT, mallctl::write_raw(beyond, 0, &value, sizeof value));
+  EXPECT_EQ(ENOENT, mallctl::call_raw(beyond, 0));
+  EXPECT_STREQ("", mallctl::name(beyond));
+  EXPECT_EQ(0u, mallctl::value_size(beyond));
+}
+
+TEST(Mallctl, ArenaThatDoesNotExist) {
+  for (unsigned arena : {narenas() + 1, 4000u, 100000u}) {
+    EXPECT_EQ(EFAULT, mallctl::read<Ctl::stats_arena_resident>(arena).error());
+    EXPECT_NE(0, mallctl::read<Ctl::arena_dirty_decay_ms>(arena).error());
+    EXPECT_NE(0, mallctl::write<Ctl::arena_dirty_decay_ms>(5, arena));
+    EXPECT_NE(0, mallctl::call<Ctl::arena_purge>(arena));
+    EXPECT_NE(0, mallctl::call<Ctl::arena_destroy>(arena));
+    char name[mallctl::arena_name_size];
+    EXPECT_NE(0, mallctl::arena_name(arena, name));
+    EXPECT_NE(0, mallctl::set_arena_name(arena, "x"));
+    EXPECT_EQ(Pool::general, pools::owner_of_arena(arena));
+  }
+}
+
+// jemalloc takes an index one past the last arena, and 4096, for "all arenas".
+TEST(Mallctl, NoIndexMeansAllArenas) {
+  for (unsigned arena : {narenas(), 4096u, 4097u}) {
+    EXPECT_NE(0, mallctl::read<Ctl::stats_arena_resident>(arena).error())
+        << arena;
+    EXPECT_NE(0, mallctl::call<Ctl::arena_purge>(arena)) << arena;
+    EXPECT_NE(0, mallctl::read<Ctl::arena_initialized>(arena).error()) << arena;
+  }
+}
+
+TEST(Mallctl, SizeClassThatDoesNotExist) {
+  const unsigned bins = mallctl::read<Ctl::arenas_nbins>().value();
+  EXPECT_TRUE(mallctl::read<Ctl::arenas_bin_size>(0, bins - 1));
+  EXPECT_TRUE(mallctl::read<Ctl::stats_bin_nmalloc>(0, bins - 1));
+  const unsigned large = mallctl::read<Ctl::arenas_nlextents>().value();
+  EXPECT_TRUE(mallctl::read<Ctl::arenas_lextent_size>(0, large - 1));
+  EXPECT_TRUE(mallctl::read<Ctl::stats_lextent_nmalloc>(0, large - 1));
+  // Classes of pages below the smallest large block, of one page on.
+  const unsigned extents =
+      large - 1 +
+      static_cast<unsigned>(mallctl::read<Ctl::arenas_lextent_size>().value() /
+                            mallctl::read<Ctl::arenas_page>().value());
+  EXPECT_TRUE(mallctl::read<Ctl::stats_extents_ndirty>(0, extents - 1));
+  for (const unsigned more : {0u, 1u, 100000u}) {
+    EXPECT_EQ(ENOENT,
+              mallctl::read<Ctl::arenas_bin_size>(0, bins + more).error());
+    EXPECT_EQ(ENOENT,
+              mallctl::read<Ctl::stats_bin_nmalloc>(0, bins + more).error());
+    EXPECT_EQ(
+        ENOENT,
+        mallctl::read<Ctl::stats_bin_mutex_num_ops>(0, bins + more).error());
+    EXPECT_EQ(ENOENT,
+              mallctl::read<Ctl::arenas_lextent_size>(0, large + more).error());
+    EXPECT_EQ(
+        ENOENT,
+        mallctl::read<Ctl::stats_lextent_nmalloc>(0, large + more).error());
+    EXPECT_EQ(
+        ENOENT,
+        mallctl::read<Ctl::stats_extents_ndirty>(0, extents + more).error());
+  }
+  EXPECT_EQ(EFAULT,
+            mallctl::read<Ctl::stats_bin_nmalloc>(narenas(), 0).error());
+}
+
+TEST(Mallctl, TwoIndexesAreArenaAndSizeClass) {
+  unsigned bin = 0;
+  while (mallctl::read<Ctl::arenas_bin_size>(0, bin).value() != 112) ++bin;
+  const auto allocations = [](unsigned arena, unsigned index) {
+    EXPECT_EQ(0, mallctl::refresh());
+    return mallctl::read<Ctl::stats_bin_nmalloc>(arena, index).value();
+  };
+  const unsigned arena = mallctl::read<Ctl::arenas_create>().value();
+  EXPECT_EQ(0u, allocations(arena, bin));
+  const uint64_t elsewhere = allocations(0, bin);
+  void *const block = placed::allocate(arena, placed::no_cache, 100, false);
+  EXPECT_EQ(1u, allocations(arena, bin));
+  EXPECT_EQ(0u, allocations(arena, bin + 1));
+  EXPECT_EQ(elsewhere, allocations(0, bin));
+  placed::free(block, placed::no_cache, 100);
+  EXPECT_EQ(0, mallctl::call<Ctl::arena_destroy>(arena));
+}
+
+TEST(Mallctl, WritingTakesEffectAndReadOnlyIsRefused) {
+  const ssize_t before = mallctl::read<Ctl::arena_dirty_decay_ms>(0).value();
+  EXPECT_EQ(0, mallctl::write<Ctl::arena_dirty_decay_ms>(before + 77, 0));
+  EXPECT_EQ(before + 77, mallctl::read<Ctl::arena_dirty_decay_ms>(0).value());
+  EXPECT_EQ(0, mallctl::write<Ctl::arena_dirty_decay_ms>(before, 0));
+
+  EXPECT_EQ(EFAULT, mallctl::write<Ctl::arena_dirty_decay_ms>(-7, 0));
+  EXPECT_EQ(before, mallctl::read<Ctl::arena_dirty_decay_ms>(0).value());
+
+  EXPECT_EQ(EPERM, mallctl::write<Ctl::stats_allocated>(1));
+  EXPECT_EQ(EPERM, mallctl::write<Ctl::opt_narenas>(1));
+  const int32_t short_value = 1;
+  EXPECT_EQ(EINVAL, mallctl::write_raw(Ctl::arena_dirty_decay_ms, 0,
+                                       &short_value, sizeof short_value));
+}
+
+TEST(Mallctl, RefreshIsWhatMovesStatistics) {
+  ASSERT_EQ(0, mallctl::refresh());
+  const uint64_t epoch = mallctl::read<Ctl::epoch>().value();
+  const uint64_t before = sum_over<Ctl::stats_arena_large_allocated>(pool);
+  const Block block = Block::make(1 << 20, 1);
+  ASSERT_TRUE(lies_in_pool(block.memory));
+  EXPECT_EQ(before, sum_over<Ctl::stats_arena_large_allocated>(pool));
+  EXPECT_EQ(epoch, mallctl::read<Ctl::epoch>().value());
+  ASSERT_EQ(0, mallctl::refresh());
+  EXPECT_EQ(epoch + 1, mallctl::read<Ctl::epoch>().value());
+  EXPECT_EQ(before + (1 << 20),
+            sum_over<Ctl::stats_arena_large_allocated>(pool));
+  block.free();
+}
+
+TEST(Mallctl, ArenaNames) {
+  const Block block = Block::make(100, 1);
+  const unsigned arena = mallctl::arena_of(block.memory).value();
+  char before[mallctl::arena_name_size];
+  char name[mallctl::arena_name_size];
+  ASSERT_EQ(0, mallctl::arena_name(arena, before));
+  EXPECT_EQ(0, strncmp(before, "fts_query.", 10)) << before;
+
+  EXPECT_EQ(0, mallctl::set_arena_name(arena, "renamed"));
+  EXPECT_EQ(0, mallctl::arena_name(arena, name));
+  EXPECT_STREQ("renamed", name);
+
+  // A name too long is cut, and ends within the buffer.
+  const std::string endless(100, 'n');
+  EXPECT_EQ(0, mallctl::set_arena_name(arena, endless.c_str()));
+  memset(name, 'x', sizeof name);
+  EXPECT_EQ(0, mallctl::arena_name(arena, name));
+  EXPECT_EQ(std::string(mallctl::arena_name_size - 1, 'n'), name);
+
+  EXPECT_NE(0, mallctl::set_arena_name(arena, nullptr));
+  EXPECT_EQ(0, mallctl::set_arena_name(arena, before));
+  block.free();
+}
+
+TEST(Mallctl, ArenaOfForeignMemory) {
+  int on_stack = 0;
+  EXPECT_EQ(EINVAL, mallctl::arena_of(&on_stack).error());
+  EXPECT_EQ(EINVAL, mallctl::arena_of(nullptr).error());
+  EXPECT_EQ(EINVAL, mallctl::arena_of(declared).error());
+}
+
+TEST(Mallctl, MallocIsServedWhereItSaysSo) {
+  void *block = calloc(1, 100);
+  EXPECT_EQ(mallctl::serves_malloc(), bool{mallctl::arena_of(block)});
+  free(block);
+  int *object = new int(1);
+  EXPECT_EQ(mallctl::serves_malloc(), bool{mallctl::arena_of(object)});
+  delete object;
+}
+
+TEST(Mallctl, UsableIsTheSizeClass) {
+  EXPECT_EQ(placed::usable(1), placed::usable(0));
+  size_t last = 0;
+  for (size_t size = 1; size < (8 << 20); size += 1 + size / 7) {
+    const size_t usable = placed::usable(size);
+    EXPECT_GE(usable, size);
+    EXPECT_GE(usable, last);
+    EXPECT_EQ(usable, placed::usable(usable));
+    last = usable;
+  }
+  EXPECT_EQ(0u, placed::usable(SIZE_MAX));
+}
+
+TEST(Mallctl, PlacedBlocksAreInTheArenaAskedFor) {
+  const unsigned arena = mallctl::read<Ctl::arenas_create>().value();
+  for (size_t size : sizes) {
+    void *block = placed::allocate(arena, placed::no_cache, size, false);
+    ASSERT_NE(nullptr, block);
+    EXPECT_EQ(arena, mallctl::arena_of(block).value()) << size;
+    placed::free(block, placed::no_cache, size);
+  }
+  EXPECT_EQ(nullptr,
+            placed::allocate(arena, placed::no_cache, SIZE_MAX, false));
+  EXPECT_EQ(nullptr,
+            placed::allocate(arena, placed::no_cache, PTRDIFF_MAX, false));
+  EXPECT_EQ(0, mallctl::call<Ctl::arena_destroy>(arena));
+}
+
+TEST(ResultTest, ValueOrError) {
+  constexpr auto good = Result<int>::ok(7);
+  static_assert(good && good.value() == 7 && good.error() == 0);
+  static_assert(good.value_or(9) == 7);
+  constexpr auto bad = Result<int>::failed(ENOENT);
+  static_assert(!bad && bad.error() == ENOENT && bad.value_or(9) == 9);
+  // A reading of zero is a value, not an error.
+  static_assert(bool{Result<int>::ok(0)});
+  EXPECT_TRUE(good);
+  EXPECT_FALSE(bad);
+}
+
+TEST(Placed, SizeClassesAreTheLibrarys) {
+  for (size_t size = 0; size < 3000000; size += size < 70000 ? 1 : 511)
+    ASSERT_EQ(placed::usable_by_library(size), placed::usable(size)) << size;
+}
+
+}  // namespace memdiag_test

@@ -1,0 +1,223 @@
+/* The log of purges: what is in it, and what gives way. */
+
+#include "mysys/memdiag/purging/purge_log.h"
+
+#include <atomic>
+#include <cerrno>
+#include <string_view>
+#include <thread>
+
+#include "mysys/memdiag/purging/policies.h"
+#include "mysys/memdiag/purging/purger.h"
+#include "mysys/memdiag/unittest/test.h"
+
+namespace memdiag_test {
+
+using memdiag::Purge_reason;
+using pools::Receipt;
+using std::string_view;
+namespace purge_log = memdiag::purge_log;
+
+struct Running_purger {
+  Running_purger() { EXPECT_EQ(0, memdiag::purger::start()); }
+  ~Running_purger() { memdiag::purger::stop(); }
+};
+
+/** jemalloc's own threads are not to be first. */
+void leave_pages_to_purges() {
+  EXPECT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+}
+
+/** Unused pages, of blocks that came and went. */
+void make_dirty(unsigned megabytes) {
+  std::vector<Block> blocks;
+  for (unsigned i = 0; i < megabytes; ++i)
+    blocks.push_back(Block::make(1 << 20, 1));
+  for (const Block &block : blocks) block.free();
+}
+
+/** The log's last row, once it is as wanted, or after five seconds. */
+template <typename Wanted>
+purge_log::Row last_row_when(Wanted wanted) {
+  for (int i = 0; i < 250; ++i) {
+    const auto rows = purge_log::all();
+    if (!rows.empty() && wanted(rows.back())) return rows.back();
+    sleep_ms(20);
+  }
+  ADD_FAILURE() << "in vain";
+  return {};
+}
+
+FRESH_TEST(PurgeLog, ARowForEachPurge) {
+  EXPECT_TRUE(purge_log::all().empty());
+  EXPECT_FALSE(purge_log::last_of(pool));
+  leave_pages_to_purges();
+  make_dirty(8);
+  const uint64_t start = now_us();
+  const Receipt receipt = pools::purge(pool);
+  const auto rows = purge_log::all();
+  ASSERT_EQ(1u, rows.size());
+  EXPECT_EQ(1u, rows[0].sequence);
+  EXPECT_GE(rows[0].time_us, start + receipt.duration_us);
+  EXPECT_LE(rows[0].time_us, now_us());
+  EXPECT_STREQ("fts_query", rows[0].pool);
+  EXPECT_STREQ("asked", rows[0].reason);
+  EXPECT_EQ(receipt.resident_before_bytes, rows[0].resident_before_bytes);
+  EXPECT_EQ(receipt.resident_after_bytes, rows[0].resident_after_bytes);
+  EXPECT_EQ(receipt.released_bytes(), rows[0].released_bytes);
+  EXPECT_LE(8u << 20, rows[0].released_bytes);
+  EXPECT_EQ(receipt.duration_us, rows[0].duration_us);
+  EXPECT_FALSE(rows[0].refaulted_bytes);
+  EXPECT_FALSE(rows[0].error);
+
+  EXPECT_EQ(0, pools::purge_all(Purge_reason::pressure).error);
+  const auto more = purge_log::all();
+  ASSERT_EQ(1 + memdiag::pool_count, more.size());
+  for (size_t i = 0; i < memdiag::pool_count; ++i) {
+    EXPECT_EQ(i + 2, more[i + 1].sequence);
+    EXPECT_STREQ(memdiag::pool_specs[i].name, more[i + 1].pool);
+    EXPECT_STREQ("pressure", more[i + 1].reason);
+  }
+  EXPECT_EQ(more.size(), purge_log::last_of(Pool::innodb)->sequence);
+}
+
+FRESH_TEST(PurgeLog, AFailedPurgeHasNoSizes) {
+  purge_log::add(
+      {7, pool, Purge_reason::asked, Receipt{9, 5, 3, 1, EFAULT}, 0});
+  const auto rows = purge_log::all();
+  ASSERT_EQ(1u, rows.size());
+  EXPECT_EQ(EFAULT, rows[0].error);
+  EXPECT_FALSE(rows[0].resident_before_bytes);
+  EXPECT_FALSE(rows[0].resident_after_bytes);
+  EXPECT_FALSE(rows[0].released_bytes);
+  EXPECT_EQ(3u, rows[0].duration_us);
+}
+
+FRESH_TEST(PurgeLog, WhatIsNoPurge) {
+  (void)pools::purge(pool);
+  purge_log::Purge step{7, pool, Purge_reason::pressure, Receipt{0, 0, 3, 0, 0},
+                        0};
+  step.action = purge_log::Action::close_tables;
+  step.freed_bytes = 5;
+  purge_log::add(step);
+  const auto rows = purge_log::all();
+  ASSERT_EQ(2u, rows.size());
+  EXPECT_STREQ("purge", rows[0].action);
+  EXPECT_FALSE(rows[0].freed_bytes);
+  EXPECT_TRUE(rows[0].released_bytes);
+  EXPECT_STREQ("close_tables", rows[1].action);
+  EXPECT_EQ(5u, rows[1].freed_bytes);
+  EXPECT_FALSE(rows[1].released_bytes);
+  EXPECT_EQ(3u, rows[1].duration_us);
+  // The purger is not to judge it.
+  EXPECT_EQ(1u, purge_log::last_of(pool)->sequence);
+}
+
+TEST(PurgeLog, GrowthIsNoRelease) {
+  EXPECT_EQ(0u, (Receipt{5, 9, 0, 0, 0}.released_bytes()));
+}
+
+FRESH_TEST(PurgeLog, TheOldestGiveWay) {
+  constexpr uint64_t count = 2 * purge_log::max_purges + 10;
+  (void)pools::purge(Pool::ddl);
+  for (uint64_t i = 2; i <= count; ++i)
+    purge_log::add({i, pool, Purge_reason::quiet, Receipt{0, 0, i, 0, 0}, 0});
+  const auto rows = purge_log::all();
+  ASSERT_EQ(purge_log::max_purges, rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(count - rows.size() + 1 + i, rows[i].sequence);
+    EXPECT_EQ(rows[i].sequence, rows[i].duration_us);
+  }
+  EXPECT_FALSE(purge_log::last_of(Pool::ddl));
+  EXPECT_EQ(count, purge_log::last_of(pool)->sequence);
+  // What is gone takes no note any more.
+  purge_log::note_refault(count - purge_log::max_purges, 1);
+  purge_log::note_refault(count, 2);
+  const auto noted = purge_log::all();
+  EXPECT_FALSE(noted.front().refaulted_bytes);
+  EXPECT_EQ(2u, noted.back().refaulted_bytes);
+}
+
+FRESH_TEST(PurgeLog, ReadWhilePurgesGoOn) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (const Pool each : {Pool::fts_query, Pool::session, Pool::general})
+    threads.emplace_back([each, &stop] {
+      while (!stop) (void)pools::purge(each);
+    });
+  uint64_t last = 0;
+  for (int i = 0; i < 500 || last < 100; ++i) {
+    const auto rows = purge_log::all();
+    for (size_t row = 1; row < rows.size(); ++row)
+      ASSERT_EQ(rows[row - 1].sequence + 1, rows[row].sequence);
+    if (rows.empty()) continue;
+    ASSERT_GE(rows.back().sequence, last);
+    last = rows.back().sequence;
+  }
+  stop = true;
+  for (std::thread &thread : threads) thread.join();
+  uint64_t purges = 0;
+  for (size_t i = 0; i < memdiag::pool_count; ++i)
+    purges += pools::counters(static_cast<Pool>(i)).purges;
+  EXPECT_EQ(purges, purge_log::all().back().sequence);
+}
+
+FRESH_TEST(PurgeLog, AChildOfAForkGoesOn) {
+  std::atomic<bool> stop{false};
+  std::thread purging([&stop] {
+    while (!stop) {
+      (void)pools::purge(pool);
+      (void)purge_log::last_of(pool);
+    }
+  });
+  for (int i = 0; i < 50; ++i)
+    EXPECT_EQ(
+        0, in_child([] {
+          const auto before = purge_log::last_of(pool);
+          if (pools::purge(pool).error != 0) return 1;
+          const auto after = purge_log::last_of(pool);
+          return after->sequence == (before ? before->sequence : 0) + 1 ? 0 : 2;
+        }));
+  stop = true;
+  purging.join();
+}
+
+FRESH_TEST(PurgeLog, SaysWhyAndWhatWasWantedAgain) {
+  leave_pages_to_purges();
+  const Running_purger running;
+  make_dirty(16);
+  const auto quiet = last_row_when([](const purge_log::Row &row) {
+    return row.released_bytes >= uint64_t{16} << 20;
+  });
+  EXPECT_STREQ("fts_query", quiet.pool);
+  EXPECT_STREQ("quiet", quiet.reason);
+  EXPECT_EQ(0u, last_row_when([&quiet](const purge_log::Row &row) {
+                  return row.sequence == quiet.sequence && row.refaulted_bytes;
+                }).refaulted_bytes);
+
+  // 5 MB of 12 are taken again, after a purge that somebody asked for; that
+  // teaches the purger nothing.
+  EXPECT_EQ("", memdiag::policies::set(memdiag::Policy::quiet_ms, "all=0"));
+  make_dirty(12);
+  const auto before = pools::counters(pool);
+  ASSERT_LE(12u << 20, pools::purge(pool).released_bytes());
+  std::vector<Block> again;
+  for (int i = 0; i < 5; ++i) again.push_back(Block::make(1 << 20, 2));
+  EXPECT_EQ(5u << 20, last_row_when([&quiet](const purge_log::Row &row) {
+                        return row.sequence > quiet.sequence &&
+                               row.refaulted_bytes;
+                      }).refaulted_bytes);
+  for (const Block &block : again) block.free();
+  EXPECT_EQ(before.refaulted_bytes, pools::counters(pool).refaulted_bytes);
+  EXPECT_EQ(1u, pools::backoff(pool));
+
+  EXPECT_EQ("", memdiag::policies::set(memdiag::Policy::dirty_limit, "all=4M"));
+  make_dirty(16);
+  EXPECT_STREQ("dirty_limit", last_row_when([](const purge_log::Row &row) {
+                                return string_view{row.reason} != "asked" &&
+                                       string_view{row.reason} != "quiet";
+                              }).reason);
+}
+
+}  // namespace memdiag_test

@@ -1,0 +1,5 @@
+/* What the patched my_malloc.cc defines in the server. */
+
+#include "mysys/memdiag/routes/hooks.h"
+
+memdiag::Packed_tag memdiag_tags[memdiag::tag_table_size];

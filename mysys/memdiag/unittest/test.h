@@ -1,0 +1,193 @@
+/*
+  What the unit tests share: statistics of a pool's arenas, and processes of
+  their own for what one process can do only once.
+
+  Tests state relations and differences, so that they hold in any order, in one
+  process or each in its own. Pool blocks must be freed by the test that made
+  them.
+*/
+
+#ifndef MEMDIAG_TEST_H
+#define MEMDIAG_TEST_H
+
+#include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/pools.h"
+
+namespace memdiag_test {
+
+using memdiag::Ctl;
+using memdiag::Pool;
+namespace mallctl = memdiag::mallctl;
+namespace pools = memdiag::pools;
+
+constexpr Pool pool = Pool::fts_query;
+/** Of those that callers ask the layer for. */
+constexpr size_t first_pool = static_cast<size_t>(Pool::connection) + 1;
+static_assert(is_mallocs(static_cast<Pool>(first_pool - 1)) &&
+              !is_mallocs(static_cast<Pool>(first_pool)));
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+#if defined(__SANITIZE_THREAD__)
+constexpr bool thread_sanitized = true;
+#else
+constexpr bool thread_sanitized = false;
+#endif
+
+/** Whether malloc() may be used in the child of a process with threads: those
+of the address and the thread sanitizer do not look after their locks over a
+fork() (GCC 12), and the child waits for one for ever, now and then. */
+constexpr bool malloc_after_fork = !sanitized;
+
+#if defined(__SANITIZE_THREAD__)
+/** fork() takes all of jemalloc's mutexes, more than the sanitizer's search for
+deadlocks can follow. */
+extern "C" [[gnu::used]] inline const char *__tsan_default_options() {
+  return "detect_deadlocks=0";
+}
+#endif
+
+inline uint64_t now_us(clockid_t clock = CLOCK_REALTIME) {
+  timespec now;
+  clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000 + now.tv_nsec / 1000;
+}
+
+inline void sleep_ms(unsigned ms) { usleep(ms * 1000); }
+
+inline unsigned narenas() {
+  return mallctl::read<Ctl::arenas_narenas>().value();
+}
+
+inline std::vector<unsigned> arenas_of_pool() {
+  std::vector<unsigned> arenas;
+  pools::for_each_arena(pool, [&](unsigned arena) { arenas.push_back(arena); });
+  return arenas;
+}
+
+/** Sum of a statistic over all arenas of one owner. Call refresh() before. */
+template <Ctl ctl>
+uint64_t sum_over(Pool owner) {
+  uint64_t sum = 0;
+  for (unsigned arena = 0; arena < narenas(); ++arena)
+    if (pools::owner_of_arena(arena) == owner)
+      sum += mallctl::read<ctl>(arena).value_or(0);
+  return sum;
+}
+
+/** What jemalloc says is allocated in the pool's arenas, now. */
+inline uint64_t allocated_in_pool() {
+  EXPECT_EQ(0, mallctl::refresh());
+  return sum_over<Ctl::stats_arena_small_allocated>(pool) +
+         sum_over<Ctl::stats_arena_large_allocated>(pool);
+}
+
+inline uint64_t dirty_pages(Pool owner) {
+  EXPECT_EQ(0, mallctl::refresh());
+  return sum_over<Ctl::stats_arena_pdirty>(owner) +
+         sum_over<Ctl::stats_arena_pmuzzy>(owner);
+}
+
+/** Whether a block lies in an arena that belongs to the pool. */
+inline bool lies_in_pool(const void *block) {
+  const auto arena = mallctl::arena_of(block);
+  return arena && pools::owner_of_arena(arena.value()) == pool;
+}
+
+/** A block and its size, filled so that an overlap is found. */
+struct Block {
+  void *memory;
+  size_t size;
+  unsigned char mark;
+
+  static Block make(size_t size, unsigned char mark) {
+    Block block{pools::allocate(pool, size), size, mark};
+    if (block.memory != nullptr) memset(block.memory, mark, size);
+    return block;
+  }
+  bool intact() const {
+    const auto *bytes = static_cast<const unsigned char *>(memory);
+    for (size_t i = 0; i < size; ++i)
+      if (bytes[i] != mark) return false;
+    return true;
+  }
+  void free() const { pools::free(pool, memory, size); }
+};
+
+/** Small, page-sized, larger than any thread's cache, and huge. */
+constexpr size_t sizes[] = {1,      8,       48,      256,    1000,
+                            4096,   8192,    16384,   32768,  40000,
+                            100000, 1 << 20, 3 << 20, 4 << 20};
+
+/** Run `body` in a forked child, which never returns to gtest.
+@return the child's exit code, or 1000 + the signal that ended it */
+template <typename Body>
+int in_child(Body body) {
+  fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);  // a deadlock becomes a failure
+    _exit(body());
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+constexpr const char *fresh_variable = "MEMDIAG_TEST_FRESH";
+
+inline bool in_fresh_process() { return getenv(fresh_variable) != nullptr; }
+
+/** Run the current test again in a process that has done nothing yet. */
+inline int run_in_fresh_process() {
+  const auto *test = testing::UnitTest::GetInstance()->current_test_info();
+  const std::string filter = std::string("--gtest_filter=") +
+                             test->test_suite_name() + "." + test->name();
+  fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv(fresh_variable, "1", 1);
+    // The outer test's result files are not this process's to write.
+    unsetenv("GTEST_OUTPUT");
+    unsetenv("XML_OUTPUT_FILE");
+    alarm(120);
+    execl("/proc/self/exe", "memdiag_test", filter.c_str(), "--gtest_brief=1",
+          nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+}  // namespace memdiag_test
+
+/** A test whose body runs in a process where no pool has been used before. */
+#define FRESH_TEST(suite, name)                           \
+  static void suite##_##name##_body();                    \
+  TEST(suite, name) {                                     \
+    if (memdiag_test::in_fresh_process())                 \
+      suite##_##name##_body();                            \
+    else                                                  \
+      EXPECT_EQ(0, memdiag_test::run_in_fresh_process()); \
+  }                                                       \
+  static void suite##_##name##_body()
+
+#endif  // MEMDIAG_TEST_H

@@ -1,0 +1,322 @@
+#include "plugin/memdiag/advice/advisor.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
+#include <string_view>
+
+namespace memdiag::advisor {
+namespace {
+
+constexpr uint64_t mb = 1 << 20;
+
+/** Less than this in one place is not worth anybody's night. */
+constexpr uint64_t worth_bytes = 64 * mb;
+/** Growth is told from a warm-up by how well a straight line describes it, and
+by lasting a while: a minute has sixty samples. */
+constexpr double min_r2 = 0.8;
+constexpr double min_seconds = 60;
+/** A part of what the server has that is large whatever its size. */
+constexpr double large_part = 0.1;
+/** A quarter is what a heap of mixed sizes comes to (MEMDIAG_LEDGER of the
+workloads of bench/). */
+constexpr double fragmented_part = 0.33;
+/** Room that a burst needs: what is used above it is close to the end. */
+constexpr double near_limit = 0.9;
+/** Percent of the last 10 s in which somebody waited for memory (PSI): the
+kernel's documentation calls a few percent noticeable. */
+constexpr double pressure_percent = 10;
+constexpr double day = 86400;
+/** The unit that InnoDB's buffer pool has its size in by default, and its size
+by default. */
+constexpr uint64_t chunk_bytes = 128 * mb;
+
+std::string text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+std::string text(const char *format, ...) {
+  char buffer[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(buffer, sizeof buffer, format, arguments);
+  va_end(arguments);
+  return buffer;
+}
+
+std::string size(double bytes) {
+  return bytes >= 10e9 ? text("%.1f GB", bytes / (1 << 30))
+                       : text("%.0f MB", bytes / mb);
+}
+std::string size(uint64_t bytes) { return size(static_cast<double>(bytes)); }
+
+std::string duration(double seconds) {
+  if (seconds >= 2 * day) return text("%.0f days", seconds / day);
+  if (seconds >= 7200) return text("%.0f h", seconds / 3600);
+  return text("%.0f min", seconds / 60);
+}
+
+std::string rate(const Trend &trend) {
+  return size(trend.bytes_per_second * 3600) + " an hour over the last " +
+         duration(trend.seconds);
+}
+
+/** Whether it goes up steadily, and by an amount that matters. */
+bool grows(const std::optional<Trend> &trend) {
+  return trend && trend->seconds >= min_seconds && trend->r2 >= min_r2 &&
+         trend->bytes_per_second * trend->seconds >= worth_bytes;
+}
+
+class Advisor {
+ public:
+  explicit Advisor(const Situation &situation) : m_now(situation) {}
+
+  std::vector<Finding> findings() {
+    for (size_t i = 0; i < pool_count; ++i)
+      look_at_pool(static_cast<Pool>(i), m_now.pools[i]);
+    look_at_limits();
+    look_at_configuration();
+    look_at_host();
+    std::stable_sort(m_found.begin(), m_found.end(),
+                     [](const Finding &a, const Finding &b) {
+                       return a.severity > b.severity;
+                     });
+    return std::move(m_found);
+  }
+
+ private:
+  void add(Severity severity, std::string subsystem, const char *verdict,
+           std::string evidence, std::string remedy) {
+    m_found.push_back({severity, std::move(subsystem), verdict,
+                       std::move(evidence), std::move(remedy)});
+  }
+
+  bool is_large(uint64_t bytes) const {
+    const Reading &all = m_now.host.resident_bytes;
+    return all && bytes >= worth_bytes &&
+           static_cast<double>(bytes) >= large_part * static_cast<double>(*all);
+  }
+
+  void look_at_pool(Pool which, const Pool_situation &pool) {
+    const Pool_spec &spec = spec_of(which);
+    const std::string name = spec.name;
+    const std::string_view lifetime = spec.lifetime;
+    // What goes through malloc() may be the server's as well as a session's.
+    const bool lasts =
+        lifetime == "cache" || lifetime == "server" || is_mallocs(which);
+    if (pool.survivors_bytes >= worth_bytes)
+      add(Severity::warning, name, "leak",
+          size(pool.survivors_bytes) + " outlived the " + spec.lifetime +
+              " that they were for, most of them of " + pool.survivors_route,
+          "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_SURVIVORS ORDER BY BYTES "
+          "DESC shows what it is and since when; SET GLOBAL memdiag_sessions = "
+          "ON; and after a while SELECT * FROM "
+          "INFORMATION_SCHEMA.MEMDIAG_SESSIONS ORDER BY BYTES DESC shows "
+          "whether a session holds more and more of it, which ends with it; "
+          "report it with both tables");
+    else if (grows(pool.trend) && !lasts)
+      // Who needs it may still be at work.
+      add(Severity::warning, name, "growth",
+          "live bytes of a pool for each " + std::string(lifetime) +
+              " grow by " + rate(*pool.trend) + ", to " +
+              size(pool.trend->last_bytes),
+          "SET GLOBAL memdiag_sessions = ON, memdiag_scope_survivors = ON; and "
+          "after a while SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_SESSIONS "
+          "ORDER BY BYTES DESC shows who holds it, MEMDIAG_SURVIVORS what was "
+          "left behind" +
+              std::string(
+                  name == "temp_table"
+                      ? "; routes that begin with memory/memory/ are tables of "
+                        "the MEMORY engine, which are there until somebody "
+                        "drops them"
+                      : ""));
+    else if (grows(pool.trend))
+      add(Severity::note, name, "cache",
+          "live bytes grow by " + rate(*pool.trend) + ", to " +
+              size(pool.trend->last_bytes),
+          remedy_of_cache(name));
+    if (pool.dirty_bytes && is_large(*pool.dirty_bytes))
+      add(Severity::note, name, "cache",
+          size(*pool.dirty_bytes) + " of unused pages are kept",
+          "SELECT memdiag_purge('" + name + "')");
+    if (pool.live_bytes && pool.active_bytes &&
+        *pool.active_bytes > *pool.live_bytes) {
+      const uint64_t free = *pool.active_bytes - *pool.live_bytes;
+      if (is_large(free) &&
+          static_cast<double>(free) >
+              fragmented_part * static_cast<double>(*pool.active_bytes))
+        add(Severity::warning, name, "fragmentation",
+            size(free) + " of " + size(*pool.active_bytes) +
+                " in use are free parts of pages that hold something",
+            (lasts && which != Pool::connection
+                 ? remedy_of_cache(name)
+                 : "end sessions that are idle for long: what they hold "
+                   "keeps pages") +
+                std::string("; SELECT SIZE, WASTE_BYTES FROM "
+                            "INFORMATION_SCHEMA.MEMDIAG_BINS WHERE POOL = '") +
+                name + "' ORDER BY WASTE_BYTES DESC shows which sizes");
+    }
+  }
+
+  static std::string remedy_of_cache(const std::string &pool) {
+    if (pool == "table_cache")
+      return "FLUSH TABLES; lower table_open_cache or "
+             "table_open_cache_instances to bound it";
+    if (pool == "dictionary")
+      return "FLUSH TABLES; lower table_definition_cache to bound it";
+    if (pool == "fts_cache")
+      return "SET PERSIST_ONLY innodb_ft_total_cache_size bounds it at the "
+             "next start; OPTIMIZE TABLE of tables with full-text indexes "
+             "writes it out";
+    if (is_mallocs(*find_pool(pool)))
+      return "SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
+             "performance_schema.memory_summary_global_by_event_name WHERE "
+             "EVENT_NAME IN (SELECT ROUTE FROM "
+             "INFORMATION_SCHEMA.MEMDIAG_ROUTES WHERE POOL = 'general' OR "
+             "LARGER_THAN > 0) ORDER BY 2 DESC LIMIT 10 shows what of it is "
+             "counted";
+    return "SELECT ROUTE, LIVE_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_ROUTES "
+           "WHERE POOL = '" +
+           pool + "' ORDER BY LIVE_BYTES DESC shows what it is";
+  }
+
+  /** Of what is beside the buffer pool, to where the limit leaves room for a
+  pool that is full: one that warms up says nothing of where that ends. */
+  void look_at_growth() {
+    const Reading most = host::limit_bytes(m_now.host);
+    const auto &trend = m_now.trend_without_buffer_pool;
+    if (!most || !m_now.buffer_pool_bytes || !grows(trend)) return;
+    const uint64_t pool = *m_now.buffer_pool_bytes;
+    const auto left = seconds_until(*trend, *most - std::min(*most, pool));
+    if (!left || *left >= day) return;
+    const std::string room =
+        "the limit of " + size(*most) + " less the pool's " + size(pool);
+    add(Severity::critical, "server", "host",
+        "the process grows by " + rate(*trend) +
+            " without the buffer pool and " +
+            (*left > 0 ? "reaches " + room + " in " + duration(*left)
+                       : "is above " + room + " already"),
+        "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_HISTORY ORDER BY TIME "
+        "DESC LIMIT 1 names the pool that grows; SELECT "
+        "memdiag_purge('all') gives back what is unused");
+  }
+
+  void look_at_limits() {
+    look_at_growth();
+    const host::Figures &host = m_now.host;
+    if (host.limit_bytes && host.usage_bytes &&
+        static_cast<double>(*host.usage_bytes) >=
+            near_limit * static_cast<double>(*host.limit_bytes))
+      add(Severity::critical, "cgroup", "host",
+          size(*host.usage_bytes) + " of the control group's limit of " +
+              size(*host.limit_bytes) + " are used",
+          "SELECT memdiag_purge('all'); then SET GLOBAL "
+          "innodb_buffer_pool_size to less, or raise the limit: systemctl "
+          "set-property <service> MemoryMax=" +
+              text("%" PRIu64 "M", *host.limit_bytes / mb * 5 / 4));
+    else if (host.machine_bytes && host.available_bytes &&
+             static_cast<double>(*host.available_bytes) <
+                 (1 - near_limit) * static_cast<double>(*host.machine_bytes))
+      add(Severity::warning, "machine", "host",
+          size(*host.available_bytes) + " of " + size(*host.machine_bytes) +
+              " are available",
+          "SELECT memdiag_purge('all'); see which other processes run here: ps "
+          "-eo rss,comm --sort=-rss");
+    if (host.oom_kills && *host.oom_kills > 0)
+      add(Severity::warning, "cgroup", "host",
+          text("processes of the control group were killed for its limit: "
+               "%" PRIu64,
+               *host.oom_kills),
+          "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_LAST_RUN ORDER BY RUN, "
+          "TIME DESC shows the last minutes of a server that was killed");
+  }
+
+  /** A buffer pool of half of what there is, unless it is not larger than that
+  anyway, or would be too small to work with. */
+  std::string remedy_of_server_buffers(uint64_t most) const {
+    const uint64_t half = most / 2 / chunk_bytes * chunk_bytes;
+    if (half >= chunk_bytes && m_now.buffer_pool_bytes &&
+        *m_now.buffer_pool_bytes > half)
+      return text("SET PERSIST innodb_buffer_pool_size = %" PRIu64, half);
+    return "SELECT VARIABLE, VALUE, WORST_CASE_BYTES FROM "
+           "INFORMATION_SCHEMA.MEMDIAG_BUDGET WHERE KIND = 'buffer' AND "
+           "TIMES_OF = 'server' ORDER BY WORST_CASE_BYTES DESC shows which to "
+           "lower";
+  }
+
+  void look_at_configuration() {
+    const Reading most = host::limit_bytes(m_now.host);
+    if (most && m_now.global_buffers_bytes && m_now.session_buffers_bytes &&
+        m_now.max_connections) {
+      const uint64_t global = *m_now.global_buffers_bytes;
+      const uint64_t each = *m_now.session_buffers_bytes;
+      const uint64_t all = global + each * *m_now.max_connections;
+      if (global > *most)
+        add(Severity::critical, "server", "misconfiguration",
+            "buffers of the server alone take " + size(global) +
+                ", and there are " + size(*most),
+            remedy_of_server_buffers(*most));
+      else if (all > *most)
+        add(Severity::warning, "server", "misconfiguration",
+            size(global) + " for the server and " + size(each) +
+                text(" for each of %" PRIu64 " connections are %s, and there "
+                     "are %s",
+                     *m_now.max_connections, size(all).c_str(),
+                     size(*most).c_str()),
+            text("SET PERSIST max_connections = %" PRIu64,
+                 std::max<uint64_t>(
+                     1, (*most - global) / std::max<uint64_t>(each, 1))));
+    }
+    if (m_now.background_threads && !*m_now.background_threads)
+      add(Severity::warning, "allocator", "misconfiguration",
+          "the allocator's background threads are off: what is unused outside "
+          "of the pools is given back by queries, at their cost",
+          "take background_thread:false out of MALLOC_CONF, in the service's "
+          "file or the environment, and restart");
+    if (m_now.preloaded)
+      add(Severity::note, "allocator", "misconfiguration",
+          "other allocators are loaded and serve nothing: " + *m_now.preloaded,
+          "take them out of LD_PRELOAD (systemctl edit <service>) and restart");
+  }
+
+  void look_at_host() {
+    const host::Figures &host = m_now.host;
+    if (host.transparent_huge_pages == "always" && m_now.allocator_huge_pages &&
+        *m_now.allocator_huge_pages != "never")
+      add(Severity::warning, "allocator", "misconfiguration",
+          text("transparent huge pages are 'always' and the allocator has "
+               "thp:%s: a page of 2 MB stays for a block of 4 KB",
+               m_now.allocator_huge_pages->c_str()),
+          "take thp out of MALLOC_CONF, in the service's file or the "
+          "environment, and restart; until then: echo madvise > "
+          "/sys/kernel/mm/transparent_hugepage/enabled");
+    if (host.swapped_bytes && *host.swapped_bytes >= worth_bytes)
+      add(Severity::warning, "machine", "host",
+          size(*host.swapped_bytes) + " of the server are swapped out",
+          "sysctl -w vm.swappiness=1; lower innodb_buffer_pool_size so that "
+          "the machine has room");
+    if (host.pressure_some_avg10 &&
+        *host.pressure_some_avg10 >= pressure_percent)
+      add(Severity::warning, "machine", "host",
+          text("in %.0f%% of the last 10 s something waited for memory",
+               *host.pressure_some_avg10),
+          "SELECT memdiag_purge('all')");
+    if (host.oom_score_adj && *host.oom_score_adj > 0)
+      add(Severity::note, "machine", "misconfiguration",
+          text("oom_score_adj is %" PRId64
+               ": the kernel kills this server before others",
+               *host.oom_score_adj),
+          "OOMScoreAdjust=-600 in the service's file (systemctl edit "
+          "<service>)");
+  }
+
+  const Situation &m_now;
+  std::vector<Finding> m_found;
+};
+
+}  // namespace
+
+std::vector<Finding> findings(const Situation &situation) {
+  return Advisor(situation).findings();
+}
+
+}  // namespace memdiag::advisor

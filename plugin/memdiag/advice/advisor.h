@@ -1,0 +1,82 @@
+/*
+  The advisor: findings about the server's memory, each with the figures that
+  prove it and the statement or command that remedies it.
+
+  A pure function of a situation: the same figures give the same findings, so
+  that it can be tested on literal ones. What is not known proves nothing: no
+  figure, no finding. Thresholds are in advisor.cc, each with its reason.
+
+  Units: bytes, seconds.
+*/
+
+#ifndef MEMDIAG_ADVISOR_H
+#define MEMDIAG_ADVISOR_H
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/host/host.h"
+#include "mysys/memdiag/pools/pools.h"
+#include "plugin/memdiag/history/trend.h"
+
+namespace memdiag::advisor {
+
+struct Pool_situation {
+  Reading live_bytes;
+  Reading active_bytes;
+  Reading dirty_bytes;
+  /** Of its live bytes, over the samples there are. */
+  std::optional<Trend> trend;
+  /** What outlived its statement, transaction or session, while that is
+  counted, and the route that most of it is of; without tables of the MEMORY
+  engine, which are there until they are dropped. */
+  uint64_t survivors_bytes;
+  std::string survivors_route;
+};
+
+struct Situation {
+  host::Figures host;
+  std::array<Pool_situation, pool_count> pools;
+  /** Of what the process has without the buffer pool, which grows to the size
+  that it was given, and then no more. */
+  std::optional<Trend> trend_without_buffer_pool;
+  std::optional<bool> background_threads;
+  std::optional<std::string> preloaded;
+  /** jemalloc's option thp. */
+  std::optional<std::string> allocator_huge_pages;
+  /** What the configuration takes at once: global buffers, and those of one
+  session (MEMDIAG_BUDGET, kind "buffer"). */
+  Reading global_buffers_bytes;
+  Reading session_buffers_bytes;
+  /** As configured, however much of it is in memory. */
+  Reading buffer_pool_bytes;
+  Reading max_connections;
+};
+
+enum class Severity : uint8_t { note, warning, critical };
+
+struct Finding {
+  Severity severity;
+  /** A pool, server, allocator, machine or cgroup. */
+  std::string subsystem;
+  /** leak, growth, fragmentation, cache, misconfiguration or host. */
+  const char *verdict;
+  std::string evidence;
+  std::string remedy;
+
+  const char *severity_name() const {
+    constexpr const char *names[] = {"note", "warning", "critical"};
+    return names[static_cast<size_t>(severity)];
+  }
+};
+
+/** The most severe first. @throws std::bad_alloc */
+std::vector<Finding> findings(const Situation &situation);
+
+}  // namespace memdiag::advisor
+
+#endif  // MEMDIAG_ADVISOR_H

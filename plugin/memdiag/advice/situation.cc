@@ -1,0 +1,106 @@
+#include "plugin/memdiag/advice/situation.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace memdiag::advisor {
+namespace {
+
+/** The last quarter of an hour. Where the clock was set back, samples of before
+are later than the last one, or, when that time has come again, older than what
+is behind them. */
+std::span<const black_box::Sample> recent(
+    std::span<const black_box::Sample> samples) {
+  if (samples.empty()) return samples;
+  const uint64_t last_us = samples.back().time_us;
+  const auto is_of_another_time = [last_us](const black_box::Sample &sample) {
+    return sample.time_us > last_us || sample.time_us + trend_us < last_us;
+  };
+  const auto before =
+      std::find_if(samples.rbegin(), samples.rend(), is_of_another_time);
+  return samples.last(static_cast<size_t>(before - samples.rbegin()));
+}
+
+/** Unknown where either is; and where the pool has more than there is, because
+its figure is of some samples before, or because it is in huge pages that were
+set aside, of which VmRSS knows nothing. */
+uint64_t without_buffer_pool(const black_box::Sample &sample) {
+  // An unknown pool is the largest number.
+  if (sample.rss_bytes == black_box::unknown ||
+      sample.buffer_pool_bytes > sample.rss_bytes)
+    return black_box::unknown;
+  return sample.rss_bytes - sample.buffer_pool_bytes;
+}
+
+/** Whether it is to outlive the statement that made it: their pool is that of
+the temporary tables of statements, but rows of a table of the MEMORY engine are
+there until somebody deletes them. A statement's own table of that engine that
+is left behind is not told from those. */
+bool is_kept_on_purpose(const scopes::Row &survivor) {
+  return survivor.route.starts_with("memory/memory/");
+}
+
+/** Adds what buffers take; unknown where one of them is. */
+void add_budget(std::span<const budget::Row> rows, Situation *situation) {
+  Reading global = 0;
+  Reading of_sessions = 0;
+  for (const budget::Row &row : rows) {
+    const std::string_view variable = row.variable;
+    if (variable == "innodb_buffer_pool_size")
+      situation->buffer_pool_bytes = row.value;
+    if (std::string_view{row.kind} != "buffer") continue;
+    const bool of_session =
+        row.times_of && std::string_view{*row.times_of}.find(
+                            "max_connections") != std::string_view::npos;
+    Reading &sum = of_session ? of_sessions : global;
+    sum = sum && row.worst_case_bytes ? Reading{*sum + *row.worst_case_bytes}
+                                      : std::nullopt;
+    // Of several multiples of it, the plain one is its number.
+    if (of_session && std::string_view{*row.times_of} == "max_connections")
+      situation->max_connections = row.times;
+  }
+  situation->global_buffers_bytes = global;
+  if (of_sessions && situation->max_connections.value_or(0) != 0)
+    situation->session_buffers_bytes =
+        *of_sessions / *situation->max_connections;
+}
+
+}  // namespace
+
+Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
+                         std::span<const budget::Row> budget,
+                         std::span<const black_box::Sample> samples,
+                         std::span<const scopes::Row> survivors) {
+  Situation situation{};
+  situation.host = host;
+  situation.background_threads = snapshot.allocator.background_thread_enabled;
+  situation.preloaded = snapshot.allocator.preloaded;
+  situation.allocator_huge_pages = snapshot.allocator.huge_pages;
+  add_budget(budget, &situation);
+
+  samples = recent(samples);
+  situation.trend_without_buffer_pool = trend(samples, without_buffer_pool);
+  for (size_t i = 0; i < pool_count; ++i) {
+    Pool_situation &pool = situation.pools[i];
+    const Pool_row &row = snapshot.pools[i];
+    pool.live_bytes = row.live_bytes;
+    pool.active_bytes = row.active_bytes;
+    pool.dirty_bytes = row.dirty_bytes;
+    pool.trend = trend(samples, [i](const black_box::Sample &sample) {
+      return sample.pools[i].live_bytes;
+    });
+    uint64_t most = 0;
+    for (const scopes::Row &survivor : survivors) {
+      if (survivor.pool_name != std::string_view{pool_specs[i].name} ||
+          is_kept_on_purpose(survivor))
+        continue;
+      pool.survivors_bytes += survivor.bytes;
+      if (survivor.bytes <= most) continue;
+      most = survivor.bytes;
+      pool.survivors_route = survivor.route;
+    }
+  }
+  return situation;
+}
+
+}  // namespace memdiag::advisor

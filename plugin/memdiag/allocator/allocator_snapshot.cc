@@ -1,0 +1,283 @@
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
+
+#include <iterator>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+#include "mysys/memdiag/purging/policies.h"
+#include "plugin/memdiag/allocator/preload.h"
+
+namespace memdiag {
+namespace {
+
+/** Attempts to read everything between two refreshes of other threads. Those
+come from purges only, at most a few in a second. */
+constexpr int max_attempts = 5;
+
+/** Two snapshots at the same time would refresh under each other's reads. */
+constinit std::mutex snapshot_mutex;
+
+/** Everything a pool adds up. */
+constexpr Reading Arena_figures::*all_figures[] = {
+    &Arena_figures::live_bytes,
+    &Arena_figures::active_bytes,
+    &Arena_figures::dirty_bytes,
+    &Arena_figures::muzzy_bytes,
+    &Arena_figures::resident_bytes,
+    &Arena_figures::mapped_bytes,
+    &Arena_figures::retained_bytes,
+    &Arena_figures::metadata_bytes,
+    &Arena_figures::tcache_bytes,
+    &Arena_figures::allocations,
+    &Arena_figures::frees,
+    &Arena_figures::purge_sweeps,
+    &Arena_figures::purge_madvises,
+    &Arena_figures::dirty_purged_bytes,
+    &Arena_figures::muzzy_purged_bytes,
+};
+static_assert(sizeof(Arena_figures) == sizeof(Reading) * std::size(all_figures),
+              "all_figures leaves a member out");
+
+Arena_figures read_figures(Reader *reader, unsigned arena, Reading page) {
+  const auto pages = [page](Reading n) { return product(n, page); };
+  Arena_figures figures;
+  figures.live_bytes =
+      sum(reader->read<Ctl::stats_arena_small_allocated>(arena),
+          reader->read<Ctl::stats_arena_large_allocated>(arena));
+  figures.active_bytes = pages(reader->read<Ctl::stats_arena_pactive>(arena));
+  figures.dirty_bytes = pages(reader->read<Ctl::stats_arena_pdirty>(arena));
+  figures.muzzy_bytes = pages(reader->read<Ctl::stats_arena_pmuzzy>(arena));
+  figures.resident_bytes = reader->read<Ctl::stats_arena_resident>(arena);
+  figures.mapped_bytes = reader->read<Ctl::stats_arena_mapped>(arena);
+  figures.retained_bytes = reader->read<Ctl::stats_arena_retained>(arena);
+  figures.metadata_bytes = sum(reader->read<Ctl::stats_arena_base>(arena),
+                               reader->read<Ctl::stats_arena_internal>(arena));
+  figures.tcache_bytes = reader->read<Ctl::stats_arena_tcache_bytes>(arena);
+  figures.allocations =
+      sum(reader->read<Ctl::stats_arena_small_nmalloc>(arena),
+          reader->read<Ctl::stats_arena_large_nmalloc>(arena));
+  figures.frees = sum(reader->read<Ctl::stats_arena_small_ndalloc>(arena),
+                      reader->read<Ctl::stats_arena_large_ndalloc>(arena));
+  figures.purge_sweeps =
+      sum(reader->read<Ctl::stats_arena_dirty_npurge>(arena),
+          reader->read<Ctl::stats_arena_muzzy_npurge>(arena));
+  figures.purge_madvises =
+      sum(reader->read<Ctl::stats_arena_dirty_nmadvise>(arena),
+          reader->read<Ctl::stats_arena_muzzy_nmadvise>(arena));
+  figures.dirty_purged_bytes =
+      pages(reader->read<Ctl::stats_arena_dirty_purged>(arena));
+  figures.muzzy_purged_bytes =
+      pages(reader->read<Ctl::stats_arena_muzzy_purged>(arena));
+  return figures;
+}
+
+Arena_row read_arena(Reader *reader, unsigned arena, Reading page) {
+  Arena_row row{};
+  static_cast<Arena_figures &>(row) = read_figures(reader, arena, page);
+  row.arena = arena;
+  row.name = reader->arena_name(arena);
+  row.pool = spec_of(pools::owner_of_arena(arena)).name;
+  row.threads = reader->read<Ctl::stats_arena_nthreads>(arena);
+  if (const Reading ns = reader->read<Ctl::stats_arena_uptime>(arena))
+    row.uptime_s = *ns / 1000000000;
+  row.dirty_decay_ms = reader->read<Ctl::arena_dirty_decay_ms>(arena);
+  row.muzzy_decay_ms = reader->read<Ctl::arena_muzzy_decay_ms>(arena);
+  return row;
+}
+
+/** jemalloc's part of a pool: its arenas, which have been read already.
+@param complete  whether `arenas` is all of them; sums are empty if not */
+Pool_row add_up(Pool pool, const std::vector<Arena_row> &arenas,
+                bool complete) {
+  Pool_row row{};
+  const Pool_spec &spec = spec_of(pool);
+  row.name = spec.name;
+  row.purpose = spec.purpose;
+  row.lifetime = spec.lifetime;
+  row.quiet_ms = static_cast<uint64_t>(policies::get(Policy::quiet_ms, pool));
+  if (!complete) return row;
+  // A pool without arenas has no bytes: that is known.
+  for (const auto figure : all_figures) row.*figure = 0;
+  uint64_t count = 0;
+  for (const Arena_row &arena : arenas) {
+    if (arena.pool != std::string_view{spec.name}) continue;
+    if (count++ == 0) {
+      row.dirty_decay_ms = arena.dirty_decay_ms;
+      row.muzzy_decay_ms = arena.muzzy_decay_ms;
+    }
+    for (const auto figure : all_figures)
+      row.*figure = sum(row.*figure, arena.*figure);
+  }
+  row.arenas = count;
+  return row;
+}
+
+/** The pool layer's own counters. */
+void add_counters(Pool pool, Pool_row *row) {
+  const pools::Counters counters = pools::counters(pool);
+  row->purges = counters.purges;
+  row->purged_bytes = counters.purged_bytes;
+  row->purge_us = counters.purge_us;
+  row->refaulted_bytes = counters.refaulted_bytes;
+  row->backoff = pools::backoff(pool);
+  // What goes through malloc() is not counted by the layer.
+  if (is_mallocs(pool)) return;
+  row->peak_bytes = counters.peak_bytes;
+  if (counters.peak_time_us != 0)
+    row->peak_time = Timestamp{counters.peak_time_us};
+  row->fallbacks = counters.fallbacks;
+  if (const int64_t limit = policies::get(Policy::dirty_limit, pool); limit > 0)
+    row->dirty_limit_bytes = static_cast<uint64_t>(limit);
+}
+
+std::optional<std::string> profiling_state(Reader *reader) {
+  const std::optional<bool> compiled = reader->read<Ctl::config_prof>();
+  if (!compiled) return std::nullopt;
+  if (!*compiled) return "not compiled";
+  const std::optional<bool> enabled = reader->read<Ctl::opt_prof>();
+  if (!enabled) return std::nullopt;
+  if (!*enabled) return "compiled";
+  const std::optional<bool> active = reader->read<Ctl::prof_active>();
+  if (!active) return std::nullopt;
+  return *active ? "active" : "enabled";
+}
+
+template <Ctl ctl>
+bool append_option(Reader *reader, std::string_view name, std::string *list) {
+  using Type = ctl_type_t<ctl>;
+  constexpr std::string_view prefix = "opt.";
+  if constexpr (!std::is_void_v<Type> && !std::is_same_v<Type, char *>) {
+    if (!name.starts_with(prefix)) return true;
+    const std::optional<Type> value = reader->read<ctl>();
+    if (!value) return false;
+    if (!list->empty()) *list += ',';
+    *list += name.substr(prefix.size());
+    *list += ':';
+    if constexpr (std::is_same_v<Type, bool>)
+      *list += *value ? "true" : "false";
+    else if constexpr (std::is_same_v<Type, const char *>)
+      *list += *value == nullptr ? "" : *value;
+    else
+      *list += std::to_string(*value);
+  }
+  return true;
+}
+
+/** Every option that mysys/memdiag/jemalloc/mallctl_names.h knows, as MALLOC_CONF writes
+them; empty when one cannot be read. Options of profiling do not exist where it
+is not compiled in. */
+std::optional<std::string> options_in_force(Reader *reader, bool profiling) {
+  std::string list;
+  const auto wanted = [profiling](std::string_view name) {
+    return profiling || !name.starts_with("opt.prof");
+  };
+#define MEMDIAG_CTL(id, name, type)                                 \
+  if (wanted(name) && !append_option<Ctl::id>(reader, name, &list)) \
+    return std::nullopt;
+#include "mysys/memdiag/jemalloc/mallctl_names.h"
+#undef MEMDIAG_CTL
+  return list;
+}
+
+Allocator_row read_allocator(Reader *reader) {
+  Allocator_row row{};
+  row.allocated_bytes = reader->read<Ctl::stats_allocated>();
+  row.active_bytes = reader->read<Ctl::stats_active>();
+  row.metadata_bytes = reader->read<Ctl::stats_metadata>();
+  row.resident_bytes = reader->read<Ctl::stats_resident>();
+  row.mapped_bytes = reader->read<Ctl::stats_mapped>();
+  row.retained_bytes = reader->read<Ctl::stats_retained>();
+  // jemalloc adds up the two one after the other: under load they can cross,
+  // and say nothing then.
+  if (row.active_bytes && row.allocated_bytes &&
+      *row.active_bytes >= *row.allocated_bytes && *row.allocated_bytes != 0) {
+    row.fragmentation_bytes = *row.active_bytes - *row.allocated_bytes;
+    row.fragmentation_ratio = static_cast<double>(*row.active_bytes) /
+                              static_cast<double>(*row.allocated_bytes);
+  }
+  row.background_thread_enabled = reader->read<Ctl::background_thread>();
+  row.background_threads = reader->read<Ctl::stats_background_threads>();
+  row.background_runs = reader->read<Ctl::stats_background_runs>();
+  row.background_run_interval_ns =
+      reader->read<Ctl::stats_background_run_interval>();
+  return row;
+}
+
+/** What does not change with an epoch. */
+void add_settings(Reader *reader, Allocator_row *row) {
+  row->version = reader->read_text<Ctl::version>();
+  row->profiling = profiling_state(reader);
+  row->options = options_in_force(
+      reader, row->profiling && *row->profiling != "not compiled");
+  row->huge_pages = reader->read_text<Ctl::opt_thp>();
+  if (std::string others = other_allocators(); !others.empty())
+    row->preloaded = std::move(others);
+}
+
+void read_details(Reader *reader, Details details, Snapshot *to) {
+  to->details = details;
+  if (details == 0) return;
+  const bool mutexes = (details & detail_of<Mutex_row>) != 0;
+  if (mutexes) append_global_mutexes(reader, &to->mutexes);
+  const Size_classes classes(reader);
+  for (const Arena_row &arena : to->arenas) {
+    if (details & detail_of<Bin_row>) classes.append_bins(arena, &to->bins);
+    if (details & detail_of<Large_row>) classes.append_large(arena, &to->large);
+    if (details & detail_of<Extents_row>)
+      classes.append_extents(arena, &to->extents);
+    if (mutexes) append_mutexes(reader, arena, classes.bins(), &to->mutexes);
+  }
+}
+
+/** Read everything once. @return whether it is of one epoch, or unknown */
+bool read_all(Details details, Snapshot *snapshot) {
+  *snapshot = Snapshot{};
+  Reader reader(&snapshot->failed);
+  if (const int error = mallctl::refresh(); error != 0)
+    snapshot->failed.push_back({Ctl::epoch, error, 1});
+  const std::optional<uint64_t> epoch = reader.read<Ctl::epoch>();
+  const Reading page = reader.read<Ctl::arenas_page>();
+  const std::optional<unsigned> narenas = reader.read<Ctl::arenas_narenas>();
+  snapshot->allocator = read_allocator(&reader);
+  bool complete = narenas.has_value();
+  for (unsigned arena = 0; arena < narenas.value_or(0); ++arena) {
+    // Indexes are handed out before their arenas exist, and outlive them.
+    const std::optional<bool> exists =
+        reader.read<Ctl::arena_initialized>(arena);
+    if (!exists)
+      complete = false;
+    else if (*exists)
+      snapshot->arenas.push_back(read_arena(&reader, arena, page));
+  }
+  read_details(&reader, details, snapshot);
+  const bool one_epoch = reader.read<Ctl::epoch>() == epoch;
+
+  for (size_t i = 0; i < pool_count; ++i) {
+    const Pool pool = static_cast<Pool>(i);
+    snapshot->pools[i] = add_up(pool, snapshot->arenas, complete);
+    add_counters(pool, &snapshot->pools[i]);
+  }
+  Allocator_row &total = snapshot->allocator;
+  total.arenas = total.dirty_bytes = total.muzzy_bytes = 0;
+  for (const Pool_row &pool : snapshot->pools) {
+    total.arenas = sum(total.arenas, pool.arenas);
+    total.dirty_bytes = sum(total.dirty_bytes, pool.dirty_bytes);
+    total.muzzy_bytes = sum(total.muzzy_bytes, pool.muzzy_bytes);
+  }
+  add_settings(&reader, &total);
+  return one_epoch;
+}
+
+}  // namespace
+
+Snapshot take_snapshot(Details details) {
+  const std::lock_guard<std::mutex> guard(snapshot_mutex);
+  Snapshot snapshot;
+  for (int attempt = 0; attempt < max_attempts; ++attempt)
+    if (read_all(details, &snapshot)) return snapshot;
+  snapshot.mixed_moments = true;
+  return snapshot;
+}
+
+}  // namespace memdiag

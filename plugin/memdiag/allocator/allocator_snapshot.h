@@ -1,0 +1,169 @@
+/*
+  Collector: what jemalloc and the pool layer say about memory, copied at one
+  moment into plain structs that the tables, the status variables and the
+  reference page are made from.
+
+  All figures of a snapshot come from one refresh of jemalloc's statistics, so
+  the arenas add up to the pools and the pools to the totals. A refresh adds up
+  counter after counter while other threads go on, so different figures of one
+  arena (active and allocated, say) are apart by what happens meanwhile. The
+  pool layer's own counters (peaks, purges, fallbacks) are read right after it.
+  What takes many reads (size_classes.h, allocator_mutexes.h) is only in a
+  snapshot that was asked for it, and of the same refresh as the rest.
+
+  Errors: a control that cannot be read leaves its member empty and is listed in
+  `failed`; nothing is ever 0 because a read failed. A sum over arenas is empty
+  when one of its parts is.
+  Threads: take_snapshot() may be called from any thread at any time; snapshots
+  are taken one after the other. Nothing of the pools is allocated.
+  Ownership: the snapshot is the caller's, a copy of everything.
+  Units: as the names say; pages are multiplied out to bytes.
+*/
+
+#ifndef MEMDIAG_ALLOCATOR_SNAPSHOT_H
+#define MEMDIAG_ALLOCATOR_SNAPSHOT_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "plugin/memdiag/allocator/allocator_mutexes.h"
+#include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/allocator/control_reader.h"
+#include "mysys/memdiag/pools/pools.h"
+#include "plugin/memdiag/allocator/size_classes.h"
+
+namespace memdiag {
+
+/** The process as a whole: one row of MEMDIAG_ALLOCATOR. */
+struct Allocator_row {
+  Reading allocated_bytes;
+  Reading active_bytes;
+  Reading metadata_bytes;
+  Reading resident_bytes;
+  Reading mapped_bytes;
+  Reading retained_bytes;
+  Reading dirty_bytes;
+  Reading muzzy_bytes;
+  Reading fragmentation_bytes;
+  std::optional<double> fragmentation_ratio;
+  std::optional<bool> background_thread_enabled;
+  Reading background_threads;
+  Reading background_runs;
+  Reading background_run_interval_ns;
+  Reading arenas;
+  std::optional<std::string> version;
+  std::optional<std::string> preloaded;
+  std::optional<std::string> profiling;
+  std::optional<std::string> options;
+  /** opt.thp: what the allocator asks the kernel for, whatever the machine's
+  setting: default, always, never; or "not supported". */
+  std::optional<std::string> huge_pages;
+};
+
+/** What jemalloc knows of an arena, and what is added up for a pool. */
+struct Arena_figures {
+  Reading live_bytes;
+  Reading active_bytes;
+  Reading dirty_bytes;
+  Reading muzzy_bytes;
+  Reading resident_bytes;
+  Reading mapped_bytes;
+  Reading retained_bytes;
+  Reading metadata_bytes;
+  Reading tcache_bytes;
+  Reading allocations;
+  Reading frees;
+  Reading purge_sweeps;
+  Reading purge_madvises;
+  Reading dirty_purged_bytes;
+  Reading muzzy_purged_bytes;
+};
+
+/** One row of MEMDIAG_POOLS. */
+struct Pool_row : Arena_figures {
+  const char *name;
+  const char *purpose;
+  const char *lifetime;
+  Reading arenas;
+  Reading peak_bytes;
+  std::optional<Timestamp> peak_time;
+  Reading fallbacks;
+  uint64_t purges;
+  uint64_t purged_bytes;
+  uint64_t purge_us;
+  uint64_t refaulted_bytes;
+  uint64_t backoff;
+  uint64_t quiet_ms;
+  Reading dirty_limit_bytes;
+  std::optional<int64_t> dirty_decay_ms;
+  std::optional<int64_t> muzzy_decay_ms;
+};
+
+/** One row of MEMDIAG_ARENAS. */
+struct Arena_row : Arena_id, Arena_figures {
+  std::optional<std::string> name;
+  Reading threads;
+  Reading uptime_s;
+  std::optional<int64_t> dirty_decay_ms;
+  std::optional<int64_t> muzzy_decay_ms;
+};
+
+/** A set of those rows that are read only where they are asked for. */
+using Details = unsigned;
+
+/** The set that rows of a type are in; empty: they are always read. */
+template <typename Row>
+constexpr Details detail_of = std::is_same_v<Row, Bin_row>       ? 1
+                              : std::is_same_v<Row, Large_row>   ? 2
+                              : std::is_same_v<Row, Extents_row> ? 4
+                              : std::is_same_v<Row, Mutex_row>   ? 8
+                                                                 : 0;
+constexpr Details all_details = 15;
+
+struct Snapshot {
+  Allocator_row allocator;
+  std::vector<Arena_row> arenas;
+  std::array<Pool_row, pool_count> pools;
+  /** Which of the next four were asked for; the others have no rows. */
+  Details details;
+  std::vector<Bin_row> bins;
+  std::vector<Large_row> large;
+  std::vector<Extents_row> extents;
+  std::vector<Mutex_row> mutexes;
+  std::vector<Failed_read> failed;
+  /** Other threads refreshed jemalloc's statistics again and again while they
+  were read: the figures are right one by one, but not of one moment. */
+  bool mixed_moments;
+};
+
+/** Take one. @throws std::bad_alloc */
+Snapshot take_snapshot(Details details = 0);
+
+/** The rows that a table with rows of this type shows. */
+template <typename Row>
+std::span<const Row> rows_of(const Snapshot &snapshot) {
+  if constexpr (std::is_same_v<Row, Allocator_row>)
+    return {&snapshot.allocator, 1};
+  else if constexpr (std::is_same_v<Row, Pool_row>)
+    return snapshot.pools;
+  else if constexpr (std::is_same_v<Row, Bin_row>)
+    return snapshot.bins;
+  else if constexpr (std::is_same_v<Row, Large_row>)
+    return snapshot.large;
+  else if constexpr (std::is_same_v<Row, Extents_row>)
+    return snapshot.extents;
+  else if constexpr (std::is_same_v<Row, Mutex_row>)
+    return snapshot.mutexes;
+  else
+    return snapshot.arenas;
+}
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_ALLOCATOR_SNAPSHOT_H

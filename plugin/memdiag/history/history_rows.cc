@@ -1,0 +1,171 @@
+#include "plugin/memdiag/history/history_rows.h"
+
+#include <algorithm>
+
+#include "plugin/memdiag/history/trend.h"
+
+namespace memdiag {
+namespace {
+
+using black_box::Sample;
+using black_box::unknown;
+using Samples = std::span<const Sample>;
+
+constexpr uint64_t minute_us = 60 * 1000000;
+
+Reading reading(uint64_t value) {
+  return value == unknown ? std::nullopt : Reading{value};
+}
+
+/** The pool that has most of something, which is not 0.
+@param bytes  of the pool with that index, or `unknown` */
+template <typename Bytes>
+void find_most(Bytes bytes, std::optional<const char *> *name, Reading *most) {
+  for (size_t i = 0; i < pool_count; ++i) {
+    const uint64_t value = bytes(i);
+    if (value == unknown || value <= most->value_or(0)) continue;
+    *name = pool_specs[i].name;
+    *most = value;
+  }
+}
+
+History_row row_of(const Sample &sample, const Sample &minute_before) {
+  History_row row{};
+  row.time_us = sample.time_us;
+  row.rss_bytes = reading(sample.rss_bytes);
+  row.swap_bytes = reading(sample.swap_bytes);
+  row.rss_peak_bytes = reading(sample.rss_peak_bytes);
+  if (row.rss_peak_bytes) row.rss_peak_time = Timestamp{sample.rss_peak_us};
+  row.rss_peak_session = reading(sample.rss_peak_processlist_id);
+  if (row.rss_peak_session) {
+    row.rss_peak_session_bytes = reading(sample.rss_peak_session_bytes);
+    row.rss_peak_digest = sessions::text_of(sample.rss_peak_digest);
+  }
+  row.limit_bytes = reading(sample.limit_bytes);
+  row.allocated_bytes = reading(sample.allocated_bytes);
+  row.active_bytes = reading(sample.active_bytes);
+  row.resident_bytes = reading(sample.resident_bytes);
+  row.dirty_bytes = reading(sample.dirty_bytes);
+  row.metadata_bytes = reading(sample.metadata_bytes);
+  row.buffer_pool_bytes = reading(sample.buffer_pool_bytes);
+  row.purges = sample.purges;
+  row.purged_bytes = sample.purged_bytes;
+  find_most([&](size_t pool) { return sample.pools[pool].live_bytes; },
+            &row.largest_pool, &row.largest_pool_bytes);
+  if (sample.time_us == minute_before.time_us) return row;
+  if (const Reading before = reading(minute_before.rss_bytes);
+      before && row.rss_bytes)
+    row.rss_bytes_per_second =
+        (static_cast<double>(*row.rss_bytes) - static_cast<double>(*before)) *
+        1e6 / static_cast<double>(sample.time_us - minute_before.time_us);
+  find_most(
+      [&](size_t pool) {
+        const uint64_t now = sample.pools[pool].live_bytes;
+        const uint64_t before = minute_before.pools[pool].live_bytes;
+        return now == unknown || before == unknown
+                   ? unknown
+                   : now - std::min(now, before);
+      },
+      &row.grown_pool, &row.grown_pool_bytes);
+  return row;
+}
+
+void add_trend(const std::optional<Trend> &trend, History_row *row) {
+  if (!trend) return;
+  row->trend_bytes_per_second = trend->bytes_per_second;
+  row->trend_r2 = trend->r2;
+  if (!row->limit_bytes) return;
+  // A year is never.
+  constexpr double most = 365 * 86400;
+  if (const auto seconds = seconds_until(*trend, *row->limit_bytes);
+      seconds && *seconds < most)
+    row->seconds_until_limit = static_cast<uint64_t>(*seconds);
+}
+
+/** Calls visit(run number, samples) for each run, the oldest first. */
+template <typename Visitor>
+void for_each_run(Samples former, Visitor visit) {
+  const auto is_another = [](const Sample &a, const Sample &b) {
+    return a.run_us != b.run_us || a.process != b.process;
+  };
+  uint64_t run = 1;
+  for (size_t i = 1; i < former.size(); ++i)
+    if (is_another(former[i - 1], former[i])) ++run;
+  while (!former.empty()) {
+    const auto end =
+        std::adjacent_find(former.begin(), former.end(), is_another);
+    const size_t count = end == former.end()
+                             ? former.size()
+                             : static_cast<size_t>(end - former.begin()) + 1;
+    visit(run--, former.first(count));
+    former = former.subspan(count);
+  }
+}
+
+/** As MYSQL_VERSION_ID is made. */
+std::string version_text(uint32_t id) {
+  return std::to_string(id / 10000) + '.' + std::to_string(id / 100 % 100) +
+         '.' + std::to_string(id % 100);
+}
+
+void add_pool_rows(uint64_t number, Samples run,
+                   std::vector<History_pool_row> *rows) {
+  for (const Sample &sample : run)
+    for (size_t i = 0; i < pool_count; ++i)
+      rows->push_back({number, sample.time_us, pool_specs[i].name,
+                       reading(sample.pools[i].live_bytes),
+                       reading(sample.pools[i].dirty_bytes)});
+}
+
+}  // namespace
+
+std::vector<History_row> history_rows(Samples run) {
+  std::vector<History_row> rows;
+  rows.reserve(run.size());
+  auto before = run.begin();
+  auto oldest = run.begin();
+  Trend_window window;
+  for (const Sample &sample : run) {
+    // Also where the clock was set back; the sample itself ends it.
+    const auto is_older = [&sample](const Sample &other, uint64_t by_us) {
+      return other.time_us + by_us < sample.time_us ||
+             other.time_us > sample.time_us;
+    };
+    while (is_older(*before, minute_us)) ++before;
+    rows.push_back(row_of(sample, *before));
+
+    const auto is_known = [](const Sample &other) {
+      return other.rss_bytes != unknown;
+    };
+    if (is_known(sample)) window.add(sample.time_us, sample.rss_bytes);
+    for (; is_older(*oldest, trend_us) || !is_known(*oldest); ++oldest) {
+      if (&*oldest == &sample) break;
+      if (is_known(*oldest)) window.remove(oldest->time_us, oldest->rss_bytes);
+    }
+    if (is_known(sample)) add_trend(window.line(oldest->time_us), &rows.back());
+  }
+  return rows;
+}
+
+std::vector<Last_run_row> last_run_rows(Samples former) {
+  std::vector<Last_run_row> rows;
+  rows.reserve(former.size());
+  for_each_run(former, [&rows](uint64_t number, Samples run) {
+    for (const History_row &row : history_rows(run))
+      rows.push_back({row, number, run[0].run_us, run[0].process,
+                      version_text(run[0].version), run.back().ended != 0});
+  });
+  return rows;
+}
+
+std::vector<History_pool_row> history_pool_rows(Samples former, Samples run) {
+  std::vector<History_pool_row> rows;
+  rows.reserve((former.size() + run.size()) * pool_count);
+  for_each_run(former, [&rows](uint64_t number, Samples samples) {
+    add_pool_rows(number, samples, &rows);
+  });
+  add_pool_rows(0, run, &rows);
+  return rows;
+}
+
+}  // namespace memdiag

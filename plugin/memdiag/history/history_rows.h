@@ -1,0 +1,84 @@
+/*
+  From samples to the rows of MEMDIAG_HISTORY, MEMDIAG_LAST_RUN and
+  MEMDIAG_HISTORY_POOLS. Pure functions; they throw std::bad_alloc only.
+*/
+
+#ifndef MEMDIAG_HISTORY_ROWS_H
+#define MEMDIAG_HISTORY_ROWS_H
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/history/black_box.h"
+#include "plugin/memdiag/tables/column.h"
+
+namespace memdiag {
+
+struct History_row {
+  uint64_t time_us;
+  Reading rss_bytes;
+  Reading swap_bytes;
+  Reading rss_peak_bytes;
+  std::optional<Timestamp> rss_peak_time;
+  Reading rss_peak_session;
+  Reading rss_peak_session_bytes;
+  std::optional<std::string> rss_peak_digest;
+  /** Over the minute before, or as much of it as there are samples of. */
+  std::optional<double> rss_bytes_per_second;
+  /** Of the line through the quarter of an hour before; see trend.h. */
+  std::optional<double> trend_bytes_per_second;
+  std::optional<double> trend_r2;
+  Reading limit_bytes;
+  /** Until that line is there; empty: never. */
+  Reading seconds_until_limit;
+  Reading allocated_bytes;
+  Reading active_bytes;
+  Reading resident_bytes;
+  Reading dirty_bytes;
+  Reading metadata_bytes;
+  Reading buffer_pool_bytes;
+  std::optional<const char *> largest_pool;
+  Reading largest_pool_bytes;
+  /** The pool that grew most in that minute. */
+  std::optional<const char *> grown_pool;
+  Reading grown_pool_bytes;
+  uint64_t purges;
+  uint64_t purged_bytes;
+};
+
+struct Last_run_row : History_row {
+  /** 1: the last, 2: the one before that. */
+  uint64_t run;
+  uint64_t started_us;
+  uint64_t process;
+  std::string version;
+  bool shut_down;
+};
+
+struct History_pool_row {
+  /** 0: this run. */
+  uint64_t run;
+  uint64_t time_us;
+  const char *pool;
+  Reading live_bytes;
+  Reading dirty_bytes;
+};
+
+/** @param run  samples of one run, oldest first */
+std::vector<History_row> history_rows(std::span<const black_box::Sample> run);
+
+/** @param former  samples of former runs, oldest first */
+std::vector<Last_run_row> last_run_rows(
+    std::span<const black_box::Sample> former);
+
+std::vector<History_pool_row> history_pool_rows(
+    std::span<const black_box::Sample> former,
+    std::span<const black_box::Sample> run);
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_HISTORY_ROWS_H

@@ -1,0 +1,557 @@
+#include "plugin/memdiag/host/host.h"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <span>
+#include <utility>
+
+#include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/host/kernel_file.h"
+#include "plugin/memdiag/host/kernel_text.h"
+
+namespace memdiag::host {
+namespace {
+
+constinit std::atomic<const char *> failing_file{nullptr};
+
+/** A row's figure; all empty if the text was not understood. */
+struct Cell {
+  std::optional<double> number;
+  std::optional<std::string> value;
+};
+
+template <typename T>
+Cell cell(std::optional<T> number) {
+  if (!number) return {};
+  return {static_cast<double>(*number), std::nullopt};
+}
+
+Cell amount(std::string_view text) { return cell(kernel_text::amount(text)); }
+
+Cell limit(std::string_view text) {
+  const auto bytes = kernel_text::limit(text);
+  if (bytes == kernel_text::unlimited) return {std::nullopt, "max"};
+  return cell(bytes);
+}
+
+Cell signed_number(std::string_view text) {
+  return cell(kernel_text::number<int64_t>(text));
+}
+
+Cell decimal(std::string_view text) {
+  return cell(kernel_text::number<double>(text));
+}
+
+Cell chosen(std::string_view text) {
+  const auto word = kernel_text::chosen(text);
+  if (!word) return {};
+  return {std::nullopt, std::string{*word}};
+}
+
+/** A figure: a line of a file that has several, or a file of a folder. */
+struct Item {
+  const char *subject;
+  const char *key;
+  Unit unit;
+  Cell (*parse)(std::string_view) = amount;
+};
+
+constexpr Item meminfo[] = {
+    {"memory", "MemTotal", Unit::bytes},
+    {"memory", "MemFree", Unit::bytes},
+    {"memory", "MemAvailable", Unit::bytes},
+    {"memory", "Buffers", Unit::bytes},
+    {"memory", "Cached", Unit::bytes},
+    {"memory", "Dirty", Unit::bytes},
+    {"memory", "Writeback", Unit::bytes},
+    {"memory", "AnonPages", Unit::bytes},
+    {"memory", "Shmem", Unit::bytes},
+    {"memory", "SReclaimable", Unit::bytes},
+    {"memory", "SUnreclaim", Unit::bytes},
+    {"memory", "KernelStack", Unit::bytes},
+    {"memory", "PageTables", Unit::bytes},
+    {"memory", "SwapTotal", Unit::bytes},
+    {"memory", "SwapFree", Unit::bytes},
+    {"memory", "CommitLimit", Unit::bytes},
+    {"memory", "Committed_AS", Unit::bytes},
+    {"memory", "AnonHugePages", Unit::bytes},
+    {"huge_pages", "HugePages_Total", Unit::count},
+    {"huge_pages", "HugePages_Free", Unit::count},
+    {"huge_pages", "Hugepagesize", Unit::bytes},
+};
+
+constexpr Item status[] = {
+    {"process", "VmSize", Unit::bytes},
+    {"process", "VmLck", Unit::bytes},
+    {"process", "VmHWM", Unit::bytes},
+    {"process", "VmRSS", Unit::bytes},
+    {"process", "RssAnon", Unit::bytes},
+    {"process", "RssFile", Unit::bytes},
+    {"process", "RssShmem", Unit::bytes},
+    {"process", "VmPTE", Unit::bytes},
+    {"process", "VmSwap", Unit::bytes},
+    {"process", "HugetlbPages", Unit::bytes},
+    {"process", "Threads", Unit::count},
+};
+
+constexpr Item vm[] = {
+    {"kernel", "overcommit_memory", Unit::none},
+    {"kernel", "overcommit_ratio", Unit::percent},
+    {"kernel", "swappiness", Unit::none},
+    {"kernel", "max_map_count", Unit::count},
+};
+
+constexpr Item transparent_hugepage[] = {
+    {"huge_pages", "enabled", Unit::none, chosen},
+    {"huge_pages", "defrag", Unit::none, chosen},
+    {"huge_pages", "khugepaged/pages_collapsed", Unit::count},
+};
+
+constexpr Item oom[] = {
+    {"oom", "oom_score", Unit::none},
+    {"oom", "oom_score_adj", Unit::none, signed_number},
+};
+
+constexpr Item cgroup_v2_files[] = {
+    {"cgroup", "memory.current", Unit::bytes},
+    {"cgroup", "memory.peak", Unit::bytes},
+    {"cgroup", "memory.high", Unit::bytes, limit},
+    {"cgroup", "memory.max", Unit::bytes, limit},
+    {"cgroup", "memory.swap.current", Unit::bytes},
+    {"cgroup", "memory.swap.max", Unit::bytes, limit},
+};
+constexpr Item cgroup_v2_events[] = {
+    {"cgroup", "low", Unit::count},      {"cgroup", "high", Unit::count},
+    {"cgroup", "max", Unit::count},      {"cgroup", "oom", Unit::count},
+    {"cgroup", "oom_kill", Unit::count},
+};
+constexpr Item cgroup_v2_stat[] = {
+    {"cgroup", "anon", Unit::bytes},     {"cgroup", "file", Unit::bytes},
+    {"cgroup", "kernel", Unit::bytes},   {"cgroup", "shmem", Unit::bytes},
+    {"cgroup", "anon_thp", Unit::bytes},
+};
+
+constexpr Item cgroup_v1_files[] = {
+    {"cgroup", "memory.usage_in_bytes", Unit::bytes},
+    {"cgroup", "memory.max_usage_in_bytes", Unit::bytes},
+    {"cgroup", "memory.soft_limit_in_bytes", Unit::bytes, limit},
+    {"cgroup", "memory.limit_in_bytes", Unit::bytes, limit},
+    {"cgroup", "memory.failcnt", Unit::count},
+    {"cgroup", "memory.memsw.usage_in_bytes", Unit::bytes},
+    {"cgroup", "memory.memsw.limit_in_bytes", Unit::bytes, limit},
+    {"cgroup", "memory.kmem.usage_in_bytes", Unit::bytes},
+    {"cgroup", "memory.swappiness", Unit::none},
+};
+constexpr Item cgroup_v1_oom[] = {
+    {"cgroup", "oom_kill_disable", Unit::none},
+    {"cgroup", "under_oom", Unit::none},
+    {"cgroup", "oom_kill", Unit::count},
+};
+constexpr Item cgroup_v1_stat[] = {
+    {"cgroup", "total_rss", Unit::bytes},
+    {"cgroup", "total_rss_huge", Unit::bytes},
+    {"cgroup", "total_cache", Unit::bytes},
+    {"cgroup", "total_shmem", Unit::bytes},
+    {"cgroup", "total_swap", Unit::bytes},
+    {"cgroup", "hierarchical_memory_limit", Unit::bytes, limit},
+};
+
+constexpr Item pressure_fields[] = {
+    {"pressure", "avg10", Unit::percent, decimal},
+    {"pressure", "avg60", Unit::percent, decimal},
+    {"pressure", "total", Unit::microseconds},
+};
+
+constexpr Item node_lines[] = {
+    {"numa", "MemTotal", Unit::bytes},
+    {"numa", "MemFree", Unit::bytes},
+};
+
+constexpr const char *numa_stat_lines[] = {"anon", "file"};
+
+class Collector {
+ public:
+  explicit Collector(const Places &places) : m_places(places) {}
+
+  Report run() {
+    lines("/proc/meminfo", meminfo);
+    lines("/proc/self/status", status);
+    faults();
+    m_mounts = mounts();
+    cgroup();
+    pressure("machine", "/proc/pressure/memory");
+    if (m_cgroup_version == 2)
+      pressure("cgroup", m_cgroup + "/memory.pressure");
+    files("/proc/sys/vm/", "vm.", vm);
+    files("/sys/kernel/mm/transparent_hugepage/", "transparent_hugepage.",
+          transparent_hugepage);
+    files("/proc/self/", "", oom);
+    numa();
+    device();
+    fill_figures();
+    return std::move(m_report);
+  }
+
+ private:
+  /** A file's text; empty text if it cannot be read, which is noted.
+  @return empty if there is no such file */
+  std::optional<std::string> read(const std::string &file) {
+    std::string text;
+    const char *const failing = failing_file.load(std::memory_order_relaxed);
+    const int error = failing != nullptr && file == failing
+                          ? EIO
+                          : kernel_file::read(m_places.root + file, &text);
+    // The last is said of pressure that is not being watched.
+    if (error == ENOENT || error == ENOTDIR || error == EOPNOTSUPP)
+      return std::nullopt;
+    ++m_report.files;
+    if (error != 0) {
+      note_failure(file, error);
+      text.clear();
+    }
+    return text;
+  }
+
+  bool has_failed(const std::string &file) const {
+    return std::any_of(
+        m_report.failed.begin(), m_report.failed.end(),
+        [&file](const Failed_file &failed) { return failed.file == file; });
+  }
+
+  void note_failure(const std::string &file, int error) {
+    if (!has_failed(file)) m_report.failed.push_back({file, error});
+  }
+
+  /** Adds a row. An empty cell of a file that is there is a failure. */
+  void add(const char *subject, std::string name, Unit unit,
+           const std::string &source, Cell figure) {
+    if (!figure.number && !figure.value) note_failure(source, EBADMSG);
+    m_report.rows.push_back({subject, std::move(name), figure.number,
+                             std::move(figure.value), unit_name(unit), source});
+  }
+
+  /** Figures of a file that has one in each line. A kernel may not have some;
+  a file with none of them is not what it should be.
+  @param key_prefix   what stands before each key
+  @param name_prefix  what stands before it in the row's name instead
+  @return the file's text */
+  std::string lines(const std::string &file, std::span<const Item> items,
+                    const std::string &name_prefix = "",
+                    const std::string &key_prefix = "") {
+    auto text = read(file);
+    if (!text) return {};
+    const auto value = [&](const Item &item) {
+      return kernel_text::value_of(*text, key_prefix + item.key);
+    };
+    const bool none = std::none_of(items.begin(), items.end(), value);
+    for (const Item &item : items)
+      if (const auto found = value(item); found || none)
+        add(item.subject, name_prefix + item.key, item.unit, file,
+            found ? item.parse(*found) : Cell{});
+    return std::move(*text);
+  }
+
+  /** Figures that have a file each. @param folder  with a slash at its end */
+  void files(const std::string &folder, const std::string &name_prefix,
+             std::span<const Item> items) {
+    for (const Item &item : items)
+      if (const auto text = read(folder + item.key))
+        add(item.subject, name_prefix + item.key, item.unit, folder + item.key,
+            item.parse(*text));
+  }
+
+  void faults() {
+    const std::string file = "/proc/self/stat";
+    const auto text = read(file);
+    if (!text) return;
+    for (const auto &[name, n] :
+         {std::pair{"minor_faults", 10u}, std::pair{"major_faults", 12u}})
+      add("process", name, Unit::count, file,
+          amount(kernel_text::stat_field(*text, n).value_or("")));
+  }
+
+  std::vector<kernel_text::Mount> mounts() {
+    std::vector<kernel_text::Mount> all;
+    const auto text = read(m_mountinfo);
+    std::string_view rest = text ? *text : std::string_view{};
+    std::string_view line;
+    while (kernel_text::cut(&rest, '\n', &line)) {
+      if (auto mount = kernel_text::mount(line))
+        all.push_back(std::move(*mount));
+      else
+        note_failure(m_mountinfo, EBADMSG);
+    }
+    return all;
+  }
+
+  void cgroup() {
+    const std::string file = "/proc/self/cgroup";
+    const auto text = read(file);
+    if (!text) return;
+    const auto found = kernel_text::memory_cgroup(*text);
+    if (!found || has_failed(file)) {
+      add("cgroup", "path", Unit::none, file, {});
+      return;
+    }
+    if (found->version == 0) return;
+    add("cgroup", "version", Unit::none, file,
+        {static_cast<double>(found->version), std::nullopt});
+    add("cgroup", "path", Unit::none, file,
+        {std::nullopt, std::string{found->path}});
+
+    // Of several mounts, the last: it covers those at the same place.
+    const std::string *top = nullptr;
+    for (const kernel_text::Mount &mount : m_mounts) {
+      const bool fits =
+          found->version == 2
+              ? mount.type == "cgroup2"
+              : mount.type == "cgroup" &&
+                    kernel_text::has_word(mount.super_options, "memory");
+      if (!fits) continue;
+      if (const auto rest = kernel_text::below(mount.root, found->path)) {
+        top = &mount.point;
+        m_cgroup = mount.point + std::string{*rest};
+      }
+    }
+    if (top == nullptr) return;
+    m_cgroup_version = found->version;
+    const std::string folder = m_cgroup + '/';
+    if (m_cgroup_version == 2) {
+      files(folder, "", cgroup_v2_files);
+      lines(folder + "memory.events", cgroup_v2_events, "memory.events.");
+      m_memory_stat =
+          lines(folder + "memory.stat", cgroup_v2_stat, "memory.stat.");
+    } else {
+      files(folder, "", cgroup_v1_files);
+      lines(folder + "memory.oom_control", cgroup_v1_oom,
+            "memory.oom_control.");
+      m_memory_stat =
+          lines(folder + "memory.stat", cgroup_v1_stat, "memory.stat.");
+    }
+    effective_limit(*top);
+  }
+
+  /** The lowest limit from the control group up to the mount's, and what that
+  group uses. */
+  void effective_limit(const std::string &top) {
+    const bool v2 = m_cgroup_version == 2;
+    const std::string key = v2 ? "/memory.max" : "/memory.limit_in_bytes";
+    std::string lowest_folder = m_cgroup;
+    std::string source;
+    std::optional<uint64_t> lowest = kernel_text::unlimited;
+    for (std::string folder = m_cgroup;; folder.resize(folder.rfind('/'))) {
+      const std::string file = folder + key;
+      if (const auto text = read(file)) {
+        if (source.empty()) source = file;
+        const auto bytes = kernel_text::limit(*text);
+        if (!bytes) {
+          source = file;
+          lowest.reset();
+          break;
+        }
+        if (*bytes < *lowest) {
+          lowest = bytes;
+          lowest_folder = folder;
+          source = file;
+        }
+      }
+      if (folder.size() <= top.size()) break;
+    }
+    // The kernel knows those above the mount too, and whether they count.
+    if (const Row *const row =
+            find(m_report, "cgroup", "memory.stat.hierarchical_memory_limit");
+        row != nullptr && (row->number || row->value)) {
+      const uint64_t bytes = row->number ? static_cast<uint64_t>(*row->number)
+                                         : kernel_text::unlimited;
+      if (lowest != bytes) {
+        lowest = bytes;
+        lowest_folder = m_cgroup;
+        source = row->source;
+      }
+    }
+    if (source.empty()) return;
+    add("cgroup", "effective_limit", Unit::bytes, source,
+        lowest == kernel_text::unlimited ? Cell{std::nullopt, "max"}
+                                         : cell(lowest));
+    const std::string usage =
+        lowest_folder + (v2 ? "/memory.current" : "/memory.usage_in_bytes");
+    if (const auto text = read(usage))
+      add("cgroup", "effective_usage", Unit::bytes, usage, amount(*text));
+  }
+
+  void pressure(const std::string &whose, const std::string &file) {
+    const auto text = read(file);
+    if (!text) return;
+    for (const char *const who : {"some", "full"}) {
+      const auto line = kernel_text::value_of(*text, who).value_or("");
+      for (const Item &item : pressure_fields)
+        add(item.subject, whose + '.' + who + '.' + item.key, item.unit, file,
+            item.parse(kernel_text::field(line, item.key).value_or("")));
+    }
+  }
+
+  void numa() {
+    const std::string folder = "/sys/devices/system/node/";
+    const std::string list = folder + "has_memory";
+    const auto text = read(list);
+    if (!text) return;
+    const auto nodes = kernel_text::nodes(*text);
+    add("numa", "nodes", Unit::count, list,
+        nodes ? cell(std::optional{nodes->size()}) : Cell{});
+    if (!nodes) return;
+    for (const unsigned node : *nodes) {
+      const std::string n = std::to_string(node);
+      lines(folder + "node" + n + "/meminfo", node_lines, "node" + n + '.',
+            "Node " + n + ' ');
+    }
+    if (nodes->size() == 1) return;
+    if (m_cgroup_version == 2) numa_of_cgroup(*nodes);
+    if (m_places.numa_maps) numa_of_process(*nodes);
+  }
+
+  void numa_of_cgroup(const std::vector<unsigned> &nodes) {
+    const std::string file = m_cgroup + "/memory.numa_stat";
+    const auto text = read(file);
+    if (!text) return;
+    for (const char *const key : numa_stat_lines) {
+      const auto line = kernel_text::value_of(*text, key).value_or("");
+      for (const unsigned node : nodes) {
+        const std::string n = std::to_string(node);
+        add("numa", "node" + n + ".cgroup." + key, Unit::bytes, file,
+            amount(kernel_text::field(line, "N" + n).value_or("")));
+      }
+    }
+  }
+
+  void numa_of_process(const std::vector<unsigned> &nodes) {
+    const std::string file = "/proc/self/numa_maps";
+    const auto text = read(file);
+    if (!text) return;
+    std::vector<uint64_t> bytes(nodes.back() + 1);
+    std::string_view rest = *text;
+    std::string_view line;
+    while (kernel_text::cut(&rest, '\n', &line))
+      if (!kernel_text::add_node_bytes(line, &bytes))
+        note_failure(file, EBADMSG);
+    for (const unsigned node : nodes)
+      add("numa", "node" + std::to_string(node) + ".process", Unit::bytes, file,
+          has_failed(file) ? Cell{} : cell(std::optional{bytes[node]}));
+  }
+
+  void device() {
+    char path[PATH_MAX];
+    struct stat info;
+    if (m_places.data_directory.empty() ||
+        realpath(m_places.data_directory.c_str(), path) == nullptr ||
+        stat(path, &info) != 0)
+      return;
+    const std::string number = std::to_string(major(info.st_dev)) + ':' +
+                               std::to_string(minor(info.st_dev));
+    const auto word = [this](const char *name, const std::string &source,
+                             std::string value) {
+      add("device", name, Unit::none, source, {std::nullopt, std::move(value)});
+    };
+    word("number", path, number);
+    const std::string block = "/sys/dev/block/" + number;
+    // A partition has no queue of its own.
+    for (const char *const queue : {"/queue/scheduler", "/../queue/scheduler"})
+      if (const auto text = read(block + queue)) {
+        add("device", "scheduler", Unit::none, block + queue, chosen(*text));
+        break;
+      }
+    const kernel_text::Mount *mount = nullptr;
+    // The deepest, and of those at the same place the last.
+    for (const kernel_text::Mount &other : m_mounts)
+      if (kernel_text::below(other.point, path) &&
+          (mount == nullptr || other.point.size() >= mount->point.size()))
+        mount = &other;
+    if (mount == nullptr) return;
+    word("mount_point", m_mountinfo, mount->point);
+    word("file_system", m_mountinfo, mount->type);
+    word("mount_options", m_mountinfo, mount->options);
+    word("file_system_options", m_mountinfo, mount->super_options);
+  }
+
+  void fill_figures() {
+    const auto number = [this](const char *subject, const char *name) {
+      const Row *const row = find(m_report, subject, name);
+      return row == nullptr ? std::nullopt : row->number;
+    };
+    const auto unsigned_number = [&number](const char *subject,
+                                           const char *name) {
+      const auto value = number(subject, name);
+      return value ? std::optional{static_cast<uint64_t>(*value)}
+                   : std::nullopt;
+    };
+    const bool v2 = m_cgroup_version == 2;
+    Figures &figures = m_report.figures;
+    figures.machine_bytes = unsigned_number("memory", "MemTotal");
+    figures.available_bytes = unsigned_number("memory", "MemAvailable");
+    figures.resident_bytes = unsigned_number("process", "VmRSS");
+    figures.swapped_bytes = unsigned_number("process", "VmSwap");
+    figures.limit_bytes = unsigned_number("cgroup", "effective_limit");
+    if (const Row *const usage = find(m_report, "cgroup", "effective_usage");
+        usage != nullptr && usage->number) {
+      const auto bytes = static_cast<uint64_t>(*usage->number);
+      const std::string folder =
+          usage->source.substr(0, usage->source.rfind('/'));
+      const std::string stat = folder == m_cgroup
+                                   ? m_memory_stat
+                                   : read(folder + "/memory.stat").value_or("");
+      figures.usage_bytes = kernel_text::without_idle_cache(bytes, stat);
+    }
+    figures.oom_kills =
+        unsigned_number("cgroup", v2 ? "memory.events.oom_kill"
+                                     : "memory.oom_control.oom_kill");
+    if (const Row *const thp =
+            find(m_report, "huge_pages", "transparent_hugepage.enabled"))
+      figures.transparent_huge_pages = thp->value;
+    figures.pressure_some_avg10 = number("pressure", "cgroup.some.avg10");
+    if (!figures.pressure_some_avg10)
+      figures.pressure_some_avg10 = number("pressure", "machine.some.avg10");
+    if (const auto adjustment = number("oom", "oom_score_adj"))
+      figures.oom_score_adj = static_cast<int64_t>(*adjustment);
+    figures.overcommit = unsigned_number("kernel", "vm.overcommit_memory");
+    figures.swappiness = unsigned_number("kernel", "vm.swappiness");
+  }
+
+  const std::string m_mountinfo = "/proc/self/mountinfo";
+  const Places &m_places;
+  Report m_report;
+  std::vector<kernel_text::Mount> m_mounts;
+  /** The control group's folder, if its version is not 0. */
+  std::string m_cgroup;
+  /** The text of its memory.stat. */
+  std::string m_memory_stat;
+  int m_cgroup_version = 0;
+};
+
+}  // namespace
+
+Report collect(const Places &places) { return Collector(places).run(); }
+
+std::optional<uint64_t> limit_bytes(const Figures &figures) {
+  const auto &group = figures.limit_bytes;
+  const auto &machine = figures.machine_bytes;
+  return group && machine ? std::min(group, machine)
+                          : (group ? group : machine);
+}
+
+const Row *find(const Report &report, std::string_view subject,
+                std::string_view name) {
+  const auto row = std::find_if(
+      report.rows.begin(), report.rows.end(), [&](const Row &candidate) {
+        return candidate.subject == subject && candidate.name == name;
+      });
+  return row == report.rows.end() ? nullptr : &*row;
+}
+
+void fail_reads_for_test(const char *file) { failing_file.store(file); }
+
+}  // namespace memdiag::host

@@ -1,0 +1,253 @@
+#include "plugin/memdiag/host/kernel_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+namespace memdiag::kernel_text {
+namespace {
+
+constexpr std::string_view blanks = " \t\n";
+
+/** No byte count or counter of a machine is larger, so sums of some do not
+overflow. */
+constexpr uint64_t largest = std::numeric_limits<uint64_t>::max() >> 8;
+
+/** The kernel's own largest number of nodes (NODES_SHIFT). */
+constexpr unsigned max_nodes = 1024;
+
+/** Blanks and backslashes are written as \ooo there. */
+std::string unescape(std::string_view text) {
+  std::string plain;
+  plain.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned code = 0;
+    if (text[i] == '\\' && i + 3 < text.size() &&
+        std::from_chars(&text[i + 1], &text[i + 1] + 3, code, 8).ptr ==
+            &text[i + 1] + 3) {
+      plain += static_cast<char>(code);
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+}  // namespace
+
+bool cut(std::string_view *text, char separator, std::string_view *part) {
+  if (text->empty()) return false;
+  const size_t end = text->find(separator);
+  *part = text->substr(0, end);
+  text->remove_prefix(end == text->npos ? text->size() : end + 1);
+  return true;
+}
+
+std::string_view trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(blanks);
+  if (begin == text.npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
+template <typename T>
+std::optional<T> number(std::string_view text) {
+  text = trim(text);
+  const char *const end = text.data() + text.size();
+  T value;
+  std::from_chars_result result;
+  if constexpr (std::is_floating_point_v<T>)
+    result = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  else
+    result = std::from_chars(text.data(), end, value);
+  if (result.ec != std::errc{} || result.ptr != end) return std::nullopt;
+  if constexpr (std::is_floating_point_v<T>)
+    if (!std::isfinite(value)) return std::nullopt;
+  return value;
+}
+template std::optional<uint64_t> number(std::string_view);
+template std::optional<int64_t> number(std::string_view);
+template std::optional<double> number(std::string_view);
+
+std::optional<uint64_t> amount(std::string_view text) {
+  text = trim(text);
+  uint64_t factor = 1;
+  if (text.ends_with(" kB")) {
+    factor = 1024;
+    text.remove_suffix(3);
+  }
+  const auto value = number<uint64_t>(text);
+  if (!value || *value > largest / factor) return std::nullopt;
+  return *value * factor;
+}
+
+std::optional<uint64_t> limit(std::string_view text) {
+  if (trim(text) == "max") return unlimited;
+  const auto value = number<uint64_t>(text);
+  // LONG_MAX in whole pages; before Linux 3.19 in bytes.
+  if (value && *value > largest) return unlimited;
+  return value;
+}
+
+std::optional<std::string_view> chosen(std::string_view text) {
+  // A device without a queue has nothing to choose from.
+  if (trim(text) == "none") return trim(text);
+  const size_t begin = text.find('[');
+  if (begin == text.npos) return std::nullopt;
+  text.remove_prefix(begin + 1);
+  const size_t end = text.find_first_of(" \t\n[]");
+  if (end == 0 || end == text.npos || text[end] != ']') return std::nullopt;
+  return text.substr(0, end);
+}
+
+std::optional<std::string_view> value_of(std::string_view text,
+                                         std::string_view key) {
+  std::string_view line;
+  while (cut(&text, '\n', &line)) {
+    if (!line.starts_with(key)) continue;
+    line.remove_prefix(key.size());
+    if (line.find_first_of(": \t") == 0) return trim(line.substr(1));
+  }
+  return std::nullopt;
+}
+
+std::optional<uint64_t> amount_of(std::string_view text, std::string_view key) {
+  return amount(value_of(text, key).value_or(""));
+}
+
+std::optional<std::string_view> field(std::string_view text,
+                                      std::string_view name) {
+  std::string_view word;
+  while (cut(&text, ' ', &word))
+    if (word.starts_with(name) && word.substr(name.size()).starts_with('='))
+      return trim(word.substr(name.size() + 1));
+  return std::nullopt;
+}
+
+std::optional<std::string_view> stat_field(std::string_view text, unsigned n) {
+  const size_t name_end = text.rfind(") ");
+  if (name_end == text.npos || n < 3) return std::nullopt;
+  text.remove_prefix(name_end + 2);
+  std::string_view word;
+  for (unsigned i = 3; i <= n; ++i)
+    if (!cut(&text, ' ', &word)) return std::nullopt;
+  return trim(word);
+}
+
+std::optional<std::vector<unsigned>> nodes(std::string_view text) {
+  std::vector<unsigned> all;
+  text = trim(text);
+  std::string_view range;
+  while (cut(&text, ',', &range)) {
+    const size_t dash = range.find('-');
+    const auto from = number<uint64_t>(range.substr(0, dash));
+    const auto to =
+        dash == range.npos ? from : number<uint64_t>(range.substr(dash + 1));
+    if (!from || !to || *from > *to || *to >= max_nodes ||
+        (!all.empty() && *from <= all.back()))
+      return std::nullopt;
+    for (uint64_t node = *from; node <= *to; ++node)
+      all.push_back(static_cast<unsigned>(node));
+  }
+  if (all.empty()) return std::nullopt;
+  return all;
+}
+
+bool add_node_bytes(std::string_view line, std::vector<uint64_t> *bytes) {
+  uint64_t address;
+  const char *const end = line.data() + line.size();
+  const auto result = std::from_chars(line.data(), end, address, 16);
+  if (result.ec != std::errc{} || result.ptr == end || *result.ptr != ' ')
+    return false;
+  const auto page_kb = field(line, "kernelpagesize_kB");
+  // Nothing is resident of a mapping without it.
+  if (!page_kb) return true;
+  const auto page = number<uint64_t>(*page_kb);
+  if (!page || *page == 0 || *page > largest / 1024) return false;
+  std::vector<uint64_t> sum = *bytes;
+  std::string_view word;
+  while (cut(&line, ' ', &word)) {
+    std::string_view name;
+    if (!word.starts_with('N') || !cut(&word, '=', &name)) continue;
+    const auto node = number<uint64_t>(name.substr(1));
+    const auto pages = number<uint64_t>(word);
+    if (!node || *node >= max_nodes || !pages ||
+        *pages > largest / (*page * 1024))
+      return false;
+    if (*node >= sum.size()) sum.resize(*node + 1);
+    sum[*node] += *pages * *page * 1024;
+    if (sum[*node] > largest) return false;
+  }
+  *bytes = std::move(sum);
+  return true;
+}
+
+std::optional<Mount> mount(std::string_view line) {
+  // id, parent, device, root, point, options, any number of optional ones, "-",
+  // type, source, options of the file system.
+  std::string_view words[6];
+  for (std::string_view &word : words)
+    if (!cut(&line, ' ', &word)) return std::nullopt;
+  std::string_view word;
+  do {
+    if (!cut(&line, ' ', &word)) return std::nullopt;
+  } while (word != "-");
+  std::string_view type;
+  std::string_view source;
+  if (!cut(&line, ' ', &type) || !cut(&line, ' ', &source) ||
+      !words[4].starts_with('/'))
+    return std::nullopt;
+  return Mount{unescape(words[3]), unescape(words[4]), unescape(words[5]),
+               unescape(type), unescape(line)};
+}
+
+bool has_word(std::string_view list, std::string_view word) {
+  std::string_view part;
+  while (cut(&list, ',', &part))
+    if (part == word) return true;
+  return false;
+}
+
+std::optional<Memory_cgroup> memory_cgroup(std::string_view text) {
+  Memory_cgroup found{0, {}};
+  std::string_view line;
+  while (cut(&text, '\n', &line)) {
+    std::string_view id;
+    std::string_view controllers;
+    if (!cut(&line, ':', &id) || !cut(&line, ':', &controllers) ||
+        !line.starts_with('/'))
+      return std::nullopt;
+    if (has_word(controllers, "memory")) return Memory_cgroup{1, line};
+    if (id == "0" && controllers.empty()) found = {2, line};
+  }
+  return found;
+}
+
+std::optional<std::string_view> below(std::string_view folder,
+                                      std::string_view path) {
+  if (folder.ends_with('/')) folder.remove_suffix(1);
+  if (!path.starts_with(folder)) return std::nullopt;
+  path.remove_prefix(folder.size());
+  if (path == "/") path = {};
+  if (!path.empty() && !path.starts_with('/')) return std::nullopt;
+  if (path == "/.." || path.starts_with("/../")) return std::nullopt;
+  return path;
+}
+
+uint64_t without_idle_cache(uint64_t usage_bytes,
+                            std::string_view memory_stat) {
+  // Version 1 has a line for the group alone, too.
+  auto idle = amount_of(memory_stat, "total_inactive_file");
+  if (!idle) idle = amount_of(memory_stat, "inactive_file");
+  // Entries and inodes of folders and files. Only version 2 tells.
+  const auto slab = amount_of(memory_stat, "slab_reclaimable");
+  // Active page cache (active_file) is used: it was read more than once, and
+  // has the programs' own code. Where that is taken back it is read again.
+  return usage_bytes -
+         std::min(usage_bytes, idle.value_or(0) + slab.value_or(0));
+}
+
+}  // namespace memdiag::kernel_text

@@ -1,0 +1,177 @@
+#include "plugin/memdiag/ledger/process_memory.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "plugin/memdiag/host/kernel_file.h"
+#include "plugin/memdiag/host/kernel_text.h"
+
+namespace memdiag::process_memory {
+namespace {
+
+/** A file of /proc; empty if it cannot be read, which errno explains. */
+std::optional<std::string> read_file(const char *path) {
+  std::string text;
+  errno = kernel_file::read(path, &text);
+  return errno == 0 ? std::optional{std::move(text)} : std::nullopt;
+}
+
+/** What comes before the separator, taken off the text. */
+std::string_view take_until(std::string_view *text, char separator) {
+  std::string_view part;
+  (void)kernel_text::cut(text, separator, &part);
+  return part;
+}
+
+std::optional<uintptr_t> address(std::string_view word) {
+  uintptr_t value;
+  const auto [end, error] =
+      std::from_chars(word.data(), word.data() + word.size(), value, 16);
+  return error == std::errc{} && end == word.data() + word.size()
+             ? std::optional{value}
+             : std::nullopt;
+}
+
+/** A line of maps: "begin-end perms offset device inode   path". */
+struct Line {
+  Address_range range;
+  std::string_view permissions;
+  std::string_view device;
+  uint64_t inode;
+  std::string_view path;
+};
+
+std::optional<Line> parse_line(std::string_view text) {
+  Line line{};
+  const auto begin = address(take_until(&text, '-'));
+  const auto end = address(take_until(&text, ' '));
+  line.permissions = take_until(&text, ' ');
+  (void)take_until(&text, ' ');
+  line.device = take_until(&text, ' ');
+  const auto inode = kernel_text::number<uint64_t>(take_until(&text, ' '));
+  if (!begin || !end || *begin >= *end || line.permissions.size() != 4 ||
+      !inode)
+    return std::nullopt;
+  line.range = {*begin, *end};
+  line.inode = *inode;
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  line.path = text;
+  return line;
+}
+
+Backing backing_of(const Line &line, std::string_view program) {
+  if (line.inode != 0)
+    return line.path == program ? Backing::program : Backing::file;
+  if (line.path == "[heap]") return Backing::heap;
+  // The main thread's stack, and names given with prctl(), are like any other.
+  if (line.path.empty() || line.path == "[stack]" ||
+      line.path.starts_with("[anon"))
+    return Backing::anonymous;
+  return Backing::kernel;
+}
+
+}  // namespace
+
+std::optional<uint64_t> parse_statm(std::string_view text) {
+  (void)take_until(&text, ' ');
+  const auto resident = kernel_text::number<uint64_t>(take_until(&text, ' '));
+  constexpr uint64_t most = UINT64_MAX / 65536;
+  if (!resident || *resident > most) {
+    errno = EINVAL;
+    return std::nullopt;
+  }
+  return *resident * page_size();
+}
+
+std::optional<uint64_t> resident_bytes() {
+  const auto text = read_file("/proc/self/statm");
+  return text ? parse_statm(*text) : std::nullopt;
+}
+
+Mappings parse_maps(std::string_view text, std::string_view program) {
+  Mappings found{};
+  std::vector<Line> lines;
+  /** Files of which a part is code. */
+  std::set<std::pair<std::string_view, uint64_t>> libraries;
+  while (!text.empty()) {
+    const auto line = parse_line(take_until(&text, '\n'));
+    if (!line) {
+      ++found.bad_lines;
+      continue;
+    }
+    if (line->inode != 0 && line->permissions[2] == 'x')
+      libraries.insert({line->device, line->inode});
+    lines.push_back(*line);
+  }
+  for (const Line &line : lines) {
+    Backing backing = backing_of(line, program);
+    if (backing == Backing::file &&
+        libraries.contains({line.device, line.inode}))
+      backing = Backing::library;
+    const bool writable = line.permissions[1] == 'w';
+    bool bss = false;
+    if (backing == Backing::anonymous && !found.all.empty()) {
+      const Mapping &before = found.all.back();
+      bss = before.range.end == line.range.begin && before.writable &&
+            (before.backing == Backing::program ||
+             before.backing == Backing::library);
+      if (bss) backing = before.backing;
+    }
+    found.all.push_back({line.range, backing, writable, bss});
+  }
+  return found;
+}
+
+std::optional<Mappings> mappings() {
+  char program[PATH_MAX];
+  const ssize_t length =
+      std::max<ssize_t>(readlink("/proc/self/exe", program, sizeof program), 0);
+  const auto text = read_file("/proc/self/maps");
+  if (!text) return std::nullopt;
+  return parse_maps(*text, {program, static_cast<size_t>(length)});
+}
+
+Page_map::Page_map()
+    : m_fd(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)), m_error(errno) {}
+
+Page_map::~Page_map() {
+  if (m_fd >= 0) close(m_fd);
+}
+
+std::optional<File_pages> Page_map::pages(Address_range range) const {
+  if (m_fd < 0) {
+    errno = m_error;
+    return std::nullopt;
+  }
+  constexpr uint64_t present = uint64_t{1} << 63;
+  constexpr uint64_t of_file = uint64_t{1} << 61;
+  const size_t page = page_size();
+  uint64_t entries[512];
+  File_pages found{0, 0};
+  for (uintptr_t at = range.begin; at < range.end;) {
+    const size_t count = std::min((range.end - at) / page, std::size(entries));
+    const ssize_t got =
+        pread(m_fd, entries, count * sizeof entries[0],
+              static_cast<off_t>(at / page * sizeof entries[0]));
+    if (got < static_cast<ssize_t>(sizeof entries[0])) {
+      if (got >= 0) errno = EIO;
+      return std::nullopt;
+    }
+    const size_t read = static_cast<size_t>(got) / sizeof entries[0];
+    for (size_t i = 0; i < read; ++i)
+      if (entries[i] & present)
+        (entries[i] & of_file ? found.file_bytes : found.own_bytes) += page;
+    at += read * page;
+  }
+  return found;
+}
+
+}  // namespace memdiag::process_memory

@@ -1,0 +1,124 @@
+#include "plugin/memdiag/server/budget_facts.h"
+
+#include <mysql/components/my_service.h>
+#include <mysql/components/services/mysql_system_variable.h>
+
+#include <atomic>
+#include <charconv>
+#include <cstring>
+
+#include "storage/innobase/memdiag_innodb.h"
+#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/routes/routes.h"
+#include "plugin/memdiag/server/perfschema_memory.h"
+#include "sql/conn_handler/connection_handler_manager.h"
+#include "sql/mysqld.h"
+#include "sql/rpl_mi.h"
+#include "sql/rpl_msr.h"
+#include "sql/sql_base.h"
+#include "sql/table_cache.h"
+
+namespace memdiag::budget {
+namespace {
+
+using Reading = std::optional<uint64_t>;
+using Variables = my_service<SERVICE_TYPE(mysql_system_variable_reader)>;
+
+constinit std::atomic<bool> reads_fail{false};
+
+/** The global value of a variable; ON is 1. */
+Reading value_of(const Variables &variables, const char *name) {
+  char text[64];
+  void *to = text;
+  size_t length = sizeof text - 1;
+  if (reads_fail.load(std::memory_order_relaxed) || !variables.is_valid() ||
+      variables->get(nullptr, "GLOBAL", "mysql_server", name, &to, &length))
+    return std::nullopt;
+  const std::string_view value{text, length};
+  if (value == "ON") return 1;
+  if (value == "OFF") return 0;
+  uint64_t number;
+  const auto [end, error] = std::from_chars(text, text + length, number);
+  if (error != std::errc{} || end != text + length) return std::nullopt;
+  return number;
+}
+
+/** Bytes that live under some routes; empty where they are not counted. */
+template <typename... Names>
+Reading live_bytes(Names... names) {
+  Reading bytes = 0;
+  for (const char *name : {names...}) {
+    const auto route = routes::find(name);
+    if (!route || !route->live_bytes) return std::nullopt;
+    *bytes += *route->live_bytes;
+  }
+  return bytes;
+}
+
+Reading mean(Reading bytes, Reading count) {
+  if (!bytes || !count || *count == 0) return std::nullopt;
+  return *bytes / *count;
+}
+
+/** What InnoDB takes for each item of a component. */
+Reading mean_of_component(const std::vector<innodb::Component> &components,
+                          std::string_view name) {
+  for (const innodb::Component &component : components)
+    if (component.name == name) return mean(component.bytes, component.items);
+  return std::nullopt;
+}
+
+/** Channels that are configured. */
+Reading replication_channels() {
+  if (channel_map.tryrdlock() != 0) return std::nullopt;
+  uint64_t channels = 0;
+  for (auto it = channel_map.begin(); it != channel_map.end(); ++it)
+    if (it->second != nullptr && it->second->host[0] != '\0') ++channels;
+  channel_map.unlock();
+  return channels;
+}
+
+}  // namespace
+
+Facts take_facts(Worst_seen worst_seen, std::vector<const char *> *unreadable) {
+  Facts facts;
+  const Variables reader("mysql_system_variable_reader", srv_registry);
+  for (const char *name : variables()) {
+    if (const Reading value = value_of(reader, name))
+      facts.values[name] = *value;
+    else
+      unreadable->push_back(name);
+  }
+  if (worst_seen == Worst_seen::ask)
+    for (const perfschema::Counted &of : perfschema::counted(instruments()))
+      if (of.enabled) facts.high_water_bytes[of.name] = of.high_bytes;
+  for (size_t i = 0; i < pool_count; ++i) {
+    const auto counters = pools::counters(static_cast<Pool>(i));
+    if (counters.peak_time_us != 0)
+      facts.pool_peak_bytes[pool_specs[i].name] = counters.peak_bytes;
+  }
+  facts.max_used_connections = Connection_handler_manager::max_used_connections;
+  facts.replication_channels = replication_channels();
+  if (!facts.replication_channels)
+    unreadable->push_back("(replication channels)");
+
+  const auto components = innodb::components();
+  facts.bytes_per_buffer_pool_page =
+      mean_of_component(components, "buffer_pool_control_blocks");
+  facts.bytes_per_open_table =
+      mean(live_bytes("memory/sql/TABLE", "mem_heap/row0mysql"),
+           table_cache_manager.cached_tables());
+  const Reading share = mean(live_bytes("memory/sql/TABLE_SHARE::mem_root"),
+                             cached_table_definitions());
+  const Reading dictionary =
+      mean_of_component(components, "dictionary_objects");
+  if (share && dictionary) facts.bytes_per_definition = *share + *dictionary;
+  facts.performance_schema_bytes = live_bytes("performance_schema");
+  return facts;
+}
+
+void fail_reads_for_test(bool fail) {
+  reads_fail.store(fail, std::memory_order_relaxed);
+}
+
+}  // namespace memdiag::budget

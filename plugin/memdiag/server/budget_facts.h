@@ -1,0 +1,36 @@
+/*
+  Collector: the facts that the budget is made from, asked of the running
+  server.
+
+  For sessions: the server's variables are read as for them. Takes the locks
+  that SHOW VARIABLES takes, one variable at a time, and a latch or two of
+  InnoDB's (memdiag_innodb.h). The list of replication channels is left alone
+  while somebody changes it.
+
+  Errors: what cannot be read is missing in the facts, and named.
+*/
+
+#ifndef MEMDIAG_BUDGET_FACTS_H
+#define MEMDIAG_BUDGET_FACTS_H
+
+#include <vector>
+
+#include "plugin/memdiag/advice/budget.h"
+
+namespace memdiag::budget {
+
+/** Whether to ask what was taken at most so far: of Performance Schema, which
+goes through the counters of all sessions for it. */
+enum class Worst_seen : bool { leave_out, ask };
+
+/** @param unreadable  gets the names of what could not be read
+@throws std::bad_alloc */
+Facts take_facts(Worst_seen worst_seen, std::vector<const char *> *unreadable);
+
+/** Treat system variables as unreadable from now on, to test what that looks
+like. */
+void fail_reads_for_test(bool fail);
+
+}  // namespace memdiag::budget
+
+#endif  // MEMDIAG_BUDGET_FACTS_H

@@ -1,0 +1,149 @@
+#include "plugin/memdiag/server/purge_function.h"
+
+#include <mysql/components/my_service.h>
+#include <mysql/components/services/udf_metadata.h>
+#include <mysql/components/services/udf_registration.h>
+#include <strings.h>
+
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "plugin/memdiag/server/admin_privilege.h"
+#include "mysys/memdiag/pools/pools.h"
+#include "my_sys.h"
+#include "mysql_com.h"
+#include "mysqld_error.h"
+#include "plugin/memdiag/tables/purge_receipt.h"
+#include "plugin/memdiag/base/reason.h"
+#include "sql/current_thd.h"
+#include "sql/derror.h"
+#include "sql/mysqld.h"
+#include "sql/sql_class.h"
+#include "sql/sql_error.h"
+
+namespace memdiag::purge_function {
+namespace {
+
+using Registration = my_service<SERVICE_TYPE(udf_registration)>;
+constexpr const char *service_name = "udf_registration";
+
+/** Longer than any receipt; the server's result buffer is at least this. */
+constexpr unsigned long max_receipt_length = 512;
+static_assert(max_receipt_length <= MAX_FIELD_WIDTH);
+
+/** Have the server convert the argument to, and take the result as, utf8mb4. */
+bool set_charset(UDF_INIT *initid, UDF_ARGS *args) {
+  const my_service<SERVICE_TYPE(mysql_udf_metadata)> metadata(
+      "mysql_udf_metadata", srv_registry);
+  char *const charset = const_cast<char *>("utf8mb4");
+  return metadata.is_valid() &&
+         !metadata->argument_set(args, "charset", 0, charset) &&
+         !metadata->result_set(initid, "charset", charset);
+}
+
+bool init(UDF_INIT *initid, UDF_ARGS *args, char *message) {
+  if (args->arg_count != 1 || args->arg_type[0] != STRING_RESULT) {
+    constexpr const char *wanted = "it takes one argument, the name of a pool";
+    try {
+      snprintf(message, MYSQL_ERRMSG_SIZE, "%s: %s", wanted,
+               purgeable_names().c_str());
+    } catch (const std::bad_alloc &) {
+      snprintf(message, MYSQL_ERRMSG_SIZE, "%s", wanted);
+    }
+    return true;
+  }
+  if (!set_charset(initid, args)) {
+    snprintf(message, MYSQL_ERRMSG_SIZE, "its character set cannot be set");
+    return true;
+  }
+  initid->maybe_null = true;
+  initid->max_length = max_receipt_length;
+  // It acts, so it may not be evaluated ahead or only once: EXPLAIN must not
+  // purge.
+  initid->const_item = false;
+  return false;
+}
+
+void raise_unknown_pool(const char *what) {
+  const std::string text = std::string(what) +
+                           " is not the name of a pool; the names are " +
+                           purgeable_names();
+  my_error(ER_UDF_ERROR, MYF(0), purge_function_name, text.c_str());
+}
+
+void warn_of_failure(THD *thd, int error) {
+  push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UDF_ERROR,
+                      ER_THD(thd, ER_UDF_ERROR), purge_function_name,
+                      ("error " + reason(error)).c_str());
+}
+
+bool is_all(std::string_view name) {
+  return name.size() == strlen(all_pools_name) &&
+         strncasecmp(name.data(), all_pools_name, name.size()) == 0;
+}
+
+/** @return whether the error was not raised: `json` is filled
+@throws std::bad_alloc */
+bool purge(UDF_ARGS *args, std::string *json) {
+  THD *const thd = current_thd;
+  // Asked for here rather than in init(): a prepared statement or a view may
+  // run long after, and as somebody else.
+  if (!admin_privilege::check(thd)) return false;
+  if (args->args[0] == nullptr) {
+    raise_unknown_pool("NULL");
+    return false;
+  }
+  const std::string_view name(args->args[0], args->lengths[0]);
+  const std::optional<Pool> pool = find_pool(name);
+  if (!pool && !is_all(name)) {
+    // Longer ones would not fit into the message.
+    raise_unknown_pool(("'" + std::string(name.substr(0, 64)) + "'").c_str());
+    return false;
+  }
+  const pools::Receipt receipt =
+      pool ? pools::purge(*pool) : pools::purge_all();
+  *json = to_json(pool ? spec_of(*pool).name : all_pools_name, receipt);
+  if (receipt.error != 0) warn_of_failure(thd, receipt.error);
+  return true;
+}
+
+char *execute(UDF_INIT *, UDF_ARGS *args, char *result, unsigned long *length,
+              unsigned char *is_null, unsigned char *error) {
+  // The server calls it as C: an exception would end it.
+  try {
+    std::string json;
+    if (purge(args, &json) && json.size() <= max_receipt_length) {
+      memcpy(result, json.data(), json.size());
+      *length = json.size();
+      return result;
+    }
+  } catch (const std::bad_alloc &) {
+    my_error(ER_STD_BAD_ALLOC_ERROR, MYF(0), purge_function_name, "memdiag");
+  }
+  *is_null = 1;
+  *error = 1;
+  return nullptr;
+}
+
+}  // namespace
+
+bool register_it() {
+  const Registration service(service_name, srv_registry);
+  return service.is_valid() &&
+         !service->udf_register(purge_function_name, STRING_RESULT,
+                                reinterpret_cast<Udf_func_any>(execute), init,
+                                nullptr);
+}
+
+void unregister_it() {
+  const Registration service(service_name, srv_registry);
+  int was_present;
+  if (service.is_valid())
+    (void)service->udf_unregister(purge_function_name, &was_present);
+}
+
+}  // namespace memdiag::purge_function

@@ -1,0 +1,32 @@
+/*
+  Collector: the server's sessions, as INFORMATION_SCHEMA.PROCESSLIST finds
+  them, and the thread that each runs on. No text of statements.
+
+  Locks: LOCK_thd_remove of one partition of the sessions at a time, so that
+  none of them goes away while it is read; for names LOCK_thd_security_ctx of
+  each.
+  What Performance Schema knows is read without a lock (perfschema_session.h).
+  A session that begins or ends meanwhile may be missing.
+*/
+
+#ifndef MEMDIAG_SERVER_SESSIONS_H
+#define MEMDIAG_SERVER_SESSIONS_H
+
+#include <optional>
+#include <vector>
+
+#include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/ledger/session_rows.h"
+
+namespace memdiag::sessions {
+
+/** Those that are on a thread. @throws std::bad_alloc */
+std::vector<Server_session> server_sessions();
+
+/** The one with most memory as Performance Schema counts it; empty where that
+is off. */
+std::optional<history::Holder> largest_session();
+
+}  // namespace memdiag::sessions
+
+#endif  // MEMDIAG_SERVER_SESSIONS_H

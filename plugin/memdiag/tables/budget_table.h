@@ -1,0 +1,74 @@
+/*
+  The columns of INFORMATION_SCHEMA.MEMDIAG_BUDGET.
+*/
+
+#ifndef MEMDIAG_BUDGET_TABLE_H
+#define MEMDIAG_BUDGET_TABLE_H
+
+#include "plugin/memdiag/advice/budget.h"
+#include "plugin/memdiag/tables/column.h"
+
+namespace memdiag {
+
+inline constexpr Table budget_table = [] {
+  using Row = budget::Row;
+  return Table{
+      "MEMDIAG_BUDGET",
+      "One row for each system variable that memory depends on, and their "
+      "TOTAL. The worst case is what the configuration allows: max_connections "
+      "sessions at once, each of which uses every one of its buffers, once, to "
+      "its full size. Larger values that sessions set for themselves, and "
+      "statements that join or sort more than once, are not in it.",
+      0x0100,
+      std::array{
+          text_column<Row, &Row::variable>("VARIABLE", 64,
+                                           "The system variable, or TOTAL."),
+          text_column<Row, &Row::scope>(
+              "SCOPE", 16,
+              "global, or both: sessions can have values of their own."),
+          column<Row, &Row::value>(
+              "VALUE", Unit::none,
+              "The global value; ON is 1. NULL, with a warning, if it could "
+              "not be read."),
+          text_column<Row, &Row::unit>("UNIT", 16, "What the value counts."),
+          text_column<Row, &Row::kind>(
+              "KIND", 16,
+              "buffer: so much is taken at once. growing: up to so much, as "
+              "data need it. part: counted in the row PART_OF. limit: bounds "
+              "others and takes nothing. unbounded: how much is taken is "
+              "bounded by no variable. unused: does nothing in this version. "
+              "total."),
+          text_column<Row, &Row::allocated_by>("ALLOCATED_BY", 128,
+                                               "What takes the memory."),
+          text_column<Row, &Row::allocated_when>("ALLOCATED_WHEN", 64,
+                                                 "When it does."),
+          column<Row, &Row::bytes_each>(
+              "BYTES_EACH", Unit::bytes,
+              "What one takes: the value, or what was measured."),
+          column<Row, &Row::times>("TIMES", Unit::count,
+                                   "How many there may be at once."),
+          text_column<Row, &Row::times_of>("TIMES_OF", 64,
+                                           "Where that comes from."),
+          column<Row, &Row::worst_case_bytes>("WORST_CASE_BYTES", Unit::bytes,
+                                              "BYTES_EACH times TIMES."),
+          column<Row, &Row::worst_seen_bytes>(
+              "WORST_SEEN_BYTES", Unit::bytes,
+              "The most that was taken at once since the server started, as "
+              "far as anybody saw it."),
+          text_column<Row, &Row::seen_by>(
+              "SEEN_BY", 128,
+              "Who: an instrument of Performance Schema, which adds up the "
+              "threads' highest; a pool, which holds other things too; or "
+              "Max_used_connections, times BYTES_EACH."),
+          text_column<Row, &Row::part_of>("PART_OF", 64,
+                                          "The variable whose row counts it."),
+          text_column<Row, &Row::note>("NOTE", 512,
+                                       "What is not in the figures.")}};
+}();
+
+static_assert(fingerprint(budget_table) == 1706112295u,
+              "columns changed: raise the table's version, then set this");
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_BUDGET_TABLE_H

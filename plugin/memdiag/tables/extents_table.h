@@ -1,0 +1,52 @@
+/*
+  The columns of INFORMATION_SCHEMA.MEMDIAG_EXTENTS.
+*/
+
+#ifndef MEMDIAG_EXTENTS_TABLE_H
+#define MEMDIAG_EXTENTS_TABLE_H
+
+#include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/allocator/size_classes.h"
+
+namespace memdiag {
+
+inline constexpr Table extents_table = [] {
+  using Row = Extents_row;
+  return Table{
+      "MEMDIAG_EXTENTS",
+      "One row for each size class of unused extents, which are runs of pages, "
+      "in each arena; classes that an arena has none of are left out. The "
+      "columns of bytes add up to those of MEMDIAG_POOLS, except for extents "
+      "that came or went while the allocator was adding up.",
+      0x0100,
+      std::array{
+          column<Row, &Row::arena>("ARENA", Unit::none,
+                                   "The allocator's number of the arena."),
+          text_column<Row, &Row::pool>("POOL", 64, "The pool it belongs to."),
+          column<Row, &Row::min_size>("MIN_SIZE", Unit::bytes,
+                                      "The smallest extent of the class."),
+          column<Row, &Row::max_size>("MAX_SIZE", Unit::bytes,
+                                      "The largest extent of the class."),
+          column<Row, &Row::dirty_extents>(
+              "DIRTY_EXTENTS", Unit::count,
+              "Extents that still take physical memory."),
+          column<Row, &Row::dirty_bytes>("DIRTY_BYTES", Unit::bytes,
+                                         "What they take."),
+          column<Row, &Row::muzzy_extents>(
+              "MUZZY_EXTENTS", Unit::count,
+              "Extents that the kernel may take when it needs them."),
+          column<Row, &Row::muzzy_bytes>("MUZZY_BYTES", Unit::bytes,
+                                         "Their size."),
+          column<Row, &Row::retained_extents>(
+              "RETAINED_EXTENTS", Unit::count,
+              "Extents of address space without memory."),
+          column<Row, &Row::retained_bytes>("RETAINED_BYTES", Unit::bytes,
+                                            "Their size.")}};
+}();
+
+static_assert(fingerprint(extents_table) == 4032778734u,
+              "columns changed: raise the table's version, then set this");
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_EXTENTS_TABLE_H

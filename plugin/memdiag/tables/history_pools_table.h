@@ -1,0 +1,38 @@
+/*
+  The columns of INFORMATION_SCHEMA.MEMDIAG_HISTORY_POOLS.
+*/
+
+#ifndef MEMDIAG_HISTORY_POOLS_TABLE_H
+#define MEMDIAG_HISTORY_POOLS_TABLE_H
+
+#include <array>
+
+#include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/history/history_rows.h"
+
+namespace memdiag {
+
+inline constexpr Table history_pools_table = [] {
+  using Row = History_pool_row;
+  return Table{
+      "MEMDIAG_HISTORY_POOLS",
+      "One row for each pool and sample of MEMDIAG_HISTORY and "
+      "MEMDIAG_LAST_RUN: which pool it was.",
+      0x0100,
+      std::array{
+          column<Row, &Row::run>("RUN", Unit::count,
+                                 "As in MEMDIAG_LAST_RUN; 0: this run."),
+          moment_column<Row, &Row::time_us>("TIME", "When it was taken."),
+          text_column<Row, &Row::pool>("POOL", 64, "The pool's name."),
+          column<Row, &Row::live_bytes>("LIVE_BYTES", Unit::bytes,
+                                        "As in MEMDIAG_POOLS."),
+          column<Row, &Row::dirty_bytes>("DIRTY_BYTES", Unit::bytes,
+                                         "The same.")}};
+}();
+
+static_assert(fingerprint(history_pools_table) == 1551590150u,
+              "columns changed: raise the table's version, then set this");
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_HISTORY_POOLS_TABLE_H

@@ -1,0 +1,57 @@
+/*
+  The columns of INFORMATION_SCHEMA.MEMDIAG_HOST.
+*/
+
+#ifndef MEMDIAG_HOST_TABLE_H
+#define MEMDIAG_HOST_TABLE_H
+
+#include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/host/host.h"
+
+namespace memdiag {
+
+inline constexpr Table host_table = [] {
+  using Row = host::Row;
+  return Table{
+      "MEMDIAG_HOST",
+      "One row for each figure of the machine, its kernel's settings and the "
+      "server's control group that decides how much memory the server has. "
+      "What "
+      "this machine does not have (pressure stall information, a control "
+      "group, "
+      "swap accounting, several NUMA nodes) has no row.",
+      0x0100,
+      std::array{
+          text_column<Row, &Row::subject>(
+              "SUBJECT", 16,
+              "memory, process, cgroup, pressure, kernel, huge_pages, oom, "
+              "numa, device."),
+          text_column<Row, &Row::name>(
+              "NAME", 64,
+              "The figure, as the kernel names it. Not the kernel's are, of "
+              "cgroup, effective_limit: the lowest limit of the group and "
+              "those above it, and effective_usage: what that group uses; of "
+              "huge_pages, pool.NAME: what that pool has in huge pages, or "
+              "had a minute ago, or longer where a look takes more than half a "
+              "second, where the kernel tells (Linux 6.7)."),
+          column<Row, &Row::number>(
+              "NUMBER", Unit::none,
+              "The figure, in UNIT. NULL where it is a word, where a limit "
+              "does "
+              "not limit, and where it could not be read."),
+          text_column<Row, &Row::value>(
+              "VALUE", 512,
+              "The word that the figure is; of several to choose from the one "
+              "in force. max: this limit does not limit."),
+          text_column<Row, &Row::unit>("UNIT", 16,
+                                       "Unit of NUMBER; empty: none."),
+          text_column<Row, &Row::source>("SOURCE", 512,
+                                         "The file that it was read from.")}};
+}();
+
+static_assert(fingerprint(host_table) == 1545526197u,
+              "columns changed: raise the table's version, then set this");
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_HOST_TABLE_H

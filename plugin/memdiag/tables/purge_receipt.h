@@ -1,0 +1,97 @@
+/*
+  What memdiag_purge() is called, who may call it and what it returns. Free of
+  the server's headers: purge_function.cc registers it, and the reference page
+  is made from here.
+*/
+
+#ifndef MEMDIAG_PURGE_RECEIPT_H
+#define MEMDIAG_PURGE_RECEIPT_H
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "plugin/memdiag/tables/column.h"
+#include "mysys/memdiag/pools/pools.h"
+
+namespace memdiag {
+
+inline constexpr const char *purge_function_name = "memdiag_purge";
+
+/** The argument that stands for every pool. */
+inline constexpr const char *all_pools_name = "all";
+
+/** The dynamic privilege that purging needs. */
+inline constexpr const char *admin_privilege_name = "MEMDIAG_ADMIN";
+
+/** One member of the JSON object, besides "pool". */
+struct Receipt_field {
+  const char *name;
+  Unit unit;
+  const char *comment;
+  /** Empty becomes null: not known. */
+  std::optional<uint64_t> (*value)(const pools::Receipt &);
+};
+
+inline constexpr auto receipt_fields = std::to_array<Receipt_field>({
+    {"resident_bytes_before", Unit::bytes,
+     "RESIDENT_BYTES of the purged arenas before.",
+     [](const pools::Receipt &receipt) -> std::optional<uint64_t> {
+       if (receipt.error != 0) return std::nullopt;
+       return receipt.resident_before_bytes;
+     }},
+    {"resident_bytes_after", Unit::bytes, "The same right after.",
+     [](const pools::Receipt &receipt) -> std::optional<uint64_t> {
+       if (receipt.error != 0) return std::nullopt;
+       return receipt.resident_after_bytes;
+     }},
+    {"released_bytes", Unit::bytes,
+     "The difference; 0 if more was allocated meanwhile than given back.",
+     [](const pools::Receipt &receipt) -> std::optional<uint64_t> {
+       if (receipt.error != 0) return std::nullopt;
+       return receipt.released_bytes();
+     }},
+    {"microseconds", Unit::microseconds, "How long the purge took.",
+     [](const pools::Receipt &receipt) -> std::optional<uint64_t> {
+       return receipt.duration_us;
+     }},
+    {"arenas", Unit::count, "Arenas that were purged.",
+     [](const pools::Receipt &receipt) -> std::optional<uint64_t> {
+       return receipt.arenas;
+     }},
+});
+
+/** The receipt as a JSON object.
+@param pool  a name from the list of pools, or all_pools_name: it needs no
+             escaping */
+inline std::string to_json(std::string_view pool,
+                           const pools::Receipt &receipt) {
+  std::string json = "{\"pool\":\"";
+  json += pool;
+  json += '"';
+  for (const Receipt_field &field : receipt_fields) {
+    json += ",\"";
+    json += field.name;
+    json += "\":";
+    const std::optional<uint64_t> value = field.value(receipt);
+    json += value ? std::to_string(*value) : "null";
+  }
+  json += '}';
+  return json;
+}
+
+/** The names that memdiag_purge() accepts, for messages. */
+inline std::string purgeable_names() {
+  std::string names;
+  for (const Pool_spec &spec : pool_specs) {
+    names += spec.name;
+    names += ", ";
+  }
+  return names + all_pools_name;
+}
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_PURGE_RECEIPT_H

@@ -1,0 +1,94 @@
+/*
+  The status variables, Memdiag_*: totals, and the most telling figures of each
+  pool, taken from the list of pools. Numbers only, so that exporters that
+  collect SHOW GLOBAL STATUS pick them up.
+
+  Free of the server's headers: status_server.h binds them to the server, and
+  the reference page is made from them.
+*/
+
+#ifndef MEMDIAG_STATUS_VARIABLES_H
+#define MEMDIAG_STATUS_VARIABLES_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/tables/column.h"
+
+namespace memdiag {
+
+struct Status_variable {
+  const char *name;
+  Unit unit;
+  const char *comment;
+  Reading (*value)(const Snapshot &);
+};
+
+namespace detail {
+
+template <auto member>
+Reading total(const Snapshot &snapshot) {
+  return snapshot.allocator.*member;
+}
+
+template <auto member>
+Reading sum_of_pools(const Snapshot &snapshot) {
+  uint64_t sum = 0;
+  for (const Pool_row &pool : snapshot.pools) sum += pool.*member;
+  return sum;
+}
+
+template <size_t pool, auto member>
+Reading of_pool(const Snapshot &snapshot) {
+  return snapshot.pools[pool].*member;
+}
+
+}  // namespace detail
+
+inline constexpr auto status_variables = std::to_array<Status_variable>({
+    {"Memdiag_allocated_bytes", Unit::bytes,
+     "ALLOCATED_BYTES of MEMDIAG_ALLOCATOR.",
+     detail::total<&Allocator_row::allocated_bytes>},
+    {"Memdiag_active_bytes", Unit::bytes, "ACTIVE_BYTES of MEMDIAG_ALLOCATOR.",
+     detail::total<&Allocator_row::active_bytes>},
+    {"Memdiag_metadata_bytes", Unit::bytes,
+     "METADATA_BYTES of MEMDIAG_ALLOCATOR.",
+     detail::total<&Allocator_row::metadata_bytes>},
+    {"Memdiag_resident_bytes", Unit::bytes,
+     "RESIDENT_BYTES of MEMDIAG_ALLOCATOR.",
+     detail::total<&Allocator_row::resident_bytes>},
+    {"Memdiag_mapped_bytes", Unit::bytes, "MAPPED_BYTES of MEMDIAG_ALLOCATOR.",
+     detail::total<&Allocator_row::mapped_bytes>},
+    {"Memdiag_retained_bytes", Unit::bytes,
+     "RETAINED_BYTES of MEMDIAG_ALLOCATOR.",
+     detail::total<&Allocator_row::retained_bytes>},
+    {"Memdiag_dirty_bytes", Unit::bytes, "DIRTY_BYTES of MEMDIAG_ALLOCATOR.",
+     detail::total<&Allocator_row::dirty_bytes>},
+    {"Memdiag_muzzy_bytes", Unit::bytes, "MUZZY_BYTES of MEMDIAG_ALLOCATOR.",
+     detail::total<&Allocator_row::muzzy_bytes>},
+    {"Memdiag_purges", Unit::count, "PURGES of all rows of MEMDIAG_POOLS.",
+     detail::sum_of_pools<&Pool_row::purges>},
+    {"Memdiag_purged_bytes", Unit::bytes,
+     "PURGED_BYTES of all rows of MEMDIAG_POOLS.",
+     detail::sum_of_pools<&Pool_row::purged_bytes>},
+    {"Memdiag_purge_microseconds", Unit::microseconds,
+     "PURGE_MICROSECONDS of all rows of MEMDIAG_POOLS.",
+     detail::sum_of_pools<&Pool_row::purge_us>},
+#define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
+                     muzzy_ms, purpose)                                    \
+  {"Memdiag_pool_" #id "_live_bytes", Unit::bytes,                         \
+   "LIVE_BYTES of the pool's row of MEMDIAG_POOLS.",                       \
+   detail::of_pool<static_cast<size_t>(Pool::id), &Pool_row::live_bytes>}, \
+      {"Memdiag_pool_" #id "_resident_bytes", Unit::bytes,                 \
+       "RESIDENT_BYTES of the pool's row of MEMDIAG_POOLS.",               \
+       detail::of_pool<static_cast<size_t>(Pool::id),                      \
+                       &Pool_row::resident_bytes>},
+#include "mysys/memdiag/pools/pool_list.h"
+#undef MEMDIAG_POOL
+});
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_STATUS_VARIABLES_H

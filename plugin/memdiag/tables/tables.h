@@ -1,0 +1,60 @@
+/*
+  Every INFORMATION_SCHEMA table of this plugin, in one list: the plugins, their
+  field definitions and the reference page come from here.
+
+  A table is <name>_table, the spec in <name>_table.h, and an overload of rows()
+  in information_schema.cc that gets its rows.
+*/
+
+#ifndef MEMDIAG_TABLES_H
+#define MEMDIAG_TABLES_H
+
+#include "plugin/memdiag/tables/advice_table.h"
+#include "plugin/memdiag/tables/allocator_table.h"
+#include "plugin/memdiag/tables/arenas_table.h"
+#include "plugin/memdiag/tables/bins_table.h"
+#include "plugin/memdiag/tables/budget_table.h"
+#include "plugin/memdiag/tables/digests_table.h"
+#include "plugin/memdiag/tables/extents_table.h"
+#include "plugin/memdiag/tables/history_pools_table.h"
+#include "plugin/memdiag/tables/history_table.h"
+#include "plugin/memdiag/tables/host_table.h"
+#include "plugin/memdiag/tables/innodb_table.h"
+#include "plugin/memdiag/tables/instruments_table.h"
+#include "plugin/memdiag/tables/large_table.h"
+#include "plugin/memdiag/tables/last_run_table.h"
+#include "plugin/memdiag/tables/ledger_table.h"
+#include "plugin/memdiag/tables/mutexes_table.h"
+#include "plugin/memdiag/tables/pools_table.h"
+#include "plugin/memdiag/tables/purges_table.h"
+#include "plugin/memdiag/tables/regions_table.h"
+#include "plugin/memdiag/tables/routes_table.h"
+#include "plugin/memdiag/tables/sessions_table.h"
+#include "plugin/memdiag/tables/survivors_table.h"
+
+#define MEMDIAG_TABLES(TABLE) \
+  TABLE(advice)               \
+  TABLE(ledger)               \
+  TABLE(ledger_exact)         \
+  TABLE(allocator)            \
+  TABLE(pools)                \
+  TABLE(arenas)               \
+  TABLE(bins)                 \
+  TABLE(large)                \
+  TABLE(extents)              \
+  TABLE(mutexes)              \
+  TABLE(routes)               \
+  TABLE(instruments)          \
+  TABLE(survivors)            \
+  TABLE(sessions)             \
+  TABLE(digests)              \
+  TABLE(regions)              \
+  TABLE(innodb)               \
+  TABLE(budget)               \
+  TABLE(host)                 \
+  TABLE(purges)               \
+  TABLE(history)              \
+  TABLE(history_pools)        \
+  TABLE(last_run)
+
+#endif  // MEMDIAG_TABLES_H

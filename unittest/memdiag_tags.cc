@@ -1,5 +1,0 @@
-/* What the patched my_malloc.cc defines in the server. */
-
-#include "memdiag_hooks.h"
-
-memdiag::Packed_tag memdiag_tags[memdiag::tag_table_size];
