@@ -20,12 +20,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools import burst, corpus, memory_report
-from tools.common import ROOT, known_preset, lock, say
-from tools.memory_report import Diagnostics, Snapshot
-from tools.mysql_wire import WireError, quote
-from tools.problem import Problem, run_main
-from tools.server import Build, Server, initialise
+from harness import burst, memory_report
+from harness.common import ROOT, known_preset, lock, say
+from harness.memory_report import Diagnostics, Snapshot
+from harness.mysql_wire import WireError, quote
+from harness.problem import Problem, run_main
+from harness.server import Build, Server, initialise
+from tools import corpus
 
 DATABASE = "demo"
 PHRASES = 40

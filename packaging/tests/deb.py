@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from harness.common import cache_dir, say
+from harness.mysql_wire import WireError
 from tests import content, machine
 from tests.installed import Installed, Outage, main_job, memdiag_tables
 from tests.machine import Machine
 from tests.report import Failed, Report
-from tools.common import cache_dir, say
-from tools.mysql_wire import WireError
-from tools.sources import PrivateApt
+from tools.build.sources import PrivateApt
 
 OUTAGE_SECONDS = 30
 SIZE_RATIO = 1.1

@@ -10,11 +10,11 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Self
 
+from harness.mysql_wire import Connection, WireError
+from harness.server import Server
 from tests.machine import Machine
 from tests.report import Failed, Report
 from tools import corpus, demo
-from tools.mysql_wire import Connection, WireError
-from tools.server import Server
 
 SOCKET = "/run/mysqld/mysqld.sock"
 

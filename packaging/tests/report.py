@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from tools.common import say
-from tools.mysql_wire import WireError
-from tools.problem import Problem
+from harness.common import say
+from harness.mysql_wire import WireError
+from harness.problem import Problem
 
 
 class Failed(Exception):
