@@ -28,8 +28,8 @@ namespace memdiag {
 @param metadata  the begin of the block's PFS_metadata */
 template <typename Pfs_metadata>
 Packed_tag &tag_of_block(void *metadata) {
-  // A block begins a multiple of 16 bytes behind its metadata, and the last four
-  // bytes before it are an offset: 24 of 32 bytes are in use.
+  // A block begins a multiple of 16 bytes behind its metadata, and the last
+  // four bytes before it are an offset: 24 of 32 bytes are in use.
   constexpr size_t free_from = Pfs_metadata::meta_size;
   static_assert(free_from % alignof(Packed_tag) == 0 &&
                 free_from + sizeof(Packed_tag) +
