@@ -20,6 +20,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -172,11 +173,12 @@ def code_files(root: Path) -> set[str]:
     found = set()
     for path in own_files(root):
         name = str(path.relative_to(root))
-        if path.suffix in (".h", ".cc", ".py"):
+        if (
+            path.suffix in (".h", ".cc", ".py")
+            or not path.suffix
+            and re.match(rb"#!.*python", path.read_bytes())
+        ):
             found.add(name)
-        elif not path.suffix and path.read_bytes()[:2] == b"#!":
-            if is_python(name, path.read_text()):
-                found.add(name)
     return found
 
 
@@ -350,7 +352,7 @@ def check(layers: Layers, files: set[str], arrows: Iterable[Arrow]) -> list[str]
         for circle in circles(graph):
             ways = [
                 f"{arrow.user} uses {arrow.used} ({arrow.how})"
-                for arrow in (graph[pair] for pair in zip(circle, circle[1:]))
+                for arrow in (graph[pair] for pair in pairwise(circle))
             ]
             problems.append(
                 f"{kind} in a circle, {' -> '.join(circle)}: {'; '.join(ways)}"
