@@ -308,8 +308,9 @@ def rebase(series: list[Patch], old: Path, new: Path, folder: Path) -> str:
         raise Problem(
             f"the source in {new} lacks {len(missing)} files that patches change:\n  "
             + "\n  ".join(missing)
-            + "\n  Find out where upstream has moved their code, and move the hunks in "
-            "the patch files there; or drop the patch."
+            + "\n  Upstream has moved or removed them. Take these patches out of "
+            "patches/series, rebase and export the others, then write each again with "
+            "edit and take."
         )
     edit(series, old, folder)
     first = git(folder, "rev-list", "--max-parents=0", "HEAD").strip()
