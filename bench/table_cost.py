@@ -251,7 +251,7 @@ def main() -> int:
     options = parser.parse_args()
     rounds.require_positive(options, "connections", "pairs", "seconds")
     return rounds.run(
-        "looking",
+        "table_cost",
         options,
         settings={
             "sysbench": sysbench_oltp.version(),
@@ -274,4 +274,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run_main("looking", main)
+    run_main("table_cost", main)
