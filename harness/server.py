@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from harness.mysql_wire import Connection, Result, WireError
 from harness.problem import Problem
+from harness.sql import Connection, Result, SqlError
 
 # sockaddr_un holds 108 bytes with the final NUL; mysqld also makes SOCKET.lock beside it, and mysql.sock.lock must fit
 # in a file name only, so the socket's own length is what counts.
@@ -312,7 +312,7 @@ class Server:
             Connection(self.socket, timeout=3).close()
         except (FileNotFoundError, ConnectionRefusedError):
             return None
-        except (WireError, OSError):
+        except (SqlError, OSError):
             pass  # somebody listens, though it does not let us in
         try:
             return int(Path(f"{self.socket}.lock").read_text())
@@ -327,7 +327,7 @@ class Server:
         try:
             with Connection(self.socket, timeout=10) as connection:
                 connection.query("SHUTDOWN")
-        except (WireError, OSError):
+        except (SqlError, OSError):
             self._signal(signal.SIGTERM)  # for mysqld the same clean shutdown
         if not self._wait_for_the_end(timeout):
             print(
@@ -413,7 +413,7 @@ class Server:
                 return
             except (FileNotFoundError, ConnectionError, TimeoutError):
                 time.sleep(0.05)
-            except WireError as error:
+            except SqlError as error:
                 raise Problem(
                     f"mysqld does not let root in without a password: {error}"
                 ) from None

@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import burst, cgroup
 from harness.common import ROOT, lock, preset_of_arguments, say
-from harness.mysql_wire import WireError
 from harness.problem import NotPossible, Problem, run_main
 from harness.server import Build, Server
+from harness.sql import SqlError
 from tools import corpus, demo
 
 DOCUMENTS = 5_000
@@ -46,7 +46,7 @@ def survives(
             build, folder, (*demo.MYSQLD_OPTIONS, *options), None, limit.wrapper()
         ) as server,
     ):
-        with contextlib.suppress(Problem, WireError, OSError):
+        with contextlib.suppress(Problem, SqlError, OSError):
             server.start()
             searches(server, statements)
             if server.alive() and server.query("SELECT 1").scalar() == "1":

@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness import cgroup, huge_pages
 from harness.cgroup import Limit
 from harness.common import ROOT, lock, preset_of_arguments, require_disk, say
-from harness.mysql_wire import Connection, WireError
 from harness.problem import NotPossible, Problem, run_main
 from harness.server import Build, Server, initialise
+from harness.sql import Connection, SqlError
 from tools import demo
 
 MB = 1 << 20
@@ -344,7 +344,7 @@ def run(build: Build, folder: Path) -> int:
         except NotPossible as reason:
             skipped += 1
             say(f"-- skipped: {reason}")
-        except (WireError, OSError, subprocess.SubprocessError) as error:
+        except (SqlError, OSError, subprocess.SubprocessError) as error:
             checks.add(name, False, str(error))
     return checks.finish("host_states", skipped)
 

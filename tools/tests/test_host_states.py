@@ -14,9 +14,9 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.cgroup import Limit
 from harness.common import ROOT
-from harness.mysql_wire import Result
 from harness.problem import NotPossible, Problem
 from harness.scratch import Scratch
+from harness.sql import Result
 from tools import host_states
 
 
