@@ -11,7 +11,7 @@
 #include <span>
 #include <utility>
 
-#include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/base/unit.h"
 #include "plugin/memdiag/host/kernel_file.h"
 #include "plugin/memdiag/host/kernel_text.h"
 
