@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/ledger/ledger_reader.h"
 #include "plugin/memdiag/server/budget_facts.h"
+#include "plugin/memdiag/server/buffer_pool_pages.h"
 #include "plugin/memdiag/tables/column.h"
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/history/history_rows.h"
@@ -245,8 +247,8 @@ auto rows(THD *, std::type_identity<sessions::Digest_row>) {
 }
 
 std::vector<ledger::Row> rows_of_ledger(THD *thd, ledger::Precision precision) {
-  ledger::Ledger ledger = ledger::take(snapshot_of_statement(thd, 0),
-                                       innodb::buffer_pool(), precision);
+  ledger::Ledger ledger = ledger::reader().take(
+      snapshot_of_statement(thd, 0), buffer_pool_pages(), precision);
   for (const std::string &text : ledger.warnings) warn(thd, text);
   return std::move(ledger.rows);
 }
@@ -288,7 +290,7 @@ auto rows(THD *, std::type_identity<History_pool_row>) {
 auto rows(THD *thd, std::type_identity<regions::Row>) {
   int error;
   const auto all =
-      regions::all(&error, ledger::recent_regions(innodb::buffer_pool()));
+      regions::all(&error, ledger::reader().recent_regions(buffer_pool_pages()));
   if (error != 0)
     warn(thd,
          "the system does not tell what is in physical memory (mincore): "
@@ -317,7 +319,7 @@ auto rows(THD *thd, std::type_identity<host::Row>) {
   const char *const variable = "innodb_numa_interleave";
   if (const auto on = innodb::numa_interleave())
     rows.push_back({"numa", variable, {}, *on ? "ON" : "OFF", "", variable});
-  const auto walk = ledger::recent_walk(innodb::buffer_pool());
+  const auto walk = ledger::reader().recent_walk(buffer_pool_pages());
   if (!walk)
     warn(thd, "what of the pools is in huge pages could not be read");
   else if (walk->huge_known)
