@@ -11,7 +11,6 @@
 #ifndef MEMDIAG_FTS_H
 #define MEMDIAG_FTS_H
 
-#include <algorithm>
 #include <cstddef>
 
 #include "mem0mem.h"
@@ -70,23 +69,29 @@ inline size_t positions_size(const ulint *positions) {
   return size;
 }
 
-/** The match of the document that `first` is a match of. They stand in the
-order of documents, except where transactions committed in another order than
-they got their document ids.
-@param matches  the matches of another token of the phrase
-@return `first` itself if there is none, which only a corrupt index can bring */
+/** The element of a vector where the search for the next match begins. Vectors
+of vector_create() have one; it starts at 0. */
+ulint &next_match(const ib_vector_t *matches);
+
+/** Find another token's match in the document that `first` is a match of.
+
+The merge of fts0que.cc walks the match lists of all tokens forward, and a
+document is in its result only where it stopped in each list. So the search goes
+on from the last match it found, and all searches of a query together read each
+list once, whatever the order of its documents is.
+@param matches  the matches of the other token
+@return `first` itself if there is none: the index is corrupt */
 template <typename Match>
 const Match *match_of_document(const ib_vector_t *matches, const Match *first) {
-  const auto *const begin = static_cast<const Match *>(matches->data);
-  const Match *const end = begin + matches->used;
-  const auto id = first->doc_id;
-  const Match *match = std::lower_bound(
-      begin, end, id, [](const Match &m, auto of) { return m.doc_id < of; });
-  if (match == end || match->doc_id != id)
-    match = std::find_if(begin, end,
-                         [id](const Match &m) { return m.doc_id == id; });
-  ut_ad(match != end);
-  return match == end ? first : match;
+  const auto *const all = static_cast<const Match *>(matches->data);
+  ulint &next = next_match(matches);
+  for (ulint n = matches->used; n > 0; --n) {
+    if (next >= matches->used) next = 0;
+    if (all[next].doc_id == first->doc_id) return &all[next];
+    ++next;
+  }
+  ut_ad(false);
+  return first;
 }
 
 /** Note how often a token of a phrase stands in a document that has the phrase.

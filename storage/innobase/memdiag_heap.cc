@@ -19,7 +19,7 @@ struct alignas(alignof(std::max_align_t)) Block_header {
 
 }  // namespace
 
-void *pool_block_allocate(Packed_tag tag, PSI_memory_key key [[maybe_unused]],
+void *heap_block_allocate(Packed_tag tag, PSI_memory_key key [[maybe_unused]],
                           size_t size) {
   const size_t total = sizeof(Block_header) + size;
   void *memory = memdiag_allocate(tag_of_heap_block(tag, total), total, false);
@@ -31,7 +31,7 @@ void *pool_block_allocate(Packed_tag tag, PSI_memory_key key [[maybe_unused]],
   return header + 1;
 }
 
-void pool_block_free(Packed_tag tag, void *block, size_t size) {
+void heap_block_free(Packed_tag tag, void *block, size_t size) {
   auto *header = static_cast<Block_header *>(block) - 1;
   const size_t total = sizeof(Block_header) + size;
 #ifdef HAVE_PSI_MEMORY_INTERFACE

@@ -50,6 +50,20 @@ constexpr Declared_place declared_places[] = {
 };
 static_assert(std::size(declared_places) == place_count);
 
+/** The list has the places in the order of their enumeration. */
+constexpr Place places_in_list[] = {
+#define MEMDIAG_PLACE(id, name, pool) Place::id,
+#define MEMDIAG_ROUTE(prefix, pool)
+#include "mysys/memdiag/routes/route_list.h"
+#undef MEMDIAG_PLACE
+#undef MEMDIAG_ROUTE
+};
+static_assert([] {
+  for (size_t i = 0; i < place_count; ++i)
+    if (static_cast<size_t>(places_in_list[i]) != i) return false;
+  return true;
+}());
+
 /** Tags of places, as declared until they are overridden. */
 constinit std::atomic<Packed_tag> place_tags[] = {
 #define MEMDIAG_PLACE(id, name, pool) \

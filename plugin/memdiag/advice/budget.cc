@@ -9,25 +9,10 @@ constexpr const char *max_connections = "max_connections";
 constexpr const char *log_bin = "log_bin";
 constexpr const char *page_size = "innodb_page_size";
 
-using Reading = std::optional<uint64_t>;
-
 Reading find(const std::map<std::string_view, uint64_t> &in,
              std::string_view name) {
   const auto found = in.find(name);
   return found == in.end() ? std::nullopt : Reading{found->second};
-}
-
-/** Empty if it does not fit: there is no such memory. */
-Reading product(Reading a, Reading b) {
-  uint64_t result;
-  if (!a || !b || __builtin_mul_overflow(*a, *b, &result)) return std::nullopt;
-  return result;
-}
-
-Reading sum(Reading a, Reading b) {
-  uint64_t result;
-  if (!a || !b || __builtin_add_overflow(*a, *b, &result)) return std::nullopt;
-  return result;
 }
 
 Reading bytes_each(const Declared &of, Reading value, const Facts &facts) {

@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "plugin/memdiag/base/unit.h"
 #include "plugin/memdiag/host/host_items.h"
 #include "plugin/memdiag/host/kernel_file.h"
 #include "plugin/memdiag/host/kernel_text.h"

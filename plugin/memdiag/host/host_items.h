@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "plugin/memdiag/base/unit.h"
 #include "plugin/memdiag/host/kernel_text.h"
-#include "plugin/memdiag/tables/column.h"
 
 namespace memdiag::host::items {
 
