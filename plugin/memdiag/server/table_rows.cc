@@ -9,8 +9,9 @@
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/history/trend.h"
-#include "plugin/memdiag/ledger/ledger.h"
+#include "plugin/memdiag/ledger/ledger_reader.h"
 #include "plugin/memdiag/server/budget_facts.h"
+#include "plugin/memdiag/server/buffer_pool_pages.h"
 #include "plugin/memdiag/server/perfschema_memory.h"
 #include "plugin/memdiag/server/server_sessions.h"
 #include "plugin/memdiag/server/statement_cache.h"
@@ -37,7 +38,7 @@ void add_rows_of_snapshot(THD *thd, Sink<Row> *sink) {
 
 std::vector<ledger::Row> ledger_rows(THD *thd, ledger::Precision precision) {
   ledger::Ledger ledger =
-      ledger::take(snapshot_of(thd), innodb::buffer_pool(), precision);
+      ledger::reader().take(snapshot_of(thd), buffer_pool_pages(), precision);
   for (const std::string &text : ledger.warnings) warn(thd, text);
   return std::move(ledger.rows);
 }
@@ -126,7 +127,7 @@ void add_rows(THD *, Sink<sessions::Digest_row> *sink) {
 void add_rows(THD *thd, Sink<regions::Row> *sink) {
   int error;
   const auto all =
-      regions::all(&error, ledger::recent_regions(innodb::buffer_pool()));
+      regions::all(&error, ledger::reader().recent_regions(buffer_pool_pages()));
   if (error != 0)
     warn(thd, "resident pages of regions could not be read (mincore): error " +
                   reason(error));
@@ -151,7 +152,7 @@ void add_rows(THD *thd, Sink<host::Row> *sink) {
   const char *const variable = "innodb_numa_interleave";
   if (const auto on = innodb::numa_interleave())
     rows.push_back({"numa", variable, {}, *on ? "ON" : "OFF", "", variable});
-  const auto walk = ledger::recent_walk(innodb::buffer_pool());
+  const auto walk = ledger::reader().recent_walk(buffer_pool_pages());
   if (!walk)
     warn(thd, "the huge pages of the pools could not be read");
   else if (walk->huge_known)
