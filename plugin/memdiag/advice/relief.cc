@@ -49,8 +49,8 @@ uint64_t kept_bytes(const std::array<Purged, pool_count> &purged,
   return bytes;
 }
 
-Event heed(const Settings &settings, const pressure::Figures &figures,
-           uint64_t kept_bytes, uint64_t now_us, State *state) {
+Event next_event(const Settings &settings, const pressure::Figures &figures,
+                 uint64_t kept_bytes, uint64_t now_us, State *state) {
   const bool pressed =
       pressure::is_above(figures, settings.limit_percent) ||
       (settings.stall_percent != 0 &&
@@ -118,6 +118,11 @@ uint64_t buffer_pool_step(uint64_t size_bytes, uint64_t unit_bytes,
 void rest_long(State *state) {
   state->judged = true;
   state->pause_us = max_pause_us;
+}
+
+void end_pause(State *state) {
+  state->rest_since_us.reset();
+  state->pause_us = min_pause_us;
 }
 
 }  // namespace memdiag::relief

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/base/unit.h"
 #include "mysys/memdiag/pools/pools.h"
 
 namespace memdiag {
