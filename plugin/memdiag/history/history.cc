@@ -14,6 +14,7 @@
 #include "plugin/memdiag/host/kernel_text.h"
 #include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/purging/purge.h"
 #include "mysys/memdiag/purging/worker.h"
 
 namespace memdiag::history {
@@ -131,7 +132,7 @@ class Sampler {
     for (size_t i = 0; i < pool_count; ++i) {
       const Pool_row &pool = snapshot.pools[i];
       sample->pools[i] = {figure(pool.live_bytes), figure(pool.dirty_bytes)};
-      const pools::Counters counters = pools::counters(static_cast<Pool>(i));
+      const auto counters = purging::counters(static_cast<Pool>(i));
       sample->purges += counters.purges;
       sample->purged_bytes += counters.purged_bytes;
     }

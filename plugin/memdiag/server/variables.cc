@@ -3,11 +3,11 @@
   memory has to be routed long before the first plugin is there.
 */
 
-#include "mysys/memdiag/accounting/block_events.h"
-#include "mysys/memdiag/purging/policies.h"
-#include "mysys/memdiag/routes/routes.h"
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/tracking.h"
+#include "mysys/memdiag/purging/policies.h"
+#include "mysys/memdiag/routes/routes.h"
 #include "my_sys.h"
 #include "mysqld_error.h"
 #include "plugin/memdiag/history.h"
@@ -90,10 +90,10 @@ Policy_variable<Policy::dirty_limit> dirty_limit_variable(
     "Dirty bytes above which a pool's unused pages go back in the midst of a "
     "burst: a list of pool=bytes, or all=bytes, with K, M or G; 0 is no limit");
 
-namespace notes = memdiag::notes;
+namespace tracking = memdiag::tracking;
 
 bool update_scope_survivors(sys_var *, THD *, enum_var_type) {
-  memdiag::scopes::track(notes::is_on(notes::survivors));
+  memdiag::scopes::track(tracking::options.survivors);
   return false;
 }
 
@@ -102,12 +102,12 @@ Sys_var_bool scope_survivors_variable(
     "Counts what statements, transactions and sessions leave behind in pools "
     "of their lifetime: INFORMATION_SCHEMA.MEMDIAG_SURVIVORS. Switching it ON "
     "begins with none",
-    GLOBAL_VAR(notes::switches.each[notes::survivors]), CMD_LINE(OPT_ARG),
+    GLOBAL_VAR(tracking::options.survivors), CMD_LINE(OPT_ARG),
     DEFAULT(false), NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
     ON_UPDATE(update_scope_survivors));
 
 bool update_sessions(sys_var *, THD *, enum_var_type) {
-  memdiag::sessions::track(notes::is_on(notes::sessions));
+  memdiag::sessions::track(tracking::options.sessions);
   return false;
 }
 
@@ -116,7 +116,7 @@ Sys_var_bool sessions_variable(
     "Counts what sessions hold of pools and what statements take: "
     "INFORMATION_SCHEMA.MEMDIAG_SESSIONS and MEMDIAG_DIGESTS. Switching it ON "
     "begins with none",
-    GLOBAL_VAR(notes::switches.each[notes::sessions]), CMD_LINE(OPT_ARG),
+    GLOBAL_VAR(tracking::options.sessions), CMD_LINE(OPT_ARG),
     DEFAULT(false), NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
     ON_UPDATE(update_sessions));
 

@@ -14,6 +14,7 @@
 #include "mysys/memdiag/clock.h"
 #include "storage/innobase/memdiag_innodb.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/purging/purge.h"
 #include "mysys/memdiag/purging/purge_log.h"
 #include "mysys/memdiag/purging/worker.h"
 #include "my_thread.h"
@@ -204,7 +205,7 @@ class Watcher {
   }
 
   std::string purge(Pool pool) {
-    const pools::Receipt receipt = pools::purge(pool, Purge_reason::pressure);
+    const purging::Receipt receipt = purging::purge(pool, Purge_reason::pressure);
     relief::Purged &purged = m_purged[static_cast<size_t>(pool)];
     purged.released_bytes += receipt.released_bytes();
     purged.allocated_bytes = pools::allocated_bytes(pool);

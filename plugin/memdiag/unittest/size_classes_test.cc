@@ -133,7 +133,7 @@ TEST(SizeClasses, BlocksAddUpWhileOthersAllocateAndPurge) {
   threads.emplace_back([&stop, pause] {
     while (!stop) {
       // Has jemalloc's statistics refreshed between those of a snapshot.
-      (void)pools::purge(pool);
+      (void)purging::purge(pool);
       std::this_thread::sleep_for(pause);
     }
   });
