@@ -21,7 +21,9 @@
 #include "plugin/memdiag/allocator/allocator_mutexes.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/purging/purge.h"
 
 namespace memdiag {
 namespace {
