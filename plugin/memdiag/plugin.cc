@@ -15,6 +15,7 @@
 #include "plugin/memdiag/server/error_log.h"
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/server/information_schema.h"
+#include "mysys/memdiag/accounting/tracking.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purger.h"
 #include "mysys/memdiag/routes/routes.h"
@@ -85,6 +86,7 @@ int start(void *) {
     error_log::error(wrong);
     return 1;
   }
+  tracking::apply_options();
   note_allocator();
   if (const int error = background_threads::ensure(); error != 0)
     error_log::warn("the allocator's background threads cannot be started (" +

@@ -117,7 +117,7 @@ TEST_F(History, ABlockOfAPoolIsInThatPool) {
   EXPECT_EQ(before.pools[ddl].live_bytes + size, with.pools[ddl].live_bytes);
   EXPECT_EQ(before.pools[ddl].live_bytes, after.pools[ddl].live_bytes);
   const uint64_t purges = after.purges;
-  (void)pools::purge(Pool::ddl);
+  (void)purging::purge(Pool::ddl);
   EXPECT_EQ(purges + 1, next().purges);
 }
 
