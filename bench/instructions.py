@@ -24,10 +24,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import arms as arm_list
-from bench import report, rounds, sysbench_oltp
-from tools.problem import Problem, run_main
-from tools.server import Server, last_line
+from bench import sysbench_oltp
+from bench.runner import arms as arm_list
+from bench.runner import report, rounds
+from harness.problem import Problem, run_main
+from harness.server import Server, last_line
 
 MYSQLD_OPTIONS = (
     *sysbench_oltp.MYSQLD_OPTIONS,

@@ -13,14 +13,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import arms as arm_list
-from bench import memory, prepared, report, rounds
+from bench.runner import arms as arm_list
+from bench.runner import memory, prepared, report, rounds
 from bench.workloads import WORKLOADS, chosen
 from bench.workloads.base import Workload
-from tools.burst import Sampler
-from tools.common import say
-from tools.problem import Problem, run_main
-from tools.server import Server
+from harness.burst import Sampler
+from harness.common import say
+from harness.problem import Problem, run_main
+from harness.server import Server
 
 FORMS = {"MEMDIAG_LEDGER": 2.0, "MEMDIAG_LEDGER_EXACT": 0.5}  # target, percent
 MOMENTS = ("before", "after", "5 s later")

@@ -12,9 +12,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import memory, report, rounds
+from bench.runner import memory, report, rounds
 from bench.workloads import phrase_burst as workload
-from tools.problem import run_main
+from harness.problem import run_main
 
 IDLE_SECONDS = (1, 2, 5, 10, 40)
 

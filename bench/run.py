@@ -18,17 +18,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import arms as arm_list
-from bench import memory, memory_tables, prepared, report, rounds, soak, surroundings
-from bench.arms import Arm
-from bench.idlers import FAILURES, Idlers, failed
-from bench.memory_tables import LIMIT_FACTOR, SURROUNDINGS
-from bench.stored import Results, Step
-from bench.surroundings import NotPossible
+from bench.runner import arms as arm_list
+from bench.runner import memory, prepared, report, rounds, run_report, soak
+from bench.runner.arms import Arm
+from bench.runner.idlers import FAILURES, Idlers, failed
+from bench.runner.run_report import LIMIT_FACTOR, SURROUNDINGS
+from bench.runner.stored import Results, Step
 from bench.workloads import WORKLOADS, chosen
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Workload
-from tools.common import say
-from tools.problem import Problem, run_main
+from harness import huge_pages
+from harness.common import say
+from harness.problem import NotPossible, Problem, run_main
 
 IDLE_SECONDS = (1, 5, 10, 60)
 GROUPS = {
@@ -79,7 +79,7 @@ def chosen_workloads(
 def write_report(results: Results, options: argparse.Namespace) -> str:
     """Of everything measured, also what this part of the run leaves out."""
     every = chosen_workloads("all", options.set, options.seconds)
-    return memory_tables.write(results, every)
+    return run_report.write(results, every)
 
 
 def moments(idle: float) -> list[float]:
@@ -152,7 +152,11 @@ class Course:
             if surrounding == LIMIT:
                 idlers.drain()  # one of them may have the peak that the limit follows from
             limit = self._limit_kb(workload) if surrounding == LIMIT else 0
-            with huge_pages(idlers) if surrounding == HUGE_PAGES else nothing():
+            with (
+                machine_of_huge_pages(idlers)
+                if surrounding == HUGE_PAGES
+                else nothing()
+            ):
                 for step, arm in steps:
                     self._turn(idlers, step, workload, arm, template, limit)
         except FAILURES as problem:
@@ -218,10 +222,10 @@ def limit_kb(runs: dict[str, list[memory.Run]]) -> int:
 
 
 @contextlib.contextmanager
-def huge_pages(idlers: Idlers[Step]) -> Iterator[None]:
+def machine_of_huge_pages(idlers: Idlers[Step]) -> Iterator[None]:
     """No server idles through a change of the setting, which is the whole machine's."""
     idlers.drain()
-    with surroundings.huge_pages_always():
+    with huge_pages.always():
         yield
         idlers.drain()
 

@@ -18,11 +18,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import arms as arm_list
-from bench import prepared, report, rounds
-from bench.quiet import wait_until_quiet
-from tools.problem import Problem, run_main
-from tools.server import Server, last_line
+from bench.runner import arms as arm_list
+from bench.runner import prepared, report, rounds
+from bench.runner.quiet import wait_until_quiet
+from harness.problem import Problem, run_main
+from harness.server import Server, last_line
 
 TESTS = ("oltp_point_select", "oltp_read_only", "oltp_read_write")
 DEFAULT_TESTS = TESTS[:2]

@@ -15,7 +15,7 @@ function(memdiag_python)
 endfunction()
 
 set(result ${CMAKE_BINARY_DIR}/sources.result.json)
-memdiag_python(${CMAKE_SOURCE_DIR}/tools/sources.py ${wanted}
+memdiag_python(${CMAKE_SOURCE_DIR}/tools/build/sources.py ${wanted}
   --build-dir ${CMAKE_BINARY_DIR} --result ${result})
 file(READ ${result} json)
 string(JSON MEMDIAG_CACHE_DIR GET ${json} cache)
@@ -26,7 +26,7 @@ if("jemalloc" IN_LIST wanted)
 endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/cmake/sources.json
-  ${CMAKE_SOURCE_DIR}/tools/sources.py)
+  ${CMAKE_SOURCE_DIR}/tools/build/sources.py)
 
 if("mysql" IN_LIST wanted)
   string(JSON MEMDIAG_PRISTINE GET ${json} mysql tree)
@@ -38,11 +38,11 @@ if("mysql" IN_LIST wanted)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
       ${patches}
       ${CMAKE_SOURCE_DIR}/patches/series
-      ${CMAKE_SOURCE_DIR}/tools/patches.py
-      ${CMAKE_SOURCE_DIR}/tools/tree.py)
-    memdiag_python(${CMAKE_SOURCE_DIR}/tools/patches.py lint)
+      ${CMAKE_SOURCE_DIR}/tools/build/patches.py
+      ${CMAKE_SOURCE_DIR}/tools/build/tree.py)
+    memdiag_python(${CMAKE_SOURCE_DIR}/tools/build/patches.py lint)
   else()
     list(APPEND tree_args --stock)
   endif()
-  memdiag_python(${CMAKE_SOURCE_DIR}/tools/tree.py ${tree_args})
+  memdiag_python(${CMAKE_SOURCE_DIR}/tools/build/tree.py ${tree_args})
 endif()

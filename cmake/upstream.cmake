@@ -61,7 +61,7 @@ set(hardening "-fstack-protector-strong -D_FORTIFY_SOURCE=2 -Wformat \
 set(profile "")
 if(MEMDIAG_PROFILE)
   # Named by the object's place in bld, which is the same in both presets.
-  # bench/train.py has the same folder, and the same name for its mark.
+  # bench/pgo_train.py has the same folder, and the same name for its mark.
   set(profile_folder ${CMAKE_SOURCE_DIR}/build/profile/data)
   # What a profile is of. The compiler says nothing of functions whose profile it does
   # not find or that have changed.
@@ -76,7 +76,7 @@ ${CMAKE_SOURCE_DIR}")
 -fprofile-prefix-path=${CMAKE_BINARY_DIR}/bld")
 endif()
 if(MEMDIAG_PROFILE STREQUAL generate)
-  # bench/train.py puts it beside the profile.
+  # bench/pgo_train.py puts it beside the profile.
   file(WRITE ${CMAKE_BINARY_DIR}/profiled ${profiled})
   # Threads count at the same time.
   string(APPEND profile " -fprofile-update=prefer-atomic")
@@ -85,15 +85,15 @@ if(MEMDIAG_PROFILE STREQUAL generate)
   upstream_option(WITH_NDBCLUSTER_STORAGE_ENGINE OFF)
   upstream_option(WITH_MYSQLX OFF)
 elseif(MEMDIAG_PROFILE STREQUAL use)
-  if(NOT EXISTS ${profile_folder}/trained) # the last that bench/train.py writes
+  if(NOT EXISTS ${profile_folder}/trained) # the last that bench/pgo_train.py writes
     message(FATAL_ERROR "There is no whole profile in ${profile_folder}. Make it:\n"
-      "  cmake --preset profile && cmake --build --preset profile && bench/train.py")
+      "  cmake --preset profile && cmake --build --preset profile && bench/pgo_train.py")
   endif()
   file(READ ${profile_folder}/trained trained)
   if(NOT trained STREQUAL profiled)
     message(WARNING "The profile in ${profile_folder} is of another version, of other "
       "patches or of another folder: what differs is compiled without. Make it anew:\n"
-      "  cmake --preset profile && cmake --build --preset profile && bench/train.py")
+      "  cmake --preset profile && cmake --build --preset profile && bench/pgo_train.py")
   endif()
   # What the training did not reach is compiled as ever, not for size. A source's folder
   # is part of what the compiler compares: it would find every function changed.
@@ -174,7 +174,7 @@ if(MEMDIAG_TARGETS)
 endif()
 set(copy_headers "")
 if(MEMDIAG_FLAVOUR STREQUAL product)
-  set(copy_headers COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/tree.py
+  set(copy_headers COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/build/tree.py
     --headers-only --tree ${MEMDIAG_TREE})
 endif()
 add_custom_target(upstream ALL

@@ -1,1 +1,1 @@
-"""The project's own tools: build support, the demonstration, and what the benchmarks share with it."""
+"""The project's programs: build support, the demonstration, the tests."""

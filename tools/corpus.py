@@ -28,8 +28,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools.common import cache_dir, say
-from tools.problem import run_main
+from harness.common import cache_dir, say
+from harness.problem import run_main
 
 HELPER = "/usr/lib/apt/apt-helper"
 ENOUGH = 2_000  # fewer documents than that show nothing

@@ -20,12 +20,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tools import burst, corpus, memory_report
-from tools.common import ROOT, known_preset, lock, say
-from tools.memory_report import Diagnostics, Snapshot
-from tools.mysql_wire import WireError, quote
-from tools.problem import Problem, run_main
-from tools.server import Build, Server, initialise
+from harness import burst, memory_report
+from harness.common import ROOT, known_preset, lock, say
+from harness.memory_report import Diagnostics, Snapshot
+from harness.problem import Problem, run_main
+from harness.server import Build, Server, initialise
+from harness.sql import SqlError
+from tools import corpus
 
 DATABASE = "demo"
 PHRASES = 40
@@ -221,9 +222,8 @@ def load(server: Server, texts: corpus.Corpus) -> None:
         shown = time.monotonic()
         for first in range(0, count, 200):
             batch = texts.documents[first : first + 200]
-            session.query(
-                "INSERT INTO descriptions (name, text) VALUES "
-                + ",".join(f"({quote(name)},{quote(text)})" for name, text in batch)
+            session.insert(
+                "INSERT INTO descriptions (name, text) VALUES (%s, %s)", batch
             )
             if time.monotonic() - shown > 3:
                 say(f"   {100 * first // count}%")
@@ -319,7 +319,7 @@ def purge(server: Server) -> dict[str, object] | None:
             int(receipt["resident_bytes_after"]),
         )
         taken = int(receipt["microseconds"])
-    except WireError as error:
+    except SqlError as error:
         say(f"\nmemdiag_purge('all'): {error.message}")
         return None
     except (ValueError, KeyError, TypeError):

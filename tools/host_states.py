@@ -20,13 +20,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench import surroundings
-from bench.surroundings import Limit, NotPossible
+from harness import cgroup, huge_pages
+from harness.cgroup import Limit
+from harness.common import ROOT, lock, preset_of_arguments, require_disk, say
+from harness.problem import NotPossible, Problem, run_main
+from harness.server import Build, Server, initialise
+from harness.sql import Connection, SqlError
 from tools import demo
-from tools.common import ROOT, lock, preset_of_arguments, require_disk, say
-from tools.mysql_wire import Connection, WireError
-from tools.problem import Problem, run_main
-from tools.server import Build, Server, initialise
 
 MB = 1 << 20
 OPTIONS = (
@@ -150,9 +150,9 @@ def found(session: Connection, subsystem: str, evidence: str) -> dict[str, str] 
     return None
 
 
-def huge_pages(start: Callable[..., Server], checks: demo.Checks) -> None:
+def huge_pages_everywhere(start: Callable[..., Server], checks: demo.Checks) -> None:
     def chosen() -> str:
-        return re.search(r"\[(\w+)\]", surroundings.HUGE_PAGES.read_text())[1]
+        return re.search(r"\[(\w+)\]", huge_pages.SETTING.read_text())[1]
 
     def seen() -> dict[str, str] | None:
         return found(session, "allocator", "huge pages are 'always'")
@@ -164,7 +164,7 @@ def huge_pages(start: Callable[..., Server], checks: demo.Checks) -> None:
         )
 
     former = chosen()
-    with surroundings.huge_pages_always():
+    with huge_pages.always():
         # As it is shipped, it asks the kernel for none.
         with start() as server, server.connect() as session:
             checks.add("with huge pages 'always' pools have none", of_pools() == 0)
@@ -176,11 +176,11 @@ def huge_pages(start: Callable[..., Server], checks: demo.Checks) -> None:
             row = seen()
             checks.add("they are found", row is not None)
             if row is not None:
-                remedy = f"echo madvise > {surroundings.HUGE_PAGES}"
+                remedy = f"echo madvise > {huge_pages.SETTING}"
                 checks.add("their remedy is to the point", remedy in row["REMEDY"])
                 checks.add("they are a warning", row["SEVERITY"] == "warning")
             # The remedy.
-            surroundings.HUGE_PAGES.write_text("madvise")
+            huge_pages.SETTING.write_text("madvise")
             checks.add("their remedy ends it", seen() is None)
     checks.add("the machine is as before", chosen() == former)
 
@@ -190,7 +190,7 @@ def near_the_limit(start: Callable[..., Server], checks: demo.Checks) -> None:
         return found(session, "cgroup", r"of the control group's limit of \d+ MB are")
 
     with (
-        surroundings.memory_limit(LIMIT_MB << 10) as limit,
+        cgroup.memory_limit(LIMIT_MB << 10) as limit,
         start(limit.wrapper()) as server,
         server.connect() as session,
     ):
@@ -219,7 +219,7 @@ def near_the_limit(start: Callable[..., Server], checks: demo.Checks) -> None:
 
 def killed(start: Callable[..., Server], checks: demo.Checks) -> None:
     with (
-        surroundings.memory_limit(LIMIT_MB << 10) as limit,
+        cgroup.memory_limit(LIMIT_MB << 10) as limit,
         start(limit.wrapper()) as server,
         server.connect() as session,
     ):
@@ -241,7 +241,7 @@ def killed(start: Callable[..., Server], checks: demo.Checks) -> None:
 def page_cache(start: Callable[..., Server], checks: demo.Checks) -> None:
     """Files that were read or written fill a group, and cost nobody anything: the kernel takes them first."""
     with (
-        surroundings.memory_limit(LIMIT_MB << 10) as limit,
+        cgroup.memory_limit(LIMIT_MB << 10) as limit,
         start(limit.wrapper()) as server,
         server.connect() as session,
     ):
@@ -268,7 +268,7 @@ def swap(start: Callable[..., Server], checks: demo.Checks) -> None:
         return found(session, "machine", r"^\d+ MB of the server are swapped out$")
 
     with (
-        surroundings.memory_limit(2 * LIMIT_MB << 10) as limit,
+        cgroup.memory_limit(2 * LIMIT_MB << 10) as limit,
         start(limit.wrapper()) as server,
         server.connect() as session,
     ):
@@ -315,7 +315,7 @@ def swapped_mb(server: Server) -> int:
 # --- main --------------------------------------------------------------------------
 
 STATES = {
-    "huge pages": huge_pages,
+    "huge pages": huge_pages_everywhere,
     "a limit that is near": near_the_limit,
     "a kill": killed,
     "page cache": page_cache,
@@ -344,7 +344,7 @@ def run(build: Build, folder: Path) -> int:
         except NotPossible as reason:
             skipped += 1
             say(f"-- skipped: {reason}")
-        except (WireError, OSError, subprocess.SubprocessError) as error:
+        except (SqlError, OSError, subprocess.SubprocessError) as error:
             checks.add(name, False, str(error))
     return checks.finish("host_states", skipped)
 

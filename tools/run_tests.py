@@ -20,9 +20,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import mtr
-from tools.common import ROOT, SHIPPED, known_preset, lock, presets, say
-from tools.problem import Problem, run_main
+from harness import mtr
+from harness.common import ROOT, SHIPPED, known_preset, lock, presets, say
+from harness.problem import Problem, run_main
 
 
 @dataclass
@@ -102,11 +102,19 @@ def yes_or_no(status: int, words: str) -> Result:
     return Result(int(status == 0), int(status != 0), 0, words)
 
 
+# Python's unit tests: name, folder, and the folder that their imports begin at.
+UNIT_TESTS = (
+    ("tools", ".", "."),
+    # packaging/ is no package: it would hide a library of that name.
+    ("packaging", "packaging/unit", "packaging"),
+)
+
+
 # --- the steps -----------------------------------------------------------------
 
 
 def lint_patches(run: Run) -> Result:
-    command = [sys.executable, "tools/patches.py", "lint"]
+    command = [sys.executable, "tools/build/patches.py", "lint"]
     status, text = run.output("patches", command)
     return yes_or_no(status, closing(text, r"^patches: .*$"))
 
@@ -128,6 +136,7 @@ def lint_scripts(run: Run) -> Result:
             "check",
             "--isolated",
             "--no-cache",
+            "harness",
             "tools",
             "bench",
             "packaging",
@@ -149,9 +158,16 @@ def lint_scripts(run: Run) -> Result:
 
 
 def test_tools(run: Run) -> Result:
-    command = [sys.executable, "-m", "unittest", "discover"]
-    status, text = run.output("tools", [*command, "-s", "tools/tests", "-t", "."])
-    return parse_unittest(status, text)
+    total = Result()
+    for name, folder, top in UNIT_TESTS:
+        command = [sys.executable, "-m", "unittest", "discover", "-s", folder]
+        status, text = run.output(name, [*command, "-t", top])
+        result = parse_unittest(status, text)
+        total.passed += result.passed
+        total.failed += result.failed
+        total.skipped += result.skipped
+        total.words += f"{'; ' if total.words else ''}{name}: {result.words}"
+    return total
 
 
 def build(run: Run) -> Result:
@@ -319,9 +335,9 @@ STEPS = [
         own("demo", "tools/demo.py", "--smoke", "--no-build"),
     ),
     Step(
-        "limited",
+        "cgroup",
         "the same load in a memory cgroup, half a minute",
-        own("limited", "tools/limited.py"),
+        own("demo_in_cgroup", "tools/demo_in_cgroup.py"),
         presets=SHIPPED,
     ),
     Step(

@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from tools import mtr
-from tools.common import ROOT, known_preset, lock, say
-from tools.problem import Problem, run_main
+from harness import mtr
+from harness.common import ROOT, known_preset, lock, say
+from harness.problem import Problem, run_main
 
 SUITES = "main,innodb,innodb_fts,perfschema,sys_vars,binlog,rpl,parts"
 DIFFERENCES = ROOT / "mysql-test" / "upstream_differences.txt"

@@ -14,7 +14,7 @@ from bench.workloads.read_buffer import ReadBuffer2M, ReadBuffer256K
 from bench.workloads.replica_rows import ReplicaRows
 from bench.workloads.sysbench import PointSelect, ReadOnly, ReadWrite
 from bench.workloads.triggers import Triggers
-from tools.problem import Problem
+from harness.problem import Problem
 
 WORKLOADS: dict[str, type[Workload]] = {
     workload.name: workload

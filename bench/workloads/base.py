@@ -9,9 +9,9 @@ import sys
 from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Self
 
-from tools.burst import Burst
-from tools.mysql_wire import Connection
-from tools.server import Server
+from harness.burst import Burst
+from harness.server import Server
+from harness.sql import Connection
 
 # Of interest beyond the server as it is: huge pages everywhere, and a memory limit like a container's.
 PLAIN, HUGE_PAGES, LIMIT = "plain", "huge-pages", "limit"

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.workloads.base import Load, Workload, insert_rows
-from tools import burst
-from tools.problem import Problem
-from tools.server import Server, last_line
+from harness import burst
+from harness.problem import Problem
+from harness.server import Server, last_line
 
 
 @dataclass(frozen=True)

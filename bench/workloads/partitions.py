@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.workloads.base import Load, Workload
-from tools import burst
-from tools.server import Server
+from harness import burst
+from harness.server import Server
 
 
 @dataclass(frozen=True)

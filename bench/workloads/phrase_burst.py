@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Load, Workload
-from tools import burst
-from tools.server import Server
+from harness import burst
+from harness.server import Server
 
 # The collection. Words are drawn independently with P(rank) proportional to 1 / (rank + SHIFT) ** SKEW. The values make
 # the phrase words below occur in most documents, as "the package provides" does in real text; with them stock behaves

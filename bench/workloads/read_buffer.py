@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from bench.workloads.base import Load, Workload, insert_rows
-from tools import burst
-from tools.server import Server
+from harness import burst
+from harness.server import Server
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.workloads.base import Load, Workload
-from tools import burst
-from tools.problem import Problem
-from tools.server import Server
+from harness import burst
+from harness.problem import Problem
+from harness.server import Server
 
 SOURCE_ID, REPLICA_ID = 1, 2
 

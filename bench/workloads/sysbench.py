@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from bench import sysbench_oltp
 from bench.workloads.base import Load, Workload
-from tools.server import Server
+from harness.server import Server
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Load, Workload
-from tools import burst
-from tools.server import Server
+from harness import burst
+from harness.server import Server
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 #
 # No option is added to the compile command of a file of upstream's: such a file
 # would miss the compiler cache of every other preset. Upstream's files find our
-# headers by their paths in this repository: tools/tree.py copies them to the
+# headers by their paths in this repository: tools/build/tree.py copies them to the
 # same place in the source tree.
 
 function(memdiag_need_target name)

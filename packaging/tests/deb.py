@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from harness.common import cache_dir, say
+from harness.sql import SqlError
 from tests import content, machine
 from tests.installed import Installed, Outage, main_job, memdiag_tables
 from tests.machine import Machine
 from tests.report import Failed, Report
-from tools.common import cache_dir, say
-from tools.mysql_wire import WireError
-from tools.sources import PrivateApt
+from tools.build.sources import PrivateApt
 
 OUTAGE_SECONDS = 30
 SIZE_RATIO = 1.1
@@ -247,7 +247,7 @@ def plugins(run: Run, box: Machine, server: Installed) -> None:
         try:
             for statement in pair:
                 server.query(statement)
-        except WireError as error:
+        except SqlError as error:
             wrong.append(f"{pair[0]}: {error}")
     if server.query(
         "SELECT plugin_status FROM information_schema.plugins WHERE plugin_name = 'mysqlx'"

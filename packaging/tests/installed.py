@@ -10,11 +10,11 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Self
 
+from harness.server import Server
+from harness.sql import Connection, SqlError
 from tests.machine import Machine
 from tests.report import Failed, Report
 from tools import corpus, demo
-from tools.mysql_wire import Connection, WireError
-from tools.server import Server
 
 SOCKET = "/run/mysqld/mysqld.sock"
 
@@ -38,7 +38,7 @@ class Installed(Server):
                         socket.SOL_SOCKET, socket.SO_PEERCRED, 12
                     )
                 return struct.unpack("iII", credentials)[0]
-            except (OSError, WireError) as error:
+            except (OSError, SqlError) as error:
                 last = error
             time.sleep(0.1)
         raise Failed(f"the server does not answer after a minute: {last}")
@@ -80,7 +80,7 @@ def memdiag_tables(server: Server, report: Report) -> None:
                     time.sleep(pause)
                 rows += count
                 wrong += [f"{name}: {row[2]}" for row in warnings]
-            except WireError as error:
+            except SqlError as error:
                 wrong.append(f"{name}: {error}")
         status = session.query("SHOW GLOBAL STATUS LIKE 'Memdiag\\_%'").rows
     good = len(names) > 10 and rows > len(names) and len(status) > 10 and not wrong
@@ -119,5 +119,5 @@ def _answers(path: Path) -> bool:
     try:
         with Connection(path, timeout=5) as connection:
             return connection.query("SELECT 1").scalar() == "1"
-    except (OSError, WireError):
+    except (OSError, SqlError):
         return False

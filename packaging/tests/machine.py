@@ -19,12 +19,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
+from harness.common import require_disk, say
+from harness.problem import Problem
+from harness.server import last_line
 from tests.report import Failed
-from tools import debian
-from tools.common import require_disk, say
-from tools.debian import remove
-from tools.problem import Problem
-from tools.server import last_line
+from tools.build import debian
+from tools.build.debian import remove
 
 _PACKAGES = "systemd,systemd-sysv,dbus,procps,iproute2,ca-certificates"
 _ENVIRONMENT = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from tools.common import say
-from tools.mysql_wire import WireError
-from tools.problem import Problem
+from harness.common import say
+from harness.problem import Problem
+from harness.sql import SqlError
 
 
 class Failed(Exception):
@@ -37,7 +37,7 @@ class Report:
         """A check that is good unless the block raises; what it raises ends nothing else."""
         try:
             yield
-        except (Failed, Problem, WireError, OSError, AssertionError) as error:
+        except (Failed, Problem, SqlError, OSError, AssertionError) as error:
             self.check(name, False, error)
         else:
             self.check(name, True)

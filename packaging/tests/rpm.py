@@ -11,13 +11,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from harness.common import ROOT, cache_dir, require_disk
 from tests import content, machine, userland
 from tests.deb import DEBIANS, Run, debians_server, files, kept, version
 from tests.installed import Installed, main_job, memdiag_tables
 from tests.machine import Machine
 from tests.report import Failed
-from tools.common import ROOT, cache_dir, require_disk
-from tools.sources import PrivateApt
+from tools.build.sources import PrivateApt
 
 SERVER, CLIENT = (
     f"/srv/packages/mysql-memdiag-{x}-*.rpm" for x in ("server", "client")

@@ -9,13 +9,13 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from harness.common import ROOT
+from harness.server import Server, Unpacked, initialise, last_line
 from tests.deb import OURS, Run, sizes
 from tests.installed import memdiag_tables
 from tests.machine import remove
 from tests.report import Failed
-from tools.common import ROOT
-from tools.server import Server, Unpacked, initialise, last_line
-from tools.sources import sha256_file
+from tools.build.sources import sha256_file
 
 
 def build(

@@ -3,8 +3,8 @@
 import subprocess
 import unittest
 
-from tools.common import ROOT
-from tools.tests.scratch import Scratch
+from harness.common import ROOT
+from harness.scratch import Scratch
 
 
 class Bootstrap(Scratch):

@@ -12,8 +12,8 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
-from tools.common import ROOT
-from tools.tests.scratch import Scratch
+from harness.common import ROOT
+from harness.scratch import Scratch
 
 
 @unittest.skipUnless(

@@ -12,12 +12,12 @@ from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
-from bench.surroundings import Limit, NotPossible
+from harness.cgroup import Limit
+from harness.common import ROOT
+from harness.problem import NotPossible, Problem
+from harness.scratch import Scratch
+from harness.sql import Result
 from tools import host_states
-from tools.common import ROOT
-from tools.mysql_wire import Result
-from tools.problem import Problem
-from tools.tests.scratch import Scratch
 
 
 class Case(Scratch):

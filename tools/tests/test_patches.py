@@ -6,9 +6,9 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
-from tools import patches, tree
-from tools.problem import Problem
-from tools.tests.scratch import Scratch
+from harness.problem import Problem
+from harness.scratch import Scratch
+from tools.build import patches, tree
 
 HEADER = """Subject: {0}
 Why: the test needs it.
@@ -251,9 +251,8 @@ class Tree(Case):
         for name in ("plugin", "mysql-test/suite", "include"):
             (self.pristine / name).mkdir(parents=True)
         self.tree = self.root / "build" / "mysql"
-        for name in ("mysys", "sql"):
-            (self.root / name).mkdir()
-        (self.root / "mysys/own.h").touch()
+        (self.root / "mysys/memdiag").mkdir(parents=True)
+        (self.root / "mysys/memdiag/own.h").touch()
         old, tree.ROOT = tree.ROOT, self.root
         self.addCleanup(setattr, tree, "ROOT", old)
 
@@ -269,7 +268,7 @@ class Tree(Case):
     def test_stock_is_pristine(self):
         self.make(patched=False)
         self.assertTrue((self.tree / "a.txt").samefile(self.pristine / "a.txt"))
-        self.assertFalse((self.tree / "include/memdiag").exists())
+        self.assertFalse((self.tree / "mysys/memdiag").exists())
 
     def test_only_what_changes_is_written(self):
         self.make()
@@ -309,26 +308,30 @@ class Tree(Case):
 
     def test_own_headers(self):
         self.make()
-        self.assertTrue((self.tree / "include/memdiag/own.h").is_file())
-        (self.root / "mysys/own.h").rename(self.root / "mysys/other.h")
+        self.assertTrue((self.tree / "mysys/memdiag/own.h").is_file())
+        (self.root / "mysys/memdiag/own.h").rename(self.root / "mysys/memdiag/other.h")
         self.make()
-        names = [x.name for x in (self.tree / "include/memdiag").iterdir()]
+        names = [x.name for x in (self.tree / "mysys/memdiag").iterdir()]
         self.assertEqual(names, ["other.h"])
 
     def test_changed_header(self):
         self.make()
-        copy = self.tree / "include/memdiag/own.h"
+        copy = self.tree / "mysys/memdiag/own.h"
         before = copy.stat().st_mtime_ns
         tree.copy_headers(self.tree, self.root)
         self.assertEqual(copy.stat().st_mtime_ns, before)
-        (self.root / "mysys/own.h").write_text("new\n")
+        (self.root / "mysys/memdiag/own.h").write_text("new\n")
         tree.copy_headers(self.tree, self.root)
         self.assertEqual(copy.read_text(), "new\n")
 
-    def test_two_headers_of_one_name(self):
-        (self.root / "sql/own.h").touch()
-        with self.assertRaisesRegex(Problem, "two headers"):
-            self.make()
+    def test_headers_keep_their_folders(self):
+        inner = self.root / "mysys/memdiag/pools"
+        inner.mkdir()
+        (inner / "own.h").write_text("another\n")
+        self.make()
+        self.assertEqual((self.tree / "mysys/memdiag/own.h").read_text(), "")
+        copy = self.tree / "mysys/memdiag/pools/own.h"
+        self.assertEqual(copy.read_text(), "another\n")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+from harness.common import ROOT, presets
+from harness.scratch import Scratch
 from tools import run_tests
-from tools.common import ROOT, presets
 from tools.run_tests import Result
-from tools.tests.scratch import Scratch
 
 MTR = """\
 [ 25%] memdiag.pools                             w1  [ pass ]   120
@@ -72,8 +72,8 @@ class Parsers(unittest.TestCase):
         self.check(
             run_tests.parse_own("demo", 1, "demo: no server\n"), 0, 1, 0, "no server"
         )
-        text = "limited: 2 passed, 0 failed, 1 skipped: no group\n"
-        self.check(run_tests.parse_own("limited", 0, text), 2, 0, 1, "no group")
+        text = "demo_in_cgroup: 2 passed, 0 failed, 1 skipped: no group\n"
+        self.check(run_tests.parse_own("demo_in_cgroup", 0, text), 2, 0, 1, "no group")
 
 
 class Resuming(Scratch):

@@ -12,9 +12,10 @@ from typing import ClassVar
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
-from tools import common, sources
-from tools.problem import Problem
-from tools.tests.scratch import Scratch
+from harness import common
+from harness.problem import Problem
+from harness.scratch import Scratch
+from tools.build import sources
 
 VERSION = "MYSQL_VERSION_MAJOR=9\nMYSQL_VERSION_MINOR=7\nMYSQL_VERSION_PATCH={0}\n"
 
@@ -339,7 +340,7 @@ class Environment(Case):
         with common.lock(self.root / "lock", "working"):
             code = (
                 "import sys; sys.path.insert(0, sys.argv[1])\n"
-                "from pathlib import Path; from tools import common\n"
+                "from pathlib import Path; from harness import common\n"
                 "with common.lock(Path(sys.argv[2]), 'working'): print('in')"
             )
             command = [sys.executable, "-c", code, common.ROOT, self.root / "lock"]

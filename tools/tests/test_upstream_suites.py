@@ -2,9 +2,9 @@
 
 import unittest
 
-from tools import mtr
-from tools.common import ROOT
-from tools.problem import Problem
+from harness import mtr
+from harness.common import ROOT
+from harness.problem import Problem
 from tools.upstream_suites import (
     DIFFERENCES,
     disabled_everywhere,

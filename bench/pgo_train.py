@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""The profile of the optimised build: workloads of run.py with the server of preset `profile`, which writes down what it did.
+
+See docs/packages.md. A load takes several times what it takes elsewhere, because the server counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.runner import memory, prepared
+from bench.runner.arms import ARMS, TOP
+from bench.workloads import chosen
+from harness.common import say
+from harness.problem import Problem, run_main
+
+# cmake/upstream.cmake has the same three. The folder is there before any training:
+# programs that the build itself runs write to it.
+PROFILE = TOP / "build/profile/data"
+TRAINED = PROFILE / "trained"
+PROFILED = TOP / "build/profile/profiled"  # which sources: made at configure
+# What servers do most of the time, and what this one exists for.
+DEFAULT = (
+    "sysbench_point_select",
+    "sysbench_read_only",
+    "sysbench_read_write",
+    "phrase_burst",
+    "connection_storm",
+    "dump_oltp",
+)
+
+
+def name_in_optimised(name: str) -> str:
+    """Of an object's profile. Objects of our own sources, which are not below upstream's, are named by the preset's folder."""
+
+    def mangled(preset: str) -> str:
+        return str(TOP / "build" / preset).replace("/", "#") + "#"
+
+    return name.replace(mangled("profile"), mangled("optimised"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--workloads",
+        default=",".join(DEFAULT),
+        help="comma-separated, see bench/run.py --list (default: %(default)s)",
+    )
+    workloads = chosen(parser.parse_args().workloads.split(","))
+    arm = ARMS["profile"]
+    arm.build()
+    if not PROFILED.is_file():
+        raise Problem(
+            f"{PROFILED} is not there; run: cmake --preset profile && cmake --build --preset profile"
+        )
+    templates = [memory.template(workload, [arm]) for workload in workloads]
+    # What the preparation did is not what servers do.
+    shutil.rmtree(PROFILE, ignore_errors=True)
+    for workload, template in zip(workloads, templates, strict=True):
+        with (
+            prepared.copy(template, arm) as folder,
+            arm.server(folder, workload.mysqld_options()) as server,
+        ):
+            server.start()
+            done = workload.load(server)
+            say(
+                f"{workload.name}: {done.count} {workload.unit} in {done.seconds:.0f} s"
+            )
+    # Written when a server ends.
+    files = list(PROFILE.rglob("*.gcda"))
+    if not files:
+        raise Problem(
+            f"the server wrote no profile to {PROFILE}; was it built as it is now?  "
+            "cmake --preset profile && cmake --build --preset profile"
+        )
+    for file in files:
+        file.rename(file.with_name(name_in_optimised(file.name)))
+    shutil.copy(PROFILED, TRAINED)
+    say(f"{PROFILE}: {len(files)} files")
+    return 0
+
+
+if __name__ == "__main__":
+    run_main("train", main)

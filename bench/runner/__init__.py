@@ -1,0 +1,1 @@
+"""The parts of the benchmark programs: arms, rounds, turns, reports."""

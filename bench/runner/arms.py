@@ -1,0 +1,251 @@
+"""The arms of a comparison: which build, in which environment, with which options. This is the only list of them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from harness.problem import Problem
+from harness.server import Build, Server, Unpacked
+from tools.build import debian
+
+TOP = Path(__file__).resolve().parents[2]
+
+# What could make one arm behave like another when it leaks in from the caller's shell.
+_ALLOCATOR_VARIABLES = (
+    "MALLOC_",
+    "LD_PRELOAD",
+    "TCMALLOC_",
+    "MIMALLOC_",
+    "GLIBC_TUNABLES",
+    "_RJEM_MALLOC_CONF",
+)
+
+
+class Distribution(Unpacked):
+    """Debian's own package of unstable, with the C library and all others that it is made for."""
+
+    @classmethod
+    def of_preset(cls, top: Path, preset: str) -> Distribution:
+        build = cls(top / "build" / preset / "root")
+        if not build.mysqld.exists():
+            unfinished = build.directory.with_name("unfinished")
+            debian.root("unstable", unfinished, "extract", "mysql-server-core")
+            unfinished.rename(build.directory)
+        return build
+
+    def command(self) -> list[str | Path]:
+        usr = self.directory / "usr"
+        loader = usr / "lib64/ld-linux-x86-64.so.2"
+        return [loader, "--library-path", usr / "lib/x86_64-linux-gnu", self.mysqld]
+
+
+@dataclass(frozen=True)
+class Arm:
+    name: str
+    preset: str
+    note: str
+    env: dict[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    # Candidates for LD_PRELOAD; the first one that exists is taken.
+    preload: tuple[str, ...] = ()
+
+    def build(self) -> Build:
+        kind = Distribution if self.preset == "debian" else Build
+        return kind.of_preset(TOP, self.preset)
+
+    def environment(self) -> dict[str, str]:
+        """The whole environment of this arm's mysqld: the caller's, without any allocator setting of the caller's."""
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(_ALLOCATOR_VARIABLES)
+        }
+        env.update(self.env)
+        if self.preload:
+            env["LD_PRELOAD"] = self.library()
+        return env
+
+    def server(
+        self, folder: Path, options: Sequence[str], wrapper: Sequence[str] = ()
+    ) -> Server:
+        """This arm's, with its options after those of the benchmark."""
+        return Server(
+            self.build(),
+            folder,
+            (*options, *self.options),
+            self.environment(),
+            wrapper,
+        )
+
+    def library(self) -> str:
+        """The preloaded one."""
+        found = [path for path in self.preload if Path(path).exists()]
+        if not found:
+            raise Problem(
+                f"arm '{self.name}' needs one of these libraries: {', '.join(self.preload)}"
+            )
+        return found[0]
+
+    def describe(self) -> dict[str, object]:
+        """For the results: everything that defines the arm, and the versions of its server and of its library."""
+        build = self.build()
+        described = {
+            **asdict(self),
+            "version": build.version(),
+            # Versions stay the same from build to build.
+            "built": time.strftime(
+                "%Y-%m-%d %H:%M:%S", time.localtime(build.mysqld.stat().st_mtime)
+            ),
+        }
+        if self.preload:
+            described["preload"] = _package(self.library())
+        return described
+
+
+def _package(library: str) -> str:
+    """The library with its package and version, where dpkg knows them."""
+
+    def ask(*question: str) -> str:
+        try:
+            command = ["dpkg-query", *question]
+            return subprocess.run(
+                command, capture_output=True, text=True, check=False
+            ).stdout
+        except FileNotFoundError:
+            return ""
+
+    owner = ask("-S", library).partition(": ")[0]
+    return " ".join([library, *(ask("-W", owner).split() if owner else ())])
+
+
+_LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+
+ARMS: dict[str, Arm] = {
+    arm.name: arm
+    for arm in (
+        Arm("stock", "stock", "upstream as it is, with the C library's allocator"),
+        Arm(
+            "linked",
+            "linked",
+            "upstream with this project's jemalloc merely linked: the allocator without the pools and the diet",
+            env={
+                "MALLOC_CONF": "background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0,prof:false"
+            },
+        ),
+        Arm(
+            "dev",
+            "dev",
+            "this project's server with the options that are compiled into it",
+        ),
+        Arm(
+            "dev-prof-off",
+            "dev",
+            "the same without heap profiling ready to be switched on, to see what that costs",
+            env={"MALLOC_CONF": "prof:false"},
+        ),
+        Arm(
+            "dev-sessions",
+            "dev",
+            "the same with memory counted for sessions and statements",
+            options=("--memdiag-sessions=ON",),
+        ),
+        Arm(
+            "dev-no-pools",
+            "dev",
+            "the same with all pools disabled: jemalloc, the diet and the tables",
+            options=("--memdiag-disabled-pools=all",),
+        ),
+        Arm(
+            "optimised",
+            "optimised",
+            "the same compiled by the profile of bench/pgo_train.py, with link-time optimization",
+        ),
+        Arm(
+            "profile",
+            "profile",
+            "the same writing that profile: slow, only for bench/pgo_train.py",
+        ),
+        Arm(
+            "debian",
+            "debian",
+            "Debian's own mysql-server of unstable, unpacked",
+        ),
+        Arm(
+            "glibc-arenas2",
+            "stock",
+            "stock, with the usual advice for containers",
+            env={"MALLOC_ARENA_MAX": "2"},
+        ),
+        Arm(
+            "tcmalloc",
+            "stock",
+            "stock with tcmalloc preloaded",
+            preload=(
+                f"{_LIBRARIES}/libtcmalloc_minimal.so.4",
+                f"{_LIBRARIES}/libtcmalloc.so.4",
+            ),
+        ),
+        Arm(
+            "jemalloc-preload",
+            "stock",
+            "stock with the distribution's jemalloc preloaded, at its defaults",
+            preload=(f"{_LIBRARIES}/libjemalloc.so.2",),
+        ),
+        Arm(
+            "jemalloc-preload-5s",
+            "stock",
+            "the same with background threads and five seconds of decay, the usual advice for operators",
+            env={
+                "MALLOC_CONF": "background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000"
+            },
+            preload=(f"{_LIBRARIES}/libjemalloc.so.2",),
+        ),
+        Arm(
+            "mimalloc",
+            "stock",
+            "stock with mimalloc preloaded",
+            preload=(f"{_LIBRARIES}/libmimalloc.so.2",),
+        ),
+    )
+}
+
+DEFAULT = ("stock", "linked", "dev")
+# Every allocator that people put under MySQL.
+ALLOCATORS = (
+    "stock",
+    "glibc-arenas2",
+    "tcmalloc",
+    "mimalloc",
+    "jemalloc-preload",
+    "jemalloc-preload-5s",
+    "linked",
+    "dev",
+)
+
+
+def choose(names: str) -> list[Arm]:
+    """The arms of a comma-separated list, each checked to be there before anything is started."""
+    wanted = [name for name in names.split(",") if name]
+    unknown = [name for name in wanted if name not in ARMS]
+    if unknown or not wanted:
+        raise Problem(
+            f"unknown arm {', '.join(unknown) or '(none given)'}; there are: {', '.join(ARMS)}"
+        )
+    if len(set(wanted)) < len(wanted):
+        raise Problem(f"an arm is named twice in '{names}'")
+    chosen = [ARMS[name] for name in wanted]
+    for arm in chosen:
+        arm.build()
+        arm.environment()
+    return chosen
+
+
+def rotated(arms: Sequence[Arm], round_number: int) -> list[Arm]:
+    """The order of a round: every arm gets every place in turn, so that no arm always comes after the same other."""
+    shift = round_number % len(arms)
+    return [*arms[shift:], *arms[:shift]]

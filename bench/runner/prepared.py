@@ -1,0 +1,92 @@
+"""Data directories: loaded once with one server, then copied for every turn, so that all turns begin with identical bytes.
+
+The copy is made after a clean shutdown. That every arm starts on it also shows that the builds are drop-in
+replacements of each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bench.runner.arms import TOP, Arm
+from harness.common import lock
+from harness.problem import Problem
+from harness.server import Server, initialise
+
+WORK = TOP / "build" / "bench"
+
+_in_use = contextlib.ExitStack()  # left at the end of the process
+
+
+@functools.cache
+def _alone() -> None:
+    """Other benchmarks of this checkout wait from now until this process has ended."""
+    _in_use.enter_context(lock(WORK / "lock", "running a benchmark"))
+
+
+def template(
+    workload: str,
+    parameters: Mapping[str, object],
+    arms: Sequence[Arm],
+    options: Sequence[str],
+    fill: Callable[[Server], None],
+) -> Path:
+    """A folder with a filled data directory, which an earlier run may have made in the same way."""
+    _alone()
+    folder = WORK / workload / "template"
+    mark = folder / "prepared.json"
+    source = next((arm for arm in arms if arm.name == "stock"), arms[0])
+    # Not the server's version: a data directory of one 9.7 is good for any other.
+    key = json.dumps(parameters, sort_keys=True)
+    if not mark.exists() or mark.read_text() != key:
+        print(
+            f"{workload}: preparing the data with {source.name} (once; kept in {folder})",
+            flush=True,
+        )
+        shutil.rmtree(folder.parent, ignore_errors=True)
+        folder.mkdir(parents=True)
+        initialise(source.build(), folder / "data")
+        with source.server(folder, options) as server:
+            server.start()
+            fill(server)
+        mark.write_text(key)
+    return folder
+
+
+@contextlib.contextmanager
+def copy(source: Path, arm: Arm) -> Iterator[Path]:
+    """A folder with a copy of a template, for one turn; there can be several at a time."""
+    if source not in _swept:
+        _sweep(source.parent, arm)
+        _swept.add(source)
+    names = (f"turn-{number}" for number in itertools.count())
+    folder = next(
+        path for name in names if not (path := source.with_name(name)).exists()
+    )
+    try:
+        shutil.copytree(source / "data", folder / "data")
+        os.sync()  # the copy's pages are not to be written during the turn
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_swept: set[Path] = set()
+
+
+def _sweep(parent: Path, arm: Arm) -> None:
+    """Remove what a run that was killed has left."""
+    for folder in parent.glob("turn*"):
+        owner = Server(arm.build(), folder).socket_owner()
+        if owner is not None:
+            raise Problem(
+                f"a server (process {owner}) still runs on {folder}; end it first"
+            )
+        shutil.rmtree(folder, ignore_errors=True)

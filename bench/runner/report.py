@@ -1,0 +1,154 @@
+"""What all benchmarks share of reporting: the machine, medians, tables, and the two result files."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from bench.runner.arms import TOP
+
+RESULTS = TOP / "bench" / "results"
+
+
+def machine() -> dict[str, object]:
+    """Where the figures come from."""
+    cpu = next(
+        (
+            line.split(":", 1)[1].strip()
+            for line in _lines("/proc/cpuinfo")
+            if line.startswith("model name")
+        ),
+        "?",
+    )
+    memory_kb = next(
+        (
+            int(line.split()[1])
+            for line in _lines("/proc/meminfo")
+            if line.startswith("MemTotal")
+        ),
+        0,
+    )
+    return {
+        "cpu": cpu,
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_mb": memory_kb // 1024,
+        "kernel": platform.release(),
+        "libc": " ".join(platform.libc_ver()),
+        "transparent_hugepage": next(
+            iter(_lines("/sys/kernel/mm/transparent_hugepage/enabled")), "?"
+        ),
+        "load_average_at_start": os.getloadavg(),
+        "commit": _commit(),
+        "date": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+    }
+
+
+def median(values: Iterable[float]) -> float:
+    return statistics.median(values)
+
+
+def ratio(value: float, base: float) -> float | None:
+    return value / base if base else None
+
+
+def show(value: float | None, digits: int = 2) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, padded so that it can also be read as it is; the first column left, the others right."""
+    cells = [list(head), *[list(row) for row in rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    rule = ["-" * widths[0], *["-" * (width - 1) + ":" for width in widths[1:]]]
+
+    def line(row: Sequence[str]) -> str:
+        padded = [
+            row[0].ljust(widths[0]),
+            *[
+                text.rjust(width)
+                for text, width in zip(row[1:], widths[1:], strict=True)
+            ],
+        ]
+        return "| " + " | ".join(padded) + " |"
+
+    return "\n".join(line(row) for row in [cells[0], rule, *cells[1:]])
+
+
+def target(name: str, value: float | None, sense: str, bound: float) -> tuple[str, ...]:
+    """A row of the table of targets. sense: '<=' or '>='."""
+    if value is None:
+        verdict = "not measured"
+    else:
+        verdict = (
+            "met"
+            if (value <= bound if sense == "<=" else value >= bound)
+            else "NOT MET"
+        )
+    return (name, show(value, 3), f"{sense} {bound}", verdict)
+
+
+def target_table(rows: Iterable[Sequence[str]]) -> str:
+    return table(["target", "measured", "wanted", "verdict"], rows)
+
+
+def front_matter(raw: Mapping[str, object]) -> str:
+    """Machine, arms and settings as Markdown lists."""
+    lines = []
+    for title in ("machine", "arms", "settings"):
+        part = raw[title]
+        assert isinstance(part, Mapping)
+        lines.append(f"\n## {title.capitalize()}\n")
+        lines += [f"- {name}: {_brief(value)}" for name, value in part.items()]
+    return "\n".join(lines)
+
+
+def save(name: str, raw: Mapping[str, object], text: str, keep: bool) -> None:
+    """Write NAME.json (everything measured) and NAME.md (the report), and print the report.
+
+    Ordinary results go to a folder that git ignores; `keep` (--save) puts them where they are meant to be committed.
+    """
+    folder = RESULTS / "saved" if keep else RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    (folder / f"{stem}.json").write_text(json.dumps(raw, indent=1) + "\n")
+    (folder / f"{stem}.md").write_text(text + "\n")
+    print("\n" + text)
+    print(f"\nwritten: {os.path.relpath(folder / stem)}.md and .json")
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(
+            f"{name} {_brief(inner)}"
+            for name, inner in value.items()
+            if inner not in ({}, [], (), "")
+        )
+    if isinstance(value, (list, tuple)):
+        return " ".join(_brief(inner) for inner in value)
+    return str(value)
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except OSError:
+        return []
+
+
+def _commit() -> str:
+    try:
+        done = subprocess.run(
+            ["git", "-C", TOP, "describe", "--always", "--dirty"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"

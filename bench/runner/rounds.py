@@ -1,0 +1,106 @@
+"""The course of a benchmark: its common options, the rounds of interleaved arms, the record of everything measured."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.runner import arms as arm_list
+from bench.runner import prepared, report
+from bench.runner.arms import Arm
+from harness.common import say
+from harness.problem import Problem
+
+Run = dict[str, Any]
+# One round: the arms in their order for it, the template of the data; each arm's name and what was measured of it.
+Round = Callable[[Sequence[Arm], Path], Iterator[tuple[str, Run]]]
+
+
+def parser(
+    description: str, rounds: int | None, arms: Sequence[str] = arm_list.DEFAULT
+) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(description=description)
+    made.add_argument(
+        "--arms",
+        default=",".join(arms),
+        help=f"comma-separated, of: {', '.join(arm_list.ARMS)} (default: %(default)s)",
+    )
+    made.add_argument("--rounds", type=int, default=rounds, help="default: %(default)s")
+    made.add_argument(
+        "--save",
+        action="store_true",
+        help="put the results where they are meant to be committed",
+    )
+    return made
+
+
+def require_positive(options: argparse.Namespace, *names: str) -> None:
+    for name in ("rounds", *names):
+        if getattr(options, name) <= 0:
+            raise Problem(f"--{name} must be above zero")
+
+
+def record(
+    options: argparse.Namespace, arms: Sequence[Arm], settings: Mapping[str, object]
+) -> dict[str, Any]:
+    """What is known before the first turn."""
+    return {
+        "machine": report.machine(),
+        "arms": {arm.name: arm.describe() for arm in arms},
+        "settings": {"rounds": options.rounds, **settings},
+    }
+
+
+def one_by_one(measure: Callable[[Arm, Path], Run]) -> Round:
+    """A round in which each arm has the machine for itself during its turn, on a copy of the template."""
+
+    def measure_round(arms: Sequence[Arm], template: Path) -> Iterator[tuple[str, Run]]:
+        for arm in arms:
+            with prepared.copy(template, arm) as folder:
+                measured = measure(arm, folder)
+            yield arm.name, measured
+
+    return measure_round
+
+
+def turns(
+    arms: Sequence[Arm],
+    rounds: int,
+    template: Path,
+    measure: Round,
+    brief: Callable[[Run], str],
+) -> dict[str, list[Run]]:
+    """All rounds of interleaved arms."""
+    runs: dict[str, list[Run]] = {arm.name: [] for arm in arms}
+    for number in range(rounds):
+        for name, measured in measure(arm_list.rotated(arms, number), template):
+            runs[name].append(measured)
+            say(f"round {number + 1} {name}: {brief(measured)}")
+    return runs
+
+
+def run(
+    name: str,
+    options: argparse.Namespace,
+    settings: Mapping[str, object],
+    prepare: Callable[[Sequence[Arm]], Path],
+    measure: Round,
+    brief: Callable[[Run], str],
+    render: Callable[[dict[str, Any]], str],
+    seconds_each: float,
+) -> int:
+    """All rounds, then the report.
+
+    `prepare` makes the template of the data, `measure` makes a round, `brief` says
+    in a line what came out of an arm's turn, `render` makes the report from the record.
+    """
+    arms = arm_list.choose(options.arms)
+    raw = record(options, arms, settings)
+    template = prepare(arms)
+    minutes = options.rounds * len(arms) * seconds_each / 60
+    say(f"{options.rounds} rounds of {len(arms)} arms: about {minutes:.0f} min")
+    raw["runs"] = turns(arms, options.rounds, template, measure, brief)
+    report.save(name, raw, render(raw), options.save)
+    return 0

@@ -1,0 +1,1 @@
+"""Tests of bench/ that need no server."""

@@ -1,0 +1,306 @@
+"""The parts of the benchmarks (bench/) that need no server."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from bench import instructions, pgo_train, phrase_burst, sysbench_oltp, table_cost
+from bench.runner import arms, prepared, report
+from bench.workloads import phrase_burst as collection
+from harness.problem import Problem
+
+SYSBENCH = """
+    transactions:                        45123  (3007.58 per sec.)
+    ignored errors:                      0      (0.00 per sec.)
+         avg:                                    2.66
+         95th percentile:                        3.49
+"""
+
+
+class Arms(unittest.TestCase):
+    def test_every_arm_gets_every_place(self):
+        three = [arms.ARMS[name] for name in arms.DEFAULT]
+        orders = [arms.rotated(three, number) for number in range(3)]
+        for place in range(3):
+            self.assertEqual(len({order[place].name for order in orders}), 3)
+
+    def test_bad_choices(self):
+        for names in ("", "nonsense", "stock,nonsense"):
+            with self.assertRaisesRegex(Problem, "unknown arm"):
+                arms.choose(names)
+        with self.assertRaisesRegex(Problem, "named twice"):
+            arms.choose("stock,stock")
+
+    def test_the_callers_allocator_settings_do_not_leak_in(self):
+        leaking = {"MALLOC_CONF": "x", "MALLOC_ARENA_MAX": "1", "LD_PRELOAD": "y"}
+        with mock.patch.dict("os.environ", {**leaking, "HOME": "/h"}):
+            self.assertEqual(
+                leaking.keys() & arms.ARMS["dev"].environment().keys(), set()
+            )
+            linked = arms.ARMS["linked"].environment()
+        self.assertIn("background_thread", linked["MALLOC_CONF"])
+        self.assertEqual(linked["HOME"], "/h")
+
+
+class Commands(unittest.TestCase):
+    def test_each_can_be_run_by_itself(self):
+        commands = [
+            path
+            for path in (arms.TOP / "bench").glob("*.py")
+            if os.access(path, os.X_OK)
+        ]
+        self.assertGreater(len(commands), 5)
+        for command in commands:
+            done = subprocess.run(
+                [command, "--help"], capture_output=True, text=True, check=False
+            )
+            self.assertEqual(done.returncode, 0, f"{command.name}: {done.stderr}")
+
+
+class Training(unittest.TestCase):
+    def test_the_optimised_build_finds_what_is_known_of_our_own_sources(self):
+        top = str(pgo_train.TOP).replace("/", "#")
+        source = "#memdiag#mysys#mysys/memdiag/pools/pools.cc.gcda"
+        self.assertEqual(
+            pgo_train.name_in_optimised(f"a.dir{top}#build#profile{source}"),
+            f"a.dir{top}#build#optimised{source}",
+        )
+        upstream = "sql#CMakeFiles#sql_main.dir#sql_profile.cc.gcda"
+        self.assertEqual(pgo_train.name_in_optimised(upstream), upstream)
+
+
+class Prepared(unittest.TestCase):
+    def test_made_once_and_copied_for_every_turn(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            made = []
+
+            def initialise(_build, data):
+                data.mkdir()
+                (data / "file").write_text(str(len(made)))
+
+            pair = [arms.Arm("one", "stock", ""), arms.Arm("two", "dev", "")]
+
+            def template(size):
+                return prepared.template("w", {"size": size}, pair, (), made.append)
+
+            with (
+                mock.patch.object(prepared, "WORK", Path(scratch)),
+                mock.patch.object(prepared, "_alone"),
+                mock.patch.object(arms, "Server"),
+                mock.patch.object(prepared, "initialise", initialise),
+                mock.patch.object(arms.Arm, "build"),
+                mock.patch("sys.stdout"),
+            ):
+                template(1)
+                first = template(1)
+                self.assertEqual(len(made), 1)
+                for _ in range(2):
+                    with (
+                        prepared.copy(first, pair[1]) as folder,
+                        prepared.copy(first, pair[1]) as neighbour,
+                    ):
+                        self.assertEqual((folder / "data/file").read_text(), "0")
+                        (folder / "data/file").write_text("changed")
+                        self.assertEqual((neighbour / "data/file").read_text(), "0")
+                    self.assertFalse(folder.exists() or neighbour.exists())
+                with prepared.copy(template(2), pair[1]) as folder:
+                    self.assertEqual((folder / "data/file").read_text(), "1")
+
+
+class Collection(unittest.TestCase):
+    def test_documents_are_the_same_every_time(self):
+        one, other = (list(collection.documents(50)) for _ in range(2))
+        self.assertEqual(one, other)
+        self.assertEqual({len(text.split()) for text in one}, {60})
+
+    def test_searches_are_distinct_phrases(self):
+        found = collection.searches()
+        self.assertEqual(len(found), len(set(found)))
+
+    def test_words_are_distinct(self):
+        count = collection.VOCABULARY
+        self.assertEqual(len(set(collection.words(count))), count)
+
+
+def burst_run(start: int, peak: int, speed: float) -> dict:
+    idle = {
+        str(moment): {"rss_kb": start * 1030, "lazy_free_kb": 0}
+        for moment in phrase_burst.IDLE_SECONDS
+    }
+    return {
+        "start_rss_kb": start * 1024,
+        "peak_rss_kb": peak * 1024,
+        "idle": idle,
+        "buffer_pool_growth_kb": 1024,
+        "outcome": "survived",
+        "known_peak_kb": 1024,
+        "after": {
+            "known_kb": 1024,
+            "resident_bytes": None,
+            "allocated_bytes": None,
+            "pools": {},
+        },
+        "pools_peak": {},
+        "extra": {},
+        "count": 10,
+        "per_second": speed,
+        "p50_ms": 1.0,
+        "p99_ms": 2.0,
+        "cpu_user_seconds": 1.0,
+        "cpu_system_seconds": 0.0,
+        "minor_faults": 100,
+        "major_faults": 0,
+    }
+
+
+class Reports(unittest.TestCase):
+    def raw(self, runs: dict) -> dict:
+        return {
+            "machine": {},
+            "arms": {},
+            "settings": {"rounds": 1, "tool": "callgrind"},
+            "runs": runs,
+        }
+
+    def test_phrase_burst_targets(self):
+        text = phrase_burst.render(
+            self.raw(
+                {
+                    "stock": [burst_run(500, 1000, 30.0)],
+                    "linked": [burst_run(500, 1000, 20.0)],
+                    "dev": [burst_run(500, 600, 31.0)],
+                }
+            )
+        )
+        verdicts = {
+            line.split("|")[1].strip(): line.split("|")[4].strip()
+            for line in text.splitlines()
+            if "met" in line.lower() and line.startswith("|")
+        }
+        self.assertEqual(verdicts["growth of peak RSS / stock's"], "met")
+        self.assertEqual(verdicts["searches/s / better of stock and linked"], "NOT MET")
+
+    def test_a_target_without_its_arms_is_not_measured(self):
+        text = phrase_burst.render(self.raw({"dev": [burst_run(500, 600, 31.0)]}))
+        self.assertIn("not measured", text)
+
+    def test_sysbench_output(self):
+        figures = sysbench_oltp.parse(SYSBENCH)
+        self.assertEqual((figures["tps"], figures["errors"]), (3007.58, 0))
+        with self.assertRaisesRegex(Problem, "no tps"):
+            sysbench_oltp.parse("nothing")
+
+    def test_sysbench_compares_with_the_better_base(self):
+        def runs(tps):
+            cell = {"tps": tps, "p95_ms": 1.0, "rss_kb": 1}
+            return [{"cells": {"oltp_read_only 8": cell}}]
+
+        text = sysbench_oltp.render(
+            self.raw({"stock": runs(100), "linked": runs(90), "dev": runs(97)})
+        )
+        self.assertIn("0.970", text)
+        self.assertIn("NOT MET", text)
+
+    def test_sysbench_measures_all_arms_before_the_next_cell(self):
+        chosen = [arms.ARMS[name] for name in arms.DEFAULT]
+        servers = {arm.name: mock.MagicMock() for arm in chosen}
+        asked = []
+
+        def cell(server, test, threads, seconds):
+            name = next(key for key, value in servers.items() if value is server)
+            asked.append((test, threads, name))
+            return {"tps": float(len(asked))}
+
+        @contextlib.contextmanager
+        def server(arm, *_):
+            yield servers[arm.name]
+
+        with (
+            mock.patch.object(arms.Arm, "server", server),
+            mock.patch.object(prepared, "copy", mock.MagicMock()),
+            mock.patch.object(sysbench_oltp, "wait_until_quiet"),
+            mock.patch.object(sysbench_oltp, "cell", cell),
+        ):
+            measured = dict(
+                sysbench_oltp.measure(chosen, Path("/"), ("a", "b"), (1, 8), 5)
+            )
+        by_cell = [asked[at : at + 3] for at in range(0, len(asked), 3)]
+        self.assertEqual(
+            [turns[0][:2] for turns in by_cell],
+            [("a", 1), ("a", 8), ("b", 1), ("b", 8)],
+        )
+        for turns in by_cell:
+            self.assertEqual(len({turn[:2] for turn in turns}), 1)
+            self.assertEqual({turn[2] for turn in turns}, set(servers))
+        self.assertEqual({turns[0][2] for turns in by_cell[:3]}, set(servers))
+        first = asked.index(("b", 1, "dev"))
+        self.assertEqual(measured["dev"]["cells"]["b 1"]["tps"], first + 1)
+
+    def test_allocator_functions_by_name(self):
+        for name in (
+            "malloc",
+            "_int_free",
+            "operator new(unsigned long)",
+            "je_sdallocx",
+            "base_alloc",
+            "arena_slab_alloc",
+            "memdiag::pool_free(void*)",
+            "sdallocx",
+        ):
+            self.assertTrue(instructions.is_allocator(name), name)
+        for name in (
+            "my_malloc",
+            "row_search_mvcc(unsigned char*)",
+            "MEM_ROOT::Alloc(unsigned long)",
+            "page_cur_search",
+            "pack_length()",
+            "base_list::push_back(void*)",
+        ):
+            self.assertFalse(instructions.is_allocator(name), name)
+
+    def test_what_looking_costs(self):
+        def pair(tps, cpu_us):
+            return {
+                "without": {"tps": 100.0, "cpu_us": 50.0},
+                "with": {"tps": tps, "cpu_us": cpu_us},
+            }
+
+        run = {
+            "tables": {
+                "MEMDIAG_POOLS": {"ms": 2.0, "cpu_ms": 1.5},
+                "MEMDIAG_LEDGER_EXACT": {"ms": 50.0, "cpu_ms": 40.0},
+            },
+            "cheap_ms": 2.0,
+            "cheap_cpu_ms": 1.5,
+            "polled": [pair(99.0, 50.0), pair(98.0, 51.0), pair(100.0, 52.0)],
+            "sessions": [pair(97.0, 50.5)],
+        }
+        self.assertAlmostEqual(table_cost.cost([run], "polled", "tps"), 0.01)
+        self.assertAlmostEqual(table_cost.cost([run], "sessions", "cpu_us"), 0.01)
+        text = table_cost.render(
+            {
+                "runs": {"dev": [run]},
+                "machine": {"cpus": 1},
+                "arms": {},
+                "settings": {"connections": 7},
+            }
+        )
+        self.assertRegex(text, r"MEMDIAG_POOLS +\| +2.00 \| +1.50")
+        self.assertRegex(text, r"2.000 \| +<= 10.0 \| +met")
+        self.assertRegex(text, r"each second takes +\| +0.002 \| +<= 0.005 \| +met")
+        self.assertRegex(text, r"meanwhile +\| +0.010 \| +<= 0.005 \| +NOT MET")
+        self.assertRegex(text, r"lost with it +\| +0.030 \| +<= 0.01 \| +NOT MET")
+
+    def test_table_is_aligned(self):
+        lines = report.table(["a", "b"], [["long name", "1"], ["x", "22"]]).splitlines()
+        self.assertEqual(len({len(line) for line in lines}), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

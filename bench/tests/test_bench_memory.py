@@ -1,0 +1,583 @@
+"""The parts of bench/run.py and its workloads that need no server."""
+
+import argparse
+import contextlib
+import random
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+from xml.etree import ElementTree
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from bench import run
+from bench.runner import idlers, memory, plots, run_report, soak, stored, verdicts
+from bench.runner.arms import ALLOCATORS, ARMS, DEFAULT
+from bench.workloads import WORKLOADS, connection_storm
+from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Load
+from harness import burst, cgroup, huge_pages
+from harness.problem import NotPossible, Problem
+
+
+def survived(start: int, peak: int, idle: int) -> memory.Run:
+    return {
+        "outcome": "survived",
+        "start_rss_kb": start * 1024,
+        "peak_rss_kb": peak * 1024,
+        "idle": {
+            moment: {"rss_kb": (idle + 10) * 1024, "lazy_free_kb": 10 * 1024}
+            for moment in ("1", "5", "60")
+        },
+        "known_peak_kb": 1024,
+        "before": {},
+        "after": {
+            "known_kb": 1024,
+            "resident_bytes": 300,
+            "allocated_bytes": 200,
+            "pools": {},
+        },
+        "pools_peak": {},
+        "buffer_pool_growth_kb": 0,
+        "seconds": 2.0,
+        "count": 10,
+        "per_second": 5.0,
+        "p50_ms": None,
+        "p99_ms": 2.0,
+        "extra": {"flush_seconds": 0.5},
+        "cpu_user_seconds": 1.0,
+        "cpu_system_seconds": 0.5,
+        "minor_faults": 100,
+        "major_faults": 1,
+        "rss_timeline": [(0.0, start * 1024), (2.0, peak * 1024), (62.0, idle * 1024)],
+    }
+
+
+KILLED = {
+    "outcome": "killed",
+    "peak_rss_kb": 900 * 1024,
+    "seconds": 1.5,
+    "limit": {"kb": 1000 * 1024, "oom_kills": 1, "peak_kb": 1000 * 1024},
+    "rss_timeline": [(0.0, 1024), (1.5, 900 * 1024)],
+}
+
+
+class Figures(unittest.TestCase):
+    def test_lazily_freed_memory_does_not_count_as_kept(self):
+        figures = memory.medians([survived(100, 500, idle) for idle in (90, 110, 100)])
+        self.assertEqual(figures["idle_60"], 100)
+        self.assertEqual(figures["resident_ratio"], 1.5)
+        self.assertIsNone(figures["p50_ms"])
+
+    def test_only_survivors_have_figures(self):
+        figures = memory.medians([KILLED, survived(100, 500, 90)])
+        self.assertEqual(figures["peak"], 500)
+        self.assertEqual(memory.medians([KILLED]), {})
+
+    def test_a_thinned_timeline_keeps_its_peak_and_its_end(self):
+        samples = [(float(at), 1000 if at == 333 else at) for at in range(1000)]
+        thinned = memory.thin(samples, 50)
+        self.assertLessEqual(len(thinned), 51)
+        self.assertIn((333.0, 1000), thinned)
+        self.assertEqual(thinned[-1], (999.0, 999))
+        self.assertEqual(memory.thin([]), [])
+
+
+class Crowd(unittest.TestCase):
+    def test_until_the_steps_end(self):
+        def steps(number):
+            yield 0
+            yield from [number] * 3
+
+        done = burst.crowd(steps, 2)
+        self.assertEqual((len(done.latencies), done.rows_seen), (6, 3))
+        self.assertEqual(Load.of(done, count=7, more=1.0).extra, {"more": 1.0})
+
+    def test_a_failure_ends_all_clients(self):
+        def steps(number):
+            yield 0
+            while True:
+                if number:
+                    raise ValueError("broken")
+                yield 0
+
+        with self.assertRaisesRegex(Problem, "broken"):
+            burst.crowd(steps, 3)
+
+    def test_a_failure_before_the_start(self):
+        def steps(number):
+            if number:
+                raise ConnectionRefusedError("nobody there")
+            yield 0
+
+        with self.assertRaisesRegex(Problem, "nobody there"):
+            burst.crowd(steps, 3)
+
+
+class Choice(unittest.TestCase):
+    def test_sizes(self):
+        chosen = run.chosen_workloads(
+            "triggers,partitions,fk_cascade", ["partitions.tables=2"], seconds=5
+        )
+        self.assertEqual([workload.seconds for workload in chosen[:2]], [5, 5])
+        self.assertEqual([workload.tables for workload in chosen[:2]], [100, 2])
+
+    def test_what_the_data_depend_on(self):
+        (small,), (same,), (large,) = (
+            run.chosen_workloads("triggers", [setting])
+            for setting in ("tables=2", "seconds=1", "tables=3")
+        )
+        self.assertNotEqual(small.data_key(), large.data_key())
+        self.assertEqual(same.data_key(), WORKLOADS["triggers"]().data_key())
+
+    def test_groups(self):
+        names = [workload.name for workload in run.chosen_workloads("memory", [])]
+        self.assertIn("replica_rows", names)
+        self.assertNotIn("sysbench_read_only", names)
+        self.assertEqual(
+            len(run.chosen_workloads("memory,sysbench", [])), len(WORKLOADS)
+        )
+
+    def test_bad_choices(self):
+        for names, settings, complaint in (
+            ("nonsense", [], "unknown workload"),
+            ("triggers", ["partitions.tables=2"], "no workload"),
+            ("triggers", ["nonsense=2"], "no workload"),
+            ("triggers", ["tables=many"], "needs a number"),
+        ):
+            with self.assertRaisesRegex(Problem, complaint):
+                run.chosen_workloads(names, settings)
+
+    def test_every_workload_says_what_it_is(self):
+        for workload in run.chosen_workloads("all", []):
+            self.assertTrue(workload.shows and workload.unit)
+            self.assertIn(PLAIN, workload.surroundings)
+            self.assertTrue(set(workload.data) <= workload.parameters().keys())
+            names = [option.partition("=")[0] for option in workload.mysqld_options()]
+            self.assertEqual(len(names), len(set(names)))
+        self.assertNotIn(
+            "--disable-log-bin", WORKLOADS["replica_rows"]().mysqld_options()
+        )
+
+    def test_arms(self):
+        self.assertTrue(set(DEFAULT) <= set(ALLOCATORS) <= ARMS.keys())
+
+    def test_moments(self):
+        self.assertEqual(run.moments(60), [1, 5, 10, 60])
+        self.assertEqual(run.moments(5), [1, 5])
+        self.assertEqual(run.moments(20), [1, 5, 10, 20])
+
+    def test_a_session_of_the_storm_is_the_same_every_time(self):
+        one, other = (
+            [connection_storm.statement(chooser, 1000) for _ in range(50)]
+            for chooser in (random.Random(3), random.Random(3))
+        )
+        self.assertEqual(one, other)
+        self.assertGreater(len({text.split("(")[0] for text in one}), 4)
+
+
+class Plots(unittest.TestCase):
+    def test_well_formed(self):
+        line = plots.lines("a < b & c", {"x": [(0, 1), (1, 200)], "y": []}, {"x": 1.0})
+        bar = plots.bars("t", {"one": [1, 2, 3], "two": [0, 0, 0]}, ("a", "b", "c"))
+        for text in (line, bar, plots.lines("", {}, {}), plots.bars("", {}, ())):
+            root = ElementTree.fromstring(text)
+            for element in root.iter():
+                for name in ("x", "y", "width", "height", "cx", "cy"):
+                    if name in element.attrib:
+                        self.assertGreaterEqual(float(element.attrib[name]), 0)
+
+    def test_ticks(self):
+        for highest in (0.3, 7, 99, 1000, 1001, 123456):
+            found = plots.ticks(highest)
+            self.assertGreaterEqual(found[-1], highest)
+            self.assertTrue(3 <= len(found) <= 8, found)
+
+
+class Surroundings(unittest.TestCase):
+    def test_memory_groups(self):
+        one = "29 23 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n30 23 0:2 / /cg/memory rw shared:9 - cgroup c rw,memory\n"
+        self.assertEqual(
+            cgroup.groups("4:memory:/a/b\n1:cpu:/\n0::/\n", one),
+            (1, [Path("/cg/memory/a/b"), Path("/cg/memory/a"), Path("/cg/memory")]),
+        )
+        two = "30 23 0:2 /box /cg rw - cgroup2 cgroup2 rw,nsdelegate\n"
+        self.assertEqual(
+            cgroup.groups("0::/box/a\n", two), (2, [Path("/cg/a"), Path("/cg")])
+        )
+        self.assertEqual(cgroup.groups("1:cpu:/\n", one), (0, []))
+
+    def test_where_it_is_not_possible(self):
+        missing = Path("/nonexistent/enabled")
+        with (
+            mock.patch.object(huge_pages, "SETTING", missing),
+            self.assertRaises(NotPossible),
+            huge_pages.always(),
+        ):
+            self.fail("it is not possible")
+        with (
+            mock.patch.object(cgroup, "groups", return_value=(1, [missing])),
+            self.assertRaises(NotPossible),
+            cgroup.memory_limit(1),
+        ):
+            self.fail("it is not possible")
+
+    def test_huge_pages_are_restored(self):
+        with tempfile.NamedTemporaryFile("w+") as file:
+            file.write("always [madvise] never")
+            file.flush()
+            with (
+                mock.patch.object(huge_pages, "SETTING", Path(file.name)),
+                # The kernel shows the choice in brackets; a file shows what was written.
+                mock.patch.object(
+                    Path, "read_text", return_value="always [madvise] never"
+                ),
+                huge_pages.always(),
+            ):
+                self.assertEqual(Path(file.name).read_bytes(), b"always")
+            self.assertEqual(Path(file.name).read_text().strip(), "madvise")
+
+
+HEAD = {
+    "machine": {"cpu": "x"},
+    "arms": {"stock": {}, "dev": {}},
+    "settings": {"rounds": 1},
+}
+
+
+class Stored(unittest.TestCase):
+    def test_finished_turns_survive_an_interruption(self):
+        step = stored.Step("triggers", PLAIN, 1, "dev")
+        failing = stored.Step("triggers", PLAIN, 1, "stock")
+        with tempfile.TemporaryDirectory() as scratch:
+            results = stored.Results(Path(scratch) / "run", HEAD)
+            results.save_head()
+            results.add(step, survived(100, 500, 90))
+            results.add(failing, idlers.failed("no reason"))
+            with (results.folder / stored.TURNS).open("a") as file:
+                file.write('\n{"step": {"workl')
+            again = stored.Results.open(results.folder)
+            self.assertTrue(again.finished(step))
+            self.assertFalse(again.finished(failing))
+            again.add(failing, survived(100, 900, 90))
+            third = stored.Results.open(results.folder)
+        self.assertTrue(third.finished(failing))
+        found = third.grouped("triggers", PLAIN, ["stock", "dev"])
+        self.assertEqual(list(found), ["stock", "dev"])
+        self.assertEqual(len(found["stock"]), 1)
+        self.assertEqual(third.head, HEAD)
+
+    def test_no_run_to_go_on_with(self):
+        with self.assertRaisesRegex(Problem, "not the folder of a run"):
+            stored.Results.open(Path("/nonexistent"))
+
+
+class Resumed(unittest.TestCase):
+    def options(self, *words):
+        with mock.patch("sys.argv", ["run", *words]):
+            return run.arguments()
+
+    def opened(self, options, built="today"):
+        def describe(arm):
+            return {"name": arm.name, "preload": ("a",), "built": built}
+
+        with (
+            mock.patch.object(run.Arm, "build"),
+            mock.patch.object(run.Arm, "library", return_value="a"),
+            mock.patch.object(run.Arm, "describe", describe),
+        ):
+            return run.opened(options)
+
+    def test_options_hold_and_rounds_may_be_added(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            with mock.patch.object(run.report, "RESULTS", Path(scratch)):
+                first = self.opened(
+                    self.options("--arms=stock,dev", "--idle=7", "--set=rows=5")
+                )
+            again = ("--resume", str(first.folder))
+            options = self.options(*again, "--rounds=9")
+            self.assertEqual(
+                (options.arms, options.idle, options.set, options.rounds),
+                ("stock,dev", 7, ["rows=5"], 9),
+            )
+            self.assertEqual(self.opened(options).head["settings"]["rounds"], 9)
+            self.assertEqual(self.options(*again).rounds, 9)
+            with self.assertRaisesRegex(Problem, "begin a new run"):
+                self.opened(options, built="tomorrow")
+            for other in ("--idle=8", "--set=rows=6", "--soak"):
+                with mock.patch("sys.stderr"), self.assertRaises(SystemExit):
+                    self.options(*again, other)
+
+    def test_soak(self):
+        options = self.options("--soak")
+        self.assertEqual((options.arms, options.rounds), ("dev,stock", soak.ROUNDS))
+        self.assertEqual(self.options("--soak", "--arms=dev").arms, "dev")
+
+
+class FakeTurn:
+    def __init__(self, idling=True, result=None):
+        self._idling = idling
+        self._result = result or {"outcome": "survived"}
+
+    def idling(self):
+        return self._idling
+
+    def end(self):
+        self._idling = False
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+    def cpu_seconds(self):
+        return 1.0
+
+
+class Idling(unittest.TestCase):
+    def setUp(self):
+        self.done = {}
+        self.closed = []
+        self.idlers = idlers.Idlers(2, self.done.__setitem__)
+        self.available = mock.patch.object(
+            idlers, "available_kb", return_value=idlers.LEAST_AVAILABLE_KB
+        ).start()
+        self.addCleanup(mock.patch.stopall)
+
+    def add(self, name, **fake):
+        stack = contextlib.ExitStack()
+        stack.callback(self.closed.append, name)
+        self.idlers.add(name, FakeTurn(**fake), stack)
+
+    def test_no_more_than_wanted(self):
+        self.add("one")
+        self.idlers.make_room()
+        self.assertEqual(self.closed, [])
+        self.add("two")
+        self.idlers.make_room()
+        self.assertEqual(self.closed, ["one"])
+
+    def test_what_has_idled_is_ended(self):
+        self.add("one", idling=False)
+        self.idlers.make_room()
+        self.assertEqual((list(self.done), self.closed), (["one"], ["one"]))
+
+    def test_none_is_started_where_memory_is_short(self):
+        self.add("one")
+        self.available.return_value = idlers.LEAST_AVAILABLE_KB - 1
+        with self.assertRaisesRegex(Problem, "memory"):
+            self.idlers.make_room()
+        self.assertEqual(self.closed, ["one"])
+
+    def test_a_failure_is_a_result(self):
+        with self.idlers:
+            self.add("one", result=Problem("gone"))
+            self.add("two")
+        self.assertEqual(self.done["one"]["outcome"], "failed: gone")
+        self.assertEqual(self.closed, ["one", "two"])
+
+    def test_an_interruption_ends_all_without_waiting(self):
+        with self.assertRaises(KeyboardInterrupt), self.idlers:
+            self.add("one")
+            self.add("two")
+            raise KeyboardInterrupt
+        self.assertEqual((self.done, sorted(self.closed)), ({}, ["one", "two"]))
+
+    def test_what_neighbours_take_is_counted(self):
+        self.add("one")
+        with mock.patch("time.sleep"), self.idlers.quiet() as counted:
+            pass
+        self.assertEqual(counted, {"neighbours_cpu_seconds": 0.0})
+
+
+class Verdicts(unittest.TestCase):
+    def arms(self, **ours):
+        def figures(peak, idle, speed, p99):
+            return {
+                "peak": peak,
+                "idle_5": idle + 100,
+                "idle_60": idle,
+                "per_second": speed,
+                "p99_ms": p99,
+            }
+
+        return {
+            "stock": figures(1000, 900, 100, 10),
+            "tcmalloc": figures(800, 950, 110, 20),
+            "dev-prof-off": figures(
+                1, 1, 1000, 1
+            ),  # ours, and so not one of the others
+            "dev": {**figures(600, 700, 109, 10.4), **ours},
+        }
+
+    def judged(self, arms):
+        return [target.judge(arms) for target in verdicts.TARGETS]
+
+    def test_against_the_best_other(self):
+        idle, peak, speed, p99, at_peak, after, cheap, exact = self.judged(
+            self.arms(
+                named_peak=96.0,
+                named_after=94.0,
+                unexplained_cheap=1.9,
+                unexplained_exact=0.6,
+            )
+        )
+        self.assertEqual((idle.value, idle.versus), (800 / 900, "stock"))
+        self.assertEqual((peak.value, peak.versus), (600 / 800, "tcmalloc"))
+        self.assertEqual((speed.value, speed.versus), (109 / 110, "tcmalloc"))
+        self.assertEqual((p99.value, p99.versus), (10.4 / 10, "stock"))
+        self.assertTrue(all(v.reached for v in (idle, peak, speed, p99, at_peak)))
+        self.assertFalse(after.reached)
+        self.assertEqual((cheap.reached, exact.reached), (True, False))
+        self.assertIn("94 NOT reached", str(after))
+
+    def test_what_was_not_measured(self):
+        arms = self.arms(idle_5=None, named_peak=None)
+        idle, *_, at_peak, _, _, _ = self.judged(arms)
+        self.assertEqual((str(idle), str(at_peak)), ("not measured",) * 2)
+        alone = self.judged({"dev": arms["dev"]})
+        self.assertIsNone(alone[1].reached)
+        self.assertEqual(self.judged({})[0].value, None)
+
+    def test_table(self):
+        text = verdicts.table([("w", self.arms(per_second=50))])
+        self.assertIn("3 of 4 figures reached", text)
+        self.assertIn("0.455 NOT reached (tcmalloc)", text)
+
+
+class Pools(unittest.TestCase):
+    def test_share_of_named_pools(self):
+        pools = {"general": (1, 10), "innodb": (5, 190)}
+        self.assertEqual(memory.named_share(pools), 95)
+        self.assertIsNone(memory.named_share({}))
+        small = {"general": (1, 1)}
+        self.assertEqual(memory.highest_pools([small, pools, small]), pools)
+        self.assertEqual(memory.highest_pools([]), {})
+
+
+class Soak(unittest.TestCase):
+    def moment(self, name, rss):
+        return {
+            "moment": name,
+            "rss_kb": rss,
+            "anon_kb": rss,
+            "live_kb": 600,
+            "live_by": "allocator",
+            "buffer_pool_kb": 400,
+            "pools": {"general": (0, 0), "innodb": (1, 1)},
+        }
+
+    def test_report(self):
+        run_ = {
+            "outcome": "survived",
+            "peak_rss_kb": 5000,
+            "seconds": 1.0,
+            "moments": [self.moment("round 1", 2000), self.moment("5 s idle", 1090)],
+            "failures": ["round 1, triggers: broken"],
+            "rss_timeline": [(0.0, 1000), (1.0, 5000)],
+        }
+        with tempfile.TemporaryDirectory() as scratch:
+            results = stored.Results(Path(scratch), HEAD)
+            results.add(stored.Step(soak.NAME, PLAIN, 1, "dev"), run_)
+            results.add(
+                stored.Step(soak.NAME, PLAIN, 1, "stock"), idlers.failed("no luck")
+            )
+            text = soak.write(results)
+        self.assertRegex(text, r"1\.090 \| <= 1\.1 \| +met")
+        self.assertIn("2.000", text)
+        start, end = self.moment("start", 500), self.moment("end", 800)
+        self.assertIsNone(soak.growth_ratio(start, end))
+        start["live_kb"] = 400
+        self.assertEqual(soak.growth_ratio(start, end), 1.5)
+        self.assertIn("triggers: broken", text)
+        self.assertIn("no luck", text)
+
+    def test_options_once_and_the_largest_buffer_pool(self):
+        options = soak.mysqld_options(soak.workloads())
+        names = [option.partition("=")[0] for option in options]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertIn("--innodb-buffer-pool-size=512M", options)
+        self.assertEqual(list(soak.SIZES), list(WORKLOADS)[:8])
+
+
+class Report(unittest.TestCase):
+    def test_a_pool_that_cannot_be_read_is_not_empty(self):
+        session = mock.MagicMock()
+        session.query.return_value.rows = [
+            ("general", "7", "9"),
+            ("session", "7", None),
+        ]
+        with self.assertRaisesRegex(Problem, "MEMDIAG_POOLS"):
+            memory._pools(session)
+        session.query.return_value.rows = [("general", "7", "9")]
+        self.assertEqual(memory._pools(session), {"general": (7, 9)})
+
+    def test_a_ledger_that_cannot_be_read_explains_nothing(self):
+        session = mock.MagicMock()
+        for answer, wanted in ((None, None), ("-0.25", -0.25)):
+            session.query.return_value.scalar.return_value = answer
+            self.assertEqual(memory.unexplained(session, "MEMDIAG_LEDGER"), wanted)
+        figures = memory.figures(
+            {**survived(100, 800, 800), "unexplained": {"cheap": None, "exact": 0.1}}
+        )
+        self.assertIsNone(figures["unexplained_cheap"])
+        self.assertEqual(figures["unexplained_exact"], 0.1)
+
+    def test_has_workloads_of_an_earlier_part_of_the_run(self):
+        options = argparse.Namespace(workloads="partitions", set=[], seconds=None)
+        with tempfile.TemporaryDirectory() as scratch:
+            results = stored.Results(Path(scratch), HEAD)
+            for workload in ("triggers", "partitions"):
+                step = stored.Step(workload, PLAIN, 1, "stock")
+                results.add(step, survived(100, 800, 800))
+            text = run.write_report(results, options)
+        self.assertIn("## triggers", text)
+        self.assertIn("## partitions", text)
+
+    def test_report(self):
+        ours = {
+            **survived(100, 700, 120),
+            "pools_peak": {"general": (0, 2**20), "table_cache": (2**29, 3 * 2**20)},
+            "neighbours_cpu_seconds": 0.1,
+        }
+        with tempfile.TemporaryDirectory() as scratch:
+            results = stored.Results(Path(scratch), HEAD)
+            for surrounding, arm, one in (
+                (PLAIN, "stock", survived(100, 800, 800)),
+                (PLAIN, "dev", ours),
+                (HUGE_PAGES, "stock", idlers.failed("no file", "not possible here")),
+                (LIMIT, "stock", KILLED),
+                (LIMIT, "dev", survived(100, 700, 120)),
+            ):
+                results.add(stored.Step("triggers", surrounding, 1, arm), one)
+            text = run_report.write(results, run.chosen_workloads("all", []))
+            self.assertEqual((results.folder / "report.md").read_text(), text + "\n")
+            pictures = sorted(path.name for path in Path(scratch).glob("*.svg"))
+        self.assertIn("700 > 120", text)
+        self.assertIn("1 killed", text)
+        self.assertIn("Not possible here: no file", text)
+        self.assertIn("flush seconds", text)
+        self.assertIn("0.15 reached (stock)", text)
+        self.assertIn("75 NOT reached", text)
+        self.assertIn("at most 5.0% of one processor", text)
+        self.assertRegex(text, r"table_cache +\| +512\.0")
+        self.assertEqual(
+            pictures,
+            [
+                "triggers-bars.svg",
+                "triggers-limit-bars.svg",
+                "triggers-limit-rss.svg",
+                "triggers-rss.svg",
+            ],
+        )
+        for name in pictures:
+            self.assertIn(f"]({name})", text)
+
+    def test_the_limit_follows_from_our_own_peak(self):
+        self.assertEqual(
+            run.limit_kb({"dev": [survived(100, 1000, 1)]}), int(1.3 * 1000 * 1024)
+        )
+        with self.assertRaises(NotPossible):
+            run.limit_kb({"stock": [survived(100, 1000, 1)]})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,133 @@
+"""A memory limit like a container's: a memory cgroup of its own for a server."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.problem import NotPossible
+
+_number = itertools.count()  # servers of several turns are there at a time
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A memory cgroup of its own."""
+
+    group: Path
+    version: int
+
+    def wrapper(self) -> tuple[str, ...]:
+        """Goes before a command, and moves it into the group."""
+        return (
+            *("sh", "-c", 'echo $$ > "$0" && exec "$@"'),
+            str(self.group / "cgroup.procs"),
+        )
+
+    def figures(self) -> dict[str, int]:
+        if self.version == 1:
+            names = ("memory.oom_control", "memory.max_usage_in_bytes")
+        else:
+            names = ("memory.events", "memory.peak")
+        kills = re.search(
+            r"^oom_kill (\d+)", (self.group / names[0]).read_text(), re.MULTILINE
+        )
+        try:
+            peak = int((self.group / names[1]).read_text())
+        except FileNotFoundError:  # version 2 before Linux 5.19
+            peak = 0
+        return {"oom_kills": int(kills[1]) if kills else 0, "peak_kb": peak // 1024}
+
+    def used_bytes(self) -> int:
+        """Without page cache that can go at once, as the server's watcher counts."""
+        if self.version == 1:
+            names = ("memory.usage_in_bytes", "total_inactive_file")
+        else:
+            names = ("memory.current", "inactive_file")
+        stat = dict(
+            line.split()
+            for line in (self.group / "memory.stat").read_text().splitlines()
+        )
+        return int((self.group / names[0]).read_text()) - int(stat[names[1]])
+
+
+def groups(cgroup: str, mountinfo: str) -> tuple[int, list[Path]]:
+    """Version and folders of the memory cgroups that this process is in, its own first.
+
+    The arguments are the texts of /proc/self/cgroup and /proc/self/mountinfo. A child of our own group is within all
+    limits that we are in; where version 2 does not allow one, because we are in the group ourselves, its parents may.
+    """
+    entries = [line.split(":", 2) for line in cgroup.splitlines()]
+    mounts = [line.split() for line in mountinfo.splitlines()]
+    for version, kind in ((1, "cgroup"), (2, "cgroup2")):
+        for _, controllers, path in entries:
+            if (version == 1) != ("memory" in controllers.split(",")):
+                continue
+            for mount in mounts:
+                dash = mount.index("-")
+                if mount[dash + 1] != kind or (
+                    version == 1 and "memory" not in mount[-1].split(",")
+                ):
+                    continue
+                top = Path(mount[4])
+                own = top / path.removeprefix(mount[3].rstrip("/")).strip("/")
+                up = [own, *own.parents]
+                return version, up[: up.index(top) + 1]
+    return 0, []
+
+
+@contextlib.contextmanager
+def memory_limit(limit_kb: int) -> Iterator[Limit]:
+    limit = _make(limit_kb)
+    try:
+        yield limit
+    finally:
+        # The kernel may need a moment after the end of the last process.
+        for attempt in range(50):
+            try:
+                limit.group.rmdir()
+                break
+            except OSError:
+                if attempt == 49:
+                    raise
+                time.sleep(0.1)
+
+
+def _make(limit_kb: int) -> Limit:
+    version, parents = groups(
+        Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text()
+    )
+    reason: object = "this process is in no memory cgroup that it can see"
+    for parent in parents:
+        group = parent / f"memdiag-bench-{os.getpid()}-{next(_number)}"
+        try:
+            if version == 2:
+                with contextlib.suppress(OSError):  # it may be on already
+                    (parent / "cgroup.subtree_control").write_text("+memory")
+            group.mkdir()
+        except OSError as error:
+            reason = error
+            continue
+        try:
+            names = (
+                ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
+                if version == 1
+                else ("memory.max", "memory.swap.max")
+            )
+            for name, value in zip(
+                names, (limit_kb << 10, limit_kb << 10 if version == 1 else 0)
+            ):
+                # Swap is not counted everywhere; where it is, it must not hide what goes beyond.
+                if name == names[0] or (group / name).exists():
+                    (group / name).write_text(str(value))
+            return Limit(group, version)
+        except OSError as error:
+            group.rmdir()
+            reason = error
+    raise NotPossible(f"no memory cgroup can be made: {reason}")

@@ -1,0 +1,93 @@
+"""What the tools share: messages, the cache folder, the lock, disk space."""
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+from pathlib import Path
+
+from harness.problem import Problem
+
+ROOT = Path(__file__).resolve().parent.parent
+# Presets of which packages are made: a sanitizer's memory is not the server's.
+SHIPPED = ("dev", "optimised")
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def cache_dir() -> Path:
+    """The folder outside the checkout that all checkouts of a user share."""
+    if named := os.environ.get("MEMDIAG_CACHE"):
+        return Path(named).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser().absolute() / "mysql-memdiag"
+
+
+@contextlib.contextmanager
+def lock(path: Path, doing: str):
+    """One process at a time; the others wait and say so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"-- waiting: another process is {doing}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def existing_parent(path: Path) -> Path:
+    while not path.exists():
+        path = path.parent
+    return path
+
+
+def require_disk(needs: list[tuple[Path, float, str]]) -> None:
+    """needs: (folder, GB, what for). Folders on one file system are added up."""
+    by_device: dict[int, list[tuple[Path, float, str]]] = {}
+    for need in needs:
+        device = existing_parent(need[0]).stat().st_dev
+        by_device.setdefault(device, []).append(need)
+    for group in by_device.values():
+        needed = sum(gb for _, gb, _ in group)
+        free = shutil.disk_usage(existing_parent(group[0][0])).free / 1e9
+        if free < needed:
+            what = " and ".join(f"{gb:g} GB for {why}" for _, gb, why in group)
+            raise Problem(
+                f"not enough disk space under {group[0][0]}: {needed:.1f} GB needed "
+                f"({what}), {free:.1f} GB free.\n"
+                f"  Free {needed - free:.1f} GB there, or set MEMDIAG_CACHE to a "
+                "folder on a larger disk, and run the same command again."
+            )
+
+
+def presets() -> dict[str, str]:
+    """{name: flavour} of the CMake presets that can be named."""
+    described = json.loads((ROOT / "CMakePresets.json").read_text())
+    return {
+        preset["name"]: preset.get("cacheVariables", {}).get(
+            "MEMDIAG_FLAVOUR", "product"
+        )
+        for preset in described["configurePresets"]
+        if not preset.get("hidden")
+    }
+
+
+def known_preset(name: str) -> str:
+    """The name, if there is such a preset."""
+    if name not in presets():
+        raise Problem(f"there is no preset {name!r}; there are: {', '.join(presets())}")
+    return name
+
+
+def preset_of_arguments(program: str, doc: str) -> str:
+    """Of a program whose only option is which build it tries."""
+    parser = argparse.ArgumentParser(
+        prog=f"tools/{program}.py", description=doc.splitlines()[0]
+    )
+    parser.add_argument("--preset", default="dev", help="default: %(default)s")
+    return known_preset(parser.parse_args().preset)

@@ -1,0 +1,35 @@
+"""Transparent huge pages for the whole machine."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.problem import NotPossible
+
+SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
+
+@contextlib.contextmanager
+def always() -> Iterator[None]:
+    """Transparent huge pages for the whole machine, and back to what it had, even if this process is killed."""
+    try:
+        before = re.search(r"\[(\w+)\]", SETTING.read_text())
+        assert before
+        # Changes nothing, but shows whether we may.
+        SETTING.write_text(before[1])
+    except OSError as error:
+        raise NotPossible(f"huge pages cannot be set: {error}") from None
+    # It waits for the end of its input, which comes with our end at the latest.
+    restore = ["sh", "-c", 'read -r _; echo "$1" > "$2"', "sh", before[1], SETTING]
+    guard = subprocess.Popen(restore, stdin=subprocess.PIPE, start_new_session=True)
+    assert guard.stdin
+    try:
+        SETTING.write_text("always")
+        yield
+    finally:
+        guard.stdin.close()
+        guard.wait()

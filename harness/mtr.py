@@ -1,0 +1,63 @@
+"""Upstream's test driver, mysql-test-run: how it is called and what it prints."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.problem import Problem
+
+LINE = re.compile(
+    r"^\[ *\d+%\] (?P<test>\S+)(?P<rest>.*?)\[ (?:retry-|noskip-)?"
+    r"(?P<result>pass|opt-pass|fail|skipped|disabled) \] *(?P<comment>.*)$",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """What became of a test, or of one of its combinations."""
+
+    test: str
+    result: str  # pass, fail, skipped, disabled
+    comment: str
+
+
+def folder(build: Path) -> Path:
+    """Where the driver of a preset's build is called."""
+    path = build / "bld" / "mysql-test"
+    if not (path / "mysql-test-run.pl").exists():
+        raise Problem(
+            f"preset {build.name} is not built.\n  Build it:  cmake --preset "
+            f"{build.name} && cmake --build --preset {build.name}"
+        )
+    return path
+
+
+def command(build: Path, jobs: int, *selection: str) -> list[str]:
+    words = [
+        "perl",
+        "mysql-test-run.pl",
+        # Memory instead of the disk; it will not have a --vardir then. Ports: mtr
+        # finds free ones by itself.
+        "--mem",
+        f"--parallel={jobs}",
+        # All of them, and no second chance.
+        "--force",
+        "--max-test-fail=0",
+        "--retry=0",
+        "--nounit-tests",
+    ]
+    if build.name == "sanitize":
+        words.append("--sanitize")
+    return [*words, *selection]
+
+
+def parse(text: str) -> list[Line]:
+    return [
+        Line(
+            found["test"],
+            "pass" if found["result"] == "opt-pass" else found["result"],
+            found["comment"].strip(),
+        )
+        for found in LINE.finditer(text)
+    ]

@@ -1,0 +1,112 @@
+"""Starting and stopping, with small programs in the place of mysqld."""
+
+import os
+import socket
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+from harness.problem import Problem
+from harness.scratch import Scratch
+from harness.server import Build, Server, initialise, private_socket
+
+
+class Case(Scratch):
+    def setUp(self):
+        super().setUp()
+        self.folder = self.root / "folder"
+
+    def build(self, script: str) -> Build:
+        """A build whose mysqld is a shell script."""
+        mysqld = self.root / "bld" / "runtime_output_directory" / "mysqld"
+        mysqld.parent.mkdir(parents=True)
+        mysqld.write_text(f"#!/bin/sh\n{script}\n")
+        mysqld.chmod(0o755)
+        return Build(self.root / "bld")
+
+
+class Starting(Case):
+    def test_a_missing_build_names_the_command(self):
+        with self.assertRaisesRegex(Problem, "cmake --preset linked"):
+            Build.of_preset(self.root, "linked")
+
+    def test_without_a_data_directory(self):
+        with self.assertRaisesRegex(Problem, "data is missing"):
+            Server(self.build("exit 0"), self.folder).start()
+
+    def test_a_server_that_ends_shows_its_errors_only(self):
+        (self.folder / "data").mkdir(parents=True)
+        build = self.build("echo 1 [Note] hello\necho 2 [ERROR] no room\nexit 1")
+        with self.assertRaisesRegex(Problem, r"exit 1\):\n  2 \[ERROR\] no room$"):
+            Server(build, self.folder).start()
+
+    def test_a_server_that_never_answers_is_ended(self):
+        (self.folder / "data").mkdir(parents=True)
+        build = self.build("echo $$ >pid\nexec sleep 1000")
+        with self.assertRaisesRegex(Problem, "did not answer within 3 s"):
+            Server(build, self.folder).start(timeout=3)
+        pid = int((self.folder / "pid").read_text())
+        self.assertFalse(Path(f"/proc/{pid}").exists())
+
+    def test_another_server_on_the_socket(self):
+        (self.folder / "data").mkdir(parents=True)
+        server = Server(self.build("exit 0"), self.folder)
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(server.socket))
+            other.listen()
+            other.settimeout(0)
+            Path(f"{server.socket}.lock").write_text("123\n")
+            # It says nothing: a client that connects is not answered.
+            with self.assertRaisesRegex(Problem, "another server .process 123. is"):
+                server.start()
+            with self.assertRaisesRegex(Problem, "not ours"):
+                server.attach()
+
+    def test_a_dead_socket_is_no_server(self):
+        self.folder.mkdir()
+        server = Server(self.build("exit 0"), self.folder)
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(server.socket))
+        self.assertIsNone(server.socket_owner())
+        self.assertFalse(server.attach())
+
+
+class Initialising(Case):
+    def test_a_failure_leaves_nothing(self):
+        build = self.build(
+            'for x; do case $x in --datadir=*) mkdir "${x#*=}";; esac; done\n'
+            "echo broken\nexit 1"
+        )
+        with self.assertRaisesRegex(Problem, "could not initialise .*\n.*broken"):
+            initialise(build, self.folder / "data")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_success_is_renamed(self):
+        build = self.build(
+            'for x; do case $x in --datadir=*) mkdir "${x#*=}";; esac; done'
+        )
+        initialise(build, self.folder / "data")
+        self.assertEqual(list(self.folder.iterdir()), [self.folder / "data"])
+        with self.assertRaisesRegex(Problem, "exists already"):
+            initialise(build, self.folder / "data")
+
+
+class SocketPath(Case):
+    def test_near_where_it_fits(self):
+        self.assertEqual(private_socket(self.root), self.root / "mysqld.sock")
+
+    def test_elsewhere_from_a_deep_folder(self):
+        os.environ.pop("XDG_RUNTIME_DIR", None)
+        deep = self.root / ("x" * 100)
+        first = private_socket(deep)
+        self.addCleanup(first.parent.rmdir)
+        self.assertLess(len(str(first)), 108)
+        self.assertEqual(first, private_socket(deep))
+        first.parent.chmod(0o755)
+        with self.assertRaisesRegex(Problem, "not a folder of this user alone"):
+            private_socket(deep)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,1 @@
+"""Makes the packages: see packaging/build."""

@@ -1,0 +1,102 @@
+"""Debian packages: debhelper with packaging/deb as its folder debian/.
+
+What this adds to that folder is what cannot be written down there: the changelog
+(version, date), the files by package, and preflight within the scripts that run
+before there is any file of the package.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from email.utils import formatdate
+from pathlib import Path
+
+from harness.common import say
+from make.product import COMMON, COPYRIGHT, PACKAGING, Product, logged
+
+TOOLS = {"dh": "debhelper", "dpkg-shlibdeps": "dpkg-dev"}
+MAINTAINER = "MySQL memdiag maintainers <maintainers@memdiag.example.org>"
+
+# Of packaging/common, in the server's package. What is in usr/share/mysql-memdiag is
+# copied to its place by postinst, where nothing is.
+COMMON_FILES = {
+    "memdiag.cnf": "etc/mysql/mysql.conf.d/memdiag.cnf",
+    "mysql.cnf": "etc/mysql/mysql-memdiag.cnf",
+    "apparmor-memdiag": "etc/apparmor.d/abstractions/mysql.d/memdiag",
+    "apparmor-mysqld": "usr/share/mysql-memdiag/apparmor-mysqld",
+    "logrotate": "usr/share/mysql-memdiag/logrotate",
+    "mysqld.cnf": "usr/share/mysql-memdiag/mysqld.cnf",
+}
+
+
+def version(product: Product) -> str:
+    parts = [product.mysql, f"memdiag{product.memdiag}", product.stamp]
+    parts += ["pgo"] * product.trained
+    return "+".join(filter(None, parts)) + "-1"
+
+
+def changelog(product: Product) -> str:
+    return (
+        f"mysql-memdiag ({version(product)}) unstable; urgency=medium\n\n"
+        f"  * MySQL {product.mysql} with memdiag {product.memdiag}, commit "
+        f"{product.commit[:12]}.\n\n"
+        f" -- {MAINTAINER}  {formatdate(product.date)}\n"
+    )
+
+
+def stage(tree: Path, folder: Path, product: Product) -> None:
+    """The folder in which debhelper works."""
+    shutil.rmtree(folder, ignore_errors=True)
+    debian = folder / "debian"
+    shutil.copytree(PACKAGING / "deb", debian)
+    (debian / "changelog").write_text(changelog(product))
+    shutil.copy2(tree / COPYRIGHT, debian / "copyright")
+    shutil.copy2(
+        COMMON / "mysql.service", debian / "mysql-memdiag-server.mysql.service"
+    )
+    preflight = (COMMON / "preflight").read_text()
+    for name in ("config", "preinst"):
+        script = debian / f"mysql-memdiag-server.{name}"
+        text = script.read_text().replace("#PREFLIGHT#\n", preflight)
+        script.write_text(text)
+    copies = [
+        (tree / path, debian / package / path)
+        for package, paths in product.files.items()
+        for path in paths
+    ]
+    copies += [
+        (COMMON / source, debian / "mysql-memdiag-server" / path)
+        for source, path in COMMON_FILES.items()
+    ]
+    for source, path in copies:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, path, follow_symlinks=False)
+    with open(
+        debian / "mysql-memdiag-server/usr/share/mysql-memdiag/init.sql", "a"
+    ) as sql:
+        sql.write((PACKAGING / "deb/init.sql").read_text())
+    for path in debian.rglob("*"):  # when they were checked out is nobody's business
+        os.utime(path, (product.date, product.date), follow_symlinks=False)
+
+
+def build(tree: Path, out: Path, product: Product) -> list[Path]:
+    folder = out / "deb"
+    say("-- making the Debian packages")
+    stage(tree, folder, product)
+    for old in out.glob("*.deb"):
+        old.unlink()
+    logged(
+        ["debian/rules", "binary"],
+        out / "deb.log",
+        "debhelper failed",
+        cwd=folder,
+        env={
+            **os.environ,
+            "DEB_RULES_REQUIRES_ROOT": "no",
+            "MYSQL_VERSION": product.mysql,
+            "SOURCE_DATE_EPOCH": str(product.date),
+        },
+    )
+    shutil.rmtree(folder)
+    return sorted(out.glob("*.deb"))

@@ -1,0 +1,66 @@
+"""The packages' copyright file: our text in copyright.in, with the holders and the licence that the sources of MySQL and
+jemalloc name themselves. What they wrote is taken from them at each build, and not kept here."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from harness.problem import Problem
+from make.product import PACKAGING
+
+
+def copyright_of(build: Path) -> str:
+    """For what a preset's build was made of."""
+    sources = json.loads((build / "sources.result.json").read_text())
+    mysql = build / "mysql/LICENSE"
+    jemalloc = Path(sources["jemalloc"]["tree"]) / "COPYING"
+    return filled(
+        (PACKAGING / "copyright.in").read_text(),
+        holders(mysql)[:1],  # further ones are of parts
+        holders(jemalloc),
+        licence(jemalloc),
+    )
+
+
+def filled(
+    template: str, mysql: list[str], jemalloc: list[str], jemalloc_licence: str
+) -> str:
+    """In Debian's format: lines that go on begin with a space, empty ones are a dot."""
+    return (
+        template.replace("@MYSQL_HOLDERS@", "\n ".join(mysql))
+        .replace("@JEMALLOC_HOLDERS@", "\n ".join(jemalloc))
+        .replace(
+            "@JEMALLOC_LICENCE@",
+            "\n".join(f" {line or '.'}" for line in jemalloc_licence.splitlines()),
+        )
+    )
+
+
+def holders(path: Path) -> list[str]:
+    """Years and names of all lines of copyright."""
+    lines = re.findall(
+        r"^\s*Copyright \(c\) (.+?)(?:\.\s+All rights reserved)?\.?$",
+        path.read_text(),
+        re.IGNORECASE | re.MULTILINE,
+    )
+    if not lines:
+        raise Problem(
+            f"{path} names no holder of a copyright; correct packaging/make/licences.py"
+        )
+    return lines
+
+
+def licence(path: Path) -> str:
+    """What stands between the holders and the next rule."""
+    found = re.search(
+        r"^Redistribution and use.*?(?=\n--)",
+        path.read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    if not found:
+        raise Problem(
+            f"{path} has another licence than it had; correct packaging/make/licences.py"
+        )
+    return found[0]

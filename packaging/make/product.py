@@ -1,0 +1,136 @@
+"""What is packaged: versions, date and files by package, for deb.py and rpm.py."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from harness.common import ROOT
+from harness.problem import Problem
+
+PACKAGING = ROOT / "packaging"
+COMMON = PACKAGING / "common"
+CONTENTS = PACKAGING / "contents.txt"
+LEFT_OUT = "-"
+COPYRIGHT = "usr/share/doc/mysql-memdiag/copyright"  # below the tree
+
+
+@dataclass(frozen=True)
+class Product:
+    mysql: str  # 9.7.4
+    memdiag: str  # 0.1.0
+    date: int  # SOURCE_DATE_EPOCH
+    commit: str
+    stamp: str  # of the commit, for version numbers; empty where there is no git
+    trained: bool  # the optimised build
+    files: dict[str, list[str]]  # by package, below the tree, sorted
+
+
+def versions(build: Path) -> tuple[str, str]:
+    """Of the source that was built, which may be newer than the pin, and of ours."""
+    upstream = dict(
+        line.split("=", 1)
+        for line in (build / "mysql" / "MYSQL_VERSION").read_text().split()
+        if "=" in line
+    )
+    parts = (upstream[f"MYSQL_VERSION_{part}"] for part in ("MAJOR", "MINOR", "PATCH"))
+    project = re.search(
+        r"project\(memdiag VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()
+    )
+    return ".".join(parts), project[1]
+
+
+def commit() -> tuple[str, str, int]:
+    """The newest commit, its stamp, and the packages' date: the commit's, or
+    SOURCE_DATE_EPOCH where that is set."""
+    command = ["git", "log", "-1", "--format=%H %ct"]
+    # rpmbuild may unpack this into another repository's folder.
+    env = {**os.environ, "GIT_CEILING_DIRECTORIES": str(ROOT.parent)}
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=env, capture_output=True, text=True, check=False
+        )
+        name, date = done.stdout.split() if done.returncode == 0 else ("", "")
+        said = done.stderr.strip()
+    except FileNotFoundError:
+        name = date = ""
+        said = "git is not installed"
+    version = stamp(name, int(date)) if name else ""
+    date = os.environ.get("SOURCE_DATE_EPOCH", date)
+    if not date:
+        raise Problem(
+            f"git tells no commit of {ROOT}, so that the packages have no date:\n"
+            f"  {said}\n"
+            "  Mend that, or set SOURCE_DATE_EPOCH to a date, in seconds since 1970."
+        )
+    return name, version, int(date)
+
+
+def stamp(name: str, date: int) -> str:
+    """Later commits are higher versions. Seven digits: git's own short form depends on
+    how many objects a clone has."""
+    return f"git{datetime.fromtimestamp(date, UTC):%Y%m%d%H%M}.{name[:7]}"
+
+
+def logged(command: list, log: Path, failed: str, hint: str = "", **kwargs) -> None:
+    """Runs a program; `failed` says what it means when it fails."""
+    with open(log, "w") as output:
+        done = subprocess.run(
+            command, stdout=output, stderr=subprocess.STDOUT, check=False, **kwargs
+        )
+    if done.returncode:
+        # rpmbuild's summary comes after the last step's own words.
+        said = log.read_text(errors="replace").split("\nRPM build errors:")[0]
+        tail = "\n  ".join(said.splitlines()[-5:])
+        raise Problem(f"{failed}; {log} ends with\n  {tail}{hint}")
+
+
+# --- contents.txt ------------------------------------------------------------------
+
+
+def rules(text: str) -> Iterator[tuple[str, str]]:
+    """(package, pattern) of each entry."""
+    for line in text.splitlines():
+        package, *patterns = line.split("#")[0].split() or [""]
+        yield from ((package, pattern) for pattern in patterns)
+
+
+def assign(
+    paths: Iterable[str], entries: Iterable[tuple[str, str]]
+) -> dict[str, list[str]]:
+    """Files by package. Each must belong to one, and each pattern must have a file."""
+    entries = list(entries)
+    unused = {pattern for _, pattern in entries}
+    files: dict[str, list[str]] = {package: [] for package, _ in entries}
+    wrong = []
+    for path in sorted(paths):
+        found = [entry for entry in entries if fnmatchcase(path, entry[1])]
+        unused.difference_update(pattern for _, pattern in found)
+        packages = {package for package, _ in found}
+        if len(packages) == 1:
+            files[packages.pop()].append(path)
+        else:
+            owners = " and ".join(sorted(packages)) or "no package"
+            wrong.append(f"{path} belongs to {owners}")
+    wrong += [f"there is no file {pattern}" for pattern in sorted(unused)]
+    if wrong:
+        listed = "\n  ".join(wrong)
+        raise Problem(
+            f"packaging/contents.txt and what the build installs differ:\n  {listed}\n"
+            "  Correct packaging/contents.txt, or build all targets of the preset."
+        )
+    files.pop(LEFT_OUT, None)
+    return files
+
+
+def files_below(tree: Path) -> Iterator[str]:
+    for folder, folders, names in os.walk(tree):
+        links = [name for name in folders if (Path(folder) / name).is_symlink()]
+        for name in names + links:
+            yield str((Path(folder) / name).relative_to(tree))

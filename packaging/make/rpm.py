@@ -1,0 +1,129 @@
+"""RPM packages and a source RPM from the installed tree; called by packaging/build.
+
+The spec, and what RPM systems need besides packaging/common, is in packaging/rpm/.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from harness.common import ROOT, cache_dir, say
+from harness.problem import Problem
+from make.product import PACKAGING, Product, logged
+from tools.build.sources import PINS, check, open_archive
+
+# What has to be installed: programs and Debian's packages that have them.
+TOOLS = {
+    "rpmbuild": "rpm",
+    "find-debuginfo": "debugedit",
+    "eu-strip": "elfutils",
+    "git": "git",
+}
+
+
+def build(tree: Path, out: Path, product: Product) -> list[Path]:
+    top = out / "rpm"
+    shutil.rmtree(top, ignore_errors=True)
+    sources = top / "SOURCES"
+    sources.mkdir(parents=True)
+    say("-- making the source RPM")
+    checkout = f"mysql-memdiag-{product.memdiag}"
+    pack_checkout(sources / f"{checkout}.tar.gz", f"{checkout}/")
+    names = {
+        "MYSQL_VERSION": product.mysql,
+        "MEMDIAG_VERSION": product.memdiag,
+        "RELEASE": release(product),
+        "MYSQL_ARCHIVE": upstream_archive("mysql", sources).name,
+        "JEMALLOC_ARCHIVE": upstream_archive("jemalloc", sources).name,
+        "COMMIT": product.commit[:12],
+        "DATE": time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(product.date)),
+    }
+    spec = top / "mysql-memdiag.spec"
+    spec.write_text(
+        filled((PACKAGING / "rpm/mysql-memdiag.spec.in").read_text(), names)
+    )
+    # Without a tree: as the source RPM is built later. Its header has the spec with all macros expanded, so they name
+    # no folder.
+    rpmbuild(top, Path("."), "-bs", spec.name)
+    say("-- making the RPM packages")
+    rpmbuild(top, top, "-bb", "--define", f"memdiag_tree {tree.absolute()}", spec.name)
+    for old in out.glob("*.rpm"):
+        old.unlink()
+    made = [path.replace(out / path.name) for path in sorted(top.glob("*.rpm"))]
+    shutil.rmtree(top)
+    return made
+
+
+def release(product: Product) -> str:
+    parts = ["1", f"memdiag{product.memdiag}", product.stamp]
+    # What the source RPM compiles is preset dev.
+    trained = "%{?memdiag_tree:.pgo}" if product.trained else ""
+    return ".".join(filter(None, parts)) + trained
+
+
+def rpmbuild(top: Path, called: Path, *args: str) -> None:
+    """In the folder `top`, which the macros call as is said."""
+    places = dict.fromkeys(("_topdir", "_rpmdir", "_srcrpmdir"), called)
+    names = {"_build_name_fmt": "%%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm"}
+    command = ["rpmbuild"]
+    for name, value in {**places, **names}.items():
+        command += ["--define", f"{name} {value}"]
+    logged([*command, *args], top.with_suffix(".log"), "rpmbuild failed", cwd=top)
+
+
+def filled(text: str, names: dict[str, str]) -> str:
+    for name, value in names.items():
+        text = text.replace(f"@{name}@", value)
+    return text
+
+
+def pack_checkout(path: Path, prefix: str) -> None:
+    """The newest commit as a tarball, the same whenever it is made."""
+    tar = subprocess.run(
+        ["git", "-C", ROOT, "archive", f"--prefix={prefix}", "HEAD"],
+        capture_output=True,
+        check=False,
+    )
+    if tar.returncode:
+        raise Problem(
+            f"git could not pack {ROOT}: {tar.stderr.decode(errors='replace').strip()}"
+        )
+    path.write_bytes(gzip.compress(tar.stdout, mtime=0))
+
+
+def upstream_archive(name: str, into: Path) -> Path:
+    """Puts the archive that the build took its source from into a folder."""
+    pin = json.loads(PINS.read_text())[name]
+    if own := os.environ.get(f"{name.upper()}_SOURCE_TARBALL"):
+        return Path(shutil.copy(own, into))
+    downloaded = cache_dir() / "downloads" / pin["file"]
+    # Where Debian's archive has moved on, sources.py has taken another of the series.
+    instead = cache_dir() / "src" / f"instead-of-{pin['version']}"
+    if not downloaded.is_file() and instead.is_file():
+        downloaded = downloaded.with_name(
+            pin["file"].replace(pin["version"], instead.read_text().strip())
+        )
+    if not downloaded.is_file():
+        raise Problem(
+            f"{downloaded} is not there, and the source RPM is to contain it.\n"
+            "  cmake --preset dev fetches it, or leave out the RPM: packaging/build deb"
+        )
+    if "tarball" not in pin:
+        return Path(shutil.copy(downloaded, into))
+    path = into / f"{name}-{pin['version']}.tar.gz"
+    with ExitStack() as stack, open(path, "wb") as file:
+        shutil.copyfileobj(
+            open_archive(downloaded, pin["tarball"], stack), file, 1 << 20
+        )
+    if not instead.is_file() and (problem := check(path, pin["tarball_sha256"])):
+        raise Problem(
+            f"{problem}.\n  Remove {downloaded} and run cmake --preset dev again."
+        )
+    return path

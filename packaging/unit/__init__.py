@@ -1,0 +1,1 @@
+"""Tests of packaging/ that need no package."""

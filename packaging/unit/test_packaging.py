@@ -1,0 +1,542 @@
+import fcntl
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+from dataclasses import replace
+from pathlib import Path
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
+import itertools
+
+from make import deb, product, rpm
+from make.licences import filled, holders, licence
+from make.manpage import manual
+from make.product import COMMON, CONTENTS, assign, files_below, rules
+from tests import machine
+
+from harness.problem import Problem
+from harness.scratch import Scratch
+
+PREFLIGHT = COMMON / "preflight"
+PRESTART = COMMON / "tree/usr/libexec/mysql-memdiag/prestart"
+
+
+class Case(Scratch):
+    def setUp(self):
+        super().setUp()
+        self.data = self.root / "data"
+
+
+class Contents(Case):
+    ENTRIES = tuple(rules("# note\nserver  bin/mysqld lib/*.so # more\n-  share/*\n"))
+    FILES = ("bin/mysqld", "lib/a.so", "lib/deep/b.so", "share/date")
+
+    def test_each_file_has_its_package(self):
+        files = assign(self.FILES, self.ENTRIES)
+        self.assertEqual(files, {"server": ["bin/mysqld", "lib/a.so", "lib/deep/b.so"]})
+
+    def test_differences_are_named(self):
+        for files, entries, words in (
+            ((*self.FILES, "bin/new"), (), "bin/new belongs to no package"),
+            (
+                self.FILES,
+                [("client", "*/a.so")],
+                "lib/a.so belongs to client and server",
+            ),
+            (self.FILES[1:], (), "there is no file bin/mysqld"),
+        ):
+            with self.subTest(words), self.assertRaisesRegex(Problem, words):
+                assign(files, [*self.ENTRIES, *entries])
+
+    def test_what_we_add_is_the_servers(self):
+        entries = [(p, x) for p, x in rules(CONTENTS.read_text()) if p != "-"]
+        for path in files_below(COMMON / "tree"):
+            found = {p for p, pattern in entries if Path(path).match(pattern)}
+            self.assertEqual(found, {"mysql-memdiag-server"}, path)
+
+
+class Versions(Case):
+    NAME = "abc1234" + "0" * 33
+    PLAIN = product.Product("9.7.4", "0.1.0", 0, NAME, "", False, {})
+
+    def of(self, date: int, trained: bool = False) -> product.Product:
+        stamp = product.stamp(self.NAME, date)
+        return replace(self.PLAIN, stamp=stamp, trained=trained)
+
+    def test_they_name_the_commit(self):
+        made = self.of(1795257000)
+        stamp = "git202611211030.abc1234"
+        self.assertEqual(deb.version(made), f"9.7.4+memdiag0.1.0+{stamp}-1")
+        self.assertEqual(rpm.release(made), f"1.memdiag0.1.0.{stamp}")
+        self.assertEqual(deb.version(self.PLAIN), "9.7.4+memdiag0.1.0-1")
+        self.assertEqual(rpm.release(self.PLAIN), "1.memdiag0.1.0")
+
+    def test_later_commits_are_higher(self):
+        order = [
+            self.PLAIN,
+            self.of(1795257000),
+            self.of(1795257000, trained=True),
+            self.of(1795257060),
+        ]
+        for older, newer in itertools.pairwise(order):
+            pair = deb.version(older), "lt", deb.version(newer)
+            subprocess.run(["dpkg", "--compare-versions", *pair], check=True)
+
+    def test_a_rebuilt_source_rpm_is_not_said_to_be_trained(self):
+        self.assertTrue(rpm.release(self.of(0, True)).endswith("%{?memdiag_tree:.pgo}"))
+
+    def commit_of(self, folder: Path, **names: str) -> tuple[str, str, int]:
+        names = {"PATH": os.environ["PATH"], **names}
+        with (
+            mock.patch.object(product, "ROOT", folder),
+            mock.patch.dict(os.environ, names, clear=True),
+        ):
+            return product.commit()
+
+    def test_without_git_the_date_is_given(self):
+        given = {"PATH": str(self.root), "SOURCE_DATE_EPOCH": "7"}
+        self.assertEqual(self.commit_of(self.root, **given), ("", "", 7))
+        with self.assertRaisesRegex(Problem, "git is not installed"):
+            self.commit_of(self.root, PATH=str(self.root))
+
+    def test_another_repository_around_it_is_not_asked(self):
+        git = ["git", "-C", self.root, "-c", "user.name=n", "-c", "user.email=n@e"]
+        for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-mx"]):
+            subprocess.run([*git, *words], check=True)
+        name, stamp, _ = self.commit_of(self.root)
+        self.assertIn(name[:7], stamp)
+        unpacked = self.root / "BUILD"
+        unpacked.mkdir()
+        self.assertEqual(self.commit_of(unpacked, SOURCE_DATE_EPOCH="7"), ("", "", 7))
+
+    def test_only_what_is_shipped_is_packaged(self):
+        done = subprocess.run(
+            [sys.executable, ROOT / "packaging/build", "--preset", "debug", "tree"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("packages are made of dev and optimised", done.stderr)
+
+
+class Manual(unittest.TestCase):
+    def test_headings_and_tables(self):
+        page = manual(
+            "<!-- made -->\n# Reference\n\n## INFORMATION_SCHEMA.MEMDIAG_X\n\n"
+            ".conf and `a-b`\n\n| column | type | unit | null | meaning |\n|---|---|---|---|---|\n"
+            "| BYTES | BIGINT | bytes | yes | How many. |\n",
+            0,
+        )
+        self.assertIn(".TH MEMDIAG 7 1970-01-01", page)
+        self.assertIn('.SH "MEMDIAG_X"\n.PP\n\\&.conf and \\fIa\\-b\\fP\n', page)
+        self.assertIn(".TP\n\\fBBYTES\\fP BIGINT, bytes, or NULL\nHow many.\n", page)
+        self.assertNotIn("made", page)
+
+
+class Licences(Case):
+    TEXT = "Copyright (C) 2002-present A <a@b>.\nAll rights reserved.\nCopyright (C) 2009 B.  All rights reserved.\n\nRedistribution and use\n\nare permitted.\n-----\nmore\n"
+
+    def test_taken_from_the_sources(self):
+        path = self.root / "COPYING"
+        path.write_text(self.TEXT)
+        self.assertEqual(holders(path), ["2002-present A <a@b>", "2009 B"])
+        self.assertEqual(licence(path), "Redistribution and use\n\nare permitted.")
+        said = filled(
+            "Copyright: @MYSQL_HOLDERS@\nCopyright: @JEMALLOC_HOLDERS@\n@JEMALLOC_LICENCE@\n",
+            ["1, X"],
+            holders(path),
+            licence(path),
+        )
+        self.assertEqual(
+            said,
+            "Copyright: 1, X\nCopyright: 2002-present A <a@b>\n 2009 B\n"
+            " Redistribution and use\n .\n are permitted.\n",
+        )
+
+    def test_another_text_stops(self):
+        path = self.root / "COPYING"
+        path.write_text("Do as you like.\n")
+        for read in (holders, licence):
+            with self.assertRaisesRegex(Problem, "correct packaging/make/licences.py"):
+                read(path)
+
+    def test_none_of_it_is_kept_here(self):
+        text = (COMMON.parent / "copyright.in").read_text()
+        self.assertEqual(
+            re.findall("^Copyright: (.*)", text, re.MULTILINE)[::2],
+            ["@MYSQL_HOLDERS@", "@JEMALLOC_HOLDERS@"],
+        )
+
+
+class Preflight(Case):
+    def refusal(self, *megabytes: str) -> str:
+        done = subprocess.run(
+            ["sh", PREFLIGHT, self.data, *megabytes],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, int(bool(done.stderr)))
+        return done.stderr
+
+    def history(self, *versions: str) -> None:
+        entries = ",".join(f'{{"version":"{version}","x":1}}' for version in versions)
+        path = self.data / "mysql_upgrade_history"
+        path.write_text(f'{{"upgrade_history":[{entries}]}}')
+
+    def test_what_the_server_takes(self):
+        self.assertEqual(self.refusal("1"), "")  # no data yet
+        (self.data / "mysql").mkdir(parents=True)
+        for versions in (("8.4.6",), ("8.4.6", "9.7.9-memdiag")):
+            self.history(*versions)
+            self.assertEqual(self.refusal("1"), "")
+
+    def test_what_it_does_not_take(self):
+        (self.data / "mysql").mkdir(parents=True)
+        self.assertIn("5.7 or older", self.refusal("1"))
+        (self.data / "mysql_upgrade_info").write_text("8.0.46")
+        self.assertIn("written by MySQL 8.0,", self.refusal("1"))
+        self.history("9.7.4", "10.1.0")
+        self.assertIn("written by MySQL 10.1,", self.refusal("1"))
+        (self.data / "aria_log_control").touch()
+        self.assertIn("MariaDB's", self.refusal("1"))
+        self.assertIn("no disk", self.refusal("999999999"))
+
+
+class Machines(Case):
+    """What a killed run has left, with a program of another kind under the name of systemd-nspawn."""
+
+    def left(self, name: str, called: str = "") -> subprocess.Popen:
+        folder = self.root / "machines" / name
+        folder.mkdir(parents=True)
+        words = ["-c", "import time; time.sleep(60)", f"--machine={called or name}"]
+        process = subprocess.Popen(
+            ["systemd-nspawn", *words], executable=sys.executable
+        )
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        (folder / "pid").write_text(str(process.pid))
+        return process
+
+    def test_a_left_machine_is_ended_before_its_folder_is_removed(self):
+        ours = self.left("memdiag-1-1")
+        others = self.left("memdiag-1-2", called="memdiag-2-2")
+        (self.root / "machines/memdiag-1-3").mkdir()  # killed before it had one
+        machine.sweep(self.root)
+        self.assertEqual(ours.wait(1), -signal.SIGTERM)
+        self.assertIsNone(others.poll())
+        self.assertEqual(os.listdir(self.root / "machines"), [])
+
+
+class Script(Case):
+    """A script of the packages below `root`, with programs of its own instead of those that need root or a server."""
+
+    PROGRAMS: tuple[tuple[str, str], ...] = ()
+
+    def setUp(self):
+        super().setUp()
+        for name, text in self.PROGRAMS:
+            program = self.root / "bin" / name
+            program.parent.mkdir(exist_ok=True)
+            program.write_text(f"#!/bin/sh\n{text}\n")
+            program.chmod(0o755)
+
+    def moved(self, script: Path) -> Path:
+        """A copy in which all that is absolute is below `root`."""
+        copy = self.root / script.name
+        text = re.sub(
+            r"(?<![\w$}])/(?=(etc|run|usr|var)/)", f"{self.root}/", script.read_text()
+        )
+        copy.write_text(text)
+        return copy
+
+    def start(self, script: Path, *args: str, **names: str) -> subprocess.Popen:
+        path = f"{self.root}/bin:{os.environ['PATH']}"
+        return subprocess.Popen(
+            ["sh", self.moved(script), *args],
+            env={"PATH": path, "ROOT": str(self.root), **names},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+class Prestart(Script):
+    PROGRAMS = (
+        ("my_print_defaults", "echo --datadir=$DATA"),
+        ("getent", "true"),
+        (
+            "install",
+            'for last; do :; done; case $last in $DATA*) mkdir -p "$last" ;; esac',
+        ),
+        (
+            "mysqld",
+            (
+                "for x; do case $x in --datadir=*) new=${x#*=} ;; esac; done\n"
+                "ls -A $new | wc -l >>$ROOT/calls\n"
+                'touch $new/ibdata1; eval "$THEN"; mkdir $new/mysql'
+            ),
+        ),
+    )
+
+    def setUp(self):
+        super().setUp()
+        self.data = self.root / "var/lib/mysql"
+        (self.root / "run").mkdir()
+
+    def run_it(self, then: str = "true", *args: str) -> tuple[int, str]:
+        process = self.start(PRESTART, *args, DATA=str(self.data), THEN=then)
+        said = process.communicate()[1]
+        return process.returncode, said
+
+    def calls(self) -> int:
+        path = self.root / "calls"
+        return len(path.read_text().splitlines()) if path.exists() else 0
+
+    def restore(self, *names: str) -> None:
+        """What somebody puts into the data directory."""
+        self.data.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            (self.data / name).mkdir()
+            (self.data / name / "theirs").touch()
+
+    def assert_theirs(self, *names: str) -> None:
+        self.assertEqual(sorted(os.listdir(self.data)), sorted(names))
+        for name in names:
+            self.assertEqual(os.listdir(self.data / name), ["theirs"])
+
+    def test_makes_what_is_missing_once(self):
+        for _ in range(2):
+            self.assertEqual(self.run_it(), (0, ""))
+            self.assertEqual(sorted(os.listdir(self.data)), ["ibdata1", "mysql"])
+        self.assertEqual(self.calls(), 1)
+
+    def test_a_failure_leaves_nothing(self):
+        status, said = self.run_it("exit 1")
+        self.assertEqual(status, 1)
+        self.assertIn("could not be made", said)
+        self.assertEqual(os.listdir(self.data), [])
+        self.assertEqual(self.run_it(), (0, ""))
+        self.assertEqual((self.root / "calls").read_text().split(), ["0", "0"])
+
+    def test_what_was_restored_after_a_failure_stays(self):
+        # Killed: it could clear nothing away.
+        for then in ("exit 1", "kill -9 $PPID; exit 1"):
+            for names, status in ((("mysql", "shop"), 0), (("shop",), 1)):
+                with self.subTest(then, names=names):
+                    self.run_it(then)
+                    self.restore(*names)
+                    self.assertEqual(self.run_it()[0], status)
+                    self.assert_theirs(*names)
+                    subprocess.run(["rm", "-r", self.data], check=True)
+
+    def test_goes_on_after_it_was_killed(self):
+        self.run_it("kill -9 $PPID; exit 1")
+        self.assertEqual(os.listdir(self.data), ["memdiag-making"])
+        self.assertEqual(self.run_it(), (0, ""))
+        self.assertEqual(sorted(os.listdir(self.data)), ["ibdata1", "mysql"])
+
+    def test_goes_on_where_it_was_moving(self):
+        self.restore("memdiag-made")
+        (self.data / "memdiag-made/mysql").mkdir()
+        (self.data / "ibdata1").touch()
+        self.assertEqual(self.run_it(), (0, ""))
+        self.assertEqual(sorted(os.listdir(self.data)), ["ibdata1", "mysql", "theirs"])
+        self.assertEqual(self.calls(), 0)
+
+    def test_overwrites_nothing(self):
+        status, said = self.run_it("echo theirs >$DATA/ibdata1")
+        self.assertEqual(status, 1)
+        self.assertIn("has been filled", said)
+        self.assertEqual((self.data / "ibdata1").read_text(), "theirs\n")
+        self.assertFalse((self.data / "mysql").exists())
+
+    def test_leaves_what_is_no_data_directory(self):
+        self.restore("letters")
+        status, said = self.run_it()
+        self.assertEqual((status, self.calls()), (1, 0))
+        self.assertIn("is no data directory", said)
+        self.assert_theirs("letters")
+
+    def test_an_unmounted_volume_stays_empty(self):
+        volume = self.root / "srv/mysql"
+        (self.root / "var/lib").mkdir(parents=True)
+        (self.root / "var/lib/link").symlink_to(volume)
+        for place in (volume, self.root / "var/lib/link"):
+            self.data = place
+            for mounted_on in (False, True):
+                status, said = self.run_it()
+                self.assertEqual((status, self.calls()), (1, 0))
+                self.assertIn("mount it", said)
+                self.assertEqual(volume.exists(), mounted_on)
+                volume.mkdir(parents=True, exist_ok=True)
+            volume.rmdir()
+        self.data = volume
+        self.assertEqual(self.run_it("true", "--make"), (0, ""))
+        self.assertTrue((volume / "mysql").is_dir())
+
+    def test_one_at_a_time(self):
+        with open(self.root / "run/mysql-memdiag.lock", "w") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            process = self.start(PRESTART, DATA=str(self.data), THEN="true")
+            with self.assertRaises(subprocess.TimeoutExpired):
+                process.wait(0.3)
+            self.assertEqual(self.calls(), 0)
+        self.assertEqual(process.communicate(), (None, ""))
+        self.assertEqual((process.returncode, self.calls()), (0, 1))
+
+
+class Maintainer(Script):
+    """The server's DEB: what its scripts do with settings, and with update-alternatives of this machine."""
+
+    PROGRAMS = (
+        (
+            "update-alternatives",
+            (
+                "exec /usr/bin/update-alternatives --quiet --log /dev/null "
+                '--altdir $ROOT/etc/alternatives --admindir $ROOT/var/lib/alternatives "$@"'
+            ),
+        ),
+        ("systemd-sysusers", "true"),
+        ("aa-enabled", "false"),
+        ("dpkg-query", 'grep -qx "$2" $ROOT/owned'),
+    )
+    TEMPLATES = ("logrotate", "mysqld.cnf", "apparmor-mysqld")
+    COPIES = ("etc/logrotate.d/mysql-server", "etc/apparmor.d/usr.sbin.mysqld")
+
+    def setUp(self):
+        super().setUp()
+        for folder in ("etc/mysql", "etc/alternatives", "var/lib/alternatives"):
+            (self.root / folder).mkdir(parents=True)
+        for path, text in {
+            "usr/share/debconf/confmodule": "db_stop() { echo loaded >>$ROOT/debconf; }\n"
+            "db_purge() { :; }\ndb_input() { :; }\ndb_go() { :; }\ndb_get() { RET=false; }\n",
+            "usr/libexec/mysql-memdiag/prestart": "#!/bin/sh\necho ran >>$ROOT/prestart\n",
+            "etc/mysql/mysql-memdiag.cnf": "",
+            "owned": "",
+            **{f"usr/share/mysql-memdiag/{name}": name for name in self.TEMPLATES},
+        }.items():
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / path).write_text(text)
+        (self.root / "usr/libexec/mysql-memdiag/prestart").chmod(0o755)
+
+    def script(self, name: str, *args: str) -> None:
+        script = COMMON.parent / f"deb/mysql-memdiag-server.{name}"
+        process = self.start(script, *args)
+        self.assertEqual(process.communicate(), (None, ""))
+        self.assertEqual(process.returncode, 0)
+
+    def settings(self) -> str:
+        return os.path.basename(os.path.realpath(self.root / "etc/mysql/my.cnf"))
+
+    def test_a_stock_servers_settings_are_in_force_again_after_ours(self):
+        stocks = self.root / "etc/mysql/mysql.cnf"
+        stocks.touch()
+        self.script("postinst", "configure", "")
+        self.assertEqual(self.settings(), "mysql.cnf")
+        self.script("prerm", "remove")
+        self.assertEqual(self.settings(), "mysql.cnf")
+
+    def mariadb_common(self) -> None:
+        (self.root / "etc/mysql/mariadb.cnf").touch()
+        link, place = (self.root / "etc/mysql" / x for x in ("my.cnf", "mariadb.cnf"))
+        command = [self.root / "bin/update-alternatives", "--install"]
+        subprocess.run(
+            [*command, link, "my.cnf", place, "500"],
+            env={"ROOT": str(self.root)},
+            check=True,
+        )
+
+    def test_mariadbs_library_does_not_take_the_servers_settings(self):
+        self.script("postinst", "configure", "")
+        self.mariadb_common()
+        self.assertEqual(self.settings(), "mysql-memdiag.cnf")
+        (self.root / "etc/mysql/mysql.cnf").touch()
+        self.script("postinst", "configure", "1")
+        self.assertEqual(self.settings(), "mysql.cnf")
+        self.script("prerm", "remove")
+        self.assertEqual(self.settings(), "mariadb.cnf")
+
+    def test_settings_without_a_stock_server(self):
+        self.script("postinst", "configure", "")
+        self.assertEqual(self.settings(), "mysql-memdiag.cnf")
+        self.script("prerm", "remove")
+        self.assertFalse((self.root / "etc/mysql/my.cnf").is_symlink())
+
+    def test_undone_steps_leave_it_as_configured(self):
+        for step in ("abort-remove", "abort-upgrade", "abort-deconfigure"):
+            self.script("postinst", "configure", "")
+            self.script("prerm", "remove")
+            self.script("postinst", step)
+            self.assertEqual(self.settings(), "mysql-memdiag.cnf")
+            for path in self.COPIES:
+                self.assertTrue((self.root / path).exists(), path)
+
+    def test_what_is_refused_stops_apt_before_it_begins_and_not_later(self):
+        for name in ("apt-get", "dpkg-preconfigure"):
+            shutil.copy(os.path.realpath("/bin/sh"), self.root / "bin" / name)
+        (self.root / "var/lib/mysql/mysql").mkdir(parents=True)
+        (self.root / "var/lib/mysql/aria_log_control").touch()
+        name = "mysql-memdiag-server.config"
+        text = (COMMON.parent / "deb" / name).read_text()
+        script = self.root / name
+        script.write_text(text.replace("#PREFLIGHT#\n", PREFLIGHT.read_text()))
+        script = self.moved(script)
+        for parent, status, words in (
+            ("dpkg-preconfigure", -signal.SIGTERM, "apt is stopped"),
+            ("sh", 0, ""),
+        ):
+            asked = f'{parent} -c "sh {script}; :"; :'
+            done = subprocess.run(
+                [self.root / "bin/apt-get", "-c", asked],
+                env={"PATH": f"{self.root}/bin:{os.environ['PATH']}"},
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+            self.assertEqual(done.returncode, status)
+            self.assertIn(words, done.stderr)
+            self.assertEqual("MariaDB" in done.stderr, bool(words))
+
+    def test_the_question_is_known(self):
+        self.script("postinst", "configure", "")
+        self.assertTrue((self.root / "debconf").exists())
+
+    def test_copies_that_nobody_changed_go_after_an_upgrade_too(self):
+        self.script("postinst", "configure", "")
+        for name in self.TEMPLATES:
+            (self.root / "usr/share/mysql-memdiag" / name).write_text("newer")
+        self.script("postinst", "configure", "1")
+        self.assertEqual((self.root / self.COPIES[0]).read_text(), "logrotate")
+        self.script("prerm", "remove")
+        for path in self.COPIES:
+            self.assertFalse((self.root / path).exists(), path)
+
+    def test_what_was_changed_or_there_before_stays(self):
+        before, changed = (self.root / path for path in self.COPIES)
+        before.parent.mkdir()
+        before.write_text("logrotate")  # the same, but not ours
+        self.script("postinst", "configure", "")
+        changed.write_text("mine")
+        self.script("prerm", "remove")
+        self.assertTrue(before.exists() and changed.exists())
+        self.script("postrm", "purge")
+        self.assertTrue(before.exists())
+        self.assertFalse(changed.exists())
+        self.assertFalse((self.root / "var/lib/mysql-memdiag").exists())
+
+    def test_purging_leaves_what_is_a_stock_servers_by_now(self):
+        self.script("postinst", "configure", "")
+        theirs = self.root / self.COPIES[1]
+        theirs.write_text("changed")
+        (self.root / "owned").write_text(f"{theirs}\n")
+        self.script("prerm", "remove")
+        self.script("postrm", "purge")
+        self.assertTrue(theirs.exists())

@@ -1,0 +1,57 @@
+"""Root folders of Debian, from the archive that this machine uses."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from harness.problem import Problem
+from harness.server import last_line
+from tools.build.sources import debian_mirror, os_release
+
+
+def mirror() -> str:
+    return debian_mirror(Path("/etc/apt"), os_release().get("VERSION_CODENAME", ""))[0]
+
+
+def remove(folder: Path) -> None:
+    """Remove a tree; what is mounted below it, and so not ours, stays."""
+    if folder.exists():
+        subprocess.run(["rm", "-rf", "--one-file-system", folder], check=True)
+
+
+def root(suite: str, folder: Path, variant: str, packages: str) -> None:
+    """Makes a folder anew, as root; a killed run leaves it unfinished. A variant of mmdebstrap: `extract` only unpacks, the others also configure."""
+    if not shutil.which("mmdebstrap"):
+        raise Problem(
+            "mmdebstrap is missing; install it with: apt-get install mmdebstrap"
+        )
+    remove(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Proxies, time-outs and how old a list may be are settings of this machine, not of a test.
+    dump = subprocess.run(
+        ["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True
+    ).stdout
+    settings = re.findall(
+        r"^Acquire::(?:Check|http|ftp|Retries|Languages|ForceIPv).*$",
+        dump,
+        re.MULTILINE,
+    )
+    command = [
+        "mmdebstrap",
+        "--mode=root",
+        f"--variant={variant}",
+        f"--include={packages}",
+        *(f"--aptopt={setting}" for setting in settings),
+    ]
+    done = subprocess.run(
+        [*command, suite, folder, mirror()], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        remove(folder)
+        why = [line for line in done.stderr.splitlines() if line.startswith("E:")]
+        raise Problem(
+            f"mmdebstrap could not make a Debian {suite} from {mirror()}: {(why or [last_line(done.stderr)])[0]}"
+        )

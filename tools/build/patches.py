@@ -1,0 +1,396 @@
+#!/usr/bin/env python3
+"""The patch series in patches/: lint it, apply it, edit it, write it back.
+
+  lint                 every rule of patches/README.md, against the source in use
+  apply --tree DIR     apply the series to a plain copy of the source
+  refresh              rewrite the patches in the form that lint wants
+  edit DIR             make a git repository of the patched files, a commit a patch
+  take DIR FILE...     copy further upstream files into such a repository
+  export DIR           write its commits back as patches
+
+Editing: `edit /tmp/e`, change files there, `git commit --amend`, `git rebase -i`
+or a new commit whose message is the header; then `export /tmp/e` and build.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from harness.common import ROOT, cache_dir, say
+from harness.problem import Problem, run_main
+
+PATCHES = ROOT / "patches"
+FIELDS = ("Subject", "Why", "Why not own code", "Test", "Remove when")
+MAX_CHANGED_LINES = 600
+PRISTINE_MARK = "pristine:"
+
+
+@dataclass(frozen=True)
+class Patch:
+    name: str  # the file's name in patches/
+    header: str  # ends with one newline
+    body: str  # from the first "--- a/" on
+
+    @property
+    def text(self) -> str:
+        return f"{self.header}\n{self.body}"
+
+    @property
+    def files(self) -> list[str]:
+        return re.findall(r"^--- a/(\S+)$", self.body, re.MULTILINE)
+
+    @property
+    def subject(self) -> str:
+        match = re.match(r"Subject: *(.*)", self.header)
+        return match.group(1) if match else ""
+
+    def changed(self) -> list[str]:
+        """The lines with + or -, without the lines that name the files."""
+        lines, left, right = [], 0, 0
+        for line in self.body.splitlines():
+            if match := re.match(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@", line):
+                left, right = (int(x) if x else 1 for x in match.groups())
+            elif left > 0 or right > 0:
+                left -= line[:1] in " -" or not line
+                right -= line[:1] in " +" or not line
+                if line[:1] in ("+", "-"):
+                    lines.append(line)
+        return lines
+
+
+def parse(name: str, text: str) -> Patch:
+    match = re.search(r"^(diff |--- |Index: )", text, re.MULTILINE)
+    if not match:
+        raise Problem(f"patches/{name} holds no diff (no line that begins with ---).")
+    header = text[: match.start()].rstrip("\n") + "\n"
+    return Patch(name, header, text[match.start() :])
+
+
+def series_names(folder: Path) -> list[str]:
+    path = folder / "series"
+    if not path.is_file():
+        raise Problem(f"{path} is missing; it lists the patches, one name a line.")
+    lines = (line.split("#")[0].strip() for line in path.read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def load_series(folder: Path) -> list[Patch]:
+    series = []
+    for name in series_names(folder):
+        path = folder / name
+        if not path.is_file():
+            raise Problem(f"patches/series names {name}, which is not there.")
+        series.append(parse(name, path.read_text()))
+    return series
+
+
+# --- apply -------------------------------------------------------------------
+
+
+def check_out(pristine: Path, work: Path, names) -> None:
+    """Copies upstream's files; a patch has nothing else to change."""
+    for name in names:
+        if not (pristine / name).is_file():
+            raise Problem(
+                f"a patch changes {name}, which the source in {pristine} does not "
+                "have. Files of our own belong into our own folders."
+            )
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(pristine / name, work / name)
+
+
+def apply_one(patch: Patch, tree: Path) -> str:
+    """Applies without fuzz; returns patch's words about offsets, if any."""
+    command = ["patch", "-p1", "--fuzz=0", "--forward", "--no-backup-if-mismatch"]
+    command += ["--batch", "--reject-file=-", "-d", str(tree)]
+    done = subprocess.run(
+        command, input=patch.body, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        words = (done.stdout + done.stderr).strip().replace("\n", "\n  ")
+        raise Problem(
+            f"patches/{patch.name} does not apply:\n  {words}\n"
+            "  Where upstream has changed: docs/moving-to-a-new-upstream.md."
+        )
+    offsets = re.findall(r"^Hunk .* \((?:offset|fuzz).*$", done.stdout, re.MULTILINE)
+    return "; ".join(offsets)
+
+
+def apply_series(series: list[Patch], tree: Path) -> dict[str, str]:
+    """Applies in order; returns {patch: offsets} of those that had any."""
+    notes = {patch.name: apply_one(patch, tree) for patch in series}
+    return {name: note for name, note in notes.items() if note}
+
+
+# --- the one form of a patch --------------------------------------------------
+
+
+def diff(old: Path, new: Path, name: str) -> str:
+    """A unified diff with one line of context, no time stamps: it depends on
+    nothing but the two texts."""
+    labels = ["--label", f"a/{name}", "--label", f"b/{name}"]
+    done = subprocess.run(
+        ["diff", "-a", "-U1", *labels, str(old), str(new)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode > 1:
+        raise Problem(f"diff of {name} failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def canonical(series: list[Patch], pristine: Path) -> list[Patch]:
+    """The series as `export` would write it."""
+    result = []
+    with tempfile.TemporaryDirectory(prefix="memdiag-") as folder:
+        before, after = Path(folder, "before"), Path(folder, "after")
+        names = {name for patch in series for name in patch.files}
+        check_out(pristine, before, names)
+        check_out(pristine, after, names)
+        for patch in series:
+            apply_one(patch, after)
+            body = ""
+            for name in sorted(set(patch.files)):
+                body += diff(before / name, after / name, name)
+                shutil.copy2(after / name, before / name)
+            result.append(Patch(patch.name, patch.header, body))
+    return result
+
+
+# --- lint ----------------------------------------------------------------------
+
+
+def lint_header(patch: Patch) -> list[str]:
+    problems = []
+    found = re.findall(r"^([A-Z][A-Za-z ]*): *(\S?)", patch.header, re.MULTILINE)
+    order = [field for field, text in found if field in FIELDS and text]
+    if missing := [field for field in FIELDS if field not in order]:
+        problems.append(f"header lacks {', '.join(f'{x}:' for x in missing)}")
+    elif order != list(FIELDS):
+        problems.append(f"header fields: want, once each and in order, {FIELDS}")
+    return problems
+
+
+def lint_lines(patch: Patch) -> list[str]:
+    problems = []
+    for line in patch.changed():
+        added = line[1:] if line.startswith("+") else ""
+        if added != added.rstrip() or re.match(r" +\t", added):
+            problems.append(f"whitespace error in an added line: {added!r}")
+    if re.search(r"^(---|\+\+\+) /dev/null", patch.body, re.MULTILINE):
+        problems.append("adds or removes a file; own files belong into own folders")
+    return problems
+
+
+def lint(folder: Path, pristine: Path, offsets_allowed: bool) -> list[str]:
+    """All that is wrong with the series, one sentence each."""
+    problems = []
+    names = series_names(folder)
+    on_disk = {path.name for path in folder.glob("*.patch")}
+    for name in sorted(on_disk - set(names)):
+        problems.append(f"{name}: not in patches/series")
+    for name in sorted(x for x in set(names) if names.count(x) > 1):
+        problems.append(f"{name}: {names.count(name)} times in patches/series")
+    for name in sorted(set(names) - on_disk):
+        problems.append(f"{name}: in patches/series, but not there")
+    if problems:
+        return problems
+
+    series = load_series(folder)
+    for patch in series:
+        problems += [f"{patch.name}: {x}" for x in lint_header(patch)]
+        problems += [f"{patch.name}: {x}" for x in lint_lines(patch)]
+    total = sum(len(patch.changed()) for patch in series)
+    if total > MAX_CHANGED_LINES:
+        problems.append(
+            f"the series changes {total} lines of upstream, more than "
+            f"{MAX_CHANGED_LINES}: logic belongs into own files, a patch is a hook"
+        )
+    try:
+        with tempfile.TemporaryDirectory(prefix="memdiag-") as work:
+            check_out(pristine, Path(work), {x for p in series for x in p.files})
+            notes = apply_series(series, Path(work))
+        if not offsets_allowed:
+            problems += [f"{x}: {y} (try: refresh)" for x, y in notes.items()]
+            for patch, wanted in zip(series, canonical(series, pristine), strict=True):
+                on_file = (folder / patch.name).read_text()
+                if not notes.get(patch.name) and on_file != wanted.text:
+                    problems.append(
+                        f"{patch.name}: not in the form that export writes "
+                        "(one line of context, files in order; try: refresh)"
+                    )
+    except Problem as problem:
+        problems.append(str(problem))
+    return problems
+
+
+# --- edit and export -------------------------------------------------------------
+
+
+def git(folder: Path, *args: str, text_in: str | None = None) -> str:
+    # The user's git configuration (hooks, signing) has no say here.
+    command = ["git", "-C", str(folder), "-c", "core.hooksPath=/dev/null"]
+    command += ["-c", "commit.gpgSign=false", "-c", "core.autocrlf=false"]
+    command += ["-c", "user.name=memdiag", "-c", "user.email=memdiag@localhost"]
+    done = subprocess.run(
+        [*command, *args], input=text_in, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise Problem(f"git {args[0]} in {folder}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def commit_all(folder: Path, message: str) -> None:
+    git(folder, "add", "-A", "-f", ".")
+    verbatim = ("commit", "-q", "--allow-empty", "--cleanup=verbatim", "-F", "-")
+    git(folder, *verbatim, text_in=message)
+
+
+def edit(series: list[Patch], pristine: Path, folder: Path) -> None:
+    if folder.exists() and any(folder.iterdir()):
+        raise Problem(f"{folder} exists and is not empty; name a new folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "-q", "-b", "patches")
+    check_out(pristine, folder, {x for patch in series for x in patch.files})
+    commit_all(folder, f"{PRISTINE_MARK} upstream's files\n")
+    for patch in series:
+        apply_one(patch, folder)
+        commit_all(folder, patch.header)
+
+
+def take(pristine: Path, folder: Path, names: list[str]) -> None:
+    if git(folder, "status", "--porcelain"):
+        raise Problem(f"{folder} has changes that are not committed; commit first.")
+    if there := [name for name in names if (folder / name).exists()]:
+        raise Problem(f"{there[0]} is in {folder} already.")
+    check_out(pristine, folder, names)
+    commit_all(folder, f"{PRISTINE_MARK} {' '.join(names)}\n")
+
+
+def slug(subject: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:60] + ".patch"
+
+
+def export(folder: Path, into: Path) -> list[Patch]:
+    """Writes the commits to patches/; a patch keeps its name while it keeps its
+    subject. Everything is computed before the first file is written."""
+    if git(folder, "status", "--porcelain"):
+        raise Problem(f"{folder} has changes that are not committed; commit first.")
+    old = load_series(into) if (into / "series").is_file() else []
+    names = {patch.subject: patch.name for patch in old}
+    result = []
+    for commit in git(folder, "rev-list", "--reverse", "HEAD").split():
+        header = git(folder, "log", "-1", "--format=%B", commit).rstrip("\n") + "\n"
+        if header.startswith(PRISTINE_MARK):
+            continue
+        changes = git(folder, "diff", "--name-status", f"{commit}^", commit)
+        body = ""
+        for change in sorted(changes.splitlines()):
+            status, name = change.split("\t", 1)
+            if status != "M":
+                raise Problem(
+                    f"commit {header.splitlines()[0]!r} adds or removes {name}; "
+                    f"to change one more upstream file: take {folder} {name}"
+                )
+            body += diff_of_commit(folder, commit, name)
+        if not body:
+            continue
+        patch = Patch("", header, body)
+        name = names.get(patch.subject) or slug(patch.subject)
+        if not patch.subject or name in {x.name for x in result}:
+            raise Problem(
+                f"two commits, or one without Subject:, would both be {name}; give "
+                "each message a Subject: line of its own."
+            )
+        result.append(Patch(name, header, body))
+    write_series(result, old, into)
+    return result
+
+
+def diff_of_commit(folder: Path, commit: str, name: str) -> str:
+    with tempfile.TemporaryDirectory(prefix="memdiag-") as scratch:
+        old, new = Path(scratch, "old"), Path(scratch, "new")
+        old.write_text(git(folder, "show", f"{commit}^:{name}"))
+        new.write_text(git(folder, "show", f"{commit}:{name}"))
+        return diff(old, new, name)
+
+
+def write_series(series: list[Patch], old: list[Patch], into: Path) -> None:
+    path = into / "series"
+    comments = []
+    if path.is_file():
+        comments = [x for x in path.read_text().splitlines() if x.startswith("#")]
+    for patch in series:
+        (into / patch.name).write_text(patch.text)
+    path.write_text("".join(f"{x}\n" for x in [*comments, *(p.name for p in series)]))
+    for name in {x.name for x in old} - {x.name for x in series}:
+        say(f"-- patches/{name} has no commit any more; removed")
+        (into / name).unlink()
+
+
+# --- main ------------------------------------------------------------------------
+
+
+def source_in_use() -> tuple[Path, bool]:
+    """The pristine tree and whether it is the pinned one; fetched if missing."""
+    from tools.build import sources
+
+    pins = json.loads(sources.PINS.read_text())
+    cache = cache_dir()
+    with sources.lock(cache / "sources.lock", "fetching the sources"):
+        mysql = sources.provide(["mysql"], cache, pins, None)["mysql"]
+    return Path(mysql["tree"]), mysql["pinned"]
+
+
+def main() -> int:
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
+    parser.add_argument("--pristine", type=Path, help="default: the source in use")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for verb in ("lint", "refresh"):
+        verbs.add_parser(verb)
+    verbs.add_parser("apply").add_argument("--tree", type=Path, required=True)
+    for verb in ("edit", "take", "export"):
+        verbs.add_parser(verb).add_argument("folder", type=Path)
+    verbs.choices["take"].add_argument("names", nargs="+")
+    args = parser.parse_args()
+
+    if args.verb == "export":
+        written = export(args.folder, PATCHES)
+        say(f"{len(written)} patches written; now run: tools/build/patches.py lint")
+        return 0
+    if args.pristine:
+        pristine, pinned = args.pristine, True
+    else:
+        pristine, pinned = source_in_use()
+    if args.verb == "lint":
+        problems = lint(PATCHES, pristine, offsets_allowed=not pinned)
+        for problem in problems:
+            say(f"patches: {problem}")
+        count = len(series_names(PATCHES))
+        if not problems:
+            say(f"patches: {count} in the series, none with a problem")
+        return 1 if problems else 0
+    series = load_series(PATCHES)
+    if args.verb == "apply":
+        apply_series(series, args.tree)
+    elif args.verb == "refresh":
+        write_series(canonical(series, pristine), series, PATCHES)
+    elif args.verb == "edit":
+        edit(series, pristine, args.folder)
+        say(f"{args.folder}: {len(series)} commits; go on with git, then export")
+    elif args.verb == "take":
+        take(pristine, args.folder, args.names)
+    return 0
+
+
+if __name__ == "__main__":
+    run_main("patches", main)

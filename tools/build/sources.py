@@ -1,0 +1,573 @@
+#!/usr/bin/env python3
+"""Fetches, verifies and unpacks the pinned sources (cmake/sources.json).
+
+Called by CMake when it configures, usable alone. Everything lands in the cache
+folder (see common.cache_dir): downloads/ and src/<name>-<version>/. A tree that
+is there is complete: it is unpacked under another name and renamed at the end.
+
+The files come with the ordinary apt client from Debian's unstable suite, with a
+private configuration, so that nothing of the machine's own apt changes; the
+mirror is the one that the machine uses already.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from harness.common import ROOT, cache_dir, lock, require_disk, say
+from harness.problem import Problem, run_main
+
+PINS = ROOT / "cmake" / "sources.json"
+CHUNK = 1 << 20
+OWN_TARBALL = "MYSQL_SOURCE_TARBALL=/path and JEMALLOC_SOURCE_TARBALL=/path name archives that you have"
+
+
+# --- the machine's own mirror ------------------------------------------------
+
+
+def deb822_entries(text: str):
+    """Yields the stanzas of a *.sources file as dictionaries (keys lower case)."""
+    for stanza in re.split(r"\n\s*\n", text):
+        fields: dict[str, str] = {}
+        key = None
+        for line in stanza.splitlines():
+            if line.startswith("#"):
+                continue
+            if line[:1].isspace() and key:
+                fields[key] += "\n" + line.strip()
+            elif ":" in line:
+                key, value = line.split(":", 1)
+                key = key.strip().lower()
+                fields[key] = value.strip()
+        if fields:
+            yield fields
+
+
+def one_line_entries(text: str):
+    """Yields the lines of a *.list file in the form of deb822_entries."""
+    for line in text.splitlines():
+        match = re.match(r"deb\s+(?:\[([^]]*)\]\s+)?(\S+)\s+(\S+)\s+(.*)", line.strip())
+        if not match:
+            continue
+        options, uri, suite, components = match.groups()
+        fields = {
+            "types": "deb",
+            "uris": uri,
+            "suites": suite,
+            "components": components.split("#")[0],
+        }
+        for option in (options or "").split():
+            name, _, value = option.partition("=")
+            fields[name.lower()] = value
+        yield fields
+
+
+def debian_mirror(etc: Path, codename: str) -> tuple[str, str]:
+    """URI and Signed-By (may be empty) of the distribution's own main archive."""
+    names = {codename, "stable", "oldstable", "testing", "unstable", "sid"}
+    entries = []
+    for path in [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]:
+        if path.suffix == ".sources" and path.is_file():
+            entries += deb822_entries(path.read_text(errors="replace"))
+        elif path.suffix == ".list" and path.is_file():
+            entries += one_line_entries(path.read_text(errors="replace"))
+    for fields in entries:
+        if fields.get("enabled", "yes").lower() in ("no", "false", "0"):
+            continue
+        if "deb" not in fields.get("types", "").split():
+            continue
+        if not names & set(fields.get("suites", "").split()):
+            continue
+        if "main" not in fields.get("components", "").split():
+            continue
+        if uris := fields.get("uris", "").split():
+            return uris[0], fields.get("signed-by", "")
+    raise Problem(
+        f"no Debian archive found in {etc}/sources.list and {etc}/sources.list.d "
+        "(an entry of type deb for the suite of this release with the component "
+        "main).\n"
+        f"  Add your mirror there, or bring the archives: {OWN_TARBALL}."
+    )
+
+
+def os_release() -> dict[str, str]:
+    path = Path("/etc/os-release")
+    if not path.is_file():
+        return {}
+    pairs = (
+        line.split("=", 1) for line in path.read_text().splitlines() if "=" in line
+    )
+    return {key: value.strip('"') for key, value in pairs}
+
+
+# --- private apt ---------------------------------------------------------------
+
+
+class PrivateApt:
+    """apt with state, cache and sources of its own, below one folder."""
+
+    def __init__(self, folder: Path):
+        release = os_release()
+        if release.get("ID") != "debian" or not shutil.which("apt-get"):
+            raise Problem(
+                "the sources come from Debian's archive, and this is not Debian "
+                f"(it says {release.get('PRETTY_NAME', 'nothing')}).\n"
+                f"  Use Debian 12, or bring the archives: {OWN_TARBALL}."
+            )
+        self.folder = folder
+        codename = release.get("VERSION_CODENAME", "")
+        self.mirror, signed_by = debian_mirror(Path("/etc/apt"), codename)
+        self.conf = folder / "apt.conf"
+        self._write(signed_by)
+
+    def _write(self, signed_by: str) -> None:
+        for name in ("lists/partial", "cache/archives/partial"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        (self.folder / "status").touch()
+        # A key that is written out in the entry goes into a file: the one-line
+        # format cannot hold it.
+        if "BEGIN PGP" in signed_by:
+            key = self.folder / "archive.asc"
+            lines = (
+                "" if line.strip() == "." else line for line in signed_by.split("\n")
+            )
+            key.write_text("\n".join(lines).strip() + "\n")
+            signed_by = str(key)
+        by = f" signed-by={signed_by}" if signed_by else ""
+        # target=: the package lists only, no translations and icons.
+        (self.folder / "sources.list").write_text(
+            f"deb [target=Packages{by}] {self.mirror} sid main\ndeb-src [target=Sources{by}] {self.mirror} sid main\n"
+        )
+        here = self.folder
+        self.conf.write_text(
+            f'Dir::State "{here}";\n'
+            f'Dir::State::lists "{here}/lists";\n'
+            f'Dir::State::status "{here}/status";\n'
+            f'Dir::Cache "{here}/cache";\n'
+            f'Dir::Cache::archives "{here}/cache/archives";\n'
+            'Dir::Cache::pkgcache "";\n'
+            'Dir::Cache::srcpkgcache "";\n'
+            f'Dir::Etc::sourcelist "{here}/sources.list";\n'
+            'Dir::Etc::sourceparts "/dev/null";\n'
+            'Dir::Etc::preferences "/dev/null";\n'
+            'Dir::Etc::preferencesparts "/dev/null";\n'
+            'APT::Default-Release "";\n'
+            # The hooks are the machine's: some clean its own package cache.
+            "#clear APT::Update::Pre-Invoke;\n"
+            "#clear APT::Update::Post-Invoke;\n"
+            "#clear APT::Update::Post-Invoke-Success;\n"
+            'APT::Update::Error-Mode "any";\n'
+            # Root's cache folder is not readable for apt's download user.
+            'APT::Sandbox::User "";\n'
+            'Acquire::Languages "none";\n'
+            'Acquire::Retries "3";\n'
+            'Acquire::http::Timeout "30";\n'
+            'Acquire::https::Timeout "30";\n'
+        )
+
+    def _run(self, tool: str, *args: str, **kwargs) -> subprocess.CompletedProcess:
+        # -c, not APT_CONFIG: it is read after the machine's own files and wins.
+        command = [tool, "-c", str(self.conf), *args]
+        env = {**os.environ, "LC_ALL": "C.UTF-8"}
+        return subprocess.run(
+            command,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            env=env,
+            **kwargs,
+        )
+
+    def update(self) -> None:
+        say(f"-- reading the package lists of Debian unstable from {self.mirror}")
+        done = self._run("apt-get", "-q=1", "update", capture_output=True)
+        if done.returncode:
+            why = [x for x in done.stderr.splitlines() if x.startswith(("E:", "W:"))]
+            raise Problem(
+                f"the package mirror of this machine ({self.mirror}) cannot be read: "
+                f"{why[0][2:].strip() if why else 'apt-get update failed'}\n"
+                "  Check the network (and proxy) of this machine and run the same "
+                f"command again; without network, {OWN_TARBALL}."
+            )
+
+    def versions(self, package: str, source: bool) -> list[str]:
+        """All versions of a package, newest first."""
+        verb = ("showsrc", "--only-source") if source else ("show",)
+        done = self._run("apt-cache", *verb, package, capture_output=True)
+        found = set(re.findall(r"^Version: (\S+)$", done.stdout, re.MULTILINE))
+        return sorted(found, key=version_key, reverse=True)
+
+    def sha256_of(self, package: str, version: str) -> str:
+        done = self._run(
+            "apt-cache", "show", f"{package}={version}", capture_output=True
+        )
+        match = re.search(r"^SHA256: (\w+)$", done.stdout, re.MULTILINE)
+        return match.group(1) if match else ""
+
+    def download(self, into: Path, *args: str) -> None:
+        into.mkdir(parents=True, exist_ok=True)
+        done = self._run("apt-get", "-q=1", *args, cwd=into)
+        if done.returncode:
+            raise Problem(
+                f"apt-get could not fetch {args[-1]} from {self.mirror} (its message "
+                "is above).\n"
+                "  Check the network and the free disk space and run the same command "
+                f"again; what was fetched is kept. Without network, {OWN_TARBALL}."
+            )
+
+
+def version_key(version: str) -> list:
+    """Orders the plain versions of one series; dpkg's rules are not needed."""
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
+# --- files ---------------------------------------------------------------------
+
+
+def sha256_file(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check(path: Path, want: str) -> str:
+    """What is wrong with a downloaded file, or an empty text."""
+    got = sha256_file(path)
+    if got == want:
+        return ""
+    return f"{path.name} is damaged: SHA-256 {got[:16]}... instead of {want[:16]}... ({path.stat().st_size} bytes)"
+
+
+def fetch_verified(path: Path, want: str, download) -> None:
+    """Leaves a verified file at `path`. A bad file is removed and, once,
+    downloaded again; download(folder) puts it into a folder under its name."""
+    partial = path.parent / "partial"
+    for attempt in range(3):
+        if not path.is_file():
+            if attempt == 2:
+                break
+            download(partial)
+            if not (partial / path.name).is_file():
+                raise Problem(f"apt-get fetched something else than {path.name}.")
+            os.replace(partial / path.name, path)
+        say(f"-- verifying {path.name}")
+        problem = check(path, want)
+        if not problem:
+            return
+        path.unlink()
+        say(f"-- {problem}; removed it")
+    raise Problem(
+        f"{problem}, and a second download did not help.\n"
+        "  The mirror or something on the way changes the file: try again later or "
+        f"use another mirror; {OWN_TARBALL}."
+    )
+
+
+def open_archive(archive: Path, member: str, stack: contextlib.ExitStack):
+    """The bytes of an archive; with `member`, of that file in a Debian package."""
+    if not member:
+        return stack.enter_context(open(archive, "rb"))
+    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    command = ["dpkg-deb", "--fsys-tarfile", str(archive)]
+    package = stack.enter_context(subprocess.Popen(command, **pipe))
+    command = ["tar", "-xO", member]
+    inner = stack.enter_context(subprocess.Popen(command, stdin=package.stdout, **pipe))
+    package.stdout.close()  # so that it ends when tar ends
+    return inner.stdout
+
+
+def copy_hashing(head: bytes, source, sink, size: int) -> str:
+    """Copies all of `source` and says how far; returns the SHA-256."""
+    sum_ = hashlib.sha256()
+    done, began = 0, time.monotonic()
+    shown = began
+    chunk = head
+    while chunk:
+        sum_.update(chunk)
+        sink.write(chunk)
+        done += len(chunk)
+        now = time.monotonic()
+        if now - shown > 5:
+            shown = now
+            left = (now - began) / done * max(size - done, 0)
+            say(f"-- unpacked {min(done * 100 // size, 99)}%, about {left:.0f} s left")
+        chunk = source.read(CHUNK)
+    return sum_.hexdigest()
+
+
+def untar_command(head: bytes, into: Path) -> list[str]:
+    # --touch: an archive from the future must not make every build out of date.
+    command = ["tar", "-x", "--touch", "--no-same-owner", "--strip-components=1"]
+    # Left-overs of Debian's own build; upstream's tarballs have no such folders.
+    command += ["--anchored", "--wildcards", "--no-wildcards-match-slash"]
+    command += [f"--exclude=*/{x}" for x in ("builddir", ".pc", "configure-stamp")]
+    # tar finds the compression of a file by itself, but not that of a pipe.
+    for magic, option in ((b"\x1f\x8b", "-z"), (b"BZh", "-j"), (b"\xfd7zXZ", "-J")):
+        if head.startswith(magic):
+            command.append(option)
+    return [*command, "-C", str(into), "-f", "-"]
+
+
+def unpack(archive: Path, into: Path, member: str = "", want: str = "") -> None:
+    """Unpacks an archive without its first folder; atomically. `member` names the
+    tarball inside a Debian package, `want` is the SHA-256 of that tarball."""
+    staging = into.parent / f".unpacking-{into.name}"
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.mkdir(parents=True)
+    try:
+        with contextlib.ExitStack() as stack:
+            source = open_archive(archive, member, stack)
+            head = source.read(6)
+            untar = stack.enter_context(
+                subprocess.Popen(
+                    untar_command(head, staging),
+                    stdin=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                )
+            )
+            got = ""
+            with contextlib.suppress(BrokenPipeError):  # tar says why, below
+                got = copy_hashing(head, source, untar.stdin, archive.stat().st_size)
+            words = untar.communicate()[1].decode(errors="replace").splitlines()
+        if untar.returncode or not any(staging.iterdir()):
+            raise Problem(
+                f"{archive} cannot be unpacked, it is truncated or no tar archive "
+                f"({words[0] if words else 'it is empty'}).\n"
+                "  Remove or replace it and run the same command again."
+            )
+        if want and got != want:
+            raise Problem(
+                f"{member} in {archive} has SHA-256 {got}, pinned is {want} "
+                "(cmake/sources.json).\n"
+                f"  Remove {archive} and run the same command again."
+            )
+        os.replace(staging, into)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+# --- MySQL ---------------------------------------------------------------------
+
+
+def mysql_version(tree: Path) -> str:
+    path = tree / "MYSQL_VERSION"
+    if not path.is_file():
+        return ""
+    pairs = dict(x.split("=", 1) for x in path.read_text().split("\n") if "=" in x)
+    parts = [pairs.get(f"MYSQL_VERSION_{x}", "") for x in ("MAJOR", "MINOR", "PATCH")]
+    return ".".join(parts)
+
+
+def user_tree(cache: Path, archive: Path, name: str, verify) -> Path:
+    """The tree of an archive of the user's; unpacked once for each content."""
+    if not archive.is_file():
+        raise Problem(f"{archive} (given by the environment) is not there.")
+    facts = archive.stat()
+    # Hashing 400 MB at every configure would be slow: size and time stand for it.
+    identity = f"{archive.absolute()} {facts.st_size} {facts.st_mtime_ns}"
+    key = hashlib.sha256(identity.encode()).hexdigest()[:12]
+    tree = cache / "src" / f"{name}-user-{key}"
+    if not tree.is_dir():
+        require_disk([(cache, 1.5, "unpacking")])
+        say(f"-- unpacking {archive}")
+        inspected = tree.with_name(f".checking-{tree.name}")
+        shutil.rmtree(inspected, ignore_errors=True)
+        unpack(archive, inspected)
+        try:
+            verify(inspected)
+            os.replace(inspected, tree)
+        finally:
+            shutil.rmtree(inspected, ignore_errors=True)
+    return tree
+
+
+def user_mysql(cache: Path, pin: dict, archive: Path) -> dict:
+    def verify(tree: Path) -> None:
+        version = mysql_version(tree)
+        if not version.startswith(pin["series"] + "."):
+            raise Problem(
+                f"{archive} holds {'MySQL ' + version if version else 'no MySQL source'}"
+                f"; MYSQL_SOURCE_TARBALL must be a source of MySQL {pin['series']}.x."
+            )
+
+    tree = user_tree(cache, archive, "mysql", verify)
+    say(f"-- MySQL {mysql_version(tree)} from {archive} (yours, not the pinned one)")
+    return {"tree": str(tree), "version": mysql_version(tree), "pinned": False}
+
+
+def newest_of_series(found: list[str], pin: dict) -> str:
+    """The version to take where the pinned one has left the archive."""
+    usable = [x for x in found if x.startswith(pin["series"] + ".")]
+    if not usable:
+        raise Problem(
+            f"the archive has no {pin['package']} {pin['version']} and no other "
+            f"{pin['series']}.x (it has: {', '.join(found) or 'none'}).\n"
+            "  MYSQL_SOURCE_TARBALL=/path names a source archive of MySQL "
+            f"{pin['series']}.x that you have."
+        )
+    return usable[0]
+
+
+def announce_unpinned(version: str, pin: dict) -> None:
+    say(f"** NOT THE PINNED SOURCE: {pin['package']} {version}, not {pin['version']}.")
+    say("** Debian's archive has moved on. This file is checked against the signed")
+    say("** package list only. See docs/moving-to-a-new-upstream.md.")
+
+
+def pinned_mysql(cache: Path, pin: dict, make_apt) -> dict:
+    src = cache / "src"
+    remembered = src / f"instead-of-{pin['version']}"
+    version = pin["version"]
+    if not (src / f"mysql-{version}").is_dir() and remembered.is_file():
+        version = remembered.read_text().strip()
+    tree = src / f"mysql-{version}"
+    if not tree.is_dir():
+        version = fetch_mysql(cache, pin, make_apt)
+        tree = src / f"mysql-{version}"
+        if version != pin["version"]:
+            remembered.write_text(version + "\n")
+    elif version != pin["version"]:
+        announce_unpinned(version, pin)
+    pinned = version == pin["version"]
+    return {"tree": str(tree), "version": mysql_version(tree), "pinned": pinned}
+
+
+def fetch_mysql(cache: Path, pin: dict, make_apt) -> str:
+    """Downloads and unpacks; returns the package version that it got."""
+    version, want, tarball_want = pin["version"], pin["sha256"], pin["tarball_sha256"]
+    path = cache / "downloads" / pin["file"]
+    if not path.is_file():
+        apt = make_apt()
+        found = apt.versions(pin["package"], source=False)
+        if version not in found:
+            version = newest_of_series(found, pin)
+            announce_unpinned(version, pin)
+            want, tarball_want = apt.sha256_of(pin["package"], version), ""
+            path = path.with_name(pin["file"].replace(pin["version"], version))
+
+    def download(folder: Path) -> None:
+        say(
+            f"-- downloading {pin['package']} {version}, about {pin['download_mb']} MB "
+            f"(one minute at {pin['download_mb'] // 60} MB/s)"
+        )
+        make_apt().download(folder, "download", f"{pin['package']}={version}")
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fetch_verified(path, want, download)
+    say(f"-- unpacking MySQL {version}, about 30 s")
+    tree = cache / "src" / f"mysql-{version}"
+    unpack(path, tree, pin["tarball"], tarball_want)
+    return version
+
+
+# --- jemalloc ------------------------------------------------------------------
+
+
+def user_jemalloc(cache: Path, pin: dict, archive: Path) -> dict:
+    def verify(tree: Path) -> None:
+        log = tree / "ChangeLog"
+        match = log.is_file() and re.search(
+            r"^\* (\d\S+)", log.read_text(), re.MULTILINE
+        )
+        if not match or match.group(1) != pin["version"]:
+            raise Problem(
+                f"{archive} holds {'jemalloc ' + match.group(1) if match else 'no jemalloc'}"
+                f"; JEMALLOC_SOURCE_TARBALL must be a source of {pin['version']}."
+            )
+
+    tree = user_tree(cache, archive, "jemalloc", verify)
+    return {"tree": str(tree), "version": pin["version"], "pinned": False}
+
+
+def pinned_jemalloc(cache: Path, pin: dict, make_apt) -> dict:
+    tree = cache / "src" / f"jemalloc-{pin['version']}"
+    if not tree.is_dir():
+        path = cache / "downloads" / pin["file"]
+
+        def download(folder: Path) -> None:
+            apt = make_apt()
+            found = apt.versions(pin["package"], source=True)
+            usable = [x for x in found if x.split("-")[0] == pin["version"]]
+            if not usable:
+                raise Problem(
+                    f"the archive has no jemalloc {pin['version']} (it has: "
+                    f"{', '.join(found) or 'none'}).\n  JEMALLOC_SOURCE_TARBALL=/path "
+                    "names an archive of that version that you have."
+                )
+            say(f"-- downloading jemalloc {usable[0]}, about 1 MB")
+            what = f"{pin['package']}={usable[0]}"
+            apt.download(folder, "source", "--download-only", "--tar-only", what)
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fetch_verified(path, pin["sha256"], download)
+        unpack(path, tree)
+    return {"tree": str(tree), "version": pin["version"], "pinned": True}
+
+
+# --- main ----------------------------------------------------------------------
+
+
+def provide(wanted: list[str], cache: Path, pins: dict, build: Path | None) -> dict:
+    apt: list[PrivateApt] = []
+
+    def make_apt() -> PrivateApt:
+        if not apt:
+            apt.append(PrivateApt(cache / "apt"))
+            apt[0].update()
+        return apt[0]
+
+    needs = []
+    missing = not list((cache / "src").glob("mysql-*"))
+    if "mysql" in wanted and missing:
+        needs.append((cache, pins["disk_gb"]["sources"], "sources"))
+    if build and "mysql" in wanted and not (build / "bld" / "build.ninja").exists():
+        needs.append((build, pins["disk_gb"]["build"], "the build"))
+    require_disk(needs)
+
+    result = {}
+    if "mysql" in wanted:
+        if own := os.environ.get("MYSQL_SOURCE_TARBALL"):
+            result["mysql"] = user_mysql(cache, pins["mysql"], Path(own))
+        else:
+            result["mysql"] = pinned_mysql(cache, pins["mysql"], make_apt)
+    if "jemalloc" in wanted:
+        if own := os.environ.get("JEMALLOC_SOURCE_TARBALL"):
+            result["jemalloc"] = user_jemalloc(cache, pins["jemalloc"], Path(own))
+        else:
+            result["jemalloc"] = pinned_jemalloc(cache, pins["jemalloc"], make_apt)
+        result["jemalloc"]["full_version"] = pins["jemalloc"]["full_version"]
+    result["cache"] = str(cache)
+    return result
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", nargs="*", help="mysql, jemalloc; default: both")
+    parser.add_argument("--build-dir", type=Path, help="check its disk space too")
+    parser.add_argument("--result", type=Path, help="write the places there, as JSON")
+    args = parser.parse_args()
+    wanted = args.what or ["mysql", "jemalloc"]
+    if unknown := set(wanted) - {"mysql", "jemalloc"}:
+        raise Problem(f"unknown source {unknown.pop()}; there are mysql, jemalloc.")
+    cache = cache_dir()
+    with lock(cache / "sources.lock", "fetching the sources"):
+        result = provide(wanted, cache, json.loads(PINS.read_text()), args.build_dir)
+    text = json.dumps(result, indent=2) + "\n"
+    if args.result:
+        args.result.parent.mkdir(parents=True, exist_ok=True)
+        args.result.write_text(text)
+    else:
+        say(text.rstrip())
+    return 0
+
+
+if __name__ == "__main__":
+    run_main("sources", main)

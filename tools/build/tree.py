@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Makes and updates build/<preset>/mysql, the source tree that a preset builds.
+
+The tree is a hard-link copy of the pristine one in the cache (a plain copy where
+that is on another file system), with the patches applied with symbolic links to
+our own folders where upstream looks for them, and with copies of our headers. A file that differs from the pristine one is always a new file,
+never a changed one: the pristine tree stays as it was.
+
+After a change of a patch only the files whose text changes are written, so that
+the build that follows is as small as the change.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from harness.common import ROOT, say
+from harness.problem import Problem, run_main
+from tools.build import patches
+
+# Where upstream looks for plugins and test suites, by globbing -> our folder.
+FOLDERS = {
+    "plugin/memdiag": "plugin/memdiag",
+    "mysql-test/suite/memdiag": "mysql-test/suite/memdiag",
+}
+# Upstream's files include our headers by their paths in this repository. The root of
+# the source tree is searched by every target, so no compile command changes (and with
+# it the compiler cache). Copies, not links: where a precompiled header includes one,
+# the compiler follows a link, and then looks for that header's neighbours in the wrong
+# folder.
+HEADERS = (
+    "mysys/memdiag/**/*.h",
+    "storage/innobase/memdiag_*.h",
+    "storage/perfschema/memdiag_*.h",
+    "sql/memdiag_*.h",
+)
+
+
+def hard_link_copy(pristine: Path, tree: Path) -> None:
+    done = subprocess.run(
+        ["cp", "-al", str(pristine), str(tree)], capture_output=True, check=False
+    )
+    if done.returncode:  # another file system
+        shutil.rmtree(tree, ignore_errors=True)
+        say(f"-- copying the source tree to {tree} (no hard links to the cache)")
+        done = subprocess.run(
+            ["cp", "-a", str(pristine), str(tree)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        shutil.rmtree(tree, ignore_errors=True)
+        raise Problem(f"cannot copy the source tree: {done.stderr.strip()}")
+
+
+def replace_file(path: Path, content: bytes, mode: int) -> bool:
+    """Gives the file new content; True if that changed anything. Writes a new
+    file and renames it, which leaves the pristine one alone."""
+    if path.is_file() and path.read_bytes() == content:
+        return False
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".memdiag-")
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+    os.chmod(name, mode)
+    os.replace(name, path)
+    return True
+
+
+def sync(pristine: Path, tree: Path, series: list, touched_before: set) -> None:
+    """Brings the files that patches touch, or have touched, to what they should
+    be: pristine plus the series."""
+    names = touched_before.union(*(patch.files for patch in series))
+    changed = 0
+    with tempfile.TemporaryDirectory(prefix="memdiag-") as folder:
+        work = Path(folder)
+        patches.check_out(pristine, work, names)
+        for patch, note in patches.apply_series(series, work).items():
+            say(f"-- {patch}: {note}")
+        for name in sorted(names):
+            mode = (pristine / name).stat().st_mode & 0o777
+            changed += replace_file(tree / name, (work / name).read_bytes(), mode)
+    if changed:
+        say(f"-- {len(series)} patches: {changed} files changed in {tree}")
+
+
+def link(place: Path, own: Path) -> None:
+    target = os.path.relpath(own, place.parent)
+    if place.is_symlink() and os.readlink(place) == target:
+        return
+    if place.exists() or place.is_symlink():
+        place.unlink()
+    place.symlink_to(target)
+
+
+def link_own_folders(tree: Path, root: Path) -> None:
+    for place, own in FOLDERS.items():
+        link(tree / place, root / own)
+
+
+def headers_in(root: Path) -> set[Path]:
+    found = {path for pattern in HEADERS for path in root.glob(pattern)}
+    return {path.relative_to(root) for path in found if "unittest" not in path.parts}
+
+
+def copy_headers(tree: Path, root: Path) -> None:
+    """Called before every build too: a header may have changed."""
+    wanted = headers_in(root)
+    for name in headers_in(tree) - wanted:
+        (tree / name).unlink()
+    for name in wanted:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        # With the header's own time, or a copy made anew would look like a change.
+        if replace_file(tree / name, (root / name).read_bytes(), 0o644):
+            shutil.copystat(root / name, tree / name)
+
+
+def materialise(pristine: Path, tree: Path, patched: bool) -> None:
+    state_path = tree.with_name(tree.name + ".state.json")
+    state = json.loads(state_path.read_text()) if state_path.is_file() else {}
+    if tree.exists() and state.get("pristine") != str(pristine):
+        say(f"-- {tree} comes from another source; making it anew")
+        shutil.rmtree(tree)
+    if not tree.exists():
+        state_path.unlink(missing_ok=True)
+        state = {}
+        staging = tree.with_name(f".{tree.name}.new")
+        shutil.rmtree(staging, ignore_errors=True)
+        staging.parent.mkdir(parents=True, exist_ok=True)
+        hard_link_copy(pristine, staging)
+        os.replace(staging, tree)
+    series = patches.load_series(ROOT / "patches") if patched else []
+    # The names only ever grow: a file that a patch once touched may have to go
+    # back to the pristine text. Written first, so that an interruption loses none.
+    before = set(state.get("touched", []))
+    touched = sorted(before.union(*(patch.files for patch in series)))
+    record = {"pristine": str(pristine), "touched": touched}
+    if record != state:
+        state_path.write_text(json.dumps(record, indent=1) + "\n")
+    sync(pristine, tree, series, before)
+    if patched:
+        link_own_folders(tree, ROOT)
+        copy_headers(tree, ROOT)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--pristine", type=Path)
+    what.add_argument("--headers-only", action="store_true")
+    parser.add_argument("--tree", type=Path, required=True)
+    parser.add_argument("--stock", action="store_true", help="no patches, no links")
+    args = parser.parse_args()
+    if args.headers_only:
+        copy_headers(args.tree, ROOT)
+        return 0
+    materialise(args.pristine.absolute(), args.tree.absolute(), not args.stock)
+    return 0
+
+
+if __name__ == "__main__":
+    run_main("tree", main)

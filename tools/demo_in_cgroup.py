@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""The phrase burst of ./run-demo in a memory cgroup of 1.3 times what our server takes for it.
+
+Ours has to survive; stock, where its preset has been built, is killed. Each starts on the same data, which the smoke
+run of tools/demo.py leaves or this one loads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness import burst, cgroup
+from harness.common import ROOT, lock, preset_of_arguments, say
+from harness.problem import NotPossible, Problem, run_main
+from harness.server import Build, Server
+from harness.sql import SqlError
+from tools import corpus, demo
+
+DOCUMENTS = 5_000
+CLIENTS = 8
+SECONDS = 5.0
+FACTOR = 1.3
+WATCH = ("--memdiag-pressure-watcher=ON", "--log-error-verbosity=3")
+
+
+def searches(server: Server, statements: Sequence[str]) -> None:
+    burst.run(server.socket, demo.DATABASE, statements, CLIENTS, SECONDS)
+
+
+def survives(
+    build: Build,
+    folder: Path,
+    options: Sequence[str],
+    statements: Sequence[str],
+    limit_kb: int,
+) -> bool:
+    """Whether a server in a group of its own gets through the burst and still answers."""
+    with (
+        cgroup.memory_limit(limit_kb) as limit,
+        Server(
+            build, folder, (*demo.MYSQLD_OPTIONS, *options), None, limit.wrapper()
+        ) as server,
+    ):
+        with contextlib.suppress(Problem, SqlError, OSError):
+            server.start()
+            searches(server, statements)
+            if server.alive() and server.query("SELECT 1").scalar() == "1":
+                return limit.figures()["oom_kills"] == 0
+        if limit.figures()["oom_kills"] == 0:
+            raise Problem(
+                f"the server failed, and not for memory: see {server.error_log}"
+            )
+        return False
+
+
+def run(preset: str) -> int:
+    folder = ROOT / "build" / preset / "demo-smoke"
+    texts = corpus.load().sample(DOCUMENTS)
+    statements = [
+        demo.statement(phrase)
+        for phrase in corpus.phrases(texts.documents, demo.PHRASES)
+    ]
+    ours = Build.of_preset(ROOT, preset)
+    with Server(ours, folder, demo.MYSQLD_OPTIONS) as server:
+        demo.start(server)
+        demo.load(server, texts)
+        server.stop()
+        # Without a limit: what it takes.
+        server.start()
+        searches(server, statements)
+        peak_kb = server.memory().peak_kb
+    limit_kb = int(FACTOR * peak_kb)
+    say(f"== the burst takes {peak_kb >> 10} MB; now in a group of {limit_kb >> 10} MB")
+
+    checks = demo.Checks()
+    checks.add("ours survives", survives(ours, folder, WATCH, statements, limit_kb))
+    log = Server(ours, folder).error_log.read_text(errors="replace")
+    checks.add("the watcher watches the group", "memory pressure is watched" in log)
+    skipped = 0
+    try:
+        stock = Build.of_preset(ROOT, "stock")
+    except Problem:
+        skipped = 1
+        say("== stock is not built: whether it is killed is not tried")
+    else:
+        killed = not survives(stock, folder, (), statements, limit_kb)
+        checks.add("stock is killed", killed)
+    return checks.finish("demo_in_cgroup", skipped)
+
+
+def main() -> int:
+    preset = preset_of_arguments("demo_in_cgroup", __doc__)
+    guard = ROOT / "build" / preset / "demo-smoke.lock"
+    with lock(guard, "running the demonstration in this checkout"):
+        try:
+            return run(preset)
+        except NotPossible as reason:
+            say(f"demo_in_cgroup: 0 passed, 0 failed, 1 skipped: {reason}")
+            return 0
+
+
+if __name__ == "__main__":
+    run_main("demo_in_cgroup", main)
