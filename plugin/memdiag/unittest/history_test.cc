@@ -9,6 +9,7 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,6 +30,25 @@ using black_box::unknown;
 using history::Recorder;
 using memdiag_test::sleep_ms;
 
+/** The error of each write to a file; 0: they work. */
+int write_error = 0;
+
+}  // namespace
+}  // namespace memdiag
+
+/** In place of the C library's. */
+extern "C" ssize_t pwrite(int file, const void *bytes, size_t count,
+                          off_t offset) {
+  if (memdiag::write_error != 0) {
+    errno = memdiag::write_error;
+    return -1;
+  }
+  return syscall(SYS_pwrite64, file, bytes, count, offset);
+}
+
+namespace memdiag {
+namespace {
+
 /** Set: the path that AProcessThatIsKilled is to write to, for ever. */
 constexpr const char *file_variable = "MEMDIAG_TEST_HISTORY";
 constexpr unsigned version = 90704;
@@ -38,9 +58,13 @@ uint64_t clock_now_us;
 uint64_t clock_step_us;
 uint64_t test_clock(clockid_t) { return clock_now_us += clock_step_us; }
 
+std::vector<std::string> warnings;
+void warn(const std::string &text) { warnings.push_back(text); }
+
 class History : public testing::Test {
  protected:
   History() {
+    warnings.clear();
     char name[] = "/tmp/memdiag_history.XXXXXX";
     m_folder = mkdtemp(name);
     m_path = m_folder + "/" + history::file_name;
@@ -55,7 +79,7 @@ class History : public testing::Test {
 
   Recorder::Opened open(size_t capacity = 100,
                         history::Largest_session largest_session = nullptr) {
-    return m_recorder.open(m_path, version, capacity, largest_session);
+    return m_recorder.open(m_path, version, capacity, largest_session, warn);
   }
   /** One second later. */
   Sample next() {
@@ -290,9 +314,25 @@ TEST_F(History, OnlyTheLastAreKept) {
 
 TEST_F(History, WithoutAFile) {
   const Recorder::Opened opened = m_recorder.open(
-      m_folder + "/none/" + history::file_name, version, 100, nullptr);
+      m_folder + "/none/" + history::file_name, version, 100);
   EXPECT_EQ(ENOENT, opened.file_error);
   EXPECT_LT(1u << 20, next().rss_bytes);
+}
+
+TEST_F(History, AFileThatCannotBeWrittenIsOneWarning) {
+  (void)open();
+  (void)next();
+  write_error = EIO;
+  for (int i = 0; i < 200; ++i) (void)next();
+  ASSERT_EQ(1u, warnings.size());
+  EXPECT_EQ(0u, warnings[0].find(m_path + " cannot be written: error 5"));
+  EXPECT_EQ(100u, m_recorder.this_run().size()) << "in memory";
+  write_error = 0;
+  for (int i = 0; i < 60; ++i) (void)next();
+  black_box::Contents contents;
+  EXPECT_EQ("", black_box::load(m_path, &contents));
+  EXPECT_EQ(100u, contents.samples.size()) << "all of them, in the file again";
+  EXPECT_EQ(1u, warnings.size());
 }
 
 TEST_F(History, AForeignFileIsReplaced) {
