@@ -6,6 +6,7 @@
 
 #include "mysys/memdiag/clock.h"
 #include "plugin/memdiag/advice/situation.h"
+#include "plugin/memdiag/advice/summary.h"
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/history/trend.h"
@@ -51,15 +52,59 @@ std::vector<budget::Row> budget_rows(THD *thd, budget::Worst_seen worst_seen) {
   return budget::rows(facts);
 }
 
-}  // namespace
-
-void add_rows(THD *thd, Sink<advisor::Finding> *sink) {
+std::vector<advisor::Finding> findings_of(
+    THD *thd, const std::vector<budget::Row> &budget) {
   const Snapshot &snapshot = snapshot_of(thd);
   const host::Figures &host = Statement_cache::of(thd).host_report(thd).figures;
-  add_all(advisor::findings(advisor::make_situation(
-              snapshot, host, budget_rows(thd, budget::Worst_seen::leave_out),
-              history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
-              scopes::survivors())),
+  return advisor::findings(advisor::make_situation(
+      snapshot, host, budget,
+      history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
+      scopes::survivors()));
+}
+
+}  // namespace
+
+void add_rows(THD *thd, Sink<summary::Row> *sink) {
+  const Snapshot &snapshot = snapshot_of(thd);
+  const host::Figures &host = Statement_cache::of(thd).host_report(thd).figures;
+  const std::vector<budget::Row> budget =
+      budget_rows(thd, budget::Worst_seen::leave_out);
+  const std::vector<advisor::Finding> findings = findings_of(thd, budget);
+  const std::vector<ledger::Row> ledger =
+      ledger_rows(thd, ledger::Precision::cheap);
+  const std::vector<instruments::Row> all_instruments =
+      instruments::rows(routes::all(), perfschema::counted(),
+                        instruments::shares(snapshot.pools, ledger));
+  summary::Facts facts{};
+  facts.now_us = clock_us(CLOCK_REALTIME);
+  for (const ledger::Row &row : ledger)
+    if (row.resident_bytes)
+      facts.resident.push_back(
+          {row.component, row.name, row.state, *row.resident_bytes});
+  for (const instruments::Row &row : all_instruments)
+    // Live bytes are of the allocator; blocks of malloc() have those that
+    // Performance Schema counts.
+    if (const Reading bytes =
+            row.live_bytes ? row.live_bytes : row.counted_bytes)
+      facts.instruments.push_back({row.event_name, *bytes});
+  for (size_t i = 0; i < pool_count; ++i)
+    facts.pool_peaks[i] = {snapshot.pools[i].peak_bytes,
+                           snapshot.pools[i].peak_time};
+  constexpr uint64_t hour_us = 3600 * uint64_t{1000000};
+  const std::vector<black_box::Sample> samples =
+      history::this_run(facts.now_us - hour_us);
+  facts.samples = samples;
+  facts.findings = findings;
+  facts.limit_bytes = host::limit_bytes(host);
+  if (const auto session = sessions::largest_client())
+    facts.largest_session = {session->processlist_id, session->bytes};
+  for (const budget::Row &row : budget)
+    if (row.value) facts.variables[row.variable] = *row.value;
+  add_all(summary::rows(facts), sink);
+}
+
+void add_rows(THD *thd, Sink<advisor::Finding> *sink) {
+  add_all(findings_of(thd, budget_rows(thd, budget::Worst_seen::leave_out)),
           sink);
 }
 

@@ -30,9 +30,11 @@
 #include "plugin/memdiag/tables/regions_table.h"
 #include "plugin/memdiag/tables/routes_table.h"
 #include "plugin/memdiag/tables/sessions_table.h"
+#include "plugin/memdiag/tables/summary_table.h"
 #include "plugin/memdiag/tables/survivors_table.h"
 
 #define MEMDIAG_TABLES(TABLE) \
+  TABLE(summary)              \
   TABLE(advice)               \
   TABLE(ledger)               \
   TABLE(ledger_exact)         \
