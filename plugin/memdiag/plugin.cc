@@ -59,7 +59,8 @@ void start_history() {
   if (opt_initialize) return;
   const history::Started started =
       history::start(std::string(mysql_real_data_home) + history::file_name,
-                     MYSQL_VERSION_ID, sessions::largest_session);
+                     MYSQL_VERSION_ID, sessions::largest_session,
+                     error_log::warn);
   if (!started.remark.empty()) error_log::note(started.remark);
   if (started.file_error != 0)
     error_log::warn(std::string(history::file_name) +

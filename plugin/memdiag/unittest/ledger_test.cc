@@ -364,7 +364,7 @@ TEST(Ledger, TheCheapFormHasFilesOfTheLastLook) {
     return static_cast<double>(
         *by_key(take(precision).rows).at("files//mapped"));
   };
-  // Less than would make it look anew.
+  const Slow_readings slow;
   constexpr size_t size = 128 << 10;
   FILE *const file = tmpfile();
   ASSERT_NE(nullptr, file);
