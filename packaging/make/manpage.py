@@ -17,9 +17,6 @@ FOOT = """.SH FILES
 .I /etc/mysql/mysql.conf.d/memdiag.cnf, /etc/my.cnf.d/memdiag.cnf
 Settings, with what they are by default (DEB, RPM).
 .TP
-.I /usr/share/mysql\\-9.7/memdiag_views.sql
-Views and a procedure for people; not loaded by itself.
-.TP
 .I /var/lib/mysql/memdiag_history.bin
 Samples of this run and of the one before. May be removed while the server is down.
 .SH SEE ALSO
