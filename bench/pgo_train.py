@@ -86,4 +86,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run_main("train", main)
+    run_main("pgo_train", main)

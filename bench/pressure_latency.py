@@ -114,14 +114,14 @@ def main() -> int:
     options = parser.parse_args()
     rounds.require_positive(options)
     return rounds.run(
-        "reaction",
+        "pressure_latency",
         options,
         settings={
             "limit_mb": LIMIT_MB,
             "limit_percent": LIMIT_PERCENT,
         },
         prepare=lambda arms: prepared.template(
-            "reaction", {}, arms, (), lambda server: None
+            "pressure_latency", {}, arms, (), lambda server: None
         ),
         measure=rounds.one_by_one(measure),
         brief=lambda run: f"{run['seconds']:.3f} s",
@@ -131,4 +131,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    run_main("reaction", main)
+    run_main("pressure_latency", main)

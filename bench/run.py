@@ -19,11 +19,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
-from bench.runner import memory, prepared, report, rounds, run_report, soak
+from bench.runner import memory, plots, prepared, report, rounds, run_report, soak
 from bench.runner.arms import Arm
 from bench.runner.idlers import FAILURES, Idlers, failed
 from bench.runner.run_report import LIMIT_FACTOR, SURROUNDINGS
-from bench.runner.stored import Results, Step
+from bench.runner.stored import REPORT, Results, Step
 from bench.workloads import WORKLOADS, chosen
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Workload
 from harness import huge_pages
@@ -76,10 +76,9 @@ def chosen_workloads(
     return made
 
 
-def write_report(results: Results, options: argparse.Namespace) -> str:
-    """Of everything measured, also what this part of the run leaves out."""
-    every = chosen_workloads("all", options.set, options.seconds)
-    return run_report.write(results, every)
+def every_workload(options: argparse.Namespace) -> list[Workload]:
+    """The report has everything measured, also what this part of the run leaves out."""
+    return chosen_workloads("all", options.set, options.seconds)
 
 
 def moments(idle: float) -> list[float]:
@@ -145,7 +144,7 @@ class Course:
         if not steps:
             return
         say(f"\n{workload.name}, {surrounding}, round {number + 1}: {workload.shows}")
-        for step, arm in steps:
+        for step, _ in steps:
             self._results.runs.pop(step, None)  # of an earlier try
         try:
             template = memory.template(workload, self._arms)
@@ -207,7 +206,7 @@ class Course:
             f"{step.workload} {step.surrounding} round {step.round} {step.arm}: {memory.brief(run)}"
         )
         # After each, so that there is a report at any time.
-        write_report(self._results, self._options)
+        run_report.write(self._results, every_workload(self._options))
 
     def _limit_kb(self, workload: Workload) -> int:
         runs = self._results.grouped(workload.name, PLAIN, ["dev"])
@@ -313,7 +312,8 @@ def arguments() -> argparse.Namespace:
 
 
 def opened(options: argparse.Namespace) -> Results:
-    """A new folder, or the one that is gone on with."""
+    """A new folder, or the one of an earlier run."""
+    plots.require()
     arms = arm_list.choose(options.arms)
     settings = {name: getattr(options, name) for name in STORED}
     head = rounds.record(
@@ -324,11 +324,13 @@ def opened(options: argparse.Namespace) -> Results:
     head["options"] = settings
     head = json.loads(json.dumps(head))  # as it will be read: lists, no tuples
     if not options.resume:
-        folder = report.RESULTS / ("saved" if options.save else "")
         kind = "soak" if options.soak else "memory"
-        results = Results(folder / f"{kind}-{time.strftime('%Y%m%d-%H%M%S')}", head)
+        name = f"{kind}-{time.strftime('%Y%m%d-%H%M%S')}"
+        results = Results(report.RESULTS / name, head)
     else:
         results = Results.open(options.resume)
+        if options.save:
+            report.require_clean(results.head["machine"]["commit"])
         former = results.head["arms"]
         for name, arm in head["arms"].items():
             if former.get(name, arm) != arm:
@@ -362,8 +364,11 @@ def main() -> int:
     results = opened(options)
     say(f"finished turns go to {os.path.relpath(results.folder)}; --resume goes on")
     succeeded = Course(results, workloads, options).run()
-    say("\n" + write_report(results, options))
-    say(f"\nwritten: {os.path.relpath(results.folder)}/report.md, with SVG beside it")
+    say("\n" + run_report.write(results, every_workload(options)))
+    run_report.write_pictures(results, every_workload(options))
+    say(f"\nwritten: {os.path.relpath(results.folder)}/{REPORT}, with SVG beside it")
+    if options.save:
+        results.publish()
     return int(not succeeded)
 
 

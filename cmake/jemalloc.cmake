@@ -1,36 +1,36 @@
-# Builds jemalloc into <build>/jemalloc; defines the target memdiag::jemalloc.
-# Every configure flag is here, with its reason. Options that jemalloc reads when
-# it starts are in mysys/memdiag/jemalloc/malloc_conf.cc.
+# Builds jemalloc into <build>/jemalloc and defines the target memdiag::jemalloc.
+# This file gives every configure flag with its reason. The options that jemalloc
+# reads at run time are in mysys/memdiag/jemalloc/malloc_conf.cc.
 find_program(MAKE_PROGRAM NAMES make gmake REQUIRED)
 find_program(AUTOCONF_PROGRAM autoconf REQUIRED) # the tarball has no configure
 
 set(flags
-  # The tarball has no VERSION file and is no git checkout; without this the
-  # version would read 0.0.0.
+  # The tarball has no VERSION file and is no git checkout. Without this flag the
+  # version would be 0.0.0.
   --with-version=${MEMDIAG_JEMALLOC_FULL_VERSION}
-  # One static library in mysqld; nothing to install, nothing to preload.
+  # mysqld contains the static library. Nothing is installed or preloaded.
   --disable-shared
   --disable-doc
-  # MEMDIAG_* tables are made of these counters. (On by default; said so that a
-  # new version cannot change it unnoticed.)
+  # The MEMDIAG_* tables show these counters. They are on by default; the flag keeps
+  # a new version from changing that unnoticed.
   --enable-stats
-  # Heap profiles can be switched on in a running server. Off, it costs a branch.
+  # Heap profiling can be activated at run time. Inactive, it costs a branch.
   --enable-prof
-  # This server keeps frame pointers: a backtrace is a walk over them instead of
-  # the unwinder's tables, ten times cheaper and safe in any context.
+  # This server keeps frame pointers. A backtrace that follows them is ten times
+  # cheaper than the unwinder's tables, and safe in any context.
   --enable-prof-frameptr)
 if(MEMDIAG_JEMALLOC_PREFIXED)
-  # operator new stays with the sanitizer, as malloc does.
+  # The sanitizer keeps operator new, as it keeps malloc.
   list(APPEND flags --with-jemalloc-prefix=je_ --disable-cxx)
 else()
-  # operator new calls jemalloc itself, and delete passes the size on.
+  # operator new calls jemalloc directly, and delete passes the size.
   list(APPEND flags --enable-cxx)
 endif()
 if(MEMDIAG_JEMALLOC_DEBUG)
   list(APPEND flags --enable-debug)
 endif()
-# -O3 is jemalloc's own choice; -g1 gives function names and lines in backtraces;
-# the frame pointer as in the rest of the server.
+# jemalloc itself chooses -O3. -g1 gives backtraces function names and lines. The
+# rest of the server keeps frame pointers too.
 set(cflags "-O3 -g1 -fno-omit-frame-pointer")
 if(MEMDIAG_JEMALLOC_DEBUG)
   set(cflags "-O1 -g -fno-omit-frame-pointer")
@@ -63,8 +63,8 @@ add_custom_target(memdiag_jemalloc_build ALL
 add_library(memdiag_jemalloc_archive STATIC IMPORTED GLOBAL)
 set_target_properties(memdiag_jemalloc_archive PROPERTIES
   IMPORTED_LOCATION ${library})
-# All of the archive: malloc, operator new and the rest replace the C and C++
-# libraries', whatever the program itself refers to.
+# The whole archive is linked: malloc, operator new and the others replace those of
+# the C and C++ libraries, even if the program does not refer to them.
 add_library(memdiag_jemalloc INTERFACE)
 add_library(memdiag::jemalloc ALIAS memdiag_jemalloc)
 add_dependencies(memdiag_jemalloc memdiag_jemalloc_build)

@@ -1,5 +1,6 @@
-# Fetches the sources and makes the source tree of this preset; at configure time,
-# again whenever a pin or a patch changes, in no time when nothing has changed.
+# Fetches the sources and makes the source tree of this preset. CMake runs this when it
+# configures, and again when a pin or a patch has changed. It takes no time if nothing
+# has changed.
 set(wanted mysql jemalloc)
 if(MEMDIAG_FLAVOUR STREQUAL unit)
   set(wanted jemalloc)

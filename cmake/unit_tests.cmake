@@ -1,8 +1,10 @@
-# Our layer without the server: mysys/memdiag, the rooms of the plugin that know nothing
-# of the server, and this preset's jemalloc. Each unittest/*_test.cc is a program; the reference page of docs/ is made and checked here too.
+# Builds our layer without the server: mysys/memdiag, the rooms of the plugin that do not
+# use the server, and this preset's jemalloc. Each unittest/*_test.cc is a program. One
+# program generates and checks docs/reference.md.
 file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/unittest/*_test.cc
   ${CMAKE_SOURCE_DIR}/plugin/memdiag/unittest/*_test.cc)
-file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/*/*.cc)
+file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/*.cc
+  ${CMAKE_SOURCE_DIR}/mysys/memdiag/*/*.cc)
 list(FILTER layer EXCLUDE REGEX "/unittest/.*_test[.]cc$")
 # The plugin's other rooms need the server's headers.
 foreach(room allocator host ledger history advice)
@@ -14,7 +16,8 @@ find_package(GTest REQUIRED)
 find_package(Threads REQUIRED)
 include(GoogleTest)
 
-# All of its objects, as in mysqld: some are reached through weak symbols only.
+# An object library links all objects, as in mysqld. Some are reached through weak
+# symbols only.
 add_library(memdiag_unit OBJECT ${layer})
 target_compile_features(memdiag_unit PUBLIC cxx_std_20)
 target_include_directories(memdiag_unit PUBLIC ${CMAKE_SOURCE_DIR})
@@ -27,8 +30,8 @@ if(MEMDIAG_SANITIZE)
   target_link_options(memdiag_unit PUBLIC -fsanitize=${MEMDIAG_SANITIZE})
 endif()
 
-# jemalloc locks all of its mutexes around fork(), more than the deadlock detector
-# has room for.
+# jemalloc locks all of its mutexes around fork(). These are more than the deadlock
+# detector can hold.
 string(CONCAT environment "TSAN_OPTIONS=detect_deadlocks=0:die_after_fork=0:"
   "suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
 
@@ -43,8 +46,8 @@ foreach(source IN LISTS tests)
   get_filename_component(name ${source} NAME_WE)
   memdiag_program(${name} ${source})
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gtest_main)
-  # Each test in a process of its own; found when ctest runs, so that a program
-  # that crashes at once is a failed test and not a failed build.
+  # Each test runs in its own process. ctest discovers the tests when it runs, so a
+  # program that crashes at once is a failed test and not a failed build.
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT 300 ENVIRONMENT "${environment}")
 endforeach()

@@ -1,8 +1,8 @@
 # Configures and builds upstream in <build>/bld.
 find_program(MOLD_PROGRAM mold)
 
-# An initial-cache file instead of -D on a command line: some values hold
-# semicolons, and a changed file configures upstream anew.
+# Options go into an initial-cache file and not on a command line: some values contain
+# semicolons, and a changed file makes CMake configure upstream again.
 set(upstream_options "# Made by cmake/upstream.cmake.\n")
 function(upstream_option name value)
   string(APPEND upstream_options
@@ -11,8 +11,8 @@ function(upstream_option name value)
 endfunction()
 
 upstream_option(CMAKE_BUILD_TYPE RelWithDebInfo)
-# Where packages have things, so that what is tested is what is shipped: Debian's
-# places, which packaging/rpm links to where RPM systems look for them.
+# The paths of Debian's packages, so that the tests test what is shipped. packaging/rpm
+# adds links at the paths of RPM systems.
 foreach(place
     CMAKE_INSTALL_PREFIX=/usr INSTALL_LAYOUT=DEB SYSCONFDIR=/etc/mysql
     MYSQL_UNIX_ADDR=/var/run/mysqld/mysqld.sock
@@ -20,51 +20,51 @@ foreach(place
   string(REPLACE "=" ";" pair ${place})
   upstream_option(${pair})
 endforeach()
-# Line numbers for backtraces and profiles, no types and variables: with those, which
-# upstream turns on for this layout, a build folder takes three times the space.
+# Debug information has line numbers for backtraces and profiles, but no types and no
+# variables. Upstream turns those on for this layout; they triple the size of a build
+# folder.
 upstream_option(MINIMAL_RELWITHDEBINFO ON)
-# There is no private folder of libraries to be searched.
+# No private folder of libraries exists.
 upstream_option(CMAKE_SKIP_INSTALL_RPATH ON)
 
-# The server and its own tools; neither the router nor a cluster's programs. The engine
-# NDB is in mysqld all the same, as stock has it: WITH_NDBCLUSTER_STORAGE_ENGINE. The unit
-# tests are upstream's of upstream.
+# The build has the server and its own tools, but not the router, the programs of a
+# cluster, or upstream's unit tests. mysqld contains the engine NDB all the same, as
+# stock does (WITH_NDBCLUSTER_STORAGE_ENGINE).
 foreach(part UNIT_TESTS ROUTER NDB NDBCLUSTER)
   upstream_option(WITH_${part} OFF)
 endforeach()
-# The distribution's libraries: they get its security updates and need not be
-# compiled.
+# The distribution's libraries get its security updates and need no compilation.
 foreach(library SSL ICU LZ4 ZSTD ZLIB EDITLINE PROTOBUF)
   upstream_option(WITH_${library} system)
 endforeach()
-# The plugins that Debian's and upstream's own packages have.
+# The plugins of Debian's and upstream's packages.
 foreach(plugin AUTHENTICATION_CLIENT_PLUGINS AUTHENTICATION_WEBAUTHN)
   upstream_option(WITH_${plugin} ON)
 endforeach()
 foreach(library FIDO KERBEROS LDAP SASL MECAB)
   upstream_option(WITH_${library} system)
 endforeach()
-# Not the static library with a copy of its dictionary: it cannot become part of a
-# plugin, and the distribution has both.
+# MeCab's static library cannot be linked into a plugin. The distribution has a shared
+# library and the dictionary.
 upstream_option(BUNDLE_MECAB OFF)
-# A debug build would take every warning for an error, and upstream's code has
-# some with the distribution's libraries.
+# In maintainer mode a debug build treats warnings as errors. Upstream's code causes some
+# with the distribution's libraries.
 upstream_option(MYSQL_MAINTAINER_MODE OFF)
-# Upstream would take the flags of the machine's packaging tools: fixed ones make
-# a build the same everywhere. These are Debian 12's, with hardening=+all; upstream
-# adds position independence. No file tells where it was built (upstream's own
-# REPRODUCIBLE_BUILD would go past the compiler cache).
+# Upstream would ask the machine's packaging tools for flags. Fixed flags make the build
+# the same everywhere. These are Debian 12's with hardening=+all; upstream adds position
+# independence. The prefix map keeps build paths out of all files. Upstream's
+# REPRODUCIBLE_BUILD would do so too, but it bypasses the compiler cache.
 upstream_option(WITH_PACKAGE_FLAGS OFF)
 upstream_option(REPRODUCIBLE_BUILD OFF)
 set(hardening "-fstack-protector-strong -D_FORTIFY_SOURCE=2 -Wformat \
 -Werror=format-security -ffile-prefix-map=${CMAKE_BINARY_DIR}=.")
 set(profile "")
 if(MEMDIAG_PROFILE)
-  # Named by the object's place in bld, which is the same in both presets.
-  # bench/pgo_train.py has the same folder, and the same name for its mark.
+  # A profile is named by its object's path in bld, which is the same in both presets.
+  # bench/pgo_train.py uses the same folder and the same name for its mark.
   set(profile_folder ${CMAKE_SOURCE_DIR}/build/profile/data)
-  # What a profile is of. The compiler says nothing of functions whose profile it does
-  # not find or that have changed.
+  # A hash of everything that the profile depends on. The compiler itself does not report
+  # functions without a profile, nor changed ones.
   set(profiled "MySQL ${MEMDIAG_MYSQL_VERSION}, jemalloc ${MEMDIAG_JEMALLOC_VERSION}, \
 ${CMAKE_SOURCE_DIR}")
   foreach(patch IN LISTS patches)
@@ -76,16 +76,16 @@ ${CMAKE_SOURCE_DIR}")
 -fprofile-prefix-path=${CMAKE_BINARY_DIR}/bld")
 endif()
 if(MEMDIAG_PROFILE STREQUAL generate)
-  # bench/pgo_train.py puts it beside the profile.
+  # bench/pgo_train.py copies this file to the profile.
   file(WRITE ${CMAKE_BINARY_DIR}/profiled ${profiled})
-  # Threads count at the same time.
+  # Several threads count at the same time.
   string(APPEND profile " -fprofile-update=prefer-atomic")
-  # A fifth of the server that no training comes to: compiled without a profile in the
-  # optimised build, so not compiled at all here.
+  # No training reaches these parts, a fifth of the server. The optimised build compiles
+  # them without a profile, so this one leaves them out.
   upstream_option(WITH_NDBCLUSTER_STORAGE_ENGINE OFF)
   upstream_option(WITH_MYSQLX OFF)
 elseif(MEMDIAG_PROFILE STREQUAL use)
-  if(NOT EXISTS ${profile_folder}/trained) # the last that bench/pgo_train.py writes
+  if(NOT EXISTS ${profile_folder}/trained) # bench/pgo_train.py writes this file last
     message(FATAL_ERROR "There is no whole profile in ${profile_folder}. Make it:\n"
       "  cmake --preset profile && cmake --build --preset profile && bench/pgo_train.py")
   endif()
@@ -95,12 +95,12 @@ elseif(MEMDIAG_PROFILE STREQUAL use)
       "patches or of another folder: what differs is compiled without. Make it anew:\n"
       "  cmake --preset profile && cmake --build --preset profile && bench/pgo_train.py")
   endif()
-  # What the training did not reach is compiled as ever, not for size. A source's folder
-  # is part of what the compiler compares: it would find every function changed.
+  # Code that the training did not reach is compiled as usual, not for size. The compiler
+  # also compares the source's folder, and would report every function as changed.
   string(APPEND profile " -fprofile-partial-training -fprofile-correction \
 -Wno-missing-profile -Wno-coverage-mismatch")
   upstream_option(WITH_LTO ON)
-  # The compiler cache does not know the profile's files by these names.
+  # ccache does not know that these profiles are inputs of a compilation.
   set(MEMDIAG_LAUNCHER "")
 endif()
 upstream_option(CMAKE_C_FLAGS "${hardening}${profile}")
@@ -113,7 +113,7 @@ if(MEMDIAG_LAUNCHER)
   upstream_option(CMAKE_CXX_COMPILER_LAUNCHER "${MEMDIAG_LAUNCHER}")
 endif()
 if(MOLD_PROGRAM)
-  # Many times faster than the default linker: mysqld is linked in seconds.
+  # mold links mysqld in seconds, many times faster than the default linker.
   string(APPEND link_flags " -fuse-ld=mold")
 endif()
 foreach(kind EXE SHARED MODULE)
@@ -124,9 +124,9 @@ upstream_option(CMAKE_PROJECT_MySQL_INCLUDE
   ${CMAKE_SOURCE_DIR}/cmake/upstream/hooks.cmake)
 upstream_option(MEMDIAG_FLAVOUR ${MEMDIAG_FLAVOUR})
 if(NOT MEMDIAG_FLAVOUR STREQUAL stock)
-  # Our own sources are compiled through this link: below the build folder, so
-  # that their paths are relative to ccache too.
-  if(NOT IS_SYMLINK ${CMAKE_BINARY_DIR}/memdiag) # a build may be using it
+  # Our sources are compiled through this link. It lies below the build folder, so ccache
+  # sees relative paths here too.
+  if(NOT IS_SYMLINK ${CMAKE_BINARY_DIR}/memdiag) # do not touch it: a build may use it
     file(CREATE_LINK ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/memdiag SYMBOLIC)
   endif()
   upstream_option(MEMDIAG_ROOT ${CMAKE_BINARY_DIR}/memdiag)
@@ -157,8 +157,8 @@ endif()
 add_custom_command(
   OUTPUT ${configured}
   COMMAND ${CMAKE_COMMAND} -G Ninja -C ${options_file} -S ${MEMDIAG_TREE} -B ${bld}
-  # A precompiled header that is there when it is compiled is one of its own
-  # dependencies to the compiler cache, and would be a hit nowhere else.
+  # If an old precompiled header exists when it is compiled again, ccache takes it for
+  # one of its own inputs, and the result would never be a hit elsewhere.
   COMMAND find ${bld} -name "*.gch" -delete
   COMMAND ${CMAKE_COMMAND} -E touch ${configured}
   DEPENDS ${depends}
@@ -166,8 +166,8 @@ add_custom_command(
   USES_TERMINAL
   VERBATIM)
 
-# Nothing to do is a question that only upstream's own ninja can answer, in a
-# second or two, so it is asked each time. Ctrl-C loses the files being compiled.
+# Only upstream's own ninja knows whether anything must be built. It answers in a second
+# or two, so each build asks it. Ctrl-C loses only the files being compiled.
 set(targets "")
 if(MEMDIAG_TARGETS)
   set(targets --target ${MEMDIAG_TARGETS})

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Self, TypeVar
 
-from harness.mysql_wire import Connection
 from harness.problem import Problem
+from harness.sql import Connection
 
 T = TypeVar("T")
 

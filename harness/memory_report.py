@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from harness.mysql_wire import Result, WireError
 from harness.server import Server
+from harness.sql import Result, SqlError
 
 _UNKNOWN_TABLE = 1109
 Figures = dict[str, int | None]
@@ -72,7 +72,7 @@ class Diagnostics:
     def _table(self, name: str) -> Result:
         try:
             return self._session.query(f"SELECT * FROM {name}")
-        except WireError as error:
+        except SqlError as error:
             if error.code == _UNKNOWN_TABLE:
                 return Result([], [])
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -16,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from harness.mysql_wire import Connection, Result, WireError
 from harness.problem import Problem
+from harness.sql import Connection, Result, SqlError
 
 # sockaddr_un holds 108 bytes with the final NUL; mysqld also makes SOCKET.lock beside it, and mysql.sock.lock must fit
 # in a file name only, so the socket's own length is what counts.
@@ -312,7 +313,7 @@ class Server:
             Connection(self.socket, timeout=3).close()
         except (FileNotFoundError, ConnectionRefusedError):
             return None
-        except (WireError, OSError):
+        except (SqlError, OSError):
             pass  # somebody listens, though it does not let us in
         try:
             return int(Path(f"{self.socket}.lock").read_text())
@@ -327,7 +328,7 @@ class Server:
         try:
             with Connection(self.socket, timeout=10) as connection:
                 connection.query("SHUTDOWN")
-        except (WireError, OSError):
+        except (SqlError, OSError):
             self._signal(signal.SIGTERM)  # for mysqld the same clean shutdown
         if not self._wait_for_the_end(timeout):
             print(
@@ -413,7 +414,7 @@ class Server:
                 return
             except (FileNotFoundError, ConnectionError, TimeoutError):
                 time.sleep(0.05)
-            except WireError as error:
+            except SqlError as error:
                 raise Problem(
                     f"mysqld does not let root in without a password: {error}"
                 ) from None
@@ -440,10 +441,8 @@ class Server:
         return True
 
     def _signal(self, number: signal.Signals) -> None:
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
-        except ProcessLookupError:
-            pass
 
     def _end_process(self) -> None:
         """End a mysqld that never answered."""

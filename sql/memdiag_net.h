@@ -1,5 +1,8 @@
 /*
-  A session's network buffer, made smaller: patches/0023.
+  Shrinks a session's network buffer (patches/0023).
+
+  Threads: the session's own. Errors: without memory the session keeps its
+  buffer.
 */
 
 #ifndef MEMDIAG_NET_H
@@ -15,9 +18,10 @@
 
 namespace memdiag {
 
-/** What net_realloc() does, for a buffer with nothing in it that is still
-wanted. Where there is no memory for a smaller one, the session keeps what it
-has: net_realloc() would end it. */
+/** Like net_realloc(), for a buffer whose content is no longer needed. If there
+is no memory for the smaller buffer, the session keeps the old one;
+net_realloc() would end the session.
+@param length  bytes, rounded up to IO_SIZE */
 inline void shrink_buffer(NET *net, size_t length) {
   length = (length + IO_SIZE - 1) & ~size_t{IO_SIZE - 1};
   auto *const buffer = static_cast<uchar *>(

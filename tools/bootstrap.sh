@@ -5,7 +5,7 @@
 
 # What each group is for:
 #   fetching       ca-certificates xz-utils
-#   tools          python3 patch perl git
+#   tools          python3 patch perl git; python3-pymysql for sessions with a server
 #   compiling      gcc g++ make cmake ninja-build bison pkg-config ccache mold
 #   jemalloc       autoconf
 #   upstream       the -dev packages; from libtirpc on for plugins in `all`
@@ -14,7 +14,7 @@
 #   lint           shellcheck
 #   packages       debhelper dpkg-dev
 MEMDIAG_PACKAGES="ca-certificates xz-utils
-python3 patch perl git
+python3 python3-pymysql patch perl git
 gcc g++ make cmake ninja-build bison pkg-config ccache mold
 autoconf
 libssl-dev libicu-dev liblz4-dev libzstd-dev zlib1g-dev libedit-dev

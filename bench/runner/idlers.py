@@ -10,14 +10,14 @@ from typing import Generic, Self, TypeVar
 
 from bench.runner import memory
 from bench.runner.quiet import wait_until_quiet
-from harness.mysql_wire import WireError
 from harness.problem import Problem
+from harness.sql import SqlError
 
 Key = TypeVar("Key")
 
 LEAST_AVAILABLE_KB = 4 << 20
 
-FAILURES = (Problem, WireError, OSError, KeyError)
+FAILURES = (Problem, SqlError, OSError, KeyError)
 
 
 def failed(problem: object, outcome: str = "failed") -> memory.Run:

@@ -19,9 +19,9 @@ from bench.workloads.base import Workload
 from harness import cgroup
 from harness.burst import Sampler
 from harness.memory_report import Diagnostics
-from harness.mysql_wire import Connection, WireError
 from harness.problem import Problem
 from harness.server import Server
+from harness.sql import Connection, SqlError
 
 Run = dict[str, Any]
 Pools = Mapping[str, Sequence[int]]  # live and resident bytes
@@ -157,7 +157,7 @@ class Turn:
         """What a server that ran into its limit leaves of its figures; any other failure is raised."""
         try:
             yield
-        except (Problem, WireError, OSError, KeyError) as error:
+        except (Problem, SqlError, OSError, KeyError) as error:
             time.sleep(1)  # a killed process may need a moment to be gone
             if self.server.alive():
                 raise

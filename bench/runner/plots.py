@@ -1,124 +1,80 @@
-"""Plots as SVG, written by hand: lines over time, and bars."""
+"""Pictures as SVG, by matplotlib: lines over time, and bars.
+
+matplotlib is imported when the first picture is drawn; only bench/ needs it.
+"""
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Mapping, Sequence
-from xml.sax.saxutils import escape
+from pathlib import Path
+from typing import Any
 
-WIDTH, HEIGHT = 860, 380
-LEFT, RIGHT, TOP, BOTTOM = 60, 190, 40, 40
-COLOURS = (
-    "#d62728", "#ff7f0e", "#8c564b", "#e377c2", "#7f7f7f", "#9467bd", "#1f77b4", "#2ca02c", "#17becf",
-)  # fmt: skip
+from harness.libraries import library
+
+PACKAGE = "python3-matplotlib"
+INCHES = (8.6, 3.8)
+# Text as text, and no random names: the files stay small, and equal figures make equal files.
+SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "memdiag", "font.size": 8}
 
 Points = Sequence[tuple[float, float]]
 
 
-def lines(title: str, series: Mapping[str, Points], marks: Mapping[str, float]) -> str:
-    """A line for every name; `marks` are the moments at which its load ended. Seconds and MB."""
-    every = [point for points in series.values() for point in points]
-    x_ticks = ticks(max((x for x, _ in every), default=0))
-    y_ticks = ticks(max((y for _, y in every), default=0))
-    across = _scale(x_ticks[-1], LEFT, WIDTH - RIGHT)
-    down = _scale(y_ticks[-1], HEIGHT - BOTTOM, TOP)
-    parts = _frame(title, y_ticks, down)
-    for tick in x_ticks:
-        parts.append(_text(across(tick), HEIGHT - BOTTOM + 16, f"{tick:g} s", "middle"))
-    for number, (name, points) in enumerate(series.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        path = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in points)
-        parts.append(
-            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.6"/>'
-        )
-        at = min(
-            points, key=lambda point: abs(point[0] - marks.get(name, 0)), default=None
-        )
-        if name in marks and at:
-            parts.append(
-                f'<circle cx="{across(at[0]):.1f}" cy="{down(at[1]):.1f}" r="4" fill="{colour}"/>'
-            )
-        parts += _legend(number, name, colour)
-    return _whole(parts)
+def require() -> None:
+    """A Problem where matplotlib is missing; asked before a long run begins."""
+    library("matplotlib.figure", PACKAGE)
+
+
+def lines(
+    path: Path, title: str, series: Mapping[str, Points], marks: Mapping[str, float]
+) -> None:
+    """A line for every name, in seconds and MB. `marks`: a dot at this second of the line."""
+    figure, axes = _frame(title)
+    for name, points in series.items():
+        seconds, megabytes = zip(*points, strict=True) if points else ((), ())
+        (line,) = axes.plot(seconds, megabytes, label=name, linewidth=1.2)
+        if name in marks and points:
+            mark = marks[name]
+            dot = min(points, key=lambda point: abs(point[0] - mark))
+            axes.plot(*dot, "o", color=line.get_color(), markersize=4)
+    axes.set_xlabel("seconds")
+    axes.set_xlim(left=0)
+    _save(figure, axes, path)
 
 
 def bars(
-    title: str, groups: Mapping[str, Sequence[float]], labels: Sequence[str]
-) -> str:
-    """A group of bars for every name, one bar for each label. MB."""
-    y_ticks = ticks(max(itertools.chain.from_iterable(groups.values()), default=0))
-    down = _scale(y_ticks[-1], HEIGHT - BOTTOM, TOP)
-    parts = _frame(title, y_ticks, down)
-    room = (WIDTH - RIGHT - LEFT) / max(1, len(groups))
-    thick = room * 0.8 / max(1, len(labels))
-    for place, (name, values) in enumerate(groups.items()):
-        left = LEFT + room * (place + 0.1)
-        for number, value in enumerate(values):
-            colour = COLOURS[-3 + number]
-            x = left + thick * number
-            parts.append(
-                f'<rect x="{x:.1f}" y="{down(value):.1f}" width="{thick:.1f}"'
-                f' height="{down(0) - down(value):.1f}" fill="{colour}"/>'
-            )
-            parts.append(
-                _text(x + thick / 2, down(value) - 4, f"{value:.0f}", "middle")
-            )
-        # Names of neighbours on two lines, or they would run into each other.
-        parts.append(
-            _text(
-                left + room * 0.4,
-                HEIGHT - BOTTOM + 14 + 13 * (place % 2),
-                name,
-                "middle",
-            )
-        )
+    path: Path,
+    title: str,
+    groups: Mapping[str, Sequence[float]],
+    labels: Sequence[str],
+) -> None:
+    """A group of bars for every name, one bar for each label, in MB."""
+    figure, axes = _frame(title)
+    thick = 0.8 / max(1, len(labels))
     for number, label in enumerate(labels):
-        parts += _legend(number, label, COLOURS[-3 + number])
-    return _whole(parts)
+        places = [place + thick * number for place in range(len(groups))]
+        values = [group[number] for group in groups.values()]
+        drawn = axes.bar(places, values, thick, label=label)
+        axes.bar_label(drawn, fmt="%.0f", fontsize=6)
+    middle = thick * (len(labels) - 1) / 2
+    axes.set_xticks([place + middle for place in range(len(groups))], list(groups))
+    for number, name in enumerate(axes.get_xticklabels()):
+        name.set_y(-0.05 * (number % 2))  # neighbours would run into each other
+    _save(figure, axes, path)
 
 
-def ticks(highest: float) -> list[float]:
-    """Round values from 0 to at least the highest, about five of them."""
-    raw = max(highest, 1e-9) / 5
-    power = 10 ** math.floor(math.log10(raw))
-    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= raw)
-    return [step * number for number in range(math.ceil(highest / step) + 1)] or [0]
+def _frame(title: str) -> tuple[Any, Any]:
+    figure = library("matplotlib.figure", PACKAGE).Figure(INCHES, layout="constrained")
+    axes = figure.add_subplot()
+    axes.set_title(title, loc="left")
+    axes.set_ylabel("MB")
+    axes.grid(axis="y", color="#ddd")
+    axes.set_axisbelow(True)
+    return figure, axes
 
 
-def _scale(highest: float, at_zero: float, at_highest: float):
-    return lambda value: at_zero + (at_highest - at_zero) * value / (highest or 1)
-
-
-def _frame(title: str, y_ticks: Sequence[float], down) -> list[str]:
-    parts = [
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        _text(LEFT, 22, title, "start", 15),
-    ]
-    for tick in y_ticks:
-        y = down(tick)
-        parts.append(
-            f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
-        )
-        parts.append(_text(LEFT - 6, y + 4, f"{tick:g} MB", "end"))
-    return parts
-
-
-def _legend(number: int, name: str, colour: str) -> list[str]:
-    y = TOP + 20 * number
-    return [
-        f'<rect x="{WIDTH - RIGHT + 16}" y="{y}" width="14" height="10" fill="{colour}"/>',
-        _text(WIDTH - RIGHT + 36, y + 9, name, "start"),
-    ]
-
-
-def _text(x: float, y: float, text: str, anchor: str, size: int = 11) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(text)}</text>'
-
-
-def _whole(parts: Sequence[str]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">\n'
-        + "\n".join(parts)
-        + "\n</svg>\n"
-    )
+def _save(figure: Any, axes: Any, path: Path) -> None:
+    axes.set_ylim(bottom=0)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
+    with library("matplotlib", PACKAGE).rc_context(SETTINGS):
+        figure.savefig(path, format="svg", metadata={"Date": None})

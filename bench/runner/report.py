@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bench.runner.arms import TOP
+from harness.problem import Problem
 
 RESULTS = TOP / "bench" / "results"
+SAVED = RESULTS / "saved"  # in git
 
 
 def machine() -> dict[str, object]:
@@ -44,9 +46,18 @@ def machine() -> dict[str, object]:
             iter(_lines("/sys/kernel/mm/transparent_hugepage/enabled")), "?"
         ),
         "load_average_at_start": os.getloadavg(),
-        "commit": _commit(),
+        "commit": commit(),
         "date": time.strftime("%Y-%m-%d %H:%M:%S %z"),
     }
+
+
+def require_clean(state: str) -> None:
+    """A Problem for --save where no commit names what was measured. `state`: as commit() gave it."""
+    if state == "unknown" or state.endswith("-dirty"):
+        raise Problem(
+            f"--save keeps results of a commit only, and this tree is {state};"
+            " commit its changes, or measure without --save"
+        )
 
 
 def median(values: Iterable[float]) -> float:
@@ -113,7 +124,7 @@ def save(name: str, raw: Mapping[str, object], text: str, keep: bool) -> None:
 
     Ordinary results go to a folder that git ignores; `keep` (--save) puts them where they are meant to be committed.
     """
-    folder = RESULTS / "saved" if keep else RESULTS
+    folder = SAVED if keep else RESULTS
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     (folder / f"{stem}.json").write_text(json.dumps(raw, indent=1) + "\n")
@@ -141,7 +152,8 @@ def _lines(path: str) -> list[str]:
         return []
 
 
-def _commit() -> str:
+def commit() -> str:
+    """As git describes the checkout: a tree with changes ends in -dirty."""
     try:
         done = subprocess.run(
             ["git", "-C", TOP, "describe", "--always", "--dirty"],

@@ -18,6 +18,23 @@ Run = dict[str, Any]
 Round = Callable[[Sequence[Arm], Path], Iterator[tuple[str, Run]]]
 
 
+class _Save(argparse.Action):
+    """A flag that is refused before anything is measured, rather than after it."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **named: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, default=False, **named)
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        _values: object,
+        _option: str | None = None,
+    ) -> None:
+        report.require_clean(report.commit())
+        setattr(namespace, self.dest, True)
+
+
 def parser(
     description: str, rounds: int | None, arms: Sequence[str] = arm_list.DEFAULT
 ) -> argparse.ArgumentParser:
@@ -30,8 +47,8 @@ def parser(
     made.add_argument("--rounds", type=int, default=rounds, help="default: %(default)s")
     made.add_argument(
         "--save",
-        action="store_true",
-        help="put the results where they are meant to be committed",
+        action=_Save,
+        help="also keep them in bench/results/saved, which git takes; not from a tree with changes",
     )
     return made
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from bench.runner import memory, plots, report, verdicts
-from bench.runner.stored import Results
+from bench.runner.stored import REPORT, Results
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Workload
 
 LIMIT_FACTOR = 1.3  # of our own arm's peak
@@ -50,8 +51,7 @@ def section(name: str, record: Record) -> str:
         ]
         parts += [*failures, ""] if failures else []
         parts += [
-            f"![{name}]({stem(name, surrounding)}-{kind}.svg)\n"
-            for kind in pictures(name, surrounding, runs)
+            f"![{name}]({stem(name, surrounding)}-{kind}.svg)\n" for kind in kinds(runs)
         ]
     return "\n".join(parts)
 
@@ -130,10 +130,24 @@ def stem(name: str, surrounding: str) -> str:
     return name if surrounding == PLAIN else f"{name}-{surrounding}"
 
 
-def pictures(
-    name: str, surrounding: str, runs: dict[str, list[memory.Run]]
-) -> dict[str, str]:
-    """SVG texts: each arm's run with the middle peak over time, and bars."""
+def kinds(runs: dict[str, list[memory.Run]]) -> list[str]:
+    """The pictures that these runs are enough for."""
+    every = [run for mine in runs.values() for run in mine]
+    if not any(run["rss_timeline"] for run in every):
+        return []
+    survived = any(memory.medians(mine) for mine in runs.values())
+    return ["rss", "bars"] if survived else ["rss"]
+
+
+def draw(
+    folder: Path, name: str, surrounding: str, runs: dict[str, list[memory.Run]]
+) -> None:
+    """RSS over time, of each arm's run with the middle peak; and bars."""
+    wanted = {
+        kind: folder / f"{stem(name, surrounding)}-{kind}.svg" for kind in kinds(runs)
+    }
+    if not wanted:
+        return
     middle = {
         arm: _middle(drawn)
         for arm, mine in runs.items()
@@ -144,13 +158,14 @@ def pictures(
         arm: [(moment, kb / 1024) for moment, kb in run["rss_timeline"]]
         for arm, run in middle.items()
     }
-    made = {
-        "rss": plots.lines(
-            f"{title}: RSS; the dot is the end of the load",
-            series,
-            {arm: run["seconds"] for arm, run in middle.items()},
-        )
-    }
+    plots.lines(
+        wanted["rss"],
+        f"{title}: RSS; the dot is the end of the load",
+        series,
+        {arm: run["seconds"] for arm, run in middle.items()},
+    )
+    if "bars" not in wanted:
+        return
     by_arm = {arm: memory.medians(mine) for arm, mine in runs.items()}
     idle = max(
         (float(key) for run in middle.values() for key in run.get("idle", ())),
@@ -161,12 +176,10 @@ def pictures(
         for arm, figures in by_arm.items()
         if figures
     }
-    if values:
-        labels = ("start", "peak", f"{idle:g} s idle")
-        made["bars"] = plots.bars(
-            f"{title}: RSS; after idling less LazyFree", values, labels
-        )
-    return made if series else {}
+    labels = ("start", "peak", f"{idle:g} s idle")
+    plots.bars(
+        wanted["bars"], f"{title}: RSS; after idling less LazyFree", values, labels
+    )
 
 
 def pool_table(runs: Sequence[memory.Run]) -> str:
@@ -285,15 +298,14 @@ def render(head: dict[str, Any], made: dict[str, Record]) -> str:
 
 
 def write(results: Results, workloads: Sequence[Workload]) -> str:
-    """report.md and its pictures."""
-    made = records(results, workloads)
-    for name, record in made.items():
-        for surrounding, runs in record["runs"].items():
-            if isinstance(runs, str):
-                continue
-            for kind, text in pictures(name, surrounding, runs).items():
-                file = f"{stem(name, surrounding)}-{kind}.svg"
-                (results.folder / file).write_text(text)
-    text = render(results.head, made)
-    (results.folder / "report.md").write_text(text + "\n")
+    """report.md, without its pictures: servers idle while it is written."""
+    text = render(results.head, records(results, workloads))
+    (results.folder / REPORT).write_text(text + "\n")
     return text
+
+
+def write_pictures(results: Results, workloads: Sequence[Workload]) -> None:
+    for name, record in records(results, workloads).items():
+        for surrounding, runs in record["runs"].items():
+            if not isinstance(runs, str):
+                draw(results.folder, name, surrounding, runs)

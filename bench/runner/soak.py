@@ -14,7 +14,7 @@ from bench.runner import arms as arm_list
 from bench.runner import memory, plots, prepared, report
 from bench.runner.arms import Arm
 from bench.runner.idlers import FAILURES, failed
-from bench.runner.stored import Results, Step
+from bench.runner.stored import REPORT, Results, Step
 from bench.workloads import WORKLOADS
 from bench.workloads.base import PLAIN, Workload
 from harness.burst import Sampler
@@ -220,15 +220,17 @@ def render(results: Results) -> str:
 
 
 def write(results: Results) -> str:
+    text = render(results)
+    (results.folder / REPORT).write_text(text + "\n")
+    return text
+
+
+def draw(results: Results) -> None:
     series = {
         arm: [(moment, kb / 1024) for moment, kb in mine[-1]["rss_timeline"]]
         for arm, mine in results.grouped(NAME, PLAIN, results.head["arms"]).items()
     }
-    picture = plots.lines(f"{NAME}: RSS", series, {})
-    (results.folder / f"{NAME}-rss.svg").write_text(picture)
-    text = render(results)
-    (results.folder / "report.md").write_text(text + "\n")
-    return text
+    plots.lines(results.folder / f"{NAME}-rss.svg", f"{NAME}: RSS", series, {})
 
 
 def run(results: Results, options: argparse.Namespace) -> int:
@@ -254,7 +256,10 @@ def run(results: Results, options: argparse.Namespace) -> int:
         results.add(step, done)
         write(results)
     say("\n" + write(results))
-    say(f"\nwritten: {os.path.relpath(results.folder)}/report.md, with SVG beside it")
+    draw(results)
+    say(f"\nwritten: {os.path.relpath(results.folder)}/{REPORT}, with SVG beside it")
+    if options.save:
+        results.publish()
     return int(
         any(
             done["outcome"] != "survived" or done["failures"]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.runner import memory
+from bench.runner import memory, report
+from harness.common import say
 from harness.problem import Problem
 
-HEAD, TURNS = "run.json", "turns.jsonl"
+HEAD, TURNS, REPORT = "run.json", "turns.jsonl", "report.md"
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,16 @@ class Results:
             file.write(json.dumps(entry, separators=(",", ":")))
             file.flush()
             os.fsync(file.fileno())
+
+    def publish(self) -> None:
+        """Copy to the folder that git takes what documents cite: the report without its pictures, and run.json."""
+        kept = report.SAVED / self.folder.name
+        kept.mkdir(parents=True, exist_ok=True)
+        text = (self.folder / REPORT).read_text()
+        lines = [line for line in text.splitlines() if not line.startswith("![")]
+        (kept / REPORT).write_text("\n".join(lines) + "\n")
+        shutil.copy(self.folder / HEAD, kept)
+        say(f"kept: {os.path.relpath(kept)}")
 
     def finished(self, step: Step) -> bool:
         """Turns that failed are tried again."""

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import importlib
 import random
 import sys
 import tempfile
@@ -12,12 +13,24 @@ from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import run
-from bench.runner import idlers, memory, plots, run_report, soak, stored, verdicts
+from bench.runner import (
+    idlers,
+    memory,
+    plots,
+    report,
+    rounds,
+    run_report,
+    soak,
+    stored,
+    verdicts,
+)
 from bench.runner.arms import ALLOCATORS, ARMS, DEFAULT
 from bench.workloads import WORKLOADS, connection_storm
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Load
 from harness import burst, cgroup, huge_pages
+from harness.common import ROOT
 from harness.problem import NotPossible, Problem
+from harness.scratch import Scratch
 
 
 def survived(start: int, peak: int, idle: int) -> memory.Run:
@@ -176,22 +189,41 @@ class Choice(unittest.TestCase):
         self.assertGreater(len({text.split("(")[0] for text in one}), 4)
 
 
-class Plots(unittest.TestCase):
-    def test_well_formed(self):
-        line = plots.lines("a < b & c", {"x": [(0, 1), (1, 200)], "y": []}, {"x": 1.0})
-        bar = plots.bars("t", {"one": [1, 2, 3], "two": [0, 0, 0]}, ("a", "b", "c"))
-        for text in (line, bar, plots.lines("", {}, {}), plots.bars("", {}, ())):
-            root = ElementTree.fromstring(text)
-            for element in root.iter():
-                for name in ("x", "y", "width", "height", "cx", "cy"):
-                    if name in element.attrib:
-                        self.assertGreaterEqual(float(element.attrib[name]), 0)
+class Plots(Scratch):
+    def draw(self, draw, *arguments):
+        """The picture's words; it is the same each time."""
+        try:
+            plots.require()
+        except Problem as problem:
+            self.skipTest(str(problem))
+        texts = []
+        for name in ("one.svg", "two.svg"):
+            draw(self.root / name, *arguments)
+            texts.append((self.root / name).read_bytes())
+        self.assertEqual(*texts)
+        return set(ElementTree.fromstring(texts[0]).itertext())
 
-    def test_ticks(self):
-        for highest in (0.3, 7, 99, 1000, 1001, 123456):
-            found = plots.ticks(highest)
-            self.assertGreaterEqual(found[-1], highest)
-            self.assertTrue(3 <= len(found) <= 8, found)
+    def test_lines_have_title_and_names(self):
+        words = self.draw(
+            plots.lines, "a < b & c", {"x": [(0, 1), (1, 200)], "y": []}, {"x": 1.0}
+        )
+        self.assertLessEqual({"a < b & c", "x", "y", "seconds", "MB"}, words)
+
+    def test_bars_have_labels_and_figures(self):
+        groups = {"one": [1, 2, 345], "two": [0, 0, 0]}
+        words = self.draw(plots.bars, "t", groups, ("a", "b", "c"))
+        self.assertLessEqual({"one", "two", "a", "b", "c", "345"}, words)
+
+    def test_of_nothing(self):
+        self.draw(plots.lines, "", {}, {})
+        self.draw(plots.bars, "", {}, ())
+
+    def test_without_matplotlib_its_package_is_named(self):
+        with (
+            mock.patch("importlib.import_module", side_effect=ImportError("gone")),
+            self.assertRaisesRegex(Problem, "apt-get install python3-matplotlib$"),
+        ):
+            plots.require()
 
 
 class Surroundings(unittest.TestCase):
@@ -498,6 +530,56 @@ class Soak(unittest.TestCase):
         self.assertEqual(list(soak.SIZES), list(WORKLOADS)[:8])
 
 
+class Saving(Scratch):
+    """--save keeps what documents may cite, and that only from a commit."""
+
+    def test_a_tree_with_changes_is_refused(self):
+        parser = rounds.parser("", rounds=1)
+        self.assertFalse(parser.parse_args([]).save)
+        for state, good in (
+            ("abc1234", True),
+            ("abc1234-dirty", False),
+            ("unknown", False),
+        ):
+            with self.subTest(state), mock.patch.object(report, "commit") as commit:
+                commit.return_value = state
+                if good:
+                    self.assertTrue(parser.parse_args(["--save"]).save)
+                    continue
+                words = f"--save .* this tree is {state}"
+                with self.assertRaisesRegex(Problem, words):
+                    parser.parse_args(["--save"])
+
+    def test_every_program_refuses_before_it_measures(self):
+        programs = [
+            path.stem
+            for path in (ROOT / "bench").glob("*.py")
+            if path.stem not in ("__init__", "pgo_train")  # which saves nothing
+        ]
+        self.assertGreater(len(programs), 6)
+        for name in programs:
+            program = importlib.import_module(f"bench.{name}")
+            with (
+                self.subTest(name),
+                mock.patch.object(sys, "argv", [name, "--save"]),
+                mock.patch.object(report, "commit", return_value="abc-dirty"),
+                self.assertRaisesRegex(Problem, "--save keeps"),
+            ):
+                program.main()
+
+    def test_report_and_options_are_kept_without_pictures(self):
+        results = stored.Results(self.root / "memory-1", HEAD)
+        results.save_head()
+        results.add(stored.Step("triggers", PLAIN, 1, "dev"), survived(1, 2, 3))
+        (results.folder / stored.REPORT).write_text("# Title\n![x](x.svg)\nend\n")
+        saved = self.root / "saved"
+        with mock.patch.object(report, "SAVED", saved), mock.patch("sys.stdout"):
+            results.publish()
+        kept = saved / "memory-1"
+        self.assertEqual({x.name for x in kept.iterdir()}, {"report.md", "run.json"})
+        self.assertEqual((kept / "report.md").read_text(), "# Title\nend\n")
+
+
 class Report(unittest.TestCase):
     def test_a_pool_that_cannot_be_read_is_not_empty(self):
         session = mock.MagicMock()
@@ -528,7 +610,7 @@ class Report(unittest.TestCase):
             for workload in ("triggers", "partitions"):
                 step = stored.Step(workload, PLAIN, 1, "stock")
                 results.add(step, survived(100, 800, 800))
-            text = run.write_report(results, options)
+            text = run_report.write(results, run.every_workload(options))
         self.assertIn("## triggers", text)
         self.assertIn("## partitions", text)
 
@@ -550,7 +632,13 @@ class Report(unittest.TestCase):
                 results.add(stored.Step("triggers", surrounding, 1, arm), one)
             text = run_report.write(results, run.chosen_workloads("all", []))
             self.assertEqual((results.folder / "report.md").read_text(), text + "\n")
-            pictures = sorted(path.name for path in Path(scratch).glob("*.svg"))
+            with (
+                mock.patch.object(plots, "lines") as lines,
+                mock.patch.object(plots, "bars") as bars,
+            ):
+                run_report.write_pictures(results, run.chosen_workloads("all", []))
+            drawn = [*lines.call_args_list, *bars.call_args_list]
+            pictures = sorted(call.args[0].name for call in drawn)
         self.assertIn("700 > 120", text)
         self.assertIn("1 killed", text)
         self.assertIn("Not possible here: no file", text)

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Self
 
 from harness.burst import Burst
-from harness.mysql_wire import Connection
 from harness.server import Server
+from harness.sql import Connection
 
 # Of interest beyond the server as it is: huge pages everywhere, and a memory limit like a container's.
 PLAIN, HUGE_PAGES, LIMIT = "plain", "huge-pages", "limit"

@@ -1,11 +1,10 @@
-# Precompiled headers for upstream's largest targets: header parsing is most of
-# a cold build. They change no code that is generated, so every preset, stock
-# included, builds with them. Injected by hooks.cmake.
-
+# Precompiled headers for upstream's largest targets. Parsing headers takes most of the
+# time of a cold build. Precompiled headers do not change the generated code, so every
+# preset uses them, also stock. hooks.cmake includes this file.
 #
-# Headers are named in angle brackets: CMake makes absolute paths of those in quotes,
-# and a precompiled header that names the build folder is another one in every preset
-# and checkout, to the compiler cache too.
+# Headers are written in angle brackets. CMake would turn quoted ones into absolute
+# paths. A precompiled header with the path of a build folder differs in each preset and
+# checkout, and so the compiler cache would miss.
 
 # memdiag_precompile(<target> HEADERS h... [SKIP source...])
 function(memdiag_precompile target)
@@ -28,7 +27,7 @@ function(memdiag_precompile_upstream)
     <algorithm> <string> <unordered_map> <vector>
     <sql/sql_class.h> <sql/item.h> <sql/field.h> <sql/table.h>
     <sql/handler.h> <sql/sql_lex.h> <sql/dd/cache/dictionary_client.h>)
-  # Skipped: its header has no include guard.
+  # The header of the skipped file has no include guard.
   memdiag_precompile(sql_main HEADERS ${sql_headers}
     SKIP engine_combination_tracker.cc)
   foreach(target sql_dd binlog rpl_replica mysql_server_component_services)
@@ -40,7 +39,7 @@ function(memdiag_precompile_upstream)
   memdiag_precompile(innobase HEADERS
     <univ.i> <sql/sql_class.h> <buf0buf.h> <dict0dict.h> <row0mysql.h>
     <trx0trx.h> <btr0btr.h> <mtr0mtr.h>)
-  # Plugins, which a configuration may be without.
+  # A configuration may lack these plugins.
   if(TARGET group_replication)
     memdiag_precompile(group_replication HEADERS
       <plugin/group_replication/include/plugin.h>)
@@ -52,8 +51,8 @@ function(memdiag_precompile_upstream)
       <plugin/x/src/ngs/protocol/protocol_protobuf.h> <plugin/x/src/session.h>)
   endif()
   if(TARGET ndbcluster)
-    # Skipped: compiled with a definition of its own; in a debug build, a name that
-    # a header of the server's defines.
+    # The first skipped file is compiled with a definition of its own. The second one, in
+    # a debug build, uses a name that a header of the server defines.
     memdiag_precompile(ndbcluster HEADERS ${sql_headers}
       SKIP plugin/ha_ndbcluster.cc plugin/ndb_binlog_thread.cc)
   endif()

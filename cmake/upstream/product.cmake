@@ -1,10 +1,10 @@
-# What is ours in upstream's build: our sources, jemalloc in mysqld, the version
-# comment. Injected by hooks.cmake.
+# Adds our parts to upstream's build: our sources, jemalloc in mysqld, the version comment.
+# hooks.cmake includes this file.
 #
-# No option is added to the compile command of a file of upstream's: such a file
-# would miss the compiler cache of every other preset. Upstream's files find our
-# headers by their paths in this repository: tools/build/tree.py copies them to the
-# same place in the source tree.
+# No option is added to the compile command of an upstream file: the compiler cache of
+# every other preset would miss. Upstream's files include our headers by their paths in
+# this repository; tools/build/tree.py copies the headers to the same paths in the source
+# tree.
 
 function(memdiag_need_target name)
   if(NOT TARGET ${name})
@@ -14,7 +14,7 @@ function(memdiag_need_target name)
   endif()
 endfunction()
 
-# Adds our files of a folder to a target of upstream's.
+# Adds our files in a folder to a target of upstream.
 function(memdiag_add_sources target folder)
   memdiag_need_target(${target})
   file(GLOB sources CONFIGURE_DEPENDS ${MEMDIAG_ROOT}/${folder}/*.cc)
@@ -23,8 +23,8 @@ function(memdiag_add_sources target folder)
     INCLUDE_DIRECTORIES ${MEMDIAG_ROOT})
 endfunction()
 
-# version_comment and mysqld --version. Upstream has the comment in a header that
-# nearly every file includes; only the files that print it are to see ours.
+# Sets version_comment and the text of mysqld --version. Upstream defines the comment in a
+# header that nearly every file includes. Only the files that print it get our definition.
 function(memdiag_set_version_comment)
   set(header ${CMAKE_BINARY_DIR}/memdiag_version_comment.h)
   file(CONFIGURE OUTPUT ${header} @ONLY CONTENT
@@ -49,7 +49,7 @@ function(memdiag_set_version_comment)
     elseif(name MATCHES "^sql/server_component/")
       set(target mysql_server_component_services)
     endif()
-    # A precompiled header has to come first, so these few do without.
+    # A precompiled header would have to come first, so these few files use none.
     set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES
       SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-include;${header}")
   endforeach()
@@ -59,12 +59,13 @@ function(memdiag_add_to_upstream)
   memdiag_need_target(mysqld)
   set(MEMDIAG_JEMALLOC_INCLUDE ${MEMDIAG_JEMALLOC_DIR}/include)
 
-  # Our layer. "linked" takes nothing of it but jemalloc's options, so that both
-  # are compared with the same ones.
+  # Our layer. Preset linked takes only jemalloc's options from it, so that comparisons
+  # use the same options.
   if(MEMDIAG_FLAVOUR STREQUAL linked)
     set(layer ${MEMDIAG_ROOT}/mysys/memdiag/jemalloc/malloc_conf.cc)
   else()
-    file(GLOB layer CONFIGURE_DEPENDS ${MEMDIAG_ROOT}/mysys/memdiag/*/*.cc)
+    file(GLOB layer CONFIGURE_DEPENDS ${MEMDIAG_ROOT}/mysys/memdiag/*.cc
+      ${MEMDIAG_ROOT}/mysys/memdiag/*/*.cc)
     list(FILTER layer EXCLUDE REGEX /unittest/)
   endif()
   add_library(memdiag_core STATIC ${layer})
@@ -79,9 +80,9 @@ function(memdiag_add_to_upstream)
     target_compile_definitions(memdiag_core PRIVATE MEMDIAG_JEMALLOC_PREFIXED)
   endif()
 
-  # All of both archives. Of jemalloc: malloc, operator new and the rest replace
-  # the C and C++ libraries' in mysqld and in all that it loads. Of our layer:
-  # hooks that upstream's libraries name as weak symbols. Only mysqld gets them:
+  # Both archives are linked whole. jemalloc's malloc, operator new and others replace
+  # those of the C and C++ libraries in mysqld and in everything that it loads. Our layer
+  # has hooks that upstream's libraries refer to as weak symbols. Only mysqld links them;
   # client programs link the same libraries without.
   target_link_libraries(mysqld
     $<LINK_LIBRARY:WHOLE_ARCHIVE,memdiag_core>
@@ -90,8 +91,8 @@ function(memdiag_add_to_upstream)
 
   if(MEMDIAG_FLAVOUR STREQUAL product)
     memdiag_add_sources(innobase storage/innobase)
-    # The system variables belong to mysqld itself and not to the plugin's archive:
-    # nothing refers to their objects.
+    # The system variables are linked into mysqld itself and not into the plugin's archive:
+    # nothing refers to their objects, so the linker would leave them out.
     target_sources(mysqld PRIVATE
       ${MEMDIAG_ROOT}/plugin/memdiag/server/variables.cc)
     set_property(SOURCE ${MEMDIAG_ROOT}/plugin/memdiag/server/variables.cc

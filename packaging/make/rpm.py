@@ -17,7 +17,13 @@ from pathlib import Path
 from harness.common import ROOT, cache_dir, say
 from harness.problem import Problem
 from make.product import PACKAGING, Product, logged
-from tools.build.sources import PINS, check, open_archive
+from tools.build.sources import (
+    PINS,
+    check,
+    chosen_version,
+    downloaded_mysql,
+    open_archive,
+)
 
 # What has to be installed: programs and Debian's packages that have them.
 TOOLS = {
@@ -103,13 +109,12 @@ def upstream_archive(name: str, into: Path) -> Path:
     pin = json.loads(PINS.read_text())[name]
     if own := os.environ.get(f"{name.upper()}_SOURCE_TARBALL"):
         return Path(shutil.copy(own, into))
-    downloaded = cache_dir() / "downloads" / pin["file"]
-    # Where Debian's archive has moved on, sources.py has taken another of the series.
-    instead = cache_dir() / "src" / f"instead-of-{pin['version']}"
-    if not downloaded.is_file() and instead.is_file():
-        downloaded = downloaded.with_name(
-            pin["file"].replace(pin["version"], instead.read_text().strip())
-        )
+    if "tarball" in pin:
+        version = chosen_version(pin)
+        downloaded = downloaded_mysql(cache_dir(), pin, version)
+    else:
+        version = pin["version"]
+        downloaded = cache_dir() / "downloads" / pin["file"]
     if not downloaded.is_file():
         raise Problem(
             f"{downloaded} is not there, and the source RPM is to contain it.\n"
@@ -122,7 +127,8 @@ def upstream_archive(name: str, into: Path) -> Path:
         shutil.copyfileobj(
             open_archive(downloaded, pin["tarball"], stack), file, 1 << 20
         )
-    if not instead.is_file() and (problem := check(path, pin["tarball_sha256"])):
+    pinned = version == pin["version"]
+    if pinned and (problem := check(path, pin["tarball_sha256"])):
         raise Problem(
             f"{problem}.\n  Remove {downloaded} and run cmake --preset dev again."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harness.mysql_wire import Connection
+from harness.sql import Connection
 
 USER, PASSWORD = "keeper", "s3cret: %"
 _HERE = Path(__file__).resolve().parent

@@ -6,15 +6,14 @@ import socket
 import struct
 import threading
 import time
-from argparse import Namespace
 from pathlib import Path
 from typing import Self
 
-from harness.mysql_wire import Connection, WireError
+from harness import phrase_searches
+from harness.checks import Checks, Failed
 from harness.server import Server
+from harness.sql import Connection, SqlError
 from tests.machine import Machine
-from tests.report import Failed, Report
-from tools import corpus, demo
 
 SOCKET = "/run/mysqld/mysqld.sock"
 
@@ -38,31 +37,27 @@ class Installed(Server):
                         socket.SOL_SOCKET, socket.SO_PEERCRED, 12
                     )
                 return struct.unpack("iII", credentials)[0]
-            except (OSError, WireError) as error:
+            except (OSError, SqlError) as error:
                 last = error
             time.sleep(0.1)
         raise Failed(f"the server does not answer after a minute: {last}")
 
 
 def main_job(
-    machine: Machine, report: Report, documents: int = 5000, seconds: float = 5
+    machine: Machine, report: Checks, documents: int = 5000, seconds: float = 5
 ) -> None:
     """The demonstration's burst of phrase searches, with its own checks."""
     server = Installed(machine)
-    texts = corpus.load().sample(documents)
-    demo.load(server, texts)
-    checks = demo.Checks()
-    options = Namespace(clients=8, seconds=seconds)
-    demo.run_burst(
-        options, server, corpus.phrases(texts.documents, demo.PHRASES), checks
-    )
+    statements = phrase_searches.prepare(server, documents)
+    checks = Checks(show=False)
+    phrase_searches.run(server, statements, 8, seconds, checks)
     problem = "; ".join(checks.failures)
     report.check(
         "the main job", not problem, problem or f"{checks.passed} of its checks hold"
     )
 
 
-def memdiag_tables(server: Server, report: Report) -> None:
+def memdiag_tables(server: Server, report: Checks) -> None:
     """Every table answers; a warning would be something that an installed server cannot read of its host.
 
     One that is gone a second later was of the moment: InnoDB's dictionary in use, a purge that met another."""
@@ -80,7 +75,7 @@ def memdiag_tables(server: Server, report: Report) -> None:
                     time.sleep(pause)
                 rows += count
                 wrong += [f"{name}: {row[2]}" for row in warnings]
-            except WireError as error:
+            except SqlError as error:
                 wrong.append(f"{name}: {error}")
         status = session.query("SHOW GLOBAL STATUS LIKE 'Memdiag\\_%'").rows
     good = len(names) > 10 and rows > len(names) and len(status) > 10 and not wrong
@@ -119,5 +114,5 @@ def _answers(path: Path) -> bool:
     try:
         with Connection(path, timeout=5) as connection:
             return connection.query("SELECT 1").scalar() == "1"
-    except (OSError, WireError):
+    except (OSError, SqlError):
         return False

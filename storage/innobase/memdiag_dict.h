@@ -3,9 +3,11 @@
 
 /**
   @file storage/innobase/memdiag_dict.h
-  Memory of InnoDB's dictionary objects as large as what goes into it:
-  patches/0015-dict-heaps.patch. All of it lies in the object's own heap, is
-  freed with it, and is guarded as the object is.
+  Sizes the memory of InnoDB's dictionary objects by their content
+  (patches/0015-dict-heaps.patch).
+
+  Ownership: the memory lies in the heap of the table or index, and is freed
+  with it. Threads: whatever guards the object guards this. Units: bytes.
 */
 
 #include <cstddef>
@@ -17,14 +19,15 @@
 
 namespace memdiag {
 
-/** Numbers of nullable columns by row version: one, until the table has INSTANT
-columns, which few have; a number for each of them takes 1 KB. Zeroes are an
-empty one: upstream makes its objects by zeroing memory. */
+/** The number of nullable columns in each row version. Few tables have more
+than one row version (INSTANT columns), and an array for all versions takes 1
+KB, so the array is made only for those. All zeros are a valid empty object:
+upstream creates its objects by zeroing memory. */
 template <size_t versions>
 class Nullables {
  public:
-  /** Makes all of them 0.
-  @param[in,out]  heap  the index's
+  /** Set all numbers to 0.
+  @param[in,out]  heap  the heap of the index
   @param[in]      last  the highest row version of the table */
   void clear(mem_heap_t *heap, uint32_t last) {
     if (last > 0 && m_all == nullptr) {
@@ -49,22 +52,22 @@ class Nullables {
   uint32_t m_first{0};
 };
 
-/** For names, and what else there is one of. */
+/** Room for the name and for other single objects. */
 constexpr size_t dict_heap_rest = 300;
 
-/** @return bytes of the first block of a table's heap
-@tparam    Table     dict_table_t, which the header that includes this defines
+/** The size of the first block of a table's heap.
+@tparam    Table     dict_table_t; the including header defines it
 @param[in] n_cols    columns, without those that InnoDB adds
 @param[in] n_v_cols  virtual columns */
 template <typename Table>
 size_t table_heap_size(size_t n_cols, size_t n_v_cols) {
-  constexpr size_t name = 16;  // of a column
+  constexpr size_t name = 16;  // room for a column's name
   return sizeof(Table) +
          (n_cols + DATA_N_SYS_COLS) * (sizeof(*Table::cols) + name) +
          n_v_cols * sizeof(*Table::v_cols) + dict_heap_rest;
 }
 
-/** @return bytes of the first block of the heap of an index
+/** The size of the first block of an index's heap.
 @tparam Index  dict_index_t */
 template <typename Index>
 size_t index_heap_size(size_t n_fields) {

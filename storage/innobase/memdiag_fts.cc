@@ -29,7 +29,12 @@ ib_rbt_t *create_tree(size_t sizeof_value) {
 struct Vector_allocator {
   ib_alloc_t base;
   mem_heap_t *elements;
+  ulint next_match;
 };
+
+Vector_allocator *allocator_of(const ib_vector_t *vector) {
+  return static_cast<Vector_allocator *>(vector->allocator->arg);
+}
 
 /** Move the elements to a heap that just holds them, and free the former. */
 void *resize_vector(ib_alloc_t *allocator, void *elements, ulint old_size,
@@ -74,10 +79,13 @@ ib_vector_t *vector_create(mem_heap_t *heap, size_t sizeof_value, size_t size) {
   return vector;
 }
 
+ulint &next_match(const ib_vector_t *matches) {
+  return allocator_of(matches)->next_match;
+}
+
 void vectors_free(ib_vector_t ***vectors, size_t count) {
   for (size_t i = 0; *vectors != nullptr && i < count; ++i)
-    mem_heap_free(static_cast<Vector_allocator *>((*vectors)[i]->allocator->arg)
-                      ->elements);
+    mem_heap_free(allocator_of((*vectors)[i])->elements);
   *vectors = nullptr;
 }
 

@@ -1,17 +1,17 @@
 /*
-  The diet of InnoDB's full-text queries: what a phrase search keeps of each
-  document, in as many bytes as it needs.
+  The diet of InnoDB's full-text queries: a phrase search keeps for each
+  document as many bytes as it needs.
 
-  Everything here belongs to one query and is used by its thread only. Heaps
-  that are made here are in the pool of full-text queries (heap_routes).
+  Ownership: everything belongs to one query. Heaps that this file creates lie
+  in the pool of full-text queries (heap_routes). Threads: only the query's own.
 
-  For fts0que.cc alone: see the end.
+  Only fts0que.cc may include this header: it redefines two of its functions,
+  see the end.
 */
 
 #ifndef MEMDIAG_FTS_H
 #define MEMDIAG_FTS_H
 
-#include <algorithm>
 #include <cstddef>
 
 #include "mem0mem.h"
@@ -23,29 +23,30 @@ struct fts_string_t;
 
 namespace memdiag {
 
-/** As rbt_create(), with the tree and its nodes in a memory heap of its own:
-one step of a pointer for a node instead of an allocation with its header, and
-one pass over blocks to free them all. rbt_free() frees the heap. A node that is
-removed stays in the heap until then: free it with rbt_discard(). */
+/** Like rbt_create(), but the tree and its nodes lie in a memory heap of their
+own. A new node advances a pointer instead of allocating a block with a header,
+and rbt_free() frees the heap's blocks in one pass. Remove single nodes with
+rbt_discard(); their memory stays in the heap until the tree is freed. */
 ib_rbt_t *rbt_in_heap(size_t sizeof_value, ib_rbt_compare compare);
 
-/** As rbt_create_arg_cmp(), likewise. */
+/** Like rbt_create_arg_cmp(), in a heap as above. */
 ib_rbt_t *rbt_in_heap_arg_cmp(size_t sizeof_value, ib_rbt_arg_compare compare,
                               void *cmp_arg);
 
-/** A vector that grows without leaving its former selves behind, as one on a
-plain memory heap does: each growth moves it to a heap of the exact size. Free
-it with vectors_free().
-@param heap  for the vector's head; outlives it */
+/** Create a vector that moves to a new heap of the exact size when it grows. A
+vector on a plain memory heap leaves its former elements behind instead. Free it
+with vectors_free().
+@param heap  holds the vector's head; must outlive it */
 ib_vector_t *vector_create(mem_heap_t *heap, size_t sizeof_value, size_t size);
 
-/** Free all `count` of an array of such vectors, if there is one, and forget
-the array, which is its owner's. */
+/** Free the `count` vectors of an array and set the pointer to the array to
+nullptr. The array itself belongs to its owner. Without an array nothing
+happens. */
 void vectors_free(ib_vector_t ***vectors, size_t count);
 
-/** How many word positions of one document stand at `ilist`, up to the mark
-that ends the document. Each is a number of several bytes, the last with its
-highest bit set; the mark is a 0 (fts_encode_int()). */
+/** Count the word positions of one document.
+@param ilist  encoded positions. Each is a number of several bytes, the last one
+with its highest bit set; a byte of 0 ends the document (fts_encode_int()). */
 inline size_t count_positions(const byte *ilist) {
   size_t count = 0;
   while (*ilist != 0) {
@@ -56,41 +57,48 @@ inline size_t count_positions(const byte *ilist) {
   return count;
 }
 
-/** Room for these positions and the ULINT_UNDEFINED that ends them. */
+/** Allocate room for these positions and the ULINT_UNDEFINED that ends them. */
 inline ulint *new_positions(mem_heap_t *heap, const byte *ilist) {
   return static_cast<ulint *>(
       mem_heap_alloc(heap, (count_positions(ilist) + 1) * sizeof(ulint)));
 }
 
-/** Entries of a list of positions, the ULINT_UNDEFINED that ends it included.
- */
+/** Count the entries of a list of positions, including the ULINT_UNDEFINED that
+ends it. */
 inline size_t positions_size(const ulint *positions) {
   size_t size = 1;
   while (*positions++ != ULINT_UNDEFINED) ++size;
   return size;
 }
 
-/** The match of the document that `first` is a match of. They stand in the
-order of documents, except where transactions committed in another order than
-they got their document ids.
-@param matches  the matches of another token of the phrase
-@return `first` itself if there is none, which only a corrupt index can bring */
+/** The element of a vector where the search for the next match begins. Vectors
+of vector_create() have one; it starts at 0. */
+ulint &next_match(const ib_vector_t *matches);
+
+/** Find another token's match in the document that `first` is a match of.
+
+The merge of fts0que.cc walks the match lists of all tokens forward, and a
+document is in its result only where it stopped in each list. So the search goes
+on from the last match it found, and all searches of a query together read each
+list once, whatever the order of its documents is.
+@param matches  the matches of the other token
+@return `first` itself if there is none: the index is corrupt */
 template <typename Match>
 const Match *match_of_document(const ib_vector_t *matches, const Match *first) {
-  const auto *const begin = static_cast<const Match *>(matches->data);
-  const Match *const end = begin + matches->used;
-  const auto id = first->doc_id;
-  const Match *match = std::lower_bound(
-      begin, end, id, [](const Match &m, auto of) { return m.doc_id < of; });
-  if (match == end || match->doc_id != id)
-    match = std::find_if(begin, end,
-                         [id](const Match &m) { return m.doc_id == id; });
-  ut_ad(match != end);
-  return match == end ? first : match;
+  const auto *const all = static_cast<const Match *>(matches->data);
+  ulint &next = next_match(matches);
+  for (ulint n = matches->used; n > 0; --n) {
+    if (next >= matches->used) next = 0;
+    if (all[next].doc_id == first->doc_id) return &all[next];
+    ++next;
+  }
+  ut_ad(false);
+  return first;
 }
 
-/** Note how often a token of a phrase stands in a document that has the phrase.
-The query's own functions are fts0que.cc's, found there by its type.
+/** Record how often a token of the phrase occurs in a document that contains
+the phrase. A template, because the functions that it calls are static in
+fts0que.cc.
 @param token  the token
 @param n      its number in the phrase
 @param first  the document's match of token 0 */
@@ -108,8 +116,8 @@ void add_match_freq(Query *query, const fts_string_t *token, size_t n,
 
 }  // namespace memdiag
 
-// Every tree that fts0que.cc creates belongs to a query. Macros, so that its
-// fourteen calls need no patch.
+// Every tree that fts0que.cc creates belongs to a query. These are macros so
+// that its fourteen calls need no patch.
 #define rbt_create memdiag::rbt_in_heap
 #define rbt_create_arg_cmp memdiag::rbt_in_heap_arg_cmp
 

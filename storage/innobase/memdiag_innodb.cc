@@ -32,14 +32,15 @@ namespace {
 
 constinit std::atomic<bool> dictionary_is_busy{false};
 
-/** InnoDB has started, and frees nothing yet of what is read here. */
+/** True from the end of InnoDB's start until its shutdown begins to free
+memory. */
 bool is_up() {
   return buf_pool_ptr != nullptr && !srv_is_being_started &&
          srv_shutdown_state.load() < SRV_SHUTDOWN_CLEANUP;
 }
 
-/** The dictionary's mutex, unless others hold it for more than a millisecond.
- */
+/** Takes the dictionary's mutex, unless others hold it for more than a
+millisecond. */
 class Dictionary_guard {
  public:
   Dictionary_guard() {
@@ -99,8 +100,9 @@ void read_control_blocks(const Buffer_pool &pool, Component *component) {
   component->bytes = pool.total_pages * sizeof(buf_block_t);
 }
 
-// buf_pool_create(), buf_pool_resize_hash(): zip_hash, which is replaced when
-// the buffer pool is resized, has as many cells as page_hash, which never is.
+// See buf_pool_create() and buf_pool_resize_hash(). A resize of the buffer pool
+// replaces zip_hash but not page_hash, so only page_hash is safe to read. Both
+// have the same number of cells.
 void read_page_hash(const Buffer_pool &, Component *component) {
   uint64_t cells = 0;
   for (ulint i = 0; i < srv_buf_pool_instances; ++i)
@@ -108,7 +110,7 @@ void read_page_hash(const Buffer_pool &, Component *component) {
   set_cells(component, cells);
 }
 
-/** @param add  adds up what it wants to know of a part's table */
+/** Calls add(table) for the hash table of each part, under the part's latch. */
 template <typename Add>
 void for_each_adaptive_hash_table(Add add) {
   for (ulong i = 0; i < btr_ahi_parts; ++i) {
@@ -129,7 +131,7 @@ void read_adaptive_hash_cells(const Buffer_pool &, Component *component) {
 void read_adaptive_hash_entries(const Buffer_pool &, Component *component) {
   uint64_t bytes = 0;
   for_each_adaptive_hash_table([&](const hash_table_t &table) {
-    // But for the first, its blocks are pages.
+    // All blocks of the heap but the first are pages.
     bytes += mem_heap_get_size(table.heap) - mem_block_get_len(table.heap);
   });
   component->bytes = bytes;
@@ -153,15 +155,14 @@ void read_dictionary_hash_tables(const Buffer_pool &, Component *component) {
                              dict_sys->table_id_hash->get_n_cells());
 }
 
-/** Tables that are looked at for full-text caches, so that the dictionary is
-not held for more than a millisecond. */
+/** More tables are not searched for full-text caches: the dictionary's mutex
+would be held for more than a millisecond. */
 constexpr size_t max_tables = 10000;
 
-// What has a full-text cache is kept in the dictionary
-// (fts_optimize_add_table), so the tables that can be evicted need not be
-// looked at. As in fts_is_sync_needed(), under the same mutex.
-/** @param visit  is called with each table that has one
-@return false: somebody holds the dictionary's mutex */
+/** Calls visit(table) for each table that has a full-text cache. Such tables
+are never evicted (fts_optimize_add_table()), so only those that cannot be
+evicted are searched, under the same mutex as in fts_is_sync_needed().
+@return false: another thread holds the dictionary's mutex */
 template <typename Visit>
 bool for_each_full_text_cache(Visit visit) {
   const Dictionary_guard guard;
@@ -243,9 +244,9 @@ void read_rollback_segments(const Buffer_pool &, Component *component) {
   component->items = segments;
 }
 
-/** A component's bytes are what its reader says; of one that has the route for
-itself, what the route has, in blocks that count as its items if its reader
-counts none. */
+/** A component. Its reader fills in the bytes. If no other component shares its
+route, the bytes are the route's live bytes instead; the route's blocks are then
+the items, unless the reader counts items. */
 struct Declared {
   const char *name;
   const char *item = nullptr;
@@ -417,9 +418,9 @@ std::optional<Buffer_pool> buffer_pool() {
   return Buffer_pool{UNIV_PAGE_SIZE, data, dirty, free, buf_pool_get_n_pages()};
 }
 
-// fts_optimize_shutdown() says that it ends under the dictionary's mutex,
-// before it frees the queue that requests go to; what is asked for afterwards
-// is ignored.
+// This is safe beside a shutdown: fts_optimize_shutdown() announces its end
+// under the dictionary's mutex before it frees the queue of requests. Later
+// requests are ignored.
 std::optional<uint64_t> write_full_text_caches(uint64_t worth_bytes) {
   if (!is_up() || srv_shutdown_state.load() != SRV_SHUTDOWN_NONE ||
       has_too_many_tables())

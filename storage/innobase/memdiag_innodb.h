@@ -1,18 +1,19 @@
 /*
-  Collector: what InnoDB knows of its own memory; and the request to write its
-  full-text caches.
+  Collector: the sizes that InnoDB knows of its own memory. It also asks InnoDB
+  to write its full-text caches.
 
-  Free of InnoDB's headers, so that the plugin includes it. Everything is copied
-  out; nothing is owned. Callers are sessions, and threads that end with the
-  plugin, which the server stops before it stops InnoDB. While InnoDB is not up
-  there is nothing to read, and nothing is what they get.
-
-  Locks: none for lengths, sizes and counters, which upstream's own monitor
-  reads so too: they are apart by what happens meanwhile. Some components need a
-  latch of InnoDB's, for as long as it takes to read a few numbers: the adaptive
-  hash index (each part's, shared), the lock system's (shared), the list of read
-  views (trx_sys->mutex), the undo tablespaces (shared). The dictionary's mutex,
-  which others hold for long, is only tried.
+  The plugin includes this header, so it includes none of InnoDB.
+  Ownership: every result is a copy.
+  Threads: sessions and the plugin's threads. The server stops the plugin before
+  it stops InnoDB. While InnoDB is not up, results are empty.
+  Locks: lengths, sizes and counters are read without a lock, as InnoDB's own
+  monitor reads them, so they may be of slightly different moments. The
+  following components take a latch while a few numbers are read: the adaptive
+  hash index (one part at a time, shared), the lock system (shared), the list of
+  read views (trx_sys->mutex), the undo tablespaces (shared). Others hold the
+  dictionary's mutex for long, so it is only tried, for a millisecond.
+  Errors: a figure that cannot be read is empty. Units: bytes; pages of
+  page_size.
 */
 
 #ifndef MEMDIAG_INNODB_H
@@ -27,62 +28,62 @@ namespace memdiag::innodb {
 /** Pages of all instances of the buffer pool. */
 struct Buffer_pool {
   uint64_t page_size;
-  /** Pages with data of a file, dirty_pages among them. */
+  /** Pages that hold data of a file, including dirty_pages. */
   uint64_t data_pages;
   uint64_t dirty_pages;
   uint64_t free_pages;
-  /** What is neither data nor free serves InnoDB otherwise. */
+  /** All pages. InnoDB uses the rest for other purposes. */
   uint64_t total_pages;
 };
 
-/** Reads lengths of lists, which are atomic. */
+/** Read the lengths of lists, which are atomic. Empty: InnoDB is not up. */
 std::optional<Buffer_pool> buffer_pool();
 
-/** A part of InnoDB's memory. Its bytes lie in a pool or in a region; what is
-part_of another component is counted there too. */
+/** A part of InnoDB's memory. Its bytes lie in a pool or in a region. A
+component with part_of is also counted in that other component. */
 struct Component {
   const char *name;
   std::optional<uint64_t> bytes{};
-  /** What it may grow to. */
+  /** The size that it may grow to. */
   std::optional<uint64_t> limit_bytes{};
   std::optional<uint64_t> items{};
-  /** What is counted: pages, cells, tables. */
+  /** The unit of `items`: pages, cells, tables. */
   std::optional<const char *> item{};
-  /** The route that its blocks are taken under, and the route's pool. */
+  /** The route of its blocks, and the route's pool. */
   std::optional<const char *> route{};
   std::optional<const char *> pool{};
   std::optional<const char *> region{};
   std::optional<const char *> part_of{};
   const char *note;
-  /** Bytes are missing because somebody held the dictionary's mutex. */
+  /** Bytes are missing because another thread held the dictionary's mutex. */
   bool busy{false};
 };
 
 /** @throws std::bad_alloc */
 std::vector<Component> components();
 
-/** Have InnoDB's full-text thread write the caches of tables that have so much
-in them, as it does when one is full.
-@return what those caches have; empty: nobody was asked, because InnoDB is not
-up, has more tables than can be looked at, or its dictionary is busy */
+/** Ask InnoDB's full-text thread to write large caches, as it does when one is
+full. The thread writes them later.
+@param worth_bytes  write the caches of tables that hold at least this much
+@return the bytes in these caches; empty if nothing was asked, because InnoDB is
+not up, has too many tables to look at, or its dictionary is busy */
 std::optional<uint64_t> write_full_text_caches(uint64_t worth_bytes);
 
 struct Buffer_pool_size {
-  /** innodb_buffer_pool_size, which is a multiple of the unit. */
+  /** innodb_buffer_pool_size, a multiple of unit_bytes. */
   uint64_t bytes;
   uint64_t unit_bytes;
-  /** What innodb_buffer_pool_instances needs. */
+  /** The smallest size for innodb_buffer_pool_instances. */
   uint64_t min_bytes;
 };
 
-/** Empty while InnoDB is not up, and while a change is under way. */
+/** Empty while InnoDB is not up, and while the size is being changed. */
 std::optional<Buffer_pool_size> buffer_pool_size();
 
-/** innodb_numa_interleave, which only builds with NUMA have. */
+/** innodb_numa_interleave; empty in a build without NUMA. */
 std::optional<bool> numa_interleave();
 
-/** Find the dictionary's mutex held from now on, to test what that looks like.
- */
+/** For tests: treat the dictionary's mutex as held by another thread. */
 void find_busy_for_test(bool busy);
 
 }  // namespace memdiag::innodb

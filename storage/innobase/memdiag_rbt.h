@@ -1,6 +1,9 @@
 /*
-  Memory of the nodes of InnoDB's red-black trees (ut0rbt.h): each on its own,
-  as upstream has it, or in the heap of their tree, which then holds all of it.
+  Memory of the nodes of InnoDB's red-black trees (ut0rbt.h). A tree without a
+  heap allocates each node alone, as upstream does. A tree with a heap holds its
+  nodes and itself there.
+
+  Ownership: the tree owns its nodes and its heap. Threads: as for the tree.
 */
 
 #ifndef MEMDIAG_RBT_H
@@ -14,12 +17,12 @@
 
 namespace memdiag {
 
-/** Of a tree as upstream has it. innodb_ft_result_cache_limit counts that, so
-that no query is refused for the pointer to a heap. */
+/** The size of upstream's tree. innodb_ft_result_cache_limit counts this size,
+so the added pointer to a heap refuses no query. */
 constexpr size_t sizeof_rbt = sizeof(ib_rbt_t) - sizeof(mem_heap_t *);
 
-/** Memory for a node that is to be added. Never NULL.
-@param key  what it is accounted to if it is on its own */
+/** Allocate a node that will be added. Never returns nullptr.
+@param key  memory key of a node outside of a heap */
 inline ib_rbt_node_t *rbt_allocate(const ib_rbt_t *tree,
                                    ut::PSI_memory_key_t key, size_t size) {
   return static_cast<ib_rbt_node_t *>(tree->heap != nullptr
@@ -27,18 +30,17 @@ inline ib_rbt_node_t *rbt_allocate(const ib_rbt_t *tree,
                                           : ut::malloc_withkey(key, size));
 }
 
-/** Free a node that has been removed. In a heap it stays until the tree goes.
- */
+/** Free a removed node. In a heap, its memory stays until the tree is freed. */
 inline void rbt_free_removed(const ib_rbt_t *tree, ib_rbt_node_t *node) {
   if (tree->heap == nullptr) ut::free(node);
 }
 
-/** Remove a node of a tree and free it. */
+/** Remove a node from a tree and free it. */
 inline void rbt_discard(ib_rbt_t *tree, const ib_rbt_node_t *node) {
   rbt_free_removed(tree, rbt_remove_node(tree, node));
 }
 
-/** Free a tree that lives in a heap. @return false: it does not */
+/** Free a tree with a heap. @return false: the tree has no heap */
 inline bool rbt_free_heap(ib_rbt_t *tree) {
   if (tree->heap == nullptr) return false;
   mem_heap_free(tree->heap);

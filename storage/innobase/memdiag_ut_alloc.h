@@ -1,10 +1,13 @@
 /*
-  Blocks of InnoDB's instrumented allocators (ut::malloc_withkey and its like),
-  from the pool of their memory key.
+  Blocks of InnoDB's instrumented allocators (ut::malloc_withkey and the
+  others), from the pool of their memory key.
 
-  Called by upstream's detail/ut/alloc.h and aligned_alloc.h only, which keep a
-  block's tag in bytes that their metadata leaves unused. `Alloc_fn` is
-  upstream's wrapper of malloc(): what has no pool goes through it as before.
+  Only upstream's detail/ut/alloc.h and aligned_alloc.h call these functions.
+  They keep a block's tag in bytes that their metadata leaves unused. `Alloc_fn`
+  is upstream's wrapper of malloc(); blocks without a pool use it as before.
+
+  Ownership: a block is freed with the tag that it was allocated with.
+  Threads: any, without a lock. Errors: nullptr means no memory. Units: bytes.
 */
 
 #ifndef MEMDIAG_UT_ALLOC_H
@@ -21,12 +24,12 @@
 
 namespace memdiag {
 
-/** Where a block's tag is kept.
-@param metadata  begin of the block's PFS_metadata */
+/** The place of a block's tag.
+@param metadata  the begin of the block's PFS_metadata */
 template <typename Pfs_metadata>
 Packed_tag &tag_of_block(void *metadata) {
-  // Blocks are a multiple of 16 bytes behind their metadata, whose last four
-  // bytes are an offset: 24 of 32 bytes are taken.
+  // A block begins a multiple of 16 bytes behind its metadata, and the last
+  // four bytes before it are an offset: 24 of 32 bytes are in use.
   constexpr size_t free_from = Pfs_metadata::meta_size;
   static_assert(free_from % alignof(Packed_tag) == 0 &&
                 free_from + sizeof(Packed_tag) +
@@ -43,7 +46,7 @@ void *allocate(Packed_tag tag, size_t size) {
   return memdiag_allocate(tag, size, zero_initialized);
 }
 
-/** @param size  as at its allocation; 0: not known */
+/** @param size  the size given to allocate(); 0: not known */
 template <typename Alloc_fn>
 void free(Packed_tag tag, void *block, size_t size) {
   if (tag == 0) [[likely]]
@@ -52,8 +55,8 @@ void free(Packed_tag tag, void *block, size_t size) {
     memdiag_free(tag, block, size);
 }
 
-/** Whether an object that is all zeros is the one that T{} makes, so that an
-array of them can be left as the system gives its pages. */
+/** True if T{} is all zeros. An array of such objects needs no writing: the
+system's pages are zero. */
 template <typename T>
 inline constexpr bool zero_is_a_value =
     std::is_trivially_default_constructible_v<T> &&
@@ -61,7 +64,7 @@ inline constexpr bool zero_is_a_value =
 template <typename T>
 inline constexpr bool zero_is_a_value<std::atomic<T>> = zero_is_a_value<T>;
 
-/** realloc() for a block that may change its pool. */
+/** realloc(); the block may move to another pool. */
 template <typename Alloc_fn>
 void *reallocate(Packed_tag old_tag, void *block, size_t old_size,
                  Packed_tag tag, size_t size) {

@@ -1,11 +1,12 @@
 /*
-  How many rows a table of Performance Schema is said to have.
+  Estimates the number of rows of a table of Performance Schema, as upstream
+  does.
 
-  The optimizer makes plans from it. Its containers have smaller pages here than
-  upstream's (patches/0006, 0011), of which the first of each took megabytes for
-  ever; estimates are what they are with upstream's, so that plans are the same.
+  The optimizer makes plans from these estimates. Upstream derives them from the
+  size of a container's pages, which are smaller here (patches/0006). This
+  header computes the estimate for upstream's page size, so plans stay the same.
 
-  Plain C++ without any header of the server or of this layer.
+  Plain C++ without any header of the server or of this layer. Pure functions.
 */
 
 #ifndef MEMDIAG_PFS_ROWS_H
@@ -21,7 +22,7 @@ struct PFS_user;
 
 namespace memdiag {
 
-/** Rows of a page of upstream's; 1: the pages are the same. */
+/** Rows in a page of upstream's container; 1: the page size is unchanged. */
 template <class Row>
 constexpr size_t rows_of_page = 1;
 template <>
@@ -35,11 +36,11 @@ inline constexpr size_t rows_of_page<PFS_user> = 128;
 template <>
 inline constexpr size_t rows_of_page<PFS_host> = 128;
 
-/** What get_row_count() of upstream's container says: where the most is no
-multiple of a page, what lacks of the last page is taken off, whether that page
-is there or not.
-@param there  rows that there is memory for
-@param most   rows that there can be */
+/** The result of get_row_count() with upstream's pages. If the maximum is no
+multiple of a page, upstream subtracts the rows that the last page lacks,
+whether or not that page exists.
+@param there  rows that have memory
+@param most   maximum number of rows */
 template <class Row>
 size_t estimated_rows(size_t there, size_t most) {
   constexpr size_t step = rows_of_page<Row>;

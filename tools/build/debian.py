@@ -9,11 +9,7 @@ from pathlib import Path
 
 from harness.problem import Problem
 from harness.server import last_line
-from tools.build.sources import debian_mirror, os_release
-
-
-def mirror() -> str:
-    return debian_mirror(Path("/etc/apt"), os_release().get("VERSION_CODENAME", ""))[0]
+from tools.build.sources import debian_mirror
 
 
 def remove(folder: Path) -> None:
@@ -39,6 +35,7 @@ def root(suite: str, folder: Path, variant: str, packages: str) -> None:
         dump,
         re.MULTILINE,
     )
+    mirror = debian_mirror()
     command = [
         "mmdebstrap",
         "--mode=root",
@@ -47,11 +44,11 @@ def root(suite: str, folder: Path, variant: str, packages: str) -> None:
         *(f"--aptopt={setting}" for setting in settings),
     ]
     done = subprocess.run(
-        [*command, suite, folder, mirror()], capture_output=True, text=True, check=False
+        [*command, suite, folder, mirror], capture_output=True, text=True, check=False
     )
     if done.returncode:
         remove(folder)
         why = [line for line in done.stderr.splitlines() if line.startswith("E:")]
         raise Problem(
-            f"mmdebstrap could not make a Debian {suite} from {mirror()}: {(why or [last_line(done.stderr)])[0]}"
+            f"mmdebstrap could not make a Debian {suite} from {mirror}: {(why or [last_line(done.stderr)])[0]}"
         )

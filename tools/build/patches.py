@@ -6,10 +6,11 @@
   refresh              rewrite the patches in the form that lint wants
   edit DIR             make a git repository of the patched files, a commit a patch
   take DIR FILE...     copy further upstream files into such a repository
+  rebase --onto NEW DIR   such a repository, rebased onto another version of the source
   export DIR           write its commits back as patches
 
-Editing: `edit /tmp/e`, change files there, `git commit --amend`, `git rebase -i`
-or a new commit whose message is the header; then `export /tmp/e` and build.
+To edit: `edit /tmp/e`; change files there; `git commit --amend`, `git rebase -i` or a
+new commit whose message is the header; `export /tmp/e`; build.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from harness.problem import Problem, run_main
 
 PATCHES = ROOT / "patches"
 FIELDS = ("Subject", "Why", "Why not own code", "Test", "Remove when")
-MAX_CHANGED_LINES = 600
+MAX_CHANGED_LINES = 380
 PRISTINE_MARK = "pristine:"
 
 
@@ -235,14 +236,26 @@ def lint(folder: Path, pristine: Path, offsets_allowed: bool) -> list[str]:
 # --- edit and export -------------------------------------------------------------
 
 
-def git(folder: Path, *args: str, text_in: str | None = None) -> str:
-    # The user's git configuration (hooks, signing) has no say here.
-    command = ["git", "-C", str(folder), "-c", "core.hooksPath=/dev/null"]
-    command += ["-c", "commit.gpgSign=false", "-c", "core.autocrlf=false"]
-    command += ["-c", "user.name=memdiag", "-c", "user.email=memdiag@localhost"]
-    done = subprocess.run(
-        [*command, *args], input=text_in, capture_output=True, text=True, check=False
+# The user's hooks, signing and line ends have no say in these repositories. They are
+# in the repository's configuration because the user runs git there too.
+GIT_SETTINGS = {
+    "core.hooksPath": "/dev/null",
+    "core.autocrlf": "false",
+    "commit.gpgSign": "false",
+    "user.name": "memdiag",
+    "user.email": "memdiag@localhost",
+}
+
+
+def run_git(folder: Path, *args: str, text_in: str | None = None):
+    command = ["git", "-C", str(folder), *args]
+    return subprocess.run(
+        command, input=text_in, capture_output=True, text=True, check=False
     )
+
+
+def git(folder: Path, *args: str, text_in: str | None = None) -> str:
+    done = run_git(folder, *args, text_in=text_in)
     if done.returncode:
         raise Problem(f"git {args[0]} in {folder}: {done.stderr.strip()}")
     return done.stdout
@@ -259,6 +272,8 @@ def edit(series: list[Patch], pristine: Path, folder: Path) -> None:
         raise Problem(f"{folder} exists and is not empty; name a new folder.")
     folder.mkdir(parents=True, exist_ok=True)
     git(folder, "init", "-q", "-b", "patches")
+    for name, value in GIT_SETTINGS.items():
+        git(folder, "config", name, value)
     check_out(pristine, folder, {x for patch in series for x in patch.files})
     commit_all(folder, f"{PRISTINE_MARK} upstream's files\n")
     for patch in series:
@@ -275,6 +290,49 @@ def take(pristine: Path, folder: Path, names: list[str]) -> None:
     commit_all(folder, f"{PRISTINE_MARK} {' '.join(names)}\n")
 
 
+def rebase(series: list[Patch], old: Path, new: Path, folder: Path) -> str:
+    """Makes the repository of `edit` from the old source and rebases its commits onto
+    the files of the new source. Git merges three ways: old to new, and old to patched.
+
+    @return  empty, or git's words where it stopped at a conflict. The user then goes on
+             with git as in any other rebase."""
+    if not new.is_dir():
+        raise Problem(f"{new} is no folder; name the unpacked new source.")
+    missing = [
+        f"{name} ({patch.name})"
+        for patch in series
+        for name in patch.files
+        if not (new / name).is_file()
+    ]
+    if missing:
+        raise Problem(
+            f"the source in {new} lacks {len(missing)} files that patches change:\n  "
+            + "\n  ".join(missing)
+            + "\n  Upstream has moved or removed them. Take these patches out of "
+            "patches/series, rebase and export the others, then write each again with "
+            "edit and take."
+        )
+    edit(series, old, folder)
+    first = git(folder, "rev-list", "--max-parents=0", "HEAD").strip()
+    git(folder, "checkout", "-q", "-b", "upstream", first)
+    check_out(new, folder, {x for patch in series for x in patch.files})
+    commit_all(folder, f"{PRISTINE_MARK} the new source's files\n")
+    # The user's configuration may ask for other ways to rebase.
+    command = ("rebase", "--merge", "--no-autosquash", "--onto", "upstream")
+    done = run_git(folder, *command, first, "patches")
+    if done.returncode and not rebasing(folder):
+        raise Problem(f"git rebase in {folder}: {done.stderr.strip()}")
+    if not done.returncode:
+        return ""
+    progress = r"^Rebasing \(\d+/\d+\)\n"
+    return re.sub(progress, "", done.stdout + done.stderr, flags=re.MULTILINE).strip()
+
+
+def rebasing(folder: Path) -> bool:
+    path = git(folder, "rev-parse", "--git-path", "rebase-merge").strip()
+    return (folder / path).is_dir()
+
+
 def slug(subject: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")[:60] + ".patch"
 
@@ -282,6 +340,11 @@ def slug(subject: str) -> str:
 def export(folder: Path, into: Path) -> list[Patch]:
     """Writes the commits to patches/; a patch keeps its name while it keeps its
     subject. Everything is computed before the first file is written."""
+    if rebasing(folder):
+        raise Problem(
+            f"a rebase is under way in {folder}, and the patches behind it would be "
+            "lost; finish it with git rebase --continue."
+        )
     if git(folder, "status", "--porcelain"):
         raise Problem(f"{folder} has changes that are not committed; commit first.")
     old = load_series(into) if (into / "series").is_file() else []
@@ -350,6 +413,19 @@ def source_in_use() -> tuple[Path, bool]:
     return Path(mysql["tree"]), mysql["pinned"]
 
 
+def say_rebased(words: str, args: argparse.Namespace) -> int:
+    export_ = f"tools/build/patches.py export {args.folder}"
+    if not words:
+        say(f"{args.folder}: rebased without a conflict; now run: {export_}")
+        return 0
+    say(words)
+    say(
+        f"\nResolve the conflict in {args.folder}: git status, edit, git add, git rebase "
+        f"--continue (or --skip, to drop the patch). After the last one: {export_}"
+    )
+    return 1
+
+
 def main() -> int:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
@@ -358,9 +434,12 @@ def main() -> int:
     for verb in ("lint", "refresh"):
         verbs.add_parser(verb)
     verbs.add_parser("apply").add_argument("--tree", type=Path, required=True)
-    for verb in ("edit", "take", "export"):
+    for verb in ("edit", "take", "rebase", "export"):
         verbs.add_parser(verb).add_argument("folder", type=Path)
     verbs.choices["take"].add_argument("names", nargs="+")
+    verbs.choices["rebase"].add_argument(
+        "--onto", type=Path, required=True, metavar="NEW", help="the new source"
+    )
     args = parser.parse_args()
 
     if args.verb == "export":
@@ -387,6 +466,8 @@ def main() -> int:
     elif args.verb == "edit":
         edit(series, pristine, args.folder)
         say(f"{args.folder}: {len(series)} commits; go on with git, then export")
+    elif args.verb == "rebase":
+        return say_rebased(rebase(series, pristine, args.onto, args.folder), args)
     elif args.verb == "take":
         take(pristine, args.folder, args.names)
     return 0

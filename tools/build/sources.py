@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from harness.common import ROOT, cache_dir, lock, require_disk, say
 from harness.problem import Problem, run_main
 
 PINS = ROOT / "cmake" / "sources.json"
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 CHUNK = 1 << 20
 OWN_TARBALL = "MYSQL_SOURCE_TARBALL=/path and JEMALLOC_SOURCE_TARBALL=/path name archives that you have"
 
@@ -34,69 +36,37 @@ OWN_TARBALL = "MYSQL_SOURCE_TARBALL=/path and JEMALLOC_SOURCE_TARBALL=/path name
 # --- the machine's own mirror ------------------------------------------------
 
 
-def deb822_entries(text: str):
-    """Yields the stanzas of a *.sources file as dictionaries (keys lower case)."""
-    for stanza in re.split(r"\n\s*\n", text):
-        fields: dict[str, str] = {}
-        key = None
-        for line in stanza.splitlines():
-            if line.startswith("#"):
-                continue
-            if line[:1].isspace() and key:
-                fields[key] += "\n" + line.strip()
-            elif ":" in line:
-                key, value = line.split(":", 1)
-                key = key.strip().lower()
-                fields[key] = value.strip()
-        if fields:
-            yield fields
-
-
-def one_line_entries(text: str):
-    """Yields the lines of a *.list file in the form of deb822_entries."""
-    for line in text.splitlines():
-        match = re.match(r"deb\s+(?:\[([^]]*)\]\s+)?(\S+)\s+(\S+)\s+(.*)", line.strip())
-        if not match:
-            continue
-        options, uri, suite, components = match.groups()
-        fields = {
-            "types": "deb",
-            "uris": uri,
-            "suites": suite,
-            "components": components.split("#")[0],
-        }
-        for option in (options or "").split():
-            name, _, value = option.partition("=")
-            fields[name.lower()] = value
-        yield fields
-
-
-def debian_mirror(etc: Path, codename: str) -> tuple[str, str]:
-    """URI and Signed-By (may be empty) of the distribution's own main archive."""
-    names = {codename, "stable", "oldstable", "testing", "unstable", "sid"}
-    entries = []
-    for path in [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]:
-        if path.suffix == ".sources" and path.is_file():
-            entries += deb822_entries(path.read_text(errors="replace"))
-        elif path.suffix == ".list" and path.is_file():
-            entries += one_line_entries(path.read_text(errors="replace"))
-    for fields in entries:
-        if fields.get("enabled", "yes").lower() in ("no", "false", "0"):
-            continue
-        if "deb" not in fields.get("types", "").split():
-            continue
-        if not names & set(fields.get("suites", "").split()):
-            continue
-        if "main" not in fields.get("components", "").split():
-            continue
-        if uris := fields.get("uris", "").split():
-            return uris[0], fields.get("signed-by", "")
+def debian_mirror() -> str:
+    """URI of the archive that this machine has its own main packages from, as its apt reads its configuration."""
+    names = {os_release().get("VERSION_CODENAME", "")}
+    names |= {"stable", "oldstable", "testing", "unstable", "sid"}
+    with tempfile.TemporaryDirectory(prefix="memdiag-") as empty:
+        # Without package lists, apt names the files that it would fetch.
+        command = ["apt-get", "-o", f"Dir::State::lists={empty}"]
+        done = subprocess.run(
+            [*command, "update", "--print-uris"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if mirror := main_archive(done.stdout, names):
+        return mirror
+    said = f" (apt-get: {done.stderr.strip()})" if done.returncode else ""
     raise Problem(
-        f"no Debian archive found in {etc}/sources.list and {etc}/sources.list.d "
-        "(an entry of type deb for the suite of this release with the component "
-        "main).\n"
-        f"  Add your mirror there, or bring the archives: {OWN_TARBALL}."
+        f"the apt of this machine has no Debian archive with the component main{said}.\n"
+        f"  Add your mirror to /etc/apt, or bring the archives: {OWN_TARBALL}."
     )
+
+
+def main_archive(uris: str, suites: set[str]) -> str:
+    """The first archive with packages of main for one of the suites; `uris`: of apt-get update --print-uris."""
+    for mirror, suite in re.findall(
+        r"^'(\S+?)/dists/([^/\s]+)/main/binary-[^/\s]+/Packages\b", uris, re.MULTILINE
+    ):
+        if suite in suites:
+            return mirror
+    return ""
 
 
 def os_release() -> dict[str, str]:
@@ -124,25 +94,16 @@ class PrivateApt:
                 f"  Use Debian 12, or bring the archives: {OWN_TARBALL}."
             )
         self.folder = folder
-        codename = release.get("VERSION_CODENAME", "")
-        self.mirror, signed_by = debian_mirror(Path("/etc/apt"), codename)
+        self.mirror = debian_mirror()
         self.conf = folder / "apt.conf"
-        self._write(signed_by)
+        self._write()
 
-    def _write(self, signed_by: str) -> None:
+    def _write(self) -> None:
         for name in ("lists/partial", "cache/archives/partial"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.folder / "status").touch()
-        # A key that is written out in the entry goes into a file: the one-line
-        # format cannot hold it.
-        if "BEGIN PGP" in signed_by:
-            key = self.folder / "archive.asc"
-            lines = (
-                "" if line.strip() == "." else line for line in signed_by.split("\n")
-            )
-            key.write_text("\n".join(lines).strip() + "\n")
-            signed_by = str(key)
-        by = f" signed-by={signed_by}" if signed_by else ""
+        # Debian's own key, and no other that the machine trusts for other archives.
+        by = f" signed-by={KEYRING}" if KEYRING.is_file() else ""
         # target=: the package lists only, no translations and icons.
         (self.folder / "sources.list").write_text(
             f"deb [target=Packages{by}] {self.mirror} sid main\ndeb-src [target=Sources{by}] {self.mirror} sid main\n"
@@ -168,6 +129,12 @@ class PrivateApt:
             'APT::Update::Error-Mode "any";\n'
             # Root's cache folder is not readable for apt's download user.
             'APT::Sandbox::User "";\n'
+            # What the machine allows for its own archives is not allowed here.
+            'Acquire::AllowInsecureRepositories "false";\n'
+            'Acquire::AllowWeakRepositories "false";\n'
+            'Acquire::AllowDowngradeToInsecureRepositories "false";\n'
+            'APT::Get::AllowUnauthenticated "false";\n'
+            'APT::Get::Force-Yes "false";\n'
             'Acquire::Languages "none";\n'
             'Acquire::Retries "3";\n'
             'Acquire::http::Timeout "30";\n'
@@ -403,55 +370,61 @@ def user_mysql(cache: Path, pin: dict, archive: Path) -> dict:
     return {"tree": str(tree), "version": mysql_version(tree), "pinned": False}
 
 
-def newest_of_series(found: list[str], pin: dict) -> str:
-    """The version to take where the pinned one has left the archive."""
-    usable = [x for x in found if x.startswith(pin["series"] + ".")]
-    if not usable:
+def chosen_version(pin: dict) -> str:
+    """The pinned version, unless MYSQL_SOURCE_VERSION names another one of the series."""
+    version = os.environ.get("MYSQL_SOURCE_VERSION") or pin["version"]
+    if not version.startswith(pin["series"] + "."):
         raise Problem(
-            f"the archive has no {pin['package']} {pin['version']} and no other "
-            f"{pin['series']}.x (it has: {', '.join(found) or 'none'}).\n"
-            "  MYSQL_SOURCE_TARBALL=/path names a source archive of MySQL "
-            f"{pin['series']}.x that you have."
+            f"MYSQL_SOURCE_VERSION={version} is not of MySQL {pin['series']}; the"
+            f" pinned version is {pin['version']}."
         )
-    return usable[0]
+    return version
 
 
-def announce_unpinned(version: str, pin: dict) -> None:
-    say(f"** NOT THE PINNED SOURCE: {pin['package']} {version}, not {pin['version']}.")
-    say("** Debian's archive has moved on. This file is checked against the signed")
-    say("** package list only. See docs/moving-to-a-new-upstream.md.")
+def require_version(version: str, found: list[str], pin: dict) -> None:
+    """A Problem where the archive has moved on: no other version is taken unasked."""
+    if version in found:
+        return
+    usable = [x for x in found if x.startswith(pin["series"] + ".")]
+    instead = (
+        f"MYSQL_SOURCE_VERSION={usable[0]} takes that version, checked against the"
+        " signed package list only (docs/moving-to-a-new-upstream.md).\n  "
+        if usable
+        else ""
+    )
+    raise Problem(
+        f"the archive has no {pin['package']} {version} (it has:"
+        f" {', '.join(found) or 'none'}).\n  {instead}MYSQL_SOURCE_TARBALL=/path takes"
+        f" a source archive of MySQL {pin['series']}.x that you have."
+    )
 
 
-def pinned_mysql(cache: Path, pin: dict, make_apt) -> dict:
-    src = cache / "src"
-    remembered = src / f"instead-of-{pin['version']}"
-    version = pin["version"]
-    if not (src / f"mysql-{version}").is_dir() and remembered.is_file():
-        version = remembered.read_text().strip()
-    tree = src / f"mysql-{version}"
-    if not tree.is_dir():
-        version = fetch_mysql(cache, pin, make_apt)
-        tree = src / f"mysql-{version}"
-        if version != pin["version"]:
-            remembered.write_text(version + "\n")
-    elif version != pin["version"]:
-        announce_unpinned(version, pin)
+def archive_mysql(cache: Path, pin: dict, make_apt) -> dict:
+    version = chosen_version(pin)
     pinned = version == pin["version"]
+    tree = cache / "src" / f"mysql-{version}"
+    if not tree.is_dir():
+        fetch_mysql(cache, pin, version, make_apt)
+    if not pinned:
+        say(f"** NOT THE PINNED SOURCE: {pin['package']} {version}, as")
+        say(f"** MYSQL_SOURCE_VERSION says, and not {pin['version']}.")
     return {"tree": str(tree), "version": mysql_version(tree), "pinned": pinned}
 
 
-def fetch_mysql(cache: Path, pin: dict, make_apt) -> str:
-    """Downloads and unpacks; returns the package version that it got."""
-    version, want, tarball_want = pin["version"], pin["sha256"], pin["tarball_sha256"]
-    path = cache / "downloads" / pin["file"]
-    if not path.is_file():
-        apt = make_apt()
-        found = apt.versions(pin["package"], source=False)
-        if version not in found:
-            version = newest_of_series(found, pin)
-            announce_unpinned(version, pin)
-            want, tarball_want = apt.sha256_of(pin["package"], version), ""
-            path = path.with_name(pin["file"].replace(pin["version"], version))
+def downloaded_mysql(cache: Path, pin: dict, version: str) -> Path:
+    return cache / "downloads" / pin["file"].replace(pin["version"], version)
+
+
+def fetch_mysql(cache: Path, pin: dict, version: str, make_apt) -> None:
+    """Downloads, verifies and unpacks a version."""
+    path = downloaded_mysql(cache, pin, version)
+    want, tarball_want = pin["sha256"], pin["tarball_sha256"]
+    pinned = version == pin["version"]
+    if not pinned or not path.is_file():
+        found = make_apt().versions(pin["package"], source=False)
+        require_version(version, found, pin)
+    if not pinned:
+        want, tarball_want = make_apt().sha256_of(pin["package"], version), ""
 
     def download(folder: Path) -> None:
         say(
@@ -463,9 +436,7 @@ def fetch_mysql(cache: Path, pin: dict, make_apt) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     fetch_verified(path, want, download)
     say(f"-- unpacking MySQL {version}, about 30 s")
-    tree = cache / "src" / f"mysql-{version}"
-    unpack(path, tree, pin["tarball"], tarball_want)
-    return version
+    unpack(path, cache / "src" / f"mysql-{version}", pin["tarball"], tarball_want)
 
 
 # --- jemalloc ------------------------------------------------------------------
@@ -537,7 +508,7 @@ def provide(wanted: list[str], cache: Path, pins: dict, build: Path | None) -> d
         if own := os.environ.get("MYSQL_SOURCE_TARBALL"):
             result["mysql"] = user_mysql(cache, pins["mysql"], Path(own))
         else:
-            result["mysql"] = pinned_mysql(cache, pins["mysql"], make_apt)
+            result["mysql"] = archive_mysql(cache, pins["mysql"], make_apt)
     if "jemalloc" in wanted:
         if own := os.environ.get("JEMALLOC_SOURCE_TARBALL"):
             result["jemalloc"] = user_jemalloc(cache, pins["jemalloc"], Path(own))

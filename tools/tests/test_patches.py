@@ -1,5 +1,7 @@
 """The patch tools, on a small tree that stands for upstream's."""
 
+import os
+import shutil
 import subprocess
 import sys
 import unittest
@@ -241,6 +243,110 @@ class RoundTrip(Case):
         (self.work / "x").touch()
         with self.assertRaisesRegex(Problem, "not empty"):
             self.edit()
+
+
+class Rebase(Case):
+    """Onto a new version of upstream."""
+
+    def setUp(self):
+        super().setUp()
+        self.new = self.root / "new"
+        shutil.copytree(self.pristine, self.new)
+        self.work = self.root / "rebase"
+
+    def upstream_changes(self, name, old, new):
+        path = self.new / name
+        path.write_text(path.read_text().replace(old, new))
+
+    def rebase(self):
+        series = patches.load_series(self.folder)
+        return patches.rebase(series, self.pristine, self.new, self.work)
+
+    def git(self, *args):
+        # As a user's own call, without this machine's configuration.
+        env = {**os.environ, "GIT_EDITOR": "true", "GIT_CONFIG_GLOBAL": "/dev/null"}
+        command = ["git", "-C", self.work, *args]
+        done = subprocess.run(command, env=env, check=True, capture_output=True)
+        return done.stdout.decode()
+
+    def export(self):
+        patches.export(self.work, self.folder)
+        self.assertEqual(patches.lint(self.folder, self.new, False), [])
+
+    def test_moved_lines(self):
+        self.upstream_changes("a.txt", "a.txt 1\n", "new 1\nnew 2\na.txt 1\n")
+        self.assertIn("offset", patches.lint(self.folder, self.new, False)[0])
+        self.assertEqual(self.rebase(), "")
+        self.export()
+        self.assertIn("@@ -6,3 +6,3 @@", (self.folder / "one.patch").read_text())
+
+    def test_changed_context_merges_where_patch_would_not_apply(self):
+        for line in (4, 6):
+            self.upstream_changes("a.txt", f"a.txt {line}\n", f"new {line}\n")
+        self.assertIn("does not apply", patches.lint(self.folder, self.new, False)[0])
+        words = self.rebase()
+        self.assertIn("CONFLICT", words)
+        self.resolve("a.txt", "five\n")
+        self.assertIn(" new 4\n-a.txt 5\n+five\n new 6", self.text("one.patch"))
+
+    def text(self, name):
+        return (self.folder / name).read_text()
+
+    def resolve(self, name, wanted):
+        """As a user does: takes `wanted` for all that is between the marks, but
+        keeps upstream's other lines."""
+        path = self.work / name
+        self.assertIn("<<<<<<<", path.read_text())
+        self.assertIn(f"UU {name}", self.git("status", "--porcelain"))
+        lines = (self.new / name).read_text().splitlines(keepends=True)
+        lines[4] = wanted
+        path.write_text("".join(lines))
+        self.git("add", name)
+        self.git("rebase", "--continue")
+        self.export()
+
+    def test_conflict_is_shown_as_git_shows_it(self):
+        self.upstream_changes("a.txt", "a.txt 5\n", "changed upstream\n")
+        words = self.rebase()
+        self.assertIn("CONFLICT (content): Merge conflict in a.txt", words)
+        self.assertIn("changed upstream\n=======\nfive\n", self.marked("a.txt"))
+        self.resolve("a.txt", "five of the new\n")
+        self.assertIn("-changed upstream\n+five of the new\n", self.text("one.patch"))
+        self.assertEqual(patches.series_names(self.folder), ["one.patch", "two.patch"])
+
+    def marked(self, name):
+        return (self.work / name).read_text()
+
+    def test_export_in_the_middle_is_refused(self):
+        self.upstream_changes("a.txt", "a.txt 5\n", "changed upstream\n")
+        self.rebase()
+        self.git("checkout", "--theirs", "a.txt")
+        self.git("add", "a.txt")
+        with self.assertRaisesRegex(Problem, "a rebase is under way"):
+            patches.export(self.work, self.folder)
+        self.assertEqual(patches.series_names(self.folder), ["one.patch", "two.patch"])
+
+    def test_patch_that_upstream_has_taken_is_dropped(self):
+        self.upstream_changes("a.txt", "a.txt 5\n", "five\n")
+        self.assertEqual(self.rebase(), "")
+        self.export()
+        self.assertEqual(patches.series_names(self.folder), ["two.patch"])
+        self.assertFalse((self.folder / "one.patch").exists())
+
+    def test_files_that_the_new_source_lacks_are_one_error(self):
+        (self.new / "a.txt").unlink()
+        shutil.rmtree(self.new / "sub")
+        with self.assertRaises(Problem) as caught:
+            self.rebase()
+        words = str(caught.exception)
+        self.assertIn("lacks 2 files", words)
+        self.assertIn("a.txt (one.patch)\n  sub/b.txt (two.patch)", words)
+        self.assertFalse(self.work.exists())
+
+    def test_no_new_source(self):
+        shutil.rmtree(self.new)
+        with self.assertRaisesRegex(Problem, "is no folder"):
+            self.rebase()
 
 
 class Tree(Case):

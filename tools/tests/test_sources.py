@@ -43,63 +43,84 @@ class Case(Scratch):
         mock.patch.object(sources, "say", self.said.append).start()
         # Whatever the developer has set must not reach the tests.
         mock.patch.dict("os.environ").start()
-        for name in ("MYSQL_SOURCE_TARBALL", "JEMALLOC_SOURCE_TARBALL"):
+        for name in (
+            "MYSQL_SOURCE_TARBALL",
+            "MYSQL_SOURCE_VERSION",
+            "JEMALLOC_SOURCE_TARBALL",
+        ):
             sources.os.environ.pop(name, None)
         self.addCleanup(mock.patch.stopall)
 
 
 class Mirror(Case):
-    def find(self, files: dict[str, str]):
+    def test_the_first_with_the_suite_and_main(self):
+        uris = "".join(
+            f"'http://{place}/dists/{file}' name 0 \n"
+            for place, file in (
+                ("other/x", "nodistro/main/binary-amd64/Packages"),
+                ("m/debian", "bookworm/InRelease"),
+                ("m/security", "bookworm-security/main/binary-amd64/Packages.xz"),
+                ("m/contrib", "bookworm/contrib/binary-amd64/Packages.xz"),
+                ("m/sources", "bookworm/main/source/Sources.xz"),
+                ("m/debian", "bookworm/main/binary-amd64/Packages.xz"),
+                ("m/second", "bookworm/main/binary-amd64/Packages.xz"),
+            )
+        )
+        found = sources.main_archive(uris, {"bookworm", "stable"})
+        self.assertEqual(found, "http://m/debian")
+        self.assertEqual(sources.main_archive("", {"bookworm"}), "")
+
+    @unittest.skipUnless(shutil.which("apt-get"), "needs apt")
+    def test_apt_reads_both_forms_of_its_sources(self):
         etc = self.root / "etc"
         (etc / "sources.list.d").mkdir(parents=True)
-        for name, text in files.items():
-            (etc / name).write_text(text)
-        return sources.debian_mirror(etc, "bookworm")
-
-    def test_deb822_skips_strangers_and_security(self):
-        found = self.find(
-            {
-                "sources.list.d/a.sources": (
-                    "Types: deb\nURIs: http://other/x\nSuites: nodistro\n"
-                    "Components: main\n"
-                ),
-                "sources.list.d/b.sources": (
-                    "Types: deb\nURIs: http://m/debian-security\n"
-                    "Suites: bookworm-security\nComponents: main\n\n"
-                    "Types: deb\n# comment\nURIs: http://m/debian\n"
-                    "Suites: bookworm bookworm-updates\nComponents: main\n"
-                    "Signed-By: /key.gpg\n"
-                ),
-            }
+        (etc / "apt.conf").write_text(
+            f'Dir::Etc "{etc}";\nDir::Etc::parts "/dev/null";\n'
         )
-        self.assertEqual(found, ("http://m/debian", "/key.gpg"))
-
-    def test_disabled_entry(self):
-        with self.assertRaisesRegex(Problem, "no Debian archive found"):
-            self.find(
-                {
-                    "sources.list.d/b.sources": (
-                        "Enabled: no\nTypes: deb\nURIs: http://m/debian\n"
-                        "Suites: bookworm\nComponents: main\n"
-                    )
-                }
+        sources.os.environ["APT_CONFIG"] = str(etc / "apt.conf")
+        release = {"ID": "debian", "VERSION_CODENAME": "bookworm"}
+        with mock.patch.object(sources, "os_release", return_value=release):
+            with self.assertRaisesRegex(Problem, "MYSQL_SOURCE_TARBALL"):
+                sources.debian_mirror()
+            (etc / "sources.list").write_text("deb http://list/debian bookworm main\n")
+            self.assertEqual(sources.debian_mirror(), "http://list/debian")
+            (etc / "sources.list").unlink()
+            (etc / "sources.list.d/x.sources").write_text(
+                "Enabled: no\nTypes: deb\nURIs: http://off/debian\n"
+                "Suites: bookworm\nComponents: main\n\n"
+                "Types: deb\nURIs: http://stanza/debian\n"
+                "Suites: bookworm\nComponents: main\n"
             )
+            self.assertEqual(sources.debian_mirror(), "http://stanza/debian")
 
-    def test_one_line_format(self):
-        found = self.find(
-            {
-                "sources.list": (
-                    "# deb http://old bookworm main\n"
-                    "deb-src http://src bookworm main\n"
-                    "deb [arch=amd64 signed-by=/k.gpg] http://m/debian bookworm main contrib\n"
-                )
-            }
+
+@unittest.skipUnless(shutil.which("apt-config"), "needs apt")
+class PrivateConfiguration(Case):
+    def test_what_the_machine_allows_is_not_allowed(self):
+        machine = self.root / "machine.conf"
+        names = (
+            "Acquire::AllowInsecureRepositories",
+            "Acquire::AllowWeakRepositories",
+            "Acquire::AllowDowngradeToInsecureRepositories",
+            "APT::Get::AllowUnauthenticated",
+            "APT::Get::Force-Yes",
         )
-        self.assertEqual(found, ("http://m/debian", "/k.gpg"))
-
-    def test_no_sources_at_all(self):
-        with self.assertRaisesRegex(Problem, "MYSQL_SOURCE_TARBALL"):
-            self.find({})
+        machine.write_text("".join(f'{name} "true";\n' for name in names))
+        sources.os.environ["APT_CONFIG"] = str(machine)
+        with (
+            mock.patch.object(sources, "os_release", return_value={"ID": "debian"}),
+            mock.patch.object(sources, "debian_mirror", return_value="http://m"),
+        ):
+            apt = sources.PrivateApt(self.cache / "apt")
+        done = subprocess.run(
+            ["apt-config", "-c", apt.conf, "dump", *names],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        self.assertEqual(
+            done.stdout.splitlines(), [f'{name} "false";' for name in names]
+        )
 
 
 class Verify(Case):
@@ -279,7 +300,7 @@ class FakeApt:
         shutil.copy(self.package, into / f"mysql-source_{version}_amd64.deb")
 
 
-class Fallback(Case):
+class MovedOn(Case):
     """Debian's archive has moved on to another 9.7.x."""
 
     def setUp(self):
@@ -300,20 +321,39 @@ class Fallback(Case):
         self.apt = FakeApt(["10.0.1-1", "9.7.10-1", "9.7.6-1"], package)
 
     def get(self):
-        return sources.pinned_mysql(self.cache, self.pin, lambda: self.apt)
+        return sources.archive_mysql(self.cache, self.pin, lambda: self.apt)
 
-    def test_newest_of_the_series_loudly_and_once(self):
+    def test_another_version_is_not_taken_unasked(self):
+        words = r"(?s)no mysql-source 9\.7\.4-2 .*MYSQL_SOURCE_VERSION=9\.7\.10-1 "
+        with self.assertRaisesRegex(Problem, words):
+            self.get()
+        self.assertEqual(self.apt.asked, [])
+
+    def test_a_version_that_was_asked_for(self):
+        sources.os.environ["MYSQL_SOURCE_VERSION"] = "9.7.6-1"
         for _ in range(2):  # the second time without asking the archive
             self.said.clear()
             result = self.get()
             self.assertFalse(result["pinned"])
-            self.assertTrue(result["tree"].endswith("mysql-9.7.10-1"))
+            self.assertTrue(result["tree"].endswith("mysql-9.7.6-1"))
             self.assertIn("NOT THE PINNED SOURCE", " ".join(self.said))
-        self.assertEqual(self.apt.asked, ["mysql-source=9.7.10-1"])
+        self.assertEqual(self.apt.asked, ["mysql-source=9.7.6-1"])
+
+    def test_a_version_that_the_archive_has_not(self):
+        sources.os.environ["MYSQL_SOURCE_VERSION"] = "9.7.7-1"
+        with self.assertRaisesRegex(Problem, "no mysql-source 9.7.7-1 "):
+            self.get()
+
+    def test_a_version_of_another_series(self):
+        sources.os.environ["MYSQL_SOURCE_VERSION"] = "10.0.1-1"
+        with self.assertRaisesRegex(Problem, "is not of MySQL 9.7"):
+            self.get()
 
     def test_nothing_of_the_series(self):
         self.apt.found = ["10.0.1-1"]
-        with self.assertRaisesRegex(Problem, "no other 9.7.x .it has: 10.0.1-1"):
+        with self.assertRaisesRegex(
+            Problem, r"it has: 10\.0\.1-1\)\.\n  MYSQL_SOURCE_T"
+        ):
             self.get()
 
     def test_numbers_not_letters_order_versions(self):

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/host/host.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "plugin/memdiag/history/trend.h"

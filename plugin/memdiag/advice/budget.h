@@ -25,6 +25,8 @@
 #include <string_view>
 #include <vector>
 
+#include "plugin/memdiag/base/reading.h"
+
 namespace memdiag::budget {
 
 /** One row of MEMDIAG_BUDGET. */

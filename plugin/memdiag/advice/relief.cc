@@ -41,7 +41,7 @@ uint64_t kept_bytes(const std::array<Purged, pool_count> &purged,
   for (size_t i = 0; i < pool_count; ++i) {
     // What goes through malloc() is not counted by the layer: all of it would
     // be kept for ever.
-    if (is_mallocs(static_cast<Pool>(i))) continue;
+    if (uses_malloc(static_cast<Pool>(i))) continue;
     const uint64_t taken_bytes = allocated_bytes[i] - purged[i].allocated_bytes;
     bytes += purged[i].released_bytes -
              std::min(purged[i].released_bytes, taken_bytes);
@@ -49,8 +49,8 @@ uint64_t kept_bytes(const std::array<Purged, pool_count> &purged,
   return bytes;
 }
 
-Event heed(const Settings &settings, const pressure::Figures &figures,
-           uint64_t kept_bytes, uint64_t now_us, State *state) {
+Event next_event(const Settings &settings, const pressure::Figures &figures,
+                 uint64_t kept_bytes, uint64_t now_us, State *state) {
   const bool pressed =
       pressure::is_above(figures, settings.limit_percent) ||
       (settings.stall_percent != 0 &&
@@ -118,6 +118,11 @@ uint64_t buffer_pool_step(uint64_t size_bytes, uint64_t unit_bytes,
 void rest_long(State *state) {
   state->judged = true;
   state->pause_us = max_pause_us;
+}
+
+void end_pause(State *state) {
+  state->rest_since_us.reset();
+  state->pause_us = min_pause_us;
 }
 
 }  // namespace memdiag::relief

@@ -51,6 +51,7 @@ struct Settings {
    */
   unsigned limit_percent;
   unsigned stall_percent;
+  bool operator==(const Settings &) const = default;
 };
 
 /** What is remembered from look to look. */
@@ -91,8 +92,8 @@ uint64_t kept_bytes(const std::array<Purged, pool_count> &purged,
 
 /** @param kept_bytes  what the last round gave back and nobody has taken again
  */
-Event heed(const Settings &settings, const pressure::Figures &figures,
-           uint64_t kept_bytes, uint64_t now_us, State *state);
+Event next_event(const Settings &settings, const pressure::Figures &figures,
+                 uint64_t kept_bytes, uint64_t now_us, State *state);
 
 /** What could be given back now; unknown is 0. */
 struct Stock {
@@ -129,6 +130,9 @@ uint64_t buffer_pool_step(uint64_t size_bytes, uint64_t unit_bytes,
 
 /** Nothing was really done: ask again after the longest pause. */
 void rest_long(State *state);
+
+/** Settings have changed: the next round may begin at once. */
+void end_pause(State *state);
 
 }  // namespace memdiag::relief
 

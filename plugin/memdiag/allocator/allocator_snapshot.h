@@ -33,7 +33,7 @@
 #include <vector>
 
 #include "plugin/memdiag/allocator/allocator_mutexes.h"
-#include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/allocator/control_reader.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "plugin/memdiag/allocator/size_classes.h"

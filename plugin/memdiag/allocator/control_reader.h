@@ -18,26 +18,9 @@
 #include <vector>
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
+#include "plugin/memdiag/base/reading.h"
 
 namespace memdiag {
-
-using Reading = std::optional<uint64_t>;
-
-inline Reading sum(Reading a, Reading b) {
-  return a && b ? Reading{*a + *b} : std::nullopt;
-}
-
-/** Empty also when it would be negative. */
-inline Reading difference(Reading a, Reading b) {
-  return a && b && *a >= *b ? Reading{*a - *b} : std::nullopt;
-}
-
-inline Reading product(Reading a, Reading b) {
-  return a && b ? Reading{*a * *b} : std::nullopt;
-}
-
-/** Known to be nothing; an empty reading is not. */
-inline bool is_zero(Reading a) { return a && *a == 0; }
 
 /** A control that could not be read. */
 struct Failed_read {

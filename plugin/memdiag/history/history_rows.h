@@ -12,9 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/history/black_box.h"
-#include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
 

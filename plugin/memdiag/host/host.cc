@@ -11,169 +11,17 @@
 #include <span>
 #include <utility>
 
-#include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/base/unit.h"
+#include "plugin/memdiag/host/host_items.h"
 #include "plugin/memdiag/host/kernel_file.h"
 #include "plugin/memdiag/host/kernel_text.h"
 
 namespace memdiag::host {
 namespace {
 
+using namespace items;
+
 constinit std::atomic<const char *> failing_file{nullptr};
-
-/** A row's figure; all empty if the text was not understood. */
-struct Cell {
-  std::optional<double> number;
-  std::optional<std::string> value;
-};
-
-template <typename T>
-Cell cell(std::optional<T> number) {
-  if (!number) return {};
-  return {static_cast<double>(*number), std::nullopt};
-}
-
-Cell amount(std::string_view text) { return cell(kernel_text::amount(text)); }
-
-Cell limit(std::string_view text) {
-  const auto bytes = kernel_text::limit(text);
-  if (bytes == kernel_text::unlimited) return {std::nullopt, "max"};
-  return cell(bytes);
-}
-
-Cell signed_number(std::string_view text) {
-  return cell(kernel_text::number<int64_t>(text));
-}
-
-Cell decimal(std::string_view text) {
-  return cell(kernel_text::number<double>(text));
-}
-
-Cell chosen(std::string_view text) {
-  const auto word = kernel_text::chosen(text);
-  if (!word) return {};
-  return {std::nullopt, std::string{*word}};
-}
-
-/** A figure: a line of a file that has several, or a file of a folder. */
-struct Item {
-  const char *subject;
-  const char *key;
-  Unit unit;
-  Cell (*parse)(std::string_view) = amount;
-};
-
-constexpr Item meminfo[] = {
-    {"memory", "MemTotal", Unit::bytes},
-    {"memory", "MemFree", Unit::bytes},
-    {"memory", "MemAvailable", Unit::bytes},
-    {"memory", "Buffers", Unit::bytes},
-    {"memory", "Cached", Unit::bytes},
-    {"memory", "Dirty", Unit::bytes},
-    {"memory", "Writeback", Unit::bytes},
-    {"memory", "AnonPages", Unit::bytes},
-    {"memory", "Shmem", Unit::bytes},
-    {"memory", "SReclaimable", Unit::bytes},
-    {"memory", "SUnreclaim", Unit::bytes},
-    {"memory", "KernelStack", Unit::bytes},
-    {"memory", "PageTables", Unit::bytes},
-    {"memory", "SwapTotal", Unit::bytes},
-    {"memory", "SwapFree", Unit::bytes},
-    {"memory", "CommitLimit", Unit::bytes},
-    {"memory", "Committed_AS", Unit::bytes},
-    {"memory", "AnonHugePages", Unit::bytes},
-    {"huge_pages", "HugePages_Total", Unit::count},
-    {"huge_pages", "HugePages_Free", Unit::count},
-    {"huge_pages", "Hugepagesize", Unit::bytes},
-};
-
-constexpr Item status[] = {
-    {"process", "VmSize", Unit::bytes},
-    {"process", "VmLck", Unit::bytes},
-    {"process", "VmHWM", Unit::bytes},
-    {"process", "VmRSS", Unit::bytes},
-    {"process", "RssAnon", Unit::bytes},
-    {"process", "RssFile", Unit::bytes},
-    {"process", "RssShmem", Unit::bytes},
-    {"process", "VmPTE", Unit::bytes},
-    {"process", "VmSwap", Unit::bytes},
-    {"process", "HugetlbPages", Unit::bytes},
-    {"process", "Threads", Unit::count},
-};
-
-constexpr Item vm[] = {
-    {"kernel", "overcommit_memory", Unit::none},
-    {"kernel", "overcommit_ratio", Unit::percent},
-    {"kernel", "swappiness", Unit::none},
-    {"kernel", "max_map_count", Unit::count},
-};
-
-constexpr Item transparent_hugepage[] = {
-    {"huge_pages", "enabled", Unit::none, chosen},
-    {"huge_pages", "defrag", Unit::none, chosen},
-    {"huge_pages", "khugepaged/pages_collapsed", Unit::count},
-};
-
-constexpr Item oom[] = {
-    {"oom", "oom_score", Unit::none},
-    {"oom", "oom_score_adj", Unit::none, signed_number},
-};
-
-constexpr Item cgroup_v2_files[] = {
-    {"cgroup", "memory.current", Unit::bytes},
-    {"cgroup", "memory.peak", Unit::bytes},
-    {"cgroup", "memory.high", Unit::bytes, limit},
-    {"cgroup", "memory.max", Unit::bytes, limit},
-    {"cgroup", "memory.swap.current", Unit::bytes},
-    {"cgroup", "memory.swap.max", Unit::bytes, limit},
-};
-constexpr Item cgroup_v2_events[] = {
-    {"cgroup", "low", Unit::count},      {"cgroup", "high", Unit::count},
-    {"cgroup", "max", Unit::count},      {"cgroup", "oom", Unit::count},
-    {"cgroup", "oom_kill", Unit::count},
-};
-constexpr Item cgroup_v2_stat[] = {
-    {"cgroup", "anon", Unit::bytes},     {"cgroup", "file", Unit::bytes},
-    {"cgroup", "kernel", Unit::bytes},   {"cgroup", "shmem", Unit::bytes},
-    {"cgroup", "anon_thp", Unit::bytes},
-};
-
-constexpr Item cgroup_v1_files[] = {
-    {"cgroup", "memory.usage_in_bytes", Unit::bytes},
-    {"cgroup", "memory.max_usage_in_bytes", Unit::bytes},
-    {"cgroup", "memory.soft_limit_in_bytes", Unit::bytes, limit},
-    {"cgroup", "memory.limit_in_bytes", Unit::bytes, limit},
-    {"cgroup", "memory.failcnt", Unit::count},
-    {"cgroup", "memory.memsw.usage_in_bytes", Unit::bytes},
-    {"cgroup", "memory.memsw.limit_in_bytes", Unit::bytes, limit},
-    {"cgroup", "memory.kmem.usage_in_bytes", Unit::bytes},
-    {"cgroup", "memory.swappiness", Unit::none},
-};
-constexpr Item cgroup_v1_oom[] = {
-    {"cgroup", "oom_kill_disable", Unit::none},
-    {"cgroup", "under_oom", Unit::none},
-    {"cgroup", "oom_kill", Unit::count},
-};
-constexpr Item cgroup_v1_stat[] = {
-    {"cgroup", "total_rss", Unit::bytes},
-    {"cgroup", "total_rss_huge", Unit::bytes},
-    {"cgroup", "total_cache", Unit::bytes},
-    {"cgroup", "total_shmem", Unit::bytes},
-    {"cgroup", "total_swap", Unit::bytes},
-    {"cgroup", "hierarchical_memory_limit", Unit::bytes, limit},
-};
-
-constexpr Item pressure_fields[] = {
-    {"pressure", "avg10", Unit::percent, decimal},
-    {"pressure", "avg60", Unit::percent, decimal},
-    {"pressure", "total", Unit::microseconds},
-};
-
-constexpr Item node_lines[] = {
-    {"numa", "MemTotal", Unit::bytes},
-    {"numa", "MemFree", Unit::bytes},
-};
-
-constexpr const char *numa_stat_lines[] = {"anon", "file"};
 
 class Collector {
  public:

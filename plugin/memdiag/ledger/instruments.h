@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
-#include "plugin/memdiag/ledger/ledger.h"
+#include "plugin/memdiag/ledger/ledger_rows.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/server/perfschema_memory.h"
 

@@ -21,7 +21,6 @@
 namespace memdiag::budget {
 namespace {
 
-using Reading = std::optional<uint64_t>;
 using Variables = my_service<SERVICE_TYPE(mysql_system_variable_reader)>;
 
 constinit std::atomic<bool> reads_fail{false};

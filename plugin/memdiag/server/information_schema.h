@@ -1,8 +1,12 @@
 /*
-  Binds the table specs to the server: field definitions, the privilege check,
-  what a statement has seen (look.h), row writing. Tables are filled by the
-  session's own thread; without the privilege PROCESS that is an error, as for
-  InnoDB's.
+  Binds the table specs to the server: the privilege check and the writing of
+  rows. The parts are in files of their own:
+    table_fields.h     field definitions
+    statement_cache.h  readings that the tables of a statement share
+    table_rows.h       the rows of each table
+
+  The session's own thread fills a table. Without the privilege PROCESS that is
+  an error, as for InnoDB's tables.
 */
 
 #ifndef MEMDIAG_INFORMATION_SCHEMA_H

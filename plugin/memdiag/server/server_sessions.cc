@@ -42,7 +42,10 @@ class Collect : public Do_THD_Impl {
 
 class Find_largest : public Do_THD_Impl {
  public:
+  explicit Find_largest(bool clients_only) : m_clients_only(clients_only) {}
+
   void operator()(THD *thd) override {
+    if (m_clients_only && thd->system_thread != NON_SYSTEM_THREAD) return;
     const auto bytes = perfschema::memory_bytes(thd->get_psi());
     if (!bytes || *bytes <= (found ? found->bytes : 0)) return;
     found = {thd->thread_id(), *bytes,
@@ -50,15 +53,22 @@ class Find_largest : public Do_THD_Impl {
   }
 
   std::optional<history::Holder> found;
+
+ private:
+  const bool m_clients_only;
 };
 
-}  // namespace
-
-std::optional<history::Holder> largest_session() {
-  Find_largest find;
+std::optional<history::Holder> find_largest(bool clients_only) {
+  Find_largest find(clients_only);
   Global_THD_manager::get_instance()->do_for_all_thd_copy(&find);
   return find.found;
 }
+
+}  // namespace
+
+std::optional<history::Holder> largest_session() { return find_largest(false); }
+
+std::optional<history::Holder> largest_client() { return find_largest(true); }
 
 std::vector<Server_session> server_sessions() {
   Collect collect;

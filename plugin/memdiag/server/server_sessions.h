@@ -20,12 +20,15 @@
 
 namespace memdiag::sessions {
 
-/** Those that are on a thread. @throws std::bad_alloc */
+/** The sessions that are on a thread. @throws std::bad_alloc */
 std::vector<Server_session> server_sessions();
 
-/** The one with most memory as Performance Schema counts it; empty where that
-is off. */
+/** The session or background thread with most memory, as Performance Schema
+counts it. Empty where that is off. */
 std::optional<history::Holder> largest_session();
+
+/** The same among the sessions of clients. */
+std::optional<history::Holder> largest_client();
 
 }  // namespace memdiag::sessions
 

@@ -1,47 +1,47 @@
 /*
-  Our system variables. They are the server's own and not the plugin's, because
-  memory has to be routed long before the first plugin is there.
+  Registers the system variables of tables/variable_list.h. This file is a part
+  of mysqld and not of the plugin (cmake/upstream/product.cmake): the server
+  routes memory long before it starts its first plugin, so these options must be
+  parsed before.
 */
 
-#include "mysys/memdiag/accounting/block_events.h"
-#include "mysys/memdiag/purging/policies.h"
-#include "mysys/memdiag/routes/routes.h"
-#include "mysys/memdiag/accounting/scopes.h"
-#include "mysys/memdiag/accounting/sessions.h"
+#include <climits>
+#include <iterator>
+#include <string>
+
 #include "my_sys.h"
 #include "mysqld_error.h"
-#include "plugin/memdiag/history.h"
-#include "plugin/memdiag/watcher.h"
+#include "mysys/memdiag/accounting/tracking.h"
+#include "mysys/memdiag/accounting/scopes.h"
+#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/purging/policies.h"
+#include "mysys/memdiag/routes/routes.h"
+#include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/server/watcher.h"
+#include "plugin/memdiag/tables/variable_list.h"
 #include "sql/derror.h"
 #include "sql/sql_error.h"
 #include "sql/sys_vars.h"
 
 namespace {
 
+using memdiag::Policy;
+using memdiag::system_variable;
+using memdiag::System_variable;
+namespace tracking = memdiag::tracking;
+
 /** A list that is read before memory is routed, and holds for the run. */
-class Start_up_variable : public Sys_var_charptr {
+class Start_up_list : public Sys_var_charptr {
  public:
-  Start_up_variable(const char *name, const char *comment, const char *&list)
-      : Sys_var_charptr(name, comment, READ_ONLY NON_PERSIST GLOBAL_VAR(list),
+  Start_up_list(const System_variable &of, const char *&list)
+      : Sys_var_charptr(of.name, of.comment,
+                        READ_ONLY NON_PERSIST GLOBAL_VAR(list),
                         CMD_LINE(REQUIRED_ARG), IN_SYSTEM_CHARSET, DEFAULT(""),
                         NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
                         ON_UPDATE(nullptr), nullptr, sys_var::PARSE_EARLY) {}
 };
 
-Start_up_variable routes_variable(
-    "memdiag_routes",
-    "Takes memory from other pools than the built-in ones: a list of "
-    "route=pool, where a route is a memory instrument or the beginning of "
-    "some, as INFORMATION_SCHEMA.MEMDIAG_ROUTES shows them",
-    memdiag::routes::options.routes);
-
-Start_up_variable disabled_pools_variable(
-    "memdiag_disabled_pools",
-    "Pools that are not used: their memory comes from the general allocator. "
-    "A list of names, or all",
-    memdiag::routes::options.disabled_pools);
-
-template <memdiag::Policy policy>
+template <Policy policy>
 bool check_policy(sys_var *, THD *, set_var *var) {
   const LEX_STRING &list = var->save_result.string_value;
   if (list.str == nullptr) return true;  // NULL; the server says so
@@ -52,95 +52,90 @@ bool check_policy(sys_var *, THD *, set_var *var) {
   return true;
 }
 
-template <memdiag::Policy policy>
+template <Policy policy>
 bool update_policy(sys_var *, THD *, enum_var_type) {
   (void)memdiag::policies::set(
       policy, memdiag::policies::options[static_cast<size_t>(policy)]);
   return false;
 }
 
-template <memdiag::Policy policy>
-class Policy_variable : public Sys_var_charptr {
+template <Policy policy>
+class Policy_list : public Sys_var_charptr {
  public:
-  Policy_variable(const char *name, const char *comment)
+  explicit Policy_list(const System_variable &of)
       : Sys_var_charptr(
-            name, comment,
+            of.name, of.comment,
             GLOBAL_VAR(memdiag::policies::options[static_cast<size_t>(policy)]),
             CMD_LINE(REQUIRED_ARG), IN_SYSTEM_CHARSET, DEFAULT(""),
             NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(check_policy<policy>),
             ON_UPDATE(update_policy<policy>)) {}
 };
 
-using memdiag::Policy;
+class Switch : public Sys_var_bool {
+ public:
+  Switch(const System_variable &of, bool &value, on_update_function update)
+      : Sys_var_bool(of.name, of.comment, GLOBAL_VAR(value), CMD_LINE(OPT_ARG),
+                     DEFAULT(of.default_value != 0), NO_MUTEX_GUARD,
+                     NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(update)) {}
+};
 
-Policy_variable<Policy::quiet_ms> quiet_variable(
-    "memdiag_quiet_ms",
-    "How long a pool must have been quiet before its unused pages go back: a "
-    "list of pool=milliseconds, or all=milliseconds; 0 leaves them to decay");
-Policy_variable<Policy::dirty_decay_ms> dirty_decay_variable(
-    "memdiag_dirty_decay_ms",
-    "How long unused pages of a busy pool stay dirty: a list of "
-    "pool=milliseconds, or all=milliseconds; -1 keeps them");
-Policy_variable<Policy::muzzy_decay_ms> muzzy_decay_variable(
-    "memdiag_muzzy_decay_ms",
-    "How long unused pages stay muzzy after that: a list of "
-    "pool=milliseconds, or all=milliseconds; -1 keeps them");
-Policy_variable<Policy::dirty_limit> dirty_limit_variable(
-    "memdiag_dirty_limit",
-    "Dirty bytes above which a pool's unused pages go back in the midst of a "
-    "burst: a list of pool=bytes, or all=bytes, with K, M or G; 0 is no limit");
+class Number : public Sys_var_uint {
+ public:
+  Number(const System_variable &of, unsigned &value, on_update_function update)
+      : Sys_var_uint(of.name, of.comment, GLOBAL_VAR(value),
+                     CMD_LINE(REQUIRED_ARG), VALID_RANGE(of.min, of.max),
+                     DEFAULT(of.default_value), BLOCK_SIZE(1), NO_MUTEX_GUARD,
+                     NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(update)) {}
+};
 
-namespace notes = memdiag::notes;
+class Start_up_number : public Sys_var_uint {
+ public:
+  Start_up_number(const System_variable &of, unsigned &value)
+      : Sys_var_uint(of.name, of.comment, READ_ONLY GLOBAL_VAR(value),
+                     CMD_LINE(REQUIRED_ARG), VALID_RANGE(of.min, of.max),
+                     DEFAULT(of.default_value), BLOCK_SIZE(1), NO_MUTEX_GUARD,
+                     NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(nullptr)) {}
+};
 
-bool update_scope_survivors(sys_var *, THD *, enum_var_type) {
-  memdiag::scopes::track(notes::is_on(notes::survivors));
+class Bytes : public Sys_var_ulonglong {
+ public:
+  Bytes(const System_variable &of, ulonglong &value, on_update_function update)
+      : Sys_var_ulonglong(of.name, of.comment, GLOBAL_VAR(value),
+                          CMD_LINE(REQUIRED_ARG), VALID_RANGE(of.min, of.max),
+                          DEFAULT(of.default_value), BLOCK_SIZE(1),
+                          NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
+                          ON_UPDATE(update)) {}
+};
+
+/** As Sys_var_enum wants them: ended by nullptr. */
+const char *modes[] = {memdiag::watcher_modes[memdiag::watcher::off],
+                       memdiag::watcher_modes[memdiag::watcher::watch],
+                       memdiag::watcher_modes[memdiag::watcher::on], nullptr};
+
+class Watcher_mode : public Sys_var_enum {
+ public:
+  Watcher_mode(const System_variable &of, ulong &mode,
+               on_update_function update)
+      : Sys_var_enum(of.name, of.comment, GLOBAL_VAR(mode),
+                     CMD_LINE(REQUIRED_ARG), modes, DEFAULT(of.default_value),
+                     NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
+                     ON_UPDATE(update)) {}
+};
+
+bool update_survivors(sys_var *, THD *, enum_var_type) {
+  memdiag::scopes::track(tracking::options.survivors);
   return false;
 }
-
-Sys_var_bool scope_survivors_variable(
-    "memdiag_scope_survivors",
-    "Counts what statements, transactions and sessions leave behind in pools "
-    "of their lifetime: INFORMATION_SCHEMA.MEMDIAG_SURVIVORS. Switching it ON "
-    "begins with none",
-    GLOBAL_VAR(notes::switches.each[notes::survivors]), CMD_LINE(OPT_ARG),
-    DEFAULT(false), NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
-    ON_UPDATE(update_scope_survivors));
 
 bool update_sessions(sys_var *, THD *, enum_var_type) {
-  memdiag::sessions::track(notes::is_on(notes::sessions));
+  memdiag::sessions::track(tracking::options.sessions);
   return false;
 }
 
-Sys_var_bool sessions_variable(
-    "memdiag_sessions",
-    "Counts what sessions hold of pools and what statements take: "
-    "INFORMATION_SCHEMA.MEMDIAG_SESSIONS and MEMDIAG_DIGESTS. Switching it ON "
-    "begins with none",
-    GLOBAL_VAR(notes::switches.each[notes::sessions]), CMD_LINE(OPT_ARG),
-    DEFAULT(false), NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
-    ON_UPDATE(update_sessions));
-
-bool update_history_interval(sys_var *, THD *, enum_var_type) {
+bool update_history(sys_var *, THD *, enum_var_type) {
   memdiag::history::interval_changed();
   return false;
 }
-
-Sys_var_uint history_interval_variable(
-    "memdiag_history_interval_ms",
-    "How often a sample of the server's memory is taken, in milliseconds, for "
-    "INFORMATION_SCHEMA.MEMDIAG_HISTORY; 0: never",
-    GLOBAL_VAR(memdiag::history::interval_ms), CMD_LINE(REQUIRED_ARG),
-    VALID_RANGE(0, 3600 * 1000), DEFAULT(1000), BLOCK_SIZE(1), NO_MUTEX_GUARD,
-    NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(update_history_interval));
-
-Sys_var_uint history_samples_variable(
-    "memdiag_history_samples",
-    "How many samples are kept of this run, and how many of former runs in "
-    "INFORMATION_SCHEMA.MEMDIAG_LAST_RUN",
-    READ_ONLY GLOBAL_VAR(memdiag::history::capacity), CMD_LINE(REQUIRED_ARG),
-    VALID_RANGE(10, memdiag::black_box::max_capacity), DEFAULT(3600),
-    BLOCK_SIZE(1), NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
-    ON_UPDATE(nullptr));
 
 bool update_watcher(sys_var *, THD *thd, enum_var_type) {
   if (const int error = memdiag::watcher::changed(); error != 0)
@@ -149,45 +144,40 @@ bool update_watcher(sys_var *, THD *thd, enum_var_type) {
   return false;
 }
 
-/** In the order of memdiag::watcher::Mode. */
-const char *watcher_modes[] = {"OFF", "WATCH", "ON", nullptr};
+Start_up_list routes(system_variable("memdiag_routes"),
+                     memdiag::routes::options.routes);
+Start_up_list disabled_pools(system_variable("memdiag_disabled_pools"),
+                             memdiag::routes::options.disabled_pools);
 
-Sys_var_enum pressure_watcher_variable(
-    "memdiag_pressure_watcher",
-    "What is done when memory is short: OFF nothing, WATCH says in the error "
-    "log what ON would do, ON gives unused pages back, then shrinks caches",
-    GLOBAL_VAR(memdiag::watcher::mode), CMD_LINE(REQUIRED_ARG), watcher_modes,
-    DEFAULT(memdiag::watcher::off), NO_MUTEX_GUARD, NOT_IN_BINLOG,
-    ON_CHECK(nullptr), ON_UPDATE(update_watcher));
+Policy_list<Policy::quiet_ms> quiet_ms(system_variable("memdiag_quiet_ms"));
+Policy_list<Policy::dirty_decay_ms> dirty_decay_ms(
+    system_variable("memdiag_dirty_decay_ms"));
+Policy_list<Policy::muzzy_decay_ms> muzzy_decay_ms(
+    system_variable("memdiag_muzzy_decay_ms"));
+Policy_list<Policy::dirty_limit> dirty_limit(
+    system_variable("memdiag_dirty_limit"));
 
-class Pressure_variable : public Sys_var_uint {
- public:
-  Pressure_variable(const char *name, const char *comment, unsigned &percent,
-                    unsigned default_percent)
-      : Sys_var_uint(name, comment, GLOBAL_VAR(percent), CMD_LINE(REQUIRED_ARG),
-                     VALID_RANGE(0, 100), DEFAULT(default_percent),
-                     BLOCK_SIZE(1), NO_MUTEX_GUARD, NOT_IN_BINLOG,
-                     ON_CHECK(nullptr), ON_UPDATE(update_watcher)) {}
-};
+Switch scope_survivors(system_variable("memdiag_scope_survivors"),
+                       tracking::options.survivors,
+                       update_survivors);
+Switch sessions(system_variable("memdiag_sessions"),
+                tracking::options.sessions, update_sessions);
 
-Pressure_variable pressure_limit_variable(
-    "memdiag_pressure_limit",
-    "Memory is short when so many percent of the lowest limit of the control "
-    "group, or else of the machine's memory, are used; 0: that is not heeded",
-    memdiag::watcher::limit_percent, 90);
+Number history_interval_ms(system_variable("memdiag_history_interval_ms"),
+                           memdiag::history::interval_ms, update_history);
+constexpr System_variable of_samples =
+    system_variable("memdiag_history_samples");
+static_assert(of_samples.max == memdiag::black_box::max_capacity);
+Start_up_number history_samples(of_samples, memdiag::history::capacity);
 
-Pressure_variable pressure_stall_variable(
-    "memdiag_pressure_stall_percent",
-    "Memory is short when some task waited for it for so many percent of the "
-    "last second; 0: that is not heeded",
-    memdiag::watcher::stall_percent, 10);
-
-Sys_var_ulonglong pressure_buffer_pool_variable(
-    "memdiag_pressure_buffer_pool_min",
-    "When memory is still short after all else was given back, the buffer pool "
-    "is made smaller, to no less than so many bytes; 0: it is left alone",
-    GLOBAL_VAR(memdiag::watcher::buffer_pool_min_bytes), CMD_LINE(REQUIRED_ARG),
-    VALID_RANGE(0, ULLONG_MAX), DEFAULT(0), BLOCK_SIZE(1), NO_MUTEX_GUARD,
-    NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(update_watcher));
+Watcher_mode pressure_watcher(system_variable("memdiag_pressure_watcher"),
+                              memdiag::watcher::mode, update_watcher);
+Number pressure_limit(system_variable("memdiag_pressure_limit"),
+                      memdiag::watcher::limit_percent, update_watcher);
+Number pressure_stall_percent(system_variable("memdiag_pressure_stall_percent"),
+                              memdiag::watcher::stall_percent, update_watcher);
+Bytes pressure_buffer_pool_min(
+    system_variable("memdiag_pressure_buffer_pool_min"),
+    memdiag::watcher::buffer_pool_min_bytes, update_watcher);
 
 }  // namespace

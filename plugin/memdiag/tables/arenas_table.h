@@ -7,6 +7,7 @@
 
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/tables/shared_columns.h"
 
 namespace memdiag {
 
@@ -17,72 +18,58 @@ inline constexpr Table arenas_table = [] {
       "One row for each arena of the allocator. The arenas of a pool add up to "
       "its row of MEMDIAG_POOLS, in one statement exactly.",
       0x0100,
-      std::array{
-          column<Row, &Row::arena>("ARENA", Unit::none,
-                                   "The allocator's number of the arena."),
-          text_column<Row, &Row::name>(
-              "NAME", 32,
-              "Its name: the pool and the CPU, such as fts_query.3 (of "
-              "`connection` a number); `auto` for those of `general`."),
-          text_column<Row, &Row::pool>("POOL", 64, "The pool it belongs to."),
-          column<Row, &Row::threads>(
-              "THREADS", Unit::count,
-              "Threads whose malloc() is served by it; 0 for those of other "
-              "pools than `general` and `connection`."),
-          column<Row, &Row::uptime_s>("UPTIME_SECONDS", Unit::seconds,
-                                      "How long it has existed."),
-          column<Row, &Row::live_bytes>(
-              "LIVE_BYTES", Unit::bytes,
-              "Handed out and not yet freed, rounded up to size classes."),
-          column<Row, &Row::active_bytes>("ACTIVE_BYTES", Unit::bytes,
-                                          "Pages that hold at least one "
-                                          "allocated block."),
-          column<Row, &Row::dirty_bytes>(
-              "DIRTY_BYTES", Unit::bytes,
-              "Unused pages that still take physical memory."),
-          column<Row, &Row::muzzy_bytes>(
-              "MUZZY_BYTES", Unit::bytes,
-              "Unused pages that the kernel may take when it needs them."),
-          column<Row, &Row::resident_bytes>(
-              "RESIDENT_BYTES", Unit::bytes,
-              "The most that the arena can have in physical memory: active and "
-              "dirty pages and metadata."),
-          column<Row, &Row::metadata_bytes>("METADATA_BYTES", Unit::bytes,
-                                            "The allocator's bookkeeping."),
-          column<Row, &Row::mapped_bytes>("MAPPED_BYTES", Unit::bytes,
-                                          "Address space in use."),
-          column<Row, &Row::retained_bytes>(
-              "RETAINED_BYTES", Unit::bytes,
-              "Address space without memory, kept to be used again."),
-          column<Row, &Row::tcache_bytes>(
-              "TCACHE_BYTES", Unit::bytes,
-              "Free blocks that wait in caches which jemalloc accounts to this "
-              "arena: of its threads, and of pools where one of these threads "
-              "made the cache; part of LIVE_BYTES of the blocks' own arenas."),
-          column<Row, &Row::allocations>(
-              "ALLOCATIONS", Unit::count,
-              "Blocks taken from the arena since it was made, by caches too."),
-          column<Row, &Row::frees>("FREES", Unit::count,
-                                   "Blocks given back to it, by caches too."),
-          column<Row, &Row::purge_sweeps>(
-              "PURGE_SWEEPS", Unit::count,
-              "How often it was looked through for pages to give back."),
-          column<Row, &Row::purge_madvises>(
-              "PURGE_MADVISES", Unit::count,
-              "System calls that this took: the price of purging."),
-          column<Row, &Row::dirty_purged_bytes>(
-              "DIRTY_PURGED_BYTES", Unit::bytes,
-              "Dirty pages that ceased to be dirty: given back, or muzzy "
-              "since."),
-          column<Row, &Row::muzzy_purged_bytes>(
-              "MUZZY_PURGED_BYTES", Unit::bytes, "Muzzy pages given back."),
-          column<Row, &Row::dirty_decay_ms>(
-              "DIRTY_DECAY_MS", Unit::milliseconds,
-              "How long unused pages stay dirty; -1: for ever."),
-          column<Row, &Row::muzzy_decay_ms>(
-              "MUZZY_DECAY_MS", Unit::milliseconds,
-              "How long they stay muzzy after that; 0: they go straight to the "
-              "system.")}};
+      join(
+          std::array{
+              column<Row, &Row::arena>("ARENA", Unit::none,
+                                       "The allocator's number of the arena."),
+              text_column<Row, &Row::name>(
+                  "NAME", 32,
+                  "Its name: the pool and the CPU, such as fts_query.3 (of "
+                  "`connection` a number); `auto` for those of `general`."),
+              text_column<Row, &Row::pool>("POOL", 64,
+                                           "The pool it belongs to."),
+              column<Row, &Row::threads>(
+                  "THREADS", Unit::count,
+                  "Threads whose malloc() is served by it; 0 for those of "
+                  "other "
+                  "pools than `general` and `connection`."),
+              column<Row, &Row::uptime_s>("UPTIME_SECONDS", Unit::seconds,
+                                          "How long it has existed."),
+              column<Row, &Row::live_bytes>(
+                  "LIVE_BYTES", Unit::bytes,
+                  "Handed out and not yet freed, rounded up to size classes.")},
+          memory_columns<Row>(),
+          std::array{
+              column<Row, &Row::tcache_bytes>(
+                  "TCACHE_BYTES", Unit::bytes,
+                  "Free blocks that wait in caches which jemalloc accounts to "
+                  "this "
+                  "arena: of its threads, and of pools where one of these "
+                  "threads "
+                  "made the cache; part of LIVE_BYTES of the blocks' own "
+                  "arenas."),
+              column<Row, &Row::allocations>(
+                  "ALLOCATIONS", Unit::count,
+                  "Blocks taken from the arena since it was made, by caches "
+                  "too."),
+              column<Row, &Row::frees>(
+                  "FREES", Unit::count,
+                  "Blocks given back to it, by caches too."),
+              column<Row, &Row::purge_sweeps>(
+                  "PURGE_SWEEPS", Unit::count,
+                  "How often it was looked through for pages to give back."),
+              column<Row, &Row::purge_madvises>(
+                  "PURGE_MADVISES", Unit::count,
+                  "System calls that this took: the price of purging."),
+              column<Row, &Row::dirty_purged_bytes>(
+                  "DIRTY_PURGED_BYTES", Unit::bytes,
+                  "Dirty pages that ceased to be dirty: given back, or muzzy "
+                  "since."),
+              column<Row, &Row::muzzy_purged_bytes>("MUZZY_PURGED_BYTES",
+                                                    Unit::bytes,
+                                                    "Muzzy pages given back.")},
+          decay_columns<Row>(
+              "How long unused pages stay dirty. -1: for ever."))};
 }();
 
 static_assert(fingerprint(arenas_table) == 1109727584,

@@ -25,48 +25,10 @@
 #include <type_traits>
 #include <variant>
 
+#include "plugin/memdiag/base/reading.h"
+#include "plugin/memdiag/base/unit.h"
+
 namespace memdiag {
-
-enum class Unit : uint8_t {
-  none,
-  bytes,
-  count,
-  ratio,
-  percent,
-  seconds,
-  milliseconds,
-  microseconds,
-  nanoseconds
-};
-
-constexpr const char *unit_name(Unit unit) {
-  switch (unit) {
-    case Unit::none:
-      return "";
-    case Unit::bytes:
-      return "bytes";
-    case Unit::count:
-      return "count";
-    case Unit::ratio:
-      return "ratio";
-    case Unit::percent:
-      return "%";
-    case Unit::seconds:
-      return "s";
-    case Unit::milliseconds:
-      return "ms";
-    case Unit::microseconds:
-      return "µs";
-    case Unit::nanoseconds:
-      return "ns";
-  }
-  return "";
-}
-
-/** A moment, in microseconds since the epoch. */
-struct Timestamp {
-  uint64_t us;
-};
 
 /** One cell of a row; monostate is NULL. */
 using Value = std::variant<std::monostate, uint64_t, int64_t, double, bool,

@@ -6,6 +6,7 @@
 #define MEMDIAG_EXTENTS_TABLE_H
 
 #include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/tables/shared_columns.h"
 #include "plugin/memdiag/allocator/size_classes.h"
 
 namespace memdiag {
@@ -19,29 +20,27 @@ inline constexpr Table extents_table = [] {
       "columns of bytes add up to those of MEMDIAG_POOLS, except for extents "
       "that came or went while the allocator was adding up.",
       0x0100,
-      std::array{
-          column<Row, &Row::arena>("ARENA", Unit::none,
-                                   "The allocator's number of the arena."),
-          text_column<Row, &Row::pool>("POOL", 64, "The pool it belongs to."),
-          column<Row, &Row::min_size>("MIN_SIZE", Unit::bytes,
-                                      "The smallest extent of the class."),
-          column<Row, &Row::max_size>("MAX_SIZE", Unit::bytes,
-                                      "The largest extent of the class."),
-          column<Row, &Row::dirty_extents>(
-              "DIRTY_EXTENTS", Unit::count,
-              "Extents that still take physical memory."),
-          column<Row, &Row::dirty_bytes>("DIRTY_BYTES", Unit::bytes,
-                                         "What they take."),
-          column<Row, &Row::muzzy_extents>(
-              "MUZZY_EXTENTS", Unit::count,
-              "Extents that the kernel may take when it needs them."),
-          column<Row, &Row::muzzy_bytes>("MUZZY_BYTES", Unit::bytes,
-                                         "Their size."),
-          column<Row, &Row::retained_extents>(
-              "RETAINED_EXTENTS", Unit::count,
-              "Extents of address space without memory."),
-          column<Row, &Row::retained_bytes>("RETAINED_BYTES", Unit::bytes,
-                                            "Their size.")}};
+      join(arena_columns<Row>(),
+           std::array{
+               column<Row, &Row::min_size>("MIN_SIZE", Unit::bytes,
+                                           "The smallest extent of the class."),
+               column<Row, &Row::max_size>("MAX_SIZE", Unit::bytes,
+                                           "The largest extent of the class."),
+               column<Row, &Row::dirty_extents>(
+                   "DIRTY_EXTENTS", Unit::count,
+                   "Extents that still take physical memory."),
+               column<Row, &Row::dirty_bytes>("DIRTY_BYTES", Unit::bytes,
+                                              "What they take."),
+               column<Row, &Row::muzzy_extents>(
+                   "MUZZY_EXTENTS", Unit::count,
+                   "Extents that the kernel may take when it needs them."),
+               column<Row, &Row::muzzy_bytes>("MUZZY_BYTES", Unit::bytes,
+                                              "Their size."),
+               column<Row, &Row::retained_extents>(
+                   "RETAINED_EXTENTS", Unit::count,
+                   "Extents of address space without memory."),
+               column<Row, &Row::retained_bytes>("RETAINED_BYTES", Unit::bytes,
+                                                 "Their size.")})};
 }();
 
 static_assert(fingerprint(extents_table) == 4032778734u,

@@ -6,26 +6,13 @@
 #define MEMDIAG_LAST_RUN_TABLE_H
 
 #include <array>
-#include <cstddef>
 
 #include "plugin/memdiag/tables/column.h"
 #include "plugin/memdiag/history/history_rows.h"
 #include "plugin/memdiag/tables/history_table.h"
+#include "plugin/memdiag/tables/shared_columns.h"
 
 namespace memdiag {
-
-namespace detail {
-
-template <typename T, size_t m, size_t n>
-constexpr std::array<T, m + n> join(const std::array<T, m> &a,
-                                    const std::array<T, n> &b) {
-  std::array<T, m + n> both{};
-  for (size_t i = 0; i < m; ++i) both[i] = a[i];
-  for (size_t i = 0; i < n; ++i) both[m + i] = b[i];
-  return both;
-}
-
-}  // namespace detail
 
 inline constexpr Table last_run_table = [] {
   using Row = Last_run_row;
@@ -35,7 +22,7 @@ inline constexpr Table last_run_table = [] {
       "as there is room for memdiag_history_samples: how it ended for a server "
       "that was killed. They are in memdiag_history.bin in the data directory.",
       0x0101,
-      detail::join(
+      join(
           std::array{
               column<Row, &Row::run>("RUN", Unit::count,
                                      "1: the last run; 2: the one before it."),

@@ -6,7 +6,7 @@
 #define MEMDIAG_LEDGER_TABLE_H
 
 #include "plugin/memdiag/tables/column.h"
-#include "plugin/memdiag/ledger/ledger.h"
+#include "plugin/memdiag/ledger/ledger_rows.h"
 
 namespace memdiag {
 

@@ -1,9 +1,6 @@
 /*
-  Prints docs/reference.md from the specs of tables, status variables, function
-  and pools; a program of its own, without the server:
-
-    g++ -std=c++20 -I mysys -I plugin/memdiag -I storage/innobase \
-      plugin/memdiag/tables/reference_main.cc
+  Prints docs/reference.md from the specs of tables, status variables, system
+  variables, function and pools. A program of its own, without the server:
 
     memdiag_reference                 prints the page
     memdiag_reference --check <file>  fails when the file is not that page
@@ -24,6 +21,7 @@
 #include "plugin/memdiag/tables/purge_receipt.h"
 #include "plugin/memdiag/tables/status_variables.h"
 #include "plugin/memdiag/tables/tables.h"
+#include "plugin/memdiag/tables/variable_list.h"
 
 namespace memdiag {
 namespace {
@@ -102,65 +100,67 @@ void print_function(std::ostream &out) {
   out << "\nA size that could not be read is null, with a warning.\n\n";
 }
 
+std::string type_of(const System_variable &variable) {
+  switch (variable.type) {
+    case System_variable::Type::list:
+      return "list";
+    case System_variable::Type::boolean:
+      return "boolean";
+    case System_variable::Type::number:
+      return std::to_string(variable.min) + " to " +
+             std::to_string(variable.max);
+    case System_variable::Type::bytes:
+      return "bytes";
+    case System_variable::Type::watcher_mode:
+      return "OFF, WATCH, ON";
+  }
+  return "";
+}
+
+std::string default_of(const System_variable &variable) {
+  switch (variable.type) {
+    case System_variable::Type::list:
+      return "empty";
+    case System_variable::Type::boolean:
+      return variable.default_value != 0 ? "ON" : "OFF";
+    case System_variable::Type::number:
+    case System_variable::Type::bytes:
+      return std::to_string(variable.default_value);
+    case System_variable::Type::watcher_mode:
+      return watcher_modes[variable.default_value];
+  }
+  return "";
+}
+
+void print_system_variables(std::ostream &out,
+                            System_variable::Changed changed) {
+  out << "| variable | values | default | meaning |\n"
+         "|---|---|---|---|\n";
+  for (const System_variable &variable : system_variables)
+    if (variable.changed == changed)
+      out << "| " << variable.name << " | " << type_of(variable) << " | "
+          << default_of(variable) << " | " << variable.comment << ". |\n";
+  out << '\n';
+}
+
 void print_system_variables(std::ostream &out) {
   out << "## System variables\n\n"
-         "Set at start-up only. A wrong entry ends the start with an error "
-         "that "
-         "names it.\n\n"
-         "| variable | meaning |\n"
-         "|---|---|\n"
-         "| memdiag_routes | A list of `route=pool`: these routes, or all "
-         "whose "
-         "name begins so, take their blocks from that pool. Of several entries "
-         "for a route the last counts. Example: "
-         "`--memdiag-routes=memory/sql/NET=general,mem_heap/row=statement`. |\n"
-         "| memdiag_disabled_pools | A list of pools, or `all`: their routes "
-         "take their blocks from malloc(), that is, from plain jemalloc; "
-         "without `connection`, so do its threads. |\n"
-         "| memdiag_history_samples | How many samples MEMDIAG_HISTORY and "
-         "MEMDIAG_LAST_RUN keep, each: 3600 unless set, up to 86400. The file "
-         "memdiag_history.bin in the data directory takes "
+         "All are global. These are set when the server starts, by option or "
+         "option file. A wrong entry ends the start with an error that names "
+         "it.\n\n";
+  print_system_variables(out, System_variable::Changed::at_start);
+  out << "memdiag_history.bin in the data directory takes "
       << black_box::file_bytes_per_sample
-      << " bytes for each. "
-         "It may be removed at any time, and must not be cut short while the "
-         "server runs, which would end it. |\n\n"
-         "Set at any time, and with SET PERSIST. A list gives values to the "
-         "pools that it names, or to `all` that can have one; the others have "
-         "what they are declared with, so that an empty list is the default. A "
+      << " bytes for each of memdiag_history_samples. You may delete the file "
+         "at any time: the samples of this run are then in memory only. A file "
+         "that is truncated or overwritten while the server runs is written "
+         "anew with the next sample.\n\n"
+         "These are set at any time, with SET PERSIST as well. A list sets the "
+         "pools that it names, or `all` pools that can have the value; the "
+         "other pools have their defaults, which the empty list restores. A "
          "wrong list is an error and changes nothing. Example: `SET GLOBAL "
-         "memdiag_dirty_limit = 'session=64M, ddl=0'`.\n\n"
-         "| variable | meaning |\n"
-         "|---|---|\n"
-         "| memdiag_quiet_ms | How many milliseconds no block must have come "
-         "or gone before a pool is purged; 0: left to decay alone. |\n"
-         "| memdiag_dirty_decay_ms, memdiag_muzzy_decay_ms | jemalloc's decay "
-         "times of a pool's arenas in milliseconds; -1: never. |\n"
-         "| memdiag_dirty_limit | Dirty bytes, with K, M or G, above which a "
-         "pool is purged in the midst of a burst; 0: no limit. |\n"
-         "| memdiag_scope_survivors | Boolean, OFF: whether MEMDIAG_SURVIVORS "
-         "is counted. While it is, each block of a pool costs some "
-         "nanoseconds more, and each session's thread 26 KB. |\n"
-         "| memdiag_sessions | Boolean, OFF: whether MEMDIAG_SESSIONS and "
-         "MEMDIAG_DIGESTS are counted. While they are, each block of a pool "
-         "costs some nanoseconds more, and the end of each statement a short "
-         "mutex. |\n"
-         "| memdiag_history_interval_ms | How many milliseconds pass between "
-         "two samples: 1000 unless set; 0: none are taken. |\n"
-         "| memdiag_pressure_watcher | OFF unless set. ON: while memory is "
-         "short, unused pages of pools are given back (MEMDIAG_PURGES, REASON "
-         "`pressure`), then full-text caches are written and unused tables "
-         "closed, until it is not. WATCH: the error log says what would be "
-         "done, once a minute. Its lines are notes: log_error_verbosity=3. |\n"
-         "| memdiag_pressure_limit | Memory is short when so many percent are "
-         "used of the control group's lowest limit, or of the machine's memory "
-         "where there is none below that: 90 unless set; 0: not heeded. |\n"
-         "| memdiag_pressure_stall_percent | Memory is short when some task "
-         "waited for it for so many percent of the last second: 10 unless set; "
-         "0: not heeded. |\n"
-         "| memdiag_pressure_buffer_pool_min | How small the watcher may make "
-         "the buffer pool, in bytes: 0 unless set, which leaves it alone. An "
-         "eighth goes in a step, after all else; the error log has the "
-         "statement that gives it back, which nobody does by itself. |\n\n";
+         "memdiag_dirty_limit = 'session=64M, ddl=0'`.\n\n";
+  print_system_variables(out, System_variable::Changed::any_time);
 }
 
 void print_pools(std::ostream &out) {
@@ -179,7 +179,8 @@ void print_pools(std::ostream &out) {
 
 std::string reference() {
   std::ostringstream out;
-  out << "<!-- Made by plugin/memdiag/tables/reference_main.cc from the table specs. "
+  out << "<!-- Made by plugin/memdiag/tables/reference_main.cc from the table "
+         "specs. "
          "Do not edit: make it anew. -->\n"
          "# Reference\n\n"
          "Reading the tables needs the privilege PROCESS. Each statement sees "

@@ -2,8 +2,8 @@
   Every INFORMATION_SCHEMA table of this plugin, in one list: the plugins, their
   field definitions and the reference page come from here.
 
-  A table is <name>_table, the spec in <name>_table.h, and an overload of rows()
-  in information_schema.cc that gets its rows.
+  A table is <name>_table, the spec in <name>_table.h, and an overload of
+  add_rows() in server/table_rows.cc that makes its rows.
 */
 
 #ifndef MEMDIAG_TABLES_H
@@ -30,9 +30,11 @@
 #include "plugin/memdiag/tables/regions_table.h"
 #include "plugin/memdiag/tables/routes_table.h"
 #include "plugin/memdiag/tables/sessions_table.h"
+#include "plugin/memdiag/tables/summary_table.h"
 #include "plugin/memdiag/tables/survivors_table.h"
 
 #define MEMDIAG_TABLES(TABLE) \
+  TABLE(summary)              \
   TABLE(advice)               \
   TABLE(ledger)               \
   TABLE(ledger_exact)         \

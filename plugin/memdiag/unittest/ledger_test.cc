@@ -1,6 +1,6 @@
 /* The ledger: rows of literal figures, and of this process. */
 
-#include "plugin/memdiag/ledger/ledger.h"
+#include "plugin/memdiag/ledger/ledger_reader.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -67,7 +67,7 @@ ledger::Figures example() {
   walk.unowned_bytes = 5 * mb;
   all.pools = pools;
   all.walked = ledger::Walked{walk, pools, 0};
-  all.buffer_pool = memdiag::innodb::Buffer_pool{16384, 1024, 256, 0, 8192};
+  all.buffer_pool = ledger::Buffer_pool_pages{16384, 1024, 256};
   return all;
 }
 
@@ -186,10 +186,19 @@ TEST(LedgerRows, WithoutInnodbTheBufferPoolIsOneRow) {
             by_key(ledger::rows(all, Precision::exact)).at("buffer_pool//"));
 }
 
+uint64_t clock_now_us = 1;
+/** The clock moves on by this with each reading. A walk reads it when it begins
+and when it ends, so it takes that long. */
+uint64_t clock_step_us = 0;
+
+uint64_t test_clock(clockid_t) { return clock_now_us += clock_step_us; }
+
+ledger::Reader reader{test_clock};
+
 ledger::Ledger take(
     Precision precision,
-    const std::optional<memdiag::innodb::Buffer_pool> &buffer_pool = {}) {
-  return ledger::take(memdiag::take_snapshot(), buffer_pool, precision);
+    const std::optional<ledger::Buffer_pool_pages> &buffer_pool = {}) {
+  return reader.take(memdiag::take_snapshot(), buffer_pool, precision);
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -214,7 +223,7 @@ TEST(Ledger, ABlockIsLiveWhereItWasWritten) {
   constexpr size_t size = 64 * mb;
   const auto live = [] {
     // jemalloc counts pages as dirty that came with others and were never used.
-    (void)pools::purge(pool);
+    (void)purging::purge(pool);
     return *by_key(take(Precision::exact).rows).at("pool/fts_query/live");
   };
   const int64_t before = live();
@@ -237,7 +246,7 @@ TEST(Ledger, ABlockIsLiveWhereItWasWritten) {
   EXPECT_NEAR(static_cast<double>(before),
               static_cast<double>(*after.at("pool/fts_query/live")), 1.0 * mb);
   EXPECT_LT(0.9 * size, static_cast<double>(*after.at("pool/fts_query/dirty")));
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
   EXPECT_GT(
       1.0 * mb,
       static_cast<double>(
@@ -251,7 +260,7 @@ TEST(Ledger, SmallBlocksThatAreFreeAreFragmentation) {
   EXPECT_LT(20000 * 1000, *full.at("pool/fts_query/live"));
   for (size_t i = 0; i < blocks.size(); ++i)
     if (i % 16 != 0) blocks[i].free();
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
   const By_key after = by_key(take(Precision::exact).rows);
   // Of 16 blocks one stays, and with it its slab, which has room for four.
   EXPECT_LT(3 * 1000 * 1000, *after.at("pool/fts_query/fragmentation"));
@@ -285,13 +294,13 @@ TEST(Ledger, MappingsOfOthersAreNotTheAllocators) {
 
 TEST(Ledger, TheCheapFormAsksForNothingWhileAllAddsUp) {
   constexpr size_t size = 256 * mb;
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
   (void)take(Precision::exact);
   auto *block = static_cast<char *>(pools::allocate(pool, size, false));
   ASSERT_NE(nullptr, block);
   memset(block, 1, size);
   // jemalloc counts pages as dirty that came with others and were never used.
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
   // Nobody would tell.
   memdiag::Presence::fail_for_test(true);
   const auto [rows, warnings] = take(Precision::cheap);
@@ -302,25 +311,33 @@ TEST(Ledger, TheCheapFormAsksForNothingWhileAllAddsUp) {
               1.0 * mb);
   EXPECT_GT(0.01, std::abs(*rows.back().percent) / 100);
   pools::free(pool, block, size);
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
 }
 
+/** Readings take a millisecond while it lives, so each is good for 100 of
+them. */
+struct Slow_readings {
+  Slow_readings() { clock_step_us = 1000; }
+  ~Slow_readings() { clock_step_us = 0; }
+};
+constexpr uint64_t second_us = 1000000;
+
 TEST(Ledger, TheCheapFormAsksWhenSomethingDoesNotAddUp) {
+  const Slow_readings slow;
   const auto before =
       static_cast<double>(in_no_extent(take(Precision::exact).rows));
   void *mapping = mmap(nullptr, 64 * mb, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(MAP_FAILED, mapping);
   memset(mapping, 1, 64 * mb);
-  // It walks again once the last walk is paid for, not after a minute.
-  double now = 0;
-  for (int i = 0; i < 1200 && now < before + 60.0 * mb; ++i) {
+  const auto now = [] {
     const auto rows = take(Precision::cheap).rows;
     EXPECT_GT(1.0, std::abs(*rows.back().percent)) << "all is explained";
-    now = static_cast<double>(in_no_extent(rows));
-    usleep(100000);
-  }
-  EXPECT_NEAR(before + 64.0 * mb, now, 4.0 * mb);
+    return static_cast<double>(in_no_extent(rows));
+  };
+  EXPECT_GT(before + 60.0 * mb, now()) << "the last walk is not paid for";
+  clock_now_us += second_us;
+  EXPECT_NEAR(before + 64.0 * mb, now(), 4.0 * mb) << "not after a minute";
   munmap(mapping, 64 * mb);
 }
 
@@ -332,10 +349,9 @@ TEST(Ledger, WhatTheLastLookSaysOfRegions) {
   ASSERT_NE(MAP_FAILED, mapping);
   memset(mapping, 1, size / 2);
   memdiag::regions::add(Region_kind::buffer_pool, mapping, size);
-  const memdiag::innodb::Buffer_pool counted{16384, size / 4 / 16384, 0, 0,
-                                             size / 16384};
+  const ledger::Buffer_pool_pages counted{16384, size / 4 / 16384, 0};
   (void)take(Precision::exact, counted);
-  const auto known = ledger::recent_regions(counted);
+  const auto known = reader.recent_regions(counted);
   EXPECT_EQ(size / 2, known[buffer_pool]);
   EXPECT_TRUE(known[static_cast<size_t>(Region_kind::thread_stack)]);
   EXPECT_FALSE(known[static_cast<size_t>(Region_kind::other)]);
@@ -348,7 +364,7 @@ TEST(Ledger, TheCheapFormHasFilesOfTheLastLook) {
     return static_cast<double>(
         *by_key(take(precision).rows).at("files//mapped"));
   };
-  // Less than would make it look anew.
+  const Slow_readings slow;
   constexpr size_t size = 128 << 10;
   FILE *const file = tmpfile();
   ASSERT_NE(nullptr, file);
@@ -377,18 +393,15 @@ TEST(Ledger, TheCheapFormLooksAnewWhenThreadsHaveCome) {
   ASSERT_NE(MAP_FAILED, static_cast<void *>(mapping));
   memset(mapping, 1, mb);
   memdiag::regions::add(Region_kind::thread_stack, mapping, mb);
+  const Slow_readings slow;
   const double before = stacks(Precision::exact);
   // Each has much less than the one before them.
   for (size_t i = 1; i < count; ++i)
     memdiag::regions::add(Region_kind::thread_stack, mapping + i * mb, mb);
-  // It rests after a look, a hundred times as long as that took.
-  double now = 0;
-  for (int i = 0; i < 1200; ++i) {
-    now = stacks(Precision::cheap);
-    if (now < before + 2.0 * mb) break;
-    usleep(100000);
-  }
-  EXPECT_NEAR(before, now, 2.0 * mb);
+  EXPECT_LT(before + 32.0 * mb, stacks(Precision::cheap))
+      << "the last reading is not paid for: by the number of stacks";
+  clock_now_us += second_us;
+  EXPECT_NEAR(before, stacks(Precision::cheap), 2.0 * mb);
   for (size_t i = 0; i < count; ++i) memdiag::regions::remove(mapping + i * mb);
   munmap(mapping, count * mb);
 }
@@ -402,12 +415,13 @@ TEST(Ledger, TheCheapFormHasTheBufferPoolByItsPagesOfData) {
   memdiag::regions::add(Region_kind::buffer_pool, mapping, size);
   const auto resident = [](Precision precision, uint64_t data_pages) {
     int64_t bytes = 0;
-    const memdiag::innodb::Buffer_pool pool{16384, data_pages, 0, 0, 16384};
+    const ledger::Buffer_pool_pages pool{16384, data_pages, 0};
     for (const auto &[key, part] : by_key(take(precision, pool).rows))
       if (key.starts_with("buffer_pool/")) bytes += *part;
     return bytes;
   };
   memset(mapping, 1, 128 * mb);
+  const Slow_readings slow;
   constexpr uint64_t pages = 64 * mb / 16384;
   EXPECT_EQ(128 * mb, resident(Precision::exact, pages));
   EXPECT_EQ(128 * mb, resident(Precision::cheap, pages));
@@ -416,13 +430,9 @@ TEST(Ledger, TheCheapFormHasTheBufferPoolByItsPagesOfData) {
   EXPECT_EQ(128 * mb, resident(Precision::cheap, pages - mb / 16384));
   // Many more, which is worth another look once the last one is paid for.
   memset(mapping, 1, 224 * mb);
-  int64_t now = 0;
-  for (int i = 0; i < 1200; ++i) {
-    now = resident(Precision::cheap, 2 * pages);
-    if (now != 192 * mb) break;
-    usleep(100000);
-  }
-  EXPECT_EQ(224 * mb, now);
+  EXPECT_EQ(192 * mb, resident(Precision::cheap, 2 * pages));
+  clock_now_us += second_us;
+  EXPECT_EQ(224 * mb, resident(Precision::cheap, 2 * pages));
   memdiag::regions::remove(mapping);
   munmap(mapping, size);
 }
@@ -449,7 +459,7 @@ TEST(Ledger, HugePagesAreThePoolsThatHasThem) {
   constexpr size_t size = 16 * mb;
   const auto found = [] {
     (void)take(Precision::exact);
-    return *ledger::recent_walk({});
+    return *reader.recent_walk({});
   };
   const auto walk = found();
   if (!walk.huge_known) GTEST_SKIP() << "the kernel does not tell";
@@ -476,7 +486,7 @@ TEST(Ledger, HugePagesAreThePoolsThatHasThem) {
   EXPECT_GE(after.pools[of].total(), after.pools[of].huge_bytes);
   madvise(reinterpret_cast<void *>(begin), size - huge, MADV_NOHUGEPAGE);
   pools::free(pool, block, size);
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
 }
 
 TEST(Ledger, WithoutProcNothingIsZero) {
@@ -486,7 +496,7 @@ TEST(Ledger, WithoutProcNothingIsZero) {
   const rlimit none{0, files.rlim_max};
   ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
   const auto [rows, warnings] =
-      ledger::take(snapshot, std::nullopt, Precision::exact);
+      reader.take(snapshot, std::nullopt, Precision::exact);
   ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
   EXPECT_EQ(2u, warnings.size()) << "maps, statm";
   for (const ledger::Row &row : rows)

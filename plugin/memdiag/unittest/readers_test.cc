@@ -15,7 +15,7 @@ at a shutdown with monitors connected. Worth most under the thread sanitizer. */
 #include "plugin/memdiag/advice/advisor.h"
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/host/host.h"
-#include "plugin/memdiag/ledger/ledger.h"
+#include "plugin/memdiag/ledger/ledger_reader.h"
 #include "mysys/memdiag/purging/purge_log.h"
 #include "mysys/memdiag/purging/purger.h"
 #include "mysys/memdiag/routes/routes.h"
@@ -75,7 +75,7 @@ TEST(Readers, OfEverythingWhileAllOfItChanges) {
     for (const auto precision :
          {ledger::Precision::cheap, ledger::Precision::exact})
       EXPECT_FALSE(
-          ledger::take(snapshot, std::nullopt, precision).rows.empty());
+          ledger::reader().take(snapshot, std::nullopt, precision).rows.empty());
   });
   over_and_over([](unsigned) {
     EXPECT_FALSE(routes::all().empty());
@@ -94,7 +94,7 @@ TEST(Readers, OfEverythingWhileAllOfItChanges) {
       std::thread([=] { use_pools(seed + i, 50); }).join();
     });
   over_and_over([](unsigned i) {
-    EXPECT_EQ(0, pools::purge(static_cast<Pool>(i % pool_count)).error);
+    EXPECT_EQ(0, purging::purge(static_cast<Pool>(i % pool_count)).error);
     sleep_ms(1);
   });
   over_and_over([](unsigned i) {

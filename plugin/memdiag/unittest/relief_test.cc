@@ -41,7 +41,7 @@ Stock stock_of(uint64_t session, uint64_t general = 0, uint64_t full_text = 0,
 
 Event first(const Settings &settings, const pressure::Figures &figures) {
   State state;
-  return heed(settings, figures, 0, 0, &state);
+  return next_event(settings, figures, 0, 0, &state);
 }
 
 TEST(Relief, WhatPressureIs) {
@@ -65,7 +65,7 @@ TEST(Relief, WhatPressureIs) {
 
 TEST(Relief, StepsInOrderOfCost) {
   State state;
-  ASSERT_EQ(Event::due, heed(usual, full, 0, 0, &state));
+  ASSERT_EQ(Event::due, next_event(usual, full, 0, 0, &state));
   const Stock stock = stock_of(64 * mb, 65 * mb, 8 * mb, 9 * mb);
   std::vector<std::pair<Step::Kind, Pool>> steps;
   for (;;) {
@@ -87,7 +87,7 @@ TEST(Relief, StepsInOrderOfCost) {
 
 TEST(Relief, WhatACacheFreedIsPurged) {
   State state;
-  ASSERT_EQ(Event::due, heed(usual, full, 0, 0, &state));
+  ASSERT_EQ(Event::due, next_event(usual, full, 0, 0, &state));
   Stock stock = stock_of(0, 0, 0, 64 * mb);
   uint64_t &unused = stock.dirty_bytes[static_cast<size_t>(Pool::table_cache)];
   unused = 2 * mb;
@@ -103,7 +103,7 @@ TEST(Relief, WhatACacheFreedIsPurged) {
 
 TEST(Relief, TheBufferPoolIsLast) {
   State state;
-  ASSERT_EQ(Event::due, heed(usual, full, 0, 0, &state));
+  ASSERT_EQ(Event::due, next_event(usual, full, 0, 0, &state));
   Stock stock = stock_of(0, 0, 0, 9 * mb);
   stock.buffer_pool_bytes = 1;
   EXPECT_EQ(Step::close_unused_tables, next_step(stock, 0, &state).kind);
@@ -131,7 +131,7 @@ TEST(Relief, StepsOfTheBufferPool) {
 
 TEST(Relief, WhatIsNotWorthIt) {
   State state;
-  ASSERT_EQ(Event::due, heed(usual, full, 0, 0, &state));
+  ASSERT_EQ(Event::due, next_event(usual, full, 0, 0, &state));
   EXPECT_EQ(
       Step::none,
       next_step(stock_of(worth_purging_bytes - 1, worth_purging_bytes - 1,
@@ -143,27 +143,27 @@ TEST(Relief, WhatIsNotWorthIt) {
 TEST(Relief, TheRoundStopsWhenThePressureDoes) {
   State state;
   uint64_t now = 0;
-  ASSERT_EQ(Event::due, heed(usual, full, 0, now, &state));
+  ASSERT_EQ(Event::due, next_event(usual, full, 0, now, &state));
   EXPECT_EQ(Step::purge,
             next_step(stock_of(64 * mb, 2 * mb), now, &state).kind);
   for (; now < second; now += tick)
-    EXPECT_EQ(Event::none, heed(usual, calm, 64 * mb, now + tick, &state));
-  EXPECT_EQ(Event::ended, heed(usual, calm, 64 * mb, now + tick, &state));
+    EXPECT_EQ(Event::none, next_event(usual, calm, 64 * mb, now + tick, &state));
+  EXPECT_EQ(Event::ended, next_event(usual, calm, 64 * mb, now + tick, &state));
   EXPECT_FALSE(state.in_round);
-  EXPECT_EQ(Event::none, heed(usual, calm, 64 * mb, now + 2 * tick, &state));
+  EXPECT_EQ(Event::none, next_event(usual, calm, 64 * mb, now + 2 * tick, &state));
 }
 
 TEST(Relief, APressureThatIsGoneForAMomentHasNotEnded) {
   State state;
-  ASSERT_EQ(Event::due, heed(usual, full, 0, 0, &state));
+  ASSERT_EQ(Event::due, next_event(usual, full, 0, 0, &state));
   (void)next_step(stock_of(64 * mb, 2 * mb), 0, &state);
-  EXPECT_EQ(Event::none, heed(usual, calm, 0, tick, &state));
-  EXPECT_EQ(Event::due, heed(usual, stalled, 0, 2 * tick, &state));
+  EXPECT_EQ(Event::none, next_event(usual, calm, 0, tick, &state));
+  EXPECT_EQ(Event::due, next_event(usual, stalled, 0, 2 * tick, &state));
   const Step step = next_step(stock_of(64 * mb, 2 * mb), 2 * tick, &state);
   EXPECT_EQ(Pool::general, step.pool) << "the round goes on";
-  EXPECT_EQ(Event::none, heed(usual, calm, 0, 3 * tick, &state));
-  EXPECT_EQ(Event::none, heed(usual, calm, 0, 7 * tick, &state));
-  EXPECT_EQ(Event::ended, heed(usual, calm, 0, 8 * tick, &state));
+  EXPECT_EQ(Event::none, next_event(usual, calm, 0, 3 * tick, &state));
+  EXPECT_EQ(Event::none, next_event(usual, calm, 0, 7 * tick, &state));
+  EXPECT_EQ(Event::ended, next_event(usual, calm, 0, 8 * tick, &state));
 }
 
 /** Seconds between the rounds of a pressure that lasts. */
@@ -172,7 +172,7 @@ std::vector<uint64_t> pauses(uint64_t kept_bytes, size_t count) {
   std::vector<uint64_t> seconds;
   uint64_t last = 0;
   for (uint64_t now = 0; seconds.size() < count; now += tick) {
-    if (heed(usual, full, now == 0 ? 0 : kept_bytes, now, &state) != Event::due)
+    if (next_event(usual, full, now == 0 ? 0 : kept_bytes, now, &state) != Event::due)
       continue;
     if (now != 0) seconds.push_back((now - last) / second);
     last = now;
@@ -223,7 +223,7 @@ TEST(Relief, APressureThatComesAndGoesIsNoLoop) {
   // Each purge ends it, each time its pages are taken again.
   for (uint64_t now = 0; now < 300 * second; now += tick) {
     const bool pressed = now / tick % 10 == 0;
-    if (heed(usual, pressed ? full : calm, 0, now, &state) != Event::due)
+    if (next_event(usual, pressed ? full : calm, 0, now, &state) != Event::due)
       continue;
     ++rounds;
     EXPECT_EQ(Step::purge, next_step(stock_of(64 * mb), now, &state).kind);
@@ -234,10 +234,10 @@ TEST(Relief, APressureThatComesAndGoesIsNoLoop) {
 
 TEST(Relief, AnotherPressureBeginsAnew) {
   State state;
-  ASSERT_EQ(Event::due, heed(usual, full, 0, 0, &state));
+  ASSERT_EQ(Event::due, next_event(usual, full, 0, 0, &state));
   (void)next_step(stock_of(0), 0, &state);
   state.pause_us = max_pause_us;
-  EXPECT_EQ(Event::due, heed(usual, full, 0, 121 * second, &state));
+  EXPECT_EQ(Event::due, next_event(usual, full, 0, 121 * second, &state));
   EXPECT_EQ(min_pause_us, state.pause_us);
 }
 
@@ -245,7 +245,7 @@ TEST(Relief, OnlyWatchingAsksOnceAMinute) {
   State state;
   std::vector<uint64_t> seconds;
   for (uint64_t now = 0; now < 200 * second; now += tick)
-    if (heed(usual, full, 0, now, &state) == Event::due) {
+    if (next_event(usual, full, 0, now, &state) == Event::due) {
       seconds.push_back(now / second);
       while (next_step(stock_of(0), now, &state).kind != Step::none) {
       }
@@ -273,7 +273,7 @@ TEST(Relief, AnyFigures) {
       figures.stall_percent = stalls[random() % std::size(stalls)];
     const Settings settings{static_cast<unsigned>(random() % 101),
                             static_cast<unsigned>(random() % 101)};
-    if (heed(settings, figures, bytes(), now, &state) != Event::due) continue;
+    if (next_event(settings, figures, bytes(), now, &state) != Event::due) continue;
     Stock stock = stock_of(bytes(), bytes(), bytes(), bytes());
     stock.dirty_bytes[static_cast<size_t>(Pool::fts_cache)] = bytes();
     stock.buffer_pool_bytes = bytes();

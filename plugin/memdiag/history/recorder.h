@@ -1,0 +1,91 @@
+/*
+  Records the samples of a run in the black box, and has those of former runs.
+
+  tick() takes one sample. The server's only recorder is driven by a thread
+  (history.h); tests call tick() and set the clock.
+
+  Threads: open(), tick() and close() belong to one thread at a time; this_run()
+  and former_runs() may be called from any thread meanwhile.
+  Errors: where no file can be written, samples are kept in memory only. The
+  first failed write of a run is reported.
+*/
+
+#ifndef MEMDIAG_RECORDER_H
+#define MEMDIAG_RECORDER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/memdiag/history/black_box.h"
+#include "plugin/memdiag/history/sampler.h"
+
+namespace memdiag::history {
+
+/** Writes a warning to the error log. */
+using Warn = void (*)(const std::string &text);
+
+class Recorder {
+ public:
+  explicit Recorder(Sampler::Clock clock = clock_us) : m_clock(clock) {}
+
+  struct Opened {
+    /** The errno that says why samples are kept in memory only, or 0. */
+    int file_error;
+    /** About the file that was there, and about the last run; or empty. */
+    std::string remark;
+    /** The last run left no sign of a shutdown. */
+    bool was_killed;
+  };
+
+  /** Begin a run: read what former runs left, and make the file anew.
+  @param version   of the server, as 90704
+  @param capacity  samples of a run that are kept
+  @param warn      nullptr: failed writes are not reported
+  @throws std::bad_alloc */
+  Opened open(const std::string &path, uint32_t version, size_t capacity,
+              Largest_session largest_session = nullptr, Warn warn = nullptr);
+
+  /** Take a sample, unless interval_ms is 0.
+  @return how long to wait before the next call, in ms; 0: until interval_ms
+  changes */
+  unsigned tick(unsigned interval_ms);
+
+  /** Take the last sample, which says that the run was shut down. A run
+  without samples gets none. */
+  void end();
+
+  /** Forget all samples and let go of the file. */
+  void close();
+
+  /** Oldest first; of this run, those not older than a moment.
+  @throws std::bad_alloc */
+  std::vector<black_box::Sample> this_run(uint64_t since_us = 0);
+  std::vector<black_box::Sample> former_runs();
+
+ private:
+  std::shared_ptr<black_box::Box> box();
+  void append(black_box::Sample sample);
+  void report(int error);
+
+  const Sampler::Clock m_clock;
+  Warn m_warn{nullptr};
+  std::string m_path;
+  std::optional<Sampler> m_sampler;
+  bool m_has_samples{false};
+  bool m_has_reported{false};
+  uint64_t m_run_us{0};
+  uint32_t m_version{0};
+  /** Protects the pointer. A reader or a slow write keeps a box that close()
+  lets go of. */
+  std::mutex m_mutex;
+  std::shared_ptr<black_box::Box> m_box;
+};
+
+}  // namespace memdiag::history
+
+#endif  // MEMDIAG_RECORDER_H

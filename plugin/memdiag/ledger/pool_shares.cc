@@ -1,0 +1,95 @@
+#include "plugin/memdiag/ledger/pool_shares.h"
+
+#include <algorithm>
+
+#include "plugin/memdiag/ledger/amounts.h"
+
+namespace memdiag::ledger {
+namespace {
+
+using extents::Present;
+
+/** Bytes in slabs are live or free; of the others, dirty and muzzy ones are
+unused and the rest is live. */
+Pool_split split_of(const Pool_figures &counted, const Present &present) {
+  Pool_split split{};
+  split.dirty = std::min(counted.dirty_bytes, present.large_bytes);
+  split.muzzy =
+      std::min(counted.muzzy_bytes, present.large_bytes - split.dirty);
+  split.live = present.small_live_bytes + present.large_bytes - split.dirty -
+               split.muzzy;
+  split.fragmentation = present.small_free_bytes;
+  return split;
+}
+
+/** A pool's bytes now. As many of its active pages as at the walk are taken to
+be still unwritten. */
+Pool_split expected(const Pool_figures &now, const Pool_figures &then,
+                    const Present &present) {
+  const Pool_split was = split_of(then, present);
+  const uint64_t written = was.live + was.fragmentation;
+  const uint64_t active = minus_or_zero(
+      now.active_bytes, minus_or_zero(then.active_bytes, written));
+  // The two are read one after the other: a growing pool can show more live
+  // than active bytes.
+  const uint64_t live =
+      std::min(active, proportion(active, now.live_bytes, now.active_bytes));
+  return {live, active - live, now.dirty_bytes, now.muzzy_bytes, 0};
+}
+
+void share_out_metadata(const All_pools &counted, Shared_out *result) {
+  uint64_t all = 0;
+  for (const Pool_figures &pool : counted) all += pool.metadata_bytes;
+  const uint64_t metadata = std::min(result->other, all);
+  for (size_t i = 0; i < pool_count; ++i) {
+    Pool_split &pool = result->pools[i];
+    pool.metadata = proportion(metadata, counted[i].metadata_bytes, all);
+    result->other = minus_or_zero(result->other, pool.metadata);
+  }
+}
+
+/** Fills in each pool's bytes. @return their sum */
+uint64_t expect_all(const All_pools &now, const Walked &walked,
+                    std::array<Pool_split, pool_count> *pools) {
+  uint64_t all = 0;
+  for (size_t i = 0; i < pool_count; ++i) {
+    const Pool_split pool =
+        expected(now[i], walked.pools[i], walked.walk.pools[i]);
+    (*pools)[i] = pool;
+    all += pool.live + pool.fragmentation + pool.dirty + pool.muzzy;
+  }
+  return all;
+}
+
+}  // namespace
+
+Shared_out shared_out_exactly(const Walked &walked) {
+  Shared_out result{};
+  for (size_t i = 0; i < pool_count; ++i)
+    result.pools[i] = split_of(walked.pools[i], walked.walk.pools[i]);
+  result.other = walked.walk.unowned_bytes;
+  share_out_metadata(walked.pools, &result);
+  return result;
+}
+
+Shared_out shared_out(uint64_t bytes, const All_pools &now,
+                      const Walked &walked) {
+  Shared_out result{};
+  const uint64_t all = expect_all(now, walked, &result.pools);
+  result.other = std::min(walked.walk.unowned_bytes, bytes);
+  const uint64_t in_extents = bytes - result.other;
+  for (Pool_split &pool : result.pools)
+    for (uint64_t *part :
+         {&pool.live, &pool.fragmentation, &pool.dirty, &pool.muzzy})
+      *part = proportion(in_extents, *part, all);
+  share_out_metadata(now, &result);
+  return result;
+}
+
+uint64_t expected_anonymous(const All_pools &now, const Walked &walked) {
+  std::array<Pool_split, pool_count> pools;
+  return expect_all(now, walked, &pools) + walked.walk.unowned_bytes +
+         walked.only_read_bytes;
+}
+
+}  // namespace memdiag::ledger

@@ -1,0 +1,23 @@
+/* InnoDB's page counts in the ledger's form: the ledger knows no InnoDB. */
+
+#ifndef MEMDIAG_BUFFER_POOL_PAGES_H
+#define MEMDIAG_BUFFER_POOL_PAGES_H
+
+#include <optional>
+
+#include "plugin/memdiag/ledger/ledger_rows.h"
+#include "storage/innobase/memdiag_innodb.h"
+
+namespace memdiag {
+
+/** Empty while InnoDB is not up. */
+inline std::optional<ledger::Buffer_pool_pages> buffer_pool_pages() {
+  const auto pool = innodb::buffer_pool();
+  if (!pool) return std::nullopt;
+  return ledger::Buffer_pool_pages{pool->page_size, pool->data_pages,
+                                   pool->dirty_pages};
+}
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_BUFFER_POOL_PAGES_H

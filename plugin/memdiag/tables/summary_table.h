@@ -1,0 +1,48 @@
+/*
+  The columns of INFORMATION_SCHEMA.MEMDIAG_SUMMARY.
+*/
+
+#ifndef MEMDIAG_SUMMARY_TABLE_H
+#define MEMDIAG_SUMMARY_TABLE_H
+
+#include "plugin/memdiag/advice/summary.h"
+#include "plugin/memdiag/tables/column.h"
+
+namespace memdiag {
+
+inline constexpr Table summary_table = [] {
+  using Row = summary::Row;
+  return Table{
+      "MEMDIAG_SUMMARY",
+      "Start here: five questions about the server's memory, answered in at "
+      "most 25 rows. The other tables have the figures in bytes.",
+      0x0100,
+      std::array{
+          text_column<Row, &Row::question>(
+              "QUESTION", summary::question_length,
+              "holds: who holds the memory? grew: what grew within the last "
+              "hour? get back: what can be freed? peak: when was it highest? "
+              "wrong: what does MEMDIAG_ADVICE say?"),
+          text_column<Row, &Row::what>(
+              "WHAT", summary::what_length,
+              "The holder: the process, a pool, a cache, a kind of buffer. The "
+              "subsystem of a finding."),
+          text_column<Row, &Row::size>("SIZE", summary::size_length,
+                                       "How much, in KiB, MiB or GiB."),
+          text_column<Row, &Row::detail>(
+              "DETAIL", summary::detail_length,
+              "The share, the time, or the session with most of it."),
+          text_column<Row, &Row::statement>(
+              "STATEMENT", summary::statement_length,
+              "The statement that lowers the holder or frees the memory. Fill "
+              "in the parts in <>. KILL ends the session that has at least "
+              "half "
+              "of it.")}};
+}();
+
+static_assert(fingerprint(summary_table) == 2895114102u,
+              "columns changed: raise the table's version, then set this");
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_SUMMARY_TABLE_H

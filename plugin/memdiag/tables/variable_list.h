@@ -1,0 +1,131 @@
+/*
+  Every system variable of this product, declared once: server/variables.cc
+  registers them, and the reference page is made from here.
+
+  Free of the server's headers.
+*/
+
+#ifndef MEMDIAG_VARIABLE_LIST_H
+#define MEMDIAG_VARIABLE_LIST_H
+
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <string_view>
+
+namespace memdiag {
+
+/** All are global. */
+struct System_variable {
+  enum class Type : uint8_t {
+    /** Text: entries separated by commas. The default is empty. */
+    list,
+    boolean,
+    number,
+    bytes,
+    /** One of watcher_modes. */
+    watcher_mode
+  };
+  enum class Changed : uint8_t {
+    /** Only by option or option file, when the server starts. */
+    at_start,
+    /** By SET GLOBAL and SET PERSIST, too. */
+    any_time
+  };
+
+  const char *name;
+  Type type;
+  Changed changed;
+  /** For a boolean 0 or 1, for a mode its position. */
+  uint64_t default_value;
+  uint64_t min;
+  uint64_t max;
+  /** Shown by mysqld --help and on the reference page. */
+  const char *comment;
+};
+
+/** In the order of watcher::Mode. */
+inline constexpr const char *watcher_modes[] = {"OFF", "WATCH", "ON"};
+
+inline constexpr auto system_variables = [] {
+  using enum System_variable::Type;
+  using enum System_variable::Changed;
+  return std::to_array<System_variable>({
+      {"memdiag_routes", list, at_start, 0, 0, 0,
+       "Takes memory from other pools than the built-in ones. A list of "
+       "route=pool. A route is the name of a memory instrument, or the "
+       "beginning of several names, as INFORMATION_SCHEMA.MEMDIAG_ROUTES shows "
+       "them. If several entries match, the last one counts. Example: "
+       "memory/sql/NET=general,mem_heap/row=statement"},
+      {"memdiag_disabled_pools", list, at_start, 0, 0, 0,
+       "Pools that are not used, or all. Their memory comes from malloc(), "
+       "that "
+       "is, from jemalloc's automatic arenas. Without the pool connection, "
+       "connection threads use these arenas, too"},
+      {"memdiag_quiet_ms", list, any_time, 0, 0, 0,
+       "How long a pool must be quiet before its unused pages are purged. A "
+       "list of pool=milliseconds or all=milliseconds. 0 leaves a pool to "
+       "decay"},
+      {"memdiag_dirty_decay_ms", list, any_time, 0, 0, 0,
+       "How long unused pages of a busy pool stay dirty (jemalloc's "
+       "dirty_decay_ms). A list of pool=milliseconds or all=milliseconds. -1 "
+       "keeps them"},
+      {"memdiag_muzzy_decay_ms", list, any_time, 0, 0, 0,
+       "How long unused pages stay muzzy after they were dirty (jemalloc's "
+       "muzzy_decay_ms). A list of pool=milliseconds or all=milliseconds. -1 "
+       "keeps them"},
+      {"memdiag_dirty_limit", list, any_time, 0, 0, 0,
+       "Dirty bytes above which a pool is purged during a burst. A list of "
+       "pool=bytes or all=bytes, with K, M or G. 0 is no limit"},
+      {"memdiag_scope_survivors", boolean, any_time, 0, 0, 1,
+       "Counts the memory that statements, transactions and sessions leave "
+       "behind in pools of their lifetime: "
+       "INFORMATION_SCHEMA.MEMDIAG_SURVIVORS. Setting it to ON starts at zero. "
+       "While it is ON, each block of a pool costs some nanoseconds more, and "
+       "each session's thread takes 26 KiB"},
+      {"memdiag_sessions", boolean, any_time, 0, 0, 1,
+       "Counts the memory that sessions hold in pools and that statements "
+       "take: "
+       "INFORMATION_SCHEMA.MEMDIAG_SESSIONS and MEMDIAG_DIGESTS. Setting it to "
+       "ON starts at zero. While it is ON, each block of a pool costs some "
+       "nanoseconds more, and the end of each statement takes a mutex briefly"},
+      {"memdiag_history_interval_ms", number, any_time, 1000, 0, 3600 * 1000,
+       "Milliseconds between two samples of the server's memory for "
+       "INFORMATION_SCHEMA.MEMDIAG_HISTORY. 0 takes none"},
+      {"memdiag_history_samples", number, at_start, 3600, 10, 86400,
+       "Samples that INFORMATION_SCHEMA.MEMDIAG_HISTORY keeps of this run, and "
+       "that MEMDIAG_LAST_RUN keeps of earlier runs"},
+      {"memdiag_pressure_watcher", watcher_mode, any_time, 0, 0, 2,
+       "What the server does when memory is short. OFF: nothing. ON: it purges "
+       "pools, then writes full-text caches and closes unused tables, until "
+       "memory is no longer short; INFORMATION_SCHEMA.MEMDIAG_PURGES lists "
+       "each "
+       "step with REASON pressure. WATCH: the error log says, once a minute, "
+       "what ON would do"},
+      {"memdiag_pressure_limit", number, any_time, 90, 0, 100,
+       "Memory is short when this percentage of the limit is in use. The limit "
+       "is the lowest one of the control group, or else the machine's memory. "
+       "0 "
+       "ignores the limit"},
+      {"memdiag_pressure_stall_percent", number, any_time, 10, 0, 100,
+       "Memory is short when some task waited for memory for this percentage "
+       "of "
+       "the last second. 0 ignores stalls"},
+      {"memdiag_pressure_buffer_pool_min", bytes, any_time, 0, 0, UINT64_MAX,
+       "The size to which the watcher may shrink the buffer pool, as its last "
+       "resort and by an eighth in a step. The error log shows the statement "
+       "that restores the size; the server does not restore it by itself. 0 "
+       "leaves the buffer pool alone"},
+  });
+}();
+
+/** Fails to compile for a name that is not in the list. */
+consteval const System_variable &system_variable(std::string_view name) {
+  for (const System_variable &variable : system_variables)
+    if (variable.name == name) return variable;
+  throw std::invalid_argument("no such system variable");
+}
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_VARIABLE_LIST_H
