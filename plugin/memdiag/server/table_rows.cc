@@ -56,10 +56,14 @@ std::vector<advisor::Finding> findings_of(
     THD *thd, const std::vector<budget::Row> &budget) {
   const Snapshot &snapshot = snapshot_of(thd);
   const host::Figures &host = Statement_cache::of(thd).host_report(thd).figures;
+  advisor::Server_facts server{.max_used_connections =
+                                   budget::max_used_connections()};
+  if (const auto session = sessions::largest_client())
+    server.largest_session = {session->processlist_id, session->bytes};
   return advisor::findings(advisor::make_situation(
       snapshot, host, budget,
       history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
-      scopes::survivors()));
+      scopes::survivors(), routes::all(), server));
 }
 
 }  // namespace
