@@ -265,16 +265,22 @@ class Advisor {
   void look_at_limits() {
     look_at_growth();
     const host::Figures &host = m_now.host;
-    if (host.limit_bytes && host.usage_bytes &&
-        static_cast<double>(*host.usage_bytes) >=
-            near_limit * static_cast<double>(*host.limit_bytes))
+    // The lowest limit, unless a group above has less room.
+    const Reading limit =
+        host.tightest ? Reading{host.tightest->limit_bytes} : host.limit_bytes;
+    const Reading usage =
+        host.tightest ? Reading{host.tightest->usage_bytes} : host.usage_bytes;
+    if (limit && usage &&
+        static_cast<double>(*usage) >=
+            near_limit * static_cast<double>(*limit))
       add(Severity::critical, "cgroup", "host",
-          size(*host.usage_bytes) + " of the control group's limit of " +
-              size(*host.limit_bytes) + " are used",
+          size(*usage) + " of the control group's limit of " + size(*limit) +
+              " are used" +
+              (host.tightest ? " (" + host.tightest->usage_file + ")" : ""),
           "SELECT memdiag_purge('all'); then SET GLOBAL "
           "innodb_buffer_pool_size to less, or raise the limit: systemctl "
           "set-property <service> MemoryMax=" +
-              text("%" PRIu64 "M", *host.limit_bytes / mb * 5 / 4));
+              text("%" PRIu64 "M", *limit / mb * 5 / 4));
     else if (host.machine_bytes && host.available_bytes &&
              static_cast<double>(*host.available_bytes) <
                  (1 - near_limit) * static_cast<double>(*host.machine_bytes))

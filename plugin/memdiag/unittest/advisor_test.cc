@@ -164,6 +164,14 @@ const std::vector<Expected> all_expected = {
      },
      Severity::warning, "machine", "host", "1024 MB of 16.0 GB",
      "memdiag_purge('all')"},
+    {"close to the limit of a group above, far from its own",
+     [](Situation *all) {
+       all->host.tightest =
+           memdiag::host::Limit{"/sys/fs/cgroup/a.slice/memory.current",
+                                20 * gb, 19 * gb};
+     },
+     Severity::critical, "cgroup", "host", "/sys/fs/cgroup/a.slice/",
+     "MemoryMax=25600M"},
     {"killed before", [](Situation *all) { all->host.oom_kills = 3; },
      Severity::warning, "cgroup", "host", ": 3", "MEMDIAG_LAST_RUN"},
     {"buffers that cannot be there",
