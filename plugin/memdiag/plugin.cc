@@ -62,7 +62,10 @@ void start_history() {
       history::start(std::string(mysql_real_data_home) + history::file_name,
                      MYSQL_VERSION_ID, sessions::largest_session,
                      error_log::warn);
-  if (!started.remark.empty()) error_log::note(started.remark);
+  if (started.was_killed)
+    error_log::announce(started.remark);
+  else if (!started.remark.empty())
+    error_log::note(started.remark);
   if (started.file_error != 0)
     error_log::warn(std::string(history::file_name) +
                     " cannot be made in the data directory (" +

@@ -53,10 +53,14 @@ std::vector<advisor::Finding> findings_of(
     Statement *statement, const std::vector<budget::Row> &budget) {
   const Snapshot &snapshot = statement->snapshot();
   const host::Figures &host = statement->host_report().figures;
+  advisor::Server_facts server{.max_used_connections =
+                                   budget::max_used_connections()};
+  if (const auto session = sessions::largest_client())
+    server.largest_session = {session->processlist_id, session->bytes};
   return advisor::findings(advisor::make_situation(
       snapshot, host, budget,
       history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
-      scopes::survivors()));
+      scopes::survivors(), routes::all(), server));
 }
 
 }  // namespace
