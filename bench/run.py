@@ -144,7 +144,7 @@ class Course:
         if not steps:
             return
         say(f"\n{workload.name}, {surrounding}, round {number + 1}: {workload.shows}")
-        for step, arm in steps:
+        for step, _ in steps:
             self._results.runs.pop(step, None)  # of an earlier try
         try:
             template = memory.template(workload, self._arms)

@@ -3,7 +3,8 @@
 # program generates and checks docs/reference.md.
 file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/unittest/*_test.cc
   ${CMAKE_SOURCE_DIR}/plugin/memdiag/unittest/*_test.cc)
-file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/*/*.cc)
+file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/*.cc
+  ${CMAKE_SOURCE_DIR}/mysys/memdiag/*/*.cc)
 list(FILTER layer EXCLUDE REGEX "/unittest/.*_test[.]cc$")
 # The plugin's other rooms need the server's headers.
 foreach(room allocator host ledger history advice)

@@ -121,7 +121,9 @@ def _make(limit_kb: int) -> Limit:
                 else ("memory.max", "memory.swap.max")
             )
             for name, value in zip(
-                names, (limit_kb << 10, limit_kb << 10 if version == 1 else 0)
+                names,
+                (limit_kb << 10, limit_kb << 10 if version == 1 else 0),
+                strict=True,
             ):
                 # Swap is not counted everywhere; where it is, it must not hide what goes beyond.
                 if name == names[0] or (group / name).exists():

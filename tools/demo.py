@@ -8,36 +8,20 @@ run that was interrupted goes on where it stopped and does nothing twice.
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import burst, memory_report
+from harness import phrase_searches
+from harness.checks import Checks
 from harness.common import ROOT, known_preset, lock, say
-from harness.memory_report import Diagnostics, Snapshot
 from harness.problem import Problem, run_main
-from harness.server import Build, Server, initialise
-from harness.sql import SqlError
-from tools import corpus
-
-DATABASE = "demo"
-PHRASES = 40
-AFTER_SECONDS = (1, 2, 5)
-MYSQLD_OPTIONS = (
-    "--innodb-buffer-pool-size=512M",
-    # Without these, pages read in at the start would mix with what the searches do to memory.
-    "--innodb-buffer-pool-load-at-startup=OFF",
-    "--innodb-buffer-pool-dump-at-shutdown=OFF",
-    "--disable-log-bin",
-)
+from harness.server import Build, Server
 
 
 def arguments() -> argparse.Namespace:
@@ -112,7 +96,9 @@ def main() -> int:
         return stop(options.preset, folder)
     if not options.no_build:
         build(options.preset)
-    server = Server(Build.of_preset(ROOT, options.preset), folder, MYSQLD_OPTIONS)
+    server = Server(
+        Build.of_preset(ROOT, options.preset), folder, phrase_searches.MYSQLD_OPTIONS
+    )
     guard = folder.with_name(f"{folder.name}.lock")
     with lock(guard, "running the demonstration in this checkout"):
         return demonstrate(options, server)
@@ -161,14 +147,15 @@ def demonstrate(options: argparse.Namespace, server: Server) -> int:
     say(f"== server: {server.build.version()}")
     keep = False
     try:
-        start(server)
-        texts = corpus.load().sample(options.documents)
-        load(server, texts)
-        checks = Checks()
-        run_burst(options, server, corpus.phrases(texts.documents, PHRASES), checks)
+        phrase_searches.start(server)
+        statements = phrase_searches.prepare(server, options.documents)
+        checks = Checks("demo", show=False)
+        phrase_searches.run(
+            server, statements, options.clients, options.seconds, checks
+        )
         if options.smoke:
             server.stop()
-            checks.add("the server ended", not server.alive())
+            checks.check("the server ended", not server.alive())
             return checks.finish()
         keep = not options.stop_after
     finally:
@@ -177,256 +164,9 @@ def demonstrate(options: argparse.Namespace, server: Server) -> int:
     if keep:
         which = "" if options.preset == "dev" else f" --preset {options.preset}"
         say("\nThe server stays up.")
-        say(f"  connect: {server.client_line(DATABASE)}")
+        say(f"  connect: {server.client_line(phrase_searches.DATABASE)}")
         say(f"  stop:    ./run-demo --stop{which}")
     return 0
-
-
-def start(server: Server) -> None:
-    if server.attach():
-        if server.runs_current_program():
-            say(f"== using the server that is up already (process {server.pid})")
-            return
-        say(
-            f"== the running server (process {server.pid}) is of an earlier build: restarting it"
-        )
-        server.stop()
-    if not server.data.exists():
-        say("== initialising a private data directory (5 s)")
-        initialise(server.build, server.data)
-    say("== starting mysqld (2 s)")
-    server.start()
-
-
-def load(server: Server, texts: corpus.Corpus) -> None:
-    """Load the texts and build the index, unless exactly these are there."""
-    mark = server.folder / "loaded.json"
-    digest = hashlib.sha256(json.dumps(texts.documents).encode()).hexdigest()
-    what = {"documents": len(texts.documents), "source": texts.source, "sha256": digest}
-    if mark.exists() and mark.read_text() == json.dumps(what):
-        say(
-            f"== {len(texts.documents):,} documents are loaded already ({texts.source})"
-        )
-        return
-    mark.unlink(missing_ok=True)
-    count = len(texts.documents)
-    say(f"== loading {count:,} documents: {texts.source} (about {5 + count // 5000} s)")
-    with server.connect() as session:
-        session.query(f"DROP DATABASE IF EXISTS {DATABASE}")
-        session.query(f"CREATE DATABASE {DATABASE}")
-        session.query(f"USE {DATABASE}")
-        session.query(
-            "CREATE TABLE descriptions (id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT,"
-            " name VARCHAR(255) NOT NULL UNIQUE COLLATE utf8mb4_bin, text MEDIUMTEXT NOT NULL)"
-        )
-        shown = time.monotonic()
-        for first in range(0, count, 200):
-            batch = texts.documents[first : first + 200]
-            session.insert(
-                "INSERT INTO descriptions (name, text) VALUES (%s, %s)", batch
-            )
-            if time.monotonic() - shown > 3:
-                say(f"   {100 * first // count}%")
-                shown = time.monotonic()
-        say(f"== building the full-text index (about {3 + count // 3000} s)")
-        session.query("CREATE FULLTEXT INDEX text ON descriptions (text)")
-        session.query("ANALYZE TABLE descriptions")
-    mark.write_text(json.dumps(what))
-
-
-class Checks:
-    """What a program of ours tests about itself; --smoke here."""
-
-    def __init__(self) -> None:
-        self.passed = 0
-        self.failures: list[str] = []
-
-    def add(self, name: str, good: bool, detail: str = "") -> None:
-        if good:
-            self.passed += 1
-        else:
-            self.failures.append(f"{name} ({detail})" if detail else name)
-
-    def finish(self, name: str = "demo", skipped: int = 0) -> int:
-        for failure in self.failures:
-            say(f"FAILED: {failure}")
-        also = f", {skipped} skipped" if skipped else ""
-        say(f"{name}: {self.passed} passed, {len(self.failures)} failed{also}")
-        return 1 if self.failures else 0
-
-
-def statement(phrase: str) -> str:
-    return f"SELECT COUNT(*) FROM descriptions WHERE MATCH(text) AGAINST ('\"{phrase}\"' IN BOOLEAN MODE)"
-
-
-def run_burst(
-    options: argparse.Namespace, server: Server, phrases: Sequence[str], checks: Checks
-) -> None:
-    statements = [statement(phrase) for phrase in phrases]
-    if not statements:
-        raise Problem(
-            "the texts have no phrase that is frequent enough to search for; take more --documents"
-        )
-    say(
-        f"== warming up: {len(statements)} phrases once each, such as '{phrases[0]}' (about 5 s)"
-    )
-    found = 0
-    with server.connect(DATABASE) as session:
-        for sql in statements:
-            found += int(session.query(sql).scalar() or 0)
-    time.sleep(3)  # what the warm-up has freed is back before the start is recorded
-
-    with Diagnostics(server) as diagnostics:
-        before = diagnostics.snapshot()
-        server.reset_peak()
-        say(
-            f"== burst: {options.clients} clients search for phrases, {options.seconds:g} s"
-        )
-        with burst.Sampler(0.25, diagnostics.snapshot) as sampler:
-            done = burst.run(
-                server.socket, DATABASE, statements, options.clients, options.seconds
-            )
-            ended = time.monotonic()
-        during = [snapshot for _, snapshot in sampler.samples]
-        peak = memory_report.highest(during, server.memory().peak_kb * 1024)
-        after: dict[str, Snapshot] = {}
-        for moment in AFTER_SECONDS:
-            time.sleep(max(0.0, ended + moment - time.monotonic()))
-            after[f"{moment} s"] = diagnostics.snapshot()
-    last = after[f"{AFTER_SECONDS[-1]} s"]
-    say(
-        f"\n{len(done.latencies)} searches, {done.per_second:.1f} a second, half of them within "
-        f"{done.latency(50) * 1000:.0f} ms, 99% within {done.latency(99) * 1000:.0f} ms\n"
-    )
-    say(memory_report.table({"before": before, "peak": peak, **after}))
-    for line in memory_report.pool_lines(before, last):
-        say(line)
-    receipt = None
-    if before.pools:
-        receipt = purge(server)
-    else:
-        say("\nThis server has no memdiag tables: all that can be shown is above.")
-    check(checks, found, before, peak, last, receipt)
-
-
-def purge(server: Server) -> dict[str, object] | None:
-    """Purge everything and show the receipt; None where this server cannot or the receipt cannot be read."""
-    try:
-        answer = server.query("SELECT memdiag_purge('all')").scalar()
-        receipt = json.loads(answer or "")
-        old, new = (
-            int(receipt["resident_bytes_before"]),
-            int(receipt["resident_bytes_after"]),
-        )
-        taken = int(receipt["microseconds"])
-    except SqlError as error:
-        say(f"\nmemdiag_purge('all'): {error.message}")
-        return None
-    except (ValueError, KeyError, TypeError):
-        say(f"\nmemdiag_purge('all') gave an unreadable receipt: {answer}")
-        return None
-    say(
-        f"\nSELECT memdiag_purge('all'): resident {old / 2**20:.1f} MB before, {new / 2**20:.1f} MB after,"
-        f" {(old - new) / 2**20:.1f} MB given back in {taken / 1000:.1f} ms"
-    )
-    return receipt
-
-
-def check(
-    checks: Checks,
-    found: int,
-    before: Snapshot,
-    peak: Snapshot,
-    last: Snapshot,
-    receipt: dict[str, object] | None,
-) -> None:
-    """What must hold of any run. Relations, not figures: those depend on the machine."""
-    checks.add("phrases were found", found > 0)
-    checks.add("MEMDIAG_ALLOCATOR has a row", bool(last.allocator))
-    checks.add("MEMDIAG_POOLS has the pool general", "general" in last.pools)
-    checks.add("MEMDIAG_POOLS has the pool fts_query", "fts_query" in last.pools)
-
-    def relation(name: str, test: Callable[[], bool]) -> None:
-        """A test that cannot be made, because a figure is missing or NULL, has failed."""
-        try:
-            checks.add(name, test())
-        except (KeyError, TypeError) as error:
-            checks.add(name, False, f"no figure {error}")
-
-    def pool(snapshot: Snapshot, figure: str) -> int:
-        value = snapshot.pools["fts_query"][figure]
-        if value is None:
-            raise TypeError(f"{figure} (it is NULL)")
-        return value
-
-    def total(snapshot: Snapshot, figure: str) -> int:
-        value = snapshot.allocator[figure]
-        if value is None:
-            raise TypeError(f"{figure} (it is NULL)")
-        return value
-
-    relation(
-        "the searches used the pool",
-        lambda: pool(last, "ALLOCATIONS") > pool(before, "ALLOCATIONS"),
-    )
-    relation(
-        "the pool's live bytes rose in the burst",
-        lambda: pool(peak, "LIVE_BYTES") > pool(before, "LIVE_BYTES"),
-    )
-    relation(
-        "the pool is empty of queries afterwards",
-        lambda: pool(last, "LIVE_BYTES") <= pool(before, "LIVE_BYTES"),
-    )
-    relation(
-        "no more frees than allocations",
-        lambda: pool(last, "FREES") <= pool(last, "ALLOCATIONS"),
-    )
-    # jemalloc counts what lies in caches as live, the pool does not, and a moment passes
-    # between their counts.
-    relation(
-        "the recorded peak covers what was seen",
-        lambda: pool(last, "PEAK_BYTES") >= pool(peak, "LIVE_BYTES") * 3 // 4,
-    )
-    relation(
-        "the pool's pages went back",
-        lambda: (
-            pool(last, "RESIDENT_BYTES")
-            <= pool(before, "RESIDENT_BYTES") + pool(peak, "RESIDENT_BYTES") // 4
-        ),
-    )
-    relation(
-        "allocated <= active",
-        lambda: total(last, "ALLOCATED_BYTES") <= total(last, "ACTIVE_BYTES"),
-    )
-    relation(
-        "active <= resident",
-        lambda: total(last, "ACTIVE_BYTES") <= total(last, "RESIDENT_BYTES"),
-    )
-    relation(
-        "resident <= mapped",
-        lambda: total(last, "RESIDENT_BYTES") <= total(last, "MAPPED_BYTES"),
-    )
-    relation(
-        "the pools are part of allocated",
-        lambda: pool(last, "LIVE_BYTES") <= total(last, "ALLOCATED_BYTES"),
-    )
-    # jemalloc counts a page as resident from its mapping on, the kernel from the first touch. Beside both there are
-    # only the program's own data and stacks of threads that the server does not know.
-    relation(
-        "the kernel has nothing that the tables do not know",
-        lambda: (
-            last.anon_bytes
-            <= 1.02 * (total(last, "RESIDENT_BYTES") + (last.regions_bytes or 0))
-            + (24 << 20)
-        ),
-    )
-    relation(
-        "the purge left no more than there was",
-        lambda: (
-            receipt is not None
-            and receipt["resident_bytes_after"] <= receipt["resident_bytes_before"]
-        ),
-    )
 
 
 if __name__ == "__main__":

@@ -14,12 +14,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import burst, cgroup
+from harness import burst, cgroup, phrase_searches
+from harness.checks import Checks
 from harness.common import ROOT, lock, preset_of_arguments, say
 from harness.problem import NotPossible, Problem, run_main
 from harness.server import Build, Server
 from harness.sql import SqlError
-from tools import corpus, demo
 
 DOCUMENTS = 5_000
 CLIENTS = 8
@@ -29,7 +29,7 @@ WATCH = ("--memdiag-pressure-watcher=ON", "--log-error-verbosity=3")
 
 
 def searches(server: Server, statements: Sequence[str]) -> None:
-    burst.run(server.socket, demo.DATABASE, statements, CLIENTS, SECONDS)
+    burst.run(server.socket, phrase_searches.DATABASE, statements, CLIENTS, SECONDS)
 
 
 def survives(
@@ -43,7 +43,11 @@ def survives(
     with (
         cgroup.memory_limit(limit_kb) as limit,
         Server(
-            build, folder, (*demo.MYSQLD_OPTIONS, *options), None, limit.wrapper()
+            build,
+            folder,
+            (*phrase_searches.MYSQLD_OPTIONS, *options),
+            None,
+            limit.wrapper(),
         ) as server,
     ):
         with contextlib.suppress(Problem, SqlError, OSError):
@@ -60,15 +64,10 @@ def survives(
 
 def run(preset: str) -> int:
     folder = ROOT / "build" / preset / "demo-smoke"
-    texts = corpus.load().sample(DOCUMENTS)
-    statements = [
-        demo.statement(phrase)
-        for phrase in corpus.phrases(texts.documents, demo.PHRASES)
-    ]
     ours = Build.of_preset(ROOT, preset)
-    with Server(ours, folder, demo.MYSQLD_OPTIONS) as server:
-        demo.start(server)
-        demo.load(server, texts)
+    with Server(ours, folder, phrase_searches.MYSQLD_OPTIONS) as server:
+        phrase_searches.start(server)
+        statements = phrase_searches.prepare(server, DOCUMENTS)
         server.stop()
         # Without a limit: what it takes.
         server.start()
@@ -77,20 +76,18 @@ def run(preset: str) -> int:
     limit_kb = int(FACTOR * peak_kb)
     say(f"== the burst takes {peak_kb >> 10} MB; now in a group of {limit_kb >> 10} MB")
 
-    checks = demo.Checks()
-    checks.add("ours survives", survives(ours, folder, WATCH, statements, limit_kb))
+    checks = Checks("demo_in_cgroup")
+    checks.check("ours survives", survives(ours, folder, WATCH, statements, limit_kb))
     log = Server(ours, folder).error_log.read_text(errors="replace")
-    checks.add("the watcher watches the group", "memory pressure is watched" in log)
-    skipped = 0
+    checks.check("the watcher watches the group", "memory pressure is watched" in log)
     try:
         stock = Build.of_preset(ROOT, "stock")
     except Problem:
-        skipped = 1
-        say("== stock is not built: whether it is killed is not tried")
+        checks.skip("stock is killed", "preset stock is not built")
     else:
         killed = not survives(stock, folder, (), statements, limit_kb)
-        checks.add("stock is killed", killed)
-    return checks.finish("demo_in_cgroup", skipped)
+        checks.check("stock is killed", killed)
+    return checks.finish()
 
 
 def main() -> int:
@@ -100,8 +97,9 @@ def main() -> int:
         try:
             return run(preset)
         except NotPossible as reason:
-            say(f"demo_in_cgroup: 0 passed, 0 failed, 1 skipped: {reason}")
-            return 0
+            checks = Checks("demo_in_cgroup")
+            checks.skip("a memory cgroup", reason)
+            return checks.finish()
 
 
 if __name__ == "__main__":

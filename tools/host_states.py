@@ -22,15 +22,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import cgroup, huge_pages
 from harness.cgroup import Limit
+from harness.checks import Checks
 from harness.common import ROOT, lock, preset_of_arguments, require_disk, say
+from harness.phrase_searches import MYSQLD_OPTIONS
 from harness.problem import NotPossible, Problem, run_main
 from harness.server import Build, Server, initialise
 from harness.sql import Connection, SqlError
-from tools import demo
 
 MB = 1 << 20
 OPTIONS = (
-    *demo.MYSQLD_OPTIONS,
+    *MYSQLD_OPTIONS,
     "--innodb-buffer-pool-size=64M",
     # Unused pages of user variables stay until they are purged.
     "--memdiag-quiet-ms=session=0",
@@ -150,7 +151,7 @@ def found(session: Connection, subsystem: str, evidence: str) -> dict[str, str] 
     return None
 
 
-def huge_pages_everywhere(start: Callable[..., Server], checks: demo.Checks) -> None:
+def huge_pages_everywhere(start: Callable[..., Server], checks: Checks) -> None:
     def chosen() -> str:
         return re.search(r"\[(\w+)\]", huge_pages.SETTING.read_text())[1]
 
@@ -167,25 +168,25 @@ def huge_pages_everywhere(start: Callable[..., Server], checks: demo.Checks) -> 
     with huge_pages.always():
         # As it is shipped, it asks the kernel for none.
         with start() as server, server.connect() as session:
-            checks.add("with huge pages 'always' pools have none", of_pools() == 0)
-            checks.add("there is nothing to advise", seen() is None)
-        checks.add("'always' was set", chosen() == "always")
+            checks.check("with huge pages 'always' pools have none", of_pools() == 0)
+            checks.check("there is nothing to advise", seen() is None)
+        checks.check("'always' was set", chosen() == "always")
         wanted = ("env", "MALLOC_CONF=thp:default")
         with start(wanted) as server, server.connect() as session:
-            checks.add("with thp:default pools have some", of_pools() > 0)
+            checks.check("with thp:default pools have some", of_pools() > 0)
             row = seen()
-            checks.add("they are found", row is not None)
+            checks.check("they are found", row is not None)
             if row is not None:
                 remedy = f"echo madvise > {huge_pages.SETTING}"
-                checks.add("their remedy is to the point", remedy in row["REMEDY"])
-                checks.add("they are a warning", row["SEVERITY"] == "warning")
+                checks.check("their remedy is to the point", remedy in row["REMEDY"])
+                checks.check("they are a warning", row["SEVERITY"] == "warning")
             # The remedy.
             huge_pages.SETTING.write_text("madvise")
-            checks.add("their remedy ends it", seen() is None)
-    checks.add("the machine is as before", chosen() == former)
+            checks.check("their remedy ends it", seen() is None)
+    checks.check("the machine is as before", chosen() == former)
 
 
-def near_the_limit(start: Callable[..., Server], checks: demo.Checks) -> None:
+def near_the_limit(start: Callable[..., Server], checks: Checks) -> None:
     def seen() -> dict[str, str] | None:
         return found(session, "cgroup", r"of the control group's limit of \d+ MB are")
 
@@ -194,30 +195,30 @@ def near_the_limit(start: Callable[..., Server], checks: demo.Checks) -> None:
         start(limit.wrapper()) as server,
         server.connect() as session,
     ):
-        checks.add("far from the limit nothing is said", seen() is None)
+        checks.check("far from the limit nothing is said", seen() is None)
         count = 0
         while limit.used_bytes() < FULL * LIMIT_MB * MB:
             keep(session, f"@v{count}", STEP_MB)
             count += 1
         row = seen()
-        checks.add("near the limit it is found", row is not None)
+        checks.check("near the limit it is found", row is not None)
         if row is None:
             return
-        checks.add("it is critical", row["SEVERITY"] == "critical")
-        checks.add(
+        checks.check("it is critical", row["SEVERITY"] == "critical")
+        checks.check(
             "the limit is the group's", f"limit of {LIMIT_MB} MB" in row["EVIDENCE"]
         )
         for number in range(count):
             session.query(f"SET @v{number} = NULL")
-        checks.add("what is freed is kept, and found", seen() is not None)
+        checks.check("what is freed is kept, and found", seen() is not None)
         statement = row["REMEDY"].partition(";")[0]
-        checks.add("the remedy purges", statement == "SELECT memdiag_purge('all')")
+        checks.check("the remedy purges", statement == "SELECT memdiag_purge('all')")
         session.query("SELECT memdiag_purge('all')")
-        checks.add("the remedy helps", seen() is None)
-        checks.add("nobody was killed", limit.figures()["oom_kills"] == 0)
+        checks.check("the remedy helps", seen() is None)
+        checks.check("nobody was killed", limit.figures()["oom_kills"] == 0)
 
 
-def killed(start: Callable[..., Server], checks: demo.Checks) -> None:
+def killed(start: Callable[..., Server], checks: Checks) -> None:
     with (
         cgroup.memory_limit(LIMIT_MB << 10) as limit,
         start(limit.wrapper()) as server,
@@ -228,17 +229,17 @@ def killed(start: Callable[..., Server], checks: demo.Checks) -> None:
         hog = [sys.executable, "-c", f"bytearray(b'x') * ({2 * LIMIT_MB} << 20)"]
         command = [*limit.wrapper(), "sh", "-c", first, "sh", *hog]
         seen = functools.partial(found, session, "cgroup", "killed for its limit: 1$")
-        checks.add("nobody was killed, and nothing is said", seen() is None)
+        checks.check("nobody was killed, and nothing is said", seen() is None)
         status = subprocess.run(command, check=False).returncode
-        checks.add("one was killed", status == -signal.SIGKILL, str(status))
+        checks.check("one was killed", status == -signal.SIGKILL, str(status))
         row = seen()
-        checks.add("it is found", row is not None)
+        checks.check("it is found", row is not None)
         if row is not None:
             last_run = "information_schema.memdiag_last_run" in row["REMEDY"].lower()
-            checks.add("its remedy shows runs that were killed", last_run)
+            checks.check("its remedy shows runs that were killed", last_run)
 
 
-def page_cache(start: Callable[..., Server], checks: demo.Checks) -> None:
+def page_cache(start: Callable[..., Server], checks: Checks) -> None:
     """Files that were read or written fill a group, and cost nobody anything: the kernel takes them first."""
     with (
         cgroup.memory_limit(LIMIT_MB << 10) as limit,
@@ -258,12 +259,12 @@ def page_cache(start: Callable[..., Server], checks: demo.Checks) -> None:
                 raise NotPossible(f"the kernel keeps {usage / MB:.0f} MB only")
             row = found(session, "cgroup", "of the control group's limit")
             detail = row["EVIDENCE"] if row else ""
-            checks.add("page cache is not taken for use", row is None, detail)
+            checks.check("page cache is not taken for use", row is None, detail)
         finally:
             file.unlink(missing_ok=True)
 
 
-def swap(start: Callable[..., Server], checks: demo.Checks) -> None:
+def swap(start: Callable[..., Server], checks: Checks) -> None:
     def seen() -> dict[str, str] | None:
         return found(session, "machine", r"^\d+ MB of the server are swapped out$")
 
@@ -275,7 +276,7 @@ def swap(start: Callable[..., Server], checks: demo.Checks) -> None:
         with swap_file(server.folder.parent / "host-states.swap"):
             for number in range(IDLE_MB // IDLE_STEP_MB):
                 keep(session, f"@idle{number}", IDLE_STEP_MB)
-            checks.add("nothing is said before", seen() is None)
+            checks.check("nothing is said before", seen() is None)
             swap_out(
                 limit,
                 limit.used_bytes() - SQUEEZED_MB * MB,
@@ -285,14 +286,14 @@ def swap(start: Callable[..., Server], checks: demo.Checks) -> None:
             if swapped < ENOUGH_MB:
                 raise NotPossible(f"the kernel swapped out {swapped} MB only")
             row = seen()
-            checks.add("what is swapped out is found", row is not None)
+            checks.check("what is swapped out is found", row is not None)
             if row is not None:
                 said = int(row["EVIDENCE"].split()[0])
                 good = abs(said - swapped_mb(server)) <= swapped // 4
-                checks.add("it is as the kernel says", good, f"{said}, {swapped}")
-                checks.add("it is a warning", row["SEVERITY"] == "warning")
-        checks.add("without swap nothing is said", seen() is None)
-        checks.add("nothing is swapped out", swapped_mb(server) == 0)
+                checks.check("it is as the kernel says", good, f"{said}, {swapped}")
+                checks.check("it is a warning", row["SEVERITY"] == "warning")
+        checks.check("without swap nothing is said", seen() is None)
+        checks.check("nothing is swapped out", swapped_mb(server) == 0)
 
 
 def host(session: Connection, subject: str, name: str) -> str:
@@ -335,18 +336,16 @@ def run(build: Build, folder: Path) -> int:
             server.start()
             yield server
 
-    checks = demo.Checks()
-    skipped = 0
+    checks = Checks("host_states")
     for name, state in STATES.items():
         say(f"== {name}")
         try:
             state(start, checks)
         except NotPossible as reason:
-            skipped += 1
-            say(f"-- skipped: {reason}")
+            checks.skip(name, reason)
         except (SqlError, OSError, subprocess.SubprocessError) as error:
-            checks.add(name, False, str(error))
-    return checks.finish("host_states", skipped)
+            checks.check(name, False, str(error))
+    return checks.finish()
 
 
 def main() -> int:

@@ -1,106 +1,31 @@
 #!/usr/bin/env python3
-"""Runs all tests and adds them up: started by ./run-tests.
+"""Runs all tests and adds up their results; ./run-tests starts it.
 
-The last line is `N passed, N failed, N skipped`, summed over all runners; the exit
-status is 0 only if nothing failed. An interrupted run goes on with the step that it
-was in, as long as no file of the checkout has changed.
+The last line is `N passed, N failed, N skipped`, the sum over all runners. The exit status
+is 0 only if nothing failed. An interrupted run continues with the steps that it has not
+finished, unless a file of the checkout has changed.
 """
 
 import argparse
-import hashlib
-import json
 import os
-import re
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness import mtr
 from harness.common import ROOT, SHIPPED, known_preset, lock, presets, say
 from harness.problem import Problem, run_main
-
-
-@dataclass
-class Result:
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    words: str = ""  # the runner's own closing line
-    seconds: float = 0
-
-
-@dataclass(frozen=True)
-class Step:
-    name: str
-    what: str
-    run: Callable[["Run"], Result]
-    flavours: tuple[str, ...] = ("product",)
-    # Of a flavour, those for which it says something; none: all.
-    presets: tuple[str, ...] = ()
-
-
-class Run:
-    """One call of ./run-tests: where things are, and how programs are run."""
-
-    def __init__(self, preset: str, jobs: int):
-        self.preset, self.jobs = preset, jobs
-        self.build = ROOT / "build" / preset
-        self.logs = self.build / "test-logs"
-        self.logs.mkdir(parents=True, exist_ok=True)
-
-    def output(self, name: str, command: list, cwd: Path = ROOT) -> tuple[int, str]:
-        """Runs a program, shows its output, and returns status and output; the
-        output is kept in test-logs/<name>.log too."""
-        env = {**os.environ, "CMAKE_BUILD_PARALLEL_LEVEL": str(self.jobs)}
-        lines = []
-        with open(self.logs / f"{name}.log", "w") as log:
-            try:
-                process = subprocess.Popen(
-                    [str(part) for part in command],
-                    cwd=cwd,
-                    env=env,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                    errors="replace",
-                )
-            except FileNotFoundError:
-                raise Problem(
-                    f"{command[0]} is missing; ./run-tests, as root on Debian, "
-                    "installs what is needed"
-                ) from None
-            try:
-                for line in process.stdout:
-                    print(line, end="", flush=True)
-                    log.write(line)
-                    lines.append(line)
-                status = process.wait()
-            except BaseException:
-                # Ctrl-C reaches the child too: let it clean up after itself.
-                process.terminate()
-                process.wait()
-                raise
-        return status, "".join(lines)
-
-
-def closing(text: str, *patterns: str) -> str:
-    """The last lines of a runner's output that match, as one line."""
-    found = []
-    for pattern in patterns:
-        if lines := re.findall(pattern, text, re.MULTILINE):
-            found.append(lines[-1].strip())
-    return "; ".join(found)
-
-
-def yes_or_no(status: int, words: str) -> Result:
-    return Result(int(status == 0), int(status != 0), 0, words)
-
+from tools.runner_output import (
+    Result,
+    closing,
+    parse_ctest,
+    parse_mtr,
+    parse_own,
+    parse_unittest,
+)
+from tools.schedule import Programs, Progress, Run, Step, perform
 
 # Python's unit tests: name, folder, and the folder that their imports begin at.
 UNIT_TESTS = (
@@ -113,48 +38,26 @@ UNIT_TESTS = (
 # --- the steps -----------------------------------------------------------------
 
 
+def yes_or_no(status: int, words: str) -> Result:
+    return Result(int(status == 0), int(status != 0), 0, words)
+
+
 def lint_patches(run: Run) -> Result:
     command = [sys.executable, "tools/build/patches.py", "lint"]
     status, text = run.output("patches", command)
     return yes_or_no(status, closing(text, r"^patches: .*$"))
 
 
-def lint_scripts(run: Run) -> Result:
-    """What there is of the checkers; ruff is not in Debian 12."""
-    places = ("run-*", ".ci/*", "tools/*.sh", "cmake/*.sh", "packaging/**/*")
-    files = [path for place in places for path in ROOT.glob(place) if path.is_file()]
-    shell = sorted(
-        str(path.relative_to(ROOT))
-        for path in files
-        if path.suffix == ".sh"
-        or re.match(rb"#!.*\b(ba)?sh$", path.read_bytes().partition(b"\n")[0])
-    )
-    commands = {
-        "shellcheck": ["shellcheck", "-x", *shell],
-        "ruff": [
-            "ruff",
-            "check",
-            "--isolated",
-            "--no-cache",
-            "harness",
-            "tools",
-            "bench",
-            "packaging",
-        ],
-    }
-    total = Result()
-    words = []
-    for name, command in commands.items():
-        if not shutil.which(name):
-            total.skipped += 1
-            words.append(f"{name}: not installed")
-            continue
-        status, _ = run.output(name, command)
-        total.passed += status == 0
-        total.failed += status != 0
-        words.append(f"{name}: {'clean' if status == 0 else 'complains'}")
-    total.words = ", ".join(words)
-    return total
+def check_style(run: Run) -> Result:
+    offline = ["--offline"] if run.offline else []
+    command = [sys.executable, "tools/style.py", "check", *offline]
+    return parse_own("style", *run.output("style", command))
+
+
+def check_layers(run: Run) -> Result:
+    command = [sys.executable, "tools/layers.py", "--build", run.build]
+    status, text = run.output("layers", command)
+    return yes_or_no(status, closing(text, r"^layers: .*$"))
 
 
 def test_tools(run: Run) -> Result:
@@ -208,41 +111,6 @@ def own(name: str, *command: str) -> Callable[[Run], Result]:
     return run_it
 
 
-def parse_own(name: str, status: int, text: str) -> Result:
-    match = re.search(
-        rf"^(?:{name}: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped(?:: .*)?)?$",
-        text,
-        re.MULTILINE,
-    )
-    passed, failed, skipped = (
-        (int(x or 0) for x in match.groups()) if match else (0,) * 3
-    )
-    if status and not failed:
-        failed = 1
-    return Result(passed, failed, skipped, closing(text, r"^.*\S.*$"))
-
-
-# --- what the steps share --------------------------------------------------------
-
-
-def parse_unittest(status: int, text: str) -> Result:
-    ran = re.search(r"^Ran (\d+) tests?", text, re.MULTILINE)
-    total = int(ran.group(1)) if ran else 0
-    counts = {
-        word: sum(
-            int(n) for n in re.findall(rf"\b{word}=(\d+)", text.split("Ran ")[-1])
-        )
-        for word in ("failures", "errors", "skipped")
-    }
-    failed = counts["failures"] + counts["errors"]
-    if status and not failed:  # the runner itself fell over
-        failed = 1
-    words = closing(text, r"^Ran \d+ tests?.*$", r"^(?:OK|FAILED).*$")
-    return Result(
-        max(total - failed - counts["skipped"], 0), failed, counts["skipped"], words
-    )
-
-
 def build_preset(run: Run, preset: str) -> Result:
     for verb in (["--preset", preset], ["--build", "--preset", preset]):
         name = f"{'build' if len(verb) > 2 else 'configure'}-{preset}"
@@ -260,46 +128,49 @@ def run_ctest(run: Run, preset: str) -> Result:
     return parse_ctest(status, text)
 
 
-def parse_ctest(status: int, text: str) -> Result:
-    match = re.search(
-        r"^\d+% tests passed, (\d+) tests? failed out of (\d+)", text, re.MULTILINE
-    )
-    failed, total = (int(x) for x in match.groups()) if match else (0, 0)
-    skipped = len(
-        re.findall(r"^\s+\d+ - .*\((?:Skipped|Disabled)\)$", text, re.MULTILINE)
-    )
-    if status and not failed:
-        failed = 1
-    words = closing(text, r"^\d+% tests passed.*$", r"^Total Test time.*$")
-    if not words:
-        words = closing(text, r"^.*\S.*$")
-    return Result(max(total - failed - skipped, 0), failed, skipped, words)
-
-
 def run_mtr(run: Run, suite: str) -> Result:
     command = mtr.command(run.build, run.jobs, f"--suite={suite}")
     status, text = run.output(f"mtr-{suite}", command, mtr.folder(run.build))
     return parse_mtr(status, text)
 
 
-def parse_mtr(status: int, text: str) -> Result:
-    results = [line.result for line in mtr.parse(text)]
-    failed = results.count("fail")
-    if status and not failed:  # it could not start, or a server complained at its end
-        failed = 1
-    words = closing(
-        text,
-        r"^Completed: .*$|^mysql-test-run: \*\*\* ERROR: .*$",
-        r"^\d+ tests were skipped.*$",
-    )
-    skipped = results.count("skipped") + results.count("disabled")
-    return Result(results.count("pass"), failed, skipped, words)
-
-
+# Steps that are not `beside` measure, or need all processors.
 STEPS = [
-    Step("patches", "the patch series against the rules, seconds", lint_patches),
-    Step("scripts", "shellcheck and ruff, seconds", lint_scripts),
-    Step("tools", "unit tests of the tools, seconds", test_tools),
+    Step(
+        "patches",
+        "the rules of the patch series, seconds",
+        lint_patches,
+        beside=True,
+        needs_build=False,
+    ),
+    Step(
+        "style",
+        "shellcheck, ruff and clang-format, seconds",
+        check_style,
+        beside=True,
+        needs_build=False,
+    ),
+    Step(
+        "tools",
+        "unit tests of the tools, less than a minute",
+        test_tools,
+        beside=True,
+        needs_build=False,
+    ),
+    Step(
+        "tsan",
+        "unit tests of our layer under the thread sanitizer, about 2 minutes",
+        sanitized("tsan"),
+        beside=True,
+        needs_build=False,
+    ),
+    Step(
+        "asan",
+        "the same under the address and undefined sanitizers, about 2 minutes",
+        sanitized("asan"),
+        beside=True,
+        needs_build=False,
+    ),
     Step(
         "build",
         "configure and build; most of an hour where the compiler cache is empty",
@@ -308,43 +179,41 @@ STEPS = [
     ),
     Step(
         "unit",
-        "our layer without the server, about 2 minutes",
+        "unit tests of our layer, without the server, about 2 minutes",
         unit_tests,
         ("product", "unit"),
     ),
-    Step(
-        "tsan",
-        "the same under the thread sanitizer, about 2 minutes",
-        sanitized("tsan"),
-    ),
-    Step(
-        "asan",
-        "the same under the address and undefined sanitizers, about 2 minutes",
-        sanitized("asan"),
-    ),
     Step("memdiag", "our suite of mysql-test-run, minutes", mtr_memdiag),
-    Step(
-        "innodb_fts",
-        "upstream's full-text suite on our server, about 2 minutes",
-        mtr_innodb_fts,
-        ("product", "stock", "linked"),
-    ),
     Step(
         "demo",
         "a short run of ./run-demo that checks itself, 1 minute",
         own("demo", "tools/demo.py", "--smoke", "--no-build"),
     ),
     Step(
-        "cgroup",
+        "demo_in_cgroup",
         "the same load in a memory cgroup, half a minute",
         own("demo_in_cgroup", "tools/demo_in_cgroup.py"),
         presets=SHIPPED,
+    ),
+    Step(
+        "layers",
+        "includes and symbols against tools/layers.toml, seconds",
+        check_layers,
+        beside=True,
+    ),
+    Step(
+        "innodb_fts",
+        "upstream's full-text suite on our server, about 2 minutes",
+        mtr_innodb_fts,
+        ("product", "stock", "linked"),
+        beside=True,
     ),
     Step(
         "packages",
         "packages are made, unpacked and run from there, a minute or two",
         own("packages", "packaging/test", "smoke"),
         presets=SHIPPED,
+        beside=True,
     ),
 ]
 
@@ -360,44 +229,6 @@ def steps_of(preset: str) -> list[Step]:
     ]
 
 
-# --- resuming ----------------------------------------------------------------------
-
-
-def fingerprint() -> str:
-    """Of all files of the checkout that git would take."""
-    command = ["git", "ls-files", "-co", "--exclude-standard", "-z"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
-    if done.returncode:
-        return ""  # no git, no resuming
-    sum_ = hashlib.sha256()
-    for name in sorted(done.stdout.split(b"\0")):
-        path = ROOT / os.fsdecode(name)
-        if name and path.is_file():
-            sum_.update(name + b"\0" + path.read_bytes())
-    return sum_.hexdigest()
-
-
-class Progress:
-    """The steps that an interrupted run has finished."""
-
-    def __init__(self, path: Path, fresh: bool):
-        self.path, self.print = path, fingerprint()
-        self.done: dict[str, dict] = {}
-        if path.is_file() and not fresh:
-            state = json.loads(path.read_text())
-            if self.print and state["fingerprint"] == self.print:
-                self.done = state["done"]
-
-    def add(self, step: Step, result: Result) -> None:
-        self.done[step.name] = asdict(result)
-        self.path.write_text(
-            json.dumps({"fingerprint": self.print, "done": self.done}, indent=1)
-        )
-
-    def finish(self) -> None:
-        self.path.unlink(missing_ok=True)
-
-
 # --- main --------------------------------------------------------------------------
 
 
@@ -405,14 +236,24 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="run-tests", description="Run all tests.")
     parser.add_argument("--preset", default="dev", help="default: %(default)s")
     parser.add_argument(
-        "--only", action="append", metavar="STEP", help="only this step; repeatable"
+        "--only",
+        action="append",
+        metavar="STEP",
+        help="only this step; may be repeated",
     )
     parser.add_argument("--list", action="store_true", help="list the steps")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
     parser.add_argument(
-        "--fresh", action="store_true", help="do not go on with an interrupted run"
+        "--fresh",
+        action="store_true",
+        help="repeat the finished steps of an interrupted run",
     )
-    # For run-tests, which asks before it installs anything.
+    parser.add_argument(
+        "--offline",
+        action="store_true",
+        help="skip ruff and clang-format where they would have to be installed",
+    )
+    # run-tests asks for this before it installs anything.
     parser.add_argument(
         "--check-arguments", action="store_true", help=argparse.SUPPRESS
     )
@@ -430,30 +271,6 @@ def arguments() -> argparse.Namespace:
     return options
 
 
-def perform(steps: list[Step], run: Run, progress: Progress) -> dict[str, Result]:
-    results: dict[str, Result] = {}
-    broken = False
-    for number, step in enumerate(steps, 1):
-        title = f"== {number} of {len(steps)}, {step.name}: {step.what}"
-        if step.name in progress.done:
-            results[step.name] = Result(**progress.done[step.name])
-            say(f"{title} - done before the interruption")
-            continue
-        say(title)
-        if broken and step.name not in ("tsan", "asan"):  # builds of their own
-            results[step.name] = Result(0, 0, 1, "not run: the build failed")
-            say("-- not run: the build failed")
-            continue
-        began = time.monotonic()
-        result = step.run(run)
-        result.seconds = time.monotonic() - began
-        broken = broken or (step.name == "build" and result.failed > 0)
-        results[step.name] = result
-        if not result.failed:  # what failed is run again
-            progress.add(step, result)
-    return results
-
-
 def main() -> int:
     options = arguments()
     if options.check_arguments:
@@ -461,30 +278,40 @@ def main() -> int:
     steps = steps_of(options.preset)
     if options.list:
         for step in steps:
-            say(f"{step.name:12} {step.what}")
+            say(f"{step.name:14} {step.what}")
         return 0
     if options.only:
         steps = [step for step in steps if step.name in options.only]
-    run = Run(options.preset, options.jobs)
+    programs = Programs()
+    run = Run(options.preset, options.jobs, programs, options.offline)
+    began = time.monotonic()
     with lock(run.build / "run-tests.lock", "running the tests of this preset"):
         progress = Progress(run.build / "run-tests.json", options.fresh)
-        results = perform(steps, run, progress)
+        try:
+            results = perform(steps, run, programs, progress)
+        finally:
+            programs.end()
         progress.finish()
+    say_summary(results, time.monotonic() - began)
+    return 1 if any(x.failed for x in results.values()) else 0
 
+
+def say_summary(results: dict[str, Result], seconds: float) -> None:
     say("\n== summary")
     for name, result in results.items():
         verdict = "FAILED" if result.failed else "ok"
         say(
-            f"{name:12} {verdict:7} {result.passed} passed, {result.failed} failed, "
-            f"{result.skipped} skipped in {result.seconds / 60:.1f} min"
+            f"{name:14} {verdict:7} {result.passed} passed, {result.failed} failed, "
+            f"{result.skipped} skipped in {result.seconds / 60:.1f} min "
+            f"(processors: {result.cpu_seconds / 60:.1f} min)"
         )
         if result.words:
-            say(f"{'':12} {result.words}")
+            say(f"{'':14} {result.words}")
+    say(f"this run took {seconds / 60:.1f} min")
     passed = sum(x.passed for x in results.values())
     failed = sum(x.failed for x in results.values())
     skipped = sum(x.skipped for x in results.values())
     say(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 /*
-  Clocks. No state, any thread; 0 where the system does not tell.
+  Clocks, and the one place where tests replace them.
+
+  Threads: any. Units: microseconds.
+  Errors: 0 where the system cannot tell the time.
 */
 
 #ifndef MEMDIAG_CLOCK_H
@@ -7,15 +10,34 @@
 
 #include <time.h>
 
+#include <atomic>
 #include <cstdint>
 
 namespace memdiag {
 
-/** Microseconds: since the epoch with CLOCK_REALTIME. */
-inline uint64_t clock_us(clockid_t clock) {
+/** Reads a clock of the system: microseconds since the epoch for
+CLOCK_REALTIME, since boot for CLOCK_MONOTONIC. */
+using Clock = uint64_t (*)(clockid_t);
+
+inline uint64_t system_clock_us(clockid_t clock) {
   timespec now;
   if (clock_gettime(clock, &now) != 0) return 0;
   return static_cast<uint64_t>(now.tv_sec) * 1000000 + now.tv_nsec / 1000;
+}
+
+namespace detail {
+inline constinit std::atomic<Clock> clock_in_use{system_clock_us};
+}
+
+/** The time, as the clock in use tells it. */
+inline uint64_t clock_us(clockid_t clock) {
+  return detail::clock_in_use.load(std::memory_order_relaxed)(clock);
+}
+
+/** Every later clock_us() asks `clock`; nullptr: the system's again. */
+inline void set_clock_for_test(Clock clock) {
+  detail::clock_in_use.store(clock != nullptr ? clock : system_clock_us,
+                             std::memory_order_relaxed);
 }
 
 }  // namespace memdiag

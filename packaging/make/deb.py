@@ -13,7 +13,7 @@ from email.utils import formatdate
 from pathlib import Path
 
 from harness.common import say
-from make.product import COMMON, COPYRIGHT, PACKAGING, Product, logged
+from make.product import COMMON, COPYRIGHT, FAMILY, PACKAGING, Product, logged
 
 TOOLS = {"dh": "debhelper", "dpkg-shlibdeps": "dpkg-dev"}
 MAINTAINER = "MySQL memdiag maintainers <maintainers@memdiag.example.org>"
@@ -23,10 +23,16 @@ MAINTAINER = "MySQL memdiag maintainers <maintainers@memdiag.example.org>"
 COMMON_FILES = {
     "memdiag.cnf": "etc/mysql/mysql.conf.d/memdiag.cnf",
     "mysql.cnf": "etc/mysql/mysql-memdiag.cnf",
-    "apparmor-memdiag": "etc/apparmor.d/abstractions/mysql.d/memdiag",
+    "apparmor-memdiag": "etc/apparmor.d/abstractions/mysql-memdiag",
     "apparmor-mysqld": "usr/share/mysql-memdiag/apparmor-mysqld",
     "logrotate": "usr/share/mysql-memdiag/logrotate",
     "mysqld.cnf": "usr/share/mysql-memdiag/mysqld.cnf",
+    "sandbox.conf": "usr/share/mysql-memdiag/sandbox.conf",
+}
+# As dh_installsystemd --name=mysql has them.
+UNITS = {
+    "mysql.service": "mysql-memdiag-server.mysql.service",
+    "mysql@.service": "mysql-memdiag-server@.mysql.service",
 }
 
 
@@ -52,9 +58,8 @@ def stage(tree: Path, folder: Path, product: Product) -> None:
     shutil.copytree(PACKAGING / "deb", debian)
     (debian / "changelog").write_text(changelog(product))
     shutil.copy2(tree / COPYRIGHT, debian / "copyright")
-    shutil.copy2(
-        COMMON / "mysql.service", debian / "mysql-memdiag-server.mysql.service"
-    )
+    for unit, name in UNITS.items():
+        shutil.copy2(COMMON / unit, debian / name)
     preflight = (COMMON / "preflight").read_text()
     for name in ("config", "preinst"):
         script = debian / f"mysql-memdiag-server.{name}"
@@ -65,16 +70,13 @@ def stage(tree: Path, folder: Path, product: Product) -> None:
         for package, paths in product.files.items()
         for path in paths
     ]
-    copies += [
-        (COMMON / source, debian / "mysql-memdiag-server" / path)
-        for source, path in COMMON_FILES.items()
-    ]
+    server = debian / "mysql-memdiag-server"
+    copies += [(COMMON / source, server / path) for source, path in COMMON_FILES.items()]
+    copies.append((PACKAGING / "deb/family.sh", server / FAMILY))
     for source, path in copies:
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, path, follow_symlinks=False)
-    with open(
-        debian / "mysql-memdiag-server/usr/share/mysql-memdiag/init.sql", "a"
-    ) as sql:
+    with open(server / "usr/share/mysql-memdiag/init.sql", "a") as sql:
         sql.write((PACKAGING / "deb/init.sql").read_text())
     for path in debian.rglob("*"):  # when they were checked out is nobody's business
         os.utime(path, (product.date, product.date), follow_symlinks=False)

@@ -18,7 +18,9 @@ PACKAGING = ROOT / "packaging"
 COMMON = PACKAGING / "common"
 CONTENTS = PACKAGING / "contents.txt"
 LEFT_OUT = "-"
-COPYRIGHT = "usr/share/doc/mysql-memdiag/copyright"  # below the tree
+# Below the tree.
+COPYRIGHT = "usr/share/doc/mysql-memdiag/copyright"
+FAMILY = "usr/libexec/mysql-memdiag/family.sh"  # deb/family.sh or rpm/family.sh
 
 
 @dataclass(frozen=True)

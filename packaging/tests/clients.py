@@ -9,11 +9,11 @@ import urllib.parse
 from collections.abc import Callable
 from pathlib import Path
 
+from harness.checks import Failed
 from tests import content
 from tests.deb import INSTALL, Run
 from tests.installed import Installed
 from tests.machine import Machine
-from tests.report import Failed
 
 _SOURCES = Path(__file__).resolve().parent / "clients"
 _USER, _PASSWORD = "client", "s3cret"

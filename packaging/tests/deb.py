@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from harness.checks import Checks, Failed
 from harness.common import cache_dir, say
 from harness.sql import SqlError
 from tests import content, machine
 from tests.installed import Installed, Outage, main_job, memdiag_tables
 from tests.machine import Machine
-from tests.report import Failed, Report
 from tools.build.sources import PrivateApt
 
 OUTAGE_SECONDS = 30
@@ -98,7 +98,7 @@ INSTALL = "install " + " ".join(f"/srv/packages/{name}_*.deb" for name in OURS)
 class Run:
     """One call of packaging/test. `packages` is the folder with our files, `work` is for machines and downloads."""
 
-    report: Report
+    report: Checks
     preset: str
     packages: Path
     work: Path
@@ -138,7 +138,7 @@ def files(box: Machine, *folders: str) -> str:
 
 @contextlib.contextmanager
 def kept(
-    report: Report, box: Machine, what: str, outage: bool = True
+    report: Checks, box: Machine, what: str, outage: bool = True
 ) -> Iterator[None]:
     """That the block, which replaces the server, loses nothing and keeps it away for a short time only."""
     with Installed(box).connect() as session:
@@ -163,7 +163,7 @@ def kept(
         )
 
 
-def log_in(report: Report, box: Machine, what: str) -> None:
+def log_in(report: Checks, box: Machine, what: str) -> None:
     """With the client that is installed, as users do."""
     with report.checking(
         f"{what}: mysql connects by socket and, with a password, by TCP"
@@ -260,7 +260,7 @@ def plugins(run: Run, box: Machine, server: Installed) -> None:
     )
 
 
-def surroundings(report: Report, box: Machine) -> None:
+def surroundings(report: Checks, box: Machine) -> None:
     """What is not the server: logrotate, AppArmor's profile, the manual page, Restart=."""
     box.apt("install logrotate apparmor man-db")
     with report.checking(
@@ -296,7 +296,7 @@ def main_pid(box: Machine) -> str:
     return box.run("systemctl show mysql -p MainPID --value").strip()
 
 
-def life(report: Report, box: Machine) -> None:
+def life(report: Checks, box: Machine) -> None:
     """Remove, reinstall, purge: data and settings stay until somebody says otherwise."""
     with Installed(box).connect() as session:
         content.make(session)

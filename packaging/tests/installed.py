@@ -6,15 +6,14 @@ import socket
 import struct
 import threading
 import time
-from argparse import Namespace
 from pathlib import Path
 from typing import Self
 
+from harness import phrase_searches
+from harness.checks import Checks, Failed
 from harness.server import Server
 from harness.sql import Connection, SqlError
 from tests.machine import Machine
-from tests.report import Failed, Report
-from tools import corpus, demo
 
 SOCKET = "/run/mysqld/mysqld.sock"
 
@@ -45,24 +44,20 @@ class Installed(Server):
 
 
 def main_job(
-    machine: Machine, report: Report, documents: int = 5000, seconds: float = 5
+    machine: Machine, report: Checks, documents: int = 5000, seconds: float = 5
 ) -> None:
     """The demonstration's burst of phrase searches, with its own checks."""
     server = Installed(machine)
-    texts = corpus.load().sample(documents)
-    demo.load(server, texts)
-    checks = demo.Checks()
-    options = Namespace(clients=8, seconds=seconds)
-    demo.run_burst(
-        options, server, corpus.phrases(texts.documents, demo.PHRASES), checks
-    )
+    statements = phrase_searches.prepare(server, documents)
+    checks = Checks(show=False)
+    phrase_searches.run(server, statements, 8, seconds, checks)
     problem = "; ".join(checks.failures)
     report.check(
         "the main job", not problem, problem or f"{checks.passed} of its checks hold"
     )
 
 
-def memdiag_tables(server: Server, report: Report) -> None:
+def memdiag_tables(server: Server, report: Checks) -> None:
     """Every table answers; a warning would be something that an installed server cannot read of its host.
 
     One that is gone a second later was of the moment: InnoDB's dictionary in use, a purge that met another."""

@@ -19,10 +19,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
+from harness.checks import Failed
 from harness.common import require_disk, say
 from harness.problem import Problem
 from harness.server import last_line
-from tests.report import Failed
 from tools.build import debian
 from tools.build.debian import remove
 

@@ -11,12 +11,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from harness.checks import Failed
 from harness.common import ROOT, cache_dir, require_disk
 from tests import content, machine, userland
 from tests.deb import DEBIANS, Run, debians_server, files, kept, version
 from tests.installed import Installed, main_job, memdiag_tables
 from tests.machine import Machine
-from tests.report import Failed
 from tools.build.sources import PrivateApt
 
 SERVER, CLIENT = (

@@ -9,12 +9,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from harness.checks import Failed
 from harness.common import ROOT
 from harness.server import Server, Unpacked, initialise, last_line
 from tests.deb import OURS, Run, sizes
 from tests.installed import memdiag_tables
 from tests.machine import remove
-from tests.report import Failed
 from tools.build.sources import sha256_file
 
 

@@ -1,10 +1,12 @@
 import fcntl
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 import unittest
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +26,9 @@ from harness.problem import Problem
 from harness.scratch import Scratch
 
 PREFLIGHT = COMMON / "preflight"
-PRESTART = COMMON / "tree/usr/libexec/mysql-memdiag/prestart"
+LIBEXEC = COMMON / "tree/usr/libexec/mysql-memdiag"
+PRESTART = LIBEXEC / "prestart"
+FAMILIES = {name: COMMON.parent / name / "family.sh" for name in ("deb", "rpm")}
 
 
 class Case(Scratch):
@@ -176,14 +180,15 @@ class Licences(Case):
 
 
 class Preflight(Case):
-    def refusal(self, *megabytes: str) -> str:
+    def refusal(self, megabytes: str, certain: bool = True) -> str:
         done = subprocess.run(
-            ["sh", PREFLIGHT, self.data, *megabytes],
+            ["sh", PREFLIGHT, self.data, megabytes],
             capture_output=True,
             text=True,
             check=False,
         )
-        self.assertEqual(done.returncode, int(bool(done.stderr)))
+        status = 1 if certain else 2
+        self.assertEqual(done.returncode, status if done.stderr else 0)
         return done.stderr
 
     def history(self, *versions: str) -> None:
@@ -207,7 +212,19 @@ class Preflight(Case):
         self.assertIn("written by MySQL 10.1,", self.refusal("1"))
         (self.data / "aria_log_control").touch()
         self.assertIn("MariaDB's", self.refusal("1"))
-        self.assertIn("no disk", self.refusal("999999999"))
+        # Certain before an estimate.
+        self.assertIn("MariaDB's", self.refusal("999999999"))
+
+    def test_a_disk_that_seems_too_small(self):
+        self.assertIn("no disk", self.refusal("999999999", certain=False))
+        (self.data / "mysql").mkdir(parents=True)
+        self.history("9.7.4")
+        self.assertIn("no disk", self.refusal("999999999", certain=False))
+
+    def test_a_backup_without_the_history_is_for_the_server_to_judge(self):
+        (self.data / "mysql").mkdir(parents=True)
+        (self.data / "mysql.ibd").touch()
+        self.assertEqual(self.refusal("1"), "")
 
 
 class Machines(Case):
@@ -248,14 +265,24 @@ class Script(Case):
             program.write_text(f"#!/bin/sh\n{text}\n")
             program.chmod(0o755)
 
-    def moved(self, script: Path) -> Path:
+    def moved(self, script: Path, copy: Path | None = None) -> Path:
         """A copy in which all that is absolute is below `root`."""
-        copy = self.root / script.name
+        copy = copy or self.root / script.name
         text = re.sub(
             r"(?<![\w$}])/(?=(etc|run|usr|var)/)", f"{self.root}/", script.read_text()
         )
+        copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text)
+        copy.chmod(0o755)
         return copy
+
+    def install_libexec(self, family: str) -> None:
+        """What the scripts call and source."""
+        place = self.root / "usr/libexec/mysql-memdiag"
+        self.moved(FAMILIES[family], place / "family.sh")
+        for name in ("options.sh", "make-data"):
+            if (LIBEXEC / name).exists():
+                self.moved(LIBEXEC / name, place / name)
 
     def start(self, script: Path, *args: str, **names: str) -> subprocess.Popen:
         path = f"{self.root}/bin:{os.environ['PATH']}"
@@ -268,17 +295,31 @@ class Script(Case):
         )
 
 
+# Fails a test where the caller is root and a path is below the data directory. Who may go
+# in there is user mysql, which the stand-in for setpriv marks.
+WATCHED = """[ -n "${AS_MYSQL-}" ] || for word; do
+  case $word in "$DATA"/*) echo "${0##*/} $*" >>$ROOT/as-root ;; esac
+done
+PATH=${PATH#*:}
+"""
+FILE_TOOLS = ("find", "install", "ln", "mkdir", "mv", "rm", "rmdir", "touch")
+
+
 class Prestart(Script):
     PROGRAMS = (
-        ("my_print_defaults", "echo --datadir=$DATA"),
-        ("getent", "true"),
+        *((name, f'{WATCHED}exec {name} "$@"') for name in FILE_TOOLS),
+        ("chown", f"{WATCHED}echo $* >>$ROOT/owners"),
+        ("setpriv", 'shift 5; AS_MYSQL=yes exec "$@"'),
         (
-            "install",
-            'for last; do :; done; case $last in $DATA*) mkdir -p "$last" ;; esac',
+            "my_print_defaults",
+            "echo $* >>$ROOT/asked\n"
+            'printf "%s\\n" --datadir=$DATA $PRINTED',
         ),
+        ("getent", "true"),
         (
             "mysqld",
             (
+                '[ -n "$AS_MYSQL" ] || exit 1; echo "$@" >>$ROOT/arguments\n'
                 "for x; do case $x in --datadir=*) new=${x#*=} ;; esac; done\n"
                 "ls -A $new | wc -l >>$ROOT/calls\n"
                 'touch $new/ibdata1; eval "$THEN"; mkdir $new/mysql'
@@ -289,12 +330,20 @@ class Prestart(Script):
     def setUp(self):
         super().setUp()
         self.data = self.root / "var/lib/mysql"
-        (self.root / "run").mkdir()
+        for folder in ("run", "var/lib", "var/log"):
+            (self.root / folder).mkdir(parents=True)
+        self.install_libexec("deb")
 
-    def run_it(self, then: str = "true", *args: str) -> tuple[int, str]:
-        process = self.start(PRESTART, *args, DATA=str(self.data), THEN=then)
+    def run_it(self, then: str = "true", *args: str, **names: str) -> tuple[int, str]:
+        names = {"PRINTED": "", "DATA": str(self.data), **names}
+        process = self.start(PRESTART, *args, THEN=then, **names)
         said = process.communicate()[1]
+        # In every test.
+        self.assertFalse((self.root / "as-root").exists(), "root works below datadir")
         return process.returncode, said
+
+    def lines(self, name: str) -> list[str]:
+        return (self.root / name).read_text().splitlines()
 
     def calls(self) -> int:
         path = self.root / "calls"
@@ -367,7 +416,6 @@ class Prestart(Script):
 
     def test_an_unmounted_volume_stays_empty(self):
         volume = self.root / "srv/mysql"
-        (self.root / "var/lib").mkdir(parents=True)
         (self.root / "var/lib/link").symlink_to(volume)
         for place in (volume, self.root / "var/lib/link"):
             self.data = place
@@ -385,12 +433,212 @@ class Prestart(Script):
     def test_one_at_a_time(self):
         with open(self.root / "run/mysql-memdiag.lock", "w") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
-            process = self.start(PRESTART, DATA=str(self.data), THEN="true")
+            names = {"DATA": str(self.data), "PRINTED": "", "THEN": "true"}
+            process = self.start(PRESTART, **names)
             with self.assertRaises(subprocess.TimeoutExpired):
                 process.wait(0.3)
             self.assertEqual(self.calls(), 0)
         self.assertEqual(process.communicate(), (None, ""))
         self.assertEqual((process.returncode, self.calls()), (0, 1))
+
+
+    def test_user_mysql_makes_the_data(self):
+        """Also where another run, or an intruder with its rights, has left something."""
+        self.data.mkdir()
+        (self.data / "memdiag-making").symlink_to(self.root)
+        self.assertEqual(self.run_it(), (0, ""))
+        self.assertTrue((self.root / "run").exists())
+        self.assertEqual(sorted(os.listdir(self.data)), ["ibdata1", "mysql"])
+        (self.data / "memdiag-made").symlink_to(self.root)
+        self.assertEqual(self.run_it(), (0, ""))
+        self.assertTrue((self.root / "run").exists())
+
+    def test_root_makes_nothing_where_another_user_can_change_the_path(self):
+        # It is below /tmp, which everyone can write to; user mysql does not make parents.
+        self.data = self.root / "srv/deep/mysql"
+        status, said = self.run_it("true", "--make")
+        self.assertEqual((status, self.calls()), (1, 0))
+        self.assertIn("another user than root can change", said)
+        self.assertFalse((self.root / "srv").exists())
+
+    def test_who_may_enter_a_new_data_directory(self):
+        for family, mode in (("deb", 0o700), ("rpm", 0o751)):
+            self.install_libexec(family)
+            self.assertEqual(self.run_it(), (0, ""))
+            self.assertEqual(self.data.stat().st_mode & 0o777, mode)
+            subprocess.run(["rm", "-r", self.data], check=True)
+
+    def test_the_options_are_those_of_the_servers_sections(self):
+        self.run_it()
+        self.assertEqual(set(self.lines("asked")), {"mysqld server mysqld-9.7"})
+        self.run_it("true", "replica1")
+        suffix = "--defaults-group-suffix=@replica1"
+        self.assertIn(f"{suffix} mysqld server mysqld-9.7", self.lines("asked"))
+
+    def test_an_instance(self):
+        self.assertEqual(self.run_it("true", "replica1"), (0, ""))
+        first = self.lines("arguments")[0].split()[0]
+        self.assertEqual(first, "--defaults-group-suffix=@replica1")
+
+    def test_what_the_units_of_rpm_systems_pass_on(self):
+        other = self.root / "var/lib/other"
+        sysconfig = self.root / "etc/sysconfig/mysql"
+        sysconfig.parent.mkdir(parents=True)
+        options = f"--defaults-extra-file=/x.cnf --datadir={other} --flag"
+        for family, by_hand, made in (
+            ("deb", False, self.data),
+            ("rpm", False, other),
+            ("rpm", True, other),
+        ):
+            with self.subTest(family, by_hand=by_hand):
+                self.install_libexec(family)
+                sysconfig.write_text(f'X=1\nMYSQLD_OPTS="{options}"\n' * by_hand)
+                names = {} if by_hand else {"MYSQLD_OPTS": options}
+                self.assertEqual(self.run_it(**names), (0, ""))
+                self.assertTrue((made / "mysql").is_dir())
+                given = self.lines("arguments")[-1]
+                self.assertEqual(family == "rpm", given.startswith(options), given)
+                subprocess.run(["rm", "-r", made], check=True)
+
+    def test_no_init(self):
+        self.install_libexec("rpm")
+        self.assertEqual(self.run_it(NO_INIT="true"), (0, ""))
+        self.assertFalse(self.data.exists())
+        sysconfig = self.root / "etc/sysconfig/mysql"
+        sysconfig.parent.mkdir(parents=True)
+        sysconfig.write_text("NO_INIT=1\n")
+        self.assertEqual(self.run_it(), (0, ""))
+        self.assertFalse(self.data.exists())
+
+    def test_a_missing_log_of_the_system_is_made(self):
+        logs = self.root / "var/log"
+        for name in ("mysqld.log", "mysqld-replica1.log"):
+            self.run_it(PRINTED=f"--log-error={logs}/{name}")
+            self.assertEqual((logs / name).stat().st_mode & 0o777, 0o640)
+            self.assertTrue((logs / f"{name}.00.json").exists())
+            self.assertIn(f"mysql:mysql {logs}/{name}", " ".join(self.lines("owners")))
+        (logs / "mysqld.log").write_text("kept")
+        self.run_it(PRINTED=f"--log_error={logs}/mysqld.log")
+        self.assertEqual((logs / "mysqld.log").read_text(), "kept")
+        for name in ("syslog", "mysql/error.log"):
+            self.run_it(PRINTED=f"--log-error={logs}/{name}")
+            self.assertFalse((logs / name).exists(), name)
+
+
+class SocketNames(Script):
+    """RPM: the socket has two names."""
+
+    PROGRAMS = (
+        ("my_print_defaults", 'printf "%s\\n" $PRINTED'),
+        ("setpriv", "exit 1"),
+    )
+
+    def test_a_link_leads_to_the_socket_in_use(self):
+        self.install_libexec("rpm")
+        places = [
+            self.root / name
+            for name in ("run/mysqld/mysqld.sock", "var/lib/mysql/mysql.sock")
+        ]
+        for place in places:
+            place.parent.mkdir(parents=True)
+        script = COMMON.parent / "rpm/socket-names"
+        for names, used in (
+            ({"PRINTED": ""}, 0),
+            ({"PRINTED": f"--socket={places[1]}"}, 1),
+            ({"PRINTED": "", "MYSQLD_OPTS": f"--x --socket {places[1]}"}, 1),
+            ({"PRINTED": f"--socket={places[1]}", "MYSQLD_OPTS": f"--socket={places[0]}"}, 0),
+        ):
+            process = self.start(script, **names)
+            self.assertEqual(process.communicate(), (None, ""))
+            self.assertFalse(places[used].is_symlink())
+            self.assertEqual(places[1 - used].readlink().name, places[used].name)
+
+    def test_the_unit_runs_it_as_user_mysql(self):
+        text = (COMMON.parent / "rpm/rpm.conf").read_text()
+        self.assertIn("\nExecStartPre=/usr/libexec/mysql-memdiag/socket-names\n", text)
+
+
+class Units(unittest.TestCase):
+    def test_an_instance_differs_in_what_it_must(self):
+        main, instance = (
+            {
+                line
+                for line in (COMMON / name).read_text().splitlines()
+                if not line.startswith("#")
+            }
+            for name in ("mysql.service", "mysql@.service")
+        )
+        self.assertEqual(
+            instance - main,
+            {
+                "Description=MySQL server with memdiag, instance %I",
+                "RequiresMountsFor=/var/lib",
+                "ExecStartPre=+/usr/libexec/mysql-memdiag/prestart %I",
+                "ExecStart=/usr/sbin/mysqld --defaults-group-suffix=@%I",
+            },
+        )
+        self.assertEqual(
+            {line.split("=")[0] for line in main - instance},
+            {"Description", "RequiresMountsFor", "ExecStartPre", "ExecStart", "Alias"},
+        )
+
+    def test_nothing_of_the_drop_in_is_in_force(self):
+        lines = (COMMON / "sandbox.conf").read_text().splitlines()
+        self.assertEqual([x for x in lines if not x.startswith("#")], ["[Service]"])
+
+    def test_the_scripts_name_the_series_that_is_built(self):
+        pinned = json.loads((ROOT / "cmake/sources.json").read_text())
+        series = ".".join(pinned["mysql"]["version"].split(".")[:2])
+        for path, words in (
+            (PREFLIGHT, f"series={series} "),
+            (LIBEXEC / "options.sh", f"server mysqld-{series}"),
+        ):
+            self.assertIn(words, path.read_text(), path)
+
+
+class Configured(Script):
+    """The data directory that preflight finds in the machine's settings."""
+
+    def found(self, **files: str) -> str:
+        folder = self.root / "etc/mysql/conf.d"
+        subprocess.run(["rm", "-rf", folder], check=True)
+        folder.mkdir(parents=True)
+        for name in ("theirs", "other"):
+            (self.root / name / "mysql").mkdir(parents=True, exist_ok=True)
+            (self.root / name / "aria_log_control").touch()
+        for name, text in files.items():
+            path = folder / f"{name}.cnf"
+            path.write_text(text.replace("@", f"{self.root}/"))
+        process = self.start(PREFLIGHT, "", "1")
+        said = process.communicate()[1]
+        found = re.search(rf"{self.root}/(\w+) is MariaDB's", said)
+        return found[1] if found else ""
+
+    def setUp(self):
+        super().setUp()
+        (self.root / "usr").mkdir()
+        (self.root / "var/lib").mkdir(parents=True)
+
+    def test_sections_that_mysqld_reads(self):
+        for section in ("mysqld", "server", "mysqld-9.7"):
+            for text in (
+                "datadir=@theirs",
+                ' datadir = "@theirs" # note',
+                "datadir\t='@theirs'",
+            ):
+                self.assertEqual(self.found(a=f"[{section}]\n{text}\n"), "theirs")
+
+    def test_sections_that_it_does_not_read(self):
+        for section in ("client", "mysqldump", "mysqld_safe", "mysqld@b", "mariadb", "mysqld-8.0"):
+            text = f"[mysqld]\nport=1\n[{section}]\ndatadir=@theirs\n"
+            self.assertEqual(self.found(a=text), "", section)
+        self.assertEqual(self.found(a="[mysqld]\n#datadir=@theirs\n"), "")
+
+    def test_the_last_one_counts(self):
+        ours, other = "[mysqld]\ndatadir=@theirs\n", "[mysqldump]\ndatadir=@other\n"
+        self.assertEqual(self.found(a=ours, b=other), "theirs")
+        self.assertEqual(self.found(a=ours, b="[server]\ndatadir=@other"), "other")
+        self.assertEqual(self.found(a="[mysqld]", b="datadir=@theirs\n"), "")
 
 
 class Maintainer(Script):
@@ -407,6 +655,7 @@ class Maintainer(Script):
         ("systemd-sysusers", "true"),
         ("aa-enabled", "false"),
         ("dpkg-query", 'grep -qx "$2" $ROOT/owned'),
+        ("systemctl", "true"),
     )
     TEMPLATES = ("logrotate", "mysqld.cnf", "apparmor-mysqld")
     COPIES = ("etc/logrotate.d/mysql-server", "etc/apparmor.d/usr.sbin.mysqld")
@@ -417,7 +666,9 @@ class Maintainer(Script):
             (self.root / folder).mkdir(parents=True)
         for path, text in {
             "usr/share/debconf/confmodule": "db_stop() { echo loaded >>$ROOT/debconf; }\n"
-            "db_purge() { :; }\ndb_input() { :; }\ndb_go() { :; }\ndb_get() { RET=false; }\n",
+            "db_purge() { :; }\ndb_input() { :; }\ndb_go() { :; }\n"
+            "db_get() { RET=$(cat $ROOT/answer); }\n",
+            "answer": "false",
             "usr/libexec/mysql-memdiag/prestart": "#!/bin/sh\necho ran >>$ROOT/prestart\n",
             "etc/mysql/mysql-memdiag.cnf": "",
             "owned": "",
@@ -427,10 +678,12 @@ class Maintainer(Script):
             (self.root / path).write_text(text)
         (self.root / "usr/libexec/mysql-memdiag/prestart").chmod(0o755)
 
-    def script(self, name: str, *args: str) -> None:
+    def script(self, name: str, *args: str, says: str = "") -> None:
         script = COMMON.parent / f"deb/mysql-memdiag-server.{name}"
         process = self.start(script, *args)
-        self.assertEqual(process.communicate(), (None, ""))
+        said = process.communicate()[1]
+        self.assertIn(says, said)
+        self.assertEqual(bool(says), bool(said), said)
         self.assertEqual(process.returncode, 0)
 
     def settings(self) -> str:
@@ -504,6 +757,101 @@ class Maintainer(Script):
             self.assertEqual(done.returncode, status)
             self.assertIn(words, done.stderr)
             self.assertEqual("MariaDB" in done.stderr, bool(words))
+
+    def test_an_estimate_does_not_stop_apt(self):
+        for name in ("apt-get", "dpkg-preconfigure"):
+            shutil.copy(os.path.realpath("/bin/sh"), self.root / "bin" / name)
+        (self.root / "bin/df").write_text('#!/bin/sh\nprintf "head\\n- 9 9 9 9%% /\\n"\n')
+        (self.root / "bin/df").chmod(0o755)
+        name = "mysql-memdiag-server.config"
+        text = (COMMON.parent / "deb" / name).read_text()
+        script = self.root / name
+        script.write_text(text.replace("#PREFLIGHT#\n", PREFLIGHT.read_text()))
+        asked = f'dpkg-preconfigure -c "sh {self.moved(script)}; :"; :'
+        done = subprocess.run(
+            [self.root / "bin/apt-get", "-c", asked],
+            env={"PATH": f"{self.root}/bin:{os.environ['PATH']}"},
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("no disk", done.stderr)
+        self.assertNotIn("apt is stopped", done.stderr)
+
+    def test_apparmors_rules_are_for_mysqld_alone(self):
+        site = self.root / "etc/apparmor.d/local/usr.sbin.mysqld"
+        line = "include if exists <abstractions/mysql-memdiag>\n"
+        for before in ("", "  /srv/** r,\n", "  /srv/** r,"):
+            with self.subTest(before):
+                if before:
+                    site.parent.mkdir(parents=True, exist_ok=True)
+                    site.write_text(before)
+                for _ in range(2):
+                    self.script("postinst", "configure", "")
+                    kept = before.rstrip("\n") + "\n" if before else ""
+                    self.assertEqual(site.read_text(), kept + line)
+                self.script("prerm", "remove")
+                self.assertEqual(site.read_text() if site.exists() else "", kept)
+        places = deb.COMMON_FILES.values()
+        self.assertIn("etc/apparmor.d/abstractions/mysql-memdiag", places)
+        self.assertFalse([x for x in places if "abstractions/mysql.d" in x])
+
+    def purge(self, says: str = "") -> bool:
+        """With the answer yes; whether the data are gone."""
+        (self.root / "answer").write_text("true")
+        data = self.root / "var/lib/mysql"
+        data.mkdir(parents=True, exist_ok=True)
+        (data / "ibdata1").touch()
+        self.script("postrm", "purge", says=says)
+        return not data.exists()
+
+    def test_purging_deletes_our_data_where_that_is_the_answer(self):
+        self.assertTrue(self.purge())
+
+    def test_purging_keeps_mariadbs_data(self):
+        data = self.root / "var/lib/mysql"
+        data.mkdir(parents=True)
+        for name in ("aria_log_control", "mariadb_upgrade_info"):
+            (data / name).touch()
+            self.assertFalse(self.purge("mysql is MariaDB's"))
+            (data / name).unlink()
+
+    def test_purging_keeps_the_data_where_a_server_is_installed(self):
+        for name in ("mysqld", "mariadbd"):
+            program = self.root / "usr/sbin" / name
+            program.parent.mkdir(exist_ok=True)
+            program.touch()
+            self.assertFalse(self.purge())
+            program.unlink()
+
+    def test_purging_keeps_the_data_of_a_running_server(self):
+        data = self.root / "var/lib/mysql"
+        data.mkdir(parents=True)
+        (data / "ibdata1").touch()
+        for where, script in (
+            (data, "read line"),
+            ("/", f"exec 3<{data}/ibdata1; read line"),
+        ):
+            process = subprocess.Popen(
+                ["sh", "-c", f"echo; {script}"],
+                cwd=where,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            with process:
+                process.stdout.readline()
+                for _ in range(100):
+                    links = [
+                        os.path.realpath(f"/proc/{process.pid}/{x}")
+                        for x in ("cwd", "fd/3")
+                    ]
+                    if any(link.startswith(str(data)) for link in links):
+                        break
+                    time.sleep(0.01)
+                self.assertFalse(self.purge(f"process {process.pid} (sh) works in"))
+                process.stdin.close()
+        self.assertTrue(self.purge())
 
     def test_the_question_is_known(self):
         self.script("postinst", "configure", "")

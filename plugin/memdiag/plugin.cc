@@ -15,6 +15,7 @@
 #include "plugin/memdiag/server/error_log.h"
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/server/information_schema.h"
+#include "mysys/memdiag/accounting/tracking.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purger.h"
 #include "mysys/memdiag/routes/routes.h"
@@ -58,7 +59,8 @@ void start_history() {
   if (opt_initialize) return;
   const history::Started started =
       history::start(std::string(mysql_real_data_home) + history::file_name,
-                     MYSQL_VERSION_ID, sessions::largest_session);
+                     MYSQL_VERSION_ID, sessions::largest_session,
+                     error_log::warn);
   if (!started.remark.empty()) error_log::note(started.remark);
   if (started.file_error != 0)
     error_log::warn(std::string(history::file_name) +
@@ -85,6 +87,7 @@ int start(void *) {
     error_log::error(wrong);
     return 1;
   }
+  tracking::apply_options();
   note_allocator();
   if (const int error = background_threads::ensure(); error != 0)
     error_log::warn("the allocator's background threads cannot be started (" +

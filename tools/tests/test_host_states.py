@@ -238,7 +238,7 @@ class Running(Case):
             yield
 
         def good(_start, checks):
-            checks.add("good", True)
+            checks.check("good", True)
 
         def skipped(_start, checks):
             with impossible():
@@ -249,13 +249,15 @@ class Running(Case):
 
         code, lines = self.run_states(good=good, skipped=skipped)
         self.assertEqual(code, 0)
-        self.assertIn("-- skipped: no root", lines)
-        self.assertEqual(lines[-1], "host_states: 1 passed, 0 failed, 1 skipped")
+        self.assertIn("skipped skipped: no root", lines)
+        self.assertEqual(
+            lines[-1], "host_states: 1 passed, 0 failed, 1 skipped: no root"
+        )
         (self.root / "data").rmdir()
         code, lines = self.run_states(broken=broken, good=good)
         self.assertEqual(code, 1)
-        self.assertIn("FAILED: broken (it was killed)", lines)
-        self.assertEqual(lines[-1], "host_states: 1 passed, 1 failed")
+        self.assertIn("FAILED  broken: it was killed", lines)
+        self.assertEqual(lines[-1], "host_states: 1 passed, 1 failed, 0 skipped")
 
 
 if __name__ == "__main__":

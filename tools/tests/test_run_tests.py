@@ -1,16 +1,22 @@
 """Adding up what the runners print."""
 
+import contextlib
+import io
+import signal
 import subprocess
 import sys
+import threading
 import unittest
 from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.common import ROOT, presets
+from harness.problem import Problem
 from harness.scratch import Scratch
-from tools import run_tests
-from tools.run_tests import Result
+from tools import run_tests, runner_output, schedule
+from tools.runner_output import Result
+from tools.schedule import Programs, Run, Step
 
 MTR = """\
 [ 25%] memdiag.pools                             w1  [ pass ]   120
@@ -33,17 +39,17 @@ class Parsers(unittest.TestCase):
             self.assertIn(word, result.words)
 
     def test_mtr(self):
-        result = run_tests.parse_mtr(1, MTR)
+        result = runner_output.parse_mtr(1, MTR)
         self.check(result, 2, 1, 2, "Failed 1/3", "1 tests were skipped")
 
     def test_mtr_that_does_not_start(self):
         text = "mysql-test-run: *** ERROR: Could not find mysqld\n"
-        self.check(run_tests.parse_mtr(1, text), 0, 1, 0, "Could not find mysqld")
+        self.check(runner_output.parse_mtr(1, text), 0, 1, 0, "Could not find mysqld")
 
     def test_mtr_that_fails_after_all_tests_passed(self):
         text = "[100%] main.1st  [ pass ]  1\nCompleted: All 1 tests were successful.\n"
-        self.check(run_tests.parse_mtr(1, text), 1, 1, 0)
-        self.check(run_tests.parse_mtr(0, text), 1, 0, 0)
+        self.check(runner_output.parse_mtr(1, text), 1, 1, 0)
+        self.check(runner_output.parse_mtr(0, text), 1, 0, 0)
 
     def test_ctest(self):
         text = (
@@ -53,27 +59,33 @@ class Parsers(unittest.TestCase):
             "\t 50 - PoolFallback.Much (Skipped)\n\t 51 - Fork.Child (Disabled)\n\n"
             "The following tests FAILED:\n\t  2 - Snapshot.Adds (Failed)\n"
         )
-        self.check(run_tests.parse_ctest(8, text), 61, 9, 2, "out of 72", "97.00")
+        self.check(runner_output.parse_ctest(8, text), 61, 9, 2, "out of 72", "97.00")
 
     def test_ctest_without_tests(self):
-        result = run_tests.parse_ctest(8, "No tests were found!!!\n")
+        result = runner_output.parse_ctest(8, "No tests were found!!!\n")
         self.check(result, 0, 1, 0, "No tests were found")
 
     def test_unittest(self):
         text = "....\nRan 5 tests in 1.0s\n\nFAILED (failures=1, errors=1, skipped=1)\n"
-        self.check(run_tests.parse_unittest(1, text), 2, 2, 1, "Ran 5", "FAILED")
+        self.check(runner_output.parse_unittest(1, text), 2, 2, 1, "Ran 5", "FAILED")
         text = "Ran 5 tests in 1.0s\n\nOK\n"
-        self.check(run_tests.parse_unittest(0, text), 5, 0, 0, "OK")
-        self.check(run_tests.parse_unittest(1, "Traceback\n"), 0, 1, 0)
+        self.check(runner_output.parse_unittest(0, text), 5, 0, 0, "OK")
+        self.check(runner_output.parse_unittest(1, "Traceback\n"), 0, 1, 0)
 
     def test_demo(self):
         text = "...\ndemo: 17 passed, 2 failed\n"
-        self.check(run_tests.parse_own("demo", 1, text), 17, 2, 0, "17 passed")
+        self.check(runner_output.parse_own("demo", 1, text), 17, 2, 0, "17 passed")
         self.check(
-            run_tests.parse_own("demo", 1, "demo: no server\n"), 0, 1, 0, "no server"
+            runner_output.parse_own("demo", 1, "demo: no server\n"),
+            0,
+            1,
+            0,
+            "no server",
         )
         text = "demo_in_cgroup: 2 passed, 0 failed, 1 skipped: no group\n"
-        self.check(run_tests.parse_own("demo_in_cgroup", 0, text), 2, 0, 1, "no group")
+        self.check(
+            runner_output.parse_own("demo_in_cgroup", 0, text), 2, 0, 1, "no group"
+        )
 
 
 class Resuming(Scratch):
@@ -83,8 +95,8 @@ class Resuming(Scratch):
         self.step = run_tests.STEPS[0]
 
     def progress(self, print_, fresh=False):
-        with mock.patch.object(run_tests, "fingerprint", lambda: print_):
-            return run_tests.Progress(self.path, fresh)
+        with mock.patch.object(schedule, "fingerprint", lambda: print_):
+            return schedule.Progress(self.path, fresh)
 
     def test_same_files_go_on(self):
         self.progress("a").add(self.step, Result(3, 0, 1, "x"))
@@ -100,6 +112,132 @@ class Resuming(Scratch):
         progress.add(self.step, Result(3))
         progress.finish()
         self.assertEqual(self.progress("a").done, {})
+
+
+class Performing(Scratch):
+    """The order of steps, and what runs side by side."""
+
+    def setUp(self):
+        super().setUp()
+        for patch in (
+            mock.patch.object(schedule, "ROOT", self.root),
+            mock.patch.object(schedule, "fingerprint", lambda: "x"),
+            mock.patch.object(schedule, "say", lambda text: None),
+        ):
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.programs = Programs()
+        self.started = []
+
+    def step(self, name, run=None, **options):
+        def default(_run):
+            self.started.append(name)
+            return Result(1)
+
+        return Step(name, "", run or default, **options)
+
+    def perform(self, *steps):
+        run = Run("dev", 2, self.programs)
+        self.progress = schedule.Progress(self.root / "state.json", fresh=False)
+        return schedule.perform(list(steps), run, self.programs, self.progress)
+
+    def test_batches(self):
+        steps = [self.step(x.lower(), beside=x.islower()) for x in "abCdEFgh"]
+        found = ["".join(s.name for s in x) for x in schedule.batches(steps)]
+        self.assertEqual(found, ["ab", "c", "d", "e", "f", "gh"])
+
+    def test_neighbours_run_at_the_same_time(self):
+        both = threading.Barrier(2, timeout=60)
+
+        def meet(_run):
+            both.wait()
+            return Result(1)
+
+        steps = [self.step(x, meet, beside=True) for x in "ab"]
+        self.assertEqual(list(self.perform(*steps)), ["a", "b"])
+
+    def test_what_measures_runs_alone(self):
+        running = []
+
+        def alone(_run):
+            running.append(threading.active_count())
+            return Result(1)
+
+        before = threading.active_count()
+        self.perform(
+            self.step("a", beside=True),
+            self.step("b", beside=True),
+            self.step("measures", alone),
+            self.step("c", beside=True),
+        )
+        self.assertEqual(running, [before])
+        self.assertEqual((set(self.started[:2]), self.started[2]), ({"a", "b"}, "c"))
+
+    def test_after_a_failed_build(self):
+        def fails(_run):
+            return Result(0, 1)
+
+        results = self.perform(
+            self.step("build", fails),
+            self.step("needs"),
+            self.step("other", needs_build=False),
+        )
+        self.assertEqual(self.started, ["other"])
+        self.assertEqual(results["needs"].skipped, 1)
+
+    def test_goes_on_after_an_interruption(self):
+        def interrupted(_run):
+            raise KeyboardInterrupt
+
+        steps = [self.step(x, beside=True) for x in "ab"]
+        with self.assertRaises(KeyboardInterrupt):
+            self.perform(*steps, self.step("c", interrupted), self.step("d"))
+        self.perform(*steps, self.step("c"), self.step("d"))
+        self.assertEqual(
+            (sorted(self.started[:2]), self.started[2:]), (["a", "b"], ["c", "d"])
+        )
+
+    def test_a_failed_step_runs_again(self):
+        self.perform(self.step("a", lambda run: Result(0, 1)), self.step("b"))
+        self.perform(self.step("a"), self.step("b"))
+        self.assertEqual(self.started, ["b", "a"])
+
+    def test_a_problem_ends_the_programs_of_the_neighbour(self):
+        running = threading.Event()
+
+        def waits(run):
+            running.set()
+            status, _ = run.output("waits", ["sleep", "600"])
+            self.started.append(status)
+            return Result(1)
+
+        def fails(_run):
+            running.wait(60)
+            raise Problem("a program is missing")
+
+        with self.assertRaisesRegex(Problem, "is missing"):
+            self.perform(
+                self.step("a", waits, beside=True), self.step("b", fails, beside=True)
+            )
+        # None where the program had not started when the neighbour failed.
+        self.assertIn(self.started, ([-signal.SIGTERM], []))
+
+    def test_output_of_neighbours_does_not_mix(self):
+        def speaks(run):
+            run.output(run_name := "speaks", ["sh", "-c", "echo one; echo two"])
+            return Result(1, words=run_name)
+
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            self.perform(*(self.step(x, speaks, beside=True) for x in "abc"))
+        self.assertEqual(said.getvalue(), "one\ntwo\n" * 3)
+
+    def test_processor_time_of_programs(self):
+        def computes(run):
+            run.output("computes", [sys.executable, "-c", "sum(range(3_000_000))"])
+            return Result(1)
+
+        self.assertGreater(self.perform(self.step("a", computes))["a"].cpu_seconds, 0)
 
 
 class CommandLine(unittest.TestCase):

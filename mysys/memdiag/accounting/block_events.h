@@ -1,53 +1,39 @@
 /*
-  Who is told of each block that comes to a pool under a route, or goes: scopes
-  (mysys/memdiag/accounting/scopes.h) and sessions (mysys/memdiag/accounting/sessions.h), each while the server's
-  variable for it is ON. Here are the variables, side by side, so that an
-  allocation tests both with one load.
+  Block events: each block of an account that comes to a pool or leaves it is
+  announced to the modules that count it, which are scopes (scopes.h) and
+  sessions (sessions.h), each while it is switched on.
+
+  While both are off, the pools have no listener, and an allocation pays one
+  load and one branch.
 
   Threads: any; no lock.
 */
 
-#ifndef MEMDIAG_NOTES_H
-#define MEMDIAG_NOTES_H
+#ifndef MEMDIAG_BLOCK_EVENTS_H
+#define MEMDIAG_BLOCK_EVENTS_H
 
+#include <atomic>
 #include <cstddef>
-#include <cstdint>
 
 #include "mysys/memdiag/pools/pools.h"
 
-namespace memdiag::notes {
+namespace memdiag::block_events {
 
-enum Listener : size_t { survivors, sessions, listener_count };
-
-union Switches {
-  bool each[listener_count];
-  uint16_t any;
-};
-static_assert(sizeof(Switches::each) == sizeof(Switches::any));
-
-/** Written before the server runs, and then through set(). */
-extern Switches switches;
-
-inline bool is_on(Listener listener) {
-  return __atomic_load_n(&switches.each[listener], __ATOMIC_RELAXED);
-}
-inline void set(Listener listener, bool on) {
-  __atomic_store_n(&switches.each[listener], on, __ATOMIC_RELAXED);
-}
-inline bool any_is_on() {
-  return __atomic_load_n(&switches.any, __ATOMIC_RELAXED) != 0;
-}
+enum Subscriber : size_t { survivors, sessions, subscriber_count };
 
 namespace detail {
-void note(Pool pool, pools::Account account, int64_t bytes) noexcept;
+extern std::atomic<pools::Block_listener> listeners[subscriber_count];
 }
 
-/** A block came (bytes > 0) or went. */
-inline void note(Pool pool, pools::Account account, int64_t bytes) noexcept {
-  if (any_is_on()) [[unlikely]]
-    detail::note(pool, account, bytes);
+/** Announce block events to a subscriber's listener; nullptr: no longer. */
+void set(Subscriber subscriber, pools::Block_listener listener) noexcept;
+
+inline bool is_on(Subscriber subscriber) {
+  return detail::listeners[subscriber].load(std::memory_order_relaxed) !=
+         nullptr;
 }
+inline bool any_is_on() { return is_on(survivors) || is_on(sessions); }
 
-}  // namespace memdiag::notes
+}  // namespace memdiag::block_events
 
-#endif  // MEMDIAG_NOTES_H
+#endif  // MEMDIAG_BLOCK_EVENTS_H

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/accounting/block_events.h"
+#include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/routes/routes.h"
 
 namespace memdiag {
@@ -113,7 +113,7 @@ void track(bool on) {
     generation.fetch_add(1);
     all_survivors.fill({});
   }
-  notes::set(notes::survivors, on);
+  block_events::set(block_events::survivors, on ? note : nullptr);
 }
 
 void ended(Scope scope) {
@@ -181,6 +181,9 @@ std::vector<Row> survivors() {
   }
   return rows;
 }
+
+void hold() noexcept { mutex.lock(); }
+void let_go() noexcept { mutex.unlock(); }
 
 }  // namespace scopes
 }  // namespace memdiag

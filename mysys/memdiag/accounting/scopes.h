@@ -27,7 +27,7 @@
 #include <string_view>
 #include <vector>
 
-#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/pools/pool.h"
 
 namespace memdiag {
 
@@ -79,8 +79,12 @@ struct Row {
 /** Routes that have survivors. @throws std::bad_alloc */
 std::vector<Row> survivors();
 
-/** A block came (bytes > 0) or went: told by mysys/memdiag/accounting/block_events.h while it is on. */
+/** Listens to block events while tracking is on. */
 void note(Pool pool, pools::Account account, int64_t bytes) noexcept;
+
+/** Around fork(), see mysys/memdiag/fork.cc: the mutex is held. */
+void hold() noexcept;
+void let_go() noexcept;
 
 }  // namespace scopes
 }  // namespace memdiag

@@ -6,8 +6,8 @@
 #include <mutex>
 #include <utility>
 
-#include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/accounting/block_events.h"
+#include "mysys/memdiag/clock.h"
 
 namespace memdiag {
 namespace {
@@ -114,30 +114,6 @@ bool begin(Thread *mine) {
   return true;
 }
 
-/** The child would find the mutexes locked for ever, and in the list the
-threads that it does not have. */
-[[gnu::constructor]] void prepare_for_fork() {
-  static constexpr auto unlock = [] {
-    digests_mutex.unlock();
-    threads_mutex.unlock();
-  };
-  (void)pthread_atfork(
-      [] {
-        threads_mutex.lock();
-        digests_mutex.lock();
-      },
-      unlock,
-      [] {
-        Thread *const mine = &this_thread;
-        for (Thread *other = first_thread; other != nullptr;
-             other = other->next)
-          if (other != mine) fold(other);
-        mine->next = mine->previous = nullptr;
-        first_thread = mine->linked ? mine : nullptr;
-        unlock();
-      });
-}
-
 /** Where a digest is counted. Caller holds the mutex. */
 Entry *entry_of(const Digest &digest) {
   if (digest == Digest{}) return &entry_of_none;
@@ -171,10 +147,10 @@ void track(bool on) {
     entry_of_none = {};
     overflowed = 0;
   }
-  notes::set(notes::sessions, on);
+  block_events::set(block_events::sessions, on ? note : nullptr);
 }
 
-void note(Pool pool, int64_t bytes) noexcept {
+void note(Pool pool, pools::Account, int64_t bytes) noexcept {
   Thread &mine = this_thread;
   const auto i = static_cast<size_t>(pool);
   if (!mine.is_current() && !begin(&mine)) [[unlikely]] {
@@ -222,7 +198,7 @@ Holdings holdings() {
     const std::lock_guard<std::mutex> guard(threads_mutex);
     found.threads.clear();
     found.gone = {};
-    if (!notes::is_on(notes::sessions)) return found;
+    if (!block_events::is_on(block_events::sessions)) return found;
     found.gone = gone;
     const Thread *thread = first_thread;
     for (; thread != nullptr; thread = thread->next) {
@@ -267,6 +243,24 @@ std::vector<Digest_row> digests() {
                     entry.last_us, digest ? 0 : without_room});
   }
   return rows;
+}
+
+void hold() noexcept {
+  threads_mutex.lock();
+  digests_mutex.lock();
+}
+
+// The child does not have the other threads: what they held has gone.
+void let_go(bool in_child) noexcept {
+  if (in_child) {
+    Thread *const mine = &this_thread;
+    for (Thread *other = first_thread; other != nullptr; other = other->next)
+      if (other != mine) fold(other);
+    mine->next = mine->previous = nullptr;
+    first_thread = mine->linked ? mine : nullptr;
+  }
+  digests_mutex.unlock();
+  threads_mutex.unlock();
 }
 
 }  // namespace sessions

@@ -32,20 +32,19 @@
 #include <string>
 #include <vector>
 
-#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/pools/pool.h"
 
 namespace memdiag::sessions {
 
 /** Begin to count, with none, or end it: digests stay on show. */
 void track(bool on);
 
-/** @name What mysys/memdiag/accounting/block_events.h tells while it is on, of the calling thread
-@{ */
-/** A block came (bytes > 0) or went. */
-void note(Pool pool, int64_t bytes) noexcept;
-/** What came before is no statement's. */
+/** @name Events of the calling thread, while counting is on @{ */
+/** Listens to block events. */
+void note(Pool pool, pools::Account account, int64_t bytes) noexcept;
+/** Blocks that came before belong to no statement. */
 void session_began() noexcept;
-/** What the thread holds is nobody's from now on. */
+/** Blocks that the thread still holds belong to no thread from now on. */
 void session_ended() noexcept;
 /** @param digest  as in mysys/memdiag/routes/scope_hooks.h */
 void statement_ended(unsigned char *digest) noexcept;
@@ -92,6 +91,10 @@ struct Digest_row {
 
 /** @throws std::bad_alloc */
 std::vector<Digest_row> digests();
+
+/** Around fork(), see mysys/memdiag/fork.cc: both mutexes are held. */
+void hold() noexcept;
+void let_go(bool in_child) noexcept;
 
 }  // namespace memdiag::sessions
 

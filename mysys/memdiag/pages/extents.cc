@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/arenas.h"
 
 namespace memdiag::extents {
 namespace {

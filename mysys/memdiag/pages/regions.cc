@@ -10,8 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "mysys/memdiag/routes/routes.h"
-
 namespace memdiag {
 namespace {
 
@@ -98,24 +96,6 @@ class Stack_of_thread {
   bool m_linked = false;
 };
 
-/** fork() waits for both: the child would find them locked for ever. */
-[[gnu::constructor]] void keep_locks_out_of_fork() {
-  (void)pthread_atfork(
-      [] {
-        regions_mutex.lock();
-        stacks_mutex.lock();
-      },
-      [] {
-        stacks_mutex.unlock();
-        regions_mutex.unlock();
-      },
-      [] {
-        Stack_of_thread::stay_alone();
-        stacks_mutex.unlock();
-        regions_mutex.unlock();
-      });
-}
-
 /** The entry of a region that begins there, or nullptr. Caller holds the
 mutex. */
 Region *find(uintptr_t begin) {
@@ -126,17 +106,18 @@ Region *find(uintptr_t begin) {
   return found == end ? nullptr : found;
 }
 
-Region_kind kind_of(std::string_view instrument) {
-  size_t i = 0;
-  while (!instrument.starts_with(declared_kinds[i].instrument)) ++i;
-  return static_cast<Region_kind>(i);
-}
 static_assert(std::size(declared_kinds) == region_kinds);
 static_assert(declared_kinds[region_kinds - 1].instrument.empty());
 
 }  // namespace
 
 namespace regions {
+
+Region_kind kind_of(std::string_view instrument) {
+  size_t i = 0;
+  while (!instrument.starts_with(declared_kinds[i].instrument)) ++i;
+  return static_cast<Region_kind>(i);
+}
 
 void add(Region_kind kind, void *address, size_t bytes) noexcept {
   const auto begin = reinterpret_cast<uintptr_t>(address);
@@ -269,19 +250,18 @@ std::optional<uint64_t> resident_bytes(Region_kind kind) {
   return sum;
 }
 
-}  // namespace regions
-}  // namespace memdiag
+void add_stack_of_thread() noexcept { thread_local Stack_of_thread stack; }
 
-void memdiag_region_add(uint32_t key, void *address, size_t bytes) {
-  memdiag::Region_kind kind = memdiag::Region_kind::other;
-  try {
-    kind = memdiag::kind_of(memdiag::routes::name_of_key(key));
-  } catch (const std::bad_alloc &) {
-    // Counted as any other's then.
-  }
-  memdiag::regions::add(kind, address, bytes);
+void hold() noexcept {
+  regions_mutex.lock();
+  stacks_mutex.lock();
 }
 
-void memdiag_region_remove(void *address) { memdiag::regions::remove(address); }
+void let_go(bool in_child) noexcept {
+  if (in_child) Stack_of_thread::stay_alone();
+  stacks_mutex.unlock();
+  regions_mutex.unlock();
+}
 
-void memdiag_thread_begins() { thread_local memdiag::Stack_of_thread stack; }
+}  // namespace regions
+}  // namespace memdiag

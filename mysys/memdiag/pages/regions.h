@@ -24,9 +24,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
-#include "mysys/memdiag/routes/hooks.h"
 #include "mysys/memdiag/pages/presence.h"
 
 namespace memdiag {
@@ -44,11 +44,19 @@ namespace regions {
 /** Room for 2 TB of buffer pool in chunks of 128 MB. */
 constexpr size_t max_regions = 16384;
 
+/** The kind of region that an instrument accounts for; Region_kind::other for
+an instrument that region_list.h does not name. */
+Region_kind kind_of(std::string_view instrument);
+
 /** Add a region, or change it where one begins at that address.
 @param bytes  rounded up to pages, as the system maps them */
 void add(Region_kind kind, void *address, size_t bytes) noexcept;
 /** Forget it; nothing happens where none begins at that address. */
 void remove(void *address) noexcept;
+
+/** Add the calling thread's stack until the thread ends. It may be called
+again. */
+void add_stack_of_thread() noexcept;
 
 struct Region {
   Address_range range;
@@ -101,6 +109,10 @@ std::optional<uint64_t> resident_bytes(Address_range range, Region_kind kind);
 
 /** The same of all of a kind. @throws std::bad_alloc */
 std::optional<uint64_t> resident_bytes(Region_kind kind);
+
+/** Around fork(), see mysys/memdiag/fork.cc: both mutexes are held. */
+void hold() noexcept;
+void let_go(bool in_child) noexcept;
 
 }  // namespace regions
 }  // namespace memdiag

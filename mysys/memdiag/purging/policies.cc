@@ -7,8 +7,8 @@
 #include <mutex>
 #include <optional>
 
-#include "mysys/memdiag/routes/lists.h"
-#include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/arenas.h"
+#include "mysys/memdiag/pools/lists.h"
 
 namespace memdiag {
 namespace {
@@ -59,6 +59,8 @@ constexpr Values declared_values(Policy policy) {
 /** In force, but for what was never changed: `changed` says so. */
 constinit std::atomic<int64_t> in_force[policy_count][pool_count];
 constinit std::atomic<bool> changed[policy_count];
+/** Held while a list is taken over, and over a fork(). */
+constinit std::mutex mutex;
 
 std::optional<int64_t> parse(Policy policy, std::string_view text) {
   int64_t value = 0;
@@ -82,7 +84,7 @@ std::optional<int64_t> parse(Policy policy, std::string_view text) {
 
 /** Whether a pool can have a policy: of malloc() no bursts are known. */
 constexpr bool may_have(Policy policy, Pool pool) {
-  return !is_mallocs(pool) || policy == Policy::dirty_decay_ms ||
+  return !uses_malloc(pool) || policy == Policy::dirty_decay_ms ||
          policy == Policy::muzzy_decay_ms;
 }
 
@@ -116,43 +118,6 @@ std::string read_list(Policy policy, std::string_view list, Values *values) {
   });
 }
 
-/** One of jemalloc's two decay times. */
-struct Decay {
-  Result<ssize_t> (*option)();
-  /** For automatic arenas to come. */
-  int (*set_default)(ssize_t);
-  int (*set)(ssize_t, unsigned arena);
-};
-constexpr Decay dirty_decay = {
-    [] { return mallctl::read<Ctl::opt_dirty_decay_ms>(); },
-    [](ssize_t ms) { return mallctl::write<Ctl::arenas_dirty_decay_ms>(ms); },
-    mallctl::write<Ctl::arena_dirty_decay_ms>};
-constexpr Decay muzzy_decay = {
-    [] { return mallctl::read<Ctl::opt_muzzy_decay_ms>(); },
-    [](ssize_t ms) { return mallctl::write<Ctl::arenas_muzzy_decay_ms>(ms); },
-    mallctl::write<Ctl::arena_muzzy_decay_ms>};
-
-/** Bring the arenas that there are in line; those to come ask get(). What
-cannot be told keeps what it has; MEMDIAG_ARENAS shows it. */
-void apply_decay(Policy policy) {
-  const Decay &decay =
-      policy == Policy::dirty_decay_ms ? dirty_decay : muzzy_decay;
-  std::array<int64_t, pool_count> wanted;
-  for (size_t i = 0; i < pool_count; ++i) {
-    wanted[i] = policies::get(policy, static_cast<Pool>(i));
-    if (wanted[i] < -1) wanted[i] = decay.option().value_or(-2);
-  }
-  const auto general = wanted[static_cast<size_t>(Pool::general)];
-  if (general >= -1) (void)decay.set_default(general);
-  (void)mallctl::refresh();  // jemalloc shows arenas as of its last statistics
-  const auto narenas = mallctl::read<Ctl::arenas_narenas>();
-  for (unsigned arena = 0; arena < narenas.value_or(0); ++arena) {
-    if (!mallctl::read<Ctl::arena_initialized>(arena).value_or(false)) continue;
-    const auto owner = static_cast<size_t>(pools::owner_of_arena(arena));
-    if (wanted[owner] >= -1) (void)decay.set(wanted[owner], arena);
-  }
-}
-
 }  // namespace
 
 namespace policies {
@@ -170,7 +135,6 @@ std::string check(Policy policy, std::string_view list) {
 }
 
 std::string set(Policy policy, std::string_view list) {
-  static constinit std::mutex mutex;
   const std::lock_guard<std::mutex> guard(mutex);
   Values values;
   if (std::string wrong = read_list(policy, list, &values); !wrong.empty())
@@ -179,8 +143,10 @@ std::string set(Policy policy, std::string_view list) {
   for (size_t i = 0; i < pool_count; ++i)
     in_force[p][i].store(values[i], std::memory_order_relaxed);
   changed[p].store(true, std::memory_order_release);
-  if (policy == Policy::dirty_decay_ms || policy == Policy::muzzy_decay_ms)
-    apply_decay(policy);
+  if (policy == Policy::dirty_decay_ms)
+    pools::set_decay_times(pools::Decay::dirty, values);
+  if (policy == Policy::muzzy_decay_ms)
+    pools::set_decay_times(pools::Decay::muzzy, values);
   return "";
 }
 
@@ -193,6 +159,9 @@ std::string apply_options() {
       wrong = set(static_cast<Policy>(p), options[p]);
   return wrong;
 }
+
+void hold() noexcept { mutex.lock(); }
+void let_go() noexcept { mutex.unlock(); }
 
 }  // namespace policies
 }  // namespace memdiag

@@ -1,13 +1,14 @@
 /*
-  When a pool's unused pages go back to the system: what mysys/memdiag/pools/pool_list.h
-  declares, as changed at run time.
+  Policies: when a pool's unused pages go back to the system. pool_list.h
+  declares them, and server variables change them at run time.
 
-  A policy is changed by a list "pool=value,...", where `all` stands for every
-  pool that can have the policy; a pool that the list does not name has what is
-  declared. So the list is the whole state, fit for SET PERSIST.
+  A variable holds a list "pool=value,...", where `all` stands for every pool
+  that can have the policy. A pool that the list does not name has the declared
+  value. So the list is the whole state, fit for SET PERSIST.
 
   Threads: any. Reading is a relaxed load; changing takes a mutex.
   Errors: a list is taken as a whole or not at all.
+  Units: milliseconds, bytes.
 */
 
 #ifndef MEMDIAG_POLICIES_H
@@ -17,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/pools/pool.h"
 
 namespace memdiag {
 
@@ -37,8 +38,8 @@ constexpr size_t policy_count = static_cast<size_t>(Policy::count);
 
 namespace policies {
 
-/** What is in force. -2 for a decay time of a pool that is_mallocs() and that
-no list names: as jemalloc's options say. */
+/** The value in force. -2 is a decay time as jemalloc's options say, of a pool
+that uses_malloc() and that no list names. */
 int64_t get(Policy policy, Pool pool);
 
 /** Take a list over. @return empty, or what is wrong with it */
@@ -53,6 +54,10 @@ extern const char *options[policy_count];
 
 /** Take the options over, at start-up. @return as set() */
 std::string apply_options();
+
+/** Around fork(), see mysys/memdiag/fork.cc: the mutex is held. */
+void hold() noexcept;
+void let_go() noexcept;
 
 }  // namespace policies
 }  // namespace memdiag

@@ -22,7 +22,7 @@ Purge *find(uint64_t sequence) {
 }
 
 Row row_of(const Purge &purge) {
-  const pools::Receipt &receipt = purge.receipt;
+  const purging::Receipt &receipt = purge.receipt;
   Row row{};
   row.sequence = purge.sequence;
   row.time_us = purge.time_us;

@@ -1,13 +1,13 @@
 /*
-  The last purges, one entry for each: when, of which pool, why, what it gave
-  back, and what of that the pool soon had to take again. And what else was done
-  so that a pool has pages to give back.
+  The log of purges, one entry for each: when, of which pool, why, what it gave
+  back, and how much of that the pool soon took again. Other steps of the
+  watcher that free a pool's memory have entries too.
 
-  Threads: any adds: pools::purge() each purge, the watcher its other steps. The
-  purger notes what was taken again. A mutex is held for as long as copying
-  takes. Over a fork() the pools hold it, together with their own.
-  Memory: a fixed ring; nothing is allocated but by all(), for its caller.
-  Units: bytes and microseconds as in pools::Receipt; moments in microseconds
+  Threads: any. purging::purge() adds each purge, the watcher its other steps,
+  and the purger notes the bytes that were taken again. A mutex is held while an
+  entry is copied.
+  Memory: a fixed ring. Only all() allocates, for its caller.
+  Units: bytes and microseconds as in purging::Receipt; times in microseconds
   since the epoch.
 */
 
@@ -19,11 +19,12 @@
 #include <optional>
 #include <vector>
 
-#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/pools/pool.h"
+#include "mysys/memdiag/purging/receipt.h"
 
 namespace memdiag::purge_log {
 
-/** What is older gives way. */
+/** The oldest entry gives way to a new one. */
 constexpr size_t max_purges = 1024;
 
 enum class Action : uint8_t {
@@ -38,13 +39,14 @@ struct Purge {
   uint64_t time_us;
   Pool pool;
   Purge_reason reason;
-  /** Of anything but a purge: its duration and error. */
-  pools::Receipt receipt;
+  /** Of another action only the duration and the error. */
+  purging::Receipt receipt;
   /** pools::allocated_bytes() at its end. */
   uint64_t allocated_bytes;
   /** Counts all purges since the server started, from 1; given by add(). */
   uint64_t sequence{0};
-  /** What of the bytes given back was allocated again; see note_refault(). */
+  /** How much of the bytes given back was allocated again; see note_refault().
+  */
   std::optional<uint64_t> refaulted_bytes{};
   Action action{Action::purge};
   /** See Row. */
@@ -53,11 +55,11 @@ struct Purge {
 
 void add(const Purge &purge) noexcept;
 
-/** The last purge of a pool, which no other action is; empty if there was none,
-or so many others since that it is gone. */
+/** The last entry of a pool whose action is a purge; empty if there was none, or
+if so many others came since that it is gone. */
 std::optional<Purge> last_of(Pool pool) noexcept;
 
-/** Of what that purge gave back, so much was allocated again. */
+/** `bytes` of those that the purge gave back were allocated again. */
 void note_refault(uint64_t sequence, uint64_t bytes) noexcept;
 
 /** As shown in MEMDIAG_PURGES. */
@@ -67,8 +69,8 @@ struct Row {
   const char *pool;
   const char *reason;
   const char *action;
-  /** What an action other than a purge took of the pool's live bytes, or asked
-  InnoDB to take, which does it in the background. */
+  /** Live bytes of the pool that an action other than a purge freed, or asked
+  InnoDB to free in the background. */
   std::optional<uint64_t> freed_bytes;
   std::optional<uint64_t> resident_before_bytes;
   std::optional<uint64_t> resident_after_bytes;
@@ -81,8 +83,7 @@ struct Row {
 /** The oldest first. @throws std::bad_alloc */
 std::vector<Row> all();
 
-/** Around a fork(): the child would find the mutex locked for ever. The purge
-mutex is taken before. */
+/** Around fork(), see mysys/memdiag/fork.cc: the mutex is held. */
 void hold() noexcept;
 void let_go() noexcept;
 

@@ -1,21 +1,21 @@
 #include "mysys/memdiag/purging/purger.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
-#include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/purging/policies.h"
+#include "mysys/memdiag/purging/purge.h"
 #include "mysys/memdiag/purging/purge_log.h"
 #include "mysys/memdiag/purging/worker.h"
 
 namespace memdiag::purger {
 namespace {
 
-/** A purge that gave back less is not worth judging, and where no more than
-that has come and gone none is made: it is left to decay. */
+/** A purge that gave back less is not judged. A pool in which no more has come
+and gone is not purged, but left to decay. */
 constexpr uint64_t worth_bytes = 1 << 20;
-/** How long after a purge it is judged, if there is no other before. */
+/** A purge is judged so long after it, or just before the next one. */
 constexpr uint32_t judged_after_ms = 1000;
 /** A pool whose pages are wanted again each time is purged after so many times
 its quiet_ms at the latest. */
@@ -27,26 +27,13 @@ Worker &worker() {
   return *instance;
 }
 
-/** What the thread remembers of a pool from tick to tick. */
-struct Watch {
-  /** pools::activity() at the last tick, and how much of it came since the last
-  purge. */
-  uint64_t activity{0};
-  uint64_t unpurged_bytes{0};
-  uint32_t quiet_for_ms{0};
-  /** Activity since the dirty pages were last counted. */
-  uint64_t uncounted_bytes{0};
-  /** The pool's last purge, whoever wanted it; how long it has been known. */
-  uint64_t last_purge{0};
-  uint32_t purged_ms_ago{0};
-  bool judged{true};
-};
+}  // namespace
 
-/** Whether the last purge was of use: pages that the pool has taken again since
+/** Judge the last purge by the pages that the pool has taken again since: those
 were better left to it. Nothing happens before it is `after_ms` old. */
-void judge(Pool pool, Watch *watch, uint32_t after_ms) {
-  // What goes through malloc() is not counted by the layer.
-  if (is_mallocs(pool)) return;
+void Watch::judge(Pool pool, Of_pool *watch, uint32_t after_ms) {
+  // The layer does not count malloc()'s blocks.
+  if (uses_malloc(pool)) return;
   const std::optional<purge_log::Purge> last = purge_log::last_of(pool);
   if (!last) return;
   if (last->sequence != watch->last_purge) {
@@ -64,19 +51,19 @@ void judge(Pool pool, Watch *watch, uint32_t after_ms) {
   if (released_bytes >= worth_bytes &&
       (last->reason == Purge_reason::quiet ||
        last->reason == Purge_reason::dirty_limit))
-    pools::note_refault(pool, wanted_bytes,
+    purging::note_refault(pool, wanted_bytes,
                         wanted_bytes > released_bytes / 2 ? max_backoff : 0);
 }
 
-void purge(Pool pool, Watch *watch, Purge_reason reason) {
+void Watch::purge(Pool pool, Of_pool *watch, Purge_reason reason) {
   judge(pool, watch, 0);
-  (void)pools::purge(pool, reason);
+  (void)purging::purge(pool, reason);
   watch->unpurged_bytes = 0;
   watch->uncounted_bytes = 0;
   watch->quiet_for_ms = 0;
 }
 
-void look_at(Pool pool, Watch *watch) {
+void Watch::look_at(Pool pool, Of_pool *watch) {
   const uint64_t activity = pools::activity(pool);
   const uint64_t moved_bytes = activity - watch->activity;
   watch->activity = activity;
@@ -91,7 +78,7 @@ void look_at(Pool pool, Watch *watch) {
       static_cast<uint64_t>(policies::get(Policy::dirty_limit, pool));
   if (limit != 0 && watch->uncounted_bytes > limit / 2) {
     watch->uncounted_bytes = 0;
-    if (pools::dirty_bytes(pool).value_or(0) > limit) {
+    if (purging::dirty_bytes(pool).value_or(0) > limit) {
       purge(pool, watch, Purge_reason::dirty_limit);
       return;
     }
@@ -106,23 +93,27 @@ void look_at(Pool pool, Watch *watch) {
   }
   watch->quiet_for_ms += tick_ms;
   if (watch->unpurged_bytes <= worth_bytes) return;
-  if (watch->quiet_for_ms >= quiet_ms * pools::backoff(pool))
+  if (watch->quiet_for_ms >= quiet_ms * purging::backoff(pool))
     purge(pool, watch, Purge_reason::quiet);
 }
 
-void run(Worker *self) {
-  std::array<Watch, pool_count> watches;
+Watch::Watch() {
   for (size_t i = 0; i < pool_count; ++i)
     if (const auto last = purge_log::last_of(static_cast<Pool>(i)))
-      watches[i].last_purge = last->sequence;  // too old to be judged
-  while (self->wait_ms(tick_ms))
-    for (size_t i = 0; i < pool_count; ++i)
-      look_at(static_cast<Pool>(i), &watches[i]);
+      m_pools[i].last_purge = last->sequence;
 }
 
-}  // namespace
+void Watch::tick() {
+  for (size_t i = 0; i < pool_count; ++i)
+    look_at(static_cast<Pool>(i), &m_pools[i]);
+}
 
-int start() { return worker().start("memdiag", run); }
+int start() {
+  return worker().start("memdiag", [](Worker *self) {
+    Watch watch;
+    while (self->wait_ms(tick_ms)) watch.tick();
+  });
+}
 
 void stop() { worker().stop(); }
 

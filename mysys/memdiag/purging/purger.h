@@ -1,34 +1,72 @@
 /*
-  The layer's own thread: watches the pools, dates their peaks, and gives a
-  pool's unused pages back once it has fallen quiet (Policy::quiet_ms), or has
-  more of them than it may (Policy::dirty_limit), so that no query pays for it.
-  It sees what purging costs: where the pages are taken again at once, it waits
-  longer before the next purge.
+  The layer's own thread, the purger. It watches the pools, dates their peaks,
+  and gives a pool's unused pages back once the pool has fallen quiet
+  (Policy::quiet_ms) or has more of them than it may (Policy::dirty_limit), so
+  that no query pays for it. It learns from what purging costs: where the pages
+  are taken again at once, it waits longer before the next purge.
 
   Every tick it reads a few counters of the layer; jemalloc is asked only when
   a pool is purged. A pool that fell quiet is purged once and then left alone
-  until a megabyte has come and gone in it again. start() and stop() are called
-  by the plugin, as Worker says.
+  until a megabyte has come and gone in it again.
+
+  Threads: start() and stop() as Worker has them; the plugin calls them. A Watch
+  is used by one thread at a time.
 */
 
 #ifndef MEMDIAG_PURGER_H
 #define MEMDIAG_PURGER_H
 
+#include <array>
 #include <cstdint>
+
+#include "mysys/memdiag/pools/pool.h"
+#include "mysys/memdiag/purging/receipt.h"
 
 namespace memdiag::purger {
 
-/** How often the pools are looked at. */
+/** How often the purger looks at the pools. */
 constexpr uint32_t tick_ms = 100;
 
-/** A pool that moved no more than this between two looks is quiet: the server's
-background threads never rest altogether. What so little can leave behind is
+/** A pool is quiet in a tick that moved no more bytes than this: the server's
+background threads never rest altogether. Pages that so little leaves behind are
 left to decay. */
 constexpr uint64_t quiet_bytes = 64 << 10;
 
 /** @return as Worker::start() */
 int start();
 void stop();
+
+/** What the purger remembers of the pools from tick to tick. The thread has
+one. Tests make their own and call tick() themselves, as if the time between two
+calls were tick_ms. */
+class Watch {
+ public:
+  /** Purges of the past are not judged. */
+  Watch();
+  /** Look at every pool once, and purge those that are due. */
+  void tick();
+
+ private:
+  struct Of_pool {
+    /** pools::activity() at the last tick, and how much of it came since the
+    last purge. */
+    uint64_t activity{0};
+    uint64_t unpurged_bytes{0};
+    uint32_t quiet_for_ms{0};
+    /** Activity since the dirty pages were last counted. */
+    uint64_t uncounted_bytes{0};
+    /** The pool's last purge, of any reason, and how long it has been known. */
+    uint64_t last_purge{0};
+    uint32_t purged_ms_ago{0};
+    bool judged{true};
+  };
+
+  static void judge(Pool pool, Of_pool *watch, uint32_t after_ms);
+  static void look_at(Pool pool, Of_pool *watch);
+  static void purge(Pool pool, Of_pool *watch, Purge_reason reason);
+
+  std::array<Of_pool, pool_count> m_pools;
+};
 
 }  // namespace memdiag::purger
 

@@ -12,8 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "mysys/memdiag/routes/lists.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/arenas.h"
+#include "mysys/memdiag/pools/lists.h"
 
 namespace memdiag {
 namespace {
@@ -275,12 +276,41 @@ std::string name_of_key(uint32_t key) {
   return {};
 }
 
-void *allocate(Packed_tag tag, size_t size, bool zero) noexcept {
-  return pools::allocate(pool_of(tag), size, zero, route_of(tag));
+void free_of_place(Place place, void *block) noexcept {
+  if (block == nullptr) return;
+  const auto arena = mallctl::arena_of(block);
+  const Pool pool =
+      arena ? pools::owner_of_arena(arena.value()) : Pool::general;
+  if (uses_malloc(pool))
+    pools::free_general(pool_of(tag_of_place(place)), block);
+  else
+    free(pack_tag(static_cast<uint16_t>(place), pool), block, 0);
 }
 
-void free(Packed_tag tag, void *block, size_t size) noexcept {
-  pools::free(pool_of(tag), block, size, route_of(tag));
+uint32_t note_instrument(const char *category, const char *name,
+                         uint32_t key) noexcept {
+  Registry &all = registry();
+  try {
+    const std::lock_guard<std::mutex> guard(all.mutex);
+    take_over_options(&all);
+    const std::string full = std::string("memory/") + category + "/" + name;
+    size_t i = 0;
+    // A plugin that comes again registers again.
+    while (i < all.instruments.size() && all.instruments[i].name != full) ++i;
+    if (i == all.instruments.size())
+      all.instruments.push_back({full, &declaration_of(full), key});
+    uint32_t &known = all.instruments[i].key;
+    if (key != 0)
+      known = key;
+    else if (known == 0 && i < max_own_keys)
+      known = max_keys - 1 - static_cast<uint32_t>(i);
+    set_tags(all, i);
+    // The command line has been read when engines begin.
+    if (strcmp(category, "innodb") == 0) set_tags_without_key(all);
+    return known;
+  } catch (const std::bad_alloc &) {
+    return key;  // Pool::general then
+  }
 }
 
 std::vector<Row> all() {
@@ -317,93 +347,8 @@ std::string apply_options() {
   return known.option_error;
 }
 
+void hold() noexcept { registry().mutex.lock(); }
+void let_go() noexcept { registry().mutex.unlock(); }
+
 }  // namespace routes
-
-namespace {
-
-/** Free a block that no tag is kept with. */
-void free_of_place(Place place, void *block) {
-  if (block == nullptr) return;
-  const auto arena = mallctl::arena_of(block);
-  const Pool pool =
-      arena ? pools::owner_of_arena(arena.value()) : Pool::general;
-  if (is_mallocs(pool))
-    pools::free_general(pool_of(routes::tag_of_place(place)), block);
-  else
-    routes::free(pack_tag(static_cast<uint16_t>(place), pool), block, 0);
-}
-
-}  // namespace
 }  // namespace memdiag
-
-using memdiag::Packed_tag;
-
-uint32_t memdiag_note_instrument(const char *category, const char *name,
-                                 uint32_t key) {
-  memdiag::Registry &all = memdiag::registry();
-  try {
-    const std::lock_guard<std::mutex> guard(all.mutex);
-    memdiag::take_over_options(&all);
-    const std::string full = std::string("memory/") + category + "/" + name;
-    size_t i = 0;
-    // A plugin that comes again registers again.
-    while (i < all.instruments.size() && all.instruments[i].name != full) ++i;
-    if (i == all.instruments.size())
-      all.instruments.push_back({full, &memdiag::declaration_of(full), key});
-    uint32_t &known = all.instruments[i].key;
-    if (key != 0)
-      known = key;
-    else if (known == 0 && i < memdiag::max_own_keys)
-      known = memdiag::max_keys - 1 - static_cast<uint32_t>(i);
-    memdiag::set_tags(all, i);
-    // The command line has been read when engines begin.
-    if (strcmp(category, "innodb") == 0) memdiag::set_tags_without_key(all);
-    return known;
-  } catch (const std::bad_alloc &) {
-    return key;  // Pool::general then
-  }
-}
-
-Packed_tag memdiag_tag_of_place(uint16_t place) {
-  return memdiag::routes::tag_of_place(static_cast<memdiag::Place>(place));
-}
-
-void *memdiag_allocate(Packed_tag tag, size_t size, bool zero) {
-  return memdiag::routes::allocate(tag, size, zero);
-}
-
-void memdiag_free(Packed_tag tag, void *block, size_t size) {
-  memdiag::routes::free(tag, block, size);
-}
-
-void *memdiag_perfschema_allocate(size_t size, size_t alignment, bool zero) {
-  using memdiag::Place;
-  namespace routes = memdiag::routes;
-  // A size class that is a multiple of a cache line is aligned to one: jemalloc
-  // lays blocks of a class side by side from a page's begin.
-  const size_t rounded = (size + alignment - 1) / alignment * alignment;
-  // This allocates before instruments register. What is wrong with the options
-  // is said when the plugin starts.
-  (void)routes::apply_options();
-  const Packed_tag tag = routes::tag_of_place(Place::perfschema);
-  void *block = routes::allocate(tag, rounded, zero);
-  if (block == nullptr || reinterpret_cast<uintptr_t>(block) % alignment == 0)
-    return block;
-  // Another malloc() than jemalloc's.
-  routes::free(tag, block, rounded);
-  if (posix_memalign(&block, alignment, rounded) != 0) return nullptr;
-  if (zero) memset(block, 0, rounded);
-  return block;
-}
-
-void memdiag_perfschema_free(void *block) {
-  memdiag::free_of_place(memdiag::Place::perfschema, block);
-}
-
-void *memdiag_place_allocate(uint16_t place, size_t size) {
-  return memdiag::routes::allocate(memdiag_tag_of_place(place), size);
-}
-
-void memdiag_place_free(uint16_t place, void *block) {
-  memdiag::free_of_place(static_cast<memdiag::Place>(place), block);
-}

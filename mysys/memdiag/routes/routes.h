@@ -26,9 +26,9 @@
 #include <string_view>
 #include <vector>
 
+#include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/routes/hooks.h"
 #include "mysys/memdiag/routes/places.h"
-#include "mysys/memdiag/pools/pools.h"
 
 namespace memdiag {
 
@@ -62,10 +62,22 @@ std::string name_of_key(uint32_t key);
 
 /** Allocate a block and count it. A tag of 0 is malloc().
 @return nullptr: no memory */
-[[nodiscard]] void *allocate(Packed_tag tag, size_t size,
-                             bool zero = false) noexcept;
+[[nodiscard]] inline void *allocate(Packed_tag tag, size_t size,
+                                    bool zero = false) noexcept {
+  return pools::allocate(pool_of(tag), size, zero, route_of(tag));
+}
 /** Free a block, or nullptr. @param size  as at its allocation; 0: not known */
-void free(Packed_tag tag, void *block, size_t size) noexcept;
+inline void free(Packed_tag tag, void *block, size_t size) noexcept {
+  pools::free(pool_of(tag), block, size, route_of(tag));
+}
+
+/** Free a block of a place that keeps no tags, or nullptr: the allocator says
+which arena it came from. */
+void free_of_place(Place place, void *block) noexcept;
+
+/** Register an instrument, see memdiag_note_instrument() in hooks.h. */
+uint32_t note_instrument(const char *category, const char *name,
+                         uint32_t key) noexcept;
 
 struct Row {
   std::string name;
@@ -105,6 +117,10 @@ bool is_disabled(Pool pool);
 @return what is wrong with them, or empty. Where something is, none of them is
 in force. */
 std::string apply_options();
+
+/** Around fork(), see mysys/memdiag/fork.cc: the mutex is held. */
+void hold() noexcept;
+void let_go() noexcept;
 
 }  // namespace routes
 }  // namespace memdiag

@@ -118,7 +118,7 @@ TEST_F(Connection, APurgeGivesBackWhatItsThreadsFreed) {
     pools::bind_thread_to_connection();
     for (void *block : take_many()) free(block);
   }).join();
-  const auto receipt = pools::purge(Pool::connection);
+  const auto receipt = purging::purge(Pool::connection);
   EXPECT_EQ(0, receipt.error);
   EXPECT_EQ(connection_arenas().size(), receipt.arenas);
   EXPECT_EQ(0u, dirty_pages(Pool::connection));
@@ -127,7 +127,7 @@ TEST_F(Connection, APurgeGivesBackWhatItsThreadsFreed) {
 TEST_F(Connection, ThreadsComeAndGoWhileOthersForkAndPurge) {
   std::atomic<bool> stop{false};
   std::thread beside([&stop] {
-    while (!stop) (void)pools::purge(Pool::connection);
+    while (!stop) (void)purging::purge(Pool::connection);
   });
   for (int round = 0; round < 10; ++round) {
     std::vector<std::thread> threads;

@@ -21,7 +21,7 @@ size_t misplaced(unsigned rounds) {
   for (unsigned round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < memdiag::pool_count; ++i) {
       const Pool each = static_cast<Pool>(i);
-      if (is_mallocs(each) && each != Pool::general) continue;
+      if (uses_malloc(each) && each != Pool::general) continue;
       std::vector<std::pair<void *, size_t>> blocks;
       for (size_t size : sizes)
         for (int n = 0; n < (size > 100000 ? 1 : 40); ++n) {
@@ -49,7 +49,7 @@ TEST(EveryPool, WhatWaitsInItsCachesGoesBackWithAPurge) {
   EXPECT_EQ(0u, misplaced(1));
   for (size_t i = first_pool; i < memdiag::pool_count; ++i) {
     const Pool each = static_cast<Pool>(i);
-    EXPECT_EQ(0, pools::purge(each).error);
+    EXPECT_EQ(0, purging::purge(each).error);
     ASSERT_EQ(0, mallctl::refresh());
     EXPECT_EQ(0u, sum_over<Ctl::stats_arena_small_allocated>(each) +
                       sum_over<Ctl::stats_arena_large_allocated>(each))
@@ -78,7 +78,7 @@ TEST(EveryPool, CachesAreUsableWhileTheyArePurged) {
   std::thread purging([&stop] {
     while (!stop.load()) {
       for (size_t i = first_pool; i < memdiag::pool_count; ++i)
-        EXPECT_EQ(0, pools::purge(static_cast<Pool>(i)).error);
+        EXPECT_EQ(0, purging::purge(static_cast<Pool>(i)).error);
       // jemalloc's statistics and arenas.lookup, with which the others look,
       // share a mutex that is not fair.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

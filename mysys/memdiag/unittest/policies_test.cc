@@ -2,8 +2,6 @@
 
 #include "mysys/memdiag/purging/policies.h"
 
-#include <thread>
-
 #include "mysys/memdiag/purging/purger.h"
 #include "mysys/memdiag/unittest/test.h"
 
@@ -114,35 +112,50 @@ void make_dirty(Pool each, size_t bytes) {
 FRESH_TEST(Policies, ALimitOfDirtyPagesHoldsInTheMidstOfABurst) {
   EXPECT_EQ("", policies::set(Policy::dirty_decay_ms, "session=-1"));
   EXPECT_EQ("", policies::set(Policy::dirty_limit, "session=4M"));
-  ASSERT_EQ(0, memdiag::purger::start());
-  const uint64_t purges = pools::counters(Pool::session).purges;
-  for (int i = 0; i < 40; ++i) {  // never quiet for long
+  memdiag::purger::Watch watch;
+  for (uint64_t tick = 1; tick <= 20; ++tick) {  // never quiet
     make_dirty(Pool::session, 16 << 20);
-    sleep_ms(50);
+    watch.tick();
+    EXPECT_EQ(tick, purging::counters(Pool::session).purges);
+    EXPECT_LE(purging::dirty_bytes(Pool::session).value(), 4u << 20);
   }
-  EXPECT_GT(pools::counters(Pool::session).purges, purges + 3);
-  memdiag::purger::stop();
+  EXPECT_EQ("", policies::set(Policy::dirty_limit, ""));
+  make_dirty(Pool::session, 16 << 20);
+  watch.tick();
+  EXPECT_EQ(20u, purging::counters(Pool::session).purges);
 }
 
 FRESH_TEST(Policies, PagesThatAreWantedAgainAreLeftLonger) {
+  constexpr Pool bursty = Pool::session;
   EXPECT_EQ("", policies::set(Policy::quiet_ms, "session=100"));
   EXPECT_EQ("", policies::set(Policy::dirty_decay_ms, "session=-1"));
-  ASSERT_EQ(0, memdiag::purger::start());
-  EXPECT_EQ(1u, pools::backoff(Pool::session));
-  // Bursts with pauses just long enough for a purge.
-  for (int i = 0; i < 30 && pools::backoff(Pool::session) == 1; ++i) {
-    make_dirty(Pool::session, 16 << 20);
-    sleep_ms(400);
+  memdiag::purger::Watch watch;
+  const auto ticks = [&watch](unsigned count) {
+    for (unsigned i = 0; i < count; ++i) watch.tick();
+  };
+  const auto purged_after_burst_and = [&](uint32_t quiet_ticks) {
+    const uint64_t purges = purging::counters(bursty).purges;
+    make_dirty(bursty, 16 << 20);
+    ticks(1);
+    ticks(quiet_ticks - 1);
+    EXPECT_EQ(purges, purging::counters(bursty).purges);
+    ticks(1);
+    return purging::counters(bursty).purges == purges + 1;
+  };
+  // Bursts that begin as soon as the pages of the one before were given back.
+  // A purge is judged just before the next one, or after a second.
+  for (const uint32_t wait : {1, 1, 2, 4, 8, 16, 16}) {
+    EXPECT_EQ(wait, purging::backoff(bursty));
+    EXPECT_TRUE(purged_after_burst_and(wait)) << wait;
   }
-  EXPECT_GT(pools::backoff(Pool::session), 1u);
-  EXPECT_GT(pools::counters(Pool::session).refaulted_bytes, 0u);
-  // One burst, and nothing for long: the purge was right.
-  for (int i = 0; i < 20 && pools::backoff(Pool::session) > 1; ++i) {
-    make_dirty(Pool::session, 16 << 20);
-    sleep_ms(3500);
+  EXPECT_GE(purging::counters(bursty).refaulted_bytes, 6 * uint64_t{16} << 20);
+  // Bursts with nothing for long after them: the purges were right.
+  ticks(11);
+  for (const uint32_t wait : {8, 4, 2, 1, 1}) {
+    EXPECT_EQ(wait, purging::backoff(bursty));
+    EXPECT_TRUE(purged_after_burst_and(wait)) << wait;
+    ticks(11);
   }
-  EXPECT_EQ(1u, pools::backoff(Pool::session));
-  memdiag::purger::stop();
 }
 
 }  // namespace memdiag_test

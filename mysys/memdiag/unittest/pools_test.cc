@@ -241,11 +241,11 @@ TEST(PoolRouting, LookingNeverCreates) {
     const Pool each = static_cast<Pool>(i);
     (void)pools::counters(each);
     (void)pools::activity(each);
-    (void)pools::purge(each);
+    (void)purging::purge(each);
     for (unsigned shard = 0; shard < 100; ++shard)
-      (void)pools::detail::arena_of_shard(each, shard);
+      (void)pools::arena_of_shard(each, shard);
   }
-  (void)pools::purge_all();
+  (void)purging::purge_all();
   for (unsigned arena = 0; arena < 5000; ++arena)
     (void)pools::owner_of_arena(arena);
   EXPECT_EQ(arenas, narenas());
@@ -260,12 +260,12 @@ FRESH_TEST(PoolRouting, LookingNeverCreatesInAnUnusedPool) {
   EXPECT_EQ(0u, counters.live_bytes);
   EXPECT_EQ(0u, counters.peak_bytes);
   EXPECT_EQ(0u, counters.peak_time_us);
-  const auto receipt = pools::purge(pool);
+  const auto receipt = purging::purge(pool);
   EXPECT_EQ(0, receipt.error);
   EXPECT_EQ(0u, receipt.arenas);
   EXPECT_EQ(0u, receipt.resident_before_bytes);
   EXPECT_EQ(0u, receipt.resident_after_bytes);
-  EXPECT_EQ(0, pools::purge_all().error);
+  EXPECT_EQ(0, purging::purge_all().error);
   pools::free(pool, nullptr, 1);
   EXPECT_TRUE(arenas_of_pool().empty());
   EXPECT_EQ(arenas, narenas());
@@ -293,14 +293,14 @@ FRESH_TEST(PoolRouting, FirstUseByManyThreadsAtOnce) {
         block.free();
       }
     });
-  std::thread purging([&] {
-    while (!done) (void)pools::purge_all();
+  std::thread purger([&] {
+    while (!done) (void)purging::purge_all();
   });
   while (waiting < 16) sched_yield();
   go = true;
   for (std::thread &thread : threads) thread.join();
   done = true;
-  purging.join();
+  purger.join();
 
   const auto arenas = arenas_of_pool();
   EXPECT_GE(arenas.size(), 1u);
@@ -364,7 +364,7 @@ TEST(PoolCounters, AgreeWithJemalloc) {
 TEST(PoolCounters, ActivityMovesWithUseOnly) {
   const uint64_t before = pools::activity(pool);
   (void)pools::counters(pool);
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
   EXPECT_EQ(before, pools::activity(pool));
   const Block block = Block::make(5000, 1);
   const uint64_t allocated = pools::activity(pool);
@@ -600,7 +600,7 @@ TEST(PoolFallback, AddressSpaceRunsOut) {
         for (size_t i = 0; i < count; ++i) CHECK_IN_CHILD(blocks[i].intact());
         for (size_t i = 0; i < count; i += 2) blocks[i].free();
         // Purging needs no memory.
-        CHECK_IN_CHILD(pools::purge(pool).error == 0);
+        CHECK_IN_CHILD(purging::purge(pool).error == 0);
         open_address_space();
         const Block late = Block::make(8 << 20, 1);
         CHECK_IN_CHILD(lies_in_pool(late.memory));
@@ -625,7 +625,7 @@ TEST(PoolFallback, AddressSpaceRunsOutAfterAPurge) {
         stay_on_this_cpu();
         void *const live = pools::allocate(cached, 100);
         void *const freed = pools::allocate(cached, 100);
-        CHECK_IN_CHILD(pools::purge(cached).error == 0);
+        CHECK_IN_CHILD(purging::purge(cached).error == 0);
         end_address_space();
         // Caches are jemalloc's, made in its first arena.
         for (size_t size = 1 << 20; size >= 8; size /= 2)
@@ -637,7 +637,7 @@ TEST(PoolFallback, AddressSpaceRunsOutAfterAPurge) {
           pools::free(cached, pools::allocate(cached, 100), 100);
         pools::free(cached, live, 100);
         open_address_space();
-        CHECK_IN_CHILD(pools::purge(cached).error == 0);
+        CHECK_IN_CHILD(purging::purge(cached).error == 0);
         void *const late = pools::allocate(cached, 100);
         const auto arena = mallctl::arena_of(late);
         CHECK_IN_CHILD(arena && pools::owner_of_arena(arena.value()) == cached);
@@ -658,7 +658,7 @@ FRESH_TEST(PoolFallback, NoArenaToBeHad) {
               CHECK_IN_CHILD(arenas_of_pool().empty());
               auto now = pools::counters(pool);
               CHECK_IN_CHILD(now.fallbacks == 1 && now.live_bytes == 0);
-              CHECK_IN_CHILD(pools::purge(pool).error == 0);
+              CHECK_IN_CHILD(purging::purge(pool).error == 0);
               CHECK_IN_CHILD(block.intact());
               block.free();
               open_address_space();
@@ -701,12 +701,12 @@ uint64_t process_rss() {
 
 TEST(PoolPurge, ReceiptSaysWhatWasReleased) {
   Block::make(1, 1).free();
-  (void)pools::purge(pool);
-  const auto before = pools::counters(pool);
+  (void)purging::purge(pool);
+  const auto before = purging::counters(pool);
   const uint64_t rss_empty = process_rss();
   dirty_the_pool(48);
   const uint64_t rss_dirty = process_rss();
-  const auto receipt = pools::purge(pool);
+  const auto receipt = purging::purge(pool);
   const uint64_t rss_purged = process_rss();
   EXPECT_EQ(0, receipt.error);
   EXPECT_EQ(arenas_of_pool().size(), receipt.arenas);
@@ -716,7 +716,7 @@ TEST(PoolPurge, ReceiptSaysWhatWasReleased) {
   EXPECT_EQ(sum_over<Ctl::stats_arena_resident>(pool),
             receipt.resident_after_bytes);
 
-  const auto after = pools::counters(pool);
+  const auto after = purging::counters(pool);
   EXPECT_EQ(before.purges + 1, after.purges);
   EXPECT_EQ(before.purged_bytes + receipt.resident_before_bytes -
                 receipt.resident_after_bytes,
@@ -727,9 +727,9 @@ TEST(PoolPurge, ReceiptSaysWhatWasReleased) {
   EXPECT_GT(rss_dirty, rss_empty + (uint64_t{24} << 20));
   EXPECT_LT(rss_purged + (uint64_t{24} << 20), rss_dirty);
 
-  const auto again = pools::purge(pool);
+  const auto again = purging::purge(pool);
   EXPECT_EQ(again.resident_before_bytes, again.resident_after_bytes);
-  EXPECT_EQ(after.purged_bytes, pools::counters(pool).purged_bytes);
+  EXPECT_EQ(after.purged_bytes, purging::counters(pool).purged_bytes);
 }
 
 TEST(PoolPurge, LiveBlocksStay) {
@@ -738,7 +738,7 @@ TEST(PoolPurge, LiveBlocksStay) {
     for (unsigned char i = 0; i < 10; ++i)
       blocks.push_back(Block::make(size, i));
   for (size_t i = 0; i < blocks.size(); i += 2) blocks[i].free();
-  EXPECT_EQ(0, pools::purge(pool).error);
+  EXPECT_EQ(0, purging::purge(pool).error);
   for (size_t i = 1; i < blocks.size(); i += 2) {
     EXPECT_TRUE(blocks[i].intact());
     blocks[i].free();
@@ -758,7 +758,7 @@ TEST(PoolPurge, TouchesNoOtherArena) {
   const uint64_t purges =
       sum_over<Ctl::stats_arena_dirty_npurge>(Pool::general);
   ASSERT_GE(dirty, 32u * 256);
-  EXPECT_EQ(0, pools::purge(pool).error);
+  EXPECT_EQ(0, purging::purge(pool).error);
   EXPECT_EQ(0u, dirty_pages(pool));
   EXPECT_EQ(dirty, dirty_pages(Pool::general));
   EXPECT_EQ(purges, sum_over<Ctl::stats_arena_dirty_npurge>(Pool::general));
@@ -767,7 +767,7 @@ TEST(PoolPurge, TouchesNoOtherArena) {
   dirty_the_pool(16);
   const uint64_t of_pool = dirty_pages(pool);
   ASSERT_GE(of_pool, 16u * 256);
-  const auto receipt = pools::purge(Pool::general);
+  const auto receipt = purging::purge(Pool::general);
   EXPECT_EQ(0, receipt.error);
   EXPECT_GE(receipt.resident_before_bytes - receipt.resident_after_bytes,
             uint64_t{32} << 20);
@@ -781,14 +781,14 @@ TEST(PoolPurge, AllOfThem) {
   for (int i = 0; i < 16; ++i) general.push_back(general_block(1 << 20));
   for (void *block : general) free(block);
   dirty_the_pool(16);
-  const uint64_t purges = pools::counters(pool).purges;
-  const auto receipt = pools::purge_all();
+  const uint64_t purges = purging::counters(pool).purges;
+  const auto receipt = purging::purge_all();
   EXPECT_EQ(0, receipt.error);
   EXPECT_GT(receipt.arenas, arenas_of_pool().size());
   EXPECT_GE(receipt.resident_before_bytes - receipt.resident_after_bytes,
             uint64_t{mallctl::serves_malloc() ? 32u : 16u} << 20);
   EXPECT_EQ(0u, dirty_pages(pool));
-  EXPECT_EQ(purges + 1, pools::counters(pool).purges);
+  EXPECT_EQ(purges + 1, purging::counters(pool).purges);
 }
 
 }  // namespace memdiag_test

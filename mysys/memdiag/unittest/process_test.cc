@@ -28,7 +28,7 @@ void at_exit_last() {
   require(block_of_handler.intact(), 3);
   block_of_handler.free();
   require(pools::counters(pool).live_bytes == 0, 4);
-  require(pools::purge(pool).error == 0, 5);
+  require(purging::purge(pool).error == 0, 5);
   require(allocated_in_pool() == 0, 6);
   _exit(42);
 }
@@ -36,7 +36,7 @@ void at_exit_last() {
 void at_exit_first() {
   block_of_handler = Block::make(5000, 2);
   require(lies_in_pool(block_of_handler.memory), 7);
-  require(pools::purge_all().error == 0, 8);
+  require(purging::purge_all().error == 0, 8);
 }
 
 [[gnu::constructor(101)]] void before_everything() {
@@ -44,7 +44,7 @@ void at_exit_first() {
   block_of_constructor = Block::make(3000, 1);
   require(lies_in_pool(block_of_constructor.memory), 9);
   require(pools::counters(pool).live_bytes != 0, 10);
-  require(pools::purge(pool).error == 0, 11);
+  require(purging::purge(pool).error == 0, 11);
   atexit(at_exit_last);  // the first registered is the last to run
 }
 
@@ -86,9 +86,9 @@ int use_in_child(const Block &of_parent) {
     block.free();
   }
   if (pools::counters(pool).live_bytes != before) return 22;
-  if (pools::purge(pool).error != 0) return 23;
+  if (purging::purge(pool).error != 0) return 23;
   if (dirty_pages(pool) != 0) return 24;
-  if (pools::purge_all().error != 0) return 25;
+  if (purging::purge_all().error != 0) return 25;
   if (!of_parent.intact()) return 26;
   of_parent.free();
   return 0;
@@ -103,7 +103,7 @@ TEST(Fork, ChildUsesThePoolAndTheParentGoesOn) {
     EXPECT_EQ(live, pools::counters(pool).live_bytes);
     EXPECT_EQ(live, allocated_in_pool());
     Block::make(1 << 20, 1).free();
-    EXPECT_EQ(0, pools::purge(pool).error);
+    EXPECT_EQ(0, purging::purge(pool).error);
   }
   block.free();
 }
@@ -170,7 +170,7 @@ TEST(Fork, WhileOthersAllocate) {
                   }
                   if (!block.intact()) return 2;
                   block.free();
-                  return pools::purge(pool).error;
+                  return purging::purge(pool).error;
                 }));
   }
   block.free();
@@ -195,7 +195,7 @@ TEST(Fork, CachesOfThreadsThatAreGone) {
                 for (int round = 0; round < 3; ++round) {
                   use_caches(10);
                   for (size_t p = first_pool; p < memdiag::pool_count; ++p)
-                    if (pools::purge(static_cast<Pool>(p)).error != 0) return 1;
+                    if (purging::purge(static_cast<Pool>(p)).error != 0) return 1;
                 }
                 return mallctl::refresh();
               }));
@@ -204,8 +204,8 @@ TEST(Fork, CachesOfThreadsThatAreGone) {
 TEST(Fork, WhileOthersPurge) {
   const Workers workers(3, [] {
     Block::make(1 << 20, 1).free();
-    (void)pools::purge(pool);
-    (void)pools::purge(Pool::general);
+    (void)purging::purge(pool);
+    (void)purging::purge(Pool::general);
   });
   for (int i = 0; i < 40; ++i) {
     EXPECT_EQ(0, in_child([] {
@@ -213,7 +213,7 @@ TEST(Fork, WhileOthersPurge) {
                 Block::make(1 << 20, 1).free();
                 // A purge that was under way in the parent must not block this
                 // one.
-                if (pools::purge(pool).error != 0) return 1;
+                if (purging::purge(pool).error != 0) return 1;
                 return dirty_pages(pool) == 0 ? 0 : 2;
               }));
     if (HasFailure()) break;

@@ -14,14 +14,9 @@
 namespace memdiag_test {
 
 using memdiag::Purge_reason;
-using pools::Receipt;
+using purging::Receipt;
 using std::string_view;
 namespace purge_log = memdiag::purge_log;
-
-struct Running_purger {
-  Running_purger() { EXPECT_EQ(0, memdiag::purger::start()); }
-  ~Running_purger() { memdiag::purger::stop(); }
-};
 
 /** jemalloc's own threads are not to be first. */
 void leave_pages_to_purges() {
@@ -37,25 +32,13 @@ void make_dirty(unsigned megabytes) {
   for (const Block &block : blocks) block.free();
 }
 
-/** The log's last row, once it is as wanted, or after five seconds. */
-template <typename Wanted>
-purge_log::Row last_row_when(Wanted wanted) {
-  for (int i = 0; i < 250; ++i) {
-    const auto rows = purge_log::all();
-    if (!rows.empty() && wanted(rows.back())) return rows.back();
-    sleep_ms(20);
-  }
-  ADD_FAILURE() << "in vain";
-  return {};
-}
-
 FRESH_TEST(PurgeLog, ARowForEachPurge) {
   EXPECT_TRUE(purge_log::all().empty());
   EXPECT_FALSE(purge_log::last_of(pool));
   leave_pages_to_purges();
   make_dirty(8);
   const uint64_t start = now_us();
-  const Receipt receipt = pools::purge(pool);
+  const Receipt receipt = purging::purge(pool);
   const auto rows = purge_log::all();
   ASSERT_EQ(1u, rows.size());
   EXPECT_EQ(1u, rows[0].sequence);
@@ -71,7 +54,7 @@ FRESH_TEST(PurgeLog, ARowForEachPurge) {
   EXPECT_FALSE(rows[0].refaulted_bytes);
   EXPECT_FALSE(rows[0].error);
 
-  EXPECT_EQ(0, pools::purge_all(Purge_reason::pressure).error);
+  EXPECT_EQ(0, purging::purge_all(Purge_reason::pressure).error);
   const auto more = purge_log::all();
   ASSERT_EQ(1 + memdiag::pool_count, more.size());
   for (size_t i = 0; i < memdiag::pool_count; ++i) {
@@ -95,7 +78,7 @@ FRESH_TEST(PurgeLog, AFailedPurgeHasNoSizes) {
 }
 
 FRESH_TEST(PurgeLog, WhatIsNoPurge) {
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
   purge_log::Purge step{7, pool, Purge_reason::pressure, Receipt{0, 0, 3, 0, 0},
                         0};
   step.action = purge_log::Action::close_tables;
@@ -120,7 +103,7 @@ TEST(PurgeLog, GrowthIsNoRelease) {
 
 FRESH_TEST(PurgeLog, TheOldestGiveWay) {
   constexpr uint64_t count = 2 * purge_log::max_purges + 10;
-  (void)pools::purge(Pool::ddl);
+  (void)purging::purge(Pool::ddl);
   for (uint64_t i = 2; i <= count; ++i)
     purge_log::add({i, pool, Purge_reason::quiet, Receipt{0, 0, i, 0, 0}, 0});
   const auto rows = purge_log::all();
@@ -144,7 +127,7 @@ FRESH_TEST(PurgeLog, ReadWhilePurgesGoOn) {
   std::vector<std::thread> threads;
   for (const Pool each : {Pool::fts_query, Pool::session, Pool::general})
     threads.emplace_back([each, &stop] {
-      while (!stop) (void)pools::purge(each);
+      while (!stop) (void)purging::purge(each);
     });
   uint64_t last = 0;
   for (int i = 0; i < 500 || last < 100; ++i) {
@@ -159,15 +142,15 @@ FRESH_TEST(PurgeLog, ReadWhilePurgesGoOn) {
   for (std::thread &thread : threads) thread.join();
   uint64_t purges = 0;
   for (size_t i = 0; i < memdiag::pool_count; ++i)
-    purges += pools::counters(static_cast<Pool>(i)).purges;
+    purges += purging::counters(static_cast<Pool>(i)).purges;
   EXPECT_EQ(purges, purge_log::all().back().sequence);
 }
 
 FRESH_TEST(PurgeLog, AChildOfAForkGoesOn) {
   std::atomic<bool> stop{false};
-  std::thread purging([&stop] {
+  std::thread purger([&stop] {
     while (!stop) {
-      (void)pools::purge(pool);
+      (void)purging::purge(pool);
       (void)purge_log::last_of(pool);
     }
   });
@@ -175,49 +158,50 @@ FRESH_TEST(PurgeLog, AChildOfAForkGoesOn) {
     EXPECT_EQ(
         0, in_child([] {
           const auto before = purge_log::last_of(pool);
-          if (pools::purge(pool).error != 0) return 1;
+          if (purging::purge(pool).error != 0) return 1;
           const auto after = purge_log::last_of(pool);
           return after->sequence == (before ? before->sequence : 0) + 1 ? 0 : 2;
         }));
   stop = true;
-  purging.join();
+  purger.join();
 }
 
 FRESH_TEST(PurgeLog, SaysWhyAndWhatWasWantedAgain) {
   leave_pages_to_purges();
-  const Running_purger running;
+  memdiag::purger::Watch watch;
+  const auto ticks = [&watch](unsigned count) {
+    for (unsigned i = 0; i < count; ++i) watch.tick();
+  };
   make_dirty(16);
-  const auto quiet = last_row_when([](const purge_log::Row &row) {
-    return row.released_bytes >= uint64_t{16} << 20;
-  });
+  ticks(6);
+  const auto quiet = purge_log::all().back();
   EXPECT_STREQ("fts_query", quiet.pool);
   EXPECT_STREQ("quiet", quiet.reason);
-  EXPECT_EQ(0u, last_row_when([&quiet](const purge_log::Row &row) {
-                  return row.sequence == quiet.sequence && row.refaulted_bytes;
-                }).refaulted_bytes);
+  EXPECT_GE(quiet.released_bytes, uint64_t{16} << 20);
+  EXPECT_FALSE(quiet.refaulted_bytes);
+  ticks(11);  // a second later it is known
+  EXPECT_EQ(quiet.sequence, purge_log::all().back().sequence);
+  EXPECT_EQ(0u, purge_log::all().back().refaulted_bytes);
 
-  // 5 MB of 12 are taken again, after a purge that somebody asked for; that
+  // 5 MB of 12 are taken again, after a purge that a user asked for; that
   // teaches the purger nothing.
   EXPECT_EQ("", memdiag::policies::set(memdiag::Policy::quiet_ms, "all=0"));
   make_dirty(12);
-  const auto before = pools::counters(pool);
-  ASSERT_LE(12u << 20, pools::purge(pool).released_bytes());
+  const auto before = purging::counters(pool);
+  ASSERT_LE(12u << 20, purging::purge(pool).released_bytes());
   std::vector<Block> again;
   for (int i = 0; i < 5; ++i) again.push_back(Block::make(1 << 20, 2));
-  EXPECT_EQ(5u << 20, last_row_when([&quiet](const purge_log::Row &row) {
-                        return row.sequence > quiet.sequence &&
-                               row.refaulted_bytes;
-                      }).refaulted_bytes);
+  ticks(11);
+  EXPECT_EQ(quiet.sequence + 1, purge_log::all().back().sequence);
+  EXPECT_EQ(5u << 20, purge_log::all().back().refaulted_bytes);
   for (const Block &block : again) block.free();
-  EXPECT_EQ(before.refaulted_bytes, pools::counters(pool).refaulted_bytes);
-  EXPECT_EQ(1u, pools::backoff(pool));
+  EXPECT_EQ(before.refaulted_bytes, purging::counters(pool).refaulted_bytes);
+  EXPECT_EQ(1u, purging::backoff(pool));
 
   EXPECT_EQ("", memdiag::policies::set(memdiag::Policy::dirty_limit, "all=4M"));
   make_dirty(16);
-  EXPECT_STREQ("dirty_limit", last_row_when([](const purge_log::Row &row) {
-                                return string_view{row.reason} != "asked" &&
-                                       string_view{row.reason} != "quiet";
-                              }).reason);
+  ticks(1);
+  EXPECT_STREQ("dirty_limit", purge_log::all().back().reason);
 }
 
 }  // namespace memdiag_test

@@ -2,19 +2,14 @@
 
 #include "mysys/memdiag/purging/purger.h"
 
-#include <atomic>
 #include <thread>
 
+#include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
 
 namespace purger = memdiag::purger;
-
-struct Running_purger {
-  Running_purger() { EXPECT_EQ(0, purger::start()); }
-  ~Running_purger() { purger::stop(); }
-};
 
 void burst(unsigned blocks) {
   std::vector<Block> live;
@@ -23,16 +18,15 @@ void burst(unsigned blocks) {
   for (const Block &block : live) block.free();
 }
 
-/** Wait until the pool has no unused page left, and as many purges are counted:
-a purge is counted when it has ended. @return false: in vain */
-bool clean_within_ms(unsigned ms, uint64_t purges = 0) {
-  const uint64_t end = now_us(CLOCK_MONOTONIC) + ms * uint64_t{1000};
-  while (dirty_pages(pool) != 0 || pools::counters(pool).purges < purges) {
-    if (now_us(CLOCK_MONOTONIC) > end) return false;
-    sleep_ms(20);
-  }
-  return true;
+/** The pool falls quiet after so many ticks in which nothing moves. */
+const unsigned quiet_ticks =
+    memdiag::spec_of(pool).quiet_ms / memdiag::purger::tick_ms;
+
+void ticks(purger::Watch *watch, unsigned count) {
+  for (unsigned i = 0; i < count; ++i) watch->tick();
 }
+
+uint64_t purges() { return purging::counters(pool).purges; }
 
 TEST(Purger, StartsOnceAndAgain) {
   purger::stop();  // not running: nothing happens
@@ -60,98 +54,106 @@ TEST(Purger, StartAndStopFromManyThreads) {
   purger::stop();
 }
 
-TEST(Purger, CleansUpAfterABurst) {
-  const Running_purger running;
-  const auto before = pools::counters(pool);
+FRESH_TEST(Purger, CleansUpAfterABurst) {
+  purger::Watch watch;
   for (int again = 1; again <= 2; ++again) {
     burst(32);
-    EXPECT_TRUE(clean_within_ms(2000, before.purges + again)) << again;
+    ticks(&watch, 1);  // sees the burst
+    const auto before = purging::counters(pool);
+    ticks(&watch, quiet_ticks - 1);
+    EXPECT_EQ(before.purges, purges());
+    EXPECT_NE(0u, dirty_pages(pool));
+    ticks(&watch, 1);
+    const auto after = purging::counters(pool);
+    EXPECT_EQ(before.purges + 1, after.purges);
+    EXPECT_GE(after.purged_bytes - before.purged_bytes, uint64_t{32} << 20);
+    EXPECT_EQ(0u, dirty_pages(pool));
+    // What it gave back is judged, and not wanted again.
+    ticks(&watch, 11);
   }
-  const auto after = pools::counters(pool);
-  EXPECT_EQ(before.purges + 2, after.purges);
-  EXPECT_GE(after.purged_bytes - before.purged_bytes, uint64_t{32} << 20);
 }
 
-TEST(Purger, AlsoAfterABurstBeforeItsStart) {
+/** The same by its own thread, with a purge as soon as the pool is quiet. */
+FRESH_TEST(Purger, ItsThreadTicks) {
+  ASSERT_EQ("", memdiag::policies::set(memdiag::Policy::quiet_ms, "all=1"));
+  burst(8);
+  ASSERT_EQ(0, purger::start());
+  const uint64_t end = now_us(CLOCK_MONOTONIC) + 10'000'000;
+  while (purges() == 0 && now_us(CLOCK_MONOTONIC) < end) sleep_ms(5);
+  purger::stop();
+  EXPECT_EQ(1u, purges());
+  EXPECT_EQ(0u, dirty_pages(pool));
+}
+
+FRESH_TEST(Purger, AlsoAfterABurstBeforeItsStart) {
   burst(8);
   ASSERT_NE(0u, dirty_pages(pool));
-  const Running_purger running;
-  EXPECT_TRUE(clean_within_ms(2000));
+  purger::Watch watch;
+  ticks(&watch, 1 + quiet_ticks);
+  EXPECT_EQ(1u, purges());
+  EXPECT_EQ(0u, dirty_pages(pool));
 }
 
-TEST(Purger, LeavesAQuietPoolAlone) {
-  const Running_purger running;
-  const uint64_t purges = pools::counters(pool).purges + 1;
+FRESH_TEST(Purger, LeavesAQuietPoolAlone) {
+  purger::Watch watch;
   burst(4);
-  ASSERT_TRUE(clean_within_ms(2000, purges));
+  ticks(&watch, 1 + quiet_ticks);
+  ASSERT_EQ(1u, purges());
   // Looking is not using.
-  for (int i = 0; i < 15; ++i) {
-    sleep_ms(100);
+  for (int i = 0; i < 100; ++i) {
+    watch.tick();
     (void)pools::counters(pool);
     (void)mallctl::refresh();
   }
-  EXPECT_EQ(purges, pools::counters(pool).purges);
+  EXPECT_EQ(1u, purges());
 }
 
-TEST(Purger, LetsABusyPoolWork) {
-  const Running_purger running;
+FRESH_TEST(Purger, LetsABusyPoolWork) {
+  purger::Watch watch;
   burst(16);
-  const uint64_t purges = pools::counters(pool).purges;
-  uint64_t last = now_us(CLOCK_MONOTONIC);
-  const uint64_t end = last + 1500000;
-  uint64_t longest_gap = 0;
-  uint64_t seen = purges;
-  while (last < end) {
-    sleep_ms(5);
-    Block::make(5000, 1).free();
-    const uint64_t now = now_us(CLOCK_MONOTONIC);
-    longest_gap = std::max(longest_gap, now - last);
-    last = now;
-    seen = pools::counters(pool).purges;
+  for (int i = 0; i < 100; ++i) {
+    for (int n = 0; n < 10; ++n) Block::make(5000, 1).free();
+    watch.tick();
   }
-  // On a machine that let this thread wait, the pool really was quiet.
-  if (longest_gap < 300000) {
-    EXPECT_EQ(purges, seen);
-  }
-  EXPECT_TRUE(clean_within_ms(2000));
+  EXPECT_EQ(0u, purges());
+  ticks(&watch, quiet_ticks);
+  EXPECT_EQ(1u, purges());
 }
 
-/** Background threads never rest altogether: what so little leaves behind is
-left to decay, however long it goes on. */
-TEST(Purger, LeavesATrickleToDecay) {
-  const Running_purger running;
+/** Background threads never rest altogether: pages that so little leaves behind
+are left to decay, however long it goes on. */
+FRESH_TEST(Purger, LeavesATrickleToDecay) {
+  purger::Watch watch;
   burst(2);
-  const uint64_t purges = pools::counters(pool).purges + 1;
-  ASSERT_TRUE(clean_within_ms(2000, purges));
+  ticks(&watch, 1 + quiet_ticks);
+  ASSERT_EQ(1u, purges());
   for (int i = 0; i < 40; ++i) {  // 20 KB in and out, each tick
     Block::make(10000, 1).free();
-    sleep_ms(50);
+    watch.tick();
   }
-  EXPECT_EQ(purges, pools::counters(pool).purges);
+  EXPECT_EQ(1u, purges());
   // A megabyte of it is worth a purge, and one only.
   for (int i = 0; i < 40; ++i) {
-    Block::make(20000, 1).free();
-    sleep_ms(50);
+    Block::make(10000, 1).free();
+    watch.tick();
   }
-  EXPECT_GE(purges + 2, pools::counters(pool).purges);
+  EXPECT_EQ(2u, purges());
 }
 
-TEST(Purger, DatesThePeakOfABurst) {
-  const Running_purger running;
-  const auto before = pools::counters(pool);
-  const uint64_t start = now_us();
+FRESH_TEST(Purger, DatesThePeakOfABurst) {
+  const Test_clock clock;
+  purger::Watch watch;
   std::vector<Block> live;
-  while (live.size() * (1 << 20) <= before.peak_bytes + (8 << 20))
-    live.push_back(Block::make(1 << 20, 2));
-  const uint64_t expected = live.size() << 20;
-  // The sampler, not this test, must see it.
-  sleep_ms(600);
-  const uint64_t end = now_us();
+  for (int i = 0; i < 8; ++i) live.push_back(Block::make(1 << 20, 2));
+  clock.advance_ms(50);
+  watch.tick();  // sees the peak
+  const uint64_t seen_us = clock.now();
   for (const Block &block : live) block.free();
+  clock.advance_ms(50);
+  watch.tick();
   const auto after = pools::counters(pool);
-  EXPECT_EQ(expected, after.peak_bytes);
-  EXPECT_GE(after.peak_time_us, start);
-  EXPECT_LE(after.peak_time_us, end);
+  EXPECT_EQ(8u << 20, after.peak_bytes);
+  EXPECT_EQ(seen_us, after.peak_time_us);
 }
 
 }  // namespace memdiag_test

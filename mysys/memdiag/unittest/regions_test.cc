@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "mysys/memdiag/routes/hooks.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {

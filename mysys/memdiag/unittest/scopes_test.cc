@@ -76,9 +76,12 @@ TEST_F(Routed_survivors, NothingIsLeftOfWhatIsFreed) {
 }
 
 TEST_F(Routed_survivors, AStatementLeavesBlocks) {
+  const Test_clock clock;
   void *first = routes::allocate(statement, 1000);
   void *second = routes::allocate(statement, 100000);
+  const uint64_t start_us = clock.now();
   statement_ended(true);
+  clock.advance_ms(1500);
   auto left = row("statement");
   ASSERT_TRUE(left.has_value());
   EXPECT_EQ(2u, left->blocks);
@@ -87,20 +90,22 @@ TEST_F(Routed_survivors, AStatementLeavesBlocks) {
   EXPECT_LE(left->bytes, 140000u);
   EXPECT_STREQ("statement", left->pool_name);
   EXPECT_STREQ("statement", left->scope_name);
-  EXPECT_EQ(left->since_us, left->last_us);
-  EXPECT_GE(left->age_s, 0);
+  EXPECT_EQ(start_us, left->since_us);
+  EXPECT_EQ(start_us, left->last_us);
+  EXPECT_DOUBLE_EQ(1.5, left->age_s);
 
   // A statement that leaves nothing changes nothing; one that does is counted.
   statement_ended(true);
   void *third = routes::allocate(statement, 10);
-  sleep_ms(2);
+  clock.advance_ms(1000);
   statement_ended(true);
   left = row("statement");
   ASSERT_TRUE(left.has_value());
   EXPECT_EQ(3u, left->blocks);
   EXPECT_EQ(2u, left->scopes);
-  EXPECT_LT(left->since_us, left->last_us);
-  EXPECT_GT(left->age_s, 0.0015);
+  EXPECT_EQ(start_us, left->since_us);
+  EXPECT_EQ(start_us + 2'500'000, left->last_us);
+  EXPECT_DOUBLE_EQ(2.5, left->age_s);
 
   routes::free(statement, first, 1000);
   routes::free(statement, second, 100000);

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "mysys/memdiag/accounting/block_events.h"
+#include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "mysys/memdiag/routes/scope_hooks.h"
-#include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -201,9 +201,9 @@ TEST_F(Sessions, BothListenersAreTold) {
   memdiag::session_ended();
   EXPECT_EQ(block_size, sessions::holdings().gone[of_session]);
   sessions::track(false);
-  EXPECT_TRUE(memdiag::notes::any_is_on());
+  EXPECT_TRUE(memdiag::block_events::any_is_on());
   memdiag::scopes::track(false);
-  EXPECT_FALSE(memdiag::notes::any_is_on());
+  EXPECT_FALSE(memdiag::block_events::any_is_on());
   give_back(Pool::session, block);
 }
 

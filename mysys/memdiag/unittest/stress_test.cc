@@ -145,13 +145,13 @@ int use_every_pool() {
       memset(block, 1, size);
       pools::free(each, block, size);
     }
-    if (pools::purge(each).error != 0) return 2;
+    if (purging::purge(each).error != 0) return 2;
   }
   return 0;
 }
 
 uint64_t allocated_in(Pool each) {
-  EXPECT_EQ(0, pools::purge(each).error);
+  EXPECT_EQ(0, purging::purge(each).error);
   EXPECT_EQ(0, mallctl::refresh());
   return sum_over<Ctl::stats_arena_small_allocated>(each) +
          sum_over<Ctl::stats_arena_large_allocated>(each);
@@ -193,10 +193,10 @@ TEST(Stress, EverythingAtOnce) {
     return static_cast<Pool>(random() % memdiag::pool_count);
   };
   beside([&](auto &random) {
-    EXPECT_EQ(0, pools::purge(any_pool(random)).error);
+    EXPECT_EQ(0, purging::purge(any_pool(random)).error);
   });
   beside([&](auto &) {
-    EXPECT_EQ(0, pools::purge_all().error);
+    EXPECT_EQ(0, purging::purge_all().error);
     sleep_ms(20);
   });
   beside([&](auto &random) {
@@ -211,7 +211,7 @@ TEST(Stress, EverythingAtOnce) {
   });
   beside([&](auto &random) {
     const Pool each = any_pool(random);
-    (void)pools::dirty_bytes(each);
+    (void)purging::dirty_bytes(each);
     pools::for_each_arena(each, [each](unsigned arena) {
       EXPECT_EQ(each, pools::owner_of_arena(arena));
       char name[mallctl::arena_name_size];

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -24,8 +25,13 @@
 #include <utility>
 #include <vector>
 
+#include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/arenas.h"
+#include "mysys/memdiag/pools/connection.h"
+#include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/purging/purge.h"
 
 namespace memdiag_test {
 
@@ -33,12 +39,13 @@ using memdiag::Ctl;
 using memdiag::Pool;
 namespace mallctl = memdiag::mallctl;
 namespace pools = memdiag::pools;
+namespace purging = memdiag::purging;
 
 constexpr Pool pool = Pool::fts_query;
 /** Of those that callers ask the layer for. */
 constexpr size_t first_pool = static_cast<size_t>(Pool::connection) + 1;
-static_assert(is_mallocs(static_cast<Pool>(first_pool - 1)) &&
-              !is_mallocs(static_cast<Pool>(first_pool)));
+static_assert(uses_malloc(static_cast<Pool>(first_pool - 1)) &&
+              !uses_malloc(static_cast<Pool>(first_pool)));
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool sanitized = true;
@@ -69,6 +76,24 @@ inline uint64_t now_us(clockid_t clock = CLOCK_REALTIME) {
   clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000 + now.tv_nsec / 1000;
 }
+
+/** The layer's clock, which stands still until the test moves it. */
+class Test_clock {
+ public:
+  Test_clock() {
+    time_us = now_us();
+    memdiag::set_clock_for_test([](clockid_t) { return time_us.load(); });
+  }
+  ~Test_clock() { memdiag::set_clock_for_test(nullptr); }
+  Test_clock(const Test_clock &) = delete;
+  Test_clock &operator=(const Test_clock &) = delete;
+
+  static uint64_t now() { return time_us; }
+  static void advance_ms(uint64_t ms) { time_us += ms * 1000; }
+
+ private:
+  static inline std::atomic<uint64_t> time_us;
+};
 
 inline void sleep_ms(unsigned ms) { usleep(ms * 1000); }
 

@@ -102,7 +102,7 @@ class Advisor {
     const std::string_view lifetime = spec.lifetime;
     // What goes through malloc() may be the server's as well as a session's.
     const bool lasts =
-        lifetime == "cache" || lifetime == "server" || is_mallocs(which);
+        lifetime == "cache" || lifetime == "server" || uses_malloc(which);
     if (pool.survivors_bytes >= worth_bytes)
       add(Severity::warning, name, "leak",
           size(pool.survivors_bytes) + " outlived the " + spec.lifetime +
@@ -167,7 +167,7 @@ class Advisor {
       return "SET PERSIST_ONLY innodb_ft_total_cache_size bounds it at the "
              "next start; OPTIMIZE TABLE of tables with full-text indexes "
              "writes it out";
-    if (is_mallocs(*find_pool(pool)))
+    if (uses_malloc(*find_pool(pool)))
       return "SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
              "performance_schema.memory_summary_global_by_event_name WHERE "
              "EVENT_NAME IN (SELECT ROUTE FROM "

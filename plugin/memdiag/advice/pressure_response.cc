@@ -136,7 +136,7 @@ void Pressure_response::report(const pressure::Figures &figures,
 }
 
 std::string Pressure_response::purge(Pool pool) {
-  const pools::Receipt receipt = m_server->purge(pool);
+  const purging::Receipt receipt = m_server->purge(pool);
   relief::Purged &purged = m_purged[static_cast<size_t>(pool)];
   purged.released_bytes += receipt.released_bytes();
   purged.allocated_bytes = pools::allocated_bytes(pool);

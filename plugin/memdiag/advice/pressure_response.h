@@ -5,7 +5,7 @@
 
   The server's part is behind an interface, so that tests drive tick() with
   files, a clock and a server of their own. Each step other than a purge is
-  noted in the purge log (MEMDIAG_PURGES); pools::purge() notes its own.
+  noted in the purge log (MEMDIAG_PURGES); purging::purge() notes its own.
 
   Ownership: a Pressure_response refers to its server, which must outlive it.
   Threads: an object belongs to one thread.
@@ -22,7 +22,7 @@
 #include <string>
 
 #include "mysys/memdiag/clock.h"
-#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/purging/receipt.h"
 #include "mysys/memdiag/purging/purge_log.h"
 #include "plugin/memdiag/advice/relief.h"
 #include "plugin/memdiag/host/pressure.h"
@@ -43,7 +43,7 @@ class Server_memory {
   virtual ~Server_memory() = default;
 
   virtual relief::Stock stock() = 0;
-  virtual pools::Receipt purge(Pool pool) = 0;
+  virtual purging::Receipt purge(Pool pool) = 0;
   virtual Done write_full_text_caches() = 0;
   virtual Done close_unused_tables() = 0;
   virtual Done shrink_buffer_pool(uint64_t bytes) = 0;

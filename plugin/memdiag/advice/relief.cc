@@ -41,7 +41,7 @@ uint64_t kept_bytes(const std::array<Purged, pool_count> &purged,
   for (size_t i = 0; i < pool_count; ++i) {
     // What goes through malloc() is not counted by the layer: all of it would
     // be kept for ever.
-    if (is_mallocs(static_cast<Pool>(i))) continue;
+    if (uses_malloc(static_cast<Pool>(i))) continue;
     const uint64_t taken_bytes = allocated_bytes[i] - purged[i].allocated_bytes;
     bytes += purged[i].released_bytes -
              std::min(purged[i].released_bytes, taken_bytes);

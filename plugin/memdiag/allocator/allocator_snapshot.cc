@@ -5,7 +5,9 @@
 #include <string_view>
 #include <utility>
 
+#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/purging/policies.h"
+#include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/allocator/preload.h"
 
 namespace memdiag {
@@ -116,13 +118,14 @@ Pool_row add_up(Pool pool, const std::vector<Arena_row> &arenas,
 /** The pool layer's own counters. */
 void add_counters(Pool pool, Pool_row *row) {
   const pools::Counters counters = pools::counters(pool);
-  row->purges = counters.purges;
-  row->purged_bytes = counters.purged_bytes;
-  row->purge_us = counters.purge_us;
-  row->refaulted_bytes = counters.refaulted_bytes;
-  row->backoff = pools::backoff(pool);
+  const purging::Counters purged = purging::counters(pool);
+  row->purges = purged.purges;
+  row->purged_bytes = purged.purged_bytes;
+  row->purge_us = purged.purge_us;
+  row->refaulted_bytes = purged.refaulted_bytes;
+  row->backoff = purging::backoff(pool);
   // What goes through malloc() is not counted by the layer.
-  if (is_mallocs(pool)) return;
+  if (uses_malloc(pool)) return;
   row->peak_bytes = counters.peak_bytes;
   if (counters.peak_time_us != 0)
     row->peak_time = Timestamp{counters.peak_time_us};

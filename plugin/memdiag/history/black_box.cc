@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -98,35 +96,37 @@ class Descriptor {
   const int m_number;
 };
 
-/** Whether a block that is written again is another one on disk: then a full
-disk ends who writes into a mapping, however much was reserved. */
-bool copies_on_write(int file) {
-  constexpr unsigned btrfs = 0x9123683E;
-  constexpr unsigned bcachefs = 0xCA451A4E;
-  struct statfs system;
-  if (fstatfs(file, &system) != 0) return false;
-  const auto type = static_cast<unsigned>(system.f_type);
-  return type == btrfs || type == bcachefs;
+Record record_of(const Sample &sample) { return {checksum_of(sample), sample}; }
+
+/** @return 0 or an errno */
+int write_at(int file, off_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = pwrite(file, bytes.data(), bytes.size(), offset);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    if (count == 0) return EIO;
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += count;
+  }
+  return 0;
 }
 
-/** A new file, reserved and mapped. @return nullptr: errno says why */
-std::byte *map_new_file(const char *path, size_t bytes) {
-  if (unlink(path) != 0 && errno != ENOENT) return nullptr;
-  const Descriptor file(
-      ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640));
-  if (file < 0) return nullptr;
-  int error = copies_on_write(file)
-                  ? ENOTSUP
-                  : posix_fallocate(file, 0, static_cast<off_t>(bytes));
-  if (error == 0) {
-    void *const begin =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (begin != MAP_FAILED) return static_cast<std::byte *>(begin);
-    error = errno;
-  }
+constexpr off_t offset_of(size_t index) {
+  return static_cast<off_t>(header_bytes + index * sizeof(Record));
+}
+
+/** A new file of that size whose blocks are reserved. @return -1: see errno */
+int make_file(const char *path, size_t bytes) {
+  if (unlink(path) != 0 && errno != ENOENT) return -1;
+  const int file =
+      ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+  if (file < 0) return -1;
+  const int error = posix_fallocate(file, 0, static_cast<off_t>(bytes));
+  if (error == 0) return file;
+  (void)close(file);
   (void)unlink(path);
   errno = error;
-  return nullptr;
+  return -1;
 }
 
 }  // namespace
@@ -174,66 +174,110 @@ std::string load(const std::string &path, Contents *contents) {
 }
 
 Box::~Box() {
-  if (m_begin != nullptr) munmap(m_begin, file_bytes(m_capacity));
+  if (m_file >= 0) (void)close(m_file);
 }
 
 int Box::open(const std::string &path, size_t capacity,
               std::span<const Sample> former) {
-  const std::string fresh = path + ".new";
-  const size_t bytes = file_bytes(capacity);
-  m_capacity = capacity;
-  m_begin = map_new_file(fresh.c_str(), bytes);
-  const int error = m_begin == nullptr ? errno : 0;
-  if (m_begin == nullptr) {
-    void *const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return error;
-    m_begin = static_cast<std::byte *>(memory);
-  }
-  const Header header = this_build();
-  memcpy(m_begin, &header, sizeof header);
+  m_ring.reserve(capacity);
   former = former.last(std::min(former.size(), capacity));
-  for (const Sample &sample : former) {
-    Record record{0, sample};
-    record.sample.sequence = ++m_sequence;
-    record.checksum = checksum_of(record.sample);
-    memcpy(record_at(m_sequence - 1), &record, sizeof record);
-  }
-  if (error != 0 || rename(fresh.c_str(), path.c_str()) == 0) return error;
-  // What is mapped remains, as memory.
-  const int rename_error = errno;
+  m_former.assign(former.begin(), former.end());
+  for (Sample &sample : m_former) sample.sequence = ++m_sequence;
+  m_capacity = capacity;
+
+  const std::string fresh = path + ".new";
+  m_file = make_file(fresh.c_str(), file_bytes(capacity));
+  if (m_file < 0) return errno;
+  int error = write_all();
+  if (error == 0 && rename(fresh.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) return 0;
   (void)unlink(fresh.c_str());
-  return rename_error;
+  (void)close(m_file);
+  m_file = -1;
+  return error;
 }
 
-void Box::append(Sample sample) noexcept {
-  if (m_begin == nullptr) return;
+int Box::append(Sample sample) noexcept {
+  if (m_capacity == 0) return 0;
   sample.sequence = ++m_sequence;
-  const Record record{checksum_of(sample), sample};
-  memcpy(record_at(m_capacity + m_appended++ % m_capacity), &record,
-         sizeof record);
+  const size_t at = m_appended % m_capacity;
+  {
+    const std::lock_guard<std::mutex> guard(m_mutex);
+    // There is room: open() has reserved it.
+    if (m_ring.size() < m_capacity)
+      m_ring.push_back(sample);
+    else
+      m_ring[at] = sample;
+    ++m_appended;
+  }
+  if (m_file < 0 || (m_retry_in != 0 && --m_retry_in != 0)) return 0;
+  int error;
+  if (m_is_behind || !is_intact()) {
+    error = write_all();
+  } else {
+    const Record record = record_of(sample);
+    error = write_at(m_file, offset_of(m_capacity + at),
+                     std::as_bytes(std::span{&record, 1}));
+  }
+  m_is_behind = error != 0;
+  if (error != 0) m_retry_in = retry_after_samples;
+  return error;
 }
 
-std::byte *Box::record_at(size_t index) const {
-  return m_begin + header_bytes + index * sizeof(Record);
+/** Whether the file has its size and its header. Truncation and overwriting
+from the beginning are noticed so. */
+bool Box::is_intact() const {
+  struct stat about;
+  if (fstat(m_file, &about) != 0 ||
+      static_cast<size_t>(about.st_size) < file_bytes(m_capacity))
+    return false;
+  const Header expected = this_build();
+  Header found;
+  return pread(m_file, &found, sizeof found, 0) == sizeof found &&
+         memcmp(&found, &expected, sizeof found) == 0;
 }
 
-std::vector<Sample> Box::former_runs() const {
-  if (m_begin == nullptr) return {};
-  return collect({record_at(0), m_capacity * sizeof(Record)}).samples;
+/** Writes every record, also those that are empty: another file may have been
+copied over this one. Its size is restored and its blocks are reserved first. */
+int Box::write_all() const {
+  if (const int error = posix_fallocate(
+          m_file, 0, static_cast<off_t>(file_bytes(m_capacity)));
+      error != 0)
+    return error;
+  const Header header = this_build();
+  if (const int error = write_at(m_file, 0, std::as_bytes(std::span{&header, 1}));
+      error != 0)
+    return error;
+  // Only the thread that appends calls this, so the ring does not change.
+  for (size_t part = 0; part < 2; ++part) {
+    const std::vector<Sample> &samples = part == 0 ? m_former : m_ring;
+    std::array<Record, 64> chunk;
+    for (size_t i = 0; i < m_capacity; i += chunk.size()) {
+      const size_t count = std::min(chunk.size(), m_capacity - i);
+      for (size_t j = 0; j < count; ++j)
+        chunk[j] = i + j < samples.size() ? record_of(samples[i + j])
+                                          : Record{};
+      if (const int error =
+              write_at(m_file, offset_of(part * m_capacity + i),
+                       std::as_bytes(std::span{chunk}.first(count)));
+          error != 0)
+        return error;
+    }
+  }
+  return 0;
 }
+
+std::vector<Sample> Box::former_runs() const { return m_former; }
 
 std::vector<Sample> Box::this_run(uint64_t since_us) const {
   std::vector<Sample> samples;
-  const size_t count = std::min(m_appended, m_capacity);
-  for (size_t i = 1; i <= count; ++i) {
-    Record record;
-    memcpy(&record, record_at(m_capacity + (m_appended - i) % m_capacity),
-           sizeof record);
-    if (record.sample.time_us < since_us) break;
-    // What this process wrote is whole; whoever can write the file is not
-    // believed for that.
-    if (is_plausible(record.sample)) samples.push_back(record.sample);
+  {
+    const std::lock_guard<std::mutex> guard(m_mutex);
+    for (size_t i = 1; i <= m_ring.size(); ++i) {
+      const Sample &sample = m_ring[(m_appended - i) % m_capacity];
+      if (sample.time_us < since_us) break;
+      if (is_plausible(sample)) samples.push_back(sample);
+    }
   }
   std::reverse(samples.begin(), samples.end());
   return samples;

@@ -1,27 +1,30 @@
 /*
-  The black box: samples of the server's memory in a file that is mapped into
-  memory, so that they outlive the process however it ends. Who writes a sample
-  makes no system call; what the kernel has not yet written to disk when the
-  process is killed, it writes later. A machine that loses its power may take
-  the last half minute with it.
+  The black box: samples of the server's memory that outlive the process,
+  however it ends. A Box keeps them in memory for readers, and writes each to a
+  file with one pwrite(). From then on the kernel has it: SIGKILL loses nothing,
+  and a power failure loses the last half minute at most.
 
-  Format: a page that says what follows, then room for `capacity` records of
-  former runs and a ring of as many of this run. Numbers are as this machine has
-  them. A record is a checksum and a sample; each says which run it is of, and
-  is believed or not by itself: FNV-1a, 64 bits (Fowler, Noll, Vo). What is half
-  written, or was damaged since, does not fit its checksum. Another layout or
-  another list of pools is another format.
+  Format: a page with a header, then room for `capacity` records of former runs,
+  then a ring of `capacity` records of this run. Numbers are in this machine's
+  byte order. A record is a sample with its checksum (FNV-1a, 64 bits: Fowler,
+  Noll, Vo) and is valid by itself; a half-written or damaged one fails its
+  checksum. The header names the layout and the list of pools; a file with
+  another header is not read.
 
-  Each start makes a new file, of the newest records of the old one, and puts it
-  in the old one's place: a server that is killed again and again, or that
-  somebody restarts before he looks, keeps what the first one left.
+  Each start writes a new file with the newest records of the old one, and
+  renames it over the old one. A server that is killed repeatedly thus keeps
+  the samples of the first run.
 
-  No SIGBUS: all blocks of the file are reserved before it is mapped, and it may
-  be removed at any time. To cut a mapped file short would be fatal, of any
-  program's; nothing of ours does.
-  Threads: those who share a Box see to it that they use it one at a time.
-  Errors: no file ends anything. What cannot be read is told and left; where
-  none can be made, the same is kept in memory.
+  Files under a running server:
+  - A deleted or renamed file is left alone: this run's samples are in memory
+    only.
+  - A file that was truncated, or whose header was overwritten, is written anew
+    from memory with the next sample.
+  - A failed write (full disk, I/O error) is reported to the caller and tried
+    again a minute later, then with all samples that were missed.
+
+  Errors: no state of the file ends the process. Without a file, samples are in
+  memory only.
 */
 
 #ifndef MEMDIAG_BLACK_BOX_H
@@ -30,16 +33,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/pools/pools.h"
 
 namespace memdiag::black_box {
 
-/** Of a figure: it could not be read. */
+/** Stands for a figure that could not be read. */
 constexpr uint64_t unknown = UINT64_MAX;
 
 struct Pool_sample {
@@ -47,31 +51,33 @@ struct Pool_sample {
   uint64_t dirty_bytes;
 };
 
-/** The server's memory at a moment, without padding. Moments are microseconds
-since the epoch. */
+/** The server's memory at a moment. Without padding, because records are
+compared and summed byte by byte. Bytes; moments are microseconds since the
+epoch. */
 struct Sample {
-  /** Over all runs; given by Box::append(). */
+  /** Numbers the samples of all runs; assigned by Box::append(). */
   uint64_t sequence;
   uint64_t time_us;
-  /** When the run began, its process and its server's version (90704). */
+  /** When the run began, its process id and its server's version (90704). */
   uint64_t run_us;
   uint32_t process;
   uint32_t version;
-  /** 1: the run's last, taken when the server was shut down. */
+  /** 1: the last sample of a run that was shut down. */
   uint64_t ended;
 
   /** As the kernel counts: /proc/self/status. */
   uint64_t rss_bytes;
   uint64_t swap_bytes;
-  /** Highest RSS of the run so far, and when that was seen. */
+  /** The highest RSS of the run so far, and the time of the first sample that
+  shows it. */
   uint64_t rss_peak_bytes;
   uint64_t rss_peak_us;
-  /** Who had most then, if anybody knew: a session by its number, what it had,
-  and the digest of its statement; zeros: none. */
+  /** The session that held most at the peak: its number, its bytes and the
+  digest of its statement (zeros: none). */
   uint64_t rss_peak_processlist_id;
   uint64_t rss_peak_session_bytes;
   sessions::Digest rss_peak_digest;
-  /** What the process may have: of the control group, or of the machine. */
+  /** The control group's limit, or the machine's memory if that is less. */
   uint64_t limit_bytes;
   /** As the columns of MEMDIAG_ALLOCATOR and MEMDIAG_POOLS. */
   uint64_t allocated_bytes;
@@ -81,7 +87,7 @@ struct Sample {
   uint64_t metadata_bytes;
   uint64_t purges;
   uint64_t purged_bytes;
-  /** Of the InnoDB buffer pool, in physical memory. */
+  /** Resident bytes of the InnoDB buffer pool. */
   uint64_t buffer_pool_bytes;
   std::array<Pool_sample, pool_count> pools;
 };
@@ -91,32 +97,34 @@ struct Record {
   uint64_t checksum;
   Sample sample;
 };
-/** What a file takes for each sample that it has room for: of this run, and of
-former ones. */
+/** Size of a file for each sample of its capacity: one of this run and one of
+former runs. */
 constexpr size_t file_bytes_per_sample = 2 * sizeof(Record);
 
-/** What a file, or a part of it, has. */
+/** The records of a file. */
 struct Contents {
-  /** In the order of their numbers. */
+  /** In the order of their sequence numbers. */
   std::vector<Sample> samples;
-  /** Records that are not whole. */
+  /** The number of records with a wrong checksum. */
   size_t damaged{0};
 };
 
 /** The largest number of samples of a run that a file has room for. */
 constexpr size_t max_capacity = 86400;
 
-/** Reads what was in a file, whatever that is.
-@param[out] contents  what was found
-@return false: it is no file of this build's
+/** Parses any bytes.
+@return false: not a file of this build; contents are unchanged
 @throws std::bad_alloc */
 bool parse(std::span<const std::byte> file, Contents *contents);
 
 /** Reads a file; one that does not exist is empty.
-@return what is to be said of it; empty: nothing
+@return a remark for the error log, or ""
 @throws std::bad_alloc */
 std::string load(const std::string &path, Contents *contents);
 
+/** Threads: open() and append() belong to one thread; former_runs() and
+this_run() may be called from any thread once open() has returned. A mutex is
+held while a sample is copied, never over a system call. */
 class Box {
  public:
   Box() = default;
@@ -124,26 +132,44 @@ class Box {
   Box(const Box &) = delete;
   Box &operator=(const Box &) = delete;
 
-  /** Make a new file in place of `path`, and map it. To be called once.
-  @param capacity  up to max_capacity
+  /** Write a new file in place of `path`. To be called once.
+  @param capacity  samples of a run, 1 to max_capacity
   @param former    oldest first; the newest `capacity` are kept
-  @return 0, or the errno that says why samples are kept in memory only */
+  @return 0, or the errno that says why samples are kept in memory only
+  @throws std::bad_alloc */
   int open(const std::string &path, size_t capacity,
            std::span<const Sample> former);
 
-  void append(Sample sample) noexcept;
+  /** Add a sample of this run, in place of the oldest if there are `capacity`.
+  @return 0, or the errno of writing it to the file; the sample is then in
+  memory only. 0 also without a file, and while a failed write waits for its
+  next attempt. */
+  int append(Sample sample) noexcept;
 
-  /** Oldest first; those of this run that are not older than a moment.
+  /** Oldest first; of this run, those not older than a moment.
   @throws std::bad_alloc */
   std::vector<Sample> former_runs() const;
   std::vector<Sample> this_run(uint64_t since_us = 0) const;
 
- private:
-  std::byte *record_at(size_t index) const;
+  /** Samples from one attempt to write to the next, after one that failed. */
+  static constexpr unsigned retry_after_samples = 60;
 
-  std::byte *m_begin{nullptr};
+ private:
+  bool is_intact() const;
+  int write_all() const;
+
+  int m_file{-1};
   size_t m_capacity{0};
   uint64_t m_sequence{0};
+  /** The file lacks samples, because a write failed. */
+  bool m_is_behind{false};
+  /** Samples until the next attempt to write. */
+  unsigned m_retry_in{0};
+  std::vector<Sample> m_former;
+  /** Protects the two below. */
+  mutable std::mutex m_mutex;
+  /** A ring: sample n of this run is at n % m_capacity. */
+  std::vector<Sample> m_ring;
   uint64_t m_appended{0};
 };
 

@@ -1,7 +1,8 @@
 #include "plugin/memdiag/history/history.h"
 
+#include <utility>
+
 #include "mysys/memdiag/purging/worker.h"
-#include "plugin/memdiag/history/recorder.h"
 
 namespace memdiag::history {
 
@@ -32,10 +33,10 @@ void run(Worker *worker) {
 }  // namespace
 
 Started start(const std::string &path, uint32_t version,
-              Largest_session largest_session) {
+              Largest_session largest_session, Warn warn) {
   State &self = state();
   auto [file_error, remark, was_killed] =
-      self.recorder.open(path, version, capacity, largest_session);
+      self.recorder.open(path, version, capacity, largest_session, warn);
   const int thread_error = self.worker.start("memdiag_history", run);
   return {thread_error, file_error, std::move(remark), was_killed};
 }

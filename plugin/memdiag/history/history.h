@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "plugin/memdiag/history/black_box.h"
+#include "plugin/memdiag/history/recorder.h"
 #include "plugin/memdiag/history/sampler.h"
 
 namespace memdiag::history {
@@ -43,9 +44,10 @@ struct Started {
 /** Make the file anew and begin to take samples, the first at once.
 @param version  of the server, as 90704
 @param largest_session  called by the sampler's thread; nullptr: not known
+@param warn  called by the sampler's thread when the file cannot be written
 @throws std::bad_alloc */
 Started start(const std::string &path, uint32_t version,
-              Largest_session largest_session = nullptr);
+              Largest_session largest_session = nullptr, Warn warn = nullptr);
 
 /** Take the last sample, which says that the run was shut down. */
 void stop();

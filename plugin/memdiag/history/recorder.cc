@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
+
+#include "plugin/memdiag/base/reason.h"
 
 namespace memdiag::history {
 
@@ -10,7 +13,7 @@ using black_box::Sample;
 
 Recorder::Opened Recorder::open(const std::string &path, uint32_t version,
                                 size_t capacity,
-                                Largest_session largest_session) {
+                                Largest_session largest_session, Warn warn) {
   Opened opened{};
   black_box::Contents contents;
   opened.remark = black_box::load(path, &contents);
@@ -27,9 +30,14 @@ Recorder::Opened Recorder::open(const std::string &path, uint32_t version,
   m_version = version;
   m_sampler.emplace(largest_session, m_clock);
   m_has_samples = false;
-  const std::lock_guard<std::mutex> guard(m_mutex);
-  opened.file_error = m_box.emplace().open(
+  m_warn = warn;
+  m_has_reported = false;
+  m_path = path;
+  const auto box = std::make_shared<black_box::Box>();
+  opened.file_error = box->open(
       path, std::clamp<size_t>(capacity, 1, black_box::max_capacity), former);
+  const std::lock_guard<std::mutex> guard(m_mutex);
+  m_box = box;
   return opened;
 }
 
@@ -56,18 +64,34 @@ void Recorder::append(Sample sample) {
   sample.run_us = m_run_us;
   sample.process = static_cast<uint32_t>(getpid());
   sample.version = m_version;
+  if (const int error = box()->append(sample); error != 0) report(error);
+}
+
+void Recorder::report(int error) {
+  if (m_warn == nullptr || m_has_reported) return;
+  m_has_reported = true;
+  try {
+    m_warn(m_path + " cannot be written: error " + reason(error) +
+           ". Samples of memory are kept in memory only, until a later attempt "
+           "succeeds; there is no further warning.");
+  } catch (const std::bad_alloc &) {
+    // The samples themselves are kept.
+  }
+}
+
+std::shared_ptr<black_box::Box> Recorder::box() {
   const std::lock_guard<std::mutex> guard(m_mutex);
-  m_box->append(sample);
+  return m_box;
 }
 
 std::vector<Sample> Recorder::this_run(uint64_t since_us) {
-  const std::lock_guard<std::mutex> guard(m_mutex);
-  return m_box ? m_box->this_run(since_us) : std::vector<Sample>{};
+  const auto from = box();
+  return from ? from->this_run(since_us) : std::vector<Sample>{};
 }
 
 std::vector<Sample> Recorder::former_runs() {
-  const std::lock_guard<std::mutex> guard(m_mutex);
-  return m_box ? m_box->former_runs() : std::vector<Sample>{};
+  const auto from = box();
+  return from ? from->former_runs() : std::vector<Sample>{};
 }
 
 }  // namespace memdiag::history

@@ -6,7 +6,8 @@
 
   Threads: open(), tick() and close() belong to one thread at a time; this_run()
   and former_runs() may be called from any thread meanwhile.
-  Errors: where no file can be written, samples are kept in memory only.
+  Errors: where no file can be written, samples are kept in memory only. The
+  first failed write of a run is reported.
 */
 
 #ifndef MEMDIAG_RECORDER_H
@@ -14,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,6 +25,9 @@
 #include "plugin/memdiag/history/sampler.h"
 
 namespace memdiag::history {
+
+/** Writes a warning to the error log. */
+using Warn = void (*)(const std::string &text);
 
 class Recorder {
  public:
@@ -40,9 +45,10 @@ class Recorder {
   /** Begin a run: read what former runs left, and make the file anew.
   @param version   of the server, as 90704
   @param capacity  samples of a run that are kept
+  @param warn      nullptr: failed writes are not reported
   @throws std::bad_alloc */
   Opened open(const std::string &path, uint32_t version, size_t capacity,
-              Largest_session largest_session);
+              Largest_session largest_session = nullptr, Warn warn = nullptr);
 
   /** Take a sample, unless interval_ms is 0.
   @return how long to wait before the next call, in ms; 0: until interval_ms
@@ -62,16 +68,22 @@ class Recorder {
   std::vector<black_box::Sample> former_runs();
 
  private:
+  std::shared_ptr<black_box::Box> box();
   void append(black_box::Sample sample);
+  void report(int error);
 
   const Sampler::Clock m_clock;
+  Warn m_warn{nullptr};
+  std::string m_path;
   std::optional<Sampler> m_sampler;
   bool m_has_samples{false};
+  bool m_has_reported{false};
   uint64_t m_run_us{0};
   uint32_t m_version{0};
-  /** Protects the box. */
+  /** Protects the pointer. A reader or a slow write keeps a box that close()
+  lets go of. */
   std::mutex m_mutex;
-  std::optional<black_box::Box> m_box;
+  std::shared_ptr<black_box::Box> m_box;
 };
 
 }  // namespace memdiag::history

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/host/host.h"
 #include "plugin/memdiag/host/kernel_file.h"
@@ -40,7 +41,7 @@ void add_allocator(Sample *sample) {
   for (size_t i = 0; i < pool_count; ++i) {
     const Pool_row &pool = snapshot.pools[i];
     sample->pools[i] = {figure(pool.live_bytes), figure(pool.dirty_bytes)};
-    const pools::Counters counters = pools::counters(static_cast<Pool>(i));
+    const auto counters = purging::counters(static_cast<Pool>(i));
     sample->purges += counters.purges;
     sample->purged_bytes += counters.purged_bytes;
   }

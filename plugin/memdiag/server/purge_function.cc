@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "plugin/memdiag/server/admin_privilege.h"
-#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/purging/purge.h"
 #include "my_sys.h"
 #include "mysql_com.h"
 #include "mysqld_error.h"
@@ -104,8 +104,8 @@ bool purge(UDF_ARGS *args, std::string *json) {
     raise_unknown_pool(("'" + std::string(name.substr(0, 64)) + "'").c_str());
     return false;
   }
-  const pools::Receipt receipt =
-      pool ? pools::purge(*pool) : pools::purge_all();
+  const purging::Receipt receipt =
+      pool ? purging::purge(*pool) : purging::purge_all();
   *json = to_json(pool ? spec_of(*pool).name : all_pools_name, receipt);
   if (receipt.error != 0) warn_of_failure(thd, receipt.error);
   return true;

@@ -11,7 +11,7 @@
 
 #include "my_sys.h"
 #include "mysqld_error.h"
-#include "mysys/memdiag/accounting/block_events.h"
+#include "mysys/memdiag/accounting/tracking.h"
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/accounting/sessions.h"
 #include "mysys/memdiag/purging/policies.h"
@@ -28,7 +28,7 @@ namespace {
 using memdiag::Policy;
 using memdiag::system_variable;
 using memdiag::System_variable;
-namespace notes = memdiag::notes;
+namespace tracking = memdiag::tracking;
 
 /** A list that is read before memory is routed, and holds for the run. */
 class Start_up_list : public Sys_var_charptr {
@@ -123,12 +123,12 @@ class Watcher_mode : public Sys_var_enum {
 };
 
 bool update_survivors(sys_var *, THD *, enum_var_type) {
-  memdiag::scopes::track(notes::is_on(notes::survivors));
+  memdiag::scopes::track(tracking::options.survivors);
   return false;
 }
 
 bool update_sessions(sys_var *, THD *, enum_var_type) {
-  memdiag::sessions::track(notes::is_on(notes::sessions));
+  memdiag::sessions::track(tracking::options.sessions);
   return false;
 }
 
@@ -158,10 +158,10 @@ Policy_list<Policy::dirty_limit> dirty_limit(
     system_variable("memdiag_dirty_limit"));
 
 Switch scope_survivors(system_variable("memdiag_scope_survivors"),
-                       notes::switches.each[notes::survivors],
+                       tracking::options.survivors,
                        update_survivors);
 Switch sessions(system_variable("memdiag_sessions"),
-                notes::switches.each[notes::sessions], update_sessions);
+                tracking::options.sessions, update_sessions);
 
 Number history_interval_ms(system_variable("memdiag_history_interval_ms"),
                            memdiag::history::interval_ms, update_history);

@@ -11,6 +11,7 @@
 #include "plugin/memdiag/server/error_log.h"
 #include "storage/innobase/memdiag_innodb.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/purging/purge.h"
 #include "mysys/memdiag/purging/worker.h"
 #include "my_thread.h"
 #include "plugin/memdiag/advice/pressure_response.h"
@@ -67,8 +68,8 @@ class Server final : public Server_memory {
     return stock;
   }
 
-  pools::Receipt purge(Pool pool) override {
-    return pools::purge(pool, Purge_reason::pressure);
+  purging::Receipt purge(Pool pool) override {
+    return purging::purge(pool, Purge_reason::pressure);
   }
 
   Done write_full_text_caches() override {

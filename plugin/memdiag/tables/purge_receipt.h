@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "plugin/memdiag/base/unit.h"
-#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/purging/receipt.h"
 
 namespace memdiag {
 
@@ -32,33 +32,33 @@ struct Receipt_field {
   Unit unit;
   const char *comment;
   /** Empty becomes null: not known. */
-  std::optional<uint64_t> (*value)(const pools::Receipt &);
+  std::optional<uint64_t> (*value)(const purging::Receipt &);
 };
 
 inline constexpr auto receipt_fields = std::to_array<Receipt_field>({
     {"resident_bytes_before", Unit::bytes,
      "RESIDENT_BYTES of the purged arenas before.",
-     [](const pools::Receipt &receipt) -> std::optional<uint64_t> {
+     [](const purging::Receipt &receipt) -> std::optional<uint64_t> {
        if (receipt.error != 0) return std::nullopt;
        return receipt.resident_before_bytes;
      }},
     {"resident_bytes_after", Unit::bytes, "The same right after.",
-     [](const pools::Receipt &receipt) -> std::optional<uint64_t> {
+     [](const purging::Receipt &receipt) -> std::optional<uint64_t> {
        if (receipt.error != 0) return std::nullopt;
        return receipt.resident_after_bytes;
      }},
     {"released_bytes", Unit::bytes,
      "The difference; 0 if more was allocated meanwhile than given back.",
-     [](const pools::Receipt &receipt) -> std::optional<uint64_t> {
+     [](const purging::Receipt &receipt) -> std::optional<uint64_t> {
        if (receipt.error != 0) return std::nullopt;
        return receipt.released_bytes();
      }},
     {"microseconds", Unit::microseconds, "How long the purge took.",
-     [](const pools::Receipt &receipt) -> std::optional<uint64_t> {
+     [](const purging::Receipt &receipt) -> std::optional<uint64_t> {
        return receipt.duration_us;
      }},
     {"arenas", Unit::count, "Arenas that were purged.",
-     [](const pools::Receipt &receipt) -> std::optional<uint64_t> {
+     [](const purging::Receipt &receipt) -> std::optional<uint64_t> {
        return receipt.arenas;
      }},
 });
@@ -67,7 +67,7 @@ inline constexpr auto receipt_fields = std::to_array<Receipt_field>({
 @param pool  a name from the list of pools, or all_pools_name: it needs no
              escaping */
 inline std::string to_json(std::string_view pool,
-                           const pools::Receipt &receipt) {
+                           const purging::Receipt &receipt) {
   std::string json = "{\"pool\":\"";
   json += pool;
   json += '"';

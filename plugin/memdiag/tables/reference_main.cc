@@ -152,8 +152,9 @@ void print_system_variables(std::ostream &out) {
   out << "memdiag_history.bin in the data directory takes "
       << black_box::file_bytes_per_sample
       << " bytes for each of memdiag_history_samples. You may delete the file "
-         "at any time. Never truncate it while the server runs: mysqld would "
-         "crash.\n\n"
+         "at any time: the samples of this run are then in memory only. A file "
+         "that is truncated or overwritten while the server runs is written "
+         "anew with the next sample.\n\n"
          "These are set at any time, with SET PERSIST as well. A list sets the "
          "pools that it names, or `all` pools that can have the value; the "
          "other pools have their defaults, which the empty list restores. A "

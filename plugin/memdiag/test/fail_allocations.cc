@@ -18,7 +18,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/routes/routes.h"
 
 namespace {

@@ -21,7 +21,9 @@
 #include "plugin/memdiag/tables/extents_table.h"
 #include "plugin/memdiag/tables/large_table.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/tables/mutexes_table.h"
 #include "plugin/memdiag/tables/pools_table.h"
 #include "plugin/memdiag/allocator/preload.h"
@@ -98,7 +100,7 @@ TEST(Snapshot, AddsUpWhileOthersAllocateAndPurge) {
     });
   threads.emplace_back([&stop] {
     while (!stop) {
-      (void)pools::purge(Pool::fts_query);
+      (void)purging::purge(Pool::fts_query);
       // At most as often as the purger could.
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
@@ -235,20 +237,20 @@ TEST(Snapshot, OptionsAreThoseInForce) {
 TEST(Preload, NoOtherAllocatorHere) { EXPECT_EQ(other_allocators(), ""); }
 
 TEST(Receipt, IsJson) {
-  EXPECT_EQ(to_json("fts_query", pools::Receipt{300, 100, 7, 2, 0}),
+  EXPECT_EQ(to_json("fts_query", purging::Receipt{300, 100, 7, 2, 0}),
             "{\"pool\":\"fts_query\",\"resident_bytes_before\":300,"
             "\"resident_bytes_after\":100,\"released_bytes\":200,"
             "\"microseconds\":7,\"arenas\":2}");
 }
 
 TEST(Receipt, GrowthIsNoRelease) {
-  EXPECT_NE(to_json("all", pools::Receipt{100, 300, 7, 2, 0})
+  EXPECT_NE(to_json("all", purging::Receipt{100, 300, 7, 2, 0})
                 .find("\"released_bytes\":0,"),
             std::string::npos);
 }
 
 TEST(Receipt, SizesThatWereNotReadAreNull) {
-  const std::string json = to_json("all", pools::Receipt{100, 0, 7, 2, EFAULT});
+  const std::string json = to_json("all", purging::Receipt{100, 0, 7, 2, EFAULT});
   EXPECT_NE(json.find("\"resident_bytes_before\":null,"), std::string::npos);
   EXPECT_NE(json.find("\"resident_bytes_after\":null,"), std::string::npos);
   EXPECT_NE(json.find("\"released_bytes\":null,"), std::string::npos);

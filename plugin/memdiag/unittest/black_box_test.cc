@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -26,6 +27,37 @@ namespace memdiag::black_box {
 namespace {
 
 using memdiag_test::in_child;
+
+/** So many writes to files fail, each after it wrote half of its bytes, half of
+the rest, and so on. */
+struct Failing_writes {
+  int error;
+  unsigned errors;
+} failing_writes{};
+unsigned writes = 0;
+
+}  // namespace
+}  // namespace memdiag::black_box
+
+/** In place of the C library's. */
+extern "C" ssize_t pwrite(int file, const void *bytes, size_t count,
+                          off_t offset) {
+  using memdiag::black_box::failing_writes;
+  ++memdiag::black_box::writes;
+  if (failing_writes.errors != 0) {
+    if (count > 1) {
+      count /= 2;
+    } else {
+      --failing_writes.errors;
+      errno = failing_writes.error;
+      return -1;
+    }
+  }
+  return syscall(SYS_pwrite64, file, bytes, count, offset);
+}
+
+namespace memdiag::black_box {
+namespace {
 
 constexpr size_t page = 4096;
 constexpr size_t record_size = 8 + sizeof(Sample);
@@ -192,6 +224,92 @@ TEST_F(Black_box, ItMayBeRemoved) {
   expect_samples(box.this_run(), 1, 2);
 }
 
+/** Samples as load() finds them, without a remark. */
+std::vector<Sample> loaded(const std::string &path) {
+  Contents contents;
+  EXPECT_EQ("", load(path, &contents));
+  return contents.samples;
+}
+
+TEST_F(Black_box, ASampleIsOneWrite) {
+  Box box;
+  ASSERT_EQ(0, box.open(m_path, 10, {}));
+  writes = 0;
+  for (uint64_t i = 0; i < 25; ++i) EXPECT_EQ(0, box.append(sample_of(i)));
+  EXPECT_EQ(25u, writes);
+}
+
+TEST_F(Black_box, AFileThatIsCutShortIsWrittenAnew) {
+  const std::vector<Sample> former{sample_of(1), sample_of(2)};
+  Box box;
+  ASSERT_EQ(0, box.open(m_path, 10, former));
+  for (uint64_t i = 3; i < 16; ++i) EXPECT_EQ(0, box.append(sample_of(i)));
+  for (const off_t size : {0, 1, 4096, 5000, 4096 + 19 * 424}) {
+    ASSERT_EQ(0, truncate(m_path.c_str(), size));
+    EXPECT_EQ(0, box.append(sample_of(16)));
+    expect_samples(box.former_runs(), 1, 2);
+    const auto samples = loaded(m_path);
+    ASSERT_EQ(12u, samples.size()) << size;
+    EXPECT_TRUE(is_sample_of(samples.front(), 1));
+    EXPECT_TRUE(is_sample_of(samples.back(), 16));
+  }
+}
+
+TEST_F(Black_box, AFileThatIsCopiedOverThisOneLeavesNothing) {
+  // As `: >` and rsync --inplace of another server's file do it.
+  const Bytes other = file_with(m_path, 10);
+  Box box;
+  ASSERT_EQ(0, box.open(m_path, 10, {}));
+  for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(0, box.append(sample_of(i)));
+  const auto copy = [this](const Bytes &bytes) {
+    std::fstream file(m_path, std::ios::in | std::ios::out | std::ios::binary);
+    file.write(reinterpret_cast<const char *>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  };
+  Bytes of_another_build = other;
+  of_another_build[8] ^= std::byte{1};
+  copy(of_another_build);
+  EXPECT_EQ(0, box.append(sample_of(3)));
+  expect_samples(loaded(m_path), 0, 4);
+  copy(Bytes(20000, std::byte{0x5a}));
+  EXPECT_EQ(0, box.append(sample_of(4)));
+  expect_samples(loaded(m_path), 0, 5);
+}
+
+TEST_F(Black_box, AFailedWriteIsToldAndMadeUpFor) {
+  for (const int error : {EIO, ENOSPC, EDQUOT}) {
+    Box box;
+    ASSERT_EQ(0, box.open(m_path, 200, {}));
+    EXPECT_EQ(0, box.append(sample_of(0)));
+    failing_writes = {error, 1};
+    EXPECT_EQ(error, box.append(sample_of(1)));
+    // Until the next attempt, nothing is written.
+    writes = 0;
+    uint64_t n = 2;
+    for (unsigned i = 1; i < Box::retry_after_samples; ++i)
+      EXPECT_EQ(0, box.append(sample_of(n++)));
+    EXPECT_EQ(0u, writes);
+    failing_writes = {error, 1};
+    EXPECT_EQ(error, box.append(sample_of(n++))) << "still";
+    for (unsigned i = 0; i < Box::retry_after_samples; ++i)
+      EXPECT_EQ(0, box.append(sample_of(n++)));
+    expect_samples(box.this_run(), 0, n);
+    expect_samples(loaded(m_path), 0, n);
+  }
+}
+
+TEST_F(Black_box, AFailedWriteAtTheStartLeavesNoFile) {
+  failing_writes = {EIO, 1};
+  Box box;
+  EXPECT_EQ(EIO, box.open(m_path, 10, {}));
+  EXPECT_FALSE(std::filesystem::exists(m_path));
+  EXPECT_FALSE(std::filesystem::exists(m_path + ".new"));
+  writes = 0;
+  EXPECT_EQ(0, box.append(sample_of(1)));
+  EXPECT_EQ(0u, writes);
+  expect_samples(box.this_run(), 1, 1);
+}
+
 TEST_F(Black_box, WithoutAFileSamplesAreInMemory) {
   const std::vector<Sample> former{sample_of(1), sample_of(2)};
   const auto expect_memory = [&former](int error, const std::string &path) {
@@ -228,7 +346,7 @@ TEST_F(Black_box, NoRoomForTheFile) {
 
 TEST_F(Black_box, NoLinkIsFollowed) {
   const std::string other = m_folder + "/other";
-  const std::string text = "somebody else's";
+  const std::string text = "another file";
   write_file(other, std::as_bytes(std::span{text}));
   std::filesystem::create_symlink(other, m_path);
   std::filesystem::create_symlink(other, m_path + ".new");

@@ -4,30 +4,24 @@
   with a sanitizer, because elsewhere that is jemalloc's, which is linked whole.
 */
 
-#include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/history/sampler.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <new>
-#include <string>
-
-#include "mysys/memdiag/unittest/test.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
 namespace {
 
-/** Whether threads that are not the test's own get no memory. */
 constinit std::atomic<bool> fails{false};
-constinit thread_local bool is_of_test = false;
 
 }  // namespace
 
 void *operator new(size_t size, const std::nothrow_t &) noexcept {
-  return fails && !is_of_test ? nullptr : malloc(size == 0 ? 1 : size);
+  return fails ? nullptr : malloc(size == 0 ? 1 : size);
 }
 void *operator new(size_t size) {
   void *const block = operator new(size, std::nothrow);
@@ -46,36 +40,27 @@ namespace {
 using black_box::Sample;
 using black_box::unknown;
 
-/** The first sample of which a figure is, or is no more, unknown. */
-Sample last_when(uint64_t Sample::*figure, bool is_unknown) {
-  for (int i = 0; i < 1000; ++i) {
-    const auto samples = history::this_run();
-    if (!samples.empty() && (samples.back().*figure == unknown) == is_unknown)
-      return samples.back();
-    memdiag_test::sleep_ms(10);
-  }
-  ADD_FAILURE() << "in vain";
-  return {};
-}
+uint64_t clock_now_us = 1;
+uint64_t test_clock(clockid_t) { return clock_now_us; }
 
-TEST(HistoryMemory, WithoutItFiguresAreUnknownAndTheThreadGoesOn) {
-  is_of_test = true;
-  char name[] = "/tmp/memdiag_history.XXXXXX";
-  const std::string folder = mkdtemp(name);
-  history::interval_ms = 10;
-  history::capacity = 100;
-  ASSERT_EQ(
-      0, history::start(folder + "/" + history::file_name, 90704).thread_error);
-  EXPECT_EQ(0u, last_when(&Sample::buffer_pool_bytes, false).buffer_pool_bytes);
+TEST(HistoryMemory, WithoutItFiguresAreUnknownAndTheSamplerGoesOn) {
+  history::Sampler sampler(nullptr, test_clock);
+  EXPECT_EQ(0u, sampler.take().buffer_pool_bytes);
+  // The limit is read once a minute.
+  clock_now_us += 60'000'000;
   fails = true;
-  (void)last_when(&Sample::rss_bytes, true);
-  const Sample without = last_when(&Sample::buffer_pool_bytes, true);
+  const Sample without = sampler.take();
   fails = false;
-  const Sample with = last_when(&Sample::buffer_pool_bytes, false);
-  EXPECT_LT(without.sequence, with.sequence);
+  EXPECT_EQ(unknown, without.rss_bytes);
+  EXPECT_EQ(unknown, without.limit_bytes);
+  EXPECT_EQ(unknown, without.allocated_bytes);
+  EXPECT_EQ(unknown, without.buffer_pool_bytes);
+  clock_now_us += 60'000'000;
+  const Sample with = sampler.take();
+  EXPECT_NE(unknown, with.rss_bytes);
+  EXPECT_NE(unknown, with.limit_bytes);
+  EXPECT_NE(unknown, with.allocated_bytes);
   EXPECT_EQ(0u, with.buffer_pool_bytes);
-  history::stop();
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

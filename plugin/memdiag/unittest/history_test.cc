@@ -1,4 +1,7 @@
-/* The sampler: what it takes, when, and what a next start has of it. */
+/*
+  The sampler and the recorder, driven by tick() and a clock that the tests set;
+  and the thread that drives the server's.
+*/
 
 #include "plugin/memdiag/history/history.h"
 
@@ -6,35 +9,67 @@
 
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
-#include "mysys/memdiag/pages/regions.h"
+#include "plugin/memdiag/history/recorder.h"
 
 namespace memdiag {
 namespace {
 
 using black_box::Sample;
 using black_box::unknown;
+using history::Recorder;
 using memdiag_test::sleep_ms;
+
+/** The error of each write to a file; 0: they work. */
+int write_error = 0;
+
+}  // namespace
+}  // namespace memdiag
+
+/** In place of the C library's. */
+extern "C" ssize_t pwrite(int file, const void *bytes, size_t count,
+                          off_t offset) {
+  if (memdiag::write_error != 0) {
+    errno = memdiag::write_error;
+    return -1;
+  }
+  return syscall(SYS_pwrite64, file, bytes, count, offset);
+}
+
+namespace memdiag {
+namespace {
 
 /** Set: the path that AProcessThatIsKilled is to write to, for ever. */
 constexpr const char *file_variable = "MEMDIAG_TEST_HISTORY";
+constexpr unsigned version = 90704;
+
+uint64_t clock_now_us;
+/** The clock moves on by this with each reading. */
+uint64_t clock_step_us;
+uint64_t test_clock(clockid_t) { return clock_now_us += clock_step_us; }
+
+std::vector<std::string> warnings;
+void warn(const std::string &text) { warnings.push_back(text); }
 
 class History : public testing::Test {
  protected:
   History() {
+    warnings.clear();
     char name[] = "/tmp/memdiag_history.XXXXXX";
     m_folder = mkdtemp(name);
     m_path = m_folder + "/" + history::file_name;
-    history::interval_ms = 10;
+    clock_now_us = memdiag_test::now_us();
+    clock_step_us = 0;
     history::capacity = 100;
   }
   ~History() override {
@@ -42,29 +77,35 @@ class History : public testing::Test {
     std::filesystem::remove_all(m_folder);
   }
 
-  history::Started start() { return history::start(m_path, 90704); }
-
-  /** Waits until the last sample is as wanted. */
-  template <typename Wanted>
-  static Sample last_when(Wanted wanted) {
-    for (int i = 0; i < 1000; ++i) {
-      const auto samples = history::this_run();
-      if (!samples.empty() && wanted(samples.back())) return samples.back();
-      sleep_ms(10);
-    }
-    ADD_FAILURE() << "in vain";
-    return {};
+  Recorder::Opened open(size_t capacity = 100,
+                        history::Largest_session largest_session = nullptr) {
+    return m_recorder.open(m_path, version, capacity, largest_session, warn);
   }
-  /** A sample that is taken from now on. */
-  static Sample next() {
-    const auto samples = history::this_run();
-    const uint64_t last = samples.empty() ? 0 : samples.back().sequence;
-    return last_when(
-        [last](const Sample &sample) { return sample.sequence > last + 1; });
+  /** One second later. */
+  Sample next() {
+    clock_now_us += 1'000'000;
+    EXPECT_EQ(1000u, m_recorder.tick(1000));
+    return m_recorder.this_run().back();
+  }
+  void end() {
+    m_recorder.end();
+    m_recorder.close();
+  }
+
+  history::Started start(unsigned interval_ms) {
+    history::interval_ms = interval_ms;
+    return history::start(m_path, version);
+  }
+  /** Waits for the thread, whose next sample is due now. */
+  static void wait_for_samples(size_t count) {
+    for (int i = 0; i < 10000 && history::this_run().size() < count; ++i)
+      sleep_ms(1);
+    ASSERT_LE(count, history::this_run().size());
   }
 
   std::string m_folder;
   std::string m_path;
+  Recorder m_recorder{test_clock};
 };
 
 TEST_F(History, NothingBeforeTheStart) {
@@ -72,26 +113,25 @@ TEST_F(History, NothingBeforeTheStart) {
   EXPECT_TRUE(history::former_runs().empty());
   history::stop();
   history::interval_changed();
+  EXPECT_TRUE(m_recorder.this_run().empty());
 }
 
 TEST_F(History, SamplesAreTaken) {
-  const uint64_t begin = memdiag_test::now_us();
-  const history::Started started = start();
-  EXPECT_EQ(0, started.thread_error);
-  EXPECT_EQ(0, started.file_error);
-  EXPECT_EQ("", started.remark);
+  const uint64_t begin = clock_now_us;
+  const Recorder::Opened opened = open();
+  EXPECT_EQ(0, opened.file_error);
+  EXPECT_EQ("", opened.remark);
+  EXPECT_FALSE(opened.was_killed);
   const Sample sample = next();
-  EXPECT_GE(sample.time_us, begin);
-  EXPECT_LE(sample.time_us, memdiag_test::now_us());
-  EXPECT_GE(sample.run_us, begin);
+  EXPECT_EQ(begin + 1'000'000, sample.time_us);
+  EXPECT_EQ(begin, sample.run_us);
   EXPECT_EQ(static_cast<uint32_t>(getpid()), sample.process);
   EXPECT_EQ(90704u, sample.version);
   EXPECT_EQ(0u, sample.ended);
   EXPECT_LT(1u << 20, sample.rss_bytes);
   EXPECT_NE(unknown, sample.swap_bytes);
   EXPECT_NE(unknown, sample.rss_peak_bytes);
-  EXPECT_GE(sample.rss_peak_us, begin);
-  EXPECT_LE(sample.rss_peak_us, sample.time_us);
+  EXPECT_EQ(sample.time_us, sample.rss_peak_us);
   EXPECT_LT(0u, sample.metadata_bytes);
   EXPECT_GE(sample.resident_bytes, sample.active_bytes);
   EXPECT_EQ(0u, sample.buffer_pool_bytes);
@@ -108,7 +148,7 @@ TEST_F(History, SamplesAreTaken) {
 TEST_F(History, ABlockOfAPoolIsInThatPool) {
   constexpr size_t size = 16 << 20;
   constexpr size_t ddl = static_cast<size_t>(Pool::ddl);
-  (void)start();
+  (void)open();
   const Sample before = next();
   void *const block = pools::allocate(Pool::ddl, size);
   const Sample with = next();
@@ -117,62 +157,58 @@ TEST_F(History, ABlockOfAPoolIsInThatPool) {
   EXPECT_EQ(before.pools[ddl].live_bytes + size, with.pools[ddl].live_bytes);
   EXPECT_EQ(before.pools[ddl].live_bytes, after.pools[ddl].live_bytes);
   const uint64_t purges = after.purges;
-  (void)pools::purge(Pool::ddl);
+  (void)purging::purge(Pool::ddl);
   EXPECT_EQ(purges + 1, next().purges);
 }
 
 TEST_F(History, PeaksBetweenTwoSamplesAreNotMissed) {
-  history::interval_ms = 3600 * 1000;
-  (void)start();
-  const Sample before =
-      last_when([](const Sample &sample) { return sample.sequence == 1; });
+  (void)open();
+  const Sample before = next();
   constexpr size_t size = 200 << 20;
   void *const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   ASSERT_NE(MAP_FAILED, memory);
   munmap(memory, size);
-  history::interval_changed();
-  const Sample after =
-      last_when([](const Sample &sample) { return sample.sequence == 2; });
+  const Sample after = next();
   EXPECT_LT(after.rss_bytes, before.rss_bytes + size / 2);
   EXPECT_GT(after.rss_peak_bytes, before.rss_bytes + size / 2);
   EXPECT_EQ(after.time_us, after.rss_peak_us);
 }
 
-constinit std::atomic<unsigned> asked{0};
-constinit std::atomic<bool> somebody_knows{true};
+unsigned asked = 0;
+bool session_is_known = true;
 
 std::optional<history::Holder> answer() {
   ++asked;
-  if (!somebody_knows) return std::nullopt;
-  memdiag::sessions::Digest digest;
+  if (!session_is_known) return std::nullopt;
+  sessions::Digest digest;
   digest.fill(5);
   return history::Holder{11, 12, digest};
 }
 
-TEST_F(History, WhoHasMostIsAskedAtAPeak) {
-  EXPECT_EQ(0, history::start(m_path, 90704, answer).file_error);
+TEST_F(History, TheLargestSessionIsAskedForAtAPeak) {
+  EXPECT_EQ(0, open(100, answer).file_error);
   const Sample first = next();
+  EXPECT_EQ(1u, asked);
   EXPECT_EQ(11u, first.rss_peak_processlist_id);
   EXPECT_EQ(12u, first.rss_peak_session_bytes);
   EXPECT_EQ(5u, first.rss_peak_digest.back());
   EXPECT_NE(unknown, first.limit_bytes);
   EXPECT_LT(first.rss_bytes, first.limit_bytes);
-  // Without a new one nobody is asked: it is the same peak's.
+  // Less than a MB more is the same peak.
   for (int i = 0; i < 10; ++i) EXPECT_EQ(11u, next().rss_peak_processlist_id);
-  EXPECT_GT(next().sequence, asked);
+  EXPECT_GE(2u, asked);
   const unsigned asked_before = asked;
-  somebody_knows = false;
+  session_is_known = false;
   const size_t size = first.rss_peak_bytes + (100 << 20);
   void *const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   ASSERT_NE(MAP_FAILED, memory);
-  const Sample higher = last_when([&first](const Sample &sample) {
-    return sample.rss_peak_bytes > first.rss_peak_bytes + (50 << 20);
-  });
+  const Sample higher = next();
+  EXPECT_LT(first.rss_peak_bytes + (50 << 20), higher.rss_peak_bytes);
   EXPECT_EQ(unknown, higher.rss_peak_processlist_id);
   EXPECT_EQ(unknown, higher.rss_peak_session_bytes);
-  EXPECT_LT(asked_before, asked);
+  EXPECT_EQ(asked_before + 1, asked);
   munmap(memory, size);
 }
 
@@ -184,20 +220,36 @@ TEST_F(History, TheBufferPool) {
   (void)madvise(memory, 2 * size, MADV_NOHUGEPAGE);
   memset(memory, 1, size);
   regions::add(Region_kind::buffer_pool, memory, 2 * size);
-  (void)start();
+  (void)open();
   EXPECT_EQ(size, next().buffer_pool_bytes);
-  memdiag::Presence::fail_for_test(true);
-  (void)last_when(
-      [](const Sample &sample) { return sample.buffer_pool_bytes == unknown; });
-  memdiag::Presence::fail_for_test(false);
+  Presence::fail_for_test(true);
+  EXPECT_EQ(unknown, next().buffer_pool_bytes);
+  Presence::fail_for_test(false);
   regions::remove(memory);
-  (void)last_when(
-      [](const Sample &sample) { return sample.buffer_pool_bytes == 0; });
+  EXPECT_EQ(0u, next().buffer_pool_bytes);
   munmap(memory, 2 * size);
 }
 
+TEST_F(History, TheBufferPoolIsReadForAHundredthOfTheTime) {
+  constexpr size_t size = 100 << 12;
+  void *const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, memory);
+  regions::add(Region_kind::buffer_pool, memory, size);
+  (void)open();
+  // Reading it takes 50 ms, so it is read every 5 s.
+  clock_step_us = 50'000;
+  EXPECT_EQ(0u, next().buffer_pool_bytes);
+  memset(memory, 1, size);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(0u, next().buffer_pool_bytes);
+  clock_now_us += 3'000'000;
+  EXPECT_EQ(size, next().buffer_pool_bytes);
+  regions::remove(memory);
+  munmap(memory, size);
+}
+
 TEST_F(History, AFailedReadIsUnknown) {
-  (void)start();
+  (void)open();
   fail_reads_for_test(Ctl::stats_arena_pdirty);
   const Sample sample = next();
   fail_reads_for_test(Ctl::count);
@@ -208,89 +260,116 @@ TEST_F(History, AFailedReadIsUnknown) {
   EXPECT_NE(unknown, next().dirty_bytes);
 }
 
-TEST_F(History, TheIntervalCanBeChanged) {
-  history::interval_ms = 0;
-  (void)start();
-  sleep_ms(50);
-  EXPECT_TRUE(history::this_run().empty());
-  const auto set = [](unsigned ms) {
-    __atomic_store_n(&history::interval_ms, ms, __ATOMIC_RELAXED);
-    history::interval_changed();
-  };
-  set(5);
-  (void)next();
-  set(0);
-  sleep_ms(100);
-  const size_t count = history::this_run().size();
-  sleep_ms(100);
-  EXPECT_EQ(count, history::this_run().size());
-  // From an hour to five milliseconds at once.
-  set(3600 * 1000);
-  set(5);
-  (void)next();
+TEST_F(History, WithoutAnIntervalNoSamplesAreTaken) {
+  (void)open();
+  EXPECT_EQ(0u, m_recorder.tick(0)) << "to be called when that has changed";
+  EXPECT_TRUE(m_recorder.this_run().empty());
+  EXPECT_EQ(5u, m_recorder.tick(5));
+  EXPECT_EQ(0u, m_recorder.tick(0));
+  EXPECT_EQ(1u, m_recorder.this_run().size());
 }
 
 TEST_F(History, NoSamplesNoEnd) {
-  history::interval_ms = 0;
-  (void)start();
-  history::stop();
-  history::interval_ms = 10;
-  EXPECT_EQ("", start().remark);
-  EXPECT_TRUE(history::former_runs().empty());
+  (void)open();
+  end();
+  EXPECT_EQ("", open().remark);
+  EXPECT_TRUE(m_recorder.former_runs().empty());
 }
 
 TEST_F(History, AShutdownIsSeenByTheNextStart) {
-  (void)start();
+  (void)open();
   (void)next();
-  const auto run = history::this_run();
-  history::stop();
-  EXPECT_TRUE(history::this_run().empty());
-  EXPECT_EQ("", start().remark);
-  const auto former = history::former_runs();
-  ASSERT_GT(former.size(), run.size());
+  (void)next();
+  const auto run = m_recorder.this_run();
+  end();
+  EXPECT_TRUE(m_recorder.this_run().empty());
+  EXPECT_EQ("", open().remark);
+  const auto former = m_recorder.former_runs();
+  ASSERT_EQ(run.size() + 1, former.size());
   for (size_t i = 0; i < former.size(); ++i)
     EXPECT_EQ(i + 1 == former.size() ? 1u : 0u, former[i].ended);
   EXPECT_EQ(0, memcmp(&former[0], &run[0], sizeof run[0]));
 }
 
+TEST_F(History, ARunThatWasNotShutDownIsSeenByTheNextStart) {
+  (void)open();
+  (void)next();
+  m_recorder.close();
+  const Recorder::Opened opened = open();
+  EXPECT_TRUE(opened.was_killed);
+  EXPECT_NE(std::string::npos, opened.remark.find("was not shut down"));
+}
+
 TEST_F(History, OnlyTheLastAreKept) {
-  history::capacity = 10;
-  history::interval_ms = 1;
-  (void)start();
-  (void)last_when([](const Sample &sample) { return sample.sequence > 30; });
-  const auto run = history::this_run();
+  (void)open(10);
+  for (int i = 0; i < 31; ++i) (void)next();
+  const auto run = m_recorder.this_run();
   ASSERT_EQ(10u, run.size());
+  EXPECT_EQ(31u, run.back().sequence);
   for (size_t i = 1; i < run.size(); ++i) {
     EXPECT_EQ(run[i - 1].sequence + 1, run[i].sequence);
-    EXPECT_GE(run[i].time_us, run[i - 1].time_us);
+    EXPECT_EQ(run[i - 1].time_us + 1'000'000, run[i].time_us);
   }
 }
 
 TEST_F(History, WithoutAFile) {
-  const history::Started started =
-      history::start(m_folder + "/none/" + history::file_name, 90704);
-  EXPECT_EQ(ENOENT, started.file_error);
-  EXPECT_EQ(0, started.thread_error);
+  const Recorder::Opened opened = m_recorder.open(
+      m_folder + "/none/" + history::file_name, version, 100);
+  EXPECT_EQ(ENOENT, opened.file_error);
   EXPECT_LT(1u << 20, next().rss_bytes);
+}
+
+TEST_F(History, AFileThatCannotBeWrittenIsOneWarning) {
+  (void)open();
+  (void)next();
+  write_error = EIO;
+  for (int i = 0; i < 200; ++i) (void)next();
+  ASSERT_EQ(1u, warnings.size());
+  EXPECT_EQ(0u, warnings[0].find(m_path + " cannot be written: error 5"));
+  EXPECT_EQ(100u, m_recorder.this_run().size()) << "in memory";
+  write_error = 0;
+  for (int i = 0; i < 60; ++i) (void)next();
+  black_box::Contents contents;
+  EXPECT_EQ("", black_box::load(m_path, &contents));
+  EXPECT_EQ(100u, contents.samples.size()) << "all of them, in the file again";
+  EXPECT_EQ(1u, warnings.size());
 }
 
 TEST_F(History, AForeignFileIsReplaced) {
   std::ofstream(m_path) << "nothing of ours";
-  const history::Started started = start();
-  EXPECT_NE(std::string::npos, started.remark.find("is not of this build"));
-  EXPECT_EQ(0, started.file_error);
+  const Recorder::Opened opened = open();
+  EXPECT_NE(std::string::npos, opened.remark.find("is not of this build"));
+  EXPECT_FALSE(opened.was_killed);
+  EXPECT_EQ(0, opened.file_error);
   (void)next();
+  end();
+  EXPECT_EQ("", open().remark);
+  EXPECT_FALSE(m_recorder.former_runs().empty());
+}
+
+TEST_F(History, TheThreadTakesSamplesAndTheLastOne) {
+  EXPECT_EQ(0, start(1).thread_error);
+  wait_for_samples(3);
   history::stop();
-  EXPECT_EQ("", start().remark);
-  EXPECT_FALSE(history::former_runs().empty());
+  EXPECT_TRUE(history::this_run().empty());
+  EXPECT_EQ("", start(1).remark) << "it was shut down";
+  EXPECT_LE(4u, history::former_runs().size());
+}
+
+TEST_F(History, TheThreadTakesANewIntervalAtOnce) {
+  EXPECT_EQ(0, start(3600 * 1000).thread_error);
+  wait_for_samples(1);
+  __atomic_store_n(&history::interval_ms, 1, __ATOMIC_RELAXED);
+  history::interval_changed();
+  wait_for_samples(5);
 }
 
 TEST_F(History, AProcessThatIsKilled) {
-  // This test is also what that process runs.
+  // This test is also the program of the process that is killed.
   if (const char *const path = getenv(file_variable); path != nullptr) {
     std::filesystem::remove_all(m_folder);
     history::interval_ms = 1;
-    ASSERT_EQ(0, history::start(path, 90704).file_error);
+    ASSERT_EQ(0, history::start(path, version).file_error);
     for (;;) pause();
   }
   const pid_t killed = fork();
@@ -313,45 +392,47 @@ TEST_F(History, AProcessThatIsKilled) {
   ASSERT_EQ(killed, waitpid(killed, nullptr, 0));
   ASSERT_LE(20u, contents.samples.size());
 
-  EXPECT_NE(std::string::npos, start().remark.find("was not shut down"));
-  const auto former = history::former_runs();
+  const Recorder::Opened opened = open();
+  EXPECT_TRUE(opened.was_killed);
+  EXPECT_NE(std::string::npos,
+            opened.remark.find("process " + std::to_string(killed)));
+  const auto former = m_recorder.former_runs();
   ASSERT_LE(contents.samples.size(), former.size());
   for (const Sample &sample : former) {
     EXPECT_EQ(static_cast<uint32_t>(killed), sample.process);
     EXPECT_EQ(0u, sample.ended);
     EXPECT_LT(1u << 20, sample.rss_bytes);
   }
-  // The next run ends well, and what the killed one left is still there.
+  // The next run ends well, and the samples of the killed one are still there.
   (void)next();
-  history::stop();
-  EXPECT_EQ("", start().remark);
-  const auto both = history::former_runs();
+  end();
+  EXPECT_EQ("", open().remark);
+  const auto both = m_recorder.former_runs();
   EXPECT_EQ(static_cast<uint32_t>(killed), both.front().process);
   EXPECT_EQ(static_cast<uint32_t>(getpid()), both.back().process);
   EXPECT_EQ(1u, both.back().ended);
 }
 
 TEST_F(History, ReadWhileSamplesAreTaken) {
-  history::interval_ms = 1;
-  (void)start();
-  std::atomic<bool> stop{false};
+  (void)start(1);
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i)
-    threads.emplace_back([&stop] {
-      while (!stop) {
+    threads.emplace_back([] {
+      for (int times = 0; times < 300; ++times) {
         const auto run = history::this_run();
         for (size_t j = 1; j < run.size(); ++j)
           ASSERT_EQ(run[j - 1].sequence + 1, run[j].sequence);
         (void)history::former_runs();
         history::interval_changed();
+        // A mutex is not fair: leave the sampler a turn.
+        usleep(100);
       }
     });
-  (void)last_when([](const Sample &sample) { return sample.sequence > 300; });
+  wait_for_samples(20);
   for (int i = 0; i < 10; ++i) {
     history::stop();
-    (void)start();
+    (void)start(1);
   }
-  stop = true;
   for (std::thread &thread : threads) thread.join();
 }
 

@@ -223,7 +223,7 @@ TEST(Ledger, ABlockIsLiveWhereItWasWritten) {
   constexpr size_t size = 64 * mb;
   const auto live = [] {
     // jemalloc counts pages as dirty that came with others and were never used.
-    (void)pools::purge(pool);
+    (void)purging::purge(pool);
     return *by_key(take(Precision::exact).rows).at("pool/fts_query/live");
   };
   const int64_t before = live();
@@ -246,7 +246,7 @@ TEST(Ledger, ABlockIsLiveWhereItWasWritten) {
   EXPECT_NEAR(static_cast<double>(before),
               static_cast<double>(*after.at("pool/fts_query/live")), 1.0 * mb);
   EXPECT_LT(0.9 * size, static_cast<double>(*after.at("pool/fts_query/dirty")));
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
   EXPECT_GT(
       1.0 * mb,
       static_cast<double>(
@@ -260,7 +260,7 @@ TEST(Ledger, SmallBlocksThatAreFreeAreFragmentation) {
   EXPECT_LT(20000 * 1000, *full.at("pool/fts_query/live"));
   for (size_t i = 0; i < blocks.size(); ++i)
     if (i % 16 != 0) blocks[i].free();
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
   const By_key after = by_key(take(Precision::exact).rows);
   // Of 16 blocks one stays, and with it its slab, which has room for four.
   EXPECT_LT(3 * 1000 * 1000, *after.at("pool/fts_query/fragmentation"));
@@ -294,13 +294,13 @@ TEST(Ledger, MappingsOfOthersAreNotTheAllocators) {
 
 TEST(Ledger, TheCheapFormAsksForNothingWhileAllAddsUp) {
   constexpr size_t size = 256 * mb;
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
   (void)take(Precision::exact);
   auto *block = static_cast<char *>(pools::allocate(pool, size, false));
   ASSERT_NE(nullptr, block);
   memset(block, 1, size);
   // jemalloc counts pages as dirty that came with others and were never used.
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
   // Nobody would tell.
   memdiag::Presence::fail_for_test(true);
   const auto [rows, warnings] = take(Precision::cheap);
@@ -311,7 +311,7 @@ TEST(Ledger, TheCheapFormAsksForNothingWhileAllAddsUp) {
               1.0 * mb);
   EXPECT_GT(0.01, std::abs(*rows.back().percent) / 100);
   pools::free(pool, block, size);
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
 }
 
 /** Readings take a millisecond while it lives, so each is good for 100 of
@@ -364,7 +364,7 @@ TEST(Ledger, TheCheapFormHasFilesOfTheLastLook) {
     return static_cast<double>(
         *by_key(take(precision).rows).at("files//mapped"));
   };
-  // Less than would make it look anew.
+  const Slow_readings slow;
   constexpr size_t size = 128 << 10;
   FILE *const file = tmpfile();
   ASSERT_NE(nullptr, file);
@@ -486,7 +486,7 @@ TEST(Ledger, HugePagesAreThePoolsThatHasThem) {
   EXPECT_GE(after.pools[of].total(), after.pools[of].huge_bytes);
   madvise(reinterpret_cast<void *>(begin), size - huge, MADV_NOHUGEPAGE);
   pools::free(pool, block, size);
-  (void)pools::purge(pool);
+  (void)purging::purge(pool);
 }
 
 TEST(Ledger, WithoutProcNothingIsZero) {

@@ -94,7 +94,7 @@ TEST(Readers, OfEverythingWhileAllOfItChanges) {
       std::thread([=] { use_pools(seed + i, 50); }).join();
     });
   over_and_over([](unsigned i) {
-    EXPECT_EQ(0, pools::purge(static_cast<Pool>(i % pool_count)).error);
+    EXPECT_EQ(0, purging::purge(static_cast<Pool>(i % pool_count)).error);
     sleep_ms(1);
   });
   over_and_over([](unsigned i) {

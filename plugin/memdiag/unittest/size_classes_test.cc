@@ -21,7 +21,9 @@
 #include "plugin/memdiag/allocator/allocator_mutexes.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/purging/purge.h"
 
 namespace memdiag {
 namespace {
@@ -133,7 +135,7 @@ TEST(SizeClasses, BlocksAddUpWhileOthersAllocateAndPurge) {
   threads.emplace_back([&stop, pause] {
     while (!stop) {
       // Has jemalloc's statistics refreshed between those of a snapshot.
-      (void)pools::purge(pool);
+      (void)purging::purge(pool);
       std::this_thread::sleep_for(pause);
     }
   });

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A real text collection for the demonstration: the English package descriptions of this machine's package index.
 
 Taken from the first of these that has it:
@@ -14,22 +13,17 @@ The result is the same list in the same order as long as the index does not chan
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import os
 import random
 import re
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-from harness.common import cache_dir, say
-from harness.problem import run_main
+from harness.common import cache_dir
 
 HELPER = "/usr/lib/apt/apt-helper"
 ENOUGH = 2_000  # fewer documents than that show nothing
@@ -272,19 +266,3 @@ def phrases(documents: list[Document], count: int) -> list[str]:
         key=lambda pair: (-min(in_documents[pair[0]], in_documents[pair[1]]), pair)
     )
     return [" ".join(pair) for pair in wanted[:count]]
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description="Show what text collection this machine gives."
-    )
-    parser.parse_args()
-    corpus = load()
-    size = sum(len(text) for _, text in corpus.documents)
-    say(f"{len(corpus.documents)} documents, {size / 1e6:.1f} MB: {corpus.source}")
-    say("costly phrases: " + ", ".join(phrases(corpus.documents, 12)))
-    return 0
-
-
-if __name__ == "__main__":
-    run_main("corpus", main)

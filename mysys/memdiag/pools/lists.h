@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/pools/pool.h"
 
 namespace memdiag {
 

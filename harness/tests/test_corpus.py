@@ -6,7 +6,7 @@ from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
-from tools import corpus
+from harness import corpus
 
 STANZAS = """\
 Package: b

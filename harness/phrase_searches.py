@@ -1,0 +1,262 @@
+"""The main job: a burst of phrase searches on real text, and what it does to the server's memory.
+
+./run-demo shows it; the tests in a memory cgroup and of installed packages run the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+
+from harness import burst, corpus, memory_report
+from harness.checks import Checks
+from harness.common import say
+from harness.memory_report import Diagnostics, Snapshot
+from harness.problem import Problem
+from harness.server import Server, initialise
+from harness.sql import SqlError
+
+DATABASE = "demo"
+PHRASES = 40
+AFTER_SECONDS = (1, 2, 5)
+MYSQLD_OPTIONS = (
+    "--innodb-buffer-pool-size=512M",
+    # Without these, pages read in at the start would mix with what the searches do to memory.
+    "--innodb-buffer-pool-load-at-startup=OFF",
+    "--innodb-buffer-pool-dump-at-shutdown=OFF",
+    "--disable-log-bin",
+)
+
+
+def start(server: Server) -> None:
+    if server.attach():
+        if server.runs_current_program():
+            say(f"== using the server that is up already (process {server.pid})")
+            return
+        say(
+            f"== the running server (process {server.pid}) is of an earlier build: restarting it"
+        )
+        server.stop()
+    if not server.data.exists():
+        say("== initialising a private data directory (5 s)")
+        initialise(server.build, server.data)
+    say("== starting mysqld (2 s)")
+    server.start()
+
+
+def load(server: Server, texts: corpus.Corpus) -> None:
+    """Load the texts and build the index, unless exactly these are there."""
+    mark = server.folder / "loaded.json"
+    digest = hashlib.sha256(json.dumps(texts.documents).encode()).hexdigest()
+    what = {"documents": len(texts.documents), "source": texts.source, "sha256": digest}
+    if mark.exists() and mark.read_text() == json.dumps(what):
+        say(
+            f"== {len(texts.documents):,} documents are loaded already ({texts.source})"
+        )
+        return
+    mark.unlink(missing_ok=True)
+    count = len(texts.documents)
+    say(f"== loading {count:,} documents: {texts.source} (about {5 + count // 5000} s)")
+    with server.connect() as session:
+        session.query(f"DROP DATABASE IF EXISTS {DATABASE}")
+        session.query(f"CREATE DATABASE {DATABASE}")
+        session.query(f"USE {DATABASE}")
+        session.query(
+            "CREATE TABLE descriptions (id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT,"
+            " name VARCHAR(255) NOT NULL UNIQUE COLLATE utf8mb4_bin, text MEDIUMTEXT NOT NULL)"
+        )
+        shown = time.monotonic()
+        for first in range(0, count, 200):
+            batch = texts.documents[first : first + 200]
+            session.insert(
+                "INSERT INTO descriptions (name, text) VALUES (%s, %s)", batch
+            )
+            if time.monotonic() - shown > 3:
+                say(f"   {100 * first // count}%")
+                shown = time.monotonic()
+        say(f"== building the full-text index (about {3 + count // 3000} s)")
+        session.query("CREATE FULLTEXT INDEX text ON descriptions (text)")
+        session.query("ANALYZE TABLE descriptions")
+    mark.write_text(json.dumps(what))
+
+
+def prepare(server: Server, documents: int) -> list[str]:
+    """Load at most so many texts, unless exactly these are there; the statements that search them."""
+    texts = corpus.load().sample(documents)
+    load(server, texts)
+    phrases = corpus.phrases(texts.documents, PHRASES)
+    if not phrases:
+        raise Problem(
+            "the texts have no phrase that is frequent enough to search for; take more --documents"
+        )
+    return [statement(phrase) for phrase in phrases]
+
+
+def statement(phrase: str) -> str:
+    return f"SELECT COUNT(*) FROM descriptions WHERE MATCH(text) AGAINST ('\"{phrase}\"' IN BOOLEAN MODE)"
+
+
+def run(
+    server: Server,
+    statements: Sequence[str],
+    clients: int,
+    seconds: float,
+    checks: Checks,
+) -> None:
+    """The burst, its report, and the checks that hold of any run."""
+    say(f"== warming up: {len(statements)} phrases once each (about 5 s)")
+    found = 0
+    with server.connect(DATABASE) as session:
+        for sql in statements:
+            found += int(session.query(sql).scalar() or 0)
+    time.sleep(3)  # what the warm-up has freed is back before the start is recorded
+
+    with Diagnostics(server) as diagnostics:
+        before = diagnostics.snapshot()
+        server.reset_peak()
+        say(f"== burst: {clients} clients search for phrases, {seconds:g} s")
+        with burst.Sampler(0.25, diagnostics.snapshot) as sampler:
+            done = burst.run(server.socket, DATABASE, statements, clients, seconds)
+            ended = time.monotonic()
+        during = [snapshot for _, snapshot in sampler.samples]
+        peak = memory_report.highest(during, server.memory().peak_kb * 1024)
+        after: dict[str, Snapshot] = {}
+        for moment in AFTER_SECONDS:
+            time.sleep(max(0.0, ended + moment - time.monotonic()))
+            after[f"{moment} s"] = diagnostics.snapshot()
+    last = after[f"{AFTER_SECONDS[-1]} s"]
+    say(
+        f"\n{len(done.latencies)} searches, {done.per_second:.1f} a second, half of them within "
+        f"{done.latency(50) * 1000:.0f} ms, 99% within {done.latency(99) * 1000:.0f} ms\n"
+    )
+    say(memory_report.table({"before": before, "peak": peak, **after}))
+    for line in memory_report.pool_lines(before, last):
+        say(line)
+    receipt = None
+    if before.pools:
+        receipt = purge(server)
+    else:
+        say("\nThis server has no memdiag tables: all that can be shown is above.")
+    check(checks, found, before, peak, last, receipt)
+
+
+def purge(server: Server) -> dict[str, object] | None:
+    """Purge everything and show the receipt; None where this server cannot or the receipt cannot be read."""
+    try:
+        answer = server.query("SELECT memdiag_purge('all')").scalar()
+        receipt = json.loads(answer or "")
+        old, new = (
+            int(receipt["resident_bytes_before"]),
+            int(receipt["resident_bytes_after"]),
+        )
+        taken = int(receipt["microseconds"])
+    except SqlError as error:
+        say(f"\nmemdiag_purge('all'): {error.message}")
+        return None
+    except (ValueError, KeyError, TypeError):
+        say(f"\nmemdiag_purge('all') gave an unreadable receipt: {answer}")
+        return None
+    say(
+        f"\nSELECT memdiag_purge('all'): resident {old / 2**20:.1f} MB before, {new / 2**20:.1f} MB after,"
+        f" {(old - new) / 2**20:.1f} MB given back in {taken / 1000:.1f} ms"
+    )
+    return receipt
+
+
+def check(
+    checks: Checks,
+    found: int,
+    before: Snapshot,
+    peak: Snapshot,
+    last: Snapshot,
+    receipt: dict[str, object] | None,
+) -> None:
+    """What must hold of any run. Relations, not figures: those depend on the machine."""
+    checks.check("phrases were found", found > 0)
+    checks.check("MEMDIAG_ALLOCATOR has a row", bool(last.allocator))
+    checks.check("MEMDIAG_POOLS has the pool general", "general" in last.pools)
+    checks.check("MEMDIAG_POOLS has the pool fts_query", "fts_query" in last.pools)
+
+    def relation(name: str, test: Callable[[], bool]) -> None:
+        """A test that cannot be made, because a figure is missing or NULL, has failed."""
+        try:
+            checks.check(name, test())
+        except (KeyError, TypeError) as error:
+            checks.check(name, False, f"no figure {error}")
+
+    def pool(snapshot: Snapshot, figure: str) -> int:
+        value = snapshot.pools["fts_query"][figure]
+        if value is None:
+            raise TypeError(f"{figure} (it is NULL)")
+        return value
+
+    def total(snapshot: Snapshot, figure: str) -> int:
+        value = snapshot.allocator[figure]
+        if value is None:
+            raise TypeError(f"{figure} (it is NULL)")
+        return value
+
+    relation(
+        "the searches used the pool",
+        lambda: pool(last, "ALLOCATIONS") > pool(before, "ALLOCATIONS"),
+    )
+    relation(
+        "the pool's live bytes rose in the burst",
+        lambda: pool(peak, "LIVE_BYTES") > pool(before, "LIVE_BYTES"),
+    )
+    relation(
+        "the pool is empty of queries afterwards",
+        lambda: pool(last, "LIVE_BYTES") <= pool(before, "LIVE_BYTES"),
+    )
+    relation(
+        "no more frees than allocations",
+        lambda: pool(last, "FREES") <= pool(last, "ALLOCATIONS"),
+    )
+    # jemalloc counts what lies in caches as live, the pool does not, and a moment passes
+    # between their counts.
+    relation(
+        "the recorded peak covers what was seen",
+        lambda: pool(last, "PEAK_BYTES") >= pool(peak, "LIVE_BYTES") * 3 // 4,
+    )
+    relation(
+        "the pool's pages went back",
+        lambda: (
+            pool(last, "RESIDENT_BYTES")
+            <= pool(before, "RESIDENT_BYTES") + pool(peak, "RESIDENT_BYTES") // 4
+        ),
+    )
+    relation(
+        "allocated <= active",
+        lambda: total(last, "ALLOCATED_BYTES") <= total(last, "ACTIVE_BYTES"),
+    )
+    relation(
+        "active <= resident",
+        lambda: total(last, "ACTIVE_BYTES") <= total(last, "RESIDENT_BYTES"),
+    )
+    relation(
+        "resident <= mapped",
+        lambda: total(last, "RESIDENT_BYTES") <= total(last, "MAPPED_BYTES"),
+    )
+    relation(
+        "the pools are part of allocated",
+        lambda: pool(last, "LIVE_BYTES") <= total(last, "ALLOCATED_BYTES"),
+    )
+    # jemalloc counts a page as resident from its mapping on, the kernel from the first touch. Beside both there are
+    # only the program's own data and stacks of threads that the server does not know.
+    relation(
+        "the kernel has nothing that the tables do not know",
+        lambda: (
+            last.anon_bytes
+            <= 1.02 * (total(last, "RESIDENT_BYTES") + (last.regions_bytes or 0))
+            + (24 << 20)
+        ),
+    )
+    relation(
+        "the purge left no more than there was",
+        lambda: (
+            receipt is not None
+            and receipt["resident_bytes_after"] <= receipt["resident_bytes_before"]
+        ),
+    )

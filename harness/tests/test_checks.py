@@ -1,0 +1,64 @@
+"""Counting and showing checks."""
+
+import unittest
+from unittest import mock
+
+from harness import checks
+from harness.checks import Checks, Failed
+from tools import run_tests
+
+
+class Counting(unittest.TestCase):
+    def setUp(self):
+        self.said: list[str] = []
+        patch = mock.patch.object(checks, "say", self.said.append)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_a_line_for_each(self):
+        made = Checks("thing")
+        made.check("one", True, 5)
+        made.check("two", False, "broken")
+        made.skip("three", "no root")
+        self.assertEqual(made.finish(), 1)
+        self.assertEqual(
+            self.said,
+            [
+                "ok      one: 5",
+                "FAILED  two: broken",
+                "skipped three: no root",
+                "thing: 1 passed, 1 failed, 1 skipped: no root",
+            ],
+        )
+
+    def test_failures_at_the_end(self):
+        made = Checks(show=False)
+        made.check("one", True)
+        made.check("two", False)
+        self.assertEqual(self.said, [])
+        made.finish()
+        self.assertEqual(self.said, ["FAILED  two", "1 passed, 1 failed, 0 skipped"])
+
+    def test_a_block(self):
+        made = Checks()
+        with made.checking("good"):
+            pass
+        for error in (Failed("no"), OSError("no"), AssertionError("no")):
+            with made.checking("bad"):
+                raise error
+        self.assertEqual((made.passed, len(made.failures)), (1, 3))
+        with self.assertRaises(ValueError), made.checking("a mistake of ours"):
+            raise ValueError
+
+    def test_run_tests_reads_the_last_line(self):
+        for name in ("", "thing"):
+            made = Checks(name)
+            made.check("one", True)
+            made.skip("two", "no root; no swap")
+            self.assertEqual(made.finish(), 0)
+            result = run_tests.parse_own("thing", 0, "\n".join(self.said))
+            self.assertEqual((result.passed, result.failed, result.skipped), (1, 0, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,57 @@
+/*
+  fork() holds every mutex of the layer, so that the child finds none of them
+  locked by a thread that it does not have. This list has them all, in the order
+  in which they nest: a mutex that is held while another is taken comes first.
+*/
+
+#include <pthread.h>
+
+#include "mysys/memdiag/accounting/scopes.h"
+#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/pools/arenas.h"
+#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/purging/policies.h"
+#include "mysys/memdiag/purging/purge.h"
+#include "mysys/memdiag/purging/purge_log.h"
+#include "mysys/memdiag/routes/routes.h"
+
+namespace memdiag {
+namespace {
+
+void prepare() {
+  routes::hold();
+  policies::hold();
+  purging::hold_purges();
+  purge_log::hold();
+  pools::hold_arenas();
+  pools::hold_caches();
+  // A thread may take these while it has a shard.
+  sessions::hold();
+  scopes::hold();
+  regions::hold();
+}
+
+void let_go(bool in_child) {
+  regions::let_go(in_child);
+  scopes::let_go();
+  sessions::let_go(in_child);
+  pools::let_go_of_caches(in_child);
+  pools::let_go_of_arenas();
+  purge_log::let_go();
+  purging::let_go_of_purges();
+  policies::let_go();
+  routes::let_go();
+}
+
+[[gnu::constructor]] void register_handlers() {
+  // jemalloc registers its own handlers when it is first used. Handlers that
+  // are registered later run earlier, and these take jemalloc's mutexes.
+  (void)mallctl::refresh();
+  (void)pthread_atfork(
+      prepare, [] { let_go(false); }, [] { let_go(true); });
+}
+
+}  // namespace
+}  // namespace memdiag

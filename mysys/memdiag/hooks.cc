@@ -1,0 +1,125 @@
+/*
+  Every function that patched files of upstream call: routes/hooks.h and
+  routes/scope_hooks.h declare them. Each hands its call on to the room that
+  does the work. This file is above all rooms, and nothing calls it by any other
+  name.
+*/
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "mysys/memdiag/accounting/block_events.h"
+#include "mysys/memdiag/accounting/scopes.h"
+#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/pools/connection.h"
+#include "mysys/memdiag/routes/hooks.h"
+#include "mysys/memdiag/routes/routes.h"
+#include "mysys/memdiag/routes/scope_hooks.h"
+
+using memdiag::Packed_tag;
+using memdiag::Place;
+using memdiag::Scope;
+namespace block_events = memdiag::block_events;
+namespace regions = memdiag::regions;
+namespace routes = memdiag::routes;
+namespace scopes = memdiag::scopes;
+namespace sessions = memdiag::sessions;
+
+// Blocks and their routes.
+
+uint32_t memdiag_note_instrument(const char *category, const char *name,
+                                 uint32_t key) {
+  return routes::note_instrument(category, name, key);
+}
+
+Packed_tag memdiag_tag_of_place(uint16_t place) {
+  return routes::tag_of_place(static_cast<Place>(place));
+}
+
+void *memdiag_allocate(Packed_tag tag, size_t size, bool zero) {
+  return routes::allocate(tag, size, zero);
+}
+
+void memdiag_free(Packed_tag tag, void *block, size_t size) {
+  routes::free(tag, block, size);
+}
+
+void *memdiag_perfschema_allocate(size_t size, size_t alignment, bool zero) {
+  // A size class that is a multiple of a cache line is aligned to one: jemalloc
+  // lays blocks of a class side by side from the begin of a page.
+  const size_t rounded = (size + alignment - 1) / alignment * alignment;
+  // Performance Schema allocates before instruments register. The plugin
+  // reports wrong options when it starts.
+  (void)routes::apply_options();
+  const Packed_tag tag = routes::tag_of_place(Place::perfschema);
+  void *block = routes::allocate(tag, rounded, zero);
+  if (block == nullptr || reinterpret_cast<uintptr_t>(block) % alignment == 0)
+    return block;
+  // Another malloc() than jemalloc's.
+  routes::free(tag, block, rounded);
+  if (posix_memalign(&block, alignment, rounded) != 0) return nullptr;
+  if (zero) memset(block, 0, rounded);
+  return block;
+}
+
+void memdiag_perfschema_free(void *block) {
+  routes::free_of_place(Place::perfschema, block);
+}
+
+void *memdiag_place_allocate(uint16_t place, size_t size) {
+  return routes::allocate(memdiag_tag_of_place(place), size);
+}
+
+void memdiag_place_free(uint16_t place, void *block) {
+  routes::free_of_place(static_cast<Place>(place), block);
+}
+
+// Memory without an allocator.
+
+void memdiag_region_add(uint32_t key, void *address, size_t bytes) {
+  memdiag::Region_kind kind = memdiag::Region_kind::other;
+  try {
+    kind = regions::kind_of(routes::name_of_key(key));
+  } catch (const std::bad_alloc &) {
+    // It is counted among the others then.
+  }
+  regions::add(kind, address, bytes);
+}
+
+void memdiag_region_remove(void *address) { regions::remove(address); }
+
+void memdiag_thread_begins() { regions::add_stack_of_thread(); }
+
+// Connections, sessions, statements.
+
+void memdiag_connection_thread() {
+  if (!routes::is_disabled(memdiag::Pool::connection))
+    memdiag::pools::bind_thread_to_connection();
+}
+
+void memdiag_session_began() {
+  if (block_events::is_on(block_events::sessions)) sessions::session_began();
+}
+
+void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
+  if (!block_events::any_is_on()) return;
+  memdiag_part_ended(digest);
+  if (!block_events::is_on(block_events::survivors)) return;
+  scopes::ended(Scope::statement);
+  if (!in_transaction) scopes::ended(Scope::transaction);
+}
+
+void memdiag_part_ended(unsigned char *digest) {
+  if (block_events::is_on(block_events::sessions))
+    sessions::statement_ended(digest);
+}
+
+void memdiag_session_ended() {
+  if (block_events::is_on(block_events::sessions)) sessions::session_ended();
+  if (!block_events::is_on(block_events::survivors)) return;
+  for (const Scope scope :
+       {Scope::statement, Scope::transaction, Scope::session})
+    scopes::ended(scope);
+}

@@ -1,0 +1,134 @@
+#include "mysys/memdiag/pools/arenas.h"
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+
+#include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/shards.h"
+
+namespace memdiag::pools {
+namespace {
+
+/** By arena. jemalloc has 4095 arenas at most (MALLOCX_ARENA_LIMIT). */
+constexpr unsigned max_arenas = 4096;
+static_assert(static_cast<uint8_t>(Pool::general) == 0);
+constinit std::atomic<uint8_t> owners[max_arenas];
+
+/** Held while an arena is made, and over a fork(). */
+constinit std::mutex making_mutex;
+
+/** In force for each pool. */
+constinit std::atomic<int64_t>
+    decay_times[static_cast<size_t>(Decay::count)][pool_count] = {
+        {
+#define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
+                     muzzy_ms, purpose)                                    \
+  dirty_ms,
+#include "mysys/memdiag/pools/pool_list.h"
+#undef MEMDIAG_POOL
+        },
+        {
+#define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
+                     muzzy_ms, purpose)                                    \
+  muzzy_ms,
+#include "mysys/memdiag/pools/pool_list.h"
+#undef MEMDIAG_POOL
+        }};
+
+std::atomic<int64_t> &decay_time(Decay kind, Pool pool) {
+  return decay_times[static_cast<size_t>(kind)][static_cast<size_t>(pool)];
+}
+
+struct Decay_controls {
+  Result<ssize_t> (*option)();
+  /** For automatic arenas to come. */
+  int (*set_default)(ssize_t);
+  int (*set)(ssize_t, unsigned arena);
+};
+constexpr Decay_controls decay_controls[] = {
+    {[] { return mallctl::read<Ctl::opt_dirty_decay_ms>(); },
+     [](ssize_t ms) { return mallctl::write<Ctl::arenas_dirty_decay_ms>(ms); },
+     mallctl::write<Ctl::arena_dirty_decay_ms>},
+    {[] { return mallctl::read<Ctl::opt_muzzy_decay_ms>(); },
+     [](ssize_t ms) { return mallctl::write<Ctl::arenas_muzzy_decay_ms>(ms); },
+     mallctl::write<Ctl::arena_muzzy_decay_ms>}};
+
+const Decay_controls &controls_of(Decay kind) {
+  return decay_controls[static_cast<size_t>(kind)];
+}
+
+/** The time to write into an arena; below -1: not known, leave it alone. */
+int64_t time_to_set(Decay kind, int64_t time) {
+  return time >= -1 ? time : controls_of(kind).option().value_or(-2);
+}
+
+/** Give a new arena its pool's decay time: jemalloc gave it what was set last
+for malloc()'s. */
+void set_decay_of_new(Decay kind, Pool pool, unsigned arena) {
+  int64_t time;
+  do {
+    time = decay_time(kind, pool).load();
+    const int64_t wanted = time_to_set(kind, time);
+    if (wanted >= -1) (void)controls_of(kind).set(wanted, arena);
+  } while (time != decay_time(kind, pool).load());
+}
+
+}  // namespace
+
+Pool owner_of_arena(unsigned arena) {
+  return arena < max_arenas ? static_cast<Pool>(owners[arena].load())
+                            : Pool::general;
+}
+
+int arena_of_shard(Pool pool, unsigned shard) {
+  if (shard >= max_shards) return no_arena;
+  return state_of(pool).shards[shard].arena.load(std::memory_order_acquire);
+}
+
+int make_arena(Pool pool, unsigned shard) noexcept {
+  std::atomic<int> &slot = state_of(pool).shards[shard].arena;
+  const std::lock_guard<std::mutex> guard(making_mutex);
+  if (const int arena = slot.load(); arena >= 0) return arena;
+  const Result<unsigned> created = mallctl::read<Ctl::arenas_create>();
+  if (!created || created.value() >= max_arenas) {
+    slot.store(unavailable);
+    return unavailable;
+  }
+  const unsigned arena = created.value();
+  char name[mallctl::arena_name_size];
+  snprintf(name, sizeof name, "%s.%u", spec_of(pool).name, shard);
+  // An arena without a name or with jemalloc's decay times still serves; the
+  // tables show which settings are in force.
+  (void)mallctl::set_arena_name(arena, name);
+  // set_decay_times() may run meanwhile, for the arenas that it finds. So the
+  // arena can be found first, and reads the times afterwards.
+  owners[arena].store(static_cast<uint8_t>(pool));
+  set_decay_of_new(Decay::dirty, pool, arena);
+  set_decay_of_new(Decay::muzzy, pool, arena);
+  slot.store(static_cast<int>(arena), std::memory_order_release);
+  return static_cast<int>(arena);
+}
+
+void set_decay_times(Decay kind, const Decay_times &times) {
+  const Decay_controls &controls = controls_of(kind);
+  Decay_times wanted;
+  for (size_t i = 0; i < pool_count; ++i) {
+    decay_time(kind, static_cast<Pool>(i)).store(times[i]);
+    wanted[i] = time_to_set(kind, times[i]);
+  }
+  const auto general = wanted[static_cast<size_t>(Pool::general)];
+  if (general >= -1) (void)controls.set_default(general);
+  (void)mallctl::refresh();  // jemalloc shows arenas as of its last statistics
+  const auto narenas = mallctl::read<Ctl::arenas_narenas>();
+  for (unsigned arena = 0; arena < narenas.value_or(0); ++arena) {
+    if (!mallctl::read<Ctl::arena_initialized>(arena).value_or(false)) continue;
+    const auto owner = static_cast<size_t>(owner_of_arena(arena));
+    if (wanted[owner] >= -1) (void)controls.set(wanted[owner], arena);
+  }
+}
+
+void hold_arenas() noexcept { making_mutex.lock(); }
+void let_go_of_arenas() noexcept { making_mutex.unlock(); }
+
+}  // namespace memdiag::pools

@@ -1,0 +1,21 @@
+/*
+  Threads of connections take malloc()'s blocks from arenas of
+  Pool::connection, at malloc()'s cost.
+
+  Threads: each binds itself.
+*/
+
+#ifndef MEMDIAG_CONNECTION_H
+#define MEMDIAG_CONNECTION_H
+
+namespace memdiag::pools {
+
+/** From now on malloc() takes the calling thread's blocks from an arena of
+Pool::connection. If none can be had, nothing changes. Blocks that the thread's
+cache already holds, and those of others that it frees, are still handed out
+first. Called once for a thread; takes a microsecond. */
+void bind_thread_to_connection() noexcept;
+
+}  // namespace memdiag::pools
+
+#endif  // MEMDIAG_CONNECTION_H

@@ -1,0 +1,75 @@
+/*
+  The pools by name, and what pool_list.h declares of each. Types and constants
+  only: every room above uses them, and nothing here calls anything.
+*/
+
+#ifndef MEMDIAG_POOL_H
+#define MEMDIAG_POOL_H
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace memdiag {
+
+enum class Pool : uint8_t {
+#define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
+                     muzzy_ms, purpose)                                    \
+  id,
+#include "mysys/memdiag/pools/pool_list.h"
+#undef MEMDIAG_POOL
+  count
+};
+constexpr size_t pool_count = static_cast<size_t>(Pool::count);
+
+/** One entry of pool_list.h, which explains the members. A decay time of -2
+means: as jemalloc's options say; -1 is jemalloc's "never". */
+struct Pool_spec {
+  const char *name;
+  const char *lifetime;
+  unsigned shards;
+  size_t cached_max;
+  uint32_t quiet_ms;
+  ssize_t dirty_decay_ms;
+  ssize_t muzzy_decay_ms;
+  const char *purpose;
+};
+
+inline constexpr std::array<Pool_spec, pool_count> pool_specs{{
+#define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
+                     muzzy_ms, purpose)                                    \
+  {#id, lifetime, shards, cached_max, quiet_ms, dirty_ms, muzzy_ms, purpose},
+#include "mysys/memdiag/pools/pool_list.h"
+#undef MEMDIAG_POOL
+}};
+
+constexpr const Pool_spec &spec_of(Pool pool) {
+  return pool_specs[static_cast<size_t>(pool)];
+}
+
+/** Whether the pool is malloc() as some threads use it. The layer counts no
+block of such a pool, and its blocks go through the threads' own caches. */
+constexpr bool uses_malloc(Pool pool) { return pool <= Pool::connection; }
+static_assert(uses_malloc(Pool::general) && !uses_malloc(Pool::fts_query));
+
+/** The pool of that name, in any case of letters. */
+std::optional<Pool> find_pool(std::string_view name);
+
+namespace pools {
+
+/** A number that a caller gives with its blocks, to have its live bytes
+counted; 0: not counted. */
+using Account = uint16_t;
+constexpr size_t max_accounts = 1024;
+
+/** The most shards that pool_list.h may give a pool. */
+constexpr unsigned max_shards = 64;
+
+}  // namespace pools
+}  // namespace memdiag
+
+#endif  // MEMDIAG_POOL_H

@@ -1,0 +1,61 @@
+/*
+  Purges: a pool's unused pages go back to the system, on the calling thread.
+
+  Threads: any. Purges are serialised by a mutex, so that the sizes before and
+  after are the purge's own. Allocation goes on meanwhile.
+  Errors: a receipt has the errno of the first step that failed.
+  Units: bytes, microseconds. Resident bytes are jemalloc's, of the purged
+  arenas.
+*/
+
+#ifndef MEMDIAG_PURGE_H
+#define MEMDIAG_PURGE_H
+
+#include <cstdint>
+
+#include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/pool.h"
+#include "mysys/memdiag/purging/receipt.h"
+
+namespace memdiag::purging {
+
+/** Purge a pool's arenas, and note it in the log of purges. Pool::general
+stands for all arenas that no pool owns. */
+Receipt purge(Pool pool, Purge_reason reason = Purge_reason::asked);
+
+/** Purge every arena there is. The receipt has the sums. */
+Receipt purge_all(Purge_reason reason = Purge_reason::asked);
+
+/** Sums over a pool's purges since the server started. Pages that decay gave
+back are not in them. */
+struct Counters {
+  uint64_t purges;
+  uint64_t purged_bytes;
+  uint64_t purge_us;
+  /** Of purged_bytes, so much was taken again within a second. */
+  uint64_t refaulted_bytes;
+};
+Counters counters(Pool pool);
+
+/** Bytes of the pool's unused pages; asks jemalloc for new statistics. */
+Result<uint64_t> dirty_bytes(Pool pool);
+
+/** The pool is purged when it was quiet for so many times its quiet_ms: 1, or
+more where pages that were given back had to be taken again. */
+uint32_t backoff(Pool pool);
+
+/** Of the bytes that a purge gave back, `bytes` were taken again.
+@param max_backoff  the wait doubles from now on, up to so much; 0: the wait is
+                    halved */
+void note_refault(Pool pool, uint64_t bytes, uint32_t max_backoff);
+
+/** @name Around fork(), see mysys/memdiag/fork.cc
+fork() waits until a purge has ended: the child would find the mutex locked for
+ever, and jemalloc's arena in the midst of a purge that no thread ends. @{ */
+void hold_purges() noexcept;
+void let_go_of_purges() noexcept;
+/** @} */
+
+}  // namespace memdiag::purging
+
+#endif  // MEMDIAG_PURGE_H

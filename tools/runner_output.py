@@ -1,0 +1,91 @@
+"""Turns the output of a test runner into counts."""
+
+import re
+from dataclasses import dataclass
+
+from harness import mtr
+
+
+@dataclass
+class Result:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    words: str = ""  # the runner's own closing lines
+    seconds: float = 0
+    cpu_seconds: float = 0  # of the programs that the step has run
+
+
+def closing(text: str, *patterns: str) -> str:
+    """The last match of each pattern, as one line."""
+    found = []
+    for pattern in patterns:
+        if lines := re.findall(pattern, text, re.MULTILINE):
+            found.append(lines[-1].strip())
+    return "; ".join(found)
+
+
+def yes_or_no(status: int, words: str) -> Result:
+    return Result(int(status == 0), int(status != 0), 0, words)
+
+
+def parse_own(name: str, status: int, text: str) -> Result:
+    match = re.search(
+        rf"^(?:{name}: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped(?:: .*)?)?$",
+        text,
+        re.MULTILINE,
+    )
+    passed, failed, skipped = (
+        (int(x or 0) for x in match.groups()) if match else (0,) * 3
+    )
+    if status and not failed:
+        failed = 1
+    return Result(passed, failed, skipped, closing(text, r"^.*\S.*$"))
+
+
+def parse_unittest(status: int, text: str) -> Result:
+    ran = re.search(r"^Ran (\d+) tests?", text, re.MULTILINE)
+    total = int(ran.group(1)) if ran else 0
+    counts = {
+        word: sum(
+            int(n) for n in re.findall(rf"\b{word}=(\d+)", text.split("Ran ")[-1])
+        )
+        for word in ("failures", "errors", "skipped")
+    }
+    failed = counts["failures"] + counts["errors"]
+    if status and not failed:  # the runner itself fell over
+        failed = 1
+    words = closing(text, r"^Ran \d+ tests?.*$", r"^(?:OK|FAILED).*$")
+    return Result(
+        max(total - failed - counts["skipped"], 0), failed, counts["skipped"], words
+    )
+
+
+def parse_ctest(status: int, text: str) -> Result:
+    match = re.search(
+        r"^\d+% tests passed, (\d+) tests? failed out of (\d+)", text, re.MULTILINE
+    )
+    failed, total = (int(x) for x in match.groups()) if match else (0, 0)
+    skipped = len(
+        re.findall(r"^\s+\d+ - .*\((?:Skipped|Disabled)\)$", text, re.MULTILINE)
+    )
+    if status and not failed:
+        failed = 1
+    words = closing(text, r"^\d+% tests passed.*$", r"^Total Test time.*$")
+    if not words:
+        words = closing(text, r"^.*\S.*$")
+    return Result(max(total - failed - skipped, 0), failed, skipped, words)
+
+
+def parse_mtr(status: int, text: str) -> Result:
+    results = [line.result for line in mtr.parse(text)]
+    failed = results.count("fail")
+    if status and not failed:  # it could not start, or a server complained at its end
+        failed = 1
+    words = closing(
+        text,
+        r"^Completed: .*$|^mysql-test-run: \*\*\* ERROR: .*$",
+        r"^\d+ tests were skipped.*$",
+    )
+    skipped = results.count("skipped") + results.count("disabled")
+    return Result(results.count("pass"), failed, skipped, words)

@@ -1,0 +1,238 @@
+"""Runs the steps of ./run-tests: in order, some side by side, and on after an interruption."""
+
+import hashlib
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from harness.common import ROOT, say
+from harness.problem import Problem
+from tools.checkout import own_files
+from tools.runner_output import Result
+
+# Steps at a time. Most steps keep more than one processor busy, but not all the time.
+SIDE_BY_SIDE = 2
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    what: str
+    run: Callable[["Run"], Result]
+    flavours: tuple[str, ...] = ("product",)
+    # The presets of those flavours that the step is for; none: all.
+    presets: tuple[str, ...] = ()
+    # May run beside other such steps. A step that measures time, memory or the
+    # machine runs alone.
+    beside: bool = False
+    needs_build: bool = True
+
+
+class Programs:
+    """The programs that run now, so that an interruption ends them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen] = set()
+        self._ending = False
+
+    def start(self, command: list, **options) -> subprocess.Popen:
+        with self._lock:
+            if self._ending:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(command, **options)
+            self._running.add(process)
+        return process
+
+    def wait(self, process: subprocess.Popen) -> float:
+        """Waits for its end; returns the seconds of processor time that it and its
+        children took."""
+        _, status, usage = os.wait4(process.pid, 0)
+        with self._lock:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            self._running.discard(process)
+        return usage.ru_utime + usage.ru_stime
+
+    def end(self) -> None:
+        """Asks each program to end, so that it can end its own children."""
+        with self._lock:
+            self._ending = True
+            for process in self._running:
+                process.terminate()
+
+
+class Run:
+    """What a step needs: where the build is, and how programs are run."""
+
+    def __init__(
+        self,
+        preset: str,
+        jobs: int,
+        programs: Programs,
+        offline: bool = False,
+        live: bool = True,
+    ):
+        self.preset, self.jobs, self.offline = preset, jobs, offline
+        self.build = ROOT / "build" / preset
+        self.logs = self.build / "test-logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.cpu_seconds = 0.0
+        self.shown: list[str] = []  # output that is shown when the step has ended
+        self._programs, self._live = programs, live
+
+    def for_step(self, live: bool) -> "Run":
+        return Run(self.preset, self.jobs, self._programs, self.offline, live)
+
+    def output(self, name: str, command: list, cwd: Path = ROOT) -> tuple[int, str]:
+        """Runs a program and shows its output; returns status and output.
+        test-logs/<name>.log keeps the output too."""
+        lines = []
+        with open(self.logs / f"{name}.log", "w") as log:
+            try:
+                process = self._programs.start(
+                    [str(part) for part in command],
+                    cwd=cwd,
+                    env={**os.environ, "CMAKE_BUILD_PARALLEL_LEVEL": str(self.jobs)},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    errors="replace",
+                )
+            except FileNotFoundError:
+                raise Problem(
+                    f"{command[0]} is missing; ./run-tests, as root on Debian, "
+                    "installs what is needed"
+                ) from None
+            try:
+                with process.stdout:
+                    for line in process.stdout:
+                        if self._live:
+                            print(line, end="", flush=True)
+                        else:
+                            self.shown.append(line)
+                        log.write(line)
+                        lines.append(line)
+            except BaseException:
+                self._programs.end()
+                raise
+            finally:
+                self.cpu_seconds += self._programs.wait(process)
+        return process.returncode, "".join(lines)
+
+
+# --- resuming ----------------------------------------------------------------------
+
+
+def fingerprint() -> str:
+    """A sum over the files of the checkout."""
+    sum_ = hashlib.sha256()
+    for path in own_files(ROOT):
+        sum_.update(os.fsencode(path.relative_to(ROOT)) + b"\0" + path.read_bytes())
+    return sum_.hexdigest()
+
+
+class Progress:
+    """The steps that an interrupted run has finished."""
+
+    def __init__(self, path: Path, fresh: bool):
+        self.path, self.print = path, fingerprint()
+        self.done: dict[str, dict] = {}
+        if path.is_file() and not fresh:
+            state = json.loads(path.read_text())
+            if state["fingerprint"] == self.print:
+                self.done = state["done"]
+
+    def add(self, step: Step, result: Result) -> None:
+        self.done[step.name] = asdict(result)
+        self.path.write_text(
+            json.dumps({"fingerprint": self.print, "done": self.done}, indent=1)
+        )
+
+    def finish(self) -> None:
+        self.path.unlink(missing_ok=True)
+
+
+# --- performing --------------------------------------------------------------------
+
+
+def batches(steps: list[Step]) -> Iterator[list[Step]]:
+    """Splits the steps, in order: neighbours that may run side by side are a batch."""
+    batch: list[Step] = []
+    for step in steps:
+        if batch and not (step.beside and batch[-1].beside):
+            yield batch
+            batch = []
+        batch.append(step)
+    if batch:
+        yield batch
+
+
+def run_step(step: Step, run: Run) -> Result:
+    began = time.monotonic()
+    result = step.run(run)
+    result.seconds = time.monotonic() - began
+    result.cpu_seconds = run.cpu_seconds
+    return result
+
+
+def run_batch(
+    batch: list[Step], run: Run, programs: Programs
+) -> Iterator[tuple[Step, Result]]:
+    """Yields each step when it has ended."""
+    if len(batch) == 1:
+        say(f"== {batch[0].name}: {batch[0].what}")
+        yield batch[0], run_step(batch[0], run.for_step(live=True))
+        return
+    say(f"== side by side, with output at the end: {', '.join(s.name for s in batch)}")
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        waiting = {}
+        for step in batch:
+            of_step = run.for_step(live=False)
+            waiting[pool.submit(run_step, step, of_step)] = step, of_step
+        try:
+            while waiting:
+                ended, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    step, of_step = waiting.pop(future)
+                    say(f"== {step.name}: {step.what}")
+                    print("".join(of_step.shown), end="", flush=True)
+                    yield step, future.result()
+        except BaseException:
+            for future in waiting:
+                future.cancel()
+            programs.end()
+            raise
+
+
+def perform(
+    steps: list[Step], run: Run, programs: Programs, progress: Progress
+) -> dict[str, Result]:
+    """The results in the order of the steps."""
+    results: dict[str, Result] = {}
+    broken = False
+    for batch in batches(steps):
+        wanted = []
+        for step in batch:
+            if step.name in progress.done:
+                results[step.name] = Result(**progress.done[step.name])
+                say(f"== {step.name}: done before the interruption")
+            elif broken and step.needs_build:
+                results[step.name] = Result(0, 0, 1, "not run: the build failed")
+                say(f"== {step.name}: not run, because the build failed")
+            else:
+                wanted.append(step)
+        if not wanted:
+            continue
+        for step, result in run_batch(wanted, run, programs):
+            results[step.name] = result
+            broken = broken or (step.name == "build" and result.failed > 0)
+            if not result.failed:  # a step that failed runs again
+                progress.add(step, result)
+    return {step.name: results[step.name] for step in steps}
