@@ -3,8 +3,8 @@
 
 Throughput differs from run to run by more than an allocator costs; instruction
 counts hardly do. They are taken with the processor's own counter (perf) where the
-machine has one, else with valgrind's callgrind, which also tells the functions
-apart. See README.md for what the figures mean.
+machine has one, else with valgrind's callgrind, which counts each function by
+itself. README.md explains the figures.
 """
 
 from __future__ import annotations

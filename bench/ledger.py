@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How much of VmRSS the ledger does not explain, in both forms, before, in and after each workload of run.py.
+"""The share of VmRSS that the ledgers do not explain, before, in and after each workload of run.py.
 
-See README.md for what the figures mean.
+README.md explains the figures.
 """
 
 from __future__ import annotations

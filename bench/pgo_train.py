@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The profile of the optimised build: workloads of run.py with the server of preset `profile`, which writes down what it did.
+"""Make the profile of the optimised build: run workloads of run.py with the server of preset `profile`.
 
-See docs/packages.md. A load takes several times what it takes elsewhere, because the server counts.
+See docs/packages.md. A load takes several times as long as elsewhere, because this server counts its own branches.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from bench.workloads import chosen
 from harness.common import say
 from harness.problem import Problem, run_main
 
-# cmake/upstream.cmake has the same three. The folder is there before any training:
+# cmake/upstream.cmake has the same three. The folder exists before any training:
 # programs that the build itself runs write to it.
 PROFILE = TOP / "build/profile/data"
 TRAINED = PROFILE / "trained"
 PROFILED = TOP / "build/profile/profiled"  # which sources: made at configure
-# What servers do most of the time, and what this one exists for.
+# Common work of servers, and the work that this one exists for.
 DEFAULT = (
     "sysbench_point_select",
     "sysbench_read_only",
@@ -36,7 +36,7 @@ DEFAULT = (
 
 
 def name_in_optimised(name: str) -> str:
-    """Of an object's profile. Objects of our own sources, which are not below upstream's, are named by the preset's folder."""
+    """The name of an object's profile in the optimised build. Objects of our sources are named by the preset's folder."""
 
     def mangled(preset: str) -> str:
         return str(TOP / "build" / preset).replace("/", "#") + "#"
@@ -59,7 +59,7 @@ def main() -> int:
             f"{PROFILED} is not there; run: cmake --preset profile && cmake --build --preset profile"
         )
     templates = [memory.template(workload, [arm]) for workload in workloads]
-    # What the preparation did is not what servers do.
+    # Loading data is not the work of a server in production.
     shutil.rmtree(PROFILE, ignore_errors=True)
     for workload, template in zip(workloads, templates, strict=True):
         with (

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Full-text phrase searches in a burst: memory before, at the peak and after it, and searches per second.
 
-See README.md for what the figures mean.
+README.md explains the figures.
 """
 
 from __future__ import annotations

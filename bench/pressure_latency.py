@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How soon the pressure watcher gives memory back when a memory cgroup comes near its limit.
+"""Time until the pressure watcher gives memory back when a memory cgroup comes near its limit.
 
-The server keeps unused pages; another process of the same group grows until the group's use is above
-memdiag_pressure_limit. See README.md for what the figures mean.
+The server keeps unused pages. Another process of the same group grows until the group's use is above
+memdiag_pressure_limit. README.md explains the figures.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def render(raw: dict[str, Any]) -> str:
     seconds = sorted(run["seconds"] for run in runs)
     return "\n".join(
         [
-            "# How soon memory goes back under pressure\n",
+            "# Time until memory goes back under pressure\n",
             f"{len(seconds)} times: median {report.median(seconds):.3f} s, longest {seconds[-1]:.3f} s.\n",
             report.target_table(
                 [

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Workloads that show memory problems, with every allocator: what each takes, gives back and costs.
+"""Workloads that show memory problems, with every allocator: memory taken, memory given back, and speed.
 
-See README.md for the workloads and for what the figures mean.
+README.md explains the workloads and the figures.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GROUPS = {
     "sysbench": [name for name in WORKLOADS if name.startswith("sysbench")],
 }
 TURN_SECONDS = 25  # roughly: the idling overlaps
-# What a run that is gone on with may change: figures stay comparable.
+# Options that --resume may change: figures stay comparable.
 CHANGEABLE = ("rounds", "arms", "workloads", "surroundings", "idlers")
 STORED = (*CHANGEABLE, "set", "seconds", "idle", "settle", "soak")
 
@@ -128,7 +128,7 @@ class Course:
     def _steps(
         self, workload: Workload, surrounding: str, number: int
     ) -> list[tuple[Step, Arm]]:
-        """Those of a round that are still to be done."""
+        """The steps of a round that are not finished."""
         return [
             (step, arm)
             for arm in arm_list.rotated(self._arms, number)
@@ -149,7 +149,7 @@ class Course:
         try:
             template = memory.template(workload, self._arms)
             if surrounding == LIMIT:
-                idlers.drain()  # one of them may have the peak that the limit follows from
+                idlers.drain()  # the limit follows from a peak that one of them may have
             limit = self._limit_kb(workload) if surrounding == LIMIT else 0
             with (
                 machine_of_huge_pages(idlers)
@@ -197,7 +197,7 @@ class Course:
         except NotPossible:
             raise
         except FAILURES as problem:
-            # The other arms' turns are worth having all the same.
+            # The other arms' turns are still useful.
             self._store(step, failed(problem))
 
     def _store(self, step: Step, run: memory.Run) -> None:
@@ -205,7 +205,7 @@ class Course:
         say(
             f"{step.workload} {step.surrounding} round {step.round} {step.arm}: {memory.brief(run)}"
         )
-        # After each, so that there is a report at any time.
+        # After each turn, so that there is a report at any time.
         run_report.write(self._results, every_workload(self._options))
 
     def _limit_kb(self, workload: Workload) -> int:
@@ -289,7 +289,7 @@ def arguments() -> argparse.Namespace:
         "--resume",
         type=Path,
         metavar="FOLDER",
-        help=f"go on with a run; its options hold, {', '.join(CHANGEABLE)} may be given anew",
+        help=f"continue a run with its own options; {', '.join(CHANGEABLE)} may be given anew",
     )
     options = parser.parse_args()
     if options.resume:
@@ -362,7 +362,9 @@ def main() -> int:
             memory.template(workload, arm_list.choose(options.arms))
         return 0
     results = opened(options)
-    say(f"finished turns go to {os.path.relpath(results.folder)}; --resume goes on")
+    say(
+        f"finished turns go to {os.path.relpath(results.folder)}; --resume continues there"
+    )
     succeeded = Course(results, workloads, options).run()
     say("\n" + run_report.write(results, every_workload(options)))
     run_report.write_pictures(results, every_workload(options))

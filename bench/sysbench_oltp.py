@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sysbench point selects and read-only transactions: what the allocator and the pools cost in throughput.
+"""sysbench point selects and read-only transactions: the cost of the allocator and the pools in throughput.
 
 See README.md for what the figures mean.
 """
@@ -118,10 +118,10 @@ def measure(
     threads: Sequence[int],
     seconds: int,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """One round: every test at every number of threads, of one arm right after the other.
+    """One round: every test at every number of threads, one arm right after the other.
 
-    All servers run from the round's begin to its end. The machine's own speed changes by a tenth within minutes;
-    between two arms' turns at the same thing there are only seconds.
+    All servers run through the whole round. The machine's own speed changes by a tenth within minutes, and only
+    seconds lie between two arms' turns at the same test.
     """
     with contextlib.ExitStack() as stack:
         servers: dict[str, Server] = {}
@@ -143,7 +143,7 @@ def measure(
 
 
 def read_all(server: Server) -> None:
-    """Every row once: all of it fits into the buffer pool, so that nothing pays for reading from the disk later."""
+    """Read every row once. All rows fit into the buffer pool, so later measurements do not read from the disk."""
     for number in range(1, TABLES + 1):
         server.query(
             f"SELECT COUNT(*), SUM(LENGTH(c)), SUM(LENGTH(pad)) FROM sbtest{number}",

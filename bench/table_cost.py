@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""What looking costs: how long each table takes to read, what reading all of them each second costs a load, and what
-counting for sessions and statements does.
+"""The cost of the tables: time to read each one, and the loss of a load while they are read each second.
 
-See README.md for what the figures mean.
+It also measures the cost of memdiag_sessions, which counts for sessions and statements. README.md explains the figures.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from harness.burst import Sampler
 from harness.problem import run_main
 from harness.server import Server
 
-# Read when somebody asks, and not each second: details of every size class and lock,
-# of every instrument, of what variables may cost, and of the past, which has what was
+# A person reads these on demand; no monitor needs them each second. They show every
+# size class, lock and instrument, the budget of variables, and the past, which was
 # sampled each second already.
 ON_DEMAND = (
     "MEMDIAG_BUDGET",
@@ -42,12 +41,12 @@ READS = 15
 POLL_SECONDS = 1.0
 TARGETS = {"cheap_ms": 10.0, "poll_cost": 0.005, "sessions_cost": 0.01}
 
-# A switch: what is on for the block, of a load and of one without it.
+# A switch is on for the block; loads with and without it are compared.
 Switch = Callable[[], contextlib.AbstractContextManager[None]]
 
 
 def cpu_ms(server: Server, thread: int) -> float:
-    """Of a thread, so far; proc_pid_schedstat: its first figure is nanoseconds on a processor."""
+    """CPU time of a thread so far; the first figure of /proc/PID/task/TID/schedstat is nanoseconds on a processor."""
     return (
         int(Path(f"/proc/{server.pid}/task/{thread}/schedstat").read_text().split()[0])
         / 1e6
@@ -76,7 +75,7 @@ def read_tables(server: Server, connections: int) -> dict[str, dict[str, float]]
         ]
         taken: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
         for _ in range(READS):
-            # One after the other, as a monitor does; a second later it does so again.
+            # A monitor reads one table after the other, and again a second later.
             time.sleep(POLL_SECONDS)
             for name, times in taken.items():
                 began = (time.monotonic(), cpu_ms(server, thread))
@@ -94,7 +93,7 @@ def read_tables(server: Server, connections: int) -> dict[str, dict[str, float]]
 
 @contextlib.contextmanager
 def polled(server: Server, names: list[str]) -> Iterator[None]:
-    """All cheap tables are read each second meanwhile."""
+    """Read all cheap tables each second during the block."""
     with server.connect() as session:
 
         def read() -> None:

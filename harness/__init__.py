@@ -1,1 +1,1 @@
-"""What the demonstration, the tests, the benchmarks and the packages share."""
+"""Code that the demonstration, the tests, the benchmarks and the packages share."""

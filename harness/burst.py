@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass
 class Burst:
-    """What a burst did. A statement that was under way at the end is finished but not counted as a completed one."""
+    """The figures of a burst. A statement under way at the end is finished but not counted."""
 
     seconds: float
     clients: int
@@ -67,10 +67,10 @@ def run(
 def crowd(
     steps: Callable[[int], Iterator[int]], clients: int, seconds: float | None = None
 ) -> Burst:
-    """Clients that take step after step at once, each of steps(its number); wait until all have ended.
+    """Run clients at once, each through the steps of steps(its number); wait until all have ended.
 
-    A client is ready when it yields for the first time; what it yields after each step after that is the number
-    of rows it saw. Without `seconds`, clients go on until their steps end.
+    A client is ready when it yields for the first time. After each step it yields the number of rows that it saw.
+    Without `seconds`, clients run until their steps end.
     """
     burst = Burst(seconds or 0.0, clients)
     failures: list[Exception] = []

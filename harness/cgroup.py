@@ -45,7 +45,7 @@ class Limit:
         return {"oom_kills": int(kills[1]) if kills else 0, "peak_kb": peak // 1024}
 
     def used_bytes(self) -> int:
-        """Without page cache that can go at once, as the server's watcher counts."""
+        """Use without the page cache that the kernel can drop at once, as the server's watcher counts."""
         if self.version == 1:
             names = ("memory.usage_in_bytes", "total_inactive_file")
         else:
@@ -60,8 +60,9 @@ class Limit:
 def groups(cgroup: str, mountinfo: str) -> tuple[int, list[Path]]:
     """Version and folders of the memory cgroups that this process is in, its own first.
 
-    The arguments are the texts of /proc/self/cgroup and /proc/self/mountinfo. A child of our own group is within all
-    limits that we are in; where version 2 does not allow one, because we are in the group ourselves, its parents may.
+    The arguments are the texts of /proc/self/cgroup and /proc/self/mountinfo. A child of the process's own group is
+    within all limits of this process. Version 2 does not allow such a child while processes are in the group; then one
+    of its parents may.
     """
     entries = [line.split(":", 2) for line in cgroup.splitlines()]
     mounts = [line.split() for line in mountinfo.splitlines()]

@@ -1,4 +1,4 @@
-"""What the tools share: messages, the cache folder, the lock, disk space."""
+"""Messages, the cache folder, the lock, disk space, presets."""
 
 import argparse
 import contextlib
@@ -85,7 +85,7 @@ def known_preset(name: str) -> str:
 
 
 def preset_of_arguments(program: str, doc: str) -> str:
-    """Of a program whose only option is which build it tries."""
+    """Read the arguments of a program whose only option is the preset."""
     parser = argparse.ArgumentParser(
         prog=f"tools/{program}.py", description=doc.splitlines()[0]
     )

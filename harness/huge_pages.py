@@ -19,11 +19,11 @@ def always() -> Iterator[None]:
     try:
         before = re.search(r"\[(\w+)\]", SETTING.read_text())
         assert before
-        # Changes nothing, but shows whether we may.
+        # Changes nothing: a process without the permission fails here.
         SETTING.write_text(before[1])
     except OSError as error:
         raise NotPossible(f"huge pages cannot be set: {error}") from None
-    # It waits for the end of its input, which comes with our end at the latest.
+    # It waits for the end of its input, which comes at the latest when this process ends.
     restore = ["sh", "-c", 'read -r _; echo "$1" > "$2"', "sh", before[1], SETTING]
     guard = subprocess.Popen(restore, stdin=subprocess.PIPE, start_new_session=True)
     assert guard.stdin

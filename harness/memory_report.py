@@ -152,7 +152,7 @@ def _moved(values: list[int | None]) -> int:
 
 
 def pool_lines(before: Snapshot, after: Snapshot) -> Iterator[str]:
-    """What happened between two snapshots in each pool that was used much, a sentence for each."""
+    """A sentence for each pool that was used much between two snapshots."""
     for name, figures in after.pools.items():
         earlier = before.pools.get(name, {})
         if (figures.get("ALLOCATIONS") or 0) - (

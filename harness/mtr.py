@@ -15,7 +15,7 @@ LINE = re.compile(
 
 @dataclass(frozen=True)
 class Line:
-    """What became of a test, or of one of its combinations."""
+    """The result of a test, or of one of its combinations."""
 
     test: str
     result: str  # pass, fail, skipped, disabled
@@ -23,7 +23,7 @@ class Line:
 
 
 def folder(build: Path) -> Path:
-    """Where the driver of a preset's build is called."""
+    """The folder in which the driver of a preset's build is called."""
     path = build / "bld" / "mysql-test"
     if not (path / "mysql-test-run.pl").exists():
         raise Problem(

@@ -111,7 +111,7 @@ def run(
     with server.connect(DATABASE) as session:
         for sql in statements:
             found += int(session.query(sql).scalar() or 0)
-    time.sleep(3)  # what the warm-up has freed is back before the start is recorded
+    time.sleep(3)  # the warm-up's memory goes back before the start is recorded
 
     with Diagnostics(server) as diagnostics:
         before = diagnostics.snapshot()
@@ -173,7 +173,7 @@ def check(
     last: Snapshot,
     receipt: dict[str, object] | None,
 ) -> None:
-    """What must hold of any run. Relations, not figures: those depend on the machine."""
+    """The relations that hold of any run. Figures depend on the machine."""
     checks.check("phrases were found", found > 0)
     checks.check("MEMDIAG_ALLOCATOR has a row", bool(last.allocator))
     checks.check("MEMDIAG_POOLS has the pool general", "general" in last.pools)

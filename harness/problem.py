@@ -1,4 +1,4 @@
-"""The one exception that the tools show to their user: a sentence that says what is wrong and what to do."""
+"""The one exception that programs show to their user: a sentence with the fault and its remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Problem(Exception):
 
 
 class NotPossible(Problem):
-    """This machine does not allow it; no fault of a workload's."""
+    """This machine does not allow it; the program that asked has no fault."""
 
 
 def run_main(name: str, main: Callable[[], int]) -> None:
@@ -32,7 +32,7 @@ def run_main(name: str, main: Callable[[], int]) -> None:
         code = 1
     except KeyboardInterrupt:
         print(
-            f"\n{name}: interrupted; run it again to go on where it stopped",
+            f"\n{name}: interrupted; run it again to continue where it stopped",
             file=sys.stderr,
         )
         code = 130

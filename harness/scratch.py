@@ -1,4 +1,4 @@
-"""What several tests begin with."""
+"""The base of tests that need a folder."""
 
 import tempfile
 import unittest

@@ -52,11 +52,11 @@ class Build:
         return self.program("mysqld")
 
     def command(self) -> list[str | Path]:
-        """What starts mysqld, before its options."""
+        """The command that starts mysqld, without its options."""
         return [self.mysqld]
 
     def version(self) -> str:
-        """What `mysqld --version` prints after the program's own path."""
+        """The output of `mysqld --version` behind the program's own path."""
         done = subprocess.run(
             [*self.command(), "--no-defaults", "--version"],
             capture_output=True,
@@ -76,7 +76,7 @@ class Build:
             f"--plugin-dir={self.directory / 'plugin_output_directory'}",
         ]
         if os.geteuid() == 0:
-            # mysqld refuses to run as root without being told.
+            # Without this option mysqld refuses to run as root.
             options.append("--user=root")
         return options
 
@@ -105,7 +105,7 @@ class Unpacked(Build):
 
 @dataclass(frozen=True)
 class Memory:
-    """What the kernel says of the process, in kB. lazy_free_kb: given back by MADV_FREE but still counted in RSS."""
+    """The kernel's figures of the process, in kB. lazy_free_kb: given back by MADV_FREE but still counted in RSS."""
 
     rss_kb: int
     peak_kb: int
@@ -301,20 +301,20 @@ class Server:
         return True
 
     def runs_current_program(self) -> bool:
-        """Whether the running process is the mysqld that stands in the build directory now (no rebuild since)."""
+        """True if the process runs the mysqld of the build directory, which has not been rebuilt since."""
         try:
             return os.path.samefile(f"/proc/{self.pid}/exe", self.build.mysqld)
         except OSError:
             return False
 
     def socket_owner(self) -> int | None:
-        """None when nobody listens on the socket; else the process in its lock file, or 0 when that is not known."""
+        """None where no process listens on the socket; else the process in its lock file, or 0 if that is not known."""
         try:
             Connection(self.socket, timeout=3).close()
         except (FileNotFoundError, ConnectionRefusedError):
             return None
         except (SqlError, OSError):
-            pass  # somebody listens, though it does not let us in
+            pass  # a process listens, though it does not let us in
         try:
             return int(Path(f"{self.socket}.lock").read_text())
         except (OSError, ValueError):
@@ -391,7 +391,7 @@ class Server:
 
     def usage(self) -> Usage:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        # proc(5) counts from 1 and the state, field 3, is our first: field N is fields[N - 3].
+        # proc(5) counts fields from 1. The list begins with the state, field 3: field N is fields[N - 3].
         return Usage(
             int(fields[11]) / _TICKS,
             int(fields[12]) / _TICKS,

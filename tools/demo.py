@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The main job on real text: build, start a private server, search for phrases in a burst, and show its memory.
 
-Started by ./run-demo. Everything lives in build/<preset>/demo. Each step leaves a mark only when it is complete, so a
-run that was interrupted goes on where it stopped and does nothing twice.
+./run-demo starts it. Everything lives in build/<preset>/demo. Each step leaves a mark only when it is complete, so an
+interrupted run continues where it stopped and does nothing twice.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--no-build", action="store_true", help="take the build as it is"
     )
-    # For run-demo, which asks before it installs anything.
+    # run-demo checks the arguments before it installs anything.
     parser.add_argument(
         "--check-arguments", action="store_true", help=argparse.SUPPRESS
     )

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The phrase burst of ./run-demo in a memory cgroup of 1.3 times what our server takes for it.
+"""The phrase burst of ./run-demo in a memory cgroup of 1.3 times the peak of our server.
 
-Ours has to survive; stock, where its preset has been built, is killed. Each starts on the same data, which the smoke
-run of tools/demo.py leaves or this one loads.
+Our server survives. The kernel kills stock, where its preset has been built. Both start on the same data: those of the
+smoke run of tools/demo.py, or loaded here.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def survives(
     statements: Sequence[str],
     limit_kb: int,
 ) -> bool:
-    """Whether a server in a group of its own gets through the burst and still answers."""
+    """True if a server in a group of its own gets through the burst and still answers."""
     with (
         cgroup.memory_limit(limit_kb) as limit,
         Server(
@@ -57,7 +57,7 @@ def survives(
                 return limit.figures()["oom_kills"] == 0
         if limit.figures()["oom_kills"] == 0:
             raise Problem(
-                f"the server failed, and not for memory: see {server.error_log}"
+                f"the server failed, and the kernel killed nothing: see {server.error_log}"
             )
         return False
 
@@ -69,7 +69,7 @@ def run(preset: str) -> int:
         phrase_searches.start(server)
         statements = phrase_searches.prepare(server, DOCUMENTS)
         server.stop()
-        # Without a limit: what it takes.
+        # Without a limit, for its peak.
         server.start()
         searches(server, statements)
         peak_kb = server.memory().peak_kb

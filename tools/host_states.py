@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What MEMDIAG_ADVICE says of a live server in states of its machine: huge pages, a limit that is near, swap.
+"""MEMDIAG_ADVICE of a live server in states of its machine: huge pages, a limit that is near, a kill, page cache, swap.
 
-Each state is made, has to be found, and is ended, even if this program is killed; then it must not be found any more.
-Where the machine does not allow it (no root, no control groups, no swap), it is skipped, with the reason.
+This program makes each state, expects the advisor to find it, and ends it, even if the program is killed. Afterwards
+the advisor must not find it. A state that the machine does not allow (no root, no control groups, no swap) is skipped
+with the reason.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ OPTIONS = (
 LIMIT_MB = 640
 # The advisor says it from 90% on; at 100% the kernel kills.
 FULL = 0.92
-# Of a variable: 1% of the limit, so that what is between 92% and 100% is not jumped over.
+# The size of a variable, 1% of the limit: a step cannot jump over the range from 92% to 100%.
 STEP_MB = 6
 SWAP_MB = 256
 IDLE_MB = 320
@@ -49,7 +50,7 @@ SQUEEZED_MB = 192
 # More than 64 MB are advice; a little is read again meanwhile.
 ENOUGH_MB = 80
 PATIENCE_SECONDS = 10
-# Of one that nobody could stop because we were killed; a stopped one has no such file.
+# Ends a server after this program was killed. A server that was stopped has no pid file.
 END_SERVER = (
     'read -r pid < "$1" && grep -qF -- "--datadir=$2" "/proc/$pid/cmdline" '
     '&& kill "$pid"'
@@ -61,8 +62,8 @@ END_SERVER = (
 
 @contextlib.contextmanager
 def at_the_end(script: str, *arguments: str | Path) -> Iterator[None]:
-    """A shell script runs when the block ends, and when this process does, whatever ended it."""
-    # It waits for the end of its input, which comes with our end at the latest.
+    """Run a shell script when the block ends, or when this process does, for any reason."""
+    # It waits for the end of its input, which comes at the latest when this process ends.
     command = ["sh", "-c", f"read -r _; {{ {script}; }} 2>/dev/null", "sh"]
     command += map(str, arguments)
     guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
@@ -117,9 +118,9 @@ def swap_file(path: Path) -> Iterator[None]:
 
 
 def swap_out(limit: Limit, bytes_: int, enough: Callable[[], bool]) -> None:
-    """Has the kernel leave a control group no more than that of memory, until it is enough; then as before.
+    """Have the kernel swap a control group out down to `bytes_` of memory, until enough() is true; then undo that.
 
-    It may not come to that: others swap too where memory is short, and the file is not large.
+    It may fail: other processes swap too where memory is short, and the swap file is small.
     """
     if limit.version == 1:
         # The limit of memory and swap together stays.
@@ -143,7 +144,7 @@ def swap_out(limit: Limit, bytes_: int, enough: Callable[[], bool]) -> None:
 
 
 def found(session: Connection, subsystem: str, evidence: str) -> dict[str, str] | None:
-    """The finding of that subsystem whose evidence matches; all of the table is read, as by a user."""
+    """The finding of that subsystem with matching evidence. The whole table is read, as a user reads it."""
     table = session.query("SELECT * FROM information_schema.MEMDIAG_ADVICE")
     for row in table.dicts():
         if row["SUBSYSTEM"] == subsystem and re.search(evidence, row["EVIDENCE"]):
@@ -215,7 +216,7 @@ def near_the_limit(start: Callable[..., Server], checks: Checks) -> None:
         checks.check("the remedy purges", statement == "SELECT memdiag_purge('all')")
         session.query("SELECT memdiag_purge('all')")
         checks.check("the remedy helps", seen() is None)
-        checks.check("nobody was killed", limit.figures()["oom_kills"] == 0)
+        checks.check("no process was killed", limit.figures()["oom_kills"] == 0)
 
 
 def killed(start: Callable[..., Server], checks: Checks) -> None:
@@ -224,12 +225,12 @@ def killed(start: Callable[..., Server], checks: Checks) -> None:
         start(limit.wrapper()) as server,
         server.connect() as session,
     ):
-        # Whom the kernel takes first.
+        # The kernel kills this process first.
         first = 'echo 1000 > /proc/self/oom_score_adj && exec "$@"'
         hog = [sys.executable, "-c", f"bytearray(b'x') * ({2 * LIMIT_MB} << 20)"]
         command = [*limit.wrapper(), "sh", "-c", first, "sh", *hog]
         seen = functools.partial(found, session, "cgroup", "killed for its limit: 1$")
-        checks.check("nobody was killed, and nothing is said", seen() is None)
+        checks.check("no process was killed, and nothing is said", seen() is None)
         status = subprocess.run(command, check=False).returncode
         checks.check("one was killed", status == -signal.SIGKILL, str(status))
         row = seen()
@@ -240,7 +241,7 @@ def killed(start: Callable[..., Server], checks: Checks) -> None:
 
 
 def page_cache(start: Callable[..., Server], checks: Checks) -> None:
-    """Files that were read or written fill a group, and cost nobody anything: the kernel takes them first."""
+    """Files that were read or written fill a group, which is no shortage: the kernel drops their pages first."""
     with (
         cgroup.memory_limit(LIMIT_MB << 10) as limit,
         start(limit.wrapper()) as server,
@@ -304,7 +305,7 @@ def host(session: Connection, subject: str, name: str) -> str:
 
 
 def keep(session: Connection, variable: str, megabytes: int) -> None:
-    # A header goes before it, which would take it to the next size.
+    # A header in front of it would lift a full megabyte into the next size class.
     session.query(f"SET {variable} = REPEAT('v', ({megabytes} << 20) - 8192)")
 
 

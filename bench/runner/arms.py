@@ -15,7 +15,7 @@ from tools.build import debian
 
 TOP = Path(__file__).resolve().parents[2]
 
-# What could make one arm behave like another when it leaks in from the caller's shell.
+# These settings of the caller's shell could make one arm behave like another.
 _ALLOCATOR_VARIABLES = (
     "MALLOC_",
     "LD_PRELOAD",
@@ -27,7 +27,7 @@ _ALLOCATOR_VARIABLES = (
 
 
 class Distribution(Unpacked):
-    """Debian's own package of unstable, with the C library and all others that it is made for."""
+    """Debian's own package of unstable, run with the C library and the other libraries that it was built for."""
 
     @classmethod
     def of_preset(cls, top: Path, preset: str) -> Distribution:

@@ -38,7 +38,7 @@ def available_kb() -> int:
 
 
 class Idlers(Generic[Key]):
-    """`done` gets each run when its server has idled; servers are ended only between loads, on the caller's thread."""
+    """Ends each server after its idling and passes the run to `done`, between loads and on the caller's thread."""
 
     def __init__(self, most: int, done: Callable[[Key, memory.Run], None]) -> None:
         self._most = most
@@ -62,7 +62,7 @@ class Idlers(Generic[Key]):
             self._end_first()
 
     def make_room(self) -> None:
-        """Ends those that have idled, and waits for others where there are too many or memory is short."""
+        """End the servers that have idled. Wait for more of them where there are too many or memory is short."""
         while self._waiting and (
             not self._waiting[0][1].idling()
             or len(self._waiting) >= self._most
@@ -83,7 +83,7 @@ class Idlers(Generic[Key]):
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[dict[str, float]]:
-        """Waits until none works in the background any more; then counts the CPU seconds they take within the block."""
+        """Wait until no idling server works in the background; then count their CPU seconds within the block."""
         if self._waiting:
             wait_until_quiet(self.cpu_seconds)
         counted = {"neighbours_cpu_seconds": 0.0}

@@ -40,9 +40,9 @@ def template(workload: Workload, arms: Sequence[arm_list.Arm]) -> Path:
 
 
 class Turn:
-    """A fresh server under load, then idling. In three steps, so that the next server can be prepared meanwhile.
+    """A fresh server under load, then idling, in three steps: the next server is prepared while this one idles.
 
-    As a context manager it ends the server at the end of the block, whichever step it is in.
+    As a context manager it ends the server at the end of the block, in any step.
     """
 
     def __init__(
@@ -147,14 +147,14 @@ class Turn:
             self._rss.__exit__(None)
 
     def _kill(self) -> None:
-        # Its data are thrown away: an orderly shutdown would only cost time and disturb whoever is next.
+        # Its data are thrown away. An orderly shutdown would take time and disturb the next turn.
         if self.server.pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.server.pid, signal.SIGKILL)
 
     @contextlib.contextmanager
     def _losses(self) -> Iterator[None]:
-        """What a server that ran into its limit leaves of its figures; any other failure is raised."""
+        """Keep the figures of a server that the kernel killed at its limit; raise any other failure."""
         try:
             yield
         except (Problem, SqlError, OSError, KeyError) as error:
@@ -221,7 +221,7 @@ class Turn:
         self._watch.start()
 
     def _watch_idling(self) -> None:
-        # Nobody asks the server anything meanwhile: statements make some allocators give memory back.
+        # No statement runs meanwhile: statements make some allocators give memory back.
         try:
             for moment in self._idle:
                 if self._over.wait(max(0.0, self._ended + moment - time.monotonic())):
@@ -254,13 +254,13 @@ def _session(stack: contextlib.ExitStack, server: Server) -> Connection:
 
 
 def _own_cpu() -> float:
-    """Of this process and of the programs it ran (sysbench, mysqldump) and their likes."""
+    """CPU seconds of this process and of the programs that it ran (sysbench, mysqldump)."""
     both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 
 def _known_kb(session: Connection) -> int:
-    """What Performance Schema knows of."""
+    """Memory in use by Performance Schema's count."""
     total = session.query(
         "SELECT SUM(current_number_of_bytes_used)"
         " FROM performance_schema.memory_summary_global_by_event_name"
@@ -280,7 +280,7 @@ def _pools(session: Connection) -> Pools:
 
 
 def unexplained(session: Connection, ledger: str) -> float | None:
-    """What no row of a ledger explains, in percent of RSS; None: it could not be read."""
+    """The row `unexplained` of a ledger, in percent of RSS; None: it could not be read."""
     percent = session.query(
         f"SELECT PERCENT FROM INFORMATION_SCHEMA.{ledger} WHERE COMPONENT = 'unexplained'"
     ).scalar()
@@ -302,14 +302,14 @@ def highest_pools(samples: Sequence[Pools]) -> Pools:
 
 
 def named_share(pools: Pools) -> float | None:
-    """What of the allocator's resident bytes is in a pool other than general, in percent."""
+    """The share of the allocator's resident bytes in pools other than general, in percent."""
     total = sum(resident for _, resident in pools.values())
     named = total - pools.get("general", (0, 0))[1]
     return 100 * named / total if total else None
 
 
 def ask(server: Server) -> dict[str, Any]:
-    """What the server says of its memory; resident and allocated are None in an arm that has no memdiag."""
+    """The server's own figures of its memory; resident and allocated are None in an arm without memdiag."""
     pages = server.query("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_bytes_data'")
     with server.connect() as session, Diagnostics(server) as diagnostics:
         allocator = diagnostics.snapshot().allocator
@@ -337,7 +337,7 @@ def thin(
 
 
 def figures(run: Run) -> dict[str, float | None]:
-    """What reports show of a run that the server survived; memory in MB."""
+    """The figures that reports show of a run that the server survived; memory in MB."""
     start = run["start_rss_kb"]
     cpu = run["cpu_user_seconds"] + run["cpu_system_seconds"]
     after = run["after"]

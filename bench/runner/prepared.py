@@ -1,7 +1,7 @@
-"""Data directories: loaded once with one server, then copied for every turn, so that all turns begin with identical bytes.
+"""Data directories: loaded once with one server, then copied for every turn. All turns begin with identical bytes.
 
-The copy is made after a clean shutdown. That every arm starts on it also shows that the builds are drop-in
-replacements of each other.
+The copy is made after a clean shutdown. Every arm starts on it, which shows that the builds are drop-in replacements
+of each other.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def template(
 
 @contextlib.contextmanager
 def copy(source: Path, arm: Arm) -> Iterator[Path]:
-    """A folder with a copy of a template, for one turn; there can be several at a time."""
+    """A folder with a copy of a template, for one turn. Several may exist at a time."""
     if source not in _swept:
         _sweep(source.parent, arm)
         _swept.add(source)
@@ -82,7 +82,7 @@ _swept: set[Path] = set()
 
 
 def _sweep(parent: Path, arm: Arm) -> None:
-    """Remove what a run that was killed has left."""
+    """Remove the folders of a run that was killed."""
     for folder in parent.glob("turn*"):
         owner = Server(arm.build(), folder).socket_owner()
         if owner is not None:

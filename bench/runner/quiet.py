@@ -11,7 +11,7 @@ PATIENCE_SECONDS = 60.0
 
 
 def wait_until_quiet(cpu_seconds: Callable[[], float]) -> None:
-    """Until servers that took so much CPU so far do no more work in the background; not for ever."""
+    """Wait until servers do no more work in the background, at most PATIENCE_SECONDS. `cpu_seconds`: their CPU time so far."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         before = cpu_seconds()

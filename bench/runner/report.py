@@ -1,4 +1,4 @@
-"""What all benchmarks share of reporting: the machine, medians, tables, and the two result files."""
+"""Reports of all benchmarks: the machine, medians, tables, and the two result files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAVED = RESULTS / "saved"  # in git
 
 
 def machine() -> dict[str, object]:
-    """Where the figures come from."""
+    """The machine and the commit of the figures."""
     cpu = next(
         (
             line.split(":", 1)[1].strip()
@@ -122,7 +122,7 @@ def front_matter(raw: Mapping[str, object]) -> str:
 def save(name: str, raw: Mapping[str, object], text: str, keep: bool) -> None:
     """Write NAME.json (everything measured) and NAME.md (the report), and print the report.
 
-    Ordinary results go to a folder that git ignores; `keep` (--save) puts them where they are meant to be committed.
+    Git ignores the folder of ordinary results; `keep` (--save) writes to the one that git takes.
     """
     folder = SAVED if keep else RESULTS
     folder.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from harness.common import say
 from harness.problem import Problem
 
 Run = dict[str, Any]
-# One round: the arms in their order for it, the template of the data; each arm's name and what was measured of it.
+# One round. Arguments: the arms in the round's order, the template of the data. It yields each arm's name and figures.
 Round = Callable[[Sequence[Arm], Path], Iterator[tuple[str, Run]]]
 
 
@@ -62,7 +62,7 @@ def require_positive(options: argparse.Namespace, *names: str) -> None:
 def record(
     options: argparse.Namespace, arms: Sequence[Arm], settings: Mapping[str, object]
 ) -> dict[str, Any]:
-    """What is known before the first turn."""
+    """The part of the results that is known before the first turn."""
     return {
         "machine": report.machine(),
         "arms": {arm.name: arm.describe() for arm in arms},
@@ -110,8 +110,8 @@ def run(
 ) -> int:
     """All rounds, then the report.
 
-    `prepare` makes the template of the data, `measure` makes a round, `brief` says
-    in a line what came out of an arm's turn, `render` makes the report from the record.
+    `prepare` makes the template of the data, `measure` makes a round, `brief` sums up
+    an arm's turn in one line, `render` makes the report from the record.
     """
     arms = arm_list.choose(options.arms)
     raw = record(options, arms, settings)

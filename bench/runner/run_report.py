@@ -11,7 +11,7 @@ from bench.runner import memory, plots, report, verdicts
 from bench.runner.stored import REPORT, Results
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Workload
 
-LIMIT_FACTOR = 1.3  # of our own arm's peak
+LIMIT_FACTOR = 1.3  # times the peak of the arm dev
 SURROUNDINGS = {
     PLAIN: "",
     HUGE_PAGES: "transparent huge pages set to always",
@@ -78,7 +78,7 @@ def table(
         "cpu_seconds": "CPU s",
         "faults": "page faults",
     }
-    # What comes behind the figures that every workload has.
+    # A workload's own figures come behind those that all have.
     columns = known | {
         key: key.replace("_", " ")
         for key in some
@@ -183,7 +183,7 @@ def draw(
 
 
 def pool_table(runs: Sequence[memory.Run]) -> str:
-    """Of the run with the middle peak; pools of less than a megabyte are left out."""
+    """The pools of the run with the middle peak, without those of less than a megabyte."""
     asked = [run for run in runs if run.get("pools_peak") and "after" in run]
     if not asked:
         return ""
@@ -225,7 +225,7 @@ def overview(records: dict[str, Record], arms: Sequence[str]) -> str:
 
 
 def records(results: Results, workloads: Sequence[Workload]) -> dict[str, Record]:
-    """What has been measured, by workload and surrounding. A text instead of runs: why there are none."""
+    """The measured runs, by workload and surrounding. A text in place of runs gives the reason why there are none."""
     made: dict[str, Record] = {}
     for workload in workloads:
         by_surrounding: dict[str, Any] = {}
@@ -259,7 +259,7 @@ def judgement(made: dict[str, Record]) -> str:
 
 
 def neighbours(made: dict[str, Record]) -> str:
-    """The highest share of the processors' time that idling servers took of a load."""
+    """The highest share of one processor that idling servers took during a load."""
     shares = [
         (100 * run["neighbours_cpu_seconds"] / run["seconds"], name, arm)
         for name, record in made.items()

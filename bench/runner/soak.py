@@ -83,7 +83,7 @@ def turn(
                     try:
                         workload.load(server)
                     except FAILURES as problem:
-                        # Nine more rounds are worth having; a server that is gone is another matter.
+                        # The other rounds are still useful, unless the server is gone.
                         if not server.alive():
                             raise Problem(f"{problem}\n{server.log_tail()}") from None
                         failures.append(
@@ -108,10 +108,10 @@ def turn(
 
 
 def state(server: Server, moment: str) -> dict[str, Any]:
-    """RSS before anything is asked; then what is known of it. `live_kb`: by the allocator, or by Performance Schema."""
+    """RSS, read before any statement, and its known parts. `live_kb`: by the allocator, or by Performance Schema."""
     now = server.memory()
     with server.connect() as session:
-        # Of the buffer pool, what it holds counts, not what it could hold.
+        # The buffer pool counts by the pages that it holds, not by its size.
         chunks = session.query(
             "SELECT SUM(current_number_of_bytes_used) FROM performance_schema.memory_summary_global_by_event_name"
             " WHERE event_name = 'memory/innodb/buf_buf_pool'"
@@ -135,7 +135,7 @@ def ratio(moment: dict[str, Any]) -> float:
 
 
 def growth_ratio(start: dict[str, Any], moment: dict[str, Any]) -> float | None:
-    """As ratio(), of what came since the start: pages that were allocated but never touched cannot flatter it."""
+    """As ratio(), of the growth since the start: pages that were allocated but never touched do not lower it."""
     known = sum(moment[key] - start[key] for key in ("live_kb", "buffer_pool_kb"))
     return report.ratio(moment["rss_kb"] - start["rss_kb"], known)
 

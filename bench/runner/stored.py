@@ -1,4 +1,4 @@
-"""The folder of a run: what it was asked to do (run.json), and every finished turn (turns.jsonl), stored at once."""
+"""The folder of a run: its options (run.json) and every finished turn (turns.jsonl), stored at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEAD, TURNS, REPORT = "run.json", "turns.jsonl", "report.md"
 
 @dataclass(frozen=True)
 class Step:
-    """Which turn of the run it is."""
+    """Identifies a turn of a run."""
 
     workload: str
     surrounding: str
@@ -61,7 +61,7 @@ class Results:
         self.runs[step] = run
         entry = {"step": asdict(step), "run": run}
         with (self.folder / TURNS).open("a") as file:
-            # After a line that was cut off, ours must begin at a line's beginning.
+            # The last line may have been cut off: begin a new one.
             file.write("\n" * (file.tell() > 0))
             file.write(json.dumps(entry, separators=(",", ":")))
             file.flush()

@@ -1,4 +1,4 @@
-"""The figures that our server is to reach, each workload by itself: ratios of medians within one run."""
+"""The targets of the arm dev, for each workload by itself: ratios of medians within one run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Medians = Mapping[str, float | None]
 
 @dataclass(frozen=True)
 class Verdict:
-    """No value: not measured. `versus`: the arm that ours is compared with."""
+    """`value` is None where it was not measured. `versus`: the arm that dev is compared with."""
 
     value: float | None
     reached: bool | None
@@ -37,7 +37,7 @@ class Target:
     sense: str  # <= or >=
     bound: float
     ours: str
-    # The figure of the others, of whom the best counts; empty: our figure is the value.
+    # The figure of the other arms, of which the best counts. None: dev's own figure is the value.
     others: Callable[[Medians], str] | None = None
 
     def heading(self) -> str:

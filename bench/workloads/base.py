@@ -1,5 +1,4 @@
-"""What every workload has: a class whose fields are the sizes that can be set, one method that loads data, one that
-puts the server under load."""
+"""The base of all workloads: fields are the sizes that can be set, fill() loads data, load() puts a server under load."""
 
 from __future__ import annotations
 
@@ -13,13 +12,13 @@ from harness.burst import Burst
 from harness.server import Server
 from harness.sql import Connection
 
-# Of interest beyond the server as it is: huge pages everywhere, and a memory limit like a container's.
+# The surroundings: the server as it is, with huge pages everywhere, and with a memory limit like a container's.
 PLAIN, HUGE_PAGES, LIMIT = "plain", "huge-pages", "limit"
 
 
 @dataclass
 class Load:
-    """What a load did; `extra` are figures that only this workload has."""
+    """The figures of a load; `extra` has those that only this workload has."""
 
     seconds: float
     count: int
@@ -29,7 +28,7 @@ class Load:
 
     @classmethod
     def of(cls, burst: Burst, count: int | None = None, **extra: float) -> Self:
-        """`count` where the burst's steps are not what the workload counts."""
+        """`count`: given where the workload counts something else than the burst's steps."""
         return cls(
             burst.seconds,
             len(burst.latencies) if count is None else count,
@@ -43,7 +42,7 @@ class Load:
 class Workload:
     name: ClassVar[str]  # of the workload, of its folder and of its database
     shows: ClassVar[str]
-    unit: ClassVar[str]  # what it does so many of a second
+    unit: ClassVar[str]  # counted in units per second
     options: ClassVar[tuple[str, ...]] = ()
     data: ClassVar[tuple[str, ...]] = ()  # the fields that the data depend on
     surroundings: ClassVar[tuple[str, ...]] = (PLAIN,)

@@ -1,8 +1,8 @@
 """Debian packages: debhelper with packaging/deb as its folder debian/.
 
-What this adds to that folder is what cannot be written down there: the changelog
+This module adds the parts of that folder that depend on the build: the changelog
 (version, date), the files by package, and preflight within the scripts that run
-before there is any file of the package.
+before any file of the package is there.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from make.product import COMMON, COPYRIGHT, FAMILY, PACKAGING, Product, logged
 TOOLS = {"dh": "debhelper", "dpkg-shlibdeps": "dpkg-dev"}
 MAINTAINER = "MySQL memdiag maintainers <maintainers@memdiag.example.org>"
 
-# Of packaging/common, in the server's package. What is in usr/share/mysql-memdiag is
-# copied to its place by postinst, where nothing is.
+# Files of packaging/common in the server's package. postinst copies those below
+# usr/share/mysql-memdiag to their places, unless a file is there.
 COMMON_FILES = {
     "memdiag.cnf": "etc/mysql/mysql.conf.d/memdiag.cnf",
     "mysql.cnf": "etc/mysql/mysql-memdiag.cnf",
@@ -78,7 +78,7 @@ def stage(tree: Path, folder: Path, product: Product) -> None:
         shutil.copy2(source, path, follow_symlinks=False)
     with open(server / "usr/share/mysql-memdiag/init.sql", "a") as sql:
         sql.write((PACKAGING / "deb/init.sql").read_text())
-    for path in debian.rglob("*"):  # when they were checked out is nobody's business
+    for path in debian.rglob("*"):  # two checkouts make the same package
         os.utime(path, (product.date, product.date), follow_symlinks=False)
 
 

@@ -1,5 +1,7 @@
-"""The packages' copyright file: our text in copyright.in, with the holders and the licence that the sources of MySQL and
-jemalloc name themselves. What they wrote is taken from them at each build, and not kept here."""
+"""The packages' copyright file: the text of copyright.in with the holders and the licence of MySQL and jemalloc.
+
+Their words are taken from their sources at each build, and not kept here.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from make.product import PACKAGING
 
 
 def copyright_of(build: Path) -> str:
-    """For what a preset's build was made of."""
+    """The text for the sources of a preset's build."""
     sources = json.loads((build / "sources.result.json").read_text())
     mysql = build / "mysql/LICENSE"
     jemalloc = Path(sources["jemalloc"]["tree"]) / "COPYING"
@@ -27,7 +29,7 @@ def copyright_of(build: Path) -> str:
 def filled(
     template: str, mysql: list[str], jemalloc: list[str], jemalloc_licence: str
 ) -> str:
-    """In Debian's format: lines that go on begin with a space, empty ones are a dot."""
+    """The text in Debian's format: continuation lines begin with a space, an empty line is a dot."""
     return (
         template.replace("@MYSQL_HOLDERS@", "\n ".join(mysql))
         .replace("@JEMALLOC_HOLDERS@", "\n ".join(jemalloc))
@@ -53,7 +55,7 @@ def holders(path: Path) -> list[str]:
 
 
 def licence(path: Path) -> str:
-    """What stands between the holders and the next rule."""
+    """The text between the holders and the next rule."""
     found = re.search(
         r"^Redistribution and use.*?(?=\n--)",
         path.read_text(),

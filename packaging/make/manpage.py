@@ -41,7 +41,7 @@ def body(lines: list[str]) -> Iterator[str]:
             name, *middle, meaning = (
                 roff(cell) for cell in line.strip("| \n").split("|")
             )
-            # Of a column: type, unit, and whether it can be NULL.
+            # A column's type, unit and nullability.
             kind = ", ".join(x for x in middle if x and x not in ("no", "yes"))
             may = ", or NULL" if "yes" in middle else ""
             yield f".TP\n\\fB{name}\\fP {kind}{may}\n{meaning}"

@@ -1,4 +1,4 @@
-"""What is packaged: versions, date and files by package, for deb.py and rpm.py."""
+"""Versions, date and files by package, for deb.py and rpm.py."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def commit() -> tuple[str, str, int]:
     date = os.environ.get("SOURCE_DATE_EPOCH", date)
     if not date:
         raise Problem(
-            f"git tells no commit of {ROOT}, so that the packages have no date:\n"
+            f"git has no commit of {ROOT}, so the packages have no date:\n"
             f"  {said}\n"
             "  Mend that, or set SOURCE_DATE_EPOCH to a date, in seconds since 1970."
         )

@@ -25,7 +25,7 @@ from tools.build.sources import (
     open_archive,
 )
 
-# What has to be installed: programs and Debian's packages that have them.
+# Programs that have to be installed, with their Debian packages.
 TOOLS = {
     "rpmbuild": "rpm",
     "find-debuginfo": "debugedit",
@@ -69,13 +69,13 @@ def build(tree: Path, out: Path, product: Product) -> list[Path]:
 
 def release(product: Product) -> str:
     parts = ["1", f"memdiag{product.memdiag}", product.stamp]
-    # What the source RPM compiles is preset dev.
+    # The source RPM compiles preset dev.
     trained = "%{?memdiag_tree:.pgo}" if product.trained else ""
     return ".".join(filter(None, parts)) + trained
 
 
 def rpmbuild(top: Path, called: Path, *args: str) -> None:
-    """In the folder `top`, which the macros call as is said."""
+    """Run rpmbuild in the folder `top`; the macros name it `called`."""
     places = dict.fromkeys(("_topdir", "_rpmdir", "_srcrpmdir"), called)
     names = {"_build_name_fmt": "%%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm"}
     command = ["rpmbuild"]

@@ -228,7 +228,7 @@ class Preflight(Case):
 
 
 class Machines(Case):
-    """What a killed run has left, with a program of another kind under the name of systemd-nspawn."""
+    """Remains of a killed run, with a program of another kind under the name of systemd-nspawn."""
 
     def left(self, name: str, called: str = "") -> subprocess.Popen:
         folder = self.root / "machines" / name
@@ -350,7 +350,7 @@ class Prestart(Script):
         return len(path.read_text().splitlines()) if path.exists() else 0
 
     def restore(self, *names: str) -> None:
-        """What somebody puts into the data directory."""
+        """Files that a user puts into the data directory."""
         self.data.mkdir(parents=True, exist_ok=True)
         for name in names:
             (self.data / name).mkdir()

@@ -13,20 +13,23 @@ from tools.build.sources import debian_mirror
 
 
 def remove(folder: Path) -> None:
-    """Remove a tree; what is mounted below it, and so not ours, stays."""
+    """Remove a tree; file systems that are mounted below it stay."""
     if folder.exists():
         subprocess.run(["rm", "-rf", "--one-file-system", folder], check=True)
 
 
 def root(suite: str, folder: Path, variant: str, packages: str) -> None:
-    """Makes a folder anew, as root; a killed run leaves it unfinished. A variant of mmdebstrap: `extract` only unpacks, the others also configure."""
+    """Make a folder anew, as root; a killed run leaves it unfinished.
+
+    `variant`: of mmdebstrap; `extract` only unpacks, the others also configure.
+    """
     if not shutil.which("mmdebstrap"):
         raise Problem(
             "mmdebstrap is missing; install it with: apt-get install mmdebstrap"
         )
     remove(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Proxies, time-outs and how old a list may be are settings of this machine, not of a test.
+    # This machine sets proxies, time-outs and the allowed age of a package list.
     dump = subprocess.run(
         ["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True
     ).stdout

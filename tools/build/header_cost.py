@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How many object files of upstream are compiled again when a header of ours changes.
+"""Count the object files of upstream that a change of each of our headers compiles again.
 
-Asks ninja what a finished build depends on (build/<preset>/bld). An object that has a precompiled header depends on all
-that is in it. Objects that have not been compiled yet are not counted.
+ninja knows the dependencies of a finished build (build/<preset>/bld). An object with a precompiled header depends on
+every header in it. Objects that have not been compiled yet are not counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.common import ROOT, known_preset, say
 from harness.problem import Problem, run_main
 from tools.build.tree import HEADERS
 
-# Folders of ours; the other folders of the source tree have some of our headers, by name.
+# Two folders are ours as a whole; three of upstream's have headers of ours, by name.
 OWN = re.compile(
     r"(mysys|plugin)/memdiag/.*|(sql|storage/innobase|storage/perfschema)/memdiag_[^/]*"
 )
@@ -93,7 +93,7 @@ def users_of_headers(
 
 
 def exceeded(users: Mapping[str, Users], limits: Iterable[str]) -> list[str]:
-    """What is above its limit, a sentence each. A limit: NAME=N, NAME a path in this repository or its end."""
+    """A sentence for each header above its limit. A limit is NAME=N; NAME is a path in this repository or its end."""
     problems = []
     for limit in limits:
         name, _, most = limit.partition("=")

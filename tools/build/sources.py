@@ -122,14 +122,14 @@ class PrivateApt:
             'Dir::Etc::preferences "/dev/null";\n'
             'Dir::Etc::preferencesparts "/dev/null";\n'
             'APT::Default-Release "";\n'
-            # The hooks are the machine's: some clean its own package cache.
+            # Hooks of the machine would clean its own package cache.
             "#clear APT::Update::Pre-Invoke;\n"
             "#clear APT::Update::Post-Invoke;\n"
             "#clear APT::Update::Post-Invoke-Success;\n"
             'APT::Update::Error-Mode "any";\n'
             # Root's cache folder is not readable for apt's download user.
             'APT::Sandbox::User "";\n'
-            # What the machine allows for its own archives is not allowed here.
+            # The machine may allow these for its own archives.
             'Acquire::AllowInsecureRepositories "false";\n'
             'Acquire::AllowWeakRepositories "false";\n'
             'Acquire::AllowDowngradeToInsecureRepositories "false";\n'
@@ -206,7 +206,7 @@ def sha256_file(path: Path) -> str:
 
 
 def check(path: Path, want: str) -> str:
-    """What is wrong with a downloaded file, or an empty text."""
+    """The fault of a downloaded file, or an empty text."""
     got = sha256_file(path)
     if got == want:
         return ""

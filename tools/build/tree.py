@@ -2,9 +2,9 @@
 """Makes and updates build/<preset>/mysql, the source tree that a preset builds.
 
 The tree is a hard-link copy of the pristine one in the cache (a plain copy where
-that is on another file system), with the patches applied with symbolic links to
-our own folders where upstream looks for them, and with copies of our headers. A file that differs from the pristine one is always a new file,
-never a changed one: the pristine tree stays as it was.
+that is on another file system) with the patches applied. Symbolic links lead to our
+folders where upstream looks for them, and our headers are copied. A file that differs
+from the pristine one is always a new file: the pristine tree never changes.
 
 After a change of a patch only the files whose text changes are written, so that
 the build that follows is as small as the change.
@@ -24,7 +24,7 @@ from harness.common import ROOT, say
 from harness.problem import Problem, run_main
 from tools.build import patches
 
-# Where upstream looks for plugins and test suites, by globbing -> our folder.
+# The folders in which upstream looks for plugins and test suites -> ours.
 FOLDERS = {
     "plugin/memdiag": "plugin/memdiag",
     "mysql-test/suite/memdiag": "mysql-test/suite/memdiag",

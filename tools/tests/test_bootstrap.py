@@ -1,4 +1,4 @@
-"""What ./run-demo and ./run-tests say where they can't install what they need."""
+"""Messages of ./run-demo and ./run-tests where they cannot install the packages that they need."""
 
 import subprocess
 import unittest

@@ -71,7 +71,7 @@ class AtTheEnd(Case):
 
 class EndServer(Case):
     def end(self, data: str) -> bool:
-        """Whether a process of data directory /data/a ends."""
+        """True if a process of data directory /data/a ends."""
         program = [sys.executable, "-c", "input()", "--datadir=/data/a"]
         with subprocess.Popen(program, stdin=subprocess.PIPE) as server:
             file = self.root / "pid"
@@ -93,7 +93,7 @@ class EndServer(Case):
 
 class SwapOut(Case):
     def seen(self, *files: str) -> list[str]:
-        """What was written, in the moment in which it is enough."""
+        """The text of the file in the moment in which it is enough."""
         texts = []
 
         def enough() -> bool:
