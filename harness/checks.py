@@ -40,7 +40,7 @@ class Checks:
 
     @contextlib.contextmanager
     def checking(self, name: str) -> Iterator[None]:
-        """A check that is good unless the block raises; the program goes on after it."""
+        """A check that is good unless the block raises; the program continues after it."""
         try:
             yield
         except (Failed, Problem, SqlError, OSError, AssertionError) as error:

@@ -291,11 +291,11 @@ class Server:
             command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (OSError, ValueError):
             raise Problem(
-                f"a server that is not ours answers on {self.socket}; stop it first"
+                f"a server that this program did not start answers on {self.socket}; stop it first"
             ) from None
         if os.fsencode(f"--datadir={self.data}") not in command:
             raise Problem(
-                f"a server that is not ours answers on {self.socket}; stop it first"
+                f"a server that this program did not start answers on {self.socket}; stop it first"
             )
         self.pid = pid
         return True

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs upstream's own test suites against our server, and says where it differs.
+"""Run upstream's own test suites against our server, and report where it differs from stock.
 
-They take hours on two cores, so they run in pieces: an interrupted run, or one that
-ended after --minutes, goes on with the next piece as long as the server is the same.
-A test that fails is run once more by itself, and then against the stock preset's
-server. What is left differs because of us: each such test is to be explained in
+They take hours on two cores, so they run in pieces. A run that was interrupted, or ended
+after --minutes, continues with the next piece as long as the server is the same.
+A test that fails runs once more by itself, and then against the stock preset's server.
+A test that fails with our server only must be explained in
 mysql-test/upstream_differences.txt, and each test named there has to differ.
 """
 
@@ -165,7 +165,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="tools/upstream_suites.py",
         description="Run upstream's suites against our server and, where they fail, "
-        "against stock. An interrupted run goes on where it was.",
+        "against stock. An interrupted run continues where it was.",
     )
     parser.add_argument("--preset", default="dev", help="default: %(default)s")
     parser.add_argument("--suites", default=SUITES, help="default: %(default)s")
@@ -197,7 +197,7 @@ def main() -> int:
         else:
             tests = [t for s in options.suites.split(",") for t in ours.tests_of(s)]
         if not ours.run_in_pieces(tests, deadline):
-            say("-- time is up; the same command goes on")
+            say("-- time is up; the same command continues")
             return 2
         failed = [t for t in tests if ours.results[t]["result"] == "fail"]
         ours.run_alone(failed)

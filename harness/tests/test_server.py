@@ -60,7 +60,7 @@ class Starting(Case):
             # It says nothing: a client that connects is not answered.
             with self.assertRaisesRegex(Problem, "another server .process 123. is"):
                 server.start()
-            with self.assertRaisesRegex(Problem, "not ours"):
+            with self.assertRaisesRegex(Problem, "did not start"):
                 server.attach()
 
     def test_a_dead_socket_is_no_server(self):

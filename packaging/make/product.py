@@ -35,7 +35,7 @@ class Product:
 
 
 def versions(build: Path) -> tuple[str, str]:
-    """Of the source that was built, which may be newer than the pin, and of ours."""
+    """Versions of the MySQL source that was built, which may differ from the pin, and of memdiag."""
     upstream = dict(
         line.split("=", 1)
         for line in (build / "mysql" / "MYSQL_VERSION").read_text().split()
