@@ -278,6 +278,14 @@ def surroundings(report: Checks, box: Machine) -> None:
         box.run(
             "apparmor_parser --skip-kernel-load --skip-cache /etc/apparmor.d/usr.sbin.mysqld"
         )
+    with report.checking("its rules for us are mysqld's, and no other program's"):
+        rules = "apparmor_parser --preprocess {} | grep -c 'pressure/'"
+        mysqld = rules.format("/etc/apparmor.d/usr.sbin.mysqld")
+        assert int(box.run(mysqld)) == 1
+        # As dovecot's profile: a client of MySQL.
+        text = "include <tunables/global>\\n/bin/client {{\\n include <abstractions/mysql>\\n}}\\n"
+        box.run(f"printf '{text.format()}' >/root/client")
+        assert int(box.run(rules.format("/root/client"), check=False)) == 0
     with report.checking("MariaDB's client library leaves the server its settings"):
         box.apt("install mariadb-common")
         settings = box.run("readlink -f /etc/mysql/my.cnf").strip()
@@ -392,8 +400,11 @@ def stock(run: Run) -> None:
             content.change(session, 1)
             # What stock does not know must not stop it.
             session.query("SET PERSIST memdiag_quiet_ms = 'ddl=0'")
+            # As docs say: a stock replica knows no MEMDIAG_ADMIN.
+            session.query("SET sql_log_bin = 0")
             session.query("CREATE USER watcher@localhost")
             session.query("GRANT MEMDIAG_ADMIN ON *.* TO watcher@localhost")
+            session.query("SET sql_log_bin = 1")
         memdiag_tables(server, report)
         cnf = "/etc/mysql/mysql.conf.d/memdiag.cnf"
         box.run(f"sed -i 's/^#\\([a-z_]* = \\)/\\1/' {cnf}; systemctl restart mysql")
@@ -408,6 +419,10 @@ def stock(run: Run) -> None:
             version(server) == theirs and not installed(box, OURS[0]),
             version(server),
         )
+        with report.checking("what ours leaves behind disturbs no backup of stock's"):
+            box.run("mysqldump --all-databases --routines --events >/root/all.sql")
+            box.run("mysql </root/all.sql")
+            box.run("mysql -e 'SHOW GRANTS FOR watcher@localhost; DROP USER watcher@localhost'")
         with server.connect() as session:
             content.change(session, 2)
         with kept(report, box, "and to ours again"):

@@ -97,6 +97,7 @@ def bare(run: Run) -> None:
             box.run(f"rpm -U --replacepkgs {OURS}")
         setting = Installed(box).query("SELECT @@sort_buffer_size").scalar()
         report.check("an upgrade keeps settings", setting == "333000", setting)
+        as_stock(run, box)
         box.run("systemctl stop mysqld")
         data = files(box, "/var/lib/mysql")
         with report.checking("it can be removed, and data and settings stay"):
@@ -107,6 +108,53 @@ def bare(run: Run) -> None:
             box.run("test -e /etc/my.cnf; test ! -e /usr/sbin/mysqld")
             box.run("grep -q 333000 /etc/my.cnf.d/memdiag.cnf.rpmsave")
         refuse(run, box)
+
+
+def as_stock(run: Run, box: Machine) -> None:
+    """What users of upstream's RPMs have: a socket for all, a log in /var/log, sysconfig, instances."""
+    report = run.report
+    mine, sysconfig = "/etc/my.cnf.d/mine.cnf", "/etc/sysconfig/mysql"
+    (box.path("/etc/my.cnf.d") / "mine.cnf").write_text(
+        "[mysqld]\nsocket=/var/lib/mysql/mysql.sock\nlog-error=/var/log/mysqld.log\n"
+        "[mysqld-9.7]\njoin_buffer_size=444000\n"
+    )
+    with report.checking("a log in /var/log is made where it is missing"):
+        box.run("test ! -e /var/log/mysqld.log; systemctl restart mysqld")
+        said = box.run("stat -c '%U %a' /var/log/mysqld.log").strip()
+        assert said == "mysql 640", said
+    server = Installed(box)
+    server.query("CREATE USER nobody@localhost IDENTIFIED WITH auth_socket")
+    with report.checking("nobody connects by the socket of either family"):
+        for name in ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock"):
+            ask = f"mysql -S {name} -Ne 'SELECT USER()'"
+            said = box.run(f'setpriv --reuid nobody --clear-groups {ask}').strip()
+            assert said == "nobody@localhost", said
+    server.query("DROP USER nobody@localhost")
+    box.run("mkdir -p /etc/sysconfig")
+    moved = "/var/lib/mysql-moved"
+    with report.checking("NO_INIT of sysconfig: no data directory is made"):
+        text = f"NO_INIT=true\nMYSQLD_OPTS=--datadir={moved} --socket=/run/mysqld/mysqld.sock\n"
+        (box.path("/etc/sysconfig") / "mysql").write_text(text)
+        box.run(f"if systemctl restart mysqld; then exit 1; fi; test ! -e {moved}")
+    with report.checking("MYSQLD_OPTS of sysconfig: the data directory is made there"):
+        box.run(f"sed -i /NO_INIT/d {sysconfig}")
+        box.run("systemctl reset-failed mysqld; systemctl start mysqld")
+        query = "SELECT CONCAT(@@datadir, ' ', @@join_buffer_size)"
+        said = Installed(box).query(query).scalar()
+        assert said == f"{moved}/ 443904", said
+    box.run(f"systemctl stop mysqld; rm -r {moved} {sysconfig}")
+    (box.path("/etc/my.cnf.d") / "second.cnf").write_text(
+        "[mysqld@second]\ndatadir=/var/lib/mysql-second\nport=3307\nmysqlx=OFF\n"
+        "socket=/var/lib/mysql-second/mysql.sock\nlog-error=/var/log/mysqld-second.log\n"
+    )
+    with report.checking("mysqld@second runs beside the main server"):
+        box.run("systemctl start mysqld mysqld@second")
+        ask = "mysql -S /var/lib/mysql-second/mysql.sock -Ne 'SELECT @@port'"
+        assert box.run(ask).strip() == "3307"
+        Installed(box)
+    box.run(f"systemctl stop mysqld@second; rm {mine} /etc/my.cnf.d/second.cnf")
+    box.run("systemctl restart mysqld")
+    Installed(box)
 
 
 def refuse(run: Run, box: Machine) -> None:

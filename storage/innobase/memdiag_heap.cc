@@ -8,8 +8,8 @@
 namespace memdiag {
 namespace {
 
-/** What Performance Schema must be told again when the block is freed. Its size
-keeps the block behind it aligned as malloc() would. */
+/** The values that Performance Schema needs again when the block is freed. Its
+size keeps the block behind it aligned as malloc() would. */
 struct alignas(alignof(std::max_align_t)) Block_header {
 #ifdef HAVE_PSI_MEMORY_INTERFACE
   PSI_thread *owner;

@@ -1,13 +1,13 @@
 /*
-  Which pool a memory heap of InnoDB belongs to, told by the source file that
-  creates it: mem_heap_create() is given its caller's location anyway.
+  The pool of an InnoDB memory heap, found by the source file that creates the
+  heap. mem_heap_create() receives its caller's location anyway.
 
-  The file name is a constant at nearly every call, so in an optimised build the
-  comparison is made by the compiler and the caller just passes a number. Where
-  it is a function's parameter (rec_get_offsets(), for each record that has more
-  columns than fit on the stack), it would cost more than the heap: such heaps
-  are heap_other.
-  Needs no header of the server: unit tests include it.
+  The file name is a constant at nearly every call, so an optimised build
+  compares it at compile time and the caller passes a number. In some calls the
+  file name is a function's parameter (rec_get_offsets(), for each record with
+  more columns than fit on the stack). There the comparison would cost more than
+  the heap, so such heaps are heap_other.
+  Includes no header of the server: unit tests include this one.
 */
 
 #ifndef MEMDIAG_HEAP_ROUTES_H
@@ -23,13 +23,13 @@
 namespace memdiag {
 
 struct Heap_route {
-  /** The creating file's name, or how it begins: InnoDB's begin with the name
-  of their module. */
+  /** The beginning of the file name. InnoDB's file names begin with the name of
+  their module. */
   const char *begin_of_name;
   Place place;
 };
 
-/** The first that matches counts. */
+/** The first match counts. */
 inline constexpr Heap_route heap_routes[] = {
     {"fts0que.cc", Place::heap_fts_query},
     {"memdiag_fts.cc", Place::heap_fts_query},
@@ -59,8 +59,8 @@ template <size_t route>
   return __builtin_strncmp(name, heap_routes[route].begin_of_name, length) == 0;
 }
 
-// A fold over the routes and not a loop: the compiler is then sure to evaluate
-// it where the path is a constant.
+// A fold over the routes, not a loop: only then does the compiler reliably
+// evaluate it for a constant path.
 template <size_t... route>
 [[gnu::always_inline]] constexpr Place place_of_file(
     const char *path, std::index_sequence<route...>) {
@@ -81,8 +81,8 @@ template <size_t... route>
       path, std::make_index_sequence<std::size(heap_routes)>{});
 }
 
-/** What a heap that is created there now is accounted to. Upstream's tools that
-read its files (ibd2sdi, innochecksum) have no pools. */
+/** The tag of a heap that `path` creates now. Upstream's tools that read
+InnoDB's files (ibd2sdi, innochecksum) have no pools: 0. */
 [[gnu::always_inline]] inline Packed_tag heap_tag(const char *path) {
   if (memdiag_tag_of_place == nullptr) return 0;
   Place place = heap_place(path);
@@ -92,7 +92,7 @@ read its files (ibd2sdi, innochecksum) have no pools. */
   return memdiag_tag_of_place(static_cast<uint16_t>(place));
 }
 
-/** What a heap's block of that size is accounted to; 0: it is malloc()'s. */
+/** The tag of a heap's block of that size; 0: malloc() serves it. */
 constexpr Packed_tag tag_of_heap_block(Packed_tag heap, size_t size) {
   return tag_of_block(heap, size, large_heap_block);
 }

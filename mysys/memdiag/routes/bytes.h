@@ -1,9 +1,10 @@
 /*
-  A vector of bytes whose large blocks come from a pool: for members of
-  upstream's classes that were std::vector<uint8_t>, which no memory key
-  accounts for.
+  A vector of bytes whose large blocks come from a pool. It replaces members of
+  upstream's classes that were std::vector<uint8_t>, for which no memory key
+  exists.
 
-  Works in client programs too, which have no pools.
+  Client programs have no pools; there it is a plain vector. Ownership and
+  threads: as for any vector. Errors: std::bad_alloc. Units: bytes.
 */
 
 #ifndef MEMDIAG_BYTES_H
@@ -20,7 +21,8 @@
 
 namespace memdiag {
 
-/** Allocates blocks of more than large_block at a place, others as usual. */
+/** Allocates blocks above large_block from the pool of a place, and smaller
+ones by operator new. */
 template <typename T, Place place>
 struct Place_allocator {
   using value_type = T;
@@ -46,7 +48,8 @@ struct Place_allocator {
       std::allocator<T>{}.deallocate(block, count);
   }
 
-  /** Of what is resized, the bytes are written once, by who knows them. */
+  /** Default-initialise: resize() must not zero bytes that the caller
+  overwrites. */
   template <typename U>
   void construct(U *byte) noexcept {
     ::new (static_cast<void *>(byte)) U;

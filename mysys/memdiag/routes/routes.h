@@ -3,10 +3,10 @@
 
   A route is a memory instrument as Performance Schema knows them
   ("memory/sql/TABLE"), or a place that has none of its own ("mem_heap/dict").
-  Which pool each has is declared in mysys/memdiag/routes/route_list.h and may be overridden
-  at start-up: blocks that were allocated before keep theirs. Routes appear as
-  their instruments register; nothing here depends on Performance Schema being
-  on.
+  Which pool each has is declared in mysys/memdiag/routes/route_list.h and may
+  be overridden at start-up: blocks that were allocated before keep theirs.
+  Routes appear as their instruments register; nothing here depends on
+  Performance Schema being on.
 
   What lives under a route is counted where blocks come from a pool: bytes of
   size classes, and blocks. Blocks of Pool::general are not counted.

@@ -1,22 +1,23 @@
 /*
-  What patched files of the SQL layer call when a connection's thread begins,
-  and when a statement, a transaction or a session has ended. Weak, as
-  mysys/memdiag/routes/hooks.h has it, and free of any header.
+  The functions that patched files of the SQL layer call when a connection's
+  thread begins, and when a statement, a transaction or a session has ended.
+  They are weak, as in mysys/memdiag/routes/hooks.h, and include no header.
 
-  A digest is 32 bytes, all of them 0 where Performance Schema computed none.
-  Whoever counts it makes it 0, so that a command without one, which leaves it
-  as it is, is not taken for the statement before it.
+  A digest is 32 bytes. All of them are 0 if Performance Schema computed none.
+  The function that counts a statement sets its digest to 0. A command without a
+  digest leaves the bytes as they are, and would be taken for the statement
+  before it otherwise.
 */
 
 #ifndef MEMDIAG_SCOPE_HOOKS_H
 #define MEMDIAG_SCOPE_HOOKS_H
 
 extern "C" {
-/** @param in_transaction  whether a transaction goes on after it */
+/** A statement has ended. @param in_transaction  its transaction goes on */
 [[gnu::weak]] void memdiag_statement_ended(bool in_transaction,
                                            unsigned char *digest);
-/** A statement has ended whose packet has more: the next one goes on with its
-memory. */
+/** A statement has ended, and its packet has more statements. The next one goes
+on with the memory of this one. */
 [[gnu::weak]] void memdiag_part_ended(unsigned char *digest);
 /** The calling thread begins to serve connections, one after the other. */
 [[gnu::weak]] void memdiag_connection_thread();
