@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,94 +18,34 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.runner import arms as arm_list
 from bench.runner import prepared, report, rounds
 from bench.runner.quiet import wait_until_quiet
+from bench.workloads import sysbench_program
+from bench.workloads.sysbench_program import (
+    DATABASE,
+    MAX_THREADS,
+    MYSQLD_OPTIONS,
+    ROWS,
+    TABLES,
+    parse,
+)
 from harness.problem import Problem, run_main
-from harness.server import Server, last_line
+from harness.server import Server
 
 TESTS = ("oltp_point_select", "oltp_read_only", "oltp_read_write")
 DEFAULT_TESTS = TESTS[:2]
 THREADS = (8, 256)
-MAX_THREADS = 1024
-TABLES = 4
-ROWS = 50_000
-DATABASE = "sbtest"
 TARGET = 0.98
 OPTIMISED_TARGET = 1.10  # against Debian's package
-MYSQLD_OPTIONS = (
-    "--innodb-buffer-pool-size=512M",
-    "--innodb-buffer-pool-load-at-startup=OFF",
-    "--innodb-buffer-pool-dump-at-shutdown=OFF",
-    f"--max-connections={MAX_THREADS + 10}",
-    # A session of oltp_read_write prepares more than the default leaves to each of so many.
-    f"--max-prepared-stmt-count={64 * MAX_THREADS}",
-    "--disable-log-bin",
-)
-
-
-def sysbench(server: Server, test: str, action: str, *options: str) -> str:
-    """Run sysbench and return what it printed."""
-    command = [
-        "sysbench",
-        test,
-        "--db-driver=mysql",
-        f"--mysql-socket={server.socket}",
-        "--mysql-user=root",
-        f"--mysql-db={DATABASE}",
-        f"--tables={TABLES}",
-        f"--table-size={ROWS}",
-        *options,
-        action,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        complaint = next(
-            (line for line in done.stdout.splitlines() if "FATAL" in line),
-            last_line(done.stderr),
-        )
-        raise Problem(
-            f"sysbench {test} {action} failed: {complaint}\n{server.log_tail()}"
-        )
-    return done.stdout
-
-
-def fill(server: Server) -> None:
-    server.query(f"CREATE DATABASE {DATABASE}")
-    sysbench(server, "oltp_read_only", "prepare")
-    for number in range(1, TABLES + 1):
-        server.query(f"ANALYZE TABLE sbtest{number}", DATABASE)
-
-
-def version() -> str:
-    if shutil.which("sysbench") is None:
-        raise Problem("sysbench is missing; install it with: apt-get install sysbench")
-    done = subprocess.run(
-        ["sysbench", "--version"], capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip()
-
-
-def data_key() -> dict[str, object]:
-    return {"tables": TABLES, "rows": ROWS, "sysbench": version()}
 
 
 def template(arms: Sequence[arm_list.Arm]) -> Path:
     """A folder with the tables of sysbench."""
-    return prepared.template("sysbench", data_key(), arms, MYSQLD_OPTIONS, fill)
-
-
-def parse(output: str, percentile: int = 95) -> dict[str, float]:
-    patterns = {
-        "tps": r"transactions:\s+\d+\s+\(([\d.]+) per sec",
-        "average_ms": r"avg:\s+([\d.]+)",
-        f"p{percentile}_ms": rf"{percentile}th percentile:\s+([\d.]+)",
-        "errors": r"ignored errors:\s+(\d+)",
-    }
-    figures = {}
-    for name, pattern in patterns.items():
-        found = re.search(pattern, output)
-        if not found:
-            raise Problem(f"sysbench printed no {name}:\n{output}")
-        figures[name] = float(found[1])
-    return figures
+    return prepared.template(
+        "sysbench",
+        sysbench_program.data_key(),
+        arms,
+        MYSQLD_OPTIONS,
+        sysbench_program.fill,
+    )
 
 
 def measure(
@@ -158,7 +95,7 @@ def cpu_seconds(servers: Iterable[Server]) -> float:
 def cell(server: Server, test: str, threads: int, seconds: int) -> dict[str, Any]:
     """One test at one number of threads."""
     before = server.usage()
-    output = sysbench(
+    output = sysbench_program.run(
         server,
         test,
         "run",
@@ -280,7 +217,7 @@ def main() -> int:
         "sysbench",
         options,
         settings={
-            "sysbench": version(),
+            "sysbench": sysbench_program.version(),
             "tables": TABLES,
             "rows": ROWS,
             "seconds": options.seconds,

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench import sysbench_oltp
 from bench.runner import arms as arm_list
 from bench.runner import report, rounds
+from bench.workloads import sysbench_program
 from harness.burst import Sampler
 from harness.problem import run_main
 from harness.server import Server
@@ -118,11 +119,11 @@ def pairs_of(server: Server, switch: Switch, pairs: int, seconds: int) -> list[A
 
     def once() -> dict[str, float]:
         before = server.usage()
-        output = sysbench_oltp.sysbench(
+        output = sysbench_program.run(
             server, "oltp_point_select", "run", "--threads=8", f"--time={seconds}"
         )
         usage = server.usage().since(before)
-        tps = sysbench_oltp.parse(output)["tps"]
+        tps = sysbench_program.parse(output)["tps"]
         cpu_seconds = usage.cpu_seconds
         return {"tps": tps, "cpu_us": 1e6 * cpu_seconds / (tps * seconds)}
 
@@ -141,7 +142,7 @@ def measure(
     arm: arm_list.Arm, folder: Path, connections: int, pairs: int, seconds: int
 ) -> dict[str, Any]:
     options = (
-        *(o for o in sysbench_oltp.MYSQLD_OPTIONS if "-size=" not in o),
+        *(o for o in sysbench_program.MYSQLD_OPTIONS if "-size=" not in o),
         "--innodb-buffer-pool-size=2G",
     )
     with arm.server(folder, options) as server:
@@ -253,7 +254,7 @@ def main() -> int:
         "table_cost",
         options,
         settings={
-            "sysbench": sysbench_oltp.version(),
+            "sysbench": sysbench_program.version(),
             "connections": options.connections,
             "pairs": options.pairs,
             "seconds": options.seconds,

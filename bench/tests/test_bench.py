@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import instructions, pgo_train, phrase_burst, sysbench_oltp, table_cost
 from bench.runner import arms, prepared, report
 from bench.workloads import phrase_burst as collection
+from bench.workloads import sysbench_program
 from harness.problem import Problem
 
 SYSBENCH = """
@@ -191,10 +192,10 @@ class Reports(unittest.TestCase):
         self.assertIn("not measured", text)
 
     def test_sysbench_output(self):
-        figures = sysbench_oltp.parse(SYSBENCH)
+        figures = sysbench_program.parse(SYSBENCH)
         self.assertEqual((figures["tps"], figures["errors"]), (3007.58, 0))
         with self.assertRaisesRegex(Problem, "no tps"):
-            sysbench_oltp.parse("nothing")
+            sysbench_program.parse("nothing")
 
     def test_sysbench_compares_with_the_better_base(self):
         def runs(tps):

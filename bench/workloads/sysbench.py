@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bench import sysbench_oltp
+from bench.workloads import sysbench_program
 from bench.workloads.base import Load, Workload
 from harness.server import Server
 
@@ -13,20 +13,20 @@ from harness.server import Server
 @dataclass(frozen=True)
 class Sysbench(Workload):
     unit = "transactions"
-    options = sysbench_oltp.MYSQLD_OPTIONS
+    options = sysbench_program.MYSQLD_OPTIONS
     test: ClassVar[str]
 
     threads: int = 8
     seconds: int = 20
 
     def data_key(self) -> dict[str, object]:
-        return sysbench_oltp.data_key()
+        return sysbench_program.data_key()
 
     def fill(self, server: Server) -> None:
-        sysbench_oltp.fill(server)
+        sysbench_program.fill(server)
 
     def load(self, server: Server) -> Load:
-        output = sysbench_oltp.sysbench(
+        output = sysbench_program.run(
             server,
             self.test,
             "run",
@@ -34,7 +34,7 @@ class Sysbench(Workload):
             f"--time={self.seconds}",
             "--percentile=99",
         )
-        figures = sysbench_oltp.parse(output, percentile=99)
+        figures = sysbench_program.parse(output, percentile=99)
         return Load(
             self.seconds, round(figures["tps"] * self.seconds), figures["p99_ms"]
         )

@@ -25,9 +25,9 @@
 #include <vector>
 
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/ledger/instrument_counters.h"
 #include "plugin/memdiag/ledger/ledger_rows.h"
 #include "mysys/memdiag/routes/routes.h"
-#include "plugin/memdiag/server/perfschema_memory.h"
 
 namespace memdiag::instruments {
 

@@ -1,0 +1,86 @@
+"""The program sysbench: its tables, the server's options for it, and its output."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+from harness.problem import Problem
+from harness.server import Server, last_line
+
+MAX_THREADS = 1024
+TABLES = 4
+ROWS = 50_000
+DATABASE = "sbtest"
+MYSQLD_OPTIONS = (
+    "--innodb-buffer-pool-size=512M",
+    "--innodb-buffer-pool-load-at-startup=OFF",
+    "--innodb-buffer-pool-dump-at-shutdown=OFF",
+    f"--max-connections={MAX_THREADS + 10}",
+    # A session of oltp_read_write prepares more than the default leaves to each of so many.
+    f"--max-prepared-stmt-count={64 * MAX_THREADS}",
+    "--disable-log-bin",
+)
+
+
+def run(server: Server, test: str, action: str, *options: str) -> str:
+    """Run sysbench and return what it printed."""
+    command = [
+        "sysbench",
+        test,
+        "--db-driver=mysql",
+        f"--mysql-socket={server.socket}",
+        "--mysql-user=root",
+        f"--mysql-db={DATABASE}",
+        f"--tables={TABLES}",
+        f"--table-size={ROWS}",
+        *options,
+        action,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        complaint = next(
+            (line for line in done.stdout.splitlines() if "FATAL" in line),
+            last_line(done.stderr),
+        )
+        raise Problem(
+            f"sysbench {test} {action} failed: {complaint}\n{server.log_tail()}"
+        )
+    return done.stdout
+
+
+def fill(server: Server) -> None:
+    server.query(f"CREATE DATABASE {DATABASE}")
+    run(server, "oltp_read_only", "prepare")
+    for number in range(1, TABLES + 1):
+        server.query(f"ANALYZE TABLE sbtest{number}", DATABASE)
+
+
+def version() -> str:
+    if shutil.which("sysbench") is None:
+        raise Problem("sysbench is missing; install it with: apt-get install sysbench")
+    done = subprocess.run(
+        ["sysbench", "--version"], capture_output=True, text=True, check=False
+    )
+    return done.stdout.strip()
+
+
+def data_key() -> dict[str, object]:
+    return {"tables": TABLES, "rows": ROWS, "sysbench": version()}
+
+
+def parse(output: str, percentile: int = 95) -> dict[str, float]:
+    patterns = {
+        "tps": r"transactions:\s+\d+\s+\(([\d.]+) per sec",
+        "average_ms": r"avg:\s+([\d.]+)",
+        f"p{percentile}_ms": rf"{percentile}th percentile:\s+([\d.]+)",
+        "errors": r"ignored errors:\s+(\d+)",
+    }
+    figures = {}
+    for name, pattern in patterns.items():
+        found = re.search(pattern, output)
+        if not found:
+            raise Problem(f"sysbench printed no {name}:\n{output}")
+        figures[name] = float(found[1])
+    return figures
