@@ -1,20 +1,22 @@
 # shellcheck shell=sh
-# Brings a Debian 12 machine that has nothing but git to where run-tests and
-# run-demo can work. Sourced by both; defines memdiag_bootstrap. Plain sh: there may
-# be no python3 yet. Installs only what is missing, and says what before.
+# Installs the Debian packages that run-tests and run-demo need, on a Debian 12 machine
+# that has nothing but git. Both source this file and call memdiag_bootstrap. It is plain
+# sh because there may be no python3 yet. It installs only missing packages, and prints
+# their names first.
 
-# What each group is for:
+# The purpose of each group:
 #   fetching       ca-certificates xz-utils
-#   tools          python3 patch perl git; python3-pymysql for sessions with a server
+#   tools          python3 patch perl git; python3-pymysql for sessions with a server;
+#                  python3-venv for ruff and clang-format (tools/style.py)
 #   compiling      gcc g++ make cmake ninja-build bison pkg-config ccache mold
 #   jemalloc       autoconf
 #   upstream       the -dev packages; from libtirpc on for plugins in `all`
 #   unit tests     libgtest-dev
 #   mysql-test     libjson-perl and the perl modules of the perl package; procps for ps
-#   lint           shellcheck
+#   style          shellcheck
 #   packages       debhelper dpkg-dev
 MEMDIAG_PACKAGES="ca-certificates xz-utils
-python3 python3-pymysql patch perl git
+python3 python3-pymysql python3-venv patch perl git
 gcc g++ make cmake ninja-build bison pkg-config ccache mold
 autoconf
 libssl-dev libicu-dev liblz4-dev libzstd-dev zlib1g-dev libedit-dev
@@ -35,9 +37,9 @@ memdiag_missing_packages() {
 
 memdiag_bootstrap() {
   if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
-    echo "error: this is not Debian (there is no dpkg and apt-get)." >&2
-    echo "  Use Debian 12, in a container if need be; docs/building.md lists what a" >&2
-    echo "  build by hand needs." >&2
+    echo "error: this is not Debian (it has no dpkg and apt-get)." >&2
+    echo "  Use Debian 12, for example in a container. tools/bootstrap.sh lists the" >&2
+    echo "  packages that a build by hand needs." >&2
     return 1
   fi
   missing=$(memdiag_missing_packages)
@@ -49,7 +51,7 @@ memdiag_bootstrap() {
     return 1
   fi
   echo "-- installing these Debian packages (one to three minutes): $missing"
-  # An update costs a download: only where the lists are missing or too old.
+  # apt-get update downloads lists, so it runs only where they are missing or too old.
   memdiag_apt_install --simulate >/dev/null 2>&1 || apt-get -q update </dev/null || true
   memdiag_apt_install || {
     echo "error: apt-get could not install them (its message is above)." >&2
@@ -59,7 +61,7 @@ memdiag_bootstrap() {
 }
 
 memdiag_apt_install() {
-  # Split on purpose: a list of package names.
+  # $missing is a list of package names, which the shell splits.
   # shellcheck disable=SC2086
   DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends "$@" \
     install $missing </dev/null

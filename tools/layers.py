@@ -136,18 +136,24 @@ def imports(user: str, text: str, files: set[str]) -> Iterable[tuple[int, str]]:
 
 
 def read_sources(layers: Layers, root: Path, files: set[str]):
-    """The arrows of includes and imports; and sentences about headers."""
-    arrows, problems = [], []
+    """The arrows of includes and imports, one for each pair of files; and sentences about
+    headers."""
+    arrows: dict[tuple[str, str], Arrow] = {}
+    problems = []
+
+    def add(user: str, used: str, how: str) -> None:
+        arrows.setdefault((user, used), Arrow(user, used, how))
+
     for user in sorted(files):
         text = (root / user).read_text()
         room = layers.room(user)
         if is_python(user, text):
             for line, used in imports(user, text, files):
-                arrows.append(Arrow(user, used, f"imports it in line {line}"))
+                add(user, used, f"imports it in line {line}")
             continue
         for line, mark, header in includes(user, text):
             if used := resolve_include(user, header, files):
-                arrows.append(Arrow(user, used, f"includes it in line {line}"))
+                add(user, used, f"includes it in line {line}")
             elif room in layers.tests:
                 pass
             elif rooms := layers.only.get(header):
@@ -161,7 +167,7 @@ def read_sources(layers: Layers, root: Path, files: set[str]):
                     f"{user}:{line} includes {header}: {room} may not include headers "
                     "of the server"
                 )
-    return arrows, problems
+    return list(arrows.values()), problems
 
 
 def is_python(path: str, text: str) -> bool:
@@ -330,6 +336,12 @@ def check(layers: Layers, files: set[str], arrows: Iterable[Arrow]) -> list[str]
         f"{path} lies in no room of tools/layers.toml"
         for path in sorted(files)
         if not layers.room(path)
+    ]
+    used_rooms = {layers.room(path) for path in files}
+    problems += [
+        f"tools/layers.toml names {room}, which has no file"
+        for room in layers.rooms
+        if room not in used_rooms
     ]
     between_rooms: dict[tuple[str, str], Arrow] = {}
     between_files: dict[tuple[str, str], Arrow] = {}

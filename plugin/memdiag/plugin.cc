@@ -26,6 +26,7 @@
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/server/server_sessions.h"
 #include "sql/mysqld.h"
+#include "plugin/memdiag/server/statement.h"
 #include "plugin/memdiag/server/status_server.h"
 #include "plugin/memdiag/tables/tables.h"
 #include "plugin/memdiag/server/watcher.h"
@@ -61,7 +62,10 @@ void start_history() {
       history::start(std::string(mysql_real_data_home) + history::file_name,
                      MYSQL_VERSION_ID, sessions::largest_session,
                      error_log::warn);
-  if (!started.remark.empty()) error_log::note(started.remark);
+  if (started.was_killed)
+    error_log::announce(started.remark);
+  else if (!started.remark.empty())
+    error_log::note(started.remark);
   if (started.file_error != 0)
     error_log::warn(std::string(history::file_name) +
                     " cannot be made in the data directory (" +
@@ -96,6 +100,10 @@ int start(void *) {
   if (const int error = purger::start(); error != 0)
     error_log::warn("the purging thread cannot be started (" + reason(error) +
                     "): memory of a pool is given back by decay alone.");
+  if (const int error = statement_readings::start(); error != 0)
+    error_log::warn("the thread that frees readings of tables cannot be started (" +
+                    reason(error) +
+                    "): each session keeps its last readings.");
   start_history();
   if (!opt_initialize) start_watcher();
   if (!admin_privilege::register_it())
@@ -111,6 +119,7 @@ int stop(void *) {
   purge_function::unregister_it();
   admin_privilege::unregister_it();
   watcher::stop();
+  statement_readings::stop();
   purger::stop();
   history::stop();
   return 0;

@@ -27,6 +27,9 @@ class Case(Scratch):
     def setUp(self):
         super().setUp()
         self.layers = layers.load(TABLE)
+        for room in self.layers.rooms:
+            (self.root / room).mkdir()
+            (self.root / room / "some.h").touch()
 
     def write(self, **texts: str) -> None:
         """low__a_h="..." writes low/a.h."""
@@ -102,6 +105,10 @@ class Includes(Case):
         self.write(new__a_h="")
         self.assert_problems(self.check(), "new/a.h lies in no room")
 
+    def test_room_without_a_file(self):
+        (self.root / "middle/some.h").unlink()
+        self.assert_problems(self.check(), "names middle, which has no file")
+
 
 class Imports(Case):
     def test_upwards(self):
@@ -113,7 +120,6 @@ class Imports(Case):
 
     def test_program_without_suffix(self):
         self.write(middle__b_py="")
-        (self.root / "low").mkdir()
         (self.root / "low/run").write_text("#!/usr/bin/env python3\nimport middle.b\n")
         self.assert_problems(self.check(), "low/run uses middle/b.py")
 

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "mysys/memdiag/interruption.h"
+
 namespace memdiag {
 namespace {
 
@@ -103,6 +105,10 @@ size_t page_size() {
 bool Presence::load(uintptr_t at) {
   if (fails.load(std::memory_order_relaxed)) {
     errno = EIO;
+    return false;
+  }
+  if (is_interrupted()) {
+    errno = EINTR;
     return false;
   }
   const size_t page = page_size();

@@ -28,6 +28,11 @@ constexpr double near_limit = 0.9;
 kernel's documentation calls a few percent noticeable. */
 constexpr double pressure_percent = 10;
 constexpr double day = 86400;
+/** Connections that stay free under a max_connections that is advised; at least
+a tenth of those that were used. */
+constexpr uint64_t min_spare_connections = 10;
+/** The least value of binlog_cache_size. */
+constexpr uint64_t min_binlog_cache_bytes = 4096;
 /** The unit that InnoDB's buffer pool has its size in by default, and its size
 by default. */
 constexpr uint64_t chunk_bytes = 128 * mb;
@@ -73,6 +78,7 @@ class Advisor {
   std::vector<Finding> findings() {
     for (size_t i = 0; i < pool_count; ++i)
       look_at_pool(static_cast<Pool>(i), m_now.pools[i]);
+    look_at_holders();
     look_at_limits();
     look_at_configuration();
     look_at_host();
@@ -179,6 +185,62 @@ class Advisor {
            pool + "' ORDER BY LIVE_BYTES DESC shows what it is";
   }
 
+  /** A note if a holder has a large share of the memory besides the buffer
+  pool, which is as large as its user made it. */
+  void look_at_holder(const char *subsystem, const char *holder,
+                      Reading bytes, const std::string &remedy) {
+    const Reading &all = m_now.other_resident_bytes;
+    if (!bytes || *bytes < worth_bytes || !all || is_zero(all)) return;
+    const double part =
+        static_cast<double>(*bytes) / static_cast<double>(*all);
+    if (part < large_part) return;
+    add(Severity::note, subsystem, "cache",
+        holder + (" " + size(*bytes)) +
+            text(", %.0f%% of the memory besides the buffer pool",
+                 100 * std::min(part, 1.0)),
+        remedy);
+  }
+
+  void look_at_holders() {
+    look_at_holder(
+        "session", "prepared statements hold", m_now.prepared_statements_bytes,
+        "SELECT PROCESSLIST_ID, COUNT(*) FROM "
+        "performance_schema.prepared_statements_instances JOIN "
+        "performance_schema.threads ON OWNER_THREAD_ID = THREAD_ID GROUP BY 1 "
+        "ORDER BY 2 DESC LIMIT 5 names the sessions that hold most of them; "
+        "KILL one of these, or have its application close its statements");
+    look_at_holder(
+        "table_cache", "stored programs hold", m_now.stored_programs_bytes,
+        (m_now.stored_program_cache.value_or(0) > 1
+             ? text("SET GLOBAL stored_program_cache = %" PRIu64,
+                    *m_now.stored_program_cache / 2)
+             : std::string{"lower stored_program_cache"}) +
+            " bounds the programs that each session keeps; FLUSH TABLES frees "
+            "those of triggers");
+    look_at_holder(
+        "binlog", "caches of the binary log hold",
+        m_now.pools[static_cast<size_t>(Pool::binlog)].live_bytes,
+        (m_now.binlog_cache_size.value_or(0) > 2 * min_binlog_cache_bytes
+             ? text("SET GLOBAL binlog_cache_size = %" PRIu64,
+                    *m_now.binlog_cache_size / 2)
+             : std::string{"commit large transactions in parts"}) +
+            "; SELECT * FROM INFORMATION_SCHEMA.INNODB_TRX ORDER BY "
+            "TRX_ROWS_MODIFIED DESC LIMIT 5 names the transactions that write "
+            "most");
+    if (const auto &session = m_now.largest_session)
+      look_at_holder(
+          "session",
+          text("session %" PRIu64 " holds", session->processlist_id).c_str(),
+          session->bytes,
+          text("SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
+               "performance_schema.memory_summary_by_thread_by_event_name JOIN "
+               "performance_schema.threads USING (THREAD_ID) WHERE "
+               "PROCESSLIST_ID = %" PRIu64
+               " ORDER BY 2 DESC LIMIT 5 shows what it is; KILL %" PRIu64
+               " frees it",
+               session->processlist_id, session->processlist_id));
+  }
+
   /** Of what is beside the buffer pool, to where the limit leaves room for a
   pool that is full: one that warms up says nothing of where that ends. */
   void look_at_growth() {
@@ -203,16 +265,22 @@ class Advisor {
   void look_at_limits() {
     look_at_growth();
     const host::Figures &host = m_now.host;
-    if (host.limit_bytes && host.usage_bytes &&
-        static_cast<double>(*host.usage_bytes) >=
-            near_limit * static_cast<double>(*host.limit_bytes))
+    // The lowest limit, unless a group above has less room.
+    const Reading limit =
+        host.tightest ? Reading{host.tightest->limit_bytes} : host.limit_bytes;
+    const Reading usage =
+        host.tightest ? Reading{host.tightest->usage_bytes} : host.usage_bytes;
+    if (limit && usage &&
+        static_cast<double>(*usage) >=
+            near_limit * static_cast<double>(*limit))
       add(Severity::critical, "cgroup", "host",
-          size(*host.usage_bytes) + " of the control group's limit of " +
-              size(*host.limit_bytes) + " are used",
+          size(*usage) + " of the control group's limit of " + size(*limit) +
+              " are used" +
+              (host.tightest ? " (" + host.tightest->usage_file + ")" : ""),
           "SELECT memdiag_purge('all'); then SET GLOBAL "
           "innodb_buffer_pool_size to less, or raise the limit: systemctl "
           "set-property <service> MemoryMax=" +
-              text("%" PRIu64 "M", *host.limit_bytes / mb * 5 / 4));
+              text("%" PRIu64 "M", *limit / mb * 5 / 4));
     else if (host.machine_bytes && host.available_bytes &&
              static_cast<double>(*host.available_bytes) <
                  (1 - near_limit) * static_cast<double>(*host.machine_bytes))
@@ -243,6 +311,24 @@ class Advisor {
            "lower";
   }
 
+  /** Fewer connections, but only if that leaves room above the most that there
+  were: a limit that clients reach is an outage.
+  @param fitting  the number of connections whose buffers fit */
+  std::string remedy_of_session_buffers(uint64_t fitting) const {
+    const Reading &used = m_now.max_used_connections;
+    if (used && fitting >= *used + std::max<uint64_t>(
+                                       min_spare_connections, *used / 10))
+      return text("SET PERSIST max_connections = %" PRIu64, fitting);
+    return "SELECT VARIABLE, VALUE, WORST_CASE_BYTES FROM "
+           "INFORMATION_SCHEMA.MEMDIAG_BUDGET WHERE KIND = 'buffer' AND "
+           "TIMES_OF LIKE '%max_connections%' ORDER BY WORST_CASE_BYTES DESC "
+           "shows which session buffers to lower" +
+           (used ? text(": up to %" PRIu64 " clients were connected at once, "
+                        "too many for a lower max_connections",
+                        *used)
+                 : std::string{});
+  }
+
   void look_at_configuration() {
     const Reading most = host::limit_bytes(m_now.host);
     if (most && m_now.global_buffers_bytes && m_now.session_buffers_bytes &&
@@ -262,9 +348,8 @@ class Advisor {
                      "are %s",
                      *m_now.max_connections, size(all).c_str(),
                      size(*most).c_str()),
-            text("SET PERSIST max_connections = %" PRIu64,
-                 std::max<uint64_t>(
-                     1, (*most - global) / std::max<uint64_t>(each, 1))));
+            remedy_of_session_buffers((*most - global) /
+                                      std::max<uint64_t>(each, 1)));
     }
     if (m_now.background_threads && !*m_now.background_threads)
       add(Severity::warning, "allocator", "misconfiguration",

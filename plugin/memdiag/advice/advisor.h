@@ -38,6 +38,12 @@ struct Pool_situation {
   std::string survivors_route;
 };
 
+/** A client's session, and its memory as Performance Schema counts it. */
+struct Session {
+  uint64_t processlist_id;
+  uint64_t bytes;
+};
+
 struct Situation {
   host::Figures host;
   std::array<Pool_situation, pool_count> pools;
@@ -55,6 +61,21 @@ struct Situation {
   /** As configured, however much of it is in memory. */
   Reading buffer_pool_bytes;
   Reading max_connections;
+  /** Most clients at one time since the server started. */
+  Reading max_used_connections;
+  /** The process without the buffer pool, resident. Shares of holders are of
+  this: the buffer pool is as large as its user made it. */
+  Reading other_resident_bytes;
+  /** Live blocks of sessions' prepared statements, and of stored programs:
+  those that sessions have cached, and triggers of open tables. */
+  uint64_t prepared_statements_bytes;
+  uint64_t stored_programs_bytes;
+  /** The value of the variable: programs that a session caches. */
+  Reading stored_program_cache;
+  /** Values of the variables, for one session. */
+  Reading binlog_cache_size;
+  /** The session with most memory; empty where it is not known. */
+  std::optional<Session> largest_session;
 };
 
 enum class Severity : uint8_t { note, warning, critical };

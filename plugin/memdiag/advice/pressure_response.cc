@@ -96,7 +96,8 @@ void Pressure_response::act(const pressure::Figures &figures,
                           [this] { return m_server->close_unused_tables(); })));
       break;
     case Step::shrink_buffer_pool:
-      m_server->note(line(figures, logged(step.pool, Action::shrink_buffer_pool,
+      // The user's setting has changed, and nothing changes it back.
+      m_server->warn(line(figures, logged(step.pool, Action::shrink_buffer_pool,
                                           [this, &step] {
                                             return m_server->shrink_buffer_pool(
                                                 step.bytes);
@@ -131,7 +132,7 @@ void Pressure_response::report(const pressure::Figures &figures,
       stock.dirty_bytes[static_cast<size_t>(step.pool)] = 0;
   }
   relief::rest_long(&m_state);
-  m_server->note(
+  m_server->warn(
       line(figures, text.empty() ? "nothing is worth giving back" : text));
 }
 

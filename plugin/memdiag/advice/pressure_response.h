@@ -48,8 +48,9 @@ class Server_memory {
   virtual Done close_unused_tables() = 0;
   virtual Done shrink_buffer_pool(uint64_t bytes) = 0;
 
-  /** A line of the error log. */
+  /** Lines of the error log. Warnings are shown by default. */
   virtual void note(const std::string &text) = 0;
+  virtual void warn(const std::string &text) = 0;
 };
 
 class Pressure_response {

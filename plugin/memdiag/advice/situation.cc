@@ -48,6 +48,10 @@ void add_budget(std::span<const budget::Row> rows, Situation *situation) {
     const std::string_view variable = row.variable;
     if (variable == "innodb_buffer_pool_size")
       situation->buffer_pool_bytes = row.value;
+    if (variable == "stored_program_cache")
+      situation->stored_program_cache = row.value;
+    if (variable == "binlog_cache_size")
+      situation->binlog_cache_size = row.value;
     if (std::string_view{row.kind} != "buffer") continue;
     const bool of_session =
         row.times_of && std::string_view{*row.times_of}.find(
@@ -65,20 +69,39 @@ void add_budget(std::span<const budget::Row> rows, Situation *situation) {
         *of_sessions / *situation->max_connections;
 }
 
+void add_programs(std::span<const routes::Row> routes, Situation *situation) {
+  for (const routes::Row &route : routes) {
+    const uint64_t bytes = route.live_bytes.value_or(0);
+    if (route.name.starts_with("memory/sql/Prepared_statement"))
+      situation->prepared_statements_bytes += bytes;
+    else if (route.name == "memory/sql/sp_head::main_mem_root")
+      situation->stored_programs_bytes += bytes;
+  }
+}
+
 }  // namespace
 
 Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
                          std::span<const budget::Row> budget,
                          std::span<const black_box::Sample> samples,
-                         std::span<const scopes::Row> survivors) {
+                         std::span<const scopes::Row> survivors,
+                         std::span<const routes::Row> routes,
+                         const Server_facts &server) {
   Situation situation{};
+  situation.max_used_connections = server.max_used_connections;
+  situation.largest_session = server.largest_session;
   situation.host = host;
   situation.background_threads = snapshot.allocator.background_thread_enabled;
   situation.preloaded = snapshot.allocator.preloaded;
   situation.allocator_huge_pages = snapshot.allocator.huge_pages;
   add_budget(budget, &situation);
+  add_programs(routes, &situation);
 
   samples = recent(samples);
+  if (!samples.empty() &&
+      samples.back().buffer_pool_bytes != black_box::unknown)
+    situation.other_resident_bytes =
+        difference(host.resident_bytes, samples.back().buffer_pool_bytes);
   situation.trend_without_buffer_pool = trend(samples, without_buffer_pool);
   for (size_t i = 0; i < pool_count; ++i) {
     Pool_situation &pool = situation.pools[i];

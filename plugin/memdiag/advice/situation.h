@@ -1,6 +1,6 @@
 /*
-  What the advisor judges by, put together from what the collectors say. A pure
-  function of that.
+  Makes the advisor's situation from the figures of the collectors. A pure
+  function; units as in advisor.h.
 */
 
 #ifndef MEMDIAG_SITUATION_H
@@ -8,23 +8,33 @@
 
 #include <span>
 
+#include "mysys/memdiag/accounting/scopes.h"
+#include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/advice/advisor.h"
+#include "plugin/memdiag/advice/budget.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/history/black_box.h"
-#include "plugin/memdiag/advice/budget.h"
 #include "plugin/memdiag/host/host.h"
-#include "mysys/memdiag/accounting/scopes.h"
 
 namespace memdiag::advisor {
 
-/** @param samples    of this run, oldest first: trends are of the last quarter
-                      of an hour
-@param survivors  what is counted of them
+/** Facts that only the server knows; empty: not known. */
+struct Server_facts {
+  Reading max_used_connections;
+  std::optional<Session> largest_session;
+};
+
+/** @param samples    of this run, oldest first: trends are over the last
+                      quarter of an hour
+@param survivors  as far as they are counted
+@param routes     their live bytes tell what sessions hold
 @throws std::bad_alloc */
 Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
                          std::span<const budget::Row> budget,
                          std::span<const black_box::Sample> samples,
-                         std::span<const scopes::Row> survivors);
+                         std::span<const scopes::Row> survivors,
+                         std::span<const routes::Row> routes = {},
+                         const Server_facts &server = {});
 
 }  // namespace memdiag::advisor
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "mysys/memdiag/interruption.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purge.h"
@@ -19,6 +20,11 @@ constexpr int max_attempts = 5;
 
 /** Two snapshots at the same time would refresh under each other's reads. */
 constinit std::mutex snapshot_mutex;
+
+/** Protects `last`, which is never destroyed: threads may read it while the
+process exits. */
+constinit std::mutex last_mutex;
+std::shared_ptr<const Snapshot> &last = *new std::shared_ptr<const Snapshot>;
 
 /** Everything a pool adds up. */
 constexpr Reading Arena_figures::*all_figures[] = {
@@ -167,9 +173,9 @@ bool append_option(Reader *reader, std::string_view name, std::string *list) {
   return true;
 }
 
-/** Every option that mysys/memdiag/jemalloc/mallctl_names.h knows, as MALLOC_CONF writes
-them; empty when one cannot be read. Options of profiling do not exist where it
-is not compiled in. */
+/** Every option that mysys/memdiag/jemalloc/mallctl_names.h knows, as
+MALLOC_CONF writes them; empty when one cannot be read. Options of profiling do
+not exist where it is not compiled in. */
 std::optional<std::string> options_in_force(Reader *reader, bool profiling) {
   std::string list;
   const auto wanted = [profiling](std::string_view name) {
@@ -225,6 +231,7 @@ void read_details(Reader *reader, Details details, Snapshot *to) {
   if (mutexes) append_global_mutexes(reader, &to->mutexes);
   const Size_classes classes(reader);
   for (const Arena_row &arena : to->arenas) {
+    if (is_interrupted()) return;
     if (details & detail_of<Bin_row>) classes.append_bins(arena, &to->bins);
     if (details & detail_of<Large_row>) classes.append_large(arena, &to->large);
     if (details & detail_of<Extents_row>)
@@ -245,6 +252,7 @@ bool read_all(Details details, Snapshot *snapshot) {
   snapshot->allocator = read_allocator(&reader);
   bool complete = narenas.has_value();
   for (unsigned arena = 0; arena < narenas.value_or(0); ++arena) {
+    if (is_interrupted()) break;
     // Indexes are handed out before their arenas exist, and outlive them.
     const std::optional<bool> exists =
         reader.read<Ctl::arena_initialized>(arena);
@@ -272,15 +280,44 @@ bool read_all(Details details, Snapshot *snapshot) {
   return one_epoch;
 }
 
+/** Keeps the totals and the pools for last_snapshot(). */
+void publish(const Snapshot &snapshot) {
+  auto copy = std::make_shared<Snapshot>();
+  copy->allocator = snapshot.allocator;
+  copy->pools = snapshot.pools;
+  const std::lock_guard<std::mutex> guard(last_mutex);
+  last = std::move(copy);
+}
+
+/** The caller holds snapshot_mutex. */
+Snapshot take_locked(Details details) {
+  Snapshot snapshot;
+  int attempts = 1;
+  while (!read_all(details, &snapshot))
+    if (attempts++ == max_attempts) {
+      snapshot.mixed_moments = true;
+      break;
+    }
+  if (!is_interrupted()) publish(snapshot);
+  return snapshot;
+}
+
 }  // namespace
 
 Snapshot take_snapshot(Details details) {
   const std::lock_guard<std::mutex> guard(snapshot_mutex);
-  Snapshot snapshot;
-  for (int attempt = 0; attempt < max_attempts; ++attempt)
-    if (read_all(details, &snapshot)) return snapshot;
-  snapshot.mixed_moments = true;
-  return snapshot;
+  return take_locked(details);
+}
+
+std::optional<Snapshot> try_take_snapshot() {
+  const std::unique_lock<std::mutex> guard(snapshot_mutex, std::try_to_lock);
+  if (!guard) return std::nullopt;
+  return take_locked(0);
+}
+
+std::shared_ptr<const Snapshot> last_snapshot() {
+  const std::lock_guard<std::mutex> guard(last_mutex);
+  return last;
 }
 
 }  // namespace memdiag

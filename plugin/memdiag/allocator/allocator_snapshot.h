@@ -26,6 +26,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -144,6 +145,14 @@ struct Snapshot {
 
 /** Take one. @throws std::bad_alloc */
 Snapshot take_snapshot(Details details = 0);
+
+/** Takes one without details, unless another thread is taking one: nothing is
+waited for but jemalloc's own mutexes. @throws std::bad_alloc */
+std::optional<Snapshot> try_take_snapshot();
+
+/** The totals and the pools of the snapshot that any thread took last; the
+sampler takes one each second by default. nullptr: none was taken yet. */
+std::shared_ptr<const Snapshot> last_snapshot();
 
 /** The rows that a table with rows of this type shows. */
 template <typename Row>

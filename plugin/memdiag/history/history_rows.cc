@@ -82,9 +82,10 @@ void add_trend(const std::optional<Trend> &trend, History_row *row) {
     row->seconds_until_limit = static_cast<uint64_t>(*seconds);
 }
 
-/** Calls visit(run number, samples) for each run, the oldest first. */
+/** Calls visit(run number, samples) for each run, the oldest first, until it
+returns false. @return whether it never did */
 template <typename Visitor>
-void for_each_run(Samples former, Visitor visit) {
+bool for_each_run(Samples former, Visitor visit) {
   const auto is_another = [](const Sample &a, const Sample &b) {
     return a.run_us != b.run_us || a.process != b.process;
   };
@@ -97,9 +98,10 @@ void for_each_run(Samples former, Visitor visit) {
     const size_t count = end == former.end()
                              ? former.size()
                              : static_cast<size_t>(end - former.begin()) + 1;
-    visit(run--, former.first(count));
+    if (!visit(run--, former.first(count))) return false;
     former = former.subspan(count);
   }
+  return true;
 }
 
 /** As MYSQL_VERSION_ID is made. */
@@ -108,20 +110,21 @@ std::string version_text(uint32_t id) {
          '.' + std::to_string(id % 100);
 }
 
-void add_pool_rows(uint64_t number, Samples run,
-                   std::vector<History_pool_row> *rows) {
+/** @return false: no more are wanted */
+bool take_pool_rows(uint64_t number, Samples run,
+                    const Take_row<History_pool_row> &take) {
   for (const Sample &sample : run)
     for (size_t i = 0; i < pool_count; ++i)
-      rows->push_back({number, sample.time_us, pool_specs[i].name,
-                       reading(sample.pools[i].live_bytes),
-                       reading(sample.pools[i].dirty_bytes)});
+      if (!take({number, sample.time_us, pool_specs[i].name,
+                 reading(sample.pools[i].live_bytes),
+                 reading(sample.pools[i].dirty_bytes)}))
+        return false;
+  return true;
 }
 
 }  // namespace
 
-std::vector<History_row> history_rows(Samples run) {
-  std::vector<History_row> rows;
-  rows.reserve(run.size());
+void history_rows(Samples run, const Take_row<History_row> &take) {
   auto before = run.begin();
   auto oldest = run.begin();
   Trend_window window;
@@ -132,7 +135,7 @@ std::vector<History_row> history_rows(Samples run) {
              other.time_us > sample.time_us;
     };
     while (is_older(*before, minute_us)) ++before;
-    rows.push_back(row_of(sample, *before));
+    History_row row = row_of(sample, *before);
 
     const auto is_known = [](const Sample &other) {
       return other.rss_bytes != unknown;
@@ -142,30 +145,29 @@ std::vector<History_row> history_rows(Samples run) {
       if (&*oldest == &sample) break;
       if (is_known(*oldest)) window.remove(oldest->time_us, oldest->rss_bytes);
     }
-    if (is_known(sample)) add_trend(window.line(oldest->time_us), &rows.back());
+    if (is_known(sample)) add_trend(window.line(oldest->time_us), &row);
+    if (!take(row)) return;
   }
-  return rows;
 }
 
-std::vector<Last_run_row> last_run_rows(Samples former) {
-  std::vector<Last_run_row> rows;
-  rows.reserve(former.size());
-  for_each_run(former, [&rows](uint64_t number, Samples run) {
-    for (const History_row &row : history_rows(run))
-      rows.push_back({row, number, run[0].run_us, run[0].process,
+void last_run_rows(Samples former, const Take_row<Last_run_row> &take) {
+  for_each_run(former, [&take](uint64_t number, Samples run) {
+    bool goes_on = true;
+    history_rows(run, [&](const History_row &row) {
+      goes_on = take({row, number, run[0].run_us, run[0].process,
                       version_text(run[0].version), run.back().ended != 0});
+      return goes_on;
+    });
+    return goes_on;
   });
-  return rows;
 }
 
-std::vector<History_pool_row> history_pool_rows(Samples former, Samples run) {
-  std::vector<History_pool_row> rows;
-  rows.reserve((former.size() + run.size()) * pool_count);
-  for_each_run(former, [&rows](uint64_t number, Samples samples) {
-    add_pool_rows(number, samples, &rows);
-  });
-  add_pool_rows(0, run, &rows);
-  return rows;
+void history_pool_rows(Samples former, Samples run,
+                       const Take_row<History_pool_row> &take) {
+  if (for_each_run(former, [&take](uint64_t number, Samples samples) {
+        return take_pool_rows(number, samples, take);
+      }))
+    (void)take_pool_rows(0, run, take);
 }
 
 }  // namespace memdiag

@@ -7,10 +7,10 @@
 #define MEMDIAG_HISTORY_ROWS_H
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/history/black_box.h"
@@ -67,16 +67,22 @@ struct History_pool_row {
   Reading dirty_bytes;
 };
 
-/** @param run  samples of one run, oldest first */
-std::vector<History_row> history_rows(std::span<const black_box::Sample> run);
+/** Takes a row; false: no more are wanted. */
+template <typename Row>
+using Take_row = std::function<bool(const Row &)>;
+
+/** Rows are made one by one, so that a million of them takes no memory.
+@param run  samples of one run, oldest first */
+void history_rows(std::span<const black_box::Sample> run,
+                  const Take_row<History_row> &take);
 
 /** @param former  samples of former runs, oldest first */
-std::vector<Last_run_row> last_run_rows(
-    std::span<const black_box::Sample> former);
+void last_run_rows(std::span<const black_box::Sample> former,
+                   const Take_row<Last_run_row> &take);
 
-std::vector<History_pool_row> history_pool_rows(
-    std::span<const black_box::Sample> former,
-    std::span<const black_box::Sample> run);
+void history_pool_rows(std::span<const black_box::Sample> former,
+                       std::span<const black_box::Sample> run,
+                       const Take_row<History_pool_row> &take);
 
 }  // namespace memdiag
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "plugin/memdiag/base/unit.h"
+#include "plugin/memdiag/host/cgroup_limits.h"
 #include "plugin/memdiag/host/host_items.h"
 #include "plugin/memdiag/host/kernel_file.h"
 #include "plugin/memdiag/host/kernel_text.h"
@@ -182,55 +183,37 @@ class Collector {
       m_memory_stat =
           lines(folder + "memory.stat", cgroup_v1_stat, "memory.stat.");
     }
-    effective_limit(*top);
+    limits(*top);
   }
 
-  /** The lowest limit from the control group up to the mount's, and what that
-  group uses. */
-  void effective_limit(const std::string &top) {
-    const bool v2 = m_cgroup_version == 2;
-    const std::string key = v2 ? "/memory.max" : "/memory.limit_in_bytes";
-    std::string lowest_folder = m_cgroup;
-    std::string source;
-    std::optional<uint64_t> lowest = kernel_text::unlimited;
-    for (std::string folder = m_cgroup;; folder.resize(folder.rfind('/'))) {
-      const std::string file = folder + key;
-      if (const auto text = read(file)) {
-        if (source.empty()) source = file;
-        const auto bytes = kernel_text::limit(*text);
-        if (!bytes) {
-          source = file;
-          lowest.reset();
-          break;
-        }
-        if (*bytes < *lowest) {
-          lowest = bytes;
-          lowest_folder = folder;
-          source = file;
-        }
-      }
-      if (folder.size() <= top.size()) break;
-    }
-    // The kernel knows those above the mount too, and whether they count.
+  /** The lowest limit and its group's use, and the least room. */
+  void limits(const std::string &top) {
+    std::optional<uint64_t> hierarchical;
     if (const Row *const row =
             find(m_report, "cgroup", "memory.stat.hierarchical_memory_limit");
-        row != nullptr && (row->number || row->value)) {
-      const uint64_t bytes = row->number ? static_cast<uint64_t>(*row->number)
-                                         : kernel_text::unlimited;
-      if (lowest != bytes) {
-        lowest = bytes;
-        lowest_folder = m_cgroup;
-        source = row->source;
-      }
-    }
-    if (source.empty()) return;
-    add("cgroup", "effective_limit", Unit::bytes, source,
-        lowest == kernel_text::unlimited ? Cell{std::nullopt, "max"}
-                                         : cell(lowest));
-    const std::string usage =
-        lowest_folder + (v2 ? "/memory.current" : "/memory.usage_in_bytes");
+        row != nullptr && (row->number || row->value))
+      hierarchical = row->number ? static_cast<uint64_t>(*row->number)
+                                 : kernel_text::unlimited;
+    const Read_file read_file = [this](const std::string &file) {
+      return file == m_cgroup + "/memory.stat" ? m_memory_stat : read(file);
+    };
+    const Cgroup_limits found = cgroup_limits(
+        m_cgroup, top, m_cgroup_version, hierarchical, read_file);
+    if (found.source.empty()) return;
+    add("cgroup", "effective_limit", Unit::bytes, found.source,
+        found.lowest_bytes == kernel_text::unlimited
+            ? Cell{std::nullopt, "max"}
+            : cell(found.lowest_bytes));
+    const std::string usage = usage_file(found.lowest_folder, m_cgroup_version);
     if (const auto text = read(usage))
       add("cgroup", "effective_usage", Unit::bytes, usage, amount(*text));
+    const auto room = least_room(found.limited, m_cgroup_version, read_file);
+    if (!room) return;
+    const std::string source = usage_file(room->folder, m_cgroup_version);
+    add("cgroup", "effective_room", Unit::bytes, source, cell(room->bytes));
+    if (room->bytes)
+      m_report.figures.tightest =
+          Limit{source, room->limit_bytes, room->limit_bytes - *room->bytes};
   }
 
   void pressure(const std::string &whose, const std::string &file) {

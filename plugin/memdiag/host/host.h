@@ -1,39 +1,41 @@
 /*
-  Collector: what the machine, its kernel's settings and the control group mean
-  for the server's memory. One row for each figure of INFORMATION_SCHEMA.
-  MEMDIAG_HOST, and the few that the advisor judges by, typed.
+  Collector: the machine, its kernel's settings and the control group, as far as
+  they concern the server's memory. One row for each figure of INFORMATION_SCHEMA.
+  MEMDIAG_HOST, and the figures that the advisor and the watcher judge by, typed.
 
-  What is not there has no row: a file that this kernel does not have (pressure
-  stall information, a control group's files, NUMA), a line that it does not
-  write yet, all of /proc where it is not mounted. A file that is there but
-  cannot be read, or does not say what it should, is listed in `failed` once,
-  and its figures are NULL; where it takes the file to know which figures there
-  are (mountinfo, the list of nodes), they are missing. A limit that does not
-  limit is NULL too, with the text "max" as version 2 of control groups writes
-  it.
+  Missing: a file that this kernel does not have (pressure stall information, a
+  control group's files, NUMA, /proc where it is not mounted) and a line that it
+  does not write have no row.
 
-  Control groups: the one that accounts for memory, version 1 or 2, is looked up
-  in /proc/self/cgroup and found below a mount of its kind. Limits of groups
-  above count as well: the lowest up to the mount is `effective_limit`. What a
-  container does not see of them, nobody in it can know; version 1 tells all the
-  same (hierarchical_memory_limit). A group that lies beside every mount (after
-  unshare() without mounting anew) has a path and no figures.
+  Errors: a file that is there but cannot be read, or has another form, is
+  listed in `failed` once, and its figures are NULL. Where that file says which
+  figures there are (mountinfo, the list of nodes), they have no row. A limit
+  that does not limit is NULL with the text "max", as version 2 of control
+  groups writes it.
 
-  Left out because of what they cost: the number of mappings, to be compared
-  with vm.max_map_count (/proc/self/maps takes some microseconds for each), and
-  bytes of the process on each NUMA node unless asked for: /proc/self/numa_maps
-  walks the page tables, 30 ms for each GB, and maps wait for it meanwhile. A
-  control group counts its bytes on each node anyway (memory.numa_stat): these
-  are shown where there is more than one node. The scheduler of a device that is
-  made of others (LVM, RAID, dm-crypt) is its own, as a rule "none"; file
-  systems without a device of their own number (Btrfs, ZFS, network) have none.
+  Control groups: /proc/self/cgroup names the group that accounts for memory,
+  version 1 or 2; its folder lies below a mount of that version. Limits of
+  groups above it count as well (cgroup_limits.h). In a container, groups above
+  the mount cannot be seen; only version 1 reports their limit
+  (hierarchical_memory_limit). A group outside of every mount (after unshare()
+  without a new mount) has a path and no figures.
 
-  Cost: some 40 small files, well below 1 ms; Report::files says how many.
-  Nothing is locked, no page of the server's is touched.
+  Left out for their cost: the number of mappings (/proc/self/maps takes some
+  microseconds for each), and bytes of the process on each NUMA node unless
+  asked for (/proc/self/numa_maps walks the page tables, 30 ms for each GB, and
+  blocks mmap() meanwhile). The control group's bytes on each node
+  (memory.numa_stat) are shown where there is more than one node.
+
+  A device that is made of others (LVM, RAID, dm-crypt) has a scheduler of its
+  own, mostly "none". File systems without a device number of their own (Btrfs,
+  ZFS, network) have none.
+
+  Cost: some 40 small files, well below 1 ms; Report::files has the number. No
+  locks.
   Threads: collect() may be called from any thread at any time.
-  Ownership: the report is the caller's, a copy of everything.
+  Ownership: the report is a copy of everything.
   Units: bytes, where the kernel has kB or pages; percent and microseconds for
-  pressure, as it has them.
+  pressure, as the kernel has them.
 */
 
 #ifndef MEMDIAG_HOST_H
@@ -47,11 +49,10 @@
 
 namespace memdiag::host {
 
-/** Where to look. */
 struct Places {
   /** Stands before every path that the kernel names, for tests. */
   std::string root{};
-  /** Of its file system and device there are rows; empty: of none. Not below
+  /** Its file system and its device have rows; empty: no such rows. Not below
   `root`. */
   std::string data_directory{};
   /** Whether to walk the page tables for bytes on each node, where there is
@@ -66,38 +67,51 @@ struct Row {
   /** Unique for a subject; the kernel's own name where it has one. */
   std::string name;
   std::optional<double> number;
-  /** Of a figure that is a word, and of a limit that is none. */
+  /** A figure that is a word; "max" for a limit that does not limit. */
   std::optional<std::string> value;
   const char *unit;
-  /** The file that it is from, without Places::root; or a variable. */
+  /** The file that has the figure, without Places::root; or a variable. */
   std::string source;
 };
 
 struct Failed_file {
   std::string file;
-  /** An errno; EBADMSG: it does not say what it should. */
+  /** An errno; EBADMSG: the file has another form than expected. */
   int error;
 };
 
-/** What the advisor judges by; empty: not there or not known. */
+/** A control group's limit and use. */
+struct Limit {
+  /** The file that says how much is used. */
+  std::string usage_file;
+  uint64_t limit_bytes;
+  /** Without page cache that the kernel takes back first. */
+  uint64_t usage_bytes;
+};
+
+/** The figures that the advisor and the watcher judge by; empty: there is no
+such figure, or it is not known. */
 struct Figures {
   std::optional<uint64_t> machine_bytes;
   std::optional<uint64_t> available_bytes;
   std::optional<uint64_t> resident_bytes;
   /** Of the process. */
   std::optional<uint64_t> swapped_bytes;
-  /** The lowest limit of the control group and those above, and what that one
-  uses, without what the kernel takes back first
-  (kernel_text::without_idle_cache()); the group's own use where there is no
-  limit. */
+  /** The lowest limit of the control group and those above, and the use of the
+  group that has it, without page cache that the kernel takes back first
+  (kernel_text::without_idle_cache()). Without a limit, the use of the process's
+  own group. */
   std::optional<uint64_t> limit_bytes;
   std::optional<uint64_t> usage_bytes;
-  /** In the control group, of whatever process. */
+  /** Of the control group and those above, the one with least room below its
+  limit. */
+  std::optional<Limit> tightest;
+  /** Kills of processes of the control group. */
   std::optional<uint64_t> oom_kills;
   /** always, madvise or never. */
   std::optional<std::string> transparent_huge_pages;
-  /** Percent of time that some task waited for memory: of the control group,
-  and of the machine if that does not tell. */
+  /** Percent of the last 10 s in which a task waited for memory: a task of the
+  control group, or of the machine where the group has no such figure. */
   std::optional<double> pressure_some_avg10;
   std::optional<int64_t> oom_score_adj;
   /** 0: heuristic, 1: always, 2: up to a limit. */
@@ -116,16 +130,16 @@ struct Report {
 /** Read everything. @throws std::bad_alloc */
 Report collect(const Places &places = {});
 
-/** What the server may have at most: the control group's limit, or the
-machine's memory where that is less. */
+/** The most memory that the server can have: the control group's lowest limit,
+or the machine's memory where that is less. */
 std::optional<uint64_t> limit_bytes(const Figures &figures);
 
 /** A figure's row, or nullptr. */
 const Row *find(const Report &report, std::string_view subject,
                 std::string_view name);
 
-/** Treat a file as unreadable from now on (EIO), to test what that looks like.
-@param file  a literal, as in Row::source; nullptr ends it */
+/** Every later read of the file fails with EIO.
+@param file  a string literal, as in Row::source; nullptr: reads work again */
 void fail_reads_for_test(const char *file);
 
 }  // namespace memdiag::host

@@ -39,9 +39,13 @@ void Gauge::find_files() {
   const host::Figures &figures = report.figures;
   const host::Row *const usage =
       host::find(report, "cgroup", "effective_usage");
-  // A group may have a limit that the machine cannot reach.
-  if (usage != nullptr && figures.limit_bytes &&
-      *figures.limit_bytes < figures.machine_bytes.value_or(UINT64_MAX)) {
+  const uint64_t machine_bytes = figures.machine_bytes.value_or(UINT64_MAX);
+  // A limit above the machine's memory is never reached.
+  if (figures.tightest && figures.tightest->limit_bytes < machine_bytes) {
+    m_usage_file = figures.tightest->usage_file;
+    m_limit_bytes = figures.tightest->limit_bytes;
+  } else if (usage != nullptr && figures.limit_bytes &&
+             *figures.limit_bytes < machine_bytes) {
     m_usage_file = usage->source;
     m_limit_bytes = figures.limit_bytes;
   } else {

@@ -96,7 +96,7 @@ Facts take_facts(Worst_seen worst_seen, std::vector<const char *> *unreadable) {
     if (counters.peak_time_us != 0)
       facts.pool_peak_bytes[pool_specs[i].name] = counters.peak_bytes;
   }
-  facts.max_used_connections = Connection_handler_manager::max_used_connections;
+  facts.max_used_connections = max_used_connections();
   facts.replication_channels = replication_channels();
   if (!facts.replication_channels)
     unreadable->push_back("(replication channels)");
@@ -114,6 +114,10 @@ Facts take_facts(Worst_seen worst_seen, std::vector<const char *> *unreadable) {
   if (share && dictionary) facts.bytes_per_definition = *share + *dictionary;
   facts.performance_schema_bytes = live_bytes("performance_schema");
   return facts;
+}
+
+uint64_t max_used_connections() {
+  return Connection_handler_manager::max_used_connections;
 }
 
 void fail_reads_for_test(bool fail) {

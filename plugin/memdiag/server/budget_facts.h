@@ -27,6 +27,9 @@ enum class Worst_seen : bool { leave_out, ask };
 @throws std::bad_alloc */
 Facts take_facts(Worst_seen worst_seen, std::vector<const char *> *unreadable);
 
+/** Most clients at one time since the server started. */
+uint64_t max_used_connections();
+
 /** Treat system variables as unreadable from now on, to test what that looks
 like. */
 void fail_reads_for_test(bool fail);

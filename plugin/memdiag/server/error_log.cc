@@ -13,6 +13,10 @@ void note(const std::string &text) {
   LogPluginErrMsg(INFORMATION_LEVEL, ER_LOG_PRINTF_MSG, "%s", text.c_str());
 }
 
+void announce(const std::string &text) {
+  LogPluginErrMsg(SYSTEM_LEVEL, ER_LOG_PRINTF_MSG, "%s", text.c_str());
+}
+
 void warn(const std::string &text) {
   LogPluginErrMsg(WARNING_LEVEL, ER_LOG_PRINTF_MSG, "%s", text.c_str());
 }

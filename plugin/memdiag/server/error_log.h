@@ -12,10 +12,14 @@
 
 namespace memdiag::error_log {
 
-/** What somebody may want to know; shown with log_error_verbosity=3. */
+/** A detail; shown with log_error_verbosity=3. */
 void note(const std::string &text);
 
-/** What somebody should do something about. */
+/** An event of the server as a whole. Shown at any verbosity, and no warning:
+upstream's test driver fails a test that causes one. */
+void announce(const std::string &text);
+
+/** A state that the administrator should change. */
 void warn(const std::string &text);
 
 /** Why the server cannot start. */

@@ -8,8 +8,10 @@
 
 #include "my_sys.h"
 #include "mysqld_error.h"
+#include "mysys/memdiag/interruption.h"
 #include "plugin/memdiag/server/failures_for_test.h"
-#include "plugin/memdiag/server/statement_cache.h"
+#include "plugin/memdiag/server/row_filter.h"
+#include "plugin/memdiag/server/statement.h"
 #include "plugin/memdiag/server/table_fields.h"
 #include "plugin/memdiag/server/table_rows.h"
 #include "plugin/memdiag/tables/column.h"
@@ -63,34 +65,47 @@ class Writer final
  public:
   using Row = typename std::remove_cvref_t<decltype(table)>::Row;
 
-  Writer(THD *thd, TABLE *to) : m_thd(thd), m_to(to) {}
+  Writer(THD *thd, TABLE *to, Item *condition)
+      : m_thd(thd), m_to(to), m_filter(condition, to) {}
 
   bool add(const Row &row) override {
+    if (m_thd->killed) return false;
     for (size_t i = 0; i < table.size; ++i)
       std::visit(Store(m_to->field[i]), table.columns[i].value(row));
+    if (!m_filter.accepts()) return !m_thd->is_error();
     m_failed = schema_table_store_record(m_thd, m_to);
     return !m_failed;
   }
 
   /** The error is raised. */
-  bool failed() const { return m_failed; }
+  bool failed() const { return m_failed || m_thd->is_error(); }
 
  private:
   THD *const m_thd;
   TABLE *const m_to;
+  const Row_filter m_filter;
   bool m_failed{false};
 };
 
+bool is_killed(const void *statement) {
+  return static_cast<const Statement *>(statement)->is_killed();
+}
+
 template <const auto &table>
-int fill(THD *thd, Table_ref *tables, Item *) {
+int fill(THD *thd, Table_ref *tables, Item *condition) {
   if (check_global_access(thd, PROCESS_ACL)) return 1;
   set_failures_for_test();
   try {
-    // Tables without common readings are part of a read group, too.
-    (void)Statement_cache::of(thd);
-    Writer<table> writer(thd, tables->table);
+    Statement statement(thd);
+    const Interruptible until_killed(is_killed, &statement);
+    Writer<table> writer(thd, tables->table, condition);
     using Row = typename Writer<table>::Row;
-    add_rows(thd, static_cast<Sink<Row> *>(&writer));
+    add_rows(&statement, static_cast<Sink<Row> *>(&writer));
+    if (statement.is_killed()) {
+      statement.forget_readings();
+      thd->send_kill_message();
+      return 1;
+    }
     return writer.failed() ? 1 : 0;
   } catch (const std::bad_alloc &) {
     my_error(ER_STD_BAD_ALLOC_ERROR, MYF(0), table.name, "memdiag");

@@ -2,11 +2,13 @@
   Binds the table specs to the server: the privilege check and the writing of
   rows. The parts are in files of their own:
     table_fields.h     field definitions
-    statement_cache.h  readings that the tables of a statement share
+    statement.h        readings that the tables of a statement share
     table_rows.h       the rows of each table
+    row_filter.h       rows that the statement does not want
 
   The session's own thread fills a table. Without the privilege PROCESS that is
-  an error, as for InnoDB's tables.
+  an error, as for InnoDB's tables. KILL and MAX_EXECUTION_TIME end a fill
+  between two rows and within long readings (mysys/memdiag/interruption.h).
 */
 
 #ifndef MEMDIAG_INFORMATION_SCHEMA_H

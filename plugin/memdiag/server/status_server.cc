@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -31,12 +32,18 @@ struct Cached {
   }
 };
 
+/** SHOW GLOBAL STATUS holds LOCK_status, which each disconnect needs. It
+therefore does not wait for a thread that is taking a snapshot with details: it
+shows the last one, which the sampler keeps young. */
 Values take_values() {
   Values values{};
   try {
-    const Snapshot snapshot = take_snapshot();
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] = status_variables[i].value(snapshot);
+    const std::optional<Snapshot> taken = try_take_snapshot();
+    const std::shared_ptr<const Snapshot> last =
+        taken ? nullptr : last_snapshot();
+    const Snapshot *const snapshot = taken ? &*taken : last.get();
+    for (size_t i = 0; snapshot != nullptr && i < values.size(); ++i)
+      values[i] = status_variables[i].value(*snapshot);
   } catch (const std::bad_alloc &) {
     values.fill(std::nullopt);
   }

@@ -11,9 +11,9 @@
 
 #include "plugin/memdiag/tables/tables.h"
 
-class THD;
-
 namespace memdiag {
+
+class Statement;
 
 /** Where a table's rows go. */
 template <typename Row>
@@ -26,7 +26,7 @@ class Sink {
   ~Sink() = default;
 };
 
-#define DECLARE(name) void add_rows(THD *, Sink<decltype(name##_table)::Row> *);
+#define DECLARE(name) void add_rows(Statement *, Sink<decltype(name##_table)::Row> *);
 MEMDIAG_TABLES(DECLARE)
 #undef DECLARE
 

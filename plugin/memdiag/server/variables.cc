@@ -6,7 +6,7 @@
 */
 
 #include <climits>
-#include <iterator>
+#include <mutex>
 #include <string>
 
 #include "my_sys.h"
@@ -20,6 +20,7 @@
 #include "plugin/memdiag/server/watcher.h"
 #include "plugin/memdiag/tables/variable_list.h"
 #include "sql/derror.h"
+#include "sql/mysqld.h"
 #include "sql/sql_error.h"
 #include "sql/sys_vars.h"
 
@@ -52,10 +53,23 @@ bool check_policy(sys_var *, THD *, set_var *var) {
   return true;
 }
 
+/** Called with LOCK_global_system_variables, which each new connection needs.
+Setting a decay time visits each arena and may purge it, so the mutex is
+released meanwhile. Of two SETs at the same time each applies the newest list,
+one after the other. */
 template <Policy policy>
 bool update_policy(sys_var *, THD *, enum_var_type) {
-  (void)memdiag::policies::set(
-      policy, memdiag::policies::options[static_cast<size_t>(policy)]);
+  static constinit std::mutex one_at_a_time;
+  mysql_mutex_unlock(&LOCK_global_system_variables);
+  {
+    const std::lock_guard<std::mutex> guard(one_at_a_time);
+    mysql_mutex_lock(&LOCK_global_system_variables);
+    const std::string list =
+        memdiag::policies::options[static_cast<size_t>(policy)];
+    mysql_mutex_unlock(&LOCK_global_system_variables);
+    (void)memdiag::policies::set(policy, list);
+  }
+  mysql_mutex_lock(&LOCK_global_system_variables);
   return false;
 }
 
@@ -158,10 +172,9 @@ Policy_list<Policy::dirty_limit> dirty_limit(
     system_variable("memdiag_dirty_limit"));
 
 Switch scope_survivors(system_variable("memdiag_scope_survivors"),
-                       tracking::options.survivors,
-                       update_survivors);
-Switch sessions(system_variable("memdiag_sessions"),
-                tracking::options.sessions, update_sessions);
+                       tracking::options.survivors, update_survivors);
+Switch sessions(system_variable("memdiag_sessions"), tracking::options.sessions,
+                update_sessions);
 
 Number history_interval_ms(system_variable("memdiag_history_interval_ms"),
                            memdiag::history::interval_ms, update_history);

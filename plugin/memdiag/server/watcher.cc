@@ -118,6 +118,7 @@ class Server final : public Server_memory {
   }
 
   void note(const std::string &text) override { error_log::note(text); }
+  void warn(const std::string &text) override { error_log::warn(text); }
 
  private:
   static uint64_t buffer_pool_step(const innodb::Buffer_pool_size &size) {

@@ -1,29 +1,30 @@
 /*
-  The watcher: a thread that looks five times a second whether memory is short
-  (pressure.h), and then gives back what the server can do without (relief.h),
-  or only says what it would.
+  The watcher: a thread that looks five times a second whether memory is short,
+  and then frees memory that the server can do without, or only reports what it
+  would free (advice/pressure_response.h, which decides; this file acts).
 
-  What it does is safe for a thread that is no session's. Pages are purged as
-  memdiag_purge() does it, and noted in MEMDIAG_PURGES. Full-text caches are
-  written by InnoDB's own full-text thread, which is only asked to. Unused
-  tables are closed as the server's own thread does it for flush_time: under the
-  locks of all table caches and LOCK_open, so that nobody opens a table
-  meanwhile; it takes some 20 microseconds for each. The buffer pool, where
-  memdiag_pressure_buffer_pool_min allows it, is made smaller as by SET GLOBAL
-  innodb_buffer_pool_size: InnoDB does it by itself. Caches and the buffer pool
-  are left alone while the server starts and shuts down.
+  Its steps are safe outside of a session:
+  - Pools are purged as by memdiag_purge().
+  - Full-text caches are written by InnoDB's own full-text thread, on request.
+  - Unused tables are closed as by the server for flush_time: under the locks of
+    all table caches and LOCK_open, some 20 microseconds for each table. No
+    table can be opened meanwhile.
+  - The buffer pool is made smaller as by SET GLOBAL innodb_buffer_pool_size,
+    where memdiag_pressure_buffer_pool_min allows it. InnoDB does it in the
+    background.
+  Caches and the buffer pool are left alone while the server starts and shuts
+  down.
 
-  Everything that is done, and the end of the pressure, is a line in the error
-  log, with log_error_verbosity=3; no line has a name of a user's.
+  Each step and the end of the pressure are a line in the error log. A smaller
+  buffer pool and the reports of WATCH are warnings; the other lines need
+  log_error_verbosity=3. No line has a name that a user chose.
 
-  It is off by default, because a server that is put in another's place is to do
-  what that one did: caches that shrink by themselves are seen in its
-  throughput. What costs nobody anything, purging pools that fell quiet, goes on
-  without it.
+  The watcher is off by default: a drop-in server must not change its throughput
+  by shrinking caches. Purging of quiet pools does not depend on it.
 
-  Threads: start() and stop() as of a Worker; changed() from any thread.
-  Errors: what cannot be read is not acted on; without memory for the watcher's
-  own few strings a look is left out.
+  Threads: start() and stop() as those of a Worker; changed() from any thread.
+  Errors: a figure that cannot be read causes no step. Without memory for a few
+  strings, a look is left out.
 */
 
 #ifndef MEMDIAG_WATCHER_H
@@ -37,7 +38,7 @@ enum Mode : unsigned long { off, watch, on };
 extern unsigned long mode;
 extern unsigned limit_percent;
 extern unsigned stall_percent;
-/** How small the buffer pool may be made; 0: it is left alone. */
+/** The least size of the buffer pool, in bytes; 0: it is left alone. */
 extern unsigned long long buffer_pool_min_bytes;
 
 /** Begin to watch, now or when the mode says so.
@@ -46,8 +47,8 @@ int start();
 
 void stop();
 
-/** A variable has another value: to be heeded at once.
-@return as start() */
+/** A variable has changed: the thread looks at once, without the pause between
+two rounds. @return as start() */
 int changed();
 
 }  // namespace memdiag::watcher

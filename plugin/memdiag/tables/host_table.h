@@ -28,12 +28,14 @@ inline constexpr Table host_table = [] {
               "numa, device."),
           text_column<Row, &Row::name>(
               "NAME", 64,
-              "The figure, as the kernel names it. Not the kernel's are, of "
-              "cgroup, effective_limit: the lowest limit of the group and "
-              "those above it, and effective_usage: what that group uses; of "
-              "huge_pages, pool.NAME: what that pool has in huge pages, or "
-              "had a minute ago, or longer where a look takes more than half a "
-              "second, where the kernel tells (Linux 6.7)."),
+              "The figure, by the kernel's name. Some are computed. "
+              "effective_limit of cgroup is the lowest limit of the group and "
+              "those above it, and effective_usage the use of the group that "
+              "has it. effective_room is the least that is free below one of "
+              "these limits, not counting page cache that the kernel takes "
+              "back first. pool.NAME of huge_pages is that pool's memory in "
+              "huge pages, at most a minute old where reading it takes less "
+              "than half a second (Linux 6.7 and later)."),
           column<Row, &Row::number>(
               "NUMBER", Unit::none,
               "The figure, in UNIT. NULL where it is a word, where a limit "

@@ -51,6 +51,13 @@ Situation healthy() {
   all.session_buffers_bytes = 2 * mb;
   all.buffer_pool_bytes = 1 * gb;
   all.max_connections = 151;
+  all.max_used_connections = 60;
+  all.other_resident_bytes = 1 * gb;
+  all.prepared_statements_bytes = 20 * mb;
+  all.stored_programs_bytes = 20 * mb;
+  all.stored_program_cache = 256;
+  all.binlog_cache_size = 32768;
+  all.largest_session = memdiag::advisor::Session{42, 20 * mb};
   return all;
 }
 
@@ -157,6 +164,14 @@ const std::vector<Expected> all_expected = {
      },
      Severity::warning, "machine", "host", "1024 MB of 16.0 GB",
      "memdiag_purge('all')"},
+    {"close to the limit of a group above, far from its own",
+     [](Situation *all) {
+       all->host.tightest =
+           memdiag::host::Limit{"/sys/fs/cgroup/a.slice/memory.current",
+                                20 * gb, 19 * gb};
+     },
+     Severity::critical, "cgroup", "host", "/sys/fs/cgroup/a.slice/",
+     "MemoryMax=25600M"},
     {"killed before", [](Situation *all) { all->host.oom_kills = 3; },
      Severity::warning, "cgroup", "host", ": 3", "MEMDIAG_LAST_RUN"},
     {"buffers that cannot be there",
@@ -198,6 +213,67 @@ const std::vector<Expected> all_expected = {
      [](Situation *all) { all->max_connections = 10000; }, Severity::warning,
      "server", "misconfiguration", "10000 connections",
      "SET PERSIST max_connections = 3072"},
+    {"more connections than memory, and many of them used",
+     [](Situation *all) {
+       all->max_connections = 10000;
+       // 3072 fit, and a tenth more than were used has to be free.
+       all->max_used_connections = 2794;
+     },
+     Severity::warning, "server", "misconfiguration", "10000 connections",
+     "TIMES_OF LIKE '%max_connections%' ORDER BY WORST_CASE_BYTES DESC shows "
+     "which session buffers to lower: up to 2794 clients were connected"},
+    {"more connections than memory, with room above those used",
+     [](Situation *all) {
+       all->max_connections = 10000;
+       all->max_used_connections = 2793;
+     },
+     Severity::warning, "server", "misconfiguration", "10000 connections",
+     "SET PERSIST max_connections = 3072"},
+    {"a connection that takes half of the memory",
+     [](Situation *all) {
+       all->session_buffers_bytes = 4 * gb;
+       all->max_used_connections = 1;
+     },
+     Severity::warning, "server", "misconfiguration", "151 connections",
+     "which session buffers to lower"},
+    {"more connections than memory, and nobody knows how many were used",
+     [](Situation *all) {
+       all->max_connections = 10000;
+       all->max_used_connections.reset();
+     },
+     Severity::warning, "server", "misconfiguration", "10000 connections",
+     "which session buffers to lower"},
+    {"prepared statements",
+     [](Situation *all) { all->prepared_statements_bytes = 300 * mb; },
+     Severity::note, "session", "cache",
+     "prepared statements hold 300 MB, 29% of the memory besides the buffer "
+     "pool",
+     "performance_schema.prepared_statements_instances"},
+    {"stored programs",
+     [](Situation *all) { all->stored_programs_bytes = 300 * mb; },
+     Severity::note, "table_cache", "cache", "stored programs hold 300 MB, 29%",
+     "SET GLOBAL stored_program_cache = 128 bounds"},
+    {"stored programs that no variable bounds any lower",
+     [](Situation *all) {
+       all->stored_programs_bytes = 300 * mb;
+       all->stored_program_cache = 1;
+     },
+     Severity::note, "table_cache", "cache", "stored programs hold 300 MB, 29%",
+     "lower stored_program_cache"},
+    {"caches of the binary log",
+     [](Situation *all) {
+       pool_of(all, Pool::binlog).live_bytes = 300 * mb;
+       pool_of(all, Pool::binlog).active_bytes = 300 * mb;
+       all->binlog_cache_size = 64 * mb;
+     },
+     Severity::note, "binlog", "cache", "caches of the binary log hold 300 MB",
+     "SET GLOBAL binlog_cache_size = 33554432; "},
+    {"a session",
+     [](Situation *all) {
+       all->largest_session = memdiag::advisor::Session{42, 600 * mb};
+     },
+     Severity::note, "session", "cache", "session 42 holds 600 MB, 59%",
+     "KILL 42 frees it"},
     {"background threads off",
      [](Situation *all) { all->background_threads = false; }, Severity::warning,
      "allocator", "misconfiguration", "background threads",
@@ -284,6 +360,16 @@ TEST(Advisor, WhatIsSmallOrShortOrUnsteadyIsNoFinding) {
         all->trend_without_buffer_pool = Trend{1e6, 0.95, 6.0 * gb, 600};
         all->buffer_pool_bytes.reset();
       },
+      [](Situation *all) { all->prepared_statements_bytes = 100 * mb; },
+      [](Situation *all) {  // much of little
+        all->other_resident_bytes = 100 * mb;
+        all->prepared_statements_bytes = 60 * mb;
+      },
+      [](Situation *all) {
+        all->other_resident_bytes.reset();
+        all->prepared_statements_bytes = 300 * mb;
+      },
+      [](Situation *all) { all->largest_session.reset(); },
       [](Situation *all) { all->host.usage_bytes = 7 * gb; },
       [](Situation *all) { all->host.swapped_bytes = 1 * mb; },
       [](Situation *all) { all->host.oom_score_adj = -600; }};
@@ -366,10 +452,43 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
   EXPECT_EQ(100u, all.session_buffers_bytes);
   EXPECT_EQ(50u, all.max_connections);
   EXPECT_EQ(100u, all.buffer_pool_bytes);
+  EXPECT_FALSE(all.other_resident_bytes) << "VmRSS is not known";
   // What one variable is not known for is not known of all.
   budget[1].worst_case_bytes.reset();
   EXPECT_FALSE(memdiag::advisor::make_situation(snapshot, {}, budget, {}, {})
                    .session_buffers_bytes);
+}
+
+TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
+  const auto route = [](const char *name, uint64_t bytes) {
+    return memdiag::routes::Row{name, Pool::session, "session", 0, bytes, 1};
+  };
+  const std::vector<memdiag::routes::Row> routes = {
+      route("memory/sql/Prepared_statement::main_mem_root", 5),
+      route("memory/sql/Prepared_statement_map::name_hash", 6),
+      route("memory/sql/sp_head::main_mem_root", 7),
+      route("memory/sql/sp_head::execute_mem_root", 8),
+      {"memory/sql/Prepared_statement::infrastructure", Pool::general,
+       "general", 0, std::nullopt, std::nullopt}};
+  const std::vector<memdiag::budget::Row> budget = {
+      {.variable = "stored_program_cache", .value = 256, .kind = "unbounded"},
+      {.variable = "binlog_cache_size", .value = 32768, .kind = "part"}};
+  memdiag::host::Figures host;
+  host.resident_bytes = 1000;
+  std::vector<memdiag::black_box::Sample> samples(1);
+  samples[0].buffer_pool_bytes = 300;
+  const Situation all = memdiag::advisor::make_situation(
+      {}, host, budget, samples, {}, routes,
+      {.max_used_connections = 9,
+       .largest_session = memdiag::advisor::Session{42, 11}});
+  EXPECT_EQ(11u, all.prepared_statements_bytes);
+  EXPECT_EQ(7u, all.stored_programs_bytes);
+  EXPECT_EQ(256u, all.stored_program_cache);
+  EXPECT_EQ(32768u, all.binlog_cache_size);
+  EXPECT_EQ(700u, all.other_resident_bytes);
+  EXPECT_EQ(9u, all.max_used_connections);
+  ASSERT_TRUE(all.largest_session);
+  EXPECT_EQ(42u, all.largest_session->processlist_id);
 }
 
 using Samples = std::vector<memdiag::black_box::Sample>;

@@ -21,7 +21,7 @@
 #include <random>
 
 #include "mysys/memdiag/unittest/test.h"
-#include "plugin/memdiag/history/history_rows.h"
+#include "plugin/memdiag/unittest/collect_rows.h"
 
 namespace memdiag::black_box {
 namespace {

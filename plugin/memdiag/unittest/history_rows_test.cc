@@ -1,6 +1,6 @@
 /* From samples to rows, and where they are going. */
 
-#include "plugin/memdiag/history/history_rows.h"
+#include "plugin/memdiag/unittest/collect_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -302,4 +302,20 @@ TEST(Trend, OfWhatNeverChanges) {
 }
 
 }  // namespace
+TEST(HistoryRows, NoMoreThanWanted) {
+  std::vector<Sample> run(100);
+  for (size_t i = 0; i < run.size(); ++i) run[i].time_us = (i + 1) * 1000000;
+  for (size_t i = 50; i < run.size(); ++i) run[i].run_us = 1;
+  size_t taken = 0;
+  const auto take_three = [&taken](const auto &) { return ++taken < 3; };
+  memdiag::history_rows(run, take_three);
+  EXPECT_EQ(taken, 3u);
+  taken = 0;
+  memdiag::last_run_rows(run, take_three);
+  EXPECT_EQ(taken, 3u);
+  taken = 0;
+  memdiag::history_pool_rows(run, run, take_three);
+  EXPECT_EQ(taken, 3u);
+}
+
 }  // namespace memdiag

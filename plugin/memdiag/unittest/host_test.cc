@@ -271,6 +271,33 @@ TEST(Host, ControlGroupVersion2) {
   EXPECT_LE(report.files, 40u);
 }
 
+TEST(Host, TheLeastRoomIsNotAlwaysBelowTheLowestLimit) {
+  Tree tree;
+  write_machine(&tree);
+  write_v2(&tree);
+  // The service has the lowest limit, 1 GB free. Others fill its slice: 100 MB.
+  const std::string slice = "/sys/fs/cgroup/system.slice/";
+  tree.write(slice + "mysql.service/memory.max", "2600000000\n");
+  tree.write(slice + "memory.max", "4000000000\n");
+  tree.write(slice + "memory.current", "4000000000\n");
+  tree.write(slice + "memory.stat", "anon 1\ninactive_file 100000000\n");
+  Report report = tree.collect();
+  expect_sane(report);
+  EXPECT_EQ(2.6e9, number(report, "cgroup", "effective_limit"));
+  EXPECT_EQ(1.6e9, number(report, "cgroup", "effective_usage"));
+  EXPECT_EQ(1e8, number(report, "cgroup", "effective_room"));
+  EXPECT_EQ(slice + "memory.current",
+            source(report, "cgroup", "effective_room"));
+  EXPECT_EQ(2600000000u, report.figures.limit_bytes);
+  ASSERT_TRUE(report.figures.tightest);
+  EXPECT_EQ(4000000000u, report.figures.tightest->limit_bytes);
+  EXPECT_EQ(3900000000u, report.figures.tightest->usage_bytes);
+  // Above its limit, which the kernel allows for a moment: no room.
+  tree.write(slice + "memory.current", "5000000000\n");
+  report = tree.collect();
+  EXPECT_EQ(0, number(report, "cgroup", "effective_room"));
+}
+
 TEST(Host, PageCacheThatIsIdleIsNotUsed) {
   Tree tree;
   write_machine(&tree);
@@ -291,6 +318,8 @@ TEST(Host, NoLimitAnywhere) {
   expect_sane(report);
   EXPECT_EQ(std::nullopt, number(report, "cgroup", "effective_limit"));
   EXPECT_EQ("max", value(report, "cgroup", "effective_limit"));
+  EXPECT_EQ(nullptr, find(report, "cgroup", "effective_room"));
+  EXPECT_FALSE(report.figures.tightest);
   EXPECT_FALSE(report.figures.limit_bytes);
   EXPECT_EQ(1600000000u, report.figures.usage_bytes);
 }

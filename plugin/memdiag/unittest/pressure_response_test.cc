@@ -48,6 +48,9 @@ class Test_server final : public Server_memory {
     return {bytes, "InnoDB was asked"};
   }
   void note(const std::string &text) override { lines.push_back(text); }
+  void warn(const std::string &text) override {
+    lines.push_back("warning: " + text);
+  }
 
   relief::Stock in_stock;
   std::vector<std::string> steps;
@@ -153,6 +156,7 @@ TEST_F(Pressure_response_test, ReportingTakesNoStepAndSpeaksOnceAMinute) {
                            "live), make the buffer pool smaller, pool innodb "
                            "(16777216 bytes less)"));
   EXPECT_EQ(1u, lines_with("would"));
+  EXPECT_EQ(1u, lines_with("warning: memory pressure")) << "seen by default";
   ticks(&reporting, 2);
   EXPECT_EQ(2u, lines_with("would"));
 }
@@ -176,6 +180,8 @@ TEST_F(Pressure_response_test, ChangedSettingsEndThePause) {
   // In the middle of a pause.
   while (server.steps.size() == 1) ticks(&response, 1);
   EXPECT_EQ("shrink by 16", server.steps.back());
+  EXPECT_EQ(0u, server.lines.back().find("warning: "));
+  EXPECT_EQ(1u, lines_with("warning: ")) << "a purge is none";
   ticks(&response, 10);
   ASSERT_EQ(2u, server.steps.size());
   settings.buffer_pool_min_bytes = 128 * mb;

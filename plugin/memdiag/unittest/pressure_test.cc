@@ -101,6 +101,19 @@ TEST(Pressure, TheLowestLimitIsOfAGroupAbove) {
   EXPECT_EQ(380 * mb, gauge.look(0, percent).used_bytes);
 }
 
+TEST(Pressure, TheGroupWithLeastRoomIsWatched) {
+  File_tree tree;
+  write_v2(&tree, "max");
+  tree.write("/proc/self/cgroup", "0::/mysql/one\n");
+  tree.write(group + "one/memory.max", std::to_string(300 * mb));
+  tree.write(group + "one/memory.current", "1");
+  tree.write(group + "memory.max", std::to_string(500 * mb));
+  Gauge gauge(tree.at(""));
+  EXPECT_EQ(500 * mb, gauge.look(0, percent).limit_bytes);
+  EXPECT_EQ(380 * mb, gauge.look(0, percent).used_bytes);
+  EXPECT_EQ(group + "memory.current", gauge.usage_file());
+}
+
 TEST(Pressure, ControlGroupVersion1) {
   File_tree tree;
   write_machine(&tree);

@@ -1,0 +1,68 @@
+#include "plugin/memdiag/host/cgroup_limits.h"
+
+#include <algorithm>
+
+#include "plugin/memdiag/host/kernel_text.h"
+
+namespace memdiag::host {
+
+using kernel_text::unlimited;
+
+Cgroup_limits cgroup_limits(const std::string &own, const std::string &top,
+                            int version,
+                            std::optional<uint64_t> hierarchical_bytes,
+                            const Read_file &read) {
+  const char *const name =
+      version == 2 ? "/memory.max" : "/memory.limit_in_bytes";
+  Cgroup_limits limits{unlimited, own, "", {}};
+  for (std::string folder = own;; folder.resize(folder.rfind('/'))) {
+    const std::string file = folder + name;
+    if (const auto text = read(file)) {
+      if (limits.source.empty()) limits.source = file;
+      const auto bytes = kernel_text::limit(*text);
+      if (!bytes) {
+        limits = {std::nullopt, own, file, {}};
+        break;
+      }
+      if (*bytes != unlimited) limits.limited.push_back({folder, *bytes});
+      if (*bytes < *limits.lowest_bytes) {
+        limits.lowest_bytes = bytes;
+        limits.lowest_folder = folder;
+        limits.source = file;
+      }
+    }
+    if (folder.size() <= top.size()) break;
+  }
+  if (hierarchical_bytes && limits.lowest_bytes != hierarchical_bytes) {
+    // The kernel knows the groups that cannot be seen, and whether a group is
+    // bound by those above it (use_hierarchy).
+    limits = {hierarchical_bytes, own, own + "/memory.stat", {}};
+    if (*hierarchical_bytes != unlimited)
+      limits.limited.push_back({own, *hierarchical_bytes});
+  }
+  return limits;
+}
+
+std::string usage_file(const std::string &folder, int version) {
+  return folder +
+         (version == 2 ? "/memory.current" : "/memory.usage_in_bytes");
+}
+
+std::optional<Room> least_room(const std::vector<Limited_group> &groups,
+                               int version, const Read_file &read) {
+  std::optional<Room> least;
+  for (const Limited_group &group : groups) {
+    const auto text = read(usage_file(group.folder, version));
+    if (!text) continue;
+    const auto usage = kernel_text::amount(*text);
+    if (!usage) return Room{std::nullopt, group.folder, group.limit_bytes};
+    const uint64_t used = kernel_text::without_idle_cache(
+        *usage, read(group.folder + "/memory.stat").value_or(""));
+    const uint64_t room = group.limit_bytes - std::min(group.limit_bytes, used);
+    if (!least || room < *least->bytes)
+      least = Room{room, group.folder, group.limit_bytes};
+  }
+  return least;
+}
+
+}  // namespace memdiag::host

@@ -1,0 +1,72 @@
+/*
+  Memory limits of nested control groups. A process is bound by the limit of
+  its own group and of each group above it. The lowest limit need not be the one
+  that is reached first: a group above may have a higher limit and be nearly
+  full of other processes.
+
+  Errors: a limit that cannot be understood makes the lowest limit empty; usage
+  that cannot be understood makes the room empty. A missing file is no limit.
+  Threads: pure but for the callback that reads. Units: bytes.
+*/
+
+#ifndef MEMDIAG_CGROUP_LIMITS_H
+#define MEMDIAG_CGROUP_LIMITS_H
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace memdiag::host {
+
+/** Reads a file; empty: there is no such file. */
+using Read_file =
+    std::function<std::optional<std::string>(const std::string &file)>;
+
+/** A control group with a limit. */
+struct Limited_group {
+  std::string folder;
+  uint64_t limit_bytes;
+};
+
+struct Cgroup_limits {
+  /** kernel_text::unlimited: no group has a limit. Empty: not known. */
+  std::optional<uint64_t> lowest_bytes;
+  /** The group with the lowest limit; the process's own if there is no limit. */
+  std::string lowest_folder;
+  /** The file with the lowest limit; "": no group has such a file. */
+  std::string source;
+  /** Every group with a limit, the process's own first. */
+  std::vector<Limited_group> limited;
+};
+
+/** @param folder   the process's group
+@param top      the uppermost group that can be seen
+@param version  of control groups, 1 or 2
+@param hierarchical_bytes  version 1: what memory.stat says of all groups
+                           above, also of those that cannot be seen */
+Cgroup_limits cgroup_limits(const std::string &folder, const std::string &top,
+                            int version,
+                            std::optional<uint64_t> hierarchical_bytes,
+                            const Read_file &read);
+
+/** The file that says how much a group uses. */
+std::string usage_file(const std::string &folder, int version);
+
+/** The group that will reach its limit first. */
+struct Room {
+  /** Limit less use, without page cache that the kernel takes back first
+  (kernel_text::without_idle_cache()). Empty: a use is not known. */
+  std::optional<uint64_t> bytes;
+  std::string folder;
+  uint64_t limit_bytes;
+};
+
+/** @return empty: no group has a limit and a use */
+std::optional<Room> least_room(const std::vector<Limited_group> &groups,
+                               int version, const Read_file &read);
+
+}  // namespace memdiag::host
+
+#endif  // MEMDIAG_CGROUP_LIMITS_H

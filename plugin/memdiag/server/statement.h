@@ -1,0 +1,74 @@
+/*
+  The running statement as the tables see it: its readings, its warnings, its
+  end.
+
+  The tables of a statement have readings in common: a snapshot of the allocator
+  and a report of the host. Each is taken when a table first needs it. Joined
+  tables therefore agree, and a table that is filled again for each outer row
+  does not change. Statements of a read group (read_group.h) share them, too. A
+  thread frees the readings some 200 ms after the last of these statements has
+  ended.
+
+  Threads: a Statement belongs to the session's thread.
+  Errors: a reading that failed is empty in the value; the statement gets a
+  warning for it, once. After the statement was killed a reading may be
+  incomplete; forget_readings() then keeps it from later statements.
+*/
+
+#ifndef MEMDIAG_STATEMENT_H
+#define MEMDIAG_STATEMENT_H
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/host/host.h"
+
+class THD;
+
+namespace memdiag {
+
+class Statement_cache;
+
+class Statement {
+ public:
+  /** The first use by a statement begins a read group or joins the session's
+  last one. @throws std::bad_alloc */
+  explicit Statement(THD *thd);
+  ~Statement();
+  Statement(const Statement &) = delete;
+  Statement &operator=(const Statement &) = delete;
+
+  /** Valid as long as this object, or until the next call.
+  @param details  the rows that the snapshot must have
+  @throws std::bad_alloc */
+  const Snapshot &snapshot(Details details = 0);
+
+  /** Valid as long as this object. @throws std::bad_alloc */
+  const host::Report &host_report();
+
+  /** KILL or MAX_EXECUTION_TIME has ended it. */
+  bool is_killed() const;
+
+  /** Adds a warning. */
+  void warn(const std::string &text);
+
+  void forget_readings();
+
+ private:
+  THD *const m_thd;
+  const std::shared_ptr<Statement_cache> m_cache;
+};
+
+namespace statement_readings {
+
+/** Start and stop the thread that frees readings.
+@return as Worker::start() */
+int start();
+void stop();
+
+}  // namespace statement_readings
+}  // namespace memdiag
+
+#endif  // MEMDIAG_STATEMENT_H
