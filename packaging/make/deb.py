@@ -72,7 +72,9 @@ def stage(tree: Path, folder: Path, product: Product) -> None:
         for path in paths
     ]
     server = debian / "mysql-memdiag-server"
-    copies += [(COMMON / source, server / path) for source, path in COMMON_FILES.items()]
+    copies += [
+        (COMMON / source, server / path) for source, path in COMMON_FILES.items()
+    ]
     copies.append((PACKAGING / "deb/family.sh", server / FAMILY))
     for source, path in copies:
         path.parent.mkdir(parents=True, exist_ok=True)
