@@ -12,7 +12,7 @@ import shutil
 from email.utils import formatdate
 from pathlib import Path
 
-from harness.common import say
+from harness.common import ROOT, say
 from make.product import COMMON, COPYRIGHT, FAMILY, PACKAGING, Product, logged
 
 TOOLS = {"dh": "debhelper", "dpkg-shlibdeps": "dpkg-dev"}
@@ -58,6 +58,7 @@ def stage(tree: Path, folder: Path, product: Product) -> None:
     shutil.copytree(PACKAGING / "deb", debian)
     (debian / "changelog").write_text(changelog(product))
     shutil.copy2(tree / COPYRIGHT, debian / "copyright")
+    shutil.copy2(ROOT / "LICENSE", folder)
     for unit, name in UNITS.items():
         shutil.copy2(COMMON / unit, debian / name)
     preflight = (COMMON / "preflight").read_text()
@@ -71,7 +72,9 @@ def stage(tree: Path, folder: Path, product: Product) -> None:
         for path in paths
     ]
     server = debian / "mysql-memdiag-server"
-    copies += [(COMMON / source, server / path) for source, path in COMMON_FILES.items()]
+    copies += [
+        (COMMON / source, server / path) for source, path in COMMON_FILES.items()
+    ]
     copies.append((PACKAGING / "deb/family.sh", server / FAMILY))
     for source, path in copies:
         path.parent.mkdir(parents=True, exist_ok=True)

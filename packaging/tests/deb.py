@@ -422,7 +422,9 @@ def stock(run: Run) -> None:
         with report.checking("what ours leaves behind disturbs no backup of stock's"):
             box.run("mysqldump --all-databases --routines --events >/root/all.sql")
             box.run("mysql </root/all.sql")
-            box.run("mysql -e 'SHOW GRANTS FOR watcher@localhost; DROP USER watcher@localhost'")
+            box.run(
+                "mysql -e 'SHOW GRANTS FOR watcher@localhost; DROP USER watcher@localhost'"
+            )
         with server.connect() as session:
             content.change(session, 2)
         with kept(report, box, "and to ours again"):

@@ -45,7 +45,9 @@ def beside_mariadb(run: Run, box: Machine, suite: str) -> None:
     place = box.run("mariadb -Ne 'SELECT @@datadir'").strip()
     # MariaDB's own packages, unlike Debian's, may be without this name.
     box.run("rm /usr/sbin/mysqld")
-    with report.checking(f"{suite}: purging ours keeps a running MariaDB's data, {place}"):
+    with report.checking(
+        f"{suite}: purging ours keeps a running MariaDB's data, {place}"
+    ):
         box.run(f"dpkg --purge {OURS[0]}")
         box.run("systemctl restart mariadb")
         said = box.run("mariadb -N -e 'SELECT a FROM mysql.kept'").strip()
@@ -96,16 +98,22 @@ def intruder(run: Run) -> None:
             "; mkdir -m 0755 /srv/victim"
         )
         lost = race(box, 200)
-        report.check("a swapped folder gives user mysql nothing of root's", not lost, lost)
+        report.check(
+            "a swapped folder gives user mysql nothing of root's", not lost, lost
+        )
         # Deterministic: a part of the path is the intruder's own.
         box.run("rm /usr/sbin/mysqld; mv /root/mysqld /usr/sbin; mkdir /var/lib/victim")
         box.run(f"rm -rf {DATA}; install -d -o mysql -g mysql {DATA}")
-        box.run(f"setpriv --reuid mysql --clear-groups ln -s /var/lib/victim {DATA}/data")
+        box.run(
+            f"setpriv --reuid mysql --clear-groups ln -s /var/lib/victim {DATA}/data"
+        )
         settings = "/etc/mysql/conf.d/deep.cnf"
         box.run(f"printf '[mysqld]\\ndatadir = {DATA}/data\\n' >{settings}")
         with report.checking("nor does a link in the path of the data directory"):
             box.run(f"{PRESTART} --make", check=False)
-            said = box.run("find /var/lib/victim -user mysql; stat -c %U /var/lib/victim")
+            said = box.run(
+                "find /var/lib/victim -user mysql; stat -c %U /var/lib/victim"
+            )
             assert said.split() == ["root"], said
         with report.checking("where the link is gone, user mysql makes the folder"):
             box.run(f"rm {DATA}/data; systemctl start mysql")
@@ -164,7 +172,9 @@ def second_instance(run: Run, box: Machine) -> None:
     report = run.report
     (box.path("/etc/mysql/conf.d") / "replica1.cnf").write_text(REPLICA)
     ask = "mysql -S /run/mysqld/replica1.sock -Ne"
-    with report.checking("mysqld@replica1 makes its data directory and runs beside mysql"):
+    with report.checking(
+        "mysqld@replica1 makes its data directory and runs beside mysql"
+    ):
         box.run("systemctl start mysqld@replica1")
         said = box.run(f"{ask} 'SELECT @@datadir, @@port'").split()
         assert said == ["/var/lib/mysql-replica1/", "3307"], said
@@ -221,7 +231,9 @@ def sandbox(run: Run, box: Machine) -> None:
         "; systemctl daemon-reload; systemctl restart mysql"
     )
     server = Installed(box)
-    figures = f"systemd-analyze security: {before} before, {box.run(score).strip()} with it"
+    figures = (
+        f"systemd-analyze security: {before} before, {box.run(score).strip()} with it"
+    )
     with run.report.checking(f"with the whole drop-in the server runs; {figures}"):
         server.query("CREATE DATABASE sandboxed")
         file = "/var/lib/mysql-files/sandboxed"

@@ -127,7 +127,7 @@ def as_stock(run: Run, box: Machine) -> None:
     with report.checking("nobody connects by the socket of either family"):
         for name in ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock"):
             ask = f"mysql -S {name} -Ne 'SELECT USER()'"
-            said = box.run(f'setpriv --reuid nobody --clear-groups {ask}').strip()
+            said = box.run(f"setpriv --reuid nobody --clear-groups {ask}").strip()
             assert said == "nobody@localhost", said
     server.query("DROP USER nobody@localhost")
     box.run("mkdir -p /etc/sysconfig")

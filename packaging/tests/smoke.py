@@ -96,6 +96,9 @@ def contents(run: Run) -> None:
     wrong = [path for name, path in places.items() if path not in of[name]]
     suite = "/usr/lib/mysql-test/suite/memdiag/t/ledger.test"
     report.check("our suite is there", suite in of["mysql-memdiag-test"], suite)
+    for name, files in of.items():
+        licence = f"/usr/share/doc/{name}/LICENSE"
+        report.check(f"{name} has the licence", licence in files)
     report.check("server, client and tests are apart", not wrong, " ".join(wrong))
     fields = {}
     for name in OURS:

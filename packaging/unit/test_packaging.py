@@ -312,8 +312,7 @@ class Prestart(Script):
         ("setpriv", 'shift 5; AS_MYSQL=yes exec "$@"'),
         (
             "my_print_defaults",
-            "echo $* >>$ROOT/asked\n"
-            'printf "%s\\n" --datadir=$DATA $PRINTED',
+            'echo $* >>$ROOT/asked\nprintf "%s\\n" --datadir=$DATA $PRINTED',
         ),
         ("getent", "true"),
         (
@@ -441,7 +440,6 @@ class Prestart(Script):
         self.assertEqual(process.communicate(), (None, ""))
         self.assertEqual((process.returncode, self.calls()), (0, 1))
 
-
     def test_user_mysql_makes_the_data(self):
         """Also where another run, or an intruder with its rights, has left something."""
         self.data.mkdir()
@@ -546,7 +544,13 @@ class SocketNames(Script):
             ({"PRINTED": ""}, 0),
             ({"PRINTED": f"--socket={places[1]}"}, 1),
             ({"PRINTED": "", "MYSQLD_OPTS": f"--x --socket {places[1]}"}, 1),
-            ({"PRINTED": f"--socket={places[1]}", "MYSQLD_OPTS": f"--socket={places[0]}"}, 0),
+            (
+                {
+                    "PRINTED": f"--socket={places[1]}",
+                    "MYSQLD_OPTS": f"--socket={places[0]}",
+                },
+                0,
+            ),
         ):
             process = self.start(script, **names)
             self.assertEqual(process.communicate(), (None, ""))
@@ -629,7 +633,14 @@ class Configured(Script):
                 self.assertEqual(self.found(a=f"[{section}]\n{text}\n"), "theirs")
 
     def test_sections_that_it_does_not_read(self):
-        for section in ("client", "mysqldump", "mysqld_safe", "mysqld@b", "mariadb", "mysqld-8.0"):
+        for section in (
+            "client",
+            "mysqldump",
+            "mysqld_safe",
+            "mysqld@b",
+            "mariadb",
+            "mysqld-8.0",
+        ):
             text = f"[mysqld]\nport=1\n[{section}]\ndatadir=@theirs\n"
             self.assertEqual(self.found(a=text), "", section)
         self.assertEqual(self.found(a="[mysqld]\n#datadir=@theirs\n"), "")
@@ -761,7 +772,9 @@ class Maintainer(Script):
     def test_an_estimate_does_not_stop_apt(self):
         for name in ("apt-get", "dpkg-preconfigure"):
             shutil.copy(os.path.realpath("/bin/sh"), self.root / "bin" / name)
-        (self.root / "bin/df").write_text('#!/bin/sh\nprintf "head\\n- 9 9 9 9%% /\\n"\n')
+        (self.root / "bin/df").write_text(
+            '#!/bin/sh\nprintf "head\\n- 9 9 9 9%% /\\n"\n'
+        )
         (self.root / "bin/df").chmod(0o755)
         name = "mysql-memdiag-server.config"
         text = (COMMON.parent / "deb" / name).read_text()
