@@ -9,10 +9,10 @@
 namespace memdiag::advisor {
 namespace {
 
-constexpr uint64_t mb = 1 << 20;
+constexpr uint64_t mib = 1 << 20;
 
 /** Less than this in one place is not worth anybody's night. */
-constexpr uint64_t worth_bytes = 64 * mb;
+constexpr uint64_t worth_bytes = 64 * mib;
 /** Growth is told from a warm-up by how well a straight line describes it, and
 by lasting a while: a minute has sixty samples. */
 constexpr double min_r2 = 0.8;
@@ -35,7 +35,7 @@ constexpr uint64_t min_spare_connections = 10;
 constexpr uint64_t min_binlog_cache_bytes = 4096;
 /** The unit that InnoDB's buffer pool has its size in by default, and its size
 by default. */
-constexpr uint64_t chunk_bytes = 128 * mb;
+constexpr uint64_t chunk_bytes = 128 * mib;
 
 std::string text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -49,8 +49,9 @@ std::string text(const char *format, ...) {
 }
 
 std::string size(double bytes) {
-  return bytes >= 10e9 ? text("%.1f GB", bytes / (1 << 30))
-                       : text("%.0f MB", bytes / mb);
+  constexpr double gib = 1 << 30;
+  return bytes >= 10 * gib ? text("%.1f GiB", bytes / gib)
+                           : text("%.0f MiB", bytes / mib);
 }
 std::string size(uint64_t bytes) { return size(static_cast<double>(bytes)); }
 
@@ -280,7 +281,7 @@ class Advisor {
           "SELECT memdiag_purge('all'); then SET GLOBAL "
           "innodb_buffer_pool_size to less, or raise the limit: systemctl "
           "set-property <service> MemoryMax=" +
-              text("%" PRIu64 "M", *limit / mb * 5 / 4));
+              text("%" PRIu64 "M", *limit / mib * 5 / 4));
     else if (host.machine_bytes && host.available_bytes &&
              static_cast<double>(*host.available_bytes) <
                  (1 - near_limit) * static_cast<double>(*host.machine_bytes))
@@ -369,7 +370,7 @@ class Advisor {
         *m_now.allocator_huge_pages != "never")
       add(Severity::warning, "allocator", "misconfiguration",
           text("transparent huge pages are 'always' and the allocator has "
-               "thp:%s: a page of 2 MB stays for a block of 4 KB",
+               "thp:%s: a page of 2 MiB stays for a block of 4 KiB",
                m_now.allocator_huge_pages->c_str()),
           "take thp out of MALLOC_CONF, in the service's file or the "
           "environment, and restart; until then: echo madvise > "
@@ -390,7 +391,7 @@ class Advisor {
           text("oom_score_adj is %" PRId64
                ": the kernel kills this server before others",
                *host.oom_score_adj),
-          "OOMScoreAdjust=-600 in the service's file (systemctl edit "
+          "OOMScoreAdjust=-500 in the service's file (systemctl edit "
           "<service>)");
   }
 
