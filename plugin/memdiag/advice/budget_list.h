@@ -420,7 +420,8 @@ inline constexpr Declared declared[] = {
      .allocated_by = "InnoDB: documents and rankings of a full-text query",
      .when = "per full-text query",
      .pool = "fts_query",
-     .note = "In InnoDB's own count, which is that of a stock server."},
+     .note = "In InnoDB's own count. No query is refused that a stock server "
+             "would run."},
     // fts_query()
 
     // What bounds others.
