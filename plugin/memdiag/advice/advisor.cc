@@ -11,20 +11,20 @@ namespace {
 
 constexpr uint64_t mib = 1 << 20;
 
-/** Less than this in one place is not worth anybody's night. */
+/** Less in one place is no reason to act. */
 constexpr uint64_t worth_bytes = 64 * mib;
-/** Growth is told from a warm-up by how well a straight line describes it, and
-by lasting a while: a minute has sixty samples. */
+/** Growth differs from a warm-up by following a straight line, and by lasting:
+a minute has sixty samples. */
 constexpr double min_r2 = 0.8;
 constexpr double min_seconds = 60;
-/** A part of what the server has that is large whatever its size. */
+/** A large part of the server's memory. */
 constexpr double large_part = 0.1;
-/** A quarter is what a heap of mixed sizes comes to (MEMDIAG_LEDGER of the
-workloads of bench/). */
+/** A heap of mixed sizes usually has a quarter (MEMDIAG_LEDGER of the workloads
+of bench/). */
 constexpr double fragmented_part = 0.33;
-/** Room that a burst needs: what is used above it is close to the end. */
+/** The last tenth is the room that a burst needs. */
 constexpr double near_limit = 0.9;
-/** Percent of the last 10 s in which somebody waited for memory (PSI): the
+/** Percent of the last 10 s in which a task waited for memory (PSI): the
 kernel's documentation calls a few percent noticeable. */
 constexpr double pressure_percent = 10;
 constexpr double day = 86400;
@@ -33,8 +33,8 @@ a tenth of those that were used. */
 constexpr uint64_t min_spare_connections = 10;
 /** The least value of binlog_cache_size. */
 constexpr uint64_t min_binlog_cache_bytes = 4096;
-/** The unit that InnoDB's buffer pool has its size in by default, and its size
-by default. */
+/** The default of innodb_buffer_pool_chunk_size, and the default size of the
+buffer pool. */
 constexpr uint64_t chunk_bytes = 128 * mib;
 
 std::string text(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -66,7 +66,7 @@ std::string rate(const Trend &trend) {
          duration(trend.seconds);
 }
 
-/** Whether it goes up steadily, and by an amount that matters. */
+/** Whether it grows steadily and by an amount that matters. */
 bool grows(const std::optional<Trend> &trend) {
   return trend && trend->seconds >= min_seconds && trend->r2 >= min_r2 &&
          trend->bytes_per_second * trend->seconds >= worth_bytes;
@@ -107,7 +107,7 @@ class Advisor {
     const Pool_spec &spec = spec_of(which);
     const std::string name = spec.name;
     const std::string_view lifetime = spec.lifetime;
-    // What goes through malloc() may be the server's as well as a session's.
+    // Blocks of malloc() may be the server's as well as a session's.
     const bool lasts =
         lifetime == "cache" || lifetime == "server" || is_mallocs(which);
     if (pool.survivors_bytes >= worth_bytes)
@@ -121,7 +121,7 @@ class Advisor {
           "whether a session holds more and more of it, which ends with it; "
           "report it with both tables");
     else if (grows(pool.trend) && !lasts)
-      // Who needs it may still be at work.
+      // Its users may still be at work.
       add(Severity::warning, name, "growth",
           "live bytes of a pool for each " + std::string(lifetime) +
               " grow by " + rate(*pool.trend) + ", to " +
@@ -133,8 +133,8 @@ class Advisor {
               std::string(
                   name == "temp_table"
                       ? "; routes that begin with memory/memory/ are tables of "
-                        "the MEMORY engine, which are there until somebody "
-                        "drops them"
+                        "the MEMORY engine, which stay until they are "
+                        "dropped"
                       : ""));
     else if (grows(pool.trend))
       add(Severity::note, name, "cache",
@@ -242,8 +242,8 @@ class Advisor {
                session->processlist_id, session->processlist_id));
   }
 
-  /** Of what is beside the buffer pool, to where the limit leaves room for a
-  pool that is full: one that warms up says nothing of where that ends. */
+  /** Growth outside the buffer pool, towards the limit less a full buffer pool:
+  a pool that warms up does not predict where the process ends. */
   void look_at_growth() {
     const Reading most = host::limit_bytes(m_now.host);
     const auto &trend = m_now.trend_without_buffer_pool;
@@ -299,8 +299,8 @@ class Advisor {
           "TIME DESC shows the last minutes of a server that was killed");
   }
 
-  /** A buffer pool of half of what there is, unless it is not larger than that
-  anyway, or would be too small to work with. */
+  /** A buffer pool of half the memory, unless the pool is not larger than that
+  or would become too small to work with. */
   std::string remedy_of_server_buffers(uint64_t most) const {
     const uint64_t half = most / 2 / chunk_bytes * chunk_bytes;
     if (half >= chunk_bytes && m_now.buffer_pool_bytes &&
@@ -354,8 +354,8 @@ class Advisor {
     }
     if (m_now.background_threads && !*m_now.background_threads)
       add(Severity::warning, "allocator", "misconfiguration",
-          "the allocator's background threads are off: what is unused outside "
-          "of the pools is given back by queries, at their cost",
+          "the allocator's background threads are off: queries give back unused "
+          "memory outside of the pools, at their own cost",
           "take background_thread:false out of MALLOC_CONF, in the service's "
           "file or the environment, and restart");
     if (m_now.preloaded)
@@ -383,7 +383,7 @@ class Advisor {
     if (host.pressure_some_avg10 &&
         *host.pressure_some_avg10 >= pressure_percent)
       add(Severity::warning, "machine", "host",
-          text("in %.0f%% of the last 10 s something waited for memory",
+          text("in %.0f%% of the last 10 s a task waited for memory",
                *host.pressure_some_avg10),
           "SELECT memdiag_purge('all')");
     if (host.oom_score_adj && *host.oom_score_adj > 0)

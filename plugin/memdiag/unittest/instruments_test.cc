@@ -13,7 +13,6 @@
 namespace memdiag::instruments {
 namespace {
 
-using perfschema::Counted;
 
 constexpr size_t index_of(Pool pool) { return static_cast<size_t>(pool); }
 
