@@ -66,7 +66,7 @@ std::string rate(const Trend &trend) {
          duration(trend.seconds);
 }
 
-/** Whether it grows steadily and by an amount that matters. */
+/** @return true: it grows steadily and by an amount that matters */
 bool grows(const std::optional<Trend> &trend) {
   return trend && trend->seconds >= min_seconds && trend->r2 >= min_r2 &&
          trend->bytes_per_second * trend->seconds >= worth_bytes;
@@ -188,12 +188,11 @@ class Advisor {
 
   /** A note if a holder has a large share of the memory besides the buffer
   pool, which is as large as its user made it. */
-  void look_at_holder(const char *subsystem, const char *holder,
-                      Reading bytes, const std::string &remedy) {
+  void look_at_holder(const char *subsystem, const char *holder, Reading bytes,
+                      const std::string &remedy) {
     const Reading &all = m_now.other_resident_bytes;
     if (!bytes || *bytes < worth_bytes || !all || is_zero(all)) return;
-    const double part =
-        static_cast<double>(*bytes) / static_cast<double>(*all);
+    const double part = static_cast<double>(*bytes) / static_cast<double>(*all);
     if (part < large_part) return;
     add(Severity::note, subsystem, "cache",
         holder + (" " + size(*bytes)) +
@@ -272,8 +271,7 @@ class Advisor {
     const Reading usage =
         host.tightest ? Reading{host.tightest->usage_bytes} : host.usage_bytes;
     if (limit && usage &&
-        static_cast<double>(*usage) >=
-            near_limit * static_cast<double>(*limit))
+        static_cast<double>(*usage) >= near_limit * static_cast<double>(*limit))
       add(Severity::critical, "cgroup", "host",
           size(*usage) + " of the control group's limit of " + size(*limit) +
               " are used" +
@@ -317,8 +315,8 @@ class Advisor {
   @param fitting  the number of connections whose buffers fit */
   std::string remedy_of_session_buffers(uint64_t fitting) const {
     const Reading &used = m_now.max_used_connections;
-    if (used && fitting >= *used + std::max<uint64_t>(
-                                       min_spare_connections, *used / 10))
+    if (used && fitting >= *used + std::max<uint64_t>(min_spare_connections,
+                                                      *used / 10))
       return text("SET PERSIST max_connections = %" PRIu64, fitting);
     return "SELECT VARIABLE, VALUE, WORST_CASE_BYTES FROM "
            "INFORMATION_SCHEMA.MEMDIAG_BUDGET WHERE KIND = 'buffer' AND "
@@ -354,7 +352,8 @@ class Advisor {
     }
     if (m_now.background_threads && !*m_now.background_threads)
       add(Severity::warning, "allocator", "misconfiguration",
-          "the allocator's background threads are off: queries give back unused "
+          "the allocator's background threads are off: queries give back "
+          "unused "
           "memory outside of the pools, at their own cost",
           "take background_thread:false out of MALLOC_CONF, in the service's "
           "file or the environment, and restart");

@@ -29,7 +29,7 @@ struct Pool_situation {
   Reading live_bytes;
   Reading active_bytes;
   Reading dirty_bytes;
-  /** Of its live bytes. */
+  /** The trend of its live bytes. */
   std::optional<Trend> trend;
   /** Blocks that outlived their statement, transaction or session, and the
   route of most of them; 0 while memdiag_scope_survivors is off. Tables of the
@@ -47,7 +47,7 @@ struct Session {
 struct Situation {
   host::Figures host;
   std::array<Pool_situation, pool_count> pools;
-  /** Of the resident memory outside the buffer pool. The buffer pool grows to
+  /** The trend of the resident memory outside the buffer pool, which grows to
   its configured size and no further. */
   std::optional<Trend> trend_without_buffer_pool;
   std::optional<bool> background_threads;

@@ -86,7 +86,7 @@ constexpr const char *name_of(Times times) {
 
 struct Declared {
   const char *variable;
-  /** Whether a session can have a value of its own. */
+  /** A session can have a value of its own. */
   bool of_sessions = false;
   const char *unit = "bytes";
   Kind kind;

@@ -16,7 +16,7 @@ void end_round(uint64_t now_us, State *state) {
   state->judged = false;
 }
 
-/** Whether the next round may begin. */
+/** @return true: the next round may begin */
 bool has_rested(uint64_t kept_bytes, uint64_t now_us, State *state) {
   if (!state->rest_since_us) return true;
   const uint64_t rested_us = now_us - *state->rest_since_us;

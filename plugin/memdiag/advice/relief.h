@@ -64,7 +64,7 @@ struct State {
   /** The last round ended then. */
   std::optional<uint64_t> rest_since_us{};
   uint64_t pause_us{min_pause_us};
-  /** Whether the last round's use is in pause_us. */
+  /** pause_us considers the last round's use. */
   bool judged{true};
 };
 

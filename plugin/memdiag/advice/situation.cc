@@ -21,8 +21,8 @@ std::span<const black_box::Sample> recent(
   return samples.last(static_cast<size_t>(before - samples.rbegin()));
 }
 
-/** Unknown if either figure is, and if the pool is larger than VmRSS: its figure
-may be some samples old, and VmRSS does not count reserved huge pages. */
+/** Unknown if either figure is, and if the pool is larger than VmRSS: its
+figure may be some samples old, and VmRSS does not count reserved huge pages. */
 uint64_t without_buffer_pool(const black_box::Sample &sample) {
   // `unknown` is the largest number, so it is covered by this comparison.
   if (sample.rss_bytes == black_box::unknown ||

@@ -11,7 +11,8 @@ constexpr std::string_view arena_prefix = "stats.arenas.0.mutexes.";
 
 template <Ctl num_ops, Ctl num_wait, Ctl num_spin_acq, Ctl num_owner_switch,
           Ctl total_wait_time, Ctl max_wait_time, Ctl max_num_thds>
-Mutex_figures read_figures(Control_reader *reader, unsigned arena, unsigned bin) {
+Mutex_figures read_figures(Control_reader *reader, unsigned arena,
+                           unsigned bin) {
   Mutex_figures figures{0, 0, 0, 0, 0, 0, 0};
   figures.locks = reader->read<num_ops>(arena, bin);
   if (is_zero(figures.locks)) return figures;
@@ -69,7 +70,8 @@ Mutex_figures together(const Mutex_figures &a, const Mutex_figures &b) {
 
 }  // namespace
 
-void append_global_mutexes(Control_reader *reader, std::vector<Mutex_row> *rows) {
+void append_global_mutexes(Control_reader *reader,
+                           std::vector<Mutex_row> *rows) {
   for (const Mutex &mutex : all_mutexes)
     if (mutex.path.starts_with(global_prefix))
       append(mutex.path.data() + global_prefix.size(), mutex.read(reader, 0, 0),

@@ -43,7 +43,8 @@ struct Mutex_row : Mutex_figures {
 };
 
 /** Mutexes that jemalloc has once. A mutex that was never taken has no row. */
-void append_global_mutexes(Control_reader *reader, std::vector<Mutex_row> *rows);
+void append_global_mutexes(Control_reader *reader,
+                           std::vector<Mutex_row> *rows);
 
 /** Mutexes of an arena. A mutex that was never taken has no row.
 @param bins  the number of size classes of small blocks */

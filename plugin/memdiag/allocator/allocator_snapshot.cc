@@ -39,7 +39,8 @@ constexpr Reading Arena_figures::*all_figures[] = {
 static_assert(sizeof(Arena_figures) == sizeof(Reading) * std::size(all_figures),
               "all_figures leaves a member out");
 
-Arena_figures read_figures(Control_reader *reader, unsigned arena, Reading page) {
+Arena_figures read_figures(Control_reader *reader, unsigned arena,
+                           Reading page) {
   const auto pages = [page](Reading n) { return product(n, page); };
   Arena_figures figures;
   figures.live_bytes =
@@ -144,7 +145,8 @@ std::optional<std::string> profiling_state(Control_reader *reader) {
 }
 
 template <Ctl ctl>
-bool append_option(Control_reader *reader, std::string_view name, std::string *list) {
+bool append_option(Control_reader *reader, std::string_view name,
+                   std::string *list) {
   using Type = ctl_type_t<ctl>;
   constexpr std::string_view prefix = "opt.";
   if constexpr (!std::is_void_v<Type> && !std::is_same_v<Type, char *>) {
@@ -167,7 +169,8 @@ bool append_option(Control_reader *reader, std::string_view name, std::string *l
 /** The options of mysys/memdiag/jemalloc/mallctl_names.h, in the form of
 MALLOC_CONF; empty when one cannot be read. A build without profiling lacks the
 options of profiling. */
-std::optional<std::string> options_in_force(Control_reader *reader, bool profiling) {
+std::optional<std::string> options_in_force(Control_reader *reader,
+                                            bool profiling) {
   std::string list;
   const auto wanted = [profiling](std::string_view name) {
     return profiling || !name.starts_with("opt.prof");

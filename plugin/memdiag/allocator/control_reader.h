@@ -41,7 +41,8 @@ inline void fail_reads_for_test(Ctl ctl) { detail::failing_ctl.store(ctl); }
 
 class Control_reader {
  public:
-  explicit Control_reader(std::vector<Failed_read> *failed) : m_failed(failed) {}
+  explicit Control_reader(std::vector<Failed_read> *failed)
+      : m_failed(failed) {}
 
   /** See mallctl::read(). */
   template <Ctl ctl>

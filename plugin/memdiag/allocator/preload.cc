@@ -54,8 +54,8 @@ int collect_path(dl_phdr_info *info, size_t size, void *arg) {
   return 0;
 }
 
-/** Whether the library itself defines `symbol`. A library that it depends on
-does not count. */
+/** @return true: the library itself defines `symbol`. A library that it depends
+on does not count. */
 bool defines(void *library, const link_map *map, const char *symbol) {
   const void *const address = dlsym(library, symbol);
   Dl_info found;

@@ -9,8 +9,8 @@ namespace {
 /** Reads the extents of one kind in one class.
 @param left  bytes of this class and the larger ones; empty: not known */
 template <Ctl extents_ctl, Ctl bytes_ctl>
-void read_kind(Control_reader *reader, unsigned arena, unsigned index, Reading *left,
-               Reading *extents, Reading *bytes) {
+void read_kind(Control_reader *reader, unsigned arena, unsigned index,
+               Reading *left, Reading *extents, Reading *bytes) {
   *extents = *bytes = 0;
   if (is_zero(*left)) return;
   *extents = reader->read<extents_ctl>(arena, index);

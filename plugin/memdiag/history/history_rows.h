@@ -28,7 +28,8 @@ struct History_row {
   std::optional<std::string> rss_peak_digest;
   /** Over the minute before the sample, or the part of it that has samples. */
   std::optional<double> rss_bytes_per_second;
-  /** Slope and fit of the line through the last quarter of an hour (trend.h). */
+  /** Slope and fit of the line through the last quarter of an hour (trend.h).
+   */
   std::optional<double> trend_bytes_per_second;
   std::optional<double> trend_r2;
   Reading limit_bytes;

@@ -197,8 +197,8 @@ class Collector {
     const Read_file read_file = [this](const std::string &file) {
       return file == m_cgroup + "/memory.stat" ? m_memory_stat : read(file);
     };
-    const Cgroup_limits found = cgroup_limits(
-        m_cgroup, top, m_cgroup_version, hierarchical, read_file);
+    const Cgroup_limits found =
+        cgroup_limits(m_cgroup, top, m_cgroup_version, hierarchical, read_file);
     if (found.source.empty()) return;
     add("cgroup", "effective_limit", Unit::bytes, found.source,
         found.lowest_bytes == kernel_text::unlimited

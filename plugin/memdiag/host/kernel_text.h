@@ -44,7 +44,7 @@ constexpr uint64_t unlimited = std::numeric_limits<uint64_t>::max();
 version 1 the largest number of whole pages there is. */
 std::optional<uint64_t> limit(std::string_view text);
 
-/** Of several words, the one in brackets; or "none" alone. */
+/** The one word in brackets among several; or "none" alone. */
 std::optional<std::string_view> chosen(std::string_view text);
 
 /** The text behind a key at the beginning of a line. Blanks or a colon end the
@@ -80,7 +80,7 @@ struct Mount {
 };
 std::optional<Mount> mount(std::string_view line);
 
-/** Whether a list between commas has the word. */
+/** @return true: the list, separated by commas, has the word */
 bool has_word(std::string_view list, std::string_view word);
 
 /** The control group that accounts for memory, as /proc/<pid>/cgroup says. */
@@ -93,7 +93,8 @@ std::optional<Memory_cgroup> memory_cgroup(std::string_view text);
 
 /** The rest of `path` below `folder`, beginning with a slash; "" where they are
 the same. Empty: the path does not lie in the folder. For groups above a
-namespace's root the kernel writes "/.."; such paths are compared as they are. */
+namespace's root the kernel writes "/.."; such paths are compared as they are.
+*/
 std::optional<std::string_view> below(std::string_view folder,
                                       std::string_view path);
 

@@ -40,7 +40,7 @@ struct Figures {
   std::optional<double> stall_percent{};
 };
 
-/** Whether at least limit_percent of the limit is used; 0: never. */
+/** @return true: at least limit_percent of the limit is used; 0: never */
 bool is_above(const Figures &figures, unsigned limit_percent);
 
 class Gauge {

@@ -42,7 +42,7 @@ bool is_pooled(const routes::Row *route) {
   return route->pool != Pool::general;
 }
 
-/** Whether all blocks of the event come from routes with a pool. A place
+/** @return true: all blocks of the event come from routes with a pool. A place
 without a pool uses its instrument's route. A place with a pool covers all that
 the instrument counts, whatever the pool of the instrument itself. */
 bool is_pooled(const Event &event) {
@@ -136,8 +136,7 @@ Shares shares(std::span<const Pool_row, pool_count> pools,
 }
 
 std::vector<Row> rows(std::span<const routes::Row> routes,
-                      std::span<const Counted> counted,
-                      const Shares &shares) {
+                      std::span<const Counted> counted, const Shares &shares) {
   std::map<std::string_view, Event> events;
   for (const routes::Row &route : routes)
     events[event_of(route.name)].routes.push_back(&route);

@@ -68,8 +68,7 @@ struct Row {
 /** Sorted by name, with the places that allocate without an instrument.
 @throws std::bad_alloc */
 std::vector<Row> rows(std::span<const routes::Row> routes,
-                      std::span<const Counted> counted,
-                      const Shares &shares);
+                      std::span<const Counted> counted, const Shares &shares);
 
 }  // namespace memdiag::instruments
 

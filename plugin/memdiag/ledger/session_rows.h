@@ -26,7 +26,7 @@ struct Server_session {
   std::string user;
   std::string host;
   std::optional<std::string> program;
-  /** Of its running statement. */
+  /** The running statement's. */
   std::optional<std::string> digest;
 };
 

@@ -1,6 +1,6 @@
 /*
-  Reads Performance Schema's counts of memory instruments: without a lock, as its
-  own tables do, and all of them in one pass over the threads.
+  Reads Performance Schema's counts of memory instruments: without a lock, as
+  its own tables do, and all of them in one pass over the threads.
 */
 
 #ifndef MEMDIAG_PERFSCHEMA_MEMORY_H

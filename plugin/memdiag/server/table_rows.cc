@@ -175,8 +175,8 @@ void add_rows(THD *, Sink<sessions::Digest_row> *sink) {
 
 void add_rows(THD *thd, Sink<regions::Row> *sink) {
   int error;
-  const auto all =
-      regions::all(&error, ledger::reader().recent_regions(buffer_pool_pages()));
+  const auto all = regions::all(
+      &error, ledger::reader().recent_regions(buffer_pool_pages()));
   if (error != 0)
     warn(thd, "resident pages of regions could not be read (mincore): error " +
                   reason(error));

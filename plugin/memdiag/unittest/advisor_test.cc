@@ -84,7 +84,7 @@ const std::vector<Expected> all_expected = {
      Severity::warning, "session", "growth", "3433 MiB an hour",
      "memdiag_scope_survivors = ON; and after a while SELECT * FROM "
      "INFORMATION_SCHEMA.MEMDIAG_SESSIONS"},
-    {"growth that may be somebody's tables",
+    {"growth that may be tables of the MEMORY engine",
      [](Situation *all) {
        pool_of(all, Pool::temp_table).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
      },
@@ -166,9 +166,8 @@ const std::vector<Expected> all_expected = {
      "memdiag_purge('all')"},
     {"close to the limit of a group above, far from its own",
      [](Situation *all) {
-       all->host.tightest =
-           memdiag::host::Limit{"/sys/fs/cgroup/a.slice/memory.current",
-                                20 * gb, 19 * gb};
+       all->host.tightest = memdiag::host::Limit{
+           "/sys/fs/cgroup/a.slice/memory.current", 20 * gb, 19 * gb};
      },
      Severity::critical, "cgroup", "host", "/sys/fs/cgroup/a.slice/",
      "MemoryMax=25600M"},
@@ -236,7 +235,7 @@ const std::vector<Expected> all_expected = {
      },
      Severity::warning, "server", "misconfiguration", "151 connections",
      "which session buffers to lower"},
-    {"more connections than memory, and nobody knows how many were used",
+    {"more connections than memory, and those used are unknown",
      [](Situation *all) {
        all->max_connections = 10000;
        all->max_used_connections.reset();
@@ -251,15 +250,16 @@ const std::vector<Expected> all_expected = {
      "performance_schema.prepared_statements_instances"},
     {"stored programs",
      [](Situation *all) { all->stored_programs_bytes = 300 * mb; },
-     Severity::note, "table_cache", "cache", "stored programs hold 300 MiB, 29%",
+     Severity::note, "table_cache", "cache",
+     "stored programs hold 300 MiB, 29%",
      "SET GLOBAL stored_program_cache = 128 bounds"},
     {"stored programs that no variable bounds any lower",
      [](Situation *all) {
        all->stored_programs_bytes = 300 * mb;
        all->stored_program_cache = 1;
      },
-     Severity::note, "table_cache", "cache", "stored programs hold 300 MiB, 29%",
-     "lower stored_program_cache"},
+     Severity::note, "table_cache", "cache",
+     "stored programs hold 300 MiB, 29%", "lower stored_program_cache"},
     {"caches of the binary log",
      [](Situation *all) {
        pool_of(all, Pool::binlog).live_bytes = 300 * mb;
@@ -337,7 +337,7 @@ TEST(Advisor, WhatIsSmallOrShortOrUnsteadyIsNoFinding) {
         pool_of(all, Pool::session).trend = Trend{1e4, 0.99, 900.0 * mb, 600};
       },
       [](Situation *all) { pool_of(all, Pool::session).dirty_bytes = 60 * mb; },
-      [](Situation *all) {  // much, but nobody knows of how much
+      [](Situation *all) {  // much of an unknown amount
         all->host.resident_bytes.reset();
         pool_of(all, Pool::session).dirty_bytes = 300 * mb;
       },
@@ -453,7 +453,7 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
   EXPECT_EQ(50u, all.max_connections);
   EXPECT_EQ(100u, all.buffer_pool_bytes);
   EXPECT_FALSE(all.other_resident_bytes) << "VmRSS is not known";
-  // What one variable is not known for is not known of all.
+  // A sum with an unknown variable is unknown.
   budget[1].worst_case_bytes.reset();
   EXPECT_FALSE(memdiag::advisor::make_situation(snapshot, {}, budget, {}, {})
                    .session_buffers_bytes);

@@ -66,9 +66,9 @@ class Pressure_response_test : public testing::Test {
   }
 
   void available(unsigned percent) {
-    tree.write("/proc/meminfo",
-               "MemTotal: 1048576 kB\nMemAvailable: " +
-                   std::to_string(1048576 / 100 * percent) + " kB\n");
+    tree.write("/proc/meminfo", "MemTotal: 1048576 kB\nMemAvailable: " +
+                                    std::to_string(1048576 / 100 * percent) +
+                                    " kB\n");
   }
 
   void ticks(Pressure_response *response, uint64_t seconds) {
@@ -109,7 +109,8 @@ TEST_F(Pressure_response_test, StepsAreTakenOnePerTick) {
   ticks(&response, 1);
   const std::vector<std::string> expected{"purge session", "write", "close"};
   EXPECT_EQ(expected, server.steps);
-  EXPECT_EQ(1u, lines_with("of 1073741824 bytes are used): purged pool session,"));
+  EXPECT_EQ(1u,
+            lines_with("of 1073741824 bytes are used): purged pool session,"));
   EXPECT_EQ(1u, lines_with("closed unused tables"));
 }
 
@@ -151,10 +152,11 @@ TEST_F(Pressure_response_test, ReportingTakesNoStepAndSpeaksOnceAMinute) {
   available(5);
   ticks(&reporting, 59);
   EXPECT_TRUE(server.steps.empty());
-  EXPECT_EQ(1u, lines_with(": would purge pool session (67108864 bytes unused), "
-                           "close unused tables, pool table_cache (9437184 bytes "
-                           "live), make the buffer pool smaller, pool innodb "
-                           "(16777216 bytes less)"));
+  EXPECT_EQ(1u,
+            lines_with(": would purge pool session (67108864 bytes unused), "
+                       "close unused tables, pool table_cache (9437184 bytes "
+                       "live), make the buffer pool smaller, pool innodb "
+                       "(16777216 bytes less)"));
   EXPECT_EQ(1u, lines_with("would"));
   EXPECT_EQ(1u, lines_with("warning: memory pressure")) << "seen by default";
   ticks(&reporting, 2);
@@ -168,7 +170,8 @@ TEST_F(Pressure_response_test, TheEndIsALine) {
   ticks(&response, 1);
   EXPECT_EQ(0u, lines_with("has ended")) << "it may come back at once";
   ticks(&response, 10);
-  EXPECT_EQ(1u, lines_with("memory pressure has ended; 0 bytes were given back"));
+  EXPECT_EQ(1u,
+            lines_with("memory pressure has ended; 0 bytes were given back"));
 }
 
 TEST_F(Pressure_response_test, ChangedSettingsEndThePause) {
