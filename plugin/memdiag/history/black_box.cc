@@ -229,7 +229,7 @@ overwriting from the beginning are noticed by these. */
 bool Box::is_intact() const {
   struct stat about;
   if (fstat(m_file, &about) != 0 ||
-      static_cast<size_t>(about.st_size) < file_bytes(m_capacity))
+      static_cast<size_t>(about.st_size) != file_bytes(m_capacity))
     return false;
   const Header expected = this_build();
   Header found;
@@ -240,9 +240,9 @@ bool Box::is_intact() const {
 /** Writes every record, also those that are empty: another file may have been
 copied over this one. Its size is restored and its blocks are reserved first. */
 int Box::write_all() const {
-  if (const int error = posix_fallocate(
-          m_file, 0, static_cast<off_t>(file_bytes(m_capacity)));
-      error != 0)
+  const auto size = static_cast<off_t>(file_bytes(m_capacity));
+  if (ftruncate(m_file, size) != 0) return errno;
+  if (const int error = posix_fallocate(m_file, 0, size); error != 0)
     return error;
   const Header header = this_build();
   if (const int error =
