@@ -9,22 +9,22 @@
 namespace memdiag::advisor {
 namespace {
 
-constexpr uint64_t mb = 1 << 20;
+constexpr uint64_t mib = 1 << 20;
 
-/** Less than this in one place is not worth anybody's night. */
-constexpr uint64_t worth_bytes = 64 * mb;
-/** Growth is told from a warm-up by how well a straight line describes it, and
-by lasting a while: a minute has sixty samples. */
+/** Less in one place is no reason to act. */
+constexpr uint64_t worth_bytes = 64 * mib;
+/** Growth differs from a warm-up by following a straight line, and by lasting:
+a minute has sixty samples. */
 constexpr double min_r2 = 0.8;
 constexpr double min_seconds = 60;
-/** A part of what the server has that is large whatever its size. */
+/** A large part of the server's memory. */
 constexpr double large_part = 0.1;
-/** A quarter is what a heap of mixed sizes comes to (MEMDIAG_LEDGER of the
-workloads of bench/). */
+/** A heap of mixed sizes usually has a quarter (MEMDIAG_LEDGER of the workloads
+of bench/). */
 constexpr double fragmented_part = 0.33;
-/** Room that a burst needs: what is used above it is close to the end. */
+/** The last tenth is the room that a burst needs. */
 constexpr double near_limit = 0.9;
-/** Percent of the last 10 s in which somebody waited for memory (PSI): the
+/** Percent of the last 10 s in which a task waited for memory (PSI): the
 kernel's documentation calls a few percent noticeable. */
 constexpr double pressure_percent = 10;
 constexpr double day = 86400;
@@ -33,9 +33,9 @@ a tenth of those that were used. */
 constexpr uint64_t min_spare_connections = 10;
 /** The least value of binlog_cache_size. */
 constexpr uint64_t min_binlog_cache_bytes = 4096;
-/** The unit that InnoDB's buffer pool has its size in by default, and its size
-by default. */
-constexpr uint64_t chunk_bytes = 128 * mb;
+/** The default of innodb_buffer_pool_chunk_size, and the default size of the
+buffer pool. */
+constexpr uint64_t chunk_bytes = 128 * mib;
 
 std::string text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -49,8 +49,9 @@ std::string text(const char *format, ...) {
 }
 
 std::string size(double bytes) {
-  return bytes >= 10e9 ? text("%.1f GB", bytes / (1 << 30))
-                       : text("%.0f MB", bytes / mb);
+  constexpr double gib = 1 << 30;
+  return bytes >= 10 * gib ? text("%.1f GiB", bytes / gib)
+                           : text("%.0f MiB", bytes / mib);
 }
 std::string size(uint64_t bytes) { return size(static_cast<double>(bytes)); }
 
@@ -65,7 +66,7 @@ std::string rate(const Trend &trend) {
          duration(trend.seconds);
 }
 
-/** Whether it goes up steadily, and by an amount that matters. */
+/** @return true: it grows steadily and by an amount that matters */
 bool grows(const std::optional<Trend> &trend) {
   return trend && trend->seconds >= min_seconds && trend->r2 >= min_r2 &&
          trend->bytes_per_second * trend->seconds >= worth_bytes;
@@ -106,7 +107,7 @@ class Advisor {
     const Pool_spec &spec = spec_of(which);
     const std::string name = spec.name;
     const std::string_view lifetime = spec.lifetime;
-    // What goes through malloc() may be the server's as well as a session's.
+    // Blocks of malloc() may be the server's as well as a session's.
     const bool lasts =
         lifetime == "cache" || lifetime == "server" || uses_malloc(which);
     if (pool.survivors_bytes >= worth_bytes)
@@ -120,7 +121,7 @@ class Advisor {
           "whether a session holds more and more of it, which ends with it; "
           "report it with both tables");
     else if (grows(pool.trend) && !lasts)
-      // Who needs it may still be at work.
+      // Its users may still be at work.
       add(Severity::warning, name, "growth",
           "live bytes of a pool for each " + std::string(lifetime) +
               " grow by " + rate(*pool.trend) + ", to " +
@@ -132,8 +133,8 @@ class Advisor {
               std::string(
                   name == "temp_table"
                       ? "; routes that begin with memory/memory/ are tables of "
-                        "the MEMORY engine, which are there until somebody "
-                        "drops them"
+                        "the MEMORY engine, which stay until they are "
+                        "dropped"
                       : ""));
     else if (grows(pool.trend))
       add(Severity::note, name, "cache",
@@ -187,12 +188,11 @@ class Advisor {
 
   /** A note if a holder has a large share of the memory besides the buffer
   pool, which is as large as its user made it. */
-  void look_at_holder(const char *subsystem, const char *holder,
-                      Reading bytes, const std::string &remedy) {
+  void look_at_holder(const char *subsystem, const char *holder, Reading bytes,
+                      const std::string &remedy) {
     const Reading &all = m_now.other_resident_bytes;
     if (!bytes || *bytes < worth_bytes || !all || is_zero(all)) return;
-    const double part =
-        static_cast<double>(*bytes) / static_cast<double>(*all);
+    const double part = static_cast<double>(*bytes) / static_cast<double>(*all);
     if (part < large_part) return;
     add(Severity::note, subsystem, "cache",
         holder + (" " + size(*bytes)) +
@@ -241,8 +241,8 @@ class Advisor {
                session->processlist_id, session->processlist_id));
   }
 
-  /** Of what is beside the buffer pool, to where the limit leaves room for a
-  pool that is full: one that warms up says nothing of where that ends. */
+  /** Growth outside the buffer pool, towards the limit less a full buffer pool:
+  a pool that warms up does not predict where the process ends. */
   void look_at_growth() {
     const Reading most = host::limit_bytes(m_now.host);
     const auto &trend = m_now.trend_without_buffer_pool;
@@ -271,8 +271,7 @@ class Advisor {
     const Reading usage =
         host.tightest ? Reading{host.tightest->usage_bytes} : host.usage_bytes;
     if (limit && usage &&
-        static_cast<double>(*usage) >=
-            near_limit * static_cast<double>(*limit))
+        static_cast<double>(*usage) >= near_limit * static_cast<double>(*limit))
       add(Severity::critical, "cgroup", "host",
           size(*usage) + " of the control group's limit of " + size(*limit) +
               " are used" +
@@ -280,7 +279,7 @@ class Advisor {
           "SELECT memdiag_purge('all'); then SET GLOBAL "
           "innodb_buffer_pool_size to less, or raise the limit: systemctl "
           "set-property <service> MemoryMax=" +
-              text("%" PRIu64 "M", *limit / mb * 5 / 4));
+              text("%" PRIu64 "M", *limit / mib * 5 / 4));
     else if (host.machine_bytes && host.available_bytes &&
              static_cast<double>(*host.available_bytes) <
                  (1 - near_limit) * static_cast<double>(*host.machine_bytes))
@@ -298,8 +297,8 @@ class Advisor {
           "TIME DESC shows the last minutes of a server that was killed");
   }
 
-  /** A buffer pool of half of what there is, unless it is not larger than that
-  anyway, or would be too small to work with. */
+  /** A buffer pool of half the memory, unless the pool is not larger than that
+  or would become too small to work with. */
   std::string remedy_of_server_buffers(uint64_t most) const {
     const uint64_t half = most / 2 / chunk_bytes * chunk_bytes;
     if (half >= chunk_bytes && m_now.buffer_pool_bytes &&
@@ -316,8 +315,8 @@ class Advisor {
   @param fitting  the number of connections whose buffers fit */
   std::string remedy_of_session_buffers(uint64_t fitting) const {
     const Reading &used = m_now.max_used_connections;
-    if (used && fitting >= *used + std::max<uint64_t>(
-                                       min_spare_connections, *used / 10))
+    if (used && fitting >= *used + std::max<uint64_t>(min_spare_connections,
+                                                      *used / 10))
       return text("SET PERSIST max_connections = %" PRIu64, fitting);
     return "SELECT VARIABLE, VALUE, WORST_CASE_BYTES FROM "
            "INFORMATION_SCHEMA.MEMDIAG_BUDGET WHERE KIND = 'buffer' AND "
@@ -353,8 +352,9 @@ class Advisor {
     }
     if (m_now.background_threads && !*m_now.background_threads)
       add(Severity::warning, "allocator", "misconfiguration",
-          "the allocator's background threads are off: what is unused outside "
-          "of the pools is given back by queries, at their cost",
+          "the allocator's background threads are off: queries give back "
+          "unused "
+          "memory outside of the pools, at their own cost",
           "take background_thread:false out of MALLOC_CONF, in the service's "
           "file or the environment, and restart");
     if (m_now.preloaded)
@@ -369,7 +369,7 @@ class Advisor {
         *m_now.allocator_huge_pages != "never")
       add(Severity::warning, "allocator", "misconfiguration",
           text("transparent huge pages are 'always' and the allocator has "
-               "thp:%s: a page of 2 MB stays for a block of 4 KB",
+               "thp:%s: a page of 2 MiB stays for a block of 4 KiB",
                m_now.allocator_huge_pages->c_str()),
           "take thp out of MALLOC_CONF, in the service's file or the "
           "environment, and restart; until then: echo madvise > "
@@ -382,7 +382,7 @@ class Advisor {
     if (host.pressure_some_avg10 &&
         *host.pressure_some_avg10 >= pressure_percent)
       add(Severity::warning, "machine", "host",
-          text("in %.0f%% of the last 10 s something waited for memory",
+          text("in %.0f%% of the last 10 s a task waited for memory",
                *host.pressure_some_avg10),
           "SELECT memdiag_purge('all')");
     if (host.oom_score_adj && *host.oom_score_adj > 0)
@@ -390,7 +390,7 @@ class Advisor {
           text("oom_score_adj is %" PRId64
                ": the kernel kills this server before others",
                *host.oom_score_adj),
-          "OOMScoreAdjust=-600 in the service's file (systemctl edit "
+          "OOMScoreAdjust=-500 in the service's file (systemctl edit "
           "<service>)");
   }
 

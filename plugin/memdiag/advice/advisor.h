@@ -2,9 +2,9 @@
   The advisor: findings about the server's memory, each with the figures that
   prove it and the statement or command that remedies it.
 
-  A pure function of a situation: the same figures give the same findings, so
-  that it can be tested on literal ones. What is not known proves nothing: no
-  figure, no finding. Thresholds are in advisor.cc, each with its reason.
+  A pure function from a situation to findings: tests use literal situations.
+  An unknown figure proves nothing and makes no finding. The thresholds are in
+  advisor.cc, each with its reason.
 
   Units: bytes, seconds.
 */
@@ -29,11 +29,11 @@ struct Pool_situation {
   Reading live_bytes;
   Reading active_bytes;
   Reading dirty_bytes;
-  /** Of its live bytes, over the samples there are. */
+  /** The trend of its live bytes. */
   std::optional<Trend> trend;
-  /** What outlived its statement, transaction or session, while that is
-  counted, and the route that most of it is of; without tables of the MEMORY
-  engine, which are there until they are dropped. */
+  /** Blocks that outlived their statement, transaction or session, and the
+  route of most of them; 0 while memdiag_scope_survivors is off. Tables of the
+  MEMORY engine do not count: they stay until they are dropped. */
   uint64_t survivors_bytes;
   std::string survivors_route;
 };
@@ -47,18 +47,18 @@ struct Session {
 struct Situation {
   host::Figures host;
   std::array<Pool_situation, pool_count> pools;
-  /** Of what the process has without the buffer pool, which grows to the size
-  that it was given, and then no more. */
+  /** The trend of the resident memory outside the buffer pool, which grows to
+  its configured size and no further. */
   std::optional<Trend> trend_without_buffer_pool;
   std::optional<bool> background_threads;
   std::optional<std::string> preloaded;
   /** jemalloc's option thp. */
   std::optional<std::string> allocator_huge_pages;
-  /** What the configuration takes at once: global buffers, and those of one
-  session (MEMDIAG_BUDGET, kind "buffer"). */
+  /** Buffers that are allocated at their full size: the server's, and those of
+  one session (MEMDIAG_BUDGET, kind "buffer"). */
   Reading global_buffers_bytes;
   Reading session_buffers_bytes;
-  /** As configured, however much of it is in memory. */
+  /** The configured size. */
   Reading buffer_pool_bytes;
   Reading max_connections;
   /** Most clients at one time since the server started. */

@@ -35,7 +35,7 @@ Reading bytes_each(const Declared &of, Reading value, const Facts &facts) {
   return std::nullopt;
 }
 
-/** @param sessions  max_connections, or the most that there were */
+/** @param sessions  max_connections, or Max_used_connections */
 Reading times(Times times, Reading value, Reading sessions,
               const Facts &facts) {
   switch (times) {
@@ -71,8 +71,7 @@ void set_worst_seen(const Declared &of, const Facts &facts, Row *row) {
   if (!row->worst_seen_bytes) row->seen_by.reset();
 }
 
-/** More than there is address space: a variable's way to say that there is no
-limit. */
+/** A value above the address space means that there is no limit. */
 bool is_unlimited(const Declared &of, uint64_t value) {
   return value >= uint64_t{1} << 47 || (of.zero_is_unlimited && value == 0);
 }
@@ -82,7 +81,7 @@ bool is_taken(Kind kind) {
 }
 
 /** The row of a variable.
-@param complete  set to false if what was to be read for it is missing */
+@param complete  set to false if a needed fact is missing */
 Row row_of(const Declared &of, const Facts &facts, bool *complete) {
   Row row{.variable = of.variable,
           .scope = of.of_sessions ? "both" : "global",

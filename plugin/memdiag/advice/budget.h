@@ -1,17 +1,16 @@
 /*
-  The audit of memory variables: what each makes the server take, how often, and
-  what that adds up to. The rows of MEMDIAG_BUDGET.
+  The audit of memory variables: the memory that each variable makes the server
+  take, how many times, and the sum. The rows of MEMDIAG_BUDGET.
 
-  The worst case is that of the configuration as it is: max_connections sessions
-  at once, each of which uses every one of its buffers, once, to its full size,
-  with the global value of each variable. That will not happen; but nothing in
-  the server prevents it. On the other side, a session may have set larger
-  values for itself, and a statement that joins or sorts more than once takes a
-  buffer each time: both are not in it.
+  The worst case is that of the present configuration: max_connections sessions
+  at once, each of which uses every one of its buffers once, at its full size,
+  with the global value of each variable. This will not happen, but the server
+  does not prevent it. Two things can exceed it: a session may set larger values
+  for itself, and a statement that joins or sorts more than once takes a buffer
+  each time.
 
-  A pure function of facts that the caller brings (budget_facts.h): no server,
-  no state, no threads. Errors: what a fact is missing for is empty, never 0.
-  Units: bytes, or what `unit` says.
+  A pure function of facts (server/budget_facts.h). Errors: a row without a
+  needed fact is empty there, never 0. Units: bytes, or those of `unit`.
 */
 
 #ifndef MEMDIAG_BUDGET_H
@@ -51,20 +50,20 @@ struct Row {
 struct Facts {
   /** Global values of variables by name; ON is 1. */
   std::map<std::string_view, uint64_t> values;
-  /** Of memory instruments, as far as Performance Schema counts them. */
+  /** By memory instrument, as far as Performance Schema counts them. */
   std::map<std::string_view, uint64_t> high_water_bytes;
-  /** Of pools that were used. */
+  /** By pool, if the pool was used. */
   std::map<std::string_view, uint64_t> pool_peak_bytes;
   std::optional<uint64_t> max_used_connections;
   std::optional<uint64_t> replication_channels;
-  /** What one takes, measured: empty if there is none to measure. */
+  /** Measured means; empty: there is nothing to measure. */
   std::optional<uint64_t> bytes_per_buffer_pool_page;
   std::optional<uint64_t> bytes_per_open_table;
   std::optional<uint64_t> bytes_per_definition;
   std::optional<uint64_t> performance_schema_bytes;
 };
 
-/** Variables whose values are needed, among them some that have no row. */
+/** Variables whose values are needed; some of them have no row. */
 std::vector<const char *> variables();
 
 /** Memory instruments whose high-water marks are needed. */

@@ -15,17 +15,17 @@
 namespace memdiag::budget {
 
 enum class Kind : uint8_t {
-  /** That much is taken at once. */
+  /** Allocated at its full size at once. */
   buffer,
-  /** Up to that much is taken, as data need it. */
+  /** Allocated up to that size, as data need it. */
   growing,
   /** Counted in the row of another variable. */
   part,
-  /** Bounds what others take; takes nothing. */
+  /** Bounds the memory of other variables; allocates nothing itself. */
   limit,
-  /** What is taken depends on something that no variable bounds. */
+  /** The memory depends on something that no variable bounds. */
   unbounded,
-  /** Read by nothing in this version. */
+  /** This version does not read it. */
   unused
 };
 
@@ -47,7 +47,7 @@ constexpr const char *name_of(Kind kind) {
   return "";
 }
 
-/** What one of them takes. */
+/** The size of one. */
 enum class Each : uint8_t {
   value,
   pages_with_control_blocks,
@@ -56,7 +56,7 @@ enum class Each : uint8_t {
   performance_schema
 };
 
-/** How many there may be at once. */
+/** The number of them at one time. */
 enum class Times : uint8_t {
   once,
   sessions,
@@ -86,7 +86,7 @@ constexpr const char *name_of(Times times) {
 
 struct Declared {
   const char *variable;
-  /** Whether a session can have a value of its own. */
+  /** A session can have a value of its own. */
   bool of_sessions = false;
   const char *unit = "bytes";
   Kind kind;
@@ -95,8 +95,8 @@ struct Declared {
   Each each = Each::value;
   Times times = Times::sessions;
   bool zero_is_unlimited = false;
-  /** Who saw how much was taken: an instrument, a pool, or, of what each
-  session takes when it begins, the highest number of sessions. */
+  /** The source of the highest use so far: an instrument, a pool, or, for
+  memory that each session takes when it begins, Max_used_connections. */
   const char *instrument = nullptr;
   const char *pool = nullptr;
   bool seen_by_connections = false;
@@ -106,7 +106,7 @@ struct Declared {
 
 /* Behind each entry: where upstream allocates it, or reads it. */
 inline constexpr Declared declared[] = {
-    // Of the server.
+    // Allocated once for the server.
     {.variable = "innodb_buffer_pool_size",
      .kind = Kind::buffer,
      .allocated_by = "InnoDB: pages, and a control block for each",
@@ -212,7 +212,7 @@ inline constexpr Declared declared[] = {
      .note = "One event that is larger passes all the same, up to "
              "replica_max_allowed_packet."},  // append_item_to_jobs()
 
-    // Of each session, as long as it is there.
+    // Allocated by each session, for as long as it lasts.
     {.variable = "thread_stack",
      .kind = Kind::buffer,
      .allocated_by = "threads: their stacks",
@@ -279,7 +279,7 @@ inline constexpr Declared declared[] = {
      .when = "per PREPARE",
      .note = "A statement takes what it is long."},
 
-    // Of each statement.
+    // Allocated by statements.
     {.variable = "sort_buffer_size",
      .of_sessions = true,
      .kind = Kind::growing,
@@ -420,10 +420,11 @@ inline constexpr Declared declared[] = {
      .allocated_by = "InnoDB: documents and rankings of a full-text query",
      .when = "per full-text query",
      .pool = "fts_query",
-     .note = "In InnoDB's own count, which is that of a stock server."},
+     .note = "In InnoDB's own count. No query is refused that a stock server "
+             "would run."},
     // fts_query()
 
-    // What bounds others.
+    // Limits of other variables' memory.
     {.variable = "connection_memory_limit",
      .of_sessions = true,
      .kind = Kind::limit,

@@ -64,7 +64,7 @@ void Pressure_response::introduce() {
                  name(m_gauge.stall_file()));
 }
 
-/** Of the last round's purges. */
+/** The part of the last round's purges that was not allocated again. */
 uint64_t Pressure_response::kept_bytes() const {
   std::array<uint64_t, pool_count> allocated_bytes;
   for (size_t i = 0; i < pool_count; ++i)
@@ -72,8 +72,7 @@ uint64_t Pressure_response::kept_bytes() const {
   return relief::kept_bytes(m_purged, allocated_bytes);
 }
 
-void Pressure_response::act(const pressure::Figures &figures,
-                            uint64_t now_us) {
+void Pressure_response::act(const pressure::Figures &figures, uint64_t now_us) {
   const Step step = relief::next_step(m_server->stock(), now_us, &m_state);
   if (step.kind != Step::none) m_gauge.forget_stalls();
   switch (step.kind) {
@@ -86,9 +85,10 @@ void Pressure_response::act(const pressure::Figures &figures,
       m_server->note(line(figures, purge(step.pool)));
       break;
     case Step::write_full_text_caches:
-      m_server->note(line(
-          figures, logged(step.pool, Action::write_full_text,
-                          [this] { return m_server->write_full_text_caches(); })));
+      m_server->note(
+          line(figures, logged(step.pool, Action::write_full_text, [this] {
+                 return m_server->write_full_text_caches();
+               })));
       break;
     case Step::close_unused_tables:
       m_server->note(line(
@@ -97,11 +97,10 @@ void Pressure_response::act(const pressure::Figures &figures,
       break;
     case Step::shrink_buffer_pool:
       // The user's setting has changed, and nothing changes it back.
-      m_server->warn(line(figures, logged(step.pool, Action::shrink_buffer_pool,
-                                          [this, &step] {
-                                            return m_server->shrink_buffer_pool(
-                                                step.bytes);
-                                          })));
+      m_server->warn(line(
+          figures, logged(step.pool, Action::shrink_buffer_pool, [this, &step] {
+            return m_server->shrink_buffer_pool(step.bytes);
+          })));
       break;
   }
 }

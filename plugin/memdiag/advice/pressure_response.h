@@ -29,7 +29,7 @@
 
 namespace memdiag {
 
-/** What the response needs of the server. */
+/** The server, as far as the response needs it. */
 class Server_memory {
  public:
   /** The outcome of a step. */
@@ -100,7 +100,7 @@ class Pressure_response {
   std::array<relief::Purged, pool_count> m_purged{};
   /** Since the pressure began. */
   uint64_t m_released_bytes{0};
-  /** Whether the error log has a line about this pressure. */
+  /** The error log has a line about this pressure. */
   bool m_reported{false};
   bool m_introduced{false};
 };

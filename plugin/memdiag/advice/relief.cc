@@ -16,19 +16,19 @@ void end_round(uint64_t now_us, State *state) {
   state->judged = false;
 }
 
-/** Whether the next round may begin. */
+/** @return true: the next round may begin */
 bool has_rested(uint64_t kept_bytes, uint64_t now_us, State *state) {
   if (!state->rest_since_us) return true;
   const uint64_t rested_us = now_us - *state->rest_since_us;
   if (!state->judged) {
-    // What was given back is not taken again at once.
+    // It takes a moment until released memory is allocated again.
     if (rested_us < min_pause_us) return false;
     state->judged = true;
     state->pause_us = kept_bytes >= little_bytes
                           ? min_pause_us
                           : std::min(2 * state->pause_us, max_pause_us);
   }
-  // A pressure that comes so much later is another one.
+  // After such a time, it is another pressure.
   if (rested_us > 2 * max_pause_us) state->pause_us = min_pause_us;
   return rested_us >= state->pause_us;
 }
@@ -39,8 +39,8 @@ uint64_t kept_bytes(const std::array<Purged, pool_count> &purged,
                     const std::array<uint64_t, pool_count> &allocated_bytes) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < pool_count; ++i) {
-    // What goes through malloc() is not counted by the layer: all of it would
-    // be kept for ever.
+    // The layer does not count blocks of malloc(), so it cannot see that such
+    // memory is allocated again.
     if (uses_malloc(static_cast<Pool>(i))) continue;
     const uint64_t taken_bytes = allocated_bytes[i] - purged[i].allocated_bytes;
     bytes += purged[i].released_bytes -

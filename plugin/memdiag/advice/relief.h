@@ -1,26 +1,25 @@
 /*
-  What to do when memory is short: which step is next, and when to let be.
+  The policy under memory pressure: which step is next, and when to pause.
 
-  Steps go in order of what they cost others, and one is taken only while the
-  pressure lasts:
-  1. unused pages of the pools, the pool with most of them first: they are of no
-     use to anybody, and cost a page fault each if they are wanted again;
-  2. full-text caches, which are written to their indexes, as they will be
-     anyway: work for the disk;
-  3. the cache of open tables: those that nobody uses are closed, and opened
-  anew when somebody does. Tables cannot be opened meanwhile. What a cache frees
-  are unused pages of its pool, which is purged once more then;
-  4. the buffer pool, by an eighth, and only where the user has said how small
-  it may become: it is a setting of the user's, which nobody but the user makes
-  larger again.
-  A round takes each of them at most once. Then there is a pause, of a second
-  where it was of use, and twice as long as the one before, up to a minute,
-  where what it gave back was little, or has been taken again. The buffer pool
-  counts for nothing in that: it becomes smaller ever more slowly, because what
-  is left of it is worth ever more.
+  Steps go in the order of what they cost other threads. A step is taken only
+  while the pressure lasts:
+  1. Purge unused pages of the pools, the pool with most of them first. They are
+     of no use to any thread, and cost a page fault each if they are needed
+     again.
+  2. Write full-text caches to their indexes. InnoDB would write them anyway.
+  3. Close unused tables of the table cache. Tables cannot be opened meanwhile,
+     and closed ones are opened anew when they are needed. A shrunk cache leaves
+     unused pages in its pool, which is then purged once more.
+  4. Make the buffer pool smaller by an eighth, only down to the size that the
+     user allows: it is the user's setting, and only the user makes it larger
+     again.
+  A round takes each step once at most. A pause follows: one second if the round
+  was of use, otherwise twice the last pause, up to a minute. A round was of use
+  if what it gave back was not little and has not been allocated again. The
+  buffer pool does not count here, so it shrinks ever more slowly.
 
-  Pure functions of what they are given; nothing is read and nothing done here.
-  Units: bytes; microseconds of any clock that does not go back.
+  Pure functions; nothing is read and nothing done here.
+  Units: bytes; microseconds of a clock that does not go back.
 */
 
 #ifndef MEMDIAG_RELIEF_H
@@ -35,100 +34,99 @@
 
 namespace memdiag::relief {
 
-/** A purge of less is not worth it. */
+/** A pool with less is not purged. */
 constexpr uint64_t worth_purging_bytes = 1 << 20;
-/** Nor is shrinking a cache that has less. */
+/** A cache with less is not shrunk. */
 constexpr uint64_t worth_shrinking_bytes = 8 << 20;
 /** A round that gave back less was of no use. */
 constexpr uint64_t little_bytes = 16 << 20;
-/** Pressure has ended when it was away for so long. */
+/** The pressure has ended after this time without it. */
 constexpr uint64_t calm_us = 1000000;
 constexpr uint64_t min_pause_us = 1000000;
 constexpr uint64_t max_pause_us = 60 * min_pause_us;
 
 struct Settings {
-  /** Percent of the limit, and of time that some task waited; 0: is not heeded.
-   */
+  /** Percent of the limit that is used, and of the time that a task waited; 0:
+  no threshold. */
   unsigned limit_percent;
   unsigned stall_percent;
   bool operator==(const Settings &) const = default;
 };
 
-/** What is remembered from look to look. */
+/** The state between two calls. */
 struct State {
   bool pressed{false};
-  /** Since when there is no pressure any more. */
+  /** Without pressure since then. */
   std::optional<uint64_t> calm_since_us{};
   bool in_round{false};
-  /** Steps that the round has taken: a bit for each pool and each cache. */
+  /** The round's steps so far: a bit for each pool and each cache. */
   uint32_t taken{0};
-  /** When the last round ended. */
+  /** The last round ended then. */
   std::optional<uint64_t> rest_since_us{};
   uint64_t pause_us{min_pause_us};
-  /** Whether the last round's use is in pause_us. */
+  /** pause_us considers the last round's use. */
   bool judged{true};
 };
 
 enum class Event {
-  /** Nothing is to be done. */
+  /** No step. */
   none,
-  /** A step is to be taken: next_step(). */
+  /** Call next_step(). */
   due,
-  /** There is no pressure any more. */
+  /** The pressure has ended. */
   ended
 };
 
-/** What a round's purges of a pool gave back. */
+/** The result of a round's purges of a pool. */
 struct Purged {
   uint64_t released_bytes;
   /** pools::allocated_bytes() after the last of them. */
   uint64_t allocated_bytes;
 };
 
-/** What of that the pools have not allocated again.
+/** The part of the released bytes that the pools have not allocated again.
 @param allocated_bytes  pools::allocated_bytes() now */
 uint64_t kept_bytes(const std::array<Purged, pool_count> &purged,
                     const std::array<uint64_t, pool_count> &allocated_bytes);
 
-/** @param kept_bytes  what the last round gave back and nobody has taken again
- */
+/** @param kept_bytes  released by the last round and not allocated again */
 Event next_event(const Settings &settings, const pressure::Figures &figures,
                  uint64_t kept_bytes, uint64_t now_us, State *state);
 
-/** What could be given back now; unknown is 0. */
+/** Memory that could be given back now; unknown is 0. */
 struct Stock {
   std::array<uint64_t, pool_count> dirty_bytes{};
   uint64_t full_text_bytes{0};
   uint64_t table_cache_bytes{0};
-  /** By which the buffer pool may be made smaller. */
+  /** The buffer pool may be made smaller by this. */
   uint64_t buffer_pool_bytes{0};
 };
 
 struct Step {
   enum Kind {
-    /** There is none, and the round has ended. */
+    /** The round has ended. */
     none,
     purge,
     write_full_text_caches,
     close_unused_tables,
     shrink_buffer_pool
   } kind;
-  /** Whose pages, or where the cache lies. */
+  /** The pool to purge, or the pool of the cache. */
   Pool pool;
-  /** How much there is of it. */
+  /** The amount in stock. */
   uint64_t bytes;
 };
 
-/** The next step of the round, which the caller is to take. */
+/** The next step of the round; the caller must take it. */
 Step next_step(const Stock &stock, uint64_t now_us, State *state);
 
-/** What a step takes of the buffer pool.
+/** The amount by which one step shrinks the buffer pool.
 @param size_bytes  its size, a multiple of the unit
-@param min_bytes   what it may not be smaller than */
+@param min_bytes   its least size */
 uint64_t buffer_pool_step(uint64_t size_bytes, uint64_t unit_bytes,
                           uint64_t min_bytes);
 
-/** Nothing was really done: ask again after the longest pause. */
+/** The round was only reported: pause for the longest time. */
 void rest_long(State *state);
 
 /** Settings have changed: the next round may begin at once. */

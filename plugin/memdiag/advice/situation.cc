@@ -6,9 +6,9 @@
 namespace memdiag::advisor {
 namespace {
 
-/** The last quarter of an hour. Where the clock was set back, samples of before
-are later than the last one, or, when that time has come again, older than what
-is behind them. */
+/** The samples of the last quarter of an hour. After the clock was set back,
+earlier samples have later times than the last one; they and all before them are
+left out. */
 std::span<const black_box::Sample> recent(
     std::span<const black_box::Sample> samples) {
   if (samples.empty()) return samples;
@@ -21,26 +21,24 @@ std::span<const black_box::Sample> recent(
   return samples.last(static_cast<size_t>(before - samples.rbegin()));
 }
 
-/** Unknown where either is; and where the pool has more than there is, because
-its figure is of some samples before, or because it is in huge pages that were
-set aside, of which VmRSS knows nothing. */
+/** Unknown if either figure is, and if the pool is larger than VmRSS: its
+figure may be some samples old, and VmRSS does not count reserved huge pages. */
 uint64_t without_buffer_pool(const black_box::Sample &sample) {
-  // An unknown pool is the largest number.
+  // `unknown` is the largest number, so it is covered by this comparison.
   if (sample.rss_bytes == black_box::unknown ||
       sample.buffer_pool_bytes > sample.rss_bytes)
     return black_box::unknown;
   return sample.rss_bytes - sample.buffer_pool_bytes;
 }
 
-/** Whether it is to outlive the statement that made it: their pool is that of
-the temporary tables of statements, but rows of a table of the MEMORY engine are
-there until somebody deletes them. A statement's own table of that engine that
-is left behind is not told from those. */
+/** Rows of MEMORY tables lie in the pool of temporary tables and outlive their
+statement until they are deleted. A statement's temporary table in that engine
+that was leaked looks the same, and is not found. */
 bool is_kept_on_purpose(const scopes::Row &survivor) {
   return survivor.route.starts_with("memory/memory/");
 }
 
-/** Adds what buffers take; unknown where one of them is. */
+/** Sums up buffers; a sum with an unknown buffer is unknown. */
 void add_budget(std::span<const budget::Row> rows, Situation *situation) {
   Reading global = 0;
   Reading of_sessions = 0;
@@ -59,7 +57,7 @@ void add_budget(std::span<const budget::Row> rows, Situation *situation) {
     Reading &sum = of_session ? of_sessions : global;
     sum = sum && row.worst_case_bytes ? Reading{*sum + *row.worst_case_bytes}
                                       : std::nullopt;
-    // Of several multiples of it, the plain one is its number.
+    // Other rows are for multiples of it.
     if (of_session && std::string_view{*row.times_of} == "max_connections")
       situation->max_connections = row.times;
   }

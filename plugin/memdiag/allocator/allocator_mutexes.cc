@@ -11,14 +11,15 @@ constexpr std::string_view arena_prefix = "stats.arenas.0.mutexes.";
 
 template <Ctl num_ops, Ctl num_wait, Ctl num_spin_acq, Ctl num_owner_switch,
           Ctl total_wait_time, Ctl max_wait_time, Ctl max_num_thds>
-Mutex_figures read_figures(Reader *reader, unsigned arena, unsigned bin) {
+Mutex_figures read_figures(Control_reader *reader, unsigned arena,
+                           unsigned bin) {
   Mutex_figures figures{0, 0, 0, 0, 0, 0, 0};
   figures.locks = reader->read<num_ops>(arena, bin);
   if (is_zero(figures.locks)) return figures;
   figures.owner_switches = reader->read<num_owner_switch>(arena, bin);
   figures.spins = reader->read<num_spin_acq>(arena, bin);
   figures.waits = reader->read<num_wait>(arena, bin);
-  // The rest is about those that waited.
+  // The other figures are about waits.
   if (is_zero(figures.waits)) return figures;
   figures.total_wait_ns = reader->read<total_wait_time>(arena, bin);
   figures.max_wait_ns = reader->read<max_wait_time>(arena, bin);
@@ -28,7 +29,7 @@ Mutex_figures read_figures(Reader *reader, unsigned arena, unsigned bin) {
 
 struct Mutex {
   std::string_view path;
-  Mutex_figures (*read)(Reader *reader, unsigned arena, unsigned bin);
+  Mutex_figures (*read)(Control_reader *reader, unsigned arena, unsigned bin);
 };
 
 constexpr Mutex all_mutexes[] = {
@@ -69,14 +70,15 @@ Mutex_figures together(const Mutex_figures &a, const Mutex_figures &b) {
 
 }  // namespace
 
-void append_global_mutexes(Reader *reader, std::vector<Mutex_row> *rows) {
+void append_global_mutexes(Control_reader *reader,
+                           std::vector<Mutex_row> *rows) {
   for (const Mutex &mutex : all_mutexes)
     if (mutex.path.starts_with(global_prefix))
       append(mutex.path.data() + global_prefix.size(), mutex.read(reader, 0, 0),
              std::nullopt, rows);
 }
 
-void append_mutexes(Reader *reader, Arena_id arena, unsigned bins,
+void append_mutexes(Control_reader *reader, Arena_id arena, unsigned bins,
                     std::vector<Mutex_row> *rows) {
   for (const Mutex &mutex : all_mutexes) {
     if (mutex.path.starts_with(global_prefix)) continue;

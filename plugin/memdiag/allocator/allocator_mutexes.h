@@ -1,16 +1,16 @@
 /*
   Collector: how often jemalloc's own mutexes were taken and waited for
-  (jemalloc(3), stats.mutexes.* and stats.arenas.<i>.mutexes.*). Each mutex's
-  counters are copied while it is held, so they belong together. The mutexes of
-  an arena's size classes are added up.
+  (jemalloc(3), stats.mutexes.* and stats.arenas.<i>.mutexes.*). jemalloc copies
+  a mutex's counters while it holds that mutex, so they belong together. The
+  mutexes of an arena's bins are added up.
 
-  Looking takes them too: a refresh of the statistics takes each mutex of each
-  arena once or twice, and each control that is read takes the one called ctl.
+  Reading takes these mutexes too: a refresh of the statistics takes each mutex
+  of each arena once or twice, and each control that is read takes the mutex
+  named ctl.
 
-  Cost: 2.6 ms with 100 arenas, measured; what follows from waiting is read only
-  where there was any.
-  Threads: as a Reader.
-  Errors: as in control_reader.h.
+  Cost, measured: 2.6 ms with 100 arenas. Figures about waiting are read only
+  for mutexes with waits.
+  Threads: as a Control_reader. Errors: as in control_reader.h.
 */
 
 #ifndef MEMDIAG_ALLOCATOR_MUTEXES_H
@@ -37,17 +37,18 @@ struct Mutex_figures {
 /** One row of MEMDIAG_MUTEXES. */
 struct Mutex_row : Mutex_figures {
   const char *name;
-  /** Empty for those that are not an arena's. */
+  /** Empty for a mutex that belongs to no arena. */
   std::optional<unsigned> arena;
   std::optional<const char *> pool;
 };
 
-/** Those that jemalloc has once. Without any that was never taken. */
-void append_global_mutexes(Reader *reader, std::vector<Mutex_row> *rows);
+/** Mutexes that jemalloc has once. A mutex that was never taken has no row. */
+void append_global_mutexes(Control_reader *reader,
+                           std::vector<Mutex_row> *rows);
 
-/** Those of an arena. Without any that was never taken.
-@param bins  how many classes of small blocks there are */
-void append_mutexes(Reader *reader, Arena_id arena, unsigned bins,
+/** Mutexes of an arena. A mutex that was never taken has no row.
+@param bins  the number of size classes of small blocks */
+void append_mutexes(Control_reader *reader, Arena_id arena, unsigned bins,
                     std::vector<Mutex_row> *rows);
 
 }  // namespace memdiag

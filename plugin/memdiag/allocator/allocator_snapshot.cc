@@ -15,11 +15,11 @@
 namespace memdiag {
 namespace {
 
-/** Attempts to read everything between two refreshes of other threads. Those
-come from purges only, at most a few in a second. */
+/** Attempts to read everything between two refreshes of other threads. Only
+purges refresh, a few times in a second at most. */
 constexpr int max_attempts = 5;
 
-/** Two snapshots at the same time would refresh under each other's reads. */
+/** Two concurrent snapshots would refresh under each other's reads. */
 constinit std::mutex snapshot_mutex;
 
 /** Protects `last`, which is never destroyed: threads may read it while the
@@ -27,7 +27,7 @@ process exits. */
 constinit std::mutex last_mutex;
 std::shared_ptr<const Snapshot> &last = *new std::shared_ptr<const Snapshot>;
 
-/** Everything a pool adds up. */
+/** The figures that are summed up over a pool's arenas. */
 constexpr Reading Arena_figures::*all_figures[] = {
     &Arena_figures::live_bytes,
     &Arena_figures::active_bytes,
@@ -48,7 +48,8 @@ constexpr Reading Arena_figures::*all_figures[] = {
 static_assert(sizeof(Arena_figures) == sizeof(Reading) * std::size(all_figures),
               "all_figures leaves a member out");
 
-Arena_figures read_figures(Reader *reader, unsigned arena, Reading page) {
+Arena_figures read_figures(Control_reader *reader, unsigned arena,
+                           Reading page) {
   const auto pages = [page](Reading n) { return product(n, page); };
   Arena_figures figures;
   figures.live_bytes =
@@ -81,7 +82,7 @@ Arena_figures read_figures(Reader *reader, unsigned arena, Reading page) {
   return figures;
 }
 
-Arena_row read_arena(Reader *reader, unsigned arena, Reading page) {
+Arena_row read_arena(Control_reader *reader, unsigned arena, Reading page) {
   Arena_row row{};
   static_cast<Arena_figures &>(row) = read_figures(reader, arena, page);
   row.arena = arena;
@@ -95,8 +96,8 @@ Arena_row read_arena(Reader *reader, unsigned arena, Reading page) {
   return row;
 }
 
-/** jemalloc's part of a pool: its arenas, which have been read already.
-@param complete  whether `arenas` is all of them; sums are empty if not */
+/** Sums up a pool's arenas, which have been read already.
+@param complete  false: an arena is missing, and sums are empty */
 Pool_row add_up(Pool pool, const std::vector<Arena_row> &arenas,
                 bool complete) {
   Pool_row row{};
@@ -106,7 +107,7 @@ Pool_row add_up(Pool pool, const std::vector<Arena_row> &arenas,
   row.lifetime = spec.lifetime;
   row.quiet_ms = static_cast<uint64_t>(policies::get(Policy::quiet_ms, pool));
   if (!complete) return row;
-  // A pool without arenas has no bytes: that is known.
+  // A pool without arenas is known to have 0 bytes.
   for (const auto figure : all_figures) row.*figure = 0;
   uint64_t count = 0;
   for (const Arena_row &arena : arenas) {
@@ -132,7 +133,7 @@ void add_counters(Pool pool, Pool_row *row) {
   row->refaulted_bytes = purged.refaulted_bytes;
   row->backoff = purging::backoff(pool);
   row->held_bytes = row->live_bytes;
-  // The layer does not count malloc().
+  // The layer does not count blocks of malloc().
   if (uses_malloc(pool)) return;
   if (row->live_bytes) {
     // The two counters are read one after the other, so they can cross.
@@ -147,7 +148,7 @@ void add_counters(Pool pool, Pool_row *row) {
     row->dirty_limit_bytes = static_cast<uint64_t>(limit);
 }
 
-std::optional<std::string> profiling_state(Reader *reader) {
+std::optional<std::string> profiling_state(Control_reader *reader) {
   const std::optional<bool> compiled = reader->read<Ctl::config_prof>();
   if (!compiled) return std::nullopt;
   if (!*compiled) return "not compiled";
@@ -160,7 +161,8 @@ std::optional<std::string> profiling_state(Reader *reader) {
 }
 
 template <Ctl ctl>
-bool append_option(Reader *reader, std::string_view name, std::string *list) {
+bool append_option(Control_reader *reader, std::string_view name,
+                   std::string *list) {
   using Type = ctl_type_t<ctl>;
   constexpr std::string_view prefix = "opt.";
   if constexpr (!std::is_void_v<Type> && !std::is_same_v<Type, char *>) {
@@ -180,9 +182,9 @@ bool append_option(Reader *reader, std::string_view name, std::string *list) {
   return true;
 }
 
-/** Every option that mysys/memdiag/jemalloc/mallctl_names.h knows, as
-MALLOC_CONF writes them; empty when one cannot be read. Options of profiling do
-not exist where it is not compiled in. */
+/** The options of mysys/memdiag/jemalloc/mallctl_names.h, in the form of
+MALLOC_CONF; empty when one cannot be read. A build without profiling lacks the
+options of profiling. */
 std::optional<std::string> options_in_force(Reader *reader, bool profiling) {
   std::string list;
   const auto wanted = [profiling](std::string_view name) {
@@ -196,7 +198,7 @@ std::optional<std::string> options_in_force(Reader *reader, bool profiling) {
   return list;
 }
 
-Allocator_row read_allocator(Reader *reader) {
+Allocator_row read_allocator(Control_reader *reader) {
   Allocator_row row{};
   row.allocated_bytes = reader->read<Ctl::stats_allocated>();
   row.active_bytes = reader->read<Ctl::stats_active>();
@@ -204,8 +206,8 @@ Allocator_row read_allocator(Reader *reader) {
   row.resident_bytes = reader->read<Ctl::stats_resident>();
   row.mapped_bytes = reader->read<Ctl::stats_mapped>();
   row.retained_bytes = reader->read<Ctl::stats_retained>();
-  // jemalloc adds up the two one after the other: under load they can cross,
-  // and say nothing then.
+  // jemalloc adds up the two one after the other. Under load they can cross;
+  // their difference then means nothing.
   if (row.active_bytes && row.allocated_bytes &&
       *row.active_bytes >= *row.allocated_bytes && *row.allocated_bytes != 0) {
     row.fragmentation_bytes = *row.active_bytes - *row.allocated_bytes;
@@ -220,8 +222,8 @@ Allocator_row read_allocator(Reader *reader) {
   return row;
 }
 
-/** What does not change with an epoch. */
-void add_settings(Reader *reader, Allocator_row *row) {
+/** Figures that do not depend on a refresh. */
+void add_settings(Control_reader *reader, Allocator_row *row) {
   row->version = reader->read_text<Ctl::version>();
   row->profiling = profiling_state(reader);
   row->options = options_in_force(
@@ -231,7 +233,7 @@ void add_settings(Reader *reader, Allocator_row *row) {
     row->preloaded = std::move(others);
 }
 
-void read_details(Reader *reader, Details details, Snapshot *to) {
+void read_details(Control_reader *reader, Details details, Snapshot *to) {
   to->details = details;
   if (details == 0) return;
   const bool mutexes = (details & detail_of<Mutex_row>) != 0;
@@ -247,10 +249,11 @@ void read_details(Reader *reader, Details details, Snapshot *to) {
   }
 }
 
-/** Read everything once. @return whether it is of one epoch, or unknown */
+/** Reads everything once. @return false: another thread refreshed the
+statistics meanwhile */
 bool read_all(Details details, Snapshot *snapshot) {
   *snapshot = Snapshot{};
-  Reader reader(&snapshot->failed);
+  Control_reader reader(&snapshot->failed);
   if (const int error = mallctl::refresh(); error != 0)
     snapshot->failed.push_back({Ctl::epoch, error, 1});
   const std::optional<uint64_t> epoch = reader.read<Ctl::epoch>();
@@ -260,7 +263,8 @@ bool read_all(Details details, Snapshot *snapshot) {
   bool complete = narenas.has_value();
   for (unsigned arena = 0; arena < narenas.value_or(0); ++arena) {
     if (is_interrupted()) break;
-    // Indexes are handed out before their arenas exist, and outlive them.
+    // jemalloc assigns an index before the arena exists, and keeps it after
+    // the arena was destroyed.
     const std::optional<bool> exists =
         reader.read<Ctl::arena_initialized>(arena);
     if (!exists)

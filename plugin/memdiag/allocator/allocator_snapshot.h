@@ -1,23 +1,23 @@
 /*
-  Collector: what jemalloc and the pool layer say about memory, copied at one
-  moment into plain structs that the tables, the status variables and the
-  reference page are made from.
+  Collector: the figures of jemalloc and of the pool layer at one moment, in
+  plain structs. Tables, status variables and the reference page are made from
+  these structs.
 
   All figures of a snapshot come from one refresh of jemalloc's statistics, so
-  the arenas add up to the pools and the pools to the totals. A refresh adds up
-  counter after counter while other threads go on, so different figures of one
-  arena (active and allocated, say) are apart by what happens meanwhile. The
-  pool layer's own counters (peaks, purges, fallbacks) are read right after it.
-  What takes many reads (size_classes.h, allocator_mutexes.h) is only in a
-  snapshot that was asked for it, and of the same refresh as the rest.
+  arenas add up to pools and pools to totals. A refresh adds up counter after
+  counter while other threads go on, so two figures of one arena (active and
+  allocated, say) can differ by what changes in between. The pool layer's own
+  counters (peaks, purges, fallbacks) are read right after the refresh. Figures
+  that take many reads (size_classes.h, allocator_mutexes.h) are in a snapshot
+  only on request, and come from the same refresh.
 
   Errors: a control that cannot be read leaves its member empty and is listed in
-  `failed`; nothing is ever 0 because a read failed. A sum over arenas is empty
+  `failed`; no figure is 0 because a read failed. A sum over arenas is empty
   when one of its parts is.
   Threads: take_snapshot() may be called from any thread at any time; snapshots
-  are taken one after the other. Nothing of the pools is allocated.
-  Ownership: the snapshot is the caller's, a copy of everything.
-  Units: as the names say; pages are multiplied out to bytes.
+  are taken one after the other. Nothing is allocated from a pool.
+  Ownership: a snapshot is a copy of everything.
+  Units: as in the names; pages are converted to bytes.
 */
 
 #ifndef MEMDIAG_ALLOCATOR_SNAPSHOT_H
@@ -62,12 +62,12 @@ struct Allocator_row {
   std::optional<std::string> preloaded;
   std::optional<std::string> profiling;
   std::optional<std::string> options;
-  /** opt.thp: what the allocator asks the kernel for, whatever the machine's
-  setting: default, always, never; or "not supported". */
+  /** opt.thp, the huge pages that the allocator asks the kernel for: default,
+  always, never; or "not supported". The machine has a setting of its own. */
   std::optional<std::string> huge_pages;
 };
 
-/** What jemalloc knows of an arena, and what is added up for a pool. */
+/** jemalloc's statistics of an arena, or their sums over a pool's arenas. */
 struct Arena_figures {
   Reading live_bytes;
   Reading active_bytes;
@@ -120,10 +120,10 @@ struct Arena_row : Arena_id, Arena_figures {
   std::optional<int64_t> muzzy_decay_ms;
 };
 
-/** A set of those rows that are read only where they are asked for. */
+/** A set of the kinds of rows that are read only on request. */
 using Details = unsigned;
 
-/** The set that rows of a type are in; empty: they are always read. */
+/** The set with one kind of rows; 0: these rows are always read. */
 template <typename Row>
 constexpr Details detail_of = std::is_same_v<Row, Bin_row>       ? 1
                               : std::is_same_v<Row, Large_row>   ? 2
@@ -136,19 +136,20 @@ struct Snapshot {
   Allocator_row allocator;
   std::vector<Arena_row> arenas;
   std::array<Pool_row, pool_count> pools;
-  /** Which of the next four were asked for; the others have no rows. */
+  /** The kinds of rows that were requested; the others of the next four are
+  empty. */
   Details details;
   std::vector<Bin_row> bins;
   std::vector<Large_row> large;
   std::vector<Extents_row> extents;
   std::vector<Mutex_row> mutexes;
   std::vector<Failed_read> failed;
-  /** Other threads refreshed jemalloc's statistics again and again while they
-  were read: the figures are right one by one, but not of one moment. */
+  /** Other threads refreshed jemalloc's statistics during each attempt to read
+  them: each figure is right, but they are of different moments. */
   bool mixed_moments;
 };
 
-/** Take one. @throws std::bad_alloc */
+/** @throws std::bad_alloc */
 Snapshot take_snapshot(Details details = 0);
 
 /** Takes one without details, unless another thread is taking one: nothing is
@@ -159,7 +160,7 @@ std::optional<Snapshot> try_take_snapshot();
 sampler takes one each second by default. nullptr: none was taken yet. */
 std::shared_ptr<const Snapshot> last_snapshot();
 
-/** The rows that a table with rows of this type shows. */
+/** The snapshot's rows of a type. */
 template <typename Row>
 std::span<const Row> rows_of(const Snapshot &snapshot) {
   if constexpr (std::is_same_v<Row, Allocator_row>)

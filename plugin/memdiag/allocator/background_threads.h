@@ -1,7 +1,7 @@
 /*
-  jemalloc's own threads and the fork of --daemonize: a forked child has none of
-  its parent's threads, and jemalloc then runs without until it is told to make
-  new ones.
+  jemalloc's background threads across the fork of --daemonize. A forked child
+  has none of its parent's threads, and jemalloc does not make new ones by
+  itself.
 */
 
 #ifndef MEMDIAG_BACKGROUND_THREADS_H
@@ -9,8 +9,8 @@
 
 namespace memdiag::background_threads {
 
-/** Start them if the options ask for them and they do not run. Any thread, any
-time after the last fork.
+/** Start the threads if the options ask for them and they do not run. May be
+called from any thread, after the last fork.
 @return 0, or the errno of the control that failed */
 int ensure();
 

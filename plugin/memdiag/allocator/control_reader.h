@@ -1,10 +1,10 @@
 /*
-  What the collectors read jemalloc's controls with: a control that cannot be
-  read is an empty value and listed, and so is a sum that it is part of.
+  Reads jemalloc's controls for the collectors. An unreadable control is an
+  empty value and an entry in the list of failures; sums over it are empty too.
 
-  Threads: a Reader belongs to one; what it reads belongs together if it was
-  read under the lock of allocator_snapshot.cc.
-  Ownership: the list of failures is the caller's and outlives the Reader.
+  Threads: a Control_reader belongs to one thread. Values belong together if
+  they were read under the mutex of allocator_snapshot.cc.
+  Ownership: the list of failures is the caller's and outlives the reader.
 */
 
 #ifndef MEMDIAG_CONTROL_READER_H
@@ -27,7 +27,7 @@ struct Failed_read {
   Ctl ctl;
   /** The errno of the first failure. */
   int error;
-  /** How often it failed: once for each arena, where it is an arena's. */
+  /** Failures: for a control of arenas, one for each arena. */
   unsigned times;
 };
 
@@ -35,14 +35,14 @@ namespace detail {
 inline constinit std::atomic<Ctl> failing_ctl{Ctl::count};
 }
 
-/** Treat a control as unreadable from now on (EIO), to test what a failed read
-looks like. Ctl::count ends it. */
+/** Every later read of the control fails with EIO. Ctl::count: reads work
+again. */
 inline void fail_reads_for_test(Ctl ctl) { detail::failing_ctl.store(ctl); }
 
-/** Reads controls and remembers which failed. */
-class Reader {
+class Control_reader {
  public:
-  explicit Reader(std::vector<Failed_read> *failed) : m_failed(failed) {}
+  explicit Control_reader(std::vector<Failed_read> *failed)
+      : m_failed(failed) {}
 
   /** See mallctl::read(). */
   template <Ctl ctl>
@@ -89,10 +89,10 @@ class Reader {
   std::vector<Failed_read> *m_failed;
 };
 
-/** Which arena a row is about. */
+/** The arena of a row. */
 struct Arena_id {
   unsigned arena;
-  /** Name of the pool that it belongs to. */
+  /** The name of the arena's pool. */
   const char *pool;
 };
 

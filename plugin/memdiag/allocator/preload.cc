@@ -13,8 +13,8 @@
 namespace memdiag {
 namespace {
 
-/** Libraries that have an allocator by their nature: those that ours replaces,
-and the sanitizers, which are there on purpose. */
+/** Libraries that define an allocator and are expected: jemalloc replaces the
+C and C++ libraries' allocators, and a sanitizer is there on purpose. */
 constexpr std::string_view expected[] = {
     "libc.so", "libc-",   "ld-",     "ld.so",    "libstdc++.so", "libc++.",
     "libasan", "liblsan", "libtsan", "libubsan", "libhwasan"};
@@ -54,7 +54,8 @@ int collect_path(dl_phdr_info *info, size_t size, void *arg) {
   return 0;
 }
 
-/** Whether the library itself, not one that it depends on, defines `symbol`. */
+/** @return true: the library itself defines `symbol`. A library that it depends
+on does not count. */
 bool defines(void *library, const link_map *map, const char *symbol) {
   const void *const address = dlsym(library, symbol);
   Dl_info found;
@@ -77,7 +78,7 @@ bool is_allocator(const std::string &path) {
 }  // namespace
 
 std::string other_allocators() {
-  // Libraries come and go rarely, and looking into each takes a while.
+  // Libraries are loaded rarely, and examining them is slow.
   static std::mutex mutex;
   static Loaded examined;
   static std::string names;
@@ -87,7 +88,8 @@ std::string other_allocators() {
   dl_iterate_phdr(count_loads, &now);
   if (now.loads == examined.loads && now.unloads == examined.unloads)
     return names;
-  // dlopen() may not be called from the visitor: the loader's lock is held.
+  // dl_iterate_phdr() holds the loader's lock, so its callback must not call
+  // dlopen().
   dl_iterate_phdr(collect_path, &now);
   names.clear();
   for (const std::string &path : now.paths) {

@@ -1,10 +1,10 @@
 /*
-  Finds allocators beside our own in the process: libraries that define malloc()
-  or operator new, such as a tcmalloc that a service file preloads.
+  Finds other allocators in the process: libraries that define malloc() or
+  operator new, for example a tcmalloc that a service file preloads.
 
-  The server's jemalloc is linked into the executable, and the executable's
-  symbols come before those of any library, so such a library serves nobody.
-  But whoever preloaded it believes that it does, and it stays in memory.
+  Such a library serves no allocation: the server's jemalloc is part of the
+  executable, whose symbols precede those of libraries. The library only takes
+  memory, and the person who preloaded it believes that it is in use.
 
   Threads: any. Errors: a library that cannot be examined is left out.
 */
@@ -16,9 +16,9 @@
 
 namespace memdiag {
 
-/** File names, without folders, of the loaded libraries that define an
-allocator, separated by commas; empty when there is none. The C and C++
-libraries and the compiler's sanitizers do not count. */
+/** File names of the loaded libraries that define an allocator, without
+folders, separated by commas; "" when there is none. The C and C++ libraries
+and the compiler's sanitizers do not count. */
 std::string other_allocators();
 
 }  // namespace memdiag

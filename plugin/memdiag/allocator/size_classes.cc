@@ -6,11 +6,11 @@
 namespace memdiag {
 namespace {
 
-/** Extents of one kind in one class.
-@param left  bytes that this class and the larger ones have; empty: not known */
+/** Reads the extents of one kind in one class.
+@param left  bytes of this class and the larger ones; empty: not known */
 template <Ctl extents_ctl, Ctl bytes_ctl>
-void read_kind(Reader *reader, unsigned arena, unsigned index, Reading *left,
-               Reading *extents, Reading *bytes) {
+void read_kind(Control_reader *reader, unsigned arena, unsigned index,
+               Reading *left, Reading *extents, Reading *bytes) {
   *extents = *bytes = 0;
   if (is_zero(*left)) return;
   *extents = reader->read<extents_ctl>(arena, index);
@@ -21,7 +21,7 @@ void read_kind(Reader *reader, unsigned arena, unsigned index, Reading *left,
 
 }  // namespace
 
-Size_classes::Size_classes(Reader *reader)
+Size_classes::Size_classes(Control_reader *reader)
     : m_reader(reader), m_page(reader->read<Ctl::arenas_page>()) {
   const unsigned bins = reader->read<Ctl::arenas_nbins>().value_or(0);
   for (unsigned i = 0; i < bins; ++i)
@@ -29,7 +29,7 @@ Size_classes::Size_classes(Reader *reader)
                       reader->read<Ctl::arenas_bin_slab_size>(0, i),
                       reader->read<Ctl::arenas_bin_nregs>(0, i)});
 
-  // Extents have the classes of large blocks, and those of fewer pages.
+  // Extents have the classes of large blocks, and smaller ones of whole pages.
   std::vector<Reading> sizes;
   const Reading smallest = reader->read<Ctl::arenas_lextent_size>(0, 0);
   if (m_page && smallest)
@@ -41,8 +41,7 @@ Size_classes::Size_classes(Reader *reader)
     sizes.push_back(reader->read<Ctl::arenas_lextent_size>(0, i));
 
   const auto by_page = reader->read<Ctl::opt_disable_large_size_classes>();
-  // A large block then has a page more than it needs, and a class of extents
-  // what is enough for the class's blocks.
+  // With cache_oblivious, an extent has one page more than its large block.
   auto with_spare_page = reader->read<Ctl::opt_cache_oblivious>();
   if (first_large == 0) with_spare_page.reset();
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -156,7 +155,7 @@ void share_out(Reading bytes, std::span<Large_row> rows) {
   if (rows.empty() || !bytes || !least || !most) return;
 
   const uint64_t possible = std::clamp(*bytes, *least, *most);
-  // Rounded on the way, and not row by row, so that nothing is left over.
+  // The running sum is rounded instead of each row, so that rows add up.
   uint64_t room = 0;
   uint64_t given = 0;
   for (Large_row &row : rows) {
@@ -169,7 +168,7 @@ void share_out(Reading bytes, std::span<Large_row> rows) {
     row.live_bytes = *least_of(row) + to_give - given;
     given = to_give;
   }
-  // Blocks that came or went while jemalloc added up.
+  // The remainder: blocks that came or went while jemalloc added up.
   Reading &largest =
       std::ranges::max_element(rows, {}, &Large_row::live_bytes)->live_bytes;
   largest = difference(*largest + *bytes, possible).value_or(0);

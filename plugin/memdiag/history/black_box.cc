@@ -23,7 +23,7 @@ uint64_t fnv1a(std::span<const std::byte> bytes,
   return hash;
 }
 
-/** What a file of this build begins with. */
+/** The beginning of a file of this build. */
 struct Header {
   char magic[8];
   uint32_t format;
@@ -54,7 +54,7 @@ uint64_t checksum_of(const Sample &sample) {
   return fnv1a(std::as_bytes(std::span{&sample, 1}));
 }
 
-/** Whether its moments can be shown: a TIMESTAMP ends in 2038. */
+/** @return true: its moments can be shown; a TIMESTAMP ends in 2038 */
 bool is_plausible(const Sample &sample) {
   constexpr uint64_t end_us = uint64_t{INT32_MAX} * 1000000;
   return sample.time_us < end_us && sample.run_us < end_us &&
@@ -224,12 +224,12 @@ int Box::append(Sample sample) noexcept {
   return error;
 }
 
-/** Whether the file has its size and its header. Truncation and overwriting
-from the beginning are noticed so. */
+/** @return true: the file has its size and its header. Truncation and
+overwriting from the beginning are noticed by these. */
 bool Box::is_intact() const {
   struct stat about;
   if (fstat(m_file, &about) != 0 ||
-      static_cast<size_t>(about.st_size) < file_bytes(m_capacity))
+      static_cast<size_t>(about.st_size) != file_bytes(m_capacity))
     return false;
   const Header expected = this_build();
   Header found;
@@ -240,12 +240,13 @@ bool Box::is_intact() const {
 /** Writes every record, also those that are empty: another file may have been
 copied over this one. Its size is restored and its blocks are reserved first. */
 int Box::write_all() const {
-  if (const int error = posix_fallocate(
-          m_file, 0, static_cast<off_t>(file_bytes(m_capacity)));
-      error != 0)
+  const auto size = static_cast<off_t>(file_bytes(m_capacity));
+  if (ftruncate(m_file, size) != 0) return errno;
+  if (const int error = posix_fallocate(m_file, 0, size); error != 0)
     return error;
   const Header header = this_build();
-  if (const int error = write_at(m_file, 0, std::as_bytes(std::span{&header, 1}));
+  if (const int error =
+          write_at(m_file, 0, std::as_bytes(std::span{&header, 1}));
       error != 0)
     return error;
   // Only the thread that appends calls this, so the ring does not change.
@@ -255,8 +256,8 @@ int Box::write_all() const {
     for (size_t i = 0; i < m_capacity; i += chunk.size()) {
       const size_t count = std::min(chunk.size(), m_capacity - i);
       for (size_t j = 0; j < count; ++j)
-        chunk[j] = i + j < samples.size() ? record_of(samples[i + j])
-                                          : Record{};
+        chunk[j] =
+            i + j < samples.size() ? record_of(samples[i + j]) : Record{};
       if (const int error =
               write_at(m_file, offset_of(part * m_capacity + i),
                        std::as_bytes(std::span{chunk}.first(count)));

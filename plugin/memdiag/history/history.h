@@ -29,8 +29,7 @@ extern unsigned capacity;
 
 inline constexpr const char *file_name = "memdiag_history.bin";
 
-/** What start() has to report. Unless there is a thread_error, samples are
-taken. */
+/** The report of start(). Unless there is a thread_error, samples are taken. */
 struct Started {
   int thread_error;
   /** The errno that says why samples are kept in memory only, or 0. */

@@ -17,8 +17,8 @@ Reading reading(uint64_t value) {
   return value == unknown ? std::nullopt : Reading{value};
 }
 
-/** The pool that has most of something, which is not 0.
-@param bytes  of the pool with that index, or `unknown` */
+/** Finds the pool with most bytes, if any has more than 0.
+@param bytes  called with a pool's index; may return `unknown` */
 template <typename Bytes>
 void find_most(Bytes bytes, std::optional<const char *> *name, Reading *most) {
   for (size_t i = 0; i < pool_count; ++i) {
@@ -75,7 +75,7 @@ void add_trend(const std::optional<Trend> &trend, History_row *row) {
   row->trend_bytes_per_second = trend->bytes_per_second;
   row->trend_r2 = trend->r2;
   if (!row->limit_bytes) return;
-  // A year is never.
+  // More than a year is as good as never.
   constexpr double most = 365 * 86400;
   if (const auto seconds = seconds_until(*trend, *row->limit_bytes);
       seconds && *seconds < most)
@@ -104,7 +104,7 @@ bool for_each_run(Samples former, Visitor visit) {
   return true;
 }
 
-/** As MYSQL_VERSION_ID is made. */
+/** The text of a MYSQL_VERSION_ID. */
 std::string version_text(uint32_t id) {
   return std::to_string(id / 10000) + '.' + std::to_string(id / 100 % 100) +
          '.' + std::to_string(id % 100);
@@ -129,7 +129,7 @@ void history_rows(Samples run, const Take_row<History_row> &take) {
   auto oldest = run.begin();
   Trend_window window;
   for (const Sample &sample : run) {
-    // Also where the clock was set back; the sample itself ends it.
+    // A sample from before the clock was set back is later than this one.
     const auto is_older = [&sample](const Sample &other, uint64_t by_us) {
       return other.time_us + by_us < sample.time_us ||
              other.time_us > sample.time_us;

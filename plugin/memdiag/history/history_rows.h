@@ -1,6 +1,6 @@
 /*
-  From samples to the rows of MEMDIAG_HISTORY, MEMDIAG_LAST_RUN and
-  MEMDIAG_HISTORY_POOLS. Pure functions; they throw std::bad_alloc only.
+  Makes the rows of MEMDIAG_HISTORY, MEMDIAG_LAST_RUN and MEMDIAG_HISTORY_POOLS
+  from samples. Pure functions that throw std::bad_alloc only.
 */
 
 #ifndef MEMDIAG_HISTORY_ROWS_H
@@ -26,13 +26,14 @@ struct History_row {
   Reading rss_peak_session;
   Reading rss_peak_session_bytes;
   std::optional<std::string> rss_peak_digest;
-  /** Over the minute before, or as much of it as there are samples of. */
+  /** Over the minute before the sample, or the part of it that has samples. */
   std::optional<double> rss_bytes_per_second;
-  /** Of the line through the quarter of an hour before; see trend.h. */
+  /** Slope and fit of the line through the last quarter of an hour (trend.h).
+   */
   std::optional<double> trend_bytes_per_second;
   std::optional<double> trend_r2;
   Reading limit_bytes;
-  /** Until that line is there; empty: never. */
+  /** Time until that line reaches the limit; empty: never. */
   Reading seconds_until_limit;
   Reading allocated_bytes;
   Reading active_bytes;

@@ -1,12 +1,12 @@
 /*
-  Where a figure is going: a straight line through its samples, by least
-  squares (any textbook; Montgomery, Peck, Vining: Introduction to Linear
-  Regression Analysis, chapter 2):
+  The trend of a figure: a straight line through its samples by least squares
+  (Montgomery, Peck, Vining: Introduction to Linear Regression Analysis,
+  chapter 2):
 
     slope = Sxy / Sxx,  r2 = Sxy^2 / (Sxx * Syy)
 
-  with the sums of squares and products of deviations from the means. Pure
-  functions of what they are given. Units: bytes, seconds.
+  where S are sums of squares and products of deviations from the means. Pure
+  functions. Units: bytes, seconds.
 */
 
 #ifndef MEMDIAG_TREND_H
@@ -24,8 +24,8 @@ namespace memdiag {
 
 struct Trend {
   double bytes_per_second;
-  /** How much of the variation the line explains: 1 is all of it, as of a
-  figure that never changed; near 0, it goes nowhere. */
+  /** The part of the variation that the line explains: 1 for a figure that
+  follows the line exactly or never changed, near 0 for one without a trend. */
   double r2;
   /** The line's value at the last sample. */
   double last_bytes;
@@ -33,12 +33,12 @@ struct Trend {
   double seconds;
 };
 
-/** How far back a trend looks. */
+/** The time that a trend covers. */
 constexpr uint64_t trend_us = 15 * 60 * uint64_t{1000000};
 
-/** The line through points that come, and go in the order in which they came.
-Sums are kept relative to the first of all, and in more digits than they are
-wanted in: differences of large ones are what is asked for. */
+/** The line through a window of points, which leave in the order in which they
+came. Sums are relative to the first point and in long double, because the
+results are differences of large sums. */
 class Trend_window {
   using Sum = long double;
 
@@ -50,7 +50,7 @@ class Trend_window {
   }
   void remove(uint64_t time_us, uint64_t bytes) { change(time_us, bytes, -1); }
 
-  /** @param first_us  the oldest point's
+  /** @param first_us  the time of the oldest point
   @return empty: less than three points, or all of one moment */
   std::optional<Trend> line(uint64_t first_us) const {
     if (m_count < 3) return std::nullopt;
@@ -62,7 +62,7 @@ class Trend_window {
     const Sum slope = s_xy / s_xx;
     const Sum last = static_cast<Sum>(m_origin->bytes) + m_y / m_count +
                      slope * (x_of(m_last_us) - m_x / m_count);
-    // Of a figure that does not change, rounding may leave a little.
+    // For a figure that does not change, rounding may leave a little.
     const Sum r2 =
         s_yy <= 0 ? 1 : std::min<Sum>(s_xy * s_xy / (s_xx * s_yy), 1);
     return Trend{static_cast<double>(slope), static_cast<double>(r2),
@@ -103,7 +103,7 @@ class Trend_window {
   Sum m_yy = 0;
 };
 
-/** @param figure  of a sample: a member, or a function of it that returns
+/** @param figure  a member of Sample, or a function of a Sample that returns
 uint64_t; samples where it is unknown do not count
 @return empty: less than three samples, or all of one moment */
 template <typename Figure>
@@ -120,8 +120,8 @@ std::optional<Trend> trend(std::span<const black_box::Sample> samples,
   return first_us ? window.line(*first_us) : std::nullopt;
 }
 
-/** How long until a limit is reached if it goes on like that; 0: it is now.
-@return empty: never, because it does not grow */
+/** The time until the line reaches a limit; 0: it is above already.
+@return empty: never, because the figure does not grow */
 inline std::optional<double> seconds_until(const Trend &trend,
                                            uint64_t limit_bytes) {
   const double left = static_cast<double>(limit_bytes) - trend.last_bytes;

@@ -44,8 +44,7 @@ Cgroup_limits cgroup_limits(const std::string &own, const std::string &top,
 }
 
 std::string usage_file(const std::string &folder, int version) {
-  return folder +
-         (version == 2 ? "/memory.current" : "/memory.usage_in_bytes");
+  return folder + (version == 2 ? "/memory.current" : "/memory.usage_in_bytes");
 }
 
 std::optional<Room> least_room(const std::vector<Limited_group> &groups,

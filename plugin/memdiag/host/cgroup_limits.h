@@ -33,7 +33,8 @@ struct Limited_group {
 struct Cgroup_limits {
   /** kernel_text::unlimited: no group has a limit. Empty: not known. */
   std::optional<uint64_t> lowest_bytes;
-  /** The group with the lowest limit; the process's own if there is no limit. */
+  /** The group with the lowest limit; the process's own if there is no limit.
+   */
   std::string lowest_folder;
   /** The file with the lowest limit; "": no group has such a file. */
   std::string source;

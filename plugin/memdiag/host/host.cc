@@ -48,15 +48,15 @@ class Collector {
   }
 
  private:
-  /** A file's text; empty text if it cannot be read, which is noted.
-  @return empty if there is no such file */
+  /** @return the file's text, "" if it cannot be read; empty: there is no such
+  file */
   std::optional<std::string> read(const std::string &file) {
     std::string text;
     const char *const failing = failing_file.load(std::memory_order_relaxed);
     const int error = failing != nullptr && file == failing
                           ? EIO
                           : kernel_file::read(m_places.root + file, &text);
-    // The last is said of pressure that is not being watched.
+    // EOPNOTSUPP: the kernel has pressure stall information switched off.
     if (error == ENOENT || error == ENOTDIR || error == EOPNOTSUPP)
       return std::nullopt;
     ++m_report.files;
@@ -85,8 +85,8 @@ class Collector {
                              std::move(figure.value), unit_name(unit), source});
   }
 
-  /** Figures of a file that has one in each line. A kernel may not have some;
-  a file with none of them is not what it should be.
+  /** Figures of a file with one figure in each line. A kernel may lack some; a
+  file with none of them has another form.
   @param key_prefix   what stands before each key
   @param name_prefix  what stands before it in the row's name instead
   @return the file's text */
@@ -106,7 +106,7 @@ class Collector {
     return std::move(*text);
   }
 
-  /** Figures that have a file each. @param folder  with a slash at its end */
+  /** Figures with a file each. @param folder  ends with a slash */
   void files(const std::string &folder, const std::string &name_prefix,
              std::span<const Item> items) {
     for (const Item &item : items)
@@ -154,7 +154,7 @@ class Collector {
     add("cgroup", "path", Unit::none, file,
         {std::nullopt, std::string{found->path}});
 
-    // Of several mounts, the last: it covers those at the same place.
+    // The last fitting mount wins: it covers earlier ones at the same place.
     const std::string *top = nullptr;
     for (const kernel_text::Mount &mount : m_mounts) {
       const bool fits =
@@ -197,8 +197,8 @@ class Collector {
     const Read_file read_file = [this](const std::string &file) {
       return file == m_cgroup + "/memory.stat" ? m_memory_stat : read(file);
     };
-    const Cgroup_limits found = cgroup_limits(
-        m_cgroup, top, m_cgroup_version, hierarchical, read_file);
+    const Cgroup_limits found =
+        cgroup_limits(m_cgroup, top, m_cgroup_version, hierarchical, read_file);
     if (found.source.empty()) return;
     add("cgroup", "effective_limit", Unit::bytes, found.source,
         found.lowest_bytes == kernel_text::unlimited
@@ -297,7 +297,7 @@ class Collector {
         break;
       }
     const kernel_text::Mount *mount = nullptr;
-    // The deepest, and of those at the same place the last.
+    // The deepest mount wins, and the last one at the same place.
     for (const kernel_text::Mount &other : m_mounts)
       if (kernel_text::below(other.point, path) &&
           (mount == nullptr || other.point.size() >= mount->point.size()))

@@ -1,7 +1,8 @@
 /*
   Collector: the machine, its kernel's settings and the control group, as far as
-  they concern the server's memory. One row for each figure of INFORMATION_SCHEMA.
-  MEMDIAG_HOST, and the figures that the advisor and the watcher judge by, typed.
+  they concern the server's memory. One row for each figure of
+  INFORMATION_SCHEMA. MEMDIAG_HOST, and the figures that the advisor and the
+  watcher judge by, typed.
 
   Missing: a file that this kernel does not have (pressure stall information, a
   control group's files, NUMA, /proc where it is not mounted) and a line that it
@@ -55,8 +56,8 @@ struct Places {
   /** Its file system and its device have rows; empty: no such rows. Not below
   `root`. */
   std::string data_directory{};
-  /** Whether to walk the page tables for bytes on each node, where there is
-  more than one. */
+  /** Walk the page tables for bytes on each node, where there is more than
+  one. */
   bool numa_maps = false;
 };
 
@@ -95,7 +96,7 @@ struct Figures {
   std::optional<uint64_t> machine_bytes;
   std::optional<uint64_t> available_bytes;
   std::optional<uint64_t> resident_bytes;
-  /** Of the process. */
+  /** The process's. */
   std::optional<uint64_t> swapped_bytes;
   /** The lowest limit of the control group and those above, and the use of the
   group that has it, without page cache that the kernel takes back first
@@ -103,8 +104,8 @@ struct Figures {
   own group. */
   std::optional<uint64_t> limit_bytes;
   std::optional<uint64_t> usage_bytes;
-  /** Of the control group and those above, the one with least room below its
-  limit. */
+  /** The group with least room below its limit, among the process's control
+  group and those above. */
   std::optional<Limit> tightest;
   /** Kills of processes of the control group. */
   std::optional<uint64_t> oom_kills;
@@ -123,7 +124,7 @@ struct Report {
   std::vector<Row> rows;
   Figures figures;
   std::vector<Failed_file> failed;
-  /** How many files were read. */
+  /** The number of files read. */
   unsigned files = 0;
 };
 

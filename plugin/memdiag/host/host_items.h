@@ -28,7 +28,9 @@ inline Cell cell(std::optional<T> number) {
   return {static_cast<double>(*number), std::nullopt};
 }
 
-inline Cell amount(std::string_view text) { return cell(kernel_text::amount(text)); }
+inline Cell amount(std::string_view text) {
+  return cell(kernel_text::amount(text));
+}
 
 inline Cell limit(std::string_view text) {
   const auto bytes = kernel_text::limit(text);

@@ -7,7 +7,7 @@
 
 namespace memdiag::kernel_file {
 namespace {
-/** More than any of them has; maps of a large server have 10 MB. */
+/** Larger than any such file: /proc/self/maps of a large server has 10 MB. */
 constexpr size_t max_file_bytes = 64 << 20;
 }  // namespace
 

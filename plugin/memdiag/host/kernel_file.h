@@ -1,5 +1,5 @@
 /*
-  Reads a file of /proc, /sys or of a control group as a whole.
+  Reads a whole file of /proc, /sys or a control group.
 */
 
 #ifndef MEMDIAG_KERNEL_FILE_H
@@ -9,8 +9,8 @@
 
 namespace memdiag::kernel_file {
 
-/** Appends a file's content to a text. What is too large to be such a file is
-EFBIG. @return 0 or an errno
+/** Appends a file's content to a text.
+@return 0 or an errno; EFBIG: too large to be such a file
 @throws std::bad_alloc */
 int read(const std::string &path, std::string *text);
 

@@ -12,8 +12,7 @@ namespace {
 
 constexpr std::string_view blanks = " \t\n";
 
-/** No byte count or counter of a machine is larger, so sums of some do not
-overflow. */
+/** Larger numbers are refused, so that sums of some do not overflow. */
 constexpr uint64_t largest = std::numeric_limits<uint64_t>::max() >> 8;
 
 /** The kernel's own largest number of nodes (NODES_SHIFT). */
@@ -87,13 +86,14 @@ std::optional<uint64_t> amount(std::string_view text) {
 std::optional<uint64_t> limit(std::string_view text) {
   if (trim(text) == "max") return unlimited;
   const auto value = number<uint64_t>(text);
-  // LONG_MAX in whole pages; before Linux 3.19 in bytes.
+  // Without a limit, version 1 writes LONG_MAX in whole pages; before Linux
+  // 3.19, in bytes.
   if (value && *value > largest) return unlimited;
   return value;
 }
 
 std::optional<std::string_view> chosen(std::string_view text) {
-  // A device without a queue has nothing to choose from.
+  // A device without a queue has no alternatives and no brackets.
   if (trim(text) == "none") return trim(text);
   const size_t begin = text.find('[');
   if (begin == text.npos) return std::nullopt;
@@ -163,7 +163,7 @@ bool add_node_bytes(std::string_view line, std::vector<uint64_t> *bytes) {
   if (result.ec != std::errc{} || result.ptr == end || *result.ptr != ' ')
     return false;
   const auto page_kb = field(line, "kernelpagesize_kB");
-  // Nothing is resident of a mapping without it.
+  // A mapping without resident pages has no page size.
   if (!page_kb) return true;
   const auto page = number<uint64_t>(*page_kb);
   if (!page || *page == 0 || *page > largest / 1024) return false;
@@ -239,13 +239,13 @@ std::optional<std::string_view> below(std::string_view folder,
 
 uint64_t without_idle_cache(uint64_t usage_bytes,
                             std::string_view memory_stat) {
-  // Version 1 has a line for the group alone, too.
+  // Version 1 also has inactive_file, for the group without its children.
   auto idle = amount_of(memory_stat, "total_inactive_file");
   if (!idle) idle = amount_of(memory_stat, "inactive_file");
-  // Entries and inodes of folders and files. Only version 2 tells.
+  // Directory entries and inodes. Only version 2 reports them.
   const auto slab = amount_of(memory_stat, "slab_reclaimable");
-  // Active page cache (active_file) is used: it was read more than once, and
-  // has the programs' own code. Where that is taken back it is read again.
+  // Active page cache (active_file) counts as used: it was read more than once
+  // and has the programs' code. The kernel would have to read it again.
   return usage_bytes -
          std::min(usage_bytes, idle.value_or(0) + slab.value_or(0));
 }

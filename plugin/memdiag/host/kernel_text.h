@@ -1,11 +1,11 @@
 /*
-  Parsers for what the kernel writes in /proc, /sys and the files of a control
-  group. They know formats, not files: host.h says which file has which figures.
+  Parsers for the texts of /proc, /sys and control groups. They know formats;
+  host.h knows which file has which figures.
 
-  Errors: an empty optional is a text that is not what it should be, whatever it
-  is; nothing is assumed of it. No figure is made up: a number that does not fit
-  is no number. Only std::bad_alloc is thrown.
-  Ownership: a std::string_view refers into the text that was given.
+  Errors: an empty optional means that the text has another form. A number that
+  does not fit is no number. Any text is safe to parse. Only std::bad_alloc is
+  thrown.
+  Ownership: a std::string_view refers into the given text.
   Threads: pure functions.
   Formats: proc(5), cgroups(7), and the kernel's Documentation:
   admin-guide/cgroup-v1/memory.rst, admin-guide/cgroup-v2.rst,
@@ -24,19 +24,19 @@
 
 namespace memdiag::kernel_text {
 
-/** Takes what comes before the separator off the text.
-@return false at the text's end */
+/** Removes the part before the separator from the text.
+@return false: the text is empty */
 bool cut(std::string_view *text, char separator, std::string_view *part);
 
-/** Without blanks and ends of lines around it. */
+/** The text without blanks and line ends around it. */
 std::string_view trim(std::string_view text);
 
-/** A text that is a decimal number and nothing else, but for blanks.
+/** A text that consists of one decimal number and blanks.
 Instantiated for uint64_t, int64_t and double (no exponents, no infinity). */
 template <typename T>
 std::optional<T> number(std::string_view text);
 
-/** A number that may be followed by kB and is multiplied out then. */
+/** A number in bytes, or one followed by kB. */
 std::optional<uint64_t> amount(std::string_view text);
 
 constexpr uint64_t unlimited = std::numeric_limits<uint64_t>::max();
@@ -44,17 +44,17 @@ constexpr uint64_t unlimited = std::numeric_limits<uint64_t>::max();
 version 1 the largest number of whole pages there is. */
 std::optional<uint64_t> limit(std::string_view text);
 
-/** The word in brackets, of several to choose from; "none" needs none. */
+/** The one word in brackets among several; or "none" alone. */
 std::optional<std::string_view> chosen(std::string_view text);
 
-/** What follows a key at the beginning of a line; blanks or a colon end the
-key. Empty if there is no such line. */
+/** The text behind a key at the beginning of a line. Blanks or a colon end the
+key. Empty: there is no such line. */
 std::optional<std::string_view> value_of(std::string_view text,
                                          std::string_view key);
-/** The amount that follows it. */
+/** The amount behind a key. */
 std::optional<uint64_t> amount_of(std::string_view text, std::string_view key);
 
-/** What follows "name=" in words between blanks. */
+/** The value of "name=value" among words between blanks. */
 std::optional<std::string_view> field(std::string_view text,
                                       std::string_view name);
 
@@ -66,12 +66,12 @@ std::optional<std::string_view> stat_field(std::string_view text, unsigned n);
 std::optional<std::vector<unsigned>> nodes(std::string_view text);
 
 /** Adds a line of numa_maps to the bytes on each node.
-@return false if it is none, and nothing was added */
+@return false: the line has another form, and nothing was added */
 bool add_node_bytes(std::string_view line, std::vector<uint64_t> *bytes);
 
 /** A line of mountinfo. */
 struct Mount {
-  /** The folder of the file system that is mounted. */
+  /** The mounted folder of the file system. */
   std::string root;
   std::string point;
   std::string options;
@@ -80,7 +80,7 @@ struct Mount {
 };
 std::optional<Mount> mount(std::string_view line);
 
-/** Whether a list between commas has the word. */
+/** @return true: the list, separated by commas, has the word */
 bool has_word(std::string_view list, std::string_view word);
 
 /** The control group that accounts for memory, as /proc/<pid>/cgroup says. */
@@ -91,16 +91,17 @@ struct Memory_cgroup {
 };
 std::optional<Memory_cgroup> memory_cgroup(std::string_view text);
 
-/** What `path` has behind `folder`, with a slash before it: "" where they are
-the same. Empty when it does not lie there. Above a namespace's root the kernel
-writes "/..": what lies there is found as long as both go up alike. */
+/** The rest of `path` below `folder`, beginning with a slash; "" where they are
+the same. Empty: the path does not lie in the folder. For groups above a
+namespace's root the kernel writes "/.."; such paths are compared as they are.
+*/
 std::optional<std::string_view> below(std::string_view folder,
                                       std::string_view path);
 
-/** What a control group uses without what the kernel takes back before anything
-else: page cache that is idle, and its own objects of files (slab), which fill
-any group that reads or writes files.
-@param memory_stat  the group's memory.stat; what it does not tell is used */
+/** The use of a control group without memory that the kernel takes back first:
+idle page cache (inactive_file) and reclaimable slab. Any group that reads or
+writes files fills up with these.
+@param memory_stat  the group's memory.stat; a missing figure counts as 0 */
 uint64_t without_idle_cache(uint64_t usage_bytes, std::string_view memory_stat);
 
 }  // namespace memdiag::kernel_text

@@ -1,25 +1,26 @@
 /*
-  Collector: how short of memory the server is, cheaply enough to be asked five
-  times a second.
+  Collector: how short of memory the server is; cheap enough for five calls in a
+  second.
 
-  Two figures. What is used of the limit: of the control group that has the
-  lowest limit, or of the machine where there is no lower one. And which part of
-  the last second some task waited for memory: pressure stall information of the
-  control group, or of the machine where there is none of the group.
+  Two figures:
+  - Use of the limit: of the control group with least room (cgroup_limits.h), or
+    of the machine where no group has a lower limit.
+  - Stalls: the percentage of the last second in which a task waited for memory
+    (pressure stall information), in the control group, or in the machine where
+    the group has no such file.
 
-  What a control group uses (memory.current, memory.usage_in_bytes) includes the
-  page cache, which fills any group that reads files and which the kernel takes
-  back first. Its inactive part, and what the kernel keeps of names and inodes
-  (reclaimable slab), are not counted as used; because asking for them
-  (memory.stat) makes the kernel add up the counters of all CPUs, that is done
-  only when the group is above the watched part of its limit with it. Of the
-  machine, used is what is not MemAvailable.
+  A control group's use (memory.current, memory.usage_in_bytes) includes page
+  cache. Page cache fills any group that reads files, and the kernel takes it
+  back first. Its inactive part and reclaimable slab therefore do not count as
+  used. Reading them (memory.stat) makes the kernel add up the counters of all
+  CPUs, so they are read only while the use with them is above the watched
+  percentage. For the machine, used is all but MemAvailable.
 
-  Which files those are, and the limit, is asked of host.h once a minute.
+  The files and the limit are looked up once a minute (host.h).
 
-  Errors: a figure whose file is missing, cannot be read or is not understood is
-  empty; nobody acts on it. Without memory.stat all of that counts as used.
-  Threads: a gauge belongs to one thread.
+  Errors: a figure is empty if its file is missing, cannot be read or has
+  another form; it then causes nothing. Without memory.stat, all use counts.
+  Threads: a Gauge belongs to one thread.
   Units: bytes, percent, microseconds.
 */
 
@@ -39,7 +40,7 @@ struct Figures {
   std::optional<double> stall_percent{};
 };
 
-/** Whether so many percent of the limit are used; 0: never. */
+/** @return true: at least limit_percent of the limit is used; 0: never */
 bool is_above(const Figures &figures, unsigned limit_percent);
 
 class Gauge {
@@ -47,16 +48,15 @@ class Gauge {
   /** @param root  stands before every path, for tests */
   explicit Gauge(std::string root = {}) : m_root(std::move(root)) {}
 
-  /** @param now_us         of a clock that does not go back
-  @param limit_percent  below it, used_bytes may include what is idle
+  /** @param now_us         the time of a clock that does not go back
+  @param limit_percent  below it, used_bytes may include idle page cache
   @throws std::bad_alloc */
   Figures look(uint64_t now_us, unsigned limit_percent);
 
-  /** Count stalls from now on only: something was done about those before. */
+  /** Count only later stalls: a step was taken against the earlier ones. */
   void forget_stalls() { m_stalls.clear(); }
 
-  /** Which files the figures are from, without the root; empty: there is none.
-   */
+  /** The files that the figures come from, without the root; "": none. */
   const std::string &usage_file() const { return m_usage_file; }
   const std::string &stall_file() const { return m_stall_file; }
 
@@ -76,7 +76,7 @@ class Gauge {
   std::string m_usage_file;
   std::string m_stall_file;
   std::optional<uint64_t> m_limit_bytes;
-  /** Of the last second; the first is just older. */
+  /** Stalls of the last second, and the one before them. */
   std::deque<Stall> m_stalls;
 };
 

@@ -162,8 +162,7 @@ void Figures_reader::count(const Mapping &mapping, Address_range part,
   } else if (mapping.backing == Backing::heap) {
     add_to(&m_figures.heap_bytes, pages.own);
   } else {
-    File_bytes &files = mapping.backing == Backing::program
-                            ? m_figures.program
+    File_bytes &files = mapping.backing == Backing::program ? m_figures.program
                         : mapping.backing == Backing::library
                             ? m_figures.libraries
                             : m_figures.files;
@@ -185,10 +184,10 @@ File_bytes Figures_reader::pages_of(const Mapping &mapping, Address_range part,
   if (!mapping.writable) return {0, 0};
   // mincore() counts pages of variables (.bss) that were only read. They map
   // the kernel's page of zeros, and VmRSS does not count them.
-  const Reading own = mapping.bss
-                          ? Presence(part, &*m_scan).bytes(part)
-                          : regions::resident_bytes(
-                                part, region.value_or(Region_kind::other));
+  const Reading own =
+      mapping.bss
+          ? Presence(part, &*m_scan).bytes(part)
+          : regions::resident_bytes(part, region.value_or(Region_kind::other));
   if (!own) warn("presence of pages (mincore)");
   return {0, own};
 }

@@ -8,7 +8,8 @@
 namespace memdiag::instruments {
 namespace {
 
-/** Places whose blocks Performance Schema counts under an instrument. */
+/** Places, and the instruments that Performance Schema counts their blocks
+under. */
 constexpr struct {
   std::string_view place_prefix;
   std::string_view instrument;
@@ -32,18 +33,18 @@ std::string_view event_of(std::string_view route) {
 }
 
 struct Event {
-  /** An instrument's own, after those of its places. */
+  /** The routes of its places, then the instrument's own route. */
   std::vector<const routes::Row *> routes{};
-  const perfschema::Counted *counted{nullptr};
+  const Counted *counted{nullptr};
 };
 
 bool is_pooled(const routes::Row *route) {
   return route->pool != Pool::general;
 }
 
-/** Whether all of its blocks come from routes with a pool. A place without one
-takes its instrument's route; a place that has one takes all that the instrument
-counts, whatever the pool of the instrument itself. */
+/** @return true: all blocks of the event come from routes with a pool. A place
+without a pool uses its instrument's route. A place with a pool covers all that
+the instrument counts, whatever the pool of the instrument itself. */
 bool is_pooled(const Event &event) {
   const auto &routes = event.routes;
   if (routes.empty()) return false;
@@ -125,7 +126,7 @@ Shares shares(std::span<const Pool_row, pool_count> pools,
     const size_t i = static_cast<size_t>(*pool);
     const Reading &live = pools[i].live_bytes;
     if (!live) continue;
-    // What has come since the snapshot was written by whoever took it.
+    // A block that came after the snapshot is resident: its owner wrote to it.
     all[i] = *live == 0
                  ? 1.0
                  : std::min(1.0, static_cast<double>(*row.resident_bytes) /
@@ -135,12 +136,11 @@ Shares shares(std::span<const Pool_row, pool_count> pools,
 }
 
 std::vector<Row> rows(std::span<const routes::Row> routes,
-                      std::span<const perfschema::Counted> counted,
-                      const Shares &shares) {
+                      std::span<const Counted> counted, const Shares &shares) {
   std::map<std::string_view, Event> events;
   for (const routes::Row &route : routes)
     events[event_of(route.name)].routes.push_back(&route);
-  for (const perfschema::Counted &of : counted) events[of.name].counted = &of;
+  for (const Counted &of : counted) events[of.name].counted = &of;
   std::vector<Row> all;
   all.reserve(events.size());
   for (const auto &[name, event] : events)

@@ -1,17 +1,18 @@
 /*
-  Memory instruments: what Performance Schema counts of each beside what the
-  allocator has given out for it and what of that is in physical memory.
+  Memory instruments: the bytes that Performance Schema counts for each, beside
+  the bytes that the allocator has handed out for it and the resident part of
+  these.
 
-  Both count whole blocks, with the header that the server or InnoDB puts before
-  them: the difference is what the allocator adds by rounding up to a size
-  class, and a header where InnoDB leaves it out (aligned blocks). The two are
-  read one after the other, so they are apart by what happens meanwhile.
+  Both count whole blocks, with the header that the server or InnoDB puts in
+  front of them. The difference is the rounding up to a size class, and a header
+  where InnoDB leaves it out (aligned blocks). The two are read one after the
+  other, so they also differ by what changes in between.
 
-  Resident bytes are shared out: a pool's live bytes are in physical memory to
-  the part that the ledger says, and each instrument's in the same part.
+  Resident bytes are estimated: the ledger has the resident part of a pool's
+  live bytes, and each instrument of the pool is taken to have the same part.
 
-  Rows are a pure function of figures. What is not known is empty, and the note
-  says why. Threads: any. Units: bytes and blocks.
+  Rows are a pure function of figures. An unknown figure is empty, with the
+  reason in the note. Threads: any. Units: bytes and blocks.
 */
 
 #ifndef MEMDIAG_INSTRUMENTS_H
@@ -22,16 +23,30 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "plugin/memdiag/allocator/allocator_snapshot.h"
-#include "plugin/memdiag/ledger/instrument_counters.h"
-#include "plugin/memdiag/ledger/ledger_rows.h"
 #include "mysys/memdiag/routes/routes.h"
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/ledger/ledger_rows.h"
 
 namespace memdiag::instruments {
 
-/** Of each pool's live bytes, the part in physical memory. */
+/** A row of memory_summary_global_by_event_name. */
+struct Counted {
+  /** Performance Schema owns the text, for as long as the process lives. */
+  std::string_view name;
+  /** While an instrument is disabled, new blocks are not counted. */
+  bool enabled;
+  /** CURRENT_NUMBER_OF_BYTES_USED and CURRENT_COUNT_USED. */
+  uint64_t bytes;
+  uint64_t blocks;
+  /** HIGH_NUMBER_OF_BYTES_USED. An instrument that is counted by thread has the
+  sum of the threads' highest: never too low, possibly too high. */
+  uint64_t high_bytes;
+};
+
+/** The resident part of each pool's live bytes. */
 using Shares = std::array<std::optional<double>, pool_count>;
 
 Shares shares(std::span<const Pool_row, pool_count> pools,
@@ -50,11 +65,10 @@ struct Row {
   const char *note;
 };
 
-/** In the order of their names; places that allocate without an instrument are
-among them. @throws std::bad_alloc */
+/** Sorted by name, with the places that allocate without an instrument.
+@throws std::bad_alloc */
 std::vector<Row> rows(std::span<const routes::Row> routes,
-                      std::span<const perfschema::Counted> counted,
-                      const Shares &shares);
+                      std::span<const Counted> counted, const Shares &shares);
 
 }  // namespace memdiag::instruments
 

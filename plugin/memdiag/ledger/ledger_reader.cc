@@ -26,7 +26,7 @@ std::optional<All_pools> counted(const Snapshot &snapshot) {
   return all;
 }
 
-/** Whether at most 1% is unexplained. */
+/** @return true: at most 1% is unexplained */
 bool adds_up(const Figures &figures) {
   const auto unexplained =
       rows(figures, Precision::cheap).back().resident_bytes;
@@ -135,8 +135,9 @@ regions::Resident Reader::recent_regions(
     const std::optional<Buffer_pool_pages> &buffer_pool) {
   regions::Resident known{};
   const Slow_regions now(buffer_pool);
-  const auto slow = m_slow.peek(
-      now_us(), [&now](const Slow_figures &earlier) { return now.fit(earlier); });
+  const auto slow = m_slow.peek(now_us(), [&now](const Slow_figures &earlier) {
+    return now.fit(earlier);
+  });
   if (slow) {
     known[stack_kind] = now.stack_bytes(*slow);
     known[buffer_pool_kind] = now.buffer_pool_bytes(*slow);

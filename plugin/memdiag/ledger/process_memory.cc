@@ -17,14 +17,14 @@
 namespace memdiag::process_memory {
 namespace {
 
-/** A file of /proc; empty if it cannot be read, which errno explains. */
+/** A file of /proc; empty if it cannot be read: see errno. */
 std::optional<std::string> read_file(const char *path) {
   std::string text;
   errno = kernel_file::read(path, &text);
   return errno == 0 ? std::optional{std::move(text)} : std::nullopt;
 }
 
-/** What comes before the separator, taken off the text. */
+/** Removes and returns the text before the separator. */
 std::string_view take_until(std::string_view *text, char separator) {
   std::string_view part;
   (void)kernel_text::cut(text, separator, &part);
@@ -71,7 +71,7 @@ Backing backing_of(const Line &line, std::string_view program) {
   if (line.inode != 0)
     return line.path == program ? Backing::program : Backing::file;
   if (line.path == "[heap]") return Backing::heap;
-  // The main thread's stack, and names given with prctl(), are like any other.
+  // The main thread's stack and mappings named by prctl() are anonymous, too.
   if (line.path.empty() || line.path == "[stack]" ||
       line.path.starts_with("[anon"))
     return Backing::anonymous;
@@ -99,7 +99,7 @@ std::optional<uint64_t> resident_bytes() {
 Mappings parse_maps(std::string_view text, std::string_view program) {
   Mappings found{};
   std::vector<Line> lines;
-  /** Files of which a part is code. */
+  /** Files with an executable mapping. */
   std::set<std::pair<std::string_view, uint64_t>> libraries;
   while (!text.empty()) {
     const auto line = parse_line(take_until(&text, '\n'));

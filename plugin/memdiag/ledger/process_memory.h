@@ -1,11 +1,10 @@
 /*
-  What the kernel says of the process's memory: its size, its mappings
-  (proc_pid_maps(5)) and, for mappings of files, whose pages are there
+  The kernel's figures of the process's memory: its size, its mappings
+  (proc_pid_maps(5)), and the resident pages of file mappings
   (/proc/pid/pagemap).
 
-  Errors: what cannot be read is empty, and errno says why. Lines of another
-  form than expected are counted and left out; nothing that the text may hold is
-  unsafe to parse.
+  Errors: a figure that cannot be read is empty, and errno gives the reason. A
+  line of another form is counted and left out. Any text is safe to parse.
   Threads: any. Units: bytes.
 */
 
@@ -23,19 +22,19 @@
 
 namespace memdiag::process_memory {
 
-/** As VmRSS, from the text of /proc/self/statm. */
+/** VmRSS, from the text of /proc/self/statm. */
 std::optional<uint64_t> parse_statm(std::string_view text);
 std::optional<uint64_t> resident_bytes();
 
 enum class Backing : uint8_t {
   anonymous,
-  /** malloc() of others than the allocator that is linked: brk(). */
+  /** The brk() heap: malloc() calls that bypass jemalloc. */
   heap,
   program,
   library,
   /** Any other file, and shared memory. */
   file,
-  /** The kernel's own: vdso and its like. */
+  /** vdso and the like. */
   kernel
 };
 
@@ -43,8 +42,8 @@ struct Mapping {
   Address_range range;
   Backing backing;
   bool writable;
-  /** Anonymous memory right behind a program's or library's data: what it
-  declares without a value (.bss). */
+  /** Anonymous memory right behind a program's or library's data: its variables
+  without an initial value (.bss). */
   bool bss;
 };
 
@@ -54,19 +53,19 @@ struct Mappings {
 };
 
 /** From the text of /proc/self/maps.
-@param program  path of the running program, as it is in the text */
+@param program  the path of the running program, as in the text */
 Mappings parse_maps(std::string_view text, std::string_view program);
 std::optional<Mappings> mappings();
 
-/** Pages of mappings of files that are there: the file's, and those that were
-written and are the process's own since. */
+/** Resident pages of file mappings: the file's own pages, and private copies
+that the process made by writing. */
 struct File_pages {
   uint64_t file_bytes;
   uint64_t own_bytes;
 };
 
-/** Reads /proc/self/pagemap, of which an entry is a 64-bit number
-(Documentation/ admin-guide/mm/pagemap.rst): 3 ms for 100 MB. */
+/** Reads /proc/self/pagemap, which has 64 bits for each page
+(Documentation/admin-guide/mm/pagemap.rst). Cost: 3 ms for 100 MB. */
 class Page_map {
  public:
   Page_map();
@@ -78,7 +77,7 @@ class Page_map {
 
  private:
   const int m_fd;
-  /** Why it could not be opened. */
+  /** The errno of opening it, or 0. */
   const int m_error;
 };
 

@@ -5,7 +5,7 @@
 namespace memdiag::sessions {
 namespace {
 
-/** @param of  has what is not of a pool */
+/** @param of  the row without its pools */
 void add(std::vector<Row> *to, Row of, const Nets &nets) {
   for (size_t i = 0; i < pool_count; ++i) {
     if (nets[i] == 0) continue;

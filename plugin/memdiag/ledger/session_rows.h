@@ -1,7 +1,7 @@
 /*
-  The rows of MEMDIAG_SESSIONS: which session has the thread that holds what
-  (mysys/memdiag/accounting/sessions.h). A pure function; nothing is shared, nothing fails but
-  allocating.
+  The rows of MEMDIAG_SESSIONS: the session of each thread that holds memory
+  (mysys/memdiag/accounting/sessions.h). A pure function that throws
+  std::bad_alloc only.
 */
 
 #ifndef MEMDIAG_SESSION_ROWS_H
@@ -26,11 +26,11 @@ struct Server_session {
   std::string user;
   std::string host;
   std::optional<std::string> program;
-  /** Of the statement that it runs. */
+  /** The running statement's. */
   std::optional<std::string> digest;
 };
 
-/** As shown in MEMDIAG_SESSIONS. */
+/** One row of MEMDIAG_SESSIONS. */
 struct Row {
   const char *holder;
   std::optional<uint64_t> processlist_id;
@@ -42,9 +42,9 @@ struct Row {
   int64_t bytes;
 };
 
-/** A row for each session and pool with something, and for the sum of all
-threads without a session, and of those that are gone. Where two sessions have
-one thread, because one runs within the other, it is the older one's.
+/** A row for each session and pool with bytes, and rows for the sums of threads
+without a session and of ended threads. If two sessions share a thread, because
+one runs within the other, the bytes are the older one's.
 @throws std::bad_alloc */
 std::vector<Row> rows(const Holdings &holdings,
                       std::span<const Server_session> sessions);

@@ -44,16 +44,16 @@ struct Slow_figures {
   uint64_t heap_bytes;
 };
 
-/** What is quick to count of these regions now. */
+/** The present figures of these regions that are quick to count. */
 class Slow_regions {
  public:
   explicit Slow_regions(const std::optional<Buffer_pool_pages> &counted);
 
-  /** Whether figures that were read earlier still describe these regions, to
-  about 1% of the buffer pool and an eighth of the stacks. */
+  /** @return true: figures that were read earlier still describe these regions,
+  to about 1% of the buffer pool and an eighth of the stacks */
   bool fit(const Slow_figures &earlier) const;
 
-  /** What is resident now, by earlier figures that fit. */
+  /** Resident bytes now, from earlier figures that fit. */
   uint64_t stack_bytes(const Slow_figures &earlier) const;
   uint64_t buffer_pool_bytes(const Slow_figures &earlier) const;
 

@@ -1,7 +1,6 @@
 /*
-  What Performance Schema counts of memory instruments. Reads its counters
-  without a lock, as its own tables do, and all of them in one pass over the
-  threads.
+  Reads Performance Schema's counts of memory instruments: without a lock, as
+  its own tables do, and all of them in one pass over the threads.
 */
 
 #ifndef MEMDIAG_PERFSCHEMA_MEMORY_H
@@ -10,12 +9,14 @@
 #include <span>
 #include <vector>
 
-#include "plugin/memdiag/ledger/instrument_counters.h"
+#include "plugin/memdiag/ledger/instruments.h"
 
 namespace memdiag::perfschema {
 
-/** @param only  names of instruments; none: all there are
-@return none if Performance Schema is off
+using instruments::Counted;
+
+/** @param only  names of instruments; empty: all instruments
+@return empty: Performance Schema is off
 @throws std::bad_alloc */
 std::vector<Counted> counted(std::span<const char *const> only = {});
 

@@ -24,7 +24,7 @@ using memdiag::advisor::Situation;
 constexpr uint64_t mb = 1 << 20;
 constexpr uint64_t gb = 1024 * mb;
 
-/** A server of 2 GB on a machine of 16, which nothing is wrong with. */
+/** A server of 2 GiB on a machine of 16, which nothing is wrong with. */
 Situation healthy() {
   Situation all{};
   all.host.machine_bytes = 16 * gb;
@@ -81,10 +81,10 @@ const std::vector<Expected> all_expected = {
      [](Situation *all) {
        pool_of(all, Pool::session).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
      },
-     Severity::warning, "session", "growth", "3433 MB an hour",
+     Severity::warning, "session", "growth", "3433 MiB an hour",
      "memdiag_scope_survivors = ON; and after a while SELECT * FROM "
      "INFORMATION_SCHEMA.MEMDIAG_SESSIONS"},
-    {"growth that may be somebody's tables",
+    {"growth that may be tables of the MEMORY engine",
      [](Situation *all) {
        pool_of(all, Pool::temp_table).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
      },
@@ -95,12 +95,12 @@ const std::vector<Expected> all_expected = {
        pool_of(all, Pool::table_cache).trend =
            Trend{1e6, 0.99, 900.0 * mb, 600};
      },
-     Severity::note, "table_cache", "cache", "to 900 MB", "FLUSH TABLES"},
+     Severity::note, "table_cache", "cache", "to 900 MiB", "FLUSH TABLES"},
     {"what connections take from malloc(), which no route leads to",
      [](Situation *all) {
        pool_of(all, Pool::connection).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
      },
-     Severity::note, "connection", "cache", "to 900 MB",
+     Severity::note, "connection", "cache", "to 900 MiB",
      "performance_schema.memory_summary_global_by_event_name"},
     {"survivors",
      [](Situation *all) {
@@ -114,33 +114,33 @@ const std::vector<Expected> all_expected = {
        pool_of(all, Pool::session).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
        pool_of(all, Pool::session).survivors_bytes = 100 * mb;
      },
-     Severity::warning, "session", "leak", "100 MB outlived",
+     Severity::warning, "session", "leak", "100 MiB outlived",
      "MEMDIAG_SESSIONS"},
     {"a full-text cache that grows",
      [](Situation *all) {
        pool_of(all, Pool::fts_cache).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
      },
-     Severity::note, "fts_cache", "cache", "to 900 MB",
+     Severity::note, "fts_cache", "cache", "to 900 MiB",
      "SET PERSIST_ONLY innodb_ft_total_cache_size"},
     {"unused pages",
      [](Situation *all) {
        pool_of(all, Pool::fts_query).dirty_bytes = 300 * mb;
      },
-     Severity::note, "fts_query", "cache", "300 MB",
+     Severity::note, "fts_query", "cache", "300 MiB",
      "SELECT memdiag_purge('fts_query')"},
     {"fragmentation",
      [](Situation *all) {
        pool_of(all, Pool::table_cache).active_bytes = 600 * mb;
        pool_of(all, Pool::table_cache).live_bytes = 200 * mb;
      },
-     Severity::warning, "table_cache", "fragmentation", "400 MB of 600 MB",
+     Severity::warning, "table_cache", "fragmentation", "400 MiB of 600 MiB",
      "FLUSH TABLES"},
     {"the end is near",
      [](Situation *all) {
        all->trend_without_buffer_pool = Trend{1e6, 0.95, 6.0 * gb, 600};
      },
      Severity::critical, "server", "host",
-     "the limit of 8192 MB less the pool's 1024 MB in 18 min",
+     "the limit of 8192 MiB less the pool's 1024 MiB in 18 min",
      "MEMDIAG_HISTORY"},
     {"the end is near only if the buffer pool takes what it may",
      [](Situation *all) {
@@ -152,23 +152,22 @@ const std::vector<Expected> all_expected = {
        all->trend_without_buffer_pool = Trend{1e6, 0.95, 7.5 * gb, 600};
      },
      Severity::critical, "server", "host",
-     "is above the limit of 8192 MB less the pool's 1024 MB already",
+     "is above the limit of 8192 MiB less the pool's 1024 MiB already",
      "MEMDIAG_HISTORY"},
     {"the control group is full",
      [](Situation *all) { all->host.usage_bytes = 7 * gb + 512 * mb; },
-     Severity::critical, "cgroup", "host", "7680 MB", "MemoryMax=10240M"},
+     Severity::critical, "cgroup", "host", "7680 MiB", "MemoryMax=10240M"},
     {"the machine is full",
      [](Situation *all) {
        all->host.limit_bytes.reset();
        all->host.available_bytes = 1 * gb;
      },
-     Severity::warning, "machine", "host", "1024 MB of 16.0 GB",
+     Severity::warning, "machine", "host", "1024 MiB of 16.0 GiB",
      "memdiag_purge('all')"},
     {"close to the limit of a group above, far from its own",
      [](Situation *all) {
-       all->host.tightest =
-           memdiag::host::Limit{"/sys/fs/cgroup/a.slice/memory.current",
-                                20 * gb, 19 * gb};
+       all->host.tightest = memdiag::host::Limit{
+           "/sys/fs/cgroup/a.slice/memory.current", 20 * gb, 19 * gb};
      },
      Severity::critical, "cgroup", "host", "/sys/fs/cgroup/a.slice/",
      "MemoryMax=25600M"},
@@ -179,35 +178,35 @@ const std::vector<Expected> all_expected = {
        all->global_buffers_bytes = 9 * gb;
        all->buffer_pool_bytes = 8 * gb;
      },
-     Severity::critical, "server", "misconfiguration", "9216 MB",
+     Severity::critical, "server", "misconfiguration", "9216 MiB",
      "SET PERSIST innodb_buffer_pool_size = 4294967296"},
     {"buffers that cannot be there, a little of them the buffer pool",
      [](Situation *all) {
        all->global_buffers_bytes = 9 * gb;
        all->buffer_pool_bytes = 4 * gb;
      },
-     Severity::critical, "server", "misconfiguration", "9216 MB",
+     Severity::critical, "server", "misconfiguration", "9216 MiB",
      "MEMDIAG_BUDGET WHERE KIND = 'buffer'"},
     {"buffers that cannot be there, the buffer pool unknown",
      [](Situation *all) {
        all->global_buffers_bytes = 9 * gb;
        all->buffer_pool_bytes.reset();
      },
-     Severity::critical, "server", "misconfiguration", "9216 MB",
+     Severity::critical, "server", "misconfiguration", "9216 MiB",
      "MEMDIAG_BUDGET WHERE KIND = 'buffer'"},
     {"half of what there is would be no buffer pool",
      [](Situation *all) {
        all->host.limit_bytes = 255 * mb;
        all->host.usage_bytes = 100 * mb;
      },
-     Severity::critical, "server", "misconfiguration", "255 MB",
+     Severity::critical, "server", "misconfiguration", "255 MiB",
      "MEMDIAG_BUDGET WHERE KIND = 'buffer'"},
     {"half of what there is, just large enough",
      [](Situation *all) {
        all->host.limit_bytes = 256 * mb;
        all->host.usage_bytes = 100 * mb;
      },
-     Severity::critical, "server", "misconfiguration", "256 MB",
+     Severity::critical, "server", "misconfiguration", "256 MiB",
      "SET PERSIST innodb_buffer_pool_size = 134217728"},
     {"more connections than memory",
      [](Situation *all) { all->max_connections = 10000; }, Severity::warning,
@@ -236,7 +235,7 @@ const std::vector<Expected> all_expected = {
      },
      Severity::warning, "server", "misconfiguration", "151 connections",
      "which session buffers to lower"},
-    {"more connections than memory, and nobody knows how many were used",
+    {"more connections than memory, and those used are unknown",
      [](Situation *all) {
        all->max_connections = 10000;
        all->max_used_connections.reset();
@@ -246,33 +245,34 @@ const std::vector<Expected> all_expected = {
     {"prepared statements",
      [](Situation *all) { all->prepared_statements_bytes = 300 * mb; },
      Severity::note, "session", "cache",
-     "prepared statements hold 300 MB, 29% of the memory besides the buffer "
+     "prepared statements hold 300 MiB, 29% of the memory besides the buffer "
      "pool",
      "performance_schema.prepared_statements_instances"},
     {"stored programs",
      [](Situation *all) { all->stored_programs_bytes = 300 * mb; },
-     Severity::note, "table_cache", "cache", "stored programs hold 300 MB, 29%",
+     Severity::note, "table_cache", "cache",
+     "stored programs hold 300 MiB, 29%",
      "SET GLOBAL stored_program_cache = 128 bounds"},
     {"stored programs that no variable bounds any lower",
      [](Situation *all) {
        all->stored_programs_bytes = 300 * mb;
        all->stored_program_cache = 1;
      },
-     Severity::note, "table_cache", "cache", "stored programs hold 300 MB, 29%",
-     "lower stored_program_cache"},
+     Severity::note, "table_cache", "cache",
+     "stored programs hold 300 MiB, 29%", "lower stored_program_cache"},
     {"caches of the binary log",
      [](Situation *all) {
        pool_of(all, Pool::binlog).live_bytes = 300 * mb;
        pool_of(all, Pool::binlog).active_bytes = 300 * mb;
        all->binlog_cache_size = 64 * mb;
      },
-     Severity::note, "binlog", "cache", "caches of the binary log hold 300 MB",
+     Severity::note, "binlog", "cache", "caches of the binary log hold 300 MiB",
      "SET GLOBAL binlog_cache_size = 33554432; "},
     {"a session",
      [](Situation *all) {
        all->largest_session = memdiag::advisor::Session{42, 600 * mb};
      },
-     Severity::note, "session", "cache", "session 42 holds 600 MB, 59%",
+     Severity::note, "session", "cache", "session 42 holds 600 MiB, 59%",
      "KILL 42 frees it"},
     {"background threads off",
      [](Situation *all) { all->background_threads = false; }, Severity::warning,
@@ -290,12 +290,12 @@ const std::vector<Expected> all_expected = {
      Severity::warning, "allocator", "misconfiguration", "thp:default",
      "take thp out of MALLOC_CONF"},
     {"swap in use", [](Situation *all) { all->host.swapped_bytes = 100 * mb; },
-     Severity::warning, "machine", "host", "100 MB", "vm.swappiness=1"},
+     Severity::warning, "machine", "host", "100 MiB", "vm.swappiness=1"},
     {"pressure", [](Situation *all) { all->host.pressure_some_avg10 = 25; },
      Severity::warning, "machine", "host", "25%", "memdiag_purge('all')"},
     {"first to be killed",
      [](Situation *all) { all->host.oom_score_adj = 500; }, Severity::note,
-     "machine", "misconfiguration", "500", "OOMScoreAdjust"},
+     "machine", "misconfiguration", "500", "OOMScoreAdjust=-500"},
 };
 
 TEST(Advisor, EachSituationHasItsFindingAndNoOther) {
@@ -337,11 +337,11 @@ TEST(Advisor, WhatIsSmallOrShortOrUnsteadyIsNoFinding) {
         pool_of(all, Pool::session).trend = Trend{1e4, 0.99, 900.0 * mb, 600};
       },
       [](Situation *all) { pool_of(all, Pool::session).dirty_bytes = 60 * mb; },
-      [](Situation *all) {  // much, but nobody knows of how much
+      [](Situation *all) {  // much of an unknown amount
         all->host.resident_bytes.reset();
         pool_of(all, Pool::session).dirty_bytes = 300 * mb;
       },
-      [](Situation *all) {  // much, but not of 20 GB
+      [](Situation *all) {  // much, but not of 20 GiB
         all->host.resident_bytes = 20 * gb;
         pool_of(all, Pool::session).dirty_bytes = 300 * mb;
       },
@@ -453,7 +453,7 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
   EXPECT_EQ(50u, all.max_connections);
   EXPECT_EQ(100u, all.buffer_pool_bytes);
   EXPECT_FALSE(all.other_resident_bytes) << "VmRSS is not known";
-  // What one variable is not known for is not known of all.
+  // A sum with an unknown variable is unknown.
   budget[1].worst_case_bytes.reset();
   EXPECT_FALSE(memdiag::advisor::make_situation(snapshot, {}, budget, {}, {})
                    .session_buffers_bytes);

@@ -475,7 +475,7 @@ void mutate(std::mt19937 &random, Bytes *file) {
   }
 }
 
-/** What the tables do with what was found. */
+/** Makes the rows of the tables. */
 void show(const Contents &contents) {
   (void)last_run_rows(contents.samples);
   (void)history_rows(contents.samples);

@@ -163,7 +163,7 @@ TEST(Budget, AValueThatCannotBeReadLeavesTheTotalEmpty) {
   EXPECT_FALSE(row_of(facts, "join_buffer_size").value);
   EXPECT_FALSE(worst_case(facts, "join_buffer_size"));
   EXPECT_TRUE(worst_case(facts, "sort_buffer_size"));
-  // Of a limit nothing is added up.
+  // A limit adds nothing to the sum.
   facts = plain_facts();
   facts.values.erase("connection_memory_limit");
   EXPECT_TRUE(worst_case(facts, "TOTAL"));

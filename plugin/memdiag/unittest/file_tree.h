@@ -38,7 +38,7 @@ class File_tree {
   void remove(const std::string &file) {
     std::filesystem::remove_all(at(file));
   }
-  /** There, but not to be read: EISDIR, whoever asks. */
+  /** The file exists and cannot be read, by root either: EISDIR. */
   void make_unreadable(const std::string &file) {
     remove(file);
     std::filesystem::create_directory(at(file));

@@ -313,8 +313,8 @@ TEST_F(History, OnlyTheLastAreKept) {
 }
 
 TEST_F(History, WithoutAFile) {
-  const Recorder::Opened opened = m_recorder.open(
-      m_folder + "/none/" + history::file_name, version, 100);
+  const Recorder::Opened opened =
+      m_recorder.open(m_folder + "/none/" + history::file_name, version, 100);
   EXPECT_EQ(ENOENT, opened.file_error);
   EXPECT_LT(1u << 20, next().rss_bytes);
 }

@@ -79,7 +79,7 @@ std::ptrdiff_t rows_of(const Report &report, std::string_view subject) {
       [subject](const Row &row) { return row.subject == subject; });
 }
 
-/** What holds of every report. */
+/** Expectations that hold for every report. */
 void expect_sane(const Report &report) {
   std::set<std::string> failed;
   for (const Failed_file &failure : report.failed) {
@@ -267,7 +267,7 @@ TEST(Host, ControlGroupVersion2) {
   EXPECT_EQ(2000000000u, report.figures.usage_bytes);
   EXPECT_EQ(5u, report.figures.oom_kills);
   EXPECT_EQ(9.25, report.figures.pressure_some_avg10);
-  // What it costs.
+  // Its cost.
   EXPECT_LE(report.files, 40u);
 }
 
@@ -466,7 +466,7 @@ TEST(Host, Numa) {
   report = tree.collect(true);
   expect_sane(report);
   EXPECT_EQ(std::nullopt, number(report, "numa", "node0.process"));
-  // Not with a single node, whoever asks.
+  // Never with a single node.
   tree.write("/sys/devices/system/node/has_memory", "0\n");
   report = tree.collect(true);
   EXPECT_TRUE(report.failed.empty());
@@ -567,7 +567,7 @@ std::ptrdiff_t rows_from(const Report &report, const std::string &file) {
                        [&file](const Row &row) { return row.source == file; });
 }
 
-/** Where there were figures of the file, there are rows that are NULL. */
+/** The rows of the file's figures are NULL. */
 void expect_null(const Report &before, const Report &report,
                  const std::string &file) {
   EXPECT_EQ(rows_from(before, file) > 0, rows_from(report, file) > 0);

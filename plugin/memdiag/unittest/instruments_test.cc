@@ -13,8 +13,6 @@
 namespace memdiag::instruments {
 namespace {
 
-using perfschema::Counted;
-
 constexpr size_t index_of(Pool pool) { return static_cast<size_t>(pool); }
 
 routes::Row route(const char *name, Pool pool, uint64_t bytes = 0,

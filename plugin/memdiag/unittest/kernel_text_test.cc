@@ -88,10 +88,10 @@ TEST(KernelText, WhatIsUsedWithoutWhatIsIdle) {
   EXPECT_EQ(900u, without_idle_cache(
                       1000, "inactive_file 100\nslab_reclaimable x\n"));
   EXPECT_EQ(0u, without_idle_cache(119, v2)) << "not below nothing";
-  // Of version 1, with the groups below.
+  // Version 1, with the groups below.
   EXPECT_EQ(700u, without_idle_cache(
                       1000, "inactive_file 1\ntotal_inactive_file 300\n"));
-  // What it does not tell is used.
+  // A missing figure is not subtracted.
   for (const char *nothing : {"", "inactive_file", "anon 1\nslab 7\n"})
     EXPECT_EQ(1000u, without_idle_cache(1000, nothing)) << nothing;
   // As much as a line can say of both.

@@ -262,14 +262,14 @@ TEST(Ledger, SmallBlocksThatAreFreeAreFragmentation) {
     if (i % 16 != 0) blocks[i].free();
   (void)purging::purge(pool);
   const By_key after = by_key(take(Precision::exact).rows);
-  // Of 16 blocks one stays, and with it its slab, which has room for four.
+  // One of 16 blocks stays, and with it its slab, which has room for four.
   EXPECT_LT(3 * 1000 * 1000, *after.at("pool/fts_query/fragmentation"));
   EXPECT_GT(*full.at("pool/fts_query/live") / 4,
             *after.at("pool/fts_query/live"));
   for (size_t i = 0; i < blocks.size(); i += 16) blocks[i].free();
 }
 
-/** What is in no extent is taken for metadata as far as there can be any. */
+/** Pages in no extent count as metadata, up to what jemalloc counts as such. */
 int64_t in_no_extent(const std::vector<ledger::Row> &rows) {
   int64_t bytes = 0;
   for (const auto &[key, resident] : by_key(rows))

@@ -1,4 +1,4 @@
-/* What the kernel says of the process: texts of any form, and this process. */
+/* The kernel's figures of the process: texts of any form, and this process. */
 
 #include "plugin/memdiag/ledger/process_memory.h"
 

@@ -74,8 +74,9 @@ TEST(Readers, OfEverythingWhileAllOfItChanges) {
     if (memdiag_test::sanitized) return;
     for (const auto precision :
          {ledger::Precision::cheap, ledger::Precision::exact})
-      EXPECT_FALSE(
-          ledger::reader().take(snapshot, std::nullopt, precision).rows.empty());
+      EXPECT_FALSE(ledger::reader()
+                       .take(snapshot, std::nullopt, precision)
+                       .rows.empty());
   });
   over_and_over([](unsigned) {
     EXPECT_FALSE(routes::all().empty());
@@ -88,7 +89,7 @@ TEST(Readers, OfEverythingWhileAllOfItChanges) {
     (void)regions::all(&error);
     EXPECT_EQ(0, error);
   });
-  // What changes
+  // Figures that change
   for (unsigned seed : {1, 2})
     over_and_over([seed](unsigned i) {
       std::thread([=] { use_pools(seed + i, 50); }).join();

@@ -52,7 +52,7 @@ TEST(Relief, WhatPressureIs) {
             first({.limit_percent = 96, .stall_percent = 13}, full));
   EXPECT_EQ(Event::none,
             first({.limit_percent = 96, .stall_percent = 13}, stalled));
-  // What is not heeded, and what is not known.
+  // Thresholds of 0, and unknown figures.
   EXPECT_EQ(Event::none,
             first({.limit_percent = 0, .stall_percent = 10}, full));
   EXPECT_EQ(Event::none,
@@ -147,10 +147,12 @@ TEST(Relief, TheRoundStopsWhenThePressureDoes) {
   EXPECT_EQ(Step::purge,
             next_step(stock_of(64 * mb, 2 * mb), now, &state).kind);
   for (; now < second; now += tick)
-    EXPECT_EQ(Event::none, next_event(usual, calm, 64 * mb, now + tick, &state));
+    EXPECT_EQ(Event::none,
+              next_event(usual, calm, 64 * mb, now + tick, &state));
   EXPECT_EQ(Event::ended, next_event(usual, calm, 64 * mb, now + tick, &state));
   EXPECT_FALSE(state.in_round);
-  EXPECT_EQ(Event::none, next_event(usual, calm, 64 * mb, now + 2 * tick, &state));
+  EXPECT_EQ(Event::none,
+            next_event(usual, calm, 64 * mb, now + 2 * tick, &state));
 }
 
 TEST(Relief, APressureThatIsGoneForAMomentHasNotEnded) {
@@ -172,7 +174,8 @@ std::vector<uint64_t> pauses(uint64_t kept_bytes, size_t count) {
   std::vector<uint64_t> seconds;
   uint64_t last = 0;
   for (uint64_t now = 0; seconds.size() < count; now += tick) {
-    if (next_event(usual, full, now == 0 ? 0 : kept_bytes, now, &state) != Event::due)
+    if (next_event(usual, full, now == 0 ? 0 : kept_bytes, now, &state) !=
+        Event::due)
       continue;
     if (now != 0) seconds.push_back((now - last) / second);
     last = now;
@@ -273,7 +276,8 @@ TEST(Relief, AnyFigures) {
       figures.stall_percent = stalls[random() % std::size(stalls)];
     const Settings settings{static_cast<unsigned>(random() % 101),
                             static_cast<unsigned>(random() % 101)};
-    if (next_event(settings, figures, bytes(), now, &state) != Event::due) continue;
+    if (next_event(settings, figures, bytes(), now, &state) != Event::due)
+      continue;
     Stock stock = stock_of(bytes(), bytes(), bytes(), bytes());
     stock.dirty_bytes[static_cast<size_t>(Pool::fts_cache)] = bytes();
     stock.buffer_pool_bytes = bytes();

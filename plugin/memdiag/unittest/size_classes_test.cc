@@ -146,7 +146,9 @@ TEST(SizeClasses, BlocksAddUpWhileOthersAllocateAndPurge) {
 }
 
 TEST(SizeClasses, ExtentsAddUpToArenas) {
-  { const Blocks freed(pool, 3000000, 2); }
+  {
+    const Blocks freed(pool, 3000000, 2);
+  }
   const Snapshot snapshot = take_snapshot(all_details);
   EXPECT_GE(sum_of(snapshot.extents, &Extents_row::dirty_bytes, in(pool)),
             6000000u);
@@ -162,7 +164,7 @@ TEST(SizeClasses, ExtentsAddUpToArenas) {
 }
 
 TEST(SizeClasses, ExtentsAreOfTheSizeOfTheirClass) {
-  // What is between two of a size cannot grow together.
+  // Free extents between two blocks of a size cannot merge.
   const std::vector<size_t> sizes = {20000, 40000, 41000, 45000, 70000, 250000};
   std::vector<void *> blocks;
   for (int i = 0; i < 100; ++i)
@@ -199,7 +201,7 @@ struct Counts {
   bool operator==(const Counts &) const = default;
 };
 
-/** What the pool has of each class, by the largest block of the class. */
+/** The pool's figures of each class, by the largest block of the class. */
 std::map<uint64_t, Counts> counts(const Snapshot &snapshot) {
   std::map<uint64_t, Counts> counts;
   const auto add = [&counts](uint64_t size, const auto &row) {
@@ -396,7 +398,7 @@ TEST(SizeClasses, ClassThatIsNotKnownToBeUnusedIsShown) {
   const Failing_reads failing(Ctl::stats_bin_nmalloc);
   const Snapshot snapshot = take_snapshot(all_details);
   const unsigned bins = mallctl::read<Ctl::arenas_nbins>().value();
-  // Of an arena that is known to have no small block there is nothing to show.
+  // An arena that is known to have no small block has no row.
   std::set<unsigned> arenas;
   for (const Bin_row &row : snapshot.bins) arenas.insert(row.arena);
   EXPECT_EQ(snapshot.bins.size(), bins * arenas.size());
@@ -447,9 +449,13 @@ uint64_t locks(std::string_view name, Pool of) {
 
 TEST(Mutexes, EachIsTakenByWhatItGuards) {
   const auto rise = [](std::string_view name, size_t size) {
-    { const Blocks first(fresh_pool, size, 1); }
+    {
+      const Blocks first(fresh_pool, size, 1);
+    }
     const uint64_t before = locks(name, fresh_pool);
-    { const Blocks blocks(fresh_pool, size, 1000); }
+    {
+      const Blocks blocks(fresh_pool, size, 1000);
+    }
     return locks(name, fresh_pool) - before;
   };
   // Each block and its free, and what looking adds.
