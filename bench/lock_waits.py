@@ -1,0 +1,342 @@
+#!/usr/bin/env python3
+"""How long clients wait for looking: sessions connect and disconnect while tables are read, status is shown and variables
+are set; and how soon KILL QUERY and MAX_EXECUTION_TIME end the reading of a table.
+
+See README.md for what the figures mean.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.runner import arms as arm_list
+from bench.runner import prepared, report, rounds
+from harness.problem import run_main
+from harness.server import Server
+from harness.sql import Connection, SqlError
+
+OPTIONS = (
+    "--innodb-buffer-pool-size=256M",
+    "--max-connections=1000",
+    # Long histories make long reads.
+    "--loose-memdiag-history-samples=86400",
+    "--loose-memdiag-history-interval-ms=10",
+    # What a mutex cost is counted by the server itself: a client's clock also counts the client.
+    "--performance-schema-instrument=wait/synch/mutex/sql/%=ON",
+    "--performance-schema-consumer-events-waits-current=ON",
+)
+# A session that connects or ends takes these.
+MUTEXES = (
+    "wait/synch/mutex/sql/LOCK_status",
+    "wait/synch/mutex/sql/LOCK_global_system_variables",
+    "wait/synch/mutex/sql/LOCK_thd_list",
+    "wait/synch/mutex/sql/LOCK_thd_remove",
+)
+# Statements that set each variable to another value and back.
+VARIABLES = {
+    "memdiag_quiet_ms": ("'session=1000'", "''"),
+    "memdiag_dirty_decay_ms": ("'all=0'", "''"),
+    "memdiag_muzzy_decay_ms": ("'session=1000'", "''"),
+    "memdiag_dirty_limit": ("'all=1M'", "''"),
+    "memdiag_scope_survivors": ("ON", "OFF"),
+    "memdiag_sessions": ("ON", "OFF"),
+    "memdiag_history_interval_ms": ("20", "10"),
+    "memdiag_pressure_watcher": ("WATCH", "OFF"),
+    "memdiag_pressure_limit": ("95", "90"),
+    "memdiag_pressure_stall_percent": ("20", "10"),
+    "memdiag_pressure_buffer_pool_min": ("67108864", "0"),
+}
+PROCESSES = 4
+NOTHING = "(nothing)"
+CHURN_PAUSE_SECONDS = 0.02
+TARGETS = {"wait_ms": 20.0, "end_ms": 100.0}
+
+
+def churn(socket: str, sessions: int, stop: Event) -> None:
+    """Hold so many sessions, and replace the oldest by a new one again and again."""
+    held: list[Connection] = []
+    while not stop.is_set():
+        session = Connection(socket)
+        session.query("SELECT 1")
+        held.append(session)
+        if len(held) >= sessions:
+            held.pop(0).close()
+            time.sleep(CHURN_PAUSE_SECONDS)
+    for session in held:
+        session.close()
+
+
+@contextlib.contextmanager
+def churning(server: Server, sessions: int) -> Iterator[None]:
+    spawn = multiprocessing.get_context("spawn")
+    stop = spawn.Event()
+    each = sessions // PROCESSES
+    children = [
+        spawn.Process(target=churn, args=(str(server.socket), each, stop), daemon=True)
+        for _ in range(PROCESSES)
+    ]
+    for child in children:
+        child.start()
+    try:
+        with server.connect() as session:
+            while int(threads(session)) < sessions:
+                time.sleep(0.1)
+        yield
+    finally:
+        stop.set()
+        for child in children:
+            child.join()
+
+
+def threads(session: Connection) -> str:
+    return session.query("SHOW GLOBAL STATUS LIKE 'Threads_connected'").rows[0][1] or ""
+
+
+class Probe:
+    """Connects and disconnects until the block ends; `longest_ms` is the longest connect."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.longest_ms = 0.0
+
+    def __enter__(self) -> Probe:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._done.is_set():
+            began = time.monotonic()
+            with self._server.connect():
+                waited = 1000 * (time.monotonic() - began)
+            self.longest_ms = max(self.longest_ms, waited)
+            time.sleep(0.002)
+
+
+def actions(session: Connection) -> dict[str, tuple[str, ...]]:
+    """What is done meanwhile: a name, and the statements that are repeated."""
+    named: dict[str, tuple[str, ...]] = {NOTHING: ("SELECT 1",)}
+    for table in tables(session):
+        named[table] = (f"SELECT * FROM information_schema.{table}",)
+    named["SHOW GLOBAL STATUS"] = ("SHOW GLOBAL STATUS",)
+    for name, values in VARIABLES.items():
+        named[f"SET GLOBAL {name}"] = tuple(
+            f"SET GLOBAL {name} = {value}" for value in values
+        )
+    return named
+
+
+def tables(session: Connection) -> list[str]:
+    rows = session.query(
+        "SELECT TABLE_NAME FROM information_schema.TABLES"
+        " WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME LIKE 'MEMDIAG\\_%'"
+        " ORDER BY TABLE_NAME"
+    ).rows
+    return [name for (name,) in rows if name]
+
+
+def mutex_wait_ms(session: Connection) -> float:
+    """The longest that any session waited for one of the mutexes since the last call."""
+    names = ", ".join(f"'{name}'" for name in MUTEXES)
+    summary = "performance_schema.events_waits_summary_global_by_event_name"
+    longest = session.query(
+        f"SELECT MAX(MAX_TIMER_WAIT) / 1e9 FROM {summary} WHERE EVENT_NAME IN ({names})"
+    ).scalar()
+    session.query(f"TRUNCATE TABLE {summary}")
+    return float(longest or 0)
+
+
+def waits(
+    server: Server, session: Connection, statements: Sequence[str], seconds: float
+) -> dict[str, float]:
+    mutex_wait_ms(session)
+    times = 0
+    end = time.monotonic() + seconds
+    with Probe(server) as probe:
+        while time.monotonic() < end:
+            for statement in statements:
+                session.discard(statement)
+            times += 1
+    return {
+        "times": times,
+        "connect_ms": probe.longest_ms,
+        "mutex_ms": mutex_wait_ms(session),
+    }
+
+
+def ends(server: Server, table: str, killed: bool) -> float:
+    """Milliseconds that reading a table goes on after it was killed, or after a limit of 1 ms."""
+    select = f"* FROM information_schema.{table}"
+    with server.connect() as reader, server.connect() as killer:
+        connection = reader.query("SELECT CONNECTION_ID()").scalar()
+        if not killed:
+            began = time.monotonic()
+            with contextlib.suppress(SqlError):
+                reader.discard(f"SELECT /*+ MAX_EXECUTION_TIME(1) */ {select}")
+            return max(0.0, 1000 * (time.monotonic() - began) - 1)
+        ended = threading.Event()
+
+        def read() -> None:
+            with contextlib.suppress(SqlError):
+                reader.discard(f"SELECT {select}")
+            ended.set()
+
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        time.sleep(0.002)
+        began = time.monotonic()
+        killer.query(f"KILL QUERY {connection}")
+        ended.wait()
+        thread.join()
+        return 1000 * (time.monotonic() - began)
+
+
+def measure(
+    arm: arm_list.Arm, folder: Path, sessions: int, seconds: float, history: float
+) -> dict[str, Any]:
+    with arm.server(folder, OPTIONS) as server:
+        server.start()
+        time.sleep(history)  # samples to read
+        with server.connect() as session, churning(server, sessions):
+            found = {
+                name: waits(server, session, statements, seconds)
+                for name, statements in actions(session).items()
+            }
+            endings = {
+                table: {
+                    "kill_ms": max(ends(server, table, True) for _ in range(3)),
+                    "limit_ms": max(ends(server, table, False) for _ in range(3)),
+                }
+                for table in tables(session)
+            }
+        return {"waits": found, "ends": endings}
+
+
+def longest(runs: list[dict[str, Any]], part: str, figure: str) -> float:
+    return max(
+        row[figure]
+        for run in runs
+        for name, row in run[part].items()
+        if name != NOTHING
+    )
+
+
+def render(raw: dict[str, Any]) -> str:
+    (runs,) = raw["runs"].values()
+
+    def worst(part: str, name: str, figure: str) -> str:
+        return f"{max(run[part][name][figure] for run in runs):.1f}"
+
+    return "\n".join(
+        [
+            "# How long clients wait for looking\n",
+            f"{raw['settings']['sessions']} sessions, each of which is replaced all the time."
+            " The longest of each, in ms.\n",
+            report.table(
+                ["meanwhile", "connect", "mutex of connecting or ending"],
+                [
+                    [name, worst("waits", name, "connect_ms"), worst("waits", name, "mutex_ms")]  # fmt: skip
+                    for name in runs[0]["waits"]
+                ],
+            ),
+            "\nReading goes on after KILL QUERY, and after MAX_EXECUTION_TIME(1), in ms:\n",
+            report.table(
+                ["table", "KILL QUERY", "MAX_EXECUTION_TIME"],
+                [
+                    [name, worst("ends", name, "kill_ms"), worst("ends", name, "limit_ms")]  # fmt: skip
+                    for name in runs[0]["ends"]
+                ],
+            ),
+            "\n## Targets\n",
+            report.target_table(
+                [
+                    report.target(
+                        "longest wait for a mutex of connecting or ending, ms",
+                        longest(runs, "waits", "mutex_ms"),
+                        "<=",
+                        TARGETS["wait_ms"],
+                    ),
+                    report.target(
+                        "longest connect, ms above that of an idle server",
+                        longest(runs, "waits", "connect_ms")
+                        - max(run["waits"][NOTHING]["connect_ms"] for run in runs),
+                        "<=",
+                        TARGETS["wait_ms"],
+                    ),
+                    report.target(
+                        "longest end of a killed read, ms",
+                        longest(runs, "ends", "kill_ms"),
+                        "<=",
+                        TARGETS["end_ms"],
+                    ),
+                    report.target(
+                        "longest end of a read with a time limit, ms",
+                        longest(runs, "ends", "limit_ms"),
+                        "<=",
+                        TARGETS["end_ms"],
+                    ),
+                ]
+            ),
+            report.front_matter(raw),
+        ]
+    )
+
+
+def main() -> int:
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",))
+    parser.add_argument(
+        "--sessions", type=int, default=200, help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=3, help="of each action (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--history",
+        type=float,
+        default=60,
+        help="seconds of samples that there are to read (default: %(default)s)",
+    )
+    options = parser.parse_args()
+    rounds.require_positive(options, "sessions", "seconds", "history")
+    return rounds.run(
+        "lock_waits",
+        options,
+        settings={
+            "sessions": options.sessions,
+            "seconds": options.seconds,
+            "history": options.history,
+        },
+        prepare=lambda arms: prepared.template(
+            "empty", {}, arms, OPTIONS, lambda server: None
+        ),
+        measure=rounds.one_by_one(
+            lambda arm, folder: measure(
+                arm, folder, options.sessions, options.seconds, options.history
+            )
+        ),
+        brief=lambda run: (
+            f"longest wait for a mutex {longest([run], 'waits', 'mutex_ms'):.1f} ms,"
+            f" longest end {longest([run], 'ends', 'kill_ms'):.1f} ms"
+        ),
+        render=render,
+        seconds_each=options.history + 45 * options.seconds,
+    )
+
+
+if __name__ == "__main__":
+    run_main("lock_waits", main)

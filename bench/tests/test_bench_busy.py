@@ -1,0 +1,65 @@
+"""The reports of bench/lock_waits.py and bench/busy_bursts.py, from literal figures."""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from bench import busy_bursts, lock_waits
+
+
+def record(runs: dict, **settings: object) -> dict:
+    return {"runs": runs, "machine": {"cpus": 1}, "arms": {}, "settings": settings}
+
+
+class LockWaits(unittest.TestCase):
+    def test_the_longest_of_all_rounds_counts_and_nothing_is_no_action(self) -> None:
+        def run(idle: float, read: float, mutex: float, kill: float) -> dict:
+            return {
+                "waits": {
+                    lock_waits.NOTHING: {"connect_ms": idle, "mutex_ms": 99.0},
+                    "MEMDIAG_POOLS": {"connect_ms": read, "mutex_ms": mutex},
+                },
+                "ends": {"MEMDIAG_POOLS": {"kill_ms": kill, "limit_ms": 1.0}},
+            }
+
+        text = lock_waits.render(
+            record({"dev": [run(5, 6, 1, 7), run(4, 30, 21, 101)]}, sessions=200)
+        )
+        self.assertRegex(text, r"connecting or ending, ms \| +21\.\d+ \| +<= 20.0 \| +NOT MET")  # fmt: skip
+        self.assertRegex(text, r"idle server +\| +25\.\d+ \| +<= 20.0 \| +NOT MET")
+        self.assertRegex(text, r"killed read, ms +\| +101\.\d+ \| +<= 100.0 \| +NOT MET")  # fmt: skip
+        self.assertRegex(text, r"time limit, ms +\| +1\.\d+ \| +<= 100.0 \| +met")
+
+    def test_each_variable_is_set_and_set_back(self) -> None:
+        for name, (changed, back) in lock_waits.VARIABLES.items():
+            self.assertNotEqual(changed, back, name)
+
+
+class BusyBursts(unittest.TestCase):
+    def test_dev_is_compared_with_linked(self) -> None:
+        def run(between: float, tps: float) -> dict:
+            return {
+                "tps": tps,
+                "p95_ms": 3.0,
+                "burst_seconds": 0.5,
+                "peak_mb": 900.0,
+                "between_mb": between,
+            }
+
+        text = busy_bursts.render(
+            record(
+                {
+                    "linked": [run(600, 100), run(610, 101), run(590, 99)],
+                    "dev": [run(300, 99), run(330, 98), run(290, 97)],
+                }
+            )
+        )
+        self.assertRegex(text, r"RSS between bursts.*\| +0.500 \| +<= 1.0 \| +met")
+        self.assertRegex(text, r"per second.*\| +0.980 \| +>= 1.0 \| +NOT MET")
+
+
+if __name__ == "__main__":
+    unittest.main()
