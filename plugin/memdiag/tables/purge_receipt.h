@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "plugin/memdiag/base/unit.h"
+#include "mysys/memdiag/pools/pool.h"
 #include "mysys/memdiag/purging/receipt.h"
 
 namespace memdiag {
