@@ -185,7 +185,8 @@ bool append_option(Control_reader *reader, std::string_view name,
 /** The options of mysys/memdiag/jemalloc/mallctl_names.h, in the form of
 MALLOC_CONF; empty when one cannot be read. A build without profiling lacks the
 options of profiling. */
-std::optional<std::string> options_in_force(Reader *reader, bool profiling) {
+std::optional<std::string> options_in_force(Control_reader *reader,
+                                            bool profiling) {
   std::string list;
   const auto wanted = [profiling](std::string_view name) {
     return profiling || !name.starts_with("opt.prof");

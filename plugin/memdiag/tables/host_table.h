@@ -26,7 +26,6 @@ inline constexpr Table host_table = [] {
               "numa, device."),
           text_column<Row, &Row::name>(
               "NAME", 64,
-<<<<<<< HEAD
               "The figure, by the kernel's name. Some are computed. "
               "effective_limit of cgroup is the lowest limit of the group and "
               "those above it, and effective_usage the use of the group that "
@@ -35,14 +34,6 @@ inline constexpr Table host_table = [] {
               "back first. pool.NAME of huge_pages is that pool's memory in "
               "huge pages, at most a minute old where reading it takes less "
               "than half a second (Linux 6.7 and later)."),
-=======
-              "The kernel's name of the figure. Two names of cgroup are not "
-              "the kernel's: effective_limit is the lowest limit of the group "
-              "and the groups above it, effective_usage the usage of the group "
-              "with that limit. In huge_pages, pool.NAME is the pool's memory "
-              "in huge pages (Linux 6.7 and later), at most a minute old "
-              "unless a look takes more than half a second."),
->>>>>>> e7dcb09 (MEMDIAG_POOLS: LIVE_BYTES are held by users, CACHED_BYTES wait in caches; the reference tells everyday tables from internals, and its texts are rewritten; GRANT stays out of the binary log)
           column<Row, &Row::number>(
               "NUMBER", Unit::none,
               "The figure, in UNIT. NULL: it is a word, the limit is off, or "
