@@ -32,7 +32,15 @@ def roff(text: str) -> str:
 
 def body(lines: list[str]) -> Iterator[str]:
     rows = 0
+    in_example = False
     for line in lines:
+        if line.startswith("```"):
+            in_example = not in_example
+            yield ".EX" if in_example else ".EE"
+            continue
+        if in_example:
+            yield roff(line)
+            continue
         rows = rows + 1 if line.startswith("|") else 0
         if line.startswith("## "):
             title = line[3:].removeprefix("INFORMATION_SCHEMA.")

@@ -1,5 +1,6 @@
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 
+#include <algorithm>
 #include <iterator>
 #include <mutex>
 #include <string_view>
@@ -130,8 +131,14 @@ void add_counters(Pool pool, Pool_row *row) {
   row->purge_us = purged.purge_us;
   row->refaulted_bytes = purged.refaulted_bytes;
   row->backoff = purging::backoff(pool);
-  // What goes through malloc() is not counted by the layer.
+  row->held_bytes = row->live_bytes;
+  // The layer does not count malloc().
   if (uses_malloc(pool)) return;
+  if (row->live_bytes) {
+    // The two counters are read one after the other, so they can cross.
+    row->held_bytes = std::min(counters.live_bytes, *row->live_bytes);
+    row->cached_bytes = *row->live_bytes - *row->held_bytes;
+  }
   row->peak_bytes = counters.peak_bytes;
   if (counters.peak_time_us != 0)
     row->peak_time = Timestamp{counters.peak_time_us};

@@ -91,6 +91,11 @@ struct Pool_row : Arena_figures {
   const char *name;
   const char *purpose;
   const char *lifetime;
+  /** live_bytes is jemalloc's figure. It is the sum of the blocks that the pool's
+  users hold, as the layer counts them, and of those that wait in the pool's
+  caches; unknown for pools that use malloc(), whose caches belong to threads. */
+  Reading held_bytes;
+  Reading cached_bytes;
   Reading arenas;
   Reading peak_bytes;
   std::optional<Timestamp> peak_time;

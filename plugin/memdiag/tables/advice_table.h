@@ -15,27 +15,26 @@ inline constexpr Table advice_table = [] {
   return Table{
       "MEMDIAG_ADVICE",
       "One row for each finding about the server's memory, the most severe "
-      "first; none where nothing was found. What could not be read proves "
-      "nothing.",
+      "first. No rows: nothing was found. A figure that could not be read "
+      "proves nothing.",
       0x0100,
-      std::array{
-          text_column<Row, &Row::severity_name>("SEVERITY", 16,
-                                                "critical, warning, note."),
-          text_column<Row, &Row::subsystem>(
-              "SUBSYSTEM", 64,
-              "A pool, or server, allocator, machine, cgroup."),
-          text_column<Row, &Row::verdict>(
-              "VERDICT", 32,
-              "leak: memory that is not freed when its time is over. growth: "
-              "more and more is in use, and nobody knows yet whether it will "
-              "be freed when its time is over. fragmentation: free parts of "
-              "pages that hold something. cache: "
-              "memory that is kept to be used again. misconfiguration, host."),
-          text_column<Row, &Row::evidence>("EVIDENCE", 1024,
-                                           "The figures that prove it."),
-          text_column<Row, &Row::remedy>(
-              "REMEDY", 1024,
-              "What to do: statements, or commands for a shell.")}};
+      std::array{text_column<Row, &Row::severity_name>(
+                     "SEVERITY", 16, "critical, warning or note."),
+                 text_column<Row, &Row::subsystem>(
+                     "SUBSYSTEM", 64,
+                     "A pool, or server, allocator, machine, cgroup."),
+                 text_column<Row, &Row::verdict>(
+                     "VERDICT", 32,
+                     "leak: memory that outlived its lifetime. growth: memory "
+                     "in use increases steadily; it may still be freed at the "
+                     "end of its lifetime. fragmentation: free parts of pages "
+                     "that also hold live blocks. cache: memory kept for "
+                     "reuse. misconfiguration, host."),
+                 text_column<Row, &Row::evidence>("EVIDENCE", 1024,
+                                                  "The figures that prove it."),
+                 text_column<Row, &Row::remedy>(
+                     "REMEDY", 1024,
+                     "What to do: statements, or commands for a shell.")}};
 }();
 
 static_assert(fingerprint(advice_table) == 2936053397u,

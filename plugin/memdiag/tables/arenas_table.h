@@ -16,58 +16,55 @@ inline constexpr Table arenas_table = [] {
   return Table{
       "MEMDIAG_ARENAS",
       "One row for each arena of the allocator. The arenas of a pool add up to "
-      "its row of MEMDIAG_POOLS, in one statement exactly.",
+      "its row in MEMDIAG_POOLS, exactly within one statement; LIVE_BYTES here "
+      "include the blocks in caches.",
       0x0100,
       join(
           std::array{
               column<Row, &Row::arena>("ARENA", Unit::none,
-                                       "The allocator's number of the arena."),
+                                       "jemalloc's arena number."),
               text_column<Row, &Row::name>(
                   "NAME", 32,
-                  "Its name: the pool and the CPU, such as fts_query.3 (of "
-                  "`connection` a number); `auto` for those of `general`."),
-              text_column<Row, &Row::pool>("POOL", 64,
-                                           "The pool it belongs to."),
+                  "The pool and the CPU, such as fts_query.3; for `connection` "
+                  "the pool and a number; `auto` for the arenas of `general`."),
+              text_column<Row, &Row::pool>("POOL", 64, "The arena's pool."),
               column<Row, &Row::threads>(
                   "THREADS", Unit::count,
-                  "Threads whose malloc() is served by it; 0 for those of "
-                  "other "
-                  "pools than `general` and `connection`."),
+                  "Threads whose malloc() uses the arena. 0 in other pools "
+                  "than `general` and `connection`."),
               column<Row, &Row::uptime_s>("UPTIME_SECONDS", Unit::seconds,
-                                          "How long it has existed."),
+                                          "Age of the arena."),
               column<Row, &Row::live_bytes>(
                   "LIVE_BYTES", Unit::bytes,
-                  "Handed out and not yet freed, rounded up to size classes.")},
+                  "Allocated and not yet freed, rounded up to size classes. "
+                  "Blocks in caches count too.")},
           memory_columns<Row>(),
           std::array{
               column<Row, &Row::tcache_bytes>(
                   "TCACHE_BYTES", Unit::bytes,
-                  "Free blocks that wait in caches which jemalloc accounts to "
-                  "this "
-                  "arena: of its threads, and of pools where one of these "
-                  "threads "
-                  "made the cache; part of LIVE_BYTES of the blocks' own "
-                  "arenas."),
+                  "Free blocks in the caches that jemalloc associates with "
+                  "this arena: those of its threads, and pools' caches that "
+                  "one of these threads created. LIVE_BYTES of the blocks' own "
+                  "arenas include them."),
               column<Row, &Row::allocations>(
                   "ALLOCATIONS", Unit::count,
-                  "Blocks taken from the arena since it was made, by caches "
-                  "too."),
+                  "Blocks taken from the arena since it was created, also by "
+                  "caches."),
               column<Row, &Row::frees>(
                   "FREES", Unit::count,
-                  "Blocks given back to it, by caches too."),
+                  "Blocks returned to it, also by caches."),
               column<Row, &Row::purge_sweeps>(
                   "PURGE_SWEEPS", Unit::count,
-                  "How often it was looked through for pages to give back."),
+                  "Times that the arena was searched for pages to release."),
               column<Row, &Row::purge_madvises>(
                   "PURGE_MADVISES", Unit::count,
-                  "System calls that this took: the price of purging."),
+                  "System calls of these sweeps: the price of purging."),
               column<Row, &Row::dirty_purged_bytes>(
                   "DIRTY_PURGED_BYTES", Unit::bytes,
-                  "Dirty pages that ceased to be dirty: given back, or muzzy "
-                  "since."),
-              column<Row, &Row::muzzy_purged_bytes>("MUZZY_PURGED_BYTES",
-                                                    Unit::bytes,
-                                                    "Muzzy pages given back.")},
+                  "Dirty pages that were released or became muzzy."),
+              column<Row, &Row::muzzy_purged_bytes>(
+                  "MUZZY_PURGED_BYTES", Unit::bytes,
+                  "Muzzy pages that were released.")},
           decay_columns<Row>(
               "How long unused pages stay dirty. -1: for ever."))};
 }();

@@ -15,22 +15,22 @@ inline constexpr Table extents_table = [] {
   using Row = Extents_row;
   return Table{
       "MEMDIAG_EXTENTS",
-      "One row for each size class of unused extents, which are runs of pages, "
-      "in each arena; classes that an arena has none of are left out. The "
-      "columns of bytes add up to those of MEMDIAG_POOLS, except for extents "
-      "that came or went while the allocator was adding up.",
+      "One row for each size class of unused extents (runs of pages) in each "
+      "arena. Classes without extents have no row. The columns of bytes add up "
+      "to those of MEMDIAG_POOLS, but for extents that came or went while the "
+      "allocator was counting.",
       0x0100,
       join(arena_columns<Row>(),
            std::array{
                column<Row, &Row::min_size>("MIN_SIZE", Unit::bytes,
-                                           "The smallest extent of the class."),
+                                           "Smallest extent of the class."),
                column<Row, &Row::max_size>("MAX_SIZE", Unit::bytes,
-                                           "The largest extent of the class."),
+                                           "Largest extent of the class."),
                column<Row, &Row::dirty_extents>(
                    "DIRTY_EXTENTS", Unit::count,
                    "Extents that still take physical memory."),
                column<Row, &Row::dirty_bytes>("DIRTY_BYTES", Unit::bytes,
-                                              "What they take."),
+                                              "Their size."),
                column<Row, &Row::muzzy_extents>(
                    "MUZZY_EXTENTS", Unit::count,
                    "Extents that the kernel may take when it needs them."),

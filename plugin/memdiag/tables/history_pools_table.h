@@ -16,18 +16,20 @@ inline constexpr Table history_pools_table = [] {
   using Row = History_pool_row;
   return Table{
       "MEMDIAG_HISTORY_POOLS",
-      "One row for each pool and sample of MEMDIAG_HISTORY and "
-      "MEMDIAG_LAST_RUN: which pool it was.",
+      "One row for each pool and each sample of MEMDIAG_HISTORY and "
+      "MEMDIAG_LAST_RUN.",
       0x0100,
       std::array{
           column<Row, &Row::run>("RUN", Unit::count,
-                                 "As in MEMDIAG_LAST_RUN; 0: this run."),
-          moment_column<Row, &Row::time_us>("TIME", "When it was taken."),
+                                 "0: this run. Others as in MEMDIAG_LAST_RUN."),
+          moment_column<Row, &Row::time_us>("TIME",
+                                            "When the sample was taken."),
           text_column<Row, &Row::pool>("POOL", 64, "The pool's name."),
-          column<Row, &Row::live_bytes>("LIVE_BYTES", Unit::bytes,
-                                        "As in MEMDIAG_POOLS."),
+          column<Row, &Row::live_bytes>(
+              "LIVE_BYTES", Unit::bytes,
+              "LIVE_BYTES and CACHED_BYTES of MEMDIAG_POOLS together."),
           column<Row, &Row::dirty_bytes>("DIRTY_BYTES", Unit::bytes,
-                                         "The same.")}};
+                                         "As in MEMDIAG_POOLS.")}};
 }();
 
 static_assert(fingerprint(history_pools_table) == 1551590150u,

@@ -19,88 +19,84 @@ namespace detail {
 template <typename Row>
 constexpr auto sample_columns() {
   return std::array{
-      moment_column<Row, &Row::time_us>("TIME", "When it was taken."),
+      moment_column<Row, &Row::time_us>("TIME", "When the sample was taken."),
       column<Row, &Row::rss_bytes>("RSS_BYTES", Unit::bytes,
                                    "Physical memory of the process (VmRSS)."),
       column<Row, &Row::swap_bytes>("SWAP_BYTES", Unit::bytes,
-                                    "What of it was swapped out (VmSwap)."),
+                                    "Swapped memory of the process (VmSwap)."),
       column<Row, &Row::rss_peak_bytes>(
           "RSS_PEAK_BYTES", Unit::bytes,
-          "The highest RSS of the run until then (VmHWM): the kernel "
-          "misses none between two samples."),
+          "Highest RSS of the run so far (VmHWM). The kernel also sees peaks "
+          "between two samples."),
       column<Row, &Row::rss_peak_time>("RSS_PEAK_TIME", Unit::none,
                                        "The sample that first showed it."),
       column<Row, &Row::rss_peak_session>(
           "RSS_PEAK_SESSION", Unit::none,
           "The session (PROCESSLIST_ID) with most memory at that sample, as "
-          "Performance Schema counts it. NULL without that."),
-      column<Row, &Row::rss_peak_session_bytes>("RSS_PEAK_SESSION_BYTES",
-                                                Unit::bytes, "How much."),
+          "Performance Schema counts it. NULL: it is off."),
+      column<Row, &Row::rss_peak_session_bytes>(
+          "RSS_PEAK_SESSION_BYTES", Unit::bytes, "That session's memory."),
       text_column<Row, &Row::rss_peak_digest>(
           "RSS_PEAK_DIGEST", 64,
-          "The digest of the statement that it ran; NULL if it ran none."),
+          "Digest of the statement that it ran. NULL: none."),
       column<Row, &Row::rss_bytes_per_second>(
-          "RSS_BYTES_PER_SECOND", Unit::bytes,
-          "How RSS_BYTES changed over the minute before, or over as much "
-          "of it as there are samples of."),
+          "RSS_BYTES_PER_SECOND", Unit::bytes_per_second,
+          "Change of RSS_BYTES over the minute before, or over the samples "
+          "there are of it."),
       column<Row, &Row::trend_bytes_per_second>(
-          "TREND_BYTES_PER_SECOND", Unit::bytes,
-          "The slope of a straight line through RSS_BYTES of the 15 minutes "
+          "TREND_BYTES_PER_SECOND", Unit::bytes_per_second,
+          "Slope of a straight line through RSS_BYTES of the 15 minutes "
           "before."),
       column<Row, &Row::trend_r2>(
           "TREND_R2", Unit::ratio,
-          "How well that line describes them: 1, completely; near 0, it goes "
-          "nowhere."),
+          "How well the line fits: 1 is exactly, near 0 means no trend."),
       column<Row, &Row::limit_bytes>(
           "LIMIT_BYTES", Unit::bytes,
-          "What the process may have: the lowest limit of its control group, "
-          "or the machine's memory. Looked at once a minute."),
+          "The memory that the process may use: the lowest limit of its "
+          "control group, or the machine's memory. Read once a minute."),
       column<Row, &Row::seconds_until_limit>(
           "SECONDS_UNTIL_LIMIT", Unit::seconds,
-          "When the line will have reached LIMIT_BYTES. NULL: within a year "
-          "it will not."),
-      column<Row, &Row::allocated_bytes>(
-          "ALLOCATED_BYTES", Unit::bytes,
-          "This and the next four as in MEMDIAG_ALLOCATOR."),
+          "Time until the line reaches LIMIT_BYTES. NULL: not within a year."),
+      column<Row, &Row::allocated_bytes>("ALLOCATED_BYTES", Unit::bytes,
+                                         "As in MEMDIAG_ALLOCATOR."),
       column<Row, &Row::active_bytes>("ACTIVE_BYTES", Unit::bytes,
-                                      "Pages with allocated blocks."),
-      column<Row, &Row::resident_bytes>(
-          "RESIDENT_BYTES", Unit::bytes,
-          "What the allocator can have in physical memory."),
+                                      "As in MEMDIAG_ALLOCATOR."),
+      column<Row, &Row::resident_bytes>("RESIDENT_BYTES", Unit::bytes,
+                                        "As in MEMDIAG_ALLOCATOR."),
       column<Row, &Row::dirty_bytes>("DIRTY_BYTES", Unit::bytes,
-                                     "Unused pages."),
+                                     "As in MEMDIAG_ALLOCATOR."),
       column<Row, &Row::metadata_bytes>("METADATA_BYTES", Unit::bytes,
-                                        "The allocator's bookkeeping."),
+                                        "As in MEMDIAG_ALLOCATOR."),
       column<Row, &Row::buffer_pool_bytes>(
           "BUFFER_POOL_BYTES", Unit::bytes,
-          "What of InnoDB's buffer pool is in physical memory; with a "
-          "large one, of some samples before."),
+          "Physical memory of InnoDB's buffer pool. For a large pool the "
+          "figure is some samples old."),
       text_column<Row, &Row::largest_pool>("LARGEST_POOL", 64,
                                            "The pool with most live bytes."),
-      column<Row, &Row::largest_pool_bytes>("LARGEST_POOL_BYTES", Unit::bytes,
-                                            "How many."),
+      column<Row, &Row::largest_pool_bytes>(
+          "LARGEST_POOL_BYTES", Unit::bytes,
+          "Its live bytes, with blocks in caches."),
       text_column<Row, &Row::grown_pool>(
           "GROWN_POOL", 64,
-          "The pool whose live bytes grew most over the minute before; "
-          "NULL if none did."),
+          "The pool whose live bytes grew most over the minute before. NULL: "
+          "none grew."),
       column<Row, &Row::grown_pool_bytes>("GROWN_POOL_BYTES", Unit::bytes,
-                                          "By how many."),
+                                          "Its growth."),
       column<Row, &Row::purges>("PURGES", Unit::count,
                                 "Purges since the server started."),
       column<Row, &Row::purged_bytes>("PURGED_BYTES", Unit::bytes,
-                                      "What they gave back.")};
+                                      "Bytes that they released.")};
 }
 
 }  // namespace detail
 
 inline constexpr Table history_table = [] {
   using Row = History_row;
-  return Table{
-      "MEMDIAG_HISTORY",
-      "One row for each sample that was taken of the server's memory, every "
-      "memdiag_history_interval_ms, the last memdiag_history_samples of them. "
-      "A figure that could not be read then is NULL.",
-      0x0101, detail::sample_columns<Row>()};
+  return Table{"MEMDIAG_HISTORY",
+               "One row for each sample of the server's memory: one every "
+               "memdiag_history_interval_ms, the last memdiag_history_samples "
+               "of this run. A figure that could not be read is NULL.",
+               0x0101, detail::sample_columns<Row>()};
 }();
 
 static_assert(fingerprint(history_table) == 648498638u,

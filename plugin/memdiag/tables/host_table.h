@@ -14,12 +14,10 @@ inline constexpr Table host_table = [] {
   using Row = host::Row;
   return Table{
       "MEMDIAG_HOST",
-      "One row for each figure of the machine, its kernel's settings and the "
-      "server's control group that decides how much memory the server has. "
-      "What "
-      "this machine does not have (pressure stall information, a control "
-      "group, "
-      "swap accounting, several NUMA nodes) has no row.",
+      "One row for each figure of the machine, the kernel's settings and the "
+      "control group that determines how much memory the server has. A feature "
+      "that this machine lacks has no row: pressure stall information, a "
+      "control group, swap accounting, several NUMA nodes.",
       0x0100,
       std::array{
           text_column<Row, &Row::subject>(
@@ -38,15 +36,14 @@ inline constexpr Table host_table = [] {
               "than half a second (Linux 6.7 and later)."),
           column<Row, &Row::number>(
               "NUMBER", Unit::none,
-              "The figure, in UNIT. NULL where it is a word, where a limit "
-              "does "
-              "not limit, and where it could not be read."),
+              "The figure, in UNIT. NULL: it is a word, the limit is off, or "
+              "it could not be read."),
           text_column<Row, &Row::value>(
               "VALUE", 512,
-              "The word that the figure is; of several to choose from the one "
-              "in force. max: this limit does not limit."),
+              "The figure if it is a word; of several choices the one in "
+              "force. max: the limit is off."),
           text_column<Row, &Row::unit>("UNIT", 16,
-                                       "Unit of NUMBER; empty: none."),
+                                       "Unit of NUMBER. Empty: none."),
           text_column<Row, &Row::source>("SOURCE", 512,
                                          "The file that it was read from.")}};
 }();

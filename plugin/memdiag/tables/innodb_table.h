@@ -14,34 +14,34 @@ inline constexpr Table innodb_table = [] {
   using Row = innodb::Component;
   return Table{
       "MEMDIAG_INNODB",
-      "One row for each part of InnoDB's memory that InnoDB knows the size of. "
-      "What has a POOL is in MEMDIAG_POOLS too, and what has a REGION in "
-      "MEMDIAG_REGIONS. No row while InnoDB is not up.",
+      "One row for each part of InnoDB's memory whose size InnoDB knows. A row "
+      "with a POOL is in MEMDIAG_POOLS too, a row with a REGION in "
+      "MEMDIAG_REGIONS. No rows while InnoDB is not up.",
       0x0100,
       std::array{
-          text_column<Row, &Row::name>("COMPONENT", 64, "What the memory is."),
-          column<Row, &Row::bytes>(
-              "BYTES", Unit::bytes,
-              "What it takes, resident or not; NULL where nobody knows: NOTE "
-              "says why, or a warning does."),
-          column<Row, &Row::limit_bytes>(
-              "LIMIT_BYTES", Unit::bytes,
-              "What it may grow to; NULL for no limit of its own."),
-          column<Row, &Row::items>("ITEMS", Unit::count, "How many there are."),
-          text_column<Row, &Row::item>("ITEM", 32, "Of what."),
+          text_column<Row, &Row::name>("COMPONENT", 64, "The part."),
+          column<Row, &Row::bytes>("BYTES", Unit::bytes,
+                                   "Its size, resident or not. NULL: not "
+                                   "known; NOTE or a warning says why."),
+          column<Row, &Row::limit_bytes>("LIMIT_BYTES", Unit::bytes,
+                                         "The size to which it may grow. NULL: "
+                                         "it has no limit of its own."),
+          column<Row, &Row::items>("ITEMS", Unit::count,
+                                   "Number of items in it."),
+          text_column<Row, &Row::item>("ITEM", 32, "The kind of item."),
           text_column<Row, &Row::route>(
               "ROUTE", 192,
-              "What its blocks are for, as in MEMDIAG_ROUTES; components may "
+              "The route of its blocks, as in MEMDIAG_ROUTES. Components may "
               "share a route."),
-          text_column<Row, &Row::pool>("POOL", 64, "The pool of that route."),
-          text_column<Row, &Row::region>("REGION", 64,
-                                         "The kind of region that it lies in."),
+          text_column<Row, &Row::pool>("POOL", 64, "The route's pool."),
+          text_column<Row, &Row::region>(
+              "REGION", 64, "The kind of region that contains it."),
           text_column<Row, &Row::part_of>(
               "PART_OF", 64,
-              "The component that has these bytes too: add up those rows only "
-              "that are part of none."),
+              "The component that includes these bytes. To add up, use the "
+              "rows where this is NULL."),
           text_column<Row, &Row::note>("NOTE", 512,
-                                       "What is counted, and what is not.")}};
+                                       "What is counted and what is not.")}};
 }();
 
 static_assert(fingerprint(innodb_table) == 3717794363u,

@@ -14,51 +14,51 @@ inline constexpr Table instruments_table = [] {
   using Row = instruments::Row;
   return Table{
       "MEMDIAG_INSTRUMENTS",
-      "One row for each memory instrument of Performance Schema, and for each "
-      "place that allocates without one: what is counted, what the allocator "
-      "has given out for it, and what of that is in physical memory.",
+      "One row for each memory instrument of Performance Schema and each place "
+      "that allocates without one: the bytes that are counted, allocated and "
+      "resident. Two differences from stock: memory/innodb/memory counts 16 "
+      "bytes less for each block, and there are fewer mutexes of transactions "
+      "in mutex_instances.",
       0x0100,
       std::array{
           text_column<Row, &Row::event_name>(
               "EVENT_NAME", 192,
-              "As in memory_summary_global_by_event_name; of a place as ROUTE "
-              "in MEMDIAG_ROUTES. Memory heaps of InnoDB are "
-              "memory/innodb/memory, blocks of TempTable "
+              "The name in memory_summary_global_by_event_name, or for a place "
+              "the ROUTE in MEMDIAG_ROUTES. InnoDB's memory heaps are "
+              "memory/innodb/memory; TempTable's blocks are "
               "memory/temptable/physical_ram."),
-          text_column<Row, &Row::pool>(
-              "POOL", 64,
-              "The pool that its blocks are taken from; NULL: from several, or "
-              "see NOTE."),
+          text_column<Row, &Row::pool>("POOL", 64,
+                                       "The pool that its blocks come from. "
+                                       "NULL: several, or see NOTE."),
           column<Row, &Row::counted_bytes>(
               "COUNTED_BYTES", Unit::bytes,
-              "What Performance Schema counts now, headers of blocks "
-              "included. NULL where it is off or the instrument is."),
+              "Bytes that Performance Schema counts now, with the headers of "
+              "blocks. NULL: it or the instrument is off."),
           column<Row, &Row::counted_blocks>("COUNTED_BLOCKS", Unit::count,
                                             "Blocks that it counts."),
-          column<Row, &Row::live_bytes>(
-              "LIVE_BYTES", Unit::bytes,
-              "Taken from pools and not yet freed, rounded up to size "
-              "classes."),
+          column<Row, &Row::live_bytes>("LIVE_BYTES", Unit::bytes,
+                                        "Allocated from pools and not yet "
+                                        "freed, rounded up to size classes."),
           column<Row, &Row::live_blocks>("LIVE_BLOCKS", Unit::count,
-                                         "Blocks that these bytes are in."),
+                                         "Blocks of these bytes."),
           column<Row, &Row::overhead_bytes>(
               "OVERHEAD_BYTES", Unit::bytes,
-              "LIVE_BYTES less COUNTED_BYTES, where NOTE is exact: rounding, "
-              "headers that are not counted, and blocks that came while the "
+              "LIVE_BYTES minus COUNTED_BYTES where NOTE is exact: rounding, "
+              "headers that are not counted, and blocks allocated while the "
               "instrument or their thread was not instrumented. Negative for a "
               "moment if much is freed meanwhile."),
           column<Row, &Row::resident_bytes>(
               "RESIDENT_BYTES", Unit::bytes,
-              "What of LIVE_BYTES is in physical memory, if it is as much as "
-              "of all of the pool's (MEMDIAG_LEDGER)."),
+              "Resident part of LIVE_BYTES, estimated by the pool's resident "
+              "share in MEMDIAG_LEDGER."),
           text_column<Row, &Row::note>(
               "NOTE", 64,
-              "exact: both are known. large blocks only: smaller ones are "
-              "malloc()'s, so LIVE_BYTES is without them. not pooled: all are "
-              "malloc()'s. not counted by Performance Schema. region: from the "
-              "system and not from the allocator, see MEMDIAG_REGIONS. with "
-              "performance_schema: LIVE_BYTES of all such are in the row "
-              "performance_schema.")}};
+              "exact: both figures are known. large blocks only: smaller "
+              "blocks come from malloc() and are not in LIVE_BYTES. not "
+              "pooled: all blocks come from malloc(). not counted by "
+              "Performance Schema. region: memory from the OS without the "
+              "allocator, see MEMDIAG_REGIONS. with performance_schema: the "
+              "row performance_schema has the LIVE_BYTES of all of these.")}};
 }();
 
 static_assert(fingerprint(instruments_table) == 28984519u,

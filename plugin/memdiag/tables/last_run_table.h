@@ -18,25 +18,23 @@ inline constexpr Table last_run_table = [] {
   using Row = Last_run_row;
   return Table{
       "MEMDIAG_LAST_RUN",
-      "The samples of the run before this one, and of runs before that as far "
-      "as there is room for memdiag_history_samples: how it ended for a server "
-      "that was killed. They are in memdiag_history.bin in the data directory.",
+      "The last samples of earlier runs, up to memdiag_history_samples in all: "
+      "the end of a server that was killed. They are in memdiag_history.bin in "
+      "the data directory.",
       0x0101,
-      join(
-          std::array{
-              column<Row, &Row::run>("RUN", Unit::count,
-                                     "1: the last run; 2: the one before it."),
-              moment_column<Row, &Row::started_us>("STARTED",
-                                                   "When the run began."),
-              column<Row, &Row::process>("PROCESS", Unit::none,
-                                         "The number of its process."),
-              text_column<Row, &Row::version>("VERSION", 16,
-                                              "The server's version."),
-              column<Row, &Row::shut_down>(
-                  "SHUT_DOWN", Unit::none,
-                  "Whether it was shut down: NO of a server that was killed or "
-                  "crashed.")},
-          detail::sample_columns<Row>())};
+      join(std::array{column<Row, &Row::run>(
+                          "RUN", Unit::count,
+                          "1: the last run; 2: the one before it."),
+                      moment_column<Row, &Row::started_us>("STARTED",
+                                                           "Start of the run."),
+                      column<Row, &Row::process>("PROCESS", Unit::none,
+                                                 "The run's process id."),
+                      text_column<Row, &Row::version>("VERSION", 16,
+                                                      "The server's version."),
+                      column<Row, &Row::shut_down>(
+                          "SHUT_DOWN", Unit::none,
+                          "NO: the server was killed or crashed.")},
+           detail::sample_columns<Row>())};
 }();
 
 static_assert(fingerprint(last_run_table) == 2755016462u,

@@ -14,42 +14,41 @@ inline constexpr Table mutexes_table = [] {
   using Row = Mutex_row;
   return Table{
       "MEMDIAG_MUTEXES",
-      "One row for each mutex inside the allocator; those that were never "
-      "taken are left out. Counted since the server started. Looking takes "
-      "them too: any table of the allocator's figures takes each mutex of each "
-      "arena once or twice, and `ctl` for each figure.",
+      "One row for each mutex inside the allocator that was ever taken, with "
+      "counts since the server started. Reading has a share in the counts: "
+      "each table of the allocator's figures takes each mutex of each arena "
+      "once or twice, and `ctl` for each figure.",
       0x0100,
       std::array{
           text_column<Row, &Row::name>(
               "NAME", 32,
-              "As jemalloc names it: of the allocator as a whole (ctl, "
-              "background_thread, prof ...; max_per_bg_thd is the highest "
-              "figures of its background threads), or of an arena (large, "
-              "extents_dirty, base ...). `bins` are the mutexes of an arena's "
-              "size classes of small blocks together."),
+              "jemalloc's name. Of the allocator as a whole: ctl, "
+              "background_thread, prof and so on; max_per_bg_thd has the "
+              "highest figures of the background threads. Of an arena: large, "
+              "extents_dirty, base and so on; `bins` are the mutexes of all "
+              "its size classes of small blocks."),
           column<Row, &Row::arena>("ARENA", Unit::none,
-                                   "The allocator's number of the arena; NULL: "
-                                   "none."),
+                                   "jemalloc's arena number. NULL: none."),
           text_column<Row, &Row::pool>("POOL", 64,
-                                       "The pool it belongs to; NULL: none."),
+                                       "The arena's pool. NULL: none."),
           column<Row, &Row::locks>("LOCKS", Unit::count,
-                                   "How often it was taken."),
+                                   "Times that it was taken."),
           column<Row, &Row::spins>(
               "SPINS", Unit::count,
-              "How often it was held by another thread, and free again before "
-              "one had to sleep."),
+              "Times that another thread held it and released it before the "
+              "waiting thread had to sleep."),
           column<Row, &Row::waits>("WAITS", Unit::count,
-                                   "How often a thread had to sleep for it."),
+                                   "Times that a thread had to sleep."),
           column<Row, &Row::owner_switches>(
               "OWNER_SWITCHES", Unit::count,
-              "How often another thread took it than the time before."),
+              "Times that another thread took it than the time before."),
           column<Row, &Row::total_wait_ns>("TOTAL_WAIT_NS", Unit::nanoseconds,
-                                           "How long all WAITS took."),
+                                           "Total duration of WAITS."),
           column<Row, &Row::max_wait_ns>("MAX_WAIT_NS", Unit::nanoseconds,
-                                         "How long the longest took."),
+                                         "Longest wait."),
           column<Row, &Row::max_waiters>(
               "MAX_WAITERS", Unit::count,
-              "The most threads that waited for it at a time.")}};
+              "Most threads that waited at a time.")}};
 }();
 
 static_assert(fingerprint(mutexes_table) == 1884979439u,

@@ -15,10 +15,11 @@ inline constexpr Table pools_table = [] {
   using Row = Pool_row;
   return Table{
       "MEMDIAG_POOLS",
-      "One row for each pool: memory of one purpose in arenas of its own. The "
-      "pool `general` is everything else; with it, every column of bytes adds "
-      "up to the one of MEMDIAG_ALLOCATOR, in one statement exactly.",
-      0x0101,
+      "One row for each pool: memory of one purpose, in arenas of its own. The "
+      "pool `general` has everything else. Each column of bytes adds up to its "
+      "column in MEMDIAG_ALLOCATOR, exactly within one statement; LIVE_BYTES "
+      "and CACHED_BYTES together add up to ALLOCATED_BYTES.",
+      0x0102,
       join(
           std::array{
               text_column<Row, &Row::name>("POOL", 64, "The pool's name."),
@@ -26,92 +27,86 @@ inline constexpr Table pools_table = [] {
                                               "What the memory is used for."),
               text_column<Row, &Row::lifetime>(
                   "LIFETIME", 16,
-                  "What ends the life of a block: server, cache, session, "
+                  "The end of a block's life: server, cache, session, "
                   "transaction or statement."),
               column<Row, &Row::arenas>(
                   "ARENAS", Unit::count,
-                  "Arenas the pool has; one for each CPU that has used it, of "
-                  "`connection` one for each there is."),
-              column<Row, &Row::live_bytes>(
+                  "Arenas of the pool: one for each CPU that has used it, up "
+                  "to a limit. `connection` has all of its arenas from the "
+                  "start."),
+              column<Row, &Row::held_bytes>(
                   "LIVE_BYTES", Unit::bytes,
-                  "Handed out and not yet freed, rounded up to size classes. "
-                  "Of "
-                  "`general` and `connection`, blocks that wait in threads' "
-                  "caches "
-                  "count too.")},
+                  "Allocated and not yet freed, rounded up to size classes. "
+                  "`general` and `connection`: with the blocks in threads' "
+                  "caches."),
+              column<Row, &Row::cached_bytes>(
+                  "CACHED_BYTES", Unit::bytes,
+                  "Free blocks that wait in the pool's caches for reuse. NULL "
+                  "for `general` and `connection`: TCACHE_BYTES of "
+                  "MEMDIAG_ARENAS has them.")},
           memory_columns<Row>(),
           std::array{
               column<Row, &Row::peak_bytes>(
                   "PEAK_BYTES", Unit::bytes,
-                  "The highest number of live bytes since the server started, "
-                  "looked at ten times a second while the pool is in use; "
-                  "shorter "
-                  "peaks are missed. NULL for `general` and `connection`."),
-              column<Row, &Row::peak_time>("PEAK_TIME", Unit::none,
-                                           "When that was; NULL for `general` "
-                                           "and `connection`, and for a "
-                                           "pool that was never used."),
+                  "Highest LIVE_BYTES since the server started. The purger "
+                  "looks ten times a second while the pool is in use and "
+                  "misses shorter peaks. NULL for `general` and `connection`."),
+              column<Row, &Row::peak_time>(
+                  "PEAK_TIME", Unit::none,
+                  "The time of that peak. NULL for `general` and `connection`, "
+                  "and for a pool that was never used."),
               column<Row, &Row::allocations>(
                   "ALLOCATIONS", Unit::count,
                   "Blocks taken from the pool's arenas since the server "
-                  "started. "
-                  "Of `general` and `connection`, a thread's cache takes "
-                  "several "
-                  "small blocks at once, and each counts when it enters the "
-                  "cache."),
-              column<Row, &Row::frees>("FREES", Unit::count,
-                                       "Blocks given back to the arenas; of "
-                                       "`general` and `connection`, "
-                                       "when they leave a thread's cache."),
-              column<Row, &Row::fallbacks>("FALLBACKS", Unit::count,
-                                           "Blocks that malloc() served "
-                                           "because the pool could not; NULL "
-                                           "for `general` and `connection`."),
-              column<Row, &Row::purges>(
-                  "PURGES", Unit::count,
-                  "Purges of the whole pool: at the end of a burst, or by "
-                  "memdiag_purge()."),
+                  "started. A cache takes several small blocks at once; each "
+                  "counts when it enters the cache."),
+              column<Row, &Row::frees>(
+                  "FREES", Unit::count,
+                  "Blocks returned to the arenas. A cached block counts when "
+                  "it leaves the cache."),
+              column<Row, &Row::fallbacks>(
+                  "FALLBACKS", Unit::count,
+                  "Blocks that malloc() served because the pool could not. "
+                  "NULL for `general` and `connection`."),
+              column<Row, &Row::purges>("PURGES", Unit::count,
+                                        "Purges of the whole pool: at the end "
+                                        "of a burst, or by memdiag_purge()."),
               column<Row, &Row::purged_bytes>(
                   "PURGED_BYTES", Unit::bytes,
-                  "What those purges gave back: resident bytes before, less "
-                  "resident bytes after."),
-              column<Row, &Row::purge_us>(
-                  "PURGE_MICROSECONDS", Unit::microseconds,
-                  "How long those purges took together."),
+                  "Bytes that these purges released: resident bytes before "
+                  "minus after."),
+              column<Row, &Row::purge_us>("PURGE_MICROSECONDS",
+                                          Unit::microseconds,
+                                          "Total duration of these purges."),
               column<Row, &Row::refaulted_bytes>(
                   "REFAULTED_BYTES", Unit::bytes,
-                  "What of PURGED_BYTES was given back by itself and had to be "
-                  "taken again within a second: the price of purging, beside "
-                  "the "
-                  "time."),
+                  "Bytes of automatic purges that the pool allocated again "
+                  "within a second. Together with the duration this is the "
+                  "price of purging."),
               column<Row, &Row::dirty_purged_bytes>(
                   "DIRTY_PURGED_BYTES", Unit::bytes,
-                  "Dirty pages that ceased to be dirty by any purge since the "
-                  "server started: those of PURGES and the allocator's own "
-                  "decay "
-                  "together."),
+                  "Dirty pages that any purge has cleaned since the server "
+                  "started: PURGES and the allocator's own decay together."),
               column<Row, &Row::quiet_ms>(
                   "QUIET_MS", Unit::milliseconds,
-                  "A burst has ended when no block came or went for this long; "
-                  "the pool is then purged. 0: left to decay alone. Set by "
-                  "memdiag_quiet_ms."),
+                  "A burst has ended when no more than 64 KiB came or went in "
+                  "any 100 ms of this time; the pool is then purged. 0: the "
+                  "pool is left to decay. Set by memdiag_quiet_ms."),
               column<Row, &Row::backoff>(
                   "BACKOFF", Unit::count,
-                  "How many times QUIET_MS the pool waits now: 1, or more "
-                  "where "
-                  "pages given back were taken again at once."),
+                  "The pool waits this many times QUIET_MS. More than 1: "
+                  "purged pages were soon needed again."),
               column<Row, &Row::dirty_limit_bytes>(
                   "DIRTY_LIMIT_BYTES", Unit::bytes,
-                  "Dirty bytes above which the pool is purged in the midst of "
-                  "a "
-                  "burst; NULL: no limit. Set by memdiag_dirty_limit.")},
+                  "Dirty bytes above which the pool is purged during a burst. "
+                  "NULL: no limit. Set by memdiag_dirty_limit.")},
           decay_columns<Row>(
               "How long unused pages stay dirty, as in force in the pool's "
               "first "
               "arena. -1: for ever. NULL: the pool has no arena yet."))};
 }();
 
-static_assert(fingerprint(pools_table) == 990344711,
+static_assert(fingerprint(pools_table) == 2954949816u,
               "columns changed: raise the table's version, then set this");
 
 }  // namespace memdiag

@@ -1,7 +1,7 @@
 /*
-  What memdiag_purge() is called, who may call it and what it returns. Free of
-  the server's headers: purge_function.cc registers it, and the reference page
-  is made from here.
+  The name of memdiag_purge(), the privilege that it needs and its receipt. Free
+  of the server's headers: purge_function.cc registers the function, and the
+  reference page is made from here.
 */
 
 #ifndef MEMDIAG_PURGE_RECEIPT_H
@@ -37,27 +37,27 @@ struct Receipt_field {
 
 inline constexpr auto receipt_fields = std::to_array<Receipt_field>({
     {"resident_bytes_before", Unit::bytes,
-     "RESIDENT_BYTES of the purged arenas before.",
+     "RESIDENT_BYTES of the purged arenas before the purge.",
      [](const purging::Receipt &receipt) -> std::optional<uint64_t> {
        if (receipt.error != 0) return std::nullopt;
        return receipt.resident_before_bytes;
      }},
-    {"resident_bytes_after", Unit::bytes, "The same right after.",
+    {"resident_bytes_after", Unit::bytes, "RESIDENT_BYTES right after it.",
      [](const purging::Receipt &receipt) -> std::optional<uint64_t> {
        if (receipt.error != 0) return std::nullopt;
        return receipt.resident_after_bytes;
      }},
     {"released_bytes", Unit::bytes,
-     "The difference; 0 if more was allocated meanwhile than given back.",
+     "The difference; 0 if more was allocated meanwhile than released.",
      [](const purging::Receipt &receipt) -> std::optional<uint64_t> {
        if (receipt.error != 0) return std::nullopt;
        return receipt.released_bytes();
      }},
-    {"microseconds", Unit::microseconds, "How long the purge took.",
+    {"microseconds", Unit::microseconds, "Duration of the purge.",
      [](const purging::Receipt &receipt) -> std::optional<uint64_t> {
        return receipt.duration_us;
      }},
-    {"arenas", Unit::count, "Arenas that were purged.",
+    {"arenas", Unit::count, "Number of purged arenas.",
      [](const purging::Receipt &receipt) -> std::optional<uint64_t> {
        return receipt.arenas;
      }},

@@ -14,63 +14,59 @@ inline constexpr Table purges_table = [] {
   using Row = purge_log::Row;
   return Table{
       "MEMDIAG_PURGES",
-      "One row for each purge of a pool, and for each other step that the "
-      "watcher took when memory was short, of the last 1,024: those asked for "
-      "and those that the server made by itself. What the allocator's own "
-      "decay gives back is not in it.",
+      "The last 1,024 purges of pools, requested or automatic, and other steps "
+      "that the watcher took when memory was short. The allocator's own decay "
+      "is not included.",
       0x0101,
       std::array{
           column<Row, &Row::sequence>(
               "SEQUENCE", Unit::count,
-              "Counts all rows since the server started, from 1: a gap to what "
-              "was read before are rows that have given way."),
-          moment_column<Row, &Row::time_us>("TIME", "When it ended."),
+              "Number of the row since the server started, from 1. A gap: "
+              "older rows were overwritten."),
+          moment_column<Row, &Row::time_us>("TIME", "The end of the step."),
           text_column<Row, &Row::pool>("POOL", 64,
-                                       "The pool's name; of the buffer pool, "
-                                       "which is in none, innodb."),
+                                       "The pool's name. For the buffer pool, "
+                                       "which is in no pool: innodb."),
           text_column<Row, &Row::reason>(
               "REASON", 16,
-              "asked: by memdiag_purge(); quiet: the pool fell quiet "
-              "(memdiag_quiet_ms); dirty_limit: it had too many unused pages "
-              "(memdiag_dirty_limit); pressure: memory was short "
+              "asked: memdiag_purge(). quiet: the pool fell quiet "
+              "(memdiag_quiet_ms). dirty_limit: it had too many unused pages "
+              "(memdiag_dirty_limit). pressure: memory was short "
               "(memdiag_pressure_watcher)."),
           text_column<Row, &Row::action>(
               "ACTION", 32,
-              "purge: unused pages were given back; write_full_text: InnoDB "
-              "was asked to write full-text caches; close_tables: open tables "
-              "that nobody used were closed; shrink_buffer_pool: InnoDB was "
-              "asked to make its buffer pool smaller. What the last three free "
-              "are unused pages of the pool, which a purge then gives back, "
-              "but for the buffer pool's."),
+              "purge: unused pages were released. write_full_text: InnoDB was "
+              "asked to write full-text caches. close_tables: open tables "
+              "without users were closed. shrink_buffer_pool: InnoDB was asked "
+              "to shrink its buffer pool. The two middle ones leave unused "
+              "pages in the pool, which a purge then releases."),
           column<Row, &Row::resident_before_bytes>(
               "RESIDENT_BYTES_BEFORE", Unit::bytes,
-              "RESIDENT_BYTES of the pool before a purge; NULL where ERROR is "
-              "not."),
+              "RESIDENT_BYTES of the pool before a purge. NULL: see ERROR."),
           column<Row, &Row::resident_after_bytes>(
-              "RESIDENT_BYTES_AFTER", Unit::bytes, "The same right after."),
+              "RESIDENT_BYTES_AFTER", Unit::bytes,
+              "RESIDENT_BYTES right after it."),
           column<Row, &Row::released_bytes>(
               "RELEASED_BYTES", Unit::bytes,
-              "The difference; 0 if more was allocated meanwhile than given "
-              "back."),
+              "The difference; 0 if more was allocated meanwhile than "
+              "released."),
           column<Row, &Row::freed_bytes>(
               "FREED_BYTES", Unit::bytes,
-              "What another action than a purge freed, or asked InnoDB to "
-              "free, which does so in the background."),
+              "Bytes that another action freed, or asked InnoDB to free in the "
+              "background."),
           column<Row, &Row::duration_us>("MICROSECONDS", Unit::microseconds,
-                                         "How long it took."),
+                                         "Duration."),
           column<Row, &Row::refaulted_bytes>(
               "REFAULTED_BYTES", Unit::bytes,
-              "What of RELEASED_BYTES the pool allocated again within a "
-              "second, "
-              "or until its next purge if that came before. NULL: not known "
-              "yet, or never, as of `general` and `connection`, whose "
-              "allocations are not "
-              "counted, and of other actions."),
+              "Part of RELEASED_BYTES that the pool allocated again within a "
+              "second, or until its next purge if that came first. NULL: not "
+              "known yet; never known for `general` and `connection` and for "
+              "other actions."),
           column<Row, &Row::error>(
               "ERROR", Unit::none,
-              "The system's error number of the first step that failed; of "
-              "another action than a purge 16 (EBUSY), InnoDB could not be "
-              "asked. NULL: none did.")}};
+              "Error number of the first failure of a purge. For another "
+              "action 16 (EBUSY): InnoDB could not be asked. NULL: no "
+              "failure.")}};
 }();
 
 static_assert(fingerprint(purges_table) == 1982158930u,

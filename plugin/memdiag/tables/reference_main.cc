@@ -60,9 +60,13 @@ void print_table(std::ostream &out) {
 
 void print_status_variables(std::ostream &out) {
   out << "## Status variables\n\n"
-         "Global, numbers only. In one statement all of them are of one "
-         "moment, at most a tenth of a second old. One that could not be read "
-         "is shown empty.\n\n"
+         "Global, numbers only. All variables of one statement show the same "
+         "moment, at most a tenth of a second ago. While another session reads "
+         "MEMDIAG_BINS, MEMDIAG_LARGE, MEMDIAG_EXTENTS or MEMDIAG_MUTEXES, "
+         "they "
+         "show the last sample instead of waiting "
+         "(memdiag_history_interval_ms). A figure that could not be read is "
+         "empty.\n\n"
          "| variable | unit | meaning |\n"
          "|---|---|---|\n";
   for (const Status_variable &variable : status_variables)
@@ -72,24 +76,32 @@ void print_status_variables(std::ostream &out) {
 }
 
 void print_function(std::ostream &out) {
-  out << "## " << purge_function_name << "(pool)\n\n"
-      << "Gives the unused pages of a pool back to the operating system and "
-         "returns what that did, as a JSON object. `pool` is the name of a "
-         "pool, in any case of letters, or '"
-      << all_pools_name << "'. Needs the privilege " << admin_privilege_name
-      << ": `GRANT " << admin_privilege_name
-      << " ON *.* TO ...`. A data directory that another server made has "
-         "nobody who has it "
-         "yet; root may grant it to itself.\n\n"
-         "It runs once for each row that it is evaluated for: use it as "
-         "`SELECT "
-      << purge_function_name
-      << "('fts_query')`. Tables read in the same statement show the state "
-         "before it or after it, whichever was read first. An unknown name, "
-         "NULL, a wrong number of arguments and a missing privilege are "
-         "errors. With --skip-grant-tables the server knows no loadable "
-         "functions, "
-         "and not this one either.\n\n"
+  out << "## " << purge_function_name
+      << "(pool)\n\n"
+         "Releases the unused pages of a pool to the OS and returns a receipt, "
+         "a JSON object. `pool` is the name of a pool in any letter case, or '"
+      << all_pools_name << "'. Example: `SELECT " << purge_function_name
+      << "('fts_query')`. The function needs the privilege "
+      << admin_privilege_name
+      << ":\n\n```sql\n"
+         "SET SESSION sql_log_bin = 0;\nGRANT "
+      << admin_privilege_name
+      << " ON *.* TO 'dba'@'localhost';\nSET SESSION sql_log_bin = 1;\n```\n\n"
+         "Keep the statement out of the binary log as shown, and REVOKE "
+         "likewise: a replica that runs stock MySQL does not know the "
+         "privilege, "
+         "and its applier would stop. Grant it on each server. If another "
+         "server created the data directory, no account has the privilege yet; "
+         "root can grant it to itself.\n\n"
+         "The function purges once for each row that it is evaluated for. "
+         "Tables "
+         "read in the same statement show the state before it or after it, "
+         "depending on which is evaluated first. Errors: an unknown name, "
+         "NULL, "
+         "a wrong number of arguments, a missing privilege. With "
+         "--skip-grant-tables the server has no loadable functions, and not "
+         "this "
+         "one either.\n\n"
          "| member | unit | meaning |\n"
          "|---|---|---|\n"
          "| pool | | The pool's name, or `"
@@ -177,23 +189,60 @@ void print_pools(std::ostream &out) {
   }
 }
 
+void print_queries(std::ostream &out) {
+  out << "## Queries\n\n"
+         "Growth of each pool within the last hour:\n\n"
+         "```sql\n"
+         "SELECT POOL, MAX(TIME) AS until,\n"
+         "       SUM(IF(number = 1, LIVE_BYTES, 0)) AS bytes,\n"
+         "       SUM(IF(number = 1, 1.0, -1.0) * LIVE_BYTES) AS growth\n"
+         "  FROM (SELECT POOL, TIME, LIVE_BYTES,\n"
+         "               ROW_NUMBER() OVER (PARTITION BY POOL ORDER BY TIME "
+         "DESC)"
+         " AS number,\n"
+         "               ROW_NUMBER() OVER (PARTITION BY POOL ORDER BY TIME)"
+         " AS first\n"
+         "          FROM INFORMATION_SCHEMA.MEMDIAG_HISTORY_POOLS\n"
+         "         WHERE RUN = 0 AND TIME > NOW() - INTERVAL 1 HOUR) AS "
+         "samples\n"
+         " WHERE number = 1 OR first = 1\n"
+         " GROUP BY POOL ORDER BY growth DESC;\n"
+         "```\n\n"
+         "The highest figures since the server started:\n\n"
+         "```sql\n"
+         "SELECT POOL, FORMAT_BYTES(PEAK_BYTES), PEAK_TIME\n"
+         "  FROM INFORMATION_SCHEMA.MEMDIAG_POOLS\n"
+         " WHERE PEAK_TIME IS NOT NULL ORDER BY PEAK_BYTES DESC;\n"
+         "```\n\n";
+}
+
 std::string reference() {
   std::ostringstream out;
   out << "<!-- Made by plugin/memdiag/tables/reference_main.cc from the table "
-         "specs. "
-         "Do not edit: make it anew. -->\n"
+         "specs. Do not edit: make it anew. -->\n"
          "# Reference\n\n"
-         "Reading the tables needs the privilege PROCESS. Each statement sees "
-         "one snapshot of the allocator, however many of the tables it reads. "
-         "Statements that a session sends right after each other, each for "
-         "other tables, share it, for a fifth of a second: who reads one table "
-         "after the other gets figures that agree. To read a table again, or "
-         "to do anything else in between, is to look anew. A figure that could "
-         "not be read is NULL, with a warning that names "
-         "the allocator's control or the file.\n\n";
+         "Start with `SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_SUMMARY`.\n\n"
+         "The tables need the privilege PROCESS. A statement sees one snapshot "
+         "of "
+         "the allocator, however many tables it reads. Statements that a "
+         "session "
+         "sends one after the other within 200 ms, each for other tables, "
+         "share "
+         "a snapshot, so that their figures agree. Reading the same table "
+         "again, "
+         "or running any other statement in between, takes a fresh one. A "
+         "figure "
+         "that could not be read is NULL, with a warning that names its "
+         "source. "
+         "KILL QUERY and MAX_EXECUTION_TIME end a read.\n\n"
+         "# Everyday tables\n\n";
 #define PRINT(name) print_table<name##_table>(out);
-  MEMDIAG_TABLES(PRINT)
+  MEMDIAG_EVERYDAY_TABLES(PRINT)
+  print_queries(out);
+  out << "# Tables of the allocator's internals\n\n";
+  MEMDIAG_INTERNAL_TABLES(PRINT)
 #undef PRINT
+  out << "# Variables, function, pools\n\n";
   print_status_variables(out);
   print_function(out);
   print_system_variables(out);

@@ -14,27 +14,25 @@ inline constexpr Table regions_table = [] {
   using Row = regions::Row;
   return Table{
       "MEMDIAG_REGIONS",
-      "One row for each kind of memory that the server has from the operating "
-      "system without the allocator in between. It is in no pool. Of stacks "
-      "and the buffer pool, what is in physical memory is as MEMDIAG_LEDGER "
-      "has it.",
+      "One row for each kind of memory that the server gets from the OS "
+      "without the allocator. No pool has it. The resident bytes of stacks and "
+      "of the buffer pool are those of MEMDIAG_LEDGER.",
       0x0100,
       std::array{
           text_column<Row, &Row::name>("REGION", 64, "The kind's name."),
           text_column<Row, &Row::purpose>("PURPOSE", 256,
                                           "What the memory is used for."),
           column<Row, &Row::count>("REGIONS", Unit::count,
-                                   "How many there are now."),
+                                   "Regions of this kind now."),
           column<Row, &Row::mapped_bytes>("MAPPED_BYTES", Unit::bytes,
-                                          "Address space that they take."),
+                                          "Their address space."),
           column<Row, &Row::resident_bytes>(
               "RESIDENT_BYTES", Unit::bytes,
-              "What of it is in physical memory; pages that are swapped out "
-              "are not."),
+              "Their physical memory. Swapped pages do not count."),
           column<Row, &Row::untracked>(
               "UNTRACKED", Unit::count,
-              "Regions that found no room in the layer's table since the "
-              "server started; they are not in the other columns.")}};
+              "Regions since the server started that did not fit into the "
+              "layer's list. The other columns do not include them.")}};
 }();
 
 static_assert(fingerprint(regions_table) == 2235276719u,

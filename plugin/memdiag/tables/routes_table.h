@@ -14,30 +14,29 @@ inline constexpr Table routes_table = [] {
   using Row = routes::Row;
   return Table{
       "MEMDIAG_ROUTES",
-      "One row for each route: which pool a memory instrument, or a place that "
-      "has no instrument of its own, takes its blocks from.",
+      "One row for each route: the pool that a memory instrument allocates "
+      "from. Places that allocate without an instrument have a route, too.",
       0x0101,
       std::array{
           text_column<Row, &Row::name>(
               "ROUTE", 192,
-              "The instrument's name as Performance Schema has it, whether "
-              "that "
-              "is on or off; mem_heap/... are InnoDB's memory heaps by the "
-              "source file that creates them."),
+              "The instrument's name in Performance Schema; it does not need "
+              "to be on. mem_heap/... are InnoDB's memory heaps by the source "
+              "file that creates them."),
           text_column<Row, &Row::pool_name>(
               "POOL", 64,
-              "The pool that blocks are taken from now; general: malloc(), "
-              "which in threads of connections is the pool connection."),
+              "The pool that the route allocates from. general: malloc(), "
+              "which in connection threads is the pool connection."),
           column<Row, &Row::larger_than>(
               "LARGER_THAN", Unit::bytes,
-              "Only blocks larger than this are taken from the pool, the "
-              "others from malloc(); 0: all are."),
+              "Only larger blocks come from the pool, the others from "
+              "malloc(). 0: all come from the pool."),
           column<Row, &Row::live_bytes>(
               "LIVE_BYTES", Unit::bytes,
-              "Taken from pools and not yet freed, rounded up to size classes; "
-              "NULL for routes to `general`, which are not counted."),
+              "Allocated from pools and not yet freed, rounded up to size "
+              "classes. NULL: routes to `general` are not counted."),
           column<Row, &Row::live_blocks>("LIVE_BLOCKS", Unit::count,
-                                         "Blocks that these bytes are in.")}};
+                                         "Blocks of these bytes.")}};
 }();
 
 static_assert(fingerprint(routes_table) == 2346674838u,

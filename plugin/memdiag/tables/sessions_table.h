@@ -14,41 +14,39 @@ inline constexpr Table sessions_table = [] {
   using Row = sessions::Row;
   return Table{
       "MEMDIAG_SESSIONS",
-      "One row for each session and pool with something of it, counted while "
-      "memdiag_sessions is ON, from when that was set: bytes of blocks of "
-      "MEMDIAG_ROUTES' pools that the session's thread took less those that it "
-      "freed. What other threads took for it, and what is malloc()'s (pool "
-      "general or connection), is not in it. Empty while memdiag_sessions is "
-      "OFF.",
+      "One row for each session and pool: bytes that the session's thread "
+      "allocated from pools minus those that it freed. Counted while "
+      "memdiag_sessions is ON, from the moment it was set; empty while it is "
+      "OFF. Memory that other threads allocate for the session, and memory "
+      "from malloc() (pools general and connection), is not included.",
       0x0100,
       std::array{
           text_column<Row, &Row::holder>(
               "HOLDER", 16,
-              "session; background: the sum of all threads that have none; "
-              "ended: what sessions and threads that are gone took and did not "
-              "free."),
+              "session. background: the sum of all threads without a session. "
+              "ended: memory that sessions and threads allocated and did not "
+              "free before they ended."),
           column<Row, &Row::processlist_id>(
               "PROCESSLIST_ID", Unit::none,
-              "As CONNECTION_ID() has it; NULL: no session."),
-          text_column<Row, &Row::user>("USER", 32,
-                                       "Who connected, as SHOW PROCESSLIST "
-                                       "has it."),
-          text_column<Row, &Row::host>("HOST", 255, "From where."),
+              "CONNECTION_ID() of the session. NULL: no session."),
+          text_column<Row, &Row::user>(
+              "USER", 32, "The session's user, as in SHOW PROCESSLIST."),
+          text_column<Row, &Row::host>("HOST", 255, "The client's host."),
           text_column<Row, &Row::program>(
               "PROGRAM", 255,
-              "The connection's attribute program_name; NULL: it has none, or "
-              "Performance Schema does not tell."),
+              "The connection attribute program_name. NULL: there is none, or "
+              "Performance Schema does not know it."),
           text_column<Row, &Row::digest>(
               "DIGEST", 64,
-              "Of the statement that runs now, as in Performance Schema's "
-              "EVENTS_STATEMENTS_CURRENT; NULL: none, or not known there."),
+              "Digest of the running statement, as in Performance Schema's "
+              "EVENTS_STATEMENTS_CURRENT. NULL: none, or not known there."),
           text_column<Row, &Row::pool>("POOL", 64, "The pool's name."),
           column<Row, &Row::bytes>(
               "BYTES", Unit::bytes,
-              "Taken less freed, rounded up to size classes. Below 0: more was "
-              "freed of what others took, or of what was there before, than "
-              "was taken. The sum over all rows of a pool is exact, but for "
-              "what happens while it is read.")}};
+              "Allocated minus freed, rounded up to size classes. Negative: "
+              "the thread freed more memory of other threads, or of the time "
+              "before counting began, than it allocated. The sum over all rows "
+              "of a pool is exact, but for changes during the read.")}};
 }();
 
 static_assert(fingerprint(sessions_table) == 509541948u,

@@ -1,10 +1,10 @@
 /*
-  The status variables, Memdiag_*: totals, and the most telling figures of each
-  pool, taken from the list of pools. Numbers only, so that exporters that
+  The status variables, Memdiag_*: totals, and two figures of each pool in the
+  list of pools. Numbers only, so that exporters that
   collect SHOW GLOBAL STATUS pick them up.
 
-  Free of the server's headers: status_server.h binds them to the server, and
-  the reference page is made from them.
+  Free of the server's headers: status_server.h registers them, and the
+  reference page is made from here.
 */
 
 #ifndef MEMDIAG_STATUS_VARIABLES_H
@@ -68,21 +68,21 @@ inline constexpr auto status_variables = std::to_array<Status_variable>({
      detail::total<&Allocator_row::dirty_bytes>},
     {"Memdiag_muzzy_bytes", Unit::bytes, "MUZZY_BYTES of MEMDIAG_ALLOCATOR.",
      detail::total<&Allocator_row::muzzy_bytes>},
-    {"Memdiag_purges", Unit::count, "PURGES of all rows of MEMDIAG_POOLS.",
+    {"Memdiag_purges", Unit::count, "PURGES of all pools in MEMDIAG_POOLS.",
      detail::sum_of_pools<&Pool_row::purges>},
     {"Memdiag_purged_bytes", Unit::bytes,
-     "PURGED_BYTES of all rows of MEMDIAG_POOLS.",
+     "PURGED_BYTES of all pools in MEMDIAG_POOLS.",
      detail::sum_of_pools<&Pool_row::purged_bytes>},
     {"Memdiag_purge_microseconds", Unit::microseconds,
-     "PURGE_MICROSECONDS of all rows of MEMDIAG_POOLS.",
+     "PURGE_MICROSECONDS of all pools in MEMDIAG_POOLS.",
      detail::sum_of_pools<&Pool_row::purge_us>},
 #define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
                      muzzy_ms, purpose)                                    \
   {"Memdiag_pool_" #id "_live_bytes", Unit::bytes,                         \
-   "LIVE_BYTES of the pool's row of MEMDIAG_POOLS.",                       \
-   detail::of_pool<static_cast<size_t>(Pool::id), &Pool_row::live_bytes>}, \
+   "LIVE_BYTES of the pool in MEMDIAG_POOLS.",                       \
+   detail::of_pool<static_cast<size_t>(Pool::id), &Pool_row::held_bytes>}, \
       {"Memdiag_pool_" #id "_resident_bytes", Unit::bytes,                 \
-       "RESIDENT_BYTES of the pool's row of MEMDIAG_POOLS.",               \
+       "RESIDENT_BYTES of the pool in MEMDIAG_POOLS.",               \
        detail::of_pool<static_cast<size_t>(Pool::id),                      \
                        &Pool_row::resident_bytes>},
 #include "mysys/memdiag/pools/pool_list.h"

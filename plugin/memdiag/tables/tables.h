@@ -33,30 +33,38 @@
 #include "plugin/memdiag/tables/summary_table.h"
 #include "plugin/memdiag/tables/survivors_table.h"
 
-#define MEMDIAG_TABLES(TABLE) \
-  TABLE(summary)              \
-  TABLE(advice)               \
-  TABLE(ledger)               \
-  TABLE(ledger_exact)         \
-  TABLE(allocator)            \
-  TABLE(pools)                \
-  TABLE(arenas)               \
-  TABLE(bins)                 \
-  TABLE(large)                \
-  TABLE(extents)              \
-  TABLE(mutexes)              \
-  TABLE(routes)               \
-  TABLE(instruments)          \
-  TABLE(survivors)            \
-  TABLE(sessions)             \
-  TABLE(digests)              \
-  TABLE(regions)              \
-  TABLE(innodb)               \
-  TABLE(budget)               \
-  TABLE(host)                 \
-  TABLE(purges)               \
-  TABLE(history)              \
-  TABLE(history_pools)        \
+/** Tables for people who run servers. */
+#define MEMDIAG_EVERYDAY_TABLES(TABLE) \
+  TABLE(summary)                       \
+  TABLE(advice)                        \
+  TABLE(ledger)                        \
+  TABLE(pools)                         \
+  TABLE(instruments)                   \
+  TABLE(innodb)                        \
+  TABLE(sessions)                      \
+  TABLE(digests)                       \
+  TABLE(survivors)                     \
+  TABLE(budget)                        \
+  TABLE(host)                          \
+  TABLE(purges)                        \
+  TABLE(history)                       \
+  TABLE(history_pools)                 \
   TABLE(last_run)
+
+/** Tables that show the allocator's and this plugin's insides. */
+#define MEMDIAG_INTERNAL_TABLES(TABLE) \
+  TABLE(ledger_exact)                  \
+  TABLE(allocator)                     \
+  TABLE(arenas)                        \
+  TABLE(bins)                          \
+  TABLE(large)                         \
+  TABLE(extents)                       \
+  TABLE(mutexes)                       \
+  TABLE(routes)                        \
+  TABLE(regions)
+
+#define MEMDIAG_TABLES(TABLE)    \
+  MEMDIAG_EVERYDAY_TABLES(TABLE) \
+  MEMDIAG_INTERNAL_TABLES(TABLE)
 
 #endif  // MEMDIAG_TABLES_H

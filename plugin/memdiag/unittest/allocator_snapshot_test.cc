@@ -59,6 +59,14 @@ void expect_consistent(const Snapshot &snapshot) {
   ASSERT_FALSE(snapshot.mixed_moments);
   EXPECT_EQ(sum_of_pools(snapshot, &Pool_row::live_bytes),
             total.allocated_bytes);
+  for (const Pool_row &pool : snapshot.pools) {
+    EXPECT_EQ(*pool.held_bytes + pool.cached_bytes.value_or(0),
+              pool.live_bytes)
+        << pool.name;
+    if (pool.peak_bytes) {
+      EXPECT_GE(pool.peak_bytes, pool.held_bytes) << pool.name;
+    }
+  }
   EXPECT_EQ(sum_of_pools(snapshot, &Pool_row::active_bytes),
             total.active_bytes);
   EXPECT_EQ(sum_of_pools(snapshot, &Pool_row::metadata_bytes),
