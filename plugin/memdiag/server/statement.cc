@@ -133,7 +133,7 @@ std::shared_ptr<Statement_cache> cache_of(THD *thd) {
 
 bool has_ended(uint64_t session, uint64_t query) {
   Find_thd_with_id find(static_cast<my_thread_id>(session), true);
-  const THD_ptr thd = Global_THD_manager::get_instance()->find_thd(&find);
+  THD_ptr thd = Global_THD_manager::get_instance()->find_thd(&find);
   return !thd || query_of(thd.get()) != query ||
          thd->get_command() == COM_SLEEP;
 }
