@@ -30,7 +30,8 @@ arena's in names of arenas. */
 constexpr Positions positions_in(std::string_view name) {
   Positions positions;
   const bool of_arena =
-      name.starts_with("arena.") || name.starts_with("stats.arenas.");
+      name.starts_with("arena.") || name.starts_with("stats.arenas.") ||
+      name.starts_with("experimental.arenas.");
   for (int at = 0;; ++at) {
     const size_t end = name.find('.');
     if (name.substr(0, end) == "0")

@@ -52,6 +52,17 @@ class [[nodiscard]] Result {
   int m_error;
 };
 
+namespace mallctl {
+
+/** An arena's pages as they are now, while the statistics are as of the last
+refresh(). Bytes and pages. (patches/jemalloc/0004) */
+struct Arena_pages {
+  size_t resident_bytes;
+  size_t dirty_pages;
+};
+
+}  // namespace mallctl
+
 /** One enumerator for each control name. */
 enum class Ctl : uint16_t {
 #define MEMDIAG_CTL(id, name, type) id,

@@ -62,6 +62,7 @@ MEMDIAG_CTL(arenas_bin_slab_size,     "arenas.bin.0.slab_size",                 
 MEMDIAG_CTL(arenas_nlextents,         "arenas.nlextents",                       unsigned)
 MEMDIAG_CTL(arenas_lextent_size,      "arenas.lextent.0.size",                  size_t)
 
+MEMDIAG_CTL(arena_pages,              "experimental.arenas.0.pages",            mallctl::Arena_pages)
 MEMDIAG_CTL(utilization_batch,        "experimental.utilization.batch_query",   void)
 
 MEMDIAG_CTL(tcache_create,            "tcache.create",                          unsigned)

@@ -5,15 +5,31 @@
 #include <mutex>
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
-#include "mysys/memdiag/pools/shards.h"
 
 namespace memdiag::pools {
 namespace {
 
-/** By arena. jemalloc has 4095 arenas at most (MALLOCX_ARENA_LIMIT). */
-constexpr unsigned max_arenas = 4096;
+/** By arena. */
 static_assert(static_cast<uint8_t>(Pool::general) == 0);
 constinit std::atomic<uint8_t> owners[max_arenas];
+
+/** The slots begin as zeros, and so must mean that they have no arena. */
+constexpr int stored(int arena) { return arena - no_arena; }
+constexpr int loaded(int stored) { return stored + no_arena; }
+
+constexpr bool every_pool_has_room() {
+  for (const Pool_spec &spec : pool_specs)
+    if (spec.arenas > max_slots) return false;
+  return true;
+}
+static_assert(every_pool_has_room());
+
+/** stored() indexes of arenas. */
+constinit std::atomic<int> slots[pool_count][max_slots];
+
+std::atomic<int> &entry_of(Pool pool, unsigned slot) {
+  return slots[static_cast<size_t>(pool)][slot];
+}
 
 /** Held while an arena is made, and over a fork(). */
 constinit std::mutex making_mutex;
@@ -81,23 +97,23 @@ Pool owner_of_arena(unsigned arena) {
                             : Pool::general;
 }
 
-int arena_of_shard(Pool pool, unsigned shard) {
-  if (shard >= max_shards) return no_arena;
-  return state_of(pool).shards[shard].arena.load(std::memory_order_acquire);
+int arena_in_slot(Pool pool, unsigned slot) {
+  if (slot >= max_slots) return no_arena;
+  return loaded(entry_of(pool, slot).load(std::memory_order_acquire));
 }
 
-int make_arena(Pool pool, unsigned shard) noexcept {
-  std::atomic<int> &slot = state_of(pool).shards[shard].arena;
+int make_arena(Pool pool, unsigned slot) noexcept {
+  std::atomic<int> &entry = entry_of(pool, slot);
   const std::lock_guard<std::mutex> guard(making_mutex);
-  if (const int arena = slot.load(); arena >= 0) return arena;
+  if (const int arena = loaded(entry.load()); arena >= 0) return arena;
   const Result<unsigned> created = mallctl::read<Ctl::arenas_create>();
   if (!created || created.value() >= max_arenas) {
-    slot.store(unavailable);
+    entry.store(stored(unavailable));
     return unavailable;
   }
   const unsigned arena = created.value();
   char name[mallctl::arena_name_size];
-  snprintf(name, sizeof name, "%s.%u", spec_of(pool).name, shard);
+  snprintf(name, sizeof name, "%s.%u", spec_of(pool).name, slot);
   // An arena without a name or with jemalloc's decay times still serves; the
   // tables show which settings are in force.
   (void)mallctl::set_arena_name(arena, name);
@@ -106,7 +122,7 @@ int make_arena(Pool pool, unsigned shard) noexcept {
   owners[arena].store(static_cast<uint8_t>(pool));
   set_decay_of_new(Decay::dirty, pool, arena);
   set_decay_of_new(Decay::muzzy, pool, arena);
-  slot.store(static_cast<int>(arena), std::memory_order_release);
+  entry.store(stored(static_cast<int>(arena)), std::memory_order_release);
   return static_cast<int>(arena);
 }
 

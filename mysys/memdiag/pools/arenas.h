@@ -1,14 +1,14 @@
 /*
-  The arenas of the pools: one for each shard, made when the shard is first
-  used, owned by its pool for ever. jemalloc's automatic arenas belong to
-  Pool::general.
+  The arenas of the pools. A pool has a number of slots for them (pool_list.h).
+  An arena is made when its slot is first used, and its pool owns it for ever.
+  jemalloc's automatic arenas belong to Pool::general.
 
   Ownership: arenas are never destroyed. Another thread may be purging one, and
   jemalloc does not keep the two apart.
   Threads: any, but set_decay_times() by one thread at a time for each kind.
   Making an arena takes a mutex. Looking takes none, and never makes an arena.
-  Errors: an arena that cannot be made leaves the shard without one, and the
-  pool falls back to the general allocator.
+  Errors: an arena that cannot be made leaves its slot unavailable, and the pool
+  falls back to the general allocator.
   Units: milliseconds, as jemalloc has them.
 */
 
@@ -25,22 +25,31 @@ namespace memdiag::pools {
 /** The pool that an arena belongs to; Pool::general for automatic arenas. */
 Pool owner_of_arena(unsigned arena);
 
-/** Arena index of a shard of a pool, or a negative number if it has none. */
-int arena_of_shard(Pool pool, unsigned shard);
+/** jemalloc's limit is 4095 (MALLOCX_ARENA_LIMIT). */
+constexpr unsigned max_arenas = 4096;
+
+/** A slot's arena is not made yet, or could not be made. Another attempt for
+each allocation would be slow, and a shortage may pass: allocate() tries again
+now and then. */
+constexpr int no_arena = -1;
+constexpr int unavailable = -2;
+
+/** The index of the arena in a slot of a pool, or one of the above. */
+int arena_in_slot(Pool pool, unsigned slot);
 
 /** Calls visit(arena index) for each arena that the pool has made so far.
 Pool::general has none in this sense: its arenas are those without an owner. */
 template <typename Visitor>
 void for_each_arena(Pool pool, Visitor visit) {
-  for (unsigned shard = 0; shard < max_shards; ++shard) {
-    const int arena = arena_of_shard(pool, shard);
+  for (unsigned slot = 0; slot < spec_of(pool).arenas; ++slot) {
+    const int arena = arena_in_slot(pool, slot);
     if (arena >= 0) visit(static_cast<unsigned>(arena));
   }
 }
 
-/** Make a shard's arena, unless another thread has.
-@return its index, or a negative number if it could not be made */
-int make_arena(Pool pool, unsigned shard) noexcept;
+/** Make a slot's arena, unless another thread has.
+@return its index, or unavailable */
+int make_arena(Pool pool, unsigned slot) noexcept;
 
 /** jemalloc's two decay times. */
 enum class Decay : uint8_t { dirty, muzzy, count };

@@ -1,28 +1,64 @@
 #include "mysys/memdiag/pools/connection.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
+#include "mysys/memdiag/pools/cpus.h"
 
 namespace memdiag::pools {
+namespace {
+
+constexpr Pool pool = Pool::connection;
+
+/** Threads that are bound to the arena of each slot. */
+constinit std::array<std::atomic<unsigned>, max_slots> bound{};
+
+/** Counts a thread as bound for as long as it lives. */
+class Binding {
+ public:
+  ~Binding() { release(); }
+
+  /** Choose the slot with the fewest threads, the first of several. */
+  unsigned choose() {
+    release();
+    // As many arenas as threads can run at once.
+    const unsigned slots = std::min(allowed_cpus(), spec_of(pool).arenas);
+    for (;;) {
+      size_t least = 0;
+      unsigned threads = bound[0].load(std::memory_order_relaxed);
+      for (size_t i = 1; i < slots && threads != 0; ++i) {
+        const unsigned other = bound[i].load(std::memory_order_relaxed);
+        if (other >= threads) continue;
+        least = i;
+        threads = other;
+      }
+      if (!bound[least].compare_exchange_weak(threads, threads + 1)) continue;
+      m_bound = &bound[least];
+      return static_cast<unsigned>(least);
+    }
+  }
+
+ private:
+  void release() {
+    if (m_bound != nullptr) m_bound->fetch_sub(1);
+    m_bound = nullptr;
+  }
+
+  std::atomic<unsigned> *m_bound = nullptr;
+};
+
+}  // namespace
 
 void bind_thread_to_connection() noexcept {
-  constexpr Pool pool = Pool::connection;
   // Where malloc() is not jemalloc's, nothing would come from the arena.
   if (!mallctl::serves_malloc()) return;
-  // In turn, as many as can run at once: threads come and go, and where a new
-  // one happens to run says nothing.
-  static const auto cpus =
-      static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
-  static constinit std::atomic<unsigned> bound{0};
-  const unsigned shard = bound.fetch_add(1, std::memory_order_relaxed) %
-                         std::min(cpus, spec_of(pool).shards);
-  int arena = arena_of_shard(pool, shard);
-  if (arena < 0) arena = make_arena(pool, shard);
+  thread_local Binding binding;
+  const unsigned slot = binding.choose();
+  int arena = arena_in_slot(pool, slot);
+  if (arena < 0) arena = make_arena(pool, slot);
   if (arena >= 0)
     (void)mallctl::write<Ctl::thread_arena>(static_cast<unsigned>(arena));
 }

@@ -2,7 +2,8 @@
   Threads of connections take malloc()'s blocks from arenas of
   Pool::connection, at malloc()'s cost.
 
-  Threads: each binds itself.
+  Threads: each binds itself, to the arena with the fewest bound threads, out of
+  as many arenas as the process has CPUs.
 */
 
 #ifndef MEMDIAG_CONNECTION_H

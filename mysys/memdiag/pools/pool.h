@@ -17,7 +17,7 @@
 namespace memdiag {
 
 enum class Pool : uint8_t {
-#define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
+#define MEMDIAG_POOL(id, lifetime, arenas, cached_max, quiet_ms, dirty_ms, \
                      muzzy_ms, purpose)                                    \
   id,
 #include "mysys/memdiag/pools/pool_list.h"
@@ -31,7 +31,7 @@ means: as jemalloc's options say; -1 is jemalloc's "never". */
 struct Pool_spec {
   const char *name;
   const char *lifetime;
-  unsigned shards;
+  unsigned arenas;
   size_t cached_max;
   uint32_t quiet_ms;
   ssize_t dirty_decay_ms;
@@ -40,9 +40,9 @@ struct Pool_spec {
 };
 
 inline constexpr std::array<Pool_spec, pool_count> pool_specs{{
-#define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
+#define MEMDIAG_POOL(id, lifetime, arenas, cached_max, quiet_ms, dirty_ms, \
                      muzzy_ms, purpose)                                    \
-  {#id, lifetime, shards, cached_max, quiet_ms, dirty_ms, muzzy_ms, purpose},
+  {#id, lifetime, arenas, cached_max, quiet_ms, dirty_ms, muzzy_ms, purpose},
 #include "mysys/memdiag/pools/pool_list.h"
 #undef MEMDIAG_POOL
 }};
@@ -66,8 +66,10 @@ counted; 0: not counted. */
 using Account = uint16_t;
 constexpr size_t max_accounts = 1024;
 
-/** The most shards that pool_list.h may give a pool. */
-constexpr unsigned max_shards = 64;
+/** A pool has a shard for each CPU, up to so many; more CPUs share them. */
+constexpr unsigned max_shards = 128;
+/** The most arenas that pool_list.h may give a pool. */
+constexpr unsigned max_slots = 64;
 
 }  // namespace pools
 }  // namespace memdiag

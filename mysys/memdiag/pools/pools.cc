@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <span>
 
 #include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
+#include "mysys/memdiag/pools/cpus.h"
 #include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/pools/shards.h"
 
@@ -18,14 +20,33 @@ namespace {
 tries to make one again. */
 constexpr uint64_t fallbacks_before_retry = 1024;
 
+/** So many small blocks go round a shard's cache before the cache is made: a
+CPU that hardly uses the pool has none. */
+constexpr uint16_t blocks_before_cache = 64;
+
+/** Blocks from this size on do not come from the arena of the CPU's shard: a
+thread that goes on on another CPU would leave its freed pages behind and take
+as many again. Where blocks of this size come and go, the pages cost more than
+threads that wait for each other. (jemalloc has one arena for blocks of more than
+8 MB, for the same reason.) */
+constexpr size_t large_size = 512 << 10;
+/** A pool has an arena for large blocks for so many CPUs. */
+constexpr unsigned cpus_per_large_arena = 4;
+
+/** Larger blocks are pages of their own, which no cache holds. */
+constexpr size_t largest_cached = 32 << 10;
+
 /** Live bytes and blocks of an account in one shard of a pool. A block may be
 freed in another shard than it was allocated in, so only the sum over the shards
-means something. Most of the table is never touched. */
+means something. Behind the shards are rows for their bypasses, some of which
+share one. Most of the table is never touched. */
 struct Live_part {
   std::atomic<int64_t> bytes;
   std::atomic<int64_t> blocks;
 };
-constinit Live_part live_parts[pool_count][max_shards + 1][max_accounts];
+constexpr unsigned bypass_rows = 8;
+constinit Live_part live_parts[pool_count][max_shards + bypass_rows]
+                              [max_accounts];
 
 constinit std::atomic<Block_listener> block_listener{nullptr};
 
@@ -47,25 +68,38 @@ bool is_fallback(Pool pool, const void *block) {
   return !arena || owner_of_arena(arena.value()) != pool;
 }
 
+/** Shards that any thread may have used. */
+std::span<Shard> shards_of(Pool pool) {
+  return {state_of(pool).shards, used_shards()};
+}
+
+uint64_t sum_of_allocated(Pool pool) {
+  uint64_t sum = 0;
+  for (const Shard &shard : shards_of(pool))
+    sum += shard.allocated_bytes.load(std::memory_order_acquire) +
+           shard.bypass_allocated_bytes.load(std::memory_order_acquire);
+  return sum;
+}
+
+uint64_t sum_of_freed(Pool pool) {
+  uint64_t sum = 0;
+  for (const Shard &shard : shards_of(pool))
+    sum += shard.freed_bytes.load(std::memory_order_acquire) +
+           shard.bypass_freed_bytes.load(std::memory_order_acquire);
+  return sum;
+}
+
 /** Bytes that were live at some moment of the call, or a little less; never
 more, or a peak would be on record that never was. The counters of the shards
-cannot be read at one moment: what is freed while they are read is missing from
-the difference. So if that was much (the thread was interrupted on the way), it
-is read again. */
-uint64_t live_bytes(const Pool_state &state) {
-  const auto freed_bytes = [&state] {
-    uint64_t sum = 0;
-    for (const Shard &shard : state.shards)
-      sum += shard.freed_bytes.load(std::memory_order_acquire);
-    return sum;
-  };
+cannot be read at one moment: bytes that are freed while they are read are
+missing from the difference. If those were many, because the thread was
+interrupted on the way, the counters are read again. */
+uint64_t live_bytes(Pool pool) {
   uint64_t live = 0;
-  uint64_t freed_before = freed_bytes();
+  uint64_t freed_before = sum_of_freed(pool);
   for (int attempt = 0; attempt < 4; ++attempt) {
-    uint64_t allocated = 0;
-    for (const Shard &shard : state.shards)
-      allocated += shard.allocated_bytes.load(std::memory_order_acquire);
-    const uint64_t freed = freed_bytes();
+    const uint64_t allocated = sum_of_allocated(pool);
+    const uint64_t freed = sum_of_freed(pool);
     if (allocated > freed && allocated - freed > live) live = allocated - freed;
     if (freed - freed_before <= live / 64) break;
     freed_before = freed;
@@ -83,35 +117,84 @@ void note_peak(Pool_state &state, uint64_t live) {
   }
 }
 
+/** A new cache for a shard, once that is worth its memory. The caller has the
+shard's turn. */
+[[gnu::noinline]] placed::Cache make_cache(Shard *shard) {
+  if (shard->cache.load(std::memory_order_relaxed) == unavailable ||
+      ++shard->uncached < blocks_before_cache)
+    return placed::no_cache;
+  shard->uncached = 0;
+  const auto created = mallctl::read<Ctl::tcache_create>();
+  shard->cache.store(created ? static_cast<placed::Cache>(created.value())
+                             : unavailable,
+                     std::memory_order_relaxed);
+  return created ? static_cast<placed::Cache>(created.value())
+                 : placed::no_cache;
+}
+
+/** The cache to use for a small block. */
+inline placed::Cache cache_for(Shard *shard, const Turn &turn) {
+  if (!turn.is_mine()) [[unlikely]]
+    return placed::no_cache;
+  const placed::Cache cache = shard->cache.load(std::memory_order_relaxed);
+  return cache >= 0 ? cache : make_cache(shard);
+}
+
 /** Give the blocks that wait in a shard's cache back to its arena, and the
 cache too: the next thread that wants it makes it, and may fail to. (A cache
 that was only flushed, jemalloc makes again by itself, and where it has no
 memory for it ends the process: tcaches_get() of 5.3.1.) A cache that could not
 be made is tried again too. The caller has the shard's turn. */
 void drop_cache(Shard *shard) {
-  if (shard->cache >= 0)
-    (void)mallctl::write<Ctl::tcache_destroy>(
-        static_cast<unsigned>(shard->cache));
-  shard->cache = placed::no_cache;
+  if (const placed::Cache cache = shard->cache.load(); cache >= 0)
+    (void)mallctl::write<Ctl::tcache_destroy>(static_cast<unsigned>(cache));
+  shard->cache.store(placed::no_cache);
+  shard->uncached = 0;
+}
+
+/** The slot of the arena for the calling thread's large blocks. It goes by
+threads, in turn, so that a thread finds the pages that it has freed. On a
+machine with several nodes of memory, pages are local to the thread that wrote
+them first. */
+unsigned slot_for_large(const Pool_spec &spec) {
+  static constinit std::atomic<unsigned> threads{0};
+  static constinit thread_local unsigned number = 0;
+  if (number == 0)
+    number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  const unsigned slots =
+      std::min(spec.arenas, std::max(allowed_cpus() / cpus_per_large_arena, 1U));
+  return (number - 1) % slots;
+}
+
+/** The arena of a slot, made if need be; negative if there is none to be had.
+*/
+[[gnu::noinline]] int find_arena(Pool pool, unsigned slot) {
+  const int arena = arena_in_slot(pool, slot);
+  if (arena == no_arena ||
+      (arena == unavailable &&
+       state_of(pool).fallbacks.load(std::memory_order_relaxed) %
+               fallbacks_before_retry ==
+           0))
+    return make_arena(pool, slot);
+  return arena;
 }
 
 /** Calls visit(shard) for each shard of each pool. */
 template <typename Visitor>
 void for_each_shard(Visitor visit) {
   for (size_t pool = 0; pool < pool_count; ++pool)
-    for (unsigned cpu = 0; cpu < pool_specs[pool].shards; ++cpu)
-      visit(&states[pool].shards[cpu]);
+    for (Shard &shard : shards_of(static_cast<Pool>(pool))) visit(&shard);
 }
 
-/** Calls visit(the accounts' parts) for each pool that keeps them, and shard.
- */
+/** Calls visit(the accounts' parts) for each pool that keeps them, and row. */
 template <typename Visitor>
 void for_each_live_part(Visitor visit) {
+  const unsigned shards = used_shards();
   for (size_t pool = 0; pool < pool_count; ++pool) {
     if (uses_malloc(static_cast<Pool>(pool))) continue;
-    const unsigned shards = pool_specs[pool].shards;
-    for (unsigned i = 0; i <= shards; ++i)
-      visit(live_parts[pool][i == shards ? bypass : i]);
+    for (unsigned i = 0; i < shards; ++i) visit(live_parts[pool][i]);
+    for (unsigned i = 0; i < bypass_rows; ++i)
+      visit(live_parts[pool][max_shards + i]);
   }
 }
 
@@ -121,37 +204,56 @@ Live at_least_none(int64_t bytes, int64_t blocks) {
           static_cast<uint64_t>(std::max<int64_t>(blocks, 0))};
 }
 
-/** Add to a counter that nobody else writes. */
+/** Add to a counter that no other thread writes. */
 template <typename T>
 void add(std::atomic<T> *counter, T amount) {
   counter->store(counter->load(std::memory_order_relaxed) + amount,
                  std::memory_order_release);
 }
 
-/** Note a block that came (sign 1) or goes (-1). */
+/** count() for a thread that does not have the shard's turn. */
 template <int sign>
-[[gnu::always_inline]] inline void count(Pool pool, const Turn &turn,
-                                         Account account,
+[[gnu::noinline]] void count_in_bypass(Pool pool, unsigned cpu,
+                                       Account account, uint64_t bytes) {
+  Shard &shard = state_of(pool).shards[cpu];
+  shard.bypasses.fetch_add(1, std::memory_order_relaxed);
+  (sign > 0 ? shard.bypass_allocated_bytes : shard.bypass_freed_bytes)
+      .fetch_add(bytes, std::memory_order_release);
+  if (account == 0) return;
+  Live_part &part = live_parts[static_cast<size_t>(pool)]
+                              [max_shards + cpu % bypass_rows][account];
+  part.bytes.fetch_add(sign * static_cast<int64_t>(bytes),
+                       std::memory_order_release);
+  part.blocks.fetch_add(sign, std::memory_order_release);
+}
+
+void count_pages(Pool_state *state, uint64_t bytes) {
+  const uint64_t now = state->paged_bytes.fetch_add(bytes) + bytes;
+  uint64_t most = state->most_paged_bytes.load(std::memory_order_relaxed);
+  while (now > most &&
+         !state->most_paged_bytes.compare_exchange_weak(most, now)) {
+  }
+}
+
+/** Count a block that came (sign 1) or goes (-1). */
+template <int sign>
+[[gnu::always_inline]] inline void count(Pool pool, unsigned cpu,
+                                         const Turn &turn, Account account,
                                          uint64_t bytes) {
-  Shard &shard = state_of(pool).shards[turn.index()];
-  auto &sum = sign > 0 ? shard.allocated_bytes : shard.freed_bytes;
-  Live_part &part =
-      live_parts[static_cast<size_t>(pool)][turn.index()][account];
-  const int64_t change = sign * static_cast<int64_t>(bytes);
   if (turn.is_mine()) [[likely]] {
-    add(&sum, bytes);
+    Shard &shard = state_of(pool).shards[cpu];
+    add(sign > 0 ? &shard.allocated_bytes : &shard.freed_bytes, bytes);
     if (account == 0) return;
-    add(&part.bytes, change);
+    Live_part &part = live_parts[static_cast<size_t>(pool)][cpu][account];
+    add(&part.bytes, sign * static_cast<int64_t>(bytes));
     add(&part.blocks, int64_t{sign});
   } else {
-    sum.fetch_add(bytes, std::memory_order_release);
+    count_in_bypass<sign>(pool, cpu, account, bytes);
     if (account == 0) return;
-    part.bytes.fetch_add(change, std::memory_order_release);
-    part.blocks.fetch_add(sign, std::memory_order_release);
   }
   if (const auto note = block_listener.load(std::memory_order_relaxed);
       note != nullptr) [[unlikely]]
-    note(pool, account, change);
+    note(pool, account, sign * static_cast<int64_t>(bytes));
 }
 
 }  // namespace
@@ -160,16 +262,19 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
   if (uses_malloc(pool)) return placed::general_allocate(size, zero);
   const Pool_spec &spec = spec_of(pool);
   Pool_state &state = state_of(pool);
-  const unsigned cpu = shard_for(spec, size);
-  int arena = state.shards[cpu].arena.load(std::memory_order_acquire);
-  if (arena < 0) [[unlikely]] {
-    if (arena == no_arena || state.fallbacks.load(std::memory_order_relaxed) %
-                                     fallbacks_before_retry ==
-                                 0)
-      arena = make_arena(pool, cpu);
+  const unsigned cpu = current_shard();
+  Shard &shard = state.shards[cpu];
+  int arena;
+  if (size < large_size) [[likely]] {
+    arena = shard.arena.load(std::memory_order_acquire);
+    if (arena < 0) [[unlikely]] {
+      arena = find_arena(pool, cpu % spec.arenas);
+      shard.arena.store(arena, std::memory_order_release);
+    }
+  } else {
+    arena = find_arena(pool, slot_for_large(spec));
   }
-  if (arena < 0 || failures_are_left())
-      [[unlikely]] {
+  if (arena < 0 || failures_are_left()) [[unlikely]] {
     const Failure failure = next_failure(pool, account);
     if (failure == Failure::hard) {
       errno = ENOMEM;
@@ -181,17 +286,19 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
   const auto from = static_cast<unsigned>(arena);
   void *block;
   if (size <= spec.cached_max) {
-    const Turn turn(state.shards, cpu);
-    block = placed::allocate(from, turn.cache(), size, zero);
+    const Turn turn(&shard);
+    block = placed::allocate(from, cache_for(&shard, turn), size, zero);
     if (block != nullptr) [[likely]] {
-      count<1>(pool, turn, account, placed::usable(size));
+      count<1>(pool, cpu, turn, account, placed::usable(size));
       return block;
     }
   } else {
-    // Takes long enough that others would find the shard taken.
+    // It takes long enough that other threads would find the shard taken.
     block = placed::allocate(from, placed::no_cache, size, zero);
     if (block != nullptr) [[likely]] {
-      count<1>(pool, Turn(state.shards, cpu), account, placed::usable(size));
+      const uint64_t bytes = placed::usable(size);
+      if (size > largest_cached) count_pages(&state, bytes);
+      count<1>(pool, cpu, Turn(&shard), account, bytes);
       return block;
     }
   }
@@ -214,11 +321,14 @@ void free(Pool pool, void *block, size_t size, Account account) noexcept {
     }
   }
   if (size == 0) size = placed::size_of(block);
+  if (size > largest_cached) state.paged_bytes.fetch_sub(placed::usable(size));
   const bool cached = size <= spec.cached_max;
   {
-    const Turn turn(state.shards, current_shard(spec));
-    count<-1>(pool, turn, account, placed::usable(size));
-    if (cached) placed::free(block, turn.cache(), size);
+    const unsigned cpu = current_shard();
+    Shard &shard = state.shards[cpu];
+    const Turn turn(&shard);
+    count<-1>(pool, cpu, turn, account, placed::usable(size));
+    if (cached) placed::free(block, cache_for(&shard, turn), size);
   }
   if (!cached) placed::free(block, placed::no_cache, size);
 }
@@ -264,29 +374,30 @@ std::vector<Live> live_of_first(size_t accounts) {
 
 Counters counters(Pool pool) {
   Pool_state &state = state_of(pool);
-  const uint64_t live = live_bytes(state);
+  const uint64_t live = live_bytes(pool);
   note_peak(state, live);
+  uint64_t bypasses = 0;
+  for (const Shard &shard : shards_of(pool))
+    bypasses += shard.bypasses.load(std::memory_order_relaxed);
   return {live, state.peak_bytes.load(), state.peak_time_us.load(),
-          state.fallbacks.load()};
+          state.fallbacks.load(), bypasses};
 }
 
 uint64_t fallback_blocks(Pool pool) {
   return state_of(pool).fallback_blocks.load(std::memory_order_relaxed);
 }
 
-uint64_t allocated_bytes(Pool pool) {
-  uint64_t sum = 0;
-  for (const Shard &shard : state_of(pool).shards)
-    sum += shard.allocated_bytes.load(std::memory_order_relaxed);
-  return sum;
+uint64_t allocated_bytes(Pool pool) { return sum_of_allocated(pool); }
+
+uint64_t recent_need(Pool pool) {
+  Pool_state &state = state_of(pool);
+  const uint64_t now = state.paged_bytes.load();
+  const uint64_t most = state.most_paged_bytes.exchange(now);
+  return live_bytes(pool) + (most > now ? most - now : 0);
 }
 
 uint64_t activity(Pool pool) {
-  uint64_t sum = 0;
-  for (const Shard &shard : state_of(pool).shards)
-    sum += shard.allocated_bytes.load(std::memory_order_relaxed) +
-           shard.freed_bytes.load(std::memory_order_relaxed);
-  return sum;
+  return sum_of_allocated(pool) + sum_of_freed(pool);
 }
 
 void set_block_listener(Block_listener listener) noexcept {
@@ -294,10 +405,23 @@ void set_block_listener(Block_listener listener) noexcept {
 }
 
 void drop_caches(Pool pool) noexcept {
-  Shard *const shards = state_of(pool).shards;
-  for (unsigned cpu = 0; cpu < spec_of(pool).shards; ++cpu) {
-    const Turn turn(shards, cpu);
-    if (turn.index() == cpu) drop_cache(&shards[cpu]);
+  for (Shard &shard : shards_of(pool)) {
+    if (shard.cache.load(std::memory_order_relaxed) == placed::no_cache)
+      continue;
+    const Turn turn(&shard);
+    if (turn.is_mine()) drop_cache(&shard);
+  }
+}
+
+void trim_caches(Pool pool, uint64_t least_bytes) noexcept {
+  for (Shard &shard : shards_of(pool)) {
+    if (shard.cache.load(std::memory_order_relaxed) == placed::no_cache)
+      continue;
+    const Turn turn(&shard);
+    if (!turn.is_mine()) continue;
+    const uint64_t moved = shard.allocated_bytes.load() + shard.freed_bytes.load();
+    if (moved - shard.moved_at_trim < least_bytes) drop_cache(&shard);
+    shard.moved_at_trim = moved;
   }
 }
 
@@ -323,7 +447,7 @@ void hold_caches() noexcept {
 void let_go_of_caches(bool in_child) noexcept {
   for_each_shard([in_child](Shard *shard) {
     if (!shard->held && !in_child) return;
-    if (!shard->held) shard->cache = unavailable;
+    if (!shard->held) shard->cache.store(unavailable);
     shard->taken.store(false, std::memory_order_release);
   });
 }

@@ -1,8 +1,9 @@
 /*
   Pools: memory of one purpose in arenas of its own.
 
-  A pool has one jemalloc arena for each CPU that uses it (a shard). Nothing
-  else allocates there: pools bypass the threads' automatic caches in both
+  A pool has a shard for each CPU that uses it: a cache of small blocks, and
+  counters. Shards take their blocks from the pool's jemalloc arenas, of which
+  each serves one or several CPUs. Nothing else allocates there: pools bypass the threads' automatic caches in both
   directions, so a block freed into a pool is never handed to another subsystem,
   nor the reverse. Pages of a pool therefore fall empty together and can be
   given back together. Pool::connection is the exception: it is malloc() of some
@@ -72,11 +73,27 @@ struct Counters {
   uint64_t peak_time_us;
   /** Blocks that the general allocator served because the pool could not. */
   uint64_t fallbacks;
+  /** Blocks that came or went while another thread had the CPU's shard: they
+  went round its cache. */
+  uint64_t bypasses;
 };
 Counters counters(Pool pool);
 
+/** Bytes that wait in the pool's caches. jemalloc counts them as allocated.
+@param allocated_bytes  in the pool's arenas, by jemalloc's statistics */
+constexpr uint64_t cached_bytes(const Counters &counters,
+                                uint64_t allocated_bytes) {
+  return allocated_bytes > counters.live_bytes
+             ? allocated_bytes - counters.live_bytes
+             : 0;
+}
+
 /** Bytes that ever came into and left the pool; changes whenever it is used. */
 uint64_t activity(Pool pool);
+
+/** The most bytes that were live at a moment since the last call: exact for
+blocks of more than 32 KB, the others are as of now. */
+uint64_t recent_need(Pool pool);
 
 /** Live blocks that the general allocator served for the pool. While there are
 any, each free of the pool looks up where its block came from. */
@@ -97,6 +114,10 @@ void set_block_listener(Block_listener listener) noexcept;
 /** Give the blocks that wait in the pool's caches back to its arenas, and the
 caches too. A cache in use at the moment is left alone. */
 void drop_caches(Pool pool) noexcept;
+
+/** The same for the caches of shards that moved less than so many bytes since
+the last call. */
+void trim_caches(Pool pool, uint64_t least_bytes) noexcept;
 
 /** @name Around fork(), see mysys/memdiag/fork.cc
 No thread makes or uses a cache while fork() is under way. @{ */

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <mutex>
 
 #include "mysys/memdiag/clock.h"
@@ -25,81 +26,83 @@ constinit Pool_purges purges_by_pool[pool_count];
 
 constinit std::mutex purge_mutex;
 
+/** Arenas that the last attempt of a purge could not purge. Guarded by
+purge_mutex. */
+constinit bool skipped[pools::max_arenas];
+
 Pool_purges &purges_of(Pool pool) {
   return purges_by_pool[static_cast<size_t>(pool)];
 }
 
-/** Whether an arena is there and the pool's. */
-auto arenas_of(Pool pool) {
-  return [pool](unsigned arena) {
-    return pools::owner_of_arena(arena) == pool &&
-           mallctl::read<Ctl::arena_initialized>(arena).value_or(false);
+/** Calls visit(arena index, its pages) for each arena of the pool that exists.
+@return 0, or the errno of the first arena whose pages could not be read */
+template <typename Visitor>
+int for_each_arena_with_pages(Pool pool, Visitor visit) {
+  int error = 0;
+  const auto look_at = [&](unsigned arena) {
+    const auto pages = mallctl::read<Ctl::arena_pages>(arena);
+    if (pages)
+      visit(arena, pages.value());
+    else if (pages.error() != EFAULT && error == 0)  // EFAULT: none is there
+      error = pages.error();
   };
-}
-
-/** Sum of a statistic over the arenas that `wanted` accepts, of those there
-are.
-@param[in,out] error  the first failure, which leaves its arena out */
-template <Ctl ctl, typename Predicate>
-uint64_t sum_over_arenas(unsigned narenas, Predicate wanted, int *error) {
-  uint64_t sum = 0;
-  for (unsigned arena = 0; arena < narenas; ++arena) {
-    if (!wanted(arena)) continue;
-    const auto value = mallctl::read<ctl>(arena);
-    if (!value && *error == 0) *error = value.error();
-    sum += value.value_or(0);
+  if (pool != Pool::general) {
+    pools::for_each_arena(pool, look_at);
+    return error;
   }
-  return sum;
+  const auto narenas = mallctl::read<Ctl::arenas_narenas>();
+  for (unsigned arena = 0; arena < narenas.value_or(0); ++arena)
+    if (pools::owner_of_arena(arena) == Pool::general) look_at(arena);
+  return narenas ? error : narenas.error();
 }
 
-/** Purge the arenas that `wanted` accepts. Caller holds purge_mutex. */
-template <typename Predicate>
-Receipt purge_arenas(Predicate wanted) {
+/** Purge an arena, which has `dirty_pages`.
+@return whether pages were given back, or there were none */
+Result<bool> purge_arena(unsigned arena, size_t dirty_pages) {
+  if (const int error = mallctl::call<Ctl::arena_purge>(arena); error != 0)
+    return Result<bool>::failed(error);
+  const auto left = mallctl::read<Ctl::arena_pages>(arena);
+  return Result<bool>::ok(dirty_pages == 0 || !left ||
+                          left.value().dirty_pages < dirty_pages);
+}
+
+/** Purge all arenas of a pool. Caller holds purge_mutex. */
+Receipt purge_arenas(Pool pool) {
   Receipt receipt{0, 0, 0, 0, 0};
   const auto note_error = [&receipt](int error) {
     if (receipt.error == 0) receipt.error = error;
   };
-  const Result<unsigned> narenas = mallctl::read<Ctl::arenas_narenas>();
-  if (!narenas) {
-    note_error(narenas.error());
-    return receipt;
-  }
   const uint64_t start_us = clock_us(CLOCK_MONOTONIC);
-  const auto refresh = [&note_error] {
-    if (const int error = mallctl::refresh(); error != 0) note_error(error);
-  };
-  refresh();
-  const auto resident_bytes = [&] {
-    return sum_over_arenas<Ctl::stats_arena_resident>(narenas.value(), wanted,
-                                                      &receipt.error);
-  };
-  const auto dirty_pages = [&] {
-    return sum_over_arenas<Ctl::stats_arena_pdirty>(narenas.value(), wanted,
-                                                    &receipt.error);
-  };
-  receipt.resident_before_bytes = resident_bytes();
-  uint64_t dirty = dirty_pages();
+  note_error(for_each_arena_with_pages(
+      pool, [&receipt](unsigned, const mallctl::Arena_pages &pages) {
+        receipt.resident_before_bytes += pages.resident_bytes;
+        ++receipt.arenas;
+      }));
   // jemalloc skips an arena that one of its own threads purges at the moment,
   // without an error (pac_decay_to_limit), and that thread takes only the pages
-  // that are due. The more pages there are, the longer it takes: the waits
-  // double, up to 63 ms in all.
+  // that are due. So an arena of which nothing was given back is tried again.
+  // The more pages there are, the longer that thread takes: the waits double,
+  // up to 63 ms in all.
   constexpr int attempts = 7;
-  for (int attempt = 0; attempt < attempts; ++attempt) {
+  bool again = true;
+  for (int attempt = 0; attempt < attempts && again; ++attempt) {
     if (attempt > 0) usleep(500U << attempt);
-    receipt.arenas = 0;
-    for (unsigned arena = 0; arena < narenas.value(); ++arena) {
-      if (!wanted(arena)) continue;
-      if (const int error = mallctl::call<Ctl::arena_purge>(arena); error != 0)
-        note_error(error);
-      else
-        ++receipt.arenas;
-    }
-    refresh();
-    const uint64_t left = dirty_pages();
-    if (left <= dirty / 8) break;
-    dirty = left;
+    const bool first = attempt == 0;
+    again = false;
+    (void)for_each_arena_with_pages(
+        pool, [&](unsigned arena, const mallctl::Arena_pages &pages) {
+          bool &is_left = skipped[arena];
+          if (!first && !is_left) return;
+          const auto purged = purge_arena(arena, pages.dirty_pages);
+          if (!purged) note_error(purged.error());
+          is_left = purged && !purged.value();
+          again = again || is_left;
+        });
   }
-  receipt.resident_after_bytes = resident_bytes();
+  note_error(for_each_arena_with_pages(
+      pool, [&receipt](unsigned, const mallctl::Arena_pages &pages) {
+        receipt.resident_after_bytes += pages.resident_bytes;
+      }));
   receipt.duration_us = clock_us(CLOCK_MONOTONIC) - start_us;
   return receipt;
 }
@@ -109,7 +112,7 @@ Receipt purge_arenas(Predicate wanted) {
 Receipt purge(Pool pool, Purge_reason reason) {
   const std::lock_guard<std::mutex> guard(purge_mutex);
   pools::drop_caches(pool);
-  const Receipt receipt = purge_arenas(arenas_of(pool));
+  const Receipt receipt = purge_arenas(pool);
   Pool_purges &sums = purges_of(pool);
   sums.purged_bytes.fetch_add(receipt.released_bytes());
   sums.purge_us.fetch_add(receipt.duration_us);
@@ -140,15 +143,13 @@ Counters counters(Pool pool) {
 }
 
 Result<uint64_t> dirty_bytes(Pool pool) {
-  if (const int error = mallctl::refresh(); error != 0)
-    return Result<uint64_t>::failed(error);
   const auto page = mallctl::read<Ctl::arenas_page>();
   if (!page) return Result<uint64_t>::failed(page.error());
-  const auto narenas = mallctl::read<Ctl::arenas_narenas>();
-  if (!narenas) return Result<uint64_t>::failed(narenas.error());
-  int error = 0;
-  const uint64_t pages = sum_over_arenas<Ctl::stats_arena_pdirty>(
-      narenas.value(), arenas_of(pool), &error);
+  uint64_t pages = 0;
+  const int error = for_each_arena_with_pages(
+      pool, [&pages](unsigned, const mallctl::Arena_pages &now) {
+        pages += now.dirty_pages;
+      });
   return error == 0 ? Result<uint64_t>::ok(pages * page.value())
                     : Result<uint64_t>::failed(error);
 }

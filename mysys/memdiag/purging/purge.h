@@ -37,7 +37,7 @@ struct Counters {
 };
 Counters counters(Pool pool);
 
-/** Bytes of the pool's unused pages; asks jemalloc for new statistics. */
+/** Bytes of the pool's unused pages as they are now. */
 Result<uint64_t> dirty_bytes(Pool pool);
 
 /** The pool is purged when it was quiet for so many times its quiet_ms: 1, or

@@ -15,6 +15,8 @@ namespace {
 /** A purge that gave back less is not judged. A pool in which no more has come
 and gone is not purged, but left to decay. */
 constexpr uint64_t worth_bytes = 1 << 20;
+/** Less is not worth a purge of a busy pool. */
+constexpr uint64_t worth_bytes_of_excess = 8 << 20;
 /** A purge is judged so long after it, or just before the next one. */
 constexpr uint32_t judged_after_ms = 1000;
 /** A pool whose pages are wanted again each time is purged after so many times
@@ -44,13 +46,18 @@ void Watch::judge(Pool pool, Of_pool *watch, uint32_t after_ms) {
   if (watch->judged || watch->purged_ms_ago < after_ms) return;
   watch->judged = true;
   const uint64_t released_bytes = last->receipt.released_bytes();
-  const uint64_t wanted_bytes = std::min(
-      pools::allocated_bytes(pool) - last->allocated_bytes, released_bytes);
+  // A busy pool allocates all the time, from pages that it has.
+  const uint64_t taken_bytes =
+      last->reason == Purge_reason::excess
+          ? watch->most_needed_since - watch->needed_at_purge
+          : pools::allocated_bytes(pool) - last->allocated_bytes;
+  const uint64_t wanted_bytes = std::min(taken_bytes, released_bytes);
   purge_log::note_refault(last->sequence, wanted_bytes);
   // When to purge next time is learnt only from this thread's own decisions.
   if (released_bytes >= worth_bytes &&
       (last->reason == Purge_reason::quiet ||
-       last->reason == Purge_reason::dirty_limit))
+       last->reason == Purge_reason::dirty_limit ||
+       last->reason == Purge_reason::excess))
     purging::note_refault(pool, wanted_bytes,
                         wanted_bytes > released_bytes / 2 ? max_backoff : 0);
 }
@@ -61,6 +68,24 @@ void Watch::purge(Pool pool, Of_pool *watch, Purge_reason reason) {
   watch->unpurged_bytes = 0;
   watch->uncounted_bytes = 0;
   watch->quiet_for_ms = 0;
+  watch->needed_at_purge = watch->most_needed_since =
+      pools::counters(pool).live_bytes;
+}
+
+/** Whether most of a busy pool's unused pages are more than what it needed in
+the last period, which has just ended. */
+bool Watch::has_excess(Pool pool, Of_pool *watch, uint64_t quiet_ms) {
+  const uint64_t needed = pools::counters(pool).live_bytes;
+  watch->most_needed =
+      std::max(watch->most_needed, pools::recent_need(pool));
+  watch->period_ms += tick_ms;
+  if (watch->period_ms < quiet_ms * purging::backoff(pool)) return false;
+  const uint64_t may_be_needed =
+      watch->most_needed > needed ? watch->most_needed - needed : 0;
+  watch->period_ms = 0;
+  watch->most_needed = needed;
+  const uint64_t dirty = purging::dirty_bytes(pool).value_or(0);
+  return dirty >= worth_bytes_of_excess && may_be_needed < dirty / 2;
 }
 
 void Watch::look_at(Pool pool, Of_pool *watch) {
@@ -69,7 +94,10 @@ void Watch::look_at(Pool pool, Of_pool *watch) {
   watch->activity = activity;
   watch->unpurged_bytes += moved_bytes;
   watch->uncounted_bytes += moved_bytes;
-  if (moved_bytes != 0) (void)pools::counters(pool);  // dates a new peak
+  if (moved_bytes != 0) {
+    const uint64_t needed = pools::counters(pool).live_bytes;  // dates a peak
+    watch->most_needed_since = std::max(watch->most_needed_since, needed);
+  }
   watch->purged_ms_ago += tick_ms;
   judge(pool, watch, judged_after_ms);
 
@@ -89,6 +117,8 @@ void Watch::look_at(Pool pool, Of_pool *watch) {
   if (quiet_ms == 0) return;
   if (moved_bytes > quiet_bytes) {
     watch->quiet_for_ms = 0;
+    if (has_excess(pool, watch, quiet_ms))
+      purge(pool, watch, Purge_reason::excess);
     return;
   }
   watch->quiet_for_ms += tick_ms;
@@ -106,6 +136,11 @@ Watch::Watch() {
 void Watch::tick() {
   for (size_t i = 0; i < pool_count; ++i)
     look_at(static_cast<Pool>(i), &m_pools[i]);
+  m_trimmed_ms_ago += tick_ms;
+  if (m_trimmed_ms_ago < trim_ms) return;
+  m_trimmed_ms_ago = 0;
+  for (size_t i = 0; i < pool_count; ++i)
+    pools::trim_caches(static_cast<Pool>(i), least_cached_bytes);
 }
 
 int start() {

@@ -1,12 +1,16 @@
 /*
   The layer's own thread, the purger. It watches the pools, dates their peaks,
-  and gives a pool's unused pages back once the pool has fallen quiet
-  (Policy::quiet_ms) or has more of them than it may (Policy::dirty_limit), so
-  that no query pays for it. It learns from what purging costs: where the pages
+  and gives a pool's unused pages back, so that no query pays for it:
+  - once the pool has fallen quiet (Policy::quiet_ms);
+  - once the pool is busy, but most of its unused pages were not needed for as
+    long: a burst is over, and a steady load goes on;
+  - once the pool has more of them than it may (Policy::dirty_limit).
+  It learns from what purging costs: where the pages
   are taken again at once, it waits longer before the next purge.
 
   Every tick it reads a few counters of the layer; jemalloc is asked only when
-  a pool is purged. A pool that fell quiet is purged once and then left alone
+  a pool is purged. Every two seconds it drops the caches of small blocks that were
+  hardly used. A pool that fell quiet is purged once and then left alone
   until a megabyte has come and gone in it again.
 
   Threads: start() and stop() as Worker has them; the plugin calls them. A Watch
@@ -31,6 +35,11 @@ constexpr uint32_t tick_ms = 100;
 background threads never rest altogether. Pages that so little leaves behind are
 left to decay. */
 constexpr uint64_t quiet_bytes = 64 << 10;
+
+/** Every trim_ms, caches of small blocks that moved less than so much since are
+dropped. */
+constexpr uint32_t trim_ms = 2000;
+constexpr uint64_t least_cached_bytes = 256 << 10;
 
 /** @return as Worker::start() */
 int start();
@@ -59,13 +68,21 @@ class Watch {
     uint64_t last_purge{0};
     uint32_t purged_ms_ago{0};
     bool judged{true};
+    /** Live bytes: the most in the current period of quiet_ms, and its length so
+    far; those at the last purge, and the most since. */
+    uint64_t most_needed{0};
+    uint32_t period_ms{0};
+    uint64_t needed_at_purge{0};
+    uint64_t most_needed_since{0};
   };
 
+  static bool has_excess(Pool pool, Of_pool *watch, uint64_t quiet_ms);
   static void judge(Pool pool, Of_pool *watch, uint32_t after_ms);
   static void look_at(Pool pool, Of_pool *watch);
   static void purge(Pool pool, Of_pool *watch, Purge_reason reason);
 
   std::array<Of_pool, pool_count> m_pools;
+  uint32_t m_trimmed_ms_ago{0};
 };
 
 }  // namespace memdiag::purger

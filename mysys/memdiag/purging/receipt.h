@@ -16,11 +16,13 @@ enum class Purge_reason : uint8_t {
   quiet,
   /** The pool had too many unused pages (Policy::dirty_limit). */
   dirty_limit,
+  /** The pool is busy, but needed few of its unused pages lately. */
+  excess,
   /** The machine or the cgroup is short of memory. */
   pressure
 };
-inline constexpr const char *purge_reason_names[] = {"asked", "quiet",
-                                                     "dirty_limit", "pressure"};
+inline constexpr const char *purge_reason_names[] = {
+    "asked", "quiet", "dirty_limit", "excess", "pressure"};
 
 namespace purging {
 

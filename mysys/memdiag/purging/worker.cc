@@ -13,11 +13,15 @@ int Worker::start(const char *name, Body body) {
   if (m_running) return EALREADY;
   m_stop = false;
   m_body = body;
-  // The server has a thread of its own for signals: none may come here.
-  sigset_t all;
+  // The server has a thread of its own for signals: none may come here, but for
+  // those that a fault of this thread raises. Blocked, they would end the server
+  // without its handler, which writes the stack.
+  sigset_t blocked;
   sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  sigfillset(&blocked);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    sigdelset(&blocked, fault);
+  pthread_sigmask(SIG_SETMASK, &blocked, &before);
   const int error = pthread_create(&m_thread, nullptr, run, this);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) return error;

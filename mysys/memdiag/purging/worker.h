@@ -1,11 +1,12 @@
 /*
-  A thread of the layer's own that does something again and again.
+  Workers: threads of the layer's own that do something again and again.
 
   start() and stop() are for the server's start-up and shutdown: never before
   main(), and never before the fork of --daemonize, whose child would not have
   the thread. Both may be called from any thread, and again.
-  Ownership: the worker must outlive its thread; those of the server are never
-  destroyed, because it may exit without a shutdown.
+  Signals: a worker's thread takes none but those of its own faults.
+  Ownership: the worker must outlive its thread. Those of the server are never
+  destroyed, because the server may exit without a shutdown.
 */
 
 #ifndef MEMDIAG_WORKER_H
@@ -21,7 +22,7 @@ namespace memdiag {
 
 class Worker {
  public:
-  /** What the thread does, until wait_ms() says that it is to end. */
+  /** Runs in the thread until wait_ms() returns false. */
   using Body = void (*)(Worker *);
 
   /** @param name  of the thread, up to 15 characters
@@ -32,7 +33,7 @@ class Worker {
   void stop();
 
   /** For the body: wait so long or until wake(); 0: only until wake().
-  @return false: the thread is to end */
+  @return false: the body must return */
   bool wait_ms(uint64_t ms);
 
   /** End the current or the next wait. */

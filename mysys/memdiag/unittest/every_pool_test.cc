@@ -68,7 +68,7 @@ TEST(EveryPool, HasNoMoreArenasThanItMay) {
   for (size_t i = first_pool; i < memdiag::pool_count; ++i) {
     unsigned arenas = 0;
     pools::for_each_arena(static_cast<Pool>(i), [&](unsigned) { ++arenas; });
-    EXPECT_LE(arenas, memdiag::pool_specs[i].shards);
+    EXPECT_LE(arenas, memdiag::pool_specs[i].arenas);
     EXPECT_GE(arenas, 1u);
   }
 }

@@ -243,7 +243,7 @@ TEST(PoolRouting, LookingNeverCreates) {
     (void)pools::activity(each);
     (void)purging::purge(each);
     for (unsigned shard = 0; shard < 100; ++shard)
-      (void)pools::arena_of_shard(each, shard);
+      (void)pools::arena_in_slot(each, shard);
   }
   (void)purging::purge_all();
   for (unsigned arena = 0; arena < 5000; ++arena)

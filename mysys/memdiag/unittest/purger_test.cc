@@ -110,14 +110,38 @@ FRESH_TEST(Purger, LeavesAQuietPoolAlone) {
 
 FRESH_TEST(Purger, LetsABusyPoolWork) {
   purger::Watch watch;
-  burst(16);
   for (int i = 0; i < 100; ++i) {
-    for (int n = 0; n < 10; ++n) Block::make(5000, 1).free();
+    burst(16);  // has come and gone between two ticks
     watch.tick();
   }
   EXPECT_EQ(0u, purges());
   ticks(&watch, quiet_ticks);
   EXPECT_EQ(1u, purges());
+}
+
+/** A burst is over, and a steady load of small blocks goes on. */
+FRESH_TEST(Purger, GivesBackPagesThatABusyPoolNoLongerNeeds) {
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  purger::Watch watch;
+  const auto tick_with_load = [&watch] {
+    for (int n = 0; n < 50; ++n) Block::make(5000, 1).free();
+    watch.tick();
+  };
+  for (int round = 1; round <= 3; ++round) {
+    std::vector<Block> live;
+    for (int i = 0; i < 32; ++i) live.push_back(Block::make(1 << 20, 1));
+    for (int i = 0; i < 20; ++i) tick_with_load();
+    for (const Block &block : live) block.free();
+    // The period in which the burst ended, and one without it.
+    for (unsigned i = 0; i < 2 * quiet_ticks; ++i) tick_with_load();
+    EXPECT_EQ(static_cast<unsigned>(round), purges());
+    EXPECT_LE(dirty_pages(pool), (uint64_t{1} << 20) / 4096);
+    // The load had all that it needed: the purge is judged to be right.
+    for (int i = 0; i < 20; ++i) tick_with_load();
+    EXPECT_EQ(static_cast<unsigned>(round), purges());
+    EXPECT_EQ(1u, purging::backoff(pool));
+  }
 }
 
 /** Background threads never rest altogether: pages that so little leaves behind

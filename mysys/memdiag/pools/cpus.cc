@@ -1,0 +1,59 @@
+#include "mysys/memdiag/pools/cpus.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace memdiag::pools {
+namespace {
+
+constinit unsigned cpus = 1;
+
+void map_cpu(unsigned cpu, unsigned number) {
+  __atomic_store_n(&detail::shard_of_cpu[cpu],
+                   static_cast<uint8_t>(number % max_shards), __ATOMIC_RELAXED);
+}
+
+[[gnu::constructor]] void at_start() { map_allowed_cpus(); }
+
+}  // namespace
+
+constinit uint8_t detail::shard_of_cpu[max_cpus]{};
+constinit unsigned detail::used_shards = 1;
+
+unsigned allowed_cpus() { return __atomic_load_n(&cpus, __ATOMIC_RELAXED); }
+
+void map_cpus(const cpu_set_t *set, size_t bytes) {
+  const unsigned limit =
+      std::min(detail::max_cpus, static_cast<unsigned>(8 * bytes));
+  const auto count =
+      std::max(static_cast<unsigned>(CPU_COUNT_S(bytes, set)), 1U);
+  // Before a thread can use them.
+  __atomic_store_n(&detail::used_shards,
+                   std::max(detail::used_shards, std::min(count, max_shards)),
+                   __ATOMIC_RELAXED);
+  __atomic_store_n(&cpus, count, __ATOMIC_RELAXED);
+  unsigned next = 0;
+  for (unsigned cpu = 0; cpu < detail::max_cpus; ++cpu)
+    if (cpu < limit && CPU_ISSET_S(cpu, bytes, set))
+      map_cpu(cpu, next++);
+    else
+      map_cpu(cpu, cpu % count);
+}
+
+void map_allowed_cpus() {
+  // The kernel refuses a set that is smaller than its own.
+  cpu_set_t sets[detail::max_cpus / CPU_SETSIZE];
+  CPU_ZERO_S(sizeof sets, sets);
+  if (sched_getaffinity(0, sizeof sets, sets) == 0) {
+    map_cpus(sets, sizeof sets);
+    return;
+  }
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  for (unsigned cpu = 0; cpu < std::max(online, 1L) && cpu < detail::max_cpus;
+       ++cpu)
+    CPU_SET_S(cpu, sizeof sets, sets);
+  map_cpus(sets, sizeof sets);
+}
+
+}  // namespace memdiag::pools

@@ -1,0 +1,61 @@
+/*
+  The CPUs that the process may run on, numbered densely from 0: a process on
+  the CPUs 8, 16 and 24 has 0, 1 and 2.
+
+  The numbers are given at start-up, by sched_getaffinity(). CPUs outside that
+  set, which the process may be moved to later, share numbers with it. Before
+  the first constructors have run, all CPUs have number 0.
+
+  Threads: any. map_cpus() by one thread at a time.
+  Errors: where the kernel does not say which CPUs or which CPU, the numbers
+  are the kernel's, or 0.
+*/
+
+#ifndef MEMDIAG_CPUS_H
+#define MEMDIAG_CPUS_H
+
+#include <sched.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mysys/memdiag/pools/pool.h"
+
+namespace memdiag::pools {
+
+namespace detail {
+/** The kernel's highest limit of CPUs (CONFIG_NR_CPUS of x86-64). */
+constexpr unsigned max_cpus = 8192;
+extern uint8_t shard_of_cpu[max_cpus] __attribute__((visibility("hidden")));
+extern unsigned used_shards __attribute__((visibility("hidden")));
+}  // namespace detail
+static_assert(max_shards <= UINT8_MAX + 1);
+
+/** The shard of the calling thread's CPU: its number, and modulo max_shards
+where there are more CPUs. */
+inline unsigned current_shard() {
+  const auto cpu = static_cast<unsigned>(sched_getcpu());
+  // sched_getcpu() fails with -1.
+  return cpu < detail::max_cpus
+             ? __atomic_load_n(&detail::shard_of_cpu[cpu], __ATOMIC_RELAXED)
+             : 0;
+}
+
+/** Shards that any thread may have used so far: those from 0 on. */
+inline unsigned used_shards() {
+  return __atomic_load_n(&detail::used_shards, __ATOMIC_RELAXED);
+}
+
+/** How many CPUs the process may run on, at least 1. */
+unsigned allowed_cpus();
+
+/** Number the CPUs of a set. It runs at start-up; tests call it with other
+sets. */
+void map_cpus(const cpu_set_t *set, size_t bytes);
+
+/** Number the CPUs that the kernel allows now. */
+void map_allowed_cpus();
+
+}  // namespace memdiag::pools
+
+#endif  // MEMDIAG_CPUS_H

@@ -1,0 +1,202 @@
+/* Shards of CPUs, as many processors have them: sched_getcpu() is the test's. */
+
+#include "mysys/memdiag/pools/cpus.h"
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "mysys/memdiag/purging/purger.h"
+#include "mysys/memdiag/unittest/test.h"
+
+namespace {
+constinit thread_local int cpu_of_thread = 0;
+}
+
+/** Takes the C library's place. */
+extern "C" int sched_getcpu() noexcept { return cpu_of_thread; }
+
+namespace memdiag_test {
+
+/** The process may run on these CPUs, until the end of the test. */
+class Allowed_cpus {
+ public:
+  explicit Allowed_cpus(const std::vector<unsigned> &cpus) {
+    cpu_set_t sets[4096 / CPU_SETSIZE];
+    CPU_ZERO_S(sizeof sets, sets);
+    for (const unsigned cpu : cpus) CPU_SET_S(cpu, sizeof sets, sets);
+    pools::map_cpus(sets, sizeof sets);
+  }
+  ~Allowed_cpus() {
+    cpu_of_thread = 0;
+    pools::map_allowed_cpus();
+  }
+};
+
+std::vector<unsigned> first_cpus(unsigned count) {
+  std::vector<unsigned> cpus;
+  for (unsigned cpu = 0; cpu < count; ++cpu) cpus.push_back(cpu);
+  return cpus;
+}
+
+unsigned shard_on(int cpu) {
+  cpu_of_thread = cpu;
+  return pools::current_shard();
+}
+
+/** Run body(i) in a thread on each of the first CPUs, all at once.
+@param body  is called again and again until all have begun */
+template <typename Body>
+void on_cpus(unsigned count, Body body) {
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < count; ++i)
+    threads.emplace_back([i, &body] {
+      cpu_of_thread = static_cast<int>(i);
+      body(i);
+    });
+  for (std::thread &thread : threads) thread.join();
+}
+
+FRESH_TEST(Cpus, SparseOnesAreNumberedDensely) {
+  const Allowed_cpus allowed({0, 8, 16, 24});
+  EXPECT_EQ(4u, pools::allowed_cpus());
+  EXPECT_EQ(4u, pools::used_shards());
+  EXPECT_EQ(0u, shard_on(0));
+  EXPECT_EQ(1u, shard_on(8));
+  EXPECT_EQ(2u, shard_on(16));
+  EXPECT_EQ(3u, shard_on(24));
+  // Those that the process may be moved to share the same four.
+  for (const int outside : {1, 7, 25, 100, 3000, 100000})
+    EXPECT_LT(shard_on(outside), 4u) << outside;
+  EXPECT_EQ(0u, shard_on(-1));
+}
+
+FRESH_TEST(Cpus, SiblingsFarApartDoNotShare) {
+  const Allowed_cpus allowed(first_cpus(128));
+  EXPECT_NE(shard_on(1), shard_on(65));
+  std::set<unsigned> shards;
+  for (int cpu = 0; cpu < 128; ++cpu) shards.insert(shard_on(cpu));
+  EXPECT_EQ(128u, shards.size());
+}
+
+FRESH_TEST(Cpus, MoreThanShardsShareEvenly) {
+  const Allowed_cpus allowed(first_cpus(256));
+  std::vector<unsigned> cpus_of(memdiag::max_shards);
+  for (int cpu = 0; cpu < 256; ++cpu) ++cpus_of[shard_on(cpu)];
+  for (const unsigned count : cpus_of)
+    EXPECT_EQ(256 / memdiag::max_shards, count);
+}
+
+FRESH_TEST(Cpus, SmallBlocksOfEachCpuHaveAShardInEachPool) {
+  constexpr unsigned cpus = 16;
+  const Allowed_cpus allowed(first_cpus(cpus));
+  for (size_t i = first_pool; i < memdiag::pool_count; ++i) {
+    const Pool each = static_cast<Pool>(i);
+    if (memdiag::spec_of(each).cached_max == 0) continue;
+    on_cpus(cpus, [each](unsigned) {
+      for (int n = 0; n < 2000; ++n)
+        pools::free(each, pools::allocate(each, 100), 100);
+    });
+    EXPECT_EQ(0u, pools::counters(each).bypasses) << memdiag::pool_specs[i].name;
+    EXPECT_EQ(0u, pools::counters(each).live_bytes);
+  }
+}
+
+FRESH_TEST(Cpus, ThreadsOfOneCpuGoRoundEachOther) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&stop] {
+      while (!stop)
+        pools::free(Pool::session, pools::allocate(Pool::session, 100, false, 7),
+                    100, 7);
+    });
+  const uint64_t end = now_us(CLOCK_MONOTONIC) + 20'000'000;
+  while (pools::counters(Pool::session).bypasses == 0 &&
+         now_us(CLOCK_MONOTONIC) < end)
+    sleep_ms(1);
+  stop = true;
+  for (std::thread &thread : threads) thread.join();
+  EXPECT_GT(pools::counters(Pool::session).bypasses, 0u);
+  EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
+  EXPECT_EQ(0u, pools::live(7).blocks);
+  EXPECT_EQ(0u, pools::live(7).bytes);
+}
+
+FRESH_TEST(Cpus, LargeBlocksAreSpreadOverArenas) {
+  const Allowed_cpus allowed(first_cpus(64));
+  std::set<unsigned> arenas;
+  for (int t = 0; t < 16; ++t)
+    std::thread([&arenas] {
+      std::set<unsigned> own;
+      for (int cpu = 0; cpu < 64; ++cpu) {  // wherever the thread goes on
+        cpu_of_thread = cpu;
+        void *block = pools::allocate(Pool::temp_table, 1 << 20);
+        own.insert(mallctl::arena_of(block).value());
+        pools::free(Pool::temp_table, block, 1 << 20);
+      }
+      EXPECT_EQ(1u, own.size());
+      arenas.insert(own.begin(), own.end());
+    }).join();
+  EXPECT_EQ(memdiag::spec_of(Pool::temp_table).arenas, arenas.size());
+}
+
+FRESH_TEST(Cpus, APoolHasNoMoreArenasThanDeclared) {
+  const Allowed_cpus allowed(first_cpus(256));
+  for (size_t i = first_pool; i < memdiag::pool_count; ++i) {
+    const Pool each = static_cast<Pool>(i);
+    for (int cpu = 0; cpu < 256; ++cpu) {
+      cpu_of_thread = cpu;
+      pools::free(each, pools::allocate(each, 100), 100);
+    }
+    size_t arenas = 0;
+    pools::for_each_arena(each, [&](unsigned) { ++arenas; });
+    EXPECT_EQ(memdiag::pool_specs[i].arenas, arenas);
+  }
+}
+
+uint64_t cached_in(Pool each) {
+  EXPECT_EQ(0, mallctl::refresh());
+  return pools::cached_bytes(pools::counters(each),
+                             sum_over<Ctl::stats_arena_small_allocated>(each) +
+                                 sum_over<Ctl::stats_arena_large_allocated>(each));
+}
+
+FRESH_TEST(Cpus, CachesThatAreHardlyUsedAreDropped) {
+  constexpr unsigned cpus = 16;
+  constexpr Pool each = Pool::session;
+  const Allowed_cpus allowed(first_cpus(cpus));
+  memdiag::purger::Watch watch;
+  for (unsigned cpu = 0; cpu < cpus; ++cpu) {
+    cpu_of_thread = static_cast<int>(cpu);
+    std::vector<void *> blocks;
+    for (size_t n = 0; n < 200; ++n)
+      blocks.push_back(pools::allocate(each, 1000 + 100 * (n % 100)));
+    for (size_t n = 0; n < 200; ++n)
+      pools::free(each, blocks[n], 1000 + 100 * (n % 100));
+  }
+  EXPECT_GT(cached_in(each), cpus * uint64_t{64} << 10);
+  // For ten seconds hardly more than nothing happens, but never nothing, so
+  // that the pool does not fall quiet.
+  for (int tick = 0; tick < 100; ++tick) {
+    for (int n = 0; n < 5; ++n)
+      pools::free(each, pools::allocate(each, 8000), 8000);
+    watch.tick();
+  }
+  EXPECT_EQ(0u, purging::counters(each).purges);
+  EXPECT_LE(cached_in(each), cpus * uint64_t{64} << 10);
+}
+
+/** A CPU that touches a pool now and then takes no memory for a cache. */
+FRESH_TEST(Cpus, ACacheIsMadeWhereItIsOfUse) {
+  const Allowed_cpus allowed(first_cpus(8));
+  for (int cpu = 0; cpu < 8; ++cpu) {
+    cpu_of_thread = cpu;
+    for (int n = 0; n < 10; ++n)
+      pools::free(Pool::session, pools::allocate(Pool::session, 100), 100);
+  }
+  EXPECT_EQ(0u, cached_in(Pool::session));
+}
+
+}  // namespace memdiag_test
