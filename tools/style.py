@@ -100,7 +100,8 @@ def check(offline: bool) -> int:
         checks["ruff and clang-format"] = lambda: False
     complaints = [name for name, passes in checks.items() if not passes()]
     if complaints:
-        say(f"style: {', '.join(complaints)}; tools/style.py fix corrects formatting")
+        say(f"style: complaints of {', '.join(complaints)} are above")
+        say("style: tools/style.py fix corrects the format of files")
     passed = len(checks) - len(complaints)
     say(f"style: {passed} passed, {len(complaints)} failed{skipped}")
     return 1 if complaints else 0
