@@ -145,7 +145,9 @@ def render(raw: dict[str, Any]) -> str:
         targets = [
             report.target(
                 "RSS between bursts, dev to linked",
-                report.ratio(figure("dev", "between_mb"), figure("linked", "between_mb")),  # fmt: skip
+                report.ratio(
+                    figure("dev", "between_mb"), figure("linked", "between_mb")
+                ),  # fmt: skip
                 "<=",
                 TARGETS["rss"],
             ),
@@ -163,7 +165,14 @@ def render(raw: dict[str, Any]) -> str:
             f" every {PERIOD_SECONDS:.0f} s {SORTERS} sorts of {SORT_BUFFER_MB} MB. RSS in MB: the most, and the"
             f" median from {SETTLE_SECONDS:.0f} s after a burst began to the next.\n",
             report.table(
-                ["arm", "transactions/s", "95% within ms", "burst, s", "most", "between bursts"],  # fmt: skip
+                [
+                    "arm",
+                    "transactions/s",
+                    "95% within ms",
+                    "burst, s",
+                    "most",
+                    "between bursts",
+                ],  # fmt: skip
                 rows,
             ),
             *(["\n## Targets\n", report.target_table(targets)] if targets else []),

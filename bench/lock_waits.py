@@ -250,7 +250,11 @@ def render(raw: dict[str, Any]) -> str:
             report.table(
                 ["meanwhile", "connect", "mutex of connecting or ending"],
                 [
-                    [name, worst("waits", name, "connect_ms"), worst("waits", name, "mutex_ms")]  # fmt: skip
+                    [
+                        name,
+                        worst("waits", name, "connect_ms"),
+                        worst("waits", name, "mutex_ms"),
+                    ]  # fmt: skip
                     for name in runs[0]["waits"]
                 ],
             ),
@@ -258,7 +262,11 @@ def render(raw: dict[str, Any]) -> str:
             report.table(
                 ["table", "KILL QUERY", "MAX_EXECUTION_TIME"],
                 [
-                    [name, worst("ends", name, "kill_ms"), worst("ends", name, "limit_ms")]  # fmt: skip
+                    [
+                        name,
+                        worst("ends", name, "kill_ms"),
+                        worst("ends", name, "limit_ms"),
+                    ]  # fmt: skip
                     for name in runs[0]["ends"]
                 ],
             ),

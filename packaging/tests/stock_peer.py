@@ -112,9 +112,7 @@ def unlogged(statements: tuple[str, ...]) -> bool:
 def use_everything(server: Server, report: Checks) -> None:
     """Run all that is documented, read each table, and set and persist each variable."""
     statements = documented_statements()
-    report.check(
-        "statements in our documents", len(statements) >= 10, len(statements)
-    )
+    report.check("statements in our documents", len(statements) >= 10, len(statements))
     logged = [" ; ".join(x) for x in statements if not unlogged(x)]
     report.check(
         "each documented GRANT of MEMDIAG_ADMIN is kept out of the binary log",
@@ -287,29 +285,31 @@ def replication(run) -> None:
 
 def going_back(run) -> None:
     report = run.report
-    with builds(run) as (folder, ours, stock):
-        with Server(ours, folder / "server") as server:
-            initialise(ours, server.data)
-            server.start()
-            with server.connect() as session:
-                content.make(session)
-                before = content.fingerprint(session)
-            use_everything(server, report)
-            server.stop()
-            log = after_ours(report, folder, stock, before)
-            unknown = len(re.findall(re.escape(UNKNOWN_VARIABLE), log))
-            report.check(
-                "stock warns of each persisted variable that it does not know, and starts",
-                unknown >= len(PERSISTED),
-                f"{unknown} warnings",
-            )
-            server.start()
-            kept = server.query("SELECT @@GLOBAL.memdiag_quiet_ms").scalar()
-            report.check(
-                "back again, this server has its persisted settings",
-                kept == PERSISTED["memdiag_quiet_ms"].strip("'"),
-                kept,
-            )
+    with (
+        builds(run) as (folder, ours, stock),
+        Server(ours, folder / "server") as server,
+    ):
+        initialise(ours, server.data)
+        server.start()
+        with server.connect() as session:
+            content.make(session)
+            before = content.fingerprint(session)
+        use_everything(server, report)
+        server.stop()
+        log = after_ours(report, folder, stock, before)
+        unknown = len(re.findall(re.escape(UNKNOWN_VARIABLE), log))
+        report.check(
+            "stock warns of each persisted variable that it does not know, and starts",
+            unknown >= len(PERSISTED),
+            f"{unknown} warnings",
+        )
+        server.start()
+        kept = server.query("SELECT @@GLOBAL.memdiag_quiet_ms").scalar()
+        report.check(
+            "back again, this server has its persisted settings",
+            kept == PERSISTED["memdiag_quiet_ms"].strip("'"),
+            kept,
+        )
 
 
 def after_ours(
@@ -354,5 +354,3 @@ def client(stock: Stock, name: str, server: Server, words: list[str], **files) -
     if done.returncode == 0:
         return ""
     return f"exit {done.returncode}: {last_line(done.stderr.decode(errors='replace'))}"
-
-

@@ -45,6 +45,7 @@ MEMDIAG_LARGE_PLACE(heap_other, "mem_heap/other",             transaction, large
 MEMDIAG_ROUTE("memory/innodb/",                       innodb)
 MEMDIAG_ROUTE("memory/innodb/fts",                    fts_cache)
 MEMDIAG_ROUTE("memory/innodb/fts0que",                fts_query)
+MEMDIAG_ROUTE("memory/innodb/ut0rbt",                 fts_cache) // no other has trees
 MEMDIAG_ROUTE("memory/innodb/dict",                   dictionary)
 MEMDIAG_ROUTE("memory/innodb/ddl",                    ddl)
 MEMDIAG_ROUTE("memory/innodb/row_log_buf",            ddl)
