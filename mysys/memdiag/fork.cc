@@ -49,8 +49,7 @@ void let_go(bool in_child) {
   // jemalloc registers its own handlers when it is first used. Handlers that
   // are registered later run earlier, and these take jemalloc's mutexes.
   (void)mallctl::refresh();
-  (void)pthread_atfork(
-      prepare, [] { let_go(false); }, [] { let_go(true); });
+  (void)pthread_atfork(prepare, [] { let_go(false); }, [] { let_go(true); });
 }
 
 }  // namespace

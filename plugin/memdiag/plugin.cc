@@ -9,27 +9,27 @@
 #include <cerrno>
 #include <string>
 
-#include "plugin/memdiag/server/admin_privilege.h"
-#include "plugin/memdiag/allocator/allocator_snapshot.h"
-#include "plugin/memdiag/allocator/background_threads.h"
-#include "plugin/memdiag/server/error_log.h"
-#include "plugin/memdiag/history/history.h"
-#include "plugin/memdiag/server/information_schema.h"
+#include "mysql_version.h"
 #include "mysys/memdiag/accounting/tracking.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purger.h"
 #include "mysys/memdiag/routes/routes.h"
-#include "mysql_version.h"
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/allocator/background_threads.h"
 #include "plugin/memdiag/allocator/preload.h"
-#include "plugin/memdiag/server/purge_function.h"
-#include "plugin/memdiag/tables/purge_receipt.h"
 #include "plugin/memdiag/base/reason.h"
+#include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/server/admin_privilege.h"
+#include "plugin/memdiag/server/error_log.h"
+#include "plugin/memdiag/server/information_schema.h"
+#include "plugin/memdiag/server/purge_function.h"
 #include "plugin/memdiag/server/server_sessions.h"
-#include "sql/mysqld.h"
 #include "plugin/memdiag/server/statement.h"
 #include "plugin/memdiag/server/status_server.h"
-#include "plugin/memdiag/tables/tables.h"
 #include "plugin/memdiag/server/watcher.h"
+#include "plugin/memdiag/tables/purge_receipt.h"
+#include "plugin/memdiag/tables/tables.h"
+#include "sql/mysqld.h"
 
 namespace memdiag {
 namespace {
@@ -58,10 +58,9 @@ void start_history() {
   // A data directory that is being made is to have nothing that the server
   // itself does not make.
   if (opt_initialize) return;
-  const history::Started started =
-      history::start(std::string(mysql_real_data_home) + history::file_name,
-                     MYSQL_VERSION_ID, sessions::largest_session,
-                     error_log::warn);
+  const history::Started started = history::start(
+      std::string(mysql_real_data_home) + history::file_name, MYSQL_VERSION_ID,
+      sessions::largest_session, error_log::warn);
   if (started.was_killed)
     error_log::announce(started.remark);
   else if (!started.remark.empty())
@@ -101,9 +100,9 @@ int start(void *) {
     error_log::warn("the purging thread cannot be started (" + reason(error) +
                     "): memory of a pool is given back by decay alone.");
   if (const int error = statement_readings::start(); error != 0)
-    error_log::warn("the thread that frees readings of tables cannot be started (" +
-                    reason(error) +
-                    "): each session keeps its last readings.");
+    error_log::warn(
+        "the thread that frees readings of tables cannot be started (" +
+        reason(error) + "): each session keeps its last readings.");
   start_history();
   if (!opt_initialize) start_watcher();
   if (!admin_privilege::register_it())

@@ -25,13 +25,13 @@ struct Positions {
   int index{-1};
 };
 
-/** An index is written 0 in mysys/memdiag/jemalloc/mallctl_names.h. The first one is the
-arena's in names of arenas. */
+/** An index is written 0 in mysys/memdiag/jemalloc/mallctl_names.h. The first
+one is the arena's in names of arenas. */
 constexpr Positions positions_in(std::string_view name) {
   Positions positions;
-  const bool of_arena =
-      name.starts_with("arena.") || name.starts_with("stats.arenas.") ||
-      name.starts_with("experimental.arenas.");
+  const bool of_arena = name.starts_with("arena.") ||
+                        name.starts_with("stats.arenas.") ||
+                        name.starts_with("experimental.arenas.");
   for (int at = 0;; ++at) {
     const size_t end = name.find('.');
     if (name.substr(0, end) == "0")

@@ -1,9 +1,10 @@
 /*
   The facade over jemalloc: the only way the rest of the product talks to it.
 
-  mysys/memdiag/jemalloc/mallctl.cc is the only file that includes jemalloc.h. Names are
-  compile-time constants with a type each (mysys/memdiag/jemalloc/mallctl_names.h); a wrong
-  type does not compile, a name the library does not know is an error value.
+  mysys/memdiag/jemalloc/mallctl.cc is the only file that includes jemalloc.h.
+  Names are compile-time constants with a type each
+  (mysys/memdiag/jemalloc/mallctl_names.h); a wrong type does not compile, a
+  name the library does not know is an error value.
 
   Errors: every call returns a Result or an errno, never a default value that
   could be taken for a reading. No call throws, logs or aborts.

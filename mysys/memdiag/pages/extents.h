@@ -19,8 +19,8 @@
 #include <optional>
 #include <span>
 
-#include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/pages/presence.h"
+#include "mysys/memdiag/pools/pools.h"
 
 namespace memdiag::extents {
 

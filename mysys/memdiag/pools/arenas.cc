@@ -35,22 +35,21 @@ std::atomic<int> &entry_of(Pool pool, unsigned slot) {
 constinit std::mutex making_mutex;
 
 /** In force for each pool. */
-constinit std::atomic<int64_t>
-    decay_times[static_cast<size_t>(Decay::count)][pool_count] = {
-        {
+constinit std::atomic<int64_t> decay_times[static_cast<size_t>(Decay::count)]
+                                          [pool_count] = {{
 #define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
                      muzzy_ms, purpose)                                    \
   dirty_ms,
 #include "mysys/memdiag/pools/pool_list.h"
 #undef MEMDIAG_POOL
-        },
-        {
+                                                          },
+                                                          {
 #define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
                      muzzy_ms, purpose)                                    \
   muzzy_ms,
 #include "mysys/memdiag/pools/pool_list.h"
 #undef MEMDIAG_POOL
-        }};
+                                                          }};
 
 std::atomic<int64_t> &decay_time(Decay kind, Pool pool) {
   return decay_times[static_cast<size_t>(kind)][static_cast<size_t>(pool)];

@@ -27,8 +27,8 @@ constexpr uint16_t blocks_before_cache = 64;
 /** Blocks from this size on do not come from the arena of the CPU's shard: a
 thread that goes on on another CPU would leave its freed pages behind and take
 as many again. Where blocks of this size come and go, the pages cost more than
-threads that wait for each other. (jemalloc has one arena for blocks of more than
-8 MB, for the same reason.) */
+threads that wait for each other. (jemalloc has one arena for blocks of more
+than 8 MB, for the same reason.) */
 constexpr size_t large_size = 512 << 10;
 /** A pool has an arena for large blocks for so many CPUs. */
 constexpr unsigned cpus_per_large_arena = 4;
@@ -125,9 +125,9 @@ shard's turn. */
     return placed::no_cache;
   shard->uncached = 0;
   const auto created = mallctl::read<Ctl::tcache_create>();
-  shard->cache.store(created ? static_cast<placed::Cache>(created.value())
-                             : unavailable,
-                     std::memory_order_relaxed);
+  shard->cache.store(
+      created ? static_cast<placed::Cache>(created.value()) : unavailable,
+      std::memory_order_relaxed);
   return created ? static_cast<placed::Cache>(created.value())
                  : placed::no_cache;
 }
@@ -159,15 +159,14 @@ them first. */
 unsigned slot_for_large(const Pool_spec &spec) {
   static constinit std::atomic<unsigned> threads{0};
   static constinit thread_local unsigned number = 0;
-  if (number == 0)
-    number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
-  const unsigned slots =
-      std::min(spec.arenas, std::max(allowed_cpus() / cpus_per_large_arena, 1U));
+  if (number == 0) number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  const unsigned slots = std::min(
+      spec.arenas, std::max(allowed_cpus() / cpus_per_large_arena, 1U));
   return (number - 1) % slots;
 }
 
 /** The arena of a slot, made if need be; negative if there is none to be had.
-*/
+ */
 [[gnu::noinline]] int find_arena(Pool pool, unsigned slot) {
   const int arena = arena_in_slot(pool, slot);
   if (arena == no_arena ||
@@ -213,8 +212,8 @@ void add(std::atomic<T> *counter, T amount) {
 
 /** count() for a thread that does not have the shard's turn. */
 template <int sign>
-[[gnu::noinline]] void count_in_bypass(Pool pool, unsigned cpu,
-                                       Account account, uint64_t bytes) {
+[[gnu::noinline]] void count_in_bypass(Pool pool, unsigned cpu, Account account,
+                                       uint64_t bytes) {
   Shard &shard = state_of(pool).shards[cpu];
   shard.bypasses.fetch_add(1, std::memory_order_relaxed);
   (sign > 0 ? shard.bypass_allocated_bytes : shard.bypass_freed_bytes)
@@ -419,7 +418,8 @@ void trim_caches(Pool pool, uint64_t least_bytes) noexcept {
       continue;
     const Turn turn(&shard);
     if (!turn.is_mine()) continue;
-    const uint64_t moved = shard.allocated_bytes.load() + shard.freed_bytes.load();
+    const uint64_t moved =
+        shard.allocated_bytes.load() + shard.freed_bytes.load();
     if (moved - shard.moved_at_trim < least_bytes) drop_cache(&shard);
     shard.moved_at_trim = moved;
   }

@@ -3,11 +3,11 @@
 
   A pool has a shard for each CPU that uses it: a cache of small blocks, and
   counters. Shards take their blocks from the pool's jemalloc arenas, of which
-  each serves one or several CPUs. Nothing else allocates there: pools bypass the threads' automatic caches in both
-  directions, so a block freed into a pool is never handed to another subsystem,
-  nor the reverse. Pages of a pool therefore fall empty together and can be
-  given back together. Pool::connection is the exception: it is malloc() of some
-  threads.
+  each serves one or several CPUs. Nothing else allocates there: pools bypass
+  the threads' automatic caches in both directions, so a block freed into a pool
+  is never handed to another subsystem, nor the reverse. Pages of a pool
+  therefore fall empty together and can be given back together. Pool::connection
+  is the exception: it is malloc() of some threads.
 
   Ownership: a block belongs to the caller. Any thread may free it, with the
   pool, the size and the account it was allocated with.

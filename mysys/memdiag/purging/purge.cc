@@ -163,7 +163,7 @@ void note_refault(Pool pool, uint64_t bytes, uint32_t max_backoff) {
   sums.refaulted_bytes.fetch_add(bytes);
   const uint32_t now = sums.backoff.load();
   sums.backoff.store(max_backoff == 0 ? std::max(now / 2, 1u)
-                                       : std::min(now * 2, max_backoff));
+                                      : std::min(now * 2, max_backoff));
 }
 
 void hold_purges() noexcept { purge_mutex.lock(); }

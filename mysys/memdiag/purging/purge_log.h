@@ -46,7 +46,7 @@ struct Purge {
   /** Counts all purges since the server started, from 1; given by add(). */
   uint64_t sequence{0};
   /** How much of the bytes given back was allocated again; see note_refault().
-  */
+   */
   std::optional<uint64_t> refaulted_bytes{};
   Action action{Action::purge};
   /** See Row. */
@@ -55,8 +55,8 @@ struct Purge {
 
 void add(const Purge &purge) noexcept;
 
-/** The last entry of a pool whose action is a purge; empty if there was none, or
-if so many others came since that it is gone. */
+/** The last entry of a pool whose action is a purge; empty if there was none,
+or if so many others came since that it is gone. */
 std::optional<Purge> last_of(Pool pool) noexcept;
 
 /** `bytes` of those that the purge gave back were allocated again. */

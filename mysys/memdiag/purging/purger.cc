@@ -59,7 +59,7 @@ void Watch::judge(Pool pool, Of_pool *watch, uint32_t after_ms) {
        last->reason == Purge_reason::dirty_limit ||
        last->reason == Purge_reason::excess))
     purging::note_refault(pool, wanted_bytes,
-                        wanted_bytes > released_bytes / 2 ? max_backoff : 0);
+                          wanted_bytes > released_bytes / 2 ? max_backoff : 0);
 }
 
 void Watch::purge(Pool pool, Of_pool *watch, Purge_reason reason) {
@@ -76,8 +76,7 @@ void Watch::purge(Pool pool, Of_pool *watch, Purge_reason reason) {
 the last period, which has just ended. */
 bool Watch::has_excess(Pool pool, Of_pool *watch, uint64_t quiet_ms) {
   const uint64_t needed = pools::counters(pool).live_bytes;
-  watch->most_needed =
-      std::max(watch->most_needed, pools::recent_need(pool));
+  watch->most_needed = std::max(watch->most_needed, pools::recent_need(pool));
   watch->period_ms += tick_ms;
   if (watch->period_ms < quiet_ms * purging::backoff(pool)) return false;
   const uint64_t may_be_needed =

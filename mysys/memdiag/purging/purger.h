@@ -9,8 +9,8 @@
   are taken again at once, it waits longer before the next purge.
 
   Every tick it reads a few counters of the layer; jemalloc is asked only when
-  a pool is purged. Every two seconds it drops the caches of small blocks that were
-  hardly used. A pool that fell quiet is purged once and then left alone
+  a pool is purged. Every two seconds it drops the caches of small blocks that
+  were hardly used. A pool that fell quiet is purged once and then left alone
   until a megabyte has come and gone in it again.
 
   Threads: start() and stop() as Worker has them; the plugin calls them. A Watch
@@ -68,8 +68,8 @@ class Watch {
     uint64_t last_purge{0};
     uint32_t purged_ms_ago{0};
     bool judged{true};
-    /** Live bytes: the most in the current period of quiet_ms, and its length so
-    far; those at the last purge, and the most since. */
+    /** Live bytes: the most in the current period of quiet_ms, and its length
+    so far; those at the last purge, and the most since. */
     uint64_t most_needed{0};
     uint32_t period_ms{0};
     uint64_t needed_at_purge{0};

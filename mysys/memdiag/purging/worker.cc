@@ -14,8 +14,8 @@ int Worker::start(const char *name, Body body) {
   m_stop = false;
   m_body = body;
   // The server has a thread of its own for signals: none may come here, but for
-  // those that a fault of this thread raises. Blocked, they would end the server
-  // without its handler, which writes the stack.
+  // those that a fault of this thread raises. Blocked, they would end the
+  // server without its handler, which writes the stack.
   sigset_t blocked;
   sigset_t before;
   sigfillset(&blocked);

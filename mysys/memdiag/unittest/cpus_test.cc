@@ -1,4 +1,5 @@
-/* Shards of CPUs, as many processors have them: sched_getcpu() is the test's. */
+/* Shards of CPUs, as many processors have them: sched_getcpu() is the test's.
+ */
 
 #include "mysys/memdiag/pools/cpus.h"
 
@@ -98,7 +99,8 @@ FRESH_TEST(Cpus, SmallBlocksOfEachCpuHaveAShardInEachPool) {
       for (int n = 0; n < 2000; ++n)
         pools::free(each, pools::allocate(each, 100), 100);
     });
-    EXPECT_EQ(0u, pools::counters(each).bypasses) << memdiag::pool_specs[i].name;
+    EXPECT_EQ(0u, pools::counters(each).bypasses)
+        << memdiag::pool_specs[i].name;
     EXPECT_EQ(0u, pools::counters(each).live_bytes);
   }
 }
@@ -109,8 +111,8 @@ FRESH_TEST(Cpus, ThreadsOfOneCpuGoRoundEachOther) {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&stop] {
       while (!stop)
-        pools::free(Pool::session, pools::allocate(Pool::session, 100, false, 7),
-                    100, 7);
+        pools::free(Pool::session,
+                    pools::allocate(Pool::session, 100, false, 7), 100, 7);
     });
   const uint64_t end = now_us(CLOCK_MONOTONIC) + 20'000'000;
   while (pools::counters(Pool::session).bypasses == 0 &&
@@ -158,9 +160,10 @@ FRESH_TEST(Cpus, APoolHasNoMoreArenasThanDeclared) {
 
 uint64_t cached_in(Pool each) {
   EXPECT_EQ(0, mallctl::refresh());
-  return pools::cached_bytes(pools::counters(each),
-                             sum_over<Ctl::stats_arena_small_allocated>(each) +
-                                 sum_over<Ctl::stats_arena_large_allocated>(each));
+  return pools::cached_bytes(
+      pools::counters(each),
+      sum_over<Ctl::stats_arena_small_allocated>(each) +
+          sum_over<Ctl::stats_arena_large_allocated>(each));
 }
 
 FRESH_TEST(Cpus, CachesThatAreHardlyUsedAreDropped) {

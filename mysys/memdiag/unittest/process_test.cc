@@ -195,7 +195,8 @@ TEST(Fork, CachesOfThreadsThatAreGone) {
                 for (int round = 0; round < 3; ++round) {
                   use_caches(10);
                   for (size_t p = first_pool; p < memdiag::pool_count; ++p)
-                    if (purging::purge(static_cast<Pool>(p)).error != 0) return 1;
+                    if (purging::purge(static_cast<Pool>(p)).error != 0)
+                      return 1;
                 }
                 return mallctl::refresh();
               }));

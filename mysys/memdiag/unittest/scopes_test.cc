@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <thread>
 
+#include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "mysys/memdiag/routes/scope_hooks.h"
-#include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {

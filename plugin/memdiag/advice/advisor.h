@@ -18,10 +18,10 @@
 #include <string>
 #include <vector>
 
-#include "plugin/memdiag/base/reading.h"
-#include "plugin/memdiag/host/host.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/history/trend.h"
+#include "plugin/memdiag/host/host.h"
 
 namespace memdiag::advisor {
 

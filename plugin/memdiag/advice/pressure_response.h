@@ -22,8 +22,8 @@
 #include <string>
 
 #include "mysys/memdiag/clock.h"
-#include "mysys/memdiag/purging/receipt.h"
 #include "mysys/memdiag/purging/purge_log.h"
+#include "mysys/memdiag/purging/receipt.h"
 #include "plugin/memdiag/advice/relief.h"
 #include "plugin/memdiag/host/pressure.h"
 

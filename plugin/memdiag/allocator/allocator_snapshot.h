@@ -33,11 +33,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "plugin/memdiag/allocator/allocator_mutexes.h"
-#include "plugin/memdiag/base/reading.h"
-#include "plugin/memdiag/allocator/control_reader.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "plugin/memdiag/allocator/allocator_mutexes.h"
+#include "plugin/memdiag/allocator/control_reader.h"
 #include "plugin/memdiag/allocator/size_classes.h"
+#include "plugin/memdiag/base/reading.h"
 
 namespace memdiag {
 
@@ -91,9 +91,10 @@ struct Pool_row : Arena_figures {
   const char *name;
   const char *purpose;
   const char *lifetime;
-  /** live_bytes is jemalloc's figure. It is the sum of the blocks that the pool's
-  users hold, as the layer counts them, and of those that wait in the pool's
-  caches; unknown for pools that use malloc(), whose caches belong to threads. */
+  /** live_bytes is jemalloc's figure. It is the sum of the blocks that the
+  pool's users hold, as the layer counts them, and of those that wait in the
+  pool's caches; unknown for pools that use malloc(), whose caches belong to
+  threads. */
   Reading held_bytes;
   Reading cached_bytes;
   Reading arenas;

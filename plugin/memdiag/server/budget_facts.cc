@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cstring>
 
-#include "storage/innobase/memdiag_innodb.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/server/perfschema_memory.h"
@@ -17,6 +16,7 @@
 #include "sql/rpl_msr.h"
 #include "sql/sql_base.h"
 #include "sql/table_cache.h"
+#include "storage/innobase/memdiag_innodb.h"
 
 namespace memdiag::budget {
 namespace {

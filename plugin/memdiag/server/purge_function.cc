@@ -12,13 +12,13 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/memdiag/server/admin_privilege.h"
-#include "mysys/memdiag/purging/purge.h"
 #include "my_sys.h"
 #include "mysql_com.h"
 #include "mysqld_error.h"
-#include "plugin/memdiag/tables/purge_receipt.h"
+#include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/base/reason.h"
+#include "plugin/memdiag/server/admin_privilege.h"
+#include "plugin/memdiag/tables/purge_receipt.h"
 #include "sql/current_thd.h"
 #include "sql/derror.h"
 #include "sql/mysqld.h"

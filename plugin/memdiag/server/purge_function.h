@@ -5,7 +5,8 @@
   works on a read-only server too. With --skip-grant-tables the server looks up
   no loadable function, and it is not there.
   Threads: register and unregister from the plugin's start and end; calls from
-  sessions' threads, each on its own, one purge at a time (mysys/memdiag/pools/pools.h).
+  sessions' threads, each on its own, one purge at a time
+  (mysys/memdiag/pools/pools.h).
 */
 
 #ifndef MEMDIAG_PURGE_FUNCTION_H

@@ -11,8 +11,8 @@
 #include <optional>
 #include <utility>
 
-#include "sql/sql_class.h"
 #include "plugin/memdiag/tables/status_variables.h"
+#include "sql/sql_class.h"
 
 namespace memdiag::status_server {
 namespace {

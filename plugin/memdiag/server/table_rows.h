@@ -26,7 +26,8 @@ class Sink {
   ~Sink() = default;
 };
 
-#define DECLARE(name) void add_rows(Statement *, Sink<decltype(name##_table)::Row> *);
+#define DECLARE(name) \
+  void add_rows(Statement *, Sink<decltype(name##_table)::Row> *);
 MEMDIAG_TABLES(DECLARE)
 #undef DECLARE
 

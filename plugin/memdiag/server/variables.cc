@@ -11,9 +11,9 @@
 
 #include "my_sys.h"
 #include "mysqld_error.h"
-#include "mysys/memdiag/accounting/tracking.h"
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/tracking.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/history/history.h"

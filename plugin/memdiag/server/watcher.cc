@@ -7,20 +7,20 @@
 #include <optional>
 #include <string>
 
-#include "plugin/memdiag/allocator/allocator_snapshot.h"
-#include "plugin/memdiag/server/error_log.h"
-#include "storage/innobase/memdiag_innodb.h"
+#include "my_thread.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "mysys/memdiag/purging/worker.h"
-#include "my_thread.h"
 #include "plugin/memdiag/advice/pressure_response.h"
 #include "plugin/memdiag/advice/relief.h"
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/server/error_log.h"
 #include "sql/mysqld.h"
 #include "sql/mysqld_cs.h"
 #include "sql/server_component/mysql_system_variable_update_imp.h"
 #include "sql/sql_base.h"
 #include "sql_string.h"
+#include "storage/innobase/memdiag_innodb.h"
 
 namespace memdiag::watcher {
 

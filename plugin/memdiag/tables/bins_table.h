@@ -5,9 +5,9 @@
 #ifndef MEMDIAG_BINS_TABLE_H
 #define MEMDIAG_BINS_TABLE_H
 
+#include "plugin/memdiag/allocator/size_classes.h"
 #include "plugin/memdiag/tables/column.h"
 #include "plugin/memdiag/tables/shared_columns.h"
-#include "plugin/memdiag/allocator/size_classes.h"
 
 namespace memdiag {
 

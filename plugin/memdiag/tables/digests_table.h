@@ -5,8 +5,8 @@
 #ifndef MEMDIAG_DIGESTS_TABLE_H
 #define MEMDIAG_DIGESTS_TABLE_H
 
-#include "plugin/memdiag/tables/column.h"
 #include "mysys/memdiag/accounting/sessions.h"
+#include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
 

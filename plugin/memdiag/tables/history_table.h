@@ -8,8 +8,8 @@
 
 #include <array>
 
-#include "plugin/memdiag/tables/column.h"
 #include "plugin/memdiag/history/history_rows.h"
+#include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
 

@@ -5,8 +5,8 @@
 #ifndef MEMDIAG_HOST_TABLE_H
 #define MEMDIAG_HOST_TABLE_H
 
-#include "plugin/memdiag/tables/column.h"
 #include "plugin/memdiag/host/host.h"
+#include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
 

@@ -5,8 +5,8 @@
 #ifndef MEMDIAG_INSTRUMENTS_TABLE_H
 #define MEMDIAG_INSTRUMENTS_TABLE_H
 
-#include "plugin/memdiag/tables/column.h"
 #include "plugin/memdiag/ledger/instruments.h"
+#include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
 

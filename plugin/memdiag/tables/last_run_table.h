@@ -7,8 +7,8 @@
 
 #include <array>
 
-#include "plugin/memdiag/tables/column.h"
 #include "plugin/memdiag/history/history_rows.h"
+#include "plugin/memdiag/tables/column.h"
 #include "plugin/memdiag/tables/history_table.h"
 #include "plugin/memdiag/tables/shared_columns.h"
 

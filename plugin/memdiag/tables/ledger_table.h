@@ -5,8 +5,8 @@
 #ifndef MEMDIAG_LEDGER_TABLE_H
 #define MEMDIAG_LEDGER_TABLE_H
 
-#include "plugin/memdiag/tables/column.h"
 #include "plugin/memdiag/ledger/ledger_rows.h"
+#include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <string_view>
 
-#include "plugin/memdiag/base/unit.h"
 #include "mysys/memdiag/pools/pool.h"
 #include "mysys/memdiag/purging/receipt.h"
+#include "plugin/memdiag/base/unit.h"
 
 namespace memdiag {
 

@@ -5,8 +5,8 @@
 #ifndef MEMDIAG_PURGES_TABLE_H
 #define MEMDIAG_PURGES_TABLE_H
 
-#include "plugin/memdiag/tables/column.h"
 #include "mysys/memdiag/purging/purge_log.h"
+#include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
 

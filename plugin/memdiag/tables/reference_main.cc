@@ -16,8 +16,8 @@
 #include <sstream>
 #include <string>
 
-#include "plugin/memdiag/history/black_box.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "plugin/memdiag/history/black_box.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
 #include "plugin/memdiag/tables/status_variables.h"
 #include "plugin/memdiag/tables/tables.h"

@@ -5,8 +5,8 @@
 #ifndef MEMDIAG_REGIONS_TABLE_H
 #define MEMDIAG_REGIONS_TABLE_H
 
-#include "plugin/memdiag/tables/column.h"
 #include "mysys/memdiag/pages/regions.h"
+#include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
 

@@ -5,8 +5,8 @@
 #ifndef MEMDIAG_ROUTES_TABLE_H
 #define MEMDIAG_ROUTES_TABLE_H
 
-#include "plugin/memdiag/tables/column.h"
 #include "mysys/memdiag/routes/routes.h"
+#include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
 

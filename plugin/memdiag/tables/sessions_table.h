@@ -5,8 +5,8 @@
 #ifndef MEMDIAG_SESSIONS_TABLE_H
 #define MEMDIAG_SESSIONS_TABLE_H
 
-#include "plugin/memdiag/tables/column.h"
 #include "plugin/memdiag/ledger/session_rows.h"
+#include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
 

@@ -79,10 +79,10 @@ inline constexpr auto status_variables = std::to_array<Status_variable>({
 #define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
                      muzzy_ms, purpose)                                    \
   {"Memdiag_pool_" #id "_live_bytes", Unit::bytes,                         \
-   "LIVE_BYTES of the pool in MEMDIAG_POOLS.",                       \
+   "LIVE_BYTES of the pool in MEMDIAG_POOLS.",                             \
    detail::of_pool<static_cast<size_t>(Pool::id), &Pool_row::held_bytes>}, \
       {"Memdiag_pool_" #id "_resident_bytes", Unit::bytes,                 \
-       "RESIDENT_BYTES of the pool in MEMDIAG_POOLS.",               \
+       "RESIDENT_BYTES of the pool in MEMDIAG_POOLS.",                     \
        detail::of_pool<static_cast<size_t>(Pool::id),                      \
                        &Pool_row::resident_bytes>},
 #include "mysys/memdiag/pools/pool_list.h"

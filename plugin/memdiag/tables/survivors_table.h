@@ -5,8 +5,8 @@
 #ifndef MEMDIAG_SURVIVORS_TABLE_H
 #define MEMDIAG_SURVIVORS_TABLE_H
 
-#include "plugin/memdiag/tables/column.h"
 #include "mysys/memdiag/accounting/scopes.h"
+#include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
 

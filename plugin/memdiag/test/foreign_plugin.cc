@@ -2,11 +2,11 @@
   memdiag_foreign.so, plugins for tests: as compiled for a stock server, and one
   as compiled for this server.
 
-  An engine, an INFORMATION_SCHEMA table and a daemon claim the interface version
-  of stock: the server refuses them (patches/0031-foreign-plugins.patch). The
-  table memdiag_native claims the version of this server. It walks
-  Query_block::fields, a container whose layout patches/0026 changes, and shows
-  the names of the statement's columns.
+  An engine, an INFORMATION_SCHEMA table and a daemon claim the interface
+  version of stock: the server refuses them
+  (patches/0031-foreign-plugins.patch). The table memdiag_native claims the
+  version of this server. It walks Query_block::fields, a container whose layout
+  patches/0026 changes, and shows the names of the statement's columns.
 */
 
 #include <mysql/plugin.h>

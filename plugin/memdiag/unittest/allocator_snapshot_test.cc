@@ -15,18 +15,18 @@
 #include <thread>
 #include <vector>
 
+#include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/arenas.h"
+#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/purging/purge.h"
+#include "plugin/memdiag/allocator/preload.h"
 #include "plugin/memdiag/tables/allocator_table.h"
 #include "plugin/memdiag/tables/arenas_table.h"
 #include "plugin/memdiag/tables/bins_table.h"
 #include "plugin/memdiag/tables/extents_table.h"
 #include "plugin/memdiag/tables/large_table.h"
-#include "mysys/memdiag/jemalloc/mallctl.h"
-#include "mysys/memdiag/pools/arenas.h"
-#include "mysys/memdiag/pools/pools.h"
-#include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/tables/mutexes_table.h"
 #include "plugin/memdiag/tables/pools_table.h"
-#include "plugin/memdiag/allocator/preload.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
 #include "plugin/memdiag/tables/status_variables.h"
 
@@ -60,8 +60,7 @@ void expect_consistent(const Snapshot &snapshot) {
   EXPECT_EQ(sum_of_pools(snapshot, &Pool_row::live_bytes),
             total.allocated_bytes);
   for (const Pool_row &pool : snapshot.pools) {
-    EXPECT_EQ(*pool.held_bytes + pool.cached_bytes.value_or(0),
-              pool.live_bytes)
+    EXPECT_EQ(*pool.held_bytes + pool.cached_bytes.value_or(0), pool.live_bytes)
         << pool.name;
     if (pool.peak_bytes) {
       EXPECT_GE(pool.peak_bytes, pool.held_bytes) << pool.name;
@@ -258,7 +257,8 @@ TEST(Receipt, GrowthIsNoRelease) {
 }
 
 TEST(Receipt, SizesThatWereNotReadAreNull) {
-  const std::string json = to_json("all", purging::Receipt{100, 0, 7, 2, EFAULT});
+  const std::string json =
+      to_json("all", purging::Receipt{100, 0, 7, 2, EFAULT});
   EXPECT_NE(json.find("\"resident_bytes_before\":null,"), std::string::npos);
   EXPECT_NE(json.find("\"resident_bytes_after\":null,"), std::string::npos);
   EXPECT_NE(json.find("\"released_bytes\":null,"), std::string::npos);

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <set>
 
-#include "plugin/memdiag/tables/budget_table.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "plugin/memdiag/tables/budget_table.h"
 
 namespace memdiag::budget {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "plugin/memdiag/history/trend.h"
 #include "plugin/memdiag/tables/history_table.h"
 #include "plugin/memdiag/tables/last_run_table.h"
-#include "plugin/memdiag/history/trend.h"
 
 namespace memdiag {
 namespace {

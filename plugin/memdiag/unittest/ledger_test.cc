@@ -12,9 +12,9 @@
 #include <string>
 #include <variant>
 
-#include "plugin/memdiag/tables/ledger_table.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "plugin/memdiag/ledger/process_memory.h"
+#include "plugin/memdiag/tables/ledger_table.h"
 
 namespace memdiag_test {
 

@@ -11,18 +11,18 @@ at a shutdown with monitors connected. Worth most under the thread sanitizer. */
 #include <thread>
 #include <vector>
 
-#include "mysys/memdiag/unittest/test.h"
-#include "plugin/memdiag/advice/advisor.h"
-#include "plugin/memdiag/history/history.h"
-#include "plugin/memdiag/host/host.h"
-#include "plugin/memdiag/ledger/ledger_reader.h"
+#include "mysys/memdiag/accounting/scopes.h"
+#include "mysys/memdiag/accounting/sessions.h"
 #include "mysys/memdiag/purging/purge_log.h"
 #include "mysys/memdiag/purging/purger.h"
 #include "mysys/memdiag/routes/routes.h"
-#include "mysys/memdiag/accounting/scopes.h"
-#include "mysys/memdiag/accounting/sessions.h"
-#include "plugin/memdiag/ledger/session_rows.h"
+#include "mysys/memdiag/unittest/test.h"
+#include "plugin/memdiag/advice/advisor.h"
 #include "plugin/memdiag/advice/situation.h"
+#include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/host/host.h"
+#include "plugin/memdiag/ledger/ledger_reader.h"
+#include "plugin/memdiag/ledger/session_rows.h"
 
 namespace memdiag {
 namespace {

@@ -18,12 +18,12 @@
 #include <thread>
 #include <vector>
 
-#include "plugin/memdiag/allocator/allocator_mutexes.h"
-#include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
+#include "plugin/memdiag/allocator/allocator_mutexes.h"
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
 
 namespace memdiag {
 namespace {
