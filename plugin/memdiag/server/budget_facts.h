@@ -4,8 +4,8 @@
 
   For sessions: the server's variables are read as for them. Takes the locks
   that SHOW VARIABLES takes, one variable at a time, and a latch or two of
-  InnoDB's (memdiag_innodb.h). The list of replication channels is left alone
-  while somebody changes it.
+  InnoDB's (memdiag_innodb.h). The list of replication channels is not read
+  while another thread changes it.
 
   Errors: what cannot be read is missing in the facts, and named.
 */
@@ -19,8 +19,8 @@
 
 namespace memdiag::budget {
 
-/** Whether to ask what was taken at most so far: of Performance Schema, which
-goes through the counters of all sessions for it. */
+/** `ask` reads the peaks of Performance Schema, which adds up the counters of
+all sessions for them. */
 enum class Worst_seen : bool { leave_out, ask };
 
 /** @param unreadable  gets the names of what could not be read

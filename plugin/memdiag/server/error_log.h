@@ -22,7 +22,7 @@ void announce(const std::string &text);
 /** A state that the administrator should change. */
 void warn(const std::string &text);
 
-/** Why the server cannot start. */
+/** The reason why the server cannot start. */
 void error(const std::string &text);
 
 }  // namespace memdiag::error_log

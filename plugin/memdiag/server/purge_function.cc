@@ -91,7 +91,7 @@ bool is_all(std::string_view name) {
 bool purge(UDF_ARGS *args, std::string *json) {
   THD *const thd = current_thd;
   // Asked for here rather than in init(): a prepared statement or a view may
-  // run long after, and as somebody else.
+  // run long after, and for another user.
   if (!admin_privilege::check(thd)) return false;
   if (args->args[0] == nullptr) {
     raise_unknown_pool("NULL");

@@ -1,12 +1,12 @@
 /*
-  What a table, a column and a value are: the vocabulary of the table specs.
+  The vocabulary of the table specs: table, column, value.
 
-  A table is one constexpr object (allocator_table.h, pools_table.h,
-  arenas_table.h): its columns name a member of the struct that a row is printed
-  from. The SQL type and whether NULL is possible follow from the member's C++
-  type, so that the declaration cannot contradict the value. Field definitions
-  and row writing (information_schema.cc) and the reference page
-  (reference_main.cc) are made from it.
+  A table is one constexpr object (pools_table.h is an example). Each column
+  names a member of the row's struct. The SQL type and whether NULL is possible
+  follow from the member's C++ type, so that the declaration cannot contradict
+  the value. The server's field definitions (server/table_fields.h), the writing
+  of rows (server/information_schema.cc) and the reference page
+  (reference_main.cc) are made from the spec.
 
   Free of the server's headers. No state, no threads, no errors; a Value refers
   into the row it was taken from and lives as long as that.
