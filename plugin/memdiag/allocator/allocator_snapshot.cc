@@ -165,7 +165,8 @@ bool append_option(Control_reader *reader, std::string_view name,
                    std::string *list) {
   using Type = ctl_type_t<ctl>;
   constexpr std::string_view prefix = "opt.";
-  if constexpr (!std::is_void_v<Type> && !std::is_same_v<Type, char *>) {
+  if constexpr (std::is_arithmetic_v<Type> ||
+                std::is_same_v<Type, const char *>) {
     if (!name.starts_with(prefix)) return true;
     const std::optional<Type> value = reader->read<ctl>();
     if (!value) return false;
