@@ -65,6 +65,8 @@ MEMDIAG_ROUTE("memory/innodb/trx",                    transaction)
 MEMDIAG_ROUTE("memory/innodb/undo",                   transaction)
 
 MEMDIAG_ROUTE("memory/sql/dd::",                      dictionary)
+MEMDIAG_ROUTE("memory/sql/sql_acl_",                  dictionary)
+MEMDIAG_ROUTE("memory/sql/acl_",                      dictionary)
 MEMDIAG_ROUTE("memory/sql/TABLE",                     table_cache)
 MEMDIAG_ROUTE("memory/sql/Partition",                 table_cache)
 MEMDIAG_ROUTE("memory/sql/sp_head::main_mem_root",    table_cache)

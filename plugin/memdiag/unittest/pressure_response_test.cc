@@ -31,7 +31,7 @@ uint64_t test_clock(clockid_t) { return clock_now_us; }
 class Test_server final : public Server_memory {
  public:
   relief::Stock stock() override { return in_stock; }
-  pools::Receipt purge(Pool pool) override {
+  purging::Receipt purge(Pool pool) override {
     steps.push_back(std::string("purge ") + spec_of(pool).name);
     in_stock.dirty_bytes[static_cast<size_t>(pool)] = 0;
     return {};
