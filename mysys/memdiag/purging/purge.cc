@@ -128,7 +128,8 @@ Receipt purge_arenas(Pool pool) {
 
 Receipt purge(Pool pool, Purge_reason reason) {
   const std::lock_guard<std::mutex> guard(purge_mutex);
-  pools::drop_caches(pool);
+  // A busy pool is at work with its caches.
+  if (reason != Purge_reason::excess) pools::drop_caches(pool);
   const Receipt receipt = purge_arenas(pool);
   Pool_purges &sums = purges_of(pool);
   sums.purged_bytes.fetch_add(receipt.released_bytes());
