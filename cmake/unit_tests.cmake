@@ -58,3 +58,13 @@ add_test(NAME reference_page
   COMMAND memdiag_reference --check ${CMAKE_SOURCE_DIR}/docs/reference.md)
 
 memdiag_program(memdiag_block_cost ${CMAKE_SOURCE_DIR}/bench/block_cost.cc)
+
+# Preloaded, it makes any program see other processors than the machine's.
+add_library(memdiag_cpu_shim SHARED ${CMAKE_SOURCE_DIR}/bench/cpu_shim.cc)
+set_target_properties(memdiag_cpu_shim PROPERTIES
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unittest)
+target_compile_features(memdiag_cpu_shim PRIVATE cxx_std_20)
+# Thread-local variables that need no allocation.
+target_compile_options(memdiag_cpu_shim PRIVATE
+  -O2 -g1 -Wall -Wextra -Werror -ftls-model=initial-exec)
+target_link_libraries(memdiag_cpu_shim PRIVATE dl)

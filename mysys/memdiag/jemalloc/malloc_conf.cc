@@ -25,7 +25,8 @@ const char *malloc_conf =
     // keeps 2 MB, arrays of zeros are written as a whole, and a purge has to
     // break what the kernel put together (bench/run.py --workloads triggers
     // --surroundings plain,huge-pages). The buffer pool is not the allocator's
-    // and has them.
+    // and has them. InnoDB's large hash tables are the allocator's and go
+    // without: those of the page hash, the adaptive hash index and the locks.
     ",thp:never"
     // Heap profiles can be switched on in the running server (prof.active),
     // instead of after a restart that ends what one wanted to see. Ready but

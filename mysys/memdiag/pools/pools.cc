@@ -388,11 +388,11 @@ uint64_t fallback_blocks(Pool pool) {
 
 uint64_t allocated_bytes(Pool pool) { return sum_of_allocated(pool); }
 
-uint64_t recent_need(Pool pool) {
+uint64_t recent_surplus(Pool pool) {
   Pool_state &state = state_of(pool);
   const uint64_t now = state.paged_bytes.load();
   const uint64_t most = state.most_paged_bytes.exchange(now);
-  return live_bytes(pool) + (most > now ? most - now : 0);
+  return most > now ? most - now : 0;
 }
 
 uint64_t activity(Pool pool) {

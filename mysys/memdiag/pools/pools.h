@@ -91,9 +91,9 @@ constexpr uint64_t cached_bytes(const Counters &counters,
 /** Bytes that ever came into and left the pool; changes whenever it is used. */
 uint64_t activity(Pool pool);
 
-/** The most bytes that were live at a moment since the last call: exact for
-blocks of more than 32 KB, the others are as of now. */
-uint64_t recent_need(Pool pool);
+/** How many bytes more than now were live at a moment since the last call, in
+blocks of more than 32 KB. For the purger: it begins anew with each call. */
+uint64_t recent_surplus(Pool pool);
 
 /** Live blocks that the general allocator served for the pool. While there are
 any, each free of the pool looks up where its block came from. */

@@ -2,7 +2,7 @@
   The state of the pools: what a CPU's part of a pool holds, and what the pool
   counts as a whole. Only the files of this folder include this.
 
-  Zero-initialised and trivially destroyed: usable before main() and after exit
+  Initialised by constants and trivially destroyed: usable before main() and after exit
   handlers. Hidden, because position-independent code would otherwise look the
   address up on every allocation.
 */
@@ -58,7 +58,7 @@ struct Pool_state {
   std::atomic<uint64_t> peak_bytes{0};
   std::atomic<uint64_t> peak_time_us{0};
   /** Of blocks of more than largest_cached bytes: live, and the most since
-  recent_need() was last called. */
+  recent_surplus() was last called. */
   alignas(64) std::atomic<uint64_t> paged_bytes{0};
   std::atomic<uint64_t> most_paged_bytes{0};
 };

@@ -74,15 +74,16 @@ void Watch::purge(Pool pool, Of_pool *watch, Purge_reason reason) {
 
 /** Whether most of a busy pool's unused pages are more than what it needed in
 the last period, which has just ended. */
-bool Watch::has_excess(Pool pool, Of_pool *watch, uint64_t quiet_ms) {
-  const uint64_t needed = pools::counters(pool).live_bytes;
-  watch->most_needed = std::max(watch->most_needed, pools::recent_need(pool));
+bool Watch::has_excess(Pool pool, Of_pool *watch, uint64_t live_bytes,
+                       uint64_t quiet_ms) {
+  watch->most_needed = std::max(watch->most_needed,
+                                live_bytes + pools::recent_surplus(pool));
   watch->period_ms += tick_ms;
   if (watch->period_ms < quiet_ms * purging::backoff(pool)) return false;
   const uint64_t may_be_needed =
-      watch->most_needed > needed ? watch->most_needed - needed : 0;
+      watch->most_needed > live_bytes ? watch->most_needed - live_bytes : 0;
   watch->period_ms = 0;
-  watch->most_needed = needed;
+  watch->most_needed = live_bytes;
   const uint64_t dirty = purging::dirty_bytes(pool).value_or(0);
   return dirty >= worth_bytes_of_excess && may_be_needed < dirty / 2;
 }
@@ -93,9 +94,10 @@ void Watch::look_at(Pool pool, Of_pool *watch) {
   watch->activity = activity;
   watch->unpurged_bytes += moved_bytes;
   watch->uncounted_bytes += moved_bytes;
+  uint64_t live_bytes = 0;
   if (moved_bytes != 0) {
-    const uint64_t needed = pools::counters(pool).live_bytes;  // dates a peak
-    watch->most_needed_since = std::max(watch->most_needed_since, needed);
+    live_bytes = pools::counters(pool).live_bytes;  // dates a new peak
+    watch->most_needed_since = std::max(watch->most_needed_since, live_bytes);
   }
   watch->purged_ms_ago += tick_ms;
   judge(pool, watch, judged_after_ms);
@@ -116,7 +118,7 @@ void Watch::look_at(Pool pool, Of_pool *watch) {
   if (quiet_ms == 0) return;
   if (moved_bytes > quiet_bytes) {
     watch->quiet_for_ms = 0;
-    if (has_excess(pool, watch, quiet_ms))
+    if (has_excess(pool, watch, live_bytes, quiet_ms))
       purge(pool, watch, Purge_reason::excess);
     return;
   }

@@ -76,7 +76,8 @@ class Watch {
     uint64_t most_needed_since{0};
   };
 
-  static bool has_excess(Pool pool, Of_pool *watch, uint64_t quiet_ms);
+  static bool has_excess(Pool pool, Of_pool *watch, uint64_t live_bytes,
+                         uint64_t quiet_ms);
   static void judge(Pool pool, Of_pool *watch, uint32_t after_ms);
   static void look_at(Pool pool, Of_pool *watch);
   static void purge(Pool pool, Of_pool *watch, Purge_reason reason);

@@ -5,6 +5,7 @@ is its, what others take is not, whoever frees it. */
 #include <atomic>
 #include <thread>
 
+#include "mysys/memdiag/pools/cpus.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -93,15 +94,19 @@ TEST_F(Connection, FallbacksOfABoundThreadAreCountedDown) {
 }
 
 TEST_F(Connection, HasAsManyArenasAsCanBeUsedAtOnce) {
+  constexpr int count = 200;
+  std::atomic<int> bound{0};
   std::vector<std::thread> threads;
-  for (int i = 0; i < 200; ++i)
-    threads.emplace_back([] {
+  for (int i = 0; i < count; ++i)
+    threads.emplace_back([&bound] {
       pools::bind_thread_to_connection();
       free(malloc(100));
+      ++bound;
+      while (bound < count) sched_yield();
     });
   for (std::thread &thread : threads) thread.join();
   const auto arenas = connection_arenas();
-  EXPECT_EQ(std::min<size_t>(sysconf(_SC_NPROCESSORS_ONLN), 64), arenas.size());
+  EXPECT_EQ(std::min<size_t>(pools::allowed_cpus(), 64), arenas.size());
   EXPECT_EQ(0, mallctl::refresh());
   for (const unsigned arena : arenas) {
     char name[mallctl::arena_name_size];
@@ -111,6 +116,35 @@ TEST_F(Connection, HasAsManyArenasAsCanBeUsedAtOnce) {
               mallctl::read<Ctl::arena_dirty_decay_ms>(arena).value());
     EXPECT_EQ(0u, mallctl::read<Ctl::stats_arena_nthreads>(arena).value());
   }
+}
+
+/** Of threads that come in turn, one stays and one goes: those that stay are
+not all bound to the same arenas. */
+TEST_F(Connection, ThreadsThatStayAreSpread) {
+  cpu_set_t four;
+  CPU_ZERO(&four);
+  for (const int cpu : {0, 2, 5, 7}) CPU_SET(cpu, &four);
+  pools::map_cpus(&four, sizeof four);
+  std::atomic<int> bound{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> staying;
+  for (int i = 0; i < 8; ++i) {
+    staying.emplace_back([&] {
+      pools::bind_thread_to_connection();
+      ++bound;
+      while (!stop) sleep_ms(1);
+    });
+    while (bound <= i) sched_yield();
+    std::thread([] { pools::bind_thread_to_connection(); }).join();
+  }
+  EXPECT_EQ(0, mallctl::refresh());
+  const auto arenas = connection_arenas();
+  EXPECT_EQ(4u, arenas.size());
+  for (const unsigned arena : arenas)
+    EXPECT_EQ(2u, mallctl::read<Ctl::stats_arena_nthreads>(arena).value());
+  stop = true;
+  for (std::thread &thread : staying) thread.join();
+  pools::map_allowed_cpus();
 }
 
 TEST_F(Connection, APurgeGivesBackWhatItsThreadsFreed) {

@@ -623,6 +623,11 @@ TEST(PoolFallback, AddressSpaceRunsOutAfterAPurge) {
   EXPECT_EQ(
       0, in_child([] {
         stay_on_this_cpu();
+        const auto use_the_cache = [] {
+          for (int i = 0; i < 100; ++i)
+            pools::free(cached, pools::allocate(cached, 100), 100);
+        };
+        use_the_cache();
         void *const live = pools::allocate(cached, 100);
         void *const freed = pools::allocate(cached, 100);
         CHECK_IN_CHILD(purging::purge(cached).error == 0);
@@ -633,8 +638,7 @@ TEST(PoolFallback, AddressSpaceRunsOutAfterAPurge) {
                  nullptr) {
           }
         pools::free(cached, freed, 100);
-        for (int i = 0; i < 4; ++i)
-          pools::free(cached, pools::allocate(cached, 100), 100);
+        use_the_cache();
         pools::free(cached, live, 100);
         open_address_space();
         CHECK_IN_CHILD(purging::purge(cached).error == 0);

@@ -193,7 +193,7 @@ TEST(Fork, CachesOfThreadsThatAreGone) {
     EXPECT_EQ(0, in_child([&] {
                 alarm(20);
                 for (int round = 0; round < 3; ++round) {
-                  use_caches(10);
+                  use_caches(100);
                   for (size_t p = first_pool; p < memdiag::pool_count; ++p)
                     if (purging::purge(static_cast<Pool>(p)).error != 0)
                       return 1;
