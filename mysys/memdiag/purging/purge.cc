@@ -34,43 +34,26 @@ Pool_purges &purges_of(Pool pool) {
   return purges_by_pool[static_cast<size_t>(pool)];
 }
 
-/** The pages of an arena. jemalloc knows an arena here once its statistics were
-refreshed (ctl_arenas_i_verify() of 5.3.1), so a new one needs a refresh, once.
-*/
-Result<mallctl::Arena_pages> pages_of(unsigned arena) {
-  const auto pages = mallctl::read<Ctl::arena_pages>(arena);
-  if (pages.error() != ENOENT || mallctl::refresh() != 0) return pages;
-  return mallctl::read<Ctl::arena_pages>(arena);
-}
-
 /** Calls visit(arena index, its pages) for each arena of the pool that exists.
 @return 0, or the errno of the first arena whose pages could not be read */
 template <typename Visitor>
 int for_each_arena_with_pages(Pool pool, Visitor visit) {
   int error = 0;
-  if (pool != Pool::general) {
-    pools::for_each_arena(pool, [&](unsigned arena) {
-      const auto pages = pages_of(arena);
-      if (pages)
-        visit(arena, pages.value());
-      else if (error == 0)
-        error = pages.error();
-    });
-    return error;
-  }
-  // jemalloc makes its automatic arenas by itself, and some never.
-  if (error = mallctl::refresh(); error != 0) return error;
-  const auto narenas = mallctl::read<Ctl::arenas_narenas>();
-  if (!narenas) return narenas.error();
-  for (unsigned arena = 0; arena < narenas.value(); ++arena) {
-    if (pools::owner_of_arena(arena) != Pool::general) continue;
+  const auto look_at = [&](unsigned arena) {
     const auto pages = mallctl::read<Ctl::arena_pages>(arena);
     if (pages)
       visit(arena, pages.value());
-    else if (error == 0 && pages.error() != ENOENT && pages.error() != EFAULT)
+    else if (pages.error() != EFAULT && error == 0)  // EFAULT: none is there
       error = pages.error();
+  };
+  if (pool != Pool::general) {
+    pools::for_each_arena(pool, look_at);
+    return error;
   }
-  return error;
+  const auto narenas = mallctl::read<Ctl::arenas_narenas>();
+  for (unsigned arena = 0; arena < narenas.value_or(0); ++arena)
+    if (pools::owner_of_arena(arena) == Pool::general) look_at(arena);
+  return narenas ? error : narenas.error();
 }
 
 /** Purge an arena, which has `dirty_pages`.
