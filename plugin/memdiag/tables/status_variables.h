@@ -68,6 +68,16 @@ inline constexpr auto status_variables = std::to_array<Status_variable>({
      detail::total<&Allocator_row::dirty_bytes>},
     {"Memdiag_muzzy_bytes", Unit::bytes, "MUZZY_BYTES of MEMDIAG_ALLOCATOR.",
      detail::total<&Allocator_row::muzzy_bytes>},
+    {"Memdiag_cached_bytes", Unit::bytes,
+     "CACHED_BYTES of all pools in MEMDIAG_POOLS.",
+     [](const Snapshot &snapshot) {
+       Reading sum = 0;
+       for (const Pool_row &pool : snapshot.pools)
+         // Pools that use malloc() have none of their own.
+         if (!pool.live_bytes || pool.cached_bytes)
+           sum = memdiag::sum(sum, pool.cached_bytes);
+       return sum;
+     }},
     {"Memdiag_purges", Unit::count, "PURGES of all pools in MEMDIAG_POOLS.",
      detail::sum_of_pools<&Pool_row::purges>},
     {"Memdiag_purged_bytes", Unit::bytes,
