@@ -141,7 +141,8 @@ long sysconf(int name) noexcept {
   if (name == _SC_NPROCESSORS_ONLN) return get_nprocs();
   if (name == _SC_NPROCESSORS_CONF) return get_nprocs_conf();
   using Sysconf = long (*)(int);
-  static const auto next = reinterpret_cast<Sysconf>(dlsym(RTLD_NEXT, "sysconf"));
+  static const auto next =
+      reinterpret_cast<Sysconf>(dlsym(RTLD_NEXT, "sysconf"));
   return next(name);
 }
 }

@@ -2,9 +2,9 @@
   The state of the pools: what a CPU's part of a pool holds, and what the pool
   counts as a whole. Only the files of this folder include this.
 
-  Initialised by constants and trivially destroyed: usable before main() and after exit
-  handlers. Hidden, because position-independent code would otherwise look the
-  address up on every allocation.
+  Initialised by constants and trivially destroyed: usable before main() and
+  after exit handlers. Hidden, because position-independent code would otherwise
+  look the address up on every allocation.
 */
 
 #ifndef MEMDIAG_SHARDS_H

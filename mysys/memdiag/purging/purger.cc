@@ -76,8 +76,8 @@ void Watch::purge(Pool pool, Of_pool *watch, Purge_reason reason) {
 the last period, which has just ended. */
 bool Watch::has_excess(Pool pool, Of_pool *watch, uint64_t live_bytes,
                        uint64_t quiet_ms) {
-  watch->most_needed = std::max(watch->most_needed,
-                                live_bytes + pools::recent_surplus(pool));
+  watch->most_needed =
+      std::max(watch->most_needed, live_bytes + pools::recent_surplus(pool));
   watch->period_ms += tick_ms;
   if (watch->period_ms < quiet_ms * purging::backoff(pool)) return false;
   const uint64_t may_be_needed =
