@@ -31,7 +31,7 @@ OPTIONS = (
     # Long histories make long reads.
     "--loose-memdiag-history-samples=86400",
     "--loose-memdiag-history-interval-ms=10",
-    # What a mutex cost is counted by the server itself: a client's clock also counts the client.
+    # The server counts the waits for mutexes: a client's clock also counts the client.
     "--performance-schema-instrument=wait/synch/mutex/sql/%=ON",
     "--performance-schema-consumer-events-waits-current=ON",
 )

@@ -25,7 +25,7 @@ from tools.build import debian
 
 STOCK_PACKAGES = "mysql-server-core,mysql-client-core"
 REPLICATION_USER = "copier"
-# What stock answers to a GRANT of a privilege that it does not know.
+# Stock's answer to a GRANT of a privilege that it does not know.
 SYNTAX_ERROR = "1149 "
 UNKNOWN_VARIABLE = "Currently unknown variable 'memdiag_"
 # All that keep an option of ours, and a value that is not the default.

@@ -5,7 +5,7 @@
 namespace memdiag::pools {
 namespace {
 
-/** What fails while failures_left is not 0. */
+/** The allocations that fail while failures_left is not 0. */
 struct Settings {
   std::atomic<uint32_t> to_skip{0};
   /** Pool::count: any. */

@@ -50,7 +50,7 @@ inline bool failures_are_left() {
   return detail::failures_left.load(std::memory_order_relaxed) != 0;
 }
 
-/** Whether this allocation fails; counts it if so. */
+/** Decides whether this allocation fails, and counts a failure. */
 Failure next_failure(Pool pool, Account account);
 /** @} */
 

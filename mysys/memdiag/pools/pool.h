@@ -51,7 +51,7 @@ constexpr const Pool_spec &spec_of(Pool pool) {
   return pool_specs[static_cast<size_t>(pool)];
 }
 
-/** Whether the pool is malloc() as some threads use it. The layer counts no
+/** true: the pool is malloc() as some threads use it. The layer counts no
 block of such a pool, and its blocks go through the threads' own caches. */
 constexpr bool uses_malloc(Pool pool) { return pool <= Pool::connection; }
 static_assert(uses_malloc(Pool::general) && !uses_malloc(Pool::fts_query));

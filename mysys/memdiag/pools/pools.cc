@@ -62,7 +62,7 @@ void *allocate_fallback(Pool_state &state, size_t size, bool zero) {
   return block;
 }
 
-/** Whether a block of a pool really came from the general allocator. */
+/** true: the general allocator served this block of the pool. */
 bool is_fallback(Pool pool, const void *block) {
   const Result<unsigned> arena = mallctl::arena_of(block);
   return !arena || owner_of_arena(arena.value()) != pool;

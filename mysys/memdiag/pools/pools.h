@@ -62,7 +62,7 @@ Live live(Account account);
 @throws std::bad_alloc */
 std::vector<Live> live_of_first(size_t accounts);
 
-/** What the layer itself counts of a pool; the statistics of its arenas have
+/** The layer's own counters of a pool; the statistics of its arenas have
 the rest. Each value is of one moment, not all of the same one. */
 struct Counters {
   /** Bytes handed out and not yet freed; 0 where uses_malloc(). */

@@ -57,7 +57,7 @@ struct Pool_state {
   std::atomic<uint64_t> fallbacks{0};
   std::atomic<uint64_t> peak_bytes{0};
   std::atomic<uint64_t> peak_time_us{0};
-  /** Of blocks of more than largest_cached bytes: live, and the most since
+  /** Blocks above largest_cached bytes: live, and the most since
   recent_surplus() was last called. */
   alignas(64) std::atomic<uint64_t> paged_bytes{0};
   std::atomic<uint64_t> most_paged_bytes{0};
@@ -80,7 +80,7 @@ class Turn {
   Turn(const Turn &) = delete;
   Turn &operator=(const Turn &) = delete;
 
-  /** Whether the cache and the counters are this thread's alone for now. */
+  /** true: for now, this thread alone uses the cache and the counters. */
   bool is_mine() const { return m_is_mine; }
 
  private:

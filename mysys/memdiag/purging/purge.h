@@ -32,7 +32,7 @@ struct Counters {
   uint64_t purges;
   uint64_t purged_bytes;
   uint64_t purge_us;
-  /** Of purged_bytes, so much was taken again within a second. */
+  /** The part of purged_bytes that was taken again within a second. */
   uint64_t refaulted_bytes;
 };
 Counters counters(Pool pool);
@@ -44,7 +44,7 @@ Result<uint64_t> dirty_bytes(Pool pool);
 more where pages that were given back had to be taken again. */
 uint32_t backoff(Pool pool);
 
-/** Of the bytes that a purge gave back, `bytes` were taken again.
+/** The pool has taken `bytes` again that a purge had given back.
 @param max_backoff  the wait doubles from now on, up to so much; 0: the wait is
                     halved */
 void note_refault(Pool pool, uint64_t bytes, uint32_t max_backoff);

@@ -39,7 +39,7 @@ struct Purge {
   uint64_t time_us;
   Pool pool;
   Purge_reason reason;
-  /** Of another action only the duration and the error. */
+  /** Another action has only the duration and the error. */
   purging::Receipt receipt;
   /** pools::allocated_bytes() at its end. */
   uint64_t allocated_bytes;

@@ -72,7 +72,7 @@ void Watch::purge(Pool pool, Of_pool *watch, Purge_reason reason) {
       pools::counters(pool).live_bytes;
 }
 
-/** Whether most of a busy pool's unused pages are more than what it needed in
+/** true: most of a busy pool's unused pages are more than it needed in
 the last period, which has just ended. */
 bool Watch::has_excess(Pool pool, Of_pool *watch, uint64_t live_bytes,
                        uint64_t quiet_ms) {

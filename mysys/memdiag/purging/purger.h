@@ -45,7 +45,7 @@ constexpr uint64_t least_cached_bytes = 256 << 10;
 int start();
 void stop();
 
-/** What the purger remembers of the pools from tick to tick. The thread has
+/** The purger's memory of the pools from tick to tick. The thread has
 one. Tests make their own and call tick() themselves, as if the time between two
 calls were tick_ms. */
 class Watch {

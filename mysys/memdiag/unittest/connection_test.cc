@@ -118,7 +118,7 @@ TEST_F(Connection, HasAsManyArenasAsCanBeUsedAtOnce) {
   }
 }
 
-/** Of threads that come in turn, one stays and one goes: those that stay are
+/** Threads come in turn, one stays and one goes. Those that stay are
 not all bound to the same arenas. */
 TEST_F(Connection, ThreadsThatStayAreSpread) {
   cpu_set_t four;

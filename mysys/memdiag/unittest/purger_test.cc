@@ -68,7 +68,7 @@ FRESH_TEST(Purger, CleansUpAfterABurst) {
     EXPECT_EQ(before.purges + 1, after.purges);
     EXPECT_GE(after.purged_bytes - before.purged_bytes, uint64_t{32} << 20);
     EXPECT_EQ(0u, dirty_pages(pool));
-    // What it gave back is judged, and not wanted again.
+    // The purger judges the pages that went back: none was wanted again.
     ticks(&watch, 11);
   }
 }

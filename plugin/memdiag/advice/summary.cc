@@ -69,7 +69,7 @@ std::string percent(uint64_t bytes, uint64_t all) {
               100.0 * static_cast<double>(bytes) / static_cast<double>(all));
 }
 
-/** What a row of the ledger is called here: rows of one name are added up. */
+/** The name of a row of the ledger here: rows of one name are added up. */
 std::string name_of(const Resident &part) {
   if (part.component == "buffer_pool") return "buffer pool";
   if (part.component == "pool") {

@@ -81,7 +81,7 @@ struct Facts {
   std::vector<Resident> resident;
   std::vector<Instrument> instruments;
   std::array<Peak, pool_count> pool_peaks;
-  /** Of this run, oldest first: the last hour. */
+  /** The last hour of this run, oldest first. */
   std::span<const black_box::Sample> samples;
   std::span<const advisor::Finding> findings;
   /** The lowest limit of the control group, or the machine's memory. */

@@ -18,8 +18,8 @@ namespace memdiag::summary {
 
 struct Holder {
   const char *name;
-  /** What it consists of: beginnings of instruments' names, or "pool:" and the
-  name of a pool for all of that pool. */
+  /** The parts of the holder: beginnings of instruments' names, or "pool:" and
+  the name of a pool for all of that pool. */
   std::array<std::string_view, 3> parts;
   unsigned usual_percent;
   /** The memory ends with the session: KILL frees it. */

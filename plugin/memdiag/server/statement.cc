@@ -39,7 +39,7 @@ class Statement_cache {
 
 namespace {
 
-/** What a statement needs of its cache. */
+/** The readings that a statement needs from its cache. */
 struct Needs {
   /** A bit for each table of this plugin. */
   uint64_t tables;

@@ -24,7 +24,7 @@
 
 namespace {
 
-/** What stock's headers define for the three kinds. */
+/** The versions that stock's headers define for the three kinds. */
 constexpr int stock_version = MYSQL_VERSION_ID << 8;
 
 st_mysql_storage_engine engine = {stock_version};
