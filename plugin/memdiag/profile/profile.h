@@ -1,0 +1,112 @@
+/*
+  A heap profile of one moment, as plain data: reader.h takes it from the
+  running server, profile_file.h from a file of a former run. Everything that
+  shows a profile takes this struct: folded stacks, pprof, the flame graph,
+  differences, tables.
+
+  Ownership: values, no pointers into the profiler.
+  Units: bytes of size classes; microseconds since the epoch.
+  Weights: a sample of size s stands for 1/(1-exp(-s/R)) objects where R is
+  sample_bytes, and for s times as many bytes. The sums are unbiased; the
+  variances are those of Horvitz and Thompson: the sum of
+  s*s*(1-p)/(p*p), p = 1-exp(-s/R).
+*/
+
+#ifndef MEMDIAG_PROFILE_H
+#define MEMDIAG_PROFILE_H
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace memdiag::profile {
+
+/** SHA-256, as Performance Schema computes it. */
+using Digest = std::array<unsigned char, 32>;
+
+/** An executable or library that was mapped when the profile was taken. */
+struct Module {
+  std::string path;
+  /** In hexadecimal; empty: it has none. */
+  std::string build_id;
+  /** Addresses of its code, [begin, end). */
+  uint64_t begin;
+  uint64_t end;
+  /** An address less the load bias is an address of the file's symbol table. */
+  uint64_t load_bias;
+};
+
+/** A distinct way to an allocation: its stack, pool and route. Numbers begin
+with 1 and are never used again before the profiler is switched off. */
+struct Site {
+  uint32_t number;
+  /** Name of a pool; empty where the arena is unknown. */
+  std::string pool;
+  /** Name of a route, or "malloc". */
+  std::string route;
+  /** Return addresses, the allocation first. An address points behind its
+  call: look up address - 1. */
+  std::vector<uint64_t> addresses;
+};
+
+struct Amount {
+  double bytes{0};
+  double objects{0};
+  /** Of the two estimates. The standard error is the root. */
+  double bytes_variance{0};
+  double objects_variance{0};
+
+  Amount &operator+=(const Amount &other) {
+    bytes += other.bytes;
+    objects += other.objects;
+    bytes_variance += other.bytes_variance;
+    objects_variance += other.objects_variance;
+    return *this;
+  }
+};
+
+/** The estimate that one sampled block stands for. */
+inline Amount weight_of(uint64_t size, uint64_t sample_bytes) {
+  const auto s = static_cast<double>(size);
+  const double p = -std::expm1(-s / static_cast<double>(sample_bytes));
+  const double variance = (1 - p) / (p * p);
+  return {s / p, 1 / p, s * s * variance, variance};
+}
+
+/** What lives of one site for one digest. */
+struct Entry {
+  /** Site::number. */
+  uint32_t site;
+  /** Of the statement that took it; empty: none, or not known. */
+  std::optional<Digest> digest;
+  Amount live;
+  /** The number of samples behind it. */
+  uint64_t samples;
+  /** When the oldest and the median sample were taken. */
+  uint64_t oldest_us;
+  uint64_t median_us;
+};
+
+struct Profile {
+  uint64_t time_us;
+  /** When the profiler was switched on. */
+  uint64_t since_us;
+  /** R: the mean number of bytes between two samples. */
+  uint64_t sample_bytes;
+  /** VmRSS at that moment; 0: not known. */
+  uint64_t rss_bytes;
+  std::vector<Module> modules;
+  /** In ascending order of their numbers. */
+  std::vector<Site> sites;
+  /** Each pair of site and digest once. */
+  std::vector<Entry> entries;
+  /** Samples that found no room, since the profiler was switched on. */
+  uint64_t dropped_samples;
+};
+
+}  // namespace memdiag::profile
+
+#endif  // MEMDIAG_PROFILE_H
