@@ -12,6 +12,7 @@
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "mysys/memdiag/purging/purge_log.h"
@@ -21,6 +22,7 @@ namespace memdiag {
 namespace {
 
 void prepare() {
+  profiling::hold();
   routes::hold();
   policies::hold();
   purging::hold_purges();
@@ -43,6 +45,7 @@ void let_go(bool in_child) {
   purging::let_go_of_purges();
   policies::let_go();
   routes::let_go();
+  profiling::let_go(in_child);
 }
 
 [[gnu::constructor]] void register_handlers() {

@@ -14,6 +14,7 @@
 #include "mysys/memdiag/accounting/sessions.h"
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/connection.h"
+#include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/routes/hooks.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "mysys/memdiag/routes/scope_hooks.h"
@@ -22,6 +23,7 @@ using memdiag::Packed_tag;
 using memdiag::Place;
 using memdiag::Scope;
 namespace block_events = memdiag::block_events;
+namespace profiling = memdiag::profiling;
 namespace regions = memdiag::regions;
 namespace routes = memdiag::routes;
 namespace scopes = memdiag::scopes;
@@ -104,7 +106,7 @@ void memdiag_session_began() {
 }
 
 void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
-  if (!block_events::any_is_on()) return;
+  if (!block_events::any_is_on() && !profiling::is_on()) return;
   memdiag_part_ended(digest);
   if (!block_events::is_on(block_events::survivors)) return;
   scopes::ended(Scope::statement);
@@ -112,8 +114,11 @@ void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
 }
 
 void memdiag_part_ended(unsigned char *digest) {
+  if (profiling::is_on()) profiling::statement_ended(digest);
   if (block_events::is_on(block_events::sessions))
     sessions::statement_ended(digest);
+  // A command without a digest would pass this one on.
+  if (profiling::is_on()) memset(digest, 0, sizeof(profiling::Digest));
 }
 
 void memdiag_session_ended() {

@@ -62,6 +62,17 @@ struct Arena_pages {
   size_t dirty_pages;
 };
 
+/** @name Hooks of the heap profiler, as jemalloc declares them (prof_hook.h)
+They run on the thread that allocates or frees, which may allocate meanwhile but
+is not sampled. @{ */
+/** (frames, count, room for frames) */
+using Backtrace_hook = void (*)(void **, unsigned *, unsigned);
+/** (block, bytes asked for, frames, count, bytes of its size class) */
+using Sample_hook = void (*)(const void *, size_t, void **, unsigned, size_t);
+/** (block, bytes of its size class); the block is not free yet */
+using Sample_free_hook = void (*)(const void *, size_t);
+/** @} */
+
 }  // namespace mallctl
 
 /** One enumerator for each control name. */

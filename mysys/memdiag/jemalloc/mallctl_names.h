@@ -30,6 +30,11 @@ MEMDIAG_CTL(config_prof,              "config.prof",                            
 MEMDIAG_CTL(config_stats,             "config.stats",                           bool)
 
 MEMDIAG_CTL(prof_active,              "prof.active",                            bool)
+MEMDIAG_CTL(prof_reset,               "prof.reset",                             size_t)
+MEMDIAG_CTL(prof_lg_sample,           "prof.lg_sample",                         size_t)
+MEMDIAG_CTL(hook_prof_backtrace,      "experimental.hooks.prof_backtrace",      mallctl::Backtrace_hook)
+MEMDIAG_CTL(hook_prof_sample,         "experimental.hooks.prof_sample",         mallctl::Sample_hook)
+MEMDIAG_CTL(hook_prof_sample_free,    "experimental.hooks.prof_sample_free",    mallctl::Sample_free_hook)
 MEMDIAG_CTL(opt_prof,                 "opt.prof",                               bool)
 MEMDIAG_CTL(opt_prof_active,          "opt.prof_active",                        bool)
 MEMDIAG_CTL(opt_background_thread,    "opt.background_thread",                  bool)

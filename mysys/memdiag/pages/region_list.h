@@ -13,5 +13,6 @@ MEMDIAG_REGION(buffer_pool,     "buffer_pool",     "memory/innodb/buf_buf_pool",
 MEMDIAG_REGION(ddl_log,         "ddl_log",         "memory/innodb/row_log_buf",       "buffers of the row log that InnoDB's online DDL keeps")
 MEMDIAG_REGION(temp_table_file, "temp_table_file", "memory/temptable/physical_disk",  "temporary tables of the TempTable engine in mapped files; their pages may be written to disk")
 MEMDIAG_REGION(thread_stack,    "thread_stack",    "(stack)",                         "stacks of threads")
+MEMDIAG_REGION(profile,         "profile",         "(profile)",                       "samples and stacks of the heap profiler, while it is on")
 MEMDIAG_REGION(other,           "other",           "",                                "what is added under any other instrument")
 // clang-format on

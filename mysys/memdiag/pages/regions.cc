@@ -43,6 +43,10 @@ constinit std::mutex stacks_mutex;
 constinit Stack *first_stack = nullptr;
 constinit regions::Total all_stacks{0, 0};
 
+/** Empty while the thread's stack is not linked. It needs no construction: the
+profiler reads it in the middle of an allocation. */
+constinit thread_local Address_range stack_of_thread{0, 0};
+
 /** Links the thread's stack for as long as the thread lives. */
 class Stack_of_thread {
  public:
@@ -63,9 +67,11 @@ class Stack_of_thread {
     ++all_stacks.count;
     all_stacks.mapped_bytes += m_stack.range.bytes();
     m_linked = true;
+    stack_of_thread = m_stack.range;
   }
   ~Stack_of_thread() {
     if (!m_linked) return;
+    stack_of_thread = {0, 0};
     const std::lock_guard<std::mutex> guard(stacks_mutex);
     if (m_stack.next != nullptr) m_stack.next->previous = m_stack.previous;
     (m_stack.previous != nullptr ? m_stack.previous->next : first_stack) =
@@ -251,6 +257,8 @@ std::optional<uint64_t> resident_bytes(Region_kind kind) {
 }
 
 void add_stack_of_thread() noexcept { thread_local Stack_of_thread stack; }
+
+Address_range stack_of_this_thread() noexcept { return stack_of_thread; }
 
 void hold() noexcept {
   regions_mutex.lock();

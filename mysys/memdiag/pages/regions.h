@@ -57,6 +57,8 @@ void remove(void *address) noexcept;
 /** Add the calling thread's stack until the thread ends. It may be called
 again. */
 void add_stack_of_thread() noexcept;
+/** The calling thread's stack, if it was added; else empty. No lock. */
+Address_range stack_of_this_thread() noexcept;
 
 struct Region {
   Address_range range;

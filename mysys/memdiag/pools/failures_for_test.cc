@@ -2,10 +2,15 @@
 
 #include <unistd.h>
 
+#include <atomic>
+
+#include "mysys/memdiag/pools/attention.h"
+
 namespace memdiag::pools {
 namespace {
 
-/** The allocations that fail while failures_left is not 0. */
+/** The allocations that fail while failures_left is not 0. The bit of
+attention.h stays set after the last one, until the next call. */
 struct Settings {
   std::atomic<uint32_t> to_skip{0};
   /** Pool::count: any. */
@@ -16,6 +21,7 @@ struct Settings {
   std::atomic<bool> hard{false};
 };
 constinit Settings settings;
+constinit std::atomic<uint32_t> failures_left{0};
 
 /** Count one down. @return false: none was left */
 bool take_one(std::atomic<uint32_t> *left) {
@@ -27,10 +33,8 @@ bool take_one(std::atomic<uint32_t> *left) {
 
 }  // namespace
 
-constinit std::atomic<uint32_t> detail::failures_left{0};
-
 Failure next_failure(Pool pool, Account account) {
-  if (detail::failures_left.load(std::memory_order_acquire) == 0)
+  if (failures_left.load(std::memory_order_acquire) == 0)
     return Failure::none;
   const Pool of_pool = settings.pool.load(std::memory_order_relaxed);
   const Account of_account = settings.account.load(std::memory_order_relaxed);
@@ -39,20 +43,21 @@ Failure next_failure(Pool pool, Account account) {
       (of_account != 0 && of_account != account) ||
       (of_thread != 0 && of_thread != gettid()))
     return Failure::none;
-  if (take_one(&settings.to_skip) || !take_one(&detail::failures_left))
+  if (take_one(&settings.to_skip) || !take_one(&failures_left))
     return Failure::none;
   return settings.hard.load(std::memory_order_relaxed) ? Failure::hard
                                                        : Failure::soft;
 }
 
 uint32_t fail_allocations_for_test(const Failures &failures) {
-  const uint32_t left_over = detail::failures_left.exchange(0);
+  const uint32_t left_over = failures_left.exchange(0);
   settings.to_skip.store(failures.skip);
   settings.pool.store(failures.pool.value_or(Pool::count));
   settings.account.store(failures.account);
   settings.thread.store(failures.this_thread ? gettid() : 0);
   settings.hard.store(failures.hard);
-  detail::failures_left.store(failures.count, std::memory_order_release);
+  failures_left.store(failures.count, std::memory_order_release);
+  set_attention(Attention::failures, failures.count != 0);
   return left_over;
 }
 

@@ -8,7 +8,6 @@
 #ifndef MEMDIAG_FAILURES_FOR_TEST_H
 #define MEMDIAG_FAILURES_FOR_TEST_H
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
 
@@ -35,20 +34,8 @@ struct Failures {
 @return how many failures of the call before have not happened */
 uint32_t fail_allocations_for_test(const Failures &failures);
 
-/** @name For allocate() @{ */
+/** @name For allocate(), while Attention::failures is set @{ */
 enum class Failure { none, soft, hard };
-
-namespace detail {
-/** Hidden, as all that the path of an allocation reads: position-independent
-code would otherwise look its address up. */
-extern std::atomic<uint32_t> failures_left
-    __attribute__((visibility("hidden")));
-}  // namespace detail
-
-/** One relaxed load: allocate() asks on every call. */
-inline bool failures_are_left() {
-  return detail::failures_left.load(std::memory_order_relaxed) != 0;
-}
 
 /** Decides whether this allocation fails, and counts a failure. */
 Failure next_failure(Pool pool, Account account);

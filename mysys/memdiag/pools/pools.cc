@@ -8,6 +8,7 @@
 #include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
+#include "mysys/memdiag/pools/attention.h"
 #include "mysys/memdiag/pools/cpus.h"
 #include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/pools/shards.h"
@@ -273,8 +274,13 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
   } else {
     arena = find_arena(pool, slot_for_large(spec));
   }
-  if (arena < 0 || failures_are_left()) [[unlikely]] {
-    const Failure failure = next_failure(pool, account);
+  const uint32_t attention = pools::attention();
+  if (arena < 0 || attention != 0) [[unlikely]] {
+    if (is_set(attention, Attention::profiler))
+      request_of_thread = {pool, account};
+    const Failure failure = is_set(attention, Attention::failures)
+                                ? next_failure(pool, account)
+                                : Failure::none;
     if (failure == Failure::hard) {
       errno = ENOMEM;
       return nullptr;

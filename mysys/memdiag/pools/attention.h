@@ -1,0 +1,47 @@
+/*
+  What allocate() has to do beyond allocating, in one word that it reads for
+  each block: tests make allocations fail (failures_for_test.h), or the profiler
+  wants to know what a thread asked for. While the word is 0, which is the rule,
+  an allocation pays one load and one branch for both.
+
+  Threads: any; the word is changed by an atomic operation.
+*/
+
+#ifndef MEMDIAG_ATTENTION_H
+#define MEMDIAG_ATTENTION_H
+
+#include <atomic>
+#include <cstdint>
+
+#include "mysys/memdiag/pools/pool.h"
+
+namespace memdiag::pools {
+
+enum class Attention : uint32_t { failures = 1, profiler = 2 };
+
+namespace detail {
+/** Hidden, as all that the path of an allocation reads: position-independent
+code would otherwise look its address up. */
+extern std::atomic<uint32_t> attention __attribute__((visibility("hidden")));
+}  // namespace detail
+
+inline uint32_t attention() {
+  return detail::attention.load(std::memory_order_relaxed);
+}
+inline bool is_set(uint32_t attention, Attention bit) {
+  return (attention & static_cast<uint32_t>(bit)) != 0;
+}
+void set_attention(Attention bit, bool on) noexcept;
+
+/** What the calling thread last asked allocate() for, while
+Attention::profiler is set. jemalloc's hook knows the block and not its route.
+*/
+struct Request {
+  Pool pool;
+  Account account;
+};
+extern constinit thread_local Request request_of_thread;
+
+}  // namespace memdiag::pools
+
+#endif  // MEMDIAG_ATTENTION_H

@@ -1,0 +1,280 @@
+#include "mysys/memdiag/profiling/profiler.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <optional>
+
+#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/pools/arenas.h"
+#include "mysys/memdiag/pools/attention.h"
+#include "mysys/memdiag/profiling/unwind.h"
+
+namespace memdiag::profiling {
+
+/** One profile, at the begin of the memory that it lies in. */
+struct Profile {
+  Profile(void *memory, const Settings &settings, size_t places,
+          size_t bytes_for_sites)
+      : since_us(clock_us(CLOCK_REALTIME)),
+        settings(settings),
+        samples(memory, places),
+        sites(static_cast<char *>(memory) + Sample_table::bytes_of(places),
+              bytes_for_sites) {}
+
+  const uint64_t since_us;
+  const Settings settings;
+  Sample_table samples;
+  Site_table sites;
+  std::atomic<uint64_t> dropped_samples{0};
+  std::atomic<uint64_t> dropped_stacks{0};
+};
+
+namespace {
+
+/** Serialises switching on and off. */
+constinit std::mutex switch_mutex;
+constinit std::atomic<Profile *> current{nullptr};
+/** Hooks and views at work. Counted before they look at `current`. */
+constinit std::atomic<uint32_t> users{0};
+/** How often a profile was begun, from 1. */
+constinit std::atomic<uint32_t> runs{0};
+constinit std::atomic<Context_reader> context_reader{nullptr};
+/** jemalloc's own, which the first switch_on() replaces. */
+constinit mallctl::Backtrace_hook jemallocs_backtrace = nullptr;
+
+/** How long switch_off() waits for hooks and views. */
+constexpr uint64_t longest_wait_us = 1000000;
+
+/** Samples of the calling thread's statement that have no digest yet: those
+that were taken while the statement was parsed. Later ones than there is room
+for stay without. */
+struct Pending {
+  static constexpr size_t room = 64;
+  uint32_t run;
+  uint32_t count;
+  Sample_table::Handle samples[room];
+};
+constinit thread_local Pending pending{0, 0, {}};
+
+class Use {
+ public:
+  Use() {
+    users.fetch_add(1);
+    m_profile = current.load();
+  }
+  ~Use() { users.fetch_sub(1, std::memory_order_release); }
+  Use(const Use &) = delete;
+  Use &operator=(const Use &) = delete;
+  Profile *profile() const { return m_profile; }
+
+ private:
+  Profile *m_profile;
+};
+
+void give_digest_to_pending(Profile *profile, const Digest &digest) {
+  if (pending.run == runs.load(std::memory_order_relaxed))
+    for (uint32_t i = 0; i < pending.count; ++i)
+      profile->samples.set_digest(pending.samples[i], digest);
+  pending.count = 0;
+}
+
+void remember_as_pending(Sample_table::Handle sample) {
+  const uint32_t run = runs.load(std::memory_order_relaxed);
+  if (pending.run != run) {
+    pending.run = run;
+    pending.count = 0;
+  }
+  if (pending.count < Pending::room) pending.samples[pending.count++] = sample;
+}
+
+void on_sample(const void *block, size_t, void **, unsigned, size_t bytes) {
+  const Use use;
+  Profile *const profile = use.profile();
+  if (profile == nullptr) return;
+
+  uintptr_t frames[max_frames];
+  const size_t depth = walk_stack(frames);
+  const auto arena = mallctl::arena_of(block);
+  const Pool pool =
+      arena ? pools::owner_of_arena(arena.value()) : Pool::general;
+  const pools::Request &request = pools::request_of_thread;
+  const pools::Account account =
+      !uses_malloc(pool) && request.pool == pool ? request.account : 0;
+  Sample sample{};
+  sample.site = profile->sites.add(
+      pool, account, {frames, depth}, bytes,
+      objects_of_sample(bytes, profile->settings.sample_bytes));
+  if (sample.site == 0)
+    profile->dropped_stacks.fetch_add(1, std::memory_order_relaxed);
+
+  Context context{};
+  if (const auto reader = context_reader.load(std::memory_order_acquire);
+      reader != nullptr)
+    reader(&context);
+  sample.block = reinterpret_cast<uintptr_t>(block);
+  sample.bytes = bytes;
+  sample.time_us = clock_us(CLOCK_REALTIME);
+  sample.session = context.session;
+  sample.digest = context.digest;
+  const auto added = profile->samples.add(sample);
+  if (!added) {
+    profile->dropped_samples.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (context.digest != Digest{})
+    give_digest_to_pending(profile, context.digest);
+  else if (context.session != 0)
+    remember_as_pending(*added);
+}
+
+void on_free_of_sample(const void *block, size_t) {
+  const Use use;
+  if (use.profile() != nullptr)
+    (void)use.profile()->samples.remove(reinterpret_cast<uintptr_t>(block));
+}
+
+/** The same stack for all samples. */
+void one_backtrace(void **frames, unsigned *count, unsigned) {
+  frames[0] = reinterpret_cast<void *>(&on_sample);
+  *count = 1;
+}
+
+/** A profile in memory of its own; nullptr: there is none. */
+Profile *make_profile(const Settings &settings) {
+  void *const memory =
+      mmap(nullptr, settings.memory_bytes, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  const size_t room = settings.memory_bytes - sizeof(Profile);
+  const size_t places = Sample_table::places_in(room / 2);
+  regions::add(Region_kind::profile, memory, settings.memory_bytes);
+  return new (memory)
+      Profile(static_cast<char *>(memory) + sizeof(Profile), settings, places,
+              room - Sample_table::bytes_of(places));
+}
+
+void unmap(Profile *profile) {
+  const size_t bytes = profile->settings.memory_bytes;
+  regions::remove(profile);
+  (void)munmap(profile, bytes);
+}
+
+/** Caller holds the mutex. */
+void end_profile() {
+  (void)mallctl::write<Ctl::prof_active>(false);
+  pools::set_attention(pools::Attention::profiler, false);
+  Profile *const profile = current.exchange(nullptr);
+  (void)mallctl::write<Ctl::hook_prof_sample>(nullptr);
+  (void)mallctl::write<Ctl::hook_prof_sample_free>(nullptr);
+  if (profile == nullptr) return;
+  const uint64_t until = system_clock_us(CLOCK_MONOTONIC) + longest_wait_us;
+  while (users.load(std::memory_order_acquire) != 0) {
+    // Somebody may still look at it: better to lose memory that is never
+    // touched again.
+    if (system_clock_us(CLOCK_MONOTONIC) > until) return;
+    sched_yield();
+  }
+  unmap(profile);
+}
+
+/** The first that fails ends it. Caller holds the mutex. */
+Switched set_controls(const Settings &settings) {
+  if (jemallocs_backtrace == nullptr) {
+    const auto own = mallctl::read<Ctl::hook_prof_backtrace>();
+    if (!own) return {own.error(), mallctl::name(Ctl::hook_prof_backtrace)};
+    jemallocs_backtrace = own.value();
+  }
+#define MEMDIAG_WRITE(ctl, value)                                             \
+  if (const int error = mallctl::write<Ctl::ctl>(value); error != 0) return { \
+      error, mallctl::name(Ctl::ctl)                                          \
+    }
+  MEMDIAG_WRITE(hook_prof_backtrace, settings.stacks_for_jemalloc
+                                         ? jemallocs_backtrace
+                                         : one_backtrace);
+  MEMDIAG_WRITE(hook_prof_sample, on_sample);
+  MEMDIAG_WRITE(hook_prof_sample_free, on_free_of_sample);
+  MEMDIAG_WRITE(prof_reset,
+                static_cast<size_t>(std::countr_zero(settings.sample_bytes)));
+  pools::set_attention(pools::Attention::profiler, true);
+  MEMDIAG_WRITE(prof_active, true);
+#undef MEMDIAG_WRITE
+  return {0, nullptr};
+}
+
+}  // namespace
+
+Switched switch_on(const Settings &settings) noexcept {
+  if (!std::has_single_bit(settings.sample_bytes) ||
+      settings.sample_bytes > most_sample_bytes)
+    return {EINVAL, "sample_bytes"};
+  if (settings.memory_bytes < least_memory_bytes ||
+      settings.memory_bytes > most_memory_bytes)
+    return {EINVAL, "memory_bytes"};
+  const std::lock_guard<std::mutex> guard(switch_mutex);
+  end_profile();
+  Profile *const profile = make_profile(settings);
+  if (profile == nullptr) return {ENOMEM, "mmap"};
+  runs.fetch_add(1);
+  current.store(profile);
+  const Switched switched = set_controls(settings);
+  if (switched.error != 0) end_profile();
+  return switched;
+}
+
+void switch_off() noexcept {
+  const std::lock_guard<std::mutex> guard(switch_mutex);
+  if (current.load() != nullptr) end_profile();
+}
+
+bool is_on() noexcept {
+  return current.load(std::memory_order_relaxed) != nullptr;
+}
+
+void set_context_reader(Context_reader reader) noexcept {
+  context_reader.store(reader, std::memory_order_release);
+}
+
+void statement_ended(const unsigned char *digest) noexcept {
+  if (pending.count == 0) return;
+  const Use use;
+  Digest known;
+  memcpy(known.data(), digest, known.size());
+  if (use.profile() != nullptr && known != Digest{})
+    give_digest_to_pending(use.profile(), known);
+  pending.count = 0;
+}
+
+View::View() noexcept {
+  users.fetch_add(1);
+  m_profile = current.load();
+}
+
+View::~View() { users.fetch_sub(1, std::memory_order_release); }
+
+const Sample_table &View::samples() const { return m_profile->samples; }
+const Site_table &View::sites() const { return m_profile->sites; }
+
+Status View::status() const {
+  return {m_profile->since_us, m_profile->settings.sample_bytes,
+          m_profile->settings.memory_bytes, m_profile->dropped_samples.load(),
+          m_profile->dropped_stacks.load()};
+}
+
+void hold() noexcept { switch_mutex.lock(); }
+
+void let_go(bool in_child) noexcept {
+  // The other threads' hooks do not go on in the child.
+  if (in_child) users.store(0);
+  switch_mutex.unlock();
+}
+
+}  // namespace memdiag::profiling

@@ -1,0 +1,132 @@
+/*
+  The heap profiler: samples of what the process allocates, with the stack, pool
+  and route of each, kept for as long as the block lives.
+
+  jemalloc decides which blocks are sampled: one for each `sample_bytes` that a
+  thread allocates, on average, at random (opt.lg_prof_sample). It calls this
+  layer's hooks on the thread that allocates or frees, for blocks of malloc()
+  and of pools alike. Blocks that lived before the profiler was switched on are
+  not known. Of s bytes, a block is sampled with the probability p(s) =
+  1-exp(-s/sample_bytes), so a sample stands for 1/p(s) objects.
+
+  jemalloc itself gets one and the same stack for all samples: its own tables
+  then stay at some 2 KB for each thread that was sampled. A small block that is
+  sampled takes 16 KB while it lives, because jemalloc gives it pages of its
+  own.
+
+  Memory: `memory_bytes`, mapped when the profiler is switched on and unmapped
+  when it is switched off. A sample, or a stack, that finds no room is counted.
+  Threads: any. The hooks take no lock, allocate nothing and never wait.
+  switch_on() and switch_off() take a mutex, and switch_off() waits until no
+  hook and no View uses the memory any more, at most a second; then it leaves
+  the memory mapped for ever.
+  Errors: values. A profiler that cannot be switched on is off.
+  Units: bytes of size classes; microseconds since the epoch.
+*/
+
+#ifndef MEMDIAG_PROFILER_H
+#define MEMDIAG_PROFILER_H
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "mysys/memdiag/profiling/sample_table.h"
+#include "mysys/memdiag/profiling/site_table.h"
+
+namespace memdiag::profiling {
+
+/** The least that is of use: 10,000 samples and 2,500 stacks. */
+constexpr uint64_t least_memory_bytes = 2 << 20;
+constexpr uint64_t most_memory_bytes = uint64_t{4} << 30;
+/** sample_bytes is a power of two up to this. */
+constexpr uint64_t most_sample_bytes = uint64_t{1} << 30;
+
+/** Objects that a sample of so many bytes stands for. With sample_bytes 1
+jemalloc samples each block, and each stands for itself. */
+inline double objects_of_sample(uint64_t bytes, uint64_t sample_bytes) {
+  if (sample_bytes <= 1) return 1;
+  return -1 / std::expm1(-static_cast<double>(bytes) /
+                         static_cast<double>(sample_bytes));
+}
+
+struct Settings {
+  uint64_t sample_bytes;
+  uint64_t memory_bytes;
+  /** Hand jemalloc the stacks too, so that its own dumps (prof.dump) have them.
+  Its tables then grow with the number of stacks. For tests. */
+  bool stacks_for_jemalloc{false};
+};
+
+/** What switching on came to. */
+struct Switched {
+  /** 0, or an errno. */
+  int error;
+  /** What failed: a control of jemalloc, or "mmap". */
+  const char *step;
+};
+
+/** Begin with an empty profile; if it is on, end that one first. */
+[[nodiscard]] Switched switch_on(const Settings &settings) noexcept;
+void switch_off() noexcept;
+
+/** Whether the profiler is on: one load. */
+bool is_on() noexcept;
+
+/** What the layer does not know of the thread that allocates. */
+struct Context {
+  uint64_t session;
+  /** Zeros: none, or not known yet. */
+  Digest digest;
+};
+/** Called in the hook, on the allocating thread: it must neither allocate nor
+take a lock. */
+using Context_reader = void (*)(Context *) noexcept;
+/** nullptr: none. Set before the profiler is switched on. */
+void set_context_reader(Context_reader reader) noexcept;
+
+/** @name Events of the calling thread @{ */
+/** A statement has ended. Its samples that were taken before its digest was
+known get it now. @param digest  zeros: none */
+void statement_ended(const unsigned char *digest) noexcept;
+/** @} */
+
+struct Status {
+  uint64_t since_us;
+  uint64_t sample_bytes;
+  uint64_t memory_bytes;
+  /** Since then: samples that found no room, and samples whose stack found
+  none and count for stack 0. */
+  uint64_t dropped_samples;
+  uint64_t dropped_stacks;
+};
+
+struct Profile;
+
+/** Keeps the profile readable for as long as it lives. It stops no thread.
+While it lives, switch_off() waits, so it should not live long. */
+class View {
+ public:
+  View() noexcept;
+  ~View();
+  View(const View &) = delete;
+  View &operator=(const View &) = delete;
+
+  /** false: the profiler is off, and nothing below may be called. */
+  explicit operator bool() const { return m_profile != nullptr; }
+  const Sample_table &samples() const;
+  const Site_table &sites() const;
+  Status status() const;
+
+ private:
+  const Profile *m_profile;
+};
+
+/** @name Around fork(), see mysys/memdiag/fork.cc @{ */
+void hold() noexcept;
+void let_go(bool in_child) noexcept;
+/** @} */
+
+}  // namespace memdiag::profiling
+
+#endif  // MEMDIAG_PROFILER_H

@@ -1,0 +1,125 @@
+#include "mysys/memdiag/profiling/sample_table.h"
+
+#include <bit>
+#include <cstring>
+
+#include "mysys/memdiag/profiling/hash.h"
+
+namespace memdiag::profiling {
+
+size_t Sample_table::places_in(size_t bytes) {
+  const size_t places = bytes / (sizeof(uintptr_t) + sizeof(Body));
+  return places < window ? 0 : std::bit_floor(places);
+}
+
+size_t Sample_table::bytes_of(size_t places) {
+  return places * (sizeof(uintptr_t) + sizeof(Body));
+}
+
+Sample_table::Sample_table(void *memory, size_t places)
+    : m_places(places),
+      m_blocks(static_cast<std::atomic<uintptr_t> *>(memory)),
+      m_bodies(reinterpret_cast<Body *>(m_blocks + places)) {}
+
+size_t Sample_table::first_of_window(uintptr_t block) const {
+  return mixed(block) & (m_places - 1) & ~(window - 1);
+}
+
+uint64_t Sample_table::check_of(const uint64_t (&digest)[4],
+                                uint32_t generation) {
+  uint64_t sum = generation;
+  for (const uint64_t word : digest) sum = mixed(sum ^ word);
+  return sum;
+}
+
+void Sample_table::write_digest(Body *body, const Digest &digest,
+                                uint32_t generation) noexcept {
+  uint64_t words[4];
+  static_assert(sizeof words == sizeof digest);
+  memcpy(words, digest.data(), sizeof words);
+  for (size_t i = 0; i < 4; ++i)
+    body->digest[i].store(words[i], std::memory_order_release);
+  body->check.store(check_of(words, generation), std::memory_order_release);
+}
+
+void Sample_table::write(size_t place, const Sample &sample) noexcept {
+  Body &body = m_bodies[place];
+  const uint32_t generation =
+      body.generation.load(std::memory_order_relaxed) + 1;
+  body.generation.store(generation, std::memory_order_release);
+  body.site.store(sample.site, std::memory_order_release);
+  body.bytes.store(sample.bytes, std::memory_order_release);
+  body.time_us.store(sample.time_us, std::memory_order_release);
+  body.session.store(sample.session, std::memory_order_release);
+  write_digest(&body, sample.digest, generation);
+}
+
+std::optional<Sample_table::Handle> Sample_table::add(
+    const Sample &sample) noexcept {
+  const size_t first = first_of_window(sample.block);
+  const auto handle = [this](size_t place) -> Handle {
+    return {static_cast<uint32_t>(place),
+            m_bodies[place].generation.load(std::memory_order_relaxed)};
+  };
+  for (size_t place = first; place < first + window; ++place) {
+    if (m_blocks[place].load(std::memory_order_relaxed) != sample.block)
+      continue;
+    m_blocks[place].store(busy_place, std::memory_order_release);
+    write(place, sample);
+    m_bodies[place].replaced.store(true, std::memory_order_release);
+    m_blocks[place].store(sample.block, std::memory_order_release);
+    return handle(place);
+  }
+  for (size_t place = first; place < first + window; ++place) {
+    uintptr_t expected = free_place;
+    if (m_blocks[place].load(std::memory_order_relaxed) != free_place ||
+        !m_blocks[place].compare_exchange_strong(expected, busy_place))
+      continue;
+    write(place, sample);
+    m_bodies[place].replaced.store(false, std::memory_order_release);
+    const Handle made = handle(place);
+    m_blocks[place].store(sample.block, std::memory_order_release);
+    return made;
+  }
+  return std::nullopt;
+}
+
+bool Sample_table::remove(uintptr_t block) noexcept {
+  const size_t first = first_of_window(block);
+  for (size_t place = first; place < first + window; ++place) {
+    if (m_blocks[place].load(std::memory_order_acquire) != block) continue;
+    if (m_bodies[place].replaced.exchange(false)) return true;
+    m_blocks[place].store(free_place, std::memory_order_release);
+    return true;
+  }
+  return false;
+}
+
+void Sample_table::set_digest(Handle handle, const Digest &digest) noexcept {
+  Body &body = m_bodies[handle.place];
+  if (body.generation.load(std::memory_order_acquire) == handle.generation)
+    write_digest(&body, digest, handle.generation);
+}
+
+bool Sample_table::read(size_t place, Sample *sample) const noexcept {
+  const uintptr_t block = m_blocks[place].load(std::memory_order_acquire);
+  if (block == free_place || block == busy_place) return false;
+  const Body &body = m_bodies[place];
+  const uint32_t generation = body.generation.load(std::memory_order_acquire);
+  sample->block = block;
+  sample->site = body.site.load(std::memory_order_acquire);
+  sample->bytes = body.bytes.load(std::memory_order_acquire);
+  sample->time_us = body.time_us.load(std::memory_order_acquire);
+  sample->session = body.session.load(std::memory_order_acquire);
+  uint64_t words[4];
+  for (size_t i = 0; i < 4; ++i)
+    words[i] = body.digest[i].load(std::memory_order_acquire);
+  if (body.check.load(std::memory_order_acquire) == check_of(words, generation))
+    memcpy(sample->digest.data(), words, sizeof words);
+  else
+    sample->digest = {};
+  return body.generation.load(std::memory_order_acquire) == generation &&
+         m_blocks[place].load(std::memory_order_acquire) == block;
+}
+
+}  // namespace memdiag::profiling

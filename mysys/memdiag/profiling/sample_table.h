@@ -1,0 +1,114 @@
+/*
+  The live samples, in a fixed table that threads change without a lock.
+
+  A block's address selects a window of 64 places. The sample takes any free
+  place of its window, and a search looks at all 64 addresses, which lie side by
+  side. So nothing moves when samples come and go. A full window drops the
+  sample: with half of all places taken that happens less than once in a million
+  samples (a window is then full at 5.6 standard deviations).
+
+  Ownership: the memory is the caller's, zeroed, and must outlive the table.
+  Threads: any. A block's sample is added by the thread that allocates the block
+  and removed by the thread that frees it, so two threads never add or remove
+  the same address at once. A reader sees each sample whole or not at all.
+  Errors: add() fails if the window is full.
+  Units: bytes of size classes; microseconds since the epoch.
+*/
+
+#ifndef MEMDIAG_SAMPLE_TABLE_H
+#define MEMDIAG_SAMPLE_TABLE_H
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace memdiag::profiling {
+
+/** SHA-256, as Performance Schema computes it; zeros: none. */
+using Digest = std::array<unsigned char, 32>;
+
+struct Sample {
+  uintptr_t block;
+  uint64_t bytes;
+  uint64_t time_us;
+  /** The number of the session in PROCESSLIST; 0: none. */
+  uint64_t session;
+  /** Of site_table.h; 0: there was no room for the stack. */
+  uint32_t site;
+  Digest digest;
+};
+
+class Sample_table {
+ public:
+  /** One place in the table, as it was used once. */
+  struct Handle {
+    uint32_t place;
+    uint32_t generation;
+  };
+
+  /** The number of places that fit into so many bytes: a power of two, at least
+  one window; 0: none fit. */
+  static size_t places_in(size_t bytes);
+  /** Bytes that so many places need. */
+  static size_t bytes_of(size_t places);
+
+  Sample_table(void *memory, size_t places);
+
+  /** If the block has a sample already, its place is reused: a block that was
+  reallocated in place is sampled before the sample of the former size is
+  removed. The next remove() of the block then leaves the new sample alone. */
+  std::optional<Handle> add(const Sample &sample) noexcept;
+
+  /** @return false: the block has no sample */
+  bool remove(uintptr_t block) noexcept;
+
+  /** Sets the digest of a sample, unless it has been removed. */
+  void set_digest(Handle handle, const Digest &digest) noexcept;
+
+  /** Calls visit(const Sample &) for each. It stops no thread. */
+  template <typename Visitor>
+  void for_each(Visitor visit) const {
+    Sample sample;
+    for (size_t place = 0; place < m_places; ++place)
+      if (read(place, &sample)) visit(sample);
+  }
+
+ private:
+  static constexpr size_t window = 64;
+  /** In place of an address: free, or being written. No block lies there. */
+  static constexpr uintptr_t free_place = 0;
+  static constexpr uintptr_t busy_place = 1;
+
+  /** All stores release and all loads acquire: a reader that sees part of a
+  later sample then also sees that the generation changed. */
+  struct Body {
+    std::atomic<uint32_t> generation;
+    std::atomic<uint32_t> site;
+    std::atomic<uint64_t> bytes;
+    std::atomic<uint64_t> time_us;
+    std::atomic<uint64_t> session;
+    std::atomic<uint64_t> digest[4];
+    /** check_of() the digest and generation: a thread may set a digest while
+    another reuses the place. A digest that fails its check is not known. */
+    std::atomic<uint64_t> check;
+    /** The block was reallocated in place: one remove() is still to come. */
+    std::atomic<bool> replaced;
+  };
+
+  size_t first_of_window(uintptr_t block) const;
+  bool read(size_t place, Sample *sample) const noexcept;
+  void write(size_t place, const Sample &sample) noexcept;
+  static uint64_t check_of(const uint64_t (&digest)[4], uint32_t generation);
+  static void write_digest(Body *body, const Digest &digest,
+                           uint32_t generation) noexcept;
+
+  const size_t m_places;
+  std::atomic<uintptr_t> *const m_blocks;
+  Body *const m_bodies;
+};
+
+}  // namespace memdiag::profiling
+
+#endif  // MEMDIAG_SAMPLE_TABLE_H

@@ -1,0 +1,34 @@
+/*
+  Walks the calling thread's stack by its frame pointers, which this server and
+  its jemalloc keep (cmake/jemalloc.cmake, cmake/upstream.cmake).
+
+  The walk reads only memory between the caller's frame and the end of the
+  thread's stack, as pages/regions.h recorded it. A library without frame
+  pointers may leave any value in the register; the walk then ends early, and
+  never reads elsewhere. A thread whose stack is not recorded yields no frame.
+
+  Threads: any. It takes no lock, allocates nothing, and may be called while the
+  allocator is at work.
+*/
+
+#ifndef MEMDIAG_UNWIND_H
+#define MEMDIAG_UNWIND_H
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace memdiag::profiling {
+
+/** More frames than a statement's deepest stack in the server's own tests;
+jemalloc's own limit is the same (opt.prof_bt_max). */
+constexpr size_t max_frames = 128;
+
+/** Return addresses, that of the caller's own frame first. Of a deeper stack
+than `frames` has room for, the outermost frames are missing.
+@return the number of frames */
+[[gnu::noinline]] size_t walk_stack(std::span<uintptr_t> frames) noexcept;
+
+}  // namespace memdiag::profiling
+
+#endif  // MEMDIAG_UNWIND_H
