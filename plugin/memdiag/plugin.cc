@@ -22,6 +22,7 @@
 #include "plugin/memdiag/server/admin_privilege.h"
 #include "plugin/memdiag/server/error_log.h"
 #include "plugin/memdiag/server/information_schema.h"
+#include "plugin/memdiag/server/profile_switch.h"
 #include "plugin/memdiag/server/purge_function.h"
 #include "plugin/memdiag/server/server_sessions.h"
 #include "plugin/memdiag/server/statement.h"
@@ -75,6 +76,14 @@ void start_history() {
                     reason(started.thread_error) + "): there is no history.");
 }
 
+/** After the fork of --daemonize. A data directory that is being made is not
+profiled. */
+void start_profile() {
+  if (opt_initialize) profile_switch::mode = profile_switch::off;
+  if (const std::string wrong = profile_switch::start(); !wrong.empty())
+    error_log::warn("memdiag_profile stays OFF: " + wrong);
+}
+
 void start_watcher() {
   if (const int error = watcher::start(); error != 0)
     error_log::warn("the watching thread cannot be started (" + reason(error) +
@@ -105,6 +114,7 @@ int start(void *) {
         reason(error) + "): each session keeps its last readings.");
   start_history();
   if (!opt_initialize) start_watcher();
+  start_profile();
   if (!admin_privilege::register_it())
     error_log::warn(std::string("the privilege ") + admin_privilege_name +
                     " cannot be registered: it cannot be granted.");
@@ -117,6 +127,7 @@ int start(void *) {
 int stop(void *) {
   purge_function::unregister_it();
   admin_privilege::unregister_it();
+  profile_switch::stop();
   watcher::stop();
   statement_readings::stop();
   purger::stop();

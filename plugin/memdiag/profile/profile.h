@@ -50,6 +50,9 @@ struct Site {
   /** Return addresses, the allocation first. An address points behind its
   call: look up address - 1. */
   std::vector<uint64_t> addresses;
+  /** Estimates of what came since the profiler was switched on, freed or not. */
+  uint64_t allocated_bytes{0};
+  double allocated_objects{0};
 };
 
 struct Amount {
@@ -68,9 +71,11 @@ struct Amount {
   }
 };
 
-/** The estimate that one sampled block stands for. */
+/** The estimate that one sampled block stands for. With sample_bytes 1 each
+block is sampled and stands for itself. */
 inline Amount weight_of(uint64_t size, uint64_t sample_bytes) {
   const auto s = static_cast<double>(size);
+  if (sample_bytes <= 1) return {s, 1, 0, 0};
   const double p = -std::expm1(-s / static_cast<double>(sample_bytes));
   const double variance = (1 - p) / (p * p);
   return {s / p, 1 / p, s * s * variance, variance};

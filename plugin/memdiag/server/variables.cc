@@ -5,6 +5,7 @@
   parsed before.
 */
 
+#include <bit>
 #include <climits>
 #include <mutex>
 #include <string>
@@ -14,9 +15,11 @@
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/accounting/sessions.h"
 #include "mysys/memdiag/accounting/tracking.h"
+#include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/server/profile_switch.h"
 #include "plugin/memdiag/server/watcher.h"
 #include "plugin/memdiag/tables/variable_list.h"
 #include "sql/derror.h"
@@ -113,23 +116,63 @@ class Start_up_number : public Sys_var_uint {
 
 class Bytes : public Sys_var_ulonglong {
  public:
-  Bytes(const System_variable &of, ulonglong &value, on_update_function update)
+  Bytes(const System_variable &of, ulonglong &value, on_update_function update,
+        on_check_function check = nullptr)
       : Sys_var_ulonglong(of.name, of.comment, GLOBAL_VAR(value),
                           CMD_LINE(REQUIRED_ARG), VALID_RANGE(of.min, of.max),
                           DEFAULT(of.default_value), BLOCK_SIZE(1),
-                          NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
+                          NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(check),
                           ON_UPDATE(update)) {}
 };
 
+/** A power of two, where the profiler needs one. */
+bool check_power_of_two(sys_var *, THD *, set_var *var) {
+  if (std::has_single_bit(var->save_result.ulonglong_value)) return false;
+  my_error(ER_WRONG_ARGUMENTS, MYF(0),
+           "memdiag_profile_sample_bytes (it must be a power of two, for "
+           "example 524288)");
+  return true;
+}
+
+/** Switching waits for readers of the profile, so the lock that each new
+connection needs is released meanwhile. */
+bool apply_profile() {
+  static constinit std::mutex one_at_a_time;
+  mysql_mutex_unlock(&LOCK_global_system_variables);
+  std::string wrong;
+  {
+    const std::lock_guard<std::mutex> guard(one_at_a_time);
+    wrong = memdiag::profile_switch::apply();
+  }
+  mysql_mutex_lock(&LOCK_global_system_variables);
+  if (wrong.empty()) return false;
+  my_printf_error(ER_UNKNOWN_ERROR, "memdiag_profile stays OFF: %s", MYF(0),
+                  wrong.c_str());
+  return true;
+}
+
+bool update_profile(sys_var *, THD *, enum_var_type) { return apply_profile(); }
+
+/** The new value holds from the next begin on, which is now. */
+bool update_profile_setting(sys_var *, THD *, enum_var_type) {
+  return memdiag::profile_switch::mode != memdiag::profile_switch::off &&
+         apply_profile();
+}
+
 /** As Sys_var_enum wants them: ended by nullptr. */
-const char *modes[] = {memdiag::watcher_modes[memdiag::watcher::off],
+const char *watcher_modes[] = {memdiag::watcher_modes[memdiag::watcher::off],
                        memdiag::watcher_modes[memdiag::watcher::watch],
                        memdiag::watcher_modes[memdiag::watcher::on], nullptr};
 
-class Watcher_mode : public Sys_var_enum {
+const char *profile_modes[] = {
+    memdiag::profile_modes[memdiag::profile_switch::off],
+    memdiag::profile_modes[memdiag::profile_switch::on],
+    memdiag::profile_modes[memdiag::profile_switch::record], nullptr};
+
+class Mode : public Sys_var_enum {
  public:
-  Watcher_mode(const System_variable &of, ulong &mode,
-               on_update_function update)
+  Mode(const System_variable &of, const char **modes, ulong &mode,
+       on_update_function update)
       : Sys_var_enum(of.name, of.comment, GLOBAL_VAR(mode),
                      CMD_LINE(REQUIRED_ARG), modes, DEFAULT(of.default_value),
                      NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
@@ -183,8 +226,24 @@ constexpr System_variable of_samples =
 static_assert(of_samples.max == memdiag::black_box::max_capacity);
 Start_up_number history_samples(of_samples, memdiag::history::capacity);
 
-Watcher_mode pressure_watcher(system_variable("memdiag_pressure_watcher"),
-                              memdiag::watcher::mode, update_watcher);
+Mode profile(system_variable("memdiag_profile"), profile_modes,
+             memdiag::profile_switch::mode, update_profile);
+constexpr System_variable of_profile_sample_bytes =
+    system_variable("memdiag_profile_sample_bytes");
+static_assert(of_profile_sample_bytes.max ==
+              memdiag::profiling::most_sample_bytes);
+Bytes profile_sample_bytes(of_profile_sample_bytes,
+                           memdiag::profile_switch::sample_bytes,
+                           update_profile_setting, check_power_of_two);
+constexpr System_variable of_profile_memory =
+    system_variable("memdiag_profile_memory");
+static_assert(of_profile_memory.min == memdiag::profiling::least_memory_bytes &&
+              of_profile_memory.max == memdiag::profiling::most_memory_bytes);
+Bytes profile_memory(of_profile_memory, memdiag::profile_switch::memory_bytes,
+                     update_profile_setting);
+
+Mode pressure_watcher(system_variable("memdiag_pressure_watcher"),
+                      watcher_modes, memdiag::watcher::mode, update_watcher);
 Number pressure_limit(system_variable("memdiag_pressure_limit"),
                       memdiag::watcher::limit_percent, update_watcher);
 Number pressure_stall_percent(system_variable("memdiag_pressure_stall_percent"),

@@ -125,6 +125,8 @@ std::string type_of(const System_variable &variable) {
       return "bytes";
     case System_variable::Type::watcher_mode:
       return "OFF, WATCH, ON";
+    case System_variable::Type::profile_mode:
+      return "OFF, ON, RECORD";
   }
   return "";
 }
@@ -140,6 +142,8 @@ std::string default_of(const System_variable &variable) {
       return std::to_string(variable.default_value);
     case System_variable::Type::watcher_mode:
       return watcher_modes[variable.default_value];
+    case System_variable::Type::profile_mode:
+      return profile_modes[variable.default_value];
   }
   return "";
 }

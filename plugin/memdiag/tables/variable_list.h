@@ -24,7 +24,9 @@ struct System_variable {
     number,
     bytes,
     /** One of watcher_modes. */
-    watcher_mode
+    watcher_mode,
+    /** One of profile_modes. */
+    profile_mode
   };
   enum class Changed : uint8_t {
     /** Only by option or option file, when the server starts. */
@@ -46,6 +48,8 @@ struct System_variable {
 
 /** In the order of watcher::Mode. */
 inline constexpr const char *watcher_modes[] = {"OFF", "WATCH", "ON"};
+/** In the order of profile_switch::Mode. */
+inline constexpr const char *profile_modes[] = {"OFF", "ON", "RECORD"};
 
 inline constexpr auto system_variables = [] {
   using enum System_variable::Type;
@@ -95,6 +99,24 @@ inline constexpr auto system_variables = [] {
       {"memdiag_history_samples", number, at_start, 3600, 10, 86400,
        "Samples that INFORMATION_SCHEMA.MEMDIAG_HISTORY keeps of this run, and "
        "that MEMDIAG_LAST_RUN keeps of earlier runs"},
+      {"memdiag_profile", profile_mode, any_time, 0, 0, 2,
+       "Samples what the server allocates, with the stack of each sample: "
+       "INFORMATION_SCHEMA.MEMDIAG_PROFILE. Blocks that were there before are "
+       "not known. OFF: no samples, and those there were are dropped. ON: from "
+       "now on. RECORD: the stacks are also written to a file in the data "
+       "directory, so that INFORMATION_SCHEMA.MEMDIAG_LAST_RUN_PROFILE has them "
+       "after the server was killed"},
+      {"memdiag_profile_sample_bytes", bytes, any_time, 512 << 10, 1, 1 << 30,
+       "One block is sampled for so many bytes that a thread allocates, on "
+       "average. A power of two. While memdiag_profile is not OFF, setting it "
+       "drops all samples and begins anew. A small block that is sampled takes "
+       "16 KiB while it lives"},
+      {"memdiag_profile_memory", bytes, any_time, 32 << 20, 2 << 20,
+       uint64_t{4} << 30,
+       "Memory for samples and stacks of memdiag_profile. Half of it holds "
+       "samples; status variable Memdiag_profile_dropped_samples counts those "
+       "that found no room. While memdiag_profile is not OFF, setting it drops "
+       "all samples and begins anew"},
       {"memdiag_pressure_watcher", watcher_mode, any_time, 0, 0, 2,
        "What the server does when memory is short. OFF: nothing. ON: it purges "
        "pools, then writes full-text caches and closes unused tables, until "

@@ -1,0 +1,115 @@
+/*
+  The rows of MEMDIAG_PROFILE, MEMDIAG_SAMPLES, MEMDIAG_STACKS and
+  MEMDIAG_PINNED, made from a profile.
+
+  Pure functions. Threads: any. Errors: std::bad_alloc.
+  Units: bytes of size classes; seconds of age.
+*/
+
+#ifndef MEMDIAG_PROFILE_ROWS_H
+#define MEMDIAG_PROFILE_ROWS_H
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plugin/memdiag/allocator/size_classes.h"
+#include "plugin/memdiag/base/reading.h"
+#include "plugin/memdiag/profile/profile.h"
+#include "plugin/memdiag/profile/reader.h"
+#include "plugin/memdiag/profile/symbols.h"
+
+namespace memdiag::profile {
+
+/** A site. */
+struct Profile_row {
+  /** Empty: the sum of stacks that found no room. */
+  Reading stack;
+  std::optional<std::string> pool;
+  std::optional<std::string> route;
+  uint64_t live_bytes;
+  uint64_t live_bytes_error;
+  uint64_t live_objects;
+  uint64_t live_objects_error;
+  uint64_t samples;
+  Reading allocated_bytes;
+  /** Empty: nothing lives. */
+  std::optional<double> oldest_s;
+  std::optional<double> median_s;
+  /** Of the digests of its live blocks the one with most bytes. */
+  std::optional<std::string> digest;
+  std::optional<std::string> frames;
+  std::optional<std::string> folded;
+};
+
+/** One for each site, the one with most live bytes first. */
+std::vector<Profile_row> profile_rows(const Profile &profile,
+                                      const Symbols &symbols);
+
+/** A live sample. */
+struct Sample_row {
+  uint64_t bytes;
+  double age_s;
+  Reading stack;
+  Reading session;
+  std::optional<std::string> digest;
+  std::optional<std::string> pool;
+  std::optional<std::string> route;
+};
+
+Sample_row sample_row(const Samples &samples, const Live_sample &sample);
+
+/** A frame of a stack. */
+struct Stack_row {
+  uint64_t stack;
+  /** From 1, the allocation first. */
+  uint64_t frame;
+  std::string address;
+  std::optional<std::string> function;
+  /** The server reads no line numbers. */
+  std::optional<std::string> file;
+  Reading line;
+  std::optional<std::string> module;
+  std::optional<std::string> module_address;
+  std::optional<std::string> build_id;
+};
+
+std::vector<Stack_row> stack_rows(const Profile &profile,
+                                  const Symbols &symbols);
+
+/** A stack whose old blocks keep slabs of a size class alive. */
+struct Pinned_row {
+  std::string pool;
+  uint64_t size;
+  uint64_t slabs;
+  double utilisation;
+  uint64_t waste_bytes;
+  Reading stack;
+  uint64_t samples;
+  uint64_t objects;
+  uint64_t objects_error;
+  /** Of the live blocks of the class; a ratio. */
+  double share;
+  double median_s;
+  std::optional<std::string> digest;
+  std::optional<std::string> frames;
+};
+
+/** A block is old at this age: the purger and decay have long been there. */
+constexpr uint64_t old_us = 60'000'000;
+/** Slabs of a class are nearly empty below this part of live blocks. */
+constexpr double nearly_empty = 0.5;
+/** So many stacks of each class, those with most old objects first. */
+constexpr size_t stacks_of_a_class = 3;
+
+/** @param bins  of all arenas; the class with most waste comes first */
+std::vector<Pinned_row> pinned_rows(std::span<const Bin_row> bins,
+                                    const Samples &samples,
+                                    const Profile &profile,
+                                    const Symbols &symbols);
+
+}  // namespace memdiag::profile
+
+#endif  // MEMDIAG_PROFILE_ROWS_H

@@ -1,0 +1,129 @@
+#include "plugin/memdiag/profile/reader.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/profiling/profiler.h"
+#include "mysys/memdiag/routes/routes.h"
+#include "plugin/memdiag/profile/modules.h"
+
+namespace memdiag::profile {
+namespace {
+
+using Route_names = std::vector<routes::Row>;
+
+Site copy_of(const profiling::Site &site, const Route_names &routes,
+             bool with_addresses) {
+  Site copy;
+  copy.number = site.number;
+  copy.pool = spec_of(site.pool).name;
+  copy.route = site.account != 0 && site.account < routes.size()
+                   ? routes[site.account].name
+                   : "malloc";
+  copy.allocated_bytes = site.allocated_bytes;
+  copy.allocated_objects = site.allocated_objects;
+  if (with_addresses)
+    copy.addresses.assign(site.frames.begin(), site.frames.end());
+  return copy;
+}
+
+std::vector<Site> copies_of(const profiling::Site_table &sites,
+                            bool with_addresses) {
+  const Route_names routes = routes::all();
+  std::vector<Site> copies;
+  sites.for_each([&](const profiling::Site &site) {
+    copies.push_back(copy_of(site, routes, with_addresses));
+  });
+  return copies;
+}
+
+std::vector<Live_sample> copies_of(const profiling::Sample_table &samples) {
+  std::vector<Live_sample> copies;
+  samples.for_each([&copies](const profiling::Sample &sample) {
+    Live_sample &copy = copies.emplace_back();
+    copy.bytes = sample.bytes;
+    copy.time_us = sample.time_us;
+    copy.site = sample.site;
+    if (sample.session != 0) copy.session = sample.session;
+    if (sample.digest != Digest{}) copy.digest = sample.digest;
+  });
+  return copies;
+}
+
+/** The entry of samples of one site and digest, in order of time. */
+Entry entry_of(std::span<const Live_sample> samples, uint64_t sample_bytes) {
+  Entry entry{};
+  entry.site = samples.front().site;
+  entry.digest = samples.front().digest;
+  for (const Live_sample &sample : samples)
+    entry.live += weight_of(sample.bytes, sample_bytes);
+  entry.samples = samples.size();
+  entry.oldest_us = samples.front().time_us;
+  entry.median_us = samples[samples.size() / 2].time_us;
+  return entry;
+}
+
+std::vector<Entry> entries_of(std::vector<Live_sample> samples,
+                              uint64_t sample_bytes) {
+  const auto key = [](const Live_sample &sample) {
+    return std::tie(sample.site, sample.digest);
+  };
+  std::sort(samples.begin(), samples.end(),
+            [](const Live_sample &a, const Live_sample &b) {
+              return std::tie(a.site, a.digest, a.time_us) <
+                     std::tie(b.site, b.digest, b.time_us);
+            });
+  std::vector<Entry> entries;
+  for (auto first = samples.begin(); first != samples.end();) {
+    const auto last =
+        std::find_if(first, samples.end(), [&](const Live_sample &sample) {
+          return key(sample) != key(*first);
+        });
+    entries.push_back(entry_of({first, last}, sample_bytes));
+    first = last;
+  }
+  return entries;
+}
+
+}  // namespace
+
+const Site *Samples::site(uint32_t number) const {
+  const auto found = std::lower_bound(
+      sites.begin(), sites.end(), number,
+      [](const Site &site, uint32_t wanted) { return site.number < wanted; });
+  return found != sites.end() && found->number == number ? &*found : nullptr;
+}
+
+std::optional<Profile> take_profile() {
+  Profile profile{};
+  std::vector<Live_sample> samples;
+  {
+    const profiling::View view;
+    if (!view) return std::nullopt;
+    const profiling::Status status = view.status();
+    profile.since_us = status.since_us;
+    profile.sample_bytes = status.sample_bytes;
+    profile.dropped_samples = status.dropped_samples;
+    // A sample's site is there before it; sites that come later do no harm.
+    samples = copies_of(view.samples());
+    profile.sites = copies_of(view.sites(), true);
+    profile.time_us = clock_us(CLOCK_REALTIME);
+  }
+  profile.modules = modules_of_this_process();
+  profile.entries = entries_of(std::move(samples), profile.sample_bytes);
+  return profile;
+}
+
+std::optional<Samples> take_samples() {
+  const profiling::View view;
+  if (!view) return std::nullopt;
+  Samples taken;
+  taken.sample_bytes = view.status().sample_bytes;
+  taken.samples = copies_of(view.samples());
+  taken.sites = copies_of(view.sites(), false);
+  taken.time_us = clock_us(CLOCK_REALTIME);
+  return taken;
+}
+
+}  // namespace memdiag::profile

@@ -1,0 +1,51 @@
+/*
+  Takes the profile of the running server as plain data.
+
+  Reading stops no thread (sample_table.h). A sample that comes or goes meanwhile
+  may be missing.
+
+  Threads: any. Errors: std::bad_alloc; empty while the profiler is off.
+*/
+
+#ifndef MEMDIAG_PROFILE_READER_H
+#define MEMDIAG_PROFILE_READER_H
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "plugin/memdiag/profile/profile.h"
+
+namespace memdiag::profile {
+
+/** What lives now, by site and digest; rss_bytes is left 0. */
+std::optional<Profile> take_profile();
+
+/** One sampled block that lives. */
+struct Live_sample {
+  uint64_t bytes;
+  uint64_t time_us;
+  /** Site::number; 0: there was no room for the stack. */
+  uint32_t site;
+  /** In PROCESSLIST; empty: a thread without a session. */
+  std::optional<uint64_t> session;
+  std::optional<Digest> digest;
+};
+
+struct Samples {
+  uint64_t time_us;
+  uint64_t sample_bytes;
+  /** In ascending order of their numbers, without addresses. */
+  std::vector<Site> sites;
+  /** In no order. */
+  std::vector<Live_sample> samples;
+
+  /** nullptr: the site is not known. */
+  const Site *site(uint32_t number) const;
+};
+
+std::optional<Samples> take_samples();
+
+}  // namespace memdiag::profile
+
+#endif  // MEMDIAG_PROFILE_READER_H
