@@ -78,13 +78,15 @@ Frame_kind kind_of_frame(std::string_view name) {
 
 std::span<const uint64_t> without_allocator(std::span<const uint64_t> addresses,
                                             const Symbols &symbols) {
-  const auto first = std::find_if(
-      addresses.begin(), addresses.end(), [&symbols](uint64_t address) {
-        return kind_of_frame(symbols[address].name) != Frame_kind::allocator;
-      });
-  return first == addresses.end() ? addresses
-                                  : addresses.subspan(static_cast<size_t>(
-                                        first - addresses.begin()));
+  size_t skipped = 0;
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const Symbol &symbol = symbols[addresses[i]];
+    if (kind_of_frame(symbol.name) == Frame_kind::allocator)
+      skipped = i + 1;
+    else if (symbol.is_known())
+      break;
+  }
+  return skipped == addresses.size() ? addresses : addresses.subspan(skipped);
 }
 
 std::string readable_frames(std::span<const uint64_t> addresses,

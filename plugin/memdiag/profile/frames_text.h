@@ -35,7 +35,8 @@ enum class Frame_kind : uint8_t {
 Frame_kind kind_of_frame(std::string_view name);
 
 /** A stack without the frames of the allocator that it begins with; all of it
-if it has no others. */
+if it has no others. Unknown functions among them are the allocator's: a
+stripped program does not name those that it does not export. */
 std::span<const uint64_t> without_allocator(std::span<const uint64_t> addresses,
                                             const Symbols &symbols);
 

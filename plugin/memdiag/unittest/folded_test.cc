@@ -86,6 +86,22 @@ TEST(Frames_text, AllocatorsFramesInTheMiddleStay) {
             readable_frames(maker.profile.sites[0].addresses, symbols));
 }
 
+TEST(Frames_text, UnknownFramesOfTheAllocator) {
+  Profile_maker maker;
+  const uint64_t unknown = Profile_maker::load_bias + 0xfffff1;
+  maker.add_site({"je_a", "malloc", "f"});
+  maker.add_site({"f"});
+  auto &sites = maker.profile.sites;
+  sites[0].addresses.insert(sites[0].addresses.begin() + 1, unknown);
+  sites[0].addresses.insert(sites[0].addresses.begin(), unknown);
+  sites[1].addresses.insert(sites[1].addresses.begin(), unknown);
+  const Symbols symbols = maker.symbols();
+  EXPECT_EQ("f", folded_stack(sites[0].addresses, symbols));
+  EXPECT_EQ("f;libtest.so+0xfffff0", folded_stack(sites[1].addresses, symbols));
+  EXPECT_EQ("libtest.so+0xfffff0 < f",
+            readable_frames(sites[1].addresses, symbols));
+}
+
 TEST(Frames_text, NamesThatWouldBreakTheForm) {
   EXPECT_EQ("a:b c??", folded_name("a;b c\n\t"));
   EXPECT_EQ("\xc3\xa9?", folded_name("\xc3\xa9\x7f"));
