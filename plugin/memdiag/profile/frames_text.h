@@ -1,0 +1,60 @@
+/*
+  A stack as one line of text.
+
+  Each stack begins with frames of the allocator: jemalloc, the pools, operator
+  new. They say nothing about who took the memory, and no form of a profile
+  shows them. Behind them come helpers that pass requests on: my_malloc(),
+  memory roots, InnoDB's heaps, containers. The readable form leaves those out
+  too, so that it begins with the code that wanted the memory.
+
+  Threads: any. Errors: std::bad_alloc.
+*/
+
+#ifndef MEMDIAG_FRAMES_TEXT_H
+#define MEMDIAG_FRAMES_TEXT_H
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "plugin/memdiag/profile/symbols.h"
+
+namespace memdiag::profile {
+
+enum class Frame_kind : uint8_t {
+  /** Of the allocator; left out where a stack begins with it. */
+  allocator,
+  /** Passes a request for memory on, or starts a thread. */
+  helper,
+  code
+};
+
+/** @param name  as in Symbol::name; an unknown function is code */
+Frame_kind kind_of_frame(std::string_view name);
+
+/** A stack without the frames of the allocator that it begins with; all of it
+if it has no others. Unknown functions among them are the allocator's: a
+stripped program does not name those that it does not export. */
+std::span<const uint64_t> without_allocator(std::span<const uint64_t> addresses,
+                                            const Symbols &symbols);
+
+/** The first `count` functions that are code, the innermost first, each once
+if it calls itself: "Item_func::fix_fields < Query_block::prepare < ...".
+Without code: the helpers, or all. "" for an empty stack. */
+std::string readable_frames(std::span<const uint64_t> addresses,
+                            const Symbols &symbols, size_t count = 5);
+
+/** All functions but the allocator's, the outermost first, separated by ';'. A
+';' or a control character within a name is replaced. "?" for an empty stack.
+Lengths are not limited. */
+std::string folded_stack(std::span<const uint64_t> addresses,
+                         const Symbols &symbols);
+
+/** The name as folded_stack() has it. */
+std::string folded_name(std::string_view name);
+
+}  // namespace memdiag::profile
+
+#endif  // MEMDIAG_FRAMES_TEXT_H
