@@ -155,6 +155,18 @@ ARMS: dict[str, Arm] = {
             options=("--memdiag-sessions=ON",),
         ),
         Arm(
+            "dev-profile",
+            "dev",
+            "the same with the heap profiler at its default rate",
+            options=("--memdiag-profile=ON",),
+        ),
+        Arm(
+            "dev-record",
+            "dev",
+            "the same, its stacks written to the flight recorder's file too",
+            options=("--memdiag-profile=RECORD",),
+        ),
+        Arm(
             "dev-no-pools",
             "dev",
             "the same with all pools disabled: jemalloc, the diet and the tables",

@@ -22,12 +22,14 @@
 #include "plugin/memdiag/server/admin_privilege.h"
 #include "plugin/memdiag/server/error_log.h"
 #include "plugin/memdiag/server/information_schema.h"
+#include "plugin/memdiag/server/profile_function.h"
 #include "plugin/memdiag/server/profile_switch.h"
 #include "plugin/memdiag/server/purge_function.h"
 #include "plugin/memdiag/server/server_sessions.h"
 #include "plugin/memdiag/server/statement.h"
 #include "plugin/memdiag/server/status_server.h"
 #include "plugin/memdiag/server/watcher.h"
+#include "plugin/memdiag/tables/profile_formats.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
 #include "plugin/memdiag/tables/tables.h"
 #include "sql/mysqld.h"
@@ -90,6 +92,11 @@ void start_watcher() {
                     "): memory pressure is not watched.");
 }
 
+void warn_of_function(const char *name) {
+  error_log::warn(std::string("the function ") + name +
+                  "() cannot be registered: is there another of that name?");
+}
+
 int start(void *) {
   // A wrong option ends the server, as with any other option: it would run
   // otherwise than its user thinks.
@@ -118,13 +125,13 @@ int start(void *) {
   if (!admin_privilege::register_it())
     error_log::warn(std::string("the privilege ") + admin_privilege_name +
                     " cannot be registered: it cannot be granted.");
-  if (!purge_function::register_it())
-    error_log::warn(std::string("the function ") + purge_function_name +
-                    "() cannot be registered: is there another of that name?");
+  if (!purge_function::register_it()) warn_of_function(purge_function_name);
+  if (!profile_function::register_it()) warn_of_function(profile_function_name);
   return 0;
 }
 
 int stop(void *) {
+  profile_function::unregister_it();
   purge_function::unregister_it();
   admin_privilege::unregister_it();
   profile_switch::stop();

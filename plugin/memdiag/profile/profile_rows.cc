@@ -213,11 +213,11 @@ std::vector<Pinned_row> pinned_rows(std::span<const Bin_row> bins,
       }
       row.objects = rounded(amount.objects);
       row.objects_error = error_of(amount.objects_variance);
-      row.share = sum.live_blocks == 0
-                      ? 0
-                      : std::min(amount.objects /
-                                     static_cast<double>(sum.live_blocks),
-                                 1.0);
+      row.share =
+          sum.live_blocks == 0
+              ? 0
+              : std::min(amount.objects / static_cast<double>(sum.live_blocks),
+                         1.0);
       std::nth_element(times.begin(), times.begin() + times.size() / 2,
                        times.end());
       row.median_s = age_s(samples.time_us, times[times.size() / 2]);

@@ -76,10 +76,9 @@ std::vector<Entry> entries_of(std::vector<Live_sample> samples,
             });
   std::vector<Entry> entries;
   for (auto first = samples.begin(); first != samples.end();) {
-    const auto last =
-        std::find_if(first, samples.end(), [&](const Live_sample &sample) {
-          return key(sample) != key(*first);
-        });
+    const auto last = std::find_if(
+        first, samples.end(),
+        [&](const Live_sample &sample) { return key(sample) != key(*first); });
     entries.push_back(entry_of({first, last}, sample_bytes));
     first = last;
   }

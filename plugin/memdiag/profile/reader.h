@@ -1,8 +1,8 @@
 /*
   Takes the profile of the running server as plain data.
 
-  Reading stops no thread (sample_table.h). A sample that comes or goes meanwhile
-  may be missing.
+  Reading stops no thread (sample_table.h). A sample that comes or goes
+  meanwhile may be missing.
 
   Threads: any. Errors: std::bad_alloc; empty while the profiler is off.
 */

@@ -13,8 +13,8 @@ namespace memdiag::profile_switch {
 namespace {
 
 /** The session and statement of the calling thread. Within an allocation:
-Performance Schema's record is read as other threads read it, because this thread
-may be about to change it. */
+Performance Schema's record is read as other threads read it, because this
+thread may be about to change it. */
 void read_context(profiling::Context *context) noexcept {
   THD *const thd = current_thd;
   if (thd == nullptr) return;

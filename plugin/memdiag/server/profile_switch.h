@@ -2,8 +2,8 @@
   Binds the heap profiler to the server: its system variables, and the session
   and statement of a sample.
 
-  Threads: start() and stop() from the plugin's start and end; set() by sessions,
-  under the lock of global variables.
+  Threads: start() and stop() from the plugin's start and end; set() by
+  sessions, under the lock of global variables.
 */
 
 #ifndef MEMDIAG_PROFILE_SWITCH_H

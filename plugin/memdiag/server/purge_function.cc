@@ -1,8 +1,5 @@
 #include "plugin/memdiag/server/purge_function.h"
 
-#include <mysql/components/my_service.h>
-#include <mysql/components/services/udf_metadata.h>
-#include <mysql/components/services/udf_registration.h>
 #include <strings.h>
 
 #include <cstdio>
@@ -18,32 +15,19 @@
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/server/admin_privilege.h"
+#include "plugin/memdiag/server/sql_function.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
 #include "sql/current_thd.h"
 #include "sql/derror.h"
-#include "sql/mysqld.h"
 #include "sql/sql_class.h"
 #include "sql/sql_error.h"
 
 namespace memdiag::purge_function {
 namespace {
 
-using Registration = my_service<SERVICE_TYPE(udf_registration)>;
-constexpr const char *service_name = "udf_registration";
-
 /** Longer than any receipt; the server's result buffer is at least this. */
 constexpr unsigned long max_receipt_length = 512;
 static_assert(max_receipt_length <= MAX_FIELD_WIDTH);
-
-/** Have the server convert the argument to, and take the result as, utf8mb4. */
-bool set_charset(UDF_INIT *initid, UDF_ARGS *args) {
-  const my_service<SERVICE_TYPE(mysql_udf_metadata)> metadata(
-      "mysql_udf_metadata", srv_registry);
-  char *const charset = const_cast<char *>("utf8mb4");
-  return metadata.is_valid() &&
-         !metadata->argument_set(args, "charset", 0, charset) &&
-         !metadata->result_set(initid, "charset", charset);
-}
 
 bool init(UDF_INIT *initid, UDF_ARGS *args, char *message) {
   if (args->arg_count != 1 || args->arg_type[0] != STRING_RESULT) {
@@ -56,10 +40,7 @@ bool init(UDF_INIT *initid, UDF_ARGS *args, char *message) {
     }
     return true;
   }
-  if (!set_charset(initid, args)) {
-    snprintf(message, MYSQL_ERRMSG_SIZE, "its character set cannot be set");
-    return true;
-  }
+  if (!sql_function::set_charset(initid, args, message)) return true;
   initid->maybe_null = true;
   initid->max_length = max_receipt_length;
   // It acts, so it may not be evaluated ahead or only once: EXPLAIN must not
@@ -132,18 +113,10 @@ char *execute(UDF_INIT *, UDF_ARGS *args, char *result, unsigned long *length,
 }  // namespace
 
 bool register_it() {
-  const Registration service(service_name, srv_registry);
-  return service.is_valid() &&
-         !service->udf_register(purge_function_name, STRING_RESULT,
-                                reinterpret_cast<Udf_func_any>(execute), init,
-                                nullptr);
+  return sql_function::register_it(purge_function_name,
+                                   {execute, init, nullptr});
 }
 
-void unregister_it() {
-  const Registration service(service_name, srv_registry);
-  int was_present;
-  if (service.is_valid())
-    (void)service->udf_unregister(purge_function_name, &was_present);
-}
+void unregister_it() { sql_function::unregister_it(purge_function_name); }
 
 }  // namespace memdiag::purge_function

@@ -1,12 +1,8 @@
 /*
   The SQL function memdiag_purge(): see purge_receipt.h for what it returns.
 
-  Known from the plugin's start to its end, without a row in mysql.func, so it
-  works on a read-only server too. With --skip-grant-tables the server looks up
-  no loadable function, and it is not there.
-  Threads: register and unregister from the plugin's start and end; calls from
-  sessions' threads, each on its own, one purge at a time
-  (mysys/memdiag/pools/pools.h).
+  Threads: as sql_function.h; calls from sessions' threads, each on its own, one
+  purge at a time (mysys/memdiag/purging/purge.h).
 */
 
 #ifndef MEMDIAG_PURGE_FUNCTION_H

@@ -11,6 +11,8 @@
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/history/trend.h"
 #include "plugin/memdiag/ledger/ledger_reader.h"
+#include "plugin/memdiag/profile/reader.h"
+#include "plugin/memdiag/profile/symbols.h"
 #include "plugin/memdiag/server/budget_facts.h"
 #include "plugin/memdiag/server/buffer_pool_pages.h"
 #include "plugin/memdiag/server/perfschema_memory.h"
@@ -220,6 +222,33 @@ void add_rows(Statement *statement, Sink<host::Row> *sink) {
 
 void add_rows(Statement *, Sink<purge_log::Row> *sink) {
   add_all(purge_log::all(), sink);
+}
+
+void add_rows(Statement *, Sink<profile::Profile_row> *sink) {
+  if (const auto profile = profile::take_profile())
+    add_all(profile::profile_rows(*profile, profile::Symbols(*profile)), sink);
+}
+
+void add_rows(Statement *, Sink<profile::Sample_row> *sink) {
+  const auto samples = profile::take_samples();
+  if (!samples) return;
+  for (const profile::Live_sample &sample : samples->samples)
+    if (!sink->add(profile::sample_row(*samples, sample))) return;
+}
+
+void add_rows(Statement *, Sink<profile::Stack_row> *sink) {
+  if (const auto profile = profile::take_profile())
+    add_all(profile::stack_rows(*profile, profile::Symbols(*profile)), sink);
+}
+
+void add_rows(Statement *statement, Sink<profile::Pinned_row> *sink) {
+  const auto profile = profile::take_profile();
+  const auto samples = profile::take_samples();
+  if (!profile || !samples) return;
+  add_all(profile::pinned_rows(
+              rows_of<Bin_row>(statement->snapshot(detail_of<Bin_row>)),
+              *samples, *profile, profile::Symbols(*profile)),
+          sink);
 }
 
 void add_rows(Statement *, Sink<History_row> *sink) {

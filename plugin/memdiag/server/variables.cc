@@ -161,8 +161,9 @@ bool update_profile_setting(sys_var *, THD *, enum_var_type) {
 
 /** As Sys_var_enum wants them: ended by nullptr. */
 const char *watcher_modes[] = {memdiag::watcher_modes[memdiag::watcher::off],
-                       memdiag::watcher_modes[memdiag::watcher::watch],
-                       memdiag::watcher_modes[memdiag::watcher::on], nullptr};
+                               memdiag::watcher_modes[memdiag::watcher::watch],
+                               memdiag::watcher_modes[memdiag::watcher::on],
+                               nullptr};
 
 const char *profile_modes[] = {
     memdiag::profile_modes[memdiag::profile_switch::off],

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mysys/memdiag/profiling/profiler.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/tables/column.h"
 
@@ -86,6 +87,19 @@ inline constexpr auto status_variables = std::to_array<Status_variable>({
     {"Memdiag_purge_microseconds", Unit::microseconds,
      "PURGE_MICROSECONDS of all pools in MEMDIAG_POOLS.",
      detail::sum_of_pools<&Pool_row::purge_us>},
+    {"Memdiag_profile_dropped_samples", Unit::count,
+     "Samples that found no room in memdiag_profile_memory since the profiler "
+     "was switched on; 0 while it is off.",
+     [](const Snapshot &) -> Reading {
+       const profiling::View view;
+       return view ? view.status().dropped_samples : 0;
+     }},
+    {"Memdiag_profile_dropped_stacks", Unit::count,
+     "Samples whose stack found no room; they count for stack NULL.",
+     [](const Snapshot &) -> Reading {
+       const profiling::View view;
+       return view ? view.status().dropped_stacks : 0;
+     }},
 #define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
                      muzzy_ms, purpose)                                    \
   {"Memdiag_pool_" #id "_live_bytes", Unit::bytes,                         \

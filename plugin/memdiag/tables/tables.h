@@ -25,11 +25,15 @@
 #include "plugin/memdiag/tables/last_run_table.h"
 #include "plugin/memdiag/tables/ledger_table.h"
 #include "plugin/memdiag/tables/mutexes_table.h"
+#include "plugin/memdiag/tables/pinned_table.h"
 #include "plugin/memdiag/tables/pools_table.h"
+#include "plugin/memdiag/tables/profile_table.h"
 #include "plugin/memdiag/tables/purges_table.h"
 #include "plugin/memdiag/tables/regions_table.h"
 #include "plugin/memdiag/tables/routes_table.h"
+#include "plugin/memdiag/tables/samples_table.h"
 #include "plugin/memdiag/tables/sessions_table.h"
+#include "plugin/memdiag/tables/stacks_table.h"
 #include "plugin/memdiag/tables/summary_table.h"
 #include "plugin/memdiag/tables/survivors_table.h"
 
@@ -47,6 +51,8 @@
   TABLE(budget)                        \
   TABLE(host)                          \
   TABLE(purges)                        \
+  TABLE(profile)                       \
+  TABLE(pinned)                        \
   TABLE(history)                       \
   TABLE(history_pools)                 \
   TABLE(last_run)
@@ -61,6 +67,8 @@
   TABLE(extents)                       \
   TABLE(mutexes)                       \
   TABLE(routes)                        \
+  TABLE(samples)                       \
+  TABLE(stacks)                        \
   TABLE(regions)
 
 #define MEMDIAG_TABLES(TABLE)    \

@@ -104,7 +104,8 @@ inline constexpr auto system_variables = [] {
        "INFORMATION_SCHEMA.MEMDIAG_PROFILE. Blocks that were there before are "
        "not known. OFF: no samples, and those there were are dropped. ON: from "
        "now on. RECORD: the stacks are also written to a file in the data "
-       "directory, so that INFORMATION_SCHEMA.MEMDIAG_LAST_RUN_PROFILE has them "
+       "directory, so that INFORMATION_SCHEMA.MEMDIAG_LAST_RUN_PROFILE has "
+       "them "
        "after the server was killed"},
       {"memdiag_profile_sample_bytes", bytes, any_time, 512 << 10, 1, 1 << 30,
        "One block is sampled for so many bytes that a thread allocates, on "

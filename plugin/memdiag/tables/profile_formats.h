@@ -1,0 +1,50 @@
+/*
+  The name of memdiag_profile() and the formats that it returns. Free of the
+  server's headers: profile_function.cc registers the function, and the
+  reference page is made from here.
+*/
+
+#ifndef MEMDIAG_PROFILE_FORMATS_H
+#define MEMDIAG_PROFILE_FORMATS_H
+
+#include <array>
+#include <string>
+
+#include "plugin/memdiag/profile/folded.h"
+#include "plugin/memdiag/profile/profile.h"
+#include "plugin/memdiag/profile/symbols.h"
+
+namespace memdiag {
+
+inline constexpr const char *profile_function_name = "memdiag_profile";
+
+struct Profile_format {
+  /** The function's argument. */
+  const char *name;
+  const char *comment;
+  /** @throws std::bad_alloc */
+  std::string (*text)(const profile::Profile &, const profile::Symbols &);
+};
+
+inline constexpr auto profile_formats = std::to_array<Profile_format>({
+    {"folded",
+     "One line for each stack: pool, functions, a space, live bytes. "
+     "flamegraph.pl, inferno and speedscope read it.",
+     [](const profile::Profile &profile, const profile::Symbols &symbols) {
+       return profile::folded(profile, symbols, {.pool_first = true});
+     }},
+});
+
+/** The formats, for messages. */
+inline std::string profile_format_names() {
+  std::string names;
+  for (const Profile_format &format : profile_formats) {
+    if (!names.empty()) names += ", ";
+    names += format.name;
+  }
+  return names;
+}
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_PROFILE_FORMATS_H
