@@ -114,11 +114,13 @@ void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
 }
 
 void memdiag_part_ended(unsigned char *digest) {
-  if (profiling::is_on()) profiling::statement_ended(digest);
+  profiling::Site_of_run top{};
+  if (profiling::is_on()) top = profiling::statement_ended(digest);
   if (block_events::is_on(block_events::sessions))
-    sessions::statement_ended(digest);
+    sessions::statement_ended(digest, {top.run, top.site});
   // A command without a digest would pass this one on.
-  if (profiling::is_on()) memset(digest, 0, sizeof(profiling::Digest));
+  else if (profiling::is_on())
+    memset(digest, 0, sizeof(profiling::Digest));
 }
 
 void memdiag_session_ended() {

@@ -57,6 +57,7 @@ struct Entry {
   uint64_t statements;
   uint64_t taken;
   uint64_t peak;
+  sessions::Peak_stack peak_stack;
   uint64_t last_us;
 };
 
@@ -173,7 +174,7 @@ void session_ended() noexcept {
   fold(&this_thread);
 }
 
-void statement_ended(unsigned char *digest) noexcept {
+void statement_ended(unsigned char *digest, Peak_stack top) noexcept {
   Thread &mine = this_thread;
   if (!mine.is_current() && !begin(&mine)) return;
   Digest of;
@@ -186,7 +187,10 @@ void statement_ended(unsigned char *digest) noexcept {
   Entry &entry = *entry_of(of);
   ++entry.statements;
   entry.taken += ended.taken;
-  entry.peak = std::max(entry.peak, static_cast<uint64_t>(ended.peak));
+  if (const auto peak = static_cast<uint64_t>(ended.peak); peak > entry.peak) {
+    entry.peak = peak;
+    entry.peak_stack = top;
+  }
   entry.last_us = std::max(entry.last_us, now);
 }
 
@@ -240,7 +244,8 @@ std::vector<Digest_row> digests() {
   for (const Entry &entry : copies) {
     const auto digest = text_of(entry.digest);
     rows.push_back({digest, entry.statements, entry.taken, entry.peak,
-                    entry.last_us, digest ? 0 : without_room});
+                    entry.peak_stack, entry.last_us,
+                    digest ? 0 : without_room});
   }
   return rows;
 }

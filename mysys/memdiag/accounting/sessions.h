@@ -46,8 +46,16 @@ void note(Pool pool, pools::Account account, int64_t bytes) noexcept;
 void session_began() noexcept;
 /** Blocks that the thread still holds belong to no thread from now on. */
 void session_ended() noexcept;
-/** @param digest  as in mysys/memdiag/routes/scope_hooks.h */
-void statement_ended(unsigned char *digest) noexcept;
+/** The heap profile's stack that held most at a peak, as
+profiling::Site_of_run, which this room does not know. */
+struct Peak_stack {
+  uint32_t run;
+  /** 0: not known. */
+  uint32_t site;
+};
+/** @param digest  as in mysys/memdiag/routes/scope_hooks.h
+@param top  at the statement's peak */
+void statement_ended(unsigned char *digest, Peak_stack top = {}) noexcept;
 /** @} */
 
 /** By pool: taken less freed. */
@@ -83,6 +91,7 @@ struct Digest_row {
   uint64_t taken_bytes;
   /** The most that one of them had taken and not freed at a moment. */
   uint64_t peak_bytes;
+  Peak_stack peak_stack;
   /** When the last one ended. */
   uint64_t last_us;
   /** Of the statements, those whose digest found no room. */

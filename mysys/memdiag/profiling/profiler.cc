@@ -16,6 +16,7 @@
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/attention.h"
+#include "mysys/memdiag/profiling/statement_stacks.h"
 #include "mysys/memdiag/profiling/unwind.h"
 
 namespace memdiag::profiling {
@@ -54,16 +55,34 @@ constinit mallctl::Backtrace_hook jemallocs_backtrace = nullptr;
 /** How long switch_off() waits for hooks and views. */
 constexpr uint64_t longest_wait_us = 1000000;
 
-/** Samples of the calling thread's statement that have no digest yet: those
-that were taken while the statement was parsed. Later ones than there is room
-for stay without. */
-struct Pending {
+/** The calling thread's running statement, as samples saw it. */
+struct Running_statement {
   static constexpr size_t room = 64;
+  /** Of `runs`; what follows is of that run. */
   uint32_t run;
-  uint32_t count;
-  Sample_table::Handle samples[room];
+  /** Samples that have no digest yet: those that were taken while the statement
+  was parsed. Later ones than there is room for stay without. */
+  uint32_t pending_count;
+  Sample_table::Handle pending[room];
+  Statement_stacks stacks;
 };
-constinit thread_local Pending pending{0, 0, {}};
+constinit thread_local Running_statement running_statement{0, 0, {}, {}};
+
+/** The running statement of the current run. */
+Running_statement &of_this_run() {
+  const uint32_t run = runs.load(std::memory_order_relaxed);
+  if (running_statement.run != run) {
+    running_statement.run = run;
+    running_statement.pending_count = 0;
+    running_statement.stacks.clear();
+  }
+  return running_statement;
+}
+
+double estimated_bytes(const Profile &profile, uint64_t bytes) {
+  return static_cast<double>(bytes) *
+         objects_of_sample(bytes, profile.settings.sample_bytes);
+}
 
 class Use {
  public:
@@ -80,20 +99,23 @@ class Use {
   Profile *m_profile;
 };
 
-void give_digest_to_pending(Profile *profile, const Digest &digest) {
-  if (pending.run == runs.load(std::memory_order_relaxed))
-    for (uint32_t i = 0; i < pending.count; ++i)
-      profile->samples.set_digest(pending.samples[i], digest);
-  pending.count = 0;
+void give_digest_to_pending(Running_statement *statement, Profile *profile,
+                            const Digest &digest) {
+  for (uint32_t i = 0; i < statement->pending_count; ++i)
+    profile->samples.set_digest(statement->pending[i], digest);
+  statement->pending_count = 0;
 }
 
-void remember_as_pending(Sample_table::Handle sample) {
-  const uint32_t run = runs.load(std::memory_order_relaxed);
-  if (pending.run != run) {
-    pending.run = run;
-    pending.count = 0;
-  }
-  if (pending.count < Pending::room) pending.samples[pending.count++] = sample;
+/** Counts a sample for the statement that the session runs. */
+void add_to_statement(Profile *profile, const Sample &sample,
+                      Sample_table::Handle handle) {
+  Running_statement &statement = of_this_run();
+  if (sample.site != 0)
+    statement.stacks.add(sample.site, estimated_bytes(*profile, sample.bytes));
+  if (sample.digest != Digest{})
+    give_digest_to_pending(&statement, profile, sample.digest);
+  else if (statement.pending_count < Running_statement::room)
+    statement.pending[statement.pending_count++] = handle;
 }
 
 void on_sample(const void *block, size_t, void **, unsigned, size_t bytes) {
@@ -130,16 +152,18 @@ void on_sample(const void *block, size_t, void **, unsigned, size_t bytes) {
     profile->dropped_samples.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  if (context.digest != Digest{})
-    give_digest_to_pending(profile, context.digest);
-  else if (context.session != 0)
-    remember_as_pending(*added);
+  if (context.session != 0) add_to_statement(profile, sample, *added);
 }
 
 void on_free_of_sample(const void *block, size_t) {
   const Use use;
-  if (use.profile() != nullptr)
-    (void)use.profile()->samples.remove(reinterpret_cast<uintptr_t>(block));
+  Profile *const profile = use.profile();
+  if (profile == nullptr) return;
+  const auto removed =
+      profile->samples.remove(reinterpret_cast<uintptr_t>(block));
+  if (removed && removed->site != 0)
+    of_this_run().stacks.remove(removed->site,
+                                estimated_bytes(*profile, removed->bytes));
 }
 
 /** The same stack for all samples. */
@@ -243,14 +267,22 @@ void set_context_reader(Context_reader reader) noexcept {
   context_reader.store(reader, std::memory_order_release);
 }
 
-void statement_ended(const unsigned char *digest) noexcept {
-  if (pending.count == 0) return;
+Site_of_run statement_ended(const unsigned char *digest) noexcept {
+  Running_statement &statement = of_this_run();
+  const Site_of_run top{statement.run, statement.stacks.top_at_peak()};
+  if (top.site != 0) statement.stacks.clear();
+  if (statement.pending_count == 0) return top;
   const Use use;
   Digest known;
   memcpy(known.data(), digest, known.size());
   if (use.profile() != nullptr && known != Digest{})
-    give_digest_to_pending(use.profile(), known);
-  pending.count = 0;
+    give_digest_to_pending(&statement, use.profile(), known);
+  statement.pending_count = 0;
+  return top;
+}
+
+uint32_t current_site(Site_of_run site) noexcept {
+  return is_on() && site.run == runs.load() ? site.site : 0;
 }
 
 View::View() noexcept {

@@ -85,10 +85,21 @@ using Context_reader = void (*)(Context *) noexcept;
 /** nullptr: none. Set before the profiler is switched on. */
 void set_context_reader(Context_reader reader) noexcept;
 
+/** A site's number is valid for one run of the profiler. */
+struct Site_of_run {
+  uint32_t run;
+  /** 0: none. */
+  uint32_t site;
+};
+/** The site's number, if the profiler still is in that run; else 0. */
+uint32_t current_site(Site_of_run site) noexcept;
+
 /** @name Events of the calling thread @{ */
 /** A statement has ended. Its samples that were taken before its digest was
-known get it now. @param digest  zeros: none */
-void statement_ended(const unsigned char *digest) noexcept;
+known get it now.
+@param digest  zeros: none
+@return the site that held most at the statement's peak */
+Site_of_run statement_ended(const unsigned char *digest) noexcept;
 /** @} */
 
 struct Status {

@@ -84,15 +84,19 @@ std::optional<Sample_table::Handle> Sample_table::add(
   return std::nullopt;
 }
 
-bool Sample_table::remove(uintptr_t block) noexcept {
+std::optional<Sample_table::Removed> Sample_table::remove(
+    uintptr_t block) noexcept {
   const size_t first = first_of_window(block);
   for (size_t place = first; place < first + window; ++place) {
     if (m_blocks[place].load(std::memory_order_acquire) != block) continue;
-    if (m_bodies[place].replaced.exchange(false)) return true;
+    Body &body = m_bodies[place];
+    if (body.replaced.exchange(false)) return std::nullopt;
+    const Removed removed{body.site.load(std::memory_order_relaxed),
+                          body.bytes.load(std::memory_order_relaxed)};
     m_blocks[place].store(free_place, std::memory_order_release);
-    return true;
+    return removed;
   }
-  return false;
+  return std::nullopt;
 }
 
 void Sample_table::set_digest(Handle handle, const Digest &digest) noexcept {

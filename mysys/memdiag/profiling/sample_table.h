@@ -61,8 +61,13 @@ class Sample_table {
   removed. The next remove() of the block then leaves the new sample alone. */
   std::optional<Handle> add(const Sample &sample) noexcept;
 
-  /** @return false: the block has no sample */
-  bool remove(uintptr_t block) noexcept;
+  struct Removed {
+    uint32_t site;
+    uint64_t bytes;
+  };
+  /** @return empty: the block has no sample, or it was reallocated in place and
+  keeps its newer one */
+  std::optional<Removed> remove(uintptr_t block) noexcept;
 
   /** Sets the digest of a sample, unless it has been removed. */
   void set_digest(Handle handle, const Digest &digest) noexcept;

@@ -7,8 +7,9 @@
 #include <tuple>
 #include <utility>
 
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/profiling/profiler.h"
 #include "plugin/memdiag/profile/frames_text.h"
+#include "plugin/memdiag/profile/totals.h"
 
 namespace memdiag::profile {
 namespace {
@@ -241,6 +242,24 @@ std::vector<Pinned_row> pinned_rows(std::span<const Bin_row> bins,
                      return a.waste_bytes > b.waste_bytes;
                    });
   return rows;
+}
+
+std::vector<Digest_row> digest_rows(std::span<const sessions::Digest_row> rows,
+                                    const Profile *profile,
+                                    const Symbols &symbols) {
+  std::vector<Digest_row> made;
+  made.reserve(rows.size());
+  for (const sessions::Digest_row &row : rows) {
+    Digest_row &of = made.emplace_back(Digest_row{row, {}, {}});
+    const uint32_t number =
+        profiling::current_site({row.peak_stack.run, row.peak_stack.site});
+    if (profile == nullptr || number == 0) continue;
+    const auto index = index_of_site(*profile, number);
+    if (!index) continue;
+    of.peak_site = number;
+    of.peak_frames = readable_frames(profile->sites[*index].addresses, symbols);
+  }
+  return made;
 }
 
 }  // namespace memdiag::profile

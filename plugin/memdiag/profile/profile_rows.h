@@ -1,6 +1,6 @@
 /*
-  The rows of MEMDIAG_PROFILE, MEMDIAG_SAMPLES, MEMDIAG_STACKS and
-  MEMDIAG_PINNED, made from a profile.
+  The rows of MEMDIAG_PROFILE, MEMDIAG_SAMPLES, MEMDIAG_STACKS, MEMDIAG_PINNED
+  and MEMDIAG_DIGESTS, made from a profile.
 
   Pure functions. Threads: any. Errors: std::bad_alloc.
   Units: bytes of size classes; seconds of age.
@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "mysys/memdiag/accounting/sessions.h"
 #include "plugin/memdiag/allocator/size_classes.h"
 #include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/profile/profile.h"
@@ -108,6 +109,18 @@ constexpr size_t stacks_of_a_class = 3;
 std::vector<Pinned_row> pinned_rows(std::span<const Bin_row> bins,
                                     const Samples &samples,
                                     const Profile &profile,
+                                    const Symbols &symbols);
+
+/** A statement digest, with the stack that held most at its peak. */
+struct Digest_row : sessions::Digest_row {
+  /** Empty: the peak is not of this run of the profiler. */
+  Reading peak_site;
+  std::optional<std::string> peak_frames;
+};
+
+/** @param profile  of now; nullptr: the profiler is off */
+std::vector<Digest_row> digest_rows(std::span<const sessions::Digest_row> rows,
+                                    const Profile *profile,
                                     const Symbols &symbols);
 
 }  // namespace memdiag::profile

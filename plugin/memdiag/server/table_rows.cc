@@ -173,8 +173,12 @@ void add_rows(Statement *, Sink<sessions::Row> *sink) {
   add_all(sessions::rows(sessions::holdings(), all), sink);
 }
 
-void add_rows(Statement *, Sink<sessions::Digest_row> *sink) {
-  add_all(sessions::digests(), sink);
+void add_rows(Statement *, Sink<profile::Digest_row> *sink) {
+  const auto profile = profile::take_profile();
+  add_all(profile::digest_rows(
+              sessions::digests(), profile ? &*profile : nullptr,
+              profile ? profile::Symbols(*profile) : profile::Symbols()),
+          sink);
 }
 
 void add_rows(Statement *statement, Sink<regions::Row> *sink) {

@@ -5,13 +5,13 @@
 #ifndef MEMDIAG_DIGESTS_TABLE_H
 #define MEMDIAG_DIGESTS_TABLE_H
 
-#include "mysys/memdiag/accounting/sessions.h"
+#include "plugin/memdiag/profile/profile_rows.h"
 #include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
 
 inline constexpr Table digests_table = [] {
-  using Row = sessions::Digest_row;
+  using Row = profile::Digest_row;
   return Table{
       "MEMDIAG_DIGESTS",
       "One row for each statement digest: the memory that its statements "
@@ -19,7 +19,7 @@ inline constexpr Table digests_table = [] {
       "memdiag_sessions was ON, since it was last set. A statement here is "
       "everything that the session's thread does after the statement before; "
       "the work of other threads is not included.",
-      0x0100,
+      0x0101,
       std::array{
           text_column<Row, &Row::digest>(
               "DIGEST", 64,
@@ -35,6 +35,14 @@ inline constexpr Table digests_table = [] {
               "PEAK_BYTES", Unit::bytes,
               "Most that one statement had allocated and not freed at a time. "
               "Memory from before the statement that it freed is subtracted."),
+          column<Row, &Row::peak_site>(
+              "PEAK_STACK", Unit::none,
+              "Number in MEMDIAG_STACKS of the stack that held most at "
+              "PEAK_BYTES. NULL: the heap profiler took no sample of it, or "
+              "was switched on later."),
+          text_column<Row, &Row::peak_frames>(
+              "PEAK_FRAMES", 512,
+              "FRAMES of that stack, as in MEMDIAG_PROFILE."),
           moment_column<Row, &Row::last_us>("LAST_SEEN",
                                             "End of the last of them."),
           column<Row, &Row::overflowed>(
@@ -43,7 +51,7 @@ inline constexpr Table digests_table = [] {
               "room.")}};
 }();
 
-static_assert(fingerprint(digests_table) == 191491501u,
+static_assert(fingerprint(digests_table) == 2950116809u,
               "columns changed: raise the table's version, then set this");
 
 }  // namespace memdiag
