@@ -14,6 +14,7 @@ endforeach()
 
 find_package(GTest REQUIRED)
 find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
 include(GoogleTest)
 
 # An object library links all objects, as in mysqld. Some are reached through weak
@@ -23,7 +24,7 @@ target_compile_features(memdiag_unit PUBLIC cxx_std_20)
 target_include_directories(memdiag_unit PUBLIC ${CMAKE_SOURCE_DIR})
 target_compile_options(memdiag_unit PUBLIC
   -O2 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror)
-target_link_libraries(memdiag_unit PUBLIC memdiag::jemalloc Threads::Threads)
+target_link_libraries(memdiag_unit PUBLIC memdiag::jemalloc Threads::Threads ZLIB::ZLIB)
 if(MEMDIAG_SANITIZE)
   target_compile_options(memdiag_unit PUBLIC
     -fsanitize=${MEMDIAG_SANITIZE} -fno-sanitize-recover=undefined)

@@ -13,6 +13,9 @@
 namespace memdiag::profile {
 namespace {
 
+/** The smallest page of the machines that MySQL runs on. */
+constexpr uint64_t page_bytes = 4096;
+
 std::string path_of_program() {
   char path[PATH_MAX];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
@@ -30,14 +33,20 @@ struct Collected {
 };
 
 Module module_of(const dl_phdr_info &info) {
-  Module module{info.dlpi_name, "", UINT64_MAX, 0, info.dlpi_addr};
+  Module module{info.dlpi_name, "", UINT64_MAX, 0, info.dlpi_addr, 0};
   // The dynamic linker gives the program no name.
   if (module.path.empty()) module.path = path_of_program();
   for (const ElfW(Phdr) & segment :
        std::span{info.dlpi_phdr, info.dlpi_phnum}) {
     const uint64_t begin = info.dlpi_addr + segment.p_vaddr;
     if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0) {
-      module.begin = std::min(module.begin, begin);
+      // The kernel maps whole pages.
+      const uint64_t before = begin % page_bytes;
+      if (begin - before < module.begin) {
+        module.begin = begin - before;
+        module.file_offset =
+            segment.p_offset - std::min(before, segment.p_offset);
+      }
       module.end = std::max(module.end, begin + segment.p_memsz);
     } else if (segment.p_type == PT_NOTE && module.build_id.empty()) {
       module.build_id = build_id_in(

@@ -37,6 +37,8 @@ struct Module {
   uint64_t end;
   /** An address less the load bias is an address of the file's symbol table. */
   uint64_t load_bias;
+  /** Where the byte at `begin` is in the file. */
+  uint64_t file_offset{0};
 };
 
 /** A distinct way to an allocation: its stack, pool and route. Numbers begin

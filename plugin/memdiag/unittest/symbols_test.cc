@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "plugin/memdiag/profile/modules.h"
@@ -63,12 +65,27 @@ TEST(Modules, OfThisProcess) {
     EXPECT_LT(module.begin, module.end) << module.path;
     EXPECT_LE(module.load_bias, module.begin) << module.path;
     EXPECT_EQ(0u, module.build_id.size() % 2) << module.path;
+    EXPECT_EQ(0u, module.begin % 4096) << module.path;
+    EXPECT_EQ(0u, module.file_offset % 4096) << module.path;
   }
   EXPECT_LE(16u, modules[0].build_id.size());
   const auto has = [&modules](size_t index, uint64_t address) {
     return modules[index].begin <= address && address < modules[index].end;
   };
   EXPECT_TRUE(has(0, Symbols_test_caller::call()));
+  // As the kernel has it: begin-end permissions offset device inode path.
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin, end, offset;
+    char executable;
+    ASSERT_EQ(4, sscanf(line.c_str(), "%lx-%lx %*c%*c%c%*c %lx", &begin, &end,
+                        &executable, &offset));
+    if (begin != modules[0].begin) continue;
+    EXPECT_EQ('x', executable);
+    EXPECT_EQ(offset, modules[0].file_offset);
+    EXPECT_LE(modules[0].end, end);
+    EXPECT_LT(end - 4096, modules[0].end);
+  }
   const auto getpid_address =
       reinterpret_cast<uint64_t>(dlsym(RTLD_NEXT, "getpid"));
   const auto libc =

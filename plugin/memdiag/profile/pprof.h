@@ -1,0 +1,37 @@
+/*
+  A profile in the form of pprof, for `go tool pprof`, Pyroscope, Parca and
+  speedscope: the message Profile of profile.proto
+  (https://github.com/google/pprof/blob/main/proto/profile.proto).
+
+  Contents: a sample for each pair of site and digest. Its values are
+  inuse_objects/count and inuse_space/bytes, the unbiased estimates; readers
+  must not scale them again. Its labels: pool, route, digest (hexadecimal, if
+  known), and in seconds age (of the median sample) and oldest. Frames of the
+  allocator are left out (frames_text.h). An address is that of a call, which
+  lies one byte before the return address. Mappings have build ids and file
+  offsets, so that a reader with the debug package can add lines.
+
+  The message is written by hand. Its fields are numbers and strings only, and
+  libprotobuf would add a code generator to the build and a library to the unit
+  tests for less code than this file has.
+
+  Threads: any. Errors: std::bad_alloc.
+*/
+
+#ifndef MEMDIAG_PPROF_H
+#define MEMDIAG_PPROF_H
+
+#include <string>
+
+#include "plugin/memdiag/profile/profile.h"
+#include "plugin/memdiag/profile/symbols.h"
+
+namespace memdiag::profile {
+
+/** The bytes of the message; pprof takes them as they are or gzip()ed.
+@param symbols  of this profile */
+std::string pprof(const Profile &profile, const Symbols &symbols);
+
+}  // namespace memdiag::profile
+
+#endif  // MEMDIAG_PPROF_H
