@@ -11,6 +11,8 @@
 #include <string>
 
 #include "plugin/memdiag/profile/folded.h"
+#include "plugin/memdiag/profile/gzip.h"
+#include "plugin/memdiag/profile/pprof.h"
 #include "plugin/memdiag/profile/profile.h"
 #include "plugin/memdiag/profile/symbols.h"
 
@@ -32,6 +34,12 @@ inline constexpr auto profile_formats = std::to_array<Profile_format>({
      "flamegraph.pl, inferno and speedscope read it.",
      [](const profile::Profile &profile, const profile::Symbols &symbols) {
        return profile::folded(profile, symbols, {.pool_first = true});
+     }},
+    {"pprof",
+     "profile.proto, gzipped and in base64. Decoded, go tool pprof, Pyroscope, "
+     "Parca and speedscope read it.",
+     [](const profile::Profile &profile, const profile::Symbols &symbols) {
+       return profile::base64(profile::gzip(profile::pprof(profile, symbols)));
      }},
 });
 
