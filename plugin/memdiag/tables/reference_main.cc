@@ -18,6 +18,7 @@
 
 #include "mysys/memdiag/pools/pools.h"
 #include "plugin/memdiag/history/black_box.h"
+#include "plugin/memdiag/tables/profile_formats.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
 #include "plugin/memdiag/tables/status_variables.h"
 #include "plugin/memdiag/tables/tables.h"
@@ -75,7 +76,7 @@ void print_status_variables(std::ostream &out) {
   out << '\n';
 }
 
-void print_function(std::ostream &out) {
+void print_purge_function(std::ostream &out) {
   out << "## " << purge_function_name
       << "(pool)\n\n"
          "Releases the unused pages of a pool to the OS and returns a receipt, "
@@ -110,6 +111,20 @@ void print_function(std::ostream &out) {
     out << "| " << field.name << " | " << unit_name(field.unit) << " | "
         << field.comment << " |\n";
   out << "\nA size that could not be read is null, with a warning.\n\n";
+}
+
+void print_profile_function(std::ostream &out) {
+  out << "## " << profile_function_name
+      << "(format)\n\n"
+         "Returns the heap profile as text, or NULL while memdiag_profile is "
+         "OFF. It needs the privilege PROCESS. Example: `mysql -BNe \"SELECT "
+      << profile_function_name
+      << "('folded')\" --raw > profile.folded`.\n\n"
+         "| format | result |\n"
+         "|---|---|\n";
+  for (const Profile_format &format : profile_formats)
+    out << "| " << format.name << " | " << format.comment << " |\n";
+  out << '\n';
 }
 
 std::string type_of(const System_variable &variable) {
@@ -246,9 +261,10 @@ std::string reference() {
   out << "# Tables of the allocator's internals\n\n";
   MEMDIAG_INTERNAL_TABLES(PRINT)
 #undef PRINT
-  out << "# Variables, function, pools\n\n";
+  out << "# Variables, functions, pools\n\n";
   print_status_variables(out);
-  print_function(out);
+  print_purge_function(out);
+  print_profile_function(out);
   print_system_variables(out);
   print_pools(out);
   return out.str();
