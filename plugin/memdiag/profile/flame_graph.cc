@@ -6,12 +6,12 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "mysys/memdiag/pools/pool.h"
+#include "plugin/memdiag/profile/difference.h"
 #include "plugin/memdiag/profile/flame_graph_page.h"
 #include "plugin/memdiag/profile/frame_tree.h"
 #include "plugin/memdiag/profile/frames_text.h"
@@ -383,26 +383,17 @@ std::string difference_flame_graph(const Profile &before,
                                    const Profile &after,
                                    const Symbols &after_symbols,
                                    const Flame_graph_options &options) {
-  Folded_stacks changed = folded_stacks(after, after_symbols, options.first);
-  std::map<std::string, std::map<std::string, Frame_weight>> weights;
-  for (const auto &[pool, stacks] : changed)
-    for (const auto &[stack, live] : stacks)
-      weights[pool][stack] = {0, 0, live.bytes, live.bytes_variance};
-  changed = folded_stacks(before, before_symbols, options.first);
-  for (const auto &[pool, stacks] : changed)
-    for (const auto &[stack, live] : stacks)
-      weights[pool][stack] += {0, live.bytes, 0, live.bytes_variance};
-
   Frame_tree tree;
   double grew = 0;
   double shrank = 0;
-  for (auto &[pool, stacks] : weights)
-    for (auto &[stack, weight] : stacks) {
-      const double change = weight.after - weight.before;
-      weight.width = std::abs(change);
-      (change > 0 ? grew : shrank) += weight.width;
-      add_stack(&tree, pool, stack, weight);
-    }
+  for (const auto &[pool, stack, change] : difference_by_stack(
+           before, before_symbols, after, after_symbols, options.first)) {
+    const double width = std::abs(change.bytes());
+    (change.bytes() > 0 ? grew : shrank) += width;
+    add_stack(&tree, pool, stack,
+              {width, change.before.bytes, change.after.bytes,
+               change.before.bytes_variance + change.after.bytes_variance});
+  }
   const Frame_weight &total = tree.total();
   const std::string line = "From " + moment_text(before.time_us) + " to " +
                            moment_text(after.time_us) + ": " +
