@@ -14,20 +14,16 @@
 #include <string>
 
 #include "plugin/memdiag/profile/profile.h"
+#include "plugin/memdiag/profile/stacks.h"
 #include "plugin/memdiag/profile/symbols.h"
 
 namespace memdiag::profile {
-
-struct Folded_options {
-  /** Put the name of the pool before the outermost function. */
-  bool pool_first{false};
-};
 
 /** The lines in the order of their text. Sites whose functions are the same
 share a line. Bytes are estimates, rounded; a line of 0 bytes is left out.
 @param symbols  of this profile */
 std::string folded(const Profile &profile, const Symbols &symbols,
-                   const Folded_options &options = {});
+                   First_frame first = First_frame::function);
 
 }  // namespace memdiag::profile
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plugin/memdiag/profile/frames_text.h"
+#include "plugin/memdiag/profile/stacks.h"
 #include "plugin/memdiag/profile/totals.h"
 
 namespace memdiag::profile {
@@ -102,14 +103,6 @@ uint64_t rounded(double amount) {
       std::clamp(std::round(amount), 0.0, 9223372036854774784.0));
 }
 
-std::string hexadecimal(const Digest &digest) {
-  std::string text;
-  for (const unsigned char byte : digest)
-    for (const int digit : {byte >> 4, byte & 15})
-      text += "0123456789abcdef"[digit];
-  return text;
-}
-
 class Writer {
  public:
   Writer(const Profile &profile, const Symbols &symbols)
@@ -185,7 +178,7 @@ class Writer {
     };
     add_text("pool", pool_or_unknown(site));
     add_text("route", site.route);
-    if (entry.digest) add_text("digest", hexadecimal(*entry.digest));
+    if (entry.digest) add_text("digest", digest_text(*entry.digest));
     add_age("age", entry.median_us);
     add_age("oldest", entry.oldest_us);
     m_out.add(field::sample, sample);

@@ -121,7 +121,16 @@ TEST(Folded, ALineForEachStack) {
   EXPECT_EQ(
       "general;a;b 1001\ngeneral;a;c 30\nsession;a;b 5\n"
       "session;a;b;my_b 1\n",
-      folded(maker.profile, maker.symbols(), {.pool_first = true}));
+      folded(maker.profile, maker.symbols(), First_frame::pool));
+}
+
+TEST(Folded, ByStatement) {
+  Profile_maker maker;
+  const uint32_t site = maker.add({"a"}, 10);
+  maker.add_live(site, 20, 1, Digest{0x1f, 0xa0});
+  maker.add_live(site, 30, 1, Digest{0x1f, 0xa0});
+  EXPECT_EQ("1fa0" + std::string(60, '0') + ";a 50\nno statement;a 10\n",
+            folded(maker.profile, maker.symbols(), First_frame::digest));
 }
 
 TEST(Folded, UnknownPoolsAndSites) {
@@ -129,7 +138,7 @@ TEST(Folded, UnknownPoolsAndSites) {
   maker.add({"a"}, 1, "");
   maker.add_live(77, 1000);
   EXPECT_EQ("unknown;a 1\n",
-            folded(maker.profile, maker.symbols(), {.pool_first = true}));
+            folded(maker.profile, maker.symbols(), First_frame::pool));
   EXPECT_EQ("", folded(Profile{}, Symbols()));
 }
 

@@ -1,0 +1,61 @@
+/*
+  A profile as a flame graph: one SVG file that contains its style and its
+  script, and loads nothing.
+
+  The outermost function is at the top. The width of a frame is its live bytes.
+  Its colour is the pool that has at least nine tenths of them; frames that
+  serve several pools are grey. Without a script, as in a page that embeds the
+  file as an image, the picture and its tooltips are complete. With it: a click
+  zooms, Escape goes back, and the field at the top searches by a regular
+  expression and adds up what matches. "#s=<expression>" behind the file's name
+  searches at once.
+
+  The difference of two profiles takes stacks by the names of their functions,
+  so the two may be of different runs. The width of a frame is what its stacks
+  changed by, grown and shrunk bytes added up; stacks that did not change have
+  no width. Red grew, blue shrank, and grey is a change of less than two
+  standard errors, or one that evens out.
+
+  Size: at most max_svg_bytes. Frames narrower than 0.05% of the picture are
+  merged into a frame that says so. If that leaves too many, wider ones are
+  merged too; the picture names the limit.
+
+  Untrusted: names of functions, pools and statements. They are escaped and are
+  never part of the script.
+
+  Threads: any. Errors: std::bad_alloc.
+*/
+
+#ifndef MEMDIAG_FLAME_GRAPH_H
+#define MEMDIAG_FLAME_GRAPH_H
+
+#include <cstddef>
+#include <string>
+
+#include "plugin/memdiag/profile/profile.h"
+#include "plugin/memdiag/profile/stacks.h"
+#include "plugin/memdiag/profile/symbols.h"
+
+namespace memdiag::profile {
+
+constexpr size_t max_svg_bytes = 1 << 20;
+
+struct Flame_graph_options {
+  std::string title{"Live memory"};
+  First_frame first{First_frame::function};
+};
+
+/** @param symbols  of this profile */
+std::string flame_graph(const Profile &profile, const Symbols &symbols,
+                        const Flame_graph_options &options = {});
+
+/** @param before_symbols, after_symbols  of these profiles */
+std::string difference_flame_graph(const Profile &before,
+                                   const Symbols &before_symbols,
+                                   const Profile &after,
+                                   const Symbols &after_symbols,
+                                   const Flame_graph_options &options = {});
+
+}  // namespace memdiag::profile
+
+#endif  // MEMDIAG_FLAME_GRAPH_H

@@ -1,0 +1,51 @@
+#include "plugin/memdiag/profile/stacks.h"
+
+#include <utility>
+#include <vector>
+
+#include "plugin/memdiag/profile/frames_text.h"
+#include "plugin/memdiag/profile/totals.h"
+
+namespace memdiag::profile {
+
+std::string digest_text(const Digest &digest) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : digest) {
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+Folded_stacks folded_stacks(const Profile &profile, const Symbols &symbols,
+                            First_frame first) {
+  Folded_stacks stacks;
+  const auto add = [&stacks](const Site &site, std::string stack,
+                             const Amount &live) {
+    stacks[pool_or_unknown(site)][std::move(stack)] += live;
+  };
+  if (first == First_frame::digest) {
+    for (const Entry &entry : profile.entries) {
+      const auto index = index_of_site(profile, entry.site);
+      if (!index) continue;
+      const Site &site = profile.sites[*index];
+      add(site,
+          (entry.digest ? digest_text(*entry.digest) : "no statement") + ';' +
+              folded_stack(site.addresses, symbols),
+          entry.live);
+    }
+    return stacks;
+  }
+  const std::vector<Amount> live = live_by_site(profile);
+  for (size_t i = 0; i < profile.sites.size(); ++i) {
+    const Site &site = profile.sites[i];
+    std::string stack = folded_stack(site.addresses, symbols);
+    if (first == First_frame::pool)
+      stack = folded_name(pool_or_unknown(site)) + ';' + stack;
+    add(site, std::move(stack), live[i]);
+  }
+  return stacks;
+}
+
+}  // namespace memdiag::profile
