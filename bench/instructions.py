@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench import sysbench_oltp
 from bench.runner import arms as arm_list
 from bench.runner import report, rounds
+from bench.workloads import sysbench_program
 from harness.problem import Problem, run_main
 from harness.server import Server, last_line
 
@@ -55,7 +56,7 @@ Counts = Counter[str]  # instructions by function; "" is everything
 
 def run_transactions(server: Server, test: str, events: int) -> None:
     """So many, with prepared statements in one session, always the same."""
-    sysbench_oltp.sysbench(
+    sysbench_program.run(
         server,
         test,
         "run",
@@ -287,7 +288,7 @@ def main() -> int:
         settings={
             "tool": tool,
             "test": options.test,
-            "sysbench": sysbench_oltp.version(),
+            "sysbench": sysbench_program.version(),
             "events": options.events,
             "mysqld": MYSQLD_OPTIONS,
         },

@@ -34,8 +34,7 @@ bool take_one(std::atomic<uint32_t> *left) {
 }  // namespace
 
 Failure next_failure(Pool pool, Account account) {
-  if (failures_left.load(std::memory_order_acquire) == 0)
-    return Failure::none;
+  if (failures_left.load(std::memory_order_acquire) == 0) return Failure::none;
   const Pool of_pool = settings.pool.load(std::memory_order_relaxed);
   const Account of_account = settings.account.load(std::memory_order_relaxed);
   const pid_t of_thread = settings.thread.load(std::memory_order_relaxed);

@@ -21,16 +21,16 @@ constexpr std::string_view allocator_frames[] = {
 
 constexpr std::string_view helper_frames[] = {
     // mysys
-    "my_malloc", "my_realloc", "my_multi_malloc", "my_strdup", "my_strndup",
-    "my_memdup", "MEM_ROOT::*", "multi_alloc_root", "strdup_root",
-    "safe_strdup_root", "strmake_root", "memdup_root", "my_init_dynamic_array",
-    "insert_dynamic", "alloc_dynamic", "init_dynamic_string", "dynstr_*",
-    "Prealloced_array::*", "Malloc_allocator::*", "Mem_root_allocator::*",
-    "Mem_root_array::*", "Mem_root_array_YY::*", "mem_root_deque::*",
-    "malloc_unordered_map::*", "malloc_unordered_multimap::*",
-    "malloc_unordered_set::*", "mem_root_unordered_map::*",
-    "mem_root_unordered_set::*", "collation_unordered_map::*",
-    "ankerl::unordered_dense::*",
+    "my_malloc", "my_internal_malloc", "my_realloc", "my_multi_malloc",
+    "my_strdup", "my_strndup", "my_memdup", "MEM_ROOT::*", "multi_alloc_root",
+    "strdup_root", "safe_strdup_root", "strmake_root", "memdup_root",
+    "my_init_dynamic_array", "insert_dynamic", "alloc_dynamic",
+    "init_dynamic_string", "dynstr_*", "Prealloced_array::*",
+    "Malloc_allocator::*", "Mem_root_allocator::*", "Mem_root_array::*",
+    "Mem_root_array_YY::*", "mem_root_deque::*", "malloc_unordered_map::*",
+    "malloc_unordered_multimap::*", "malloc_unordered_set::*",
+    "mem_root_unordered_map::*", "mem_root_unordered_set::*",
+    "collation_unordered_map::*", "ankerl::unordered_dense::*",
     // sql
     "thd_alloc", "thd_calloc", "thd_memdup", "thd_strdup", "thd_strmake",
     "Query_arena::alloc*", "String::real_alloc", "String::reserve",
@@ -41,8 +41,9 @@ constexpr std::string_view helper_frames[] = {
     "mem_heap_*", "mem_strdup*", "ut::*", "ut_allocator::*", "ib_heap_*",
     "ib_vector_*",
     // Performance Schema, TempTable
-    "pfs_malloc*", "temptable::Allocator::*", "temptable::Block::*",
-    "temptable::Chunk::*", "temptable::Block_PSI_*",
+    "pfs_malloc*", "PFS_buffer_scalable_container::allocate",
+    "temptable::Allocator::*", "temptable::Block::*", "temptable::Chunk::*",
+    "temptable::Block_PSI_*",
     // libraries
     "std::*", "__gnu_cxx::*", "google::protobuf::internal::*",
     "google::protobuf::Arena::*", "CRYPTO_malloc", "CRYPTO_zalloc",

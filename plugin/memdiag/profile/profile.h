@@ -52,7 +52,8 @@ struct Site {
   /** Return addresses, the allocation first. An address points behind its
   call: look up address - 1. */
   std::vector<uint64_t> addresses;
-  /** Estimates of what came since the profiler was switched on, freed or not. */
+  /** Estimates of what came since the profiler was switched on, freed or not.
+   */
   uint64_t allocated_bytes{0};
   double allocated_objects{0};
 };

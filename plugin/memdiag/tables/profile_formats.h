@@ -10,6 +10,7 @@
 #include <array>
 #include <string>
 
+#include "plugin/memdiag/profile/flame_graph.h"
 #include "plugin/memdiag/profile/folded.h"
 #include "plugin/memdiag/profile/gzip.h"
 #include "plugin/memdiag/profile/pprof.h"
@@ -33,7 +34,7 @@ inline constexpr auto profile_formats = std::to_array<Profile_format>({
      "One line for each stack: pool, functions, a space, live bytes. "
      "flamegraph.pl, inferno and speedscope read it.",
      [](const profile::Profile &profile, const profile::Symbols &symbols) {
-       return profile::folded(profile, symbols, {.pool_first = true});
+       return profile::folded(profile, symbols, profile::First_frame::pool);
      }},
     {"pprof",
      "profile.proto, gzipped and in base64. Decoded, go tool pprof, Pyroscope, "
