@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "mysys/memdiag/pools/pool.h"
+#include "mysys/memdiag/routes/interval_hooks.h"
 
 namespace memdiag::sessions {
 
@@ -48,6 +49,11 @@ void session_began() noexcept;
 void session_ended() noexcept;
 /** @param digest  as in mysys/memdiag/routes/scope_hooks.h */
 void statement_ended(unsigned char *digest) noexcept;
+/** See mysys/memdiag/routes/interval_hooks.h. */
+void interval_begins(Interval *interval) noexcept;
+bool interval_so_far(const Interval &interval,
+                     Interval_memory *memory) noexcept;
+void interval_ends(const Interval &interval) noexcept;
 /** @} */
 
 /** By pool: taken less freed. */
