@@ -1,35 +1,32 @@
 #!/bin/sh
-# build_jemalloc.sh SOURCE PATCHES DIR CONFIGURE-FLAG...
-# Copies SOURCE to DIR/src (autoconf and make write into it), applies the patches in
-# the folder PATCHES in the order of their names, builds the static library, installs
-# it into DIR/lib and DIR/include. CC, CXX, CFLAGS, CXXFLAGS, MAKE and AUTOCONF come
-# from the environment.
+# build_jemalloc.sh SOURCE ROOT DIR CONFIGURE-FLAG...
+# Copies SOURCE to DIR/src (autoconf and make write into it), builds the static library
+# with our internals.c from the checkout ROOT in it, installs it into DIR/lib and
+# DIR/include. CC, CXX, CFLAGS, CXXFLAGS, MAKE and AUTOCONF come from the environment.
 set -eu
 
 source=$1
-patches=$2
+root=$2
 dir=$3
 shift 3
 
 rm -rf "$dir"
 mkdir -p "$dir"
 log=$dir/build.log
-
-apply() {
-  for one in "$patches"/*.patch; do
-    patch --batch --strip=1 --fuzz=0 <"$one" || return
-  done
-}
+ours=mysys/memdiag/jemalloc
 
 build() {
   cp -a "$source" "$dir/src" &&
     cd "$dir/src" &&
-    apply &&
+    # Copied, so that no path of the checkout gets into the library.
+    mkdir -p "$ours" &&
+    cp "$root/$ours"/internals.[ch] "$ours/" &&
     "$AUTOCONF" &&
     ./configure --prefix="$dir" "$@" &&
     # Not build_lib_static: that compiles everything twice, for a library of
     # position-independent code that nobody links.
-    "$MAKE" -j2 lib/libjemalloc.a &&
+    "$MAKE" -j2 -f Makefile -f "$root/cmake/jemalloc_internals.mk" \
+      lib/libjemalloc.a &&
     "$MAKE" install_include &&
     mkdir "$dir/lib" &&
     cp lib/libjemalloc.a "$dir/lib/"

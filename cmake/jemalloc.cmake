@@ -41,8 +41,7 @@ if(MEMDIAG_LAUNCHER)
   set(launcher "ccache ")
 endif()
 
-set(patches ${CMAKE_SOURCE_DIR}/patches/jemalloc)
-file(GLOB patch_files CONFIGURE_DEPENDS ${patches}/*.patch)
+set(ours ${CMAKE_SOURCE_DIR}/mysys/memdiag/jemalloc)
 set(dir ${CMAKE_BINARY_DIR}/jemalloc)
 set(library ${dir}/lib/libjemalloc.a)
 add_custom_command(
@@ -53,8 +52,10 @@ add_custom_command(
     "CFLAGS=${cflags}" "CXXFLAGS=${cflags}"
     "MAKE=${MAKE_PROGRAM}" "AUTOCONF=${AUTOCONF_PROGRAM}"
     sh ${CMAKE_SOURCE_DIR}/cmake/build_jemalloc.sh
-    ${MEMDIAG_JEMALLOC_SOURCE} ${patches} ${dir} ${flags}
-  DEPENDS ${CMAKE_SOURCE_DIR}/cmake/build_jemalloc.sh ${patch_files}
+    ${MEMDIAG_JEMALLOC_SOURCE} ${CMAKE_SOURCE_DIR} ${dir} ${flags}
+  DEPENDS ${CMAKE_SOURCE_DIR}/cmake/build_jemalloc.sh
+    ${CMAKE_SOURCE_DIR}/cmake/jemalloc_internals.mk ${ours}/internals.c
+    ${ours}/internals.h
   COMMENT "Building jemalloc ${MEMDIAG_JEMALLOC_VERSION}, about 1 minute"
   VERBATIM)
 add_custom_target(memdiag_jemalloc_build ALL

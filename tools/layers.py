@@ -175,12 +175,12 @@ def is_python(path: str, text: str) -> bool:
 
 
 def code_files(root: Path) -> set[str]:
-    """The C++ and Python files of the checkout."""
+    """The C++, C and Python files of the checkout."""
     found = set()
     for path in own_files(root):
         name = str(path.relative_to(root))
         if (
-            path.suffix in (".h", ".cc", ".py")
+            path.suffix in (".h", ".cc", ".c", ".py")
             or not path.suffix
             and re.match(rb"#!.*python", path.read_bytes())
         ):
@@ -297,8 +297,8 @@ def calls(objects: dict[str, Symbols]) -> list[Arrow]:
 
 
 def node(path: str) -> str:
-    """A .h and its .cc are one."""
-    return re.sub(r"\.(h|cc)$", "", path)
+    """A .h and its .cc or .c are one."""
+    return re.sub(r"\.(h|cc|c)$", "", path)
 
 
 def circles(arrows: dict[tuple[str, str], Arrow]) -> list[list[str]]:

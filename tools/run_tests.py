@@ -54,10 +54,25 @@ def check_style(run: Run) -> Result:
     return parse_own("style", *run.output("style", command))
 
 
+# Routes change often. A change of their list must not compile the server again.
+HEADER_LIMITS = ("routes/route_list.h=30",)
+
+
 def check_layers(run: Run) -> Result:
     command = [sys.executable, "tools/layers.py", "--build", run.build]
     status, text = run.output("layers", command)
-    return yes_or_no(status, closing(text, r"^layers: .*$"))
+    layers = yes_or_no(status, closing(text, r"^layers: .*$"))
+    command = [sys.executable, "tools/build/header_cost.py", "--preset", run.preset]
+    for limit in HEADER_LIMITS:
+        command += ["--limit", limit]
+    status, text = run.output("header-cost", command)
+    words = closing(text, r"^header_cost: .*$") or "no header costs too much"
+    return Result(
+        layers.passed + (status == 0),
+        layers.failed + (status != 0),
+        0,
+        f"{layers.words}; {words}",
+    )
 
 
 def test_tools(run: Run) -> Result:
@@ -197,7 +212,7 @@ STEPS = [
     ),
     Step(
         "layers",
-        "includes and symbols against tools/layers.toml, seconds",
+        "includes and symbols against tools/layers.toml, cost of headers, seconds",
         check_layers,
         beside=True,
     ),

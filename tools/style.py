@@ -67,7 +67,7 @@ def shell_scripts(files: list[Path]) -> list[Path]:
 
 
 def cxx_files(files: list[Path]) -> list[Path]:
-    return [path for path in files if path.suffix in (".h", ".cc")]
+    return [path for path in files if path.suffix in (".h", ".cc", ".c")]
 
 
 def run(command: list) -> bool:

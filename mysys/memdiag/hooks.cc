@@ -1,8 +1,8 @@
 /*
-  Every function that patched files of upstream call: routes/hooks.h and
-  routes/scope_hooks.h declare them. Each hands its call on to the room that
-  does the work. This file is above all rooms, and nothing calls it by any other
-  name.
+  Every function that patched files of upstream call: routes/hooks.h,
+  routes/scope_hooks.h and routes/interval_hooks.h declare them. Each hands its
+  call on to the room that does the work. This file is above all rooms, and
+  nothing calls it by any other name.
 */
 
 #include <cstdlib>
@@ -16,6 +16,7 @@
 #include "mysys/memdiag/pools/connection.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/routes/hooks.h"
+#include "mysys/memdiag/routes/interval_hooks.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "mysys/memdiag/routes/scope_hooks.h"
 
@@ -129,4 +130,17 @@ void memdiag_session_ended() {
   for (const Scope scope :
        {Scope::statement, Scope::transaction, Scope::session})
     scopes::ended(scope);
+}
+
+void memdiag_interval_begins(memdiag::Interval *interval) {
+  sessions::interval_begins(interval);
+}
+
+bool memdiag_interval_so_far(const memdiag::Interval *interval,
+                             memdiag::Interval_memory *memory) {
+  return sessions::interval_so_far(*interval, memory);
+}
+
+void memdiag_interval_ends(const memdiag::Interval *interval) {
+  sessions::interval_ends(*interval);
 }

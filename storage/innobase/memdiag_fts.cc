@@ -1,5 +1,6 @@
 #include "storage/innobase/memdiag_fts.h"
 
+#include <cstddef>
 #include <cstring>
 
 namespace memdiag {
@@ -25,9 +26,11 @@ ib_rbt_t *create_tree(size_t sizeof_value) {
   return tree;
 }
 
-/** The allocator of one vector: `elements` holds its elements, nothing else. */
+/** The allocator of one vector: `elements` holds its elements, nothing else,
+and `heap` its head. */
 struct Vector_allocator {
   ib_alloc_t base;
+  mem_heap_t *heap;
   mem_heap_t *elements;
   ulint next_match;
 };
@@ -69,6 +72,7 @@ ib_vector_t *vector_create(mem_heap_t *heap, size_t sizeof_value, size_t size) {
       mem_heap_zalloc(heap, sizeof(Vector_allocator)));
   allocator->base.arg = allocator;
   allocator->base.mem_resize = resize_vector;
+  allocator->heap = heap;
   allocator->elements = mem_heap_create(sizeof_value * size, UT_LOCATION_HERE);
   auto *vector =
       static_cast<ib_vector_t *>(mem_heap_zalloc(heap, sizeof(ib_vector_t)));
@@ -77,6 +81,18 @@ ib_vector_t *vector_create(mem_heap_t *heap, size_t sizeof_value, size_t size) {
   vector->total = size;
   vector->data = mem_heap_alloc(allocator->elements, sizeof_value * size);
   return vector;
+}
+
+Positions *new_positions(const ib_alloc_t *allocator, const byte *ilist) {
+  mem_heap_t *const heap =
+      allocator->mem_resize == resize_vector
+          ? static_cast<Vector_allocator *>(allocator->arg)->heap
+          : static_cast<mem_heap_t *>(allocator->arg);
+  auto *const positions = static_cast<Positions *>(mem_heap_alloc(
+      heap,
+      offsetof(Positions, stored) + count_positions(ilist) * sizeof(ulint)));
+  positions->used = 0;
+  return positions;
 }
 
 ulint &next_match(const ib_vector_t *matches) {

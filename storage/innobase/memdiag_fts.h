@@ -57,18 +57,35 @@ inline size_t count_positions(const byte *ilist) {
   return count;
 }
 
-/** Allocate room for these positions and the ULINT_UNDEFINED that ends them. */
-inline ulint *new_positions(mem_heap_t *heap, const byte *ilist) {
-  return static_cast<ulint *>(
-      mem_heap_alloc(heap, (count_positions(ilist) + 1) * sizeof(ulint)));
+/** The positions of a word in a document, in the room that they need. To
+fts0que.cc they are a vector, because the functions below have the names of the
+vector's. The last element of a complete one is ULINT_UNDEFINED, which is
+counted and not stored. */
+struct Positions {
+  ulint used;
+  ulint stored[1];  // as many as new_positions() counted
+};
+
+/** Make an empty vector for the positions of one document.
+@param allocator  of the vector of matches; its heap will own the positions
+@param ilist      see count_positions() */
+Positions *new_positions(const ib_alloc_t *allocator, const byte *ilist);
+
+inline ulint ib_vector_size(const Positions *positions) {
+  return positions->used;
 }
 
-/** Count the entries of a list of positions, including the ULINT_UNDEFINED that
-ends it. */
-inline size_t positions_size(const ulint *positions) {
-  size_t size = 1;
-  while (*positions++ != ULINT_UNDEFINED) ++size;
-  return size;
+inline const ulint *ib_vector_get_const(const Positions *positions, ulint n) {
+  static constexpr ulint end = ULINT_UNDEFINED;
+  return n + 1 < positions->used ? &positions->stored[n] : &end;
+}
+
+/** @param position  the next one, at most as many as were counted; then
+                     ULINT_UNDEFINED */
+inline void ib_vector_push(Positions *positions, const ulint *position) {
+  if (*position != ULINT_UNDEFINED)
+    positions->stored[positions->used] = *position;
+  ++positions->used;
 }
 
 /** The element of a vector where the search for the next match begins. Vectors
@@ -111,7 +128,7 @@ void add_match_freq(Query *query, const fts_string_t *token, size_t n,
   auto *const doc_freq =
       fts_query_add_doc_freq(query, word_freq->doc_freqs, first->doc_id);
   if (doc_freq->freq == 0)
-    doc_freq->freq = positions_size(match->positions) - 1;
+    doc_freq->freq = ib_vector_size(match->positions) - 1;
 }
 
 }  // namespace memdiag

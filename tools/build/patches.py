@@ -191,6 +191,13 @@ def lint_lines(patch: Patch) -> list[str]:
     return problems
 
 
+def changed_lines(folder: Path) -> int:
+    """Lines that patches change, blank ones aside. Every patch below the folder counts,
+    whatever it changes and whether or not the series names it."""
+    patches = (parse(path.name, path.read_text()) for path in folder.rglob("*.patch"))
+    return sum(line[1:].strip() != "" for patch in patches for line in patch.changed())
+
+
 def lint(folder: Path, pristine: Path, offsets_allowed: bool) -> list[str]:
     """All that is wrong with the series, one sentence each."""
     problems = []
@@ -209,10 +216,10 @@ def lint(folder: Path, pristine: Path, offsets_allowed: bool) -> list[str]:
     for patch in series:
         problems += [f"{patch.name}: {x}" for x in lint_header(patch)]
         problems += [f"{patch.name}: {x}" for x in lint_lines(patch)]
-    total = sum(len(patch.changed()) for patch in series)
+    total = changed_lines(folder)
     if total > MAX_CHANGED_LINES:
         problems.append(
-            f"the series changes {total} lines of upstream, more than "
+            f"patches/ changes {total} lines of upstream, more than "
             f"{MAX_CHANGED_LINES}: logic belongs into own files, a patch is a hook"
         )
     try:
@@ -454,9 +461,12 @@ def main() -> int:
         problems = lint(PATCHES, pristine, offsets_allowed=not pinned)
         for problem in problems:
             say(f"patches: {problem}")
-        count = len(series_names(PATCHES))
         if not problems:
-            say(f"patches: {count} in the series, none with a problem")
+            say(
+                f"patches: {len(series_names(PATCHES))} in the series, none with a "
+                f"problem; {changed_lines(PATCHES)} changed lines, at most "
+                f"{MAX_CHANGED_LINES}"
+            )
         return 1 if problems else 0
     series = load_series(PATCHES)
     if args.verb == "apply":

@@ -152,6 +152,21 @@ class Lint(Case):
         self.write({"one.patch": text})
         self.assert_lint("changes 603 lines")
 
+    def test_patches_in_other_folders_are_counted(self):
+        self.assertEqual(patches.changed_lines(self.folder), 4)
+        (self.folder / "other").mkdir()
+        many = "\n+".join(f"line {i}" for i in range(400))
+        text = self.patch("one", "a.txt", 5, many)
+        text = text.replace("@@ -4,3 +4,3 @@", "@@ -4,3 +4,402 @@")
+        (self.folder / "other/one.patch").write_text(text)
+        self.assert_lint("changes 405 lines")
+
+    def test_blank_lines_are_not_counted(self):
+        text = self.patch("one", "a.txt", 5, "five\n+\n+six")
+        self.write({"one.patch": text.replace("+4,3 @@", "+4,5 @@")})
+        self.assertEqual(self.lint(), [])
+        self.assertEqual(patches.changed_lines(self.folder), 5)
+
     def test_lines_that_look_like_file_names_are_counted(self):
         text = self.patch("one", "a.txt", 5, "++ x")
         self.assertEqual(

@@ -9,6 +9,8 @@
 #include "mysys/memdiag/accounting/block_events.h"
 #include "mysys/memdiag/clock.h"
 
+constinit std::atomic<bool> memdiag_counts_intervals{false};
+
 namespace memdiag {
 namespace {
 
@@ -21,7 +23,8 @@ constinit std::atomic<uint32_t> generation{1};
 /** What the running statement took. */
 struct Statement {
   uint64_t taken = 0;
-  /** Taken less freed, and the most that this was. */
+  /** Taken less freed, and the most that this was: since the statement began,
+  or the innermost interval. */
   int64_t growth = 0;
   int64_t peak = 0;
 };
@@ -32,12 +35,20 @@ struct Thread {
   std::atomic<uint32_t> generation{0};
   std::array<std::atomic<int64_t>, pool_count> nets{};
   Statement statement{};
+  /** Of the running statement, by which an interval knows its own. */
+  uint64_t statement_number = 0;
   pthread_t id{};
   Thread *next = nullptr;
   Thread *previous = nullptr;
   bool linked = false;
   /** Its last destructors run: who reads it later finds other memory here. */
   bool ending = false;
+
+  /** The next statement begins. @return the one that ended */
+  Statement end_statement() {
+    ++statement_number;
+    return std::exchange(statement, {});
+  }
 
   bool is_current() const {
     return generation.load(std::memory_order_relaxed) ==
@@ -101,7 +112,7 @@ bool begin(Thread *mine) {
   }();
   if (mine->ending || !key) return false;
   if (!mine->linked && pthread_setspecific(*key, mine) != 0) return false;
-  mine->statement = {};
+  (void)mine->end_statement();
   const std::lock_guard<std::mutex> guard(threads_mutex);
   for (auto &net : mine->nets) net.store(0, std::memory_order_relaxed);
   mine->generation.store(generation.load(), std::memory_order_relaxed);
@@ -149,6 +160,7 @@ void track(bool on) {
     overflowed = 0;
   }
   block_events::set(block_events::sessions, on ? note : nullptr);
+  memdiag_counts_intervals.store(on, std::memory_order_relaxed);
 }
 
 void note(Pool pool, pools::Account, int64_t bytes) noexcept {
@@ -167,7 +179,7 @@ void note(Pool pool, pools::Account, int64_t bytes) noexcept {
   statement.peak = std::max(statement.peak, statement.growth);
 }
 
-void session_began() noexcept { this_thread.statement = {}; }
+void session_began() noexcept { (void)this_thread.end_statement(); }
 
 void session_ended() noexcept {
   const std::lock_guard<std::mutex> guard(threads_mutex);
@@ -180,7 +192,7 @@ void statement_ended(unsigned char *digest, Peak_stack top) noexcept {
   Digest of;
   memcpy(of.data(), digest, of.size());
   memset(digest, 0, of.size());
-  const Statement ended = std::exchange(mine.statement, {});
+  const Statement ended = mine.end_statement();
   const uint64_t now = clock_us(CLOCK_REALTIME);
   const std::lock_guard<std::mutex> guard(digests_mutex);
   if (!mine.is_current()) return;
@@ -192,6 +204,37 @@ void statement_ended(unsigned char *digest, Peak_stack top) noexcept {
     entry.peak_stack = top;
   }
   entry.last_us = std::max(entry.last_us, now);
+}
+
+// The peak of the statement is that of the innermost interval meanwhile.
+// Whoever ends it hands it to the next outer one.
+
+void interval_begins(Interval *interval) noexcept {
+  Thread &mine = this_thread;
+  if (!mine.is_current() && !begin(&mine)) return;
+  Statement &statement = mine.statement;
+  *interval = {mine.statement_number, statement.taken, statement.growth,
+               statement.peak};
+  statement.peak = statement.growth;
+}
+
+bool interval_so_far(const Interval &interval,
+                     Interval_memory *memory) noexcept {
+  const Thread &mine = this_thread;
+  if (interval.statement == 0 || interval.statement != mine.statement_number ||
+      !mine.is_current())
+    return false;
+  const Statement &now = mine.statement;
+  *memory = {now.taken - interval.taken, now.growth - interval.growth,
+             now.peak - interval.growth};
+  return true;
+}
+
+void interval_ends(const Interval &interval) noexcept {
+  Thread &mine = this_thread;
+  if (interval.statement == 0 || interval.statement != mine.statement_number)
+    return;
+  mine.statement.peak = std::max(mine.statement.peak, interval.outer_peak);
 }
 
 Holdings holdings() {

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "mysys/memdiag/pools/pool.h"
+#include "mysys/memdiag/routes/interval_hooks.h"
 
 namespace memdiag::sessions {
 
@@ -56,6 +57,11 @@ struct Peak_stack {
 /** @param digest  as in mysys/memdiag/routes/scope_hooks.h
 @param top  at the statement's peak */
 void statement_ended(unsigned char *digest, Peak_stack top = {}) noexcept;
+/** See mysys/memdiag/routes/interval_hooks.h. */
+void interval_begins(Interval *interval) noexcept;
+bool interval_so_far(const Interval &interval,
+                     Interval_memory *memory) noexcept;
+void interval_ends(const Interval &interval) noexcept;
 /** @} */
 
 /** By pool: taken less freed. */

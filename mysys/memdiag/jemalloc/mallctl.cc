@@ -6,6 +6,8 @@
 
 #include <jemalloc/jemalloc.h>
 
+#include "mysys/memdiag/jemalloc/internals.h"
+
 // In sanitizer builds the sanitizer owns malloc(), and jemalloc is linked with
 // prefixed names beside it. Everywhere else jemalloc is malloc().
 #ifdef MEMDIAG_JEMALLOC_PREFIXED
@@ -29,9 +31,8 @@ struct Positions {
 one is the arena's in names of arenas. */
 constexpr Positions positions_in(std::string_view name) {
   Positions positions;
-  const bool of_arena = name.starts_with("arena.") ||
-                        name.starts_with("stats.arenas.") ||
-                        name.starts_with("experimental.arenas.");
+  const bool of_arena =
+      name.starts_with("arena.") || name.starts_with("stats.arenas.");
   for (int at = 0;; ++at) {
     const size_t end = name.find('.');
     if (name.substr(0, end) == "0")
@@ -178,39 +179,24 @@ int set_arena_name(unsigned arena, const char *name) {
 }
 
 Result<unsigned> arena_of(const void *pointer) {
-  void *block = const_cast<void *>(pointer);
-  // A debug build of jemalloc asserts on it.
-  if (pointer == nullptr) return Result<unsigned>::failed(EINVAL);
-  size_t mib[max_mib_length];
-  size_t length;
-  int error = translate(Ctl::arenas_lookup, 0, 0, mib, &length);
-  if (error != 0) return Result<unsigned>::failed(error);
-  unsigned arena = 0;
-  size_t size = sizeof arena;
-  error = MEMDIAG_JE(mallctlbymib)(mib, length, &arena, &size, &block,
-                                   sizeof block);
-  return error == 0 ? Result<unsigned>::ok(arena)
-                    : Result<unsigned>::failed(error);
+  unsigned arena;
+  return memdiag_arena_of(pointer, &arena) ? Result<unsigned>::ok(arena)
+                                           : Result<unsigned>::failed(EINVAL);
+}
+
+Result<Arena_pages> arena_pages(unsigned arena) {
+  Arena_pages pages;
+  return memdiag_arena_pages(arena, &pages.resident_bytes, &pages.dirty_pages)
+             ? Result<Arena_pages>::ok(pages)
+             : Result<Arena_pages>::failed(EFAULT);
 }
 
 Result<Extent> extent_at(const void *address) {
-  // Only arenas.lookup bears an address that jemalloc has never heard of.
-  const auto arena = arena_of(address);
-  if (!arena) return Result<Extent>::failed(arena.error());
-  size_t mib[max_mib_length];
-  size_t length;
-  int error = translate(Ctl::utilization_batch, 0, 0, mib, &length);
-  if (error != 0) return Result<Extent>::failed(error);
-  struct {
-    size_t free_regions, regions, bytes;
-  } found{};
-  size_t size = sizeof found;
-  error = MEMDIAG_JE(mallctlbymib)(mib, length, &found, &size, &address,
-                                   sizeof address);
-  if (error == 0 && found.bytes == 0) error = EINVAL;
-  return error == 0 ? Result<Extent>::ok({arena.value(), found.bytes,
-                                          found.regions, found.free_regions})
-                    : Result<Extent>::failed(error);
+  memdiag_extent found;
+  return memdiag_extent_at(address, &found)
+             ? Result<Extent>::ok({found.arena, found.bytes, found.regions,
+                                   found.free_regions})
+             : Result<Extent>::failed(EINVAL);
 }
 
 int refresh() {
@@ -237,13 +223,17 @@ int cache_flag(Cache cache) {
 }  // namespace
 
 void *allocate(unsigned arena, Cache cache, size_t size, bool zero) noexcept {
-  return MEMDIAG_JE(mallocx)(
-      size == 0 ? 1 : size,
-      MALLOCX_ARENA(arena) | cache_flag(cache) | (zero ? MALLOCX_ZERO : 0));
+  if (size == 0) size = 1;
+  if (cache != no_cache && !zero)
+    if (void *const block = memdiag_cache_allocate(cache, size)) return block;
+  return MEMDIAG_JE(mallocx)(size, MALLOCX_ARENA(arena) | cache_flag(cache) |
+                                       (zero ? MALLOCX_ZERO : 0));
 }
 
 void free(void *block, Cache cache, size_t size) noexcept {
-  MEMDIAG_JE(sdallocx)(block, size == 0 ? 1 : size, cache_flag(cache));
+  if (size == 0) size = 1;
+  if (cache != no_cache && memdiag_cache_free(block, cache, size)) return;
+  MEMDIAG_JE(sdallocx)(block, size, cache_flag(cache));
 }
 
 size_t usable_by_library(size_t size) noexcept {

@@ -55,13 +55,6 @@ class [[nodiscard]] Result {
 
 namespace mallctl {
 
-/** An arena's pages as they are now, while the statistics are as of the last
-refresh(). Bytes and pages. (patches/jemalloc/0004) */
-struct Arena_pages {
-  size_t resident_bytes;
-  size_t dirty_pages;
-};
-
 /** @name Hooks of the heap profiler, as jemalloc declares them (prof_hook.h)
 They run on the thread that allocates or frees, which may allocate meanwhile but
 is not sampled. @{ */
@@ -151,6 +144,16 @@ int set_arena_name(unsigned arena, const char *name);
 /** The index of the arena that a block lies in.
 EINVAL: not a block of this allocator. */
 Result<unsigned> arena_of(const void *block);
+
+/** An arena's pages as they are now. The statistics have them as of the last
+refresh(). */
+struct Arena_pages {
+  size_t resident_bytes;
+  size_t dirty_pages;
+};
+
+/** EFAULT: no such arena. */
+Result<Arena_pages> arena_pages(unsigned arena);
 
 /** An extent as the allocator has it: a slab of equal regions, or (1 region) a
 large block or pages that it keeps for later. */

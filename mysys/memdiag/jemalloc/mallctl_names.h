@@ -54,7 +54,6 @@ MEMDIAG_CTL(opt_metadata_thp,         "opt.metadata_thp",                       
 
 MEMDIAG_CTL(thread_arena,             "thread.arena",                           unsigned)
 MEMDIAG_CTL(arenas_create,            "arenas.create",                          unsigned)
-MEMDIAG_CTL(arenas_lookup,            "arenas.lookup",                          unsigned)
 MEMDIAG_CTL(arenas_narenas,           "arenas.narenas",                         unsigned)
 MEMDIAG_CTL(arenas_page,              "arenas.page",                            size_t)
 MEMDIAG_CTL(arenas_dirty_decay_ms,    "arenas.dirty_decay_ms",                  ssize_t)
@@ -66,9 +65,6 @@ MEMDIAG_CTL(arenas_bin_nregs,         "arenas.bin.0.nregs",                     
 MEMDIAG_CTL(arenas_bin_slab_size,     "arenas.bin.0.slab_size",                 size_t)
 MEMDIAG_CTL(arenas_nlextents,         "arenas.nlextents",                       unsigned)
 MEMDIAG_CTL(arenas_lextent_size,      "arenas.lextent.0.size",                  size_t)
-
-MEMDIAG_CTL(arena_pages,              "experimental.arenas.0.pages",            mallctl::Arena_pages)
-MEMDIAG_CTL(utilization_batch,        "experimental.utilization.batch_query",   void)
 
 MEMDIAG_CTL(tcache_create,            "tcache.create",                          unsigned)
 MEMDIAG_CTL(tcache_destroy,           "tcache.destroy",                         unsigned)

@@ -40,7 +40,7 @@ template <typename Visitor>
 int for_each_arena_with_pages(Pool pool, Visitor visit) {
   int error = 0;
   const auto look_at = [&](unsigned arena) {
-    const auto pages = mallctl::read<Ctl::arena_pages>(arena);
+    const auto pages = mallctl::arena_pages(arena);
     if (pages)
       visit(arena, pages.value());
     else if (pages.error() != EFAULT && error == 0)  // EFAULT: none is there
@@ -61,7 +61,7 @@ int for_each_arena_with_pages(Pool pool, Visitor visit) {
 Result<bool> purge_arena(unsigned arena, size_t dirty_pages) {
   if (const int error = mallctl::call<Ctl::arena_purge>(arena); error != 0)
     return Result<bool>::failed(error);
-  const auto left = mallctl::read<Ctl::arena_pages>(arena);
+  const auto left = mallctl::arena_pages(arena);
   return Result<bool>::ok(dirty_pages == 0 || !left ||
                           left.value().dirty_pages < dirty_pages);
 }

@@ -34,9 +34,9 @@ constexpr Declared declared[] = {
 
 /** Reading these does something, or takes an argument. */
 bool is_plain_reading(Ctl ctl) {
-  return ctl != Ctl::arenas_create && ctl != Ctl::arenas_lookup &&
-         ctl != Ctl::arena_name && ctl != Ctl::tcache_create &&
-         ctl != Ctl::tcache_destroy && ctl != Ctl::prof_reset &&
+  return ctl != Ctl::arenas_create && ctl != Ctl::arena_name &&
+         ctl != Ctl::tcache_create && ctl != Ctl::tcache_destroy &&
+         ctl != Ctl::prof_reset &&
          mallctl::value_size(ctl) != 0;
 }
 
@@ -232,6 +232,96 @@ TEST(Mallctl, ArenaOfForeignMemory) {
   EXPECT_EQ(EINVAL, mallctl::arena_of(&on_stack).error());
   EXPECT_EQ(EINVAL, mallctl::arena_of(nullptr).error());
   EXPECT_EQ(EINVAL, mallctl::arena_of(declared).error());
+}
+
+TEST(Mallctl, PagesOfAnArenaAreAsOfNow) {
+  const unsigned arena = mallctl::read<Ctl::arenas_create>().value();
+  const auto before = mallctl::arena_pages(arena);
+  ASSERT_TRUE(before);
+  constexpr size_t size = 1 << 20;
+  void *block = placed::allocate(arena, placed::no_cache, size, false);
+  const size_t there = mallctl::arena_pages(arena).value().resident_bytes;
+  EXPECT_GE(there, before.value().resident_bytes + size);
+  placed::free(block, placed::no_cache, size);
+  const auto freed = mallctl::arena_pages(arena).value();
+  EXPECT_GE(freed.dirty_pages * mallctl::read<Ctl::arenas_page>().value(),
+            size);
+  EXPECT_GE(freed.resident_bytes, there);
+  EXPECT_EQ(0, mallctl::call<Ctl::arena_purge>(arena));
+  const auto purged = mallctl::arena_pages(arena).value();
+  EXPECT_EQ(0u, purged.dirty_pages);
+  EXPECT_LE(purged.resident_bytes, there - size);
+  // The statistics agree after a refresh.
+  ASSERT_EQ(0, mallctl::refresh());
+  EXPECT_EQ(mallctl::read<Ctl::stats_arena_resident>(arena).value(),
+            mallctl::arena_pages(arena).value().resident_bytes);
+  EXPECT_EQ(0, mallctl::call<Ctl::arena_destroy>(arena));
+  for (unsigned none : {narenas(), 4096u, 4097u, ~0u})
+    EXPECT_EQ(EFAULT, mallctl::arena_pages(none).error()) << none;
+}
+
+TEST(Mallctl, ExtentsAreSlabsAndLargeBlocks) {
+  const unsigned arena = mallctl::read<Ctl::arenas_create>().value();
+  void *small = placed::allocate(arena, placed::no_cache, 100, false);
+  const auto slab = mallctl::extent_at(small);
+  ASSERT_TRUE(slab);
+  EXPECT_EQ(arena, slab.value().arena);
+  EXPECT_GT(slab.value().regions, 1u);
+  EXPECT_EQ(slab.value().regions - 1, slab.value().free_regions);
+  EXPECT_GE(slab.value().bytes, 112 * slab.value().regions);
+  void *large = placed::allocate(arena, placed::no_cache, 1 << 20, false);
+  const auto extent = mallctl::extent_at(large);
+  ASSERT_TRUE(extent);
+  EXPECT_EQ(arena, extent.value().arena);
+  EXPECT_EQ(1u, extent.value().regions);
+  EXPECT_EQ(0u, extent.value().free_regions);
+  EXPECT_GE(extent.value().bytes, size_t{1} << 20);
+  placed::free(small, placed::no_cache, 100);
+  placed::free(large, placed::no_cache, 1 << 20);
+  // What was a slab has no regions any more, and must not be read as one.
+  const auto freed = mallctl::extent_at(small);
+  if (freed) EXPECT_EQ(1u, freed.value().regions);
+  EXPECT_EQ(0, mallctl::call<Ctl::arena_destroy>(arena));
+  int on_stack = 0;
+  for (const void *foreign : {static_cast<const void *>(&on_stack),
+                              static_cast<const void *>(declared),
+                              static_cast<const void *>(nullptr)})
+    EXPECT_EQ(EINVAL, mallctl::extent_at(foreign).error());
+}
+
+TEST(Placed, BlocksOfACacheComeBackFromIt) {
+  const auto cache_index = mallctl::read<Ctl::tcache_create>();
+  ASSERT_TRUE(cache_index);
+  const auto cache = static_cast<placed::Cache>(cache_index.value());
+  const unsigned arena = mallctl::read<Ctl::arenas_create>().value();
+  for (int round = 0; round < 3; ++round) {
+    for (size_t size : {size_t{0}, size_t{1}, size_t{100}, size_t{4000},
+                        size_t{20000}, size_t{1} << 20}) {
+      void *block = placed::allocate(arena, cache, size, false);
+      ASSERT_NE(nullptr, block) << size;
+      EXPECT_GE(placed::size_of(block), size);
+      memset(block, 0xa5, size);
+      placed::free(block, cache, size);
+      // The same thread finds it again.
+      if (size <= 4000) {
+        void *again = placed::allocate(arena, cache, size, false);
+        EXPECT_EQ(block, again) << size;
+        placed::free(again, cache, size);
+      }
+      // Zeros are written where they are asked for, into the same block.
+      auto *zeros = static_cast<unsigned char *>(
+          placed::allocate(arena, cache, size, true));
+      for (size_t i = 0; i < size; ++i) ASSERT_EQ(0, zeros[i]) << size;
+      placed::free(zeros, cache, size);
+    }
+  }
+  const unsigned index = cache_index.value();
+  EXPECT_EQ(0, mallctl::write<Ctl::tcache_destroy>(index));
+  // Nothing is left in a cache that has gone.
+  ASSERT_EQ(0, mallctl::refresh());
+  EXPECT_EQ(0u, mallctl::read<Ctl::stats_arena_small_allocated>(arena).value());
+  EXPECT_EQ(0u, mallctl::read<Ctl::stats_arena_large_allocated>(arena).value());
+  EXPECT_EQ(0, mallctl::call<Ctl::arena_destroy>(arena));
 }
 
 TEST(Mallctl, MallocIsServedWhereItSaysSo) {

@@ -1,0 +1,112 @@
+// A header of jemalloc's includes none that it needs: this one comes first.
+#include "jemalloc/internal/jemalloc_preamble.h"
+
+#include "jemalloc/internal/jemalloc_internal_includes.h"
+
+#include "mysys/memdiag/jemalloc/internals.h"
+
+/** The extent's metadata, by the map of pages that free() asks; NULL: none. The
+map bears any address but NULL. */
+static edata_t *extent_of(const void *address) {
+  emap_full_alloc_ctx_t found;
+  if (address == NULL || emap_full_alloc_ctx_try_lookup(
+                             tsdn_fetch(), &arena_emap_global, address, &found))
+    return NULL;
+  return found.edata;
+}
+
+static bool arena_of_extent(edata_t *extent, unsigned *arena) {
+  if (extent == NULL || arena_get_from_edata(extent) == NULL) return false;
+  *arena = edata_arena_ind_get(extent);
+  return true;
+}
+
+bool memdiag_arena_of(const void *block, unsigned *arena) {
+  return arena_of_extent(extent_of(block), arena);
+}
+
+bool memdiag_extent_at(const void *address, struct memdiag_extent *extent) {
+  edata_t *const found = extent_of(address);
+  if (!arena_of_extent(found, &extent->arena)) return false;
+  extent->bytes = edata_size_get(found);
+  extent->regions = 1;
+  extent->free_regions = 0;
+  /* A free extent that was a slab keeps the mark, but has no size class. The
+  bits need not agree while another thread allocates, so they are read without
+  jemalloc's assertions. */
+  const szind_t size_class = edata_szind_get_maybe_invalid(found);
+  if (edata_slab_get(found) && size_class < SC_NBINS) {
+    extent->regions = bin_infos[size_class].nregs;
+    extent->free_regions =
+        (found->e_bits & EDATA_BITS_NFREE_MASK) >> EDATA_BITS_NFREE_SHIFT;
+  }
+  return extent->bytes != 0;
+}
+
+bool memdiag_arena_pages(unsigned arena, size_t *resident,
+                         size_t *dirty_pages) {
+  tsdn_t *const thread = tsdn_fetch();
+  arena_t *const found =
+      arena < narenas_total_get() ? arena_get(thread, arena, false) : NULL;
+  if (found == NULL) return false;
+  size_t metadata;
+  size_t not_asked[5];
+  base_stats_get(thread, found->base, &not_asked[0], &not_asked[1],
+                 &not_asked[2], &metadata, &not_asked[3], &not_asked[4]);
+  *dirty_pages = pa_shard_ndirty(&found->pa_shard);
+  *resident = metadata +
+              ((pa_shard_nactive(&found->pa_shard) + *dirty_pages) << LG_PAGE);
+  return true;
+}
+
+/* The two functions below read the same thread-local counters as the short ways
+of malloc() and free(). The limit of a counter is 0 while a thread begins or
+ends, before jemalloc is initialised, and where an option asks for more than the
+short way does. A sample of the profiler is due at the limit. */
+
+void *memdiag_cache_allocate(unsigned cache, size_t size) {
+  if (tsd_get_allocates() && !malloc_initialized()) return NULL;
+  tsd_t *const thread = tsd_get(false);
+  if (thread == NULL || size > SC_LOOKUP_MAXCLASS) return NULL;
+  szind_t size_class;
+  size_t usable;
+  sz_size2index_usize_fastpath(size, &size_class, &usable);
+  uint64_t allocated;
+  uint64_t limit;
+  te_malloc_fastpath_ctx(thread, &allocated, &limit);
+  allocated += usable;
+  if (unlikely(allocated >= limit)) return NULL;
+  tcache_t *const found = tcaches_get(thread, cache);
+  if (unlikely(found == NULL)) return NULL;
+  cache_bin_t *const blocks = &found->bins[size_class];
+  bool is_there;
+  void *block = cache_bin_alloc_easy(blocks, &is_there);
+  if (unlikely(!is_there)) block = cache_bin_alloc(blocks, &is_there);
+  if (unlikely(!is_there)) return NULL;
+  fastpath_success_finish(thread, allocated, blocks, block);
+  return block;
+}
+
+bool memdiag_cache_free(void *block, unsigned cache, size_t size) {
+  tsd_t *const thread = tsd_get(false);
+  /* A block on a page's boundary may be a sample of the profiler. */
+  if (thread == NULL || size > SC_LOOKUP_MAXCLASS ||
+      free_fastpath_nonfast_aligned(block, /* check_prof */ true))
+    return false;
+  emap_alloc_ctx_t known = {0};
+  size_t usable;
+  sz_size2index_usize_fastpath(size, &known.szind, &usable);
+  known.slab = true;
+  uint64_t freed;
+  uint64_t limit;
+  te_free_fastpath_ctx(thread, &freed, &limit);
+  freed += usable;
+  if (unlikely(freed >= limit)) return false;
+  /* Has reported a wrong size, if options ask for that; the block is lost. */
+  if (maybe_check_alloc_ctx(thread, block, &known)) return true;
+  tcache_t *const found = tcaches_get(thread, cache);
+  if (unlikely(found == NULL)) return false;
+  if (!cache_bin_dalloc_easy(&found->bins[known.szind], block)) return false;
+  *tsd_thread_deallocatedp_get(thread) = freed;
+  return true;
+}
