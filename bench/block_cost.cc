@@ -1,6 +1,7 @@
 /*
   Prints what a block costs, in nanoseconds for taking and freeing it: of
-  malloc(), and of a pool as upstream's hooks ask for it. A program without the
+  malloc(), of a pool as upstream's hooks ask for it, and of a pool while a
+  block of the general allocator lives that serves for it. A program without the
   server:
 
     cmake --build --preset dev --target memdiag_block_cost
@@ -18,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include "mysys/memdiag/pools/failures_for_test.h"
+#include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/routes/hooks.h"
 #include "mysys/memdiag/routes/routes.h"
 
@@ -42,6 +45,23 @@ struct Of_pool {
   static void give(void *block, size_t size) {
     memdiag_free(tag(), block, size);
   }
+};
+
+/** The pool cannot tell by itself where each of its blocks came from. */
+class Stand_in {
+ public:
+  Stand_in() {
+    memdiag::pools::fail_allocations_for_test({.count = 1, .pool = pool});
+    m_block = memdiag::pools::allocate(pool, size);
+    memdiag::pools::fail_allocations_for_test({.count = 0});
+    if (memdiag::pools::fallback_blocks(pool) != 1) abort();
+  }
+  ~Stand_in() { memdiag::pools::free(pool, m_block, size); }
+
+ private:
+  static constexpr auto pool = memdiag::Pool::transaction;
+  static constexpr size_t size = 100;
+  void *m_block;
 };
 
 template <typename Way>
@@ -79,19 +99,22 @@ double median(std::vector<double> values) {
 
 int main() {
   const unsigned cpus = std::max(std::thread::hardware_concurrency(), 1U);
-  printf("%8s %8s %10s %10s %8s\n", "bytes", "threads", "malloc ns", "pool ns",
-         "ratio");
+  printf("%8s %8s %10s %10s %8s %14s\n", "bytes", "threads", "malloc ns",
+         "pool ns", "ratio", "looked up ns");
   for (const unsigned threads : {1U, cpus})
     for (const size_t size : {64, 512, 1100, 4096, 16384}) {
       std::vector<double> by_malloc;
       std::vector<double> by_pool;
+      std::vector<double> looked_up;
       for (int round = 0; round < rounds; ++round) {
         by_malloc.push_back(nanoseconds<Malloc>(size, threads));
         by_pool.push_back(nanoseconds<Of_pool>(size, threads));
+        const Stand_in stand_in;
+        looked_up.push_back(nanoseconds<Of_pool>(size, threads));
       }
       const double general = median(by_malloc);
       const double pool = median(by_pool);
-      printf("%8zu %8u %10.1f %10.1f %8.2f\n", size, threads, general, pool,
-             pool / general);
+      printf("%8zu %8u %10.1f %10.1f %8.2f %14.1f\n", size, threads, general,
+             pool, pool / general, median(looked_up));
     }
 }

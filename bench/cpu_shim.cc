@@ -13,6 +13,17 @@
   MEMDIAG_SHIM_STAY   a thread goes on on another CPU after so many questions
                       for it; 100000 if it is not set, 0: never
 
+  mysqld can load the same file as functions without arguments
+  (CREATE FUNCTION ... RETURNS INTEGER SONAME), each of which counts since the
+  start:
+
+    memdiag_shim_questions   how often a thread asked for its CPU. The layer
+                             asks when a pool's block comes and when it goes;
+                             InnoDB asks for each page that it reads or makes.
+    memdiag_shim_bypasses    how often one found its CPU's shard taken, in all
+                             pools
+    memdiag_shim_refreshes   refreshes of jemalloc's statistics
+
   Threads: any. It allocates nothing, because jemalloc asks for the processors
   while it starts.
 */
@@ -28,6 +39,20 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
+
+#include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/pools.h"
+
+// mysqld has these; other programs have not.
+namespace memdiag {
+namespace pools {
+[[gnu::weak]] Counters counters(Pool pool);
+}
+namespace mallctl {
+[[gnu::weak]] int read_raw(Ctl ctl, unsigned arena, void *value, size_t size,
+                           unsigned index);
+}
+}  // namespace memdiag
 
 namespace {
 
@@ -79,14 +104,25 @@ const Machine &machine() {
   return instance;
 }
 
+/** Threads share these, so that they seldom share a cache line. */
+struct alignas(64) Questions {
+  std::atomic<uint64_t> count{0};
+};
+constinit Questions questions[64];
+
 /** The place of the calling thread's CPU among those of the process. */
 unsigned place_of_thread() {
   // A number of the linear congruential generator of Numerical Recipes.
   static constinit std::atomic<uint32_t> seed{12345};
   static constinit thread_local uint32_t random = 0;
   static constinit thread_local unsigned asked = 0;
+  static constinit thread_local unsigned part = 0;
   const Machine &all = machine();
-  if (random == 0) random = seed.fetch_add(2654435769U) | 1;
+  if (random == 0) {
+    random = seed.fetch_add(2654435769U) | 1;
+    part = random >> 26;
+  }
+  questions[part].count.fetch_add(1, std::memory_order_relaxed);
   if (all.stay != 0 && ++asked > all.stay) {
     asked = 0;
     random = (random * 1664525 + 1013904223) | 1;
@@ -144,5 +180,35 @@ long sysconf(int name) noexcept {
   static const auto next =
       reinterpret_cast<Sysconf>(dlsym(RTLD_NEXT, "sysconf"));
   return next(name);
+}
+
+bool memdiag_shim_questions_init(void *, void *, char *) { return false; }
+long long memdiag_shim_questions(void *, void *, unsigned char *,
+                                 unsigned char *) {
+  uint64_t sum = 0;
+  for (const Questions &part : questions) sum += part.count.load();
+  return static_cast<long long>(sum);
+}
+
+bool memdiag_shim_bypasses_init(void *, void *, char *) {
+  return memdiag::pools::counters == nullptr;
+}
+long long memdiag_shim_bypasses(void *, void *, unsigned char *,
+                                unsigned char *) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < memdiag::pool_count; ++i)
+    sum += memdiag::pools::counters(static_cast<memdiag::Pool>(i)).bypasses;
+  return static_cast<long long>(sum);
+}
+
+bool memdiag_shim_refreshes_init(void *, void *, char *) {
+  return memdiag::mallctl::read_raw == nullptr;
+}
+long long memdiag_shim_refreshes(void *, void *, unsigned char *,
+                                 unsigned char *error) {
+  uint64_t epoch = 0;
+  *error = memdiag::mallctl::read_raw(memdiag::Ctl::epoch, 0, &epoch,
+                                      sizeof epoch, 0) != 0;
+  return static_cast<long long>(epoch);
 }
 }

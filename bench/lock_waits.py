@@ -21,16 +21,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
 from bench.runner import prepared, report, rounds
-from harness.problem import run_main
+from bench.runner.quiet import priority
+from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection, SqlError
 
+SAMPLES = 86400
 OPTIONS = (
     "--innodb-buffer-pool-size=256M",
-    "--max-connections=1000",
+    "--max-connections=1500",
     # Long histories make long reads.
-    "--loose-memdiag-history-samples=86400",
-    "--loose-memdiag-history-interval-ms=10",
+    f"--loose-memdiag-history-samples={SAMPLES}",
     # The server counts the waits for mutexes: a client's clock also counts the client.
     "--performance-schema-instrument=wait/synch/mutex/sql/%=ON",
     "--performance-schema-consumer-events-waits-current=ON",
@@ -42,6 +43,8 @@ MUTEXES = (
     "wait/synch/mutex/sql/LOCK_thd_list",
     "wait/synch/mutex/sql/LOCK_thd_remove",
 )
+# The history's interval but while the samples are taken.
+SAMPLING_MS = 1000
 # Statements that set each variable to another value and back.
 VARIABLES = {
     "memdiag_quiet_ms": ("'session=1000'", "''"),
@@ -50,15 +53,18 @@ VARIABLES = {
     "memdiag_dirty_limit": ("'all=1M'", "''"),
     "memdiag_scope_survivors": ("ON", "OFF"),
     "memdiag_sessions": ("ON", "OFF"),
-    "memdiag_history_interval_ms": ("20", "10"),
+    "memdiag_history_interval_ms": ("500", str(SAMPLING_MS)),
     "memdiag_pressure_watcher": ("WATCH", "OFF"),
     "memdiag_pressure_limit": ("95", "90"),
     "memdiag_pressure_stall_percent": ("20", "10"),
     "memdiag_pressure_buffer_pool_min": ("67108864", "0"),
 }
 PROCESSES = 4
-NOTHING = "(nothing)"
+NOTHING = ("SELECT 1",)
 CHURN_PAUSE_SECONDS = 0.02
+# Reads are killed after so many seconds, and limited to so many milliseconds.
+KILLED_AFTER = (0.002, 0.01, 0.05)
+LIMITS_MS = (1, 10, 50)
 TARGETS = {"wait_ms": 20.0, "end_ms": 100.0}
 
 
@@ -90,6 +96,8 @@ def churning(server: Server, sessions: int) -> Iterator[None]:
     try:
         with server.connect() as session:
             while int(threads(session)) < sessions:
+                if not all(child.is_alive() for child in children):
+                    raise Problem("a client that connects and disconnects has ended")
                 time.sleep(0.1)
         yield
     finally:
@@ -130,7 +138,7 @@ class Probe:
 
 def actions(session: Connection) -> dict[str, tuple[str, ...]]:
     """What is done meanwhile: a name, and the statements that are repeated."""
-    named: dict[str, tuple[str, ...]] = {NOTHING: ("SELECT 1",)}
+    named: dict[str, tuple[str, ...]] = {}
     for table in tables(session):
         named[table] = (f"SELECT * FROM information_schema.{table}",)
     named["SHOW GLOBAL STATUS"] = ("SHOW GLOBAL STATUS",)
@@ -179,26 +187,54 @@ def waits(
     }
 
 
-def ends(server: Server, table: str, killed: bool) -> float:
-    """Milliseconds that reading a table goes on after it was killed, or after a limit of 1 ms."""
-    select = f"* FROM information_schema.{table}"
+def in_turn(
+    server: Server,
+    session: Connection,
+    statements: Sequence[str],
+    seconds: float,
+    slices: int,
+) -> dict[str, float]:
+    """Slices with the action, and as many without it in between. The longest wait of all slices of a kind counts."""
+    each = seconds / slices
+    without, with_it = [], []
+    for _ in range(slices):
+        without.append(waits(server, session, NOTHING, each))
+        with_it.append(waits(server, session, statements, each))
+    return {
+        "times": sum(run["times"] for run in with_it),
+        **{
+            f"{when}{figure}": max(run[figure] for run in found)
+            for when, found in (("", with_it), ("without_", without))
+            for figure in ("connect_ms", "mutex_ms")
+        },
+    }
+
+
+def goes_on_after_limit(server: Server, table: str, limit_ms: int) -> float:
+    """Milliseconds that reading a table goes on after its limit."""
+    with server.connect() as reader:
+        began = time.monotonic()
+        with contextlib.suppress(SqlError):
+            reader.discard(
+                f"SELECT /*+ MAX_EXECUTION_TIME({limit_ms}) */ * FROM information_schema.{table}"
+            )
+        return max(0.0, 1000 * (time.monotonic() - began) - limit_ms)
+
+
+def goes_on_after_kill(server: Server, table: str, after: float) -> float:
+    """The same after it was killed, so many seconds after its begin."""
     with server.connect() as reader, server.connect() as killer:
         connection = reader.query("SELECT CONNECTION_ID()").scalar()
-        if not killed:
-            began = time.monotonic()
-            with contextlib.suppress(SqlError):
-                reader.discard(f"SELECT /*+ MAX_EXECUTION_TIME(1) */ {select}")
-            return max(0.0, 1000 * (time.monotonic() - began) - 1)
         ended = threading.Event()
 
         def read() -> None:
             with contextlib.suppress(SqlError):
-                reader.discard(f"SELECT {select}")
+                reader.discard(f"SELECT * FROM information_schema.{table}")
             ended.set()
 
         thread = threading.Thread(target=read, daemon=True)
         thread.start()
-        time.sleep(0.002)
+        time.sleep(after)
         began = time.monotonic()
         killer.query(f"KILL QUERY {connection}")
         ended.wait()
@@ -206,34 +242,56 @@ def ends(server: Server, table: str, killed: bool) -> float:
         return 1000 * (time.monotonic() - began)
 
 
+def fill_history(session: Connection, samples: int) -> int:
+    """Samples there are when they are enough, or no more come."""
+    session.query("SET GLOBAL memdiag_history_interval_ms = 1")
+    count = "SELECT COUNT(*) FROM information_schema.MEMDIAG_HISTORY"
+    before, now = -1, 0
+    while before < now < samples:
+        time.sleep((samples - now) * 0.001 + 1)
+        before, now = now, int(session.query(count).scalar() or 0)
+    session.query(f"SET GLOBAL memdiag_history_interval_ms = {SAMPLING_MS}")
+    return now
+
+
 def measure(
-    arm: arm_list.Arm, folder: Path, sessions: int, seconds: float, history: float
+    arm: arm_list.Arm,
+    folder: Path,
+    sessions: int,
+    seconds: float,
+    slices: int,
+    readers: int,
 ) -> dict[str, Any]:
-    with arm.server(folder, OPTIONS) as server:
+    with (
+        arm.server(folder, OPTIONS, priority()) as server,
+        contextlib.ExitStack() as others,
+    ):
         server.start()
-        time.sleep(history)  # samples to read
-        with server.connect() as session, churning(server, sessions):
-            found = {
-                name: waits(server, session, statements, seconds)
-                for name, statements in actions(session).items()
+        session = others.enter_context(server.connect())
+        others.enter_context(churning(server, sessions))
+        found = {
+            name: in_turn(server, session, statements, seconds, slices)
+            for name, statements in actions(session).items()
+        }
+        samples = fill_history(session, SAMPLES)
+        for _ in range(readers - sessions):
+            others.enter_context(server.connect())
+        endings = {
+            table: {
+                "kill_ms": max(
+                    goes_on_after_kill(server, table, after) for after in KILLED_AFTER
+                ),
+                "limit_ms": max(
+                    goes_on_after_limit(server, table, limit) for limit in LIMITS_MS
+                ),
             }
-            endings = {
-                table: {
-                    "kill_ms": max(ends(server, table, True) for _ in range(3)),
-                    "limit_ms": max(ends(server, table, False) for _ in range(3)),
-                }
-                for table in tables(session)
-            }
-        return {"waits": found, "ends": endings}
+            for table in tables(session)
+        }
+        return {"waits": found, "ends": endings, "samples": samples}
 
 
 def longest(runs: list[dict[str, Any]], part: str, figure: str) -> float:
-    return max(
-        row[figure]
-        for run in runs
-        for name, row in run[part].items()
-        if name != NOTHING
-    )
+    return max(row[figure] for run in runs for row in run[part].values())
 
 
 def render(raw: dict[str, Any]) -> str:
@@ -245,20 +303,36 @@ def render(raw: dict[str, Any]) -> str:
     return "\n".join(
         [
             "# How long clients wait for looking\n",
-            f"{raw['settings']['sessions']} sessions, each of which is replaced all the time."
-            " The longest of each, in ms.\n",
+            f"{raw['settings']['sessions']} sessions, each of which is replaced all the time. The longest of each, in ms;"
+            " without: in slices of time in between, in which nothing is looked at.\n",
             report.table(
-                ["meanwhile", "connect", "mutex of connecting or ending"],
+                [
+                    "meanwhile",
+                    "times",
+                    "connect",
+                    "without",
+                    "mutex of connecting or ending",
+                    "without",
+                ],
                 [
                     [
                         name,
-                        worst("waits", name, "connect_ms"),
-                        worst("waits", name, "mutex_ms"),
-                    ]  # fmt: skip
+                        f"{sum(run['waits'][name]['times'] for run in runs)}",
+                        *(
+                            worst("waits", name, figure)
+                            for figure in (
+                                "connect_ms",
+                                "without_connect_ms",
+                                "mutex_ms",
+                                "without_mutex_ms",
+                            )
+                        ),
+                    ]
                     for name in runs[0]["waits"]
                 ],
             ),
-            "\nReading goes on after KILL QUERY, and after MAX_EXECUTION_TIME(1), in ms:\n",
+            f"\nWith {raw['settings']['readers']} sessions and {min(run['samples'] for run in runs)} samples of history:"
+            " reading goes on after KILL QUERY, and after MAX_EXECUTION_TIME, in ms:\n",
             report.table(
                 ["table", "KILL QUERY", "MAX_EXECUTION_TIME"],
                 [
@@ -280,9 +354,9 @@ def render(raw: dict[str, Any]) -> str:
                         TARGETS["wait_ms"],
                     ),
                     report.target(
-                        "longest connect, ms above that of an idle server",
+                        "longest connect, ms above that without looking",
                         longest(runs, "waits", "connect_ms")
-                        - max(run["waits"][NOTHING]["connect_ms"] for run in runs),
+                        - longest(runs, "waits", "without_connect_ms"),
                         "<=",
                         TARGETS["wait_ms"],
                     ),
@@ -311,30 +385,46 @@ def main() -> int:
         "--sessions", type=int, default=200, help="default: %(default)s"
     )
     parser.add_argument(
-        "--seconds", type=float, default=3, help="of each action (default: %(default)s)"
+        "--seconds",
+        type=float,
+        default=3,
+        help="of each action, and as many without (default: %(default)s)",
     )
     parser.add_argument(
-        "--history",
-        type=float,
-        default=60,
-        help="seconds of samples that there are to read (default: %(default)s)",
+        "--slices",
+        type=int,
+        default=3,
+        help="that these seconds are divided into (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--readers",
+        type=int,
+        default=1000,
+        help="sessions while reads are killed (default: %(default)s)",
     )
     options = parser.parse_args()
-    rounds.require_positive(options, "sessions", "seconds", "history")
+    rounds.require_positive(options, "sessions", "seconds", "slices", "readers")
     return rounds.run(
         "lock_waits",
         options,
         settings={
             "sessions": options.sessions,
             "seconds": options.seconds,
-            "history": options.history,
+            "slices": options.slices,
+            "readers": options.readers,
+            "priority": " ".join(priority()),
         },
         prepare=lambda arms: prepared.template(
             "empty", {}, arms, OPTIONS, lambda server: None
         ),
         measure=rounds.one_by_one(
             lambda arm, folder: measure(
-                arm, folder, options.sessions, options.seconds, options.history
+                arm,
+                folder,
+                options.sessions,
+                options.seconds,
+                options.slices,
+                options.readers,
             )
         ),
         brief=lambda run: (
@@ -342,7 +432,7 @@ def main() -> int:
             f" longest end {longest([run], 'ends', 'kill_ms'):.1f} ms"
         ),
         render=render,
-        seconds_each=options.history + 45 * options.seconds,
+        seconds_each=180 + 75 * options.seconds,
     )
 
 

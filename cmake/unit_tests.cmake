@@ -65,6 +65,7 @@ add_library(memdiag_cpu_shim SHARED ${CMAKE_SOURCE_DIR}/bench/cpu_shim.cc)
 set_target_properties(memdiag_cpu_shim PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/unittest)
 target_compile_features(memdiag_cpu_shim PRIVATE cxx_std_20)
+target_include_directories(memdiag_cpu_shim PRIVATE ${CMAKE_SOURCE_DIR})
 # Thread-local variables that need no allocation.
 target_compile_options(memdiag_cpu_shim PRIVATE
   -O2 -g1 -Wall -Wextra -Werror -ftls-model=initial-exec)

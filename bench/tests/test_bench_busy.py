@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import busy_bursts, lock_waits
@@ -15,23 +16,50 @@ def record(runs: dict, **settings: object) -> dict:
 
 
 class LockWaits(unittest.TestCase):
-    def test_the_longest_of_all_rounds_counts_and_nothing_is_no_action(self) -> None:
+    def test_the_longest_of_all_rounds_counts(self) -> None:
         def run(idle: float, read: float, mutex: float, kill: float) -> dict:
+            waits = {
+                "times": 3,
+                "connect_ms": read,
+                "mutex_ms": mutex,
+                "without_connect_ms": idle,
+                "without_mutex_ms": 99.0,
+            }
             return {
-                "waits": {
-                    lock_waits.NOTHING: {"connect_ms": idle, "mutex_ms": 99.0},
-                    "MEMDIAG_POOLS": {"connect_ms": read, "mutex_ms": mutex},
-                },
+                "waits": {"MEMDIAG_POOLS": waits},
                 "ends": {"MEMDIAG_POOLS": {"kill_ms": kill, "limit_ms": 1.0}},
+                "samples": 100,
             }
 
         text = lock_waits.render(
-            record({"dev": [run(5, 6, 1, 7), run(4, 30, 21, 101)]}, sessions=200)
+            record(
+                {"dev": [run(5, 6, 1, 7), run(4, 30, 21, 101)]},
+                sessions=200,
+                readers=1000,
+            )
         )
         self.assertRegex(text, r"connecting or ending, ms \| +21\.\d+ \| +<= 20.0 \| +NOT MET")  # fmt: skip
-        self.assertRegex(text, r"idle server +\| +25\.\d+ \| +<= 20.0 \| +NOT MET")
+        self.assertRegex(text, r"without looking +\| +25\.\d+ \| +<= 20.0 \| +NOT MET")
         self.assertRegex(text, r"killed read, ms +\| +101\.\d+ \| +<= 100.0 \| +NOT MET")  # fmt: skip
         self.assertRegex(text, r"time limit, ms +\| +1\.\d+ \| +<= 100.0 \| +met")
+
+    def test_slices_without_the_action_lie_in_between(self) -> None:
+        done = []
+
+        def waits(_server, _session, statements, seconds: float) -> dict:
+            done.append((statements, seconds))
+            longest = 9.0 if len(done) == 4 else 2.0
+            return {"times": 5, "connect_ms": longest, "mutex_ms": 1.0}
+
+        with mock.patch.object(lock_waits, "waits", waits):
+            found = lock_waits.in_turn(None, None, ("SHOW",), 3.0, 2)
+        self.assertEqual(
+            [(lock_waits.NOTHING, 1.5), (("SHOW",), 1.5)] * 2,
+            done,
+        )
+        self.assertEqual(10, found["times"])
+        self.assertEqual(9.0, found["connect_ms"])
+        self.assertEqual(2.0, found["without_connect_ms"])
 
     def test_each_variable_is_set_and_set_back(self) -> None:
         for name, (changed, back) in lock_waits.VARIABLES.items():

@@ -15,6 +15,13 @@ const char *malloc_conf =
     // Unused pages are given back by jemalloc's own threads: an idle server
     // has no thread that would do it, and a busy query should not.
     "background_thread:true"
+    // Half an arena of malloc() for each processor; jemalloc has four. Threads
+    // of connections have arenas of their own (Pool::connection), and the other
+    // threads take little from malloc() and rest most of the time. jemalloc
+    // makes an arena for each thread as long as it may, so that 1,000
+    // connections on 256 processors would have 1,024 of them, which nobody
+    // uses: each takes 130 KB, and 40 us of each reading of the statistics.
+    ",narenas_ratio:0.5"
     // One second: RSS follows the load within the time a monitoring system
     // samples in, for less than 1% of throughput (bench/).
     ",dirty_decay_ms:1000"
@@ -27,6 +34,8 @@ const char *malloc_conf =
     // --surroundings plain,huge-pages). The buffer pool is not the allocator's
     // and has them. InnoDB's large hash tables are the allocator's and go
     // without: those of the page hash, the adaptive hash index and the locks.
+    // A look-up there takes 0.1 us more; with huge pages, few look-ups would
+    // make the whole table resident (mysys/memdiag/README.md).
     ",thp:never"
     // Heap profiles can be switched on in the running server (prof.active),
     // instead of after a restart that ends what one wanted to see. Ready but

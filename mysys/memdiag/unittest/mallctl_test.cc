@@ -5,6 +5,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "mysys/memdiag/pools/cpus.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -186,6 +187,12 @@ TEST(Mallctl, WritingTakesEffectAndReadOnlyIsRefused) {
   const int32_t short_value = 1;
   EXPECT_EQ(EINVAL, mallctl::write_raw(Ctl::arena_dirty_decay_ms, 0,
                                        &short_value, sizeof short_value));
+}
+
+// Each arena takes memory, and time in each reading of the statistics.
+TEST(Mallctl, MallocHasHalfAnArenaForEachProcessor) {
+  EXPECT_EQ((pools::allowed_cpus() + 1) / 2,
+            mallctl::read<Ctl::opt_narenas>().value());
 }
 
 TEST(Mallctl, RefreshIsWhatMovesStatistics) {

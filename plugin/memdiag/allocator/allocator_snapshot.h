@@ -158,7 +158,8 @@ waited for but jemalloc's own mutexes. @throws std::bad_alloc */
 std::optional<Snapshot> try_take_snapshot();
 
 /** The totals and the pools of the snapshot that any thread took last; the
-sampler takes one each second by default. nullptr: none was taken yet. */
+sampler takes one each second by default, or each ten while the server rests.
+nullptr: none was taken yet. */
 std::shared_ptr<const Snapshot> last_snapshot();
 
 /** The snapshot's rows of a type. */

@@ -1,10 +1,12 @@
 #include "plugin/memdiag/history/sampler.h"
 
+#include <algorithm>
 #include <new>
 #include <string>
 #include <string_view>
 
 #include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/host/host.h"
@@ -23,8 +25,31 @@ MB. */
 constexpr uint64_t worth_asking_bytes = 1 << 20;
 /** The buffer pool's reading takes one part of this many of the time. */
 constexpr uint64_t buffer_pool_rest_times = 100;
+constexpr uint64_t buffer_pool_rest_times_at_rest = 1000;
+/** The server rests while less has come and gone in the pools than the first,
+and RSS is nearer to that of the last reading than the second. */
+constexpr uint64_t rest_moved_bytes = 1 << 20;
+constexpr uint64_t rest_rss_bytes = 256 << 10;
+constexpr uint64_t most_rest_us = 10'000'000;
 
-void add_allocator(Sample *sample) {
+/** Bytes that ever came into the pools and left them. */
+uint64_t activity() {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < pool_count; ++i)
+    sum += pools::activity(static_cast<Pool>(i));
+  return sum;
+}
+
+void add_purges(Sample *sample) {
+  for (size_t i = 0; i < pool_count; ++i) {
+    const auto counters = purging::counters(static_cast<Pool>(i));
+    sample->purges += counters.purges;
+    sample->purged_bytes += counters.purged_bytes;
+  }
+}
+
+/** @return false: a figure is unknown */
+bool read_allocator(Sample *sample) {
   Snapshot snapshot{};
   try {
     snapshot = take_snapshot();
@@ -41,10 +66,23 @@ void add_allocator(Sample *sample) {
   for (size_t i = 0; i < pool_count; ++i) {
     const Pool_row &pool = snapshot.pools[i];
     sample->pools[i] = {figure(pool.live_bytes), figure(pool.dirty_bytes)};
-    const auto counters = purging::counters(static_cast<Pool>(i));
-    sample->purges += counters.purges;
-    sample->purged_bytes += counters.purged_bytes;
   }
+  return snapshot.failed.empty() && total.allocated_bytes.has_value();
+}
+
+void repeat_allocator(const Sample &from, Sample *sample) {
+  sample->allocated_bytes = from.allocated_bytes;
+  sample->active_bytes = from.active_bytes;
+  sample->resident_bytes = from.resident_bytes;
+  sample->dirty_bytes = from.dirty_bytes;
+  sample->metadata_bytes = from.metadata_bytes;
+  sample->pools = from.pools;
+}
+
+/** true: pages have hardly come or gone between two readings of RSS. */
+bool is_same(uint64_t rss, uint64_t other_rss) {
+  const auto [less, more] = std::minmax(rss, other_rss);
+  return more != unknown && more - less < rest_rss_bytes;
 }
 
 }  // namespace
@@ -55,9 +93,27 @@ Sample Sampler::take() {
   add_process(&sample);
   add_holder(&sample);
   sample.limit_bytes = limit_bytes();
+  add_purges(&sample);
   add_allocator(&sample);
-  sample.buffer_pool_bytes = buffer_pool_bytes();
+  sample.buffer_pool_bytes = buffer_pool_bytes(sample.rss_bytes);
   return sample;
+}
+
+void Sampler::add_allocator(Sample *sample) {
+  const uint64_t now_us = m_clock(CLOCK_MONOTONIC);
+  const uint64_t moved = activity();
+  const bool is_at_rest = m_read_us != 0 &&
+                          is_same(sample->rss_bytes, m_read.rss_bytes) &&
+                          moved - m_read_activity < rest_moved_bytes &&
+                          sample->purges == m_read.purges;
+  if (is_at_rest && now_us - m_read_us < most_rest_us) {
+    repeat_allocator(m_read, sample);
+  } else {
+    const bool known = read_allocator(sample);
+    m_read = *sample;
+    m_read_activity = moved;
+    m_read_us = known ? now_us : 0;
+  }
 }
 
 void Sampler::add_process(Sample *sample) {
@@ -112,17 +168,22 @@ uint64_t Sampler::limit_bytes() {
   return m_limit_bytes;
 }
 
-uint64_t Sampler::buffer_pool_bytes() {
+uint64_t Sampler::buffer_pool_bytes(uint64_t rss_bytes) {
   const uint64_t began_us = m_clock(CLOCK_MONOTONIC);
-  if (began_us < m_buffer_pool_due_us) return m_buffer_pool_bytes;
+  const uint64_t times = is_same(rss_bytes, m_buffer_pool_rss_bytes)
+                             ? buffer_pool_rest_times_at_rest
+                             : buffer_pool_rest_times;
+  if (began_us < m_buffer_pool_read_us + times * m_buffer_pool_took_us)
+    return m_buffer_pool_bytes;
   try {
     m_buffer_pool_bytes =
         regions::resident_bytes(Region_kind::buffer_pool).value_or(unknown);
   } catch (const std::bad_alloc &) {
     m_buffer_pool_bytes = unknown;
   }
-  const uint64_t took_us = m_clock(CLOCK_MONOTONIC) - began_us;
-  m_buffer_pool_due_us = began_us + buffer_pool_rest_times * took_us;
+  m_buffer_pool_rss_bytes = rss_bytes;
+  m_buffer_pool_read_us = began_us;
+  m_buffer_pool_took_us = m_clock(CLOCK_MONOTONIC) - began_us;
   return m_buffer_pool_bytes;
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <type_traits>
+#include <vector>
 
 #include "my_thread.h"
 #include "mysqld_error.h"
@@ -9,6 +10,7 @@
 #include "mysys/memdiag/purging/worker.h"
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/server/kept_values.h"
+#include "plugin/memdiag/server/perfschema_memory.h"
 #include "plugin/memdiag/server/read_group.h"
 #include "plugin/memdiag/server/table_fields.h"
 #include "plugin/memdiag/tables/tables.h"
@@ -33,8 +35,12 @@ class Statement_cache {
   Read_group group;
   /** The rows that tables of the running statement need in the snapshot. */
   Details details{0};
-  Cached<Snapshot> snapshot;
-  Cached<host::Report> host;
+  struct Readings {
+    Cached<Snapshot> snapshot;
+    Cached<host::Report> host;
+    std::optional<std::vector<routes::Row>> routes;
+    std::optional<std::vector<instruments::Counted>> counted;
+  } readings;
 };
 
 namespace {
@@ -124,10 +130,7 @@ std::shared_ptr<Statement_cache> cache_of(THD *thd) {
                                   now_us};
   if (needs.exact || thd->sp_runtime_ctx != nullptr || thd->in_sub_stmt != 0)
     statement.number.reset();
-  if (!cache->group.continues_with(statement)) {
-    cache->snapshot = {};
-    cache->host = {};
-  }
+  if (!cache->group.continues_with(statement)) cache->readings = {};
   return cache;
 }
 
@@ -155,18 +158,30 @@ Statement::Statement(THD *thd) : m_thd(thd), m_cache(cache_of(thd)) {}
 Statement::~Statement() = default;
 
 const Snapshot &Statement::snapshot(Details details) {
-  auto &cached = m_cache->snapshot;
+  auto &cached = m_cache->readings.snapshot;
   if (cached.value && (cached.value->details & details) != details) cached = {};
   return get_or_take(m_thd, &cached, this,
                      [&] { return take_snapshot(details | m_cache->details); });
 }
 
 const host::Report &Statement::host_report() {
-  return get_or_take(m_thd, &m_cache->host, this, [] {
+  return get_or_take(m_thd, &m_cache->readings.host, this, [] {
     host::Places places;
     places.data_directory = mysql_real_data_home;
     return host::collect(places);
   });
+}
+
+const std::vector<routes::Row> &Statement::all_routes() {
+  auto &cached = m_cache->readings.routes;
+  if (!cached) cached = routes::all();
+  return *cached;
+}
+
+const std::vector<instruments::Counted> &Statement::counted() {
+  auto &cached = m_cache->readings.counted;
+  if (!cached) cached = perfschema::counted();
+  return *cached;
 }
 
 bool Statement::is_killed() const { return m_thd->killed != THD::NOT_KILLED; }
@@ -176,10 +191,7 @@ void Statement::warn(const std::string &text) {
                       "memdiag: %s", text.c_str());
 }
 
-void Statement::forget_readings() {
-  m_cache->snapshot = {};
-  m_cache->host = {};
-}
+void Statement::forget_readings() { m_cache->readings = {}; }
 
 int statement_readings::start() { return worker().start("memdiag_read", run); }
 

@@ -2,12 +2,13 @@
   The running statement as the tables see it: its readings, its warnings, its
   end.
 
-  The tables of a statement have readings in common: a snapshot of the allocator
-  and a report of the host. Each is taken when a table first needs it. Joined
-  tables therefore agree, and a table that is filled again for each outer row
-  does not change. Statements of a read group (read_group.h) share them, too. A
-  thread frees the readings some 200 ms after the last of these statements has
-  ended.
+  The tables of a statement have readings in common: a snapshot of the
+  allocator, a report of the host, the routes, and the counts of Performance
+  Schema, which has some for each session. Each is taken when a table first
+  needs it. Joined tables therefore agree, and a table that is filled again for
+  each outer row does not change. Statements of a read group (read_group.h)
+  share them, too. A thread frees the readings some 200 ms after the last of
+  these statements has ended.
 
   Threads: a Statement belongs to the session's thread.
   Errors: a reading that failed is empty in the value; the statement gets a
@@ -21,9 +22,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/host/host.h"
+#include "plugin/memdiag/ledger/instruments.h"
 
 class THD;
 
@@ -47,6 +51,14 @@ class Statement {
 
   /** Valid as long as this object. @throws std::bad_alloc */
   const host::Report &host_report();
+
+  /** As routes::all() has them. Valid as long as this object.
+  @throws std::bad_alloc */
+  const std::vector<routes::Row> &all_routes();
+
+  /** As perfschema::counted() has all of them. Valid as long as this object.
+  @throws std::bad_alloc */
+  const std::vector<instruments::Counted> &counted();
 
   /** KILL or MAX_EXECUTION_TIME has ended it. */
   bool is_killed() const;

@@ -1,5 +1,6 @@
 #include "plugin/memdiag/server/table_rows.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,6 @@
 #include "plugin/memdiag/profile/symbols.h"
 #include "plugin/memdiag/server/budget_facts.h"
 #include "plugin/memdiag/server/buffer_pool_pages.h"
-#include "plugin/memdiag/server/perfschema_memory.h"
 #include "plugin/memdiag/server/server_sessions.h"
 #include "plugin/memdiag/server/statement.h"
 #include "storage/innobase/memdiag_innodb.h"
@@ -52,17 +52,19 @@ std::vector<budget::Row> budget_rows(Statement *statement,
 }
 
 std::vector<advisor::Finding> findings_of(
-    Statement *statement, const std::vector<budget::Row> &budget) {
+    Statement *statement, const std::vector<budget::Row> &budget,
+    const std::optional<history::Holder> &largest_session) {
   const Snapshot &snapshot = statement->snapshot();
   const host::Figures &host = statement->host_report().figures;
   advisor::Server_facts server{.max_used_connections =
                                    budget::max_used_connections()};
-  if (const auto session = sessions::largest_client())
-    server.largest_session = {session->processlist_id, session->bytes};
+  if (largest_session)
+    server.largest_session = {largest_session->processlist_id,
+                              largest_session->bytes};
   return advisor::findings(advisor::make_situation(
       snapshot, host, budget,
       history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
-      scopes::survivors(), routes::all(), server));
+      scopes::survivors(), statement->all_routes(), server));
 }
 
 }  // namespace
@@ -72,11 +74,13 @@ void add_rows(Statement *statement, Sink<summary::Row> *sink) {
   const host::Figures &host = statement->host_report().figures;
   const std::vector<budget::Row> budget =
       budget_rows(statement, budget::Worst_seen::leave_out);
-  const std::vector<advisor::Finding> findings = findings_of(statement, budget);
+  const auto largest_session = sessions::largest_client();
+  const std::vector<advisor::Finding> findings =
+      findings_of(statement, budget, largest_session);
   const std::vector<ledger::Row> ledger =
       ledger_rows(statement, ledger::Precision::cheap);
   const std::vector<instruments::Row> all_instruments =
-      instruments::rows(routes::all(), perfschema::counted(),
+      instruments::rows(statement->all_routes(), statement->counted(),
                         instruments::shares(snapshot.pools, ledger));
   summary::Facts facts{};
   facts.now_us = clock_us(CLOCK_REALTIME);
@@ -99,8 +103,9 @@ void add_rows(Statement *statement, Sink<summary::Row> *sink) {
   facts.samples = samples;
   facts.findings = findings;
   facts.limit_bytes = host::limit_bytes(host);
-  if (const auto session = sessions::largest_client())
-    facts.largest_session = {session->processlist_id, session->bytes};
+  if (largest_session)
+    facts.largest_session = {largest_session->processlist_id,
+                             largest_session->bytes};
   for (const budget::Row &row : budget)
     if (row.value) facts.variables[row.variable] = *row.value;
   add_all(summary::rows(facts), sink);
@@ -108,7 +113,8 @@ void add_rows(Statement *statement, Sink<summary::Row> *sink) {
 
 void add_rows(Statement *statement, Sink<advisor::Finding> *sink) {
   add_all(findings_of(statement,
-                      budget_rows(statement, budget::Worst_seen::leave_out)),
+                      budget_rows(statement, budget::Worst_seen::leave_out),
+                      sessions::largest_client()),
           sink);
 }
 
@@ -150,13 +156,13 @@ void add_rows(Statement *statement, Sink<Mutex_row> *sink) {
   add_rows_of_snapshot(statement, sink);
 }
 
-void add_rows(Statement *, Sink<routes::Row> *sink) {
-  add_all(routes::all(), sink);
+void add_rows(Statement *statement, Sink<routes::Row> *sink) {
+  add_all(statement->all_routes(), sink);
 }
 
 void add_rows(Statement *statement, Sink<instruments::Row> *sink) {
   add_all(
-      instruments::rows(routes::all(), perfschema::counted(),
+      instruments::rows(statement->all_routes(), statement->counted(),
                         instruments::shares(
                             statement->snapshot().pools,
                             ledger_rows(statement, ledger::Precision::cheap))),

@@ -248,6 +248,54 @@ TEST_F(History, TheBufferPoolIsReadForAHundredthOfTheTime) {
   munmap(memory, size);
 }
 
+TEST_F(History, TheBufferPoolIsReadMoreSeldomWhileNoPagesComeOrGo) {
+  constexpr size_t size = 10 << 12;
+  void *const memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, memory);
+  regions::add(Region_kind::buffer_pool, memory, size);
+  (void)open();
+  for (int i = 0; i < 10; ++i) (void)next();  // the process has grown
+  // Reading it takes 50 ms, so it is read every 50 s.
+  clock_step_us = 50'000;
+  clock_now_us += 60'000'000;
+  EXPECT_EQ(0u, next().buffer_pool_bytes);
+  memset(memory, 1, size);
+  clock_now_us += 30'000'000;
+  EXPECT_EQ(0u, next().buffer_pool_bytes);
+  clock_now_us += 30'000'000;
+  EXPECT_EQ(size, next().buffer_pool_bytes);
+  regions::remove(memory);
+  munmap(memory, size);
+}
+
+uint64_t refreshes() { return mallctl::read<Ctl::epoch>().value(); }
+
+TEST_F(History, WhileTheServerRestsTheAllocatorIsReadEveryTenSeconds) {
+  constexpr size_t size = 2 << 20;
+  constexpr size_t ddl = static_cast<size_t>(Pool::ddl);
+  (void)open(1000);
+  const Sample first = next();
+  (void)next();  // the list of samples has grown
+  const uint64_t before = refreshes();
+  for (int second = 0; second < 30; ++second) {
+    const Sample sample = next();
+    EXPECT_EQ(first.pools[ddl].live_bytes, sample.pools[ddl].live_bytes);
+    EXPECT_NE(0u, sample.allocated_bytes);
+  }
+  EXPECT_LE(2u, refreshes() - before);
+  EXPECT_GE(4u, refreshes() - before);
+  // A pool that moves is seen at once, and so is a purge.
+  void *const block = pools::allocate(Pool::ddl, size);
+  EXPECT_EQ(first.pools[ddl].live_bytes + size, next().pools[ddl].live_bytes);
+  pools::free(Pool::ddl, block, size);
+  EXPECT_EQ(first.pools[ddl].live_bytes, next().pools[ddl].live_bytes);
+  const uint64_t unpurged = refreshes();
+  (void)purging::purge(Pool::ddl);
+  EXPECT_EQ(0u, next().pools[ddl].dirty_bytes);
+  EXPECT_LT(unpurged, refreshes());
+}
+
 TEST_F(History, AFailedReadIsUnknown) {
   (void)open();
   fail_reads_for_test(Ctl::stats_arena_pdirty);

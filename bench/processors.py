@@ -1,0 +1,606 @@
+#!/usr/bin/env python3
+"""What grows with the number of processors: memory, caches, collisions, the time of tables, purges and samples. A shim
+(cpu_shim.cc) shows the server other processors than the machine's.
+
+See README.md for what the figures mean.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench import sysbench_oltp, table_cost
+from bench.runner import arms as arm_list
+from bench.runner import prepared, report, rounds
+from bench.runner.quiet import priority, wait_until_quiet
+from bench.workloads import sysbench_program
+from harness.problem import Problem, run_main
+from harness.server import Server
+from harness.sql import Connection
+
+TABLES_HEADER = arm_list.TOP / "plugin/memdiag/tables/tables.h"
+SHIM = "libmemdiag_cpu_shim.so"
+
+
+@dataclass(frozen=True)
+class Machine:
+    name: str
+    # As MEMDIAG_SHIM_CPUS takes them.
+    cpus: str
+    count: int
+    nodes: int = 1
+
+
+def sparse(count: int, step: int) -> Machine:
+    numbers = ",".join(str(number) for number in range(0, count * step, step))
+    return Machine(f"{count}, each {step}th", numbers, count)
+
+
+MACHINES = (
+    Machine("2", "2", 2),
+    Machine("16", "16", 16),
+    sparse(16, 8),
+    Machine("64", "64", 64),
+    sparse(64, 4),
+    Machine("64 on 2 nodes", "64", 64, nodes=2),
+    Machine("256", "256", 256),
+)
+# A thread goes on on another CPU after so many blocks have come or gone: some ten times a second under load.
+STAY = "20000"
+COLLISION_THREADS = (4, 16, 64)
+BURST_THREADS = 64
+LOAD_SECONDS = 6
+IDLE_SECONDS = 20
+REST_SECONDS = 10
+PURGES = 5
+SAMPLING_SECONDS = 3
+SAMPLING_MS = 10
+# More than what a server at rest moves between two samples, and nothing.
+MOVES_MEMORY = "SELECT LENGTH(REPEAT('x', 4 << 20))"
+RESTS = "SELECT SLEEP(0.5)"
+LARGE_SESSIONS = 32
+LARGE_BYTES = 1 << 20
+FUNCTIONS = (
+    "memdiag_shim_questions",
+    "memdiag_shim_bypasses",
+    "memdiag_shim_refreshes",
+)
+TARGETS = {
+    "start_mb_per_cpu": 0.25,
+    "everyday_ms": 25.0,
+    "idle_percent": 1.0,
+    "refreshes": 0,
+    "cached_kb_per_cpu": 64.0,
+    "large_arenas": 2,
+}
+
+
+def everyday() -> list[str]:
+    """The tables for people who run servers, as the plugin's list of tables has them."""
+    text = TABLES_HEADER.read_text()
+    (macro,) = re.findall(
+        r"define MEMDIAG_EVERYDAY_TABLES\(TABLE\)((?:.*\\\n)*.*)", text
+    )
+    return [f"MEMDIAG_{name.upper()}" for name in re.findall(r"TABLE\((\w+)\)", macro)]
+
+
+def shimmed(arm: arm_list.Arm, machine: Machine) -> arm_list.Arm:
+    """The arm on that machine."""
+    shim = arm.build().directory.parent / "unittest" / SHIM
+    if not shim.exists():
+        raise Problem(
+            f"{shim} is missing; build it with:"
+            f" cmake --build --preset {arm.preset} --target memdiag_cpu_shim"
+        )
+    return dataclasses.replace(
+        arm,
+        env={
+            **arm.env,
+            "MEMDIAG_SHIM_CPUS": machine.cpus,
+            "MEMDIAG_SHIM_NODES": str(machine.nodes),
+            "MEMDIAG_SHIM_STAY": STAY,
+        },
+        options=(*arm.options, f"--plugin-dir={shim.parent}"),
+        preload=(str(shim),),
+    )
+
+
+def number(session: Connection, query: str) -> int:
+    return int(session.query(query).scalar() or 0)
+
+
+def figures(session: Connection, names: Sequence[str]) -> dict[str, int]:
+    """A row of the table of the allocator."""
+    (row,) = session.query(
+        f"SELECT {', '.join(names)} FROM information_schema.MEMDIAG_ALLOCATOR"
+    ).dicts()
+    return {name: int(value or 0) for name, value in row.items()}
+
+
+def cached_bytes(session: Connection) -> int:
+    return number(
+        session, "SELECT SUM(CACHED_BYTES) FROM information_schema.MEMDIAG_POOLS"
+    )
+
+
+def tcache_bytes(session: Connection) -> int:
+    return number(
+        session, "SELECT SUM(TCACHE_BYTES) FROM information_schema.MEMDIAG_ARENAS"
+    )
+
+
+def load(server: Server, threads: int) -> float:
+    """Transactions per second."""
+    output = sysbench_program.run(
+        server,
+        "oltp_read_write",
+        "run",
+        f"--threads={threads}",
+        f"--time={LOAD_SECONDS}",
+    )
+    return sysbench_program.parse(output)["tps"]
+
+
+def at_start(server: Server, session: Connection) -> dict[str, Any]:
+    wait_until_quiet(lambda: server.usage().cpu_seconds)
+    rss_kb = server.rss_kb()
+    before = server.usage()
+    time.sleep(IDLE_SECONDS)
+    idle = server.usage().since(before).cpu_seconds / IDLE_SECONDS
+    known = figures(session, ("ARENAS", "METADATA_BYTES"))
+    return {
+        "start_rss_mb": rss_kb / 1024,
+        "idle_percent": 100 * idle,
+        "start_arenas": known["ARENAS"],
+        "start_metadata_mb": known["METADATA_BYTES"] / 2**20,
+    }
+
+
+def collisions(
+    server: Server, session: Connection, threads: int
+) -> dict[str, float | int]:
+    """A block asks for its CPU when it comes and when it goes."""
+    questions, bypasses = (
+        f"SELECT {name}()"
+        for name in ("memdiag_shim_questions", "memdiag_shim_bypasses")
+    )
+    before = (number(session, questions), number(session, bypasses))
+    tps = load(server, threads)
+    blocks = (number(session, questions) - before[0]) / 2
+    found = number(session, bypasses) - before[1]
+    return {"tps": tps, "blocks": blocks, "per_thousand": 1000 * found / blocks}
+
+
+def caches(server: Server, session: Connection) -> dict[str, float]:
+    load(server, BURST_THREADS)
+    after = (cached_bytes(session), tcache_bytes(session))
+    time.sleep(REST_SECONDS)
+    rested = (cached_bytes(session), tcache_bytes(session))
+    known = figures(session, ("ARENAS", "METADATA_BYTES"))
+    return {
+        "cached_kb": after[0] / 1024,
+        "cached_rested_kb": rested[0] / 1024,
+        "thread_cached_kb": after[1] / 1024,
+        "thread_cached_rested_kb": rested[1] / 1024,
+        "burst_arenas": known["ARENAS"],
+        "burst_metadata_mb": known["METADATA_BYTES"] / 2**20,
+        "burst_rss_mb": server.rss_kb() / 1024,
+    }
+
+
+def alone(server: Server, names: Sequence[str]) -> dict[str, float]:
+    """Median milliseconds of each table read for itself: another statement lies in between, and no reading is shared."""
+    taken: dict[str, list[float]] = {name: [] for name in names}
+    with server.connect() as reader:
+        for _ in range(5):
+            for name, times in taken.items():
+                reader.query("SELECT 1")
+                began = time.monotonic()
+                reader.discard(f"SELECT * FROM information_schema.{name}")
+                times.append(1000 * (time.monotonic() - began))
+    return {name: report.median(times) for name, times in taken.items()}
+
+
+def tables(server: Server, connections: int) -> dict[str, dict[str, float]]:
+    with contextlib.ExitStack() as sessions:
+        for _ in range(connections):
+            sessions.enter_context(server.connect())
+        followed = table_cost.read_tables(server, 0)
+        by_itself = alone(server, list(followed))
+    return {
+        name: {**times, "alone_ms": by_itself[name]} for name, times in followed.items()
+    }
+
+
+@contextlib.contextmanager
+def no_samples(session: Connection) -> Iterator[None]:
+    """The sampler is off for the block: it refreshes jemalloc's statistics."""
+    session.query("SET GLOBAL memdiag_history_interval_ms = 0")
+    try:
+        yield
+    finally:
+        session.query("SET GLOBAL memdiag_history_interval_ms = DEFAULT")
+
+
+def purge(server: Server, session: Connection) -> dict[str, float]:
+    """Each purge has the pages of some large sorts to give back."""
+    sort = (
+        "SELECT /*+ SET_VAR(sort_buffer_size = 33554432) */ COUNT(*) FROM"
+        " (SELECT c, pad FROM sbtest1 ORDER BY pad, c LIMIT 49999) AS sorted"
+    )
+    times, refreshes, released = [], [], []
+    with (
+        no_samples(session),
+        server.connect(sysbench_oltp.DATABASE) as sorter,
+        server.connect() as purger,
+    ):
+        session.query("SET GLOBAL memdiag_quiet_ms = 'session=0'")
+        for _ in range(PURGES):
+            sorter.query(sort)
+            before = number(purger, "SELECT memdiag_shim_refreshes()")
+            began = time.monotonic()
+            purger.query("SELECT memdiag_purge('session')")
+            times.append(1000 * (time.monotonic() - began))
+            refreshes.append(
+                number(purger, "SELECT memdiag_shim_refreshes()") - before
+            )  # fmt: skip
+            released.append(
+                number(
+                    purger,
+                    "SELECT RELEASED_BYTES FROM information_schema.MEMDIAG_PURGES"
+                    " WHERE POOL = 'session' ORDER BY SEQUENCE DESC LIMIT 1",
+                )
+            )
+        session.query("SET GLOBAL memdiag_quiet_ms = ''")
+    return {
+        "purge_ms": report.median(times),
+        "purge_released_mb": report.median(released) / 2**20,
+        "purge_refreshes": max(refreshes),
+    }
+
+
+def sample(server: Server, session: Connection, load: str) -> float:
+    """The processor time that the sampler's thread takes for one, while the statement runs again and again."""
+    (thread,) = (
+        int(task.parent.name)
+        for task in Path(f"/proc/{server.pid}/task").glob("*/comm")
+        if task.read_text().strip() == "memdiag_history"
+    )
+    count = "SELECT COUNT(*) FROM information_schema.MEMDIAG_HISTORY"
+    session.query(f"SET GLOBAL memdiag_history_interval_ms = {SAMPLING_MS}")
+    before = (table_cost.cpu_ms(server, thread), number(session, count))
+    end = time.monotonic() + SAMPLING_SECONDS
+    while time.monotonic() < end:
+        session.query(load)
+    after = (table_cost.cpu_ms(server, thread), number(session, count))
+    session.query("SET GLOBAL memdiag_history_interval_ms = DEFAULT")
+    return (after[0] - before[0]) / (after[1] - before[1])
+
+
+def large_blocks(server: Server, session: Connection) -> dict[str, int]:
+    """The arenas that hold a large block of each of some sessions."""
+    with contextlib.ExitStack() as sessions:
+        for _ in range(LARGE_SESSIONS):
+            holder = sessions.enter_context(server.connect())
+            holder.query(f"SET @large = REPEAT('x', {LARGE_BYTES})")
+        return {
+            "large_arenas": number(
+                session,
+                "SELECT COUNT(DISTINCT ARENA) FROM information_schema.MEMDIAG_LARGE"
+                f" WHERE POOL = 'session' AND MIN_SIZE >= {LARGE_BYTES} AND LIVE_BLOCKS > 0",
+            )
+        }
+
+
+def measure_machine(
+    arm: arm_list.Arm, template: Path, machine: Machine, connections: int
+) -> dict[str, Any]:
+    shown = shimmed(arm, machine)
+    with (
+        prepared.copy(template, arm) as folder,
+        shown.server(folder, sysbench_program.MYSQLD_OPTIONS, priority()) as server,
+    ):
+        server.start()
+        with server.connect() as session:
+            found = at_start(server, session)
+            for name in FUNCTIONS:
+                session.query(f"CREATE FUNCTION {name} RETURNS INTEGER SONAME '{SHIM}'")
+            sysbench_oltp.read_all(server)
+            found["collisions"] = {
+                threads: collisions(server, session, threads)
+                for threads in COLLISION_THREADS
+            }
+            found.update(caches(server, session))
+            found.update(large_blocks(server, session))
+            found.update(purge(server, session))
+            found["sample_ms"] = sample(server, session, MOVES_MEMORY)
+            found["sample_at_rest_ms"] = sample(server, session, RESTS)
+            found["tables"] = tables(server, connections)
+    listed = everyday()
+    found["everyday_ms"] = sum(found["tables"][name]["ms"] for name in listed)
+    found["everyday_alone_ms"] = sum(
+        found["tables"][name]["alone_ms"] for name in listed
+    )
+    return found
+
+
+def measure_round(
+    arms: Sequence[arm_list.Arm],
+    template: Path,
+    machines: Sequence[Machine],
+    connections: int,
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    for arm in arms:
+        yield (
+            arm.name,
+            {
+                machine.name: measure_machine(arm, template, machine, connections)
+                for machine in machines
+            },
+        )
+
+
+def growth_per_cpu(raw: dict[str, Any], figure: str) -> dict[str, float]:
+    """By machine: how much more than on the smallest, for each processor more."""
+    (runs,) = raw["runs"].values()
+    cpus = raw["settings"]["machines"]
+
+    def median(name: str) -> float:
+        return report.median(run[name][figure] for run in runs)
+
+    least = min(cpus, key=cpus.__getitem__)
+    return {
+        name: (median(name) - median(least)) / (cpus[name] - cpus[least])
+        for name in cpus
+        if cpus[name] > cpus[least]
+    }
+
+
+def render(raw: dict[str, Any]) -> str:
+    (runs,) = raw["runs"].values()
+    cpus: dict[str, int] = raw["settings"]["machines"]
+    most = max(cpus, key=cpus.__getitem__)
+
+    def median(machine: str, *path: str) -> float:
+        def value(run: Any) -> float:
+            for key in (machine, *path):
+                run = run[key]
+            return run
+
+        return report.median(value(run) for run in runs)
+
+    def rows(columns: Sequence[tuple[str, int]]) -> list[list[str]]:
+        return [
+            [name, *(f"{median(name, figure):.{digits}f}" for figure, digits in columns)]
+            for name in cpus
+        ]  # fmt: skip
+
+    grown = growth_per_cpu(raw, "start_rss_mb")
+    several = {name: count for name, count in cpus.items() if count >= 16}
+    cached = {
+        name: median(name, "cached_rested_kb") / count for name, count in cpus.items()
+    }
+    threads = list(runs[0][most]["collisions"])
+    listed = everyday()
+    names = sorted(runs[0][most]["tables"], key=lambda name: name not in listed)
+    shown = [name for name in cpus if name in (min(cpus, key=cpus.__getitem__), most)]
+    return "\n".join(
+        [
+            "# Many processors, simulated\n",
+            "A shim shows the server these processors; its threads still share the machine's own. Times are"
+            " therefore of the work, and say nothing about waiting.\n",
+            "## Memory\n",
+            report.table(
+                [
+                    "processors",
+                    "RSS MB",
+                    "arenas",
+                    "metadata MB",
+                    "idle CPU %",
+                    "after a burst: RSS MB",
+                    "arenas",
+                    "metadata MB",
+                ],
+                rows(
+                    (
+                        ("start_rss_mb", 0),
+                        ("start_arenas", 0),
+                        ("start_metadata_mb", 1),
+                        ("idle_percent", 2),
+                        ("burst_rss_mb", 0),
+                        ("burst_arenas", 0),
+                        ("burst_metadata_mb", 1),
+                    )
+                ),
+            ),
+            f"\nBytes in caches after a burst of {BURST_THREADS} threads, and {REST_SECONDS} s later, in KB:\n",
+            report.table(
+                ["processors", "pools' caches", "later", "threads' caches", "later"],
+                rows(
+                    (
+                        ("cached_kb", 0),
+                        ("cached_rested_kb", 0),
+                        ("thread_cached_kb", 0),
+                        ("thread_cached_rested_kb", 0),
+                    )
+                ),
+            ),
+            "\n## Collisions\n",
+            "Times that a thread found its CPU's shard taken, for each thousand blocks of pools, by running threads"
+            " (oltp_read_write):\n",
+            report.table(
+                ["processors", *(f"{count} threads" for count in threads)],
+                [
+                    [
+                        name,
+                        *(
+                            f"{median(name, 'collisions', count, 'per_thousand'):.3f}"
+                            for count in threads
+                        ),
+                    ]
+                    for name in cpus
+                ],
+            ),
+            "\n## Purges, samples, large blocks\n",
+            report.table(
+                [
+                    "processors",
+                    "purge ms",
+                    "released MB",
+                    "refreshes",
+                    "sample CPU ms",
+                    "at rest",
+                    f"arenas of {LARGE_SESSIONS} large blocks",
+                ],
+                rows(
+                    (
+                        ("purge_ms", 2),
+                        ("purge_released_mb", 1),
+                        ("purge_refreshes", 0),
+                        ("sample_ms", 2),
+                        ("sample_at_rest_ms", 2),
+                        ("large_arenas", 0),
+                    )
+                ),
+            ),
+            "\n## Tables\n",
+            f"{raw['settings']['connections']} connections open; milliseconds. A monitor reads one after the other,"
+            " and they share readings.\n",
+            report.table(
+                [
+                    "processors",
+                    "everyday tables, one after the other",
+                    "each alone",
+                ],
+                rows((("everyday_ms", 1), ("everyday_alone_ms", 1))),
+            ),
+            "",
+            report.table(
+                [
+                    "table",
+                    "",
+                    *(
+                        f"{how}, {name}"
+                        for name in shown
+                        for how in ("in turn", "CPU", "alone")
+                    ),
+                ],
+                [
+                    [
+                        name,
+                        "everyday" if name in listed else "internal",
+                        *(
+                            f"{median(machine, 'tables', name, figure):.2f}"
+                            for machine in shown
+                            for figure in ("ms", "cpu_ms", "alone_ms")
+                        ),
+                    ]
+                    for name in names
+                ],
+            ),
+            "\n## Targets\n",
+            report.target_table(
+                [
+                    report.target(
+                        "RSS at start, MB more for each processor more",
+                        max(grown.values(), default=None),
+                        "<=",
+                        TARGETS["start_mb_per_cpu"],
+                    ),
+                    report.target(
+                        f"everyday tables together on {most}, ms",
+                        median(most, "everyday_ms"),
+                        "<=",
+                        TARGETS["everyday_ms"],
+                    ),
+                    report.target(
+                        "idle CPU, most of all machines, %",
+                        max(median(name, "idle_percent") for name in cpus),
+                        "<=",
+                        TARGETS["idle_percent"],
+                    ),
+                    report.target(
+                        "refreshes of all statistics by a purge",
+                        max(median(name, "purge_refreshes") for name in cpus),
+                        "<=",
+                        TARGETS["refreshes"],
+                    ),
+                    report.target(
+                        f"KB in pools' caches for each processor, {REST_SECONDS} s after a burst",
+                        max(cached.values()),
+                        "<=",
+                        TARGETS["cached_kb_per_cpu"],
+                    ),
+                    report.target(
+                        "arenas of large blocks, least of machines with 16 processors or more",
+                        min(
+                            (median(name, "large_arenas") for name in several),
+                            default=None,
+                        ),
+                        ">=",
+                        TARGETS["large_arenas"],
+                    ),
+                ]
+            ),
+            report.front_matter(raw),
+        ]
+    )
+
+
+def choose(names: str) -> list[Machine]:
+    known = {machine.name: machine for machine in MACHINES}
+    wanted = [name.strip() for name in names.split(";")]
+    for name in wanted:
+        if name not in known:
+            raise Problem(f"no machine '{name}'; there are: {'; '.join(known)}")
+    return [known[name] for name in wanted]
+
+
+def main() -> int:
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",))
+    parser.add_argument(
+        "--machines",
+        default=";".join(machine.name for machine in MACHINES),
+        help="separated by semicolons (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--connections", type=int, default=1000, help="default: %(default)s"
+    )
+    options = parser.parse_args()
+    rounds.require_positive(options, "connections")
+    machines = choose(options.machines)
+    return rounds.run(
+        "processors",
+        options,
+        settings={
+            "sysbench": sysbench_program.version(),
+            "connections": options.connections,
+            "stay": STAY,
+            "priority": " ".join(priority()),
+            "machines": {machine.name: machine.count for machine in machines},
+        },
+        prepare=sysbench_oltp.template,
+        measure=lambda arms, template: measure_round(
+            arms, template, machines, options.connections
+        ),
+        brief=lambda run: "; ".join(
+            f"{name}: {found['start_rss_mb']:.0f} MB, everyday tables {found['everyday_ms']:.1f} ms"
+            for name, found in run.items()
+        ),
+        render=render,
+        seconds_each=100 * len(machines),
+    )
+
+
+if __name__ == "__main__":
+    run_main("processors", main)
