@@ -62,7 +62,17 @@ AT_THE_START = {
 OUR_OPTIONS = [f"--{name.replace('_', '-')}={x}" for name, x in AT_THE_START.items()]
 
 
-class Stock(Unpacked):
+class Persisting(Build):
+    """Starts with mysqld-auto.cnf, which --no-defaults leaves out, and with no other settings."""
+
+    def common_options(self) -> list[str]:
+        return [
+            "--defaults-file=/dev/null" if option == "--no-defaults" else option
+            for option in super().common_options()
+        ]
+
+
+class Stock(Persisting, Unpacked):
     """Debian's server and clients, run with the C library of their own suite."""
 
     @classmethod
@@ -128,6 +138,19 @@ def read_and_set(server: Server, report: Checks) -> None:
             session.query(f"SET PERSIST {name} = {value}")
         for name, value in PERSISTED_FOR_THE_START.items():
             session.query(f"SET PERSIST_ONLY {name} = {value}")
+
+
+def administer(server: Server) -> None:
+    """Logged statements that concern all privileges, ours among them, without naming it."""
+    with server.connect() as session:
+        for statement in (
+            "CREATE USER chief@localhost",
+            "GRANT ALL ON *.* TO chief@localhost WITH GRANT OPTION",
+            "GRANT helper TO chief@localhost",
+            "REVOKE ALL PRIVILEGES, GRANT OPTION FROM chief@localhost",
+            "CREATE TABLE kept.figures AS SELECT * FROM information_schema.memdiag_pools",
+        ):
+            session.query(statement)
 
 
 class Runner:
@@ -305,7 +328,7 @@ def builds(run) -> Iterator[tuple[Path, Build, Stock]]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
-        yield folder, Build.of_preset(ROOT, run.preset), Stock.below(run.work)
+        yield folder, Persisting.of_preset(ROOT, run.preset), Stock.below(run.work)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -317,6 +340,7 @@ def replication(run) -> None:
             with pair.source.connect() as session:
                 content.make(session)
             use_everything(pair.source, report, "source")
+            administer(pair.source)
             check_pair(pair, report, "our source, stock replica")
             # The statement that no document may have as it is: it shows that this test can fail.
             pair.source.query("GRANT MEMDIAG_ADMIN ON *.* TO root@localhost")
@@ -347,6 +371,7 @@ def going_back(run) -> None:
             content.make(session)
             before = content.fingerprint(session)
         use_everything(server, report, "server")
+        dump(report, [ours.program("mysqldump")], server, folder / "ours.sql", "our")
         server.stop()
         log = after_ours(report, folder, stock, before)
         unknown = len(re.findall(re.escape(UNKNOWN_VARIABLE), log))
@@ -376,27 +401,55 @@ def after_ours(
             session.query("SHOW GRANTS FOR root@localhost")
             # Writes mysqld-auto.cnf anew.
             session.query("SET PERSIST max_connections = 150")
-        dump = folder / "dump.sql"
-        with dump.open("wb") as file:
-            problem = client(stock, "mysqldump", server, ["--all-databases", "--routines", "--events", "--triggers"], stdout=file)  # fmt: skip
-        report.check("mysqldump --all-databases exits with 0", not problem, problem)
+        dump(report, stock.client("mysqldump"), server, folder / "stock.sql", "stock's")
         log = server.error_log.read_text(errors="replace")
-    with Server(stock, folder / "loaded") as loaded:
-        initialise(stock, loaded.data)
-        loaded.start()
-        with dump.open("rb") as file:
-            problem = client(stock, "mysql", loaded, [], stdin=file)
-        report.check("its output loads into stock", not problem, problem)
-        with report.checking("accounts of the dump are there"):
-            loaded.query("FLUSH PRIVILEGES")
-            loaded.query("SHOW GRANTS FOR root@localhost")
+    for whose in ("ours", "stock"):
+        load(report, stock, folder, whose, before)
     return log
 
 
-def client(stock: Stock, name: str, server: Server, words: list[str], **files) -> str:
-    """Run a client of stock; what it complained of, or an empty text."""
+def load(
+    report: Checks, stock: Stock, folder: Path, whose: str, before: dict[str, str]
+) -> None:
+    """Into a new stock server."""
+    with Server(stock, folder / f"{whose}-loaded") as server:
+        initialise(stock, server.data)
+        server.start()
+        with (folder / f"{whose}.sql").open("rb") as file:
+            problem = client(stock.client("mysql"), server, [], stdin=file)
+        report.check(f"{whose}.sql loads into stock", not problem, problem)
+        what = f"rows and accounts of {whose}.sql are there"
+        with report.checking(what), server.connect() as session:
+            session.query("FLUSH PRIVILEGES")
+            session.query("SHOW GRANTS FOR root@localhost")
+            after = content.fingerprint(session)
+            problem = content.differences(rows_of(before), rows_of(after))
+            assert not problem, problem
+
+
+def rows_of(sums: dict[str, str]) -> dict[str, str]:
+    """What a dump keeps: it makes indexes anew and leaves persisted variables out."""
+    return {
+        name: value
+        for name, value in sums.items()
+        if name.startswith(("rows", "grants"))
+    }
+
+
+def dump(
+    report: Checks, program: list[str | Path], server: Server, path: Path, whose: str
+) -> None:
+    words = ["--all-databases", "--routines", "--events", "--triggers"]
+    with path.open("wb") as file:
+        problem = client(program, server, words, stdout=file)
+    what = f"{whose} mysqldump --all-databases exits with 0"
+    report.check(what, not problem, problem)
+
+
+def client(program: list[str | Path], server: Server, words: list[str], **files) -> str:
+    """Run a client program; what it complained of, or an empty text."""
     command = [
-        *stock.client(name),
+        *program,
         "--no-defaults",
         "-uroot",
         f"--socket={server.socket}",
