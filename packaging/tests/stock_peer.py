@@ -1,7 +1,7 @@
 """This server beside a stock one: replication in both directions, and the way back to stock on the same data directory.
 
 No packages and no machines: two servers on loopback, ours from the build and stock from Debian's package, unpacked. The
-statements come from our documents, so that a statement which harms a replica cannot be documented.
+statements come from our documents and from the server's own advice, so that neither can harm a replica.
 """
 
 from __future__ import annotations
@@ -20,14 +20,25 @@ from harness.checks import Checks
 from harness.common import ROOT
 from harness.server import Build, Server, Unpacked, initialise, last_line
 from harness.sql import SqlError
-from tests import content
+from tests import content, documents
 from tools.build import debian
 
 STOCK_PACKAGES = "mysql-server-core,mysql-client-core"
 REPLICATION_USER = "copier"
 # Stock's answer to a GRANT of a privilege that it does not know.
 SYNTAX_ERROR = "1149 "
+# The server's answer to the beginning of a statement.
+INCOMPLETE = (
+    1064,
+    "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right"
+    " syntax to use near '' at line 1",
+)
 UNKNOWN_VARIABLE = "Currently unknown variable 'memdiag_"
+# What a reader has to fill in, with tables of content.sql.
+GAPS = {
+    "<with a full-text index>": "kept.texts",
+    "@<each large one>": "@large",
+}
 # All that keep an option of ours, and a value that is not the default.
 PERSISTED = {
     "memdiag_quiet_ms": "'session=2000'",
@@ -42,14 +53,26 @@ PERSISTED = {
     "memdiag_pressure_stall_percent": "20",
     "memdiag_pressure_buffer_pool_min": "16777216",
 }
-PERSISTED_FOR_THE_START = {
-    "memdiag_routes": "'memory/sql/NET=general'",
-    "memdiag_disabled_pools": "'fts_query'",
-    "memdiag_history_samples": "600",
+PERSISTED_FOR_THE_START = {"memdiag_history_samples": "600"}
+# By option alone: they hold before mysqld-auto.cnf is read.
+AT_THE_START = {
+    "memdiag_routes": "memory/sql/NET=general",
+    "memdiag_disabled_pools": "fts_query",
 }
+OUR_OPTIONS = [f"--{name.replace('_', '-')}={x}" for name, x in AT_THE_START.items()]
 
 
-class Stock(Unpacked):
+class Persisting(Build):
+    """Starts with mysqld-auto.cnf, which --no-defaults leaves out, and with no other settings."""
+
+    def common_options(self) -> list[str]:
+        return [
+            "--defaults-file=/dev/null" if option == "--no-defaults" else option
+            for option in super().common_options()
+        ]
+
+
+class Stock(Persisting, Unpacked):
     """Debian's server and clients, run with the C library of their own suite."""
 
     @classmethod
@@ -74,81 +97,122 @@ class Stock(Unpacked):
 # --- what our documents say -----------------------------------------------------------
 
 
-def documents() -> list[Path]:
-    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
+def use_everything(server: Server, report: Checks, role: str) -> None:
+    """Run all that is documented and that the server recommends, read each table, and set and persist each variable.
 
-
-def documented_statements() -> list[tuple[str, ...]]:
-    """Each piece of SQL about memdiag in our documents: its statements, in order. Those with a gap (`...`) for the
-    reader to fill in are left out, but for GRANT, whose gap is an account."""
-    found: dict[tuple[str, ...], None] = {}
-    for path in documents():
-        text = path.read_text()
-        pieces = re.findall(r"^```sql\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-        pieces += re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))  # fmt: skip
-        for piece in pieces:
-            lines = [re.sub(r"\s--\s.*$", "", line) for line in piece.splitlines()]
-            piece = re.sub(r"\s+", " ", " ".join(lines)).strip()
-            if not re.match(r"(?i)(SELECT|SET|GRANT|SHOW|CALL|DROP)\s", piece):
-                continue
-            if "memdiag" not in piece.lower():
-                continue
-            piece = re.sub(r"(?i)(GRANT .* TO) \.\.\.", r"\1 root@localhost", piece)
-            if "..." in piece or "<" in piece:
-                continue
-            statements = (part.strip() for part in piece.split(";"))
-            found[tuple(part for part in statements if part)] = None
-    return list(found)
-
-
-def unlogged(statements: tuple[str, ...]) -> bool:
-    """Whether what stock cannot read is kept out of the binary log."""
-    for number, statement in enumerate(statements):
-        if re.match(r"(?i)(GRANT|REVOKE) .*MEMDIAG_ADMIN", statement):
-            before = " ".join(statements[:number])
-            if not re.search(r"(?i)SET (SESSION )?sql_log_bin\s*=\s*(0|OFF)", before):
-                return False
-    return True
-
-
-def use_everything(server: Server, report: Checks) -> None:
-    """Run all that is documented, read each table, and set and persist each variable."""
-    statements = documented_statements()
-    report.check("statements in our documents", len(statements) >= 10, len(statements))
-    logged = [" ; ".join(x) for x in statements if not unlogged(x)]
-    report.check(
-        "each documented GRANT of MEMDIAG_ADMIN is kept out of the binary log",
-        not logged,
-        "; ".join(logged),
-    )
-    wrong = []
-    with server.connect() as session:
-        # For the statement that removes what an earlier version made.
-        session.query("SET sql_log_bin = 0")
-        session.query("CREATE DATABASE IF NOT EXISTS memdiag")
-    for piece in statements:
-        if not unlogged(piece):
-            continue
-        with server.connect("information_schema") as session:
-            try:
-                for statement in piece:
-                    session.query(statement.removesuffix("\\G"))
-            except SqlError as error:
-                wrong.append(f"{' ; '.join(piece)}: {error}")
-    report.check("each documented statement runs", not wrong, "; ".join(wrong))
+    On a replica each piece runs as on most: with super_read_only, unless it is about accounts or schemas."""
+    found = documents.documented()
+    report.check("pieces of SQL in our documents", len(found) >= 25, len(found))
+    logged = [" ; ".join(x) for x in found if documents.logged_grants(x)]
+    report.check("each documented GRANT is kept out of the binary log", not logged, "; ".join(logged))  # fmt: skip
+    left = [" ; ".join(x) for x in found if documents.leaves_log_off(x)]
+    report.check("and leaves a session that logs again", not left, "; ".join(left))
+    runner = Runner(server, replica=role == "replica")
+    for piece in found:
+        if not documents.logged_grants(piece):
+            runner.run(piece)
+    read_and_set(server, report)
     with server.connect("information_schema") as session:
-        tables = session.query(
-            "SELECT TABLE_NAME FROM TABLES WHERE TABLE_NAME LIKE 'MEMDIAG\\_%'"
-        ).rows
+        advised = session.query("SELECT DISTINCT STATEMENT FROM MEMDIAG_SUMMARY").rows
+    for (statement,) in advised:
+        if statement:
+            runner.run((statement,))
+    wrong = "; ".join(runner.wrong)
+    figures = f"{runner.ran} run, {len(runner.names)} are names alone"
+    report.check(f"each documented statement runs on a {role}", not wrong, wrong or figures)  # fmt: skip
+    logged = "; ".join(runner.logged)
+    report.check(f"none of them is written to the log of a {role}", not logged, logged)
+
+
+def read_and_set(server: Server, report: Checks) -> None:
+    with server.connect("information_schema") as session:
+        tables = session.query("SELECT TABLE_NAME FROM TABLES WHERE TABLE_NAME LIKE 'MEMDIAG\\_%'").rows  # fmt: skip
         for (table,) in tables:
             session.discard(f"SELECT * FROM {table}")
+        variables = session.query("SHOW GLOBAL VARIABLES LIKE 'memdiag\\_%'").rows
+        known = {*PERSISTED, *PERSISTED_FOR_THE_START, *AT_THE_START}
+        differing = known ^ {name for name, _ in variables}
+        report.check("each variable is set", not differing, " ".join(differing))
         for name, value in PERSISTED.items():
             session.query(f"SET GLOBAL {name} = {value}")
             session.query(f"SET PERSIST {name} = {value}")
         for name, value in PERSISTED_FOR_THE_START.items():
             session.query(f"SET PERSIST_ONLY {name} = {value}")
-        session.query("SELECT memdiag_purge('all')")
-        session.query("SHOW GLOBAL STATUS LIKE 'Memdiag%'")
+
+
+def administer(server: Server) -> None:
+    """Logged statements that concern all privileges, ours among them, without naming it."""
+    with server.connect() as session:
+        for statement in (
+            "CREATE USER chief@localhost",
+            "GRANT ALL ON *.* TO chief@localhost WITH GRANT OPTION",
+            "GRANT helper TO chief@localhost",
+            "REVOKE ALL PRIVILEGES, GRANT OPTION FROM chief@localhost",
+            "CREATE TABLE kept.figures AS SELECT * FROM information_schema.memdiag_pools",
+        ):
+            session.query(statement)
+
+
+class Runner:
+    """Runs pieces, each in a session of its own, with what a reader has to bring: accounts, values for gaps.
+
+    `wrong`: what failed. `logged`: what the server wrote to its binary log. `names`: what only names a statement."""
+
+    def __init__(self, server: Server, replica: bool) -> None:
+        self.wrong: list[str] = []
+        self.logged: list[str] = []
+        self.names: list[str] = []
+        self.ran = 0
+        self._server = server
+        self._replica = replica
+
+    def run(self, piece: documents.Piece) -> None:
+        text = " ; ".join(piece)
+        before = self._own_transactions()
+        try:
+            self._prepare(text)
+            with self._server.connect("information_schema") as session:
+                for statement in piece:
+                    session.query(self._filled(statement))
+            self.ran += 1
+        except SqlError as error:
+            if documents.is_name(text) and (error.code, error.message) == INCOMPLETE:
+                self.names.append(text)
+            else:
+                self.wrong.append(f"{text}: {error}")
+        if self._own_transactions() != before:
+            self.logged.append(text)
+
+    def _own_transactions(self) -> str:
+        """Those that this server itself has logged."""
+        query = "SELECT @@server_uuid, @@GLOBAL.gtid_executed"
+        ((own, executed),) = self._server.query(query).rows
+        return next((x for x in executed.split(",") if x.strip().startswith(own)), "")
+
+    def _prepare(self, text: str) -> None:
+        with self._server.connect() as session:
+            session.query("SET GLOBAL super_read_only = OFF")
+            session.query("SET GLOBAL read_only = OFF")
+            session.query("SET sql_log_bin = 0")
+            if account := re.search(r"GRANT .* TO (\S+)", text):
+                session.query(f"CREATE USER IF NOT EXISTS {account[1]}")
+            if "DROP DATABASE memdiag" in text:  # an earlier version's
+                session.query("CREATE DATABASE IF NOT EXISTS memdiag")
+            elif self._replica and not account:
+                session.query("SET GLOBAL super_read_only = ON")
+
+    def _filled(self, statement: str) -> str:
+        if setting := re.fullmatch(r"SET GLOBAL (\w+) = <less>", statement):
+            value = self._server.query(f"SELECT @@GLOBAL.{setting[1]}").scalar()
+            return f"SET GLOBAL {setting[1]} = {int(value) // 2}"
+        if re.fullmatch(r"KILL \d+", statement):
+            with self._server.connect() as session:
+                other = session.query("SELECT CONNECTION_ID()").scalar()
+                self._server.query(f"KILL {other}")
+            return "DO 0"
+        for gap, filling in GAPS.items():
+            statement = statement.replace(gap, filling)
+        return statement
 
 
 # --- two servers ------------------------------------------------------------------------
@@ -174,13 +238,22 @@ def on_loopback(port: int, number: int) -> list[str]:
     ]
 
 
+def options_of(build: Build) -> list[str]:
+    return [] if isinstance(build, Stock) else OUR_OPTIONS
+
+
 class Pair:
     """A source and its replica, both with data directories of their own."""
 
     def __init__(self, folder: Path, source: Build, replica: Build) -> None:
         self._port = free_port()
-        self.source = Server(source, folder / "source", on_loopback(self._port, 1))
-        self.replica = Server(replica, folder / "replica", on_loopback(free_port(), 2))
+        self.source, self.replica = (
+            Server(build, folder / name, on_loopback(port, number) + options_of(build))
+            for build, name, port, number in (
+                (source, "source", self._port, 1),
+                (replica, "replica", free_port(), 2),
+            )
+        )
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Pair]:
@@ -255,7 +328,7 @@ def builds(run) -> Iterator[tuple[Path, Build, Stock]]:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
-        yield folder, Build.of_preset(ROOT, run.preset), Stock.below(run.work)
+        yield folder, Persisting.of_preset(ROOT, run.preset), Stock.below(run.work)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -266,7 +339,8 @@ def replication(run) -> None:
         with Pair(folder / "stock-replica", ours, stock).running() as pair:
             with pair.source.connect() as session:
                 content.make(session)
-            use_everything(pair.source, report)
+            use_everything(pair.source, report, "source")
+            administer(pair.source)
             check_pair(pair, report, "our source, stock replica")
             # The statement that no document may have as it is: it shows that this test can fail.
             pair.source.query("GRANT MEMDIAG_ADMIN ON *.* TO root@localhost")
@@ -279,7 +353,7 @@ def replication(run) -> None:
         with Pair(folder / "our-replica", stock, ours).running() as pair:
             with pair.source.connect() as session:
                 content.make(session)
-            use_everything(pair.replica, report)
+            use_everything(pair.replica, report, "replica")
             with pair.source.connect() as session:
                 content.change(session, 1)
             check_pair(pair, report, "stock source, our replica")
@@ -289,14 +363,15 @@ def going_back(run) -> None:
     report = run.report
     with (
         builds(run) as (folder, ours, stock),
-        Server(ours, folder / "server") as server,
+        Server(ours, folder / "server", OUR_OPTIONS) as server,
     ):
         initialise(ours, server.data)
         server.start()
         with server.connect() as session:
             content.make(session)
             before = content.fingerprint(session)
-        use_everything(server, report)
+        use_everything(server, report, "server")
+        dump(report, [ours.program("mysqldump")], server, folder / "ours.sql", "our")
         server.stop()
         log = after_ours(report, folder, stock, before)
         unknown = len(re.findall(re.escape(UNKNOWN_VARIABLE), log))
@@ -326,27 +401,55 @@ def after_ours(
             session.query("SHOW GRANTS FOR root@localhost")
             # Writes mysqld-auto.cnf anew.
             session.query("SET PERSIST max_connections = 150")
-        dump = folder / "dump.sql"
-        with dump.open("wb") as file:
-            problem = client(stock, "mysqldump", server, ["--all-databases", "--routines", "--events", "--triggers"], stdout=file)  # fmt: skip
-        report.check("mysqldump --all-databases exits with 0", not problem, problem)
+        dump(report, stock.client("mysqldump"), server, folder / "stock.sql", "stock's")
         log = server.error_log.read_text(errors="replace")
-    with Server(stock, folder / "loaded") as loaded:
-        initialise(stock, loaded.data)
-        loaded.start()
-        with dump.open("rb") as file:
-            problem = client(stock, "mysql", loaded, [], stdin=file)
-        report.check("its output loads into stock", not problem, problem)
-        with report.checking("accounts of the dump are there"):
-            loaded.query("FLUSH PRIVILEGES")
-            loaded.query("SHOW GRANTS FOR root@localhost")
+    for whose in ("ours", "stock"):
+        load(report, stock, folder, whose, before)
     return log
 
 
-def client(stock: Stock, name: str, server: Server, words: list[str], **files) -> str:
-    """Run a client of stock; what it complained of, or an empty text."""
+def load(
+    report: Checks, stock: Stock, folder: Path, whose: str, before: dict[str, str]
+) -> None:
+    """Into a new stock server."""
+    with Server(stock, folder / f"{whose}-loaded") as server:
+        initialise(stock, server.data)
+        server.start()
+        with (folder / f"{whose}.sql").open("rb") as file:
+            problem = client(stock.client("mysql"), server, [], stdin=file)
+        report.check(f"{whose}.sql loads into stock", not problem, problem)
+        what = f"rows and accounts of {whose}.sql are there"
+        with report.checking(what), server.connect() as session:
+            session.query("FLUSH PRIVILEGES")
+            session.query("SHOW GRANTS FOR root@localhost")
+            after = content.fingerprint(session)
+            problem = content.differences(rows_of(before), rows_of(after))
+            assert not problem, problem
+
+
+def rows_of(sums: dict[str, str]) -> dict[str, str]:
+    """What a dump keeps: it makes indexes anew and leaves persisted variables out."""
+    return {
+        name: value
+        for name, value in sums.items()
+        if name.startswith(("rows", "grants"))
+    }
+
+
+def dump(
+    report: Checks, program: list[str | Path], server: Server, path: Path, whose: str
+) -> None:
+    words = ["--all-databases", "--routines", "--events", "--triggers"]
+    with path.open("wb") as file:
+        problem = client(program, server, words, stdout=file)
+    what = f"{whose} mysqldump --all-databases exits with 0"
+    report.check(what, not problem, problem)
+
+
+def client(program: list[str | Path], server: Server, words: list[str], **files) -> str:
+    """Run a client program; what it complained of, or an empty text."""
     command = [
-        *stock.client(name),
+        *program,
         "--no-defaults",
         "-uroot",
         f"--socket={server.socket}",

@@ -20,7 +20,7 @@ from make import deb, product, rpm
 from make.licences import filled, holders, licence
 from make.manpage import manual
 from make.product import COMMON, CONTENTS, assign, files_below, rules
-from tests import machine
+from tests import documents, machine
 
 from harness.problem import Problem
 from harness.scratch import Scratch
@@ -212,8 +212,10 @@ class Preflight(Case):
         self.assertIn("written by MySQL 10.1,", self.refusal("1"))
         (self.data / "aria_log_control").touch()
         self.assertIn("MariaDB's", self.refusal("1"))
-        # Certain before an estimate.
+        # Certain before an estimate: more room would not help.
         self.assertIn("MariaDB's", self.refusal("999999999"))
+        (self.data / "aria_log_control").unlink()
+        self.assertIn("written by MySQL 10.1,", self.refusal("999999999"))
 
     def test_a_disk_that_seems_too_small(self):
         self.assertIn("no disk", self.refusal("999999999", certain=False))
@@ -598,6 +600,70 @@ class Units(unittest.TestCase):
             (LIBEXEC / "options.sh", f"server mysqld-{series}"),
         ):
             self.assertIn(words, path.read_text(), path)
+
+    def test_one_figure_against_the_oom_killer(self):
+        places = {
+            COMMON / "mysql.service": r"#OOMScoreAdjust=(.*)",
+            COMMON / "mysql@.service": r"#OOMScoreAdjust=(.*)",
+            ROOT / "docs/packages.md": r"^OOMScoreAdjust=(.*)",
+            ROOT / "plugin/memdiag/advice/advisor.cc": r"OOMScoreAdjust=(-\d+)",
+        }
+        found = [
+            re.findall(pattern, path.read_text(), re.MULTILINE)
+            for path, pattern in places.items()
+        ]
+        self.assertEqual(found, [["-600"]] * len(places))
+
+
+class Documents(unittest.TestCase):
+    """Which SQL of a document packaging/test runs."""
+
+    def found(self, text: str) -> list[documents.Piece]:
+        return list(documents.pieces(text))
+
+    def test_code_in_prose_and_tables(self):
+        text = "Run `SELECT 1`, then\n`SET a = 0;\nDROP DATABASE b;` or `ls -l` and `SELECT.x`.\n| why | `FLUSH LOGS` |\n"
+        pieces = [("SELECT 1",), ("SET a = 0", "DROP DATABASE b"), ("FLUSH LOGS",)]
+        self.assertEqual(self.found(text), pieces)
+
+    def test_a_setting_is_a_statement_too(self):
+        piece = ("SET GLOBAL memdiag_quiet_ms = 'ddl=0'",)
+        self.assertEqual(self.found("`memdiag_quiet_ms = 'ddl=0'`"), [piece])
+
+    def test_blocks_of_any_kind(self):
+        for kind in ("", "sql", "mysql"):
+            text = f"```{kind}\nSET a = 0; -- note\nGRANT b\n  TO c;\n```\n"
+            self.assertEqual(self.found(text), [("SET a = 0", "GRANT b TO c")])
+        self.assertEqual(self.found("```\ninstall x\nSET=1 y\n```\n"), [])
+
+    def test_a_session_with_its_answer(self):
+        text = "```\nmysql> SELECT a FROM b;\n| STATEMENT    |\n| FLUSH TABLES |\n+------+\n```\n"
+        self.assertEqual(self.found(text), [("FLUSH TABLES",), ("SELECT a FROM b",)])
+
+    def test_our_documents_have_some(self):
+        every = [piece for path in documents.documents() for piece in self.found(path.read_text())]  # fmt: skip
+        self.assertIn(("SELECT * FROM information_schema.memdiag_advice",), every)
+
+    def test_what_reaches_a_replica(self):
+        grant, off, on = "GRANT MEMDIAG_ADMIN ON *.* TO a", "SET sql_log_bin = 0", "SET SESSION sql_log_bin=ON"  # fmt: skip
+        for piece, logged, left in (
+            ((grant,), True, False),
+            ((off, grant, on), False, False),
+            ((off, grant), False, True),
+            ((off, on, grant), True, False),
+            (("SELECT 1",), False, False),
+        ):
+            self.assertEqual(bool(documents.logged_grants(piece)), logged, piece)
+            self.assertEqual(documents.leaves_log_off(piece), left, piece)
+
+    def test_names_alone(self):
+        for text, name in (
+            ("INSTALL PLUGIN", True),
+            ("SET GLOBAL memdiag_x", True),
+            ("SELECT * FROM", False),
+            ("SET GLOBAL memdiag_x = 1", False),
+        ):
+            self.assertEqual(documents.is_name(text), name, text)
 
 
 class Configured(Script):

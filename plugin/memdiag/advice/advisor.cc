@@ -166,14 +166,14 @@ class Advisor {
 
   static std::string remedy_of_cache(const std::string &pool) {
     if (pool == "table_cache")
-      return "FLUSH TABLES; lower table_open_cache or "
+      return "FLUSH LOCAL TABLES; lower table_open_cache or "
              "table_open_cache_instances to bound it";
     if (pool == "dictionary")
-      return "FLUSH TABLES; lower table_definition_cache to bound it";
+      return "FLUSH LOCAL TABLES; lower table_definition_cache to bound it";
     if (pool == "fts_cache")
       return "SET PERSIST_ONLY innodb_ft_total_cache_size bounds it at the "
-             "next start; OPTIMIZE TABLE of tables with full-text indexes "
-             "writes it out";
+             "next start; OPTIMIZE LOCAL TABLE of tables with full-text "
+             "indexes writes it out";
     if (uses_malloc(*find_pool(pool)))
       return "SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
              "performance_schema.memory_summary_global_by_event_name WHERE "
@@ -215,8 +215,8 @@ class Advisor {
              ? text("SET GLOBAL stored_program_cache = %" PRIu64,
                     *m_now.stored_program_cache / 2)
              : std::string{"lower stored_program_cache"}) +
-            " bounds the programs that each session keeps; FLUSH TABLES frees "
-            "those of triggers");
+            " bounds the programs that each session keeps; FLUSH LOCAL TABLES "
+            "frees those of triggers");
     look_at_holder(
         "binlog", "caches of the binary log hold",
         m_now.pools[static_cast<size_t>(Pool::binlog)].live_bytes,
@@ -390,7 +390,7 @@ class Advisor {
           text("oom_score_adj is %" PRId64
                ": the kernel kills this server before others",
                *host.oom_score_adj),
-          "OOMScoreAdjust=-500 in the service's file (systemctl edit "
+          "OOMScoreAdjust=-600 in the service's file (systemctl edit "
           "<service>)");
   }
 

@@ -312,9 +312,9 @@ class Summary {
       add_one("pool " + pool.name, pool.bytes, free_of_cost,
               "SELECT memdiag_purge('" + pool.name + "')");
     add_one("table caches", table_caches, "at most: reopened on use",
-            "FLUSH TABLES");
+            "FLUSH LOCAL TABLES");
     add_one("full-text caches", full_text_caches, "written to the indexes",
-            "OPTIMIZE TABLE <each with a full-text index>");
+            "OPTIMIZE LOCAL TABLE <with a full-text index>");
     add_one("buffer pool", clean, "at most: read again on use",
             "SET GLOBAL innodb_buffer_pool_size = <less>");
   }

@@ -24,7 +24,9 @@ struct Holder {
   unsigned usual_percent;
   /** The memory ends with the session: KILL frees it. */
   bool of_sessions;
-  /** The statement that lowers it. `%` stands for half the variable's value. */
+  /** The statement that lowers it, or shows what to end. `%` stands for half
+  the variable's value. None enters the binary log: on a replica it would be an
+  errant transaction. So LOCAL, where the server logs a statement without it. */
   const char *statement;
   /** The variable of `%`; nullptr: the statement has none. */
   const char *variable{nullptr};
@@ -46,7 +48,7 @@ inline constexpr auto holders = std::to_array<Holder>({
      {"memory/sql/TABLE", "mem_heap/row0mysql", "memory/innodb/row0mysql"},
      20,
      false,
-     "FLUSH TABLES"},
+     "FLUSH LOCAL TABLES"},
     {"dictionary cache",
      {"pool:dictionary"},
      20,
@@ -68,7 +70,7 @@ inline constexpr auto holders = std::to_array<Holder>({
      {"memory/memory/"},
      10,
      false,
-     "TRUNCATE TABLE <each with ENGINE=MEMORY>"},
+     "SHOW TABLE STATUS WHERE Engine = 'MEMORY'"},
     {"user variables",
      {"memory/sql/user_var_entry"},
      10,
@@ -111,7 +113,7 @@ inline constexpr auto holders = std::to_array<Holder>({
      {"pool:fts_cache"},
      10,
      false,
-     "OPTIMIZE TABLE <each with a full-text index>"},
+     "OPTIMIZE LOCAL TABLE <with a full-text index>"},
     {"adaptive hash index",
      {"memory/innodb/adaptive hash index"},
      10,

@@ -37,7 +37,8 @@ inline constexpr Table summary_table = [] {
               "The statement that lowers the holder or frees the memory. Fill "
               "in the parts in <>. KILL ends the session that has at least "
               "half "
-              "of it.")}};
+              "of it. None is written to the binary log: each server needs "
+              "its own.")}};
 }();
 
 static_assert(fingerprint(summary_table) == 2895114102u,

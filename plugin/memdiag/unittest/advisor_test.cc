@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "plugin/memdiag/advice/situation.h"
+#include "plugin/memdiag/unittest/logged_statements.h"
 
 namespace {
 
@@ -95,7 +96,8 @@ const std::vector<Expected> all_expected = {
        pool_of(all, Pool::table_cache).trend =
            Trend{1e6, 0.99, 900.0 * mb, 600};
      },
-     Severity::note, "table_cache", "cache", "to 900 MiB", "FLUSH TABLES"},
+     Severity::note, "table_cache", "cache", "to 900 MiB",
+     "FLUSH LOCAL TABLES"},
     {"what connections take from malloc(), which no route leads to",
      [](Situation *all) {
        pool_of(all, Pool::connection).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
@@ -134,7 +136,7 @@ const std::vector<Expected> all_expected = {
        pool_of(all, Pool::table_cache).live_bytes = 200 * mb;
      },
      Severity::warning, "table_cache", "fragmentation", "400 MiB of 600 MiB",
-     "FLUSH TABLES"},
+     "FLUSH LOCAL TABLES"},
     {"the end is near",
      [](Situation *all) {
        all->trend_without_buffer_pool = Trend{1e6, 0.95, 6.0 * gb, 600};
@@ -295,7 +297,7 @@ const std::vector<Expected> all_expected = {
      Severity::warning, "machine", "host", "25%", "memdiag_purge('all')"},
     {"first to be killed",
      [](Situation *all) { all->host.oom_score_adj = 500; }, Severity::note,
-     "machine", "misconfiguration", "500", "OOMScoreAdjust=-500"},
+     "machine", "misconfiguration", "500", "OOMScoreAdjust=-600"},
 };
 
 TEST(Advisor, EachSituationHasItsFindingAndNoOther) {
@@ -314,6 +316,7 @@ TEST(Advisor, EachSituationHasItsFindingAndNoOther) {
         << expected.name << ": " << one.remedy;
     EXPECT_GE(1024u, one.evidence.size());
     EXPECT_GE(1024u, one.remedy.size());
+    EXPECT_EQ("", memdiag_test::logged_statement(one.remedy)) << expected.name;
   }
 }
 

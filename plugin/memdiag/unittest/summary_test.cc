@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plugin/memdiag/advice/usual_shares.h"
+#include "plugin/memdiag/unittest/logged_statements.h"
 
 namespace memdiag_test {
 
@@ -124,7 +125,7 @@ TEST_F(SummaryTest, ASessionIsNotTheCauseOfASharedCache) {
   facts.largest_session = {42, 510 * mib};
   EXPECT_EQ(answers("holds").back(),
             "holds|open tables|300 MiB|more than its usual share|"
-            "FLUSH TABLES");
+            "FLUSH LOCAL TABLES");
 }
 
 TEST_F(SummaryTest, ItsUsualShareIsNotNamed) {
@@ -246,20 +247,19 @@ TEST_F(SummaryTest, WhatCanBeHadBack) {
   facts.resident.push_back({"pool", "dictionary", "live", 10 * mib});
   facts.resident.push_back({"pool", "ddl", "dirty", 2 * mib});
   const char *const unused = "unused: costs nothing";
-  EXPECT_EQ(
-      answers("get back"),
-      (Texts{
-          "get back|all pools|102 MiB|"s + unused +
-              "|SELECT memdiag_purge('all')",
-          "get back|pool statement|60 MiB|"s + unused +
-              "|SELECT memdiag_purge('statement')",
-          "get back|pool session|40 MiB|"s + unused +
-              "|SELECT memdiag_purge('session')",
-          "get back|table caches|100 MiB|at most: reopened on use|FLUSH TABLES",
-          "get back|full-text caches|30 MiB|written to the indexes|"
-          "OPTIMIZE TABLE <each with a full-text index>",
-          "get back|buffer pool|1.50 GiB|at most: read again on use|"
-          "SET GLOBAL innodb_buffer_pool_size = <less>"}));
+  EXPECT_EQ(answers("get back"),
+            (Texts{"get back|all pools|102 MiB|"s + unused +
+                       "|SELECT memdiag_purge('all')",
+                   "get back|pool statement|60 MiB|"s + unused +
+                       "|SELECT memdiag_purge('statement')",
+                   "get back|pool session|40 MiB|"s + unused +
+                       "|SELECT memdiag_purge('session')",
+                   "get back|table caches|100 MiB|at most: reopened on use|"
+                   "FLUSH LOCAL TABLES",
+                   "get back|full-text caches|30 MiB|written to the indexes|"
+                   "OPTIMIZE LOCAL TABLE <with a full-text index>",
+                   "get back|buffer pool|1.50 GiB|at most: read again on use|"
+                   "SET GLOBAL innodb_buffer_pool_size = <less>"}));
 }
 
 TEST_F(SummaryTest, LessThanOneMebibyteIsNotWorthAStatement) {
@@ -327,6 +327,16 @@ TEST_F(SummaryTest, ItFitsOnAScreen) {
     EXPECT_LE(row.statement.size(), memdiag::summary::statement_length)
         << row.statement;
   }
+}
+
+TEST_F(SummaryTest, NoStatementEntersTheBinaryLog) {
+  for (const auto &holder : memdiag::summary::holders)
+    EXPECT_EQ("", logged_statement(holder.statement)) << holder.name;
+  EXPECT_EQ("", logged_statement(memdiag::summary::triggers.statement));
+  for (const char *pool : {"fts_cache", "dictionary", "ddl"})
+    facts.resident.push_back({"pool", pool, "live", 30 * mib});
+  for (const std::string &row : answers("get back"))
+    EXPECT_EQ("", logged_statement(row)) << row;
 }
 
 TEST_F(SummaryTest, StatementsFit) {

@@ -1,0 +1,94 @@
+"""The SQL that our documents show and that the server itself recommends, for tests that run all of it.
+
+A piece is what a reader types in one session: statements in their order. In prose and tables it is `code`; in a block of
+code it begins with a word of SQL or follows a prompt, and the cells of an answer that is shown may have statements too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.common import ROOT
+
+Piece = tuple[str, ...]
+
+# In capitals, as documents write them. Not those that end the server.
+_WORDS = (
+    "ALTER|ANALYZE|CALL|CHANGE|CHECK|CHECKSUM|CREATE|DEALLOCATE|DELETE|DO|DROP|EXPLAIN|FLUSH|GRANT|INSERT|INSTALL|KILL"
+    "|LOAD|OPTIMIZE|PREPARE|PURGE|RENAME|REPAIR|REPLACE|RESET|REVOKE|SELECT|SET|SHOW|START|STOP|TABLE|TRUNCATE"
+    "|UNINSTALL|UPDATE|USE|WITH"
+)
+_STATEMENT = re.compile(rf"({_WORDS})\b(?!\.)")
+_SETTING = re.compile(r"memdiag_\w+ = \S")
+_FENCE = re.compile(r"^ *```[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+_PROMPT = "mysql> "
+# A statement by its name alone: it has no operand, but for a variable of ours.
+_NAME = re.compile(r"[A-Z ]+( memdiag_\w+)?")
+
+
+def documents() -> list[Path]:
+    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
+
+
+def documented() -> list[Piece]:
+    """Each piece of all documents once."""
+    found = (piece for path in documents() for piece in pieces(path.read_text()))
+    return list(dict.fromkeys(found))
+
+
+def pieces(text: str) -> Iterator[Piece]:
+    for block in _FENCE.findall(text):
+        yield from _of_block(block)
+    for code in re.findall(r"`([^`]+)`", _FENCE.sub("", text)):
+        code = " ".join(code.split())
+        if _SETTING.match(code):
+            code = f"SET GLOBAL {code}"
+        if _STATEMENT.match(code):
+            yield _split(code)
+
+
+def _of_block(block: str) -> Iterator[Piece]:
+    lines = [re.sub(r"\s--\s.*$", "", line) for line in block.splitlines()]
+    for line in lines:
+        if line.startswith("|"):
+            cells = (cell.strip() for cell in line.strip("|").split("|"))
+            yield from (_split(cell) for cell in cells if _STATEMENT.match(cell))
+    if any(line.startswith(_PROMPT) for line in lines):
+        typed = [x.removeprefix(_PROMPT) for x in lines if x.startswith(_PROMPT)]
+    elif lines and _STATEMENT.match(lines[0].strip()):
+        typed = lines
+    else:
+        return
+    yield _split(" ".join(" ".join(typed).split()))
+
+
+def _split(code: str) -> Piece:
+    parts = (part.strip().removesuffix("\\G") for part in code.split(";"))
+    return tuple(part for part in parts if part)
+
+
+def is_name(statement: str) -> bool:
+    """Whether a document may only mean the kind of statement: the server decides, to which it is not complete."""
+    return bool(_NAME.fullmatch(statement))
+
+
+def logged_grants(piece: Piece) -> list[str]:
+    """Statements about MEMDIAG_ADMIN that enter the binary log, where a stock replica reads them."""
+    wanted = re.compile(r"(?i)(GRANT|REVOKE) .*MEMDIAG_ADMIN")
+    return [text for text, logs in _with_log(piece) if logs and wanted.match(text)]
+
+
+def leaves_log_off(piece: Piece) -> bool:
+    """Whether what its reader does next in the session would be missing on replicas."""
+    return not [True, *(logs for _, logs in _with_log(piece))][-1]
+
+
+def _with_log(piece: Piece) -> Iterator[tuple[str, bool]]:
+    """Each statement, and whether the session logs after it."""
+    logs = True
+    for statement in piece:
+        if switch := re.match(r"(?i)SET (SESSION )?sql_log_bin\s*=\s*(\w+)", statement):
+            logs = switch[2].upper() not in ("0", "OFF")
+        yield statement, logs
