@@ -287,7 +287,9 @@ TEST(Mallctl, ExtentsAreSlabsAndLargeBlocks) {
   placed::free(large, placed::no_cache, 1 << 20);
   // What was a slab has no regions any more, and must not be read as one.
   const auto freed = mallctl::extent_at(small);
-  if (freed) EXPECT_EQ(1u, freed.value().regions);
+  if (freed) {
+    EXPECT_EQ(1u, freed.value().regions);
+  }
   EXPECT_EQ(0, mallctl::call<Ctl::arena_destroy>(arena));
   int on_stack = 0;
   for (const void *foreign : {static_cast<const void *>(&on_stack),
