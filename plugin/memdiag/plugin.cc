@@ -82,7 +82,10 @@ void start_history() {
 profiled. */
 void start_profile() {
   if (opt_initialize) profile_switch::mode = profile_switch::off;
-  if (const std::string wrong = profile_switch::start(); !wrong.empty())
+  const std::string path = opt_initialize ? ""
+                                          : std::string(mysql_real_data_home) +
+                                                profile_switch::file_name;
+  if (const std::string wrong = profile_switch::start(path); !wrong.empty())
     error_log::warn("memdiag_profile stays OFF: " + wrong);
 }
 

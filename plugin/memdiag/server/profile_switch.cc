@@ -1,10 +1,22 @@
 #include "plugin/memdiag/server/profile_switch.h"
 
-#include <cerrno>
+#include <fcntl.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+#include "mysql_version.h"
+#include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pages/presence.h"
 #include "mysys/memdiag/profiling/profiler.h"
+#include "mysys/memdiag/purging/worker.h"
 #include "plugin/memdiag/base/reason.h"
+#include "plugin/memdiag/profile/flight_recorder.h"
+#include "plugin/memdiag/server/error_log.h"
 #include "plugin/memdiag/server/perfschema_session.h"
 #include "sql/current_thd.h"
 #include "sql/sql_class.h"
@@ -21,6 +33,71 @@ void read_context(profiling::Context *context) noexcept {
   context->session = thd->thread_id();
   if (const auto digest = perfschema::current_digest(thd->get_psi()))
     context->digest = *digest;
+}
+
+constexpr uint64_t look_ms = 250;
+
+/** Never destroyed: the server may exit while the thread runs. */
+struct State {
+  /** Held while the recorder is used. */
+  std::mutex mutex;
+  profile::Flight_recorder recorder;
+  Worker worker;
+  /** /proc/self/statm, which the thread reads near the limit. */
+  int statm{-1};
+  bool can_record{false};
+  bool has_warned{false};
+};
+State &state() {
+  static State *const instance = new State;
+  return *instance;
+}
+
+/** VmRSS; 0: not known. It allocates nothing. */
+uint64_t rss_bytes(int statm) {
+  char text[128];
+  const ssize_t length = pread(statm, text, sizeof text - 1, 0);
+  if (length <= 0) return 0;
+  text[length] = '\0';
+  unsigned long long resident = 0;
+  if (sscanf(text, "%*u %llu", &resident) != 1) return 0;
+  return resident * page_size();
+}
+
+void run_recorder(Worker *worker) {
+  State &self = state();
+  do {
+    const uint64_t rss = rss_bytes(self.statm);
+    if (rss == 0) continue;
+    const std::lock_guard<std::mutex> guard(self.mutex);
+    const int error = self.recorder.tick(rss);
+    if (error == 0 || std::exchange(self.has_warned, true)) continue;
+    error_log::warn(std::string(file_name) + " cannot be written (" +
+                    reason(error) + "): it is tried again.");
+  } while (worker->wait_ms(look_ms));
+}
+
+/** @return why nothing is recorded; empty: it is */
+std::string begin_to_record() {
+  State &self = state();
+  if (!self.can_record)
+    return "a data directory that is being made is not recorded";
+  int error = 0;
+  {
+    const std::lock_guard<std::mutex> guard(self.mutex);
+    self.has_warned = false;
+    if (self.statm < 0)
+      self.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    error = self.statm < 0 ? errno : self.recorder.begin();
+  }
+  if (error == 0) {
+    error = self.worker.start("memdiag_profile", run_recorder);
+    if (error == EALREADY) error = 0;
+  }
+  return error == 0
+             ? ""
+             : std::string(file_name) +
+                   " cannot be made in the data directory: " + reason(error);
 }
 
 std::string why(const profiling::Switched &switched) {
@@ -44,22 +121,46 @@ unsigned long long sample_bytes;
 unsigned long long memory_bytes;
 
 std::string apply() {
+  if (mode != record) state().worker.stop();
   if (mode == off) {
     profiling::switch_off();
     return {};
   }
   const auto switched = profiling::switch_on({sample_bytes, memory_bytes});
-  if (switched.error == 0) return {};
+  std::string wrong = switched.error == 0 ? "" : why(switched);
+  if (wrong.empty() && mode == record) wrong = begin_to_record();
+  if (wrong.empty()) return {};
+  profiling::switch_off();
   mode = off;
-  return why(switched);
+  return wrong;
 }
 
-std::string start() {
+std::string start(const std::string &path) {
   profiling::set_context_reader(read_context);
+  if (!path.empty()) {
+    state().can_record = true;
+    const std::string remark = state().recorder.load(
+        path, {clock_us(CLOCK_REALTIME), static_cast<uint32_t>(getpid()),
+               MYSQL_VERSION_ID});
+    if (!remark.empty()) error_log::note(remark);
+  }
   return apply();
 }
 
+std::optional<profile::Recorded_run> last_run() {
+  return state().recorder.last_run();
+}
+
+std::optional<profile::Recorded_run> this_run() {
+  return state().recorder.this_run();
+}
+
 void stop() {
+  state().worker.stop();
+  {
+    const std::lock_guard<std::mutex> guard(state().mutex);
+    (void)state().recorder.end();
+  }
   profiling::switch_off();
   profiling::set_context_reader(nullptr);
 }

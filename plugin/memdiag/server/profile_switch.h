@@ -1,6 +1,7 @@
 /*
-  Binds the heap profiler to the server: its system variables, and the session
-  and statement of a sample.
+  Binds the heap profiler to the server: its system variables, the session and
+  statement of a sample, and the thread of the flight recorder, which looks at
+  RSS four times a second while memdiag_profile is RECORD.
 
   Threads: start() and stop() from the plugin's start and end; set() by
   sessions, under the lock of global variables.
@@ -9,12 +10,17 @@
 #ifndef MEMDIAG_PROFILE_SWITCH_H
 #define MEMDIAG_PROFILE_SWITCH_H
 
+#include <optional>
 #include <string>
+
+#include "plugin/memdiag/profile/profile_file.h"
 
 namespace memdiag::profile_switch {
 
 /** In the order of profile_modes (tables/variable_list.h). */
 enum Mode : unsigned long { off, on, record };
+
+inline constexpr const char *file_name = "memdiag_profile.bin";
 
 /** @name Values of the system variables @{ */
 extern unsigned long mode;
@@ -28,10 +34,17 @@ already, or off.
 done. */
 std::string apply();
 
-/** Give the profiler the server's sessions, and apply() at start-up.
+/** Give the profiler the server's sessions, read what the last run recorded,
+and apply() at start-up.
+@param path  of the flight recorder's file; empty: nothing is recorded
 @return as apply() */
-std::string start();
+std::string start(const std::string &path);
 void stop();
+
+/** The runs that the flight recorder knows; empty: none recorded anything.
+@throws std::bad_alloc */
+std::optional<profile::Recorded_run> last_run();
+std::optional<profile::Recorded_run> this_run();
 
 }  // namespace memdiag::profile_switch
 

@@ -16,6 +16,7 @@
 #include "plugin/memdiag/profile/symbols.h"
 #include "plugin/memdiag/server/budget_facts.h"
 #include "plugin/memdiag/server/buffer_pool_pages.h"
+#include "plugin/memdiag/server/profile_switch.h"
 #include "plugin/memdiag/server/server_sessions.h"
 #include "plugin/memdiag/server/statement.h"
 #include "storage/innobase/memdiag_innodb.h"
@@ -259,6 +260,22 @@ void add_rows(Statement *statement, Sink<profile::Pinned_row> *sink) {
               rows_of<Bin_row>(statement->snapshot(detail_of<Bin_row>)),
               *samples, *profile, profile::Symbols(*profile)),
           sink);
+}
+
+void add_rows(Statement *, Sink<profile::Last_run_profile_row> *sink) {
+  if (const auto run = profile_switch::last_run())
+    add_all(profile::last_run_profile_rows(*run), sink);
+}
+
+void add_rows(Statement *, Sink<profile::Profile_history_row> *sink) {
+  bool goes_on = true;
+  const auto add = [&](const profile::Profile_history_row &row) {
+    return goes_on = sink->add(row);
+  };
+  if (const auto run = profile_switch::last_run())
+    profile::profile_history_rows(*run, 1, add);
+  if (const auto run = profile_switch::this_run(); run && goes_on)
+    profile::profile_history_rows(*run, 0, add);
 }
 
 void add_rows(Statement *, Sink<History_row> *sink) {

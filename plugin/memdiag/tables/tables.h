@@ -22,11 +22,13 @@
 #include "plugin/memdiag/tables/innodb_table.h"
 #include "plugin/memdiag/tables/instruments_table.h"
 #include "plugin/memdiag/tables/large_table.h"
+#include "plugin/memdiag/tables/last_run_profile_table.h"
 #include "plugin/memdiag/tables/last_run_table.h"
 #include "plugin/memdiag/tables/ledger_table.h"
 #include "plugin/memdiag/tables/mutexes_table.h"
 #include "plugin/memdiag/tables/pinned_table.h"
 #include "plugin/memdiag/tables/pools_table.h"
+#include "plugin/memdiag/tables/profile_history_table.h"
 #include "plugin/memdiag/tables/profile_table.h"
 #include "plugin/memdiag/tables/purges_table.h"
 #include "plugin/memdiag/tables/regions_table.h"
@@ -55,7 +57,9 @@
   TABLE(pinned)                        \
   TABLE(history)                       \
   TABLE(history_pools)                 \
-  TABLE(last_run)
+  TABLE(last_run)                      \
+  TABLE(last_run_profile)              \
+  TABLE(profile_history)
 
 /** Tables that show the allocator's and this plugin's insides. */
 #define MEMDIAG_INTERNAL_TABLES(TABLE) \

@@ -1,0 +1,84 @@
+/*
+  The flight recorder: writes the live profile to the flight recorder's file
+  once a minute and at new highs of RSS, so that after SIGKILL the next start
+  knows which code grew.
+
+  begin() allocates what tick() needs. tick() allocates nothing, creates no file
+  and names no function: it runs near the limit. Of the pairs of site and
+  digest, those with most bytes are recorded; the snapshot's sum has all of
+  them.
+
+  Threads: one at a time for open(), begin(), tick() and end(); last_run() and
+  this_run() from any.
+  Errors: an errno; the next tick tries again. std::bad_alloc where said.
+  Units: bytes; microseconds since the epoch.
+*/
+
+#ifndef MEMDIAG_FLIGHT_RECORDER_H
+#define MEMDIAG_FLIGHT_RECORDER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mysys/memdiag/clock.h"
+#include "plugin/memdiag/profile/profile_file.h"
+#include "plugin/memdiag/profile/record_policy.h"
+
+namespace memdiag::profile {
+
+class Flight_recorder {
+ public:
+  /** Pairs that are told apart before the largest are chosen. */
+  static constexpr size_t amounts_room = 4096;
+
+  explicit Flight_recorder(Clock clock = clock_us) : m_clock(clock) {}
+
+  /** Remember what the last run left in the file, and the file's name. Nothing
+  is written before begin().
+  @return a remark for the error log, or ""
+  @throws std::bad_alloc */
+  std::string load(const std::string &path, const Run_id &run);
+
+  /** The profiler was switched on: record it from now on. The first call makes
+  the file anew.
+  @return 0, or the errno that says why nothing is recorded
+  @throws std::bad_alloc */
+  int begin();
+
+  /** Record a snapshot if it is due. @param rss_bytes  now
+  @return 0, or the errno of writing it */
+  int tick(uint64_t rss_bytes) noexcept;
+
+  /** The server is being shut down. @return 0 or an errno */
+  int end() noexcept;
+
+  /** The run before this one that recorded anything.
+  @throws std::bad_alloc */
+  std::optional<Recorded_run> last_run() const;
+  /** What this run has recorded. @throws std::bad_alloc */
+  std::optional<Recorded_run> this_run() const;
+
+ private:
+  struct Buffers;
+
+  int record(const Record_decision &decision, uint64_t rss_bytes) noexcept;
+
+  const Clock m_clock;
+  std::string m_path;
+  Run_id m_run{};
+  std::optional<Recorded_run> m_last_run;
+  /** Protects the pointer while it is set. */
+  mutable std::mutex m_mutex;
+  std::shared_ptr<Profile_file> m_file;
+  std::unique_ptr<Record_policy> m_policy;
+  std::shared_ptr<Buffers> m_buffers;
+};
+
+}  // namespace memdiag::profile
+
+#endif  // MEMDIAG_FLIGHT_RECORDER_H

@@ -1,0 +1,69 @@
+/*
+  The rows of MEMDIAG_LAST_RUN_PROFILE and MEMDIAG_PROFILE_HISTORY, made from
+  what the flight recorder wrote.
+
+  Pure functions. Threads: any. Errors: std::bad_alloc.
+  Units: bytes of size classes; microseconds since the epoch.
+*/
+
+#ifndef MEMDIAG_RECORD_ROWS_H
+#define MEMDIAG_RECORD_ROWS_H
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plugin/memdiag/base/reading.h"
+#include "plugin/memdiag/profile/profile_file.h"
+
+namespace memdiag::profile {
+
+/** What a stack held for a statement at the peak of the last run, and before
+the ramp that led there. */
+struct Last_run_profile_row {
+  std::optional<std::string> pool;
+  std::optional<std::string> route;
+  std::optional<std::string> digest;
+  uint64_t peak_bytes;
+  /** Empty: nothing is known from before the ramp. */
+  Reading before_bytes;
+  std::optional<int64_t> growth_bytes;
+  uint64_t error_bytes;
+  Timestamp peak;
+  std::optional<Timestamp> before;
+  uint64_t peak_rss_bytes;
+  std::optional<std::string> frames;
+  std::optional<std::string> folded;
+};
+
+/** The largest growth first; without a moment before, the largest first. */
+std::vector<Last_run_profile_row> last_run_profile_rows(
+    const Recorded_run &run);
+
+/** One stack in one snapshot. */
+struct Profile_history_row {
+  /** 0: this run, 1: the one before. */
+  uint64_t run;
+  uint64_t time_us;
+  /** "period", "new_high" or "before_ramp". */
+  const char *reason;
+  uint64_t rss_bytes;
+  uint64_t live_bytes;
+  std::optional<std::string> pool;
+  std::optional<std::string> digest;
+  uint64_t stack_bytes;
+  uint64_t stack_bytes_error;
+  std::optional<std::string> frames;
+};
+
+/** In order of time, in each snapshot the largest first.
+@param add  @return false: no more rows are wanted */
+void profile_history_rows(
+    const Recorded_run &run, uint64_t number,
+    const std::function<bool(const Profile_history_row &)> &add);
+
+}  // namespace memdiag::profile
+
+#endif  // MEMDIAG_RECORD_ROWS_H
