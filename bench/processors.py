@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import re
 import sys
 import time
@@ -63,6 +64,7 @@ LOAD_SECONDS = 6
 IDLE_SECONDS = 20
 REST_SECONDS = 10
 PURGES = 5
+READS = 9
 SAMPLING_SECONDS = 3
 SAMPLING_MS = 10
 # More than what a server at rest moves between two samples, and nothing.
@@ -151,16 +153,35 @@ def load(server: Server, threads: int) -> float:
     return sysbench_program.parse(output)["tps"]
 
 
+def threads(server: Server) -> dict[int, str]:
+    """Names of the server's threads."""
+    return {
+        int(task.parent.name): task.read_text().strip()
+        for task in Path(f"/proc/{server.pid}/task").glob("*/comm")
+    }
+
+
+def own_cpu_ms(server: Server) -> float:
+    """Processor time of this project's threads and of jemalloc's."""
+    return sum(
+        table_cost.cpu_ms(server, thread)
+        for thread, name in threads(server).items()
+        if name.startswith(("memdiag", "jemalloc"))
+    )
+
+
 def at_start(server: Server, session: Connection) -> dict[str, Any]:
     wait_until_quiet(lambda: server.usage().cpu_seconds)
     rss_kb = server.rss_kb()
-    before = server.usage()
+    before = (server.usage(), own_cpu_ms(server))
     time.sleep(IDLE_SECONDS)
-    idle = server.usage().since(before).cpu_seconds / IDLE_SECONDS
+    idle = server.usage().since(before[0]).cpu_seconds / IDLE_SECONDS
+    own = (own_cpu_ms(server) - before[1]) / 1000 / IDLE_SECONDS
     known = figures(session, ("ARENAS", "METADATA_BYTES"))
     return {
         "start_rss_mb": rss_kb / 1024,
         "idle_percent": 100 * idle,
+        "own_idle_percent": 100 * own,
         "start_arenas": known["ARENAS"],
         "start_metadata_mb": known["METADATA_BYTES"] / 2**20,
     }
@@ -198,28 +219,88 @@ def caches(server: Server, session: Connection) -> dict[str, float]:
     }
 
 
-def alone(server: Server, names: Sequence[str]) -> dict[str, float]:
-    """Median milliseconds of each table read for itself: another statement lies in between, and no reading is shared."""
-    taken: dict[str, list[float]] = {name: [] for name in names}
-    with server.connect() as reader:
-        for _ in range(5):
-            for name, times in taken.items():
+def select(table: str) -> str:
+    """As a monitor reads it: of the past, what it has not seen yet."""
+    past = table in ("MEMDIAG_HISTORY", "MEMDIAG_HISTORY_POOLS", "MEMDIAG_LAST_RUN")
+    seen = " WHERE TIME > NOW() - INTERVAL 10 SECOND" if past else ""
+    return f"SELECT * FROM information_schema.{table}{seen}"
+
+
+def read(
+    server: Server,
+    reader: Connection,
+    names: Sequence[str],
+    in_turn: bool,
+) -> dict[str, tuple[float, float]]:
+    """Median milliseconds of each table by the clock and by the processor.
+
+    `in_turn`: one after the other, each second. Otherwise another statement lies in between, and nothing is shared.
+    """
+    thread = number(
+        reader,
+        "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()",
+    )
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    for _ in range(READS):
+        time.sleep(1 if in_turn else 0)
+        for name, times in taken.items():
+            if not in_turn:
                 reader.query("SELECT 1")
-                began = time.monotonic()
-                reader.discard(f"SELECT * FROM information_schema.{name}")
-                times.append(1000 * (time.monotonic() - began))
-    return {name: report.median(times) for name, times in taken.items()}
+            before = (time.monotonic(), table_cost.cpu_ms(server, thread))
+            reader.discard(select(name))
+            after = (time.monotonic(), table_cost.cpu_ms(server, thread))
+            times.append((1000 * (after[0] - before[0]), after[1] - before[1]))
+    return {
+        name: (
+            report.median(ms for ms, _ in times),
+            report.median(cpu for _, cpu in times),
+        )
+        for name, times in taken.items()
+    }
 
 
 def tables(server: Server, connections: int) -> dict[str, dict[str, float]]:
+    """The everyday tables in their order, then each table alone, with so many idle sessions."""
     with contextlib.ExitStack() as sessions:
         for _ in range(connections):
             sessions.enter_context(server.connect())
-        followed = table_cost.read_tables(server, 0)
-        by_itself = alone(server, list(followed))
+        reader = sessions.enter_context(server.connect())
+        sessions.enter_context(foremost())
+        every = [
+            name or ""
+            for (name,) in reader.query(
+                "SELECT TABLE_NAME FROM information_schema.TABLES"
+                " WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME LIKE 'MEMDIAG%'"
+            ).rows
+        ]
+        in_turn = read(server, reader, everyday(), True)
+        alone = read(server, reader, every, False)
     return {
-        name: {**times, "alone_ms": by_itself[name]} for name, times in followed.items()
+        name: {
+            "alone_ms": ms,
+            "alone_cpu_ms": cpu,
+            **(
+                {"ms": in_turn[name][0], "cpu_ms": in_turn[name][1]}
+                if name in in_turn
+                else {}
+            ),
+        }
+        for name, (ms, cpu) in alone.items()
     }
+
+
+@contextlib.contextmanager
+def foremost() -> Iterator[None]:
+    """This program goes before all else on the machine, as its server does, if root runs it."""
+    if os.geteuid() != 0:
+        yield
+        return
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, -15)
+    try:
+        yield
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
 @contextlib.contextmanager
@@ -272,9 +353,7 @@ def purge(server: Server, session: Connection) -> dict[str, float]:
 def sample(server: Server, session: Connection, load: str) -> float:
     """The processor time that the sampler's thread takes for one, while the statement runs again and again."""
     (thread,) = (
-        int(task.parent.name)
-        for task in Path(f"/proc/{server.pid}/task").glob("*/comm")
-        if task.read_text().strip() == "memdiag_history"
+        thread for thread, name in threads(server).items() if name == "memdiag_history"
     )
     count = "SELECT COUNT(*) FROM information_schema.MEMDIAG_HISTORY"
     session.query(f"SET GLOBAL memdiag_history_interval_ms = {SAMPLING_MS}")
@@ -327,10 +406,10 @@ def measure_machine(
             found["sample_at_rest_ms"] = sample(server, session, RESTS)
             found["tables"] = tables(server, connections)
     listed = everyday()
-    found["everyday_ms"] = sum(found["tables"][name]["ms"] for name in listed)
-    found["everyday_alone_ms"] = sum(
-        found["tables"][name]["alone_ms"] for name in listed
-    )
+    for figure in ("ms", "cpu_ms", "alone_ms"):
+        found[f"everyday_{figure}"] = sum(
+            found["tables"][name][figure] for name in listed
+        )
     return found
 
 
@@ -390,7 +469,7 @@ def render(raw: dict[str, Any]) -> str:
     cached = {
         name: median(name, "cached_rested_kb") / count for name, count in cpus.items()
     }
-    threads = list(runs[0][most]["collisions"])
+    running = list(runs[0][most]["collisions"])
     listed = everyday()
     names = sorted(runs[0][most]["tables"], key=lambda name: name not in listed)
     shown = [name for name in cpus if name in (min(cpus, key=cpus.__getitem__), most)]
@@ -407,6 +486,7 @@ def render(raw: dict[str, Any]) -> str:
                     "arenas",
                     "metadata MB",
                     "idle CPU %",
+                    "of it own threads",
                     "after a burst: RSS MB",
                     "arenas",
                     "metadata MB",
@@ -417,6 +497,7 @@ def render(raw: dict[str, Any]) -> str:
                         ("start_arenas", 0),
                         ("start_metadata_mb", 1),
                         ("idle_percent", 2),
+                        ("own_idle_percent", 2),
                         ("burst_rss_mb", 0),
                         ("burst_arenas", 0),
                         ("burst_metadata_mb", 1),
@@ -439,13 +520,13 @@ def render(raw: dict[str, Any]) -> str:
             "Times that a thread found its CPU's shard taken, for each thousand blocks of pools, by running threads"
             " (oltp_read_write):\n",
             report.table(
-                ["processors", *(f"{count} threads" for count in threads)],
+                ["processors", *(f"{count} threads" for count in running)],
                 [
                     [
                         name,
                         *(
                             f"{median(name, 'collisions', count, 'per_thousand'):.3f}"
-                            for count in threads
+                            for count in running
                         ),
                     ]
                     for name in cpus
@@ -474,15 +555,22 @@ def render(raw: dict[str, Any]) -> str:
                 ),
             ),
             "\n## Tables\n",
-            f"{raw['settings']['connections']} connections open; milliseconds. A monitor reads one after the other,"
-            " and they share readings.\n",
+            f"{raw['settings']['connections']} connections open; milliseconds by the clock and of the reading thread's"
+            " processor. A monitor reads the everyday tables one after the other, and they share readings.\n",
             report.table(
                 [
                     "processors",
                     "everyday tables, one after the other",
+                    "CPU",
                     "each alone",
                 ],
-                rows((("everyday_ms", 1), ("everyday_alone_ms", 1))),
+                rows(
+                    (
+                        ("everyday_ms", 1),
+                        ("everyday_cpu_ms", 1),
+                        ("everyday_alone_ms", 1),
+                    )
+                ),
             ),
             "",
             report.table(
@@ -492,7 +580,7 @@ def render(raw: dict[str, Any]) -> str:
                     *(
                         f"{how}, {name}"
                         for name in shown
-                        for how in ("in turn", "CPU", "alone")
+                        for how in ("in turn", "CPU", "alone", "CPU")
                     ),
                 ],
                 [
@@ -501,8 +589,10 @@ def render(raw: dict[str, Any]) -> str:
                         "everyday" if name in listed else "internal",
                         *(
                             f"{median(machine, 'tables', name, figure):.2f}"
+                            if figure in runs[0][machine]["tables"][name]
+                            else ""
                             for machine in shown
-                            for figure in ("ms", "cpu_ms", "alone_ms")
+                            for figure in ("ms", "cpu_ms", "alone_ms", "alone_cpu_ms")
                         ),
                     ]
                     for name in names
@@ -520,6 +610,12 @@ def render(raw: dict[str, Any]) -> str:
                     report.target(
                         f"everyday tables together on {most}, ms",
                         median(most, "everyday_ms"),
+                        "<=",
+                        TARGETS["everyday_ms"],
+                    ),
+                    report.target(
+                        "the same, of the processor",
+                        median(most, "everyday_cpu_ms"),
                         "<=",
                         TARGETS["everyday_ms"],
                     ),

@@ -134,7 +134,7 @@ ARMS: dict[str, Arm] = {
             "linked",
             "upstream with this project's jemalloc merely linked: the allocator without the pools and the diet",
             env={
-                "MALLOC_CONF": "background_thread:true,narenas_ratio:4,dirty_decay_ms:1000,muzzy_decay_ms:0,prof:false"
+                "MALLOC_CONF": "background_thread:true,narenas:default,dirty_decay_ms:1000,muzzy_decay_ms:0,prof:false"
             },
         ),
         Arm(

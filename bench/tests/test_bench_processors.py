@@ -18,6 +18,7 @@ def figures(start: float, everyday: float, cached: float, large: int) -> dict:
         "start_arenas": 30,
         "start_metadata_mb": 20.0,
         "idle_percent": 0.5,
+        "own_idle_percent": 0.1,
         "burst_rss_mb": 300.0,
         "burst_arenas": 60,
         "burst_metadata_mb": 30.0,
@@ -33,8 +34,15 @@ def figures(start: float, everyday: float, cached: float, large: int) -> dict:
         "sample_at_rest_ms": 0.1,
         "large_arenas": large,
         "everyday_ms": everyday,
+        "everyday_cpu_ms": everyday / 2,
         "everyday_alone_ms": 3 * everyday,
-        "tables": {name: {"ms": 1.0, "cpu_ms": 0.5, "alone_ms": 2.0} for name in named},
+        "tables": {
+            **{
+                name: {"ms": 1.0, "cpu_ms": 0.5, "alone_ms": 2.0, "alone_cpu_ms": 1.0}
+                for name in named
+            },
+            "MEMDIAG_BINS": {"alone_ms": 2.0, "alone_cpu_ms": 1.0},
+        },
     }
 
 

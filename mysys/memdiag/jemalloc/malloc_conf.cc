@@ -15,13 +15,14 @@ const char *malloc_conf =
     // Unused pages are given back by jemalloc's own threads: an idle server
     // has no thread that would do it, and a busy query should not.
     "background_thread:true"
-    // Half an arena of malloc() for each processor; jemalloc has four. Threads
-    // of connections have arenas of their own (Pool::connection), and the other
-    // threads take little from malloc() and rest most of the time. jemalloc
-    // makes an arena for each thread as long as it may, so that 1,000
-    // connections on 256 processors would have 1,024 of them, which nobody
-    // uses: each takes 130 KB, and 40 us of each reading of the statistics.
-    ",narenas_ratio:0.5"
+    // malloc()'s arenas. jemalloc has four for each processor, and makes one
+    // for each thread while it may: 1,000 connections on 256 processors would
+    // have 1,024. Threads of connections take from arenas of their own
+    // (Pool::connection), and the other threads take little from malloc(). Each
+    // arena takes 130 KB, and 20 us of each reading of the statistics
+    // (bench/processors.py). With fewer than four on two processors, what
+    // starting the server leaves behind often kept 18 MB of RSS.
+    ",narenas:16"
     // One second: RSS follows the load within the time a monitoring system
     // samples in, for less than 1% of throughput (bench/).
     ",dirty_decay_ms:1000"

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <type_traits>
 
-#include "mysys/memdiag/pools/cpus.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -190,9 +189,8 @@ TEST(Mallctl, WritingTakesEffectAndReadOnlyIsRefused) {
 }
 
 // Each arena takes memory, and time in each reading of the statistics.
-TEST(Mallctl, MallocHasHalfAnArenaForEachProcessor) {
-  EXPECT_EQ((pools::allowed_cpus() + 1) / 2,
-            mallctl::read<Ctl::opt_narenas>().value());
+TEST(Mallctl, MallocHasAsManyArenasOnEachMachine) {
+  EXPECT_EQ(16u, mallctl::read<Ctl::opt_narenas>().value());
 }
 
 TEST(Mallctl, RefreshIsWhatMovesStatistics) {

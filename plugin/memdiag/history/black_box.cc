@@ -11,6 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "mysys/memdiag/interruption.h"
 #include "plugin/memdiag/base/reason.h"
 
 namespace memdiag::black_box {
@@ -276,7 +277,7 @@ std::vector<Sample> Box::this_run(uint64_t since_us) const {
     const std::lock_guard<std::mutex> guard(m_mutex);
     for (size_t i = 1; i <= m_ring.size(); ++i) {
       const Sample &sample = m_ring[(m_appended - i) % m_capacity];
-      if (sample.time_us < since_us) break;
+      if (sample.time_us < since_us || is_interrupted()) break;
       if (is_plausible(sample)) samples.push_back(sample);
     }
   }

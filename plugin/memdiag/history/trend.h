@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 
+#include "mysys/memdiag/interruption.h"
 #include "plugin/memdiag/history/black_box.h"
 
 namespace memdiag {
@@ -112,6 +113,7 @@ std::optional<Trend> trend(std::span<const black_box::Sample> samples,
   Trend_window window;
   std::optional<uint64_t> first_us;
   for (const black_box::Sample &sample : samples) {
+    if (is_interrupted()) break;
     const uint64_t value = std::invoke(figure, sample);
     if (value == black_box::unknown) continue;
     if (!first_us) first_us = sample.time_us;

@@ -95,7 +95,9 @@ inline constexpr Table history_table = [] {
   return Table{"MEMDIAG_HISTORY",
                "One row for each sample of the server's memory: one every "
                "memdiag_history_interval_ms, the last memdiag_history_samples "
-               "of this run. A figure that could not be read is NULL.",
+               "of this run. While the server rests, the allocator's figures "
+               "are up to ten seconds old. A figure that could not be read is "
+               "NULL.",
                0x0101, detail::sample_columns<Row>()};
 }();
 

@@ -30,7 +30,8 @@ inline constexpr Table purges_table = [] {
           text_column<Row, &Row::reason>(
               "REASON", 16,
               "asked: memdiag_purge(). quiet: the pool fell quiet "
-              "(memdiag_quiet_ms). dirty_limit: it had too many unused pages "
+              "(memdiag_quiet_ms). excess: it is busy, but needed few of its "
+              "unused pages lately. dirty_limit: it had too many unused pages "
               "(memdiag_dirty_limit). pressure: memory was short "
               "(memdiag_pressure_watcher)."),
           text_column<Row, &Row::action>(

@@ -9,6 +9,7 @@
 
 #include "mysys/memdiag/pages/presence.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/history/trend.h"
 
 namespace memdiag_test {
 
@@ -66,6 +67,24 @@ TEST(InterruptionTest, AnInterruptedSnapshotIsNotTheLast) {
   const Interruptible read(always, nullptr);
   (void)memdiag::take_snapshot();
   EXPECT_EQ(memdiag::last_snapshot(), last);
+}
+
+TEST(InterruptionTest, AHistoryAndItsTrendEnd) {
+  memdiag::black_box::Box box;
+  (void)box.open("/no folder/box", 100, {});
+  for (uint64_t i = 1; i <= 100; ++i) {
+    memdiag::black_box::Sample sample{};
+    sample.time_us = 1'000'000 * i;
+    sample.rss_bytes = i;
+    (void)box.append(sample);
+  }
+  const auto samples = box.this_run(0);
+  ASSERT_EQ(100u, samples.size());
+  const auto rss = &memdiag::black_box::Sample::rss_bytes;
+  EXPECT_TRUE(memdiag::trend(samples, rss));
+  const Interruptible read(always, nullptr);
+  EXPECT_TRUE(box.this_run(0).empty());
+  EXPECT_FALSE(memdiag::trend(samples, rss));
 }
 
 TEST(InterruptionTest, AFreeSnapshotIsNotWaitedFor) {
