@@ -27,6 +27,7 @@ class Column:
     title: str
     unit: str = ""
     what: str = ""
+    bar: bool = False  # drawn as a bar where the form allows it
 
 
 @dataclass
