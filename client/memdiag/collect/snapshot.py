@@ -123,7 +123,7 @@ class _Snapshot:
     def _process_id(self, server: dict[str, Any]) -> int:
         pid = self._session.server_process()
         if not pid and self._session.target.host in ("localhost", "127.0.0.1", "::1"):
-            pid = _pid_from_file((self._rows("variables") or [{}])[0])
+            pid = pid_from_file((self._rows("variables") or [{}])[0])
         return pid if pid and kernel.is_server(pid) else 0
 
     # This project's tables.
@@ -323,7 +323,7 @@ def _number(text: Any) -> Any:
     return text
 
 
-def _pid_from_file(variables: Row) -> int:
+def pid_from_file(variables: Row) -> int:
     name = str(variables.get("pid_file") or "")
     if not name:
         return 0
