@@ -13,7 +13,7 @@ _LINES = (
     ("adaptive_hash_buffers", r"node heap has (\d+) buffer", 1),
     ("percona_internal_hash", r"^Total memory allocated (\d+)", 1),
     # One line for each transaction.
-    ("lock_heaps", r"heap size (\d+),", 0),
+    ("lock_heaps", r"^\d+ lock struct\(s\), heap size (\d+),", 0),
 )
 
 

@@ -6,22 +6,23 @@ changes anything. Each costs milliseconds; those that may cost more say so.
 
 from __future__ import annotations
 
-# Tables of this project's server. All of them are read where they exist; snapshot.py discovers them. These are not:
-# the summary repeats the others, and the internals take long.
-NOT_READ = frozenset(
-    {
-        "MEMDIAG_SUMMARY",
-        "MEMDIAG_LEDGER_EXACT",
-        "MEMDIAG_ARENAS",
-        "MEMDIAG_BINS",
-        "MEMDIAG_LARGE",
-        "MEMDIAG_EXTENTS",
-        "MEMDIAG_MUTEXES",
-        "MEMDIAG_PROFILE",
-        "MEMDIAG_HISTORY",
-        "MEMDIAG_HISTORY_POOLS",
-        "MEMDIAG_LAST_RUN",
-    }
+# Tables of this project's server that are read whole, where they exist. Others are internals that take long, or are
+# asked in parts: history and the heap profile.
+TABLES = (
+    "MEMDIAG_ADVICE",
+    "MEMDIAG_ALLOCATOR",
+    "MEMDIAG_BUDGET",
+    "MEMDIAG_DIGESTS",
+    "MEMDIAG_HOST",
+    "MEMDIAG_INNODB",
+    "MEMDIAG_INSTRUMENTS",
+    "MEMDIAG_LEDGER",
+    "MEMDIAG_POOLS",
+    "MEMDIAG_PURGES",
+    "MEMDIAG_REGIONS",
+    "MEMDIAG_ROUTES",
+    "MEMDIAG_SESSIONS",
+    "MEMDIAG_SURVIVORS",
 )
 
 # Points of a chart: more than its pixels help nobody.

@@ -132,11 +132,18 @@ class _Snapshot:
         columns: dict[str, list[str]] = {}
         for row in self._rows("memdiag_tables"):
             columns.setdefault(row["TABLE_NAME"], []).append(row["COLUMN_NAME"])
-        for table in sorted(columns):
-            if table in queries.NOT_READ:
-                continue
-            self._progress(table)
-            self._ask(table.lower(), f"SELECT * FROM information_schema.{table}")
+        for table in queries.TABLES:
+            if table in columns:
+                self._progress(table)
+                self._ask(table.lower(), f"SELECT * FROM information_schema.{table}")
+        for name in ("memdiag_instruments", "memdiag_routes"):
+            # Most have never been used.
+            if name in self._sources:
+                self._sources[name].rows = [
+                    row
+                    for row in self._rows(name)
+                    if row.get("LIVE_BYTES") or row.get("COUNTED_BYTES")
+                ]
         self._progress("history")
         self._history(columns.get("MEMDIAG_HISTORY", []))
         self._ask("memdiag_last_run", queries.LAST_RUNS)

@@ -29,6 +29,8 @@ KEYS = "o order  |  p purge  |  r report  |  q quit"
 # A line is fitted to so many seconds.
 TREND_SECONDS = 300
 FIT = 0.7
+# Of RSS, for each second: 7% an hour.
+NOISE = 2e-5
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -141,7 +143,8 @@ class Screen:
         trend = line_through(self.history)
         if limit is None or rss is None or trend is None:
             return None
-        if trend.r2 < FIT or trend.per_second <= 0:
+        # Noise of an idle server also has a direction.
+        if trend.r2 < FIT or trend.per_second < rss * NOISE:
             return None
         return max(0.0, (limit - rss) / trend.per_second)
 

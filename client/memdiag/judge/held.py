@@ -40,8 +40,8 @@ def _finding(view: View, holder: Holder, held: int) -> Finding:
         severity=severity(view, held),
         holder=holder.name,
         verdict="session" if holder.of_sessions else "cache",
-        headline=f"{holder.name[0].upper()}{holder.name[1:]} hold {size(held)}{of}",
-        evidence=f"{holder.what[0].upper()}{holder.what[1:]}. {_instruments(view, holder)}",
+        headline=f"{holder.name[0].upper()}{holder.name[1:]} {holder.verb} {size(held)}{of}",
+        evidence=f"{holder.what[0].upper()}{holder.what[1:]}. {_instruments(view, holder)}".strip(),
         remedy=holder.remedy,
         statements=statements_of(view, holder),
         bytes=held,
@@ -105,11 +105,12 @@ def _name_session(view: View, holder: Holder, held: int, found: Finding) -> None
     session, words = _cause(view, holder, held)
     if session is None:
         return
-    found.headline = f"Session {session['PROCESSLIST_ID']} holds {holder.name}: {size(held)} of them in all"
+    number = session["PROCESSLIST_ID"]
+    found.headline += f"; session {number} has most of it"
     found.evidence += f"; {words}"
-    found.statements = [f"KILL {session['PROCESSLIST_ID']}"]
-    rolled = rollback_words(view, session["PROCESSLIST_ID"])
-    found.remedy = f"ending the session frees it{rolled}; {holder.remedy}"
+    found.statements = [f"KILL {number}"]
+    rolled = rollback_words(view, number)
+    found.remedy = f"end session {number}, which frees it{rolled}; {holder.remedy}"
 
 
 def _cause(view: View, holder: Holder, held: int) -> tuple[Row | None, str]:

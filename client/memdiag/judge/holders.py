@@ -19,6 +19,7 @@ class Holder:
     # have much of a small server that works well.
     usual_percent: int = 10
     of_sessions: bool = False  # it ends with the session
+    verb: str = "hold"
     what: str = ""
     remedy: str = ""
     statement: str = ""  # % is half the value of `variable`
@@ -40,7 +41,7 @@ HOLDERS = (
         ("memory/sql/Prepared_statement", "memory/sql/prepared_statement"),
         of_sessions=True,
         what="statements that sessions prepared and did not close",
-        remedy="end the session that holds most of them, and have its application close its statements",
+        remedy="have the application close its statements",
     ),
     Holder(
         "stored programs",
@@ -71,6 +72,7 @@ HOLDERS = (
         "dictionary cache",
         ("memory/sql/dd::", "memory/innodb/dict", "memory/innodb/mem0mem/dict"),
         pools=("dictionary",),
+        verb="holds",
         usual_percent=20,
         what="definitions of tables and other objects",
         remedy="close what is unused, and keep fewer definitions",
@@ -87,7 +89,7 @@ HOLDERS = (
         pools=("binlog",),
         of_sessions=True,
         what="changes of transactions that have not committed yet",
-        remedy="commit large transactions in parts",
+        remedy="commit in smaller parts",
         statement="SELECT * FROM information_schema.INNODB_TRX ORDER BY TRX_ROWS_MODIFIED DESC LIMIT 5",
     ),
     Holder(
@@ -110,7 +112,7 @@ HOLDERS = (
         ("memory/sql/user_var_entry",),
         of_sessions=True,
         what="values that sessions put into @variables stay until the session ends",
-        remedy="end the session, or have it set the variable to NULL",
+        remedy="have the application set its variables to NULL",
     ),
     Holder(
         "sort buffers",
@@ -150,6 +152,7 @@ HOLDERS = (
         "online DDL",
         ("memory/innodb/ddl", "memory/innodb/row_log_buf"),
         pools=("ddl",),
+        verb="holds",
         of_sessions=True,
         what="indexes that are built, and changes meanwhile",
         remedy="look at the statements that run",
@@ -166,7 +169,7 @@ HOLDERS = (
         pools=("transaction",),
         of_sessions=True,
         what="locks of rows and other data of transactions that are open",
-        remedy="commit the transaction, or end it, which rolls it back",
+        remedy="commit in smaller parts",
         statement="SELECT * FROM information_schema.INNODB_TRX ORDER BY TRX_LOCK_MEMORY_BYTES DESC LIMIT 5",
     ),
     Holder(
@@ -190,6 +193,7 @@ HOLDERS = (
     Holder(
         "adaptive hash index",
         ("memory/innodb/adaptive hash index",),
+        verb="holds",
         what="hashes of index pages",
         remedy="switch it off",
         statement="SET GLOBAL innodb_adaptive_hash_index = OFF",
@@ -197,6 +201,7 @@ HOLDERS = (
     Holder(
         "MyISAM key cache",
         ("memory/mysys/KEY_CACHE",),
+        verb="holds",
         what="index blocks of MyISAM tables",
         remedy="make it smaller",
         statement="SET GLOBAL key_buffer_size = %",
@@ -206,6 +211,7 @@ HOLDERS = (
         "Performance Schema",
         ("memory/performance_schema/", "performance_schema"),
         pools=("perfschema",),
+        verb="holds",
         usual_percent=60,
         what="Performance Schema's own tables",
         remedy="lower performance_schema_max_* and performance_schema_*_size, which need a restart",

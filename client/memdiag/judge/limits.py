@@ -69,12 +69,11 @@ def _swapped(view: View) -> list[Finding]:
     swapped = view.swapped or 0
     if swapped < WORTH_BYTES:
         return []
-    pool = view.variable("innodb_buffer_pool_size")
-    statements = []
-    if isinstance(pool, int) and pool >= 2 * 5 * MIB:
-        statements.append(
-            f"SET GLOBAL innodb_buffer_pool_size = {max(pool // 2, 5 * MIB)}"
-        )
+    available = view.host("memory", "MemAvailable")
+    statements = ["sysctl -w vm.swappiness=1"]
+    if available is not None and available > 2 * swapped:
+        # There is room to read them back.
+        statements.append("swapoff -a && swapon -a")
     return [
         Finding(
             severity="warning",
@@ -83,7 +82,7 @@ def _swapped(view: View) -> list[Finding]:
             headline=f"{size(swapped)} of the server are swapped out",
             evidence="A statement that needs one of these pages waits for the disk.",
             remedy="give the machine or the control group room, then read the pages back; a lower vm.swappiness keeps them",
-            statements=["sysctl -w vm.swappiness=1", *statements],
+            statements=statements,
             bytes=swapped,
             source="VmSwap of /proc/<pid>/status",
         )

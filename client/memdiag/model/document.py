@@ -128,8 +128,11 @@ class Finding:
 
     @property
     def rank(self) -> tuple[int, int]:
-        order = ("critical", "warning", "note")
-        return order.index(self.severity), -(self.bytes or 0)
+        """What holds memory now comes before what a setting may lead to."""
+        order = ("critical", "warning", "note").index(self.severity)
+        if self.verdict == "misconfiguration" and order:
+            order = 3
+        return order, -(self.bytes or 0)
 
 
 @dataclass

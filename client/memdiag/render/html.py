@@ -35,6 +35,8 @@ def render(page: Page) -> str:
         "widths": widths,
         "part_widths": part_widths,
         "exact": exact,
+        "sentence": sentence,
+        "short_title": short_title,
         "chart": lambda series: in_script(chart(series)),
         "source": lambda name: (STATIC / name).read_text(encoding="utf-8"),
         "picture_height": picture_height,
@@ -67,6 +69,32 @@ def in_script(value: Any) -> Any:
     import markupsafe
 
     return markupsafe.Markup(text)
+
+
+# Titles are questions; the menu has one line.
+_MENU = {
+    "ledger": "Ledger",
+    "pools": "Pools",
+    "who": "Sessions",
+    "stacks": "Stacks",
+    "budget": "Budget",
+    "host": "Host",
+    "configuration": "Configuration",
+    "about": "About",
+}
+
+
+def short_title(section: Any) -> str:
+    return _MENU.get(section.id, section.title)
+
+
+def sentence(words: str) -> str:
+    """Begins with a capital letter and ends with a stop. SQL stays as it is."""
+    if not words:
+        return words
+    first = words.split(" ", 1)[0]
+    start = words if first.isupper() else words[0].upper() + words[1:]
+    return start if start[-1] in ".!?" else start + "."
 
 
 def exact(value: Any) -> str:

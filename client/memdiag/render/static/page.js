@@ -9,6 +9,24 @@
     const digits = step === 0 || amount >= 99.95 ? 0 : amount >= 9.995 ? 1 : 2;
     return (value < 0 ? "-" : "") + amount.toFixed(digits) + " " + units[step];
   }
+  function tick(value) { return size(value).replace(/\.0+ /, " "); }
+  function two(number) { return String(number).padStart(2, "0"); }
+
+  // Hours of 24, and the date where it changes.
+  function moments(plot, splits) {
+    let day = "";
+    const span = plot.scales.x.max - plot.scales.x.min;
+    return splits.map((seconds) => {
+      const at = new Date(seconds * 1000);
+      const today = at.toISOString().slice(0, 10);
+      const clock = two(at.getUTCHours()) + ":" + two(at.getUTCMinutes())
+        + (span < 600 ? ":" + two(at.getUTCSeconds()) : "");
+      if (today === day) return clock;
+      day = today;
+      return clock + "\n" + today;
+    });
+  }
+
   function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
@@ -41,9 +59,9 @@
       cursor: { drag: { x: false, y: false }, y: false },
       scales: { y: { range: (u, low, high) => [0, Math.max(high * 1.06, 1)] } },
       axes: [
-        { stroke: ink, grid: { show: false }, ticks: grid },
+        { stroke: ink, grid: { show: false }, ticks: grid, values: moments, space: 80 },
         { stroke: ink, grid: grid, ticks: { show: false }, size: 74, splits: ticks,
-          values: (u, splits) => splits.map(size) },
+          values: (u, splits) => splits.map(tick) },
       ],
       series: [{}].concat(data.lines.map((one, number) => ({
         label: one.label,
