@@ -26,7 +26,7 @@ from harness import cgroup
 from harness.checks import Checks
 from harness.common import say
 from harness.problem import NotPossible, run_main
-from harness.server import Build, Server, Unpacked, initialise
+from harness.server import Build, Server, initialise
 from harness.sql import Connection, SqlError
 from memdiag.collect.snapshot import take
 from memdiag.connect.options import Target
@@ -35,6 +35,8 @@ from memdiag.model.document import Finding
 from memdiag.model.units import signed_size, size
 from memdiag.report.build import report
 from tools import host_states
+
+from check.peers import Stock
 
 MB = 1 << 20
 OPTIONS = (
@@ -102,7 +104,7 @@ def prepared_statements(now: Situation) -> None:
 def table_cache(now: Situation) -> None:
     """Many columns and partitions make an open table large."""
     session = now.session()
-    columns = ", ".join(f"c{number} VARCHAR(20)" for number in range(200))
+    columns = ", ".join(f"c{number} INT" for number in range(200))
     for number in range(40):
         session.query(
             f"CREATE TABLE wide{number} (id INT PRIMARY KEY, {columns}) PARTITION BY HASH (id) PARTITIONS 24"
@@ -350,10 +352,7 @@ def main() -> int:
     options = parser.parse_args()
     checks = Checks("client states")
     if options.stock:
-        from tests.stock_peer import Stock  # packaging's
-
         build: Build = Stock(options.stock)
-        assert isinstance(build, Unpacked)
     elif options.build:
         build = Build(options.build)
     else:
@@ -380,5 +379,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.path.append(str(ROOT / "packaging"))
     run_main("states", main)

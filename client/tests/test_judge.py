@@ -169,3 +169,27 @@ class Ranking(unittest.TestCase):
         found = findings(View(snapshot("memdiag", memdiag_advice=advice, memdiag_ledger=ledger)))  # fmt: skip
         self.assertEqual([one.holder for one in found], ["unused pages", "server"])
         self.assertEqual(found[1].statements, ["SET PERSIST max_connections = 5"])
+
+
+class CountsOfOthers(unittest.TestCase):
+    def test_a_session_does_not_hold_what_another_session_freed(self):
+        name = "memory/memory/HP_PTRS"
+        session = [{"THREAD_ID": 1, "PROCESSLIST_ID": 9, "USER": "a", "COMMAND": "Sleep", "SECONDS": 5, "BYTES": 256 * MIB}]  # fmt: skip
+        own = [{"EVENT_NAME": name, "BYTES": 255 * MIB}]
+
+        def of(left):
+            return named(stock(600 * MIB, memory=[instrument(name, left)], threads=session, largest_session=own))  # fmt: skip
+
+        self.assertNotIn("KILL 9", str(of(0)))
+        self.assertIn("MEMORY tables", of(255 * MIB))
+
+    def test_advice_about_pages_that_were_never_written(self):
+        advice = [{"SEVERITY": "note", "SUBSYSTEM": "binlog", "VERDICT": "cache", "EVIDENCE": "10.0 GiB of unused pages are kept", "REMEDY": "SELECT memdiag_purge('binlog')"}]  # fmt: skip
+
+        def of(dirty):
+            ledger = [{"COMPONENT": "pool", "NAME": "binlog", "STATE": "dirty", "RESIDENT_BYTES": dirty, "PERCENT": 1},
+                      {"COMPONENT": "buffer_pool", "NAME": "", "STATE": "clean pages", "RESIDENT_BYTES": GIB, "PERCENT": 99}]  # fmt: skip
+            return named(snapshot("memdiag", memdiag_advice=advice, memdiag_ledger=ledger))
+
+        self.assertEqual(of(MIB), {})
+        self.assertIn("binlog", of(80 * MIB))

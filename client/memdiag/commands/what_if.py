@@ -104,7 +104,7 @@ def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None]:
 
 def of_history(found: list[dict[str, Any]]) -> list[Sample]:
     samples = [
-        Sample(row["TIME"], row["RSS_BYTES"], row.get("DIRTY_BYTES"))
+        Sample(row["TIME"], row["RSS_BYTES"], _unused(row))
         for row in found
         if row["RSS_BYTES"] is not None
     ]
@@ -121,6 +121,14 @@ def of_history(found: list[dict[str, Any]]) -> list[Sample]:
             )
             samples.sort(key=lambda one: one.time)
     return samples
+
+
+def _unused(row: dict[str, Any]) -> int | None:
+    """Dirty pages that were never written take no memory; of more than RSS most are such."""
+    dirty = row.get("DIRTY_BYTES")
+    if dirty is None:
+        return None
+    return dirty if dirty <= row["RSS_BYTES"] else 0
 
 
 def of_recording(found: list[dict[str, Any]]) -> list[Sample]:

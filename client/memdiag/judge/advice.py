@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memdiag.judge.thresholds import WORTH_BYTES
 from memdiag.model.document import Finding
 from memdiag.model.view import View
 
@@ -33,6 +34,8 @@ def findings(view: View, known: list[Finding]) -> list[Finding]:
         evidence = row["EVIDENCE"]
         if _said(evidence, row["SUBSYSTEM"], row["VERDICT"], names):
             continue
+        if _not_resident(view, row["SUBSYSTEM"], evidence):
+            continue
         result.append(
             Finding(
                 severity=row["SEVERITY"],
@@ -46,6 +49,18 @@ def findings(view: View, known: list[Finding]) -> list[Finding]:
             )
         )
     return result
+
+
+def _not_resident(view: View, pool: str, evidence: str) -> bool:
+    """Pages that were never written count as allocated or dirty, and take no memory. The ledger knows."""
+    states = view.pool_states().get(pool)
+    if states is None:
+        return False
+    if "of unused pages are kept" in evidence:
+        return (states.get("dirty") or 0) + (states.get("muzzy") or 0) < WORTH_BYTES
+    if "caches of the binary log hold" in evidence:
+        return (states.get("live") or 0) < WORTH_BYTES
+    return False
 
 
 def _said(evidence: str, subsystem: str, verdict: str, names: set[str]) -> bool:

@@ -24,11 +24,11 @@ def _largest(view: View) -> list[Finding]:
     if not threads or not threads[0]["BYTES"]:
         return []
     first = threads[0]
-    held, session = first["BYTES"], first["PROCESSLIST_ID"]
+    parts = view.rows("largest_session")
+    held, session = _still_there(view, first["BYTES"], parts), first["PROCESSLIST_ID"]
     outside = view.outside
     if held < WORTH_BYTES or (outside and held * 10 < outside):
         return []
-    parts = view.rows("largest_session")
     names = "; ".join(
         f"{size(row['BYTES'])} are {row['EVENT_NAME']}" for row in parts[:3]
     )
@@ -45,6 +45,17 @@ def _largest(view: View) -> list[Finding]:
             source=view.origin("threads"),
         )
     ]
+
+
+def _still_there(view: View, held: int, parts: list[dict]) -> int:
+    """Performance Schema does not subtract from a session what another session freed. No session holds more of an
+    instrument than there is of it."""
+    everywhere = {row["EVENT_NAME"]: row["BYTES"] for row in view.rows("memory")}
+    gone = sum(
+        max(0, row["BYTES"] - max(0, everywhere.get(row["EVENT_NAME"], row["BYTES"])))
+        for row in parts
+    )
+    return held - gone
 
 
 def _holder_of(parts: list[dict]) -> str:

@@ -50,8 +50,8 @@ def _history(view: View, rows: list[dict[str, Any]]) -> Series:
         ),
         Line(
             "unused pages",
-            [row.get("DIRTY_BYTES") for row in rows],
-            what="dirty pages of all pools",
+            [_resident(row) for row in rows],
+            what="dirty pages of all pools; left out where most of them were never written, so that RSS is less",
         ),
     ]
     if any(row.get("SWAP_BYTES") for row in rows):
@@ -69,6 +69,11 @@ def _history(view: View, rows: list[dict[str, Any]]) -> Series:
         else "",
         _events(view, rows),
     )
+
+
+def _resident(row: dict[str, Any]) -> int | None:
+    dirty, rss = row.get("DIRTY_BYTES"), row["RSS_BYTES"]
+    return None if dirty is None or rss is None or dirty > rss else dirty
 
 
 def _events(view: View, rows: list[dict[str, Any]]) -> list[Event]:
