@@ -19,13 +19,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "client"), "/usr/lib/python3/dist-packages"]
 
-from harness.checks import Checks
-from harness.common import cache_dir
-from harness.problem import run_main
 from memdiag.render import html
 from memdiag.render.page import Page
 from memdiag.report.build import report
 from tests import fixtures
+
+from harness.checks import Checks
+from harness.common import cache_dir
+from harness.problem import run_main
 
 SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desk": (1440, 900)}
 MODES = {"dark": 0, "light": 1}

@@ -22,21 +22,21 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
-from harness import cgroup
-from harness.checks import Checks
-from harness.common import say
-from harness.problem import NotPossible, run_main
-from harness.server import Build, Server, initialise
-from harness.sql import Connection, SqlError
 from memdiag.collect.snapshot import take
 from memdiag.connect.options import Target
 from memdiag.connect.session import Session
 from memdiag.model.document import Finding
 from memdiag.model.units import signed_size, size
 from memdiag.report.build import report
-from tools import host_states
 
 from check.peers import Stock
+from harness import cgroup
+from harness.checks import Checks
+from harness.common import say
+from harness.problem import NotPossible, run_main
+from harness.server import Build, Server, initialise
+from harness.sql import Connection, SqlError
+from tools import host_states
 
 MB = 1 << 20
 OPTIONS = (
@@ -134,9 +134,7 @@ def triggers(now: Situation) -> None:
             f" THEN {body} END IF; END"
         )
     # Inserts that run at one time each have an instance of the table, which then stays in the cache.
-    processes = [
-        now.server.connect("state", timeout=120) for _ in range(aliases)
-    ]
+    processes = [now.server.connect("state", timeout=120) for _ in range(aliases)]
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(aliases) as pool:
@@ -344,11 +342,15 @@ def main() -> int:
         description=__doc__.splitlines()[0] if __doc__ else ""
     )
     parser.add_argument("--preset", default="dev")
-    parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")
+    parser.add_argument(
+        "--build", type=Path, help="folder of a build, instead of --preset"
+    )
     parser.add_argument("--stock", type=Path)
     parser.add_argument("--only", action="append", choices=[one.name for one in STATES])
     parser.add_argument("--folder", type=Path, help="data directories; removed before")
-    parser.add_argument("--keep", type=Path, help="folder for the snapshots, as fixtures")
+    parser.add_argument(
+        "--keep", type=Path, help="folder for the snapshots, as fixtures"
+    )
     options = parser.parse_args()
     checks = Checks("client states")
     if options.stock:

@@ -80,7 +80,9 @@ class _Names:
         names = {
             name: stand_in
             for (kind, name), stand_in in self._names.items()
-            if kind not in ("path", "program") and len(name) >= 4 and name != "localhost"
+            if kind not in ("path", "program")
+            and len(name) >= 4
+            and name != "localhost"
         }
         if not names:
             return data
@@ -94,7 +96,11 @@ class _Names:
                 return {name: walk(one, name) for name, one in value.items()}
             if isinstance(value, list):
                 return [walk(one, key) for one in value]
-            if isinstance(value, str) and value not in skipped and key in ("EVIDENCE", "REMEDY", "source", "error", "STATEMENT"):
+            if (
+                isinstance(value, str)
+                and value not in skipped
+                and key in ("EVIDENCE", "REMEDY", "source", "error", "STATEMENT")
+            ):
                 return pattern.sub(lambda match: names[match[1]], value)
             return value
 

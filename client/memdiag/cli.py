@@ -27,9 +27,7 @@ def parser() -> argparse.ArgumentParser:
         description="Where a MySQL server's memory is: ours, stock MySQL, Percona Server and MariaDB.",
         epilog="memdiag COMMAND --help shows the options. docs/client.md has the whole.",
     )
-    result.add_argument(
-        "--version", action="version", version=f"memdiag {__version__}"
-    )
+    result.add_argument("--version", action="version", version=f"memdiag {__version__}")
     commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, module, words in _COMMANDS:
         one = commands.add_parser(name, help=words, description=words, add_help=False)

@@ -30,7 +30,9 @@ def snapshot(flavour: str = "mysql", **sources: list[dict[str, Any]]) -> dict[st
     }
 
 
-def stock(rss: int, pool: int = 64 * MIB, **sources: list[dict[str, Any]]) -> dict[str, Any]:
+def stock(
+    rss: int, pool: int = 64 * MIB, **sources: list[dict[str, Any]]
+) -> dict[str, Any]:
     """A stock server: 50 MiB of files, a buffer pool of `pool`."""
     pages = pool >> 14
     found = {

@@ -16,6 +16,7 @@ from memdiag.render import json as as_json
 from memdiag.render.page import Page
 from memdiag.replay import Sample, replay
 from memdiag.report.build import report
+
 from tests import fixtures
 
 MIB = 1 << 20

@@ -4,6 +4,7 @@ import unittest
 from memdiag.judge.findings import findings
 from memdiag.judge.unexplained import bytes_unexplained, once_higher
 from memdiag.model.view import View
+
 from tests import fixtures
 from tests.builder import GIB, MIB, instrument, snapshot, stock
 
@@ -81,7 +82,9 @@ class Held(unittest.TestCase):
     def test_quoted_names(self):
         tables = [{"TABLE_SCHEMA": "a`b", "TABLE_NAME": "t", "BYTES": 5, "TABLE_ROWS": 1}]  # fmt: skip
         rows = [instrument("memory/memory/HP_PTRS", 300 * MIB)]
-        one = named(stock(500 * MIB, memory=rows, memory_tables=tables))["MEMORY tables"]
+        one = named(stock(500 * MIB, memory=rows, memory_tables=tables))[
+            "MEMORY tables"
+        ]
         self.assertEqual(one.statements, ["ALTER TABLE `a``b`.`t` ENGINE = InnoDB"])
 
 
@@ -93,9 +96,7 @@ class Unexplained(unittest.TestCase):
 
     def test_the_sum_is_rss(self):
         view = View(self.data(GIB, GIB))
-        self.assertEqual(
-            bytes_unexplained(view), 8 * GIB - 50 * MIB - 64 * MIB - GIB
-        )
+        self.assertEqual(bytes_unexplained(view), 8 * GIB - 50 * MIB - 64 * MIB - GIB)
         self.assertEqual(once_higher(view), 0)
 
     def test_retention_where_more_was_in_use_once(self):
@@ -189,7 +190,9 @@ class CountsOfOthers(unittest.TestCase):
         def of(dirty):
             ledger = [{"COMPONENT": "pool", "NAME": "binlog", "STATE": "dirty", "RESIDENT_BYTES": dirty, "PERCENT": 1},
                       {"COMPONENT": "buffer_pool", "NAME": "", "STATE": "clean pages", "RESIDENT_BYTES": GIB, "PERCENT": 99}]  # fmt: skip
-            return named(snapshot("memdiag", memdiag_advice=advice, memdiag_ledger=ledger))
+            return named(
+                snapshot("memdiag", memdiag_advice=advice, memdiag_ledger=ledger)
+            )
 
         self.assertEqual(of(MIB), {})
         self.assertIn("binlog", of(80 * MIB))

@@ -89,7 +89,7 @@ def manual(date: int) -> str:
     day = time.strftime("%Y-%m-%d", time.gmtime(date))
     text = re.sub(r"(?<!`)`(?!`)", "", (ROOT / "docs/client.md").read_text())
     text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text).replace("### ", "## ")
-    head = f'.TH MEMDIAG 1 {day} memdiag\n.SH NAME\nmemdiag \\- {SUMMARY}\n'
+    head = f".TH MEMDIAG 1 {day} memdiag\n.SH NAME\nmemdiag \\- {SUMMARY}\n"
     return head + "\n".join(body(text.splitlines())) + "\n"
 
 

@@ -78,7 +78,8 @@ def machine(root: Path = Path("/")) -> dict[str, Source]:
 
 def _oom(folder: Path) -> dict[str, int]:
     return {
-        name: int((folder / name).read_text()) for name in ("oom_score", "oom_score_adj")
+        name: int((folder / name).read_text())
+        for name in ("oom_score", "oom_score_adj")
     }
 
 

@@ -101,9 +101,7 @@ class Sampler:
             keep("memdiag_ledger", self._try(_LEDGER))
             keep("memdiag_host", self._try(_HOST))
         elif self.pid:
-            for name, source in (
-                kernel.process(self.pid) | kernel.machine()
-            ).items():
+            for name, source in (kernel.process(self.pid) | kernel.machine()).items():
                 keep(name, source.rows)
         return View(
             {

@@ -152,11 +152,23 @@ class _Snapshot:
     def _history(self, columns: list[str]) -> None:
         wanted = [
             name
-            for name in (
-                "TIME RSS_BYTES SWAP_BYTES LIMIT_BYTES ALLOCATED_BYTES DIRTY_BYTES BUFFER_POOL_BYTES"
-                " RSS_PEAK_BYTES RSS_PEAK_TIME RSS_PEAK_SESSION RSS_PEAK_SESSION_BYTES RSS_PEAK_DIGEST"
-                " TREND_BYTES_PER_SECOND TREND_R2 SECONDS_UNTIL_LIMIT"
-            ).split()
+            for name in [
+                "TIME",
+                "RSS_BYTES",
+                "SWAP_BYTES",
+                "LIMIT_BYTES",
+                "ALLOCATED_BYTES",
+                "DIRTY_BYTES",
+                "BUFFER_POOL_BYTES",
+                "RSS_PEAK_BYTES",
+                "RSS_PEAK_TIME",
+                "RSS_PEAK_SESSION",
+                "RSS_PEAK_SESSION_BYTES",
+                "RSS_PEAK_DIGEST",
+                "TREND_BYTES_PER_SECOND",
+                "TREND_R2",
+                "SECONDS_UNTIL_LIMIT",
+            ]
             if name in columns
         ]
         if not wanted:
@@ -266,7 +278,8 @@ class _Snapshot:
         )
         if modern:
             self._ask(
-                "sessions", queries.SLEEPING.format(table="information_schema.PROCESSLIST")
+                "sessions",
+                queries.SLEEPING.format(table="information_schema.PROCESSLIST"),
             )
 
     def _innodb(self, server: dict[str, Any]) -> None:
@@ -352,5 +365,3 @@ def _explained(error: Refused) -> str:
     if error.code in (3024, 1969, 1317):
         return "it took too long and was ended"
     return error.message
-
-

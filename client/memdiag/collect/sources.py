@@ -30,7 +30,8 @@ def read(source: str, reader: Callable[[], list[Row]]) -> Source:
         return failed(source, "this machine does not have it")
     except PermissionError:
         return failed(
-            source, "this user may not read it; run memdiag as root or as the server's user"
+            source,
+            "this user may not read it; run memdiag as root or as the server's user",
         )
     except (OSError, ValueError) as error:
         return failed(source, getattr(error, "strerror", None) or str(error))

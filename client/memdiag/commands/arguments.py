@@ -41,14 +41,22 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--defaults-extra-file", default="", help="read this option file, too"
     )
-    group.add_argument(
-        "--no-defaults", action="store_true", help="read no option file"
-    )
+    group.add_argument("--no-defaults", action="store_true", help="read no option file")
 
 
-_NAMES = (
-    "host port socket user password protocol ssl_mode ssl_ca ssl_cert ssl_key connect_timeout"
-).split()
+_NAMES = [
+    "host",
+    "port",
+    "socket",
+    "user",
+    "password",
+    "protocol",
+    "ssl_mode",
+    "ssl_ca",
+    "ssl_cert",
+    "ssl_key",
+    "connect_timeout",
+]
 
 
 def chosen_targets(

@@ -113,7 +113,10 @@ def lines(
         if left:
             result.append(f"{'':25} {left} smaller differences (--all)")
     if missing:
-        result += ["", f"not compared, as one side has no figures: {', '.join(missing)}"]
+        result += [
+            "",
+            f"not compared, as one side has no figures: {', '.join(missing)}",
+        ]
     result.append("")
     if faults:
         first = faults[0]

@@ -146,6 +146,8 @@ def _write(file: IO[str], value: dict[str, Any]) -> None:
 
 def _show(count: int, sample: dict[str, Any]) -> None:
     if sys.stderr.isatty():
-        words = "the server is down" if sample.get("down") else f"RSS {size(sample['rss'])}"
+        words = (
+            "the server is down" if sample.get("down") else f"RSS {size(sample['rss'])}"
+        )
         sys.stderr.write(f"\r{count} samples, {words}; Ctrl-C ends".ljust(70))
         sys.stderr.flush()

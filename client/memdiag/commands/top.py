@@ -18,7 +18,7 @@ from typing import Any
 from memdiag.collect.sample import Sampler
 from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.options import Target
-from memdiag.connect.session import Gone, Refused, Session
+from memdiag.connect.session import Refused, Session
 from memdiag.durations import seconds_of
 from memdiag.model.trend import line_through
 from memdiag.model.units import duration, percent, share, signed_size, size
@@ -335,7 +335,9 @@ def _purges(rows: list[dict[str, Any]]) -> Any:
 def _digests(rows: list[dict[str, Any]]) -> Any:
     table = _table(("digest", "left"), ("times", "right"), ("peak", "right"))
     for row in rows:
-        table.add_row(row["DIGEST"][:20], str(row["STATEMENTS"]), size(row["PEAK_BYTES"]))
+        table.add_row(
+            row["DIGEST"][:20], str(row["STATEMENTS"]), size(row["PEAK_BYTES"])
+        )
     return table
 
 

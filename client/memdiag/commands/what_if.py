@@ -21,9 +21,7 @@ from memdiag.replay import Outcome, Sample, replay
 # The kernel needs some room, and the next peak is not the last one.
 RESERVE = 1.1
 NOT_SURVIVED = 3
-_RUNS = (
-    "SELECT TIME, RSS_BYTES, DIRTY_BYTES, RSS_PEAK_BYTES, RSS_PEAK_TIME FROM information_schema.{table} ORDER BY TIME"
-)
+_RUNS = "SELECT TIME, RSS_BYTES, DIRTY_BYTES, RSS_PEAK_BYTES, RSS_PEAK_TIME FROM information_schema.{table} ORDER BY TIME"
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -62,9 +60,7 @@ def run(options: argparse.Namespace) -> int:
         code = 0 if outcome.survived or outcome.survived_giving_back else NOT_SURVIVED
     if values:
         if view is None:
-            raise Problem(
-                "--set needs a server or a report: a recording has no budget"
-            )
+            raise Problem("--set needs a server or a report: a recording has no budget")
         result += [""] * bool(result) + budget_lines(view, values, limit)
     print("\n".join(result))
     return code
@@ -176,14 +172,18 @@ def limit_lines(outcome: Outcome, samples: list[Sample], limit: int) -> list[str
         )
         + f"; with a tenth in reserve {size(outcome.lowest_limit * RESERVE)}."
     )
-    lines.append("Only the server's process counts here, not what else shares its limit.")
+    lines.append(
+        "Only the server's process counts here, not what else shares its limit."
+    )
     return lines
 
 
 def budget_lines(view: View, values: dict[str, int], limit: int | None) -> list[str]:
     before = rows(view)
     if not before:
-        raise Problem("the budget is not known: this account may not read the variables")
+        raise Problem(
+            "the budget is not known: this account may not read the variables"
+        )
     unknown = [
         name for name in values if not any(row.variable == name or name in row.times_of for row in before)
     ]  # fmt: skip

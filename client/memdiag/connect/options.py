@@ -24,7 +24,19 @@ SOCKETS = (
     "/tmp/mysql.sock",
 )
 KNOWN = frozenset(
-    "host port socket user password protocol ssl-mode ssl-ca ssl-cert ssl-key connect-timeout".split()
+    [
+        "host",
+        "port",
+        "socket",
+        "user",
+        "password",
+        "protocol",
+        "ssl-mode",
+        "ssl-ca",
+        "ssl-cert",
+        "ssl-key",
+        "connect-timeout",
+    ]
 )
 SSL_MODES = ("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 
@@ -111,10 +123,7 @@ _ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "\\": "\\", "s": " "}
 def _value(text: str) -> str:
     text = text.strip()
     quoted = len(text) >= 2 and text[0] == text[-1] and text[0] in "'\""
-    if quoted:
-        text = text[1:-1]
-    else:
-        text = re.split(r"\s#", text)[0].strip()
+    text = text[1:-1] if quoted else re.split(r"\s#", text)[0].strip()
     return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[0]), text)
 
 
@@ -123,9 +132,7 @@ def _value(text: str) -> str:
 
 def read_login_path(name: str, required: bool) -> dict[str, str]:
     """What mysql_config_editor stored. my_print_defaults, which comes with the mysql client, decrypts it."""
-    file = Path(
-        os.environ.get("MYSQL_TEST_LOGIN_FILE") or Path.home() / ".mylogin.cnf"
-    )
+    file = Path(os.environ.get("MYSQL_TEST_LOGIN_FILE") or Path.home() / ".mylogin.cnf")
     if not file.exists():
         if required:
             raise Problem(

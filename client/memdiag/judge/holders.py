@@ -125,7 +125,11 @@ HOLDERS = (
     ),
     Holder(
         "join buffers",
-        ("memory/sql/JOIN_CACHE", "memory/sql/hashed_operation", "memory/sql/hash_join"),
+        (
+            "memory/sql/JOIN_CACHE",
+            "memory/sql/hashed_operation",
+            "memory/sql/hash_join",
+        ),
         of_sessions=True,
         what="statements that join without an index",
         remedy="make the buffer smaller",

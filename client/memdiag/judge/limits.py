@@ -132,7 +132,11 @@ def _stalls(view: View) -> list[Finding]:
     waited = view.host("pressure", "machine.some.avg10")
     if waited is None:
         waited = next(
-            (row["avg10"] for row in view.rows("pressure") if row.get("kind") == "some"),
+            (
+                row["avg10"]
+                for row in view.rows("pressure")
+                if row.get("kind") == "some"
+            ),
             None,
         )
     if not waited or waited < 10:

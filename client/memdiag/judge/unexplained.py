@@ -67,7 +67,8 @@ def findings(view: View) -> list[Finding]:
             " The memory was freed, and the allocator kept it for reuse."
         )
         remedy = (
-            "the check gives it back; from the next start on, bound it: " + _for_good(view)
+            "the check gives it back; from the next start on, bound it: "
+            + _for_good(view)
         )
     else:
         holder, verdict = "memory that is not counted", "leak"
@@ -112,9 +113,7 @@ def check(view: View) -> str:
         "tcmalloc": "(void) MallocExtension_ReleaseFreeMemory()",
     }
     kind = allocator(view)
-    after = (
-        "If RSS falls by about as much, the allocator had kept freed memory. If it does not, the memory is in use."
-    )
+    after = "If RSS falls by about as much, the allocator had kept freed memory. If it does not, the memory is in use."
     if kind not in calls:
         return f"Restart the server, apply the same load, and compare. {after}"
     return (

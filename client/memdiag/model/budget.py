@@ -100,8 +100,10 @@ def with_values(found: list[Row], values: Mapping[str, int]) -> list[Row]:
         for name, number in values.items():
             if times is not None and name in row.times_of:
                 old = next((x.value for x in found if x.variable == name), None)
-                times = number if row.times_of == name else (
-                    times * number // old if old else times
+                times = (
+                    number
+                    if row.times_of == name
+                    else (times * number // old if old else times)
                 )
         worst = row.worst
         if (each, times) != (row.each, row.times):

@@ -99,7 +99,9 @@ def sentence(words: str) -> str:
 
 def exact(value: Any) -> str:
     """The figure itself, for programs; what people see is rounded."""
-    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
+    return (
+        "" if value is None else repr(value) if isinstance(value, float) else str(value)
+    )
 
 
 def widths(table: Table, number: int) -> list[float]:

@@ -21,9 +21,7 @@ def render(page: Page) -> str:
             [
                 [
                     label,
-                    *(
-                        shown(fact.value, fact.unit) if fact else "-" for fact in facts
-                    ),
+                    *(shown(fact.value, fact.unit) if fact else "-" for fact in facts),
                 ]
                 for label, facts in page.comparison
             ]
@@ -135,7 +133,9 @@ def _series(series: Any) -> list[str]:
             [False, True, True, True, True, False],
         ),
     ]
-    lines += [f"- {moment(event.time)}: {_words(event.label)}" for event in series.events]
+    lines += [
+        f"- {moment(event.time)}: {_words(event.label)}" for event in series.events
+    ]
     return [*lines, *_tail(series)]
 
 

@@ -20,7 +20,9 @@ class Page:
     def comparison(self) -> list[tuple[str, list[Fact | None]]]:
         """Of several servers: each fact with the servers' figures side by side."""
         labels = list(
-            dict.fromkeys(fact.label for report in self.reports for fact in report.facts)
+            dict.fromkeys(
+                fact.label for report in self.reports for fact in report.facts
+            )
         )
         return [
             (

@@ -73,7 +73,9 @@ def section(view: View) -> Section:
             "By variable",
             [
                 Column("variable", "variable"),
-                Column("kind", "kind", "", "buffer: taken whole; growing: as data need it"),
+                Column(
+                    "kind", "kind", "", "buffer: taken whole; growing: as data need it"
+                ),
                 Column("each", "each", "bytes"),
                 Column("times", "times", "count"),
                 Column("times_of", "because of"),

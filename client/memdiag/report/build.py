@@ -136,5 +136,3 @@ def facts(view: View) -> list[Fact]:
         )
     )
     return result
-
-

@@ -63,7 +63,9 @@ def section(view: View) -> Section:
                     [
                         name.lower(),
                         value if name.endswith("_BYTES") else "",
-                        "" if name.endswith("_BYTES") else ("none" if value is None else value),
+                        ""
+                        if name.endswith("_BYTES")
+                        else ("none" if value is None else value),
                     ]
                     for name, value in allocator.items()
                 ],

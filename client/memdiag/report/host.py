@@ -70,7 +70,10 @@ def _cells(number: object, unit: str, word: object) -> list:
     shown = number
     if isinstance(number, float) and number.is_integer():
         shown = int(number)
-    return ["", shown if not unit or unit == "count" or shown is None else f"{shown} {unit}"]
+    return [
+        "",
+        shown if not unit or unit == "count" or shown is None else f"{shown} {unit}",
+    ]
 
 
 def _ours(view: View) -> list[list]:

@@ -15,7 +15,9 @@ _STATUS = (
 
 
 def section(view: View) -> Section:
-    result = Section("innodb", "InnoDB", "Parts of InnoDB's memory whose size it knows.")
+    result = Section(
+        "innodb", "InnoDB", "Parts of InnoDB's memory whose size it knows."
+    )
     rows = view.rows("memdiag_innodb")
     if rows:
         shown = sorted(

@@ -34,9 +34,7 @@ def _bar(view: View) -> Parts:
 
     def of(*components: str) -> int:
         return sum(
-            row["RESIDENT_BYTES"] or 0
-            for row in rows
-            if row["COMPONENT"] in components
+            row["RESIDENT_BYTES"] or 0 for row in rows if row["COMPONENT"] in components
         )
 
     pools = view.pool_states()
@@ -66,9 +64,7 @@ def _bar(view: View) -> Parts:
     )
 
     def state(*names: str) -> int:
-        return sum(
-            states.get(name) or 0 for states in pools.values() for name in names
-        )
+        return sum(states.get(name) or 0 for states in pools.values() for name in names)
 
     parts += [
         Part(
@@ -83,9 +79,7 @@ def _bar(view: View) -> Parts:
             "unused",
             "hold nothing; memdiag_purge('all') gives them back",
         ),
-        Part(
-            "allocator's metadata", state("metadata"), "metadata", "its bookkeeping"
-        ),
+        Part("allocator's metadata", state("metadata"), "metadata", "its bookkeeping"),
         Part(
             "thread stacks and regions",
             of("region"),

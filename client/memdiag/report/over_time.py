@@ -97,7 +97,9 @@ def _events(view: View, rows: list[dict[str, Any]]) -> list[Event]:
     ]
     purges.sort(key=lambda row: -(row["RELEASED_BYTES"] or row["FREED_BYTES"] or 0))
     for row in purges[:MOST_EVENTS]:
-        given = row["RELEASED_BYTES"] if row["ACTION"] == "purge" else row["FREED_BYTES"]
+        given = (
+            row["RELEASED_BYTES"] if row["ACTION"] == "purge" else row["FREED_BYTES"]
+        )
         events.append(
             Event(
                 row["TIME"],

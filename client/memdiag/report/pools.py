@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memdiag.judge.holders import HOLDERS, bytes_of
+from memdiag.judge.holders import HOLDERS, TRIGGERS, are_triggers, bytes_of
 from memdiag.model.document import Column, Line, Note, Section, Series, Table
 from memdiag.model.units import MIB, share
 from memdiag.model.view import View
@@ -47,6 +47,17 @@ def _series(view: View) -> Series | None:
     for row in rows:
         values = pools.setdefault(row["POOL"], [None] * len(times))
         values[place[row["TIME"]]] = row["LIVE_BYTES"]
+    most = max(
+        (row["RSS_BYTES"] or 0 for row in view.rows("memdiag_history")), default=0
+    )
+    # More than ever was resident: most of it was never written, and the others would be a line at the bottom.
+    unwritten = [
+        name
+        for name, values in pools.items()
+        if most and max((value or 0 for value in values), default=0) > most
+    ]
+    for name in unwritten:
+        del pools[name]
     largest = sorted(
         pools, key=lambda name: -max((value or 0 for value in pools[name]), default=0)
     )
@@ -60,7 +71,12 @@ def _series(view: View) -> Series | None:
             if any(value and value > MIB for value in pools[name])
         ],
         "INFORMATION_SCHEMA.MEMDIAG_HISTORY_POOLS",
-        "Bytes that are allocated, with the blocks in caches. Pages that were never written count here and not in RSS.",
+        "Bytes that are allocated, with the blocks in caches. Pages that were never written count here and not in RSS."
+        + (
+            f" Left out, as it had more than RSS and never wrote most of it: {', '.join(unwritten)}."
+            if unwritten
+            else ""
+        ),
     )
 
 
@@ -70,9 +86,7 @@ def _pools(view: View) -> Table:
     for row in view.rows("memdiag_pools"):
         parts = states.get(row["POOL"], {})
         unused = (
-            None
-            if not parts
-            else (parts.get("dirty") or 0) + (parts.get("muzzy") or 0)
+            None if not parts else (parts.get("dirty") or 0) + (parts.get("muzzy") or 0)
         )
         rows.append(
             [
@@ -94,7 +108,9 @@ def _pools(view: View) -> Table:
         "Pools now",
         [
             Column("POOL", "pool"),
-            Column("live", "live", "bytes", "resident part of what is in use", bar=True),
+            Column(
+                "live", "live", "bytes", "resident part of what is in use", bar=True
+            ),
             Column(
                 "fragmentation",
                 "fragmentation",
@@ -102,7 +118,9 @@ def _pools(view: View) -> Table:
                 "free parts of pages in use",
                 bar=True,
             ),
-            Column("unused", "unused", "bytes", "pages that a purge gives back", bar=True),
+            Column(
+                "unused", "unused", "bytes", "pages that a purge gives back", bar=True
+            ),
             Column("LIVE_BYTES", "allocated", "bytes", "in use, resident or not"),
             Column("PEAK_BYTES", "peak", "bytes", "highest since the start"),
             Column("PEAK_TIME", "peak at", "time"),
@@ -118,6 +136,7 @@ def _pools(view: View) -> Table:
 
 def _holders(view: View) -> Table:
     outside = view.outside
+    triggers = are_triggers(view)
     rows = [
         [
             holder.name,
@@ -126,7 +145,10 @@ def _holders(view: View) -> Table:
             holder.usual_percent,
             holder.what,
         ]
-        for holder in HOLDERS
+        for declared in HOLDERS
+        for holder in [
+            TRIGGERS if triggers and declared.name == "stored programs" else declared
+        ]
         if (held := bytes_of(view, holder))
     ]
     rows.sort(key=lambda row: -row[1])

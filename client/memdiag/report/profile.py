@@ -42,7 +42,9 @@ def section(view: View) -> Section:
         )
     else:
         result.blocks.append(
-            Note(f"No picture: {view.error('memdiag_profile_svg') or 'the server made none'}.")
+            Note(
+                f"No picture: {view.error('memdiag_profile_svg') or 'the server made none'}."
+            )
         )
     shown = [column for column in _SHOWN if column[0] in rows[0]]
     if any(name == "FOLDED" for name, _, _ in shown):
@@ -51,7 +53,10 @@ def section(view: View) -> Section:
         Table(
             "stacks",
             "The largest stacks",
-            [Column(name, title, unit, bar=unit == "bytes") for name, title, unit in shown],
+            [
+                Column(name, title, unit, bar=unit == "bytes")
+                for name, title, unit in shown
+            ],
             [[row[name] for name, _, _ in shown] for row in rows[:MOST]],
             "INFORMATION_SCHEMA.MEMDIAG_PROFILE",
             folded=True,

@@ -31,7 +31,9 @@ def _sessions(view: View) -> list:
                 "sessions",
                 "Sessions with most memory",
                 [
-                    Column("PROCESSLIST_ID", "session", "", "CONNECTION_ID(), for KILL"),
+                    Column(
+                        "PROCESSLIST_ID", "session", "", "CONNECTION_ID(), for KILL"
+                    ),
                     Column("USER", "user"),
                     Column("HOST", "host"),
                     Column("COMMAND", "command"),
@@ -164,7 +166,13 @@ def _digests(view: View) -> list:
     columns = [
         Column("DIGEST", "statement", "", "its digest: values are left out"),
         Column("STATEMENTS", "times", "count"),
-        Column("PEAK_BYTES", "peak of one", "bytes", "most that one had at a time", bar=True),
+        Column(
+            "PEAK_BYTES",
+            "peak of one",
+            "bytes",
+            "most that one had at a time",
+            bar=True,
+        ),
         Column("ACCUMULATED_BYTES", "allocated in all", "bytes"),
         Column("LAST_SEEN", "last seen", "time"),
     ]
