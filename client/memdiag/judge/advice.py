@@ -36,19 +36,27 @@ def findings(view: View, known: list[Finding]) -> list[Finding]:
             continue
         if _not_resident(view, row["SUBSYSTEM"], evidence):
             continue
+        found = statements(row["REMEDY"])
         result.append(
             Finding(
                 severity=row["SEVERITY"],
                 holder=row["SUBSYSTEM"],
                 verdict=row["VERDICT"],
-                headline=f"{row['SUBSYSTEM']}: {evidence}",
-                evidence=f"The server's own verdict: {row['VERDICT']}.",
-                remedy=row["REMEDY"],
-                statements=statements(row["REMEDY"]),
+                headline=_headline(view, row["SUBSYSTEM"], evidence),
+                evidence=f"The server's own advice about {row['SUBSYSTEM']}: {row['VERDICT']}.",
+                # A remedy that is a statement is shown as one.
+                remedy="" if found == [row["REMEDY"]] else row["REMEDY"],
+                statements=found,
                 source="INFORMATION_SCHEMA.MEMDIAG_ADVICE",
             )
         )
     return result
+
+
+def _headline(view: View, subsystem: str, evidence: str) -> str:
+    if subsystem in view.pool_states():
+        return f"Pool {subsystem}: {evidence}"
+    return evidence[:1].upper() + evidence[1:]
 
 
 def _not_resident(view: View, pool: str, evidence: str) -> bool:
