@@ -361,7 +361,7 @@ def top(checks: Checks, server: Server, folder: Path) -> None:
         screen.press("y")
         checks.check("the purge has a receipt", bool(screen.shows(r"given back: .* in .* ms")))  # fmt: skip
         screen.press("r")
-        checks.check("r saves a report", bool(screen.shows(r"saved: .*html")) and any(folder.glob("memdiag-*.html")))  # fmt: skip
+        checks.check("r saves a report", bool(screen.shows(r"saved here: .*html")) and any(folder.glob("memdiag-*.html")))  # fmt: skip
         screen.resize(70, 18)
         small = screen.shows(r"(?m)^RSS")
         lines = small.rstrip("\n").split("\n")

@@ -102,14 +102,14 @@ def prepared_statements(now: Situation) -> None:
 
 
 def table_cache(now: Situation) -> None:
-    """Many columns and partitions make an open table large."""
+    """Many columns make an open table large."""
     session = now.session()
     columns = ", ".join(f"c{number} INT" for number in range(200))
     for number in range(40):
         session.query(
-            f"CREATE TABLE wide{number} (id INT PRIMARY KEY, {columns}) PARTITION BY HASH (id) PARTITIONS 24"
+            f"CREATE TABLE wide{number} (id INT PRIMARY KEY, {columns})"
         )
-    sessions = [now.session() for _ in range(16)]
+    sessions = [now.session() for _ in range(60)]
     for number in range(40):
         # Sessions that have a table open at one time each need an instance of their own.
         for one in sessions:

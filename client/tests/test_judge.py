@@ -149,6 +149,17 @@ class Limits(unittest.TestCase):
         view = View(stock(100 * MIB, cgroup=[own, above | {"folder": "/above"}]))
         self.assertEqual(view.limit.source, "/above")
 
+    def test_swap(self):
+        def of(swapped):
+            data = stock(900 * MIB)
+            data["sources"]["process"]["rows"][0]["VmSwap"] = swapped
+            return named(data)
+
+        self.assertNotIn("swap", of(63 * MIB))
+        self.assertEqual(of(70 * MIB)["swap"].severity, "warning")
+        self.assertEqual(of(110 * MIB)["swap"].severity, "critical")
+        self.assertIn("swapoff -a && swapon -a", of(110 * MIB)["swap"].statements)
+
     def test_growth_needs_a_line_and_time(self):
         def recording(step):
             return [{"time": 100.0 * n, "rss": 500 * MIB + n * step, "buffer_pool": 0} for n in range(10)]  # fmt: skip

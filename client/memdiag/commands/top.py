@@ -198,7 +198,7 @@ class Screen:
                 raise Problem("; ".join(page.problems))
             path = Path(_file_name(page))
             write_whole(path, RENDERERS["html"](page))
-            self.message = f"saved: {path.resolve()}"
+            self.message = f"saved here: {path}"
         except Problem as problem:
             self.message = f"no report: {problem}"
 
