@@ -26,7 +26,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
 from check import peers
 from harness.checks import Checks
-from harness.common import say
+from harness.common import lock, say
 from harness.problem import run_main
 from harness.server import Build, Server, initialise
 from harness.sql import Connection
@@ -449,8 +449,14 @@ def main() -> int:
     build = Build(options.build) if options.build else Build.of_preset(ROOT, options.preset)  # fmt: skip
     checks = Checks("client servers")
     folder = ROOT / "build" / options.preset / "client-servers"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    with lock(folder.with_name("client-servers.lock"), "checking the client"):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        every_server(checks, build, options, folder)
+    return checks.finish()
+
+
+def every_server(checks: Checks, build: Build, options: argparse.Namespace, folder: Path) -> None:  # fmt: skip
     try:
         for name, run in (("ours", ours), ("stock", stock), ("mariadb", mariadb)):
             if options.only and name not in options.only:
@@ -464,7 +470,6 @@ def main() -> int:
                 run(checks, build if name == "ours" else programs, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return checks.finish()
 
 
 if __name__ == "__main__":

@@ -106,9 +106,7 @@ def table_cache(now: Situation) -> None:
     session = now.session()
     columns = ", ".join(f"c{number} INT" for number in range(200))
     for number in range(40):
-        session.query(
-            f"CREATE TABLE wide{number} (id INT PRIMARY KEY, {columns})"
-        )
+        session.query(f"CREATE TABLE wide{number} (id INT PRIMARY KEY, {columns})")
     sessions = [now.session() for _ in range(60)]
     for number in range(40):
         # Sessions that have a table open at one time each need an instance of their own.

@@ -90,7 +90,23 @@ def manual(date: int) -> str:
     text = re.sub(r"(?<!`)`(?!`)", "", (ROOT / "docs/client.md").read_text())
     text = re.sub(r"\[([^]]+)\]\([^)]+\)", r"\1", text).replace("### ", "## ")
     head = f".TH MEMDIAG 1 {day} memdiag\n.SH NAME\nmemdiag \\- {SUMMARY}\n"
-    return head + "\n".join(body(text.splitlines())) + "\n"
+    return head + "\n".join(body(unwrapped(text.splitlines()))) + "\n"
+
+
+def unwrapped(lines: list[str]) -> list[str]:
+    """Each paragraph as one line; examples and tables as they are."""
+    result: list[str] = []
+    in_example = follows = False
+    for line in lines:
+        fence = line.startswith("```")
+        plain = not in_example and not fence and bool(line) and line[0] not in "|#"
+        if plain and follows:
+            result[-1] += " " + line
+        else:
+            result.append(line)
+        in_example ^= fence
+        follows = plain
+    return result
 
 
 def deb(tree: Path, out: Path, full: str, date: int) -> Path:

@@ -76,7 +76,9 @@ def _swapped(view: View) -> list[Finding]:
         statements.append("swapoff -a && swapon -a")
     return [
         Finding(
-            severity="critical" if swapped * 10 >= swapped + (view.rss or 0) else "warning",
+            severity="critical"
+            if swapped * 10 >= swapped + (view.rss or 0)
+            else "warning",
             holder="swap",
             verdict="host",
             headline=f"{size(swapped)} of the server are swapped out",
