@@ -268,8 +268,11 @@ def interrupted(checks: Checks, server: Server, folder: Path) -> None:
     end = time.monotonic() + 30
     while time.monotonic() < end and (not unfinished.exists() or unfinished.read_text().count("\n") < 4):  # fmt: skip
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    words, complaint = process.communicate(timeout=30)
+    try:
+        process.send_signal(signal.SIGINT)
+        words, complaint = process.communicate(timeout=30)
+    finally:
+        process.kill()
     checks.check("Ctrl-C ends a recording, which is whole", process.returncode == 0 and out.exists() and not unfinished.exists(), words or complaint)  # fmt: skip
     done = memdiag("what-if", out, "--limit", "4G")
     checks.check("what-if reads it", done.returncode == 0 and "would have survived" in done.stdout, done.stdout.splitlines()[:1])  # fmt: skip

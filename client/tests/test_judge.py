@@ -32,12 +32,16 @@ class DrivenStates(unittest.TestCase):
     def test_the_first_finding_names_the_holder(self):
         for name in fixtures.names():
             kind, _, state = name.partition("-")
-            if kind != "ours" or state not in HOLDERS:
+            if state not in HOLDERS:
                 continue
+            # Stock does not know of free parts of pages; there the check tells.
+            right = HOLDERS[state]
+            if kind == "stock" and state == "fragmentation":
+                right = {"unused pages", "memory that is not counted"}
             with self.subTest(name):
                 first = findings(View(fixtures.snapshot(name)))[0]
-                self.assertIn(first.holder, HOLDERS[state])
-                self.assertTrue(first.statements)
+                self.assertIn(first.holder, right)
+                self.assertTrue(first.statements or first.check)
                 self.assertTrue(first.source)
 
     def test_idle_servers_are_calm(self):
