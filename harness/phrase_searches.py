@@ -104,8 +104,9 @@ def run(
     clients: int,
     seconds: float,
     checks: Checks,
+    figures: bool = True,
 ) -> None:
-    """The burst, its report, and the checks that hold of any run."""
+    """The burst, its figures (without `figures` only RSS), and the checks that hold of any run."""
     say(f"== warming up: {len(statements)} phrases once each (about 5 s)")
     found = 0
     with server.connect(DATABASE) as session:
@@ -131,9 +132,13 @@ def run(
         f"\n{len(done.latencies)} searches, {done.per_second:.1f} a second, half of them within "
         f"{done.latency(50) * 1000:.0f} ms, 99% within {done.latency(99) * 1000:.0f} ms\n"
     )
-    say(memory_report.table({"before": before, "peak": peak, **after}))
-    for line in memory_report.pool_lines(before, last):
-        say(line)
+    if figures:
+        say(memory_report.table({"before": before, "peak": peak, **after}))
+        for line in memory_report.pool_lines(before, last):
+            say(line)
+    else:
+        moments = {"before": before, "at its peak": peak, f"{AFTER_SECONDS[-1]} s after": last}  # fmt: skip
+        say("RSS: " + ", ".join(f"{one.rss_bytes / 2**20:.0f} MiB {moment}" for moment, one in moments.items()))  # fmt: skip
     receipt = None
     if before.pools:
         receipt = purge(server)

@@ -7,6 +7,7 @@
 # The purpose of each group:
 #   fetching       ca-certificates xz-utils
 #   tools          python3 patch perl git; python3-pymysql for sessions with a server;
+#                  python3-jinja2 and python3-rich for the program memdiag (client/);
 #                  python3-venv for ruff and clang-format (tools/style.py)
 #   compiling      gcc g++ make cmake ninja-build bison pkg-config ccache mold
 #   jemalloc       autoconf
@@ -16,7 +17,7 @@
 #   style          shellcheck
 #   packages       debhelper dpkg-dev
 MEMDIAG_PACKAGES="ca-certificates xz-utils
-python3 python3-pymysql python3-venv patch perl git
+python3 python3-pymysql python3-jinja2 python3-rich python3-venv patch perl git
 gcc g++ make cmake ninja-build bison pkg-config ccache mold
 autoconf
 libssl-dev libicu-dev liblz4-dev libzstd-dev zlib1g-dev libedit-dev

@@ -151,8 +151,9 @@ def demonstrate(options: argparse.Namespace, server: Server) -> int:
         statements = phrase_searches.prepare(server, options.documents)
         checks = Checks("demo", show=False)
         phrase_searches.run(
-            server, statements, options.clients, options.seconds, checks
+            server, statements, options.clients, options.seconds, checks, figures=False
         )
+        write_report(server, checks)
         if options.smoke:
             server.stop()
             checks.check("the server ended", not server.alive())
@@ -167,6 +168,22 @@ def demonstrate(options: argparse.Namespace, server: Server) -> int:
         say(f"  connect: {server.client_line(phrase_searches.DATABASE)}")
         say(f"  stop:    ./run-demo --stop{which}")
     return 0
+
+
+def write_report(server: Server, checks: Checks) -> None:
+    """The page that a person reads, made by client/ as for any server."""
+    command = [sys.executable, "-m", "memdiag", "report", "--no-defaults", "-u", "root"]
+    page = server.folder / "report.html"
+    done = subprocess.run(
+        [*command, "-S", str(server.socket), "-o", str(page)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "client")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    checks.check("there is a report", done.returncode == 0, done.stderr.strip())
+    if done.returncode == 0:
+        say(f"\nreport of this run, for a browser: {page}")
 
 
 if __name__ == "__main__":

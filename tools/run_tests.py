@@ -32,6 +32,7 @@ UNIT_TESTS = (
     ("tools", ".", "."),
     # packaging/ is no package: it would hide a library of that name.
     ("packaging", "packaging/unit", "packaging"),
+    ("client", "client/tests", "client"),
 )
 
 
@@ -208,6 +209,12 @@ STEPS = [
         "demo_in_cgroup",
         "the same load in a memory cgroup, half a minute",
         own("demo_in_cgroup", "tools/demo_in_cgroup.py"),
+        presets=SHIPPED,
+    ),
+    Step(
+        "client",
+        "memdiag against real servers, in a terminal and in a browser, minutes",
+        own("client", "client/check/all.py"),
         presets=SHIPPED,
     ),
     Step(

@@ -1,0 +1,1 @@
+"""Tests of the client against real servers, browsers and terminals."""

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""The client's packages: made twice they are the same, and the program runs from each without this checkout."""
+
+from __future__ import annotations
+
+import argparse
+import filecmp
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT)]
+
+from harness.checks import Checks
+from harness.problem import run_main
+from harness.server import Build, Server, initialise, last_line
+
+OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--preset", default="dev")
+    parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")  # fmt: skip
+    options = parser.parse_args()
+    build = Build(options.build) if options.build else Build.of_preset(ROOT, options.preset)  # fmt: skip
+    checks = Checks("client packages")
+    if not shutil.which("rpmbuild"):
+        checks.skip("packages", "rpmbuild is not installed")
+        return checks.finish()
+    folder = ROOT / "build" / options.preset / "client-packages"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    try:
+        made = [make(folder / name) for name in ("one", "two")]
+        names = sorted(path.name for path in made[0])
+        checks.check("a DEB, an RPM and a wheel", len(names) == 3, ", ".join(names))
+        for path in made[0]:
+            other = folder / "two" / path.name
+            same = other.exists() and filecmp.cmp(path, other, shallow=False)
+            checks.check(f"made twice, {path.suffix} is the same", same)
+        with Server(build, folder / "server", OPTIONS) as server:
+            initialise(build, server.data)
+            server.start()
+            for kind, command in programs(folder, made[0]).items():
+                run(checks, kind, command, server)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return checks.finish()
+
+
+def make(out: Path) -> list[Path]:
+    subprocess.run([ROOT / "packaging/build-client", "--out", out], check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+    return sorted(path for path in out.iterdir() if path.suffix in (".deb", ".rpm", ".whl"))  # fmt: skip
+
+
+def programs(folder: Path, packages: list[Path]) -> dict[str, list[str]]:
+    """{kind: command} of each package, unpacked. Debian's Python runs those of the DEB and the RPM."""
+    result = {}
+    for package in packages:
+        place = folder / package.suffix.strip(".")
+        place.mkdir()
+        if package.suffix == ".deb":
+            subprocess.run(["dpkg-deb", "-x", package, place], check=True)
+        elif package.suffix == ".rpm":
+            archive = subprocess.run(["rpm2archive", "-n", package], capture_output=True, check=False)  # fmt: skip
+            if archive.returncode:
+                archive = subprocess.run(["rpm2archive", "-"], stdin=package.open("rb"), capture_output=True, check=True)  # fmt: skip
+            subprocess.run(["tar", "-x", "-z" if archive.stdout[:2] == b"\x1f\x8b" else "--no-same-owner", "-C", place], input=archive.stdout, check=True)  # fmt: skip
+        else:
+            venv.create(place, system_site_packages=True, with_pip=True)
+            subprocess.run([place / "bin/pip", "install", "-q", "--no-deps", package], check=True)  # fmt: skip
+            result["wheel"] = [str(place / "bin/memdiag")]
+            continue
+        starter = place / "usr/bin/memdiag"
+        # Unpacked, it is in another folder than installed.
+        text = starter.read_text().replace("/usr/share/memdiag", f"{place}/usr/share/memdiag")  # fmt: skip
+        starter.write_text(text)
+        result[package.suffix] = ["/usr/bin/python3", "-I", str(starter)]
+    return result
+
+
+def run(checks: Checks, kind: str, command: list[str], server: Server) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    words = ["report", "--no-defaults", "-S", str(server.socket), "-u", "root", "-o", "-"]  # fmt: skip
+    done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment, cwd="/", check=False)  # fmt: skip
+    good = done.returncode == 0 and re.search(r"<h2>Nothing", done.stdout)
+    checks.check(f"{kind}: a report in HTML", bool(good), last_line(done.stderr) if done.stderr else "")  # fmt: skip
+    page = Path(command[-1]).parents[1] / "share/man/man1/memdiag.1.gz"
+    if kind != "wheel":
+        checks.check(f"{kind}: a manual page", page.exists())
+
+
+if __name__ == "__main__":
+    run_main("packages", main)

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""The HTML report in headless Chromium: three sizes, dark and light, print; nothing is requested; axe-core finds no
+serious fault; nothing is wider than the window.
+
+Screenshots stay in build/PRESET/client-page: look at them. Chromium is Debian's package; axe-core comes from npm into the
+cache. Where one of them cannot be had, its checks are skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "client"), "/usr/lib/python3/dist-packages"]
+
+from memdiag.render import html
+from memdiag.render.page import Page
+from memdiag.report.build import report
+from tests import fixtures
+
+from harness.checks import Checks
+from harness.common import cache_dir
+from harness.problem import run_main
+
+SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desk": (1440, 900)}
+MODES = {"dark": 0, "light": 1}
+AXE = "axe-core@4"
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="900" height="120"><title>flame</title><rect width="900" height="20" fill="#d98e32"/><text x="4" y="15">main</text></svg>'
+# What the page says of itself: loaded resources, errors, overflow, axe's findings.
+PROBE = """
+<script>
+addEventListener("load", async () => {
+  const own = [];
+  for (const entry of performance.getEntriesByType("resource"))
+    if (!entry.name.startsWith("data:")) own.push(entry.name);
+  const wide = document.documentElement.scrollWidth - innerWidth;
+  let faults = null;
+  if (self.axe) {
+    document.querySelectorAll("details").forEach((one) => { one.open = true; });
+    const found = await axe.run(document, { iframes: false });
+    faults = found.violations.map((one) => ({ id: one.id, impact: one.impact, nodes: one.nodes.length,
+      first: one.nodes[0].html.slice(0, 160) }));
+  }
+  const told = document.createElement("pre");
+  told.id = "probe";
+  told.textContent = JSON.stringify({ own, wide, faults, errors: self.seen,
+    charts: document.querySelectorAll(".uplot canvas").length });
+  document.body.append(told);
+});
+</script>
+"""
+WATCH = "<script>self.seen = []; addEventListener('error', (e) => seen.push(e.message)); addEventListener('securitypolicyviolation', (e) => seen.push(e.violatedDirective + ' ' + e.blockedURI));</script>"
+
+
+def axe() -> str | None:
+    place = cache_dir() / "client-axe"
+    script = place / "node_modules/axe-core/axe.min.js"
+    if not script.exists() and shutil.which("npm"):
+        place.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["npm", "install", "--prefix", place, "--no-audit", "--no-fund", AXE], capture_output=True, check=False)  # fmt: skip
+    return script.read_text() if script.exists() else None
+
+
+def pages() -> dict[str, str]:
+    found = {}
+    for name in ("ours-idle", "ours-triggers", "stock-fragmentation", "mariadb-idle"):
+        if name in fixtures.names():
+            data = fixtures.snapshot(name)
+            if name == "ours-triggers":
+                add_profile(data)
+            found[name] = html.render(Page(f"Memory of {name}", [report(data)], [], [data]))  # fmt: skip
+    several = [fixtures.snapshot(name) for name in ("ours-idle", "stock-idle")]
+    found["several"] = html.render(Page("Memory of two servers", [report(one) for one in several], ["the host 'db9' is not known"], several))  # fmt: skip
+    return found
+
+
+def add_profile(data: dict) -> None:
+    """As a server with the heap profiler has it."""
+    rows = [{"STACK": 1, "POOL": "table_cache", "ROUTE": "memory/sql/TABLE", "LIVE_BYTES": 5 << 20, "LIVE_OBJECTS": 40, "DIGEST": None, "FOLDED": "main;do_command;open_table"}]  # fmt: skip
+    data["sources"]["memdiag_profile"] = {"source": "MEMDIAG_PROFILE", "rows": rows, "error": None}  # fmt: skip
+    data["sources"]["memdiag_profile_svg"] = {"source": "memdiag_profile('svg')", "rows": [{"SVG": SVG}], "error": None}  # fmt: skip
+
+
+def chromium(folder: Path, page: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+               "--disable-background-networking", f"--user-data-dir={folder / 'profile'}"]  # fmt: skip
+    return subprocess.run([*command, *words, page.as_uri()], capture_output=True, text=True, check=False, timeout=180)  # fmt: skip
+
+
+def probe(checks: Checks, folder: Path, name: str, text: str, script: str | None) -> None:  # fmt: skip
+    """In both modes: contrast differs."""
+    library = f"<script>{script}</script>" if script else ""
+    tested = text.replace("<head>", "<head>" + WATCH, 1).replace("</body>", library + PROBE + "</body>")  # fmt: skip
+    path = folder / f"{name}.probe.html"
+    path.write_text(tested)
+    for mode, number in MODES.items():
+        for size, (width, height) in SIZES.items():
+            words = (f"--window-size={width},{height}", f"--blink-settings=preferredColorScheme={number}", "--virtual-time-budget=20000", "--dump-dom")  # fmt: skip
+            done = chromium(folder, path, *words)
+            found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.S)
+            what = f"{name}, {size}, {mode}"
+            if not found:
+                checks.check(f"{what}: the page tells of itself", False, done.stderr[-200:])  # fmt: skip
+                continue
+            told = json.loads(found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))  # fmt: skip
+            checks.check(f"{what}: nothing is requested, no error", not told["own"] and not told["errors"], told["own"] + told["errors"])  # fmt: skip
+            # Headless Chromium has no window below 500 pixels; the page then has these.
+            checks.check(f"{what}: nothing is wider than the window", told["wide"] <= 0, told["wide"])  # fmt: skip
+            if "MEMDIAG_HISTORY" in text:
+                checks.check(f"{what}: charts are drawn", told["charts"] >= 1, told["charts"])  # fmt: skip
+            if script:
+                serious = [one for one in told["faults"] if one["impact"] in ("serious", "critical")]  # fmt: skip
+                checks.check(f"{what}: axe-core finds nothing serious", not serious, serious or f"{len(told['faults'])} lesser")  # fmt: skip
+    path.unlink()
+
+
+def pictures(checks: Checks, folder: Path, name: str, text: str) -> None:
+    path = folder / f"{name}.html"
+    path.write_text(text)
+    for mode, number in MODES.items():
+        for size, (width, height) in SIZES.items():
+            out = folder / f"{name}-{size}-{mode}.png"
+            chromium(folder, path, f"--window-size={width},{height * 3}", f"--blink-settings=preferredColorScheme={number}", f"--screenshot={out}")  # fmt: skip
+            checks.check(f"{name}, {size}, {mode}: a picture", out.exists() and out.stat().st_size > 20_000)  # fmt: skip
+    out = folder / f"{name}.pdf"
+    chromium(folder, path, "--blink-settings=preferredColorScheme=0", f"--print-to-pdf={out}", "--no-pdf-header-footer")  # fmt: skip
+    checks.check(f"{name}: prints", out.exists() and out.stat().st_size > 20_000)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--preset", default="dev")
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--only", action="append")
+    options = parser.parse_args()
+    checks = Checks("client page")
+    if not shutil.which("chromium"):
+        checks.skip("the page", "chromium is not installed")
+        return checks.finish()
+    folder = options.folder or ROOT / "build" / options.preset / "client-page"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    script = axe()
+    if script is None:
+        checks.skip("axe-core", "npm cannot provide it")
+    for name, text in pages().items():
+        if not options.only or name in options.only:
+            probe(checks, folder, name, text, script)
+            pictures(checks, folder, name, text)
+    shutil.rmtree(folder / "profile", ignore_errors=True)
+    return checks.finish()
+
+
+if __name__ == "__main__":
+    run_main("page", main)

@@ -1,0 +1,479 @@
+#!/usr/bin/env python3
+"""The client against real servers: ours, and where check/peers.py has unpacked them, Debian's MySQL and MariaDB.
+
+Every error is one line and a report of the rest; figures of the page are the server's; a report of 1,000 sessions takes
+at most 3 seconds; top is driven in tmux.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "client")]
+
+from check import peers
+from harness.checks import Checks
+from harness.common import lock, say
+from harness.problem import run_main
+from harness.server import Build, Server, initialise
+from harness.sql import Connection
+
+OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "--max-connections=1100", "--loose-mysqlx=OFF")  # fmt: skip
+MIB = 1 << 20
+REPORT_SECONDS = 3.0
+
+
+# --- calling it ----------------------------------------------------------------------
+
+
+def command() -> list[str]:
+    return [sys.executable, "-m", "memdiag"]
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / "client"), "HOME": "/nonexistent"}
+
+
+def memdiag(*words: object, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*command(), *map(str, words)],
+        capture_output=True,
+        text=True,
+        env={**environment(), **more},
+        check=False,
+        timeout=120,
+    )
+
+
+def to(socket: Path, user: str = "root") -> list[str]:
+    return ["--no-defaults", "-S", str(socket), "-u", user]
+
+
+def report_of(socket: Path, user: str = "root", *words: str) -> dict:
+    done = memdiag("report", *to(socket, user), "--json", *words)
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    return json.loads(done.stdout)
+
+
+def block(page: dict, section: str, name: str) -> dict:
+    for one in page["reports"][0]["sections"]:
+        if one["id"] == section:
+            for found in one["blocks"]:
+                if found.get("id") == name:
+                    return found
+    raise AssertionError(f"the report has no {section}/{name}")
+
+
+# --- what every server must have -----------------------------------------------------
+
+
+def any_server(checks: Checks, name: str, socket: Path, pid: int) -> None:
+    page = report_of(socket)
+    parts = block(page, "ledger", "ledger")
+    total = sum(part["value"] for part in parts["parts"])
+    checks.check(f"{name}: the parts of the ledger add up to RSS", total == parts["total"])  # fmt: skip
+    rss = int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) << 10  # fmt: skip
+    near = abs(rss - parts["total"]) <= rss * 0.03
+    checks.check(f"{name}: RSS is the kernel's", near, f"{parts['total']}, then {rss}")
+    for form in ("--text", "--md", "--html"):
+        done = memdiag("report", *to(socket), form, "-o", "-")
+        checks.check(f"{name}: report {form}", done.returncode == 0 and len(done.stdout) > 4000, done.stderr[:200])  # fmt: skip
+
+
+def same_figures(checks: Checks, server: Server) -> None:
+    """Figures that do not move, against the server's own."""
+    page = report_of(server.socket)
+    with server.connect("information_schema") as session:
+
+        def ask(statement: str) -> dict[str, int | None]:
+            rows = session.query(statement).rows
+            return {str(row[0]): None if row[1] is None else int(row[1]) for row in rows}  # fmt: skip
+
+        budget = ask("SELECT VARIABLE, WORST_CASE_BYTES FROM MEMDIAG_BUDGET WHERE KIND IN ('buffer', 'growing')")  # fmt: skip
+        variables = ask("SELECT VARIABLE_NAME, VARIABLE_VALUE FROM performance_schema.global_variables WHERE VARIABLE_VALUE REGEXP '^[0-9]{1,18}$'")  # fmt: skip
+        pools = {row[0] for row in session.query("SELECT POOL FROM MEMDIAG_POOLS").rows}
+        ledger = ask("SELECT CONCAT(COMPONENT, '/', NAME, '/', STATE), RESIDENT_BYTES FROM MEMDIAG_LEDGER")  # fmt: skip
+    shown = {row[0]: row[5] for row in block(page, "budget", "budget")["rows"]}
+    # Some sizes are measured, such as that of an open table, and move between two reads.
+    differing = [name for name, value in budget.items() if abs((shown.get(name) or 0) - (value or 0)) > (value or 0) * 0.05]  # fmt: skip
+    checks.check("the budget is the server's", not differing and len(shown) > 10, differing)  # fmt: skip
+    settings = {row[0]: row[1] for row in block(page, "configuration", "configuration")["rows"] if row[1] != ""}  # fmt: skip
+    wrong = [name for name, value in settings.items() if variables.get(name) != value]
+    checks.check("settings are the server's", not wrong and len(settings) > 20, wrong)
+    checks.check("all pools are there", {row[0] for row in block(page, "pools", "pools")["rows"]} == pools)  # fmt: skip
+    rows = {f"{row[0]}/{row[1]}/{row[2]}": row[3] for row in block(page, "ledger", "ledger-rows")["rows"]}  # fmt: skip
+    # The server moves between two reads.
+    far = [name for name, value in rows.items() if abs((value or 0) - (ledger.get(name) or 0)) > 4 * MIB]  # fmt: skip
+    checks.check("rows of the ledger are the server's", not far and len(rows) > 20, far)
+
+
+def forms_agree(checks: Checks, server: Server) -> None:
+    """Each number of the page is that of its own JSON."""
+    done = memdiag("report", *to(server.socket), "--html", "-o", "-")
+    page = done.stdout
+    data = json.loads(re.search(r'id="memdiag-data">(.*?)</script>', page, re.S)[1])
+    wrong = 0
+    found = re.findall(r'<data value="([^"]*)" data-at="([^"]*)"', page)
+    for value, place in found:
+        node = data
+        for step in place.split("/"):
+            node = node[int(step)] if step.isdigit() else node[step]
+        wrong += str(node) != value
+    checks.check("each number of the page is in its JSON", not wrong and len(found) > 300, f"{len(found)} numbers")  # fmt: skip
+
+
+# --- faults ----------------------------------------------------------------------------
+
+
+def one_line(checks: Checks, name: str, done: subprocess.CompletedProcess[str], words: str) -> None:  # fmt: skip
+    lines = done.stderr.strip().splitlines()
+    good = done.returncode == 1 and len(lines) == 1 and re.search(words, lines[0]) and not done.stdout  # fmt: skip
+    checks.check(f"{name}: one line and status 1", bool(good), done.stderr.strip()[:160])  # fmt: skip
+
+
+def faults(checks: Checks, server: Server, folder: Path) -> None:
+    report = ("report", "--no-defaults", "--text")
+    one_line(checks, "unknown host", memdiag(*report, "nohost.invalid"), "is not known")
+    one_line(checks, "no socket", memdiag(*report, "/nowhere/x.sock"), "there is no socket")  # fmt: skip
+    one_line(checks, "nobody listens", memdiag(*report, "127.0.0.1:1"), "does not answer")  # fmt: skip
+    one_line(checks, "refused login", memdiag(*report, "-S", server.socket, "-u", "root", "-pwrong"), "refused the login of 'root'")  # fmt: skip
+    one_line(checks, "a folder that is not there", memdiag("report", *to(server.socket), "-o", folder / "no/x.html"), "cannot be written")  # fmt: skip
+    one_line(checks, "top without a terminal", memdiag("top", *to(server.socket)), "needs a terminal")  # fmt: skip
+    done = memdiag(*report, "-u", "root", server.socket, "nohost.invalid")
+    good = done.returncode == 1 and "Not asked" not in done.stdout and "WHAT IS WRONG" in done.stdout  # fmt: skip
+    checks.check("one of two servers: a report, a line, status 1", good, done.stderr.strip())  # fmt: skip
+
+
+def accounts(checks: Checks, server: Server) -> None:
+    with server.connect() as session:
+        for statement in (
+            "CREATE USER onlyprocess@localhost IDENTIFIED BY 'p w'",
+            "GRANT PROCESS ON *.* TO onlyprocess@localhost",
+            "CREATE USER nothing@localhost",
+        ):
+            session.query(statement)
+    page = report_of(server.socket, "onlyprocess", "-pp w")
+    missing = {row[0] for row in block(page, "about", "missing")["rows"]}
+    ours = {name for name in missing if name.startswith("MEMDIAG") and "PROFILE" not in name}  # fmt: skip
+    checks.check("PROCESS alone reads all tables of ours", not ours, ", ".join(ours))
+    checks.check("PROCESS alone: Performance Schema is named as missing", "memory" in missing)  # fmt: skip
+    page = report_of(server.socket, "nothing")
+    reasons = {row[0]: row[1] for row in block(page, "about", "missing")["rows"]}
+    lacking = "PROCESS" in reasons.get("MEMDIAG_LEDGER", "")
+    checks.check("without privileges: what is lacking is said", lacking, reasons.get("MEMDIAG_LEDGER"))  # fmt: skip
+    rss = next(fact for fact in page["reports"][0]["facts"] if fact["label"] == "RSS")
+    checks.check("without privileges: RSS comes from the kernel", bool(rss["value"]))
+    checks.check("without privileges: nothing is found", page["reports"][0]["findings"] == [])  # fmt: skip
+
+
+def ways_in(checks: Checks, server: Server, build: Build, folder: Path) -> None:
+    """Option files, login paths, TLS."""
+    with server.connect() as session:
+        session.query("CREATE USER tls@'%' IDENTIFIED BY 'secret' REQUIRE SSL")
+        session.query("GRANT PROCESS ON *.* TO tls@'%'")
+        port = session.query("SELECT @@port").scalar()
+    options = folder / "client.cnf"
+    options.write_text(f"[client]\nsocket = {server.socket}\nuser = root\n")
+    options.chmod(0o600)
+    done = memdiag("report", f"--defaults-file={options}", "--json")
+    checks.check("an option file", done.returncode == 0, done.stderr)
+    over = ("-h", "127.0.0.1", "-P", port, "-u", "tls", "-psecret")
+    done = memdiag("report", "--no-defaults", *over, "--ssl-mode=REQUIRED", "--json")
+    checks.check("TLS", done.returncode == 0, done.stderr)
+    if done.returncode == 0:
+        local = json.loads(done.stdout)["snapshots"][0]["local"]
+        checks.check("a server on loopback is found in /proc", local)
+    done = memdiag("report", "--no-defaults", *over, f"--ssl-ca={server.data / 'ca.pem'}", "--ssl-mode=VERIFY_CA", "--json")  # fmt: skip
+    checks.check("TLS with the server's CA", done.returncode == 0, done.stderr)
+    one_line(checks, "TLS switched off", memdiag("report", "--no-defaults", *over, "--ssl-mode=DISABLED"), "refused|TLS")  # fmt: skip
+    one_line(checks, "a wrong CA file", memdiag("report", "--no-defaults", *over, "--ssl-mode=VERIFY_CA", "--ssl-ca=/etc/hostname"), "TLS files")  # fmt: skip
+    if shutil.which("expect") is None and not build.program("mysql_config_editor").exists():  # fmt: skip
+        checks.skip("a login path", "there is no mysql_config_editor")
+        return
+    file = folder / "mylogin.cnf"
+    set_path = [build.program("mysql_config_editor"), "set", "--login-path=here", f"--socket={server.socket}", "--user=root"]  # fmt: skip
+    subprocess.run(set_path, env={**os.environ, "MYSQL_TEST_LOGIN_FILE": str(file)}, check=True)  # fmt: skip
+    path = f"{build.mysqld.parent}:{os.environ['PATH']}"
+    done = memdiag("report", "--login-path=here", "--no-defaults", "--json", MYSQL_TEST_LOGIN_FILE=str(file), PATH=path)  # fmt: skip
+    checks.check("a login path", done.returncode == 0, done.stderr)
+    one_line(checks, "a login path that is not there", memdiag("report", "--login-path=no", "--no-defaults", MYSQL_TEST_LOGIN_FILE=str(file), PATH=path), "there is no login path")  # fmt: skip
+
+
+def nothing_is_written(checks: Checks, server: Server) -> None:
+    """No statement of a report changes anything: the server's counters of writing commands stay."""
+    wanted = "'Com_insert','Com_update','Com_delete','Com_flush','Com_kill','Com_create_table','Com_drop_table','Com_alter_table','Com_set_option'"  # fmt: skip
+    ask = f"SELECT VARIABLE_NAME, VARIABLE_VALUE FROM performance_schema.global_status WHERE VARIABLE_NAME IN ({wanted})"  # fmt: skip
+    with server.connect() as session:
+        variables = "SELECT * FROM performance_schema.global_variables"
+        before, settings = session.query(ask).rows, session.query(variables).rows
+        report_of(server.socket)
+        after = session.query(ask).rows
+        changed = [name for (name, old), (_, new) in zip(before, after, strict=True) if old != new]  # fmt: skip
+        # SET SESSION of its own session.
+        checks.check("a report writes nothing", changed in ([], ["Com_set_option"]), changed)  # fmt: skip
+        checks.check("and sets nothing", session.query(variables).rows == settings)
+
+
+def many_sessions(checks: Checks, server: Server) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(1000):
+            session = Connection(server.socket)
+            stack.callback(session.close)
+        seconds, processor = [], []
+        for _ in range(3):
+            begin, used = time.monotonic(), _processor_seconds(server)
+            page = report_of(server.socket)
+            seconds.append(time.monotonic() - begin)
+            processor.append(_processor_seconds(server) - used)
+        number = page["snapshots"][0]["sources"]["sessions"]["rows"][0]["SESSIONS"]
+        wall, cpu = statistics.median(seconds), statistics.median(processor)
+        busy = os.getloadavg()[0] > (os.cpu_count() or 1)
+        # Others' work on this machine is no fault of a report; then its own processor time counts.
+        good = number >= 1000 and (cpu if busy else wall) <= REPORT_SECONDS
+        checks.check(
+            "1,000 sessions: a report in 3 s",
+            good,
+            f"medians of 3: {wall:.2f} s, {cpu:.2f} s of processors"
+            + (
+                f"; the machine is busy (load {os.getloadavg()[0]:.0f})" if busy else ""
+            ),
+        )
+
+
+def _processor_seconds(server: Server) -> float:
+    """Of the server and of our children that have ended."""
+    used = os.times()
+    return server.usage().cpu_seconds + used.children_user + used.children_system
+
+
+def interrupted(checks: Checks, server: Server, folder: Path) -> None:
+    """Ctrl-C keeps a recording whole, and leaves no other file."""
+    out = folder / "recording"
+    process = subprocess.Popen([*command(), "record", *to(server.socket), "--every", "0.2s", "-o", out], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_interruptible)  # fmt: skip
+    unfinished = folder / "recording.unfinished"
+    end = time.monotonic() + 30
+    while time.monotonic() < end and (not unfinished.exists() or unfinished.read_text().count("\n") < 4):  # fmt: skip
+        time.sleep(0.05)
+    try:
+        process.send_signal(signal.SIGINT)
+        words, complaint = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    checks.check("Ctrl-C ends a recording, which is whole", process.returncode == 0 and out.exists() and not unfinished.exists(), words or complaint)  # fmt: skip
+    done = memdiag("what-if", out, "--limit", "4G")
+    checks.check("what-if reads it", done.returncode == 0 and "would have survived" in done.stdout, done.stdout.splitlines()[:1])  # fmt: skip
+    done = memdiag("diff", f"{out}@first", f"{out}@last", "--max-growth", "256M")
+    checks.check("diff reads it", done.returncode == 0, done.stdout.splitlines()[-1:])
+    done = memdiag("report", *to(server.socket), "--recording", out, "--text")
+    checks.check("report takes it", done.returncode == 0, done.stderr)
+
+
+def _interruptible() -> None:
+    """A shell starts what it runs in the background with the signal ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def what_if(checks: Checks, server: Server) -> None:
+    done = memdiag("what-if", *to(server.socket), "--limit", "16G", "--set", "max_connections=10")  # fmt: skip
+    checks.check("what-if of a server's own history", done.returncode == 0 and "would have survived" in done.stdout, done.stdout.splitlines()[2:3])  # fmt: skip
+    done = memdiag("what-if", *to(server.socket), "--limit", "1M")
+    checks.check("what-if of a limit that is too low ends with 3", done.returncode == 3)
+    one_line(checks, "what-if of an unknown variable", memdiag("what-if", *to(server.socket), "--set", "no_such=1"), "does not know no_such")  # fmt: skip
+
+
+# --- top ---------------------------------------------------------------------------
+
+
+class Terminal:
+    """A pane of tmux, on a socket of its own."""
+
+    def __init__(self, folder: Path, words: list[str]) -> None:
+        self._socket = folder / "tmux"
+        setting = f"env PYTHONPATH={ROOT / 'client'} HOME={folder} TERM=screen-256color"
+        shell = f"cd {folder} && {setting} {' '.join(words)}; echo ended with $?; sleep 60"  # fmt: skip
+        self._run("new-session", "-d", "-s", "t", "-x", "110", "-y", "32", shell)
+
+    def _run(self, *words: str) -> str:
+        done = subprocess.run(["tmux", "-S", str(self._socket), "-f", "/dev/null", *words], capture_output=True, text=True, check=False)  # fmt: skip
+        return done.stdout
+
+    def shows(self, words: str, seconds: float = 30) -> str:
+        """The screen as soon as it matches; an empty text if it never does."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            text = self._run("capture-pane", "-p", "-t", "t")
+            if re.search(words, text):
+                return text
+            time.sleep(0.1)
+        return ""
+
+    def text(self) -> str:
+        return self._run("capture-pane", "-p", "-t", "t")
+
+    def press(self, key: str) -> None:
+        self._run("send-keys", "-t", "t", key)
+
+    def resize(self, width: int, height: int) -> None:
+        self._run("resize-window", "-t", "t", "-x", str(width), "-y", str(height))
+
+    def end(self) -> None:
+        self._run("kill-server")
+
+
+@contextlib.contextmanager
+def terminal(folder: Path, words: list[str]) -> Iterator[Terminal]:
+    one = Terminal(folder, words)
+    try:
+        yield one
+    finally:
+        one.end()
+
+
+def top(checks: Checks, server: Server, folder: Path) -> None:
+    if shutil.which("tmux") is None:
+        checks.skip("top", "tmux is not installed")
+        return
+    words = [sys.executable, "-m", "memdiag", "top", *to(server.socket), "--every", "0.5s"]  # fmt: skip
+    with terminal(folder, words) as screen:
+        shown = screen.shows(r"RSS .*of.*\n(.*\n)*.*pool +live +unused")
+        checks.check("top shows RSS, limit and pools", bool(shown), "" if shown else screen.text()[:300])  # fmt: skip
+        if not shown:
+            return
+        screen.press("o")
+        checks.check("o orders", bool(screen.shows("ordered by time")))
+        screen.press("p")
+        checks.check("p asks", bool(screen.shows(r"give back .* y: yes")))
+        screen.press("n")
+        checks.check("and takes no for an answer", bool(screen.shows("not purged")))
+        screen.press("p")
+        screen.shows("y: yes")
+        screen.press("y")
+        checks.check("the purge has a receipt", bool(screen.shows(r"given back: .* in .* ms")))  # fmt: skip
+        screen.press("r")
+        checks.check("r saves a report", bool(screen.shows(r"saved here: .*html")) and any(folder.glob("memdiag-*.html")))  # fmt: skip
+        screen.resize(70, 18)
+        small = screen.shows(r"(?m)^RSS")
+        lines = small.rstrip("\n").split("\n")
+        checks.check("a small terminal still has RSS and a session", "session" in small and len(lines) <= 18, len(lines))  # fmt: skip
+        screen.resize(110, 32)
+        os.kill(server.pid, signal.SIGKILL)
+        checks.check("a server that dies is told", bool(screen.shows("asking again")))
+        server.stop()
+        server.start()
+        back = screen.shows(r"RSS .*of")
+        checks.check("and comes back", bool(back) and "asking again" not in back)
+        screen.press("q")
+        checks.check("q ends it", bool(screen.shows("ended with 0")))
+
+
+# --- main ------------------------------------------------------------------------------
+
+
+def ours(checks: Checks, build: Build, folder: Path) -> None:
+    port = _free_port()
+    options = (*OPTIONS, "--skip-networking=OFF", "--bind-address=127.0.0.1", f"--port={port}", "--memdiag-history-interval-ms=200")  # fmt: skip
+    with Server(build, folder / "ours", options) as server:
+        initialise(build, server.data)
+        server.start()
+        any_server(checks, "ours", server.socket, server.pid)
+        same_figures(checks, server)
+        forms_agree(checks, server)
+        nothing_is_written(checks, server)
+        faults(checks, server, folder)
+        accounts(checks, server)
+        ways_in(checks, server, build, folder)
+        what_if(checks, server)
+        interrupted(checks, server, folder)
+        many_sessions(checks, server)
+        top(checks, server, folder)
+    with Server(build, folder / "ours", (*OPTIONS, "--performance-schema=OFF")) as server:  # fmt: skip
+        server.start()
+        any_server(checks, "ours without Performance Schema", server.socket, server.pid)
+        page = report_of(server.socket)
+        reasons = {row[0]: row[1] for row in block(page, "about", "missing")["rows"]}
+        checks.check("performance_schema=OFF is the reason", reasons.get("memory") == "performance_schema is OFF")  # fmt: skip
+
+
+def stock(checks: Checks, programs: Path, folder: Path) -> None:
+    build = peers.Stock(programs)
+    with Server(build, folder / "stock", OPTIONS) as server:
+        initialise(build, server.data)
+        server.start()
+        any_server(checks, "Debian's MySQL", server.socket, server.pid)
+        checks.check("a line says what our server would show", "Only the server with memdiag" in memdiag("report", *to(server.socket), "--text").stdout.replace("\n", " "))  # fmt: skip
+        one_line(checks, "what-if without history", memdiag("what-if", *to(server.socket), "--limit", "1G"), "there is no history")  # fmt: skip
+        interrupted(checks, server, folder)
+    with Server(build, folder / "stock", (*OPTIONS, "--performance-schema=OFF")) as server:  # fmt: skip
+        server.start()
+        any_server(checks, "Debian's MySQL without Performance Schema", server.socket, server.pid)  # fmt: skip
+
+
+def mariadb(checks: Checks, programs: Path, folder: Path) -> None:
+    for name, options in (
+        ("MariaDB", ()),
+        ("MariaDB with Performance Schema", ("--performance-schema=ON", "--performance-schema-instrument=memory/%=ON")),
+    ):  # fmt: skip
+        place = folder / name.replace(" ", "-")
+        server = peers.MariaDb(programs, place, options)
+        server.initialise()
+        with server.running():
+            any_server(checks, name, server.socket, server.pid)
+
+
+def _free_port() -> int:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--preset", default="dev")
+    parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")  # fmt: skip
+    parser.add_argument("--peers", type=Path, default=peers.folder())
+    parser.add_argument("--only", action="append", choices=("ours", "stock", "mariadb"))
+    options = parser.parse_args()
+    build = Build(options.build) if options.build else Build.of_preset(ROOT, options.preset)  # fmt: skip
+    checks = Checks("client servers")
+    folder = ROOT / "build" / options.preset / "client-servers"
+    with lock(folder.with_name("client-servers.lock"), "checking the client"):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        every_server(checks, build, options, folder)
+    return checks.finish()
+
+
+def every_server(checks: Checks, build: Build, options: argparse.Namespace, folder: Path) -> None:  # fmt: skip
+    try:
+        for name, run in (("ours", ours), ("stock", stock), ("mariadb", mariadb)):
+            if options.only and name not in options.only:
+                continue
+            programs = options.peers / name
+            if name != "ours" and not programs.exists():
+                checks.skip(name, f"{programs} is not there (client/check/peers.py)")
+                continue
+            say(f"-- {name}")
+            with checks.checking(f"{name}: all checks were run"):
+                run(checks, build if name == "ours" else programs, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    run_main("servers", main)

@@ -1,0 +1,62 @@
+"""The command line: subcommands, and faults as one line each."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+
+from memdiag import __version__
+from memdiag.commands import diff, record, report, top, what_if
+from memdiag.commands.arguments import add_connection, split_short_password
+from memdiag.problem import Problem
+
+_COMMANDS = (
+    ("report", report, "one page: what is wrong, the proof, the remedy, every figure"),
+    ("top", top, "a live screen: RSS, limit, pools, sessions; purges on a key"),
+    ("record", record, "samples of any server, into a file"),
+    ("diff", diff, "two reports, moments or servers, compared; a gate for CI"),
+    ("what-if", what_if, "another limit for the recorded history; other values of variables"),
+)  # fmt: skip
+
+
+def parser() -> argparse.ArgumentParser:
+    result = argparse.ArgumentParser(
+        prog="memdiag",
+        description="Where a MySQL server's memory is: ours, stock MySQL, Percona Server and MariaDB.",
+        epilog="memdiag COMMAND --help shows the options. docs/client.md has the whole.",
+    )
+    result.add_argument("--version", action="version", version=f"memdiag {__version__}")
+    commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, module, words in _COMMANDS:
+        one = commands.add_parser(name, help=words, description=words, add_help=False)
+        add_connection(one)
+        module.add(one)
+    return result
+
+
+def main(words: list[str]) -> int:
+    options = parser().parse_args(split_short_password(words))
+    return options.run(options)
+
+
+def run() -> None:
+    def ended(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, ended)
+    try:
+        code = main(sys.argv[1:])
+        sys.stdout.flush()
+    except Problem as problem:
+        print(f"memdiag: {problem}", file=sys.stderr)
+        code = 1
+    except KeyboardInterrupt:
+        print("\nmemdiag: interrupted; nothing was left half-written", file=sys.stderr)
+        code = 130
+    except BrokenPipeError:
+        # The interpreter would complain about the pipe at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    sys.exit(code)

@@ -1,0 +1,1 @@
+"""Readings of a server and of its machine, as plain data. Nothing here judges them."""

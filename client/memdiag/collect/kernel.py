@@ -1,0 +1,213 @@
+"""What the kernel tells about a process of this machine: /proc and its memory cgroup. Bytes, and names as the kernel's.
+
+Each reading is a source of a snapshot: rows, or the reason why there are none. `root` is / but in tests.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from memdiag.collect.sources import Source, failed, read
+
+_KB = re.compile(r"^(\w+(?:\(\w+\))?):\s+(\d+)(?: (kB))?$", re.MULTILINE)
+_ALLOCATORS = re.compile(r"/[^\s/]*((?:jemalloc|tcmalloc|mimalloc)[^\s/]*)$")
+_V1_NO_LIMIT = 1 << 60
+
+
+def is_server(pid: int, root: Path = Path("/")) -> bool:
+    """Also true for a server that runs with another loader, or whose name was cut."""
+    try:
+        command = (root / f"proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return any(
+        re.search(rb"(mysqld|mariadbd)", os.path.basename(word)) for word in command[:5]
+    )
+
+
+def fields(text: str) -> dict[str, int]:
+    """The `Name:  12 kB` lines, in bytes; figures without a unit as they are."""
+    return {
+        name: int(number) << (10 if kb else 0) for name, number, kb in _KB.findall(text)
+    }
+
+
+def process(pid: int, root: Path = Path("/")) -> dict[str, Source]:
+    folder = root / f"proc/{pid}"
+    return {
+        "process": read(
+            f"/proc/{pid}/status",
+            lambda: [fields((folder / "status").read_text()) | _oom(folder)],
+        ),
+        "allocator_library": read(f"/proc/{pid}/maps", lambda: [_allocator(folder)]),
+        "cgroup": cgroup(pid, root),
+    }
+
+
+def machine(root: Path = Path("/")) -> dict[str, Source]:
+    return {
+        "meminfo": read(
+            "/proc/meminfo", lambda: [fields((root / "proc/meminfo").read_text())]
+        ),
+        "pressure": read("/proc/pressure/memory", lambda: _pressure(root)),
+        "huge_pages": read(
+            "/sys/kernel/mm/transparent_hugepage/enabled",
+            lambda: [
+                {
+                    "transparent_hugepage": _chosen(
+                        (
+                            root / "sys/kernel/mm/transparent_hugepage/enabled"
+                        ).read_text()
+                    )
+                }
+            ],
+        ),
+        "kernel": read(
+            "/proc/sys/vm",
+            lambda: [
+                {
+                    f"vm.{name}": int((root / f"proc/sys/vm/{name}").read_text())
+                    for name in ("swappiness", "overcommit_memory", "overcommit_ratio")
+                }
+            ],
+        ),
+    }
+
+
+def _oom(folder: Path) -> dict[str, int]:
+    return {
+        name: int((folder / name).read_text())
+        for name in ("oom_score", "oom_score_adj")
+    }
+
+
+def _allocator(folder: Path) -> dict[str, str | None]:
+    """The library that serves malloc(): one that is loaded besides the C library, or None for the C library's own."""
+    text = (folder / "maps").read_text()
+    found = sorted({match[1] for line in text.splitlines() if (match := _ALLOCATORS.search(line))})  # fmt: skip
+    environment = {}
+    try:
+        for entry in (folder / "environ").read_bytes().split(b"\0"):
+            name, _, value = entry.partition(b"=")
+            if name in (b"MALLOC_CONF", b"MALLOC_ARENA_MAX", b"LD_PRELOAD"):
+                environment[name.decode()] = value.decode(errors="replace")
+    except OSError:
+        pass  # only the same user may read it
+    return {"library": " ".join(found) or None, **environment}
+
+
+def _pressure(root: Path) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for line in (root / "proc/pressure/memory").read_text().splitlines():
+        kind, *pairs = line.split()
+        figures = dict(pair.split("=") for pair in pairs)
+        rows.append(
+            {"kind": kind}
+            | {
+                name: float(figures[name])
+                for name in ("avg10", "avg60", "avg300")
+                if name in figures
+            }
+        )
+    return rows
+
+
+def _chosen(text: str) -> str:
+    found = re.search(r"\[(\w+)\]", text)
+    return found[1] if found else text.strip()
+
+
+# --- memory cgroups ----------------------------------------------------------------
+
+
+def cgroup(pid: int, root: Path = Path("/")) -> Source:
+    """One row for each group that the process is in, its own first. A limit of None: the group has none."""
+    try:
+        entries = (root / f"proc/{pid}/cgroup").read_text()
+        mounts = (root / "proc/self/mountinfo").read_text()
+    except OSError as error:
+        return failed(f"/proc/{pid}/cgroup", error.strerror or str(error))
+    version, folders = _groups(entries, mounts, root)
+    if not folders:
+        return failed(f"/proc/{pid}/cgroup", "the process is in no memory cgroup")
+    rows = []
+    for folder in folders:
+        row = _group(version, folder)
+        if row is not None:
+            rows.append({"version": version, "folder": _shown(folder, root), **row})
+    return Source(_shown(folders[0], root), rows)
+
+
+def _shown(folder: Path, root: Path) -> str:
+    return "/" + str(folder.relative_to(root)) if root != Path("/") else str(folder)
+
+
+def _groups(entries: str, mounts: str, root: Path) -> tuple[int, list[Path]]:
+    for version in (1, 2):
+        for line in entries.splitlines():
+            number, controllers, path = line.split(":", 2)
+            if version == 1 and "memory" not in controllers.split(","):
+                continue
+            if version == 2 and number != "0":
+                continue
+            for mount in mounts.splitlines():
+                words = mount.split()
+                dash = words.index("-")
+                kind = words[dash + 1]
+                if version == 1 and not (
+                    kind == "cgroup" and "memory" in words[-1].split(",")
+                ):
+                    continue
+                if version == 2 and kind != "cgroup2":
+                    continue
+                top = root / words[4].lstrip("/")
+                inner = path.removeprefix(words[3].rstrip("/")).strip("/")
+                own = top / inner if inner else top
+                folders = [own, *own.parents]
+                return version, folders[: folders.index(top) + 1]
+    return 0, []
+
+
+_FILES = {
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.max_usage_in_bytes"),
+    2: ("memory.max", "memory.current", "memory.peak"),
+}
+
+
+def _group(version: int, folder: Path) -> dict[str, object] | None:
+    limit, usage, peak = (_number(folder / name) for name in _FILES[version])
+    if usage is None:
+        return None
+    if limit is not None and limit >= _V1_NO_LIMIT:
+        limit = None
+    stat = _pairs(folder / "memory.stat")
+    cache = stat.get("total_inactive_file" if version == 1 else "inactive_file")
+    events = _pairs(
+        folder / ("memory.oom_control" if version == 1 else "memory.events")
+    )
+    return {
+        "limit": limit,
+        "usage": usage,
+        "reclaimable_cache": cache,
+        "peak": peak,
+        "oom_kills": events.get("oom_kill"),
+    }
+
+
+def _number(path: Path) -> int | None:
+    try:
+        text = path.read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def _pairs(path: Path) -> dict[str, int]:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return {}
+    words = (line.split() for line in lines)
+    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2}

@@ -1,0 +1,127 @@
+"""What a snapshot asks of a server: one statement for each source, by the kind of server.
+
+No statement reads query text that SHOW PROCESSLIST of the same account would not show, and none of them
+changes anything. Each costs milliseconds; those that may cost more say so.
+"""
+
+from __future__ import annotations
+
+# Tables of this project's server that are read whole, where they exist. Others are internals that take long, or are
+# asked in parts: history and the heap profile.
+TABLES = (
+    "MEMDIAG_ADVICE",
+    "MEMDIAG_ALLOCATOR",
+    "MEMDIAG_BUDGET",
+    "MEMDIAG_DIGESTS",
+    "MEMDIAG_HOST",
+    "MEMDIAG_INNODB",
+    "MEMDIAG_INSTRUMENTS",
+    "MEMDIAG_LEDGER",
+    "MEMDIAG_POOLS",
+    "MEMDIAG_PURGES",
+    "MEMDIAG_REGIONS",
+    "MEMDIAG_ROUTES",
+    "MEMDIAG_SESSIONS",
+    "MEMDIAG_SURVIVORS",
+)
+
+# Points of a chart: more than its pixels help nobody.
+POINTS = 400
+
+GLOBAL_STATUS = """SHOW GLOBAL STATUS WHERE Variable_name IN (
+ 'Uptime', 'Threads_connected', 'Threads_running', 'Max_used_connections', 'Open_tables', 'Opened_tables',
+ 'Open_table_definitions', 'Prepared_stmt_count', 'Innodb_page_size', 'Innodb_buffer_pool_pages_total',
+ 'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_free', 'Innodb_buffer_pool_pages_misc',
+ 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_bytes_data', 'Memory_used', 'Memory_used_initial',
+ 'Binlog_cache_disk_use', 'Created_tmp_tables', 'Created_tmp_disk_tables', 'Performance_schema_memory_classes_lost',
+ 'Global_connection_memory', 'Innodb_mem_total', 'Innodb_mem_dictionary', 'Innodb_mem_adaptive_hash')"""
+
+# Variables that determine memory, for the section of the configuration and for the budget of stock.
+VARIABLES = """SHOW GLOBAL VARIABLES WHERE Variable_name IN (
+ 'version', 'version_comment', 'version_compile_machine', 'hostname', 'port', 'socket', 'datadir', 'pid_file',
+ 'performance_schema', 'max_connections', 'thread_stack', 'thread_cache_size', 'wait_timeout',
+ 'innodb_buffer_pool_size', 'innodb_buffer_pool_chunk_size', 'innodb_buffer_pool_instances', 'innodb_log_buffer_size',
+ 'innodb_adaptive_hash_index', 'innodb_dedicated_server', 'innodb_numa_interleave', 'innodb_sort_buffer_size',
+ 'innodb_ft_cache_size', 'innodb_ft_total_cache_size', 'innodb_ft_result_cache_limit', 'key_buffer_size',
+ 'table_open_cache', 'table_open_cache_instances', 'table_definition_cache', 'stored_program_cache',
+ 'stored_program_definition_cache', 'tmp_table_size', 'max_heap_table_size', 'temptable_max_ram', 'temptable_max_mmap',
+ 'internal_tmp_mem_storage_engine', 'sort_buffer_size', 'join_buffer_size', 'read_buffer_size', 'read_rnd_buffer_size',
+ 'net_buffer_length', 'max_allowed_packet', 'binlog_cache_size', 'max_binlog_cache_size', 'binlog_stmt_cache_size',
+ 'max_prepared_stmt_count', 'large_pages', 'query_cache_size', 'aria_pagecache_buffer_size',
+ 'global_connection_memory_limit', 'connection_memory_limit', 'global_connection_memory_tracking',
+ 'performance_schema_max_memory_classes', 'transaction_alloc_block_size', 'query_alloc_block_size',
+ 'memdiag_sessions', 'memdiag_scope_survivors', 'memdiag_pressure_watcher', 'memdiag_pressure_limit',
+ 'memdiag_history_interval_ms', 'memdiag_history_samples', 'memdiag_quiet_ms', 'memdiag_dirty_decay_ms',
+ 'memdiag_dirty_limit', 'memdiag_routes', 'memdiag_disabled_pools', 'memdiag_profile', 'container_aware',
+ 'server_memory')"""
+
+MEMORY_BY_EVENT = """SELECT EVENT_NAME, CURRENT_COUNT_USED AS BLOCKS, CURRENT_NUMBER_OF_BYTES_USED AS BYTES,
+ HIGH_NUMBER_OF_BYTES_USED AS HIGH_BYTES, SUM_NUMBER_OF_BYTES_ALLOC AS ALLOCATED
+ FROM performance_schema.memory_summary_global_by_event_name
+ WHERE CURRENT_NUMBER_OF_BYTES_USED <> 0 OR HIGH_NUMBER_OF_BYTES_USED <> 0"""
+
+INSTRUMENTS_OFF = """SELECT COUNT(*) AS INSTRUMENTS, SUM(ENABLED = 'NO') AS SWITCHED_OFF
+ FROM performance_schema.setup_instruments WHERE NAME LIKE 'memory/%'"""
+
+# MySQL 8.0.31 and later keep a thread's sum.
+THREADS = """SELECT THREAD_ID, PROCESSLIST_ID, PROCESSLIST_USER AS USER, PROCESSLIST_HOST AS HOST,
+ PROCESSLIST_DB AS DB, PROCESSLIST_COMMAND AS COMMAND, PROCESSLIST_TIME AS SECONDS, {memory} AS BYTES,
+ {highest} AS HIGH_BYTES FROM performance_schema.threads
+ WHERE TYPE = 'FOREGROUND' AND PROCESSLIST_ID IS NOT NULL AND PROCESSLIST_COMMAND NOT IN ('Daemon')
+ ORDER BY BYTES DESC LIMIT 50"""
+
+# The instruments of the session that holds most, so that a finding can say what it is.
+LARGEST_SESSION = """SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED AS BYTES
+ FROM performance_schema.memory_summary_by_thread_by_event_name
+ WHERE THREAD_ID = {thread} AND CURRENT_NUMBER_OF_BYTES_USED > 65536 ORDER BY BYTES DESC LIMIT 12"""
+
+# Older servers: the sum over half a thousand instruments of each thread.
+THREADS_SUMMED = """SELECT t.THREAD_ID, t.PROCESSLIST_ID, t.PROCESSLIST_USER AS USER, t.PROCESSLIST_HOST AS HOST,
+ t.PROCESSLIST_DB AS DB, t.PROCESSLIST_COMMAND AS COMMAND, t.PROCESSLIST_TIME AS SECONDS,
+ SUM(m.CURRENT_NUMBER_OF_BYTES_USED) AS BYTES, NULL AS HIGH_BYTES
+ FROM performance_schema.memory_summary_by_thread_by_event_name m
+ JOIN performance_schema.threads t USING (THREAD_ID)
+ WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID IS NOT NULL AND m.CURRENT_NUMBER_OF_BYTES_USED <> 0
+ GROUP BY t.THREAD_ID, t.PROCESSLIST_ID, t.PROCESSLIST_USER, t.PROCESSLIST_HOST, t.PROCESSLIST_DB,
+ t.PROCESSLIST_COMMAND, t.PROCESSLIST_TIME ORDER BY BYTES DESC LIMIT 50"""
+
+USERS = """SELECT USER, SUM(CURRENT_NUMBER_OF_BYTES_USED) AS BYTES
+ FROM performance_schema.memory_summary_by_user_by_event_name WHERE CURRENT_NUMBER_OF_BYTES_USED <> 0
+ GROUP BY USER ORDER BY BYTES DESC LIMIT 20"""
+
+SLEEPING = """SELECT COUNT(*) AS SESSIONS, COALESCE(SUM(COMMAND = 'Sleep'), 0) AS SLEEPING,
+ COALESCE(SUM(COMMAND = 'Sleep' AND TIME >= 60), 0) AS SLEEPING_60,
+ COALESCE(SUM(COMMAND = 'Sleep' AND TIME >= 600), 0) AS SLEEPING_600,
+ COALESCE(SUM(COMMAND = 'Sleep' AND TIME >= 3600), 0) AS SLEEPING_3600
+ FROM {table} WHERE COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')"""
+
+PREPARED = """SELECT t.PROCESSLIST_ID, MAX(t.PROCESSLIST_USER) AS USER, COUNT(*) AS STATEMENTS
+ FROM performance_schema.prepared_statements_instances p
+ JOIN performance_schema.threads t ON p.OWNER_THREAD_ID = t.THREAD_ID
+ GROUP BY t.PROCESSLIST_ID ORDER BY STATEMENTS DESC LIMIT 10"""
+
+DIGESTS = """SELECT DIGEST, SCHEMA_NAME, LEFT(DIGEST_TEXT, 200) AS DIGEST_TEXT, COUNT_STAR AS STATEMENTS,
+ {memory}, {total} FROM performance_schema.events_statements_summary_by_digest
+ WHERE DIGEST IS NOT NULL AND {memory_of} > 0 ORDER BY {memory_of} DESC LIMIT 20"""
+
+DIGEST_TEXTS = """SELECT DIGEST, MAX(SCHEMA_NAME) AS SCHEMA_NAME, LEFT(MAX(DIGEST_TEXT), 200) AS DIGEST_TEXT
+ FROM performance_schema.events_statements_summary_by_digest WHERE DIGEST IN ({digests}) GROUP BY DIGEST"""
+
+TRANSACTIONS = """SELECT TRX_ID, TRX_MYSQL_THREAD_ID AS PROCESSLIST_ID, TRX_LOCK_MEMORY_BYTES AS LOCK_BYTES,
+ TRX_ROWS_LOCKED AS ROWS_LOCKED, TRX_ROWS_MODIFIED AS ROWS_MODIFIED,
+ TIMESTAMPDIFF(SECOND, TRX_STARTED, {now}) AS SECONDS
+ FROM information_schema.INNODB_TRX ORDER BY TRX_LOCK_MEMORY_BYTES + TRX_ROWS_MODIFIED DESC LIMIT 10"""
+
+# Opens the tables' definitions: only asked where tables of the engine hold much.
+MEMORY_TABLES = """SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS, DATA_LENGTH + INDEX_LENGTH AS BYTES
+ FROM information_schema.TABLES WHERE ENGINE = 'MEMORY' AND TABLE_SCHEMA NOT IN
+ ('information_schema', 'performance_schema', 'mysql', 'sys') ORDER BY BYTES DESC LIMIT 10"""
+
+HISTORY = "SELECT {columns} FROM information_schema.MEMDIAG_HISTORY ORDER BY TIME"
+HISTORY_POOLS = "SELECT TIME, POOL, LIVE_BYTES, DIRTY_BYTES FROM information_schema.MEMDIAG_HISTORY_POOLS WHERE RUN = 0 AND TIME IN ({times})"
+LAST_RUNS = """SELECT RUN, STARTED, PROCESS, VERSION, SHUT_DOWN, MAX(TIME) AS LAST_TIME, COUNT(*) AS SAMPLES,
+ MAX(RSS_BYTES) AS MAX_RSS_BYTES, MAX(RSS_PEAK_BYTES) AS RSS_PEAK_BYTES FROM information_schema.MEMDIAG_LAST_RUN
+ GROUP BY RUN, STARTED, PROCESS, VERSION, SHUT_DOWN ORDER BY RUN"""
+
+MARIADB_SESSIONS = """SELECT ID AS PROCESSLIST_ID, USER, HOST, DB, COMMAND, TIME AS SECONDS, MEMORY_USED AS BYTES,
+ MAX_MEMORY_USED AS HIGH_BYTES FROM information_schema.PROCESSLIST ORDER BY MEMORY_USED DESC LIMIT 50"""

@@ -1,0 +1,104 @@
+"""Options that all subcommands share: how to reach a server, named as the mysql client names them."""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import sys
+
+from memdiag.connect.options import Target, option_values, targets
+from memdiag.problem import Problem
+
+# Stands for a password that is to be asked for.
+_ASK = "\0ask"
+
+
+def add_connection(parser: argparse.ArgumentParser) -> None:
+    """--help instead of -h, which is the host here as in mysql."""
+    group = parser.add_argument_group("the server, as the mysql client is told")
+    group.add_argument("--help", action="help", help="show this and end")
+    group.add_argument("-h", "--host", help="host name or address")
+    group.add_argument("-P", "--port")
+    group.add_argument("-S", "--socket", help="path of the Unix socket")
+    group.add_argument("-u", "--user")
+    group.add_argument(
+        "-p",
+        "--password",
+        nargs="?",
+        const=_ASK,
+        help="without a value it is asked for; safer: an option file or a login path",
+    )
+    group.add_argument("--protocol", help="TCP or SOCKET")
+    group.add_argument(
+        "--ssl-mode", help="DISABLED, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY"
+    )
+    group.add_argument("--ssl-ca", help="file of certificates")
+    group.add_argument("--ssl-cert")
+    group.add_argument("--ssl-key")
+    group.add_argument("--connect-timeout", help="seconds (default: 10)")
+    group.add_argument("--login-path", default="", help="of mysql_config_editor")
+    group.add_argument("--defaults-file", default="", help="read only this option file")
+    group.add_argument(
+        "--defaults-extra-file", default="", help="read this option file, too"
+    )
+    group.add_argument("--no-defaults", action="store_true", help="read no option file")
+
+
+_NAMES = [
+    "host",
+    "port",
+    "socket",
+    "user",
+    "password",
+    "protocol",
+    "ssl_mode",
+    "ssl_ca",
+    "ssl_cert",
+    "ssl_key",
+    "connect_timeout",
+]
+
+
+def chosen_targets(
+    options: argparse.Namespace, names: list[str] | None = None
+) -> list[Target]:
+    given = {
+        name.replace("_", "-"): value
+        for name in _NAMES
+        if (value := getattr(options, name)) is not None
+    }
+    if given.get("password") == _ASK:
+        given["password"] = _asked()
+    if "socket" in given and "host" not in given and "port" not in given:
+        given.setdefault("protocol", "SOCKET")
+    values = option_values(
+        given,
+        defaults_file=options.defaults_file,
+        defaults_extra_file=options.defaults_extra_file,
+        no_defaults=options.no_defaults,
+        login_path=options.login_path,
+    )
+    return targets(values, names or [])
+
+
+def _asked() -> str:
+    if not sys.stdin.isatty():
+        raise Problem(
+            "there is no terminal to ask for the password; use an option file, a login path or MYSQL_PWD"
+        )
+    return getpass.getpass("Enter password: ")
+
+
+def split_short_password(words: list[str]) -> list[str]:
+    """mysql takes -pSECRET as one word, and never takes the next word for the password."""
+    result = []
+    for word in words:
+        if word == "-p":
+            result.append(f"--password={_ASK}")
+        elif word.startswith("-p") and not word.startswith("--"):
+            result.append(f"--password={word[2:]}")
+        elif word == "--password":
+            result.append(f"--password={_ASK}")
+        else:
+            result.append(word)
+    return result

@@ -1,0 +1,128 @@
+"""memdiag diff: two reports, moments or servers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+from memdiag import comparison
+from memdiag.collect.snapshot import take
+from memdiag.commands.arguments import chosen_targets
+from memdiag.comparison import KINDS, Difference
+from memdiag.connect.session import Session
+from memdiag.model.units import moment, signed_size, size
+from memdiag.moments import Moment, is_file, of_file, of_snapshot
+from memdiag.problem import Problem
+
+# Of memdiag diff alone: something grew by more than --max-growth.
+EXCEEDED = 3
+MOST = 15
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    for name in ("before", "after"):
+        parser.add_argument(
+            name,
+            metavar=name.upper(),
+            help="a report (HTML or JSON), a recording with or without @first, @last, @peak, @NUMBER or @TIME, or a server",
+        )
+    parser.add_argument(
+        "--by",
+        default=",".join(KINDS),
+        help="kinds to compare: %(default)s",
+    )
+    parser.add_argument(
+        "--max-growth",
+        action="append",
+        default=[],
+        metavar="SIZE",
+        help=f"such as 64M, 10%%, pool=16M: growth by more ends with status {EXCEEDED}; may be repeated",
+    )
+    parser.add_argument("--all", action="store_true", help="also small differences")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    kinds = [kind.strip() for kind in options.by.split(",")]
+    for kind in kinds:
+        if kind not in KINDS:
+            raise Problem(f"--by {kind!r}: the kinds are {', '.join(KINDS)}")
+    allowed = comparison.allowed_of(options.max_growth)
+    before, after = (
+        of_operand(options, operand) for operand in (options.before, options.after)
+    )
+    found = comparison.differences(before, after, kinds)
+    missing = comparison.missing(before, after, kinds)
+    gated = [kind for kind in missing if kind in allowed and any(f"{kind}=" in word for word in options.max_growth)]  # fmt: skip
+    if gated:
+        # A gate that cannot see must not pass.
+        raise Problem(f"{' and '.join(gated)}: one side has no figures, so --max-growth cannot be checked")  # fmt: skip
+    faults = comparison.faults(found, allowed)
+    if options.json:
+        print(
+            json.dumps(
+                {
+                    "before": {"label": before.label, "time": before.time},
+                    "after": {"label": after.label, "time": after.time},
+                    "differences": [asdict(one) for one in found],
+                    "not_compared": missing,
+                    "exceeded": [asdict(one) for one in faults],
+                },
+                indent=1,
+            )
+        )
+    else:
+        print("\n".join(lines(before, after, found, missing, faults, options.all)))
+    return EXCEEDED if faults else 0
+
+
+def of_operand(options: argparse.Namespace, operand: str) -> Moment:
+    if is_file(operand):
+        return of_file(operand)
+    (target,) = chosen_targets(options, [operand])
+    with Session(target) as session:
+        return of_snapshot(take(session))
+
+
+def lines(
+    before: Moment,
+    after: Moment,
+    found: list[Difference],
+    missing: list[str],
+    faults: list[Difference],
+    everything: bool,
+) -> list[str]:
+    result = [
+        f"before: {before.label}, {moment(before.time)}",
+        f"after:  {after.label}, {moment(after.time)}",
+    ]
+    for kind in KINDS:
+        rows = [one for one in found if one.kind == kind]
+        shown = rows if everything else [one for one in rows if abs(one.growth) >= 1 << 16][:MOST]  # fmt: skip
+        if kind in missing or not rows:
+            continue
+        result += ["", f"{kind:12} {'before':>12} {'after':>12} {'growth':>12}"]
+        for one in shown:
+            mark = "  too much" if one in faults else ""
+            result.append(
+                f"{size(one.before):>25} {size(one.after):>12} {signed_size(one.growth):>12}  {one.name}{mark}"
+            )
+        left = len(rows) - len(shown)
+        if left:
+            result.append(f"{'':25} {left} smaller differences (--all)")
+    if missing:
+        result += [
+            "",
+            f"not compared, as one side has no figures: {', '.join(missing)}",
+        ]
+    result.append("")
+    if faults:
+        first = faults[0]
+        result.append(
+            f"{len(faults)} too large; the first: {first.kind} {first.name} grew by {size(first.growth)}"
+        )
+    else:
+        result.append("within what is allowed" if found else "no difference")
+    return result

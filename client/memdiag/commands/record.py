@@ -1,0 +1,153 @@
+"""memdiag record: samples of a server, into a file."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
+
+from memdiag.collect.sample import Sampler
+from memdiag.commands.arguments import chosen_targets
+from memdiag.connect.options import Target
+from memdiag.connect.session import Gone, Session
+from memdiag.durations import seconds_of
+from memdiag.model.units import size
+from memdiag.problem import Problem
+from memdiag.recording import FORMAT
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("server", nargs="?", metavar="SERVER", help="as for report")
+    parser.add_argument(
+        "-o", "--out", metavar="FILE", required=True, help="the recording"
+    )
+    parser.add_argument(
+        "--every", default="10s", help="time between samples (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--for",
+        dest="length",
+        default="",
+        help="such as 30m, 8h; without it until Ctrl-C, which keeps the recording",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    every = seconds_of(options.every)
+    length = seconds_of(options.length) if options.length else None
+    if every < 0.1:
+        raise Problem("--every is at least 0.1s")
+    (target,) = chosen_targets(options, [options.server] if options.server else [])
+    path = Path(options.out)
+    # Under another name until it is complete: see memdiag.files. Lines are whole, so a killed recorder leaves a file
+    # that can be read.
+    unfinished = path.with_name(path.name + ".unfinished")
+    recorder = Recorder(target, every)
+    try:
+        file = open(unfinished, "w", encoding="utf-8", opener=_private)  # noqa: SIM115
+    except OSError as error:
+        raise Problem(f"{unfinished} cannot be written: {error.strerror}") from None
+    with file:
+        try:
+            count = recorder.record(file, length)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+    if not count:
+        unfinished.unlink(missing_ok=True)
+        raise Problem("no sample was taken")
+    os.replace(unfinished, path)
+    print(f"{count} samples: {path.resolve()}")
+    return 0
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+class Recorder:
+    """Takes samples in time, also over a restart of the server."""
+
+    def __init__(
+        self,
+        target: Target,
+        every: float,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._target = target
+        self._every = every
+        self._clock = clock
+        self._sleep = sleep
+        self._session: Session | None = None
+        self._sampler: Sampler | None = None
+        self._uptime: int | None = None
+
+    def record(self, file: IO[str], length: float | None) -> int:
+        """Until the time is over, or Ctrl-C. The number of samples."""
+        self._connect()
+        assert self._sampler
+        _write(file, {"format": FORMAT, "label": self._target.label, "server": self._sampler.server,
+                      "every": self._every, "variables": self._sampler.variables()})  # fmt: skip
+        begin = self._clock()
+        count = 0
+        with contextlib.suppress(KeyboardInterrupt):
+            while True:
+                sample = self.sample()
+                _write(file, sample)
+                count += 1
+                _show(count, sample)
+                passed = self._clock() - begin
+                if length is not None and passed + self._every > length + 0.001:
+                    break
+                # The next full interval, so that slow samples do not shift the others.
+                self._sleep(self._every - passed % self._every)
+        if sys.stderr.isatty():
+            sys.stderr.write("\n")
+        self._close()
+        return count
+
+    def sample(self) -> dict[str, Any]:
+        try:
+            if self._sampler is None:
+                self._connect()
+            assert self._sampler
+            sample = self._sampler.sample()
+        except (Gone, Problem):
+            self._close()
+            return {"time": time.time(), "down": True}
+        uptime = sample.get("uptime")
+        if uptime is not None and self._uptime is not None and uptime < self._uptime:
+            sample["restarted"] = True
+        self._uptime = uptime
+        return sample
+
+    def _connect(self) -> None:
+        self._session = Session(self._target)
+        self._sampler = Sampler(self._session)
+
+    def _close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._session = self._sampler = None
+
+
+def _write(file: IO[str], value: dict[str, Any]) -> None:
+    file.write(json.dumps(value, separators=(",", ":")) + "\n")
+    file.flush()
+
+
+def _show(count: int, sample: dict[str, Any]) -> None:
+    if sys.stderr.isatty():
+        words = (
+            "the server is down" if sample.get("down") else f"RSS {size(sample['rss'])}"
+        )
+        sys.stderr.write(f"\r{count} samples, {words}; Ctrl-C ends".ljust(70))
+        sys.stderr.flush()

@@ -1,0 +1,380 @@
+"""memdiag top: a live screen. State and keys are in `Screen`, which draws nothing; rich draws what `layout` returns."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memdiag.collect.sample import Sampler
+from memdiag.commands.arguments import chosen_targets
+from memdiag.connect.options import Target
+from memdiag.connect.session import Refused, Session
+from memdiag.durations import seconds_of
+from memdiag.model.trend import line_through
+from memdiag.model.units import duration, percent, share, signed_size, size
+from memdiag.problem import Problem
+
+_DEBIAN = "/usr/lib/python3/dist-packages"
+KEYS = "o order  |  p purge  |  r report  |  q quit"
+# A line is fitted to so many seconds.
+TREND_SECONDS = 300
+FIT = 0.7
+# Of RSS, for each second: 7% an hour.
+NOISE = 2e-5
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("server", nargs="?", metavar="SERVER", help="as for report")
+    parser.add_argument(
+        "--every", default="2s", help="time between two looks (default: %(default)s)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        raise Problem("top needs a terminal; memdiag report --text does without")
+    _rich()
+    (target,) = chosen_targets(options, [options.server] if options.server else [])
+    every = max(0.2, seconds_of(options.every))
+    screen = Screen(target)
+    screen.look()
+    if screen.down:
+        raise Problem(screen.down)
+    _show(screen, every)
+    return 0
+
+
+# --- state ------------------------------------------------------------------------
+
+_SESSIONS = """SELECT PROCESSLIST_ID, PROCESSLIST_USER AS USER, PROCESSLIST_COMMAND AS COMMAND,
+ PROCESSLIST_TIME AS SECONDS, TOTAL_MEMORY AS BYTES FROM performance_schema.threads
+ WHERE TYPE = 'FOREGROUND' AND PROCESSLIST_ID IS NOT NULL AND PROCESSLIST_COMMAND <> 'Daemon'
+ ORDER BY {order} DESC LIMIT 30"""
+_SESSIONS_MARIADB = """SELECT ID AS PROCESSLIST_ID, USER, COMMAND, TIME AS SECONDS, MEMORY_USED AS BYTES
+ FROM information_schema.PROCESSLIST ORDER BY {order} DESC LIMIT 30"""
+_PURGES = """SELECT TIME, POOL, REASON, ACTION, RELEASED_BYTES FROM information_schema.MEMDIAG_PURGES
+ ORDER BY SEQUENCE DESC LIMIT 6"""
+_DIGESTS = """SELECT DIGEST, STATEMENTS, PEAK_BYTES FROM information_schema.MEMDIAG_DIGESTS
+ WHERE DIGEST IS NOT NULL ORDER BY PEAK_BYTES DESC LIMIT 6"""
+ORDERS = ("memory", "time")
+
+
+@dataclass
+class Screen:
+    """What is shown, and what each key does."""
+
+    target: Target
+    clock: Callable[[], float] = time.time
+    sample: dict[str, Any] = field(default_factory=dict)
+    history: list[tuple[float, float]] = field(default_factory=list)
+    sessions: list[dict[str, Any]] = field(default_factory=list)
+    purges: list[dict[str, Any]] = field(default_factory=list)
+    digests: list[dict[str, Any]] = field(default_factory=list)
+    order: str = "memory"
+    down: str = ""  # why the server does not answer
+    message: str = ""
+    asking: bool = False  # to confirm the purge
+    ended: bool = False
+    _session: Session | None = None
+    _sampler: Sampler | None = None
+
+    def look(self) -> None:
+        """Read everything; a server that is gone is asked again the next time."""
+        try:
+            if self._session is None or self._sampler is None:
+                self._session = Session(self.target)
+                self._sampler = Sampler(self._session)
+            self.sample = self._sampler.sample()
+            self.sessions = self._rows(self._sessions_statement())
+            if self._sampler.ours:
+                self.purges = self._rows(_PURGES)
+                self.digests = self._rows(_DIGESTS)
+            self.down = ""
+        except Problem as problem:
+            self.down = str(problem)
+            self.close()
+            return
+        rss = self.sample.get("rss")
+        if rss is not None:
+            self.history.append((self.sample["time"], rss))
+            newest = self.history[-1][0]
+            self.history = [
+                one for one in self.history if one[0] >= newest - TREND_SECONDS
+            ]
+
+    def key(self, key: str) -> None:
+        if self.asking:
+            self.asking = False
+            if key == "y":
+                self._purge()
+            else:
+                self.message = "not purged"
+        elif key == "q":
+            self.ended = True
+        elif key in ("o", "s"):
+            self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
+            self.message = f"ordered by {self.order}"
+            self.look()
+        elif key == "p":
+            if self._sampler is None or not self._sampler.ours:
+                self.message = "only a server with memdiag can be purged"
+            else:
+                unused = size(self.sample.get("unused"))
+                self.asking = True
+                self.message = f"give back {unused} of unused pages, memdiag_purge('all')? y: yes, other keys: no"
+        elif key == "r":
+            self._report()
+
+    @property
+    def seconds_to_limit(self) -> float | None:
+        """None: there is no limit, or RSS does not grow along a line."""
+        limit, rss = self.sample.get("limit"), self.sample.get("rss")
+        trend = line_through(self.history)
+        if limit is None or rss is None or trend is None:
+            return None
+        # Noise of an idle server also has a direction.
+        if trend.r2 < FIT or trend.per_second < rss * NOISE:
+            return None
+        return max(0.0, (limit - rss) / trend.per_second)
+
+    @property
+    def growth(self) -> float | None:
+        return self.history[-1][1] - self.history[0][1] if self.history else None
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+        self._session = self._sampler = None
+
+    # Internals.
+
+    def _rows(self, statement: str) -> list[dict[str, Any]]:
+        assert self._session
+        try:
+            return self._session.rows(statement)
+        except Refused:
+            return []
+
+    def _sessions_statement(self) -> str:
+        assert self._sampler
+        mariadb = self._sampler.server["flavour"] == "mariadb"
+        order = "BYTES" if self.order == "memory" else "SECONDS"
+        return (_SESSIONS_MARIADB if mariadb else _SESSIONS).format(order=order)
+
+    def _purge(self) -> None:
+        import json
+
+        if self._session is None:
+            self.message = "not purged: the server is gone"
+            return
+        try:
+            text = self._session.rows("SELECT memdiag_purge('all') AS RECEIPT")[0]["RECEIPT"]  # fmt: skip
+            receipt = json.loads(text)
+            self.message = f"given back: {size(receipt['released_bytes'])} in {receipt['microseconds'] / 1000:.1f} ms"
+        except Refused as error:
+            self.message = f"not purged: {error}"
+        except Problem as problem:
+            self.message = f"not purged: {problem}"
+        self.look()
+
+    def _report(self) -> None:
+        from memdiag.commands.report import RENDERERS, _file_name, collected
+        from memdiag.files import write_whole
+
+        try:
+            page = collected([self.target], None, False)
+            if not page.reports:
+                raise Problem("; ".join(page.problems))
+            path = Path(_file_name(page))
+            write_whole(path, RENDERERS["html"](page))
+            self.message = f"saved here: {path}"
+        except Problem as problem:
+            self.message = f"no report: {problem}"
+
+
+# --- drawing ----------------------------------------------------------------------
+
+
+def _rich() -> Any:
+    try:
+        import rich
+    except ImportError:
+        if _DEBIAN not in sys.path:
+            sys.path.append(_DEBIAN)
+        try:
+            import rich
+        except ImportError:
+            raise Problem(
+                "rich is missing, and top needs it; install it with: apt-get install python3-rich, or pip install rich"
+            ) from None
+    return rich
+
+
+def layout(screen: Screen, height: int, width: int) -> Any:
+    """Fits into so many lines: the lists get what the head leaves."""
+    from rich.console import Group
+    from rich.text import Text
+
+    sample = screen.sample
+    head = _head(screen, width)
+    left = max(4, height - len(head) - 3)
+    pools = sorted(
+        (sample.get("pools") or {}).items(),
+        key=lambda one: -((one[1][0] or 0) + (one[1][1] or 0)),
+    )
+    parts: list[Any] = [Text.from_markup(line, overflow="ellipsis", end="\n") for line in head]  # fmt: skip
+    holders = pools or sorted(
+        (sample.get("instruments") or {}).items(), key=lambda one: -one[1]
+    )
+    room = max(2, left * 2 // 5)
+    parts.append(_pools(pools[:room]) if pools else _instruments(holders[:room]))
+    left -= min(room, len(holders)) + 1
+    extra = []
+    if screen.purges and left > 14:
+        extra.append(_purges(screen.purges[:4]))
+        left -= 6
+    if screen.digests and left > 14:
+        extra.append(_digests(screen.digests[:4]))
+        left -= 6
+    parts.append(_sessions(screen, max(1, left - 2)))
+    parts += extra
+    foot = screen.message or KEYS
+    style = "reverse" if screen.asking else "dim" if not screen.message else "bold"
+    parts.append(Text(f" {foot} ", style=style, overflow="ellipsis", no_wrap=True))
+    return Group(*parts)
+
+
+def _head(screen: Screen, width: int) -> list[str]:
+    from rich.markup import escape
+
+    sample = screen.sample
+    rss, limit = sample.get("rss"), sample.get("limit")
+    moment = time.strftime("%H:%M:%S", time.localtime(sample.get("time", 0)))
+    lines = [
+        f"[bold]memdiag top[/]  {escape(screen.target.label)}  {moment}  up {duration(sample.get('uptime'))}"
+    ]
+    if screen.down:
+        lines.append(f"[bold red]{escape(screen.down)}; asking again[/]")
+        return lines
+    used = share(rss, limit)
+    colour = "red" if (used or 0) > 90 else "yellow" if (used or 0) > 75 else "green"
+    bar = round(max(10, min(50, width - 60)) * min(100, used or 0) / 100)
+    rest = max(10, min(50, width - 60)) - bar
+    lines.append(
+        f"RSS [bold]{size(rss)}[/] of {size(limit)} [{colour}]{'█' * bar}[/][dim]{'░' * rest}[/] {percent(used)}"
+    )
+    to_limit = screen.seconds_to_limit
+    lines.append(
+        f"grown {signed_size(screen.growth)} in view, "
+        + (f"[bold]limit in {duration(to_limit)}[/]" if to_limit is not None else "no trend to the limit")
+        + f"; unused {size(sample.get('unused'))}, buffer pool {size(sample.get('buffer_pool'))},"
+        + f" swapped {size(sample.get('swap'))}, sessions {sample.get('sessions', 'unknown')}"
+    )  # fmt: skip
+    return lines
+
+
+def _table(*columns: tuple[str, str]) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=False)
+    for title, justify in columns:
+        table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
+    return table
+
+
+def _pools(rows: list[tuple[str, list[int | None]]]) -> Any:
+    table = _table(("pool", "left"), ("live", "right"), ("unused", "right"))
+    for name, (live, unused) in rows:
+        table.add_row(name, size(live), size(unused))
+    return table
+
+
+def _instruments(rows: list[tuple[str, int]]) -> Any:
+    table = _table(("instrument", "left"), ("counted", "right"))
+    for name, held in rows:
+        table.add_row(name, size(held))
+    return table
+
+
+def _sessions(screen: Screen, room: int) -> Any:
+    table = _table(("session", "right"), ("user", "left"), ("command", "left"), ("for", "right"), ("holds", "right"))  # fmt: skip
+    for row in screen.sessions[:room]:
+        table.add_row(
+            str(row["PROCESSLIST_ID"]),
+            str(row["USER"]),
+            str(row["COMMAND"]),
+            duration(row["SECONDS"]),
+            size(row["BYTES"]),
+        )
+    return table
+
+
+def _purges(rows: list[dict[str, Any]]) -> Any:
+    table = _table(("last purges", "left"), ("pool", "left"), ("reason", "left"), ("released", "right"))  # fmt: skip
+    for row in rows:
+        table.add_row(
+            time.strftime("%H:%M:%S", time.localtime(row["TIME"])),
+            row["POOL"],
+            row["REASON"],
+            size(row["RELEASED_BYTES"]),
+        )
+    return table
+
+
+def _digests(rows: list[dict[str, Any]]) -> Any:
+    table = _table(("digest", "left"), ("times", "right"), ("peak", "right"))
+    for row in rows:
+        table.add_row(
+            row["DIGEST"][:20], str(row["STATEMENTS"]), size(row["PEAK_BYTES"])
+        )
+    return table
+
+
+# --- the terminal ------------------------------------------------------------------
+
+
+@contextmanager
+def _raw_keys():
+    """Keys come at once and are not shown. The terminal is as before at the end, however that comes."""
+    handle = sys.stdin.fileno()
+    before = termios.tcgetattr(handle)
+    try:
+        tty.setcbreak(handle)
+        yield handle
+    finally:
+        termios.tcsetattr(handle, termios.TCSADRAIN, before)
+
+
+def _show(screen: Screen, every: float) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console()
+    with _raw_keys() as handle, Live(console=console, screen=True, auto_refresh=False) as live:  # fmt: skip
+        following = time.monotonic() + every
+        size_before = console.size
+        while not screen.ended:
+            live.update(layout(screen, console.size.height, console.size.width), refresh=True)  # fmt: skip
+            wait = max(0.0, min(following - time.monotonic(), 0.5))
+            if select.select([handle], [], [], wait)[0]:
+                for key in os.read(handle, 64).decode(errors="replace"):
+                    screen.key(key)
+                continue
+            if console.size != size_before:
+                size_before = console.size
+            if time.monotonic() >= following:
+                if not screen.asking:
+                    screen.look()
+                following = time.monotonic() + every
+    screen.close()

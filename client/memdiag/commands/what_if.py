@@ -1,0 +1,216 @@
+"""memdiag what-if: another limit for the recorded history, other values of variables for the budget."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from memdiag.collect.snapshot import take
+from memdiag.commands.arguments import chosen_targets
+from memdiag.connect.session import Refused, Session
+from memdiag.files import read_text
+from memdiag.model.budget import rows, sums, with_values
+from memdiag.model.units import bytes_of, duration, moment, signed_size, size
+from memdiag.model.view import View
+from memdiag.moments import snapshots_of
+from memdiag.problem import Problem
+from memdiag.recording import is_recording, parsed
+from memdiag.replay import Outcome, Sample, replay
+
+# The kernel needs some room, and the next peak is not the last one.
+RESERVE = 1.1
+NOT_SURVIVED = 3
+_RUNS = "SELECT TIME, RSS_BYTES, DIRTY_BYTES, RSS_PEAK_BYTES, RSS_PEAK_TIME FROM information_schema.{table} ORDER BY TIME"
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "source",
+        nargs="?",
+        metavar="SERVER|FILE",
+        help="a server, a report, or a recording of memdiag record",
+    )
+    parser.add_argument("--limit", metavar="SIZE", help="such as 8G")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="VARIABLE=VALUE",
+        help="such as max_connections=500; may be repeated. Nothing is set on the server",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    if not options.limit and not options.set:
+        raise Problem("say --limit SIZE, or --set VARIABLE=VALUE, or both")
+    limit = bytes_of(options.limit) if options.limit else None
+    values = values_of(options.set)
+    samples, view = _read(options)
+    result, code = [], 0
+    if limit is not None:
+        if not samples:
+            raise Problem(
+                "there is no history: the server keeps none (memdiag record makes a recording), or its sampling is off"
+            )
+        outcome = replay(samples, limit)
+        result += limit_lines(outcome, samples, limit)
+        # With the watcher ON a server with memdiag gives unused pages back by itself.
+        code = 0 if outcome.survived or outcome.survived_giving_back else NOT_SURVIVED
+    if values:
+        if view is None:
+            raise Problem("--set needs a server or a report: a recording has no budget")
+        result += [""] * bool(result) + budget_lines(view, values, limit)
+    print("\n".join(result))
+    return code
+
+
+def values_of(words: list[str]) -> dict[str, int]:
+    result = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals:
+            raise Problem(f"{word!r}: write VARIABLE=VALUE")
+        result[name.strip().lower()] = bytes_of(value)
+    return result
+
+
+def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None]:
+    source = options.source or ""
+    if source and Path(source).is_file():
+        text = read_text(Path(source))
+        if is_recording(text):
+            return of_recording(parsed(text, source).samples), None
+        view = View(snapshots_of(text, source)[0])
+        return of_history(view.rows("memdiag_history")), view
+    (target,) = chosen_targets(options, [source] if source else [])
+    with Session(target) as session:
+        view = View(take(session))
+        if not view.ours:
+            return [], view
+        samples = []
+        for table in ("MEMDIAG_LAST_RUN", "MEMDIAG_HISTORY"):
+            try:
+                samples += of_history(session.rows(_RUNS.format(table=table)))
+            except Refused as error:
+                raise Problem(f"{target.label}: {error}") from None
+    return samples, view
+
+
+def of_history(found: list[dict[str, Any]]) -> list[Sample]:
+    samples = [
+        Sample(row["TIME"], row["RSS_BYTES"], _unused(row))
+        for row in found
+        if row["RSS_BYTES"] is not None
+    ]
+    if samples and (peak := found[-1].get("RSS_PEAK_BYTES")):
+        # The kernel also sees peaks between two samples; what was unused then, nobody knows.
+        highest = max(samples, key=lambda one: one.rss)
+        if peak > highest.rss:
+            samples.append(
+                Sample(
+                    found[-1].get("RSS_PEAK_TIME") or highest.time,
+                    peak,
+                    highest.unused if highest.unused is not None else None,
+                )
+            )
+            samples.sort(key=lambda one: one.time)
+    return samples
+
+
+def _unused(row: dict[str, Any]) -> int | None:
+    """Dirty pages that were never written take no memory; of more than RSS most are such."""
+    dirty = row.get("DIRTY_BYTES")
+    if dirty is None:
+        return None
+    return dirty if dirty <= row["RSS_BYTES"] else 0
+
+
+def of_recording(found: list[dict[str, Any]]) -> list[Sample]:
+    return [
+        Sample(row["time"], row["rss"], row.get("unused"))
+        for row in found
+        if row.get("rss") is not None
+    ]
+
+
+def limit_lines(outcome: Outcome, samples: list[Sample], limit: int) -> list[str]:
+    span = duration(samples[-1].time - samples[0].time)
+    lines = [
+        f"{outcome.samples} samples of {span}, until {moment(samples[-1].time)}.",
+        f"highest RSS: {size(outcome.highest.rss)}, at {moment(outcome.highest.time)}",
+    ]
+    if outcome.survived:
+        lines.append(
+            f"With a limit of {size(limit)} the server would have survived: {size(limit - outcome.highest.rss)} were free at its peak."
+        )
+    else:
+        first = outcome.first_above
+        assert first
+        lines.append(
+            f"With a limit of {size(limit)} the kernel would have ended it at {moment(first.time)}:"
+            f" RSS was {size(first.rss)}, and {outcome.above} samples are above the limit."
+        )
+        if outcome.survived_giving_back is None:
+            lines.append(
+                "How much of it was unused is not known. Only the server with memdiag records that."
+            )
+        elif outcome.survived_giving_back:
+            lines.append(
+                f"It would have survived by giving back unused pages, up to {size(outcome.most_given_back)} at once:"
+                " memdiag_pressure_watcher = ON does that by itself."
+            )
+        else:
+            lines.append("Giving back unused pages would not have sufficed.")
+    lines.append(
+        f"lowest limit that would have sufficed: {size(outcome.lowest_limit)} as it was"
+        + (
+            f", {size(outcome.lowest_limit_giving_back)} with unused pages given back"
+            if outcome.lowest_limit_giving_back is not None
+            else ""
+        )
+        + f"; with a tenth in reserve {size(outcome.lowest_limit * RESERVE)}."
+    )
+    lines.append(
+        "Only the server's process counts here, not what else shares its limit."
+    )
+    return lines
+
+
+def budget_lines(view: View, values: dict[str, int], limit: int | None) -> list[str]:
+    before = rows(view)
+    if not before:
+        raise Problem(
+            "the budget is not known: this account may not read the variables"
+        )
+    unknown = [
+        name for name in values if not any(row.variable == name or name in row.times_of for row in before)
+    ]  # fmt: skip
+    if unknown:
+        raise Problem(
+            f"the budget does not know {', '.join(unknown)}; it knows, for example,"
+            f" {', '.join(row.variable for row in before[:4])}"
+        )
+    old, new = sums(before), sums(with_values(before, values))
+    own = view.limit
+    bound = limit if limit is not None else own.bytes if own else None
+    lines = [
+        "budget, worst case".ljust(28) + f"{'now':>12} {'then':>12} {'change':>12}",
+    ]
+    for label, one, other in (
+        ("the server's buffers", old.server_buffers, new.server_buffers),
+        ("buffers of all sessions", old.session_buffers, new.session_buffers),
+        ("what data can make it", old.growing, new.growing),
+    ):
+        lines.append(
+            f"{label:28}{size(one):>12} {size(other):>12} {signed_size(other - one):>12}"
+        )
+    if bound is None:
+        lines.append("The limit is not known; say --limit.")
+    else:
+        fits = new.at_once <= bound
+        lines.append(
+            f"Buffers alone: {size(new.at_once)}, {'within' if fits else 'above'} the limit of {size(bound)}."
+        )
+    return lines

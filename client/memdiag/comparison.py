@@ -1,0 +1,97 @@
+"""Two moments compared: a pure function, and the limits above which the difference is a fault."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memdiag.model.units import bytes_of
+from memdiag.moments import Moment
+from memdiag.problem import Problem
+
+KINDS = ("rss", "pool", "route", "instrument", "stack")
+
+
+@dataclass(frozen=True)
+class Difference:
+    kind: str
+    name: str
+    before: int
+    after: int
+
+    @property
+    def growth(self) -> int:
+        return self.after - self.before
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Growth by more than this is a fault. Of a percentage, from `least` bytes on."""
+
+    bytes: int | None = None
+    percent: float | None = None
+    least: int = 1 << 20
+
+    def exceeded(self, one: Difference) -> bool:
+        if self.bytes is not None:
+            return one.growth > self.bytes
+        assert self.percent is not None
+        return one.growth > self.least and one.growth * 100 > one.before * self.percent
+
+
+def differences(
+    before: Moment, after: Moment, kinds: Sequence[str] = KINDS
+) -> list[Difference]:
+    """Largest change first. A part that only one side has is 0 on the other; a kind that only one side has is left
+    out, as it proves nothing."""
+    result = []
+    if "rss" in kinds and before.rss is not None and after.rss is not None:
+        result.append(Difference("rss", "RSS", before.rss, after.rss))
+    for kind in kinds:
+        old, new = before.parts.get(kind), after.parts.get(kind)
+        if old is None or new is None:
+            continue
+        found = [
+            Difference(kind, name, old.get(name, 0), new.get(name, 0))
+            for name in sorted({*old, *new})
+        ]
+        result += sorted(
+            (one for one in found if one.growth), key=lambda one: -abs(one.growth)
+        )
+    return result
+
+
+def missing(before: Moment, after: Moment, kinds: Sequence[str]) -> list[str]:
+    """Kinds that cannot be compared."""
+    result = [
+        kind
+        for kind in kinds
+        if kind != "rss" and (kind not in before.parts or kind not in after.parts)
+    ]
+    if "rss" in kinds and (before.rss is None or after.rss is None):
+        result.insert(0, "rss")
+    return result
+
+
+def faults(
+    found: Sequence[Difference], allowed: Mapping[str, Allowed]
+) -> list[Difference]:
+    return [
+        one for one in found if one.kind in allowed and allowed[one.kind].exceeded(one)
+    ]
+
+
+def allowed_of(words: Sequence[str]) -> dict[str, Allowed]:
+    """`64M` or `10%` for all kinds, `pool=16M` for one."""
+    result: dict[str, Allowed] = {}
+    for word in words:
+        kind, equals, amount = word.rpartition("=")
+        kinds = [kind] if equals else list(KINDS)
+        if equals and kind not in KINDS:
+            raise Problem(f"{word!r}: the kinds are {', '.join(KINDS)}")
+        percent = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*", amount)
+        one = Allowed(percent=float(percent[1])) if percent else Allowed(bytes=bytes_of(amount))  # fmt: skip
+        for name in kinds:
+            result[name] = one
+    return result

@@ -1,0 +1,253 @@
+"""A session with a server, by PyMySQL. It changes nothing on the server but variables of its own session."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from types import ModuleType
+from typing import Any, Self
+
+from memdiag.connect.options import Target
+from memdiag.problem import Problem
+
+Row = dict[str, Any]
+# Debian's packages serve Debian's Python; another Python may come first in PATH.
+_DEBIAN = "/usr/lib/python3/dist-packages"
+# A statement that takes longer would be no help in an emergency.
+STATEMENT_SECONDS = 20
+_CLIENT_ERRORS = range(2000, 3000)
+
+
+class Refused(Exception):
+    """The server answered a statement with an error. `code` is MySQL's number."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"{message} (error {code})")
+        self.code = code
+        self.message = message
+
+
+class Gone(Problem):
+    """The server cannot be reached, or went away."""
+
+
+def pymysql() -> ModuleType:
+    try:
+        import pymysql
+    except ImportError:
+        if _DEBIAN not in sys.path:
+            sys.path.append(_DEBIAN)
+        try:
+            import pymysql
+        except ImportError:
+            raise Problem(
+                "PyMySQL is missing; install it with: apt-get install python3-pymysql, or pip install PyMySQL"
+            ) from None
+    return pymysql
+
+
+class Session:
+    """Not for use by several threads at once."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._library = pymysql()
+        self._link = None if not target.socket else _unix_socket(target)
+        self._session = self._connect()
+        self._prepare()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with contextlib.suppress(self._library.MySQLError, OSError):
+            self._session.close()
+
+    def rows(self, statement: str) -> list[Row]:
+        """All rows, by column name in upper case as MySQL's tables have them. Values are int, float, str or None.
+
+        Times are seconds since 1970."""
+        with self._errors(), self._session.cursor() as cursor:
+            cursor.execute(statement)
+            names = [str(column[0]).upper() for column in cursor.description or ()]
+            return [
+                {name: plain(value) for name, value in zip(names, row, strict=True)}
+                for row in cursor.fetchall()
+            ]
+
+    def server_process(self) -> int:
+        """The process id of the server on the other end of a Unix socket; 0 where that is not known."""
+        if self._link is None:
+            return 0
+        credentials = self._link.getsockopt(
+            socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
+        )
+        return struct.unpack("3i", credentials)[0]
+
+    # Internals.
+
+    def _connect(self) -> Any:
+        target = self.target
+        words: dict[str, Any] = {
+            "user": target.user,
+            "password": target.password,
+            "charset": "utf8mb4",
+            "autocommit": None,
+            "connect_timeout": target.connect_timeout,
+            "read_timeout": STATEMENT_SECONDS + 10,
+            "write_timeout": STATEMENT_SECONDS + 10,
+            "program_name": "memdiag",
+            "defer_connect": True,
+        }
+        if not target.socket:
+            words |= {"host": target.host, "port": target.port}
+            if target.ssl_mode != "DISABLED":
+                words["ssl"] = _tls(target)
+        with self._connecting():
+            session = self._library.connect(**words)
+            if self._link is not None:
+                session.unix_socket = target.socket  # the link is safe for a password
+                session.host_info = "Localhost via UNIX socket"
+                session._secure = True
+                session.connect(self._link)
+            else:
+                session.connect()
+        return session
+
+    def _prepare(self) -> None:
+        self.rows("SET SESSION time_zone = '+00:00'")
+        for statement in (
+            f"SET SESSION max_execution_time = {STATEMENT_SECONDS * 1000}",
+            f"SET SESSION max_statement_time = {STATEMENT_SECONDS}",  # MariaDB
+            "SET SESSION transaction_isolation = 'READ-COMMITTED'",
+        ):
+            with contextlib.suppress(Refused):
+                self.rows(statement)
+        if self.target.ssl_mode in (
+            "REQUIRED",
+            "VERIFY_CA",
+            "VERIFY_IDENTITY",
+        ) and not (self.target.socket):
+            cipher = self.rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
+            if not cipher or not cipher[0].get("VALUE"):
+                raise Problem(
+                    f"{self.target.label} does not offer TLS, and ssl-mode is {self.target.ssl_mode}"
+                )
+
+    @contextlib.contextmanager
+    def _connecting(self) -> Iterator[None]:
+        target = self.target
+        try:
+            yield
+        except self._library.MySQLError as error:
+            code = error.args[0] if error.args else 0
+            words = str(error.args[-1] if error.args else error)
+            if code in (1044, 1045, 1698, 3118, 3955):
+                raise Problem(
+                    f"{target.label} refused the login of {target.user!r}: {words}; see -u and -p, or --login-path"
+                ) from None
+            if isinstance(error.__cause__, socket.gaierror) or "Name or service" in words or "name resolution" in words:  # fmt: skip
+                raise Problem(
+                    f"the host {target.host!r} is not known: {_reason(words)}"
+                ) from None
+            if code == 1040:
+                raise Problem(
+                    f"{target.label} has no connection left ({words}); an account with CONNECTION_ADMIN gets one more"
+                ) from None
+            if code in (1049, 1129, 1130):
+                raise Problem(f"{target.label}: {words}") from None
+            raise Gone(f"{target.label} does not answer: {_reason(words)}") from None
+        except (OSError, RuntimeError) as error:
+            if "cryptography" in str(error):
+                raise Problem(
+                    f"{target.label} wants a password over a connection without TLS: use TLS (--ssl-mode=REQUIRED)"
+                    " or the socket, or install python3-cryptography"
+                ) from None
+            raise Gone(f"{target.label} does not answer: {error}") from None
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._library.MySQLError as error:
+            code = error.args[0] if error.args else 0
+            words = str(error.args[-1] if error.args else error)
+            if isinstance(code, int) and code and code not in _CLIENT_ERRORS:
+                raise Refused(code, words) from None
+            raise Gone(f"{self.target.label} went away: {_reason(words)}") from None
+        except OSError as error:
+            raise Gone(f"{self.target.label} went away: {error}") from None
+
+
+def _unix_socket(target: Target) -> socket.socket:
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    link.settimeout(target.connect_timeout)
+    try:
+        link.connect(target.socket)
+    except FileNotFoundError:
+        link.close()
+        raise Gone(
+            f"there is no socket {target.socket}: the server is down, or its socket is elsewhere (-S)"
+        ) from None
+    except OSError as error:
+        link.close()
+        raise Gone(f"{target.socket} does not answer: {error.strerror}") from None
+    return link
+
+
+def _tls(target: Target) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=target.ssl_ca or None)
+        context.check_hostname = target.ssl_mode == "VERIFY_IDENTITY"
+        if target.ssl_mode not in ("VERIFY_CA", "VERIFY_IDENTITY"):
+            context.verify_mode = ssl.CERT_NONE
+        if target.ssl_cert:
+            context.load_cert_chain(target.ssl_cert, target.ssl_key or None)
+    except (OSError, ssl.SSLError) as error:
+        raise Problem(f"the TLS files cannot be used: {error}") from None
+    return context
+
+
+def _reason(words: str) -> str:
+    """PyMySQL's words without its repetition of the host and of Python's error class."""
+    found = words.rpartition("([Errno")[2]
+    if found != words and "]" in found:
+        return found.partition("]")[2].strip(" )")
+    return words.strip("()")
+
+
+def plain(value: Any) -> Any:
+    """As JSON can have it."""
+    match value:
+        case None | int() | float():
+            return value
+        case Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case datetime():
+            return value.replace(tzinfo=UTC).timestamp()
+        case timedelta():
+            return value.total_seconds()
+        case bytes():
+            return value.decode(errors="replace")
+    return str(value)
+
+
+@contextlib.contextmanager
+def timed() -> Iterator[list[float]]:
+    """[seconds] of the block."""
+    result = [0.0]
+    begin = time.monotonic()
+    try:
+        yield result
+    finally:
+        result[0] = time.monotonic() - begin

@@ -1,0 +1,54 @@
+"""Files that are either whole or absent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from memdiag.problem import Problem
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[IO[str]]:
+    """A text file under another name in the same folder, which gets its name when the block
+    ends well. An error or Ctrl-C removes it, and what `path` had before stays."""
+    try:
+        handle, name = tempfile.mkstemp(
+            prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent
+        )
+    except OSError as error:
+        raise Problem(f"{path} cannot be written: {error.strerror}") from None
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            os.fchmod(file.fileno(), 0o600)  # it names users and statements
+        os.replace(name, path)
+    except OSError as error:
+        _remove(name)
+        raise Problem(f"{path} cannot be written: {error.strerror}") from None
+    except BaseException:
+        _remove(name)
+        raise
+
+
+def _remove(name: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name)
+
+
+def write_whole(path: Path, text: str) -> None:
+    with whole_file(path) as file:
+        file.write(text)
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise Problem(f"{path} cannot be read: {error.strerror}") from None

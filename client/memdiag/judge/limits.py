@@ -1,0 +1,180 @@
+"""The limits that end a server: the control group's, the machine's, swap, the kernel's choice of whom to kill."""
+
+from __future__ import annotations
+
+from memdiag.judge.thresholds import NEAR_LIMIT_PERCENT, WORTH_BYTES
+from memdiag.model.document import Finding
+from memdiag.model.units import MIB, percent, size
+from memdiag.model.view import View
+
+
+def findings(view: View) -> list[Finding]:
+    return [
+        *_near(view),
+        *_swapped(view),
+        *_killed(view),
+        *_stalls(view),
+        *_configuration(view),
+    ]
+
+
+def _give_back(view: View) -> list[str]:
+    statements = ["SELECT memdiag_purge('all')"] if view.ours else []
+    pool = view.variable("innodb_buffer_pool_size")
+    if isinstance(pool, int) and pool >= 256 * MIB:
+        statements.append(f"SET GLOBAL innodb_buffer_pool_size = {pool * 3 // 4}")
+    return statements
+
+
+def _near(view: View) -> list[Finding]:
+    limit = view.cgroup_limit
+    machine = view.host("memory", "MemTotal")
+    available = view.host("memory", "MemAvailable")
+    result = []
+    if limit and (limit.used_percent or 0) >= NEAR_LIMIT_PERCENT:
+        result.append(
+            Finding(
+                severity="critical",
+                holder="cgroup",
+                verdict="host",
+                headline=f"{size(limit.used)} of the control group's {size(limit.bytes)} are used: {percent(limit.used_percent)}",
+                evidence="At 100% the kernel ends a process of the group, usually the server. Page cache is not counted.",
+                remedy="give back what is unused, make the buffer pool smaller, or raise the limit",
+                statements=[
+                    *_give_back(view),
+                    f"systemctl set-property <service> MemoryMax={limit.bytes // MIB * 5 // 4}M",
+                ],
+                bytes=limit.used,
+                source=limit.source,
+            )
+        )
+    if machine and available is not None and available * 20 < machine:
+        result.append(
+            Finding(
+                severity="critical" if available * 50 < machine else "warning",
+                holder="machine",
+                verdict="host",
+                headline=f"{size(available)} of the machine's {size(machine)} are available",
+                evidence="MemAvailable is what the kernel can give without swapping.",
+                remedy="give back what is unused, and look at the other processes of the machine",
+                statements=[*_give_back(view), "ps -eo rss,comm --sort=-rss | head"],
+                bytes=int(machine - available),
+                source="/proc/meminfo",
+            )
+        )
+    return result
+
+
+def _swapped(view: View) -> list[Finding]:
+    swapped = view.swapped or 0
+    if swapped < WORTH_BYTES:
+        return []
+    available = view.host("memory", "MemAvailable")
+    statements = ["sysctl -w vm.swappiness=1"]
+    if available is not None and available > 2 * swapped:
+        # There is room to read them back.
+        statements.append("swapoff -a && swapon -a")
+    return [
+        Finding(
+            severity="critical"
+            if swapped * 10 >= swapped + (view.rss or 0)
+            else "warning",
+            holder="swap",
+            verdict="host",
+            headline=f"{size(swapped)} of the server are swapped out",
+            evidence="A statement that needs one of these pages waits for the disk.",
+            remedy="give the machine or the control group room, then read the pages back; a lower vm.swappiness keeps them",
+            statements=statements,
+            bytes=swapped,
+            source="VmSwap of /proc/<pid>/status",
+        )
+    ]
+
+
+def _killed(view: View) -> list[Finding]:
+    kills = view.host("cgroup", "memory.events.oom_kill")
+    if kills is None:
+        kills = view.host("cgroup", "memory.oom_control.oom_kill")
+    if kills is None:
+        kills = view.row("cgroup").get("oom_kills")
+    runs = [row for row in view.rows("memdiag_last_run") if row["SHUT_DOWN"] == "NO"]
+    result = []
+    if runs and runs[0]["RUN"] == 1:
+        run = runs[0]
+        result.append(
+            Finding(
+                severity="note",
+                holder="the last run",
+                verdict="host",
+                headline=f"The run before this one was killed at {size(run['MAX_RSS_BYTES'])} of RSS",
+                evidence=f"Process {run['PROCESS']} was not shut down. Its peak was {size(run['RSS_PEAK_BYTES'])}.",
+                remedy="look at its last minutes",
+                statements=[
+                    "SELECT * FROM information_schema.MEMDIAG_LAST_RUN WHERE RUN = 1 ORDER BY TIME DESC LIMIT 60"
+                ],
+                source="INFORMATION_SCHEMA.MEMDIAG_LAST_RUN",
+            )
+        )
+    if kills:
+        result.append(
+            Finding(
+                severity="warning",
+                holder="kills in the control group",
+                verdict="host",
+                headline=f"The kernel has killed {kills} process{'es' if kills > 1 else ''} of the control group for its limit",
+                evidence="The count is since the group was made.",
+                remedy="raise the limit, or lower what the server may take (see the budget)",
+                source=view.origin("cgroup"),
+            )
+        )
+    return result
+
+
+def _stalls(view: View) -> list[Finding]:
+    waited = view.host("pressure", "machine.some.avg10")
+    if waited is None:
+        waited = next(
+            (
+                row["avg10"]
+                for row in view.rows("pressure")
+                if row.get("kind") == "some"
+            ),
+            None,
+        )
+    if not waited or waited < 10:
+        return []
+    return [
+        Finding(
+            severity="warning",
+            holder="pressure",
+            verdict="host",
+            headline=f"In {percent(waited)} of the last 10 s a task waited for memory",
+            evidence="The kernel reclaims pages while statements wait.",
+            remedy="give back what is unused",
+            statements=_give_back(view),
+            source="/proc/pressure/memory",
+        )
+    ]
+
+
+def _configuration(view: View) -> list[Finding]:
+    limit = view.limit
+    pool = view.variable("innodb_buffer_pool_size")
+    result = []
+    if limit and isinstance(pool, int) and pool * 10 >= limit.bytes * 9:
+        result.append(
+            Finding(
+                severity="warning",
+                holder="innodb_buffer_pool_size",
+                verdict="misconfiguration",
+                headline=f"The buffer pool may take {size(pool)}, and {limit.what} is {size(limit.bytes)}",
+                evidence="Everything else of the server needs memory, too.",
+                remedy="make the buffer pool smaller, or raise the limit",
+                statements=[
+                    f"SET PERSIST innodb_buffer_pool_size = {limit.bytes * 6 // 10}"
+                ],
+                bytes=None,
+                source="SHOW GLOBAL VARIABLES; " + limit.source,
+            )
+        )
+    return result

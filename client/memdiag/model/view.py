@@ -1,0 +1,236 @@
+"""Questions to a snapshot. A figure that is not there is None; nothing is ever taken for 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+Row = dict[str, Any]
+
+FLAVOURS = {
+    "memdiag": "MySQL with memdiag",
+    "mysql": "MySQL",
+    "percona": "Percona Server",
+    "mariadb": "MariaDB",
+}
+
+
+@dataclass(frozen=True)
+class View:
+    data: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        return self.data["label"]
+
+    @property
+    def flavour(self) -> str:
+        return self.data["server"]["flavour"]
+
+    @property
+    def ours(self) -> bool:
+        return self.flavour == "memdiag"
+
+    @property
+    def product(self) -> str:
+        return f"{FLAVOURS.get(self.flavour, 'MySQL')} {self.data['server']['version']}"
+
+    def rows(self, source: str) -> list[Row]:
+        return self.data["sources"].get(source, {}).get("rows") or []
+
+    def row(self, source: str) -> Row:
+        rows = self.rows(source)
+        return rows[0] if rows else {}
+
+    def error(self, source: str) -> str | None:
+        """The reason why a source has no rows; None where it was read."""
+        found = self.data["sources"].get(source)
+        return "it was not asked" if found is None else found.get("error")
+
+    def origin(self, source: str) -> str:
+        """Where its figures are from, short: a table or a file."""
+        text = self.data["sources"].get(source, {}).get("source", source)
+        if text.startswith("SHOW"):
+            return " ".join(text.split(" WHERE ")[0].split())
+        if " FROM " in text:
+            table = text.split(" FROM ", 1)[1].split()[0]
+            return (
+                table.replace("information_schema.", "INFORMATION_SCHEMA.")
+                if "." in table
+                else table
+            )
+        return text
+
+    def variable(self, name: str) -> Any:
+        return self.row("variables").get(name)
+
+    def status(self, name: str) -> int | None:
+        value = self.row("status").get(name.lower())
+        return value if isinstance(value, int) else None
+
+    # Memory of the process and its limits.
+
+    @property
+    def rss(self) -> int | None:
+        """VmRSS. The ledger's rows add up to it exactly at the ledger's moment, so that comes first."""
+        if self.ours and (rows := self.rows("memdiag_ledger")):
+            return total(row["RESIDENT_BYTES"] for row in rows)
+        return self.host("process", "VmRSS")
+
+    @property
+    def rss_peak(self) -> int | None:
+        return self.host("process", "VmHWM")
+
+    @property
+    def swapped(self) -> int | None:
+        return self.host("process", "VmSwap")
+
+    def host(self, subject: str, name: str) -> int | float | None:
+        """A figure of the kernel: from our server's table, which also serves remote servers, else read here."""
+        for row in self.rows("memdiag_host"):
+            if row["SUBJECT"] == subject and row["NAME"] == name:
+                return _whole(row["NUMBER"])
+        source = {"memory": "meminfo"}.get(subject, subject)
+        value = self.row(source).get(name)
+        return value if isinstance(value, int | float) else None
+
+    def host_word(self, subject: str, name: str) -> str | None:
+        for row in self.rows("memdiag_host"):
+            if row["SUBJECT"] == subject and row["NAME"] == name:
+                return row["VALUE"]
+        return None
+
+    @property
+    def limit(self) -> Limit | None:
+        """The lowest limit of the control groups, or the machine's memory."""
+        found = self.cgroup_limit
+        machine = self.host("memory", "MemTotal")
+        if machine is None:
+            return found
+        if found and found.bytes <= machine:
+            return found
+        available = self.host("memory", "MemAvailable")
+        used = None if available is None else int(machine - available)
+        return Limit("the machine's memory", int(machine), used, "/proc/meminfo")
+
+    @property
+    def cgroup_limit(self) -> Limit | None:
+        limit = self.host("cgroup", "effective_limit")
+        if limit:
+            usage = self.host("cgroup", "effective_usage")
+            room = self.host("cgroup", "effective_room")
+            used = limit - room if room is not None else usage
+            return Limit(
+                "the control group's limit",
+                int(limit),
+                None if used is None else int(used),
+                self._host_source("cgroup", "effective_limit"),
+            )
+        limited = [row for row in self.rows("cgroup") if row.get("limit")]
+        if not limited:
+            return None
+        # The one with the least room ends the server.
+        tightest = min(limited, key=lambda row: row["limit"] - _used(row))
+        return Limit(
+            "the control group's limit",
+            tightest["limit"],
+            _used(tightest),
+            tightest["folder"],
+        )
+
+    def _host_source(self, subject: str, name: str) -> str:
+        for row in self.rows("memdiag_host"):
+            if row["SUBJECT"] == subject and row["NAME"] == name:
+                return row["SOURCE"]
+        return "INFORMATION_SCHEMA.MEMDIAG_HOST"
+
+    # Parts.
+
+    @property
+    def page_bytes(self) -> int:
+        return self.status("Innodb_page_size") or 16384
+
+    @property
+    def buffer_pool(self) -> int | None:
+        """Resident bytes of the buffer pool; on stock those of pages that hold something."""
+        if self.ours and (rows := self.rows("memdiag_ledger")):
+            return total(
+                row["RESIDENT_BYTES"]
+                for row in rows
+                if row["COMPONENT"] == "buffer_pool"
+            )
+        pages = self.status("Innodb_buffer_pool_pages_total")
+        free = self.status("Innodb_buffer_pool_pages_free")
+        if pages is None or free is None:
+            return None
+        return (pages - free) * self.page_bytes
+
+    @property
+    def outside(self) -> int | None:
+        """Resident memory besides the buffer pool, which is as large as its user made it."""
+        rss, pool = self.rss, self.buffer_pool
+        return None if rss is None or pool is None else max(0, rss - pool)
+
+    @property
+    def instruments(self) -> dict[str, int]:
+        """Bytes by instrument: live in the allocator where our server knows them, else as Performance Schema counts."""
+        found = {
+            row["EVENT_NAME"]: row["BYTES"]
+            for row in self.rows("memory")
+            if row["BYTES"]
+        }
+        for row in self.rows("memdiag_instruments"):
+            live = row.get("LIVE_BYTES")
+            if live is not None and row.get("NOTE") in (
+                "exact",
+                "not counted by Performance Schema",
+            ):
+                found[row["EVENT_NAME"]] = live
+        return found
+
+    @property
+    def counted(self) -> int | None:
+        """Bytes that Performance Schema counts, without the buffer pool, which it counts whole."""
+        if not self.rows("memory"):
+            return None
+        return sum(
+            row["BYTES"] or 0
+            for row in self.rows("memory")
+            if not row["EVENT_NAME"].startswith("memory/innodb/buf_buf_pool")
+        )
+
+    def pool_states(self) -> dict[str, dict[str, int | None]]:
+        """{pool: {state: resident bytes}} of the ledger."""
+        found: dict[str, dict[str, int | None]] = {}
+        for row in self.rows("memdiag_ledger"):
+            if row["COMPONENT"] == "pool":
+                found.setdefault(row["NAME"], {})[row["STATE"]] = row["RESIDENT_BYTES"]
+        return found
+
+
+@dataclass(frozen=True)
+class Limit:
+    what: str
+    bytes: int
+    used: int | None
+    source: str
+
+    @property
+    def used_percent(self) -> float | None:
+        return None if self.used is None else 100.0 * self.used / self.bytes
+
+
+def _used(row: Row) -> int:
+    """Page cache that the kernel takes back first is no use of memory."""
+    return max(0, row["usage"] - (row.get("reclaimable_cache") or 0))
+
+
+def total(values: Iterable[int | None]) -> int | None:
+    """None if one part is not known, as the sum then is not either."""
+    known = list(values)
+    return None if any(value is None for value in known) else sum(known)  # type: ignore[arg-type]
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,129 @@
+"""Moments of a server's memory to compare: of a report, of a recording, or of a server now."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memdiag.files import read_text
+from memdiag.model.view import View
+from memdiag.problem import Problem
+from memdiag.recording import is_recording, parsed
+from memdiag.render.json import FORMAT as REPORT_FORMAT
+
+
+@dataclass
+class Moment:
+    label: str
+    time: float
+    rss: int | None
+    # {kind: {name: bytes}}: pool, route, instrument, stack
+    parts: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+def is_file(operand: str) -> bool:
+    """A file of ours; a socket is a server."""
+    path = Path(operand.partition("@")[0]) if not Path(operand).exists() else Path(operand)  # fmt: skip
+    return path.is_file()
+
+
+def of_file(operand: str) -> Moment:
+    """REPORT.json, REPORT.html, RECORDING, or RECORDING@first, @last, @peak, @NUMBER, @2026-11-22T03:00:00."""
+    path, _, when = (
+        (operand, "", "") if Path(operand).is_file() else operand.rpartition("@")
+    )
+    text = read_text(Path(path))
+    if is_recording(text):
+        recording = parsed(text, path)
+        return of_sample(
+            f"{path}{'@' + when if when else ''}",
+            _chosen(recording.samples, when or "last", path),
+        )
+    return of_snapshot(snapshots_of(text, path)[0], path)
+
+
+def snapshots_of(text: str, name: str) -> list[dict[str, Any]]:
+    found = re.search(
+        r'<script type="application/json" id="memdiag-data">(.*?)</script>', text, re.S
+    )
+    try:
+        data = json.loads(found[1] if found else text)
+    except ValueError:
+        data = None
+    if not isinstance(data, dict) or data.get("format") != REPORT_FORMAT or not data.get("snapshots"):  # fmt: skip
+        raise Problem(
+            f"{name} is neither a report (HTML or JSON) nor a recording of memdiag"
+        )
+    return data["snapshots"]
+
+
+def of_snapshot(snapshot: dict[str, Any], label: str = "") -> Moment:
+    view = View(snapshot)
+    parts: dict[str, dict[str, int]] = {
+        "pool": {
+            name: states.get("live") or 0 for name, states in view.pool_states().items()
+        },
+        "route": {
+            row["ROUTE"]: row["LIVE_BYTES"]
+            for row in view.rows("memdiag_routes")
+            if row["LIVE_BYTES"] is not None
+        },
+        "instrument": {
+            row["EVENT_NAME"]: row["BYTES"]
+            for row in view.rows("memory")
+            if row["BYTES"] is not None
+        },
+        "stack": {},
+    }
+    for row in view.rows("memdiag_profile"):
+        name = row.get("FOLDED") or row.get("STACK")
+        if name is not None and row.get("LIVE_BYTES") is not None:
+            stacks = parts["stack"]
+            stacks[str(name)] = stacks.get(str(name), 0) + row["LIVE_BYTES"]
+    return Moment(
+        label or view.label,
+        snapshot["time"],
+        view.rss,
+        {kind: found for kind, found in parts.items() if found},
+    )
+
+
+def of_sample(label: str, sample: dict[str, Any]) -> Moment:
+    parts = {
+        "pool": {
+            name: live
+            for name, (live, _) in (sample.get("pools") or {}).items()
+            if live is not None
+        },
+        "instrument": sample.get("instruments") or {},
+    }
+    return Moment(
+        label,
+        sample["time"],
+        sample.get("rss"),
+        {kind: found for kind, found in parts.items() if found},
+    )
+
+
+def _chosen(samples: list[dict[str, Any]], when: str, name: str) -> dict[str, Any]:
+    known = [sample for sample in samples if not sample.get("down")]
+    if not known:
+        raise Problem(f"{name} has no sample of a server that was up")
+    if when in ("first", "last"):
+        return known[0 if when == "first" else -1]
+    if when == "peak":
+        return max(known, key=lambda sample: sample.get("rss") or 0)
+    if when.isdigit() and 1 <= int(when) <= len(samples):
+        return samples[int(when) - 1]
+    try:
+        moment = datetime.fromisoformat(when)
+    except ValueError:
+        raise Problem(
+            f"{name}@{when}: write @first, @last, @peak, a number up to {len(samples)}, or a time such as 2026-11-22T03:00:00+00:00"
+        ) from None
+    epoch = moment.timestamp()
+    return min(known, key=lambda sample: abs(sample["time"] - epoch))

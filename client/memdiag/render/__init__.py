@@ -1,0 +1,1 @@
+"""A document as HTML, text, Markdown or JSON. Each has the same content."""

@@ -1,0 +1,54 @@
+"""What all renderers show: the reports of one or several servers, and those that could not be asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from memdiag.model.document import Fact, Report, Table
+from memdiag.model.units import shown
+
+
+@dataclass
+class Page:
+    title: str
+    reports: list[Report]
+    problems: list[str] = field(default_factory=list)  # one line each
+    snapshots: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def comparison(self) -> list[tuple[str, list[Fact | None]]]:
+        """Of several servers: each fact with the servers' figures side by side."""
+        labels = list(
+            dict.fromkeys(
+                fact.label for report in self.reports for fact in report.facts
+            )
+        )
+        return [
+            (
+                label,
+                [
+                    next((fact for fact in report.facts if fact.label == label), None)
+                    for report in self.reports
+                ],
+            )
+            for label in labels
+        ]
+
+
+def cells(table: Table) -> list[list[str]]:
+    return [
+        [
+            shown(value, column.unit)
+            for value, column in zip(row, table.columns, strict=True)
+        ]
+        for row in table.rows
+    ]
+
+
+def meanings(table: Table) -> list[str]:
+    return [f"{column.title}: {column.what}" for column in table.columns if column.what]
+
+
+def numeric(table: Table, number: int) -> bool:
+    return table.columns[number].unit in ("bytes", "count", "%", "s", "µs")

@@ -1,0 +1,1 @@
+"""Unit tests: pure functions on recorded snapshots (fixtures/) and on literal figures."""

@@ -1,0 +1,48 @@
+"""Snapshots of real servers in driven states, recorded by `client/check/states.py --keep` and made small by `python3 -m
+tests.fixtures FOLDER`: names are replaced, and the history is thinned."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from memdiag.anonymize import anonymized
+from memdiag.collect.snapshot import thinned
+
+HERE = Path(__file__).resolve().parent / "fixtures"
+
+
+def names() -> list[str]:
+    return sorted(path.name.removesuffix(".json.gz") for path in HERE.glob("*.json.gz"))
+
+
+def snapshot(name: str) -> dict[str, Any]:
+    with gzip.open(HERE / f"{name}.json.gz", "rt") as file:
+        return json.load(file)
+
+
+def small(data: dict[str, Any]) -> dict[str, Any]:
+    data = anonymized(copy.deepcopy(data))
+    sources = data["sources"]
+    for name in ("memdiag_tables", "columns"):
+        if name in sources:
+            sources[name]["rows"] = []
+    history = sources.get("memdiag_history")
+    if history:
+        history["rows"] = thinned(history["rows"], "RSS_BYTES", 40)
+        times = {row["TIME"] for row in history["rows"]}
+        pools = sources["memdiag_history_pools"]
+        pools["rows"] = [row for row in pools["rows"] if row["TIME"] in times]
+    return data
+
+
+if __name__ == "__main__":
+    for path in sorted(Path(sys.argv[1]).glob("*.json")):
+        text = json.dumps(small(json.loads(path.read_text())), separators=(",", ":"))
+        (HERE / f"{path.stem}.json.gz").write_bytes(
+            gzip.compress(text.encode(), mtime=0)
+        )

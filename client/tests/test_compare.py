@@ -1,0 +1,195 @@
+import io
+import json
+import tempfile
+import unittest
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from memdiag.cli import main
+from memdiag.comparison import allowed_of, differences, faults, missing
+from memdiag.files import whole_file, write_whole
+from memdiag.model.budget import Row, sums, with_values
+from memdiag.moments import Moment
+from memdiag.problem import Problem
+from memdiag.recording import FORMAT, parsed
+from memdiag.render import json as as_json
+from memdiag.render.page import Page
+from memdiag.replay import Sample, replay
+from memdiag.report.build import report
+
+from tests import fixtures
+
+MIB = 1 << 20
+
+
+def moment(rss, **parts):
+    return Moment("m", 0.0, rss, parts)
+
+
+class Differences(unittest.TestCase):
+    def test_largest_change_first_and_new_parts_from_zero(self):
+        found = differences(
+            moment(100, pool={"a": 1, "b": 50}), moment(130, pool={"a": 2, "c": 70})
+        )
+        self.assertEqual(
+            [(one.kind, one.name, one.growth) for one in found],
+            [("rss", "RSS", 30), ("pool", "c", 70), ("pool", "b", -50), ("pool", "a", 1)],
+        )  # fmt: skip
+
+    def test_what_only_one_side_has_proves_nothing(self):
+        before, after = moment(1, pool={"a": 1}), moment(None, route={"r": 1})
+        self.assertEqual(differences(before, after), [])
+        self.assertEqual(
+            missing(before, after, ("rss", "pool", "route", "stack")),
+            ["rss", "pool", "route", "stack"],
+        )
+
+    def test_thresholds(self):
+        found = differences(
+            moment(100 * MIB, pool={"a": 10 * MIB}),
+            moment(110 * MIB, pool={"a": 20 * MIB}),
+        )
+        for words, names in (
+            (["64M"], []),
+            (["9M"], ["RSS", "a"]),
+            (["64M", "pool=9M"], ["a"]),
+            (["50%"], ["a"]),
+            (["rss=5%"], ["RSS"]),
+        ):
+            self.assertEqual(
+                [one.name for one in faults(found, allowed_of(words))], names, words
+            )
+        with self.assertRaises(Problem):
+            allowed_of(["pools=5M"])
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+
+    def test_an_interruption_leaves_what_was_there(self):
+        path = self.root / "report.html"
+        write_whole(path, "old")
+        with self.assertRaises(KeyboardInterrupt), whole_file(path) as file:
+            file.write("half")
+            raise KeyboardInterrupt
+        self.assertEqual(path.read_text(), "old")
+        self.assertEqual([one.name for one in self.root.iterdir()], ["report.html"])
+
+    def test_a_folder_that_is_not_there(self):
+        with self.assertRaisesRegex(Problem, "cannot be written"):
+            write_whole(self.root / "no" / "x", "")
+
+    def recording(self, name, *samples):
+        path = self.root / name
+        lines = [{"format": FORMAT, "label": "db", "server": {}}, *samples]
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return path
+
+    def test_a_recorder_that_was_killed(self):
+        path = self.recording("r", {"time": 1.0, "rss": 5})
+        text = path.read_text() + '{"time": 2.0, "rs'
+        self.assertEqual(len(parsed(text, "r").samples), 1)
+        with self.assertRaisesRegex(Problem, "damaged in line 2"):
+            parsed(text.replace('{"time": 1.0', '{"time": 1.0,,') + "\n{}", "r")
+
+    def output(self, *words):
+        out = io.StringIO()
+        with redirect_stdout(out):
+            code = main(list(map(str, words)))
+        return code, out.getvalue()
+
+    def test_moments_of_a_recording(self):
+        path = self.recording(
+            "r",
+            {"time": 1.0, "rss": 100 * MIB, "pools": {"a": [10 * MIB, 0]}},
+            {"time": 2.0, "down": True},
+            {"time": 3.0, "rss": 300 * MIB, "pools": {"a": [200 * MIB, 0]}},
+            {"time": 4.0, "rss": 120 * MIB, "pools": {"a": [20 * MIB, 0]}},
+        )
+        code, words = self.output("diff", f"{path}@first", f"{path}@peak", "--max-growth", "64M")  # fmt: skip
+        self.assertEqual(code, 3)
+        self.assertIn("too much", words)
+        code, _ = self.output("diff", f"{path}@first", path, "--max-growth", "64M")
+        self.assertEqual(code, 0)
+        code, words = self.output("diff", f"{path}@1", f"{path}@3", "--json")
+        self.assertEqual(json.loads(words)["differences"][0]["after"], 300 * MIB)
+        with self.assertRaisesRegex(Problem, "@first"):
+            self.output("diff", f"{path}@when", path)
+        with self.assertRaisesRegex(Problem, "cannot be checked"):
+            self.output("diff", path, path, "--max-growth", "stack=1M")
+
+    def test_reports_of_driven_states(self):
+        paths = []
+        for name in ("ours-idle", "ours-leak"):
+            data = fixtures.snapshot(name)
+            path = self.root / f"{name}.json"
+            path.write_text(as_json.render(Page("", [report(data)], [], [data])))
+            paths.append(path)
+        code, words = self.output("diff", *paths, "--max-growth", "pool=64M")
+        self.assertEqual(code, 3)
+        self.assertIn("pool session grew by", words)
+        self.assertEqual(self.output("diff", paths[0], paths[0], "--max-growth", "0")[0], 0)  # fmt: skip
+
+    def test_another_file_is_told(self):
+        path = self.root / "x"
+        path.write_text("[1]")
+        with self.assertRaisesRegex(Problem, "neither a report"):
+            self.output("diff", path, path)
+
+    def test_what_if_of_a_recording(self):
+        path = self.recording(
+            "r",
+            {"time": 1.0, "rss": 100 * MIB, "unused": 0},
+            {"time": 3.0, "rss": 300 * MIB, "unused": 150 * MIB},
+        )
+        code, words = self.output("what-if", path, "--limit", "320M")
+        self.assertEqual((code, "would have survived: 20.0 MiB" in words), (0, True))
+        code, words = self.output("what-if", path, "--limit", "200M")
+        self.assertEqual(code, 0)
+        self.assertIn("survived by giving back unused pages, up to 100 MiB", words)
+        code, words = self.output("what-if", path, "--limit", "140M")
+        self.assertEqual(code, 3)
+        self.assertIn("would not have sufficed", words)
+        with self.assertRaisesRegex(Problem, "no budget"):
+            self.output("what-if", path, "--set", "max_connections=5")
+
+
+class Replay(unittest.TestCase):
+    def test_the_lowest_limit(self):
+        samples = [Sample(1, 100, 0), Sample(2, 300, 250), Sample(3, 200, 10)]
+        outcome = replay(samples, 195)
+        self.assertEqual(
+            (outcome.lowest_limit, outcome.lowest_limit_giving_back), (300, 190)
+        )
+        self.assertTrue(outcome.survived_giving_back)
+        self.assertEqual((outcome.above, outcome.most_given_back), (2, 105))
+
+    def test_unknown_stays_unknown(self):
+        outcome = replay([Sample(1, 300, None)], 200)
+        self.assertIsNone(outcome.survived_giving_back)
+        self.assertIsNone(outcome.lowest_limit_giving_back)
+
+
+class Budget(unittest.TestCase):
+    ROWS = [
+        Row("innodb_buffer_pool_size", "buffer", 100, 1, "server", 100, 100),
+        Row("sort_buffer_size", "buffer", 10, 5, "max_connections", 50, 10),
+        Row("max_connections", "limit", None, None, "", None, 5),
+        Row("innodb_sort_buffer_size", "growing", 1, 10, "2 * max_connections", 10, 1),
+    ]
+
+    def test_a_variable_changes_its_bytes_and_a_count_its_times(self):
+        self.assertEqual(sums(self.ROWS).at_once, 150)
+        new = with_values(self.ROWS, {"max_connections": 10, "sort_buffer_size": 20})
+        self.assertEqual(sums(new).session_buffers, 200)
+        self.assertEqual(sums(new).growing, 20)
+        self.assertEqual(sums(new).server_buffers, 100)
+
+
+class Usage(unittest.TestCase):
+    def test_one_of_both_is_needed(self):
+        with self.assertRaisesRegex(Problem, "--limit"):
+            main(["what-if"])

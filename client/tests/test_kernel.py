@@ -1,0 +1,75 @@
+import tempfile
+import unittest
+from pathlib import Path
+
+from memdiag.collect import kernel
+from memdiag.collect.innodb_status import figures
+
+
+class Machine(unittest.TestCase):
+    """A tree of files that looks like the kernel's."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def test_version_2_takes_the_limits_above(self):
+        self.write("proc/7/cgroup", "0::/pod/db\n")
+        self.write("proc/self/mountinfo", "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")  # fmt: skip
+        for folder, limit in (("pod/db", "max"), ("pod", str(1 << 30)), ("", None)):
+            base = f"sys/fs/cgroup/{folder}".rstrip("/")
+            if limit is not None:
+                self.write(f"{base}/memory.max", limit)
+                self.write(f"{base}/memory.current", "1000")
+                self.write(f"{base}/memory.stat", "inactive_file 400\n")
+                self.write(f"{base}/memory.events", "oom_kill 2\n")
+        rows = kernel.cgroup(7, self.root).rows
+        self.assertEqual([row["limit"] for row in rows], [None, 1 << 30])
+        self.assertEqual(rows[1]["reclaimable_cache"], 400)
+        self.assertEqual(rows[1]["oom_kills"], 2)
+
+    def test_version_1_without_a_limit(self):
+        self.write("proc/7/cgroup", "4:cpu:/\n3:memory:/box\n")
+        self.write("proc/self/mountinfo", "30 1 0:26 / /m rw - cgroup cgroup rw,memory\n")  # fmt: skip
+        self.write("m/box/memory.limit_in_bytes", "9223372036854771712")
+        self.write("m/box/memory.usage_in_bytes", "5")
+        (row,) = kernel.cgroup(7, self.root).rows
+        self.assertIsNone(row["limit"])
+        self.assertIsNone(row["peak"])
+
+    def test_a_process_that_is_gone_has_a_reason(self):
+        found = kernel.process(7, self.root)
+        self.assertEqual(found["process"].rows, [])
+        self.assertTrue(found["process"].error)
+        self.assertFalse(kernel.is_server(7, self.root))
+
+    def test_allocator(self):
+        self.write("proc/7/maps", "1-2 r-xp 0 0:0 1 /usr/lib/libtcmalloc_minimal.so.4\n1-2 rw-p 0 0:0 0\n")  # fmt: skip
+        (row,) = kernel.process(7, self.root)["allocator_library"].rows
+        self.assertEqual(row["library"], "tcmalloc_minimal.so.4")
+
+
+class InnodbStatus(unittest.TestCase):
+    TEXT = """
+Total large memory allocated 137363456
+Dictionary memory allocated 237378
+---TRANSACTION 1, ACTIVE 5 sec
+LIST: SELECT 'heap size 99999999,' FROM secret
+2 lock struct(s), heap size 1128, 3 row lock(s)
+4 lock struct(s), heap size 1000, 3 row lock(s)
+Hash table size 34679, node heap has 3 buffer(s)
+Hash table size 34679, node heap has 2 buffer(s)
+"""
+
+    def test_only_figures_are_kept(self):
+        found = {row["NAME"]: row["VALUE"] for row in figures(self.TEXT)}
+        self.assertEqual(found["total_large_memory"], 137363456)
+        self.assertEqual(found["adaptive_hash_buffers"], 5)
+        self.assertEqual(found["lock_heaps"], 2128)
+        self.assertNotIn("secret", str(found))

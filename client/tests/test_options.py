@@ -1,0 +1,92 @@
+import os
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from memdiag.commands.arguments import split_short_password
+from memdiag.connect.options import option_values, read_option_file, target
+from memdiag.problem import Problem
+
+
+class OptionFiles(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+
+    def write(self, name, text):
+        path = self.root / name
+        path.write_text(text)
+        path.chmod(0o600)
+        return path
+
+    def test_our_groups_and_no_others(self):
+        path = self.write(
+            "my.cnf",
+            "[mysqld]\nsocket=/srv\n[client]\nuser = 'a b'\n# no\npassword=x#y # z\n[memdiag]\nsocket=/c\n[mysql]\nport=1\n",
+        )
+        self.assertEqual(
+            read_option_file(path),
+            {"user": "a b", "password": "x#y", "socket": "/c"},
+        )
+
+    def test_included_files(self):
+        (self.root / "d").mkdir()
+        self.write("d/a.cnf", "[client]\nport=1\n")
+        self.write("d/b.cnf", "[client]\nport=2\n")
+        path = self.write("my.cnf", "[client]\nport=0\n!includedir d\n")
+        self.assertEqual(read_option_file(path)["port"], "2")
+
+    def test_a_file_that_anybody_may_write_is_ignored(self):
+        path = self.write("my.cnf", "[client]\nport=1\n")
+        path.chmod(0o666)
+        self.assertEqual(read_option_file(path), {})
+
+    def test_a_missing_file_that_was_named_is_an_error(self):
+        with self.assertRaisesRegex(Problem, "cannot be read"):
+            option_values({}, defaults_file=str(self.root / "no.cnf"))
+
+    def test_the_command_line_wins_and_the_environment_loses(self):
+        path = self.write("my.cnf", "[client]\nuser=file\npassword=file\n")
+        with mock.patch.dict(os.environ, {"MYSQL_PWD": "environment", "HOME": str(self.root)}):  # fmt: skip
+            got = option_values({"user": "line"}, defaults_file=str(path))
+            self.assertEqual((got["user"], got["password"]), ("line", "file"))
+            got = option_values({}, no_defaults=True)
+            self.assertEqual(got["password"], "environment")
+
+    def test_a_login_path_that_is_not_there(self):
+        nowhere = str(self.root / "no.mylogin.cnf")
+        with mock.patch.dict(os.environ, {"MYSQL_TEST_LOGIN_FILE": nowhere}), self.assertRaisesRegex(Problem, "mysql_config_editor set"):  # fmt: skip
+            option_values({}, login_path="remote")
+
+
+class Targets(unittest.TestCase):
+    def test_words(self):
+        for words, expected in (
+            ("db1", ("db1", 3306, "", "me")),
+            ("db1:3307", ("db1", 3307, "", "me")),
+            ("you@db1:3307", ("db1", 3307, "", "you")),
+            ("[::1]:3307", ("::1", 3307, "", "me")),
+            ("/run/x.sock", ("localhost", 3306, "/run/x.sock", "me")),
+            ("localhost:3307", ("localhost", 3307, "", "me")),
+        ):
+            got = target({"user": "me"}, words)
+            self.assertEqual(
+                (got.host, got.port, got.socket, got.user), expected, words
+            )
+
+    def test_the_password_is_not_shown(self):
+        self.assertNotIn("secret", repr(target({"password": "secret"})))
+
+    def test_wrong_values_are_one_line(self):
+        for options in ({"port": "x"}, {"ssl-mode": "MAYBE"}, {"protocol": "PIPE"}):
+            with self.assertRaises(Problem):
+                target(options)
+
+    def test_a_password_is_one_word(self):
+        self.assertEqual(
+            split_short_password(["-psecret", "db1", "--port=1"]),
+            ["--password=secret", "db1", "--port=1"],
+        )
+        self.assertEqual(split_short_password(["-p", "db1"])[1], "db1")

@@ -1,0 +1,171 @@
+import json
+import re
+import sys
+import unittest
+
+sys.path.append("/usr/lib/python3/dist-packages")  # Debian's Jinja2
+
+from memdiag.anonymize import anonymized
+from memdiag.model.units import shown
+from memdiag.render import html, markdown, text
+from memdiag.render import json as as_json
+from memdiag.render.page import Page
+from memdiag.report.build import report
+
+from tests import fixtures
+from tests.builder import MIB, instrument, stock
+
+
+def page_of(*snapshots):
+    return Page("Memory", [report(one) for one in snapshots], [], list(snapshots))
+
+
+def unescaped(page):
+    return page.replace("&#39;", "'").replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">").replace("&#34;", '"')  # fmt: skip
+
+
+class Sums(unittest.TestCase):
+    def test_parts_add_up_to_rss_on_every_server(self):
+        for name in fixtures.names():
+            with self.subTest(name):
+                made = report(fixtures.snapshot(name))
+                parts = [
+                    block
+                    for section in made.sections
+                    for block in section.blocks
+                    if block.kind == "parts"
+                ]
+                self.assertEqual(len(parts), 1)
+                self.assertEqual(
+                    sum(part.value for part in parts[0].parts), parts[0].total
+                )
+                self.assertGreater(parts[0].total, 0)
+
+    def test_every_figure_says_what_it_is_and_where_it_is_from(self):
+        for name in fixtures.names():
+            made = report(fixtures.snapshot(name))
+            blocks = [block for section in made.sections for block in section.blocks]
+            for block in [*made.facts, *blocks]:
+                with self.subTest(name, block=getattr(block, "title", "")):
+                    if block.kind != "note":
+                        self.assertTrue(block.source)
+                    if block.kind == "fact":
+                        self.assertTrue(block.what)
+
+
+class Renderers(unittest.TestCase):
+    def test_all_have_the_same_content(self):
+        for name in fixtures.names():
+            data = fixtures.snapshot(name)
+            page = page_of(data)
+            forms = {
+                "html": unescaped(html.render(page)),
+                "text": re.sub(r"\s+", " ", text.render(page)),
+                "md": markdown.render(page).replace("\\", ""),
+            }
+            made = page.reports[0]
+            for form, words in forms.items():
+                with self.subTest(name, form=form):
+                    for finding in made.findings:
+                        for statement in finding.statements:
+                            self.assertIn(statement, words)
+                    for fact in made.facts:
+                        self.assertIn(shown(fact.value, fact.unit), words)
+                    for section in made.sections:
+                        for block in section.blocks:
+                            if hasattr(block, "title"):
+                                self.assertIn(
+                                    block.title,
+                                    words
+                                    if form != "html"
+                                    else words.replace("\n", " "),
+                                )
+
+    def test_json_is_read_back(self):
+        page = page_of(fixtures.snapshot("ours-idle"))
+        data = json.loads(as_json.render(page))
+        self.assertEqual(data["reports"][0]["headline"], page.reports[0].headline)
+
+    def test_html_asks_for_nothing(self):
+        page = html.render(page_of(fixtures.snapshot("ours-idle")))
+        self.assertIn("default-src 'none'", page)
+        without_data = re.sub(r'<script type="application/json".*?</script>', "", page, flags=re.S)  # fmt: skip
+        loads = re.findall(r'(?:src|href)\s*=\s*"([^"#][^"]*)"', without_data)
+        self.assertEqual([one for one in loads if not one.startswith("data:")], [])
+        self.assertNotIn("@import", page)
+
+    def test_names_cannot_become_markup(self):
+        evil = "</script><script>alert(1)</script>"
+        data = stock(
+            500 * MIB,
+            memory=[instrument("memory/sql/user_var_entry::value", 300 * MIB)],
+            threads=[{"THREAD_ID": 1, "PROCESSLIST_ID": 1, "USER": evil, "HOST": evil, "COMMAND": "Sleep", "SECONDS": 1, "BYTES": 290 * MIB, "HIGH_BYTES": 1}],
+        )  # fmt: skip
+        page = html.render(page_of(data))
+        self.assertNotIn("<script>alert", page)
+        self.assertIn("&lt;script&gt;alert", page)
+        self.assertNotIn("<script>", markdown.render(page_of(data)).replace("\\<", ""))
+
+    def test_exact_figures_are_in_the_page(self):
+        page = page_of(fixtures.snapshot("ours-idle"))
+        document = json.loads(as_json.render(page))
+        found = re.findall(
+            r'<data value="([^"]*)" data-at="([^"]*)"', html.render(page)
+        )
+        self.assertGreater(len(found), 200)
+        for value, place in found:
+            node = document
+            for step in place.split("/"):
+                node = node[int(step)] if step.isdigit() else node[step]
+            self.assertEqual(str(node), value, place)
+
+    def test_several_servers_are_compared(self):
+        names = ("ours-idle", "stock-idle", "mariadb-idle")
+        page = page_of(*(fixtures.snapshot(name) for name in names))
+        page.problems = ["the host 'x' is not known"]
+        for words in (html.render(page), text.render(page), markdown.render(page)):
+            self.assertIn("verdict", words)
+            self.assertIn("not known", words)
+
+    def test_a_server_that_tells_nothing_still_has_a_report(self):
+        data = fixtures.snapshot("stock-idle")
+        for source in data["sources"].values():
+            source.update(rows=[], error="this account may not read it")
+        words = text.render(page_of(data))
+        self.assertIn("unknown", words)
+        self.assertIn("this account may not read it", words)
+        html.render(page_of(data))
+
+
+class Anonymous(unittest.TestCase):
+    NAMES = ("billing_app", "db-prod-7.corp", "customers", "invoices", "/srv/mysql-7")
+
+    def test_no_name_is_left(self):
+        user, host, schema, table, path = self.NAMES
+        data = stock(
+            500 * MIB,
+            memory=[instrument("memory/memory/HP_PTRS", 300 * MIB)],
+            memory_tables=[{"TABLE_SCHEMA": schema, "TABLE_NAME": table, "BYTES": 5, "TABLE_ROWS": 1}],
+            threads=[{"THREAD_ID": 1, "PROCESSLIST_ID": 9, "USER": user, "HOST": host, "DB": schema, "COMMAND": "Sleep", "SECONDS": 1, "BYTES": 5, "HIGH_BYTES": 1}],
+            digests=[{"DIGEST": "abc", "SCHEMA_NAME": schema, "DIGEST_TEXT": f"SELECT * FROM {table}", "STATEMENTS": 1, "PEAK_BYTES": 5, "ACCUMULATED_BYTES": None}],
+            memdiag_advice=[{"SEVERITY": "note", "SUBSYSTEM": "x", "VERDICT": "cache", "EVIDENCE": f"{user} on {host}", "REMEDY": "none"}],
+            variables=[{"hostname": host, "datadir": path, "max_connections": 5}],
+        )  # fmt: skip
+        data["label"], data["server"]["hostname"] = f"{host}:3307", host
+        data["server"]["account"] = f"{user}@{host}"
+        hidden = anonymized(data)
+        for words in (
+            html.render(page_of(hidden)),
+            text.render(page_of(hidden)),
+            as_json.render(page_of(hidden)),
+        ):
+            for name in self.NAMES:
+                self.assertNotIn(name, words)
+        self.assertIn("/proc/<pid>/status", text.render(page_of(hidden)))
+
+    def test_figures_stay(self):
+        data = fixtures.snapshot("ours-leak")
+        before, after = report(data), report(anonymized(data))
+        self.assertEqual(
+            [fact.value for fact in before.facts], [fact.value for fact in after.facts]
+        )

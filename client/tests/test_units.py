@@ -1,0 +1,40 @@
+import unittest
+
+from memdiag.durations import seconds_of
+from memdiag.model.units import bytes_of, duration, share, shown, size
+from memdiag.problem import Problem
+
+
+class Sizes(unittest.TestCase):
+    def test_sizes_have_three_digits(self):
+        for value, words in (
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.00 KiB"),
+            (1536 * 1024, "1.50 MiB"),
+            (10 * 1024**2, "10.0 MiB"),
+            (1024**3 - 1, "1.00 GiB"),
+            (-(5 << 20), "-5.00 MiB"),
+        ):
+            self.assertEqual(size(value), words)
+
+    def test_unknown_is_never_zero(self):
+        for unit in ("bytes", "count", "s", "%", "time", ""):
+            self.assertEqual(shown(None, unit), "unknown")
+        self.assertIsNone(share(None, 5))
+        self.assertIsNone(share(5, 0))
+
+    def test_sizes_of_people(self):
+        self.assertEqual(bytes_of("8G"), 8 << 30)
+        self.assertEqual(bytes_of("1.5GiB"), 3 << 29)
+        self.assertEqual(bytes_of("4096"), 4096)
+        for wrong in ("", "8X", "-1M", "8G 4M", "G"):
+            with self.assertRaises(Problem):
+                bytes_of(wrong)
+
+    def test_durations(self):
+        self.assertEqual(duration(0.5), "500 ms")
+        self.assertEqual(duration(7200), "2 h")
+        self.assertEqual(seconds_of("5m"), 300)
+        with self.assertRaises(Problem):
+            seconds_of("soon")

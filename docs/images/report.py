@@ -1,0 +1,41 @@
+#!/usr/bin/python3
+"""Makes docs/images/report.png: the report of a server whose triggers fill the table cache, as it was recorded for the tests.
+
+  docs/images/report.py
+
+Needs the Debian packages chromium and python3-jinja2.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "client"))
+
+from memdiag.render import html
+from memdiag.render.page import Page
+from memdiag.report.build import report
+from tests import fixtures
+
+SIZE = "1180,1040"
+
+
+def main() -> None:
+    data = fixtures.snapshot("ours-triggers")
+    text = html.render(Page("Memory of server1", [report(data)], [], [data]))
+    with tempfile.TemporaryDirectory() as scratch:
+        page = Path(scratch) / "report.html"
+        page.write_text(text)
+        words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+        words += [f"--window-size={SIZE}", "--blink-settings=preferredColorScheme=1"]
+        words += [f"--user-data-dir={scratch}/profile"]
+        words += [f"--screenshot={HERE / 'report.png'}", page.as_uri()]
+        subprocess.run(["chromium", *words], check=True, capture_output=True)
+
+
+if __name__ == "__main__":
+    main()
