@@ -1,0 +1,86 @@
+/*
+  Decides when the flight recorder records a profile: once in a period, and at
+  new highs of RSS.
+
+  A ramp begins when RSS has risen by `start_percent` above the lowest since the
+  last ramp. Within a ramp, a new high is recorded if it exceeds the last one by
+  `step_percent`, and not before `cool_down_us` have passed. A ramp ends when
+  RSS has fallen by `fall_percent` from its high, or when it had no new high for
+  `quiet_us`. So a burst at night is a ramp of its own, although the server grew
+  at its start in the morning as well, and a leak of many days is a row of
+  ramps.
+
+  A pure class: it reads no clock and no figure, and tick() may be called at any
+  intervals. Threads: each object belongs to one thread. Errors: none.
+  Units: bytes; microseconds of a clock that never goes back.
+*/
+
+#ifndef MEMDIAG_RECORD_POLICY_H
+#define MEMDIAG_RECORD_POLICY_H
+
+#include <cstdint>
+
+namespace memdiag::profile {
+
+/** Numbers are kept in files. */
+enum class Record_reason : uint32_t { none = 0, period = 1, new_high = 2 };
+
+struct Record_decision {
+  Record_reason reason{Record_reason::none};
+  /** The ramp that a new high belongs to, from 1; 0: no new high. */
+  uint32_t ramp{0};
+  /** RSS is as low as it has been since the last ramp, or nearly so. Of the
+  records with this mark, the newest is what the next ramp is compared with. */
+  bool is_low{false};
+};
+
+class Record_policy {
+ public:
+  struct Settings {
+    uint64_t period_us{60'000'000};
+    unsigned start_percent{10};
+    unsigned step_percent{5};
+    /** A start or a step is never less. */
+    uint64_t least_step_bytes{16 << 20};
+    uint64_t cool_down_us{2'000'000};
+    unsigned fall_percent{20};
+    uint64_t quiet_us{3'600'000'000};
+    /** How much more than the lowest still counts as low. */
+    unsigned low_percent{2};
+  };
+
+  Record_policy() : Record_policy(Settings{}) {}
+  explicit Record_policy(const Settings &settings) : m_settings(settings) {}
+
+  /** Asks whether to record now; a caller that is told to must do so, or call
+  failed(). The first call always records. */
+  Record_decision tick(uint64_t now_us, uint64_t rss_bytes);
+
+  /** The record that the last tick() asked for was not made: it is asked for
+  again. */
+  void failed();
+
+ private:
+  /** The step from an RSS, in bytes. */
+  uint64_t step_from(uint64_t rss_bytes, unsigned percent) const;
+
+  struct State {
+    bool has_begun{false};
+    uint64_t recorded_us{0};
+    /** The lowest RSS since the last ramp, and of the records marked low. */
+    uint64_t low{0};
+    /** 0: there was none. */
+    uint32_t ramp{0};
+    bool in_ramp{false};
+    uint64_t high{0};
+    uint64_t high_us{0};
+  };
+
+  const Settings m_settings;
+  State m_state;
+  State m_before_tick;
+};
+
+}  // namespace memdiag::profile
+
+#endif  // MEMDIAG_RECORD_POLICY_H
