@@ -1,0 +1,250 @@
+/*
+  The flight recorder's file: profiles of the running server that outlive the
+  process, however it ends. Each record goes to the file with one pwrite(). From
+  then on the kernel has it: SIGKILL loses nothing.
+
+  Near the limit nothing is allocated, created or named: open() allocates every
+  buffer and reserves every block of the file, and addresses are stored as
+  numbers. Names are found when somebody reads the profile (symbols.h), for as
+  long as the program and its libraries have the same build ids.
+
+  Contents, in two equal parts: the last run that recorded anything, and this
+  run. Each part has
+  - one record of the run;
+  - modules;
+  - sites (numbered stacks), so many that the snapshots' ones fit. A new site
+    takes the place of the one that was used longest ago and that no ramp needs;
+  - ramps (record_policy.h): what lived before the ramp, and its last five
+    highs. A new ramp takes the place of the oldest, but never of the highest;
+  - the history: a ring of snapshots with few amounts each, for a picture of
+    live memory over time.
+
+  Format: a page with a header, then fixed-size records in this machine's byte
+  order. A record has a checksum (FNV-1a, 64 bits) and is valid by itself; a
+  half-written or damaged one fails its checksum and costs only itself. The
+  header names the layout; a file with another header is not read. Each start
+  writes a new file with what the last one left, and renames it over the old
+  one. A run that recorded nothing does not drive out the one before it.
+
+  Files under a running server:
+  - A deleted or renamed file is written on, and nobody finds it.
+  - A file that was truncated, or whose header was overwritten, is made anew at
+    the next record. What it had is lost, and has_site() is false again.
+  - After a failed write (full disk, I/O error) the next record is tried as
+    usual. What failed is not in the file.
+
+  Threads: open() comes first; then any. A mutex is held over the writes of one
+  record, and while the file is read.
+  Errors: an errno, or a remark for the error log. No state of the file ends the
+  process. std::bad_alloc from open(), load() and read() only.
+  Units: bytes; microseconds since the epoch.
+*/
+
+#ifndef MEMDIAG_PROFILE_FILE_H
+#define MEMDIAG_PROFILE_FILE_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plugin/memdiag/profile/profile.h"
+#include "plugin/memdiag/profile/record_policy.h"
+
+namespace memdiag::profile {
+
+/** @name What a part has room for @{ */
+constexpr size_t file_modules = 256;
+constexpr size_t file_sites = 2048;
+constexpr size_t file_ramps = 6;
+constexpr size_t file_highs = 5;
+constexpr size_t file_history = 1440;
+/** Amounts of a snapshot of a ramp, and of the history. */
+constexpr size_t ramp_amounts = 256;
+constexpr size_t history_amounts = 40;
+/** Frames of a site; of a deeper stack the outermost are missing. */
+constexpr size_t file_frames = 128;
+/** @} */
+
+/** Estimates of what lives of one site for one digest. Without padding, because
+records are compared and summed byte by byte. */
+struct Site_amount {
+  /** Site::number; 0: unknown. */
+  uint32_t site;
+  uint32_t samples;
+  /** Zeros: no statement, or not known. */
+  Digest digest;
+  uint64_t bytes;
+  uint64_t objects;
+  /** Standard errors. */
+  uint64_t bytes_error;
+  uint64_t objects_error;
+  /** Of its samples. A writer without the median gives the mean. */
+  uint64_t oldest_us;
+  uint64_t median_us;
+};
+
+/** The moment of a snapshot. */
+struct Moment {
+  uint64_t time_us;
+  uint64_t rss_bytes;
+  /** Of all sites, also of those that the snapshot has no room for. */
+  uint64_t live_bytes;
+  uint64_t live_bytes_error;
+  /** Since the profiler was switched on. */
+  uint64_t dropped_samples;
+};
+
+struct Snapshot {
+  Moment moment;
+  /** When the profiler was switched on, and its R. */
+  uint64_t since_us;
+  uint64_t sample_bytes;
+  Record_reason reason;
+  /** From 1; 0: of the history. */
+  uint32_t ramp;
+  /** It is what lived before the ramp. */
+  bool is_before_ramp;
+  /** The largest first. */
+  std::vector<Site_amount> amounts;
+};
+
+/** Which run it was. */
+struct Run_id {
+  uint64_t started_us;
+  uint32_t process;
+  /** Of the server: 90704. */
+  uint32_t version;
+};
+
+/** A part of a file. Values: it does not refer to the file. */
+struct Recorded_run {
+  Run_id id;
+  /** When it was shut down; 0: it was killed, or still runs. */
+  uint64_t ended_us{0};
+  std::vector<Module> modules;
+  /** In the order of their times; those of ramps are not in the history. */
+  std::vector<Snapshot> ramps;
+  std::vector<Snapshot> history;
+
+  /** The snapshot with the highest RSS, of the ramps if there are any; nullptr:
+  there is none. */
+  const Snapshot *at_peak() const;
+  /** What lived before the ramp that led to the peak. Without such a record:
+  when RSS was lowest before the peak. nullptr: not known. */
+  const Snapshot *before_ramp() const;
+
+  /** A snapshot as a profile. What it had no room for, and amounts whose site
+  is missing, are one entry of site 0, which has no stack: sums are whole.
+  @throws std::bad_alloc */
+  Profile profile_of(const Snapshot &snapshot) const;
+
+  /** A site; since_us tells apart what had the same number. In order. */
+  struct Stored_site {
+    uint64_t since_us;
+    Site site;
+  };
+  std::vector<Stored_site> sites;
+};
+
+struct Contents {
+  /** Empty: no run that recorded anything. */
+  std::optional<Recorded_run> former;
+  std::optional<Recorded_run> latest;
+  /** Records with a wrong checksum. */
+  size_t damaged{0};
+};
+
+/** Parses any bytes.
+@return false: not a file of this build; contents are unchanged
+@throws std::bad_alloc */
+bool parse(std::span<const std::byte> file, Contents *contents);
+
+/** Reads a file; one that does not exist is empty.
+@return a remark for the error log, or ""
+@throws std::bad_alloc */
+std::string load(const std::string &path, Contents *contents);
+
+class Profile_file {
+ public:
+  Profile_file();
+  ~Profile_file();
+  Profile_file(const Profile_file &) = delete;
+  Profile_file &operator=(const Profile_file &) = delete;
+
+  struct Opened {
+    /** 0, or the errno that says why nothing is recorded. */
+    int error;
+    /** About the file that was there; "": nothing to say. */
+    std::string remark;
+  };
+  /** Write a new file in place of `path`. To be called once.
+  @throws std::bad_alloc */
+  Opened open(const std::string &path, const Run_id &run);
+
+  bool is_open() const;
+
+  /** The profiler was switched on: numbers of sites begin anew, and so do those
+  of ramps, with a new Record_policy. Snapshots of before keep their sites.
+  @return 0 or an errno */
+  int begin_profile(uint64_t since_us, uint64_t sample_bytes,
+                    std::span<const Module> modules) noexcept;
+
+  /** @return true: the file has the site of that number */
+  bool has_site(uint32_t number) const noexcept;
+
+  /** Add a site before the snapshot that needs it.
+  @return 0, or an errno; ENOSPC: ramps need all sites that are there. Its
+  amounts then count for site 0. */
+  int add_site(uint32_t number, std::string_view pool, std::string_view route,
+               std::span<const uint64_t> addresses) noexcept;
+
+  /** Add a snapshot: of the amounts, the largest that there is room for.
+  @param amounts  in any order, each pair of site and digest once
+  @return 0 or an errno */
+  int append(const Moment &moment, const Record_decision &decision,
+             std::span<const Site_amount> amounts) noexcept;
+
+  /** The server is being shut down.
+  @return 0 or an errno */
+  int end(uint64_t time_us) noexcept;
+
+  /** What the file has, through the descriptor of open().
+  @return a remark, or ""
+  @throws std::bad_alloc */
+  std::string read(Contents *contents) const;
+
+ private:
+  struct Buffers;
+
+  int make_intact() noexcept;
+  bool is_intact() const noexcept;
+  int write_run() noexcept;
+  int write_modules() noexcept;
+  int write_high(uint32_t ramp) noexcept;
+  int write_of_ramp(size_t ramp, size_t place, void *record) noexcept;
+  size_t slot_for_site() const noexcept;
+  size_t slot_for_ramp(uint32_t ramp) const noexcept;
+  void mark_used(const void *record, size_t bit) noexcept;
+
+  mutable std::mutex m_mutex;
+  int m_file{-1};
+  Run_id m_run{};
+  uint64_t m_ended_us{0};
+  uint64_t m_since_us{0};
+  uint64_t m_sample_bytes{0};
+  uint64_t m_sequence{0};
+  uint64_t m_history_written{0};
+  /** Everything large: allocated by open(). */
+  std::unique_ptr<Buffers> m_buffers;
+};
+
+}  // namespace memdiag::profile
+
+#endif  // MEMDIAG_PROFILE_FILE_H
