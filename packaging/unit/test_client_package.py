@@ -1,0 +1,39 @@
+"""The manual page and the tree of the client's packages."""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
+
+from make import client
+
+from harness.scratch import Scratch
+
+
+class ManualPage(Scratch):
+    def test_paragraphs_are_joined_and_examples_are_not(self):
+        lines = ["a", "b", "", "```", "c", "d", "```", "e", "| f |", "g"]
+        self.assertEqual(
+            client.unwrapped(lines),
+            ["a b", "", "```", "c", "d", "```", "e", "| f |", "g"],
+        )
+
+    def test_it_names_each_command(self):
+        page = client.manual(0)
+        for name in ("report", "top", "record", "diff", "what\\-if"):
+            self.assertIn(f"memdiag {name}", page)
+        self.assertNotIn("`", page)
+
+
+class Tree(Scratch):
+    def test_the_program_and_nothing_else(self):
+        tree = self.root / "tree"
+        client.stage(tree, 0)
+        files = {str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()}  # fmt: skip
+        self.assertIn("usr/bin/memdiag", files)
+        self.assertIn("usr/share/memdiag/memdiag/render/static/uplot.min.js", files)
+        self.assertFalse([name for name in files if re.search("pycache|/tests/|/check/", name)])  # fmt: skip
+        self.assertTrue((tree / "usr/bin/memdiag").stat().st_mode & 0o111)
+        self.assertRegex(client.version(), r"^\d+\.\d+\.\d+$")
