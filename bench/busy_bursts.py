@@ -7,6 +7,7 @@ See README.md for what the figures mean.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench import sysbench_oltp
 from bench.runner import arms as arm_list
 from bench.runner import prepared, report, rounds
+from bench.workloads import sysbench_program
 from harness import burst
 from harness.burst import Sampler
 from harness.problem import run_main
@@ -57,8 +59,8 @@ def sort_burst(server: Server) -> float:
 
 
 def oltp(server: Server, seconds: float, *options: str) -> dict[str, float]:
-    return sysbench_oltp.parse(
-        sysbench_oltp.sysbench(
+    return sysbench_program.parse(
+        sysbench_program.run(
             server,
             TEST,
             "run",
@@ -195,7 +197,11 @@ def main() -> int:
     return rounds.run(
         "busy_bursts",
         options,
-        settings={"sysbench": sysbench_oltp.version(), "bursts": options.bursts},
+        settings={
+            "sysbench": sysbench_program.version(),
+            "bursts": options.bursts,
+            "nice": os.nice(0),
+        },
         prepare=sysbench_oltp.template,
         measure=lambda arms, template: measure_round(arms, template, options.bursts),
         brief=lambda run: (
