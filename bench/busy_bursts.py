@@ -7,6 +7,7 @@ See README.md for what the figures mean.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -196,7 +197,11 @@ def main() -> int:
     return rounds.run(
         "busy_bursts",
         options,
-        settings={"sysbench": sysbench_program.version(), "bursts": options.bursts},
+        settings={
+            "sysbench": sysbench_program.version(),
+            "bursts": options.bursts,
+            "nice": os.nice(0),
+        },
         prepare=sysbench_oltp.template,
         measure=lambda arms, template: measure_round(arms, template, options.bursts),
         brief=lambda run: (
