@@ -42,6 +42,12 @@ inline constexpr auto profile_formats = std::to_array<Profile_format>({
      [](const profile::Profile &profile, const profile::Symbols &symbols) {
        return profile::base64(profile::gzip(profile::pprof(profile, symbols)));
      }},
+    {"svg",
+     "A flame graph in one file, which a browser shows without a network: "
+     "colour by pool, width by live bytes. A click zooms, a field searches.",
+     [](const profile::Profile &profile, const profile::Symbols &symbols) {
+       return profile::flame_graph(profile, symbols);
+     }},
 });
 
 /** The formats, for messages. */
