@@ -9,7 +9,7 @@ import os
 import re
 from pathlib import Path
 
-from memdiag.collect.sources import Source, failed, read
+from memdiag.collect.sources import Row, Source, failed, read
 
 _KB = re.compile(r"^(\w+(?:\(\w+\))?):\s+(\d+)(?: (kB))?$", re.MULTILINE)
 _ALLOCATORS = re.compile(r"/[^\s/]*((?:jemalloc|tcmalloc|mimalloc)[^\s/]*)$")
@@ -25,6 +25,20 @@ def is_server(pid: int, root: Path = Path("/")) -> bool:
     return any(
         re.search(rb"(mysqld|mariadbd)", os.path.basename(word)) for word in command[:5]
     )
+
+
+def pid_from_file(variables: Row) -> int:
+    """The process id that the server wrote, for a server on loopback; 0 where it cannot be read."""
+    name = str(variables.get("pid_file") or "")
+    if not name:
+        return 0
+    path = Path(name)
+    if not path.is_absolute():
+        path = Path(str(variables.get("datadir") or "/")) / path
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return 0
 
 
 def fields(text: str) -> dict[str, int]:

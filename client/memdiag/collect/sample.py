@@ -41,10 +41,7 @@ class Sampler:
         }  # fmt: skip
         pid = session.server_process()
         if not pid and session.target.host in ("localhost", "127.0.0.1", "::1"):
-            # A server on loopback that shares our view of processes.
-            from memdiag.collect.snapshot import pid_from_file
-
-            pid = pid_from_file(self.variables())
+            pid = kernel.pid_from_file(self.variables())
         self.pid = pid if pid and kernel.is_server(pid) else 0
 
     def variables(self) -> Row:

@@ -12,7 +12,6 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from memdiag.collect import innodb_status, kernel, queries
@@ -123,7 +122,7 @@ class _Snapshot:
     def _process_id(self, server: dict[str, Any]) -> int:
         pid = self._session.server_process()
         if not pid and self._session.target.host in ("localhost", "127.0.0.1", "::1"):
-            pid = pid_from_file((self._rows("variables") or [{}])[0])
+            pid = kernel.pid_from_file((self._rows("variables") or [{}])[0])
         return pid if pid and kernel.is_server(pid) else 0
 
     # This project's tables.
@@ -341,19 +340,6 @@ def _number(text: Any) -> Any:
     if isinstance(text, str) and re.fullmatch(r"-?\d{1,20}", text):
         return int(text)
     return text
-
-
-def pid_from_file(variables: Row) -> int:
-    name = str(variables.get("pid_file") or "")
-    if not name:
-        return 0
-    path = Path(name)
-    if not path.is_absolute():
-        path = Path(str(variables.get("datadir") or "/")) / path
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return 0
 
 
 def _explained(error: Refused) -> str:

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     if not page.reports:
         raise Problem("; ".join(page.problems))
     text_of_page = RENDERERS[options.form](page)
-    place = options.out or (_file_name(page) if options.form == "html" else "-")
+    place = options.out or (file_name(page) if options.form == "html" else "-")
     if place == "-":
         sys.stdout.write(text_of_page)
     else:
@@ -111,7 +111,7 @@ def collected(
     return page
 
 
-def _file_name(page: Page) -> str:
+def file_name(page: Page) -> str:
     import time
 
     first = re.sub(r"[^\w.-]+", "-", page.reports[0].label).strip("-")[-40:]

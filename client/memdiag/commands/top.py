@@ -189,14 +189,14 @@ class Screen:
         self.look()
 
     def _report(self) -> None:
-        from memdiag.commands.report import RENDERERS, _file_name, collected
+        from memdiag.commands.report import RENDERERS, collected, file_name
         from memdiag.files import write_whole
 
         try:
             page = collected([self.target], None, False)
             if not page.reports:
                 raise Problem("; ".join(page.problems))
-            path = Path(_file_name(page))
+            path = Path(file_name(page))
             write_whole(path, RENDERERS["html"](page))
             self.message = f"saved here: {path}"
         except Problem as problem:

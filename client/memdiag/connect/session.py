@@ -60,6 +60,7 @@ class Session:
         self.target = target
         self._library = pymysql()
         self._link = None if not target.socket else _unix_socket(target)
+        self._peer = _peer(self._link) if self._link else 0
         self._session = self._connect()
         self._prepare()
 
@@ -87,12 +88,7 @@ class Session:
 
     def server_process(self) -> int:
         """The process id of the server on the other end of a Unix socket; 0 where that is not known."""
-        if self._link is None:
-            return 0
-        credentials = self._link.getsockopt(
-            socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
-        )
-        return struct.unpack("3i", credentials)[0]
+        return self._peer
 
     # Internals.
 
@@ -109,6 +105,8 @@ class Session:
             "program_name": "memdiag",
             "defer_connect": True,
         }
+        if target.socket or target.ssl_mode == "DISABLED":
+            words["ssl_disabled"] = True  # newer versions try it by themselves
         if not target.socket:
             words |= {"host": target.host, "port": target.port}
             if target.ssl_mode != "DISABLED":
@@ -203,6 +201,13 @@ def _unix_socket(target: Target) -> socket.socket:
         link.close()
         raise Gone(f"{target.socket} does not answer: {error.strerror}") from None
     return link
+
+
+def _peer(link: socket.socket) -> int:
+    credentials = link.getsockopt(
+        socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
+    )
+    return struct.unpack("3i", credentials)[0]
 
 
 def _tls(target: Target) -> ssl.SSLContext:
