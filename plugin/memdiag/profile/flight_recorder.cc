@@ -4,101 +4,34 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <iterator>
 #include <span>
 #include <utility>
 
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/routes/routes.h"
+#include "plugin/memdiag/profile/amount_table.h"
 #include "plugin/memdiag/profile/modules.h"
 
 namespace memdiag::profile {
 
 /** What a snapshot is made in. */
 struct Flight_recorder::Buffers {
-  struct Sum {
-    /** 0: free. */
-    uint32_t samples;
-    uint32_t site;
-    Digest digest;
-    Amount live;
-    uint64_t oldest_us;
-    /** Of times since the profiler began. Moments would overflow. */
-    uint64_t time_sum_us;
-  };
-
-  /** A hash table whose searches go on with the next place; half of it stays
-  free. */
-  std::array<Sum, 2 * amounts_room> sums;
-  size_t used;
-  Sum without_room;
-  Amount total;
-  std::array<Site_amount, amounts_room + 1> amounts;
+  Amount_table sums{amounts_room};
+  std::array<Site_amount, ramp_amounts> amounts;
   /** Names of routes, by their numbers: registered after begin(), a route has
   none here. */
   std::vector<std::string> routes;
 
-  void clear() {
-    for (Sum &sum : sums) sum.samples = 0;
-    used = 0;
-    without_room = {};
-    total = {};
-  }
-
-  Sum &sum_of(uint32_t site, const Digest &digest) {
-    uint64_t hash = site;
-    uint64_t word;
-    memcpy(&word, digest.data(), sizeof word);
-    hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
-    for (size_t place = hash >> 32;; ++place) {
-      Sum &sum = sums[place % sums.size()];
-      if (sum.samples == 0) {
-        if (used == amounts_room) return without_room;
-        ++used;
-        sum = {0, site, digest, {}, UINT64_MAX, 0};
-        return sum;
-      }
-      if (sum.site == site && sum.digest == digest) return sum;
-    }
-  }
-
-  void add(const profiling::Sample &sample, const profiling::Status &status) {
-    const Amount weight = weight_of(sample.bytes, status.sample_bytes);
-    Sum &sum = sum_of(sample.site, sample.digest);
-    ++sum.samples;
-    sum.live += weight;
-    sum.oldest_us = std::min(sum.oldest_us, sample.time_us);
-    sum.time_sum_us +=
-        sample.time_us - std::min(sample.time_us, status.since_us);
-    total += weight;
-  }
-
   /** The largest that a snapshot has room for, in order of their sites. */
-  std::span<const Site_amount> make_amounts(const profiling::Status &status) {
-    size_t count = 0;
-    const auto append = [&](const Sum &sum) {
-      if (sum.samples == 0) return;
-      amounts[count++] = {sum.site,
-                          sum.samples,
-                          sum.digest,
-                          static_cast<uint64_t>(std::llround(sum.live.bytes)),
-                          static_cast<uint64_t>(std::llround(sum.live.objects)),
-                          static_cast<uint64_t>(
-                              std::llround(std::sqrt(sum.live.bytes_variance))),
-                          static_cast<uint64_t>(std::llround(
-                              std::sqrt(sum.live.objects_variance))),
-                          sum.oldest_us,
-                          status.since_us + sum.time_sum_us / sum.samples};
-    };
-    for (const Sum &sum : sums) append(sum);
-    append(without_room);
+  std::span<const Site_amount> largest() noexcept {
+    const auto rows = sums.rows();
     const auto begin = amounts.begin();
-    const auto end = begin + std::min(count, ramp_amounts);
-    std::partial_sort(begin, end, begin + count,
-                      [](const Site_amount &a, const Site_amount &b) {
-                        return a.bytes > b.bytes;
-                      });
+    const auto end = begin + std::min(rows.size(), ramp_amounts);
+    std::partial_sort_copy(rows.begin(), rows.end(), begin, end,
+                           [](const Site_amount &a, const Site_amount &b) {
+                             return a.bytes > b.bytes;
+                           });
     std::sort(begin, end, [](const Site_amount &a, const Site_amount &b) {
       return a.site < b.site;
     });
@@ -177,11 +110,11 @@ int Flight_recorder::record(const Record_decision &decision,
     // Without room the amounts count for site 0.
     if (failed != 0 && failed != ENOSPC) error = failed;
   });
+  const Amount &total = buffers.sums.total();
   const int failed = m_file->append(
       {m_clock(CLOCK_REALTIME), rss_bytes,
-       static_cast<uint64_t>(std::llround(buffers.total.bytes)),
-       static_cast<uint64_t>(
-           std::llround(std::sqrt(buffers.total.bytes_variance))),
+       static_cast<uint64_t>(std::llround(total.bytes)),
+       static_cast<uint64_t>(std::llround(std::sqrt(total.bytes_variance))),
        status.dropped_samples},
       decision, amounts);
   return failed != 0 ? failed : error;
