@@ -87,10 +87,13 @@ int Flight_recorder::record(const Record_decision &decision,
   const profiling::View view;
   if (!view) return 0;
   const profiling::Status status = view.status();
-  buffers.clear();
-  view.samples().for_each(
-      [&](const profiling::Sample &sample) { buffers.add(sample, status); });
-  const auto amounts = buffers.make_amounts(status);
+  buffers.sums.clear();
+  view.samples().for_each([&](const profiling::Sample &sample) {
+    buffers.sums.add(sample.site, sample.digest,
+                     weight_of(sample.bytes, status.sample_bytes),
+                     sample.time_us);
+  });
+  const auto amounts = buffers.largest();
   int error = 0;
   view.sites().for_each([&](const profiling::Site &site) {
     const auto found = std::lower_bound(
