@@ -68,10 +68,10 @@ def programs(folder: Path, packages: list[Path]) -> dict[str, list[str]]:
         if package.suffix == ".deb":
             subprocess.run(["dpkg-deb", "-x", package, place], check=True)
         elif package.suffix == ".rpm":
-            archive = subprocess.run(["rpm2archive", "-n", package], capture_output=True, check=False)  # fmt: skip
-            if archive.returncode:
-                archive = subprocess.run(["rpm2archive", "-"], stdin=package.open("rb"), capture_output=True, check=True)  # fmt: skip
-            subprocess.run(["tar", "-x", "-z" if archive.stdout[:2] == b"\x1f\x8b" else "--no-same-owner", "-C", place], input=archive.stdout, check=True)  # fmt: skip
+            # It writes PACKAGE.tgz beside it.
+            copy = shutil.copy2(package, place.with_suffix(".rpm"))
+            subprocess.run(["rpm2archive", copy], check=True)
+            subprocess.run(["tar", "-xzf", f"{copy}.tgz", "-C", place], check=True)
         else:
             venv.create(place, system_site_packages=True, with_pip=True)
             subprocess.run([place / "bin/pip", "install", "-q", "--no-deps", package], check=True)  # fmt: skip
