@@ -424,7 +424,8 @@ def stock(run: Run) -> None:
             dump = "mysqldump --all-databases --routines --events"
             box.run(f"{dump} >/root/all.sql")
             # Of the same server: it has the transactions that the dump would name.
-            box.run(f"{dump} --set-gtid-purged=OFF | mysql")
+            box.run(f"{dump} --set-gtid-purged=OFF >/root/all.sql")
+            box.run("mysql </root/all.sql")
             box.run(
                 "mysql -e 'SHOW GRANTS FOR watcher@localhost; DROP USER watcher@localhost'"
             )
