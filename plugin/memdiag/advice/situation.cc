@@ -107,6 +107,9 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
     pool.live_bytes = row.live_bytes;
     pool.active_bytes = row.active_bytes;
     pool.dirty_bytes = row.dirty_bytes;
+    if (const Reading resident = server.resident_dirty_bytes[i];
+        resident && pool.dirty_bytes)
+      pool.dirty_bytes = std::min(*pool.dirty_bytes, *resident);
     pool.trend = trend(samples, [i](const black_box::Sample &sample) {
       return sample.pools[i].live_bytes;
     });

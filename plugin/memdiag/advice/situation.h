@@ -6,6 +6,7 @@
 #ifndef MEMDIAG_SITUATION_H
 #define MEMDIAG_SITUATION_H
 
+#include <array>
 #include <span>
 
 #include "mysys/memdiag/accounting/scopes.h"
@@ -22,6 +23,9 @@ namespace memdiag::advisor {
 struct Server_facts {
   Reading max_used_connections;
   std::optional<Session> largest_session;
+  /** Dirty pages that are in physical memory, by pool. jemalloc also counts
+  those as dirty that were allocated and never written. */
+  std::array<Reading, pool_count> resident_dirty_bytes{};
 };
 
 /** @param samples    of this run, oldest first: trends are over the last

@@ -54,7 +54,8 @@ std::vector<budget::Row> budget_rows(Statement *statement,
 
 std::vector<advisor::Finding> findings_of(
     Statement *statement, const std::vector<budget::Row> &budget,
-    const std::optional<history::Holder> &largest_session) {
+    const std::optional<history::Holder> &largest_session,
+    const std::vector<ledger::Row> &ledger) {
   const Snapshot &snapshot = statement->snapshot();
   const host::Figures &host = statement->host_report().figures;
   advisor::Server_facts server{.max_used_connections =
@@ -62,6 +63,13 @@ std::vector<advisor::Finding> findings_of(
   if (largest_session)
     server.largest_session = {largest_session->processlist_id,
                               largest_session->bytes};
+  for (const ledger::Row &row : ledger) {
+    const auto pool = find_pool(row.name);
+    if (row.component == std::string_view{"pool"} && pool &&
+        row.resident_bytes && row.state == std::string_view{"dirty"})
+      server.resident_dirty_bytes[static_cast<size_t>(*pool)] =
+          static_cast<uint64_t>(*row.resident_bytes);
+  }
   return advisor::findings(advisor::make_situation(
       snapshot, host, budget,
       history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
@@ -76,10 +84,10 @@ void add_rows(Statement *statement, Sink<summary::Row> *sink) {
   const std::vector<budget::Row> budget =
       budget_rows(statement, budget::Worst_seen::leave_out);
   const auto largest_session = sessions::largest_client();
-  const std::vector<advisor::Finding> findings =
-      findings_of(statement, budget, largest_session);
   const std::vector<ledger::Row> ledger =
       ledger_rows(statement, ledger::Precision::cheap);
+  const std::vector<advisor::Finding> findings =
+      findings_of(statement, budget, largest_session, ledger);
   const std::vector<instruments::Row> all_instruments =
       instruments::rows(statement->all_routes(), statement->counted(),
                         instruments::shares(snapshot.pools, ledger));
@@ -115,7 +123,8 @@ void add_rows(Statement *statement, Sink<summary::Row> *sink) {
 void add_rows(Statement *statement, Sink<advisor::Finding> *sink) {
   add_all(findings_of(statement,
                       budget_rows(statement, budget::Worst_seen::leave_out),
-                      sessions::largest_client()),
+                      sessions::largest_client(),
+                      ledger_rows(statement, ledger::Precision::cheap)),
           sink);
 }
 
