@@ -16,6 +16,7 @@
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/attention.h"
+#include "mysys/memdiag/profiling/code_ranges.h"
 #include "mysys/memdiag/profiling/statement_stacks.h"
 #include "mysys/memdiag/profiling/unwind.h"
 
@@ -243,6 +244,7 @@ Switched switch_on(const Settings &settings) noexcept {
   if (settings.memory_bytes < least_memory_bytes ||
       settings.memory_bytes > most_memory_bytes)
     return {EINVAL, "memory_bytes"};
+  note_code();
   const std::lock_guard<std::mutex> guard(switch_mutex);
   end_profile();
   Profile *const profile = make_profile(settings);

@@ -1,6 +1,7 @@
 #include "mysys/memdiag/profiling/unwind.h"
 
 #include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/profiling/code_ranges.h"
 
 namespace memdiag::profiling {
 
@@ -17,7 +18,8 @@ size_t walk_stack(std::span<uintptr_t> frames) noexcept {
          frame % sizeof(uintptr_t) == 0 &&
          frame + 2 * sizeof(uintptr_t) <= stack.end) {
     const auto *const words = reinterpret_cast<const uintptr_t *>(frame);
-    if (words[1] == 0) break;
+    // A word that is no return address ends the walk: the frame is none.
+    if (!is_code(words[1])) break;
     frames[count++] = words[1];
     lowest = frame + 2 * sizeof(uintptr_t);
     frame = words[0];

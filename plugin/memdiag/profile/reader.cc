@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/profiling/code_ranges.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/profile/modules.h"
@@ -95,6 +96,8 @@ const Site *Samples::site(uint32_t number) const {
 }
 
 std::optional<Profile> take_profile() {
+  // Stacks through plugins that were loaded meanwhile are whole from now on.
+  profiling::note_code();
   Profile profile{};
   std::vector<Live_sample> samples;
   {

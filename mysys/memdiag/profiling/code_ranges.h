@@ -1,0 +1,34 @@
+/*
+  The addresses of the process's code, so that a stack walk can tell return
+  addresses from other words.
+
+  A library without frame pointers leaves any value in the register. The walk
+  may then follow it to ordinary data of the stack, which would differ from
+  sample to sample.
+
+  Threads: any. note_code() takes the dynamic linker's lock; is_code() takes
+  none and allocates nothing. Ranges are only added: code of a library that was
+  unloaded stays.
+  Errors: ranges beyond max_code_ranges are left out, so stacks end at them.
+*/
+
+#ifndef MEMDIAG_CODE_RANGES_H
+#define MEMDIAG_CODE_RANGES_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memdiag::profiling {
+
+/** mysqld has some 25 libraries and plugins. */
+constexpr size_t max_code_ranges = 256;
+
+/** Remember the code of all libraries that are loaded now. */
+void note_code() noexcept;
+
+/** false: not within code that was there at the last note_code(). */
+bool is_code(uintptr_t address) noexcept;
+
+}  // namespace memdiag::profiling
+
+#endif  // MEMDIAG_CODE_RANGES_H
