@@ -43,11 +43,14 @@ bool memdiag_extent_at(const void *address, struct memdiag_extent *extent) {
   return extent->bytes != 0;
 }
 
+static arena_t *arena_at(tsdn_t *thread, unsigned arena) {
+  return arena < narenas_total_get() ? arena_get(thread, arena, false) : NULL;
+}
+
 bool memdiag_arena_pages(unsigned arena, size_t *resident,
                          size_t *dirty_pages) {
   tsdn_t *const thread = tsdn_fetch();
-  arena_t *const found =
-      arena < narenas_total_get() ? arena_get(thread, arena, false) : NULL;
+  arena_t *const found = arena_at(thread, arena);
   if (found == NULL) return false;
   size_t metadata;
   size_t not_asked[5];
@@ -56,6 +59,33 @@ bool memdiag_arena_pages(unsigned arena, size_t *resident,
   *dirty_pages = pa_shard_ndirty(&found->pa_shard);
   *resident = metadata +
               ((pa_shard_nactive(&found->pa_shard) + *dirty_pages) << LG_PAGE);
+  return true;
+}
+
+/** @return false: another thread is at it */
+static bool purge_all(tsdn_t *thread, pac_t *pac, decay_t *decay,
+                      pac_decay_stats_t *stats, ecache_t *pages) {
+  malloc_mutex_lock(thread, &decay->mtx);
+  const bool is_free = !decay->purging;
+  if (is_free)
+    pac_decay_all(thread, pac, decay, stats, pages, /* fully_decay */ true);
+  malloc_mutex_unlock(thread, &decay->mtx);
+  return is_free;
+}
+
+bool memdiag_arena_purge(unsigned arena, bool *skipped) {
+  tsdn_t *const thread = tsdn_fetch();
+  arena_t *const found = arena_at(thread, arena);
+  if (found == NULL) return false;
+  pa_shard_t *const shard = &found->pa_shard;
+  pac_t *const pac = &shard->pac;
+  pa_shard_flush(thread, shard);
+  *skipped = !purge_all(thread, pac, &pac->decay_dirty,
+                        &pac->stats->decay_dirty, &pac->ecache_dirty);
+  if (!pa_shard_dont_decay_muzzy(shard) &&
+      !purge_all(thread, pac, &pac->decay_muzzy, &pac->stats->decay_muzzy,
+                 &pac->ecache_muzzy))
+    *skipped = true;
   return true;
 }
 

@@ -47,6 +47,13 @@ refresh. Takes the mutex of the arena's metadata.
 @return false: no such arena */
 bool memdiag_arena_pages(unsigned arena, size_t *resident, size_t *dirty_pages);
 
+/** Purge an arena's unused pages, as arena.<i>.purge does, and tell what that
+does not: jemalloc returns at once if another thread is purging the arena, which
+may take only the pages that are due.
+@param skipped  another thread was purging it
+@return false: no such arena */
+bool memdiag_arena_purge(unsigned arena, bool *skipped);
+
 /** Take a small block from an explicit cache, in about 35 instructions.
 mallocx() needs 150 for the same, because it has a short way to the thread's own
 cache only.

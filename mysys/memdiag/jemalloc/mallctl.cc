@@ -191,6 +191,12 @@ Result<Arena_pages> arena_pages(unsigned arena) {
              : Result<Arena_pages>::failed(EFAULT);
 }
 
+Result<bool> purge_arena(unsigned arena) {
+  bool skipped;
+  return memdiag_arena_purge(arena, &skipped) ? Result<bool>::ok(!skipped)
+                                              : Result<bool>::failed(EFAULT);
+}
+
 Result<Extent> extent_at(const void *address) {
   memdiag_extent found;
   return memdiag_extent_at(address, &found)

@@ -155,6 +155,11 @@ struct Arena_pages {
 /** EFAULT: no such arena. */
 Result<Arena_pages> arena_pages(unsigned arena);
 
+/** Purge all unused pages of an arena.
+@return false: nothing was done, because another thread is purging the arena,
+        and that may be only the pages that are due. EFAULT: no such arena. */
+Result<bool> purge_arena(unsigned arena);
+
 /** An extent as the allocator has it: a slab of equal regions, or (1 region) a
 large block or pages that it keeps for later. */
 struct Extent {

@@ -70,7 +70,6 @@ MEMDIAG_CTL(tcache_create,            "tcache.create",                          
 MEMDIAG_CTL(tcache_destroy,           "tcache.destroy",                         unsigned)
 
 MEMDIAG_CTL(arena_initialized,        "arena.0.initialized",                    bool)
-MEMDIAG_CTL(arena_purge,              "arena.0.purge",                          void)
 MEMDIAG_CTL(arena_destroy,            "arena.0.destroy",                        void)
 MEMDIAG_CTL(arena_dirty_decay_ms,     "arena.0.dirty_decay_ms",                 ssize_t)
 MEMDIAG_CTL(arena_muzzy_decay_ms,     "arena.0.muzzy_decay_ms",                 ssize_t)

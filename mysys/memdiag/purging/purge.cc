@@ -56,16 +56,6 @@ int for_each_arena_with_pages(Pool pool, Visitor visit) {
   return narenas ? error : narenas.error();
 }
 
-/** Purge an arena, which has `dirty_pages`.
-@return whether pages were given back, or there were none */
-Result<bool> purge_arena(unsigned arena, size_t dirty_pages) {
-  if (const int error = mallctl::call<Ctl::arena_purge>(arena); error != 0)
-    return Result<bool>::failed(error);
-  const auto left = mallctl::arena_pages(arena);
-  return Result<bool>::ok(dirty_pages == 0 || !left ||
-                          left.value().dirty_pages < dirty_pages);
-}
-
 /** Purge all arenas of a pool. Caller holds purge_mutex. */
 Receipt purge_arenas(Pool pool) {
   Receipt receipt{0, 0, 0, 0, 0};
@@ -78,11 +68,9 @@ Receipt purge_arenas(Pool pool) {
         receipt.resident_before_bytes += pages.resident_bytes;
         ++receipt.arenas;
       }));
-  // jemalloc skips an arena that one of its own threads purges at the moment,
-  // without an error (pac_decay_to_limit), and that thread takes only the pages
-  // that are due. So an arena of which nothing was given back is tried again.
-  // The more pages there are, the longer that thread takes: the waits double,
-  // up to 63 ms in all.
+  // An arena that a thread of jemalloc's own is purging is tried again, because
+  // that thread takes only the pages that are due. The more pages there are,
+  // the longer it takes: the waits double, up to 63 ms in all.
   constexpr int attempts = 7;
   bool again = true;
   for (int attempt = 0; attempt < attempts && again; ++attempt) {
@@ -90,10 +78,10 @@ Receipt purge_arenas(Pool pool) {
     const bool first = attempt == 0;
     again = false;
     (void)for_each_arena_with_pages(
-        pool, [&](unsigned arena, const mallctl::Arena_pages &pages) {
+        pool, [&](unsigned arena, const mallctl::Arena_pages &) {
           bool &is_left = skipped[arena];
           if (!first && !is_left) return;
-          const auto purged = purge_arena(arena, pages.dirty_pages);
+          const auto purged = mallctl::purge_arena(arena);
           if (!purged) note_error(purged.error());
           is_left = purged && !purged.value();
           again = again || is_left;

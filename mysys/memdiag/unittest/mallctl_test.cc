@@ -2,8 +2,15 @@
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
 
+#include <sched.h>
+
+#include <atomic>
 #include <cmath>
+#include <string>
+#include <thread>
 #include <type_traits>
+
+#include <jemalloc/jemalloc.h>
 
 #include "mysys/memdiag/unittest/test.h"
 
@@ -100,7 +107,7 @@ TEST(Mallctl, ArenaThatDoesNotExist) {
     EXPECT_EQ(EFAULT, mallctl::read<Ctl::stats_arena_resident>(arena).error());
     EXPECT_NE(0, mallctl::read<Ctl::arena_dirty_decay_ms>(arena).error());
     EXPECT_NE(0, mallctl::write<Ctl::arena_dirty_decay_ms>(5, arena));
-    EXPECT_NE(0, mallctl::call<Ctl::arena_purge>(arena));
+    EXPECT_NE(0, mallctl::purge_arena(arena).error());
     EXPECT_NE(0, mallctl::call<Ctl::arena_destroy>(arena));
     char name[mallctl::arena_name_size];
     EXPECT_NE(0, mallctl::arena_name(arena, name));
@@ -114,7 +121,7 @@ TEST(Mallctl, NoIndexMeansAllArenas) {
   for (unsigned arena : {narenas(), 4096u, 4097u}) {
     EXPECT_NE(0, mallctl::read<Ctl::stats_arena_resident>(arena).error())
         << arena;
-    EXPECT_NE(0, mallctl::call<Ctl::arena_purge>(arena)) << arena;
+    EXPECT_NE(0, mallctl::purge_arena(arena).error()) << arena;
     EXPECT_NE(0, mallctl::read<Ctl::arena_initialized>(arena).error()) << arena;
   }
 }
@@ -251,7 +258,7 @@ TEST(Mallctl, PagesOfAnArenaAreAsOfNow) {
   EXPECT_GE(freed.dirty_pages * mallctl::read<Ctl::arenas_page>().value(),
             size);
   EXPECT_GE(freed.resident_bytes, there);
-  EXPECT_EQ(0, mallctl::call<Ctl::arena_purge>(arena));
+  EXPECT_TRUE(mallctl::purge_arena(arena).value());
   const auto purged = mallctl::arena_pages(arena).value();
   EXPECT_EQ(0u, purged.dirty_pages);
   EXPECT_LE(purged.resident_bytes, there - size);
@@ -262,6 +269,56 @@ TEST(Mallctl, PagesOfAnArenaAreAsOfNow) {
   EXPECT_EQ(0, mallctl::call<Ctl::arena_destroy>(arena));
   for (unsigned none : {narenas(), 4096u, 4097u, ~0u})
     EXPECT_EQ(EFAULT, mallctl::arena_pages(none).error()) << none;
+}
+
+#ifdef MEMDIAG_JEMALLOC_PREFIXED
+#define MALLCTL je_mallctl
+#else
+#define MALLCTL mallctl
+#endif
+
+/** Extents that are given back wait in here, so that a purge lasts. */
+std::atomic<int> given_back{0};
+std::atomic<bool> may_go_on{false};
+
+bool wait_when_given_back(extent_hooks_t *, void *, size_t, bool, unsigned) {
+  ++given_back;
+  while (!may_go_on) sched_yield();
+  return true;  // keep the address space
+}
+
+TEST(Mallctl, APurgeTellsThatAnotherIsAtWork) {
+  given_back = 0;
+  may_go_on = false;
+  const unsigned arena = mallctl::read<Ctl::arenas_create>().value();
+  const std::string name = "arena." + std::to_string(arena) + ".extent_hooks";
+  extent_hooks_t *hooks;
+  size_t size = sizeof hooks;
+  ASSERT_EQ(0, ::MALLCTL(name.c_str(), &hooks, &size, nullptr, 0));
+  extent_hooks_t slow = *hooks;
+  slow.dalloc = wait_when_given_back;
+  extent_hooks_t *slow_hooks = &slow;
+  ASSERT_EQ(0, ::MALLCTL(name.c_str(), nullptr, nullptr, &slow_hooks,
+                         sizeof slow_hooks));
+  const auto make_dirty_pages = [arena] {
+    constexpr size_t bytes = 1 << 20;
+    placed::free(placed::allocate(arena, placed::no_cache, bytes, false),
+                 placed::no_cache, bytes);
+  };
+  make_dirty_pages();
+  std::thread first(
+      [arena] { EXPECT_TRUE(mallctl::purge_arena(arena).value()); });
+  while (given_back == 0) sched_yield();
+  make_dirty_pages();
+  EXPECT_FALSE(mallctl::purge_arena(arena).value());
+  EXPECT_NE(0u, mallctl::arena_pages(arena).value().dirty_pages);
+  may_go_on = true;
+  first.join();
+  EXPECT_TRUE(mallctl::purge_arena(arena).value());
+  EXPECT_EQ(0u, mallctl::arena_pages(arena).value().dirty_pages);
+  // The hooks are the test's, so they must not outlive it.
+  ASSERT_EQ(0, ::MALLCTL(name.c_str(), nullptr, nullptr, &hooks, sizeof hooks));
+  EXPECT_EQ(0, mallctl::call<Ctl::arena_destroy>(arena));
 }
 
 TEST(Mallctl, ExtentsAreSlabsAndLargeBlocks) {
