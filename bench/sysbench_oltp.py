@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sysbench point selects and read-only transactions: the cost of the allocator and the pools in throughput.
+"""sysbench's transactions: the cost of the allocator and the pools in throughput and in the slowest transactions.
 
 See README.md for what the figures mean.
 """
@@ -34,6 +34,10 @@ TESTS = ("oltp_point_select", "oltp_read_only", "oltp_read_write")
 DEFAULT_TESTS = TESTS[:2]
 THREADS = (8, 256)
 TARGET = 0.98
+TAIL_TARGET = 1.05
+RSS_TARGET = 0.5  # of stock's, with so many threads:
+RSS_THREADS = 1024
+PERCENTILES = {"p95_ms": 0.95, "p99_ms": 0.99, "p99.9_ms": 0.999}
 OPTIMISED_TARGET = 1.10  # against Debian's package
 
 
@@ -102,14 +106,18 @@ def cell(server: Server, test: str, threads: int, seconds: int) -> dict[str, Any
         f"--threads={threads}",
         f"--time={seconds}",
         "--report-interval=0",
+        "--histogram=on",
     )
     usage = server.usage().since(before)
     return {
         **parse(output),
+        **{
+            name: sysbench_program.percentile(output, share)
+            for name, share in PERCENTILES.items()
+        },
         "server_cpu_seconds": usage.cpu_seconds,
         "minor_faults": usage.minor_faults,
         "rss_kb": server.rss_kb(),
-        "output": output,
     }
 
 
@@ -121,9 +129,11 @@ def render(raw: dict[str, Any]) -> str:
         return report.median(run["cells"][cell][figure] for run in raw["runs"][arm])
 
     bases = [name for name in ("stock", "linked") if name in arms]
+    both = len(bases) == 2
     rows, targets = [], []
     for cell in cells:
         best = max((median(base, cell, "tps") for base in bases), default=None)
+        best_tail = min((median(base, cell, "p99_ms") for base in bases), default=None)
         for arm in arms:
             tps = [run["cells"][cell]["tps"] for run in raw["runs"][arm]]
             rows.append(
@@ -132,7 +142,7 @@ def render(raw: dict[str, Any]) -> str:
                     f"{report.median(tps):.0f}",
                     f"{min(tps):.0f}",
                     f"{max(tps):.0f}",
-                    f"{median(arm, cell, 'p95_ms'):.2f}",
+                    *(f"{median(arm, cell, name):.2f}" for name in PERCENTILES),
                     f"{median(arm, cell, 'rss_kb') / 1024:.0f}",
                     report.show(
                         report.ratio(report.median(tps), best) if best else None, 3
@@ -140,17 +150,35 @@ def render(raw: dict[str, Any]) -> str:
                 ]
             )
         if "dev" in arms:
-            value = (
-                median("dev", cell, "tps") / best if best and len(bases) == 2 else None
-            )
             targets.append(
                 report.target(
                     f"{cell} threads: tps / better of stock and linked",
-                    value,
+                    median("dev", cell, "tps") / best if best and both else None,
                     ">=",
                     TARGET,
                 )
             )
+            targets.append(
+                report.target(
+                    f"{cell} threads: p99 / better of stock and linked",
+                    median("dev", cell, "p99_ms") / best_tail
+                    if best_tail and both
+                    else None,
+                    "<=",
+                    TAIL_TARGET,
+                )
+            )
+            if cell.endswith(f" {RSS_THREADS}"):
+                targets.append(
+                    report.target(
+                        f"{cell} threads: RSS / stock",
+                        median("dev", cell, "rss_kb") / median("stock", cell, "rss_kb")
+                        if "stock" in arms
+                        else None,
+                        "<=",
+                        RSS_TARGET,
+                    )
+                )
         if "optimised" in arms and "debian" in arms:
             targets.append(
                 report.target(
@@ -166,6 +194,8 @@ def render(raw: dict[str, Any]) -> str:
         "lowest",
         "highest",
         "p95 ms",
+        "p99 ms",
+        "p99.9 ms",
         "RSS MB",
         "/ better of stock, linked",
     ]

@@ -22,6 +22,14 @@ SYSBENCH = """
          avg:                                    2.66
          95th percentile:                        3.49
 """
+HISTOGRAM = """
+Latency histogram (values are in milliseconds)
+       value  ------------- distribution ------------- count
+       1.000 |****************************************  900
+       1.020 |***                                       90
+      50.110 |                                          9
+     100.230 |                                          1
+"""
 
 
 class Arms(unittest.TestCase):
@@ -197,9 +205,22 @@ class Reports(unittest.TestCase):
         with self.assertRaisesRegex(Problem, "no tps"):
             sysbench_program.parse("nothing")
 
+    def test_percentiles_of_a_histogram(self):
+        found = [
+            sysbench_program.percentile(HISTOGRAM, share)
+            for share in (0.5, 0.95, 0.99, 0.999, 1)
+        ]
+        self.assertEqual([1.0, 1.02, 1.02, 50.11, 100.23], found)
+        with self.assertRaisesRegex(Problem, "no histogram"):
+            sysbench_program.percentile(SYSBENCH, 0.99)
+
     def test_sysbench_compares_with_the_better_base(self):
         def runs(tps):
-            cell = {"tps": tps, "p95_ms": 1.0, "rss_kb": 1}
+            cell = {
+                "tps": tps,
+                "rss_kb": 1,
+                **dict.fromkeys(sysbench_oltp.PERCENTILES, 100 / tps),
+            }
             return [{"cells": {"oltp_read_only 8": cell}}]
 
         text = sysbench_oltp.render(

@@ -84,3 +84,26 @@ def parse(output: str, percentile: int = 95) -> dict[str, float]:
             raise Problem(f"sysbench printed no {name}:\n{output}")
         figures[name] = float(found[1])
     return figures
+
+
+def percentile(output: str, share: float) -> float:
+    """The latency in milliseconds that this share (0 to 1) of all transactions does not exceed.
+
+    sysbench computes one percentile, so this reads the histogram of a run with --histogram. A line has the middle of a
+    range of latencies, which is 2% above the one before.
+    """
+    counts = [
+        (float(found[1]), int(found[2]))
+        for found in re.finditer(
+            r"^\s*([\d.]+) \|\**\s+(\d+)\s*$", output, re.MULTILINE
+        )
+    ]
+    if not counts:
+        raise Problem(f"sysbench printed no histogram:\n{output}")
+    wanted = share * sum(count for _, count in counts)
+    so_far = 0
+    for latency, count in counts:
+        so_far += count
+        if so_far >= wanted:
+            return latency
+    return counts[-1][0]
