@@ -13,6 +13,9 @@ namespace {
 
 constexpr Pool pool = Pool::connection;
 
+/** As malloc() of jemalloc has. */
+constexpr unsigned arenas_per_cpu = 4;
+
 /** Threads that are bound to the arena of each slot. */
 constinit std::array<std::atomic<unsigned>, max_slots> bound{};
 
@@ -24,8 +27,10 @@ class Binding {
   /** Choose the slot with the fewest threads, the first of several. */
   unsigned choose() {
     release();
-    // As many arenas as threads can run at once.
-    const unsigned slots = std::min(allowed_cpus(), spec_of(pool).arenas);
+    // Threads that can run at once do not wait for each other, and one that is
+    // interrupted while it holds a lock of its arena stops few.
+    const unsigned slots =
+        std::min(allowed_cpus() * arenas_per_cpu, spec_of(pool).arenas);
     for (;;) {
       size_t least = 0;
       unsigned threads = bound[0].load(std::memory_order_relaxed);

@@ -3,7 +3,7 @@
   Pool::connection, at malloc()'s cost.
 
   Threads: each binds itself, to the arena with the fewest bound threads, out of
-  as many arenas as the process has CPUs.
+  four for each CPU of the process.
 */
 
 #ifndef MEMDIAG_CONNECTION_H

@@ -19,7 +19,8 @@ void map_cpu(unsigned cpu, unsigned number) {
 }  // namespace
 
 constinit uint8_t detail::shard_of_cpu[max_cpus]{};
-constinit unsigned detail::used_shards = 1;
+constinit unsigned detail::own_shards = 1;
+constinit unsigned detail::used_shards = 1 + stand_ins;
 
 unsigned allowed_cpus() { return __atomic_load_n(&cpus, __ATOMIC_RELAXED); }
 
@@ -29,9 +30,11 @@ void map_cpus(const cpu_set_t *set, size_t bytes) {
   const auto count =
       std::max(static_cast<unsigned>(CPU_COUNT_S(bytes, set)), 1U);
   // Before a thread can use them.
-  __atomic_store_n(&detail::used_shards,
-                   std::max(detail::used_shards, std::min(count, max_shards)),
+  const unsigned own = std::min(count, max_shards);
+  const unsigned used = std::min(own * (1 + stand_ins), max_shards);
+  __atomic_store_n(&detail::used_shards, std::max(detail::used_shards, used),
                    __ATOMIC_RELAXED);
+  __atomic_store_n(&detail::own_shards, own, __ATOMIC_RELAXED);
   __atomic_store_n(&cpus, count, __ATOMIC_RELAXED);
   unsigned next = 0;
   for (unsigned cpu = 0; cpu < detail::max_cpus; ++cpu)

@@ -16,6 +16,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,6 +28,7 @@ namespace detail {
 /** The kernel's highest limit of CPUs (CONFIG_NR_CPUS of x86-64). */
 constexpr unsigned max_cpus = 8192;
 extern uint8_t shard_of_cpu[max_cpus] __attribute__((visibility("hidden")));
+extern unsigned own_shards __attribute__((visibility("hidden")));
 extern unsigned used_shards __attribute__((visibility("hidden")));
 }  // namespace detail
 static_assert(max_shards <= UINT8_MAX + 1);
@@ -39,6 +41,23 @@ inline unsigned current_shard() {
   return cpu < detail::max_cpus
              ? __atomic_load_n(&detail::shard_of_cpu[cpu], __ATOMIC_RELAXED)
              : 0;
+}
+
+/** So many shards stand in for a CPU's own, one after the other, while an
+interrupted thread has its turn at the one before. Four in all is jemalloc's
+number of arenas for a CPU. */
+constexpr unsigned stand_ins = 3;
+
+/** The shards that a thread may take in place of its CPU's own: each
+`distance` on from the one before, below `end`. Where there are more CPUs, each
+has fewer. */
+struct Stand_ins {
+  unsigned distance;
+  unsigned end;
+};
+inline Stand_ins stand_in_shards() {
+  const unsigned own = __atomic_load_n(&detail::own_shards, __ATOMIC_RELAXED);
+  return {own, std::min(own * (1 + stand_ins), max_shards)};
 }
 
 /** Shards that any thread may have used so far: those from 0 on. */

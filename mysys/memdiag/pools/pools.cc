@@ -134,11 +134,12 @@ shard's turn. */
 }
 
 /** The cache to use for a small block. */
-inline placed::Cache cache_for(Shard *shard, const Turn &turn) {
+inline placed::Cache cache_for(Pool_state *state, const Turn &turn) {
   if (!turn.is_mine()) [[unlikely]]
     return placed::no_cache;
-  const placed::Cache cache = shard->cache.load(std::memory_order_relaxed);
-  return cache >= 0 ? cache : make_cache(shard);
+  Shard &shard = state->shards[turn.shard()];
+  const placed::Cache cache = shard.cache.load(std::memory_order_relaxed);
+  return cache >= 0 ? cache : make_cache(&shard);
 }
 
 /** Give the blocks that wait in a shard's cache back to its arena, and the
@@ -179,6 +180,21 @@ unsigned slot_for_large(const Pool_spec &spec) {
   return arena;
 }
 
+/** The arena of a shard, made if need be; negative if there is none to be had.
+ */
+inline int arena_of(Pool pool, Pool_state *state, unsigned shard) {
+  std::atomic<int> &arena = state->shards[shard].arena;
+  const int found = arena.load(std::memory_order_acquire);
+  if (found >= 0) [[likely]]
+    return found;
+  // Where shards share arenas, a CPU's stand-ins have others than its own
+  // shard.
+  const unsigned arenas = spec_of(pool).arenas;
+  const int made = find_arena(pool, (shard + shard / arenas) % arenas);
+  arena.store(made, std::memory_order_release);
+  return made;
+}
+
 /** Calls visit(shard) for each shard of each pool. */
 template <typename Visitor>
 void for_each_shard(Visitor visit) {
@@ -213,18 +229,32 @@ void add(std::atomic<T> *counter, T amount) {
 
 /** count() for a thread that does not have the shard's turn. */
 template <int sign>
-[[gnu::noinline]] void count_in_bypass(Pool pool, unsigned cpu, Account account,
-                                       uint64_t bytes) {
-  Shard &shard = state_of(pool).shards[cpu];
+[[gnu::noinline]] void count_in_bypass(Pool pool, unsigned number,
+                                       Account account, uint64_t bytes) {
+  Shard &shard = state_of(pool).shards[number];
   shard.bypasses.fetch_add(1, std::memory_order_relaxed);
   (sign > 0 ? shard.bypass_allocated_bytes : shard.bypass_freed_bytes)
       .fetch_add(bytes, std::memory_order_release);
   if (account == 0) return;
   Live_part &part = live_parts[static_cast<size_t>(pool)]
-                              [max_shards + cpu % bypass_rows][account];
+                              [max_shards + number % bypass_rows][account];
   part.bytes.fetch_add(sign * static_cast<int64_t>(bytes),
                        std::memory_order_release);
   part.blocks.fetch_add(sign, std::memory_order_release);
+}
+
+/** A block that no cache holds; nullptr: there is none to be had. */
+void *allocate_uncached(Pool pool, Pool_state *state, unsigned own, size_t size,
+                        bool zero) {
+  const auto from = [size, zero](int arena) {
+    return arena < 0 ? nullptr
+                     : placed::allocate(static_cast<unsigned>(arena),
+                                        placed::no_cache, size, zero);
+  };
+  if (size >= large_size)
+    return from(find_arena(pool, slot_for_large(spec_of(pool))));
+  const Paging paging(state, own);
+  return from(arena_of(pool, state, paging.shard()));
 }
 
 void count_pages(Pool_state *state, uint64_t bytes) {
@@ -237,18 +267,18 @@ void count_pages(Pool_state *state, uint64_t bytes) {
 
 /** Count a block that came (sign 1) or goes (-1). */
 template <int sign>
-[[gnu::always_inline]] inline void count(Pool pool, unsigned cpu,
-                                         const Turn &turn, Account account,
-                                         uint64_t bytes) {
+[[gnu::always_inline]] inline void count(Pool pool, const Turn &turn,
+                                         Account account, uint64_t bytes) {
   if (turn.is_mine()) [[likely]] {
-    Shard &shard = state_of(pool).shards[cpu];
+    Shard &shard = state_of(pool).shards[turn.shard()];
     add(sign > 0 ? &shard.allocated_bytes : &shard.freed_bytes, bytes);
     if (account == 0) return;
-    Live_part &part = live_parts[static_cast<size_t>(pool)][cpu][account];
+    Live_part &part =
+        live_parts[static_cast<size_t>(pool)][turn.shard()][account];
     add(&part.bytes, sign * static_cast<int64_t>(bytes));
     add(&part.blocks, int64_t{sign});
   } else {
-    count_in_bypass<sign>(pool, cpu, account, bytes);
+    count_in_bypass<sign>(pool, turn.shard(), account, bytes);
     if (account == 0) return;
   }
   if (const auto note = block_listener.load(std::memory_order_relaxed);
@@ -262,20 +292,8 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
   if (uses_malloc(pool)) return placed::general_allocate(size, zero);
   const Pool_spec &spec = spec_of(pool);
   Pool_state &state = state_of(pool);
-  const unsigned cpu = current_shard();
-  Shard &shard = state.shards[cpu];
-  int arena;
-  if (size < large_size) [[likely]] {
-    arena = shard.arena.load(std::memory_order_acquire);
-    if (arena < 0) [[unlikely]] {
-      arena = find_arena(pool, cpu % spec.arenas);
-      shard.arena.store(arena, std::memory_order_release);
-    }
-  } else {
-    arena = find_arena(pool, slot_for_large(spec));
-  }
-  const uint32_t attention = pools::attention();
-  if (arena < 0 || attention != 0) [[unlikely]] {
+  if (const uint32_t attention = pools::attention(); attention != 0)
+      [[unlikely]] {
     if (is_set(attention, Attention::profiler))
       request_of_thread = {pool, account};
     const Failure failure = is_set(attention, Attention::failures)
@@ -285,27 +303,27 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
       errno = ENOMEM;
       return nullptr;
     }
-    if (arena < 0 || failure == Failure::soft)
-      return allocate_fallback(state, size, zero);
+    if (failure == Failure::soft) return allocate_fallback(state, size, zero);
   }
-  const auto from = static_cast<unsigned>(arena);
-  void *block;
+  const unsigned own = current_shard();
   if (size <= spec.cached_max) {
-    const Turn turn(&shard);
-    block = placed::allocate(from, cache_for(&shard, turn), size, zero);
-    if (block != nullptr) [[likely]] {
-      count<1>(pool, cpu, turn, account, placed::usable(size));
-      return block;
+    const Turn turn(&state, own);
+    const int arena = arena_of(pool, &state, turn.shard());
+    if (arena >= 0) [[likely]] {
+      void *const block = placed::allocate(static_cast<unsigned>(arena),
+                                           cache_for(&state, turn), size, zero);
+      if (block != nullptr) [[likely]] {
+        count<1>(pool, turn, account, placed::usable(size));
+        return block;
+      }
     }
-  } else {
-    // It takes long enough that other threads would find the shard taken.
-    block = placed::allocate(from, placed::no_cache, size, zero);
-    if (block != nullptr) [[likely]] {
-      const uint64_t bytes = placed::usable(size);
-      if (size > largest_cached) count_pages(&state, bytes);
-      count<1>(pool, cpu, Turn(&shard), account, bytes);
-      return block;
-    }
+  } else if (void *const block =
+                 allocate_uncached(pool, &state, own, size, zero);
+             block != nullptr) {
+    const uint64_t bytes = placed::usable(size);
+    if (size > largest_cached) count_pages(&state, bytes);
+    count<1>(pool, Turn(&state, own), account, bytes);
+    return block;
   }
   return allocate_fallback(state, size, zero);
 }
@@ -329,11 +347,9 @@ void free(Pool pool, void *block, size_t size, Account account) noexcept {
   if (size > largest_cached) state.paged_bytes.fetch_sub(placed::usable(size));
   const bool cached = size <= spec.cached_max;
   {
-    const unsigned cpu = current_shard();
-    Shard &shard = state.shards[cpu];
-    const Turn turn(&shard);
-    count<-1>(pool, cpu, turn, account, placed::usable(size));
-    if (cached) placed::free(block, cache_for(&shard, turn), size);
+    const Turn turn(&state, current_shard());
+    count<-1>(pool, turn, account, placed::usable(size));
+    if (cached) placed::free(block, cache_for(&state, turn), size);
   }
   if (!cached) placed::free(block, placed::no_cache, size);
 }
@@ -413,7 +429,7 @@ void drop_caches(Pool pool) noexcept {
   for (Shard &shard : shards_of(pool)) {
     if (shard.cache.load(std::memory_order_relaxed) == placed::no_cache)
       continue;
-    const Turn turn(&shard);
+    const Turn_at turn(&shard);
     if (turn.is_mine()) drop_cache(&shard);
   }
 }
@@ -422,7 +438,7 @@ void trim_caches(Pool pool, uint64_t least_bytes) noexcept {
   for (Shard &shard : shards_of(pool)) {
     if (shard.cache.load(std::memory_order_relaxed) == placed::no_cache)
       continue;
-    const Turn turn(&shard);
+    const Turn_at turn(&shard);
     if (!turn.is_mine()) continue;
     const uint64_t moved =
         shard.allocated_bytes.load() + shard.freed_bytes.load();

@@ -15,12 +15,13 @@
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
+#include "mysys/memdiag/pools/cpus.h"
 #include "mysys/memdiag/pools/pool.h"
 
 namespace memdiag::pools {
 
-/** A CPU's part of a pool. CPUs share one where there are more of them than
-shards. */
+/** A CPU's part of a pool, or a stand-in for it. CPUs share one where there are
+more of them than shards. */
 struct Shard {
   /** On a cache line of its own because every allocation on that CPU writes it.
   The arena is that of the slot which this shard shares with others, once it
@@ -28,8 +29,8 @@ struct Shard {
   alignas(64) std::atomic<int> arena{no_arena};
   /** Held while a thread uses the cache and counts: the shard's turn. No
   allocation waits for it: a thread that finds it taken, because its holder was
-  interrupted or runs on a CPU of the same shard, goes round the cache and
-  counts in the bypass. */
+  interrupted or runs on a CPU of the same shard, takes a stand-in. If all of
+  them are taken, it goes round the cache and counts in the bypass. */
   std::atomic<bool> taken{false};
   /** Taken over a fork(). Only the forking thread uses it. */
   bool held{false};
@@ -42,6 +43,12 @@ struct Shard {
   std::atomic<uint64_t> freed_bytes{0};
   /** The sum of both when the cache was last looked at; see trim_caches(). */
   uint64_t moved_at_trim{0};
+
+  /** Held while a thread takes a block that no cache holds from the arena. Such
+  a block takes longer, under locks of the arena: a thread that finds it held
+  takes the block from a stand-in's arena. Nothing depends on it, so a thread
+  that finds all of them held goes on with the first. */
+  std::atomic<bool> paging{false};
 
   /** The bypass: counters of threads that found the shard taken. */
   alignas(64) std::atomic<uint64_t> bypass_allocated_bytes{0};
@@ -68,19 +75,65 @@ inline Pool_state &state_of(Pool pool) {
   return states[static_cast<size_t>(pool)];
 }
 
-/** A shard's turn, for as long as this lives, if it was free. */
-class Turn {
+/** A flag of the CPU's shard, or of the first stand-in whose flag was free, for
+as long as this lives. */
+template <std::atomic<bool> Shard::*flag>
+class Hold {
  public:
-  explicit Turn(Shard *shard)
+  /** @param own  the number of the CPU's shard */
+  Hold(Pool_state *state, unsigned own)
+      : m_shard(own), m_flag(&(state->shards[own].*flag)) {
+    if (m_flag->exchange(true, std::memory_order_acquire)) [[unlikely]]
+      take_stand_in(state);
+  }
+  ~Hold() {
+    if (m_flag != nullptr) m_flag->store(false, std::memory_order_release);
+  }
+  Hold(const Hold &) = delete;
+  Hold &operator=(const Hold &) = delete;
+
+  /** false: the flags of all are held. */
+  bool is_mine() const { return m_flag != nullptr; }
+  /** The number of the shard; the CPU's own if the flags of all are held. */
+  unsigned shard() const { return m_shard; }
+
+ private:
+  [[gnu::noinline]] void take_stand_in(Pool_state *state) {
+    const Stand_ins others = stand_in_shards();
+    for (unsigned i = m_shard + others.distance; i < others.end;
+         i += others.distance) {
+      m_flag = &(state->shards[i].*flag);
+      if (m_flag->load(std::memory_order_relaxed) ||
+          m_flag->exchange(true, std::memory_order_acquire))
+        continue;
+      m_shard = i;
+      return;
+    }
+    m_flag = nullptr;
+  }
+
+  unsigned m_shard;
+  std::atomic<bool> *m_flag;
+};
+
+/** true: for now, this thread alone uses the shard's cache and counters. */
+using Turn = Hold<&Shard::taken>;
+/** true: no other thread takes a block without a cache from the shard's arena.
+ */
+using Paging = Hold<&Shard::paging>;
+
+/** A turn at one certain shard, if it was free. */
+class Turn_at {
+ public:
+  explicit Turn_at(Shard *shard)
       : m_shard(shard),
         m_is_mine(!shard->taken.exchange(true, std::memory_order_acquire)) {}
-  ~Turn() {
+  ~Turn_at() {
     if (m_is_mine) m_shard->taken.store(false, std::memory_order_release);
   }
-  Turn(const Turn &) = delete;
-  Turn &operator=(const Turn &) = delete;
+  Turn_at(const Turn_at &) = delete;
+  Turn_at &operator=(const Turn_at &) = delete;
 
-  /** true: for now, this thread alone uses the cache and the counters. */
   bool is_mine() const { return m_is_mine; }
 
  private:

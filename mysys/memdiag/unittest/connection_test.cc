@@ -93,7 +93,7 @@ TEST_F(Connection, FallbacksOfABoundThreadAreCountedDown) {
   }).join();
 }
 
-TEST_F(Connection, HasAsManyArenasAsCanBeUsedAtOnce) {
+TEST_F(Connection, HasFourArenasForEachCpu) {
   constexpr int count = 200;
   std::atomic<int> bound{0};
   std::vector<std::thread> threads;
@@ -106,7 +106,7 @@ TEST_F(Connection, HasAsManyArenasAsCanBeUsedAtOnce) {
     });
   for (std::thread &thread : threads) thread.join();
   const auto arenas = connection_arenas();
-  EXPECT_EQ(std::min<size_t>(pools::allowed_cpus(), 64), arenas.size());
+  EXPECT_EQ(std::min<size_t>(4 * pools::allowed_cpus(), 64), arenas.size());
   EXPECT_EQ(0, mallctl::refresh());
   for (const unsigned arena : arenas) {
     char name[mallctl::arena_name_size];
@@ -128,7 +128,7 @@ TEST_F(Connection, ThreadsThatStayAreSpread) {
   std::atomic<int> bound{0};
   std::atomic<bool> stop{false};
   std::vector<std::thread> staying;
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 32; ++i) {
     staying.emplace_back([&] {
       pools::bind_thread_to_connection();
       ++bound;
@@ -139,7 +139,7 @@ TEST_F(Connection, ThreadsThatStayAreSpread) {
   }
   EXPECT_EQ(0, mallctl::refresh());
   const auto arenas = connection_arenas();
-  EXPECT_EQ(4u, arenas.size());
+  EXPECT_EQ(16u, arenas.size());
   for (const unsigned arena : arenas)
     EXPECT_EQ(2u, mallctl::read<Ctl::stats_arena_nthreads>(arena).value());
   stop = true;

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "mysys/memdiag/pools/shards.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purger.h"
 #include "mysys/memdiag/unittest/test.h"
@@ -63,7 +64,7 @@ void on_cpus(unsigned count, Body body) {
 FRESH_TEST(Cpus, SparseOnesAreNumberedDensely) {
   const Allowed_cpus allowed({0, 8, 16, 24});
   EXPECT_EQ(4u, pools::allowed_cpus());
-  EXPECT_EQ(4u, pools::used_shards());
+  EXPECT_EQ(4u * (1 + pools::stand_ins), pools::used_shards());
   EXPECT_EQ(0u, shard_on(0));
   EXPECT_EQ(1u, shard_on(8));
   EXPECT_EQ(2u, shard_on(16));
@@ -106,25 +107,82 @@ FRESH_TEST(Cpus, SmallBlocksOfEachCpuHaveAShardInEachPool) {
   }
 }
 
-FRESH_TEST(Cpus, ThreadsOfOneCpuGoRoundEachOther) {
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t)
-    threads.emplace_back([&stop] {
-      while (!stop)
-        pools::free(Pool::session,
-                    pools::allocate(Pool::session, 100, false, 7), 100, 7);
-    });
-  const uint64_t end = now_us(CLOCK_MONOTONIC) + 20'000'000;
-  while (pools::counters(Pool::session).bypasses == 0 &&
-         now_us(CLOCK_MONOTONIC) < end)
-    sleep_ms(1);
-  stop = true;
-  for (std::thread &thread : threads) thread.join();
-  EXPECT_GT(pools::counters(Pool::session).bypasses, 0u);
+/** The arena of a block of the session pool. It is freed. */
+unsigned arena_of_block(size_t size) {
+  void *const block = pools::allocate(Pool::session, size, false, 7);
+  const unsigned arena = mallctl::arena_of(block).value();
+  pools::free(Pool::session, block, size, 7);
+  return arena;
+}
+
+/** A thread that is interrupted within the shard's turn costs the others
+nothing: they have a cache and an arena of their own. */
+FRESH_TEST(Cpus, AStandInServesWhileTheShardIsTaken) {
+  const Allowed_cpus allowed(first_cpus(2));
+  auto &state = pools::state_of(Pool::session);
+  std::set<unsigned> arenas{arena_of_block(100)};
+  {
+    const pools::Turn first(&state, 0);
+    EXPECT_EQ(0u, first.shard());
+    arenas.insert(arena_of_block(100));
+    const pools::Turn second(&state, 0);
+    EXPECT_EQ(2u, second.shard());
+    arenas.insert(arena_of_block(100));
+    const pools::Turn third(&state, 0);
+    EXPECT_EQ(4u, third.shard());
+    arenas.insert(arena_of_block(100));
+    EXPECT_EQ(4u, arenas.size());
+    EXPECT_EQ(0u, pools::counters(Pool::session).bypasses);
+    // All are interrupted: no cache, but nobody waits.
+    const pools::Turn fourth(&state, 0);
+    EXPECT_EQ(6u, fourth.shard());
+    EXPECT_FALSE(pools::Turn(&state, 0).is_mine());
+    arenas.insert(arena_of_block(100));
+    EXPECT_EQ(4u, arenas.size());
+    EXPECT_EQ(2u, pools::counters(Pool::session).bypasses);
+    // Those of the other CPU are its own.
+    EXPECT_EQ(1u, pools::Turn(&state, 1).shard());
+  }
+  EXPECT_EQ(0u, pools::Turn(&state, 0).shard());
   EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
   EXPECT_EQ(0u, pools::live(7).blocks);
   EXPECT_EQ(0u, pools::live(7).bytes);
+}
+
+FRESH_TEST(Cpus, BlocksWithoutACacheHaveStandInsToo) {
+  constexpr size_t size = 48 << 10;
+  const Allowed_cpus allowed(first_cpus(2));
+  auto &state = pools::state_of(Pool::session);
+  std::set<unsigned> arenas{arena_of_block(size)};
+  const pools::Paging first(&state, 0);
+  arenas.insert(arena_of_block(size));
+  const pools::Paging second(&state, 0);
+  arenas.insert(arena_of_block(size));
+  const pools::Paging third(&state, 0);
+  arenas.insert(arena_of_block(size));
+  EXPECT_EQ(4u, arenas.size());
+  const pools::Paging fourth(&state, 0);
+  arenas.insert(arena_of_block(size));
+  EXPECT_EQ(4u, arenas.size());
+  // Nothing of it concerns small blocks.
+  EXPECT_EQ(0u, pools::Turn(&state, 0).shard());
+  EXPECT_EQ(0u, pools::counters(Pool::session).bypasses);
+  EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
+}
+
+/** Where CPUs share arenas, a stand-in has another than the shard that it
+stands in for. */
+FRESH_TEST(Cpus, AStandInHasAnotherArena) {
+  for (const unsigned cpus : {2u, 4u, 8u, 16u, 32u, 64u}) {
+    const Allowed_cpus allowed(first_cpus(cpus));
+    auto &state = pools::state_of(Pool::session);
+    for (unsigned cpu = 0; cpu < cpus; ++cpu) {
+      cpu_of_thread = static_cast<int>(cpu);
+      const unsigned own = arena_of_block(100);
+      const pools::Turn interrupted(&state, cpu);
+      EXPECT_NE(own, arena_of_block(100)) << cpu << " of " << cpus;
+    }
+  }
 }
 
 FRESH_TEST(Cpus, LargeBlocksAreSpreadOverArenas) {
