@@ -12,6 +12,8 @@ namespace {
 /** By arena. */
 static_assert(static_cast<uint8_t>(Pool::general) == 0);
 constinit std::atomic<uint8_t> owners[max_arenas];
+constinit std::atomic<uint8_t> slots_of_arenas[max_arenas];
+static_assert(max_slots <= UINT8_MAX + 1);
 
 /** The slots begin as zeros, and so must mean that they have no arena. */
 constexpr int stored(int arena) { return arena - no_arena; }
@@ -96,6 +98,12 @@ Pool owner_of_arena(unsigned arena) {
                             : Pool::general;
 }
 
+unsigned slot_of_arena(unsigned arena) {
+  return arena < max_arenas
+             ? slots_of_arenas[arena].load(std::memory_order_relaxed)
+             : 0;
+}
+
 int arena_in_slot(Pool pool, unsigned slot) {
   if (slot >= max_slots) return no_arena;
   return loaded(entry_of(pool, slot).load(std::memory_order_acquire));
@@ -118,6 +126,8 @@ int make_arena(Pool pool, unsigned slot) noexcept {
   (void)mallctl::set_arena_name(arena, name);
   // set_decay_times() may run meanwhile, for the arenas that it finds. So the
   // arena can be found first, and reads the times afterwards.
+  slots_of_arenas[arena].store(static_cast<uint8_t>(slot),
+                               std::memory_order_relaxed);
   owners[arena].store(static_cast<uint8_t>(pool));
   set_decay_of_new(Decay::dirty, pool, arena);
   set_decay_of_new(Decay::muzzy, pool, arena);

@@ -25,6 +25,9 @@ namespace memdiag::pools {
 /** The pool that an arena belongs to; Pool::general for automatic arenas. */
 Pool owner_of_arena(unsigned arena);
 
+/** The slot of a pool's arena; 0 for others. */
+unsigned slot_of_arena(unsigned arena);
+
 /** jemalloc's limit is 4095 (MALLOCX_ARENA_LIMIT). */
 constexpr unsigned max_arenas = 4096;
 

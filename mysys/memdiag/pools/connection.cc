@@ -13,8 +13,9 @@ namespace {
 
 constexpr Pool pool = Pool::connection;
 
-/** As malloc() of jemalloc has. */
-constexpr unsigned arenas_per_cpu = 4;
+/** So many threads share an arena before another one is made. An arena's 130
+KB are 8 KB for each of them. */
+constexpr unsigned threads_per_arena = 16;
 
 /** Threads that are bound to the arena of each slot. */
 constinit std::array<std::atomic<unsigned>, max_slots> bound{};
@@ -27,10 +28,7 @@ class Binding {
   /** Choose the slot with the fewest threads, the first of several. */
   unsigned choose() {
     release();
-    // Threads that can run at once do not wait for each other, and one that is
-    // interrupted while it holds a lock of its arena stops few.
-    const unsigned slots =
-        std::min(allowed_cpus() * arenas_per_cpu, spec_of(pool).arenas);
+    const unsigned slots = slots_to_use();
     for (;;) {
       size_t least = 0;
       unsigned threads = bound[0].load(std::memory_order_relaxed);
@@ -47,6 +45,17 @@ class Binding {
   }
 
  private:
+  /** Threads that can run at once do not wait for each other, and one that is
+  interrupted while it holds a lock of its arena stops few. */
+  static unsigned slots_to_use() {
+    unsigned all = 1;
+    for (const auto &threads : bound)
+      all += threads.load(std::memory_order_relaxed);
+    const unsigned most = spec_of(pool).arenas;
+    return std::clamp((all + threads_per_arena - 1) / threads_per_arena,
+                      std::min(allowed_cpus(), most), most);
+  }
+
   void release() {
     if (m_bound != nullptr) m_bound->fetch_sub(1);
     m_bound = nullptr;

@@ -2,8 +2,8 @@
   Threads of connections take malloc()'s blocks from arenas of
   Pool::connection, at malloc()'s cost.
 
-  Threads: each binds itself, to the arena with the fewest bound threads, out of
-  four for each CPU of the process.
+  Threads: each binds itself, to the arena with the fewest bound threads. There
+  is an arena for each CPU of the process, and more where 16 threads share each.
 */
 
 #ifndef MEMDIAG_CONNECTION_H

@@ -12,6 +12,7 @@
 #include "mysys/memdiag/pools/cpus.h"
 #include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/pools/shards.h"
+#include "mysys/memdiag/pools/uncached.h"
 
 namespace memdiag::pools {
 
@@ -187,10 +188,7 @@ inline int arena_of(Pool pool, Pool_state *state, unsigned shard) {
   const int found = arena.load(std::memory_order_acquire);
   if (found >= 0) [[likely]]
     return found;
-  // Where shards share arenas, a CPU's stand-ins have others than its own
-  // shard.
-  const unsigned arenas = spec_of(pool).arenas;
-  const int made = find_arena(pool, (shard + shard / arenas) % arenas);
+  const int made = find_arena(pool, slot_of_shard(pool, shard));
   arena.store(made, std::memory_order_release);
   return made;
 }
@@ -244,17 +242,18 @@ template <int sign>
 }
 
 /** A block that no cache holds; nullptr: there is none to be had. */
-void *allocate_uncached(Pool pool, Pool_state *state, unsigned own, size_t size,
-                        bool zero) {
+void *allocate_uncached(Pool pool, unsigned own, size_t size, bool zero) {
   const auto from = [size, zero](int arena) {
     return arena < 0 ? nullptr
                      : placed::allocate(static_cast<unsigned>(arena),
                                         placed::no_cache, size, zero);
   };
-  if (size >= large_size)
-    return from(find_arena(pool, slot_for_large(spec_of(pool))));
-  const Paging paging(state, own);
-  return from(arena_of(pool, state, paging.shard()));
+  if (size >= large_size) {
+    const At_work large(pool, slot_for_large(spec_of(pool)));
+    return from(find_arena(pool, large.slot()));
+  }
+  const At_work at_work = At_work::in_pool(pool, own);
+  return from(find_arena(pool, at_work.slot()));
 }
 
 void count_pages(Pool_state *state, uint64_t bytes) {
@@ -317,8 +316,7 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
         return block;
       }
     }
-  } else if (void *const block =
-                 allocate_uncached(pool, &state, own, size, zero);
+  } else if (void *const block = allocate_uncached(pool, own, size, zero);
              block != nullptr) {
     const uint64_t bytes = placed::usable(size);
     if (size > largest_cached) count_pages(&state, bytes);
@@ -351,7 +349,7 @@ void free(Pool pool, void *block, size_t size, Account account) noexcept {
     count<-1>(pool, turn, account, placed::usable(size));
     if (cached) placed::free(block, cache_for(&state, turn), size);
   }
-  if (!cached) placed::free(block, placed::no_cache, size);
+  if (!cached) free_uncached(pool, block, size);
 }
 
 void free_general(Pool pool, void *block) noexcept {
@@ -467,6 +465,7 @@ void hold_caches() noexcept {
 // The forking thread is the child's only one. In the parent, others may have
 // gone on with a shard that was not held, up to the moment of fork().
 void let_go_of_caches(bool in_child) noexcept {
+  if (in_child) forget_work_of_others();
   for_each_shard([in_child](Shard *shard) {
     if (!shard->held && !in_child) return;
     if (!shard->held) shard->cache.store(unavailable);

@@ -44,12 +44,6 @@ struct Shard {
   /** The sum of both when the cache was last looked at; see trim_caches(). */
   uint64_t moved_at_trim{0};
 
-  /** Held while a thread takes a block that no cache holds from the arena. Such
-  a block takes longer, under locks of the arena: a thread that finds it held
-  takes the block from a stand-in's arena. Nothing depends on it, so a thread
-  that finds all of them held goes on with the first. */
-  std::atomic<bool> paging{false};
-
   /** The bypass: counters of threads that found the shard taken. */
   alignas(64) std::atomic<uint64_t> bypass_allocated_bytes{0};
   std::atomic<uint64_t> bypass_freed_bytes{0};
@@ -75,52 +69,47 @@ inline Pool_state &state_of(Pool pool) {
   return states[static_cast<size_t>(pool)];
 }
 
-/** A flag of the CPU's shard, or of the first stand-in whose flag was free, for
-as long as this lives. */
-template <std::atomic<bool> Shard::*flag>
-class Hold {
+/** The turn of the CPU's shard, or of the first stand-in that was free, for as
+long as this lives. */
+class Turn {
  public:
   /** @param own  the number of the CPU's shard */
-  Hold(Pool_state *state, unsigned own)
-      : m_shard(own), m_flag(&(state->shards[own].*flag)) {
-    if (m_flag->exchange(true, std::memory_order_acquire)) [[unlikely]]
+  Turn(Pool_state *state, unsigned own)
+      : m_number(own), m_shard(&state->shards[own]) {
+    if (m_shard->taken.exchange(true, std::memory_order_acquire)) [[unlikely]]
       take_stand_in(state);
   }
-  ~Hold() {
-    if (m_flag != nullptr) m_flag->store(false, std::memory_order_release);
+  ~Turn() {
+    if (m_shard != nullptr)
+      m_shard->taken.store(false, std::memory_order_release);
   }
-  Hold(const Hold &) = delete;
-  Hold &operator=(const Hold &) = delete;
+  Turn(const Turn &) = delete;
+  Turn &operator=(const Turn &) = delete;
 
-  /** false: the flags of all are held. */
-  bool is_mine() const { return m_flag != nullptr; }
-  /** The number of the shard; the CPU's own if the flags of all are held. */
-  unsigned shard() const { return m_shard; }
+  /** true: for now, this thread alone uses the cache and the counters. false:
+  all are taken. */
+  bool is_mine() const { return m_shard != nullptr; }
+  /** The number of the shard; the CPU's own if all are taken. */
+  unsigned shard() const { return m_number; }
 
  private:
   [[gnu::noinline]] void take_stand_in(Pool_state *state) {
     const Stand_ins others = stand_in_shards();
-    for (unsigned i = m_shard + others.distance; i < others.end;
+    for (unsigned i = m_number + others.distance; i < others.end;
          i += others.distance) {
-      m_flag = &(state->shards[i].*flag);
-      if (m_flag->load(std::memory_order_relaxed) ||
-          m_flag->exchange(true, std::memory_order_acquire))
+      m_shard = &state->shards[i];
+      if (m_shard->taken.load(std::memory_order_relaxed) ||
+          m_shard->taken.exchange(true, std::memory_order_acquire))
         continue;
-      m_shard = i;
+      m_number = i;
       return;
     }
-    m_flag = nullptr;
+    m_shard = nullptr;
   }
 
-  unsigned m_shard;
-  std::atomic<bool> *m_flag;
+  unsigned m_number;
+  Shard *m_shard;
 };
-
-/** true: for now, this thread alone uses the shard's cache and counters. */
-using Turn = Hold<&Shard::taken>;
-/** true: no other thread takes a block without a cache from the shard's arena.
- */
-using Paging = Hold<&Shard::paging>;
 
 /** A turn at one certain shard, if it was free. */
 class Turn_at {

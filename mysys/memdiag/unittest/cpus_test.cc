@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "mysys/memdiag/pools/shards.h"
+#include "mysys/memdiag/pools/uncached.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purger.h"
 #include "mysys/memdiag/unittest/test.h"
@@ -152,21 +153,62 @@ FRESH_TEST(Cpus, AStandInServesWhileTheShardIsTaken) {
 FRESH_TEST(Cpus, BlocksWithoutACacheHaveStandInsToo) {
   constexpr size_t size = 48 << 10;
   const Allowed_cpus allowed(first_cpus(2));
-  auto &state = pools::state_of(Pool::session);
   std::set<unsigned> arenas{arena_of_block(size)};
-  const pools::Paging first(&state, 0);
+  const pools::At_work first = pools::At_work::in_pool(Pool::session, 0);
   arenas.insert(arena_of_block(size));
-  const pools::Paging second(&state, 0);
+  const pools::At_work second = pools::At_work::in_pool(Pool::session, 0);
   arenas.insert(arena_of_block(size));
-  const pools::Paging third(&state, 0);
-  arenas.insert(arena_of_block(size));
-  EXPECT_EQ(4u, arenas.size());
-  const pools::Paging fourth(&state, 0);
+  const pools::At_work third = pools::At_work::in_pool(Pool::session, 0);
   arenas.insert(arena_of_block(size));
   EXPECT_EQ(4u, arenas.size());
-  // Nothing of it concerns small blocks.
-  EXPECT_EQ(0u, pools::Turn(&state, 0).shard());
+  const pools::At_work fourth = pools::At_work::in_pool(Pool::session, 0);
+  EXPECT_TRUE(fourth.is_mine());
+  arenas.insert(arena_of_block(size));
+  EXPECT_EQ(4u, arenas.size());
+  EXPECT_FALSE(pools::At_work::in_pool(Pool::session, 0).is_mine());
+  // Small blocks do not see it.
+  EXPECT_EQ(0u, pools::Turn(&pools::state_of(Pool::session), 0).shard());
   EXPECT_EQ(0u, pools::counters(Pool::session).bypasses);
+  EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
+}
+
+uint64_t large_bytes(unsigned arena) {
+  EXPECT_EQ(0, mallctl::refresh());
+  return mallctl::read<Ctl::stats_arena_large_allocated>(arena).value();
+}
+
+/** A thread that is interrupted at work in an arena does not stop those that
+give blocks back to it. */
+FRESH_TEST(Cpus, ABlockIsLeftWithTheThreadThatIsAtWorkInItsArena) {
+  constexpr size_t size = 48 << 10;
+  const Allowed_cpus allowed(first_cpus(2));
+  void *const blocks[] = {pools::allocate(Pool::session, size),
+                          pools::allocate(Pool::session, size)};
+  const unsigned arena = mallctl::arena_of(blocks[0]).value();
+  const uint64_t before = large_bytes(arena);
+  {
+    const pools::At_work at_work(Pool::session, pools::slot_of_arena(arena));
+    ASSERT_TRUE(at_work.is_mine());
+    for (void *block : blocks) pools::free(Pool::session, block, size);
+    EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
+    EXPECT_EQ(before, large_bytes(arena));
+  }
+  EXPECT_EQ(before - 2 * memdiag::placed::usable(size), large_bytes(arena));
+}
+
+/** No block is lost, whoever looks first. */
+FRESH_TEST(Cpus, BlocksThatAreLeftAreFreed) {
+  constexpr size_t size = 48 << 10;
+  const Allowed_cpus allowed(first_cpus(1));
+  on_cpus(8, [](unsigned) {
+    cpu_of_thread = 0;
+    for (int round = 0; round < 2000; ++round) {
+      void *const block = pools::allocate(Pool::session, size);
+      pools::free(Pool::session, block, size);
+    }
+  });
+  EXPECT_EQ(0, mallctl::refresh());
+  EXPECT_EQ(0u, sum_over<Ctl::stats_arena_large_allocated>(Pool::session));
   EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
 }
 

@@ -1,0 +1,71 @@
+/*
+  Blocks that no cache holds: they are taken from an arena and given back to it
+  under the arena's own locks.
+
+  A thread that is interrupted while it holds such a lock waits for its next
+  turn at the CPU, and all threads that need the lock wait with it. So each
+  arena has a flag that says whether a thread is at work in it. An allocation
+  that finds the flag held takes the block from a stand-in's arena. A block that
+  comes back while the flag is held is left with the holder, who frees it
+  afterwards. Nothing depends on the flag: a thread that finds all of them held
+  waits for the arena's locks.
+
+  Threads: any. No function waits for a flag.
+  Ownership: a block that is left with a holder is no longer the caller's. It is
+  freed when the holder has finished.
+  Units: bytes.
+*/
+
+#ifndef MEMDIAG_UNCACHED_H
+#define MEMDIAG_UNCACHED_H
+
+#include <atomic>
+#include <cstddef>
+
+#include "mysys/memdiag/pools/pool.h"
+
+namespace memdiag::pools {
+
+/** The slot of a shard's arena. Where shards share arenas, a stand-in has
+another one than the shard that it stands in for. */
+constexpr unsigned slot_of_shard(Pool pool, unsigned shard) {
+  const unsigned arenas = spec_of(pool).arenas;
+  return (shard + shard / arenas) % arenas;
+}
+
+/** The flag of one arena of a pool, for as long as this lives. */
+class At_work {
+ public:
+  /** The arena of the CPU's shard, or of the first stand-in that is free.
+  @param own  the number of the CPU's shard */
+  static At_work in_pool(Pool pool, unsigned own) noexcept;
+  /** The arena in this slot. */
+  At_work(Pool pool, unsigned slot) noexcept;
+  /** Frees what was left with this thread. */
+  ~At_work();
+  At_work(const At_work &) = delete;
+  At_work &operator=(const At_work &) = delete;
+
+  /** false: another thread holds the flag. */
+  bool is_mine() const { return m_is_mine; }
+  unsigned slot() const { return m_slot; }
+
+ private:
+  At_work(Pool pool, unsigned slot, bool is_mine)
+      : m_pool(pool), m_slot(slot), m_is_mine(is_mine) {}
+
+  const Pool m_pool;
+  const unsigned m_slot;
+  const bool m_is_mine;
+};
+
+/** Give a block of the pool back to its arena, now or soon.
+@param size  as asked for at allocation */
+void free_uncached(Pool pool, void *block, size_t size) noexcept;
+
+/** The forked child's flags are free: their holders are not in it. */
+void forget_work_of_others() noexcept;
+
+}  // namespace memdiag::pools
+
+#endif  // MEMDIAG_UNCACHED_H
