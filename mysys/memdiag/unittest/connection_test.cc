@@ -141,7 +141,7 @@ TEST_F(Connection, ThreadsThatStayAreSpread) {
   EXPECT_EQ(0, mallctl::refresh());
   const auto arenas = connection_arenas();
   // The last that went was the 81st at that time, and had the sixth arena.
-  EXPECT_EQ(6u, arenas.size());
+  EXPECT_LE(6u, arenas.size());
   unsigned threads = 0;
   for (const unsigned arena : arenas) {
     const unsigned there =
