@@ -9,9 +9,13 @@
 #include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/purging/worker.h"
 #include "plugin/memdiag/base/reason.h"
+#include "plugin/memdiag/ledger/ledger_reader.h"
+#include "plugin/memdiag/server/budget_facts.h"
+#include "plugin/memdiag/server/buffer_pool_pages.h"
 #include "plugin/memdiag/server/kept_values.h"
 #include "plugin/memdiag/server/perfschema_memory.h"
 #include "plugin/memdiag/server/read_group.h"
+#include "plugin/memdiag/server/server_sessions.h"
 #include "plugin/memdiag/server/table_fields.h"
 #include "plugin/memdiag/tables/tables.h"
 #include "sql/mysqld.h"
@@ -32,14 +36,25 @@ class Statement_cache {
     uint64_t warned_query{0};
   };
 
+  struct Budget {
+    budget::Facts facts;
+    std::vector<const char *> unreadable;
+  };
+
   Read_group group;
   /** The rows that tables of the running statement need in the snapshot. */
   Details details{0};
   struct Readings {
     Cached<Snapshot> snapshot;
+    /** Made from `snapshot`. */
+    Cached<ledger::Ledger> ledger;
     Cached<host::Report> host;
+    Cached<Budget> budget;
     std::optional<std::vector<routes::Row>> routes;
     std::optional<std::vector<instruments::Counted>> counted;
+    std::optional<std::vector<instruments::Row>> instruments;
+    std::optional<std::vector<innodb::Component>> components;
+    std::optional<std::optional<history::Holder>> largest_client;
   } readings;
 };
 
@@ -91,6 +106,15 @@ void warn_of(const host::Report &report, Statement *statement) {
   for (const host::Failed_file &failed : report.failed)
     statement->warn(failed.file + " could not be read: error " +
                     reason(failed.error));
+}
+
+void warn_of(const ledger::Ledger &ledger, Statement *statement) {
+  for (const std::string &text : ledger.warnings) statement->warn(text);
+}
+
+void warn_of(const Statement_cache::Budget &budget, Statement *statement) {
+  for (const char *name : budget.unreadable)
+    statement->warn(std::string(name) + " could not be read");
 }
 
 uint64_t query_of(THD *thd) { return static_cast<uint64_t>(thd->query_id); }
@@ -159,9 +183,34 @@ Statement::~Statement() = default;
 
 const Snapshot &Statement::snapshot(Details details) {
   auto &cached = m_cache->readings.snapshot;
-  if (cached.value && (cached.value->details & details) != details) cached = {};
+  if (cached.value && (cached.value->details & details) != details) {
+    cached = {};
+    m_cache->readings.ledger = {};
+    m_cache->readings.instruments.reset();
+  }
   return get_or_take(m_thd, &cached, this,
                      [&] { return take_snapshot(details | m_cache->details); });
+}
+
+const std::vector<ledger::Row> &Statement::ledger_rows() {
+  return get_or_take(m_thd, &m_cache->readings.ledger, this,
+                     [this] {
+                       return ledger::reader().take(snapshot(),
+                                                    buffer_pool_pages(),
+                                                    ledger::Precision::cheap);
+                     })
+      .rows;
+}
+
+const std::vector<instruments::Row> &Statement::instrument_rows() {
+  // Each statement gets the warnings of these.
+  const Snapshot &taken = snapshot();
+  const std::vector<ledger::Row> &ledger = ledger_rows();
+  auto &cached = m_cache->readings.instruments;
+  if (!cached)
+    cached = instruments::rows(all_routes(), counted(),
+                               instruments::shares(taken.pools, ledger));
+  return *cached;
 }
 
 const host::Report &Statement::host_report() {
@@ -181,6 +230,36 @@ const std::vector<routes::Row> &Statement::all_routes() {
 const std::vector<instruments::Counted> &Statement::counted() {
   auto &cached = m_cache->readings.counted;
   if (!cached) cached = perfschema::counted();
+  return *cached;
+}
+
+std::vector<instruments::Counted> Statement::counted_of(
+    std::span<const char *const> names) {
+  const auto &cached = m_cache->readings.counted;
+  return cached ? *cached : perfschema::counted(names);
+}
+
+const std::vector<innodb::Component> &Statement::innodb_components() {
+  auto &cached = m_cache->readings.components;
+  if (!cached) cached = innodb::components();
+  return *cached;
+}
+
+const budget::Facts &Statement::budget_facts() {
+  return get_or_take(m_thd, &m_cache->readings.budget, this,
+                     [this] {
+                       Statement_cache::Budget budget;
+                       budget.facts =
+                           budget::take_facts(all_routes(), innodb_components(),
+                                              &budget.unreadable);
+                       return budget;
+                     })
+      .facts;
+}
+
+const std::optional<history::Holder> &Statement::largest_client() {
+  auto &cached = m_cache->readings.largest_client;
+  if (!cached) cached = sessions::largest_client();
   return *cached;
 }
 
