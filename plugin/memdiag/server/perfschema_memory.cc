@@ -115,4 +115,27 @@ std::vector<Counted> counted(std::span<const char *const> only) {
   return all;
 }
 
+uint64_t held_at_most(PSI_thread *thread, std::span<const Counted> all) {
+  auto *const pfs = reinterpret_cast<PFS_thread *>(thread);
+  if (!pfs_initialized || pfs == nullptr) return 0;
+  const PFS_memory_safe_stat *const stats =
+      pfs->read_instr_class_memory_stats();
+  if (stats == nullptr) return 0;
+  uint64_t held = 0;
+  const PFS_memory_class *instrument;
+  for (PFS_memory_key key = 1;
+       key <= all.size() && (instrument = find_memory_class(key)) != nullptr;
+       ++key) {
+    const Counted &everywhere = all[key - 1];
+    // A plugin's instrument came after the others had been counted.
+    if (everywhere.name != name_of(*instrument)) break;
+    const PFS_memory_safe_stat &stat = stats[instrument->m_event_name_index];
+    if (instrument->is_global() || !stat.m_used) continue;
+    Sum sum = nothing_of(*instrument);
+    memory_monitoring_aggregate(&stat, &sum.stat);
+    held += std::min(sum.counted().bytes, everywhere.bytes);
+  }
+  return held;
+}
+
 }  // namespace memdiag::perfschema

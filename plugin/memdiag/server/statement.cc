@@ -259,7 +259,9 @@ const budget::Facts &Statement::budget_facts() {
 
 const std::optional<history::Holder> &Statement::largest_client() {
   auto &cached = m_cache->readings.largest_client;
-  if (!cached) cached = sessions::largest_client();
+  if (!cached)
+    cached = sessions::largest_client(
+        [this]() -> const auto & { return counted(); });
   return *cached;
 }
 
