@@ -161,9 +161,15 @@ unsigned slot_for_large(const Pool_spec &spec) {
   static constinit std::atomic<unsigned> threads{0};
   static constinit thread_local unsigned number = 0;
   if (number == 0) number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (shares_one_arena()) return spec.arenas > 1 ? 1 : 0;
   const unsigned slots = std::min(
       spec.arenas, std::max(allowed_cpus() / cpus_per_large_arena, 1U));
   return (number - 1) % slots;
+}
+
+/** The slot of the arena for other blocks. */
+unsigned slot_for(const Pool_spec &spec, unsigned cpu) {
+  return shares_one_arena() ? 0 : cpu % spec.arenas;
 }
 
 /** The arena of a slot, made if need be; negative if there is none to be had.
@@ -277,7 +283,7 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
   if (size < large_size) [[likely]] {
     arena = shard.arena.load(std::memory_order_acquire);
     if (arena < 0) [[unlikely]] {
-      arena = find_arena(pool, cpu % spec.arenas);
+      arena = find_arena(pool, slot_for(spec, cpu));
       shard.arena.store(arena, std::memory_order_release);
     }
   } else {
