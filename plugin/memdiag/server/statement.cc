@@ -1,5 +1,6 @@
 #include "plugin/memdiag/server/statement.h"
 
+#include <atomic>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -143,8 +144,16 @@ Worker &worker() {
   return *instance;
 }
 
+/** 0: the clock goes. */
+constinit std::atomic<uint64_t> stopped_at_us{0};
+
+uint64_t clock_of_groups_us() {
+  const uint64_t stopped_us = stopped_at_us.load(std::memory_order_relaxed);
+  return stopped_us != 0 ? stopped_us : clock_us(CLOCK_MONOTONIC);
+}
+
 std::shared_ptr<Statement_cache> cache_of(THD *thd) {
-  const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
+  const uint64_t now_us = clock_of_groups_us();
   auto cache = caches().of(thd->thread_id(), query_of(thd), now_us);
   worker().wake();
   const Needs needs = needs_of_statement(thd);
@@ -169,8 +178,8 @@ void run(Worker *self) {
   my_thread_init();
   size_t left;
   do {
-    left = caches().drop(Read_group::max_age_us, clock_us(CLOCK_MONOTONIC),
-                         has_ended);
+    left =
+        caches().drop(Read_group::max_age_us, clock_of_groups_us(), has_ended);
   } while (self->wait_ms(left == 0 ? 0 : Read_group::max_age_us / 1000));
   my_thread_end();
 }
@@ -277,5 +286,10 @@ void Statement::forget_readings() { m_cache->readings = {}; }
 int statement_readings::start() { return worker().start("memdiag_read", run); }
 
 void statement_readings::stop() { worker().stop(); }
+
+void statement_readings::stop_clock_for_test(bool stop) {
+  stopped_at_us.store(stop ? clock_us(CLOCK_MONOTONIC) : 0,
+                      std::memory_order_relaxed);
+}
 
 }  // namespace memdiag

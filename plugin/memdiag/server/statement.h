@@ -111,6 +111,10 @@ namespace statement_readings {
 int start();
 void stop();
 
+/** The clock of read groups stands still from now on, or goes again: a test
+need not be faster than a group grows old. */
+void stop_clock_for_test(bool stop);
+
 }  // namespace statement_readings
 }  // namespace memdiag
 
