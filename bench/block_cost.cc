@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/routes/hooks.h"
@@ -98,6 +99,7 @@ double median(std::vector<double> values) {
 }  // namespace
 
 int main() {
+  memdiag::pools::share_one_arena(false);
   const unsigned cpus = std::max(std::thread::hardware_concurrency(), 1U);
   printf("%8s %8s %10s %10s %8s %14s\n", "bytes", "threads", "malloc ns",
          "pool ns", "ratio", "looked up ns");

@@ -13,6 +13,7 @@
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/accounting/sessions.h"
 #include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/connection.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/routes/hooks.h"
@@ -98,6 +99,8 @@ void memdiag_thread_begins() { regions::add_stack_of_thread(); }
 // Connections, sessions, statements.
 
 void memdiag_connection_thread() {
+  if (memdiag::pools::shares_one_arena())
+    memdiag::pools::share_one_arena(false);
   if (!routes::is_disabled(memdiag::Pool::connection))
     memdiag::pools::bind_thread_to_connection();
 }

@@ -29,6 +29,13 @@ const char *malloc_conf =
     // MADV_FREE pages stay in RSS until the kernel needs them, and the OOM
     // killer counts them: go straight to MADV_DONTNEED.
     ",muzzy_decay_ms:0"
+    // A block of zeros from here on gets pages that the kernel fills with zeros
+    // when they are written. jemalloc fills those below 8 MB itself, unless
+    // their pages were never used. Performance Schema and InnoDB write little
+    // of their arrays of zeros: 12 to 16 MB of RSS at start
+    // (bench/processors.py). Under oltp_read_write, no more calls of madvise()
+    // follow.
+    ",calloc_madvise_threshold:65536"
     // Where the system's transparent huge pages are 'always', one small block
     // keeps 2 MB, arrays of zeros are written as a whole, and a purge has to
     // break what the kernel put together (bench/run.py --workloads triggers

@@ -163,6 +163,7 @@ unsigned slot_for_large(const Pool_spec &spec) {
   static constinit std::atomic<unsigned> threads{0};
   static constinit thread_local unsigned number = 0;
   if (number == 0) number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (shares_one_arena()) return spec.arenas > 1 ? 1 : 0;
   const unsigned slots = std::min(
       spec.arenas, std::max(allowed_cpus() / cpus_per_large_arena, 1U));
   return (number - 1) % slots;
@@ -200,15 +201,24 @@ void for_each_shard(Visitor visit) {
     for (Shard &shard : shards_of(static_cast<Pool>(pool))) visit(&shard);
 }
 
-/** Calls visit(the accounts' parts) for each pool that keeps them, and row. */
+/** Calls visit(the accounts' parts) for each pool that keeps them, and row.
+Most shards of most pools were never used; their rows are left out. */
 template <typename Visitor>
 void for_each_live_part(Visitor visit) {
-  const unsigned shards = used_shards();
   for (size_t pool = 0; pool < pool_count; ++pool) {
     if (uses_malloc(static_cast<Pool>(pool))) continue;
-    for (unsigned i = 0; i < shards; ++i) visit(live_parts[pool][i]);
+    bool bypassed[bypass_rows]{};
+    unsigned row = 0;
+    for (const Shard &shard : shards_of(static_cast<Pool>(pool))) {
+      if (shard.allocated_bytes.load(std::memory_order_relaxed) != 0 ||
+          shard.freed_bytes.load(std::memory_order_relaxed) != 0)
+        visit(live_parts[pool][row]);
+      if (shard.bypasses.load(std::memory_order_relaxed) != 0)
+        bypassed[row % bypass_rows] = true;
+      ++row;
+    }
     for (unsigned i = 0; i < bypass_rows; ++i)
-      visit(live_parts[pool][max_shards + i]);
+      if (bypassed[i]) visit(live_parts[pool][max_shards + i]);
   }
 }
 

@@ -22,15 +22,17 @@
 #include <atomic>
 #include <cstddef>
 
+#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pool.h"
 
 namespace memdiag::pools {
 
 /** The slot of a shard's arena. Where shards share arenas, a stand-in has
-another one than the shard that it stands in for. */
-constexpr unsigned slot_of_shard(Pool pool, unsigned shard) {
+another one than the shard that it stands in for, except while all share the
+first. */
+inline unsigned slot_of_shard(Pool pool, unsigned shard) {
   const unsigned arenas = spec_of(pool).arenas;
-  return (shard + shard / arenas) % arenas;
+  return shares_one_arena() ? 0 : (shard + shard / arenas) % arenas;
 }
 
 /** The flag of one arena of a pool, for as long as this lives. */

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purge.h"
@@ -137,6 +138,8 @@ Watch::Watch() {
 void Watch::tick() {
   for (size_t i = 0; i < pool_count; ++i)
     look_at(static_cast<Pool>(i), &m_pools[i]);
+  if (pools::shares_one_arena() && (m_running_ms += tick_ms) >= starting_ms)
+    pools::share_one_arena(false);
   m_trimmed_ms_ago += tick_ms;
   if (m_trimmed_ms_ago < trim_ms) return;
   m_trimmed_ms_ago = 0;

@@ -41,6 +41,10 @@ dropped. */
 constexpr uint32_t trim_ms = 2000;
 constexpr uint64_t least_cached_bytes = 256 << 10;
 
+/** So long after its start the purger takes the server to have started
+(share_one_arena() in pools/arenas.h). */
+constexpr uint32_t starting_ms = 10000;
+
 /** @return as Worker::start() */
 int start();
 void stop();
@@ -84,6 +88,7 @@ class Watch {
 
   std::array<Of_pool, pool_count> m_pools;
   uint32_t m_trimmed_ms_ago{0};
+  uint32_t m_running_ms{0};
 };
 
 }  // namespace memdiag::purger

@@ -227,6 +227,33 @@ FRESH_TEST(Cpus, AStandInHasAnotherArena) {
   }
 }
 
+unsigned arenas_of(Pool which) {
+  unsigned count = 0;
+  pools::for_each_arena(which, [&](unsigned) { ++count; });
+  return count;
+}
+
+FRESH_TEST(Cpus, AllShareOneArenaWhileTheServerStarts) {
+  constexpr unsigned cpus = 8;
+  const Allowed_cpus allowed(first_cpus(cpus));
+  pools::share_one_arena(true);
+  const auto use = [](size_t size) {
+    on_cpus(cpus, [size](unsigned) {
+      pools::free(Pool::session, pools::allocate(Pool::session, size), size);
+    });
+  };
+  use(100);
+  EXPECT_EQ(1u, arenas_of(Pool::session));
+  use(1 << 20);
+  EXPECT_EQ(2u, arenas_of(Pool::session)) << "one more for large blocks";
+  void *const early = pools::allocate(Pool::session, 100);
+  pools::share_one_arena(false);
+  use(100);
+  EXPECT_EQ(cpus, arenas_of(Pool::session));
+  pools::free(Pool::session, early, 100);
+  EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
+}
+
 FRESH_TEST(Cpus, LargeBlocksAreSpreadOverArenas) {
   const Allowed_cpus allowed(first_cpus(64));
   std::set<unsigned> arenas;

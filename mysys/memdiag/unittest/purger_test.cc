@@ -94,6 +94,15 @@ FRESH_TEST(Purger, AlsoAfterABurstBeforeItsStart) {
   EXPECT_EQ(0u, dirty_pages(pool));
 }
 
+FRESH_TEST(Purger, EndsTheSharingOfArenas) {
+  purger::Watch watch;
+  pools::share_one_arena(true);
+  ticks(&watch, purger::starting_ms / purger::tick_ms - 1);
+  EXPECT_TRUE(pools::shares_one_arena());
+  ticks(&watch, 1);
+  EXPECT_FALSE(pools::shares_one_arena());
+}
+
 FRESH_TEST(Purger, LeavesAQuietPoolAlone) {
   purger::Watch watch;
   burst(4);

@@ -95,6 +95,9 @@ class Test_clock {
   static inline std::atomic<uint64_t> time_us;
 };
 
+/** As in a server that has started. */
+inline const bool has_started = (pools::share_one_arena(false), true);
+
 inline void sleep_ms(unsigned ms) { usleep(ms * 1000); }
 
 inline unsigned narenas() {

@@ -230,14 +230,15 @@ class Advisor {
     if (const auto &session = m_now.largest_session)
       look_at_holder(
           "session",
-          text("session %" PRIu64 " holds", session->processlist_id).c_str(),
+          text("session %" PRIu64 " holds up to", session->processlist_id)
+              .c_str(),
           session->bytes,
           text("SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
                "performance_schema.memory_summary_by_thread_by_event_name JOIN "
                "performance_schema.threads USING (THREAD_ID) WHERE "
-               "PROCESSLIST_ID = %" PRIu64
-               " ORDER BY 2 DESC LIMIT 5 shows what it is; KILL %" PRIu64
-               " frees it",
+               "PROCESSLIST_ID = %" PRIu64 " ORDER BY 2 DESC LIMIT 5 shows "
+               "what it took, without what others "
+               "freed of it; KILL %" PRIu64 " frees what it still holds",
                session->processlist_id, session->processlist_id));
   }
 

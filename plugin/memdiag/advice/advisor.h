@@ -38,7 +38,8 @@ struct Pool_situation {
   std::string survivors_route;
 };
 
-/** A client's session, and its memory as Performance Schema counts it. */
+/** A client's session, and the most that it can hold: what Performance Schema
+counts for it, but no more of an instrument than lives of it at all. */
 struct Session {
   uint64_t processlist_id;
   uint64_t bytes;

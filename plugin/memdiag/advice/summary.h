@@ -86,7 +86,7 @@ struct Facts {
   std::span<const advisor::Finding> findings;
   /** The lowest limit of the control group, or the machine's memory. */
   Reading limit_bytes;
-  /** The session with most memory, as Performance Schema counts it. */
+  /** The session that can hold most, as in advisor::Situation. */
   std::optional<Session> largest_session;
   /** Global values of system variables by name. */
   std::map<std::string_view, uint64_t> variables;

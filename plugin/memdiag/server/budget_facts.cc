@@ -3,20 +3,17 @@
 #include <mysql/components/my_service.h>
 #include <mysql/components/services/mysql_system_variable.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <cstring>
 
 #include "mysys/memdiag/pools/pools.h"
-#include "mysys/memdiag/routes/routes.h"
-#include "plugin/memdiag/server/perfschema_memory.h"
 #include "sql/conn_handler/connection_handler_manager.h"
 #include "sql/mysqld.h"
 #include "sql/rpl_mi.h"
 #include "sql/rpl_msr.h"
 #include "sql/sql_base.h"
 #include "sql/table_cache.h"
-#include "storage/innobase/memdiag_innodb.h"
 
 namespace memdiag::budget {
 namespace {
@@ -44,11 +41,14 @@ Reading value_of(const Variables &variables, const char *name) {
 
 /** Bytes that live under some routes; empty where they are not counted. */
 template <typename... Names>
-Reading live_bytes(Names... names) {
+Reading live_bytes(std::span<const routes::Row> routes, Names... names) {
   Reading bytes = 0;
   for (const char *name : {names...}) {
-    const auto route = routes::find(name);
-    if (!route || !route->live_bytes) return std::nullopt;
+    const auto route = std::find_if(routes.begin(), routes.end(),
+                                    [name](const routes::Row &candidate) {
+                                      return candidate.name == name;
+                                    });
+    if (route == routes.end() || !route->live_bytes) return std::nullopt;
     *bytes += *route->live_bytes;
   }
   return bytes;
@@ -60,7 +60,7 @@ Reading mean(Reading bytes, Reading count) {
 }
 
 /** What InnoDB takes for each item of a component. */
-Reading mean_of_component(const std::vector<innodb::Component> &components,
+Reading mean_of_component(std::span<const innodb::Component> components,
                           std::string_view name) {
   for (const innodb::Component &component : components)
     if (component.name == name) return mean(component.bytes, component.items);
@@ -79,7 +79,9 @@ Reading replication_channels() {
 
 }  // namespace
 
-Facts take_facts(Worst_seen worst_seen, std::vector<const char *> *unreadable) {
+Facts take_facts(std::span<const routes::Row> routes,
+                 std::span<const innodb::Component> components,
+                 std::vector<const char *> *unreadable) {
   Facts facts;
   const Variables reader("mysql_system_variable_reader", srv_registry);
   for (const char *name : variables()) {
@@ -88,9 +90,6 @@ Facts take_facts(Worst_seen worst_seen, std::vector<const char *> *unreadable) {
     else
       unreadable->push_back(name);
   }
-  if (worst_seen == Worst_seen::ask)
-    for (const perfschema::Counted &of : perfschema::counted(instruments()))
-      if (of.enabled) facts.high_water_bytes[of.name] = of.high_bytes;
   for (size_t i = 0; i < pool_count; ++i) {
     const auto counters = pools::counters(static_cast<Pool>(i));
     if (counters.peak_time_us != 0)
@@ -101,18 +100,18 @@ Facts take_facts(Worst_seen worst_seen, std::vector<const char *> *unreadable) {
   if (!facts.replication_channels)
     unreadable->push_back("(replication channels)");
 
-  const auto components = innodb::components();
   facts.bytes_per_buffer_pool_page =
       mean_of_component(components, "buffer_pool_control_blocks");
   facts.bytes_per_open_table =
-      mean(live_bytes("memory/sql/TABLE", "mem_heap/row0mysql"),
+      mean(live_bytes(routes, "memory/sql/TABLE", "mem_heap/row0mysql"),
            table_cache_manager.cached_tables());
-  const Reading share = mean(live_bytes("memory/sql/TABLE_SHARE::mem_root"),
-                             cached_table_definitions());
+  const Reading share =
+      mean(live_bytes(routes, "memory/sql/TABLE_SHARE::mem_root"),
+           cached_table_definitions());
   const Reading dictionary =
       mean_of_component(components, "dictionary_objects");
   if (share && dictionary) facts.bytes_per_definition = *share + *dictionary;
-  facts.performance_schema_bytes = live_bytes("performance_schema");
+  facts.performance_schema_bytes = live_bytes(routes, "performance_schema");
   return facts;
 }
 

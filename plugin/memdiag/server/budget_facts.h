@@ -3,9 +3,8 @@
   server.
 
   For sessions: the server's variables are read as for them. Takes the locks
-  that SHOW VARIABLES takes, one variable at a time, and a latch or two of
-  InnoDB's (memdiag_innodb.h). The list of replication channels is not read
-  while another thread changes it.
+  that SHOW VARIABLES takes, one variable at a time. The list of replication
+  channels is not read while another thread changes it.
 
   Errors: what cannot be read is missing in the facts, and named.
 */
@@ -13,19 +12,23 @@
 #ifndef MEMDIAG_BUDGET_FACTS_H
 #define MEMDIAG_BUDGET_FACTS_H
 
+#include <span>
 #include <vector>
 
+#include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/advice/budget.h"
+#include "storage/innobase/memdiag_innodb.h"
 
 namespace memdiag::budget {
 
-/** `ask` reads the peaks of Performance Schema, which adds up the counters of
-all sessions for them. */
-enum class Worst_seen : bool { leave_out, ask };
-
-/** @param unreadable  gets the names of what could not be read
+/** All but the peaks of instruments.
+@param routes      as routes::all() has them
+@param components  as innodb::components() has them
+@param unreadable  gets the names of what could not be read
 @throws std::bad_alloc */
-Facts take_facts(Worst_seen worst_seen, std::vector<const char *> *unreadable);
+Facts take_facts(std::span<const routes::Row> routes,
+                 std::span<const innodb::Component> components,
+                 std::vector<const char *> *unreadable);
 
 /** Most clients at one time since the server started. */
 uint64_t max_used_connections();

@@ -56,12 +56,16 @@ class Sums : public PFS_connection_visitor {
       if (is_wanted(*instrument, only))
         m_sums.push_back(nothing_of(*instrument));
     for (Sum &sum : m_sums)
-      if (!sum.instrument->is_global()) m_sums_of_parts.push_back(&sum);
+      if (!sum.instrument->is_global())
+        m_sums_of_parts.push_back(
+            {sum.instrument->m_event_name_index, &sum.stat});
   }
 
   void visit_global() override {
-    const PFS_memory_shared_stat *const stats = global_instr_class_memory_array;
-    for (Sum &sum : m_sums) add(stats, &sum);
+    for (Sum &sum : m_sums)
+      memory_monitoring_aggregate(
+          &global_instr_class_memory_array[sum.instrument->m_event_name_index],
+          &sum.stat);
   }
   void visit_host(PFS_host *host) override { add_part(host); }
   void visit_account(PFS_account *account) override { add_part(account); }
@@ -70,22 +74,25 @@ class Sums : public PFS_connection_visitor {
   std::vector<Sum> &all() { return m_sums; }
 
  private:
-  template <typename Stat>
-  static void add(const Stat *stats, Sum *sum) {
-    memory_monitoring_aggregate(&stats[sum->instrument->m_event_name_index],
-                                &sum->stat);
-  }
+  struct Sum_of_parts {
+    uint index;
+    PFS_memory_monitoring_stat *stat;
+  };
 
+  /** A session uses few of the instruments. Most of the time goes into finding
+  the others unused, so this loop does no more than that. */
   template <typename Part>
   void add_part(Part *part) {
     const auto *const stats = part->read_instr_class_memory_stats();
     if (stats == nullptr) return;
-    for (Sum *sum : m_sums_of_parts) add(stats, sum);
+    for (const Sum_of_parts &sum : m_sums_of_parts)
+      if (stats[sum.index].m_used)
+        memory_monitoring_aggregate(&stats[sum.index], sum.stat);
   }
 
   std::vector<Sum> m_sums;
   /** Those that sessions count, too. */
-  std::vector<Sum *> m_sums_of_parts;
+  std::vector<Sum_of_parts> m_sums_of_parts;
 };
 
 }  // namespace
@@ -106,6 +113,29 @@ std::vector<Counted> counted(std::span<const char *const> only) {
     all.push_back(sum.counted());
   }
   return all;
+}
+
+uint64_t held_at_most(PSI_thread *thread, std::span<const Counted> all) {
+  auto *const pfs = reinterpret_cast<PFS_thread *>(thread);
+  if (!pfs_initialized || pfs == nullptr) return 0;
+  const PFS_memory_safe_stat *const stats =
+      pfs->read_instr_class_memory_stats();
+  if (stats == nullptr) return 0;
+  uint64_t held = 0;
+  const PFS_memory_class *instrument;
+  for (PFS_memory_key key = 1;
+       key <= all.size() && (instrument = find_memory_class(key)) != nullptr;
+       ++key) {
+    const Counted &everywhere = all[key - 1];
+    // A plugin's instrument came after the others had been counted.
+    if (everywhere.name != name_of(*instrument)) break;
+    const PFS_memory_safe_stat &stat = stats[instrument->m_event_name_index];
+    if (instrument->is_global() || !stat.m_used) continue;
+    Sum sum = nothing_of(*instrument);
+    memory_monitoring_aggregate(&stat, &sum.stat);
+    held += std::min(sum.counted().bytes, everywhere.bytes);
+  }
+  return held;
 }
 
 }  // namespace memdiag::perfschema

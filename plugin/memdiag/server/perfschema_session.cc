@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "my_sys.h"
+#include "plugin/memdiag/base/connect_attributes.h"
 #include "storage/perfschema/pfs_events_statements.h"
 #include "storage/perfschema/pfs_global.h"
 #include "storage/perfschema/pfs_instr.h"
@@ -30,21 +31,19 @@ std::optional<std::string> program_name(PSI_thread *thread) {
     return std::nullopt;
   std::string attributes(pfs->m_session_connect_attrs, length);
   if (!pfs->m_session_lock.end_optimistic_lock(&state)) return std::nullopt;
-  // A length that is cut short is read beyond the end.
-  attributes.append(8, '\0');
+  const auto found = find_attribute(attributes, "program_name");
+  if (!found) return std::nullopt;
   const CHARSET_INFO *const charset = get_charset(charset_number, MYF(0));
   if (charset == nullptr) return std::nullopt;
   char name[32 * 3];
   char value[1024 * 3];
   uint name_length;
   uint value_length;
-  for (uint i = 0;
-       read_nth_attr(attributes.data(), length, charset, i, name, sizeof name,
-                     &name_length, value, sizeof value, &value_length);
-       ++i)
-    if (std::string_view{name, name_length} == "program_name")
-      return std::string(value, value_length);
-  return std::nullopt;
+  if (!read_nth_attr(found->data(), static_cast<uint>(found->size()), charset,
+                     0, name, sizeof name, &name_length, value, sizeof value,
+                     &value_length))
+    return std::nullopt;
+  return std::string(value, value_length);
 }
 
 std::optional<sessions::Digest> current_digest(PSI_thread *thread) {

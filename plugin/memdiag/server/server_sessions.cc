@@ -1,8 +1,10 @@
 #include "plugin/memdiag/server/server_sessions.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "mutex_lock.h"
+#include "plugin/memdiag/server/perfschema_memory.h"
 #include "plugin/memdiag/server/perfschema_session.h"
 #include "sql/auth/sql_security_ctx.h"
 #include "sql/mysqld_thd_manager.h"
@@ -40,13 +42,22 @@ class Collect : public Do_THD_Impl {
   std::vector<Server_session> found;
 };
 
+/** A session with less is not worth a closer look. */
+constexpr uint64_t worth_looking_bytes = 16 << 20;
+
 class Find_largest : public Do_THD_Impl {
  public:
-  explicit Find_largest(bool clients_only) : m_clients_only(clients_only) {}
+  /** @param all  where given, bytes are those that a session can still hold */
+  explicit Find_largest(bool clients_only,
+                        const std::vector<instruments::Counted> *all = nullptr)
+      : m_clients_only(clients_only), m_all(all) {}
 
   void operator()(THD *thd) override {
     if (m_clients_only && thd->system_thread != NON_SYSTEM_THREAD) return;
-    const auto bytes = perfschema::memory_bytes(thd->get_psi());
+    auto bytes = perfschema::memory_bytes(thd->get_psi());
+    if (bytes && *bytes >= worth_looking_bytes && m_all != nullptr)
+      bytes =
+          std::min(*bytes, perfschema::held_at_most(thd->get_psi(), *m_all));
     if (!bytes || *bytes <= (found ? found->bytes : 0)) return;
     found = {thd->thread_id(), *bytes,
              perfschema::current_digest(thd->get_psi()).value_or(Digest{})};
@@ -56,19 +67,25 @@ class Find_largest : public Do_THD_Impl {
 
  private:
   const bool m_clients_only;
+  const std::vector<instruments::Counted> *const m_all;
 };
 
-std::optional<history::Holder> find_largest(bool clients_only) {
-  Find_largest find(clients_only);
+std::optional<history::Holder> find_largest(Find_largest find) {
   Global_THD_manager::get_instance()->do_for_all_thd_copy(&find);
   return find.found;
 }
 
 }  // namespace
 
-std::optional<history::Holder> largest_session() { return find_largest(false); }
+std::optional<history::Holder> largest_session() {
+  return find_largest(Find_largest(false));
+}
 
-std::optional<history::Holder> largest_client() { return find_largest(true); }
+std::optional<history::Holder> largest_client(const Ask_counted &counted) {
+  const auto found = find_largest(Find_largest(true));
+  if (!found || found->bytes < worth_looking_bytes) return found;
+  return find_largest(Find_largest(true, &counted()));
+}
 
 std::vector<Server_session> server_sessions() {
   Collect collect;

@@ -12,10 +12,12 @@
 #ifndef MEMDIAG_SERVER_SESSIONS_H
 #define MEMDIAG_SERVER_SESSIONS_H
 
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/ledger/instruments.h"
 #include "plugin/memdiag/ledger/session_rows.h"
 
 namespace memdiag::sessions {
@@ -27,8 +29,14 @@ std::vector<Server_session> server_sessions();
 counts it. Empty where that is off. */
 std::optional<history::Holder> largest_session();
 
-/** The same among the sessions of clients. */
-std::optional<history::Holder> largest_client();
+/** As perfschema::counted() has all of them. */
+using Ask_counted = std::function<const std::vector<instruments::Counted> &()>;
+
+/** The session of a client that can still hold most, and how much that is at
+most (perfschema::held_at_most()).
+@param counted  called only if a session may hold much
+@throws std::bad_alloc */
+std::optional<history::Holder> largest_client(const Ask_counted &counted);
 
 }  // namespace memdiag::sessions
 

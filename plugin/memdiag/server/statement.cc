@@ -1,5 +1,6 @@
 #include "plugin/memdiag/server/statement.h"
 
+#include <atomic>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -9,9 +10,13 @@
 #include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/purging/worker.h"
 #include "plugin/memdiag/base/reason.h"
+#include "plugin/memdiag/ledger/ledger_reader.h"
+#include "plugin/memdiag/server/budget_facts.h"
+#include "plugin/memdiag/server/buffer_pool_pages.h"
 #include "plugin/memdiag/server/kept_values.h"
 #include "plugin/memdiag/server/perfschema_memory.h"
 #include "plugin/memdiag/server/read_group.h"
+#include "plugin/memdiag/server/server_sessions.h"
 #include "plugin/memdiag/server/table_fields.h"
 #include "plugin/memdiag/tables/tables.h"
 #include "sql/mysqld.h"
@@ -32,14 +37,25 @@ class Statement_cache {
     uint64_t warned_query{0};
   };
 
+  struct Budget {
+    budget::Facts facts;
+    std::vector<const char *> unreadable;
+  };
+
   Read_group group;
   /** The rows that tables of the running statement need in the snapshot. */
   Details details{0};
   struct Readings {
     Cached<Snapshot> snapshot;
+    /** Made from `snapshot`. */
+    Cached<ledger::Ledger> ledger;
     Cached<host::Report> host;
+    Cached<Budget> budget;
     std::optional<std::vector<routes::Row>> routes;
     std::optional<std::vector<instruments::Counted>> counted;
+    std::optional<std::vector<instruments::Row>> instruments;
+    std::optional<std::vector<innodb::Component>> components;
+    std::optional<std::optional<history::Holder>> largest_client;
   } readings;
 };
 
@@ -93,6 +109,15 @@ void warn_of(const host::Report &report, Statement *statement) {
                     reason(failed.error));
 }
 
+void warn_of(const ledger::Ledger &ledger, Statement *statement) {
+  for (const std::string &text : ledger.warnings) statement->warn(text);
+}
+
+void warn_of(const Statement_cache::Budget &budget, Statement *statement) {
+  for (const char *name : budget.unreadable)
+    statement->warn(std::string(name) + " could not be read");
+}
+
 uint64_t query_of(THD *thd) { return static_cast<uint64_t>(thd->query_id); }
 
 /** Takes the value if it is missing, and warns once in each statement. */
@@ -119,8 +144,16 @@ Worker &worker() {
   return *instance;
 }
 
+/** 0: the clock goes. */
+constinit std::atomic<uint64_t> stopped_at_us{0};
+
+uint64_t clock_of_groups_us() {
+  const uint64_t stopped_us = stopped_at_us.load(std::memory_order_relaxed);
+  return stopped_us != 0 ? stopped_us : clock_us(CLOCK_MONOTONIC);
+}
+
 std::shared_ptr<Statement_cache> cache_of(THD *thd) {
-  const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
+  const uint64_t now_us = clock_of_groups_us();
   auto cache = caches().of(thd->thread_id(), query_of(thd), now_us);
   worker().wake();
   const Needs needs = needs_of_statement(thd);
@@ -145,8 +178,8 @@ void run(Worker *self) {
   my_thread_init();
   size_t left;
   do {
-    left = caches().drop(Read_group::max_age_us, clock_us(CLOCK_MONOTONIC),
-                         has_ended);
+    left =
+        caches().drop(Read_group::max_age_us, clock_of_groups_us(), has_ended);
   } while (self->wait_ms(left == 0 ? 0 : Read_group::max_age_us / 1000));
   my_thread_end();
 }
@@ -159,9 +192,34 @@ Statement::~Statement() = default;
 
 const Snapshot &Statement::snapshot(Details details) {
   auto &cached = m_cache->readings.snapshot;
-  if (cached.value && (cached.value->details & details) != details) cached = {};
+  if (cached.value && (cached.value->details & details) != details) {
+    cached = {};
+    m_cache->readings.ledger = {};
+    m_cache->readings.instruments.reset();
+  }
   return get_or_take(m_thd, &cached, this,
                      [&] { return take_snapshot(details | m_cache->details); });
+}
+
+const std::vector<ledger::Row> &Statement::ledger_rows() {
+  return get_or_take(m_thd, &m_cache->readings.ledger, this,
+                     [this] {
+                       return ledger::reader().take(snapshot(),
+                                                    buffer_pool_pages(),
+                                                    ledger::Precision::cheap);
+                     })
+      .rows;
+}
+
+const std::vector<instruments::Row> &Statement::instrument_rows() {
+  // Each statement gets the warnings of these.
+  const Snapshot &taken = snapshot();
+  const std::vector<ledger::Row> &ledger = ledger_rows();
+  auto &cached = m_cache->readings.instruments;
+  if (!cached)
+    cached = instruments::rows(all_routes(), counted(),
+                               instruments::shares(taken.pools, ledger));
+  return *cached;
 }
 
 const host::Report &Statement::host_report() {
@@ -184,6 +242,38 @@ const std::vector<instruments::Counted> &Statement::counted() {
   return *cached;
 }
 
+std::vector<instruments::Counted> Statement::counted_of(
+    std::span<const char *const> names) {
+  const auto &cached = m_cache->readings.counted;
+  return cached ? *cached : perfschema::counted(names);
+}
+
+const std::vector<innodb::Component> &Statement::innodb_components() {
+  auto &cached = m_cache->readings.components;
+  if (!cached) cached = innodb::components();
+  return *cached;
+}
+
+const budget::Facts &Statement::budget_facts() {
+  return get_or_take(m_thd, &m_cache->readings.budget, this,
+                     [this] {
+                       Statement_cache::Budget budget;
+                       budget.facts =
+                           budget::take_facts(all_routes(), innodb_components(),
+                                              &budget.unreadable);
+                       return budget;
+                     })
+      .facts;
+}
+
+const std::optional<history::Holder> &Statement::largest_client() {
+  auto &cached = m_cache->readings.largest_client;
+  if (!cached)
+    cached = sessions::largest_client(
+        [this]() -> const auto & { return counted(); });
+  return *cached;
+}
+
 bool Statement::is_killed() const { return m_thd->killed != THD::NOT_KILLED; }
 
 void Statement::warn(const std::string &text) {
@@ -196,5 +286,10 @@ void Statement::forget_readings() { m_cache->readings = {}; }
 int statement_readings::start() { return worker().start("memdiag_read", run); }
 
 void statement_readings::stop() { worker().stop(); }
+
+void statement_readings::stop_clock_for_test(bool stop) {
+  stopped_at_us.store(stop ? clock_us(CLOCK_MONOTONIC) : 0,
+                      std::memory_order_relaxed);
+}
 
 }  // namespace memdiag

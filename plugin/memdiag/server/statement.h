@@ -3,12 +3,13 @@
   end.
 
   The tables of a statement have readings in common: a snapshot of the
-  allocator, a report of the host, the routes, and the counts of Performance
-  Schema, which has some for each session. Each is taken when a table first
-  needs it. Joined tables therefore agree, and a table that is filled again for
-  each outer row does not change. Statements of a read group (read_group.h)
-  share them, too. A thread frees the readings some 200 ms after the last of
-  these statements has ended.
+  allocator, the ledger, a report of the host, the routes, the facts of the
+  budget, InnoDB's components, the largest session, and the counts of
+  Performance Schema, which has some for each session. Each is taken when a
+  table first needs it. Joined tables therefore agree, and a table that is
+  filled again for each outer row does not change. Statements of a read group
+  (read_group.h) share them, too. A thread frees the readings some 200 ms after
+  the last of these statements has ended.
 
   Threads: a Statement belongs to the session's thread.
   Errors: a reading that failed is empty in the value; the statement gets a
@@ -21,13 +22,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "mysys/memdiag/routes/routes.h"
+#include "plugin/memdiag/advice/budget.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/history/sampler.h"
 #include "plugin/memdiag/host/host.h"
 #include "plugin/memdiag/ledger/instruments.h"
+#include "plugin/memdiag/ledger/ledger_rows.h"
+#include "storage/innobase/memdiag_innodb.h"
 
 class THD;
 
@@ -56,9 +63,33 @@ class Statement {
   @throws std::bad_alloc */
   const std::vector<routes::Row> &all_routes();
 
+  /** The cheap form of the ledger, made from snapshot(). Valid as long as this
+  object, or until the next call of snapshot(). @throws std::bad_alloc */
+  const std::vector<ledger::Row> &ledger_rows();
+
+  /** The rows of MEMDIAG_INSTRUMENTS, made from the above and from counted().
+  Valid as long as this object. @throws std::bad_alloc */
+  const std::vector<instruments::Row> &instrument_rows();
+
   /** As perfschema::counted() has all of them. Valid as long as this object.
   @throws std::bad_alloc */
   const std::vector<instruments::Counted> &counted();
+
+  /** The same of some instruments at least: all, if they were read already.
+  @throws std::bad_alloc */
+  std::vector<instruments::Counted> counted_of(
+      std::span<const char *const> names);
+
+  /** As innodb::components() has them. Valid as long as this object.
+  @throws std::bad_alloc */
+  const std::vector<innodb::Component> &innodb_components();
+
+  /** Without the peaks of instruments. Valid as long as this object.
+  @throws std::bad_alloc */
+  const budget::Facts &budget_facts();
+
+  /** As sessions::largest_client() has it. */
+  const std::optional<history::Holder> &largest_client();
 
   /** KILL or MAX_EXECUTION_TIME has ended it. */
   bool is_killed() const;
@@ -79,6 +110,10 @@ namespace statement_readings {
 @return as Worker::start() */
 int start();
 void stop();
+
+/** The clock of read groups stands still from now on, or goes again: a test
+need not be faster than a group grows old. */
+void stop_clock_for_test(bool stop);
 
 }  // namespace statement_readings
 }  // namespace memdiag

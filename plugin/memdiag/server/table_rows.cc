@@ -35,35 +35,15 @@ void add_rows_of_snapshot(Statement *statement, Sink<Row> *sink) {
   add_all(rows_of<Row>(statement->snapshot(detail_of<Row>)), sink);
 }
 
-std::vector<ledger::Row> ledger_rows(Statement *statement,
-                                     ledger::Precision precision) {
-  ledger::Ledger ledger = ledger::reader().take(statement->snapshot(),
-                                                buffer_pool_pages(), precision);
-  for (const std::string &text : ledger.warnings) statement->warn(text);
-  return std::move(ledger.rows);
-}
-
-std::vector<budget::Row> budget_rows(Statement *statement,
-                                     budget::Worst_seen worst_seen) {
-  std::vector<const char *> unreadable;
-  const budget::Facts facts = budget::take_facts(worst_seen, &unreadable);
-  for (const char *name : unreadable)
-    statement->warn(std::string(name) + " could not be read");
-  return budget::rows(facts);
-}
-
 std::vector<advisor::Finding> findings_of(
-    Statement *statement, const std::vector<budget::Row> &budget,
-    const std::optional<history::Holder> &largest_session,
-    const std::vector<ledger::Row> &ledger) {
+    Statement *statement, const std::vector<budget::Row> &budget) {
   const Snapshot &snapshot = statement->snapshot();
   const host::Figures &host = statement->host_report().figures;
-  advisor::Server_facts server{.max_used_connections =
-                                   budget::max_used_connections()};
-  if (largest_session)
-    server.largest_session = {largest_session->processlist_id,
-                              largest_session->bytes};
-  for (const ledger::Row &row : ledger) {
+  advisor::Server_facts server{};
+  server.max_used_connections = budget::max_used_connections();
+  if (const auto &session = statement->largest_client())
+    server.largest_session = {session->processlist_id, session->bytes};
+  for (const ledger::Row &row : statement->ledger_rows()) {
     const auto pool = find_pool(row.name);
     if (row.component == std::string_view{"pool"} && pool &&
         row.resident_bytes && row.state == std::string_view{"dirty"})
@@ -82,22 +62,16 @@ void add_rows(Statement *statement, Sink<summary::Row> *sink) {
   const Snapshot &snapshot = statement->snapshot();
   const host::Figures &host = statement->host_report().figures;
   const std::vector<budget::Row> budget =
-      budget_rows(statement, budget::Worst_seen::leave_out);
-  const auto largest_session = sessions::largest_client();
-  const std::vector<ledger::Row> ledger =
-      ledger_rows(statement, ledger::Precision::cheap);
-  const std::vector<advisor::Finding> findings =
-      findings_of(statement, budget, largest_session, ledger);
-  const std::vector<instruments::Row> all_instruments =
-      instruments::rows(statement->all_routes(), statement->counted(),
-                        instruments::shares(snapshot.pools, ledger));
+      budget::rows(statement->budget_facts());
+  const std::vector<ledger::Row> &ledger = statement->ledger_rows();
+  const std::vector<advisor::Finding> findings = findings_of(statement, budget);
   summary::Facts facts{};
   facts.now_us = clock_us(CLOCK_REALTIME);
   for (const ledger::Row &row : ledger)
     if (row.resident_bytes)
       facts.resident.push_back(
           {row.component, row.name, row.state, *row.resident_bytes});
-  for (const instruments::Row &row : all_instruments)
+  for (const instruments::Row &row : statement->instrument_rows())
     // Live bytes are of the allocator; blocks of malloc() have those that
     // Performance Schema counts.
     if (const Reading bytes =
@@ -112,29 +86,27 @@ void add_rows(Statement *statement, Sink<summary::Row> *sink) {
   facts.samples = samples;
   facts.findings = findings;
   facts.limit_bytes = host::limit_bytes(host);
-  if (largest_session)
-    facts.largest_session = {largest_session->processlist_id,
-                             largest_session->bytes};
+  if (const auto &session = statement->largest_client())
+    facts.largest_session = {session->processlist_id, session->bytes};
   for (const budget::Row &row : budget)
     if (row.value) facts.variables[row.variable] = *row.value;
   add_all(summary::rows(facts), sink);
 }
 
 void add_rows(Statement *statement, Sink<advisor::Finding> *sink) {
-  add_all(findings_of(statement,
-                      budget_rows(statement, budget::Worst_seen::leave_out),
-                      sessions::largest_client(),
-                      ledger_rows(statement, ledger::Precision::cheap)),
+  add_all(findings_of(statement, budget::rows(statement->budget_facts())),
           sink);
 }
 
 void add_rows(Statement *statement, Sink<ledger::Row> *sink) {
-  add_all(ledger_rows(statement, ledger::Precision::cheap), sink);
+  add_all(statement->ledger_rows(), sink);
 }
 
 void add_rows(Statement *statement, Sink<Exact_ledger_row> *sink) {
-  for (const ledger::Row &row :
-       ledger_rows(statement, ledger::Precision::exact))
+  const ledger::Ledger ledger = ledger::reader().take(
+      statement->snapshot(), buffer_pool_pages(), ledger::Precision::exact);
+  for (const std::string &text : ledger.warnings) statement->warn(text);
+  for (const ledger::Row &row : ledger.rows)
     if (!sink->add({row})) return;
 }
 
@@ -171,12 +143,7 @@ void add_rows(Statement *statement, Sink<routes::Row> *sink) {
 }
 
 void add_rows(Statement *statement, Sink<instruments::Row> *sink) {
-  add_all(
-      instruments::rows(statement->all_routes(), statement->counted(),
-                        instruments::shares(
-                            statement->snapshot().pools,
-                            ledger_rows(statement, ledger::Precision::cheap))),
-      sink);
+  add_all(statement->instrument_rows(), sink);
 }
 
 void add_rows(Statement *, Sink<scopes::Row> *sink) {
@@ -209,7 +176,7 @@ void add_rows(Statement *statement, Sink<regions::Row> *sink) {
 }
 
 void add_rows(Statement *statement, Sink<innodb::Component> *sink) {
-  const auto components = innodb::components();
+  const auto &components = statement->innodb_components();
   for (const innodb::Component &component : components)
     if (component.busy)
       statement->warn(std::string(component.name) +
@@ -218,7 +185,11 @@ void add_rows(Statement *statement, Sink<innodb::Component> *sink) {
 }
 
 void add_rows(Statement *statement, Sink<budget::Row> *sink) {
-  add_all(budget_rows(statement, budget::Worst_seen::ask), sink);
+  budget::Facts facts = statement->budget_facts();
+  for (const instruments::Counted &of :
+       statement->counted_of(budget::instruments()))
+    if (of.enabled) facts.high_water_bytes[of.name] = of.high_bytes;
+  add_all(budget::rows(facts), sink);
 }
 
 void add_rows(Statement *statement, Sink<host::Row> *sink) {

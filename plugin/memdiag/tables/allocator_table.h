@@ -40,8 +40,9 @@ inline constexpr Table allocator_table = [] {
               "Address space without memory, kept for reuse."),
           column<Row, &Row::dirty_bytes>(
               "DIRTY_BYTES", Unit::bytes,
-              "Unused pages that still take physical memory. A purge releases "
-              "them."),
+              "Unused pages that were not given back. Pages among them that "
+              "nobody ever wrote take no physical memory: MEMDIAG_LEDGER has "
+              "those that do. A purge releases them."),
           column<Row, &Row::muzzy_bytes>(
               "MUZZY_BYTES", Unit::bytes,
               "Unused pages that the kernel may take when it needs them; RSS "

@@ -28,8 +28,10 @@ inline constexpr Table history_pools_table = [] {
           column<Row, &Row::live_bytes>(
               "LIVE_BYTES", Unit::bytes,
               "LIVE_BYTES and CACHED_BYTES of MEMDIAG_POOLS together."),
-          column<Row, &Row::dirty_bytes>("DIRTY_BYTES", Unit::bytes,
-                                         "As in MEMDIAG_POOLS.")}};
+          column<Row, &Row::dirty_bytes>(
+              "DIRTY_BYTES", Unit::bytes,
+              "As in MEMDIAG_POOLS: with pages that nobody ever wrote, which "
+              "take no physical memory.")}};
 }();
 
 static_assert(fingerprint(history_pools_table) == 1551590150u,

@@ -274,7 +274,7 @@ const std::vector<Expected> all_expected = {
      [](Situation *all) {
        all->largest_session = memdiag::advisor::Session{42, 600 * mb};
      },
-     Severity::note, "session", "cache", "session 42 holds 600 MiB, 59%",
+     Severity::note, "session", "cache", "session 42 holds up to 600 MiB, 59%",
      "KILL 42 frees it"},
     {"background threads off",
      [](Situation *all) { all->background_threads = false; }, Severity::warning,

@@ -1,0 +1,267 @@
+"""The black box on real file systems: full disks with and without reflinks, failing writes, and a file that others change.
+
+No packages and no machines: the build's server on images that are mounted for the test. None of it may end the server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from harness.checks import Checks, Failed
+from harness.server import Build, Server, initialise
+
+BLACK_BOX = "memdiag_history.bin"
+# mkfs's arguments, and whether `cp --reflink` works. xfs is never smaller than 300 MB.
+FILE_SYSTEMS = {
+    "ext4": (["mkfs.ext4", "-q", "-F"], False),
+    "xfs": (["mkfs.xfs", "-q", "-f", "-m", "reflink=1"], True),
+    "btrfs": (["mkfs.btrfs", "-q", "-f"], True),
+}
+IMAGE_MB = 640
+OPTIONS = [
+    "--memdiag-history-interval-ms=20",
+    "--memdiag-history-samples=500",
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-redo-log-capacity=16M",
+    "--skip-log-bin",
+]
+# While the file cannot be written the server tries again after so many samples (black_box.h).
+RETRY_SAMPLES = 60
+# The library makes writes of the black box fail while the file in this variable exists.
+FAILING_WRITES = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int fails(int file) {
+  char link[64], path[4096];
+  const char *mark = getenv("FAILING_WRITES");
+  if (mark == NULL || access(mark, F_OK) != 0) return 0;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  const ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length < 0) return 0;
+  path[length] = '\0';
+  return strstr(path, "memdiag_history.bin") != NULL;
+}
+
+#define FAIL_OR_WRITE(name)                                                   \
+  ssize_t name(int file, const void *from, size_t count, off_t at) {          \
+    static ssize_t (*next)(int, const void *, size_t, off_t);                 \
+    if (next == NULL)                                                         \
+      next = (ssize_t(*)(int, const void *, size_t, off_t))dlsym(RTLD_NEXT,   \
+                                                                 #name);      \
+    if (fails(file)) {                                                        \
+      errno = EIO;                                                            \
+      return -1;                                                              \
+    }                                                                         \
+    return next(file, from, count, at);                                       \
+  }
+FAIL_OR_WRITE(pwrite)
+FAIL_OR_WRITE(pwrite64)
+"""
+
+
+def file_systems(run) -> None:
+    report: Checks = run.report
+    ours = Build.of_preset(Path(__file__).resolve().parents[2], run.preset)
+    work = run.work / "filesystems"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    try:
+        initialise(ours, work / "template" / "data", OPTIONS[2:])
+        for kind, (mkfs, reflinks) in FILE_SYSTEMS.items():
+            if shutil.which(mkfs[0]) is None:
+                report.skip(kind, f"{mkfs[0]} is missing")
+                continue
+            try:
+                with mounted(work / kind, mkfs) as folder:
+                    shutil.copytree(work / "template" / "data", folder / "data")
+                    full_disk(report, kind, ours, folder, reflinks)
+            except Unmountable as reason:
+                report.skip(kind, reason)
+        failing_writes(report, ours, work)
+        changed_by_others(report, ours, work)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+class Unmountable(Exception):
+    """This machine has no loop devices or no such file system."""
+
+
+@contextlib.contextmanager
+def mounted(folder: Path, mkfs: list[str]) -> Iterator[Path]:
+    image = folder.with_suffix(".img")
+    with image.open("wb") as file:
+        file.truncate(IMAGE_MB << 20)
+    _run([*mkfs, str(image)])
+    folder.mkdir()
+    done = subprocess.run(
+        ["mount", "-o", "loop", str(image), str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise Unmountable(done.stderr.strip() or "it cannot be mounted")
+    try:
+        yield folder
+    finally:
+        _run(["umount", str(folder)])
+        image.unlink()
+
+
+def full_disk(
+    report: Checks, kind: str, ours: Build, folder: Path, reflinks: bool
+) -> None:
+    with Server(ours, folder, OPTIONS) as server:
+        server.start()
+        file = server.data / BLACK_BOX
+        wait_for_samples(server, 10)
+        if reflinks:
+            # The next write of each block that the copy shares needs a new one.
+            _run(["cp", "--reflink=always", str(file), str(folder / "copy")])
+        filler = fill(folder)
+        report.check(f"{kind}: the disk is full", free_bytes(folder) < 1 << 20, free_bytes(folder))  # fmt: skip
+        goes_on(report, f"{kind}, full", server, 2 * RETRY_SAMPLES)
+        if reflinks:
+            was_logged(report, kind, server, "No space left on device")
+        filler.unlink()
+        (folder / "copy").unlink(missing_ok=True)
+        goes_on(report, f"{kind}, with room again", server, 2 * RETRY_SAMPLES)
+        survives_kill(report, kind, server)
+
+
+def failing_writes(report: Checks, ours: Build, work: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        report.skip("failing writes", "there is no C compiler")
+        return
+    source = work / "failing_writes.c"
+    source.write_text(FAILING_WRITES)
+    library = source.with_suffix(".so")
+    _run([compiler, "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"])
+    folder = work / "eio"
+    shutil.copytree(work / "template" / "data", folder / "data")
+    mark = folder / "fail"
+    env = {**os.environ, "LD_PRELOAD": str(library), "FAILING_WRITES": str(mark)}
+    with Server(ours, folder, [*OPTIONS, "--log-error-verbosity=3"], env) as server:
+        server.start()
+        wait_for_samples(server, 10)
+        mark.touch()
+        goes_on(report, "an I/O error", server, 2 * RETRY_SAMPLES)
+        was_logged(report, "an I/O error", server, "Input/output error")
+        mark.unlink()
+        goes_on(report, "after the I/O error", server, 2 * RETRY_SAMPLES)
+        survives_kill(report, "after an I/O error", server)
+
+
+def changed_by_others(report: Checks, ours: Build, work: Path) -> None:
+    """The steps of mysql-test's black_box.test, and rsync."""
+    folder = work / "changed"
+    shutil.copytree(work / "template" / "data", folder / "data")
+    with Server(ours, folder, OPTIONS) as server:
+        server.start()
+        wait_for_samples(server, 10)
+        file = server.data / BLACK_BOX
+        earlier = folder / "earlier"
+        shutil.copy(file, earlier)
+        steps: dict[str, Callable[[], object]] = {
+            "truncated": lambda: os.truncate(file, 5000),
+            "emptied (: >)": lambda: _run(["sh", "-c", ': > "$1"', "sh", str(file)]),
+        }
+        if shutil.which("rsync") is None:
+            report.skip("rsync --inplace", "rsync is missing")
+        else:
+            steps["rsync --inplace"] = lambda: _run(
+                ["rsync", "--inplace", "--ignore-times", str(earlier), str(file)]
+            )
+        for name, step in steps.items():
+            step()
+            goes_on(report, name, server, 10)
+        survives_kill(report, "after changes by others", server)
+
+
+def samples(server: Server) -> int:
+    rows = server.query(
+        "SELECT COUNT(*), CAST(UNIX_TIMESTAMP(MAX(TIME)) * 1000000 AS UNSIGNED)"
+        " FROM information_schema.MEMDIAG_HISTORY"
+    ).rows
+    return int(rows[0][1] or 0)
+
+
+def wait_for_samples(server: Server, count: int, seconds: float = 120) -> None:
+    """The ring of samples may be full, so this looks at their times."""
+    seen: set[int] = set()
+    end = time.monotonic() + seconds
+    while len(seen) <= count:
+        if not server.alive():
+            raise Failed("the server has ended")
+        if time.monotonic() > end:
+            raise Failed(f"only {len(seen)} of {count} samples within {seconds:.0f} s")
+        seen.add(samples(server))
+
+
+def goes_on(report: Checks, when: str, server: Server, count: int) -> None:
+    with report.checking(f"{when}: the server goes on, with {count} samples more"):
+        wait_for_samples(server, count)
+
+
+def was_logged(report: Checks, when: str, server: Server, error: str) -> None:
+    """The write did fail. The log's file may lie on the full disk."""
+    lines = server.query(
+        "SELECT DATA FROM performance_schema.error_log"
+        f" WHERE DATA LIKE '%{BLACK_BOX}%' AND DATA LIKE '%{error}%'"
+    ).rows
+    report.check(f"{when}: the log says that the file cannot be written", bool(lines), len(lines))  # fmt: skip
+
+
+def survives_kill(report: Checks, when: str, server: Server) -> None:
+    """Written samples survive SIGKILL, and the next run shows those of this one."""
+    last_us = samples(server)
+    wait_for_samples(server, 3)
+    os.kill(server.pid, signal.SIGKILL)
+    server.stop()
+    server.start()
+    found = server.query(
+        "SELECT COUNT(*) FROM information_schema.MEMDIAG_LAST_RUN WHERE RUN = 1"
+        f" AND SHUT_DOWN = 'NO' AND TIME >= FROM_UNIXTIME({last_us} / 1000000)"
+    ).scalar()
+    report.check(f"{when}: killed, and its last samples are there", int(found or 0) > 0, found)  # fmt: skip
+
+
+def fill(folder: Path) -> Path:
+    """A file that takes all that is free, down to the last block."""
+    filler = folder / "filler"
+    with filler.open("wb", buffering=0) as file:
+        size = 1 << 20
+        while size >= 4096:
+            try:
+                # Random: a file system may compress.
+                file.write(os.urandom(size))
+                os.fsync(file.fileno())
+            except OSError:
+                size //= 4
+    return filler
+
+
+def free_bytes(folder: Path) -> int:
+    about = os.statvfs(folder)
+    return about.f_bavail * about.f_frsize
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(command)}: {done.stderr.strip()}")
