@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The texts of memdiag_profile() where people look at them: pprof and speedscope read the profile of a server, and
-headless Chromium shows its flame graphs, searches in them, zooms, and requests nothing.
+headless Chromium shows its flame graphs, searches in them, zooms, and requests nothing; memdiag stacks adds source lines.
 
 Screenshots stay in build/PRESET/heap-profile: look at them. pprof comes through the Go module proxy and speedscope through
 npm, both as this machine has them configured, into the cache. Where one cannot be had, its checks are skipped.
@@ -22,6 +22,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "client")]
+
+from memdiag.collect.lines import symbolizer
 
 from check.page import chromium
 from harness.checks import Checks
@@ -112,10 +114,18 @@ def load(server: Server, folder: Path) -> dict[str, str]:
             texts = {name: other.query(f"SELECT memdiag_profile('{name}')").scalar() or "" for name in ("folded", "pprof", "svg")}  # fmt: skip
             kept = other.query(f"SELECT memdiag_profile('svg', {literal(earlier)})")
             texts["difference"] = kept.scalar() or ""
+            texts["lines"] = lines(server)
             other.query("SET GLOBAL memdiag_profile = OFF")
     (folder / "profile.folded").write_text(texts["folded"])
     (folder / "profile.pb.gz").write_bytes(base64.b64decode(texts["pprof"]))
     return texts
+
+
+def lines(server: Server) -> str:
+    """What memdiag stacks prints: here the program itself has the debug information."""
+    command = [sys.executable, "-m", "memdiag", "stacks", "--no-defaults", "-S", str(server.socket), "-u", "root"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "client")})  # fmt: skip
+    return done.stdout + done.stderr
 
 
 def literal(text: str) -> str:
@@ -132,6 +142,16 @@ def leaves(folded: str) -> Counter[str]:
 
 
 # --- the checks ----------------------------------------------------------------------
+
+
+def with_lines(checks: Checks, text: str) -> None:
+    if symbolizer() is None:
+        checks.skip("memdiag stacks", "neither llvm-symbolizer nor addr2line is installed")  # fmt: skip
+        return
+    found = re.search(r"^  user_var_entry::\w+.*  \S+\.cc:\d+$", text, re.M)
+    checks.check("memdiag stacks: source lines", bool(found), found[0].strip() if found else text[-500:])  # fmt: skip
+    found = re.search(r"^  .*\.(cc|h):\d+  \(inlined\)$", text, re.M)
+    checks.check("memdiag stacks: inlined functions", bool(found), found[0].strip() if found else text[-500:])  # fmt: skip
 
 
 def with_pprof(checks: Checks, folder: Path, folded: str) -> None:
@@ -217,6 +237,7 @@ def main() -> int:
         server.start()
         texts = load(server, folder)
     shutil.rmtree(folder / "server")
+    with_lines(checks, texts["lines"])
     with_pprof(checks, folder, texts["folded"])
     if shutil.which("chromium"):
         with_speedscope(checks, folder)

@@ -152,8 +152,8 @@ TEST_F(Profile_failures, AReaderWithoutMemorySaysSoAndLeavesNothing) {
   const Folded_bytes earlier{{"session;main;f", 1}};
   for (const Profile_format &format : profile_formats) {
     SCOPED_TRACE(format.name);
-    EXPECT_LT(0, fail_each_allocation(
-                     [&] { (void)format.text(small, symbols); }));
+    EXPECT_LT(0,
+              fail_each_allocation([&] { (void)format.text(small, symbols); }));
     if (format.difference == nullptr) continue;
     EXPECT_LT(0, fail_each_allocation([&] {
                 (void)format.difference(earlier, small, symbols);
@@ -172,8 +172,8 @@ TEST_F(Profile_failures, ARecorderThatGotNoMemoryBeginsAtTheNextTry) {
   if (!can_fail) GTEST_SKIP() << "operator new is jemalloc's";
   Flight_recorder recorder(test_clock);
   EXPECT_EQ("", recorder.load(m_path, {time_us, 1, 90704}));
-  EXPECT_LT(0, fail_each_allocation(
-                   [&recorder] { EXPECT_EQ(0, recorder.begin()); }));
+  EXPECT_LT(
+      0, fail_each_allocation([&recorder] { EXPECT_EQ(0, recorder.begin()); }));
   // Near the limit there is no memory, and none is needed.
   successes = 0;
   EXPECT_EQ(0, recorder.tick(1 << 30));
@@ -187,9 +187,8 @@ TEST_F(Profile_failures, ARecorderThatGotNoMemoryBeginsAtTheNextTry) {
   EXPECT_EQ(1u, recorder.this_run()->history.size());
   EXPECT_EQ(0, recorder.end());
   Flight_recorder next(test_clock);
-  EXPECT_LT(0, fail_each_allocation([&] {
-              (void)next.load(m_path, {time_us, 2, 90704});
-            }));
+  EXPECT_LT(0, fail_each_allocation(
+                   [&] { (void)next.load(m_path, {time_us, 2, 90704}); }));
   EXPECT_TRUE(next.last_run());
 }
 
