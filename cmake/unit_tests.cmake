@@ -58,6 +58,17 @@ memdiag_program(memdiag_reference
 add_test(NAME reference_page
   COMMAND memdiag_reference --check ${CMAKE_SOURCE_DIR}/docs/reference.md)
 
+# A sanitizer owns malloc(), and its programs do not run in valgrind.
+if(NOT MEMDIAG_SANITIZE)
+  memdiag_program(memdiag_known_ways
+    ${CMAKE_SOURCE_DIR}/plugin/memdiag/test/known_ways.cc)
+  add_test(NAME other_profilers
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/plugin/memdiag/test/other_profilers.py
+      $<TARGET_FILE:memdiag_known_ways> ${CMAKE_BINARY_DIR}/jemalloc/src/bin/jeprof
+      ${CMAKE_BINARY_DIR}/other_profilers)
+  set_tests_properties(other_profilers PROPERTIES TIMEOUT 300)
+endif()
+
 memdiag_program(memdiag_block_cost ${CMAKE_SOURCE_DIR}/bench/block_cost.cc)
 
 # Preloaded, it makes any program see other processors than the machine's.

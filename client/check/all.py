@@ -13,7 +13,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 from harness.common import say
 from harness.problem import run_main
 
-CHECKS = ("servers.py", "states.py", "page.py", "packages.py")
+CHECKS = ("servers.py", "states.py", "page.py", "heap_profile.py", "packages.py")
 
 
 def main() -> int:

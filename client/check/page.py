@@ -87,10 +87,12 @@ def add_profile(data: dict) -> None:
     data["sources"]["memdiag_profile_svg"] = {"source": "memdiag_profile('svg')", "rows": [{"SVG": SVG}], "error": None}  # fmt: skip
 
 
-def chromium(folder: Path, page: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def chromium(folder: Path, page: Path | str, *words: str) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    """@param page  a file, or an address"""
+    address = page.as_uri() if isinstance(page, Path) else page
     command = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
                "--disable-background-networking", f"--user-data-dir={folder / 'profile'}"]  # fmt: skip
-    return subprocess.run([*command, *words, page.as_uri()], capture_output=True, text=True, check=False, timeout=180)  # fmt: skip
+    return subprocess.run([*command, *words, address], capture_output=True, text=True, check=False, timeout=180)  # fmt: skip
 
 
 def probe(checks: Checks, folder: Path, name: str, text: str, script: str | None) -> None:  # fmt: skip

@@ -8,7 +8,7 @@ import signal
 import sys
 
 from memdiag import __version__
-from memdiag.commands import diff, record, report, top, what_if
+from memdiag.commands import diff, record, report, stacks, top, what_if
 from memdiag.commands.arguments import add_connection, split_short_password
 from memdiag.problem import Problem
 
@@ -17,6 +17,7 @@ _COMMANDS = (
     ("top", top, "a live screen: RSS, limit, pools, sessions; purges on a key"),
     ("record", record, "samples of any server, into a file"),
     ("diff", diff, "two reports, moments or servers, compared; a gate for CI"),
+    ("stacks", stacks, "the code that holds most memory, with source lines; for servers with the heap profiler on"),
     ("what-if", what_if, "another limit for the recorded history; other values of variables"),
 )  # fmt: skip
 

@@ -1,53 +1,45 @@
 #include "plugin/memdiag/profile/difference.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
-#include <utility>
+
+#include "plugin/memdiag/profile/stacks.h"
 
 namespace memdiag::profile {
-namespace {
 
-/** Equal growths keep their order. */
-template <typename Changed>
-void largest_growth_first(std::vector<Changed> *changes) {
-  std::stable_sort(changes->begin(), changes->end(),
-                   [](const Changed &a, const Changed &b) {
+std::vector<Stack_change> difference(const Folded_bytes &before,
+                                     const Profile &after,
+                                     const Symbols &after_symbols) {
+  const double variance_of_byte =
+      after.sample_bytes > 1 ? static_cast<double>(after.sample_bytes) : 0;
+  std::map<std::string, Change> stacks;
+  for (const auto &[stack, count] : before) {
+    const auto bytes = static_cast<double>(count);
+    stacks[stack].before = {bytes, 0, bytes * variance_of_byte, 0};
+  }
+  for (const auto &[pool, lives] :
+       folded_stacks(after, after_symbols, First_frame::pool))
+    for (const auto &[stack, live] : lives) stacks[stack].after += live;
+  std::vector<Stack_change> changes;
+  for (auto &[stack, change] : stacks) {
+    // The earlier text has whole bytes.
+    change.after.bytes = std::round(change.after.bytes);
+    if (change.bytes() != 0) changes.push_back({stack, change});
+  }
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const Stack_change &a, const Stack_change &b) {
                      return a.change.bytes() > b.change.bytes();
                    });
-}
-
-}  // namespace
-
-std::vector<Site_change> difference_by_site(const Profile &before,
-                                            const Profile &after) {
-  std::map<uint32_t, Change> sites;
-  for (const Entry &entry : before.entries)
-    sites[entry.site].before += entry.live;
-  for (const Entry &entry : after.entries)
-    sites[entry.site].after += entry.live;
-  std::vector<Site_change> changes;
-  changes.reserve(sites.size());
-  for (const auto &[site, change] : sites) changes.push_back({site, change});
-  largest_growth_first(&changes);
   return changes;
 }
 
-std::vector<Stack_change> difference_by_stack(const Profile &before,
-                                              const Symbols &before_symbols,
-                                              const Profile &after,
-                                              const Symbols &after_symbols,
-                                              First_frame first) {
-  std::map<std::pair<std::string, std::string>, Change> stacks;
-  for (auto &[pool, lives] : folded_stacks(before, before_symbols, first))
-    for (auto &[stack, live] : lives) stacks[{pool, stack}].before = live;
-  for (auto &[pool, lives] : folded_stacks(after, after_symbols, first))
-    for (auto &[stack, live] : lives) stacks[{pool, stack}].after = live;
-  std::vector<Stack_change> changes;
-  changes.reserve(stacks.size());
-  for (const auto &[place, change] : stacks)
-    changes.push_back({place.first, place.second, change});
-  largest_growth_first(&changes);
-  return changes;
+std::string folded_difference(const std::vector<Stack_change> &changes) {
+  std::string text;
+  for (const auto &[stack, change] : changes)
+    text += stack + ' ' + std::to_string(std::llround(change.before.bytes)) +
+            ' ' + std::to_string(std::llround(change.after.bytes)) + '\n';
+  return text;
 }
 
 }  // namespace memdiag::profile

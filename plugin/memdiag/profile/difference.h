@@ -1,13 +1,15 @@
 /*
-  What changed from one profile to another.
+  What changed from an earlier profile to a later one.
 
-  Two profiles of one run are compared by their sites, whose numbers stay the
-  same until the profiler is switched off. Profiles of different runs are
-  compared by the names of their functions.
+  The earlier one is what a user kept of it: folded stacks, each of which begins
+  with its pool. So a profile of another run, or of another server, can be the
+  earlier one. Stacks are compared by the names of their functions.
 
   The standard error of a change is that of two independent estimates. Within
   one run it is too large, never too small: samples that lived at both moments
-  cancel out, and sums cannot show how many those were.
+  cancel out, and sums cannot show how many those were. The text has no errors.
+  A stack's variance is at most its bytes times the rate, which is taken to be
+  the rate of the later profile.
 
   Threads: any. Errors: std::bad_alloc. Units: profile.h.
 */
@@ -15,13 +17,11 @@
 #ifndef MEMDIAG_PROFILE_DIFFERENCE_H
 #define MEMDIAG_PROFILE_DIFFERENCE_H
 
-#include <cmath>
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "plugin/memdiag/profile/folded.h"
 #include "plugin/memdiag/profile/profile.h"
-#include "plugin/memdiag/profile/stacks.h"
 #include "plugin/memdiag/profile/symbols.h"
 
 namespace memdiag::profile {
@@ -31,44 +31,33 @@ struct Change {
   Amount after;
 
   double bytes() const { return after.bytes - before.bytes; }
-  double objects() const { return after.objects - before.objects; }
-  double bytes_error() const {
-    return std::sqrt(before.bytes_variance + after.bytes_variance);
-  }
-  double objects_error() const {
-    return std::sqrt(before.objects_variance + after.objects_variance);
-  }
-  /** false: the change is less than two standard errors, which sampling alone
-  causes once in twenty times. */
-  bool is_significant() const {
-    return bytes() != 0 && std::abs(bytes()) >= 2 * bytes_error();
+  double bytes_variance() const {
+    return before.bytes_variance + after.bytes_variance;
   }
 };
-
-struct Site_change {
-  /** Site::number. */
-  uint32_t site;
-  Change change;
-};
-
-/** Each site that either profile has, the largest growth first. Both profiles
-are of one run of the profiler: Profile::since_us is the same. */
-std::vector<Site_change> difference_by_site(const Profile &before,
-                                            const Profile &after);
 
 struct Stack_change {
-  std::string pool;
-  /** As folded_stack(). */
+  /** As folded() with First_frame::pool. */
   std::string stack;
+  /** Bytes and their variances; the text knows no objects. */
   Change change;
+
+  /** What the stack begins with. */
+  std::string pool() const { return stack.substr(0, stack.find(';')); }
 };
 
-/** Each pair of pool and stack that either profile has, the largest growth
-first.
-@param before_symbols, after_symbols  of these profiles */
-std::vector<Stack_change> difference_by_stack(
-    const Profile &before, const Symbols &before_symbols, const Profile &after,
-    const Symbols &after_symbols, First_frame first = First_frame::function);
+/** Each stack whose bytes differ, the largest growth first, then in the order
+of their text.
+@param before         parse_folded() of folded() with First_frame::pool
+@param after_symbols  of `after` */
+std::vector<Stack_change> difference(const Folded_bytes &before,
+                                     const Profile &after,
+                                     const Symbols &after_symbols);
+
+/** One line for each stack that changed: its functions from the outermost to
+the innermost, a space, bytes before, a space, bytes after. flamegraph.pl and
+inferno show that in red and blue. */
+std::string folded_difference(const std::vector<Stack_change> &changes);
 
 }  // namespace memdiag::profile
 

@@ -378,32 +378,33 @@ std::string flame_graph(const Profile &profile, const Symbols &symbols,
       .run();
 }
 
-std::string difference_flame_graph(const Profile &before,
-                                   const Symbols &before_symbols,
+std::string difference_flame_graph(std::vector<Stack_change> changes,
                                    const Profile &after,
-                                   const Symbols &after_symbols,
-                                   const Flame_graph_options &options) {
+                                   const std::string &title) {
+  // The tree wants the stacks of a pool one after the other.
+  std::sort(changes.begin(), changes.end(),
+            [](const Stack_change &a, const Stack_change &b) {
+              return a.stack < b.stack;
+            });
   Frame_tree tree;
   double grew = 0;
   double shrank = 0;
-  for (const auto &[pool, stack, change] : difference_by_stack(
-           before, before_symbols, after, after_symbols, options.first)) {
+  for (const Stack_change &changed : changes) {
+    const Change &change = changed.change;
     const double width = std::abs(change.bytes());
     (change.bytes() > 0 ? grew : shrank) += width;
-    add_stack(&tree, pool, stack,
+    add_stack(&tree, changed.pool(), changed.stack,
               {width, change.before.bytes, change.after.bytes,
-               change.before.bytes_variance + change.after.bytes_variance});
+               change.bytes_variance()});
   }
   const Frame_weight &total = tree.total();
-  const std::string line = "From " + moment_text(before.time_us) + " to " +
-                           moment_text(after.time_us) + ": " +
-                           change_text(total.after - total.before) +
-                           error_text(total.variance) + ". Stacks grew by " +
-                           bytes_text(grew) + " and shrank by " +
-                           bytes_text(shrank) + ".";
+  const std::string line =
+      "From the earlier profile to " + moment_text(after.time_us) + ": " +
+      change_text(total.after - total.before) + error_text(total.variance) +
+      ". Stacks grew by " + bytes_text(grew) + " and shrank by " +
+      bytes_text(shrank) + ".";
   const Change_painter painter;
-  return Drawing(tree, painter,
-                 {options.title, {line, about_samples(after)}, true})
+  return Drawing(tree, painter, {title, {line, about_samples(after)}, true})
       .run();
 }
 

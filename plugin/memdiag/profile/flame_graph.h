@@ -10,11 +10,10 @@
   expression and adds up what matches. "#s=<expression>" behind the file's name
   searches at once.
 
-  The difference of two profiles takes stacks by the names of their functions,
-  so the two may be of different runs. The width of a frame is what its stacks
-  changed by, grown and shrunk bytes added up; stacks that did not change have
-  no width. Red grew, blue shrank, and grey is a change of less than two
-  standard errors, or one that evens out.
+  In a difference, the width of a frame is what its stacks changed by, grown and
+  shrunk bytes added up; stacks that did not change are missing. Red grew, blue
+  shrank, and grey is a change of less than two standard errors, or one that
+  evens out.
 
   Size: at most max_svg_bytes. Frames narrower than 0.05% of the picture are
   merged into a frame that says so. If that leaves too many, wider ones are
@@ -31,7 +30,9 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
+#include "plugin/memdiag/profile/difference.h"
 #include "plugin/memdiag/profile/profile.h"
 #include "plugin/memdiag/profile/stacks.h"
 #include "plugin/memdiag/profile/symbols.h"
@@ -49,12 +50,11 @@ struct Flame_graph_options {
 std::string flame_graph(const Profile &profile, const Symbols &symbols,
                         const Flame_graph_options &options = {});
 
-/** @param before_symbols, after_symbols  of these profiles */
-std::string difference_flame_graph(const Profile &before,
-                                   const Symbols &before_symbols,
+/** @param changes  in any order (difference.h)
+@param after  the later profile: its moment and rate */
+std::string difference_flame_graph(std::vector<Stack_change> changes,
                                    const Profile &after,
-                                   const Symbols &after_symbols,
-                                   const Flame_graph_options &options = {});
+                                   const std::string &title = "Difference");
 
 }  // namespace memdiag::profile
 

@@ -11,7 +11,13 @@
 #ifndef MEMDIAG_FOLDED_H
 #define MEMDIAG_FOLDED_H
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "plugin/memdiag/profile/profile.h"
 #include "plugin/memdiag/profile/stacks.h"
@@ -24,6 +30,17 @@ share a line. Bytes are estimates, rounded; a line of 0 bytes is left out.
 @param symbols  of this profile */
 std::string folded(const Profile &profile, const Symbols &symbols,
                    First_frame first = First_frame::function);
+
+/** Bytes of each line. */
+using Folded_bytes = std::map<std::string, uint64_t, std::less<>>;
+
+/** Reads what folded() wrote. Untrusted: any text. Empty lines are passed over,
+stacks that are there twice are added up.
+@param wrong_line  gets the first line, from 1, that is no stack, a space and a
+number below 2^63; also one without an end, because the text was cut off
+@return empty: a line is wrong */
+std::optional<Folded_bytes> parse_folded(std::string_view text,
+                                         size_t *wrong_line);
 
 }  // namespace memdiag::profile
 

@@ -6,6 +6,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "my_sys.h"
 #include "mysql_com.h"
@@ -24,11 +25,16 @@ namespace {
 constexpr unsigned long max_length = 64 << 20;
 
 bool init(UDF_INIT *initid, UDF_ARGS *args, char *message) {
-  if (args->arg_count != 1 || args->arg_type[0] != STRING_RESULT) {
+  if (args->arg_count < 1 || args->arg_count > 2 ||
+      args->arg_type[0] != STRING_RESULT) {
     snprintf(message, MYSQL_ERRMSG_SIZE,
-             "it takes one argument, the name of a format");
+             "it takes the name of a format, and for a difference an earlier "
+             "memdiag_profile('folded')");
     return true;
   }
+  // Without a type of its own, as a NULL or a number: execute() says what is
+  // wrong.
+  if (args->arg_count == 2) args->arg_type[1] = STRING_RESULT;
   if (!sql_function::set_charset(initid, args, message)) return true;
   // The result of the last call: the server copies it before the next one.
   initid->ptr = reinterpret_cast<char *>(new (std::nothrow) std::string);
@@ -59,21 +65,47 @@ const Profile_format *find_format(UDF_ARGS *args) {
 
 enum class Outcome { text, null, error };
 
+Outcome refuse(const std::string &message) {
+  my_error(ER_UDF_ERROR, MYF(0), profile_function_name, message.c_str());
+  return Outcome::error;
+}
+
+/** The second argument. @return what is wrong with it; "": nothing */
+std::string parse_earlier(UDF_ARGS *args, profile::Folded_bytes *stacks) {
+  constexpr const char *wanted =
+      "its second argument must be an earlier memdiag_profile('folded')";
+  if (args->args[1] == nullptr) return std::string(wanted) + ", and is NULL";
+  size_t line = 0;
+  auto parsed = profile::parse_folded({args->args[1], args->lengths[1]}, &line);
+  if (!parsed)
+    return std::string(wanted) + ": line " + std::to_string(line) +
+           " is not of that form, or was cut off";
+  *stacks = std::move(*parsed);
+  return "";
+}
+
 /** @throws std::bad_alloc */
 Outcome make_text(UDF_ARGS *args, std::string *text) {
   // Asked for here rather than in init(): a prepared statement or a view may
   // run long after, and for another user.
   if (check_global_access(current_thd, PROCESS_ACL)) return Outcome::error;
   const Profile_format *const format = find_format(args);
-  if (format == nullptr) {
-    const std::string message =
-        "its argument must be one of these formats: " + profile_format_names();
-    my_error(ER_UDF_ERROR, MYF(0), profile_function_name, message.c_str());
-    return Outcome::error;
+  if (format == nullptr)
+    return refuse("its first argument must be one of these formats: " +
+                  profile_format_names());
+  profile::Folded_bytes earlier;
+  if (args->arg_count == 2) {
+    if (format->difference == nullptr)
+      return refuse(std::string("it makes no difference in format ") +
+                    format->name);
+    if (const std::string wrong = parse_earlier(args, &earlier); !wrong.empty())
+      return refuse(wrong);
   }
   const auto profile = profile::take_profile();
   if (!profile) return Outcome::null;
-  *text = format->text(*profile, profile::Symbols(*profile));
+  const profile::Symbols symbols(*profile);
+  *text = args->arg_count == 2 ? format->difference(earlier, *profile, symbols)
+                               : format->text(*profile, symbols);
   return Outcome::text;
 }
 

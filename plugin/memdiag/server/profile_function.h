@@ -1,6 +1,7 @@
 /*
-  The SQL function memdiag_profile(format): the heap profile as text
-  (tables/profile_formats.h). It needs PROCESS. NULL while the profiler is off.
+  The SQL function memdiag_profile(format [, earlier]): the heap profile as text
+  (tables/profile_formats.h), or its difference from an earlier
+  memdiag_profile('folded'). It needs PROCESS. NULL while the profiler is off.
 
   Threads: as sql_function.h; calls from sessions' threads.
 */

@@ -6,8 +6,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <mutex>
+#include <new>
 #include <utility>
 
+#include "my_dbug.h"
 #include "mysql_version.h"
 #include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
@@ -114,6 +116,19 @@ std::string why(const profiling::Switched &switched) {
          reason(switched.error);
 }
 
+/** As apply(). @throws std::bad_alloc */
+std::string apply_mode() {
+  if (mode != record) state().worker.stop();
+  if (mode == off) {
+    profiling::switch_off();
+    return {};
+  }
+  const auto switched = profiling::switch_on({sample_bytes, memory_bytes});
+  if (switched.error != 0) return why(switched);
+  DBUG_EXECUTE_IF("memdiag_fail_profile", throw std::bad_alloc(););
+  return mode == record ? begin_to_record() : "";
+}
+
 }  // namespace
 
 unsigned long mode;
@@ -121,15 +136,14 @@ unsigned long long sample_bytes;
 unsigned long long memory_bytes;
 
 std::string apply() {
-  if (mode != record) state().worker.stop();
-  if (mode == off) {
-    profiling::switch_off();
-    return {};
+  std::string wrong;
+  try {
+    wrong = apply_mode();
+  } catch (const std::bad_alloc &) {
+    wrong = "no memory";  // which fits into the string itself
   }
-  const auto switched = profiling::switch_on({sample_bytes, memory_bytes});
-  std::string wrong = switched.error == 0 ? "" : why(switched);
-  if (wrong.empty() && mode == record) wrong = begin_to_record();
-  if (wrong.empty()) return {};
+  if (wrong.empty()) return wrong;
+  state().worker.stop();
   profiling::switch_off();
   mode = off;
   return wrong;
@@ -139,10 +153,14 @@ std::string start(const std::string &path) {
   profiling::set_context_reader(read_context);
   if (!path.empty()) {
     state().can_record = true;
-    const std::string remark = state().recorder.load(
-        path, {clock_us(CLOCK_REALTIME), static_cast<uint32_t>(getpid()),
-               MYSQL_VERSION_ID});
-    if (!remark.empty()) error_log::note(remark);
+    try {
+      const std::string remark = state().recorder.load(
+          path, {clock_us(CLOCK_REALTIME), static_cast<uint32_t>(getpid()),
+                 MYSQL_VERSION_ID});
+      if (!remark.empty()) error_log::note(remark);
+    } catch (const std::bad_alloc &) {
+      error_log::note("no memory to read what the last run recorded");
+    }
   }
   return apply();
 }

@@ -115,15 +115,23 @@ void print_purge_function(std::ostream &out) {
 
 void print_profile_function(std::ostream &out) {
   out << "## " << profile_function_name
-      << "(format)\n\n"
+      << "(format [, earlier])\n\n"
          "Returns the heap profile as text, or NULL while memdiag_profile is "
          "OFF. It needs the privilege PROCESS. Example: `mysql -BNe \"SELECT "
       << profile_function_name
       << "('folded')\" --raw > profile.folded`.\n\n"
-         "| format | result |\n"
-         "|---|---|\n";
+         "With an earlier result of "
+      << profile_function_name
+      << "('folded') as the second argument, it returns the difference. Stacks "
+         "are compared by the names of their functions, so that the earlier "
+         "profile may be of another run or server. The error of a difference "
+         "assumes that both were taken at the same "
+         "memdiag_profile_sample_bytes.\n\n"
+         "| format | result | difference |\n"
+         "|---|---|---|\n";
   for (const Profile_format &format : profile_formats)
-    out << "| " << format.name << " | " << format.comment << " |\n";
+    out << "| " << format.name << " | " << format.comment << " | "
+        << format.difference_comment << " |\n";
   out << '\n';
 }
 

@@ -221,8 +221,7 @@ TEST(Flame_graph, AnEmptyProfile) {
   EXPECT_EQ(1u, count(svg, "<svg class=\"f "));
   EXPECT_EQ(0u, count(svg, "nan"));
   EXPECT_TRUE(is_well_formed(svg));
-  EXPECT_TRUE(is_well_formed(
-      difference_flame_graph(Profile{}, Symbols(), Profile{}, Symbols())));
+  EXPECT_TRUE(is_well_formed(difference_flame_graph({}, Profile{})));
 }
 
 /** A profile with many stacks, most of them narrow. */
@@ -278,13 +277,12 @@ TEST(Flame_graph, NamesDoNoHarm) {
 }
 
 TEST(Flame_graph, TheDifference) {
-  Profile_maker before;
-  before.add({"grown", "main"}, 1 << 20);
-  before.add({"shrunk", "main"}, 3 << 20);
-  before.add({"same", "main"}, 5 << 20);
-  before.add({"gone", "main"}, 1 << 20);
-  // Another run: other addresses and numbers of sites.
+  const Folded_bytes before{{"general;main;grown", 1 << 20},
+                            {"general;main;shrunk", 3 << 20},
+                            {"general;main;same", 5 << 20},
+                            {"</title>;main;gone", 1 << 20}};
   Profile_maker after;
+  after.profile.sample_bytes = 1;
   after.add({"new", "main"}, 2 << 20);
   after.add({"same", "main"}, 5 << 20);
   after.add({"shrunk", "main"}, 2 << 20);
@@ -293,7 +291,7 @@ TEST(Flame_graph, TheDifference) {
   const uint32_t noise = after.add_site({"noise", "main"});
   after.add_live(noise, 1 << 20, 1, std::nullopt, 1e14);
   const std::string svg = difference_flame_graph(
-      before.profile, before.symbols(), after.profile, after.symbols());
+      difference(before, after.profile, after.symbols()), after.profile);
   for (const char *part :
        {"<title>grown\n+3.0 MiB \u00b1 977 KiB\nbefore 1.0 MiB, after 4.0 "
         "MiB</title>",
@@ -301,6 +299,7 @@ TEST(Flame_graph, TheDifference) {
         "<title>gone\n\u22121.0 MiB \u00b1 0 bytes\nbefore 1.0 MiB, after 0",
         "<title>shrunk\n\u22121.0 MiB",
         "<title>noise\n+1.0 MiB \u00b1 9.5 MiB, which may be by chance",
+        "<title>&lt;/title&gt;\n\u22121.0 MiB",
         "+4.0 MiB \u00b1 9.6 MiB. Stacks grew by 6.0 MiB and shrank by 2.0 "
         "MiB.",
         "data-change=\"1\""})

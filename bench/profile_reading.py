@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""How long a query stalls while another session reads the heap profile again and again.
+
+A stall is the time of a query in which neither its thread nor the client's runs or waits for a processor. It counts where
+the thread gave its processor up within the query: then it waited for somebody, and not a virtual machine for its host.
+See README.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import sys
+import time
+from collections.abc import Iterator
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.runner import arms as arm_list
+from bench.runner import prepared, report, rounds
+from harness.problem import Problem, run_main
+from harness.server import Server
+from harness.sql import Connection
+
+OPTIONS = (
+    "--innodb-buffer-pool-size=64M",
+    "--max-connections=1100",
+    "--max-prepared-stmt-count=100000",
+    # A hundredth of the default rate's distance, for more samples than any server has.
+    "--loose-memdiag-profile-sample-bytes=8192",
+    "--loose-memdiag-profile=ON",
+)
+ROWS = 1000
+# What each session holds: a prepared statement, and a variable of so many bytes.
+VARIABLE_BYTES = 100_000
+STATEMENT = ", ".join(f"{n} AS c{n}" for n in range(60))
+TABLE = "SELECT * FROM information_schema."
+READS = {
+    "nothing": "",
+    # Takes a processor as reading does, and touches nothing of the profile.
+    "another load": "SELECT BENCHMARK(100000, SHA2('x', 256))",
+    "MEMDIAG_PROFILE": TABLE + "MEMDIAG_PROFILE",
+    "MEMDIAG_SAMPLES": TABLE + "MEMDIAG_SAMPLES",
+    "MEMDIAG_PINNED": TABLE + "MEMDIAG_PINNED",
+    "memdiag_profile('svg')": "SELECT LENGTH(memdiag_profile('svg'))",
+}
+TARGET_MS = 1.0
+PAUSE = 0.0002
+
+
+def read(socket: str, statement: str, ready: Event, stop: Event) -> None:
+    with Connection(socket) as session:
+        while not stop.is_set():
+            session.discard(statement)
+            ready.set()
+
+
+@contextlib.contextmanager
+def reading(server: Server, statement: str) -> Iterator[None]:
+    """A session that reads until the block ends; the block begins after its first read."""
+    if not statement:
+        yield
+        return
+    spawn = multiprocessing.get_context("spawn")
+    ready, stop = spawn.Event(), spawn.Event()
+    child = spawn.Process(target=read, args=(str(server.socket), statement, ready, stop), daemon=True)  # fmt: skip
+    child.start()
+    try:
+        if not ready.wait(120):
+            raise Problem(f"the reader read nothing: {statement}")
+        yield
+    finally:
+        stop.set()
+        child.join()
+
+
+class Clock:
+    """Nanoseconds in which a thread ran or waited for a processor."""
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115
+
+    def both(self) -> tuple[int, int]:
+        self._file.seek(0)
+        run, wait, _ = self._file.read(100).split()
+        return int(run), int(wait)
+
+
+class Switches:
+    """How often a thread gave its processor up."""
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115
+
+    def voluntary(self) -> int:
+        self._file.seek(0)
+        return int(self._file.read(8192).rpartition(b"\nvoluntary_ctxt_switches:")[2].split()[0])  # fmt: skip
+
+
+def thread_of(session: Connection) -> int:
+    query = "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()"  # fmt: skip
+    return int(session.query(query).scalar() or 0)
+
+
+def point_selects(server: Server, session: Connection, seconds: float) -> dict[str, list[float]]:  # fmt: skip
+    """Milliseconds of each query: its stall, and all of it."""
+    task = f"/proc/{server.pid}/task/{thread_of(session)}"
+    servers, switches = Clock(f"{task}/schedstat"), Switches(f"{task}/status")
+    own = Clock("/proc/thread-self/schedstat")
+    stalls, totals = [], []
+    time.sleep(PAUSE)
+    switched = switches.voluntary()
+    end = time.monotonic() + seconds
+    number = 0
+    while time.monotonic() < end:
+        number += 1
+        statement = f"SELECT c FROM bench.rows_ WHERE id = {number % ROWS}"
+        before, own_wait = servers.both(), own.both()[1]
+        began, own_run = time.monotonic_ns(), time.thread_time_ns()
+        session.query(statement)
+        total = time.monotonic_ns() - began
+        # What the own thread waited is written when it runs again.
+        busy = time.thread_time_ns() - own_run + own.both()[1] - own_wait
+        after = servers.both()
+        stall = total - busy - (after[0] - before[0]) - (after[1] - before[1])
+        # It waits for the next query: once, unless it waited before.
+        time.sleep(PAUSE)
+        switched, last = switches.voluntary(), switched
+        stalls.append(max(0, stall) / 1e6 if switched > last + 1 else 0.0)
+        totals.append(total / 1e6)
+    return {"stalls": stalls, "totals": totals}
+
+
+def fill(server: Server, sessions: list[Connection]) -> None:
+    with server.connect() as session:
+        session.query("CREATE DATABASE IF NOT EXISTS bench")
+        session.query("CREATE TABLE IF NOT EXISTS bench.rows_ (id INT PRIMARY KEY, c VARCHAR(200))")  # fmt: skip
+        session.insert("INSERT INTO bench.rows_ VALUES (%s, %s)", [(str(n), "x" * 120) for n in range(ROWS)])  # fmt: skip
+    for session in sessions:
+        session.query(f"PREPARE held FROM 'SELECT {STATEMENT}'")
+        session.query(f"SET @held = REPEAT('x', {VARIABLE_BYTES})")
+
+
+def measure(arm: arm_list.Arm, folder: Path, count: int, seconds: float, slices: int) -> dict[str, Any]:  # fmt: skip
+    with arm.server(folder, OPTIONS) as server, contextlib.ExitStack() as others:
+        server.start()
+        sessions = [others.enter_context(server.connect()) for _ in range(count)]
+        fill(server, sessions)
+        session = others.enter_context(server.connect())
+        found: dict[str, dict[str, list[float]]] = {name: {"stalls": [], "totals": []} for name in READS}  # fmt: skip
+        for _ in range(slices):
+            for name, statement in READS.items():
+                with reading(server, statement):
+                    of_slice = point_selects(server, session, seconds / slices)
+                for key, values in of_slice.items():
+                    found[name][key] += values
+        samples = session.query("SELECT COUNT(*) FROM information_schema.MEMDIAG_SAMPLES").scalar()  # fmt: skip
+        return {
+            "samples": int(samples or 0),
+            "reads": {name: figures(**lists) for name, lists in found.items()},
+        }
+
+
+def figures(stalls: list[float], totals: list[float]) -> dict[str, float]:
+    stalls, totals = sorted(stalls), sorted(totals)
+    last = int(0.999 * len(stalls))
+    return {"queries": len(stalls), "longest": stalls[-1], "p999": stalls[last], "stalled": sum(one > 0 for one in stalls),
+            "total_longest": totals[-1], "total_median": totals[len(totals) // 2]}  # fmt: skip
+
+
+def longest(runs: list[dict[str, Any]], name: str) -> float:
+    return max(run["reads"][name]["longest"] for run in runs)
+
+
+def render(raw: dict[str, Any]) -> str:
+    (runs,) = raw["runs"].values()
+    rows = []
+    for name in READS:
+        of_all = [run["reads"][name] for run in runs]
+        rows.append([name, f"{sum(one['queries'] for one in of_all)}",
+                     f"{sum(one['stalled'] for one in of_all)}", f"{report.median(one['p999'] for one in of_all):.3f}",
+                     f"{longest(runs, name):.3f}", f"{report.median(one['total_median'] for one in of_all):.3f}",
+                     f"{max(one['total_longest'] for one in of_all):.1f}"])  # fmt: skip
+    base = max(longest(runs, "nothing"), longest(runs, "another load"))
+    return "\n".join(
+        [
+            "# How long a query stalls while the heap profile is read\n",
+            f"Point selects of one session, in ms, beside {raw['settings']['sessions']} sessions and"
+            f" {min(run['samples'] for run in runs)} samples.\n",
+            report.table(["meanwhile is read", "queries", "stalled", "stall, 99.9%", "longest", "whole query, median", "longest"], rows),
+            "\n## Targets\n",
+            report.target_table(
+                [report.target(f"longest stall with {name}, ms above that without", longest(runs, name) - base, "<=", TARGET_MS)
+                 for name in list(READS)[2:]]
+            ),
+            report.front_matter(raw),
+        ]
+    )  # fmt: skip
+
+
+def main() -> int:
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",))
+    parser.add_argument("--sessions", type=int, default=1000, help="default: %(default)s")  # fmt: skip
+    parser.add_argument("--seconds", type=float, default=10, help="of each kind of reading (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--slices", type=int, default=5, help="that these seconds are divided into (default: %(default)s)")  # fmt: skip
+    options = parser.parse_args()
+    rounds.require_positive(options, "sessions", "seconds", "slices")
+    return rounds.run(
+        "profile_reading",
+        options,
+        settings={"sessions": options.sessions, "seconds": options.seconds, "slices": options.slices, "mysqld": OPTIONS},
+        prepare=lambda arms: prepared.template("empty", {}, arms, OPTIONS, lambda server: None),
+        measure=rounds.one_by_one(lambda arm, folder: measure(arm, folder, options.sessions, options.seconds, options.slices)),
+        brief=lambda run: f"longest stall {max(one['longest'] for one in run['reads'].values()):.3f} ms",
+        render=render,
+        seconds_each=30 + 7 * options.seconds,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    run_main("profile_reading", main)

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""The texts of memdiag_profile() where people look at them: pprof and speedscope read the profile of a server, and
+headless Chromium shows its flame graphs, searches in them, zooms, and requests nothing; memdiag stacks adds source lines.
+
+Screenshots stay in build/PRESET/heap-profile: look at them. pprof comes through the Go module proxy and speedscope through
+npm, both as this machine has them configured, into the cache. Where one cannot be had, its checks are skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "client")]
+
+from memdiag.collect.lines import symbolizer
+
+from check.page import chromium
+from harness.checks import Checks
+from harness.common import cache_dir, lock
+from harness.problem import run_main
+from harness.server import Build, Server, initialise
+
+OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "--max-prepared-stmt-count=100000")  # fmt: skip
+PPROF = "github.com/google/pprof@v0.0.0-20260906184651-6331bc6350fe"
+SPEEDSCOPE = "speedscope@1.25.0"
+MIB = 1 << 20
+# Two readings of one quiet server, of some 500 samples each, differ by what the reading itself allocates.
+NEAR = 0.02
+
+# What a picture says of itself after a search, a zoom by click and Escape.
+PROBE = """<script><![CDATA[
+(() => {
+  const svg = document.documentElement;
+  const frames = [...svg.querySelectorAll('.f')];
+  const shown = () => frames.filter((one) => one.style.display != 'none').length;
+  const found = svg.querySelector('.found');
+  const field = svg.querySelector('input');
+  const told = { frames: frames.length, errors: self.seen };
+  const search = (words) => { field.value = words; field.dispatchEvent(new Event('input')); return found.textContent; };
+  told.all = shown();
+  told.found = search('user_var');
+  told.matches = svg.querySelectorAll('.match').length;
+  told.none = search('no_function_is_called_so');
+  told.wrong = search('(');
+  search('');
+  const deepest = frames.find((one) => one.textContent.includes('user_var'));
+  deepest.dispatchEvent(new Event('click'));
+  told.zoomed = shown();
+  told.width = deepest.getAttribute('width');
+  document.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
+  told.back = shown();
+  told.own = performance.getEntriesByType('resource').map((one) => one.name);
+  const text = document.createElementNS(svg.namespaceURI, 'desc');
+  text.id = 'probe';
+  text.textContent = JSON.stringify(told);
+  svg.append(text);
+})();
+]]></script></svg>"""
+WATCH = "<script>self.seen = []; addEventListener('error', (e) => seen.push(e.message)); addEventListener('securitypolicyviolation', (e) => seen.push(e.blockedURI));</script>"
+ZOOM = "<script>[...document.querySelectorAll('.f')].find((one) => one.textContent.includes('user_var')).dispatchEvent(new Event('click'));</script></svg>"
+
+
+# --- the tools -----------------------------------------------------------------------
+
+
+def pprof() -> Path | None:
+    place = cache_dir() / "pprof"
+    program = place / "pprof"
+    if not program.exists() and shutil.which("go"):
+        place.mkdir(parents=True, exist_ok=True)
+        with lock(place / "lock", "installing pprof"):
+            subprocess.run(["go", "install", PPROF], env={**os.environ, "GOBIN": str(place), "GOFLAGS": "-mod=mod"}, capture_output=True, check=False)  # fmt: skip
+    return program if program.exists() else None
+
+
+def speedscope() -> Path | None:
+    place = cache_dir() / "speedscope"
+    page = place / "node_modules/speedscope/dist/release/index.html"
+    if not page.exists() and shutil.which("npm"):
+        place.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["npm", "install", "--prefix", place, "--no-audit", "--no-fund", SPEEDSCOPE], capture_output=True, check=False)  # fmt: skip
+    return page if page.exists() else None
+
+
+# --- the profile ---------------------------------------------------------------------
+
+
+def load(server: Server, folder: Path) -> dict[str, str]:
+    """Memory of known holders, and the texts of one moment. It is freed when the sessions end."""
+    with server.connect() as one, server.connect() as other:
+        one.query("SET GLOBAL memdiag_profile_sample_bytes = 65536")
+        one.query("SET GLOBAL memdiag_profile = ON")
+        for number in range(6):
+            one.query(f"SET @before{number} = REPEAT('x', {4 * MIB})")
+        earlier = one.query("SELECT memdiag_profile('folded')").scalar() or ""
+        with server.connect() as session:
+            for number in range(300):
+                session.query(f"PREPARE s{number} FROM 'SELECT {', '.join(f'1 AS c{n}' for n in range(100))}'")  # fmt: skip
+            for number in range(8):
+                session.query(f"SET @kept{number} = REPEAT('x', {4 * MIB})")
+            for number in range(3):
+                one.query(f"SET @before{number} = NULL")
+            texts = {name: other.query(f"SELECT memdiag_profile('{name}')").scalar() or "" for name in ("folded", "pprof", "svg")}  # fmt: skip
+            kept = other.query(f"SELECT memdiag_profile('svg', {literal(earlier)})")
+            texts["difference"] = kept.scalar() or ""
+            texts["lines"] = lines(server)
+            other.query("SET GLOBAL memdiag_profile = OFF")
+    (folder / "profile.folded").write_text(texts["folded"])
+    (folder / "profile.pb.gz").write_bytes(base64.b64decode(texts["pprof"]))
+    return texts
+
+
+def lines(server: Server) -> str:
+    """What memdiag stacks prints: here the program itself has the debug information."""
+    command = [sys.executable, "-m", "memdiag", "stacks", "--no-defaults", "-S", str(server.socket), "-u", "root"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "client")})  # fmt: skip
+    return done.stdout + done.stderr
+
+
+def literal(text: str) -> str:
+    return "0x" + text.encode().hex() if text else "''"
+
+
+def leaves(folded: str) -> Counter[str]:
+    """Bytes of each innermost function."""
+    found: Counter[str] = Counter()
+    for line in folded.splitlines():
+        stack, _, amount = line.rpartition(" ")
+        found[stack.rpartition(";")[2]] += int(amount)
+    return found
+
+
+# --- the checks ----------------------------------------------------------------------
+
+
+def with_lines(checks: Checks, text: str) -> None:
+    if symbolizer() is None:
+        checks.skip("memdiag stacks", "neither llvm-symbolizer nor addr2line is installed")  # fmt: skip
+        return
+    found = re.search(r"^  user_var_entry::\w+.*  \S+\.cc:\d+$", text, re.M)
+    checks.check("memdiag stacks: source lines", bool(found), found[0].strip() if found else text[-500:])  # fmt: skip
+    found = re.search(r"^  .*\.(cc|h):\d+  \(inlined\)$", text, re.M)
+    checks.check("memdiag stacks: inlined functions", bool(found), found[0].strip() if found else text[-500:])  # fmt: skip
+
+
+def with_pprof(checks: Checks, folder: Path, folded: str) -> None:
+    program = pprof()
+    if program is None:
+        checks.skip("pprof", "Go and its module proxy cannot provide it")
+        return
+    command = [program, "-top", "-unit=B", "-nodefraction=0", "-nodecount=1000", "-symbolize=none", "-sample_index=inuse_space", folder / "profile.pb.gz"]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "HOME": str(folder)})  # fmt: skip
+    checks.check("pprof -top reads profile.proto", done.returncode == 0, done.stderr.strip())  # fmt: skip
+    rows = re.findall(r"^\s*(\d+)B\s+\S+\s+\S+\s+\S+\s+\S+\s+(.+?)$", done.stdout, re.M)
+    flat = {name.strip(): int(number) for number, name in rows}
+    ours = leaves(folded)
+    checks.check("pprof: it has the functions of the folded stacks", set(ours) <= set(flat), sorted(set(ours) - set(flat)))  # fmt: skip
+    for name, bytes_ in ours.most_common(3):
+        theirs = flat.get(name, 0)
+        checks.check(f"pprof: {name} has the bytes of the folded stacks", abs(theirs - bytes_) <= NEAR * bytes_, f"{theirs} and {bytes_}")  # fmt: skip
+
+
+def with_speedscope(checks: Checks, folder: Path) -> None:
+    page = speedscope()
+    if page is None:
+        checks.skip("speedscope", "npm cannot provide it")
+        return
+    for name in ("profile.pb.gz", "profile.folded"):
+        data = base64.b64encode((folder / name).read_bytes()).decode()
+        script = folder / f"{name}.js"
+        # As speedscope's own command does it.
+        script.write_text(f"speedscope.loadFileFromBase64({json.dumps(name)}, {json.dumps(data)})")  # fmt: skip
+        shot = folder / "speedscope.png"
+        words = ("--allow-file-access-from-files", "--enable-unsafe-swiftshader", "--virtual-time-budget=30000", "--window-size=1200,700")  # fmt: skip
+        url = f"{page.as_uri()}#localProfilePath={script}"
+        done = chromium(folder, url, *words, "--dump-dom")
+        title = re.search(r"<title>(.*?)</title>", done.stdout)
+        checks.check(f"speedscope reads {name}", bool(title) and name in html.unescape(title[1]), title[1] if title else done.stderr[-200:])  # fmt: skip
+        if name == "profile.pb.gz":
+            chromium(folder, url, *words, f"--screenshot={shot}")
+        script.unlink()
+
+
+def picture(checks: Checks, folder: Path, name: str, svg: str) -> None:
+    path = folder / f"{name}.svg"
+    path.write_text(svg)
+    tested = folder / f"{name}.probe.svg"
+    tested.write_text(with_probe(svg, WATCH, PROBE))
+    done = chromium(folder, tested, "--window-size=1300,900", "--virtual-time-budget=20000", "--dump-dom")  # fmt: skip
+    found = re.search(r'<desc[^>]* id="probe"[^>]*>(.*?)</desc>', done.stdout, re.S)
+    if not found:
+        checks.check(f"{name}: the picture tells of itself", False, done.stderr[-300:])
+        return
+    told = json.loads(html.unescape(found[1]))
+    checks.check(f"{name}: nothing is requested, no error", not told["own"] and not told["errors"], told["own"] + told["errors"])  # fmt: skip
+    checks.check(f"{name}: a search marks frames and adds them up", told["matches"] > 0 and "MiB" in told["found"], told["found"])  # fmt: skip
+    checks.check(f"{name}: a search without a match says so", told["none"].startswith("0 frames"), told["none"])  # fmt: skip
+    checks.check(f"{name}: a wrong expression is said", "no regular expression" in told["wrong"], told["wrong"])  # fmt: skip
+    checks.check(f"{name}: a click zooms in, Escape goes back", told["zoomed"] < told["all"] == told["back"] == told["frames"] and told["width"] == "100%", told)  # fmt: skip
+    tested.write_text(with_probe(svg, "", ZOOM))
+    for what, address, number in (("dark", path.as_uri(), 0), ("search", path.as_uri() + "#s=user_var", 1), ("zoom", tested.as_uri(), 1)):  # fmt: skip
+        shot = folder / f"{name}-{what}.png"
+        chromium(folder, address, "--window-size=1300,900", f"--blink-settings=preferredColorScheme={number}", f"--screenshot={shot}")  # fmt: skip
+        checks.check(f"{name}, {what}: a picture", shot.exists() and shot.stat().st_size > 15_000)  # fmt: skip
+    tested.unlink()
+
+
+def with_probe(svg: str, first: str, last: str) -> str:
+    """Scripts before and behind the picture's own."""
+    begin, end = svg.index("<title>"), svg.rindex("</svg>")
+    return svg[:begin] + first + svg[begin:end] + last
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--preset", default="dev")
+    parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")  # fmt: skip
+    options = parser.parse_args()
+    build = Build(options.build) if options.build else Build.of_preset(ROOT, options.preset)  # fmt: skip
+    checks = Checks("heap profile")
+    folder = ROOT / "build" / options.preset / "heap-profile"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    with Server(build, folder / "server", OPTIONS) as server:
+        initialise(build, server.data, OPTIONS)
+        server.start()
+        texts = load(server, folder)
+    shutil.rmtree(folder / "server")
+    with_lines(checks, texts["lines"])
+    with_pprof(checks, folder, texts["folded"])
+    if shutil.which("chromium"):
+        with_speedscope(checks, folder)
+        for name in ("svg", "difference"):
+            picture(checks, folder, name, texts[name])
+    else:
+        checks.skip("speedscope and the flame graphs", "chromium is not installed")
+    shutil.rmtree(folder / "profile", ignore_errors=True)
+    return checks.finish()
+
+
+if __name__ == "__main__":
+    run_main("heap_profile", main)

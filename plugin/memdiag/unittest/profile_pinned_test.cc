@@ -1,0 +1,88 @@
+/*
+  Who pins these pages: many blocks of one size class come, most of them go, and
+  MEMDIAG_PINNED names the class and the function whose blocks stay.
+*/
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/profiling/profiler.h"
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/profile/profile_rows.h"
+#include "plugin/memdiag/profile/reader.h"
+
+// Names of C in the symbol table.
+extern "C" {
+[[gnu::noinline]] void *keeps_blocks_for_long(memdiag::Pool pool, size_t size) {
+  void *const block = memdiag::pools::allocate(pool, size);
+  asm volatile("" ::"r"(block) : "memory");
+  return block;
+}
+[[gnu::noinline]] void *keeps_few_blocks(memdiag::Pool pool, size_t size) {
+  void *const block = memdiag::pools::allocate(pool, size);
+  asm volatile("" ::"r"(block) : "memory");
+  return block;
+}
+[[gnu::noinline]] void *gives_them_back(memdiag::Pool pool, size_t size) {
+  void *const block = memdiag::pools::allocate(pool, size);
+  asm volatile("" ::"r"(block) : "memory");
+  return block;
+}
+}
+
+namespace memdiag::profile {
+namespace {
+
+constexpr Pool pool = Pool::ddl;
+constexpr size_t size = 320;
+
+TEST(Pinned, TheStackWhoseOldBlocksKeepNearlyEmptySlabs) {
+  regions::add_stack_of_thread();
+  ASSERT_EQ(0, profiling::switch_on({4096, 64 << 20}).error);
+  // This thread's first interval ends.
+  pools::free(pool, pools::allocate(pool, 8 << 20), 8 << 20);
+  std::vector<void *> kept;
+  std::vector<void *> passing;
+  // A twentieth of the class stays, all over its slabs: some 250 samples.
+  for (int i = 0; i < 60000; ++i)
+    if (i % 20 == 0)
+      kept.push_back(i % 400 == 0 ? keeps_few_blocks(pool, size)
+                                  : keeps_blocks_for_long(pool, size));
+    else
+      passing.push_back(gives_them_back(pool, size));
+  for (void *const block : passing) pools::free(pool, block, size);
+
+  const auto profile = take_profile();
+  auto samples = take_samples();
+  ASSERT_TRUE(profile && samples);
+  const std::vector<Bin_row> bins = take_snapshot(detail_of<Bin_row>).bins;
+  const Symbols symbols(*profile);
+  // They are new yet.
+  for (const Pinned_row &row : pinned_rows(bins, *samples, *profile, symbols))
+    EXPECT_NE(size, row.size);
+  samples->time_us += old_us + 1;
+  const auto rows = pinned_rows(bins, *samples, *profile, symbols);
+  ASSERT_FALSE(rows.empty());
+  const Pinned_row &first = rows.front();
+  EXPECT_EQ("ddl", first.pool);
+  EXPECT_EQ(size, first.size);
+  EXPECT_LT(first.utilisation, 0.15);
+  EXPECT_GT(first.waste_bytes, 10u << 20);
+  ASSERT_TRUE(first.frames);
+  EXPECT_EQ(0u, first.frames->find("keeps_blocks_for_long")) << *first.frames;
+  EXPECT_NEAR(2850, static_cast<double>(first.objects),
+              5 * static_cast<double>(first.objects_error));
+  EXPECT_GT(first.share, 0.6);
+  for (const Pinned_row &row : rows)
+    EXPECT_EQ(std::string::npos, row.frames->find("gives_them_back"));
+  for (void *const block : kept) pools::free(pool, block, size);
+  profiling::switch_off();
+}
+
+}  // namespace
+}  // namespace memdiag::profile
