@@ -19,9 +19,9 @@
 #include <thread>
 #include <vector>
 
-#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/pools/sharing.h"
 #include "mysys/memdiag/routes/hooks.h"
 #include "mysys/memdiag/routes/routes.h"
 

@@ -5,7 +5,6 @@
 #include <mutex>
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
-#include "mysys/memdiag/pools/shards.h"
 
 namespace memdiag::pools {
 namespace {
@@ -36,8 +35,6 @@ std::atomic<int> &entry_of(Pool pool, unsigned slot) {
 
 /** Held while an arena is made, and over a fork(). */
 constinit std::mutex making_mutex;
-
-constinit std::atomic<bool> one_arena{true};
 
 /** In force for each pool. */
 constinit std::atomic<int64_t> decay_times[static_cast<size_t>(Decay::count)]
@@ -136,20 +133,6 @@ int make_arena(Pool pool, unsigned slot) noexcept {
   set_decay_of_new(Decay::muzzy, pool, arena);
   entry.store(stored(static_cast<int>(arena)), std::memory_order_release);
   return static_cast<int>(arena);
-}
-
-// A thread that has just found the shared arena may store it into its shard
-// afterwards. The shard then keeps it.
-void share_one_arena(bool share) noexcept {
-  one_arena.store(share);
-  for (Pool_state &state : states)
-    for (Shard &shard : state.shards)
-      // Most shards were never used, and their pages are not to be written.
-      if (shard.arena.load() != no_arena) shard.arena.store(no_arena);
-}
-
-bool shares_one_arena() noexcept {
-  return one_arena.load(std::memory_order_relaxed);
 }
 
 void set_decay_times(Decay kind, const Decay_times &times) {

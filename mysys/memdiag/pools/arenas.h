@@ -54,15 +54,6 @@ void for_each_arena(Pool pool, Visitor visit) {
 @return its index, or unavailable */
 int make_arena(Pool pool, unsigned slot) noexcept;
 
-/** All CPUs share the arena of a pool's first slot, or each takes that of its
-own; large blocks share the second. They share at first: while the server
-starts, one thread does nearly everything, and on its way over the CPUs it would
-leave an arena on each of them. That ends when the first client is served, and
-some seconds after the purger began, because a replica may have no client.
-Arenas that were made stay in use. */
-void share_one_arena(bool share) noexcept;
-bool shares_one_arena() noexcept;
-
 /** jemalloc's two decay times. */
 enum class Decay : uint8_t { dirty, muzzy, count };
 /** By pool: -1 never, -2 as jemalloc's options say. */

@@ -1,6 +1,7 @@
 #include "mysys/memdiag/pools/uncached.h"
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/cpus.h"
 
 namespace memdiag::pools {

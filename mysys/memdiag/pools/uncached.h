@@ -22,8 +22,8 @@
 #include <atomic>
 #include <cstddef>
 
-#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pool.h"
+#include "mysys/memdiag/pools/sharing.h"
 
 namespace memdiag::pools {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/pools/sharing.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "mysys/memdiag/purging/purge_log.h"

@@ -31,6 +31,7 @@
 #include "mysys/memdiag/pools/connection.h"
 #include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/pools/sharing.h"
 #include "mysys/memdiag/purging/purge.h"
 
 namespace memdiag_test {
