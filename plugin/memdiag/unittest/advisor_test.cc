@@ -275,7 +275,7 @@ const std::vector<Expected> all_expected = {
        all->largest_session = memdiag::advisor::Session{42, 600 * mb};
      },
      Severity::note, "session", "cache", "session 42 holds up to 600 MiB, 59%",
-     "KILL 42 frees it"},
+     "KILL 42 frees what it still holds"},
     {"background threads off",
      [](Situation *all) { all->background_threads = false; }, Severity::warning,
      "allocator", "misconfiguration", "background threads",
