@@ -77,27 +77,21 @@ def reading(server: Server, statement: str) -> Iterator[None]:
         child.join()
 
 
-class Clock:
-    """Nanoseconds in which a thread ran or waited for a processor."""
+class Task:
+    """A thread, as the kernel counts it."""
 
     def __init__(self, path: str) -> None:
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115
+        self._path = Path(path)
 
-    def both(self) -> tuple[int, int]:
-        self._file.seek(0)
-        run, wait, _ = self._file.read(100).split()
+    def clock(self) -> tuple[int, int]:
+        """Nanoseconds in which it ran, and in which it waited for a processor."""
+        run, wait, _ = (self._path / "schedstat").read_bytes().split()
         return int(run), int(wait)
 
-
-class Switches:
-    """How often a thread gave its processor up."""
-
-    def __init__(self, path: str) -> None:
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115
-
-    def voluntary(self) -> int:
-        self._file.seek(0)
-        return int(self._file.read(8192).rpartition(b"\nvoluntary_ctxt_switches:")[2].split()[0])  # fmt: skip
+    def switches(self) -> int:
+        """How often it gave its processor up."""
+        text = (self._path / "status").read_bytes()
+        return int(text.rpartition(b"\nvoluntary_ctxt_switches:")[2].split()[0])
 
 
 def thread_of(session: Connection) -> int:
@@ -107,28 +101,27 @@ def thread_of(session: Connection) -> int:
 
 def point_selects(server: Server, session: Connection, seconds: float) -> dict[str, list[float]]:  # fmt: skip
     """Milliseconds of each query: its stall, and all of it."""
-    task = f"/proc/{server.pid}/task/{thread_of(session)}"
-    servers, switches = Clock(f"{task}/schedstat"), Switches(f"{task}/status")
-    own = Clock("/proc/thread-self/schedstat")
+    servers = Task(f"/proc/{server.pid}/task/{thread_of(session)}")
+    own = Task("/proc/thread-self")
     stalls, totals = [], []
     time.sleep(PAUSE)
-    switched = switches.voluntary()
+    switched = servers.switches()
     end = time.monotonic() + seconds
     number = 0
     while time.monotonic() < end:
         number += 1
         statement = f"SELECT c FROM bench.rows_ WHERE id = {number % ROWS}"
-        before, own_wait = servers.both(), own.both()[1]
+        before, own_wait = servers.clock(), own.clock()[1]
         began, own_run = time.monotonic_ns(), time.thread_time_ns()
         session.query(statement)
         total = time.monotonic_ns() - began
         # What the own thread waited is written when it runs again.
-        busy = time.thread_time_ns() - own_run + own.both()[1] - own_wait
-        after = servers.both()
+        busy = time.thread_time_ns() - own_run + own.clock()[1] - own_wait
+        after = servers.clock()
         stall = total - busy - (after[0] - before[0]) - (after[1] - before[1])
         # It waits for the next query: once, unless it waited before.
         time.sleep(PAUSE)
-        switched, last = switches.voluntary(), switched
+        switched, last = servers.switches(), switched
         stalls.append(max(0, stall) / 1e6 if switched > last + 1 else 0.0)
         totals.append(total / 1e6)
     return {"stalls": stalls, "totals": totals}

@@ -226,7 +226,7 @@ TEST_F(Profile_failures, AForkWhileItRecordsHarmsNeitherSide) {
       ++ticks;
     }
   });
-  for (int i = 0; i < 50; ++i) {
+  for (int i = 0; i < 20; ++i) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
