@@ -541,8 +541,8 @@ def render(raw: dict[str, Any]) -> str:
                 ),
             ),
             "\nOf RSS at start, in MB. From 16 processors on, InnoDB starts four more threads"
-            " (innodb_read_io_threads, innodb_log_writer_threads), and Performance Schema makes room for 32 more."
-            " This is so in stock MySQL, too.\n",
+            " (innodb_read_io_threads, innodb_log_writer_threads), as stock MySQL does. Performance Schema then makes room for 32 more, little of"
+            " which is written.\n",
             report.table(
                 [
                     "processors",
