@@ -17,6 +17,10 @@ def figures(start: float, everyday: float, cached: float, large: int) -> dict:
         "start_rss_mb": start,
         "start_arenas": 30,
         "start_metadata_mb": 20.0,
+        "start_perfschema_mb": start / 100,
+        "start_resident_metadata_mb": 6.0,
+        "start_unused_mb": 1.0,
+        "threads": 40,
         "idle_percent": 0.5,
         "own_idle_percent": 0.1,
         "burst_rss_mb": 300.0,
@@ -78,6 +82,7 @@ class Report(unittest.TestCase):
         self.assertRegex(
             text, r"each processor more +\| +0.500 \| +<= 0.25 \| +NOT MET"
         )
+        self.assertRegex(text, r"the same without Performance Schema +\| +0.495 \|")
         self.assertRegex(text, r"everyday tables together on 64, ms +\| +26.000 \| .*NOT MET")  # fmt: skip
         self.assertRegex(text, r"10 s after a burst +\| +65.000 \| .*NOT MET")
         # The small machine has one arena for large blocks, and need not have more.
