@@ -218,6 +218,12 @@ STEPS = [
         presets=SHIPPED,
     ),
     Step(
+        "monitoring",
+        "alerts in recorded states, exporters against a real server, a minute",
+        own("monitoring", "monitoring/check/all.py"),
+        presets=SHIPPED,
+    ),
+    Step(
         "layers",
         "includes and symbols against tools/layers.toml, cost of headers, seconds",
         check_layers,

@@ -1,0 +1,240 @@
+"""Which alerts fire in which state of a server, as promtool's tests.
+
+A recorded state is a file of mixin/tests/recorded/ (record.py). What came last is held then. A state that cannot be made
+within minutes, or not on this machine, is written here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from monitoring import running
+
+RECORDED = running.FOLDER / "mixin/tests/recorded"
+SERVER = {"instance": "db1", "job": "mysql-memdiag"}
+INSIDE = 'instance="db1",job="mysql-memdiag"'
+# The server's forecast is a line through 15 minutes. Where nothing changes, it ends then.
+FORECASTS = ("mysql_memdiag_process_growth", "mysql_memdiag_process_until_limit")
+FORECAST_SECONDS = 900
+# promtool's clock begins at 0, the recording's at its first sample.
+TIMES = "_timestamp_seconds{"
+
+Labels = dict[str, str]
+# Minutes after the recording's end, or after the first written value: what fires then, and nothing else.
+Expected = dict[int, list[Labels]]
+
+
+@dataclass(frozen=True)
+class State:
+    name: str
+    step_seconds: int
+    series: dict[str, str]  # in promtool's notation
+    end_seconds: int  # of what was recorded
+    expected: Expected
+
+    def test(self, alerts: Iterable[str]) -> dict:
+        """promtool's group of tests. Each of these alerts has a test of its own, so that a failure names it."""
+        return {
+            "name": self.name,
+            "interval": f"{self.step_seconds}s",
+            "input_series": [
+                {"series": name, "values": values}
+                for name, values in self.series.items()
+            ],
+            "promql_expr_test": [
+                {
+                    "eval_time": f"{self.end_seconds + minutes * 60}s",
+                    "expr": f'ALERTS{{alertname="{name}",alertstate="firing"}}',
+                    "exp_samples": [
+                        {"labels": firing(labels), "value": 1}
+                        for labels in expected
+                        if labels["alertname"] == name
+                    ],
+                }
+                for minutes, expected in self.expected.items()
+                for name in alerts
+            ],
+        }
+
+    def names(self) -> set[str]:
+        """Alerts that fire in it."""
+        return {labels["alertname"] for expected in self.expected.values() for labels in expected}  # fmt: skip
+
+
+def firing(labels: Labels) -> str:
+    every = SERVER | {"alertstate": "firing"} | labels
+    return "ALERTS{" + ", ".join(f'{key}="{value}"' for key, value in every.items()) + "}"  # fmt: skip
+
+
+def alert(name: str, severity: str, **labels: str) -> Labels:
+    return {"alertname": name, "severity": severity, **labels}
+
+
+def held(name: str, values: list[str], began: int, step: int, end_minutes: int) -> str:
+    if TIMES in name:
+        values = [one if one == "_" else f"{float(one) - began:.3f}" for one in values]
+    known = [one for one in values if one != "_"]
+    seconds = end_minutes * 60
+    if name.startswith(FORECASTS):
+        seconds = min(seconds, FORECAST_SECONDS)
+    count = seconds // step + 1
+    return " ".join([*values, f"{known[-1]}+0x{count}"] if known else values)
+
+
+def recorded(name: str, expected: Expected) -> State:
+    made = json.loads((RECORDED / f"{name}.json").read_text())
+    step = made["step_seconds"]
+    series = {
+        key: held(key, values.split(), made["began"], step, max(expected))
+        for key, values in made["series"].items()
+    }
+    return State(name, step, series, made["samples"] * step, expected)
+
+
+def written(name: str, series: dict[str, str], expected: Expected) -> State:
+    """One value each minute. The exporter answers all the time."""
+    whole = {f"up{{{INSIDE}}}": f"1x{max(expected)}"}
+    for key, values in series.items():
+        metric, _, labels = key.partition("{")
+        inside = f"{labels.rstrip('}')},{INSIDE}" if labels else INSIDE
+        whole[f"mysql_memdiag_{metric}{{{inside}}}"] = values
+    return State(name, 60, whole, 0, expected)
+
+
+def ledger(component: str, name: str = "", state: str = "live") -> str:
+    named = f',name="{name}"' if name else ""
+    return f'ledger_resident_bytes{{component="{component}"{named},state="{state}"}}'
+
+
+GENERAL = ledger("pool", "general")
+SESSION = ledger("pool", "session")
+BUFFER_POOL = ledger("buffer_pool", state="clean pages")
+ANONYMOUS = ledger("anonymous", state="not of the allocator")
+REACHES = alert("MemdiagReachesLimit", "critical")
+GROWS = alert("MemdiagGrowsTowardsLimit", "warning")
+POOL_GROWTH = alert("MemdiagPoolGrowth", "warning", subsystem="session")
+RELIEVED = alert("MemdiagPressureRelieved", "info")
+NEAR = alert("MemdiagNearLimit", "critical")
+UNEXPLAINED = alert("MemdiagUnexplainedGrowth", "warning")
+PRESSURE = alert("MemdiagPressure", "warning")
+NO_METRICS = alert("MemdiagNoMetrics", "warning")
+UNUSED = alert("MemdiagUnusedPagesKept", "info")
+FRAGMENTATION = alert("MemdiagFragmentation", "warning", pool="session")
+SURVIVORS = alert("MemdiagSurvivors", "warning", pool="temp_table", scope="statement")
+BACKOFF = alert("MemdiagPurgeBackoff", "info", pool="session")
+KILLED = alert(
+    "MemdiagLastRunKilled",
+    "warning",
+    largest_pool="session",
+    grown_pool="session",
+    digest="2bad508d34e2c6f3e5e6aef41d17d582aa1eb1cbe618e61b603997632dd7a716",
+)
+
+
+def of_recordings() -> Iterator[State]:
+    yield recorded("idle", {0: [], 35: []})
+    yield recorded("unused_pages", {5: [], 20: [UNUSED]})
+    yield recorded("fragmentation", {5: [], 20: [], 35: [FRAGMENTATION]})
+    yield recorded("survivors", {5: [], 20: [SURVIVORS]})
+    yield recorded("backoff", {5: [], 12: [], 35: [BACKOFF]})
+    yield recorded(
+        "growth",
+        {
+            -14: [],
+            -8: [],
+            0: [POOL_GROWTH, REACHES],
+            15: [POOL_GROWTH, BACKOFF, BACKOFF | {"pool": "temp_table"}],
+        },
+    )
+    yield recorded("near_limit", {2: [RELIEVED], 4: [NEAR, RELIEVED], 10: [NEAR]})
+    yield recorded("killed", {1: [KILLED], 10: [KILLED]})
+
+
+def of_writing() -> Iterator[State]:
+    # 1 MB each minute for hours is not recorded here.
+    yield written(
+        "slow_growth",
+        {
+            SESSION: "400000000+1000000x120",
+            "process_resident_bytes": "400000000+1000000x120",
+            "process_limit_bytes": "1000000000x120",
+            "process_until_limit_seconds": "36000-60x120",
+        },
+        {65: [], 90: [GROWS]},
+    )
+    yield written(
+        "very_slow_growth",
+        {
+            SESSION: "400000000+100000x100",
+            "process_resident_bytes": "400000000+100000x100",
+            "process_limit_bytes": "1000000000x100",
+            "process_until_limit_seconds": "360000-60x100",
+        },
+        {100: []},
+    )
+    # One step of 400 MB is no growth, although the server's line leads to the limit for a quarter of an hour.
+    yield written(
+        "one_step",
+        {
+            SESSION: "400000000x60 800000000x40",
+            "process_resident_bytes": "400000000x60 800000000x40",
+            "process_limit_bytes": "1000000000x100",
+            "process_until_limit_seconds": "_x60 300x15 _x25",
+        },
+        {62: [], 68: [], 75: [], 100: []},
+    )
+    # Neither is that of a buffer pool.
+    yield written(
+        "warm_up",
+        {
+            BUFFER_POOL: "0+5000000x100",
+            GENERAL: "400000000x100",
+            "process_resident_bytes": "400000000+5000000x100",
+            "process_limit_bytes": "1000000000x100",
+            "process_until_limit_seconds": "3000x100",
+        },
+        {20: [], 100: []},
+    )
+    # This build has nothing that takes so much outside of pools and regions.
+    yield written(
+        "unexplained",
+        {ANONYMOUS: "0x60 0+4194304x60", GENERAL: "400000000x120"},
+        {70: [], 85: [], 120: [UNEXPLAINED]},
+    )
+    # This machine does not swap.
+    yield written(
+        "pressure",
+        {GENERAL: "400000000x20", "host_stalled_seconds_total": "0+12x20"},
+        {3: [], 20: [PRESSURE]},
+    )
+    yield written(
+        "little_pressure",
+        {GENERAL: "400000000x20", "host_stalled_seconds_total": "0+0.6x20"},
+        {20: []},
+    )
+    yield written(
+        "last_run_was_shut_down",
+        {
+            GENERAL: "400000000x5",
+            "last_run_killed": "0x5",
+            "last_run_ended_timestamp_seconds": "0x5",
+        },  # fmt: skip
+        {5: []},
+    )
+    # Three days after its end.
+    yield written(
+        "killed_long_ago",
+        {
+            GENERAL: "400000000x5",
+            "last_run_killed": "1x5",
+            "last_run_ended_timestamp_seconds": "-259200x5",
+        },  # fmt: skip
+        {5: []},
+    )
+    yield written("no_metrics", {}, {2: [], 20: [NO_METRICS]})
+
+
+def states() -> list[State]:
+    return [*of_recordings(), *of_writing()]

@@ -1,0 +1,180 @@
+// Alerts. Each says what is wrong, how much it is, and the statement that helps.
+{
+  local c = $._config { s: self.memdiagSelector },
+  local worth(expr) = '%s > %d' % [expr, c.memdiagWorthBytes],
+  local server = '{{ $labels.instance }}',
+  // The server's own forecast is a line through RSS of at most 15 minutes. One burst tilts it
+  // for so long, and so does a start. Therefore RSS beside the buffer pool must have grown in
+  // every part (5 or 20 minutes) of the time since `age` ago, and the slowest part must lead
+  // to the limit too. A buffer pool that warms up ends at its size.
+  local reaches(seconds, part, window, age) = |||
+    mysql_memdiag_process_until_limit_seconds{%(s)s} < %(seconds)d
+    and
+    min_over_time(instance:mysql_memdiag_beside_buffer_pool_bytes:%(part)s[%(window)s]) * %(seconds)d
+      > clamp_min(mysql_memdiag_process_limit_bytes{%(s)s} - mysql_memdiag_process_resident_bytes{%(s)s}, 0)
+    and
+    mysql_memdiag_process_resident_bytes{%(s)s} offset %(age)s
+  ||| % { s: c.s, seconds: seconds, part: part, window: window, age: age },
+
+  prometheusAlerts+:: {
+    groups+: [
+      {
+        name: 'memdiag_alerts',
+        rules: [
+          {
+            alert: 'MemdiagReachesLimit',
+            expr: reaches(c.memdiagSoonSeconds, 'deriv5m', '10m', '15m'),
+            'for': '2m',
+            labels: { severity: 'critical' },
+            annotations: {
+              summary: 'MySQL reaches its memory limit within an hour.',
+              description: server + " has grown for 15 minutes, not by its buffer pool, and reaches its limit in {{ $value | humanizeDuration }}. SELECT * FROM information_schema.memdiag_summary names what grows; SELECT memdiag_purge('all') gives back what is unused.",
+            },
+          },
+          {
+            alert: 'MemdiagGrowsTowardsLimit',
+            expr: reaches(c.memdiagLaterSeconds, 'deriv20m', '40m', '1h'),
+            'for': '15m',
+            labels: { severity: 'warning' },
+            annotations: {
+              summary: 'MySQL reaches its memory limit within a day.',
+              description: server + ' has grown for an hour, not by its buffer pool, and reaches its limit in {{ $value | humanizeDuration }}. SELECT * FROM information_schema.memdiag_summary names what grows.',
+            },
+          },
+          {
+            alert: 'MemdiagUnexplainedGrowth',
+            expr: |||
+              (instance:mysql_memdiag_unexplained_bytes:sum
+                - instance:mysql_memdiag_unexplained_bytes:sum offset 1h) > %d
+              and
+              (instance:mysql_memdiag_unexplained_bytes:sum
+                - instance:mysql_memdiag_unexplained_bytes:sum offset 1h)
+                > %g * instance:mysql_memdiag_resident_bytes:sum
+            ||| % [c.memdiagWorthBytes, c.memdiagLargeRatio],
+            'for': '15m',
+            labels: { severity: 'warning' },
+            annotations: {
+              summary: 'Memory that no pool of MySQL has grows.',
+              description: server + ' has {{ $value | humanize1024 }}B more of it than an hour ago: a plugin, a component or a library takes it. SELECT * FROM information_schema.memdiag_ledger ORDER BY resident_bytes DESC shows where.',
+            },
+          },
+          {
+            alert: 'MemdiagPoolGrowth',
+            expr: 'sum without (severity, verdict) (mysql_memdiag_advice_findings{%s, verdict=~"growth|leak"}) > 0' % c.s,
+            'for': '15m',
+            labels: { severity: 'warning' },
+            annotations: {
+              summary: 'Memory of sessions or statements of MySQL grows steadily.',
+              description: server + ', {{ $labels.subsystem }}: SELECT * FROM information_schema.memdiag_advice has the figures and the remedy.',
+            },
+          },
+          {
+            alert: 'MemdiagFragmentation',
+            expr: |||
+              instance_pool:mysql_memdiag_fragmentation:ratio > %g
+              and %s
+              and instance_pool:mysql_memdiag_fragmentation_bytes:sum
+                > on (instance, job) group_left %g * instance:mysql_memdiag_resident_bytes:sum
+            ||| % [
+              c.memdiagFragmentedRatio,
+              worth('instance_pool:mysql_memdiag_fragmentation_bytes:sum'),
+              c.memdiagLargeRatio,
+            ],
+            'for': '30m',
+            labels: { severity: 'warning' },
+            annotations: {
+              summary: 'Much of the pages that MySQL uses is free.',
+              description: server + ', pool {{ $labels.pool }}: {{ $value | humanizePercentage }} of the pages in use are gaps, which no purge releases. SELECT * FROM information_schema.memdiag_advice names what holds them.',
+            },
+          },
+          {
+            alert: 'MemdiagUnusedPagesKept',
+            expr: |||
+              %s
+              and
+              instance:mysql_memdiag_unused_bytes:sum > %g * instance:mysql_memdiag_resident_bytes:sum
+            ||| % [worth('instance:mysql_memdiag_unused_bytes:sum'), c.memdiagLargeRatio],
+            'for': '15m',
+            labels: { severity: 'info' },
+            annotations: {
+              summary: 'MySQL keeps unused pages.',
+              description: server + " has {{ $value | humanize1024 }}B of them. SELECT memdiag_purge('all') gives them back; memdiag_quiet_ms decides when the server does it by itself.",
+            },
+          },
+          {
+            alert: 'MemdiagSurvivors',
+            expr: 'mysql_memdiag_survivors_bytes{%s} > %d' % [c.s, c.memdiagWorthBytes],
+            'for': '15m',
+            labels: { severity: 'warning' },
+            annotations: {
+              summary: 'Memory outlives the statement, transaction or session that it was for.',
+              description: server + ', pool {{ $labels.pool }}: {{ $value | humanize1024 }}B outlived their {{ $labels.scope }}. SELECT * FROM information_schema.memdiag_survivors ORDER BY bytes DESC names the route.',
+            },
+          },
+          {
+            alert: 'MemdiagPurgeBackoff',
+            expr: 'min_over_time(mysql_memdiag_pool_backoff{%s}[10m]) > %d' % [c.s, c.memdiagBackoff],
+            'for': '10m',
+            labels: { severity: 'info' },
+            annotations: {
+              summary: 'A pool of MySQL needs its purged pages again soon.',
+              description: server + ', pool {{ $labels.pool }} waits {{ $value }} times its usual pause before a purge, so RSS stays higher between bursts. SET GLOBAL memdiag_quiet_ms sets a longer pause.',
+            },
+          },
+          {
+            alert: 'MemdiagNearLimit',
+            expr: 'instance:mysql_memdiag_limit_used:ratio > %g' % c.memdiagNearLimitRatio,
+            'for': '2m',
+            labels: { severity: 'critical' },
+            annotations: {
+              summary: 'The memory that MySQL may use is nearly full.',
+              description: server + ": {{ $value | humanizePercentage }} of the limit is used. SELECT memdiag_purge('all') gives back what is unused; memdiag_pressure_watcher = ON does so by itself.",
+            },
+          },
+          {
+            alert: 'MemdiagPressure',
+            expr: 'rate(mysql_memdiag_host_stalled_seconds_total{%s}[5m]) > %g' % [c.s, c.memdiagStalledRatio],
+            'for': '2m',
+            labels: { severity: 'warning' },
+            annotations: {
+              summary: 'Tasks wait for memory where MySQL runs.',
+              description: server + ": in {{ $value | humanizePercentage }} of the time some task waits for memory. SELECT memdiag_purge('all') gives back what is unused; memdiag_pressure_watcher = ON does so by itself.",
+            },
+          },
+          {
+            alert: 'MemdiagPressureRelieved',
+            expr: 'time() - mysql_memdiag_relief_last_timestamp_seconds{%(s)s} < %(memdiagRelievedSeconds)d' % c,
+            labels: { severity: 'info' },
+            annotations: {
+              summary: 'MySQL has freed memory because it was short.',
+              description: server + " did so {{ $value | humanizeDuration }} ago. SELECT * FROM information_schema.memdiag_purges WHERE reason = 'pressure' shows what.",
+            },
+          },
+          {
+            alert: 'MemdiagLastRunKilled',
+            expr: |||
+              mysql_memdiag_last_run_killed{%(s)s} == 1
+              and
+              time() - mysql_memdiag_last_run_ended_timestamp_seconds{%(s)s} < %(memdiagLastRunSeconds)d
+            ||| % c,
+            labels: { severity: 'warning' },
+            annotations: {
+              summary: 'The last run of MySQL was killed or crashed.',
+              description: server + ': pool {{ $labels.largest_pool }} was the largest{{ if $labels.grown_pool }}, {{ $labels.grown_pool }} grew most in the last minute{{ end }}{{ if $labels.digest }}, and the largest session ran digest {{ $labels.digest }}{{ end }}. SELECT * FROM information_schema.memdiag_last_run ORDER BY run, time DESC shows its last minutes.',
+            },
+          },
+          {
+            alert: 'MemdiagNoMetrics',
+            expr: 'up{%(s)s} == 1 unless on (instance, job) mysql_memdiag_ledger_resident_bytes{%(s)s}' % c,
+            'for': '5m',
+            labels: { severity: 'warning' },
+            annotations: {
+              summary: 'The exporter runs and reads nothing from MySQL.',
+              description: server + ': the server is down or is not this build, the endpoint is wrong, or the account lacks PROCESS. The log of the exporter says which.',
+            },
+          },
+        ],
+      },
+    ],
+  },
+}

@@ -1,0 +1,79 @@
+"""Programs of Debian's archive that make and test the configurations: jsonnet, promtool, prometheus, prometheus-sql-exporter.
+
+Those in PATH are used. Others are unpacked into the cache; nothing is installed and no service starts.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from harness.common import cache_dir, lock, say
+from harness.problem import Problem
+from harness.server import last_line
+
+PACKAGES = ("jsonnet", "libjsonnet0", "prometheus", "prometheus-sql-exporter")
+
+
+def provide() -> Path:
+    """The folder of the unpacked packages; a Problem where they cannot be had."""
+    folder = cache_dir() / "monitoring-programs"
+    with lock(cache_dir() / "monitoring.lock", "unpacking programs for monitoring/"):
+        if folder.is_dir():
+            return folder
+        say(f"-- unpacking {', '.join(PACKAGES)} into {folder}")
+        with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
+            done = subprocess.run(
+                ["apt-get", "-q", "download", *PACKAGES],
+                cwd=scratch,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode:
+                raise Problem(
+                    f"apt-get could not fetch {', '.join(PACKAGES)}: {last_line(done.stderr)}"
+                )
+            tree = Path(scratch) / "tree"
+            for package in Path(scratch).glob("*.deb"):
+                subprocess.run(["dpkg-deb", "-x", package, tree], check=True)
+            tree.rename(folder)
+    return folder
+
+
+def program(name: str) -> str:
+    if found := shutil.which(name):
+        return found
+    return str(provide() / "usr/bin" / name)
+
+
+def environment() -> dict[str, str]:
+    """For programs of provide(): their libraries lie beside them."""
+    folder = cache_dir() / "monitoring-programs"
+    libraries = [str(path) for path in folder.glob("usr/lib/*-linux-gnu")]
+    if before := os.environ.get("LD_LIBRARY_PATH"):
+        libraries.append(before)
+    return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(libraries)}
+
+
+def start(name: str, *words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    command = [program(name), *map(str, words)]
+    return subprocess.run(
+        command,
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def run(name: str, *words: object, cwd: Path | None = None) -> str:
+    """What it printed; a Problem with its own words where it failed."""
+    done = start(name, *words, cwd=cwd)
+    if done.returncode:
+        raise Problem(f"{name} failed: {(done.stdout + done.stderr).strip()}")
+    return done.stdout

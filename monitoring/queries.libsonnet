@@ -1,0 +1,171 @@
+// The statements that exporters run, and what their columns mean. Every exporter's
+// configuration is made from here (monitoring/render.py), so that a figure has one
+// name everywhere: mysql_memdiag_<statement>_<column>.
+//
+// A label has values from lists that are fixed when the server is built, or that a start
+// fixes. No statement has a row for each session, statement or digest.
+//
+// A column that is NULL is no measurement: sql_exporter leaves it out, PMM says NaN.
+
+local gauge(column, help) = { column: column, type: 'gauge', help: help };
+local counter(column, help) = { column: column, type: 'counter', help: help };
+
+{
+  // Cheap enough for each second.
+  fast: {
+    pool: {
+      labels: ['pool'],
+      values: [
+        gauge('live_bytes', 'Allocated and not yet freed.'),
+        gauge('active_bytes', 'Pages that hold at least one block.'),
+        gauge('dirty_bytes', 'Unused pages that were not given back yet.'),
+        gauge('muzzy_bytes', 'Unused pages that the kernel may take.'),
+        gauge('metadata_bytes', "The allocator's bookkeeping."),
+        gauge('peak_bytes', 'Highest live bytes since the server started.'),
+        counter('fallbacks_total', 'Blocks that malloc() served because the pool could not.'),
+        counter('purges_total', 'Purges of the whole pool.'),
+        counter('purged_bytes_total', 'Bytes that purges released.'),
+        counter('purge_time_seconds_total', 'Duration of the purges.'),
+        counter('refaulted_bytes_total', 'Purged bytes that the pool needed again within a second.'),
+        gauge('backoff', 'The pool waits this many times its usual pause before a purge.'),
+      ],
+      query: |||
+        SELECT POOL AS pool, LIVE_BYTES AS live_bytes, ACTIVE_BYTES AS active_bytes,
+               DIRTY_BYTES AS dirty_bytes, MUZZY_BYTES AS muzzy_bytes,
+               METADATA_BYTES AS metadata_bytes, PEAK_BYTES AS peak_bytes,
+               FALLBACKS AS fallbacks_total, PURGES AS purges_total,
+               PURGED_BYTES AS purged_bytes_total,
+               PURGE_MICROSECONDS / 1e6
+                 AS purge_time_seconds_total,
+               REFAULTED_BYTES AS refaulted_bytes_total, BACKOFF AS backoff
+          FROM information_schema.MEMDIAG_POOLS
+      |||,
+    },
+    ledger: {
+      labels: ['component', 'name', 'state'],
+      values: [
+        gauge('resident_bytes', 'Physical memory. The series of a server add up to its RSS.'),
+      ],
+      query: |||
+        SELECT COMPONENT AS component, NAME AS name, STATE AS state,
+               RESIDENT_BYTES AS resident_bytes
+          FROM information_schema.MEMDIAG_LEDGER
+      |||,
+    },
+    advice: {
+      labels: ['severity', 'subsystem', 'verdict'],
+      values: [gauge('findings', 'Findings of MEMDIAG_ADVICE.')],
+      query: |||
+        SELECT SEVERITY AS severity, SUBSYSTEM AS subsystem, VERDICT AS verdict,
+               COUNT(*) AS findings
+          FROM information_schema.MEMDIAG_ADVICE
+         GROUP BY SEVERITY, SUBSYSTEM, VERDICT
+      |||,
+    },
+    survivors: {
+      labels: ['pool', 'scope'],
+      values: [
+        gauge('bytes', 'Blocks that outlived the statement, transaction or session that they were for.'),
+        gauge('oldest_seconds', 'No survivor is older.'),
+      ],
+      query: |||
+        SELECT POOL AS pool, SCOPE AS scope, SUM(BYTES) AS bytes,
+               MAX(AGE_SECONDS) AS oldest_seconds
+          FROM information_schema.MEMDIAG_SURVIVORS
+         GROUP BY POOL, SCOPE
+      |||,
+    },
+    host: {
+      labels: [],
+      values: [
+        gauge('memory_bytes', 'Memory of the machine.'),
+        gauge('available_bytes', 'Memory of the machine that is available.'),
+        gauge('swapped_bytes', 'Swapped memory of the server.'),
+        gauge('limit_bytes', 'Lowest limit of the control group and those above it. Absent: no limit.'),
+        gauge('room_bytes', 'Least that is free below one of these limits. Absent: no limit.'),
+        counter('oom_kills_total', 'Processes of the control group that were killed for its limit.'),
+        counter('stalled_seconds_total', 'Time in which some task waited for memory.'),
+      ],
+      query: |||
+        SELECT MAX(IF(SUBJECT = 'memory' AND NAME = 'MemTotal', NUMBER, NULL)) AS memory_bytes,
+               MAX(IF(SUBJECT = 'memory' AND NAME = 'MemAvailable', NUMBER, NULL)) AS available_bytes,
+               MAX(IF(SUBJECT = 'process' AND NAME = 'VmSwap', NUMBER, NULL)) AS swapped_bytes,
+               MAX(IF(SUBJECT = 'cgroup' AND NAME = 'effective_limit', NUMBER, NULL)) AS limit_bytes,
+               MAX(IF(SUBJECT = 'cgroup' AND NAME = 'effective_room', NUMBER, NULL)) AS room_bytes,
+               MAX(IF(SUBJECT = 'cgroup' AND NAME IN ('memory.events.oom_kill',
+                 'memory.oom_control.oom_kill'), NUMBER, NULL)) AS oom_kills_total,
+               COALESCE(MAX(IF(NAME = 'cgroup.some.total', NUMBER, NULL)),
+                 MAX(IF(NAME = 'machine.some.total', NUMBER, NULL))) / 1e6 AS stalled_seconds_total
+          FROM information_schema.MEMDIAG_HOST
+      |||,
+    },
+    relief: {
+      labels: [],
+      values: [
+        gauge('last_timestamp_seconds', 'When the server last freed memory because it was short. Absent: it never did.'),
+      ],
+      query: |||
+        SELECT UNIX_TIMESTAMP(MAX(TIME)) AS last_timestamp_seconds
+          FROM information_schema.MEMDIAG_PURGES
+         WHERE REASON = 'pressure'
+      |||,
+    },
+  },
+
+  // From tables that keep the past, or that hardly change.
+  slow: {
+    process: {
+      labels: [],
+      values: [
+        gauge('resident_bytes', 'Physical memory of the server (RSS).'),
+        gauge('peak_bytes', 'Highest RSS since the server started.'),
+        gauge('limit_bytes', "The lowest limit of the control group, or the machine's memory."),
+        gauge('growth_bytes_per_second', 'Slope of a line through RSS of the last 15 minutes.'),
+        gauge('until_limit_seconds', 'When that line reaches the limit. Absent: not within a year.'),
+      ],
+      query: |||
+        SELECT RSS_BYTES AS resident_bytes, RSS_PEAK_BYTES AS peak_bytes,
+               LIMIT_BYTES AS limit_bytes,
+               TREND_BYTES_PER_SECOND AS growth_bytes_per_second,
+               SECONDS_UNTIL_LIMIT AS until_limit_seconds
+          FROM information_schema.MEMDIAG_HISTORY
+         WHERE TIME > NOW(6) - INTERVAL 1 HOUR
+         ORDER BY TIME DESC LIMIT 1
+      |||,
+    },
+    budget: {
+      labels: [],
+      values: [
+        gauge('worst_case_bytes', 'What the configuration allows at most.'),
+      ],
+      query: |||
+        SELECT WORST_CASE_BYTES AS worst_case_bytes
+          FROM information_schema.MEMDIAG_BUDGET
+         WHERE VARIABLE = 'TOTAL'
+      |||,
+    },
+    last_run: {
+      // One series for each start: the last run does not change while the server runs.
+      labels: ['largest_pool', 'grown_pool', 'digest'],
+      values: [
+        gauge('killed', '1: the run before this one was killed or crashed.'),
+        gauge('ended_timestamp_seconds', 'Its last sample.'),
+        gauge('resident_bytes', 'RSS at its last sample.'),
+        gauge('limit_bytes', 'Its limit.'),
+        gauge('session_bytes', 'Most that one session held when RSS was highest.'),
+      ],
+      query: |||
+        SELECT COALESCE(LARGEST_POOL, '') AS largest_pool,
+               COALESCE(GROWN_POOL, '') AS grown_pool,
+               COALESCE(RSS_PEAK_DIGEST, '') AS digest,
+               IF(SHUT_DOWN = 'NO', 1, 0) AS killed,
+               UNIX_TIMESTAMP(TIME) AS ended_timestamp_seconds,
+               RSS_BYTES AS resident_bytes, LIMIT_BYTES AS limit_bytes,
+               RSS_PEAK_SESSION_BYTES AS session_bytes
+          FROM information_schema.MEMDIAG_LAST_RUN
+         WHERE RUN = 1
+         ORDER BY TIME DESC LIMIT 1
+      |||,
+    },
+  },
+}

@@ -1,0 +1,172 @@
+"""What the checks run: a server, Debian's exporter and Prometheus, each on loopback alone and ended by its process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.checks import Failed
+from harness.common import ROOT
+from harness.server import Build, Server, initialise
+from monitoring import programs
+
+FOLDER = ROOT / "monitoring"
+PASSWORD = "a password of this test"
+LISTENING = ("--skip-networking=OFF", "--bind-address=127.0.0.1")
+OPTIONS = (
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-redo-log-capacity=64M",
+    "--skip-log-bin",
+    "--loose-mysqlx=OFF",
+    *LISTENING,
+)
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def until(condition: Callable[[], object], what: str, seconds: float = 20) -> None:
+    """Asks again and again; Failed when it does not come true."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise Failed(f"waited {seconds:.0f} s: {what}")
+        time.sleep(0.1)
+
+
+def get(url: str, timeout: float = 10) -> str:
+    """The page; empty while nobody answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=timeout) as answer:
+            return answer.read().decode()
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
+        return ""
+
+
+def metric_names() -> set[str]:
+    """Every metric that the configurations export."""
+    return {line.split()[0] for line in (FOLDER / "metrics.txt").read_text().splitlines() if line}  # fmt: skip
+
+
+def statements() -> dict[str, dict]:
+    """Those of queries.libsonnet, by name."""
+    sets = json.loads(programs.run("jsonnet", FOLDER / "queries.libsonnet"))
+    return {name: one for each in sets.values() for name, one in each.items()}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A server with the exporter's account, listening on `port` of loopback."""
+
+    server: Server
+    port: int
+
+    def create_account(self) -> None:
+        text = (FOLDER / "exporter.sql").read_text().replace("CHANGE-ME", PASSWORD)
+        text = re.sub(r"(?m)^--.*\n", "", text)
+        with self.server.connect() as session:
+            for statement in text.split(";"):
+                if statement.strip():
+                    session.query(statement)
+
+
+@contextlib.contextmanager
+def measured(preset: str, *options: str) -> Iterator[Measured]:
+    with tempfile.TemporaryDirectory(prefix="memdiag-") as folder:
+        build = Build.of_preset(ROOT, preset)
+        initialise(build, Path(folder) / "data", OPTIONS[:2])
+        port = free_port()
+        with Server(build, Path(folder), (*OPTIONS, f"--port={port}", *options)) as server:  # fmt: skip
+            server.start()
+            one = Measured(server, port)
+            one.create_account()
+            yield one
+
+
+@contextlib.contextmanager
+def process(log: Path, *command: object, **more: str) -> Iterator[subprocess.Popen]:
+    with log.open("wb") as file:
+        started = subprocess.Popen(
+            [str(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            env={**programs.environment(), **more},
+        )
+    try:
+        yield started
+    finally:
+        started.terminate()
+        try:
+            started.wait(20)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait()
+
+
+@contextlib.contextmanager
+def exporter(folder: Path, mysql_port: int, user: str = "memdiag_exporter", seconds: str = "1s") -> Iterator[str]:  # fmt: skip
+    """Debian's prometheus-sql-exporter with the shipped configuration; its address."""
+    text = (FOLDER / "debian/prometheus-sql-exporter.yml").read_text()
+    text = text.replace(":3306)", f":{mysql_port})").replace("CHANGE-ME", PASSWORD)
+    text = text.replace("memdiag_exporter:", f"{user}:")
+    text = re.sub(r'interval: "\d+s"', f'interval: "{seconds}"', text)
+    (folder / "exporter.yml").write_text(text)
+    address = f"127.0.0.1:{free_port()}"
+    with process(
+        folder / "exporter.log",
+        programs.program("prometheus-sql-exporter"),
+        *("-config.file", folder / "exporter.yml"),
+        *("-web.listen-address", address),
+    ):
+        until(lambda: get(f"http://{address}/metrics"), "the exporter answers")
+        yield address
+
+
+@dataclass(frozen=True)
+class Prometheus:
+    address: str
+    process: subprocess.Popen
+
+    def ask(self, path: str, **words: object) -> dict:
+        text = get(f"http://{self.address}/api/v1/{path}?{urllib.parse.urlencode(words)}")  # fmt: skip
+        return json.loads(text)["data"] if text else {}
+
+    def values(self, query: str) -> list[dict]:
+        return self.ask("query", query=query).get("result", [])
+
+
+@contextlib.contextmanager
+def prometheus(folder: Path, exporter_address: str, seconds: str = "1s") -> Iterator[Prometheus]:  # fmt: skip
+    """Debian's Prometheus with the shipped configuration and rules."""
+    text = (FOLDER / "prometheus/prometheus.yml").read_text()
+    text = text.replace("127.0.0.1:9237", exporter_address)
+    text = re.sub(r"scrape_(interval|timeout): \d+s", rf"scrape_\1: {seconds}", text)
+    text += f"\nglobal:\n  evaluation_interval: {seconds}\n"
+    for name in ("memdiag_rules.yml", "memdiag_alerts.yml"):
+        (folder / name).write_text((FOLDER / "prometheus" / name).read_text())
+    (folder / "prometheus.yml").write_text(text)
+    address = f"127.0.0.1:{free_port()}"
+    with process(
+        folder / "prometheus.log",
+        programs.program("prometheus"),
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'tsdb'}",
+        f"--web.listen-address={address}",
+    ) as started:
+        until(lambda: get(f"http://{address}/-/ready"), "Prometheus is ready")
+        yield Prometheus(address, started)
