@@ -83,7 +83,10 @@ def ledger(session: Connection) -> dict[str, float]:
     return {str(name).strip(): float(kb) for name, kb in rows if kb is not None}
 
 
-def reading(server: Server, session: Connection, count: int) -> dict[str, Any]:
+def reading(
+    server: Server, session: Connection, kind: objects.Kind, count: int
+) -> dict[str, Any]:
+    time.sleep(kind.idle_seconds)
     # Pages of the buffer pool are the same for everybody, and no part of an object.
     rss_kb = rest(server)
     pages_kb = buffer_pool_kb(session)
@@ -99,12 +102,12 @@ def series(server: Server, kind: objects.Kind) -> list[dict[str, Any]]:
         objects.connect(server, sessions, range(kind.sessions()))
         # The first objects also take what all of them share.
         kind.make(server, sessions, range(kind.step))
-        reading(server, session, kind.step)
-        readings = [reading(server, session, kind.step)]
+        reading(server, session, kind, kind.step)
+        readings = [reading(server, session, kind, kind.step)]
         for number in range(1, objects.STEPS + 1):
             there = number * kind.step
             kind.make(server, sessions, range(there, there + kind.step))
-            readings.append(reading(server, session, there + kind.step))
+            readings.append(reading(server, session, kind, there + kind.step))
         return readings
 
 
