@@ -1,10 +1,12 @@
 /*
   Every function that patched files of upstream call: routes/hooks.h,
-  routes/scope_hooks.h and routes/interval_hooks.h declare them. Each hands its
+  routes/scope_hooks.h, routes/idle_hooks.h and routes/interval_hooks.h declare
+  them. Each hands its
   call on to the room that does the work. This file is above all rooms, and
   nothing calls it by any other name.
 */
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -17,6 +19,7 @@
 #include "mysys/memdiag/pools/sharing.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/routes/hooks.h"
+#include "mysys/memdiag/routes/idle_hooks.h"
 #include "mysys/memdiag/routes/interval_hooks.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "mysys/memdiag/routes/scope_hooks.h"
@@ -103,6 +106,19 @@ void memdiag_connection_thread() {
     memdiag::pools::share_one_arena(false);
   if (!routes::is_disabled(memdiag::Pool::connection))
     memdiag::pools::bind_thread_to_connection();
+}
+
+void memdiag_client_is_idle() {
+  const int error = errno;
+  memdiag::pools::suspend_cache();
+  regions::give_back_unused_stack();
+  errno = error;
+}
+
+void memdiag_client_is_back() {
+  const int error = errno;
+  memdiag::pools::resume_cache();
+  errno = error;
 }
 
 void memdiag_session_began() {

@@ -1,7 +1,7 @@
 /*
   Initialises records of Performance Schema when they are taken for the first
-  time (patches/0010). Upstream initialises all of them at start, which writes
-  their pages.
+  time (patches/0010, patches/0035). Upstream initialises all of them at start
+  or with the thread, which writes their pages.
 
   A record that was never taken is zero. A record that was taken has a pointer
   into the array of texts, unless the length of texts is 0; it is initialised
@@ -18,6 +18,7 @@
 
 #include "mysql/strings/m_ctype.h"
 #include "sql/mysqld_cs.h"
+#include "storage/perfschema/pfs_buffer_container.h"
 #include "storage/perfschema/pfs_digest.h"
 #include "storage/perfschema/pfs_events_statements.h"
 #include "storage/perfschema/pfs_instr.h"
@@ -44,6 +45,26 @@ inline void first_use(PFS_events_statements *record, size_t index,
   record->m_digest_storage.reset(tokens + index * pfs_max_digest_length,
                                  pfs_max_digest_length);
   record->m_sqltext = texts + index * pfs_max_sqltext;
+}
+
+/** The same of a record of a thread's nested statements. */
+inline void first_use_current(const PFS_thread *thread,
+                              PFS_events_statements *record) {
+  if (record->m_sqltext != nullptr) return;
+  const auto *page = reinterpret_cast<const PFS_thread_array *>(thread->m_page);
+  first_use(record, record - page->m_statements_stack_array,
+            page->m_current_stmts_digest_token_array,
+            page->m_current_stmts_text_array);
+}
+
+/** The same of a record of a thread's history. */
+inline void first_use_history(const PFS_thread *thread,
+                              PFS_events_statements *record) {
+  if (record->m_sqltext != nullptr) return;
+  const auto *page = reinterpret_cast<const PFS_thread_array *>(thread->m_page);
+  first_use(record, record - page->m_statements_history_array,
+            page->m_history_stmts_digest_token_array,
+            page->m_history_stmts_text_array);
 }
 
 }  // namespace memdiag

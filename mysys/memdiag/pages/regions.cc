@@ -1,6 +1,7 @@
 #include "mysys/memdiag/pages/regions.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -259,6 +260,19 @@ std::optional<uint64_t> resident_bytes(Region_kind kind) {
 void add_stack_of_thread() noexcept { thread_local Stack_of_thread stack; }
 
 Address_range stack_of_this_thread() noexcept { return stack_of_thread; }
+
+void give_back_unused_stack() noexcept {
+  const Address_range stack = stack_of_this_thread();
+  const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  if (frame < stack.begin || frame >= stack.end) return;
+  // This function and madvise() use what lies just below the frame.
+  constexpr uintptr_t own = 2048;
+  const size_t page = page_size();
+  const uintptr_t end = (frame - own) / page * page;
+  if (end > stack.begin)
+    (void)madvise(reinterpret_cast<void *>(stack.begin), end - stack.begin,
+                  MADV_DONTNEED);
+}
 
 void hold() noexcept {
   regions_mutex.lock();

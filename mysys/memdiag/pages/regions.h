@@ -59,6 +59,10 @@ again. */
 void add_stack_of_thread() noexcept;
 /** The calling thread's stack, if it was added; else empty. No lock. */
 Address_range stack_of_this_thread() noexcept;
+/** Give back the pages of the calling thread's stack that its functions do not
+use now. They are zero when they are used again. One system call, if the stack
+was added. */
+void give_back_unused_stack() noexcept;
 
 struct Region {
   Address_range range;

@@ -77,4 +77,14 @@ void bind_thread_to_connection() noexcept {
     (void)mallctl::write<Ctl::thread_arena>(static_cast<unsigned>(arena));
 }
 
+void suspend_cache() noexcept {
+  if (mallctl::serves_malloc())
+    (void)mallctl::write<Ctl::thread_tcache_enabled>(false);
+}
+
+void resume_cache() noexcept {
+  if (mallctl::serves_malloc())
+    (void)mallctl::write<Ctl::thread_tcache_enabled>(true);
+}
+
 }  // namespace memdiag::pools

@@ -17,6 +17,12 @@ cache already holds, and those of others that it frees, are still handed out
 first. Called once for a thread; takes a microsecond. */
 void bind_thread_to_connection() noexcept;
 
+/** Empty the calling thread's cache of malloc()'s blocks and free the cache
+itself, 40 KB. Until resume_cache(), each block is taken from its arena. */
+void suspend_cache() noexcept;
+/** Make a new cache for the calling thread, unless it has one. */
+void resume_cache() noexcept;
+
 }  // namespace memdiag::pools
 
 #endif  // MEMDIAG_CONNECTION_H

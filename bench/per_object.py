@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""The memory of one more connection, first query, prepared statement, cached procedure, open table and open partition.
+
+README.md explains the figures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.runner import arms as arm_list
+from bench.runner import objects, prepared, report, rounds
+from harness.common import say
+from harness.problem import Problem, run_main
+from harness.server import Server
+from harness.sql import Connection, SqlError
+
+STILL_KB = 128  # RSS at rest moves less than this
+STILL_SECONDS = 2.0
+PATIENCE_SECONDS = 20.0
+SHOWN_KIB = 0.2  # smaller parts are not in the report
+_UNKNOWN_TABLE = 1109
+
+
+@dataclass(frozen=True)
+class Line:
+    """Least squares: what one more costs, and the standard error of that."""
+
+    slope: float
+    error: float
+
+    @classmethod
+    def through(cls, points: Sequence[tuple[float, float]]) -> Line:
+        if len(points) < 3:
+            raise ValueError("a slope with an error needs three points")
+        middle_x = sum(x for x, _ in points) / len(points)
+        middle_y = sum(y for _, y in points) / len(points)
+        spread = sum((x - middle_x) ** 2 for x, _ in points)
+        slope = sum((x - middle_x) * (y - middle_y) for x, y in points) / spread
+        rest = sum((y - middle_y - slope * (x - middle_x)) ** 2 for x, y in points)
+        return cls(slope, (rest / (len(points) - 2) / spread) ** 0.5)
+
+
+def rest(server: Server) -> int:
+    """RSS in kB when it no longer moves: every allocator gives memory back later than it is freed."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    lowest = highest = server.rss_kb()
+    since = time.monotonic()
+    while time.monotonic() < min(deadline, since + STILL_SECONDS):
+        time.sleep(0.1)
+        now = server.rss_kb()
+        lowest, highest = min(lowest, now), max(highest, now)
+        if highest - lowest > STILL_KB:
+            lowest = highest = now
+            since = time.monotonic()
+    return server.rss_kb()
+
+
+def buffer_pool_kb(session: Connection) -> int:
+    rows = session.query("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_bytes_data'").rows
+    return int(rows[0][1] or 0) // 1024
+
+
+def ledger(session: Connection) -> dict[str, float]:
+    """Resident kB of each part; empty where the server has no ledger."""
+    try:
+        rows = session.query(
+            "SELECT CONCAT_WS(' ', COMPONENT, NAME), SUM(RESIDENT_BYTES) / 1024"
+            " FROM INFORMATION_SCHEMA.MEMDIAG_LEDGER_EXACT GROUP BY 1"
+        ).rows
+    except SqlError as error:
+        if error.code == _UNKNOWN_TABLE:
+            return {}
+        raise
+    return {str(name).strip(): float(kb) for name, kb in rows if kb is not None}
+
+
+def reading(
+    server: Server, session: Connection, kind: objects.Kind, count: int
+) -> dict[str, Any]:
+    time.sleep(kind.idle_seconds)
+    # Pages of the buffer pool are the same for everybody, and no part of an object.
+    rss_kb = rest(server)
+    pages_kb = buffer_pool_kb(session)
+    return {"count": count, "kb": rss_kb - pages_kb, "parts": ledger(session)}
+
+
+def series(server: Server, kind: objects.Kind) -> list[dict[str, Any]]:
+    """Readings at several counts of the objects."""
+    with contextlib.ExitStack() as stack:
+        session = stack.enter_context(server.connect())
+        sessions: objects.Sessions = []
+        stack.callback(lambda: [one.close() for one in sessions])
+        objects.connect(server, sessions, range(kind.sessions()))
+        # The first objects also take what all of them share.
+        kind.make(server, sessions, range(kind.step))
+        reading(server, session, kind, kind.step)
+        readings = [reading(server, session, kind, kind.step)]
+        for number in range(1, objects.STEPS + 1):
+            there = number * kind.step
+            kind.make(server, sessions, range(there, there + kind.step))
+            readings.append(reading(server, session, kind, there + kind.step))
+        return readings
+
+
+def round_of(
+    arms: Sequence[arm_list.Arm], template: Path, kinds: Sequence[objects.Kind]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """One round: each kind in a fresh server of each arm, the arms one right after the other."""
+    measured: dict[str, dict[str, Any]] = {arm.name: {} for arm in arms}
+    for number, kind in enumerate(kinds):
+        for arm in arm_list.rotated(arms, number):
+            with (
+                prepared.copy(template, arm) as folder,
+                arm.server(folder, objects.OPTIONS) as server,
+            ):
+                server.start()
+                readings = series(server, kind)
+            measured[arm.name][kind.name] = readings
+            say(f"{arm.name}: one more {kind.name} {line(readings).slope:.1f} KiB")
+    yield from measured.items()
+
+
+def line(readings: Sequence[dict[str, Any]]) -> Line:
+    return Line.through([(point["count"], point["kb"]) for point in readings])
+
+
+def parts(runs: Sequence[dict[str, Any]], kind: str) -> dict[str, float]:
+    """Median slopes of the ledger's parts, largest first."""
+    slopes: dict[str, list[float]] = {}
+    for run in runs:
+        names = {name for point in run[kind] for name in point["parts"]}
+        for name in names:
+            points = [
+                (point["count"], point["parts"].get(name, 0.0)) for point in run[kind]
+            ]
+            slopes.setdefault(name, []).append(Line.through(points).slope)
+    found = {name: report.median(values) for name, values in slopes.items()}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def render(raw: dict[str, Any]) -> str:
+    runs = {arm: done for arm, done in raw["runs"].items() if done}
+    rows, targets, details = [], [], []
+    for kind in raw["settings"]["kinds"]:
+        medians = {}
+        for arm, done in runs.items():
+            lines = [line(run[kind]) for run in done]
+            slopes = [found.slope for found in lines]
+            medians[arm] = report.median(slopes)
+            rows.append(
+                [
+                    f"{kind}, {arm}",
+                    f"{medians[arm]:.1f}",
+                    f"{report.median(found.error for found in lines):.1f}",
+                    f"{min(slopes):.1f}",
+                    f"{max(slopes):.1f}",
+                ]
+            )
+            for name, slope in parts(done, kind).items():
+                if abs(slope) >= SHOWN_KIB:
+                    details.append([f"{kind}, {arm}: {name}", f"{slope:.1f}"])
+        if "dev" in medians:
+            targets.append(
+                report.target(
+                    f"KiB of one more {kind}",
+                    medians["dev"],
+                    "<=",
+                    objects.KINDS[kind].goal_kib,
+                )
+            )
+    head = ["one more", "KiB", "standard error", "lowest", "highest"]
+    blocks = [
+        "# What one more costs in RSS\n",
+        f"Slopes over {objects.STEPS + 1} counts, medians of {raw['settings']['rounds']} rounds.\n",
+        report.table(head, rows),
+    ]
+    if targets:
+        blocks += ["\n## Targets\n", report.target_table(targets)]
+    if details:
+        blocks += [
+            "\n## Where it lies: MEMDIAG_LEDGER_EXACT\n",
+            report.table(["part", "KiB"], details),
+        ]
+    blocks.append(report.front_matter(raw))
+    return "\n".join(blocks)
+
+
+def chosen(names: str) -> list[objects.Kind]:
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    unknown = [name for name in wanted if name not in objects.KINDS]
+    if unknown or not wanted:
+        raise Problem(
+            f"unknown object {', '.join(unknown) or '(none given)'}; there are: {', '.join(objects.KINDS)}"
+        )
+    return [objects.KINDS[name] for name in wanted]
+
+
+def main() -> int:
+    parser = rounds.parser(
+        __doc__.splitlines()[0], rounds=3, arms=("dev", "dev-no-pools", "debian")
+    )
+    parser.add_argument(
+        "--objects",
+        default=",".join(objects.KINDS),
+        help="comma-separated (default: %(default)s)",
+    )
+    options = parser.parse_args()
+    rounds.require_positive(options)
+    kinds = chosen(options.objects)
+    return rounds.run(
+        "per_object",
+        options,
+        settings={
+            "kinds": [kind.name for kind in kinds],
+            "counts": {kind.name: kind.step * (objects.STEPS + 1) for kind in kinds},
+            "mysqld": objects.OPTIONS,
+        },
+        prepare=lambda arms: prepared.template(
+            "per_object", objects.data_key(), arms, objects.OPTIONS, objects.fill
+        ),
+        measure=lambda arms, folder: round_of(arms, folder, kinds),
+        brief=lambda run: ", ".join(
+            f"{kind} {line(readings).slope:.1f} KiB" for kind, readings in run.items()
+        ),
+        render=render,
+        seconds_each=30 * len(kinds),
+    )
+
+
+if __name__ == "__main__":
+    run_main("per_object", main)
