@@ -237,8 +237,8 @@ class Advisor {
                "performance_schema.memory_summary_by_thread_by_event_name JOIN "
                "performance_schema.threads USING (THREAD_ID) WHERE "
                "PROCESSLIST_ID = %" PRIu64 " ORDER BY 2 DESC LIMIT 5 shows "
-               " ORDER BY 2 DESC LIMIT 5 shows what it took and did not free "
-               "itself; KILL %" PRIu64 " frees it",
+               "what it took, without what others "
+               "freed of it; KILL %" PRIu64 " frees what it still holds",
                session->processlist_id, session->processlist_id));
   }
 
