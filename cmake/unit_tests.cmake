@@ -32,8 +32,9 @@ if(MEMDIAG_SANITIZE)
 endif()
 
 # jemalloc locks all of its mutexes around fork(). These are more than the deadlock
-# detector can hold.
+# detector can hold. By default each process sleeps for a second before it ends.
 string(CONCAT environment "TSAN_OPTIONS=detect_deadlocks=0:die_after_fork=0:"
+  "atexit_sleep_ms=20:"
   "suppressions=${CMAKE_SOURCE_DIR}/cmake/tsan.supp")
 
 function(memdiag_program name source)
