@@ -1,9 +1,8 @@
 /*
   Every function that patched files of upstream call: routes/hooks.h,
   routes/scope_hooks.h, routes/idle_hooks.h and routes/interval_hooks.h declare
-  them. Each hands its
-  call on to the room that does the work. This file is above all rooms, and
-  nothing calls it by any other name.
+  them. Each hands its call on to the room that does the work. This file is
+  above all rooms, and nothing calls it by any other name.
 */
 
 #include <cerrno>

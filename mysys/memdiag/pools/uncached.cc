@@ -24,9 +24,10 @@ Arena_work &work_of(Pool pool, unsigned slot) {
   return work[static_cast<size_t>(pool)][slot];
 }
 
+/** Looks first, because a failed exchange takes the line from the holder. The
+look is ordered after a block was left: see let_go(). */
 bool try_hold(Arena_work *arena) {
-  return !arena->held.load(std::memory_order_relaxed) &&
-         !arena->held.exchange(true);
+  return !arena->held.load() && !arena->held.exchange(true);
 }
 
 /** The caller holds the flag. */

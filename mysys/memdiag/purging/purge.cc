@@ -34,26 +34,34 @@ Pool_purges &purges_of(Pool pool) {
   return purges_by_pool[static_cast<size_t>(pool)];
 }
 
-/** Calls visit(arena index, its pages) for each arena of the pool that exists.
-@return 0, or the errno of the first arena whose pages could not be read */
+/** Calls visit(arena index) for each arena of the pool. Pool::general's may not
+exist yet.
+@return 0, or the errno with which their number could not be read */
 template <typename Visitor>
-int for_each_arena_with_pages(Pool pool, Visitor visit) {
-  int error = 0;
-  const auto look_at = [&](unsigned arena) {
-    const auto pages = mallctl::arena_pages(arena);
-    if (pages)
-      visit(arena, pages.value());
-    else if (pages.error() != EFAULT && error == 0)  // EFAULT: none is there
-      error = pages.error();
-  };
+int for_each_arena(Pool pool, Visitor visit) {
   if (pool != Pool::general) {
-    pools::for_each_arena(pool, look_at);
-    return error;
+    pools::for_each_arena(pool, visit);
+    return 0;
   }
   const auto narenas = mallctl::read<Ctl::arenas_narenas>();
   for (unsigned arena = 0; arena < narenas.value_or(0); ++arena)
-    if (pools::owner_of_arena(arena) == Pool::general) look_at(arena);
-  return narenas ? error : narenas.error();
+    if (pools::owner_of_arena(arena) == Pool::general) visit(arena);
+  return narenas ? 0 : narenas.error();
+}
+
+/** Calls visit(its pages) for each arena of the pool that exists.
+@return 0, or the errno of the first arena whose pages could not be read */
+template <typename Visitor>
+int for_each_arenas_pages(Pool pool, Visitor visit) {
+  int error = 0;
+  const int unknown = for_each_arena(pool, [&](unsigned arena) {
+    const auto pages = mallctl::arena_pages(arena);
+    if (pages)
+      visit(pages.value());
+    else if (pages.error() != EFAULT && error == 0)  // EFAULT: none is there
+      error = pages.error();
+  });
+  return unknown != 0 ? unknown : error;
 }
 
 /** Purge all arenas of a pool. Caller holds purge_mutex. */
@@ -63,8 +71,8 @@ Receipt purge_arenas(Pool pool) {
     if (receipt.error == 0) receipt.error = error;
   };
   const uint64_t start_us = clock_us(CLOCK_MONOTONIC);
-  note_error(for_each_arena_with_pages(
-      pool, [&receipt](unsigned, const mallctl::Arena_pages &pages) {
+  note_error(for_each_arenas_pages(
+      pool, [&receipt](const mallctl::Arena_pages &pages) {
         receipt.resident_before_bytes += pages.resident_bytes;
         ++receipt.arenas;
       }));
@@ -77,18 +85,17 @@ Receipt purge_arenas(Pool pool) {
     if (attempt > 0) usleep(500U << attempt);
     const bool first = attempt == 0;
     again = false;
-    (void)for_each_arena_with_pages(
-        pool, [&](unsigned arena, const mallctl::Arena_pages &) {
-          bool &is_left = skipped[arena];
-          if (!first && !is_left) return;
-          const auto purged = mallctl::purge_arena(arena);
-          if (!purged) note_error(purged.error());
-          is_left = purged && !purged.value();
-          again = again || is_left;
-        });
+    (void)for_each_arena(pool, [&](unsigned arena) {
+      bool &is_left = skipped[arena];
+      if (!first && !is_left) return;
+      const auto purged = mallctl::purge_arena(arena);
+      if (!purged && purged.error() != EFAULT) note_error(purged.error());
+      is_left = purged && !purged.value();
+      again = again || is_left;
+    });
   }
-  note_error(for_each_arena_with_pages(
-      pool, [&receipt](unsigned, const mallctl::Arena_pages &pages) {
+  note_error(for_each_arenas_pages(
+      pool, [&receipt](const mallctl::Arena_pages &pages) {
         receipt.resident_after_bytes += pages.resident_bytes;
       }));
   receipt.duration_us = clock_us(CLOCK_MONOTONIC) - start_us;
@@ -135,10 +142,9 @@ Result<uint64_t> dirty_bytes(Pool pool) {
   const auto page = mallctl::read<Ctl::arenas_page>();
   if (!page) return Result<uint64_t>::failed(page.error());
   uint64_t pages = 0;
-  const int error = for_each_arena_with_pages(
-      pool, [&pages](unsigned, const mallctl::Arena_pages &now) {
-        pages += now.dirty_pages;
-      });
+  const int error = for_each_arenas_pages(
+      pool,
+      [&pages](const mallctl::Arena_pages &now) { pages += now.dirty_pages; });
   return error == 0 ? Result<uint64_t>::ok(pages * page.value())
                     : Result<uint64_t>::failed(error);
 }

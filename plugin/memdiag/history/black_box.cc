@@ -13,16 +13,16 @@
 
 #include "mysys/memdiag/interruption.h"
 #include "plugin/memdiag/base/reason.h"
+#include "plugin/memdiag/base/record_file.h"
 
 namespace memdiag::black_box {
 namespace {
 
-uint64_t fnv1a(std::span<const std::byte> bytes,
-               uint64_t hash = 14695981039346656037u) {
-  for (const std::byte byte : bytes)
-    hash = (hash ^ static_cast<uint64_t>(byte)) * 1099511628211u;
-  return hash;
-}
+using record_file::Descriptor;
+using record_file::fnv1a;
+using record_file::make_file;
+using record_file::read_all;
+using record_file::write_at;
 
 /** The beginning of a file of this build. */
 struct Header {
@@ -82,52 +82,10 @@ Contents collect(std::span<const std::byte> records) {
   return contents;
 }
 
-/** Closes a file at the end of a block. */
-class Descriptor {
- public:
-  explicit Descriptor(int number) : m_number(number) {}
-  ~Descriptor() {
-    if (m_number >= 0) (void)close(m_number);
-  }
-  Descriptor(const Descriptor &) = delete;
-  Descriptor &operator=(const Descriptor &) = delete;
-  operator int() const { return m_number; }
-
- private:
-  const int m_number;
-};
-
 Record record_of(const Sample &sample) { return {checksum_of(sample), sample}; }
 
-/** @return 0 or an errno */
-int write_at(int file, off_t offset, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = pwrite(file, bytes.data(), bytes.size(), offset);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno;
-    if (count == 0) return EIO;
-    bytes = bytes.subspan(static_cast<size_t>(count));
-    offset += count;
-  }
-  return 0;
-}
-
-constexpr off_t offset_of(size_t index) {
-  return static_cast<off_t>(header_bytes + index * sizeof(Record));
-}
-
-/** A new file of that size whose blocks are reserved. @return -1: see errno */
-int make_file(const char *path, size_t bytes) {
-  if (unlink(path) != 0 && errno != ENOENT) return -1;
-  const int file =
-      ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
-  if (file < 0) return -1;
-  const int error = posix_fallocate(file, 0, static_cast<off_t>(bytes));
-  if (error == 0) return file;
-  (void)close(file);
-  (void)unlink(path);
-  errno = error;
-  return -1;
+constexpr size_t offset_of(size_t index) {
+  return header_bytes + index * sizeof(Record);
 }
 
 }  // namespace
@@ -150,21 +108,10 @@ std::string load(const std::string &path, Contents *contents) {
   if (file < 0)
     return errno == ENOENT ? ""
                            : path + " cannot be read: error " + reason(errno);
-  struct stat about;
-  if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode) ||
-      static_cast<size_t>(about.st_size) > file_bytes(max_capacity))
-    return path + " is not a file of samples";
-  std::vector<std::byte> bytes(static_cast<size_t>(about.st_size));
-  size_t read_bytes = 0;
-  while (read_bytes < bytes.size()) {
-    const ssize_t count =
-        read(file, bytes.data() + read_bytes, bytes.size() - read_bytes);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return path + " cannot be read: error " + reason(errno);
-    if (count == 0) break;
-    read_bytes += static_cast<size_t>(count);
-  }
-  bytes.resize(read_bytes);
+  std::vector<std::byte> bytes;
+  const int error = read_all(file, file_bytes(max_capacity), &bytes);
+  if (error == EFBIG) return path + " is not a file of samples";
+  if (error != 0) return path + " cannot be read: error " + reason(error);
   if (!parse(bytes, contents))
     return path +
            " is not of this build: it may be of another version, or damaged";

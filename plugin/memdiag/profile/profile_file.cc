@@ -14,16 +14,16 @@
 #include <utility>
 
 #include "plugin/memdiag/base/reason.h"
+#include "plugin/memdiag/base/record_file.h"
 
 namespace memdiag::profile {
 namespace {
 
-uint64_t fnv1a(std::span<const std::byte> bytes) {
-  uint64_t hash = 14695981039346656037u;
-  for (const std::byte byte : bytes)
-    hash = (hash ^ static_cast<uint64_t>(byte)) * 1099511628211u;
-  return hash;
-}
+using record_file::Descriptor;
+using record_file::fnv1a;
+using record_file::make_file;
+using record_file::read_all;
+using record_file::write_at;
 
 // --- records -----------------------------------------------------------------
 
@@ -262,41 +262,6 @@ std::optional<Recorded_run> parse_part(std::span<const std::byte> part,
   return run;
 }
 
-/** Closes a file at the end of a block. */
-class Descriptor {
- public:
-  explicit Descriptor(int number) : m_number(number) {}
-  ~Descriptor() {
-    if (m_number >= 0) (void)close(m_number);
-  }
-  Descriptor(const Descriptor &) = delete;
-  Descriptor &operator=(const Descriptor &) = delete;
-  operator int() const { return m_number; }
-
- private:
-  const int m_number;
-};
-
-/** All of a file, or what can be read of it. @return 0 or an errno */
-int read_all(int file, size_t most, std::vector<std::byte> *bytes) {
-  struct stat about;
-  if (fstat(file, &about) != 0) return errno;
-  if (!S_ISREG(about.st_mode) || static_cast<size_t>(about.st_size) > most)
-    return EFBIG;
-  bytes->resize(static_cast<size_t>(about.st_size));
-  size_t done = 0;
-  while (done < bytes->size()) {
-    const ssize_t count = pread(file, bytes->data() + done,
-                                bytes->size() - done, static_cast<off_t>(done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno;
-    if (count == 0) break;
-    done += static_cast<size_t>(count);
-  }
-  bytes->resize(done);
-  return 0;
-}
-
 /** @return a remark, or ""; bytes are empty if it is not a file of this build
  */
 std::string load_bytes(const std::string &path, std::vector<std::byte> *bytes) {
@@ -335,20 +300,6 @@ std::string remark_on_damage(const std::string &path, size_t damaged) {
 
 // --- writing -----------------------------------------------------------------
 
-/** @return 0 or an errno */
-int write_at(int file, size_t offset, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count =
-        pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return errno;
-    if (count == 0) return EIO;
-    bytes = bytes.subspan(static_cast<size_t>(count));
-    offset += static_cast<size_t>(count);
-  }
-  return 0;
-}
-
 /** Sets the checksum and writes. @return 0 or an errno */
 template <typename Record>
 int write_record(int file, size_t offset, Record *record) {
@@ -358,20 +309,6 @@ int write_record(int file, size_t offset, Record *record) {
 
 int reserve(int file) {
   return posix_fallocate(file, 0, static_cast<off_t>(file_bytes));
-}
-
-/** A new file whose blocks are reserved. @return -1: see errno */
-int make_file(const char *path) {
-  if (unlink(path) != 0 && errno != ENOENT) return -1;
-  const int file =
-      ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
-  if (file < 0) return -1;
-  const int error = reserve(file);
-  if (error == 0) return file;
-  (void)close(file);
-  (void)unlink(path);
-  errno = error;
-  return -1;
 }
 
 }  // namespace
@@ -547,7 +484,7 @@ Profile_file::Opened Profile_file::open(const std::string &path,
   if (opened.remark.empty()) opened.remark = remark_on_damage(path, damaged);
 
   const std::string fresh = path + ".new";
-  m_file = make_file(fresh.c_str());
+  m_file = make_file(fresh.c_str(), file_bytes);
   if (m_file < 0) {
     opened.error = errno;
     return opened;

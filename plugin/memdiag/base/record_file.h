@@ -1,0 +1,101 @@
+/*
+  What the files of records share, which a server keeps in its data directory:
+  MEMDIAG_HISTORY's and the flight recorder's.
+
+  Records may be half written when the server is killed, so each has a checksum.
+  Others may truncate or replace the file at any time: nothing here maps it.
+
+  Threads: any, each with its own descriptor. Units: bytes. Errors: an errno.
+*/
+
+#ifndef MEMDIAG_RECORD_FILE_H
+#define MEMDIAG_RECORD_FILE_H
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace memdiag::record_file {
+
+/** The checksum FNV-1a of 64 bits.
+@param hash  of what comes before, if there is something */
+inline uint64_t fnv1a(std::span<const std::byte> bytes,
+                      uint64_t hash = 14695981039346656037u) {
+  for (const std::byte byte : bytes)
+    hash = (hash ^ static_cast<uint64_t>(byte)) * 1099511628211u;
+  return hash;
+}
+
+/** Closes a file at the end of a block. */
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : m_number(number) {}
+  ~Descriptor() {
+    if (m_number >= 0) (void)close(m_number);
+  }
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+  operator int() const { return m_number; }
+
+ private:
+  const int m_number;
+};
+
+/** All of a file, or what can be read of it.
+@return 0 or an errno; EFBIG: it is no file, or larger than `most` */
+inline int read_all(int file, size_t most, std::vector<std::byte> *bytes) {
+  struct stat about;
+  if (fstat(file, &about) != 0) return errno;
+  if (!S_ISREG(about.st_mode) || static_cast<size_t>(about.st_size) > most)
+    return EFBIG;
+  bytes->resize(static_cast<size_t>(about.st_size));
+  size_t done = 0;
+  while (done < bytes->size()) {
+    const ssize_t count = pread(file, bytes->data() + done,
+                                bytes->size() - done, static_cast<off_t>(done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    if (count == 0) break;
+    done += static_cast<size_t>(count);
+  }
+  bytes->resize(done);
+  return 0;
+}
+
+/** @return 0 or an errno */
+inline int write_at(int file, size_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count =
+        pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno;
+    if (count == 0) return EIO;
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += static_cast<size_t>(count);
+  }
+  return 0;
+}
+
+/** A new file of that size whose blocks are reserved. @return -1: see errno */
+inline int make_file(const char *path, size_t bytes) {
+  if (unlink(path) != 0 && errno != ENOENT) return -1;
+  const int file =
+      ::open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+  if (file < 0) return -1;
+  const int error = posix_fallocate(file, 0, static_cast<off_t>(bytes));
+  if (error == 0) return file;
+  (void)close(file);
+  (void)unlink(path);
+  errno = error;
+  return -1;
+}
+
+}  // namespace memdiag::record_file
+
+#endif  // MEMDIAG_RECORD_FILE_H
