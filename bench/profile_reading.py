@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """How long a query stalls while another session reads the heap profile again and again.
 
-A stall is the time of a query in which neither its thread nor the client's runs or waits for a processor. It counts where
-the thread gave its processor up within the query: then it waited for somebody, and not a virtual machine for its host.
-See README.md.
+A stall is the time within a query in which neither the server's thread nor the client's runs or waits for a processor. It
+counts only if the server's thread slept within the query: otherwise the virtual machine waited for its host. See README.md.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ OPTIONS = (
     "--loose-memdiag-profile=ON",
 )
 ROWS = 1000
-# What each session holds: a prepared statement, and a variable of so many bytes.
+# Each session holds a prepared statement, and a variable of so many bytes.
 VARIABLE_BYTES = 100_000
 STATEMENT = ", ".join(f"{n} AS c{n}" for n in range(60))
 TABLE = "SELECT * FROM information_schema."
@@ -115,7 +114,7 @@ def point_selects(server: Server, session: Connection, seconds: float) -> dict[s
         began, own_run = time.monotonic_ns(), time.thread_time_ns()
         session.query(statement)
         total = time.monotonic_ns() - began
-        # What the own thread waited is written when it runs again.
+        # The kernel adds the time for which this thread waited when the thread runs again.
         busy = time.thread_time_ns() - own_run + own.clock()[1] - own_wait
         after = servers.clock()
         stall = total - busy - (after[0] - before[0]) - (after[1] - before[1])

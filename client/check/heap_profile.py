@@ -38,7 +38,7 @@ MIB = 1 << 20
 # Two readings of one quiet server, of some 500 samples each, differ by what the reading itself allocates.
 NEAR = 0.02
 
-# What a picture says of itself after a search, a zoom by click and Escape.
+# The picture reports its own state after a search, a zoom by click and Escape.
 PROBE = """<script><![CDATA[
 (() => {
   const svg = document.documentElement;

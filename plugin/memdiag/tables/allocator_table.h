@@ -40,9 +40,10 @@ inline constexpr Table allocator_table = [] {
               "Address space without memory, kept for reuse."),
           column<Row, &Row::dirty_bytes>(
               "DIRTY_BYTES", Unit::bytes,
-              "Unused pages that were not given back. Pages among them that "
-              "nobody ever wrote take no physical memory: MEMDIAG_LEDGER has "
-              "those that do. A purge releases them."),
+              "Unused pages that were not given back. A page that was never "
+              "written takes no physical memory and counts as well: "
+              "MEMDIAG_LEDGER counts pages in physical memory only. A purge "
+              "releases dirty pages."),
           column<Row, &Row::muzzy_bytes>(
               "MUZZY_BYTES", Unit::bytes,
               "Unused pages that the kernel may take when it needs them; RSS "

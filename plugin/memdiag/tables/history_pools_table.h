@@ -30,8 +30,8 @@ inline constexpr Table history_pools_table = [] {
               "LIVE_BYTES and CACHED_BYTES of MEMDIAG_POOLS together."),
           column<Row, &Row::dirty_bytes>(
               "DIRTY_BYTES", Unit::bytes,
-              "As in MEMDIAG_POOLS: with pages that nobody ever wrote, which "
-              "take no physical memory.")}};
+              "As in MEMDIAG_POOLS: pages that were never written count as "
+              "well.")}};
 }();
 
 static_assert(fingerprint(history_pools_table) == 1551590150u,

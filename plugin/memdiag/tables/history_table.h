@@ -63,10 +63,10 @@ constexpr auto sample_columns() {
                                       "As in MEMDIAG_ALLOCATOR."),
       column<Row, &Row::resident_bytes>("RESIDENT_BYTES", Unit::bytes,
                                         "As in MEMDIAG_ALLOCATOR."),
-      column<Row, &Row::dirty_bytes>(
-          "DIRTY_BYTES", Unit::bytes,
-          "As in MEMDIAG_ALLOCATOR: with pages that nobody ever wrote, which "
-          "RSS_BYTES does not include."),
+      column<Row, &Row::dirty_bytes>("DIRTY_BYTES", Unit::bytes,
+                                     "As in MEMDIAG_ALLOCATOR: pages that were "
+                                     "never written count here and "
+                                     "not in RSS_BYTES."),
       column<Row, &Row::metadata_bytes>("METADATA_BYTES", Unit::bytes,
                                         "As in MEMDIAG_ALLOCATOR."),
       column<Row, &Row::buffer_pool_bytes>(

@@ -41,9 +41,9 @@ constexpr auto memory_columns() {
           "Pages that hold at least one allocated block."),
       column<Row, &Row::dirty_bytes>(
           "DIRTY_BYTES", Unit::bytes,
-          "Unused pages that were not given back. Pages among them that "
-          "nobody ever wrote take no physical memory: MEMDIAG_LEDGER has "
-          "those that do."),
+          "Unused pages that were not given back. A page that was never "
+          "written takes no physical memory and counts as well: "
+          "MEMDIAG_LEDGER counts pages in physical memory only."),
       column<Row, &Row::muzzy_bytes>(
           "MUZZY_BYTES", Unit::bytes,
           "Unused pages that the kernel may take when it needs them."),

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,42 +21,14 @@
 
 #include "mysys/memdiag/unittest/test.h"
 #include "plugin/memdiag/unittest/collect_rows.h"
+#include "plugin/memdiag/unittest/failing_writes.h"
 
 namespace memdiag::black_box {
 namespace {
 
+using memdiag_test::failing_writes;
 using memdiag_test::in_child;
-
-/** So many writes to files fail, each after it wrote half of its bytes, half of
-the rest, and so on. */
-struct Failing_writes {
-  int error;
-  unsigned errors;
-} failing_writes{};
-unsigned writes = 0;
-
-}  // namespace
-}  // namespace memdiag::black_box
-
-/** In place of the C library's. */
-extern "C" ssize_t pwrite(int file, const void *bytes, size_t count,
-                          off_t offset) {
-  using memdiag::black_box::failing_writes;
-  ++memdiag::black_box::writes;
-  if (failing_writes.errors != 0) {
-    if (count > 1) {
-      count /= 2;
-    } else {
-      --failing_writes.errors;
-      errno = failing_writes.error;
-      return -1;
-    }
-  }
-  return syscall(SYS_pwrite64, file, bytes, count, offset);
-}
-
-namespace memdiag::black_box {
-namespace {
+using memdiag_test::writes;
 
 constexpr size_t page = 4096;
 constexpr size_t record_size = 8 + sizeof(Sample);

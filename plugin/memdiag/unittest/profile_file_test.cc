@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,35 +27,13 @@
 #include <random>
 
 #include "plugin/memdiag/profile/symbols.h"
+#include "plugin/memdiag/unittest/failing_writes.h"
 
 namespace {
 
-/** So many writes to files fail, each after it wrote half of its bytes, half of
-the rest, and so on. */
-struct Failing_writes {
-  int error;
-  unsigned errors;
-} failing_writes{};
-unsigned writes = 0;
 std::atomic<size_t> allocations{0};
 
 }  // namespace
-
-/** In place of the C library's. */
-extern "C" ssize_t pwrite(int file, const void *bytes, size_t count,
-                          off_t offset) {
-  ++writes;
-  if (failing_writes.errors != 0) {
-    if (count > 1) {
-      count /= 2;
-    } else {
-      --failing_writes.errors;
-      errno = failing_writes.error;
-      return -1;
-    }
-  }
-  return syscall(SYS_pwrite64, file, bytes, count, offset);
-}
 
 #if defined(__SANITIZE_ADDRESS__)
 /** Elsewhere jemalloc has its own. */
@@ -78,6 +55,9 @@ void *operator new(size_t size) {
 
 namespace memdiag::profile {
 namespace {
+
+using memdiag_test::failing_writes;
+using memdiag_test::writes;
 
 using Bytes = std::vector<std::byte>;
 constexpr uint64_t second = 1'000'000;
