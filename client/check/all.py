@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
-"""All checks of the client, one after the other; the last line adds them up. ./run-tests starts it."""
+"""All checks of the client, two at a time; the last line adds them up. ./run-tests starts it.
+
+The checks of states wait for servers for most of their time, and the others run beside them.
+"""
 
 import argparse
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Queue
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "client")]
@@ -13,7 +19,24 @@ sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 from harness.common import say
 from harness.problem import run_main
 
-CHECKS = ("servers.py", "states.py", "page.py", "heap_profile.py", "packages.py")
+# Each row runs in its order, beside the other.
+CHECKS = (("states.py",), ("servers.py", "page.py", "heap_profile.py", "packages.py"))
+
+
+def in_rows(preset: str) -> Iterator[subprocess.CompletedProcess[str]]:
+    """Yields each check when it has ended."""
+    ended: Queue[subprocess.CompletedProcess[str]] = Queue()
+
+    def run_row(row: tuple[str, ...]) -> None:
+        for name in row:
+            command = [sys.executable, str(Path(__file__).with_name(name)), "--preset", preset]  # fmt: skip
+            ended.put(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False))  # fmt: skip
+
+    with ThreadPoolExecutor(len(CHECKS)) as pool:
+        for row in CHECKS:
+            pool.submit(run_row, row)
+        for _ in range(sum(map(len, CHECKS))):
+            yield ended.get()
 
 
 def main() -> int:
@@ -21,9 +44,7 @@ def main() -> int:
     parser.add_argument("--preset", default="dev")
     preset = parser.parse_args().preset
     sums = [0, 0, 0]
-    for name in CHECKS:
-        command = [sys.executable, str(Path(__file__).with_name(name)), "--preset", preset]  # fmt: skip
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    for done in in_rows(preset):
         say(done.stdout.rstrip())
         found = re.search(r"(\d+) passed, (\d+) failed, (\d+) skipped[^\n]*\s*\Z", done.stdout)  # fmt: skip
         counts = [int(found[n]) for n in (1, 2, 3)] if found else [0, 1, 0]

@@ -2,7 +2,7 @@
 """The HTML report in headless Chromium: three sizes, dark and light, print; nothing is requested; axe-core finds no
 serious fault; nothing is wider than the window.
 
-Screenshots stay in build/PRESET/client-page: look at them. Chromium is Debian's package; axe-core comes from npm into the
+Screenshots of one page stay in build/PRESET/client-page, with --pictures those of all: look at them. Chromium is Debian's package; axe-core comes from npm into the
 cache. Where one of them cannot be had, its checks are skipped.
 """
 
@@ -31,6 +31,8 @@ from harness.problem import run_main
 SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desk": (1440, 900)}
 MODES = {"dark": 0, "light": 1}
 AXE = "axe-core@4"
+# It has every part that a page can have.
+PICTURED = "ours-triggers"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="900" height="120"><title>flame</title><rect width="900" height="20" fill="#d98e32"/><text x="4" y="15">main</text></svg>'
 # What the page says of itself: loaded resources, errors, overflow, axe's findings.
 PROBE = """
@@ -140,6 +142,7 @@ def main() -> int:
     parser.add_argument("--preset", default="dev")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--only", action="append")
+    parser.add_argument("--pictures", action="store_true", help="of all pages")
     options = parser.parse_args()
     checks = Checks("client page")
     if not shutil.which("chromium"):
@@ -154,7 +157,8 @@ def main() -> int:
     for name, text in pages().items():
         if not options.only or name in options.only:
             probe(checks, folder, name, text, script)
-            pictures(checks, folder, name, text)
+            if options.pictures or name == PICTURED:
+                pictures(checks, folder, name, text)
     shutil.rmtree(folder / "profile", ignore_errors=True)
     return checks.finish()
 

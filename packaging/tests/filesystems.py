@@ -1,4 +1,5 @@
-"""The black box on real file systems: full disks with and without reflinks, failing writes, and a file that others change.
+"""The files of records on real file systems: full disks with and without reflinks, failing writes, and a file that others
+change.
 
 No packages and no machines: the build's server on images that are mounted for the test. None of it may end the server.
 """
@@ -16,8 +17,10 @@ from pathlib import Path
 
 from harness.checks import Checks, Failed
 from harness.server import Build, Server, initialise
+from harness.sql import SqlError
 
 BLACK_BOX = "memdiag_history.bin"
+RECORDER = "memdiag_profile.bin"
 # mkfs's arguments, and whether `cp --reflink` works. xfs is never smaller than 300 MB.
 FILE_SYSTEMS = {
     "ext4": (["mkfs.ext4", "-q", "-F"], False),
@@ -136,11 +139,53 @@ def full_disk(
         report.check(f"{kind}: the disk is full", free_bytes(folder) < 1 << 20, free_bytes(folder))  # fmt: skip
         goes_on(report, f"{kind}, full", server, 2 * RETRY_SAMPLES)
         if reflinks:
-            was_logged(report, kind, server, "No space left on device")
+            was_logged(report, kind, server, BLACK_BOX, "No space left on device")
+        recorder_without_room(report, kind, server)
         filler.unlink()
         (folder / "copy").unlink(missing_ok=True)
         goes_on(report, f"{kind}, with room again", server, 2 * RETRY_SAMPLES)
         survives_kill(report, kind, server)
+        recorder_on_disk_that_fills(report, kind, server, folder, reflinks)
+
+
+def recorder_without_room(report: Checks, kind: str, server: Server) -> None:
+    """The flight recorder reserves its file first: one error, and nothing is left of it."""
+    message = ""
+    try:
+        server.query("SET GLOBAL memdiag_profile = RECORD")
+    except SqlError as error:
+        message = str(error)
+    report.check(f"{kind}: RECORD says that there is no room", RECORDER in message and "No space left on device" in message, message)  # fmt: skip
+    mode = server.query("SELECT @@GLOBAL.memdiag_profile").scalar()
+    report.check(f"{kind}: the profiler stays off", mode == "OFF", mode)
+    left = (server.data / RECORDER).exists()
+    report.check(f"{kind}: no half a file is left", not left)
+
+
+def recorder_on_disk_that_fills(
+    report: Checks, kind: str, server: Server, folder: Path, reflinks: bool
+) -> None:
+    server.query("SET GLOBAL memdiag_profile = RECORD")
+    with report.checking(f"{kind}: the recorder begins where there is room"):
+        wait_until(server, lambda: records(server) > 0)
+    file = server.data / RECORDER
+    if reflinks:
+        _run(["cp", "--reflink=always", str(file), str(folder / "copy")])
+    filler = fill(folder)
+    before = records(server)
+    with server.connect() as session, report.checking(f"{kind}, full: the recorder goes on, or the log says why not"):  # fmt: skip
+        # Each is a new high of RSS.
+        for number in range(4):
+            session.query(f"SET @kept{number} = REPEAT('k', 48 << 20)")
+        wait_until(server, lambda: records(server) > before or logged(server, RECORDER, "No space left on device") > 0)  # fmt: skip
+    filler.unlink()
+    (folder / "copy").unlink(missing_ok=True)
+    before = records(server)
+    with server.connect() as session, report.checking(f"{kind}, with room again: the recorder goes on"):  # fmt: skip
+        for number in range(6):
+            session.query(f"SET @kept{number} = REPEAT('k', 60 << 20)")
+        wait_until(server, lambda: records(server) > before)
+    server.query("SET GLOBAL memdiag_profile = OFF")
 
 
 def failing_writes(report: Checks, ours: Build, work: Path) -> None:
@@ -161,7 +206,7 @@ def failing_writes(report: Checks, ours: Build, work: Path) -> None:
         wait_for_samples(server, 10)
         mark.touch()
         goes_on(report, "an I/O error", server, 2 * RETRY_SAMPLES)
-        was_logged(report, "an I/O error", server, "Input/output error")
+        was_logged(report, "an I/O error", server, BLACK_BOX, "Input/output error")
         mark.unlink()
         goes_on(report, "after the I/O error", server, 2 * RETRY_SAMPLES)
         survives_kill(report, "after an I/O error", server)
@@ -218,13 +263,41 @@ def goes_on(report: Checks, when: str, server: Server, count: int) -> None:
         wait_for_samples(server, count)
 
 
-def was_logged(report: Checks, when: str, server: Server, error: str) -> None:
-    """The write did fail. The log's file may lie on the full disk."""
-    lines = server.query(
-        "SELECT DATA FROM performance_schema.error_log"
-        f" WHERE DATA LIKE '%{BLACK_BOX}%' AND DATA LIKE '%{error}%'"
-    ).rows
-    report.check(f"{when}: the log says that the file cannot be written", bool(lines), len(lines))  # fmt: skip
+def records(server: Server) -> int:
+    """The flight recorder's moments of this run."""
+    found = server.query(
+        "SELECT COUNT(DISTINCT TIME) FROM information_schema.MEMDIAG_PROFILE_HISTORY WHERE RUN = 0"
+    )
+    return int(found.scalar() or 0)
+
+
+def wait_until(
+    server: Server, condition: Callable[[], bool], seconds: float = 120
+) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        if not server.alive():
+            raise Failed("the server has ended")
+        if time.monotonic() > end:
+            raise Failed(f"not within {seconds:.0f} s")
+        time.sleep(0.1)
+
+
+def logged(server: Server, file: str, error: str) -> int:
+    """The log's file may lie on the full disk."""
+    found = server.query(
+        "SELECT COUNT(*) FROM performance_schema.error_log"
+        f" WHERE DATA LIKE '%{file}%' AND DATA LIKE '%{error}%'"
+    )
+    return int(found.scalar() or 0)
+
+
+def was_logged(
+    report: Checks, when: str, server: Server, file: str, error: str
+) -> None:
+    """The write did fail."""
+    lines = logged(server, file, error)
+    report.check(f"{when}: the log says that {file} cannot be written", lines > 0, lines)  # fmt: skip
 
 
 def survives_kill(report: Checks, when: str, server: Server) -> None:
