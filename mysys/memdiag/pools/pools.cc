@@ -135,10 +135,8 @@ shard's turn. */
                  : placed::no_cache;
 }
 
-/** The cache to use for a small block. */
+/** The cache to use for a small block, in the shard's turn. */
 inline placed::Cache cache_for(Pool_state *state, const Turn &turn) {
-  if (!turn.is_mine()) [[unlikely]]
-    return placed::no_cache;
   Shard &shard = state->shards[turn.shard()];
   const placed::Cache cache = shard.cache.load(std::memory_order_relaxed);
   return cache >= 0 ? cache : make_cache(&shard);
@@ -252,7 +250,8 @@ template <int sign>
   part.blocks.fetch_add(sign, std::memory_order_release);
 }
 
-/** A block that no cache holds; nullptr: there is none to be had. */
+/** A block that no cache holds, or a small one for a thread that found all
+turns taken; nullptr: there is none to be had. */
 void *allocate_uncached(Pool pool, unsigned own, size_t size, bool zero) {
   const auto from = [size, zero](int arena) {
     return arena < 0 ? nullptr
@@ -317,24 +316,24 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
   }
   const unsigned own = current_shard();
   if (size <= spec.cached_max) {
-    const Turn turn(&state, own);
-    const int arena = arena_of(pool, &state, turn.shard());
-    if (arena >= 0) [[likely]] {
-      void *const block = placed::allocate(static_cast<unsigned>(arena),
-                                           cache_for(&state, turn), size, zero);
-      if (block != nullptr) [[likely]] {
-        count<1>(pool, turn, account, placed::usable(size));
-        return block;
-      }
+    if (const Turn turn(&state, own); turn.is_mine()) [[likely]] {
+      const int arena = arena_of(pool, &state, turn.shard());
+      void *const block =
+          arena < 0 ? nullptr
+                    : placed::allocate(static_cast<unsigned>(arena),
+                                       cache_for(&state, turn), size, zero);
+      if (block == nullptr) [[unlikely]]
+        return allocate_fallback(state, size, zero);
+      count<1>(pool, turn, account, placed::usable(size));
+      return block;
     }
-  } else if (void *const block = allocate_uncached(pool, own, size, zero);
-             block != nullptr) {
-    const uint64_t bytes = placed::usable(size);
-    if (size > largest_cached) count_pages(&state, bytes);
-    count<1>(pool, Turn(&state, own), account, bytes);
-    return block;
   }
-  return allocate_fallback(state, size, zero);
+  void *const block = allocate_uncached(pool, own, size, zero);
+  if (block == nullptr) return allocate_fallback(state, size, zero);
+  const uint64_t bytes = placed::usable(size);
+  if (size > largest_cached) count_pages(&state, bytes);
+  count<1>(pool, Turn(&state, own), account, bytes);
+  return block;
 }
 
 void free(Pool pool, void *block, size_t size, Account account) noexcept {
@@ -354,13 +353,15 @@ void free(Pool pool, void *block, size_t size, Account account) noexcept {
   }
   if (size == 0) size = placed::size_of(block);
   if (size > largest_cached) state.paged_bytes.fetch_sub(placed::usable(size));
-  const bool cached = size <= spec.cached_max;
   {
     const Turn turn(&state, current_shard());
     count<-1>(pool, turn, account, placed::usable(size));
-    if (cached) placed::free(block, cache_for(&state, turn), size);
+    if (size <= spec.cached_max && turn.is_mine()) [[likely]] {
+      placed::free(block, cache_for(&state, turn), size);
+      return;
+    }
   }
-  if (!cached) free_uncached(pool, block, size);
+  free_uncached(pool, block, size);
 }
 
 void free_general(Pool pool, void *block) noexcept {

@@ -30,7 +30,8 @@ struct Shard {
   /** Held while a thread uses the cache and counts: the shard's turn. No
   allocation waits for it: a thread that finds it taken, because its holder was
   interrupted or runs on a CPU of the same shard, takes a stand-in. If all of
-  them are taken, it goes round the cache and counts in the bypass. */
+  them are taken, it goes round the cache (uncached.h) and counts in the
+  bypass. */
   std::atomic<bool> taken{false};
   /** Taken over a fork(). Only the forking thread uses it. */
   bool held{false};

@@ -196,6 +196,36 @@ FRESH_TEST(Cpus, ABlockIsLeftWithTheThreadThatIsAtWorkInItsArena) {
   EXPECT_EQ(before - 2 * memdiag::placed::usable(size), large_bytes(arena));
 }
 
+uint64_t small_bytes(unsigned arena) {
+  EXPECT_EQ(0, mallctl::refresh());
+  return mallctl::read<Ctl::stats_arena_small_allocated>(arena).value();
+}
+
+/** Threads with the turns of all four shards wait for an arena whose lock an
+interrupted thread holds. No further thread waits with them. */
+FRESH_TEST(Cpus, SmallBlocksWithoutATurnWaitForNoArena) {
+  const Allowed_cpus allowed(first_cpus(2));
+  auto &state = pools::state_of(Pool::session);
+  constexpr size_t size = 8 << 10;
+  void *const block = pools::allocate(Pool::session, size);
+  const unsigned arena = mallctl::arena_of(block).value();
+  const pools::Turn first(&state, 0), second(&state, 0), third(&state, 0),
+      fourth(&state, 0);
+  ASSERT_TRUE(fourth.is_mine());
+  uint64_t before;
+  {
+    const pools::At_work interrupted(Pool::session,
+                                     pools::slot_of_arena(arena));
+    ASSERT_TRUE(interrupted.is_mine());
+    EXPECT_NE(arena, arena_of_block(size));
+    before = small_bytes(arena);
+    pools::free(Pool::session, block, size);
+    EXPECT_EQ(before, small_bytes(arena));
+    EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
+  }
+  EXPECT_EQ(before - memdiag::placed::usable(size), small_bytes(arena));
+}
+
 /** No block is lost, whoever looks first. */
 FRESH_TEST(Cpus, BlocksThatAreLeftAreFreed) {
   constexpr size_t size = 48 << 10;
