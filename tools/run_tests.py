@@ -219,7 +219,7 @@ STEPS = [
     ),
     Step(
         "monitoring",
-        "alerts in recorded states, exporters against a real server, a minute",
+        "alerts in recorded states, exporters and OpenTelemetry against a real server, a minute",
         own("monitoring", "monitoring/check/all.py"),
         presets=SHIPPED,
     ),

@@ -22,6 +22,7 @@
 #include "plugin/memdiag/server/admin_privilege.h"
 #include "plugin/memdiag/server/error_log.h"
 #include "plugin/memdiag/server/information_schema.h"
+#include "plugin/memdiag/server/meters.h"
 #include "plugin/memdiag/server/profile_function.h"
 #include "plugin/memdiag/server/profile_switch.h"
 #include "plugin/memdiag/server/purge_function.h"
@@ -130,10 +131,12 @@ int start(void *) {
                     " cannot be registered: it cannot be granted.");
   if (!purge_function::register_it()) warn_of_function(purge_function_name);
   if (!profile_function::register_it()) warn_of_function(profile_function_name);
+  if (!opt_initialize) meters::register_them();
   return 0;
 }
 
 int stop(void *) {
+  meters::unregister_them();
   profile_function::unregister_it();
   purge_function::unregister_it();
   admin_privilege::unregister_it();
