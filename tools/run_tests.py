@@ -212,6 +212,12 @@ STEPS = [
         presets=SHIPPED,
     ),
     Step(
+        "resize_in_cgroup",
+        "its limit is changed under load, a minute",
+        own("resize_in_cgroup", "tools/resize_in_cgroup.py"),
+        presets=SHIPPED,
+    ),
+    Step(
         "client",
         "memdiag against real servers, in a terminal and in a browser, minutes",
         own("client", "client/check/all.py"),

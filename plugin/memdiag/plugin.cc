@@ -19,7 +19,9 @@
 #include "plugin/memdiag/allocator/preload.h"
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/server/admin_privilege.h"
+#include "plugin/memdiag/server/buffer_pool_pages.h"
 #include "plugin/memdiag/server/error_log.h"
 #include "plugin/memdiag/server/information_schema.h"
 #include "plugin/memdiag/server/meters.h"
@@ -123,6 +125,7 @@ int start(void *) {
     error_log::warn(
         "the thread that frees readings of tables cannot be started (" +
         reason(error) + "): each session keeps its last readings.");
+  limits::set_growth(buffer_pool_growth);
   start_history();
   if (!opt_initialize) start_watcher();
   start_profile();

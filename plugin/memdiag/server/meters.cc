@@ -12,6 +12,7 @@
 
 #include "mysys/memdiag/clock.h"
 #include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/history/trend.h"
 #include "plugin/memdiag/ledger/ledger_reader.h"
 #include "plugin/memdiag/server/buffer_pool_pages.h"
@@ -45,6 +46,7 @@ Readings take_readings() {
                  readings.sample = row;
                  return true;
                });
+  readings.limits = limits::now(round_us);
   return readings;
 }
 

@@ -26,6 +26,7 @@
 
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/history/history_rows.h"
+#include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/ledger/ledger_rows.h"
 
 namespace memdiag::meters {
@@ -37,6 +38,7 @@ struct Readings {
   std::vector<ledger::Row> ledger;
   /** The last sample of this run. */
   std::optional<History_row> sample;
+  limits::Figures limits;
 };
 
 /** Both are string literals. */
@@ -167,6 +169,12 @@ inline constexpr auto metrics = std::to_array<Metric>({
      "When that line reaches the limit. No measurement: not within a year.", "",
      Kind::gauge, false,
      detail::last_sample<&History_row::seconds_until_limit>},
+    {"mysql.memdiag.host.safe_limit", "By",
+     "How low the limit of the control group may be set now without a kill.",
+     "", Kind::gauge, false,
+     [](const Readings &readings, Sink *sink) {
+       sink->add_reading(readings.limits.safe_bytes, {});
+     }},
 });
 
 }  // namespace memdiag::meters

@@ -96,8 +96,17 @@ TEST(MeterListTest, WhatWasNotReadIsNoMeasurement) {
   sample.sample.emplace();
   for (const char *name :
        {"mysql.memdiag.process.resident", "mysql.memdiag.process.limit",
-        "mysql.memdiag.process.growth", "mysql.memdiag.process.until_limit"})
+        "mysql.memdiag.process.growth", "mysql.memdiag.process.until_limit",
+        "mysql.memdiag.host.safe_limit"})
     EXPECT_EQ(measured(name, sample).times, 0U) << name;
+}
+
+TEST(MeterListTest, TheSafeLimit) {
+  Readings readings;
+  readings.limits.safe_bytes = 4096;
+  const Kept kept = measured("mysql.memdiag.host.safe_limit", readings);
+  EXPECT_EQ(kept.times, 1U);
+  EXPECT_EQ(kept.values.at(""), 4096);
 }
 
 TEST(MeterListTest, ZeroIsAMeasurement) {
