@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What monitoring costs: the loss of a load while an exporter reads everything each second.
+"""What monitoring costs: the loss of a load while an exporter or OpenTelemetry reads everything each second.
 
-The exporter is Debian's, with the shipped configuration. README.md explains the figures.
+The exporter is Debian's, with the shipped configuration; the collector decodes what the server sends. README.md explains
+the figures.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from bench.runner import arms as arm_list
 from bench.runner import report, rounds
 from bench.workloads import sysbench_program
 from harness.problem import run_main
-from monitoring import running
+from harness.server import Server
+from monitoring import running, sink
 
 TARGET = 0.005
 REST_SECONDS = 20
-WAYS = ("without", "exporter")
+WAYS = ("without", "exporter", "otlp")
+COMPONENT = "'file://component_telemetry'"
 
 
 @contextlib.contextmanager
@@ -40,24 +43,40 @@ def exported(port: int) -> Iterator[None]:
             yield
 
 
-def options(port: int) -> tuple[str, ...]:
+@contextlib.contextmanager
+def telemetry(server: Server, got: sink.Sink) -> Iterator[None]:
+    server.query(f"INSTALL COMPONENT {COMPONENT}")
+    try:
+        running.until(lambda: "mysql.memdiag" in got.meters, "the collector gets metrics")  # fmt: skip
+        yield
+    finally:
+        server.query(f"UNINSTALL COMPONENT {COMPONENT}")
+
+
+def options(port: int, endpoint: str) -> tuple[str, ...]:
     return (
         *(o for o in sysbench_program.MYSQLD_OPTIONS if "-size=" not in o),
         "--innodb-buffer-pool-size=2G",
         *running.LISTENING,
         f"--port={port}",
+        *running.telemetry_options(endpoint),
     )
 
 
 def measure(arm: arm_list.Arm, folder: Path, turns: int, seconds: int) -> dict[str, Any]:  # fmt: skip
     """Transactions each second, and the server's processor time for each, in turns without and with a reader."""
     port = running.free_port()
-    with arm.server(folder, options(port)) as server:
+    sink.provide()
+    with (
+        sink.listening() as got,
+        arm.server(folder, options(port, got.endpoint)) as server,
+    ):
         server.start()
         running.Measured(server, port).create_account()
         ways = {
             "without": contextlib.nullcontext,
             "exporter": lambda: exported(port),
+            "otlp": lambda: telemetry(server, got),
         }
 
         def once() -> dict[str, float]:
@@ -78,7 +97,7 @@ def measure(arm: arm_list.Arm, folder: Path, turns: int, seconds: int) -> dict[s
         measured = []
         for number in range(turns):
             turn = {}
-            order = WAYS if number % 2 else WAYS[::-1]
+            order = WAYS[number % 3 :] + WAYS[: number % 3]
             for way in order:
                 with ways[way]():
                     turn[way] = once()
@@ -155,7 +174,7 @@ def main() -> int:
             for way in WAYS[1:]
         ),  # fmt: skip
         render=render,
-        seconds_each=30 + 2 * REST_SECONDS + 2 * given.turns * (given.seconds + 3),
+        seconds_each=30 + 3 * REST_SECONDS + 3 * given.turns * (given.seconds + 3),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import re
@@ -29,6 +30,26 @@ class Limit:
             *("sh", "-c", 'echo $$ > "$0" && exec "$@"'),
             str(self.group / "cgroup.procs"),
         )
+
+    def resize(self, limit_bytes: int) -> bool:
+        """Sets another limit. False: the kernel refuses it (version 1), because it cannot take back enough at once."""
+        if self.version == 1:
+            names = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]
+        else:
+            names = ["memory.max"]
+        with_swap = self.group / names[-1]
+        if len(names) == 2 and not with_swap.exists():
+            names.pop()
+        elif len(names) == 2 and limit_bytes > int(with_swap.read_text()):
+            names.reverse()  # that with swap is never the lower one
+        try:
+            for name in names:
+                (self.group / name).write_text(str(limit_bytes))
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            return False
+        return True
 
     def figures(self) -> dict[str, int]:
         if self.version == 1:
@@ -84,8 +105,9 @@ def groups(cgroup: str, mountinfo: str) -> tuple[int, list[Path]]:
 
 
 @contextlib.contextmanager
-def memory_limit(limit_kb: int) -> Iterator[Limit]:
-    limit = _make(limit_kb)
+def memory_limit(limit_kb: int, above: Limit | None = None) -> Iterator[Limit]:
+    """A new group with this limit; `above` is the group to make it in, which has no processes of its own."""
+    limit = _make(limit_kb, above)
     try:
         yield limit
     finally:
@@ -100,10 +122,14 @@ def memory_limit(limit_kb: int) -> Iterator[Limit]:
                 time.sleep(0.1)
 
 
-def _make(limit_kb: int) -> Limit:
-    version, parents = groups(
-        Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text()
-    )
+def _make(limit_kb: int, above: Limit | None) -> Limit:
+    if above is not None:
+        version, parents = above.version, [above.group]
+    else:
+        version, parents = groups(
+            Path("/proc/self/cgroup").read_text(),
+            Path("/proc/self/mountinfo").read_text(),
+        )
     reason: object = "this process is in no memory cgroup that it can see"
     for parent in parents:
         group = parent / f"memdiag-bench-{os.getpid()}-{next(_number)}"

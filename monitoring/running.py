@@ -33,6 +33,20 @@ OPTIONS = (
 )
 
 
+def telemetry_options(endpoint: str) -> tuple[str, ...]:
+    """component_telemetry, once it is installed, sends metrics there each second."""
+    return (
+        "--loose-telemetry.metrics_enabled=ON",
+        "--loose-telemetry.trace_enabled=OFF",
+        "--loose-telemetry.log_enabled=OFF",
+        # A meter is read at its own frequency, by the next slower reader.
+        "--performance-schema-meter=%=frequency:1",
+        "--loose-telemetry.metrics_reader_frequency_1=1",
+        "--loose-telemetry.otel_exporter_otlp_metrics_timeout=2000",
+        f"--loose-telemetry.otel_exporter_otlp_metrics_endpoint={endpoint}",
+    )
+
+
 def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))

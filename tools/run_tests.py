@@ -213,6 +213,12 @@ STEPS = [
         presets=SHIPPED,
     ),
     Step(
+        "resize_in_cgroup",
+        "its limit is changed under load, a few times, half a minute",
+        own("resize_in_cgroup", "tools/resize_in_cgroup.py", "--rounds", "4"),
+        presets=SHIPPED,
+    ),
+    Step(
         "client",
         "memdiag against real servers, in a terminal and in a browser, minutes",
         own("client", "client/check/all.py"),
@@ -235,7 +241,7 @@ STEPS = [
     ),
     Step(
         "monitoring",
-        "alerts in recorded states, exporters against a real server, a minute",
+        "alerts in recorded states, exporters and OpenTelemetry against a real server, a minute",
         own("monitoring", "monitoring/check/all.py"),
         presets=SHIPPED,
         beside=True,

@@ -16,7 +16,7 @@ from harness.common import say
 from harness.problem import Problem, run_main
 from monitoring import programs
 
-CHECKS = ("rules.py", "server.py")
+CHECKS = ("rules.py", "server.py", "otlp.py")
 SUM = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped[^\n]*\s*\Z")
 
 

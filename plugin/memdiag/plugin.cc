@@ -19,9 +19,12 @@
 #include "plugin/memdiag/allocator/preload.h"
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/server/admin_privilege.h"
+#include "plugin/memdiag/server/buffer_pool_pages.h"
 #include "plugin/memdiag/server/error_log.h"
 #include "plugin/memdiag/server/information_schema.h"
+#include "plugin/memdiag/server/meters.h"
 #include "plugin/memdiag/server/profile_function.h"
 #include "plugin/memdiag/server/profile_switch.h"
 #include "plugin/memdiag/server/purge_function.h"
@@ -122,6 +125,7 @@ int start(void *) {
     error_log::warn(
         "the thread that frees readings of tables cannot be started (" +
         reason(error) + "): each session keeps its last readings.");
+  limits::set_growth(buffer_pool_growth);
   start_history();
   if (!opt_initialize) start_watcher();
   start_profile();
@@ -130,10 +134,12 @@ int start(void *) {
                     " cannot be registered: it cannot be granted.");
   if (!purge_function::register_it()) warn_of_function(purge_function_name);
   if (!profile_function::register_it()) warn_of_function(profile_function_name);
+  if (!opt_initialize) meters::register_them();
   return 0;
 }
 
 int stop(void *) {
+  meters::unregister_them();
   profile_function::unregister_it();
   purge_function::unregister_it();
   admin_privilege::unregister_it();

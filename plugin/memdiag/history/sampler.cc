@@ -9,7 +9,7 @@
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
-#include "plugin/memdiag/host/host.h"
+#include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/host/kernel_file.h"
 #include "plugin/memdiag/host/kernel_text.h"
 
@@ -19,7 +19,6 @@ namespace {
 using black_box::Sample;
 using black_box::unknown;
 
-constexpr uint64_t minute_us = 60'000'000;
 /** While a peak grows steadily, the largest session is asked for once per
 MB. */
 constexpr uint64_t worth_asking_bytes = 1 << 20;
@@ -77,6 +76,14 @@ void repeat_allocator(const Sample &from, Sample *sample) {
   sample->dirty_bytes = from.dirty_bytes;
   sample->metadata_bytes = from.metadata_bytes;
   sample->pools = from.pools;
+}
+
+uint64_t limit_bytes() {
+  try {
+    return limits::now(0).limit_bytes.value_or(unknown);
+  } catch (const std::bad_alloc &) {
+    return unknown;
+  }
 }
 
 /** true: pages have hardly come or gone between two readings of RSS. */
@@ -153,19 +160,6 @@ void Sampler::add_holder(Sample *sample) {
       m_holder ? m_holder->processlist_id : unknown;
   sample->rss_peak_session_bytes = m_holder ? m_holder->bytes : unknown;
   if (m_holder) sample->rss_peak_digest = m_holder->digest;
-}
-
-uint64_t Sampler::limit_bytes() {
-  const uint64_t now_us = m_clock(CLOCK_MONOTONIC);
-  if (now_us < m_limit_due_us) return m_limit_bytes;
-  m_limit_due_us = now_us + minute_us;
-  try {
-    m_limit_bytes =
-        host::limit_bytes(host::collect().figures).value_or(unknown);
-  } catch (const std::bad_alloc &) {
-    m_limit_bytes = unknown;
-  }
-  return m_limit_bytes;
 }
 
 uint64_t Sampler::buffer_pool_bytes(uint64_t rss_bytes) {

@@ -1,6 +1,6 @@
 /*
   Takes a sample of the server's memory: the allocator's snapshot, the kernel's
-  figures of the process, and the resident bytes of the buffer pool.
+  figures of the process, its limit, and the resident bytes of the buffer pool.
 
   Cost: 20 us for each of the allocator's arenas, of which many processors have
   hundreds, and 1 ms for each GB of buffer pool. Samples repeat the last figures
@@ -9,8 +9,7 @@
     1 MB has come and gone in the pools, RSS has changed by less than 256 KB,
   and no pool was purged;
   - the buffer pool's, so that reading it takes 1% of the time, and a tenth of
-    that while RSS has changed by less than 256 KB;
-  - the limit of the control group, for a minute.
+    that while RSS has changed by less than 256 KB.
   Nothing is asked of sessions, except at a new peak of RSS: then the callback
   names the session that holds most.
 
@@ -56,7 +55,6 @@ class Sampler {
   void add_allocator(black_box::Sample *sample);
   void add_process(black_box::Sample *sample);
   void add_holder(black_box::Sample *sample);
-  uint64_t limit_bytes();
   uint64_t buffer_pool_bytes(uint64_t rss_bytes);
 
   /** The last sample whose figures of the allocator were read, not repeated,
@@ -69,8 +67,6 @@ class Sampler {
   const Clock m_clock;
   std::optional<Holder> m_holder;
   uint64_t m_asked_at_bytes{0};
-  uint64_t m_limit_bytes{black_box::unknown};
-  uint64_t m_limit_due_us{0};
   uint64_t m_rss_peak_bytes{0};
   uint64_t m_rss_peak_us{0};
   uint64_t m_buffer_pool_bytes{black_box::unknown};

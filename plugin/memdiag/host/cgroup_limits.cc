@@ -2,18 +2,32 @@
 
 #include <algorithm>
 
-#include "plugin/memdiag/host/kernel_text.h"
-
 namespace memdiag::host {
 
 using kernel_text::unlimited;
 
-Cgroup_limits cgroup_limits(const std::string &own, const std::string &top,
-                            int version,
+std::optional<Group> find_group(const kernel_text::Memory_cgroup &of,
+                                const std::vector<kernel_text::Mount> &mounts) {
+  std::optional<Group> group;
+  // The last fitting mount wins: it covers earlier ones at the same place.
+  for (const kernel_text::Mount &mount : mounts) {
+    const bool fits = of.version == 2 ? mount.type == "cgroup2"
+                                      : mount.type == "cgroup" &&
+                                            kernel_text::has_word(
+                                                mount.super_options, "memory");
+    if (!fits) continue;
+    if (const auto rest = kernel_text::below(mount.root, of.path))
+      group = Group{of.version, mount.point + std::string{*rest}, mount.point};
+  }
+  return group;
+}
+
+Cgroup_limits cgroup_limits(const Group &group,
                             std::optional<uint64_t> hierarchical_bytes,
                             const Read_file &read) {
+  const std::string &own = group.folder;
   const char *const name =
-      version == 2 ? "/memory.max" : "/memory.limit_in_bytes";
+      group.version == 2 ? "/memory.max" : "/memory.limit_in_bytes";
   Cgroup_limits limits{unlimited, own, "", {}};
   for (std::string folder = own;; folder.resize(folder.rfind('/'))) {
     const std::string file = folder + name;
@@ -31,7 +45,7 @@ Cgroup_limits cgroup_limits(const std::string &own, const std::string &top,
         limits.source = file;
       }
     }
-    if (folder.size() <= top.size()) break;
+    if (folder.size() <= group.top.size()) break;
   }
   if (hierarchical_bytes && limits.lowest_bytes != hierarchical_bytes) {
     // The kernel knows the groups that cannot be seen, and whether a group is

@@ -18,7 +18,22 @@
 #include <string>
 #include <vector>
 
+#include "plugin/memdiag/host/kernel_text.h"
+
 namespace memdiag::host {
+
+/** Where the control group of a process can be seen. */
+struct Group {
+  int version;
+  std::string folder;
+  /** The uppermost group that can be seen. */
+  std::string top;
+};
+
+/** @param mounts  in the order of mountinfo
+@return empty: no mount has the group */
+std::optional<Group> find_group(const kernel_text::Memory_cgroup &of,
+                                const std::vector<kernel_text::Mount> &mounts);
 
 /** Reads a file; empty: there is no such file. */
 using Read_file =
@@ -42,13 +57,10 @@ struct Cgroup_limits {
   std::vector<Limited_group> limited;
 };
 
-/** @param folder   the process's group
-@param top      the uppermost group that can be seen
-@param version  of control groups, 1 or 2
+/** @param group  the process's
 @param hierarchical_bytes  version 1: what memory.stat says of all groups
                            above, also of those that cannot be seen */
-Cgroup_limits cgroup_limits(const std::string &folder, const std::string &top,
-                            int version,
+Cgroup_limits cgroup_limits(const Group &group,
                             std::optional<uint64_t> hierarchical_bytes,
                             const Read_file &read);
 

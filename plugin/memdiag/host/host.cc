@@ -154,22 +154,10 @@ class Collector {
     add("cgroup", "path", Unit::none, file,
         {std::nullopt, std::string{found->path}});
 
-    // The last fitting mount wins: it covers earlier ones at the same place.
-    const std::string *top = nullptr;
-    for (const kernel_text::Mount &mount : m_mounts) {
-      const bool fits =
-          found->version == 2
-              ? mount.type == "cgroup2"
-              : mount.type == "cgroup" &&
-                    kernel_text::has_word(mount.super_options, "memory");
-      if (!fits) continue;
-      if (const auto rest = kernel_text::below(mount.root, found->path)) {
-        top = &mount.point;
-        m_cgroup = mount.point + std::string{*rest};
-      }
-    }
-    if (top == nullptr) return;
-    m_cgroup_version = found->version;
+    const auto group = find_group(*found, m_mounts);
+    if (!group) return;
+    m_cgroup = group->folder;
+    m_cgroup_version = group->version;
     const std::string folder = m_cgroup + '/';
     if (m_cgroup_version == 2) {
       files(folder, "", cgroup_v2_files);
@@ -183,11 +171,11 @@ class Collector {
       m_memory_stat =
           lines(folder + "memory.stat", cgroup_v1_stat, "memory.stat.");
     }
-    limits(*top);
+    limits(*group);
   }
 
   /** The lowest limit and its group's use, and the least room. */
-  void limits(const std::string &top) {
+  void limits(const Group &group) {
     std::optional<uint64_t> hierarchical;
     if (const Row *const row =
             find(m_report, "cgroup", "memory.stat.hierarchical_memory_limit");
@@ -197,8 +185,7 @@ class Collector {
     const Read_file read_file = [this](const std::string &file) {
       return file == m_cgroup + "/memory.stat" ? m_memory_stat : read(file);
     };
-    const Cgroup_limits found =
-        cgroup_limits(m_cgroup, top, m_cgroup_version, hierarchical, read_file);
+    const Cgroup_limits found = cgroup_limits(group, hierarchical, read_file);
     if (found.source.empty()) return;
     add("cgroup", "effective_limit", Unit::bytes, found.source,
         found.lowest_bytes == kernel_text::unlimited

@@ -250,4 +250,29 @@ uint64_t without_idle_cache(uint64_t usage_bytes,
          std::min(usage_bytes, idle.value_or(0) + slab.value_or(0));
 }
 
+std::optional<uint64_t> clean_cache(std::string_view memory_stat, int version) {
+  struct Keys {
+    const char *cached[2];
+    const char *busy[3];
+  };
+  static constexpr Keys keys_of_version[] = {
+      {{"total_inactive_file", "total_active_file"},
+       {"total_dirty", "total_writeback", "total_mapped_file"}},
+      {{"inactive_file", "active_file"},
+       {"file_dirty", "file_writeback", "file_mapped"}}};
+  const Keys &keys = keys_of_version[version == 1 ? 0 : 1];
+  uint64_t bytes = 0;
+  for (const char *const key : keys.cached) {
+    const auto cached = amount_of(memory_stat, key);
+    if (!cached || __builtin_add_overflow(bytes, *cached, &bytes))
+      return std::nullopt;
+  }
+  for (const char *const key : keys.busy) {
+    const auto busy = amount_of(memory_stat, key);
+    if (!busy) return std::nullopt;
+    bytes -= std::min(bytes, *busy);
+  }
+  return bytes;
+}
+
 }  // namespace memdiag::kernel_text

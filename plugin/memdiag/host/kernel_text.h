@@ -104,6 +104,14 @@ writes files fills up with these.
 @param memory_stat  the group's memory.stat; a missing figure counts as 0 */
 uint64_t without_idle_cache(uint64_t usage_bytes, std::string_view memory_stat);
 
+/** The page cache of a control group that the kernel can drop at once, whatever
+else happens: it is clean, and no process has mapped it. Active page cache is
+dropped too when memory is short. Mapped pages have the programs' code. Pages
+that are dirty and mapped are deducted twice.
+@param version  of control groups, 1 or 2
+@return empty: a figure is missing */
+std::optional<uint64_t> clean_cache(std::string_view memory_stat, int version);
+
 }  // namespace memdiag::kernel_text
 
 #endif  // MEMDIAG_KERNEL_TEXT_H

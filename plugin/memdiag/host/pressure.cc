@@ -28,30 +28,35 @@ bool is_above(const Figures &figures, unsigned limit_percent) {
 
 Figures Gauge::look(uint64_t now_us, unsigned limit_percent) {
   if (!m_found_us || now_us - *m_found_us >= find_again_us) {
-    find_files();
+    find_stall_file();
     m_found_us = now_us;
+  }
+  if (!m_limit_read_us || now_us - *m_limit_read_us >= second_us) {
+    read_limit(now_us);
+    m_limit_read_us = now_us;
   }
   return {used_bytes(limit_percent), m_limit_bytes, stall_percent(now_us)};
 }
 
-void Gauge::find_files() {
-  const host::Report report = host::collect({.root = m_root});
-  const host::Figures &figures = report.figures;
-  const host::Row *const usage =
-      host::find(report, "cgroup", "effective_usage");
+void Gauge::read_limit(uint64_t now_us) {
+  const host::Limit_figures figures = m_limit_reader.look(now_us);
   const uint64_t machine_bytes = figures.machine_bytes.value_or(UINT64_MAX);
   // A limit above the machine's memory is never reached.
   if (figures.tightest && figures.tightest->limit_bytes < machine_bytes) {
     m_usage_file = figures.tightest->usage_file;
     m_limit_bytes = figures.tightest->limit_bytes;
-  } else if (usage != nullptr && figures.limit_bytes &&
-             *figures.limit_bytes < machine_bytes) {
-    m_usage_file = usage->source;
-    m_limit_bytes = figures.limit_bytes;
+  } else if (!figures.usage_file.empty() && figures.group_limit_bytes &&
+             *figures.group_limit_bytes < machine_bytes) {
+    m_usage_file = figures.usage_file;
+    m_limit_bytes = figures.group_limit_bytes;
   } else {
     m_usage_file = figures.machine_bytes ? meminfo : "";
     m_limit_bytes = figures.machine_bytes;
   }
+}
+
+void Gauge::find_stall_file() {
+  const host::Report report = host::collect({.root = m_root});
   std::string stall_file;
   for (const char *const name : {"machine.some.total", "cgroup.some.total"})
     if (const host::Row *const row = host::find(report, "pressure", name);

@@ -16,7 +16,8 @@
   CPUs, so they are read only while the use with them is above the watched
   percentage. For the machine, used is all but MemAvailable.
 
-  The files and the limit are looked up once a minute (host.h).
+  The limit is read once a second, as it may be changed at any time
+  (limit_reader.h). The files of the stalls are looked up once a minute.
 
   Errors: a figure is empty if its file is missing, cannot be read or has
   another form; it then causes nothing. Without memory.stat, all use counts.
@@ -32,6 +33,8 @@
 #include <optional>
 #include <string>
 
+#include "plugin/memdiag/host/limit_reader.h"
+
 namespace memdiag::pressure {
 
 struct Figures {
@@ -46,7 +49,8 @@ bool is_above(const Figures &figures, unsigned limit_percent);
 class Gauge {
  public:
   /** @param root  stands before every path, for tests */
-  explicit Gauge(std::string root = {}) : m_root(std::move(root)) {}
+  explicit Gauge(std::string root = {})
+      : m_root(std::move(root)), m_limit_reader(m_root) {}
 
   /** @param now_us         the time of a clock that does not go back
   @param limit_percent  below it, used_bytes may include idle page cache
@@ -66,12 +70,15 @@ class Gauge {
     uint64_t total_us;
   };
 
-  void find_files();
+  void find_stall_file();
+  void read_limit(uint64_t now_us);
   std::string read(const std::string &file) const;
   std::optional<uint64_t> used_bytes(unsigned limit_percent) const;
   std::optional<double> stall_percent(uint64_t now_us);
 
   const std::string m_root;
+  host::Limit_reader m_limit_reader;
+  std::optional<uint64_t> m_limit_read_us;
   std::optional<uint64_t> m_found_us;
   std::string m_usage_file;
   std::string m_stall_file;

@@ -1,10 +1,11 @@
-/* InnoDB's page counts in the ledger's form: the ledger knows no InnoDB. */
+/* InnoDB's page counts in the forms of others, which know no InnoDB. */
 
 #ifndef MEMDIAG_BUFFER_POOL_PAGES_H
 #define MEMDIAG_BUFFER_POOL_PAGES_H
 
 #include <optional>
 
+#include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/ledger/ledger_rows.h"
 #include "storage/innobase/memdiag_innodb.h"
 
@@ -16,6 +17,14 @@ inline std::optional<ledger::Buffer_pool_pages> buffer_pool_pages() {
   if (!pool) return std::nullopt;
   return ledger::Buffer_pool_pages{pool->page_size, pool->data_pages,
                                    pool->dirty_pages};
+}
+
+/** What the buffer pool will take as data are read: its free pages. Pages that
+were in use before are resident already and count here, too. */
+inline Reading buffer_pool_growth() {
+  const auto pool = innodb::buffer_pool();
+  if (!pool) return std::nullopt;
+  return product(pool->free_pages, pool->page_size);
 }
 
 }  // namespace memdiag

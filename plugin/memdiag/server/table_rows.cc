@@ -10,6 +10,7 @@
 #include "plugin/memdiag/advice/summary.h"
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/history/trend.h"
 #include "plugin/memdiag/ledger/ledger_reader.h"
 #include "plugin/memdiag/profile/reader.h"
@@ -54,6 +55,25 @@ std::vector<advisor::Finding> findings_of(
       snapshot, host, budget,
       history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
       scopes::survivors(), statement->all_routes(), server));
+}
+
+void add_safe_limit(Statement *statement, std::vector<host::Row> *rows) {
+  constexpr uint64_t max_age_us = 200'000;
+  const limits::Figures figures = limits::now(max_age_us);
+  if (figures.safe_source.empty()) return;
+  if (!figures.safe_bytes)
+    statement->warn("the safe limit of the control group is not known: " +
+                    figures.safe_source +
+                    ", memory.stat beside it, or the free pages of InnoDB's "
+                    "buffer pool could not be read");
+  rows->push_back({"cgroup",
+                   "safe_limit",
+                   figures.safe_bytes
+                       ? std::optional(static_cast<double>(*figures.safe_bytes))
+                       : std::nullopt,
+                   {},
+                   "bytes",
+                   figures.safe_source});
 }
 
 }  // namespace
@@ -197,6 +217,7 @@ void add_rows(Statement *statement, Sink<host::Row> *sink) {
   const char *const variable = "innodb_numa_interleave";
   if (const auto on = innodb::numa_interleave())
     rows.push_back({"numa", variable, {}, *on ? "ON" : "OFF", "", variable});
+  add_safe_limit(statement, &rows);
   const auto walk = ledger::reader().recent_walk(buffer_pool_pages());
   if (!walk)
     statement->warn("the huge pages of the pools could not be read");

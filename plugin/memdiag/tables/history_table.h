@@ -53,7 +53,7 @@ constexpr auto sample_columns() {
       column<Row, &Row::limit_bytes>(
           "LIMIT_BYTES", Unit::bytes,
           "The memory that the process may use: the lowest limit of its "
-          "control group, or the machine's memory. Read once a minute."),
+          "control group, or the machine's memory."),
       column<Row, &Row::seconds_until_limit>(
           "SECONDS_UNTIL_LIMIT", Unit::seconds,
           "Time until the line reaches LIMIT_BYTES. NULL: not within a year."),

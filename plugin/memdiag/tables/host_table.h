@@ -31,7 +31,10 @@ inline constexpr Table host_table = [] {
               "those above it, and effective_usage the use of the group that "
               "has it. effective_room is the least that is free below one of "
               "these limits, not counting page cache that the kernel takes "
-              "back first. pool.NAME of huge_pages is that pool's memory in "
+              "back first. safe_limit is how low the limit of the group of "
+              "effective_limit may be set now without a kill "
+              "(docs/containers.md). pool.NAME of huge_pages is that pool's "
+              "memory in "
               "huge pages, at most a minute old where reading it takes less "
               "than half a second (Linux 6.7 and later)."),
           column<Row, &Row::number>(

@@ -8,6 +8,7 @@
   Exit codes: 0, or 1 (different or unreadable file), 2 (wrong arguments).
 */
 
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -18,6 +19,7 @@
 
 #include "mysys/memdiag/pools/pools.h"
 #include "plugin/memdiag/history/black_box.h"
+#include "plugin/memdiag/tables/meter_list.h"
 #include "plugin/memdiag/tables/profile_formats.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
 #include "plugin/memdiag/tables/status_variables.h"
@@ -73,6 +75,22 @@ void print_status_variables(std::ostream &out) {
   for (const Status_variable &variable : status_variables)
     out << "| " << variable.name << " | " << unit_name(variable.unit) << " | "
         << variable.comment << " |\n";
+  out << '\n';
+}
+
+void print_meters(std::ostream &out) {
+  constexpr const char *kinds[] = {"counter", "up-down counter", "gauge"};
+  out << "## Meter " << meters::meter_name
+      << "\n\n"
+         "Metrics of OpenTelemetry, which component_telemetry exports "
+         "(docs/monitoring.md). No metric has a series for each session or "
+         "statement. A figure that could not be read is no measurement.\n\n"
+         "| metric | unit | kind | attributes | meaning |\n"
+         "|---|---|---|---|---|\n";
+  for (const meters::Metric &metric : meters::metrics)
+    out << "| " << metric.name << " | " << metric.unit << " | "
+        << kinds[static_cast<size_t>(metric.kind)] << " | " << metric.attributes
+        << " | " << metric.description << " |\n";
   out << '\n';
 }
 
@@ -271,6 +289,7 @@ std::string reference() {
 #undef PRINT
   out << "# Variables, functions, pools\n\n";
   print_status_variables(out);
+  print_meters(out);
   print_purge_function(out);
   print_profile_function(out);
   print_system_variables(out);

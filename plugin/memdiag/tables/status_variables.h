@@ -16,6 +16,7 @@
 
 #include "mysys/memdiag/profiling/profiler.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
@@ -87,6 +88,14 @@ inline constexpr auto status_variables = std::to_array<Status_variable>({
     {"Memdiag_purge_microseconds", Unit::microseconds,
      "PURGE_MICROSECONDS of all pools in MEMDIAG_POOLS.",
      detail::sum_of_pools<&Pool_row::purge_us>},
+    {"Memdiag_safe_limit", Unit::bytes,
+     "safe_limit of MEMDIAG_HOST: how low the limit of the control group may "
+     "be set now without a kill. Empty: not known, or there is no control "
+     "group.",
+     [](const Snapshot &) {
+       constexpr uint64_t max_age_us = 500'000;
+       return limits::now(max_age_us).safe_bytes;
+     }},
     {"Memdiag_profile_dropped_samples", Unit::count,
      "Samples that found no room in memdiag_profile_memory since the profiler "
      "was switched on; 0 while it is off.",

@@ -46,7 +46,6 @@ uint64_t test_clock(clockid_t) { return clock_now_us; }
 TEST(HistoryMemory, WithoutItFiguresAreUnknownAndTheSamplerGoesOn) {
   history::Sampler sampler(nullptr, test_clock);
   EXPECT_EQ(0u, sampler.take().buffer_pool_bytes);
-  // The limit is read once a minute.
   clock_now_us += 60'000'000;
   fails = true;
   const Sample without = sampler.take();

@@ -232,7 +232,7 @@ TEST(Pressure, StallsOfTheLastSecond) {
   EXPECT_DOUBLE_EQ(1, stalled(second * 9, 10010));
 }
 
-TEST(Pressure, ALimitThatIsChanged) {
+TEST(Pressure, ALimitThatIsChangedCountsWithinASecond) {
   File_tree tree;
   write_machine(&tree);
   write_v2(&tree, std::to_string(512 * mb));
@@ -240,10 +240,27 @@ TEST(Pressure, ALimitThatIsChanged) {
   EXPECT_EQ(512 * mb, gauge.look(0, percent).limit_bytes);
   tree.write(group + "memory.max", std::to_string(600 * mb));
   write_stalls(&tree, group + "memory.pressure", 1);
-  EXPECT_EQ(512 * mb, gauge.look(59 * second, percent).limit_bytes);
-  const Figures figures = gauge.look(60 * second, percent);
-  EXPECT_EQ(600 * mb, figures.limit_bytes);
-  EXPECT_TRUE(figures.stall_percent);
+  EXPECT_EQ(600 * mb, gauge.look(second, percent).limit_bytes);
+  EXPECT_FALSE(gauge.look(59 * second, percent).stall_percent);
+  EXPECT_TRUE(gauge.look(60 * second, percent).stall_percent);
+
+  // Of the group above, and of version 1.
+  tree.write("/proc/self/cgroup", "0::/mysql/one\n");
+  tree.write(group + "one/memory.max", std::to_string(550 * mb));
+  tree.write(group + "one/memory.current", "1");
+  EXPECT_EQ(600 * mb, gauge.look(61 * second, percent).limit_bytes)
+      << "it has least room";
+  tree.write(group + "memory.max", std::to_string(500 * mb));
+  EXPECT_EQ(500 * mb, gauge.look(62 * second, percent).limit_bytes);
+  File_tree old;
+  write_machine(&old);
+  write_v1(&old);
+  Gauge of_old(old.at(""));
+  EXPECT_EQ(512 * mb, of_old.look(0, percent).limit_bytes);
+  old.write(group + "memory.limit_in_bytes", std::to_string(490 * mb));
+  old.write(group + "memory.stat",
+            "hierarchical_memory_limit " + std::to_string(490 * mb) + "\n");
+  EXPECT_EQ(490 * mb, of_old.look(second, percent).limit_bytes);
 }
 
 TEST(Pressure, ThisMachine) {

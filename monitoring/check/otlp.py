@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""The meter mysql.memdiag: what component_telemetry exports by OTLP, and a collector that hangs or is not there."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from harness.checks import Checks
+from harness.problem import Problem, run_main
+from harness.server import Build
+from monitoring import running, sink
+
+METER = "mysql.memdiag"
+COMPONENT = "'file://component_telemetry'"
+
+
+def documented() -> dict[str, tuple[str, str, set[str]]]:
+    """Unit, kind and attributes of each metric in the reference."""
+    page = (ROOT / "docs/reference.md").read_text()
+    rows = re.findall(r"^\| (mysql\.memdiag\.\S+) \| (\S+) \| ([^|]+) \| ([^|]*)\|", page, re.M)  # fmt: skip
+    return {
+        name: (
+            unit,
+            kind.strip(),
+            set(filter(None, attributes.replace(",", " ").split())),
+        )  # fmt: skip
+        for name, unit, kind, attributes in rows
+    }
+
+
+def prometheus_name(name: str, unit: str, kind: str) -> str:
+    """As the specification of OpenTelemetry translates it."""
+    suffix = {"By": "_bytes", "s": "_seconds", "By/s": "_bytes_per_second"}.get(unit, "")  # fmt: skip
+    return name.replace(".", "_") + suffix + ("_total" if kind == "counter" else "")
+
+
+def exports(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
+    one.server.query(f"INSTALL COMPONENT {COMPONENT}")
+    running.until(lambda: "mysql.memdiag.process.resident" in got.meters.get(METER, {}), "the sink gets metrics", 40)  # fmt: skip
+    metrics = got.meters[METER]
+    wanted = documented()
+    checks.check("the reference has every metric that is exported", metrics.keys() <= wanted.keys(), sorted(metrics.keys() - wanted.keys()) or "")  # fmt: skip
+    # There is no line through fewer than three samples, and no time until a limit that it does not reach.
+    missing = wanted.keys() - metrics.keys() - {"mysql.memdiag.process.until_limit", "mysql.memdiag.process.growth"}  # fmt: skip
+    checks.check("every metric is exported", not missing, sorted(missing) or len(metrics))  # fmt: skip
+    wrong = [
+        name
+        for name, metric in metrics.items()
+        if (metric.unit, metric.kind) != wanted[name][:2]
+        or any({key for key, _ in attributes} - wanted[name][2] for attributes in metric.values)
+    ]  # fmt: skip
+    checks.check("unit, kind and attributes are those of the reference", not wrong, wrong or "")  # fmt: skip
+    names = {prometheus_name(name, *wanted[name][:2]) for name in wanted}
+    checks.check("translated, they are the exporters' names", names <= running.metric_names(), sorted(names - running.metric_names()) or "")  # fmt: skip
+    total = sum(metrics["mysql.memdiag.ledger.resident"].values.values())
+    rss = one.server.rss_kb() * 1024
+    checks.check("the ledger's series add up to RSS", abs(total - rss) < 0.05 * rss, f"{total / rss:.3f}")  # fmt: skip
+    pools = {value for ((_, value),) in metrics["mysql.memdiag.pool.active"].values}
+    table = {row[0] for row in one.server.query("SELECT POOL FROM information_schema.MEMDIAG_POOLS").rows}  # fmt: skip
+    checks.check("there is a series for each pool", pools == table, len(pools))
+    peaks = metrics["mysql.memdiag.pool.peak"].values
+    checks.check("what is not known is no measurement", (("pool", "general"),) not in peaks)  # fmt: skip
+    count = sum(len(metric.values) for metric in metrics.values())
+    sessions = [one.server.connect() for _ in range(60)]
+    for session in sessions:
+        session.query("SET @kept = REPEAT('k', 65536)")
+    seen = got.requests
+    running.until(lambda: got.requests >= seen + 3, "more metrics come")
+    later = sum(len(metric.values) for metric in got.meters[METER].values())
+    checks.check("60 sessions add no series", later <= count + 10, f"{count}, {later}")
+    for session in sessions:
+        session.close()
+    one.server.query(f"UPDATE performance_schema.setup_meters SET ENABLED = 'NO' WHERE NAME = '{METER}'")  # fmt: skip
+    seen = got.requests
+    running.until(lambda: got.requests >= seen + 2, "more metrics come")
+    got.meters.clear()
+    seen = got.requests
+    running.until(lambda: got.requests >= seen + 2, "more metrics come")
+    checks.check("a meter that is switched off is silent", METER not in got.meters and got.meters)  # fmt: skip
+    one.server.query(f"UNINSTALL COMPONENT {COMPONENT}")
+    one.server.query("SELECT COUNT(*) FROM information_schema.MEMDIAG_LEDGER")
+
+
+def threads(one: running.Measured) -> int:
+    return len(list(Path(f"/proc/{one.server.pid}/task").iterdir()))
+
+
+def hangs(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
+    one.server.query(f"INSTALL COMPONENT {COMPONENT}")
+    running.until(lambda: got.requests, "the sink gets a request", 40)
+    before = (threads(one), one.server.rss_kb())
+    slowest = 0.0
+    seen = got.requests
+    deadline = time.monotonic() + 30
+    while got.requests < seen + 2 and time.monotonic() < deadline:
+        began = time.monotonic()
+        one.server.query("SHOW GLOBAL STATUS LIKE 'Memdiag_resident_bytes'")
+        slowest = max(slowest, time.monotonic() - began)
+        time.sleep(0.05)
+    after = (threads(one), one.server.rss_kb())
+    checks.check("a collector that hangs delays no statement", slowest < 2, f"slowest {slowest * 1000:.0f} ms")  # fmt: skip
+    checks.check("and takes no threads and no memory", after[0] <= before[0] + 2 and after[1] <= before[1] + 16384, f"{before} before, {after} after (threads, kB)")  # fmt: skip
+    checks.check("requests do not pile up", got.waiting <= 4 + got.requests // 2, f"{got.requests} requests")  # fmt: skip
+    began = time.monotonic()
+    one.server.stop()
+    took = time.monotonic() - began
+    checks.check("the server shuts down meanwhile", took < 20, f"{took:.1f} s")
+
+
+def nobody(checks: Checks, one: running.Measured) -> None:
+    one.server.query(f"INSTALL COMPONENT {COMPONENT}")
+    log = one.server.error_log
+    running.until(lambda: "OTLP" in log.read_text() or "OTEL" in log.read_text(), "the error log says so", 40)  # fmt: skip
+    checks.check("a wrong endpoint is named in the error log", True, "")
+    one.server.query(f"UNINSTALL COMPONENT {COMPONENT}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--preset", default="dev")
+    preset = parser.parse_args().preset
+    checks = Checks("otlp")
+    try:
+        Build.of_preset(ROOT, preset)
+        sink.provide()
+    except Problem as problem:
+        checks.skip("OTLP", problem)
+        return checks.finish()
+    with (
+        sink.listening() as good,
+        running.measured(preset, *running.telemetry_options(good.endpoint)) as one,
+    ):
+        with checks.checking("component_telemetry exports the meter"):
+            exports(checks, one, good)
+        with sink.listening(hangs=True) as hanging:
+            restart(one, hanging.endpoint)
+            with checks.checking("a collector that hangs"):
+                hangs(checks, one, hanging)
+        restart(one, f"http://127.0.0.1:{running.free_port()}/v1/metrics")
+        with checks.checking("a collector that is not there"):
+            nobody(checks, one)
+    return checks.finish()
+
+
+def restart(one: running.Measured, endpoint: str) -> None:
+    """With another collector, and without the component."""
+    one.server.stop()
+    one.server._options = [*one.server._options, *running.telemetry_options(endpoint)]
+    one.server.start()
+    if one.server.query("SELECT COUNT(*) FROM mysql.component WHERE component_urn LIKE '%telemetry'").scalar() != "0":  # fmt: skip
+        one.server.query(f"UNINSTALL COMPONENT {COMPONENT}")
+
+
+if __name__ == "__main__":
+    run_main("otlp", main)

@@ -1,0 +1,122 @@
+"""A sink of OTLP over HTTP on loopback: decodes the metrics that it gets, or behaves badly on request."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import http.server
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.common import cache_dir, lock, say
+from harness.problem import Problem
+from harness.server import last_line
+
+PINS = Path(__file__).with_name("requirements.txt")
+
+
+def provide() -> None:
+    """Make opentelemetry.proto importable; a Problem where it cannot be had."""
+    mark = hashlib.sha256(PINS.read_bytes()).hexdigest()[:12]
+    folder = cache_dir() / f"monitoring-otlp-{mark}"
+    with lock(cache_dir() / "monitoring.lock", "installing opentelemetry-proto"):
+        if not folder.is_dir():
+            say(f"-- installing opentelemetry-proto into {folder}")
+            unfinished = folder.with_suffix(".unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+            command += ["--require-hashes", "--only-binary", ":all:", "--target", str(unfinished)]  # fmt: skip
+            done = subprocess.run([*command, "-r", PINS], capture_output=True, text=True, check=False)  # fmt: skip
+            if done.returncode:
+                raise Problem(f"opentelemetry-proto could not be installed: {last_line(done.stderr)}")  # fmt: skip
+            unfinished.rename(folder)
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+
+@dataclass(frozen=True)
+class Metric:
+    unit: str
+    kind: str  # counter, up-down counter, gauge
+    values: dict[tuple[tuple[str, str], ...], float]  # by attributes
+
+
+@dataclass
+class Sink:
+    """What came last from each meter. `release` ends the requests of a sink that hangs."""
+
+    port: int = 0
+    requests: int = 0
+    waiting: int = 0
+    meters: dict[str, dict[str, Metric]] = field(default_factory=dict)
+    release: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1/metrics"
+
+
+def decoded(body: bytes) -> dict[str, dict[str, Metric]]:
+    from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
+
+    request = metrics_service_pb2.ExportMetricsServiceRequest()
+    request.ParseFromString(body)
+    meters: dict[str, dict[str, Metric]] = {}
+    for resource in request.resource_metrics:
+        for scope in resource.scope_metrics:
+            metrics = meters.setdefault(scope.scope.name, {})
+            for one in scope.metrics:
+                if one.HasField("gauge"):
+                    kind, points = "gauge", one.gauge.data_points
+                else:
+                    kind = "counter" if one.sum.is_monotonic else "up-down counter"
+                    points = one.sum.data_points
+                values = {}
+                for point in points:
+                    key = tuple(sorted((a.key, a.value.string_value) for a in point.attributes))  # fmt: skip
+                    is_int = point.WhichOneof("value") == "as_int"
+                    values[key] = float(point.as_int if is_int else point.as_double)
+                metrics[one.name] = Metric(one.unit, kind, values)
+    return meters
+
+
+@contextlib.contextmanager
+def listening(hangs: bool = False) -> Iterator[Sink]:
+    sink = Sink()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            sink.requests += 1
+            if hangs:
+                sink.waiting += 1
+                sink.release.wait()
+                sink.waiting -= 1
+                return
+            if self.headers.get("Content-Encoding") == "gzip":
+                body = gzip.decompress(body)
+            sink.meters.update(decoded(body))
+            self.send_response(200)
+            self.send_header("Content-Type", "application/x-protobuf")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    sink.port = server.server_address[1]
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield sink
+    finally:
+        sink.release.set()
+        server.shutdown()
+        server.server_close()

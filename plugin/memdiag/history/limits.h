@@ -1,0 +1,48 @@
+/*
+  The server's memory limit and its safe limit, as they are now: what the
+  sampler, the tables, the status variables and the meter show.
+
+  Readers share a reading that is young enough. The sampler reads each second,
+  and so feeds the window of the safe limit; without the sampler
+  (memdiag_history_interval_ms = 0) the safe limit knows only the moments that
+  somebody asked for.
+
+  Threads: any. Nobody waits while another thread reads files: the last reading
+  serves, or nothing is known.
+*/
+
+#ifndef MEMDIAG_LIMITS_H
+#define MEMDIAG_LIMITS_H
+
+#include <cstdint>
+#include <string>
+
+#include "plugin/memdiag/base/reading.h"
+
+namespace memdiag::limits {
+
+struct Figures {
+  /** The lowest limit of the control group and those above, or the machine's
+  memory where that is less. */
+  Reading limit_bytes;
+  /** host/safe_limit.h */
+  Reading safe_bytes;
+  /** The file that has the use it is computed from; "": the server is in no
+  control group that has one. */
+  std::string safe_source;
+};
+
+/** @param max_age_us  an earlier reading may be as old as this
+@throws std::bad_alloc */
+Figures now(uint64_t max_age_us);
+
+/** What the server will take without being asked; empty: not known. Throws
+nothing. */
+using Growth = Reading (*)();
+
+/** nullptr: nothing, the default. */
+void set_growth(Growth growth);
+
+}  // namespace memdiag::limits
+
+#endif  // MEMDIAG_LIMITS_H

@@ -1,0 +1,103 @@
+#include "plugin/memdiag/host/limit_reader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "plugin/memdiag/host/kernel_file.h"
+#include "plugin/memdiag/host/kernel_text.h"
+
+namespace memdiag::host {
+namespace {
+
+constexpr uint64_t find_again_us = 60'000'000;
+
+}  // namespace
+
+Reading limit_bytes(const Limit_figures &figures) {
+  const Reading &group = figures.group_limit_bytes;
+  const Reading &machine = figures.machine_bytes;
+  return group && machine ? std::min(group, machine)
+                          : (group ? group : machine);
+}
+
+/** @return "" if it cannot be read; empty: there is no such file */
+std::optional<std::string> Limit_reader::read(const std::string &file) const {
+  std::string text;
+  const int error = kernel_file::read(m_root + file, &text);
+  // ENODEV: the group was removed while its file was open.
+  if (error == ENOENT || error == ENOTDIR || error == ENODEV)
+    return std::nullopt;
+  if (error != 0) text.clear();
+  return text;
+}
+
+void Limit_reader::find(const std::string &membership) {
+  m_machine_bytes =
+      kernel_text::amount_of(read("/proc/meminfo").value_or(""), "MemTotal");
+  m_group.reset();
+  const auto of = kernel_text::memory_cgroup(membership);
+  if (!of || of->version == 0) return;
+  const std::string mountinfo = read("/proc/self/mountinfo").value_or("");
+  std::vector<kernel_text::Mount> mounts;
+  std::string_view rest = mountinfo;
+  std::string_view line;
+  while (kernel_text::cut(&rest, '\n', &line))
+    if (auto mount = kernel_text::mount(line))
+      mounts.push_back(std::move(*mount));
+  m_group = find_group(*of, mounts);
+}
+
+Limit_figures Limit_reader::look(uint64_t now_us) {
+  std::string membership = read("/proc/self/cgroup").value_or("");
+  if (!m_found_us || now_us - *m_found_us >= find_again_us ||
+      membership != m_membership) {
+    m_found_us.reset();
+    find(membership);
+    m_membership = std::move(membership);
+    m_found_us = now_us;
+  }
+  Limit_figures figures;
+  figures.machine_bytes = m_machine_bytes;
+  if (!m_group) return figures;
+
+  // Before any use: cache that comes meanwhile then counts as kept.
+  const std::string own_file = m_group->folder + "/memory.stat";
+  const std::optional<std::string> own_stat = read(own_file);
+  const Read_file read_file = [&](const std::string &file) {
+    return file == own_file ? own_stat : read(file);
+  };
+  Reading hierarchical;
+  if (m_group->version == 1 && own_stat)
+    if (const auto text =
+            kernel_text::value_of(*own_stat, "hierarchical_memory_limit"))
+      hierarchical = kernel_text::limit(*text);
+  const Cgroup_limits limits = cgroup_limits(*m_group, hierarchical, read_file);
+  if (limits.source.empty()) {
+    // No group has a limit's file. Was it removed?
+    m_found_us.reset();
+    return figures;
+  }
+  if (limits.lowest_bytes != kernel_text::unlimited)
+    figures.group_limit_bytes = limits.lowest_bytes;
+  figures.folder = limits.lowest_folder;
+  if (const auto room = least_room(limits.limited, m_group->version, read_file);
+      room && room->bytes)
+    figures.tightest =
+        Limit{usage_file(room->folder, m_group->version), room->limit_bytes,
+              room->limit_bytes - *room->bytes};
+  const std::string usage = usage_file(figures.folder, m_group->version);
+  const auto stat = read_file(figures.folder + "/memory.stat");
+  if (const auto text = read(usage)) {
+    figures.usage_file = usage;
+    const auto used = kernel_text::amount(*text);
+    const auto clean =
+        stat ? kernel_text::clean_cache(*stat, m_group->version) : std::nullopt;
+    if (used && clean) figures.kept_bytes = *used - std::min(*used, *clean);
+  }
+  return figures;
+}
+
+}  // namespace memdiag::host

@@ -1,0 +1,73 @@
+/*
+  Collector: the memory limit as it is now, and how much of it the control group
+  cannot do without. Cheap enough for each second: some five small files.
+
+  An administrator, a container's runtime or Kubernetes may change a limit at
+  any time, of the server's own control group or of one above it. So each look
+  reads the limits again. Where the group is, is looked up again when
+  /proc/self/cgroup names another one, when its files have vanished, and once a
+  minute.
+
+  Errors: a file that is missing, cannot be read or has another form makes its
+  figures empty. Throws std::bad_alloc only; the next look begins anew.
+  Threads: a reader belongs to one thread. Units: bytes.
+*/
+
+#ifndef MEMDIAG_LIMIT_READER_H
+#define MEMDIAG_LIMIT_READER_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "plugin/memdiag/base/reading.h"
+#include "plugin/memdiag/host/cgroup_limits.h"
+#include "plugin/memdiag/host/host.h"
+
+namespace memdiag::host {
+
+struct Limit_figures {
+  Reading machine_bytes;
+  /** The lowest limit of the control group and those above. Empty: there is
+  none, or it is not known. */
+  Reading group_limit_bytes;
+  /** The group with that limit; without a limit the process's own. "": there is
+  no group. */
+  std::string folder;
+  /** The file that says how much that group uses. "": there is none. */
+  std::string usage_file;
+  /** The group with least room below its limit. */
+  std::optional<Limit> tightest;
+  /** What the group of usage_file uses, all but the page cache that the kernel
+  can drop at once (kernel_text::clean_cache()): the memory of programs, the
+  kernel's memory for them, page cache that is dirty or mapped. */
+  Reading kept_bytes;
+};
+
+/** The most memory that the server can have: the lower one of both limits. */
+Reading limit_bytes(const Limit_figures &figures);
+
+class Limit_reader {
+ public:
+  /** @param root  stands before every path, for tests */
+  explicit Limit_reader(std::string root = {}) : m_root(std::move(root)) {}
+
+  /** @param now_us  the time of a clock that does not go back
+  @throws std::bad_alloc */
+  Limit_figures look(uint64_t now_us);
+
+ private:
+  std::optional<std::string> read(const std::string &file) const;
+  void find(const std::string &membership);
+
+  const std::string m_root;
+  Reading m_found_us;
+  /** The text of /proc/self/cgroup when the group was found. */
+  std::string m_membership;
+  std::optional<Group> m_group;
+  Reading m_machine_bytes;
+};
+
+}  // namespace memdiag::host
+
+#endif  // MEMDIAG_LIMIT_READER_H

@@ -1,0 +1,182 @@
+/*
+  The metrics of OpenTelemetry's meter mysql.memdiag: names, units and how each
+  is measured from figures that were read before.
+
+  Names and units follow OpenTelemetry's semantic conventions: dots between
+  words, units in UCUM (By, s, {purge}). Translated to Prometheus's form, they
+  are the names that monitoring/queries.libsonnet gives to the same figures, and
+  attributes are its labels: one dashboard serves both.
+
+  Free of the server's headers: server/meters.h registers the metrics, and the
+  reference page is made from here.
+
+  Errors: a figure that could not be read is not delivered.
+  Threads: pure functions; nothing is allocated.
+*/
+
+#ifndef MEMDIAG_METER_LIST_H
+#define MEMDIAG_METER_LIST_H
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/history/history_rows.h"
+#include "plugin/memdiag/history/limits.h"
+#include "plugin/memdiag/ledger/ledger_rows.h"
+
+namespace memdiag::meters {
+
+/** What a round of measurements shows. A part that could not be read is
+empty. */
+struct Readings {
+  std::optional<std::array<Pool_row, pool_count>> pools;
+  std::vector<ledger::Row> ledger;
+  /** The last sample of this run. */
+  std::optional<History_row> sample;
+  limits::Figures limits;
+};
+
+/** Both are string literals. */
+struct Attribute {
+  const char *name;
+  const char *value;
+};
+using Attributes = std::initializer_list<Attribute>;
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void add(int64_t value, Attributes attributes) = 0;
+  virtual void add(double value, Attributes attributes) = 0;
+
+  /** Delivers it unless it is empty. */
+  void add_reading(const Reading &value, Attributes attributes) {
+    if (!value) return;
+    constexpr uint64_t most = std::numeric_limits<int64_t>::max();
+    add(static_cast<int64_t>(*value < most ? *value : most), attributes);
+  }
+};
+
+enum class Kind : uint8_t {
+  /** It only grows. */
+  counter,
+  /** Series with different attributes add up. */
+  up_down_counter,
+  gauge
+};
+
+struct Metric {
+  const char *name;
+  const char *unit;
+  const char *description;
+  const char *attributes;
+  Kind kind;
+  bool is_double;
+  void (*measure)(const Readings &, Sink *);
+};
+
+inline constexpr const char *meter_name = "mysql.memdiag";
+inline constexpr const char *meter_description =
+    "Where the server's memory is, by pool and use";
+
+namespace detail {
+
+template <auto member>
+void each_pool(const Readings &readings, Sink *sink) {
+  if (!readings.pools) return;
+  for (const Pool_row &pool : *readings.pools)
+    sink->add_reading(pool.*member, {{"pool", pool.name}});
+}
+
+template <auto member>
+void last_sample(const Readings &readings, Sink *sink) {
+  if (readings.sample) sink->add_reading((*readings.sample).*member, {});
+}
+
+}  // namespace detail
+
+inline constexpr auto metrics = std::to_array<Metric>({
+    {"mysql.memdiag.ledger.resident", "By",
+     "Physical memory by use. All series add up to the process's RSS.",
+     "component, name, state", Kind::up_down_counter, false,
+     [](const Readings &readings, Sink *sink) {
+       for (const ledger::Row &row : readings.ledger)
+         if (row.resident_bytes)
+           sink->add(*row.resident_bytes, {{"component", row.component},
+                                           {"name", row.name},
+                                           {"state", row.state}});
+     }},
+    {"mysql.memdiag.pool.live", "By", "Allocated and not yet freed.", "pool",
+     Kind::up_down_counter, false, detail::each_pool<&Pool_row::held_bytes>},
+    {"mysql.memdiag.pool.active", "By", "Pages that hold at least one block.",
+     "pool", Kind::up_down_counter, false,
+     detail::each_pool<&Pool_row::active_bytes>},
+    {"mysql.memdiag.pool.dirty", "By",
+     "Unused pages that were not given back yet.", "pool",
+     Kind::up_down_counter, false, detail::each_pool<&Pool_row::dirty_bytes>},
+    {"mysql.memdiag.pool.muzzy", "By", "Unused pages that the kernel may take.",
+     "pool", Kind::up_down_counter, false,
+     detail::each_pool<&Pool_row::muzzy_bytes>},
+    {"mysql.memdiag.pool.metadata", "By", "The allocator's bookkeeping.",
+     "pool", Kind::up_down_counter, false,
+     detail::each_pool<&Pool_row::metadata_bytes>},
+    {"mysql.memdiag.pool.peak", "By",
+     "Highest live bytes since the server started.", "pool", Kind::gauge, false,
+     detail::each_pool<&Pool_row::peak_bytes>},
+    {"mysql.memdiag.pool.fallbacks", "{block}",
+     "Blocks that malloc() served because the pool could not.", "pool",
+     Kind::counter, false, detail::each_pool<&Pool_row::fallbacks>},
+    {"mysql.memdiag.pool.purges", "{purge}", "Purges of the whole pool.",
+     "pool", Kind::counter, false, detail::each_pool<&Pool_row::purges>},
+    {"mysql.memdiag.pool.purged", "By", "Bytes that purges released.", "pool",
+     Kind::counter, false, detail::each_pool<&Pool_row::purged_bytes>},
+    {"mysql.memdiag.pool.purge.time", "s", "Duration of the purges.", "pool",
+     Kind::counter, true,
+     [](const Readings &readings, Sink *sink) {
+       if (!readings.pools) return;
+       for (const Pool_row &pool : *readings.pools)
+         sink->add(static_cast<double>(pool.purge_us) / 1e6,
+                   {{"pool", pool.name}});
+     }},
+    {"mysql.memdiag.pool.refaulted", "By",
+     "Purged bytes that the pool needed again within a second.", "pool",
+     Kind::counter, false, detail::each_pool<&Pool_row::refaulted_bytes>},
+    {"mysql.memdiag.pool.backoff", "{pause}",
+     "The pool waits this many times its usual pause before a purge.", "pool",
+     Kind::gauge, false, detail::each_pool<&Pool_row::backoff>},
+    {"mysql.memdiag.process.resident", "By",
+     "Physical memory of the server (RSS).", "", Kind::gauge, false,
+     detail::last_sample<&History_row::rss_bytes>},
+    {"mysql.memdiag.process.peak", "By",
+     "Highest RSS since the server started.", "", Kind::gauge, false,
+     detail::last_sample<&History_row::rss_peak_bytes>},
+    {"mysql.memdiag.process.limit", "By",
+     "The lowest limit of the control group, or the machine's memory.", "",
+     Kind::gauge, false, detail::last_sample<&History_row::limit_bytes>},
+    {"mysql.memdiag.process.growth", "By/s",
+     "Slope of a line through RSS of the last 15 minutes.", "", Kind::gauge,
+     true,
+     [](const Readings &readings, Sink *sink) {
+       if (readings.sample && readings.sample->trend_bytes_per_second)
+         sink->add(*readings.sample->trend_bytes_per_second, {});
+     }},
+    {"mysql.memdiag.process.until_limit", "s",
+     "When that line reaches the limit. No measurement: not within a year.", "",
+     Kind::gauge, false,
+     detail::last_sample<&History_row::seconds_until_limit>},
+    {"mysql.memdiag.host.safe_limit", "By",
+     "How low the limit of the control group may be set now without a kill.",
+     "", Kind::gauge, false,
+     [](const Readings &readings, Sink *sink) {
+       sink->add_reading(readings.limits.safe_bytes, {});
+     }},
+});
+
+}  // namespace memdiag::meters
+
+#endif  // MEMDIAG_METER_LIST_H

@@ -1,0 +1,146 @@
+// meter_list.h: names and units by the conventions; no value where a read
+// failed.
+
+#include "plugin/memdiag/tables/meter_list.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace memdiag_test {
+
+using memdiag::pool_count;
+using memdiag::Pool_row;
+using memdiag::Reading;
+using memdiag::meters::Attributes;
+using memdiag::meters::Kind;
+using memdiag::meters::Metric;
+using memdiag::meters::metrics;
+using memdiag::meters::Readings;
+
+/** Keeps values by their attributes, written as name=value. */
+class Kept final : public memdiag::meters::Sink {
+ public:
+  void add(int64_t value, Attributes attributes) override {
+    keep(static_cast<double>(value), attributes);
+  }
+  void add(double value, Attributes attributes) override {
+    keep(value, attributes);
+  }
+
+  std::map<std::string, double> values;
+  size_t times = 0;
+
+ private:
+  void keep(double value, Attributes attributes) {
+    std::string key;
+    for (const auto &attribute : attributes)
+      key += std::string(attribute.name) + "=" + attribute.value + " ";
+    values[key] = value;
+    ++times;
+  }
+};
+
+const Metric &metric(const std::string &name) {
+  for (const Metric &one : metrics)
+    if (one.name == name) return one;
+  ADD_FAILURE() << name;
+  return metrics[0];
+}
+
+Kept measured(const std::string &name, const Readings &readings) {
+  Kept kept;
+  metric(name).measure(readings, &kept);
+  return kept;
+}
+
+/** Every pool with the same figures. */
+Readings with_pools(Reading bytes) {
+  Readings readings;
+  auto &pools = readings.pools.emplace();
+  for (size_t i = 0; i < pool_count; ++i) {
+    pools[i] = {};
+    pools[i].name = memdiag::pool_specs[i].name;
+    pools[i].active_bytes = pools[i].held_bytes = pools[i].peak_bytes = bytes;
+    pools[i].purge_us = 1'500'000;
+  }
+  return readings;
+}
+
+TEST(MeterListTest, NamesAndUnitsFollowTheConventions) {
+  const std::regex name("mysql[.]memdiag([.][a-z_]+)+");
+  const std::set<std::string> units{"By",      "s",       "By/s",
+                                    "{block}", "{purge}", "{pause}"};
+  std::set<std::string> names;
+  for (const Metric &one : metrics) {
+    EXPECT_TRUE(std::regex_match(one.name, name)) << one.name;
+    EXPECT_TRUE(units.contains(one.unit)) << one.name << ' ' << one.unit;
+    EXPECT_TRUE(names.insert(one.name).second) << one.name << " is there twice";
+    // Limits of the server's telemetry.
+    EXPECT_LE(std::string(one.name).size(), 63U);
+    EXPECT_LE(std::string(one.description).size(), 1023U);
+  }
+}
+
+TEST(MeterListTest, WhatWasNotReadIsNoMeasurement) {
+  const Readings nothing;
+  for (const Metric &one : metrics)
+    EXPECT_EQ(measured(one.name, nothing).times, 0U) << one.name;
+  EXPECT_EQ(measured("mysql.memdiag.pool.active", with_pools({})).times, 0U);
+  Readings sample;
+  sample.sample.emplace();
+  for (const char *name :
+       {"mysql.memdiag.process.resident", "mysql.memdiag.process.limit",
+        "mysql.memdiag.process.growth", "mysql.memdiag.process.until_limit",
+        "mysql.memdiag.host.safe_limit"})
+    EXPECT_EQ(measured(name, sample).times, 0U) << name;
+}
+
+TEST(MeterListTest, TheSafeLimit) {
+  Readings readings;
+  readings.limits.safe_bytes = 4096;
+  const Kept kept = measured("mysql.memdiag.host.safe_limit", readings);
+  EXPECT_EQ(kept.times, 1U);
+  EXPECT_EQ(kept.values.at(""), 4096);
+}
+
+TEST(MeterListTest, ZeroIsAMeasurement) {
+  const Kept kept = measured("mysql.memdiag.pool.active", with_pools(0));
+  EXPECT_EQ(kept.values.size(), pool_count);
+  EXPECT_EQ(kept.values.begin()->second, 0);
+}
+
+TEST(MeterListTest, EachPoolHasASeries) {
+  const Kept kept = measured("mysql.memdiag.pool.live", with_pools(4096));
+  EXPECT_EQ(kept.values.size(), pool_count);
+  EXPECT_EQ(kept.values.at("pool=fts_query "), 4096);
+  EXPECT_EQ(measured("mysql.memdiag.pool.purge.time", with_pools({}))
+                .values.at("pool=general "),
+            1.5);
+}
+
+TEST(MeterListTest, AFigureAboveTheTypeIsItsMost) {
+  const Kept kept =
+      measured("mysql.memdiag.pool.peak", with_pools(UINT64_MAX - 1));
+  EXPECT_EQ(kept.values.at("pool=general "), static_cast<double>(INT64_MAX));
+}
+
+TEST(MeterListTest, TheLedgerKeepsItsSigns) {
+  Readings readings;
+  readings.ledger = {
+      {"pool", "session", "live", 100, {}, {}},
+      {"pool", "session", "dirty", std::nullopt, {}, {}},
+      {"unexplained", "", "", -7, {}, {}},
+  };
+  const Kept kept = measured("mysql.memdiag.ledger.resident", readings);
+  EXPECT_EQ(kept.times, 2U);
+  EXPECT_EQ(kept.values.at("component=pool name=session state=live "), 100);
+  EXPECT_EQ(kept.values.at("component=unexplained name= state= "), -7);
+}
+
+}  // namespace memdiag_test

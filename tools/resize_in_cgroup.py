@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""The limit of a server's memory cgroup is changed while the server is under load.
+
+It is shrunk to the safe limit, twenty times unless --rounds says otherwise, of the server's own group and of the one above in turns; the server survives
+each. Then it is shrunk below, and the output shows at which part of the safe limit the kernel refuses or kills.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness import burst, cgroup
+from harness.checks import Checks
+from harness.common import ROOT, known_preset, say
+from harness.problem import NotPossible, run_main
+from harness.server import Build, Server, initialise
+from harness.sql import Connection, SqlError
+
+CLIENTS = 6
+WIDE_KB = 4 << 20
+# Waiting for a figure ends after this. The output says how long it took.
+PATIENCE = 30.0
+OPTIONS = (
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-redo-log-capacity=64M",
+    "--disable-log-bin",
+)
+DATABASE = "test"
+# 70 MB of rows: more than the buffer pool.
+LOAD = (
+    "CREATE DATABASE test",
+    "CREATE TABLE test.t (id INT AUTO_INCREMENT PRIMARY KEY, n INT, pad VARCHAR(1000))",
+    "INSERT INTO test.t (n, pad) VALUES (1, REPEAT('p', 1000))",
+    *["INSERT INTO test.t (n, pad) SELECT RAND() * 1000000, pad FROM test.t"] * 16,
+    "CREATE TABLE test.log (id INT AUTO_INCREMENT PRIMARY KEY, text VARCHAR(1000))",
+)
+STATEMENTS = (
+    "SELECT id, n FROM t WHERE id < 40000 ORDER BY n",
+    "SELECT n % 5000 AS part, COUNT(*), MAX(pad) FROM t WHERE id < 40000 GROUP BY part",
+    "INSERT INTO log (text) SELECT pad FROM t LIMIT 2000",
+    "SELECT LENGTH(GROUP_CONCAT(pad)) FROM t WHERE id < 4000",
+    "DO LENGTH(REPEAT('x', 4 << 20))",
+)
+
+
+class Load:
+    """Clients that run statements until stop(); what ended them early is in `failure`."""
+
+    def __init__(self, server: Server) -> None:
+        self.failure: Exception | None = None
+        self.statements = 0
+        self._stop = threading.Event()
+        self._server = server
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        def steps(number: int):  # noqa: ANN202 - burst.crowd has the type
+            with Connection(self._server.socket, DATABASE) as session:
+                yield 0
+                while not self._stop.is_set():
+                    for at in range(len(STATEMENTS)):
+                        statement = STATEMENTS[(at + number) % len(STATEMENTS)]
+                        yield len(session.query(statement).rows)
+                        self.statements += 1
+
+        try:
+            burst.crowd(steps, CLIENTS)
+        except Exception as error:  # noqa: BLE001 - shown by the caller
+            self.failure = error
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def figure(session: Connection, name: str) -> int | None:
+    value = session.query(
+        "SELECT NUMBER FROM information_schema.MEMDIAG_HOST"
+        f" WHERE SUBJECT = 'cgroup' AND NAME = '{name}'"
+    ).scalar()
+    return None if value is None else int(float(value))
+
+
+def follows(session: Connection, limit_bytes: int) -> tuple[float, float]:
+    """After how many seconds MEMDIAG_HOST and MEMDIAG_HISTORY show the limit; at most PATIENCE."""
+    asked = (
+        lambda: figure(session, "effective_limit"),
+        lambda: int(
+            session.query(
+                "SELECT LIMIT_BYTES FROM information_schema.MEMDIAG_HISTORY ORDER BY TIME DESC LIMIT 1"
+            ).scalar()
+            or 0
+        ),
+    )
+    began = time.monotonic()
+    seen: dict[int, float] = {}
+    while len(seen) < 2 and time.monotonic() < began + PATIENCE:
+        for which, ask in enumerate(asked):
+            if which not in seen and ask() == limit_bytes:
+                seen[which] = time.monotonic() - began
+        time.sleep(0.02)
+    return seen.get(0, PATIENCE), seen.get(1, PATIENCE)
+
+
+def rounded(limit_bytes: float) -> int:
+    """As the kernel keeps it."""
+    return int(limit_bytes) // 4096 * 4096
+
+
+def shrink(checks: Checks, server: Server, groups: list[cgroup.Limit], load: Load, rounds: int) -> None:  # fmt: skip
+    """To the safe limit, again and again."""
+    slowest = [0.0, 0.0]
+    limits = []
+    before = load.statements
+    with server.connect() as session:
+        for number in range(rounds):
+            group = groups[number % 2]
+            safe = figure(session, "safe_limit")
+            assert safe is not None, "the safe limit is not known"
+            limits.append(safe)
+            assert group.resize(safe), f"round {number}: the kernel refuses {safe}"
+            took = follows(session, rounded(safe))
+            slowest = [max(pair) for pair in zip(slowest, took, strict=True)]
+            time.sleep(0.5)
+            kills = groups[0].figures()["oom_kills"] + groups[1].figures()["oom_kills"]
+            assert server.alive(), f"round {number}: not alive"
+            assert not kills, f"round {number}: killed"
+            assert load.failure is None, f"round {number}: {load.failure}"
+            assert group.resize(WIDE_KB << 10)
+            time.sleep(0.1)
+    done = load.statements - before
+    checks.check(f"it survives {rounds} times", True, f"safe limit {min(limits) >> 20} to {max(limits) >> 20} MB, {done} statements meanwhile")  # fmt: skip
+    checks.check("the load goes on meanwhile", done >= rounds, done)
+    checks.check("MEMDIAG_HOST follows", slowest[0] < PATIENCE, f"within {slowest[0]:.2f} s")  # fmt: skip
+    checks.check("MEMDIAG_HISTORY follows", slowest[1] < PATIENCE, f"within {slowest[1]:.2f} s")  # fmt: skip
+
+
+def below(checks: Checks, server: Server, group: cgroup.Limit, load: Load) -> None:
+    """Shows what happens below the safe limit, at 0.9 of it first."""
+    parts = (0.9, 0.8, 0.7, 0.6, 0.5)
+    ended = ""
+    with contextlib.suppress(SqlError, OSError), server.connect() as session:
+        for part in parts:
+            safe = figure(session, "safe_limit")
+            assert safe is not None, "the safe limit is not known"
+            kept = session.query("SHOW GLOBAL STATUS LIKE 'Memdiag_safe_limit'").rows[0][1]  # fmt: skip
+            if not group.resize(rounded(part * safe)):
+                ended = "the kernel refuses it"
+            else:
+                time.sleep(2)
+                if load.failure is not None or not server.alive():
+                    ended = "the kernel kills the server"
+            say(f"   at {part} of {safe >> 20} MB ({kept} in the status variable): {ended or 'it survives for 2 s'}")  # fmt: skip
+            if ended:
+                break
+            group.resize(WIDE_KB << 10)
+    if not ended and not server.alive():
+        ended = "the kernel kills the server"
+    checks.check("below, there is no room: it is not much too high", bool(ended), ended)
+
+
+def run(preset: str, rounds: int) -> int:
+    checks = Checks("resize_in_cgroup")
+    build = Build.of_preset(ROOT, preset)
+    with (
+        tempfile.TemporaryDirectory(prefix="memdiag-") as folder,
+        cgroup.memory_limit(WIDE_KB) as above,
+        cgroup.memory_limit(WIDE_KB, above) as own,
+    ):
+        initialise(build, Path(folder) / "data", OPTIONS[:2])
+        with Server(build, Path(folder), OPTIONS, None, own.wrapper()) as server:
+            server.start()
+            for statement in LOAD:
+                server.query(statement)
+            load = Load(server)
+            time.sleep(5)
+            with checks.checking("shrinks to the safe limit"):
+                shrink(checks, server, [own, above], load, rounds)
+            with checks.checking("shrinks below"):
+                below(checks, server, own, load)
+            load.stop()
+    return checks.finish()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--preset", default="dev", help="default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=20, help="default: %(default)s")
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds must be 1 or more")
+    try:
+        return run(known_preset(options.preset), options.rounds)
+    except NotPossible as reason:
+        checks = Checks("resize_in_cgroup")
+        checks.skip("a memory cgroup", reason)
+        return checks.finish()
+
+
+if __name__ == "__main__":
+    run_main("resize_in_cgroup", main)
