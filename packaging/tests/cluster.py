@@ -338,6 +338,7 @@ def cluster(run) -> None:
             copied(report, group, writers, ours, "from stock to ours")
             compare(report, group, writers, "a clone of stock in ours")
             memory(report, group)
+            notices(report, group, writers)
         wrong = "; ".join(sorted(set(writers.wrong)))
         report.check("clients see no other error than a member that leaves", not wrong, wrong)  # fmt: skip
         figures = f"{writers.count()} transactions, at most {writers.longest:.1f} s between two of a client"
@@ -436,3 +437,21 @@ def memory(report: Checks, group: Group) -> None:
             )
             held = member.server.query(query).scalar()
             report.check("its group replication has instruments", bool(held), held)
+
+
+def notices(report: Checks, group: Group, writers: Writers) -> None:
+    """A row that one member loses, unseen by the others, shows that this test can fail."""
+    member = group.secondaries()[0]
+    with member.server.connect("kept") as session:
+        before = table_sums(session)
+        for statement in (
+            "SET GLOBAL super_read_only = OFF",
+            "SET GLOBAL read_only = OFF",
+            "SET sql_log_bin = 0",
+            f"DELETE FROM written WHERE id = {writers.acknowledged[0][0]}",
+        ):
+            session.query(statement)
+        lost = missing(session, writers)
+        report.check("a row that one member loses is noticed", bool(lost), lost)
+        good = table_sums(session)["written"] != before["written"]
+        report.check("and makes its rows different", good)
