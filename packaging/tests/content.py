@@ -12,15 +12,18 @@ _HERE = Path(__file__).resolve().parent
 
 
 def make(connection: Connection) -> None:
-    _run(connection, "content.sql", "{password}", PASSWORD)
+    run_file(connection, "content.sql", "{password}", PASSWORD)
 
 
 def change(connection: Connection, round_: int) -> None:
     """Write to everything; each round (1, 2, ...) changes other rows."""
-    _run(connection, "change.sql", "{round}", str(round_))
+    run_file(connection, "change.sql", "{round}", str(round_))
 
 
-def _run(connection: Connection, name: str, place: str, value: str) -> None:
+def run_file(
+    connection: Connection, name: str, place: str = "{}", value: str = "{}"
+) -> None:
+    """Run the statements of a file of this folder; `value` is put in each `place`."""
     for statement in (_HERE / name).read_text().replace(place, value).split(";\n"):
         if statement.strip():
             connection.query(statement)
@@ -43,7 +46,7 @@ def fingerprint(connection: Connection) -> dict[str, str]:
     of_kept = "WHERE table_schema = 'kept' AND"
     for table in names("table_name", f"tables {of_kept} table_type = 'BASE TABLE'"):
         columns = f"columns {of_kept} table_name = '{table}' ORDER BY ordinal_position"
-        note(f"rows of {table}", _row_sums(table, names("column_name", columns)))
+        note(f"rows of {table}", row_sums(table, names("column_name", columns)))
         note(f"indexes of {table}", f"CHECK TABLE {table} EXTENDED")
         note(f"definition of {table}", f"SHOW CREATE TABLE {table}")
     for thing in (
@@ -70,7 +73,7 @@ def fingerprint(connection: Connection) -> dict[str, str]:
     return found
 
 
-def _row_sums(table: str, columns: list[str]) -> str:
+def row_sums(table: str, columns: list[str]) -> str:
     """The statement that counts and adds up all rows. CHECKSUM TABLE would not do: it also sees spare bits of a record,
     which differ after a mere restart of the same server."""
     values = ", '|', ".join(

@@ -322,9 +322,9 @@ def check_pair(pair: Pair, report: Checks, what: str) -> None:
 
 
 @contextlib.contextmanager
-def builds(run) -> Iterator[tuple[Path, Build, Stock]]:
-    """A folder that is removed at the end, our build, and stock."""
-    folder = run.work / "stock-peer"
+def builds(run, name: str = "stock-peer") -> Iterator[tuple[Path, Build, Stock]]:
+    """A folder of this name that is removed at the end, our build, and stock."""
+    folder = run.work / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.problem import Problem
@@ -18,10 +20,18 @@ def remove(folder: Path) -> None:
         subprocess.run(["rm", "-rf", "--one-file-system", folder], check=True)
 
 
-def root(suite: str, folder: Path, variant: str, packages: str) -> None:
-    """Make a folder anew, as root; a killed run leaves it unfinished.
+def root(
+    suite: str,
+    folder: Path,
+    variant: str,
+    packages: str,
+    options: Sequence[str] = (),
+    date: int | None = None,
+) -> None:
+    """Make a folder anew, as root; a killed run leaves it unfinished. A name with .tar is an archive instead.
 
-    `variant`: of mmdebstrap; `extract` only unpacks, the others also configure.
+    `variant`: of mmdebstrap; `extract` only unpacks, the others also configure. `options`: more of mmdebstrap, hooks
+    for example. `date`: no file is newer (seconds since 1970), so that two runs on one state of the archive are equal.
     """
     if not shutil.which("mmdebstrap"):
         raise Problem(
@@ -45,9 +55,15 @@ def root(suite: str, folder: Path, variant: str, packages: str) -> None:
         f"--variant={variant}",
         f"--include={packages}",
         *(f"--aptopt={setting}" for setting in settings),
+        *options,
     ]
+    dated = {} if date is None else {"SOURCE_DATE_EPOCH": str(date)}
     done = subprocess.run(
-        [*command, suite, folder, mirror], capture_output=True, text=True, check=False
+        [*command, suite, folder, mirror],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **dated},
     )
     if done.returncode:
         remove(folder)
