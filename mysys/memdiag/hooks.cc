@@ -13,6 +13,7 @@
 #include "mysys/memdiag/accounting/block_events.h"
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/statement_gate.h"
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/connection.h"
 #include "mysys/memdiag/pools/sharing.h"
@@ -32,6 +33,7 @@ namespace regions = memdiag::regions;
 namespace routes = memdiag::routes;
 namespace scopes = memdiag::scopes;
 namespace sessions = memdiag::sessions;
+namespace statement_gate = memdiag::statement_gate;
 
 // Blocks and their routes.
 
@@ -124,7 +126,12 @@ void memdiag_session_began() {
   if (block_events::is_on(block_events::sessions)) sessions::session_began();
 }
 
+bool memdiag_gate_refuses(void *session, const unsigned char *digest) {
+  return statement_gate::refuses(session, digest);
+}
+
 void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
+  statement_gate::statement_ended();
   if (!block_events::any_is_on() && !profiling::is_on()) return;
   memdiag_part_ended(digest);
   if (!block_events::is_on(block_events::survivors)) return;
@@ -133,6 +140,7 @@ void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
 }
 
 void memdiag_part_ended(unsigned char *digest) {
+  statement_gate::statement_ended();
   profiling::Site_of_run top{};
   if (profiling::is_on()) top = profiling::statement_ended(digest);
   if (block_events::is_on(block_events::sessions))

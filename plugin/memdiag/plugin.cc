@@ -21,6 +21,7 @@
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/server/admin_privilege.h"
+#include "plugin/memdiag/server/admission.h"
 #include "plugin/memdiag/server/buffer_pool_pages.h"
 #include "plugin/memdiag/server/error_log.h"
 #include "plugin/memdiag/server/information_schema.h"
@@ -127,7 +128,10 @@ int start(void *) {
         reason(error) + "): each session keeps its last readings.");
   limits::set_growth(buffer_pool_growth);
   start_history();
-  if (!opt_initialize) start_watcher();
+  if (!opt_initialize) {
+    start_watcher();
+    admission::start();
+  }
   start_profile();
   if (!admin_privilege::register_it())
     error_log::warn(std::string("the privilege ") + admin_privilege_name +
@@ -144,6 +148,7 @@ int stop(void *) {
   purge_function::unregister_it();
   admin_privilege::unregister_it();
   profile_switch::stop();
+  admission::stop();
   watcher::stop();
   statement_readings::stop();
   purger::stop();

@@ -79,6 +79,14 @@ half of them stay free. */
 constinit std::array<Entry, 2 * sessions::max_digests> entries{};
 constinit size_t used_entries = 0;
 constinit Entry entry_of_none{};
+/** Marks digests that are large, by some of their bits. */
+constinit std::array<std::atomic<bool>, 4096> large_marks{};
+
+std::atomic<bool> &large_mark(const unsigned char *digest) {
+  uint16_t bits;
+  memcpy(&bits, digest, sizeof bits);
+  return large_marks[bits % large_marks.size()];
+}
 constinit uint64_t overflowed = 0;
 
 /** Counts from now on as gone what the thread holds. Caller holds the mutex. */
@@ -126,16 +134,28 @@ bool begin(Thread *mine) {
   return true;
 }
 
-/** Where a digest is counted. Caller holds the mutex. */
-Entry *entry_of(const Digest &digest) {
-  if (digest == Digest{}) return &entry_of_none;
+/** The digest's place among the entries, which may be free. Caller holds the
+mutex. */
+size_t place_of(const Digest &digest) {
   uint64_t hash;
   memcpy(&hash, digest.data(), sizeof hash);
   size_t i = hash % entries.size();
-  while (entries[i].statements != 0) {
-    if (entries[i].digest == digest) return &entries[i];
+  while (entries[i].statements != 0 && entries[i].digest != digest)
     i = (i + 1) % entries.size();
-  }
+  return i;
+}
+
+/** A digest's entry, or nullptr. Caller holds the mutex. */
+const Entry *find_entry(const Digest &digest) {
+  const Entry &entry = entries[place_of(digest)];
+  return entry.statements != 0 ? &entry : nullptr;
+}
+
+/** Where a digest is counted. Caller holds the mutex. */
+Entry *entry_of(const Digest &digest) {
+  if (digest == Digest{}) return &entry_of_none;
+  const size_t i = place_of(digest);
+  if (entries[i].statements != 0) return &entries[i];
   if (used_entries == sessions::max_digests) {
     ++overflowed;
     return &entry_of_none;
@@ -158,6 +178,7 @@ void track(bool on) {
     used_entries = 0;
     entry_of_none = {};
     overflowed = 0;
+    for (auto &mark : large_marks) mark.store(false, std::memory_order_relaxed);
   }
   block_events::set(block_events::sessions, on ? note : nullptr);
   memdiag_counts_intervals.store(on, std::memory_order_relaxed);
@@ -202,6 +223,8 @@ void statement_ended(unsigned char *digest, Peak_stack top) noexcept {
   if (const auto peak = static_cast<uint64_t>(ended.peak); peak > entry.peak) {
     entry.peak = peak;
     entry.peak_stack = top;
+    if (peak >= large_statement_bytes && &entry != &entry_of_none)
+      large_mark(of.data()).store(true, std::memory_order_relaxed);
   }
   entry.last_us = std::max(entry.last_us, now);
 }
@@ -291,6 +314,16 @@ std::vector<Digest_row> digests() {
                     digest ? 0 : without_room});
   }
   return rows;
+}
+
+bool may_be_large(const unsigned char *digest) noexcept {
+  return large_mark(digest).load(std::memory_order_relaxed);
+}
+
+uint64_t peak_of(const Digest &digest) noexcept {
+  const std::lock_guard<std::mutex> guard(digests_mutex);
+  const Entry *const entry = find_entry(digest);
+  return entry == nullptr ? 0 : entry->peak;
 }
 
 void hold() noexcept {

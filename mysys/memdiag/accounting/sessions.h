@@ -107,6 +107,18 @@ struct Digest_row {
 /** @throws std::bad_alloc */
 std::vector<Digest_row> digests();
 
+/** @name Large statements, for admission @{ */
+
+/** A digest is large once one of its statements had taken and not freed this
+much at a moment. */
+constexpr uint64_t large_statement_bytes = 16 << 20;
+/** One load. @param digest  of Digest's size
+@return false: the digest is not large, as far as is known */
+bool may_be_large(const unsigned char *digest) noexcept;
+/** PEAK_BYTES of the digest; 0: it has none. Takes a mutex. */
+uint64_t peak_of(const Digest &digest) noexcept;
+/** @} */
+
 /** Around fork(), see mysys/memdiag/fork.cc: both mutexes are held. */
 void hold() noexcept;
 void let_go(bool in_child) noexcept;

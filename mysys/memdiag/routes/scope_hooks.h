@@ -1,6 +1,7 @@
 /*
   The functions that patched files of the SQL layer call when a connection's
-  thread begins, and when a statement, a transaction or a session has ended.
+  thread begins, before a statement runs, and when a statement, a transaction or
+  a session has ended.
   They are weak, as in mysys/memdiag/routes/hooks.h, and include no header.
 
   A digest is 32 bytes. All of them are 0 if Performance Schema computed none.
@@ -12,7 +13,15 @@
 #ifndef MEMDIAG_SCOPE_HOOKS_H
 #define MEMDIAG_SCOPE_HOOKS_H
 
+#include <atomic>
+
 extern "C" {
+/** Large statements pass a gate: memdiag_admission is not OFF. */
+[[gnu::weak]] extern std::atomic<bool> memdiag_has_gate;
+/** @param session  its THD
+@return true: the statement must not run, and an error was raised */
+[[gnu::weak]] bool memdiag_gate_refuses(void *session,
+                                        const unsigned char *digest);
 /** A statement has ended. @param in_transaction  its transaction goes on */
 [[gnu::weak]] void memdiag_statement_ended(bool in_transaction,
                                            unsigned char *digest);
@@ -29,6 +38,11 @@ on with the memory of this one. */
 
 namespace memdiag {
 
+inline bool is_refused(void *session, const unsigned char *digest) {
+  return &memdiag_has_gate != nullptr &&
+         memdiag_has_gate.load(std::memory_order_relaxed) &&
+         memdiag_gate_refuses(session, digest);
+}
 inline void statement_ended(bool in_transaction, unsigned char *digest) {
   if (memdiag_statement_ended != nullptr)
     memdiag_statement_ended(in_transaction, digest);

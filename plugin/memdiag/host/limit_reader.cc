@@ -35,8 +35,6 @@ std::optional<std::string> Limit_reader::read(const std::string &file) const {
 }
 
 void Limit_reader::find(const std::string &membership) {
-  m_machine_bytes =
-      kernel_text::amount_of(read("/proc/meminfo").value_or(""), "MemTotal");
   m_group.reset();
   const auto of = kernel_text::memory_cgroup(membership);
   if (!of || of->version == 0) return;
@@ -60,7 +58,9 @@ Limit_figures Limit_reader::look(uint64_t now_us) {
     m_found_us = now_us;
   }
   Limit_figures figures;
-  figures.machine_bytes = m_machine_bytes;
+  const std::string meminfo = read("/proc/meminfo").value_or("");
+  figures.machine_bytes = kernel_text::amount_of(meminfo, "MemTotal");
+  figures.room_bytes = kernel_text::amount_of(meminfo, "MemAvailable");
   if (!m_group) return figures;
 
   // Before any use: cache that comes meanwhile then counts as kept.
@@ -97,6 +97,17 @@ Limit_figures Limit_reader::look(uint64_t now_us) {
         stat ? kernel_text::clean_cache(*stat, m_group->version) : std::nullopt;
     if (used && clean) figures.kept_bytes = *used - std::min(*used, *clean);
   }
+  const auto narrow = [&figures](uint64_t limit_bytes, uint64_t used_bytes) {
+    const uint64_t room = limit_bytes - std::min(limit_bytes, used_bytes);
+    figures.room_bytes = std::min(figures.room_bytes.value_or(room), room);
+  };
+  if (figures.tightest)
+    narrow(figures.tightest->limit_bytes, figures.tightest->usage_bytes);
+  if (!figures.group_limit_bytes) return figures;
+  if (figures.kept_bytes)
+    narrow(*figures.group_limit_bytes, *figures.kept_bytes);
+  else
+    figures.room_bytes.reset();
   return figures;
 }
 

@@ -42,6 +42,10 @@ struct Limit_figures {
   can drop at once (kernel_text::clean_cache()): the memory of programs, the
   kernel's memory for them, page cache that is dirty or mapped. */
   Reading kept_bytes;
+  /** The least that is free below a limit of a group or of the machine
+  (MemAvailable), counted as kept_bytes for the group of usage_file and without
+  idle page cache for others. */
+  Reading room_bytes;
 };
 
 /** The most memory that the server can have: the lower one of both limits. */
@@ -65,7 +69,6 @@ class Limit_reader {
   /** The text of /proc/self/cgroup when the group was found. */
   std::string m_membership;
   std::optional<Group> m_group;
-  Reading m_machine_bytes;
 };
 
 }  // namespace memdiag::host

@@ -15,6 +15,7 @@
 #include "plugin/memdiag/ledger/ledger_reader.h"
 #include "plugin/memdiag/profile/reader.h"
 #include "plugin/memdiag/profile/symbols.h"
+#include "plugin/memdiag/server/admission.h"
 #include "plugin/memdiag/server/budget_facts.h"
 #include "plugin/memdiag/server/buffer_pool_pages.h"
 #include "plugin/memdiag/server/profile_switch.h"
@@ -234,6 +235,10 @@ void add_rows(Statement *statement, Sink<host::Row> *sink) {
 
 void add_rows(Statement *, Sink<purge_log::Row> *sink) {
   add_all(purge_log::all(), sink);
+}
+
+void add_rows(Statement *, Sink<admission::Row> *sink) {
+  add_all(admission::decisions(), sink);
 }
 
 void add_rows(Statement *, Sink<profile::Profile_row> *sink) {

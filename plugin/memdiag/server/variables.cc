@@ -19,6 +19,7 @@
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/server/admission.h"
 #include "plugin/memdiag/server/profile_switch.h"
 #include "plugin/memdiag/server/watcher.h"
 #include "plugin/memdiag/tables/variable_list.h"
@@ -202,6 +203,16 @@ bool update_watcher(sys_var *, THD *thd, enum_var_type) {
   return false;
 }
 
+bool update_admission(sys_var *, THD *thd, enum_var_type) {
+  memdiag::admission::changed();
+  if (memdiag::admission::mode != memdiag::admission::off &&
+      !tracking::options.sessions)
+    push_warning(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+                 "memdiag: no digest is counted, and no statement waits: SET "
+                 "GLOBAL memdiag_sessions = ON");
+  return false;
+}
+
 Start_up_list routes(system_variable("memdiag_routes"),
                      memdiag::routes::options.routes);
 Start_up_list disabled_pools(system_variable("memdiag_disabled_pools"),
@@ -252,5 +263,16 @@ Number pressure_stall_percent(system_variable("memdiag_pressure_stall_percent"),
 Bytes pressure_buffer_pool_min(
     system_variable("memdiag_pressure_buffer_pool_min"),
     memdiag::watcher::buffer_pool_min_bytes, update_watcher);
+
+static_assert(memdiag::admission::off ==
+                  static_cast<ulong>(memdiag::watcher::off) &&
+              memdiag::admission::on ==
+                  static_cast<ulong>(memdiag::watcher::on));
+Mode admission(system_variable("memdiag_admission"), watcher_modes,
+               memdiag::admission::mode, update_admission);
+Number admission_wait_ms(system_variable("memdiag_admission_wait_ms"),
+                         memdiag::admission::wait_ms, nullptr);
+Bytes admission_reserve(system_variable("memdiag_admission_reserve"),
+                        memdiag::admission::reserve_bytes, nullptr);
 
 }  // namespace

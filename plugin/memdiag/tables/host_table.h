@@ -33,7 +33,8 @@ inline constexpr Table host_table = [] {
               "these limits, not counting page cache that the kernel takes "
               "back first. safe_limit is how low the limit of the group of "
               "effective_limit may be set now without a kill "
-              "(docs/container-limits.md). pool.NAME of huge_pages is that pool's "
+              "(docs/container-limits.md). pool.NAME of huge_pages is that "
+              "pool's "
               "memory in "
               "huge pages, at most a minute old where reading it takes less "
               "than half a second (Linux 6.7 and later)."),

@@ -9,6 +9,7 @@
 #ifndef MEMDIAG_TABLES_H
 #define MEMDIAG_TABLES_H
 
+#include "plugin/memdiag/tables/admissions_table.h"
 #include "plugin/memdiag/tables/advice_table.h"
 #include "plugin/memdiag/tables/allocator_table.h"
 #include "plugin/memdiag/tables/arenas_table.h"
@@ -53,6 +54,7 @@
   TABLE(budget)                        \
   TABLE(host)                          \
   TABLE(purges)                        \
+  TABLE(admissions)                    \
   TABLE(profile)                       \
   TABLE(pinned)                        \
   TABLE(history)                       \

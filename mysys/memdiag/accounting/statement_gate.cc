@@ -1,0 +1,42 @@
+#include "mysys/memdiag/accounting/statement_gate.h"
+
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "mysys/memdiag/routes/scope_hooks.h"
+
+constinit std::atomic<bool> memdiag_has_gate{false};
+
+namespace memdiag::statement_gate {
+namespace {
+
+constinit std::atomic<const Gate *> in_use{nullptr};
+/** The gate that the thread's statement was let through. */
+constinit thread_local const Gate *passed = nullptr;
+
+}  // namespace
+
+void set(const Gate *gate) noexcept {
+  in_use.store(gate, std::memory_order_release);
+  memdiag_has_gate.store(gate != nullptr, std::memory_order_relaxed);
+}
+
+void note_let_through(const Gate *gate) noexcept { passed = gate; }
+
+bool refuses(void *session, const unsigned char *digest) {
+  if (!sessions::may_be_large(digest)) return false;
+  const Gate *const gate = in_use.load(std::memory_order_acquire);
+  // A statement within another's: the outer one has passed.
+  if (gate == nullptr || passed != nullptr) return false;
+  sessions::Digest copy;
+  memcpy(copy.data(), digest, copy.size());
+  return gate->refuses(session, copy);
+}
+
+void statement_ended() noexcept {
+  if (passed != nullptr) [[unlikely]]
+    std::exchange(passed, nullptr)->ended();
+}
+
+}  // namespace memdiag::statement_gate

@@ -1,0 +1,38 @@
+/*
+  The gate that large statements pass before they run. The plugin decides
+  (plugin/memdiag/server/admission.h); this file keeps the others away from it:
+  while there is no gate, a statement pays a load and a branch, and while there
+  is one, a statement whose digest is not large pays one more of each.
+
+  Threads: any; set() from one at a time.
+*/
+
+#ifndef MEMDIAG_STATEMENT_GATE_H
+#define MEMDIAG_STATEMENT_GATE_H
+
+#include "mysys/memdiag/accounting/sessions.h"
+
+namespace memdiag::statement_gate {
+
+struct Gate {
+  /** @param session  the THD of the calling thread
+  @return true: the statement must not run, and an error was raised */
+  bool (*refuses)(void *session, const sessions::Digest &digest);
+  /** The calling thread's statement has ended that was noted as let through. */
+  void (*ended)();
+};
+
+/** @param gate  lives for ever; nullptr: every statement runs */
+void set(const Gate *gate) noexcept;
+
+/** The calling thread's statement has a place behind the gate until it ends. */
+void note_let_through(const Gate *gate) noexcept;
+
+/** @name Events of the calling thread @{ */
+bool refuses(void *session, const unsigned char *digest);
+void statement_ended() noexcept;
+/** @} */
+
+}  // namespace memdiag::statement_gate
+
+#endif  // MEMDIAG_STATEMENT_GATE_H

@@ -1,0 +1,59 @@
+/*
+  The columns of INFORMATION_SCHEMA.MEMDIAG_ADMISSIONS.
+*/
+
+#ifndef MEMDIAG_ADMISSIONS_TABLE_H
+#define MEMDIAG_ADMISSIONS_TABLE_H
+
+#include "plugin/memdiag/advice/admission.h"
+#include "plugin/memdiag/tables/column.h"
+
+namespace memdiag {
+
+inline constexpr Table admissions_table = [] {
+  using Row = admission::Row;
+  return Table{
+      "MEMDIAG_ADMISSIONS",
+      "The last 1,000 statements that did not fit below the memory limit when "
+      "they were about to run (memdiag_admission). Statements that fit at once "
+      "have no row.",
+      0x0100,
+      std::array{
+          moment_column<Row, &Row::time_us>("TIME", "When it was decided."),
+          column<Row, &Row::processlist_id>("PROCESSLIST_ID", Unit::none,
+                                            "The session."),
+          text_column<Row, &Row::digest>(
+              "DIGEST", 64, "The statement's digest, as in MEMDIAG_DIGESTS."),
+          text_column<Row, &Row::decision>(
+              "DECISION", 16,
+              "ran: there was room after a wait or a purge. refused: it waited "
+              "for memdiag_admission_wait_ms and got an error. killed: KILL "
+              "ended the wait. timed_out: max_execution_time did. would_wait: "
+              "it ran, because memdiag_admission is WATCH."),
+          column<Row, &Row::peak_bytes>("PEAK_BYTES", Unit::bytes,
+                                        "PEAK_BYTES of the digest."),
+          column<Row, &Row::limit_bytes>(
+              "LIMIT_BYTES", Unit::bytes,
+              "The limit of the control group or the machine's memory, as all "
+              "figures when the statement asked first."),
+          column<Row, &Row::room_bytes>(
+              "ROOM_BYTES", Unit::bytes,
+              "Free below the limit. Page cache that the kernel drops at once "
+              "is free."),
+          column<Row, &Row::unused_bytes>(
+              "UNUSED_BYTES", Unit::bytes,
+              "Unused pages of the pools, which a purge gives back."),
+          column<Row, &Row::reserved_bytes>(
+              "RESERVED_BYTES", Unit::bytes,
+              "The peaks of the large statements that ran then."),
+          column<Row, &Row::waited_us>("WAITED_MICROSECONDS",
+                                       Unit::microseconds,
+                                       "How long the statement waited.")}};
+}();
+
+static_assert(fingerprint(admissions_table) == 4142691326u,
+              "columns changed: raise the table's version, then set this");
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_ADMISSIONS_TABLE_H
