@@ -1,8 +1,9 @@
 /*
   Every function that patched files of upstream call: routes/hooks.h,
-  routes/scope_hooks.h, routes/idle_hooks.h and routes/interval_hooks.h declare
-  them. Each hands its call on to the room that does the work. This file is
-  above all rooms, and nothing calls it by any other name.
+  routes/realloc_hooks.h, routes/scope_hooks.h, routes/idle_hooks.h and
+  routes/interval_hooks.h declare them. Each hands its call on to the room that
+  does the work. This file is above all rooms, and nothing calls it by any other
+  name.
 */
 
 #include <cerrno>
@@ -14,6 +15,7 @@
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/accounting/sessions.h"
 #include "mysys/memdiag/accounting/statement_gate.h"
+#include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/connection.h"
 #include "mysys/memdiag/pools/sharing.h"
@@ -21,6 +23,7 @@
 #include "mysys/memdiag/routes/hooks.h"
 #include "mysys/memdiag/routes/idle_hooks.h"
 #include "mysys/memdiag/routes/interval_hooks.h"
+#include "mysys/memdiag/routes/realloc_hooks.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "mysys/memdiag/routes/scope_hooks.h"
 
@@ -52,6 +55,10 @@ void *memdiag_allocate(Packed_tag tag, size_t size, bool zero) {
 
 void memdiag_free(Packed_tag tag, void *block, size_t size) {
   routes::free(tag, block, size);
+}
+
+bool memdiag_is_same_size_class(size_t size, size_t other) {
+  return memdiag::placed::usable(size) == memdiag::placed::usable(other);
 }
 
 void *memdiag_perfschema_allocate(size_t size, size_t alignment, bool zero) {

@@ -47,12 +47,24 @@ inline void first_use(PFS_events_statements *record, size_t index,
   record->m_sqltext = texts + index * pfs_max_sqltext;
 }
 
+/** The number of a record's text and of its tokens. The first records of all
+threads of a page lie together, then the second ones: most threads use the first
+one only, and a text of 1 KB would take a page of 4 KB.
+@param record   its number in the array of all threads
+@param records  of a thread
+@param threads  that have records in the array */
+inline size_t text_of_record(size_t record, size_t records, size_t threads) {
+  return record % records * threads + record / records;
+}
+
 /** The same of a record of a thread's nested statements. */
 inline void first_use_current(const PFS_thread *thread,
                               PFS_events_statements *record) {
   if (record->m_sqltext != nullptr) return;
   const auto *page = reinterpret_cast<const PFS_thread_array *>(thread->m_page);
-  first_use(record, record - page->m_statements_stack_array,
+  first_use(record,
+            text_of_record(record - page->m_statements_stack_array,
+                           statement_stack_max, page->m_max),
             page->m_current_stmts_digest_token_array,
             page->m_current_stmts_text_array);
 }
@@ -62,7 +74,9 @@ inline void first_use_history(const PFS_thread *thread,
                               PFS_events_statements *record) {
   if (record->m_sqltext != nullptr) return;
   const auto *page = reinterpret_cast<const PFS_thread_array *>(thread->m_page);
-  first_use(record, record - page->m_statements_history_array,
+  first_use(record,
+            text_of_record(record - page->m_statements_history_array,
+                           events_statements_history_per_thread, page->m_max),
             page->m_history_stmts_digest_token_array,
             page->m_history_stmts_text_array);
 }

@@ -14,6 +14,7 @@
 #ifndef MEMDIAG_PFS_ZERO_H
 #define MEMDIAG_PFS_ZERO_H
 
+#include <cstddef>
 #include <cstring>
 
 namespace memdiag {
@@ -37,6 +38,19 @@ template <class Stat>
 void reset_if_written(Stat *stat) {
   static constexpr unsigned char zeros[sizeof(Stat)]{};
   if (memcmp(stat, zeros, sizeof(Stat)) != 0) stat->reset();
+}
+
+/** The same as memcpy(stat, &empty, sizeof(Stat)). What is the same already is
+not written. */
+template <class Stat>
+void copy_where_different(Stat *stat, const Stat &empty) {
+  constexpr size_t part = 512;
+  auto *const to = reinterpret_cast<unsigned char *>(stat);
+  const auto *const from = reinterpret_cast<const unsigned char *>(&empty);
+  for (size_t at = 0; at < sizeof(Stat); at += part) {
+    const size_t size = sizeof(Stat) - at < part ? sizeof(Stat) - at : part;
+    if (memcmp(to + at, from + at, size) != 0) memcpy(to + at, from + at, size);
+  }
 }
 
 }  // namespace memdiag

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <climits>
 
 namespace memdiag_test {
@@ -41,6 +44,25 @@ TEST(PfsZero, OnlyWhatWasWrittenIsReset) {
   memdiag::reset_if_written(&stat);
   EXPECT_EQ(1, stat.resets);
   EXPECT_EQ(0, stat.last);
+}
+
+TEST(PfsZero, OnlyWhatIsDifferentIsCopied) {
+  struct Stat {
+    char bytes[3000];
+  };
+  const Stat empty{};
+  Stat stat{};
+  stat.bytes[0] = stat.bytes[1300] = stat.bytes[2999] = 1;
+  memdiag::copy_where_different(&stat, empty);
+  EXPECT_EQ(0, memcmp(&stat, &empty, sizeof stat));
+
+  const long page = sysconf(_SC_PAGESIZE);
+  void *const pages =
+      mmap(nullptr, 2 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(MAP_FAILED, pages);
+  // A write would end the process.
+  memdiag::copy_where_different(static_cast<Stat *>(pages), empty);
+  munmap(pages, 2 * page);
 }
 
 }  // namespace memdiag_test

@@ -1,0 +1,50 @@
+/* Entries of Performance Schema's arrays of memory statistics. */
+
+#include "storage/perfschema/memdiag_pfs_memory_entries.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace memdiag_test {
+
+using memdiag::Memory_entries;
+
+TEST(PfsMemoryEntries, InstrumentsOfSessionsComeFirst) {
+  Memory_entries entries;
+  const auto &names = memdiag::memory_of_sessions;
+  EXPECT_EQ(Memory_entries::of_sessions, entries.take(0, "other", 470));
+  EXPECT_EQ(3u, entries.take(1, names[3], 470));
+  EXPECT_EQ(0u, entries.take(2, names[0], 470));
+  EXPECT_EQ(Memory_entries::of_sessions + 1, entries.take(3, "another", 470));
+}
+
+TEST(PfsMemoryEntries, EachInstrumentHasAnEntryOfItsOwn) {
+  for (unsigned size :
+       {1u, 10u, Memory_entries::of_sessions, Memory_entries::of_sessions + 1,
+        470u, Memory_entries::most, Memory_entries::most + 1}) {
+    Memory_entries entries;
+    std::set<unsigned> taken;
+    for (unsigned number = 0; number < size; ++number) {
+      // Some of the sessions' instruments come late, some not at all.
+      const bool of_session = number % 3 == 2;
+      const unsigned place = number / 3;
+      const auto name = of_session && place < Memory_entries::of_sessions
+                            ? std::string(memdiag::memory_of_sessions[place])
+                            : "memory/" + std::to_string(number);
+      const unsigned entry = entries.take(number, name, size);
+      EXPECT_LT(entry, size);
+      EXPECT_TRUE(taken.insert(entry).second) << size << ": " << number;
+    }
+  }
+}
+
+TEST(PfsMemoryEntries, TheFirstInstrumentBeginsAnew) {
+  Memory_entries entries;
+  const auto name = memdiag::memory_of_sessions[1];
+  EXPECT_EQ(1u, entries.take(0, name, 470));
+  EXPECT_EQ(1u, entries.take(0, name, 470));
+}
+
+}  // namespace memdiag_test
