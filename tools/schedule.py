@@ -17,7 +17,7 @@ from tools.checkout import own_files
 from tools.runner_output import Result
 
 # Steps at a time. Most steps keep more than one processor busy, but not all the time.
-SIDE_BY_SIDE = 2
+SIDE_BY_SIDE = 3
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""All checks of the client, two at a time; the last line adds them up. ./run-tests starts it.
+"""All checks of the client, three at a time; the last line adds them up. ./run-tests starts it.
 
 The checks of states wait for servers for most of their time, and the others run beside them.
 """
@@ -19,17 +19,21 @@ sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 from harness.common import say
 from harness.problem import run_main
 
-# Each row runs in its order, beside the other.
-CHECKS = (("states.py",), ("servers.py", "page.py", "heap_profile.py", "packages.py"))
+# Each row runs in its order, beside the others.
+CHECKS = (
+    (("states.py", "--part", "1/2"),),
+    (("states.py", "--part", "2/2"),),
+    (("servers.py",), ("page.py",), ("heap_profile.py",), ("packages.py",)),
+)
 
 
 def in_rows(preset: str) -> Iterator[subprocess.CompletedProcess[str]]:
     """Yields each check when it has ended."""
     ended: Queue[subprocess.CompletedProcess[str]] = Queue()
 
-    def run_row(row: tuple[str, ...]) -> None:
-        for name in row:
-            command = [sys.executable, str(Path(__file__).with_name(name)), "--preset", preset]  # fmt: skip
+    def run_row(row: tuple[tuple[str, ...], ...]) -> None:
+        for name, *words in row:
+            command = [sys.executable, str(Path(__file__).with_name(name)), "--preset", preset, *words]  # fmt: skip
             ended.put(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False))  # fmt: skip
 
     with ThreadPoolExecutor(len(CHECKS)) as pool:

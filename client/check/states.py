@@ -345,6 +345,11 @@ def main() -> int:
     )
     parser.add_argument("--stock", type=Path)
     parser.add_argument("--only", action="append", choices=[one.name for one in STATES])
+    parser.add_argument(
+        "--part",
+        choices=("1/2", "2/2"),
+        help="half of the states: two processes take half the time",
+    )
     parser.add_argument("--folder", type=Path, help="data directories; removed before")
     parser.add_argument(
         "--keep", type=Path, help="folder for the snapshots, as fixtures"
@@ -357,7 +362,8 @@ def main() -> int:
         build = Build(options.build)
     else:
         build = Build.of_preset(ROOT, options.preset)
-    folder = options.folder or ROOT / "build" / options.preset / "client-states"
+    part = options.part[0] if options.part else ""
+    folder = options.folder or ROOT / "build" / options.preset / f"client-states{part}"
     ours = not options.stock
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
@@ -367,6 +373,8 @@ def main() -> int:
     try:
         for state in STATES:
             if options.only and state.name not in options.only:
+                continue
+            if part and STATES.index(state) % 2 != int(part) - 1:
                 continue
             say(f"-- {state.name}")
             try:
