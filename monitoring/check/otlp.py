@@ -114,7 +114,7 @@ def hangs(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
     checks.check("the server shuts down meanwhile", took < 20, f"{took:.1f} s")
 
 
-def nobody(checks: Checks, one: running.Measured) -> None:
+def refused(checks: Checks, one: running.Measured) -> None:
     one.server.query(f"INSTALL COMPONENT {COMPONENT}")
     log = one.server.error_log
     running.until(lambda: "OTLP" in log.read_text() or "OTEL" in log.read_text(), "the error log says so", 40)  # fmt: skip
@@ -145,7 +145,7 @@ def main() -> int:
                 hangs(checks, one, hanging)
         restart(one, f"http://127.0.0.1:{running.free_port()}/v1/metrics")
         with checks.checking("a collector that is not there"):
-            nobody(checks, one)
+            refused(checks, one)
     return checks.finish()
 
 

@@ -243,7 +243,7 @@ class Writers:
             self._stop.wait(0.1)
 
     def _transaction(self, session: Connection, number: int) -> None:
-        # Never the same twice: of one that was not acknowledged nobody knows whether it is there.
+        # Each number is used once: a COMMIT without an acknowledgement may or may not have added its row.
         id_ = self._next[number] * WRITERS + number + 1
         self._next[number] += 1
         session.query("BEGIN")

@@ -470,7 +470,7 @@ def refused(report: Checks, box: Box) -> None:
     box.start(ROOT_ONLY)
     said_no(report, box, "a volume of another user", f"chown {ANYBODY}:{ANYBODY}")
     os.chown(box.data, ANYBODY, ANYBODY)
-    (box.data / "somebody's").write_text("")
+    (box.data / "foreign").write_text("")
     box.start(ROOT_ONLY)
     said_no(report, box, "a folder with other files", "is no data directory", 1)
     box.start({}, ["mysqld", "--version"])

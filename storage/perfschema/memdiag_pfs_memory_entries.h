@@ -22,8 +22,8 @@
 
 namespace memdiag {
 
-/** What connecting, queries, changes, prepared statements and stored programs
-allocate from. Others do as well with any entry. */
+/** Connecting, queries, changes, prepared statements and stored programs
+allocate from these instruments. Any entry serves the others. */
 inline constexpr std::string_view memory_of_sessions[] = {
     "memory/sql/THD::main_mem_root",
     "memory/sql/THD::variables",

@@ -12,7 +12,7 @@ std::string text(Reading bytes) {
   return bytes ? std::to_string(*bytes) : "unknown";
 }
 
-/** What others leave to the statement. */
+/** The room, less the peaks of other statements and the reserve. */
 Reading left(const Decided &decided) {
   const Reading &room = decided.figures.room_bytes;
   if (!room) return std::nullopt;

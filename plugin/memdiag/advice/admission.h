@@ -3,11 +3,12 @@
   decisions and their log; server/admission.h makes sessions wait.
 
   A statement needs as much as one of its digest has taken before. What lets it
-  run is room: what is free below the limit, less the peaks of the large
-  statements that run. What these hold already counts twice, here and in the
-  kernel's figures: the allocator knows a block before its pages are written, so
-  nobody knows which part of a peak the kernel has seen. Near the limit, large
-  statements therefore run one after the other.
+  run is room: the bytes that are free below the limit, less the peaks of the
+  large statements that run. Memory that these hold already counts twice, in
+  their peaks and in the kernel's figures. The allocator counts a block before
+  its pages are written, so the part of a peak that the kernel has counted is
+  not known. Near the limit, large statements therefore run one after the
+  other.
 
   Threads: a Gate and a Log belong to their users' mutexes.
   Errors: where a figure is not known, statements run.
@@ -35,7 +36,7 @@ struct Figures {
   Reading room_bytes;
   /** Unused pages of the pools, which a purge gives back. */
   uint64_t unused_bytes;
-  /** Of the room, what statements do not get (memdiag_admission_reserve). */
+  /** Room that statements leave free (memdiag_admission_reserve). */
   uint64_t reserve_bytes;
 };
 

@@ -4,11 +4,11 @@
 
   Readers share a reading that is young enough. The sampler reads each second,
   and so feeds the window of the safe limit; without the sampler
-  (memdiag_history_interval_ms = 0) the safe limit knows only the moments that
-  somebody asked for.
+  (memdiag_history_interval_ms = 0) the window has only the moments at which a
+  table, a status variable or the meter was read.
 
-  Threads: any. Nobody waits while another thread reads files: the last reading
-  serves, or nothing is known.
+  Threads: any. No thread waits while another one reads files: it gets the last
+  reading, or unknown figures.
 */
 
 #ifndef MEMDIAG_LIMITS_H
@@ -36,8 +36,8 @@ struct Figures {
 @throws std::bad_alloc */
 Figures now(uint64_t max_age_us);
 
-/** What the server will take without being asked; empty: not known. Throws
-nothing. */
+/** Bytes that the server will take without a new statement or session; empty:
+not known. Throws nothing. */
 using Growth = Reading (*)();
 
 /** nullptr: nothing, the default. */

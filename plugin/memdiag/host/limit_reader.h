@@ -38,8 +38,8 @@ struct Limit_figures {
   std::string usage_file;
   /** The group with least room below its limit. */
   std::optional<Limit> tightest;
-  /** What the group of usage_file uses, all but the page cache that the kernel
-  can drop at once (kernel_text::clean_cache()): the memory of programs, the
+  /** The use of the group of usage_file, without page cache that the kernel can
+  drop at once (kernel_text::clean_cache()): the memory of programs, the
   kernel's memory for them, page cache that is dirty or mapped. */
   Reading kept_bytes;
   /** The least that is free below a limit of a group or of the machine

@@ -53,7 +53,7 @@ class Safe_limit {
     uint64_t bytes;
   };
 
-  /** Of the window; each is higher than all that follow it. */
+  /** The needs of the window; each is higher than all that follow it. */
   std::deque<Need> m_needs;
   bool m_known{false};
 };

@@ -19,7 +19,7 @@ inline std::optional<ledger::Buffer_pool_pages> buffer_pool_pages() {
                                    pool->dirty_pages};
 }
 
-/** What the buffer pool will take as data are read: its free pages. Pages that
+/** Free pages of the buffer pool, which it takes as data are read. Pages that
 were in use before are resident already and count here, too. */
 inline Reading buffer_pool_growth() {
   const auto pool = innodb::buffer_pool();

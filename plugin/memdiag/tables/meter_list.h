@@ -31,7 +31,7 @@
 
 namespace memdiag::meters {
 
-/** What a round of measurements shows. A part that could not be read is
+/** The figures of a round of measurements. A part that could not be read is
 empty. */
 struct Readings {
   std::optional<std::array<Pool_row, pool_count>> pools;

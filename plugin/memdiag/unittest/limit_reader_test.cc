@@ -33,7 +33,8 @@ std::string bytes(uint64_t megabytes) {
   return std::to_string(megabytes * mb) + '\n';
 }
 
-/** Memory.stat of version 2: 60 MB of clean cache that nobody has mapped. */
+/** Memory.stat of version 2: 60 MB of clean cache that no process has mapped.
+ */
 std::string stat_v2() {
   return "anon 1\nfile " + bytes(100) + "inactive_file " + bytes(70) +
          "active_file " + bytes(20) + "file_dirty " + bytes(5) +
@@ -288,7 +289,7 @@ TEST(Limits, ThisMachine) {
   if (figures.safe_source.empty()) GTEST_SKIP() << "without a control group";
   ASSERT_TRUE(figures.safe_bytes);
   EXPECT_LE(Safe_limit::least_rest_bytes, *figures.safe_bytes);
-  // What the server is to take counts, and is not known for a time.
+  // The server's growth counts, and is not known for a time.
   limits::set_growth([]() -> Reading { return uint64_t{1} << 40; });
   EXPECT_LT(uint64_t{1} << 40, limits::now(0).safe_bytes);
   limits::set_growth([]() -> Reading { return std::nullopt; });
