@@ -138,8 +138,10 @@ bool memdiag_gate_refuses(void *session, const unsigned char *digest) {
 }
 
 void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
-  statement_gate::statement_ended();
-  if (!block_events::any_is_on() && !profiling::is_on()) return;
+  if (!block_events::any_is_on() && !profiling::is_on()) {
+    statement_gate::statement_ended();
+    return;
+  }
   memdiag_part_ended(digest);
   if (!block_events::is_on(block_events::survivors)) return;
   scopes::ended(Scope::statement);

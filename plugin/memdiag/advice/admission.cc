@@ -28,7 +28,7 @@ Step Gate::step(const Request &request, const Figures &figures,
   const uint64_t needed =
       add(add(request.peak_bytes, reserved_bytes()), figures.reserve_bytes);
   if (needed <= *figures.room_bytes) return Step::run;
-  if (needed <= add(*figures.room_bytes, figures.unused_bytes) &&
+  if (needed <= add(*figures.room_bytes, figures.unused_bytes.value_or(0)) &&
       (!m_purged_us || now_us - *m_purged_us >= purge_pause_us)) {
     m_purged_us = now_us;
     return Step::purge;

@@ -35,7 +35,7 @@ struct Figures {
   /** Free below the limit, with page cache that the kernel drops at once. */
   Reading room_bytes;
   /** Unused pages of the pools, which a purge gives back. */
-  uint64_t unused_bytes;
+  Reading unused_bytes;
   /** Room that statements leave free (memdiag_admission_reserve). */
   uint64_t reserve_bytes;
 };
@@ -96,7 +96,7 @@ struct Row {
   /** As the figures were when it asked first. */
   Reading limit_bytes;
   Reading room_bytes;
-  uint64_t unused_bytes;
+  Reading unused_bytes;
   uint64_t reserved_bytes;
   uint64_t waited_us;
 };

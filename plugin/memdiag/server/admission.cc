@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <memory>
 #include <new>
 #include <optional>
 
@@ -15,7 +14,6 @@
 #include "mysys/memdiag/accounting/statement_gate.h"
 #include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/purging/purge.h"
-#include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/host/limit_reader.h"
 #include "plugin/memdiag/server/error_log.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
@@ -104,6 +102,12 @@ bool is_exempt(THD *thd) {
          has_grant(thd, admin_privilege_name);
 }
 
+/** As they are now, without a refresh of jemalloc's statistics. */
+Reading dirty_bytes(Pool pool) {
+  const Result<uint64_t> bytes = purging::dirty_bytes(pool);
+  return bytes ? Reading(bytes.value()) : std::nullopt;
+}
+
 /** Caller holds the mutex, so that no other statement is let through until this
 one has been. */
 Figures take_figures(State *self, uint64_t now_us) {
@@ -112,20 +116,19 @@ Figures take_figures(State *self, uint64_t now_us) {
   figures.limit_bytes = host::limit_bytes(now);
   figures.room_bytes = now.room_bytes;
   figures.reserve_bytes = value_of(reserve_bytes);
-  const std::optional<Snapshot> taken = try_take_snapshot();
-  const std::shared_ptr<const Snapshot> last =
-      taken ? nullptr : last_snapshot();
-  if (const Snapshot *const snapshot = taken ? &*taken : last.get())
-    for (const Pool_row &pool : snapshot->pools)
-      figures.unused_bytes += pool.dirty_bytes.value_or(0);
+  figures.unused_bytes = 0;
+  for (size_t i = 0; i < pool_count; ++i)
+    figures.unused_bytes =
+        sum(figures.unused_bytes, dirty_bytes(static_cast<Pool>(i)));
   return figures;
 }
 
 void purge() {
-  const std::shared_ptr<const Snapshot> last = last_snapshot();
-  for (size_t i = 0; i < pool_count; ++i)
-    if (!last || last->pools[i].dirty_bytes.value_or(0) >= worth_purging_bytes)
-      (void)purging::purge(static_cast<Pool>(i), Purge_reason::pressure);
+  for (size_t i = 0; i < pool_count; ++i) {
+    const Pool pool = static_cast<Pool>(i);
+    if (dirty_bytes(pool).value_or(0) >= worth_purging_bytes)
+      (void)purging::purge(pool, Purge_reason::pressure);
+  }
 }
 
 PSI_stage_info waits_for_memory = {0, "Waiting for memory (memdiag_admission)",

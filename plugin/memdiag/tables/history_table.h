@@ -65,8 +65,8 @@ constexpr auto sample_columns() {
                                         "As in MEMDIAG_ALLOCATOR."),
       column<Row, &Row::dirty_bytes>("DIRTY_BYTES", Unit::bytes,
                                      "As in MEMDIAG_ALLOCATOR: pages that were "
-                                     "never written count here and "
-                                     "not in RSS_BYTES."),
+                                     "never written count here and not in "
+                                     "RSS_BYTES."),
       column<Row, &Row::metadata_bytes>("METADATA_BYTES", Unit::bytes,
                                         "As in MEMDIAG_ALLOCATOR."),
       column<Row, &Row::buffer_pool_bytes>(

@@ -34,10 +34,8 @@ inline constexpr Table host_table = [] {
               "back first. safe_limit is how low the limit of the group of "
               "effective_limit may be set now without a kill "
               "(docs/container-limits.md). pool.NAME of huge_pages is that "
-              "pool's "
-              "memory in "
-              "huge pages, at most a minute old where reading it takes less "
-              "than half a second (Linux 6.7 and later)."),
+              "pool's memory in huge pages, at most a minute old where reading "
+              "it takes less than half a second (Linux 6.7 and later)."),
           column<Row, &Row::number>(
               "NUMBER", Unit::none,
               "The figure, in UNIT. NULL: it is a word, the limit is off, or "
