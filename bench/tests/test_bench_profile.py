@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from bench import profile_reading
+from bench import profile_cost, profile_reading
 from bench.profile_reading import READS, Task, figures, render
 
 
@@ -44,6 +44,42 @@ class ProfileReading(unittest.TestCase):
     def test_each_table_that_needs_the_profile_is_read(self) -> None:
         self.assertLess({"MEMDIAG_PROFILE", "MEMDIAG_SAMPLES", "MEMDIAG_PINNED"}, set(READS))  # fmt: skip
         self.assertEqual("", next(iter(profile_reading.READS.values())))
+
+
+class ProfileCost(unittest.TestCase):
+    @staticmethod
+    def block(speed: float, cost: float) -> dict[str, dict[str, float]]:
+        def of(share: float) -> dict[str, float]:
+            return {"rate": speed / (1 + share), "cpu_us": (1 + share) / speed}
+
+        return {"OFF": of(0), "ON": of(cost), "RECORD": of(2 * cost)}
+
+    def test_the_machines_own_speed_does_not_count(self) -> None:
+        blocks = [self.block(speed, 0.02) for speed in (1, 5, 2, 9, 3)]
+        median, low, high = profile_cost.interval(profile_cost.ratios(blocks, "ON", "cpu_us"))  # fmt: skip
+        for value in (median, low, high):
+            self.assertAlmostEqual(1.02, value)
+
+    def test_a_cost_above_the_target_is_said(self) -> None:
+        blocks = [self.block(1000, 0.006)] * 9
+        text = profile_cost.render({"runs": {"dev": [{"load": {"blocks": blocks}}]}, "machine": {}, "arms": {}, "settings": {}})  # fmt: skip
+        self.assertRegex(text, r"load, ON: statements +\| +0.994 \| >= 0.99 +\| +met")
+        self.assertRegex(text, r"load, RECORD: statements +\| +0.988 \| >= 0.99 +\| NOT MET")  # fmt: skip
+
+    def test_processor_time_of_ended_threads_counts(self) -> None:
+        class This:
+            pid = os.getpid()
+
+        def work() -> None:
+            end = time.thread_time() + 0.02
+            while time.thread_time() < end:
+                pass
+
+        before = profile_cost.cpu_seconds(This)  # type: ignore[arg-type]
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        self.assertGreater(profile_cost.cpu_seconds(This) - before, 0.019)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":
