@@ -147,10 +147,14 @@ def run_ctest(run: Run, preset: str) -> Result:
 
 def run_mtr(run: Run, suite: str, jobs: int) -> Result:
     command = mtr.command(run.build, jobs, f"--suite={suite}")
-    status, text = run.output(f"mtr-{suite}", command, mtr.folder(run.build))
+    folder = mtr.folder(run.build)
+    # Two drivers of one build would take each other's files.
+    with lock(run.build / "mtr.lock", "running mysql-test-run"):
+        status, text = run.output(f"mtr-{suite}", command, folder)
     return parse_mtr(status, text)
 
 
+# In the order in which they begin. Cheap ones that find much come first, and the longest begin early.
 # Steps that are not `beside` measure, or need all processors.
 STEPS = [
     Step(
@@ -168,18 +172,23 @@ STEPS = [
         needs_build=False,
     ),
     Step(
-        "tools",
-        "unit tests of the tools, less than a minute",
-        test_tools,
-        beside=True,
-        needs_build=False,
+        "build",
+        "configure and build; most of an hour where the compiler cache is empty",
+        build,
+        ("product", "stock", "linked"),
     ),
     Step(
-        "tsan",
-        "unit tests of our layer under the thread sanitizer, about 2 minutes",
-        sanitized("tsan"),
+        "client",
+        "memdiag against real servers, in a terminal and in a browser, minutes",
+        own("client", "client/check/all.py"),
+        presets=SHIPPED,
         beside=True,
-        needs_build=False,
+    ),
+    Step(
+        "memdiag",
+        "our suite of mysql-test-run, minutes",
+        mtr_memdiag,
+        beside=True,
     ),
     Step(
         "asan",
@@ -189,41 +198,11 @@ STEPS = [
         needs_build=False,
     ),
     Step(
-        "build",
-        "configure and build; most of an hour where the compiler cache is empty",
-        build,
-        ("product", "stock", "linked"),
-    ),
-    Step(
-        "unit",
-        "unit tests of our layer, without the server, about 2 minutes",
-        unit_tests,
-        ("product", "unit"),
-    ),
-    Step("memdiag", "our suite of mysql-test-run, minutes", mtr_memdiag),
-    Step(
-        "demo",
-        "a short run of ./run-demo that checks itself, 1 minute",
-        own("demo", "tools/demo.py", "--smoke", "--no-build"),
-    ),
-    Step(
-        "demo_in_cgroup",
-        "the same load in a memory cgroup, half a minute",
-        own("demo_in_cgroup", "tools/demo_in_cgroup.py"),
-        presets=SHIPPED,
-    ),
-    Step(
-        "resize_in_cgroup",
-        "its limit is changed under load, a few times, half a minute",
-        own("resize_in_cgroup", "tools/resize_in_cgroup.py", "--rounds", "4"),
-        presets=SHIPPED,
-    ),
-    Step(
-        "client",
-        "memdiag against real servers, in a terminal and in a browser, minutes",
-        own("client", "client/check/all.py"),
-        presets=SHIPPED,
+        "tsan",
+        "unit tests of our layer under the thread sanitizer, about 2 minutes",
+        sanitized("tsan"),
         beside=True,
+        needs_build=False,
     ),
     Step(
         "innodb_fts",
@@ -240,6 +219,13 @@ STEPS = [
         beside=True,
     ),
     Step(
+        "unit",
+        "unit tests of our layer, without the server, about 2 minutes",
+        unit_tests,
+        ("product", "unit"),
+        beside=True,
+    ),
+    Step(
         "monitoring",
         "alerts in recorded states, exporters and OpenTelemetry against a real server, a minute",
         own("monitoring", "monitoring/check/all.py"),
@@ -247,10 +233,34 @@ STEPS = [
         beside=True,
     ),
     Step(
+        "tools",
+        "unit tests of the tools, less than a minute",
+        test_tools,
+        beside=True,
+        needs_build=False,
+    ),
+    Step(
         "layers",
         "includes and symbols against tools/layers.toml, cost of headers, seconds",
         check_layers,
         beside=True,
+    ),
+    Step(
+        "demo",
+        "a short run of ./run-demo that checks itself, 1 minute",
+        own("demo", "tools/demo.py", "--smoke", "--no-build"),
+    ),
+    Step(
+        "demo_in_cgroup",
+        "the same load in a memory cgroup, half a minute",
+        own("demo_in_cgroup", "tools/demo_in_cgroup.py"),
+        presets=SHIPPED,
+    ),
+    Step(
+        "resize_in_cgroup",
+        "its limit is changed under load, a few times, half a minute",
+        own("resize_in_cgroup", "tools/resize_in_cgroup.py", "--rounds", "4"),
+        presets=SHIPPED,
     ),
 ]
 
