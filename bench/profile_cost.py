@@ -37,6 +37,7 @@ MODES = ("OFF", "ON", "RECORD")
 WARM_SECONDS = 5.0
 SETTLE_SECONDS = 0.4  # after a switch, before counting begins
 LEAST_STATEMENTS = 20  # in a window, which becomes longer for them
+MOST_READINGS = 30  # of a window
 RESAMPLES = 2000
 TARGET = 0.99
 
@@ -47,19 +48,21 @@ def progress(session: Connection) -> int:
     return int(session.query(query).rows[0][1] or 0)
 
 
-def window(server: Server, session: Connection, load: threading.Thread, mode: str, seconds: float) -> dict[str, float]:  # fmt: skip
-    """Statements and microseconds of processor time while the profiler is in this mode."""
+Window = dict[str, float]
+
+
+def window(server: Server, session: Connection, mode: str, seconds: float) -> Window:
+    """Statements per second, and microseconds of processor time of each, while the profiler is in this mode."""
     session.query(f"SET GLOBAL memdiag_profile = {mode}")
     time.sleep(SETTLE_SECONDS)
     began, count, cpu = time.monotonic(), progress(session), cpu_seconds(server)
-    done = took = own = 0.0
-    while done < LEAST_STATEMENTS and load.is_alive():
+    done = own = 0
+    while done < LEAST_STATEMENTS and own < MOST_READINGS:
         time.sleep(seconds)
         own += 1
-        took, done = time.monotonic() - began, progress(session) - count - own
-    cpu = cpu_seconds(server) - cpu
-    done = max(done, 1.0)  # the block is dropped if the load has ended
-    return {"rate": done / took, "cpu_us": cpu / done * 1e6}
+        done = progress(session) - count - own
+    took, cpu = time.monotonic() - began, cpu_seconds(server) - cpu
+    return {"rate": done / took, "cpu_us": cpu / max(done, 1) * 1e6}
 
 
 def cpu_seconds(server: Server) -> float:
@@ -72,7 +75,7 @@ def measure(arm: arm_list.Arm, load: Workload, folder: Path, blocks: int, second
     chooser = random.Random(1)
     whole = WARM_SECONDS + blocks * len(MODES) * (seconds + SETTLE_SECONDS + 0.2)
     failed: list[BaseException] = []
-    found: list[dict[str, dict[str, float]]] = []
+    found: list[dict[str, Window]] = []
 
     def run_load() -> None:
         try:
@@ -86,12 +89,13 @@ def measure(arm: arm_list.Arm, load: Workload, folder: Path, blocks: int, second
         thread.start()
         with server.connect() as session:
             time.sleep(WARM_SECONDS)
-            while thread.is_alive() and len(found) < blocks:
+            for _ in range(blocks):
                 order = chooser.sample(MODES, len(MODES))
-                found.append({mode: window(server, session, thread, mode, seconds) for mode in order})  # fmt: skip
+                block = {mode: window(server, session, mode, seconds) for mode in order}
+                if not thread.is_alive():
+                    break  # the load ended in this block
+                found.append(block)
             session.query("SET GLOBAL memdiag_profile = OFF")
-        if not thread.is_alive():
-            found.pop()  # the load ended in it
         thread.join()
     if failed:
         raise failed[0]
@@ -114,7 +118,7 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
     return statistics.median(values), low, high
 
 
-def ratios(blocks: Sequence[dict[str, dict[str, float]]], mode: str, figure: str) -> list[float]:  # fmt: skip
+def ratios(blocks: Sequence[dict[str, Window]], mode: str, figure: str) -> list[float]:  # fmt: skip
     """Each block's own ratio to OFF: the machine's speed changes less within it."""
     return [block[mode][figure] / block["OFF"][figure] for block in blocks]
 
