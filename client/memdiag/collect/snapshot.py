@@ -271,11 +271,12 @@ class _Snapshot:
     def _sessions(self, server: dict[str, Any]) -> None:
         if server["flavour"] == "mariadb":
             self._ask("threads", queries.MARIADB_SESSIONS)
-        modern = not self._ask(
+        rows = self._ask(
             "sessions",
             queries.SLEEPING.format(table="performance_schema.processlist"),
         )
-        if modern:
+        # MySQL has the table since 8.0.22. It is empty while performance_schema is OFF; at least this session is connected.
+        if not rows or not rows[0]["SESSIONS"]:
             self._ask(
                 "sessions",
                 queries.SLEEPING.format(table="information_schema.PROCESSLIST"),

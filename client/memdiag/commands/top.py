@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 # --- state ------------------------------------------------------------------------
 
 _SESSIONS = """SELECT PROCESSLIST_ID, PROCESSLIST_USER AS USER, PROCESSLIST_COMMAND AS COMMAND,
- PROCESSLIST_TIME AS SECONDS, TOTAL_MEMORY AS BYTES FROM performance_schema.threads
+ PROCESSLIST_TIME AS SECONDS, {memory} AS BYTES FROM performance_schema.threads
  WHERE TYPE = 'FOREGROUND' AND PROCESSLIST_ID IS NOT NULL AND PROCESSLIST_COMMAND <> 'Daemon'
  ORDER BY {order} DESC LIMIT 30"""
 _SESSIONS_MARIADB = """SELECT ID AS PROCESSLIST_ID, USER, COMMAND, TIME AS SECONDS, MEMORY_USED AS BYTES
@@ -96,7 +96,7 @@ class Screen:
                 self._session = Session(self.target)
                 self._sampler = Sampler(self._session)
             self.sample = self._sampler.sample()
-            self.sessions = self._rows(self._sessions_statement())
+            self.sessions = self._sessions()
             if self._sampler.ours:
                 self.purges = self._rows(_PURGES)
                 self.digests = self._rows(_DIGESTS)
@@ -166,11 +166,15 @@ class Screen:
         except Refused:
             return []
 
-    def _sessions_statement(self) -> str:
+    def _sessions(self) -> list[dict[str, Any]]:
         assert self._sampler
-        mariadb = self._sampler.server["flavour"] == "mariadb"
         order = "BYTES" if self.order == "memory" else "SECONDS"
-        return (_SESSIONS_MARIADB if mariadb else _SESSIONS).format(order=order)
+        if self._sampler.server["flavour"] == "mariadb":
+            return self._rows(_SESSIONS_MARIADB.format(order=order))
+        # MySQL before 8.0.31 does not add up a session's memory.
+        return self._rows(
+            _SESSIONS.format(memory="TOTAL_MEMORY", order=order)
+        ) or self._rows(_SESSIONS.format(memory="NULL", order="SECONDS"))
 
     def _purge(self) -> None:
         import json
