@@ -269,7 +269,7 @@ def many_sessions(checks: Checks, server: Server) -> None:
 
 
 def _processor_seconds(server: Server) -> float:
-    """Of the server and of our children that have ended."""
+    """The server's, and those of our children that have ended."""
     used = os.times()
     return server.usage().cpu_seconds + used.children_user + used.children_system
 

@@ -43,7 +43,7 @@ class OldServer:
         self.refused: list[tuple[int, str]] = []
         name = fixture or ("mariadb-idle" if server.mariadb else "stock-idle")
         self.sources = _recorded(name)
-        # What the real server's version could not be asked.
+        # Answers for sources that the real server did not have.
         self._others = _recorded("stock-leak")
 
     def connect(self, **_: Any) -> _Session:

@@ -1,4 +1,4 @@
-"""What a statement of memdiag names: tables, columns, functions, variables. For the few forms that memdiag uses."""
+"""Reads the names in a statement of memdiag: tables, columns, functions, variables. It knows the few forms in use."""
 
 from __future__ import annotations
 

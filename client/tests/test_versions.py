@@ -27,7 +27,7 @@ from tests.versions import SERVERS, Server, table, variable
 
 TARGET = Target(host="db1", ssl_mode="DISABLED")
 KERNEL = ("process", "allocator_library", "cgroup", "meminfo", "pressure", "kernel")
-# What an older server cannot tell. Everything else must be read.
+# Sources that an older server lacks. Everything else must be read.
 UNKNOWN = {"digests"}
 
 

@@ -45,7 +45,7 @@ class Server:
 
     @property
     def name(self) -> str:
-        """What VERSION() answers."""
+        """The answer of VERSION()."""
         return f"{self.version}-MariaDB" if self.mariadb else self.version
 
 
@@ -135,7 +135,7 @@ VARIABLES: dict[str, Since] = {
 
 
 def variable(name: str) -> Since:
-    """Of a system or status variable. KeyError: it is not known here."""
+    """The versions that have a system or status variable. KeyError: it is not known here."""
     return Since(NEVER, NEVER) if name.startswith(_OURS) else VARIABLES[name]
 
 

@@ -1,4 +1,4 @@
-"""What a snapshot asks of a server: one statement for each source, by the kind of server.
+"""Statements of a snapshot: one statement for each source, by the kind of server.
 
 No statement reads query text that SHOW PROCESSLIST of the same account would not show, and none of them
 changes anything. Each costs milliseconds; those that may cost more say so.

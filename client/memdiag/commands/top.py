@@ -29,7 +29,7 @@ KEYS = "o order  |  p purge  |  r report  |  q quit"
 # A line is fitted to so many seconds.
 TREND_SECONDS = 300
 FIT = 0.7
-# Of RSS, for each second: 7% an hour.
+# Part of RSS for each second: 7% an hour.
 NOISE = 2e-5
 
 
@@ -72,7 +72,7 @@ ORDERS = ("memory", "time")
 
 @dataclass
 class Screen:
-    """What is shown, and what each key does."""
+    """The figures on the screen, and the work of each key."""
 
     target: Target
     clock: Callable[[], float] = time.time
