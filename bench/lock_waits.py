@@ -137,7 +137,7 @@ class Probe:
 
 
 def actions(session: Connection) -> dict[str, tuple[str, ...]]:
-    """What is done meanwhile: a name, and the statements that are repeated."""
+    """A load that runs meanwhile: its name, and the statements that it repeats."""
     named: dict[str, tuple[str, ...]] = {}
     for table in tables(session):
         named[table] = (f"SELECT * FROM information_schema.{table}",)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What grows with the number of processors: memory, caches, collisions, the time of tables, purges and samples. A shim
+"""Costs that grow with the number of processors: memory, caches, collisions, the time of tables, purges and samples. A shim
 (cpu_shim.cc) shows the server other processors than the machine's.
 
 See README.md for what the figures mean.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What monitoring costs: the loss of a load while an exporter or OpenTelemetry reads everything each second.
+"""The cost of monitoring: the loss of a load while an exporter or OpenTelemetry reads everything each second.
 
 The exporter is Debian's, with the shipped configuration; the collector decodes what the server sends. README.md explains
 the figures.

@@ -60,3 +60,10 @@ class Checks:
             f" {len(self.skipped)} skipped{reasons}"
         )
         return 1 if self.failures else 0
+
+
+def not_possible(name: str, what: str, reason: object) -> int:
+    """The exit status of a program that cannot check anything on this machine; shows why."""
+    checks = Checks(name)
+    checks.skip(what, reason)
+    return checks.finish()

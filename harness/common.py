@@ -84,10 +84,8 @@ def known_preset(name: str) -> str:
     return name
 
 
-def preset_of_arguments(program: str, doc: str) -> str:
-    """Read the arguments of a program whose only option is the preset."""
-    parser = argparse.ArgumentParser(
-        prog=f"tools/{program}.py", description=doc.splitlines()[0]
-    )
+def preset_of_arguments(doc: str | None) -> str:
+    """Read the arguments of a program whose only option is the preset. `doc` is its own __doc__."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("--preset", default="dev", help="default: %(default)s")
     return known_preset(parser.parse_args().preset)

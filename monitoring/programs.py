@@ -72,7 +72,7 @@ def start(name: str, *words: object, cwd: Path | None = None) -> subprocess.Comp
 
 
 def run(name: str, *words: object, cwd: Path | None = None) -> str:
-    """What it printed; a Problem with its own words where it failed."""
+    """The program's output; a Problem with its own words where it failed."""
     done = start(name, *words, cwd=cwd)
     if done.returncode:
         raise Problem(f"{name} failed: {(done.stdout + done.stderr).strip()}")

@@ -1,4 +1,4 @@
-"""What the checks run: a server, Debian's exporter and Prometheus, each on loopback alone and ended by its process."""
+"""Programs that the checks run: a server, Debian's exporter and Prometheus, each on loopback alone and ended by its process."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Metric:
 
 @dataclass
 class Sink:
-    """What came last from each meter. `release` ends the requests of a sink that hangs."""
+    """The last figures of each meter. `release` ends the requests of a sink that hangs."""
 
     port: int = 0
     requests: int = 0

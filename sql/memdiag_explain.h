@@ -36,7 +36,7 @@ bool add_memory(const Object &node, const IteratorProfiler *profiler) {
                           create_dom_ptr<Json_uint>(memory.peak_bytes())));
 }
 
-/** Whether a plan, or a part of one, has memory of an iterator. */
+/** True if a plan, or a part of one, has memory of an iterator. */
 inline bool has_memory(const Json_dom *dom) {
   if (dom == nullptr) return false;
   if (dom->json_type() == enum_json_type::J_OBJECT)

@@ -1,6 +1,6 @@
 /*
-  What an iterator takes, beside the time that it takes: for EXPLAIN ANALYZE,
-  while memdiag_sessions is ON.
+  An iterator's memory, beside its time: for EXPLAIN ANALYZE, while
+  memdiag_sessions is ON.
 
   The server's clock of an iterator gives the time when a call of the iterator
   began. Here this time also holds what the thread had taken by then.
@@ -60,7 +60,7 @@ class Iterator_memory {
     m_held += memory.growth;
   }
 
-  /** Whether a call was counted. */
+  /** True if a call was counted. */
   bool is_counted() const { return m_is_counted; }
   /** Taken by all calls, freed or not. */
   uint64_t taken_bytes() const { return m_taken; }

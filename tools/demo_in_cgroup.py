@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import burst, cgroup, phrase_searches
-from harness.checks import Checks
+from harness.checks import Checks, not_possible
 from harness.common import ROOT, lock, preset_of_arguments, say
 from harness.problem import NotPossible, Problem, run_main
 from harness.server import Build, Server
@@ -91,15 +91,13 @@ def run(preset: str) -> int:
 
 
 def main() -> int:
-    preset = preset_of_arguments("demo_in_cgroup", __doc__)
+    preset = preset_of_arguments(__doc__)
     guard = ROOT / "build" / preset / "demo-smoke.lock"
     with lock(guard, "running the demonstration in this checkout"):
         try:
             return run(preset)
         except NotPossible as reason:
-            checks = Checks("demo_in_cgroup")
-            checks.skip("a memory cgroup", reason)
-            return checks.finish()
+            return not_possible("demo_in_cgroup", "a memory cgroup", reason)
 
 
 if __name__ == "__main__":

@@ -350,7 +350,7 @@ def run(build: Build, folder: Path) -> int:
 
 
 def main() -> int:
-    preset = preset_of_arguments("host_states", __doc__)
+    preset = preset_of_arguments(__doc__)
     folder = ROOT / "build" / preset / "host-states"
     build = Build.of_preset(ROOT, preset)
     with lock(folder.with_suffix(".lock"), "trying states of the machine"):

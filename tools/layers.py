@@ -193,7 +193,7 @@ def code_files(root: Path) -> set[str]:
 
 @dataclass(frozen=True)
 class Symbols:
-    """What the objects of one source define and need, demangled."""
+    """Symbols that the objects of one source define and need, demangled."""
 
     strong: frozenset[str]
     weak: frozenset[str]
@@ -331,7 +331,7 @@ def circles(arrows: dict[tuple[str, str], Arrow]) -> list[list[str]]:
 
 
 def check(layers: Layers, files: set[str], arrows: Iterable[Arrow]) -> list[str]:
-    """What is wrong, a sentence each."""
+    """The faults, a sentence each."""
     problems = [
         f"{path} lies in no room of tools/layers.toml"
         for path in sorted(files)

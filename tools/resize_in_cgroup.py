@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import burst, cgroup
-from harness.checks import Checks
+from harness.checks import Checks, not_possible
 from harness.common import ROOT, known_preset, say
 from harness.problem import NotPossible, run_main
 from harness.server import Build, Server, initialise
@@ -201,9 +201,7 @@ def main() -> int:
     try:
         return run(known_preset(options.preset), options.rounds)
     except NotPossible as reason:
-        checks = Checks("resize_in_cgroup")
-        checks.skip("a memory cgroup", reason)
-        return checks.finish()
+        return not_possible("resize_in_cgroup", "a memory cgroup", reason)
 
 
 if __name__ == "__main__":

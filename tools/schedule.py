@@ -68,7 +68,7 @@ class Programs:
 
 
 class Run:
-    """What a step needs: where the build is, and how programs are run."""
+    """Everything that a step needs: where the build is, and how programs are run."""
 
     def __init__(
         self,

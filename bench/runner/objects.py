@@ -83,7 +83,7 @@ def fill(server: Server) -> None:
 
 
 def wide_table(name: str) -> str:
-    """Of 30 columns and 4 indexes."""
+    """A table of 30 columns and 4 indexes."""
     types = ("INT", "VARCHAR(100)", "DATETIME", "DECIMAL(12,2)", "VARCHAR(40) NOT NULL")
     columns = [f"c{i} {types[i % len(types)]}" for i in range(1, 30)]
     keys = ["KEY (c1)", "KEY (c2, c3)", "KEY (c4, c1)"]
@@ -94,7 +94,7 @@ def wide_table(name: str) -> str:
 
 
 def procedure(name: str) -> str:
-    """Of 40 IFs. A call with NULL enters none, but the session keeps all of it."""
+    """A body of 40 IFs. A call with NULL enters none, but the session keeps all of it."""
     ifs = (
         f"IF a = {i} THEN SET n = n + CHAR_LENGTH(CONCAT(text, '{i}'));"
         f" SET text = LOWER(CONCAT(text, n * a)); END IF;"

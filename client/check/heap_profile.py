@@ -122,7 +122,7 @@ def load(server: Server, folder: Path) -> dict[str, str]:
 
 
 def lines(server: Server) -> str:
-    """What memdiag stacks prints: here the program itself has the debug information."""
+    """The output of memdiag stacks: here the program itself has the debug information."""
     command = [sys.executable, "-m", "memdiag", "stacks", "--no-defaults", "-S", str(server.socket), "-u", "root"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "client")})  # fmt: skip
     return done.stdout + done.stderr

@@ -55,7 +55,7 @@ OPTIONS = (
     "--sync-binlog=0",
     "--loose-mysqlx=OFF",
 )
-# Of what is at stake so much must come back.
+# So much of the bytes at stake must come back.
 ENOUGH = 0.5
 PATIENCE = 60.0
 
@@ -173,7 +173,7 @@ def connection_storm(now: Situation) -> None:
 
 
 def fragmentation(now: Situation) -> None:
-    """Of sixteen neighbouring blocks one stays."""
+    """One of sixteen neighbouring blocks stays."""
     session = now.session()
     numbers = range(80_000)
     for begin in range(0, len(numbers), 500):
@@ -264,7 +264,7 @@ def snapshot(server: Server) -> dict:
 
 
 def bytes_at_stake(server: Server, finding: Finding) -> int:
-    """What the report says now of the same holder, or of RSS where it says nothing any more."""
+    """Bytes that the report gives the same holder now; 0 where it names the holder no more."""
     view = report(snapshot(server))
     for one in view.findings:
         if one.holder == finding.holder:

@@ -41,7 +41,7 @@ class _Names:
             source["source"] = _PATHS.sub(self._path, source["source"])
             for row in source["rows"]:
                 self._row(name, row)
-        # What quotes a name in a sentence: advice, errors, statements with literals.
+        # Sentences that quote a name: advice, errors, statements with literals.
         return self._replaced(data)
 
     def _row(self, source: str, row: dict[str, Any]) -> None:

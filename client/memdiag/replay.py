@@ -1,4 +1,4 @@
-"""What a recorded history says about another limit. Pure."""
+"""A recorded history against another limit. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one limit."""
+    """The outcome for one limit."""
 
     samples: int
     highest: Sample

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import time
@@ -12,7 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from harness.checks import Checks
+from harness.checks import Checks, not_possible
+from harness.common import preset_of_arguments
 from harness.problem import Problem, run_main
 from harness.server import Build
 from monitoring import running, sink
@@ -123,16 +123,13 @@ def refused(checks: Checks, one: running.Measured) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--preset", default="dev")
-    preset = parser.parse_args().preset
-    checks = Checks("otlp")
+    preset = preset_of_arguments(__doc__)
     try:
         Build.of_preset(ROOT, preset)
         sink.provide()
     except Problem as problem:
-        checks.skip("OTLP", problem)
-        return checks.finish()
+        return not_possible("otlp", "OTLP", problem)
+    checks = Checks("otlp")
     with (
         sink.listening() as good,
         running.measured(preset, *running.telemetry_options(good.endpoint)) as one,

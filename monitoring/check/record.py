@@ -71,7 +71,7 @@ def unused_pages(server: Server) -> None:
 
 
 def fragmentation(server: Server) -> None:
-    """Of sixteen neighbouring blocks one stays."""
+    """One of sixteen neighbouring blocks stays."""
     with server.connect() as session:
         for begin in range(0, 80_000, 500):
             numbers = range(begin, begin + 500)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import tempfile
@@ -13,7 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from harness.checks import Checks
+from harness.checks import Checks, not_possible
+from harness.common import preset_of_arguments
 from harness.libraries import library
 from harness.problem import Problem, run_main
 from harness.server import Build
@@ -174,15 +174,12 @@ def wrong_endpoint(checks: Checks, folder: Path) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--preset", default="dev")
-    preset = parser.parse_args().preset
-    checks = Checks("server")
+    preset = preset_of_arguments(__doc__)
     try:
         Build.of_preset(ROOT, preset)
     except Problem as problem:
-        checks.skip("exporters", problem)
-        return checks.finish()
+        return not_possible("server", "exporters", problem)
+    checks = Checks("server")
     with tempfile.TemporaryDirectory(prefix="memdiag-") as scratch:
         folder = Path(scratch)
         with running.measured(preset) as one:

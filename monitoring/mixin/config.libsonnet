@@ -1,4 +1,4 @@
-// What a user may want to change. Sizes are those of the server's own advice
+// Settings that a user may want to change. Sizes are those of the server's own advice
 // (plugin/memdiag/advice/advisor.cc), so that an alert and MEMDIAG_ADVICE agree.
 {
   _config+:: {

@@ -56,7 +56,7 @@
             ||| % of_pools('state=~"live|fragmentation"'),
           },
           {
-            // Of the control group's limit, or else of the machine.
+            // The control group's limit, or else the machine's.
             record: 'instance:mysql_memdiag_limit_used:ratio',
             expr: |||
               1 - mysql_memdiag_host_room_bytes{%(s)s} / mysql_memdiag_host_limit_bytes{%(s)s}

@@ -9,7 +9,7 @@
 # finds either all or nothing, and removes nothing but what this script has made.
 set -eo pipefail
 
-# Of this run alone: a tmpfs where the root file system is read-only. The health check looks here.
+# For this run alone: a tmpfs where the root file system is read-only. The health check looks here.
 state=/run/mysqld
 hooks=/docker-entrypoint-initdb.d
 
@@ -262,7 +262,7 @@ move_made() {
       "Remove one of the two and start again."
 }
 
-# What a worker has left when it failed: its server, perhaps.
+# A worker that failed may have left its server.
 end_group() { # process group
   kill -TERM -- "-$1" 2>/dev/null || return 0
   for _ in {1..300}; do

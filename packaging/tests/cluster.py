@@ -281,7 +281,7 @@ def compare(report: Checks, group: Group, writers: Writers, what: str) -> None:
 
 
 def missing(session: Connection, writers: Writers) -> str:
-    """What is lost or damaged, or nothing."""
+    """The rows that are lost or damaged, in words; empty: none."""
     there = {int(x) for (x,) in session.query("SELECT id FROM written").rows}
     lost = [x for found in writers.acknowledged for x in found if x not in there]
     wrong = [f"{len(lost)} rows, {lost[0]} among them"] if lost else []

@@ -126,7 +126,7 @@ class Box:
         return int(self._state("Pid"))
 
     def log(self) -> str:
-        """What it wrote to stderr."""
+        """Its output on stderr."""
         return self.podman.try_("logs", self.name).stderr
 
     def until_healthy(self) -> None:

@@ -1,4 +1,4 @@
-"""What a server is given to keep: every kind of table, object and account, and a fingerprint of all of it."""
+"""Content for a server to keep: every kind of table, object and account, and a fingerprint of all of it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def row_sums(table: str, columns: list[str]) -> str:
 
 
 def differences(before: dict[str, str], after: dict[str, str]) -> str:
-    """What differs and which indexes are damaged, for people; empty where all is well."""
+    """Differences and damaged indexes, for people; empty where all is well."""
     wrong = [
         f"{name} ({before.get(name)} before, {after.get(name)} after)"
         for name in sorted({*before, *after})

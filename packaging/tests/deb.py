@@ -129,7 +129,7 @@ def installed(box: Machine, name: str) -> bool:
 
 
 def files(box: Machine, *folders: str) -> str:
-    """Of all files: names, owners, modes and contents."""
+    """Names, owners, modes and contents of all files."""
     names = " ".join(folders)
     return box.run(
         f"find {names} -printf '%p %u %g %m\\n' | sort; find {names} -type f | sort | xargs sha256sum"
@@ -261,7 +261,7 @@ def plugins(run: Run, box: Machine, server: Installed) -> None:
 
 
 def surroundings(report: Checks, box: Machine) -> None:
-    """What is not the server: logrotate, AppArmor's profile, the manual page, Restart=."""
+    """Everything beside the server: logrotate, AppArmor's profile, the manual page, Restart=."""
     box.apt("install logrotate apparmor man-db")
     with report.checking(
         "logrotate turns the logs and the server goes on in a new one"
@@ -399,7 +399,7 @@ def stock(run: Run) -> None:
         report.check("and counts", setting == "333000", setting)
         with server.connect() as session:
             content.change(session, 1)
-            # What stock does not know must not stop it.
+            # Options that stock does not know must not stop it.
             session.query("SET PERSIST memdiag_quiet_ms = 'ddl=0'")
             # As docs say: a stock replica knows no MEMDIAG_ADMIN.
             session.query("SET sql_log_bin = 0")
@@ -423,7 +423,7 @@ def stock(run: Run) -> None:
         with report.checking("what ours leaves behind disturbs no backup of stock's"):
             dump = "mysqldump --all-databases --routines --events"
             box.run(f"{dump} >/root/all.sql")
-            # Of the same server: it has the transactions that the dump would name.
+            # The same server has the transactions that the dump would name.
             box.run(f"{dump} --set-gtid-purged=OFF >/root/all.sql")
             box.run("mysql </root/all.sql")
             box.run(

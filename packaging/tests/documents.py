@@ -70,7 +70,7 @@ def _split(code: str) -> Piece:
 
 
 def is_name(statement: str) -> bool:
-    """Whether a document may only mean the kind of statement: the server decides, to which it is not complete."""
+    """True if a document may only mean the kind of statement: the server finds it incomplete."""
     return bool(_NAME.fullmatch(statement))
 
 
@@ -81,7 +81,7 @@ def logged_grants(piece: Piece) -> list[str]:
 
 
 def leaves_log_off(piece: Piece) -> bool:
-    """Whether what its reader does next in the session would be missing on replicas."""
+    """True if replicas would miss what its reader does next in the session."""
     return not [True, *(logs for _, logs in _with_log(piece))][-1]
 
 

@@ -9,7 +9,7 @@ from tests.deb import DATA, INSTALL, OURS, Run, installed
 from tests.installed import Installed, memdiag_tables
 from tests.machine import Machine
 
-# Of docs/packages.md, as shipped and with all of the drop-in; systemd 252.
+# Figures of docs/packages.md, as shipped and with all of the drop-in; systemd 252.
 SCORES = (8.4, 3.2)
 DROP_IN = "/etc/systemd/system/mysql.service.d"
 PRESTART = "/usr/libexec/mysql-memdiag/prestart"
@@ -125,7 +125,7 @@ def intruder(run: Run) -> None:
 
 
 def race(box: Machine, times: int) -> str:
-    """What the intruder has gained, or nothing."""
+    """The intruder's gains, in words; empty: none."""
     link = f"{DATA}/memdiag-making"
     (box.path("/root") / "race.pl").write_text(RACE)
     script = f"""

@@ -111,7 +111,7 @@ def bare(run: Run) -> None:
 
 
 def as_stock(run: Run, box: Machine) -> None:
-    """What users of upstream's RPMs have: a socket for all, a log in /var/log, sysconfig, instances."""
+    """Users of upstream's RPMs have these: a socket for all, a log in /var/log, sysconfig, instances."""
     report = run.report
     mine, sysconfig = "/etc/my.cnf.d/mine.cnf", "/etc/sysconfig/mysql"
     (box.path("/etc/my.cnf.d") / "mine.cnf").write_text(
@@ -255,7 +255,7 @@ def rebuild(run: Run) -> None:
     cache = top / "cache"
     cache.mkdir(parents=True)
     try:
-        # What the compiler made of the same text, and nothing else that this machine has.
+        # The compiler's output for the same text, and nothing else that this machine has.
         if (compiled := cache_dir() / "ccache").is_dir():
             (cache / "ccache").symlink_to(compiled)
         archives = list(run.packages.glob("*.src.rpm"))
@@ -291,7 +291,7 @@ def rebuild(run: Run) -> None:
 
 
 def dump(package: Path) -> set[str]:
-    """Of each file: name, size, date, sum, mode, owner and what rpm knows of it."""
+    """Name, size, date, sum, mode, owner and rpm's own words of each file."""
     command = ["rpm", "-qp", "--dump", package]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines())

@@ -34,7 +34,7 @@ INCOMPLETE = (
     " syntax to use near '' at line 1",
 )
 UNKNOWN_VARIABLE = "Currently unknown variable 'memdiag_"
-# What a reader has to fill in, with tables of content.sql.
+# Values that a reader has to fill in, with tables of content.sql.
 GAPS = {
     "<with a full-text index>": "kept.texts",
     "@<each large one>": "@large",
@@ -428,7 +428,7 @@ def load(
 
 
 def rows_of(sums: dict[str, str]) -> dict[str, str]:
-    """What a dump keeps: it makes indexes anew and leaves persisted variables out."""
+    """The content that a dump keeps: it makes indexes anew and leaves persisted variables out."""
     return {
         name: value
         for name, value in sums.items()

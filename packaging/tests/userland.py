@@ -50,7 +50,7 @@ def provided(root: Path) -> set[str]:
     names = {
         line.split()[1] for line in status.splitlines() if line.startswith("Package:")
     }
-    # What glibc's own package says of its loader, and no file tells.
+    # glibc's own package says this of its loader; no file tells.
     return (
         programs
         | names
@@ -68,7 +68,7 @@ def is_elf(path: Path) -> bool:
 
 
 def found(finder: list[str], files: list[Path]) -> set[str]:
-    """What one of rpm's finders of dependencies says of these files."""
+    """The answer of one of rpm's finders of dependencies for these files."""
     names = "".join(f"{file}\n" for file in files)
     command = [f"/usr/lib/rpm/{finder[0]}", *finder[1:]]
     answer = subprocess.run(

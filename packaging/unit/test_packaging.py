@@ -279,7 +279,7 @@ class Script(Case):
         return copy
 
     def install_libexec(self, family: str) -> None:
-        """What the scripts call and source."""
+        """Programs and files that the scripts call and source."""
         place = self.root / "usr/libexec/mysql-memdiag"
         self.moved(FAMILIES[family], place / "family.sh")
         for name in ("options.sh", "make-data"):

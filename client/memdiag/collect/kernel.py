@@ -1,4 +1,4 @@
-"""What the kernel tells about a process of this machine: /proc and its memory cgroup. Bytes, and names as the kernel's.
+"""The kernel's figures of a process of this machine: /proc and its memory cgroup. Bytes, and names as the kernel's.
 
 Each reading is a source of a snapshot: rows, or the reason why there are none. `root` is / but in tests.
 """

@@ -54,7 +54,7 @@ def debug_file(module: str, wanted: str, folders: Sequence[Path] = (DEBUG_FOLDER
 
 
 def lines_of(path: Path, addresses: Iterable[int], program: str | None = None) -> dict[int, list[Line]]:  # fmt: skip
-    """Of each address of the file that has a line. `program`: llvm-symbolizer or addr2line."""
+    """Lines of those addresses of the file that have one. `program`: llvm-symbolizer or addr2line."""
     program = program or symbolizer()
     asked = sorted(set(addresses))
     if program is None or not asked:

@@ -1,4 +1,4 @@
-"""What a snapshot asks of a server: one statement for each source, by the kind of server.
+"""Statements of a snapshot: one statement for each source, by the kind of server.
 
 No statement reads query text that SHOW PROCESSLIST of the same account would not show, and none of them
 changes anything. Each costs milliseconds; those that may cost more say so.
@@ -34,7 +34,7 @@ GLOBAL_STATUS = """SHOW GLOBAL STATUS WHERE Variable_name IN (
  'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_free', 'Innodb_buffer_pool_pages_misc',
  'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_bytes_data', 'Memory_used', 'Memory_used_initial',
  'Binlog_cache_disk_use', 'Created_tmp_tables', 'Created_tmp_disk_tables', 'Performance_schema_memory_classes_lost',
- 'Global_connection_memory', 'Innodb_mem_total', 'Innodb_mem_dictionary', 'Innodb_mem_adaptive_hash')"""
+ 'Global_connection_memory', 'Innodb_mem_dictionary', 'Innodb_mem_adaptive_hash')"""
 
 # Variables that determine memory, for the section of the configuration and for the budget of stock.
 VARIABLES = """SHOW GLOBAL VARIABLES WHERE Variable_name IN (

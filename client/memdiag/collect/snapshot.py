@@ -208,7 +208,7 @@ class _Snapshot:
                 "memdiag_profile"
             ].error = "the heap profiler is OFF, or has no sample yet"
 
-    # What every server has.
+    # Sources that every server has.
 
     def _performance_schema(self, server: dict[str, Any]) -> None:
         variables = (self._rows("variables") or [{}])[0]
@@ -271,11 +271,12 @@ class _Snapshot:
     def _sessions(self, server: dict[str, Any]) -> None:
         if server["flavour"] == "mariadb":
             self._ask("threads", queries.MARIADB_SESSIONS)
-        modern = not self._ask(
+        rows = self._ask(
             "sessions",
             queries.SLEEPING.format(table="performance_schema.processlist"),
         )
-        if modern:
+        # MySQL has the table since 8.0.22. It is empty while performance_schema is OFF; at least this session is connected.
+        if not rows or not rows[0]["SESSIONS"]:
             self._ask(
                 "sessions",
                 queries.SLEEPING.format(table="information_schema.PROCESSLIST"),
@@ -301,7 +302,7 @@ class _Snapshot:
             self._sources[name] = failed("/proc", reason)
 
     def _conditional(self) -> None:
-        """What is asked only where it matters, because it costs more."""
+        """Asks what costs more, only where it matters."""
         memory = {row["EVENT_NAME"]: row["BYTES"] for row in self._rows("memory")}
         for row in self._rows("memdiag_instruments"):
             memory.setdefault(row["EVENT_NAME"], row.get("LIVE_BYTES"))

@@ -15,7 +15,7 @@ from memdiag.model.units import moment, signed_size, size
 from memdiag.moments import Moment, is_file, of_file, of_snapshot
 from memdiag.problem import Problem
 
-# Of memdiag diff alone: something grew by more than --max-growth.
+# The exit status of memdiag diff alone: something grew by more than --max-growth.
 EXCEEDED = 3
 MOST = 15
 

@@ -29,7 +29,7 @@ KEYS = "o order  |  p purge  |  r report  |  q quit"
 # A line is fitted to so many seconds.
 TREND_SECONDS = 300
 FIT = 0.7
-# Of RSS, for each second: 7% an hour.
+# Part of RSS for each second: 7% an hour.
 NOISE = 2e-5
 
 
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 # --- state ------------------------------------------------------------------------
 
 _SESSIONS = """SELECT PROCESSLIST_ID, PROCESSLIST_USER AS USER, PROCESSLIST_COMMAND AS COMMAND,
- PROCESSLIST_TIME AS SECONDS, TOTAL_MEMORY AS BYTES FROM performance_schema.threads
+ PROCESSLIST_TIME AS SECONDS, {memory} AS BYTES FROM performance_schema.threads
  WHERE TYPE = 'FOREGROUND' AND PROCESSLIST_ID IS NOT NULL AND PROCESSLIST_COMMAND <> 'Daemon'
  ORDER BY {order} DESC LIMIT 30"""
 _SESSIONS_MARIADB = """SELECT ID AS PROCESSLIST_ID, USER, COMMAND, TIME AS SECONDS, MEMORY_USED AS BYTES
@@ -72,7 +72,7 @@ ORDERS = ("memory", "time")
 
 @dataclass
 class Screen:
-    """What is shown, and what each key does."""
+    """The figures on the screen, and the work of each key."""
 
     target: Target
     clock: Callable[[], float] = time.time
@@ -96,7 +96,7 @@ class Screen:
                 self._session = Session(self.target)
                 self._sampler = Sampler(self._session)
             self.sample = self._sampler.sample()
-            self.sessions = self._rows(self._sessions_statement())
+            self.sessions = self._sessions()
             if self._sampler.ours:
                 self.purges = self._rows(_PURGES)
                 self.digests = self._rows(_DIGESTS)
@@ -166,11 +166,15 @@ class Screen:
         except Refused:
             return []
 
-    def _sessions_statement(self) -> str:
+    def _sessions(self) -> list[dict[str, Any]]:
         assert self._sampler
-        mariadb = self._sampler.server["flavour"] == "mariadb"
         order = "BYTES" if self.order == "memory" else "SECONDS"
-        return (_SESSIONS_MARIADB if mariadb else _SESSIONS).format(order=order)
+        if self._sampler.server["flavour"] == "mariadb":
+            return self._rows(_SESSIONS_MARIADB.format(order=order))
+        # MySQL before 8.0.31 does not add up a session's memory.
+        return self._rows(
+            _SESSIONS.format(memory="TOTAL_MEMORY", order=order)
+        ) or self._rows(_SESSIONS.format(memory="NULL", order="SECONDS"))
 
     def _purge(self) -> None:
         import json

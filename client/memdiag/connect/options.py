@@ -131,7 +131,7 @@ def _value(text: str) -> str:
 
 
 def read_login_path(name: str, required: bool) -> dict[str, str]:
-    """What mysql_config_editor stored. my_print_defaults, which comes with the mysql client, decrypts it."""
+    """Options that mysql_config_editor stored. my_print_defaults, which comes with the mysql client, decrypts it."""
     file = Path(os.environ.get("MYSQL_TEST_LOGIN_FILE") or Path.home() / ".mylogin.cnf")
     if not file.exists():
         if required:

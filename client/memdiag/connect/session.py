@@ -127,7 +127,8 @@ class Session:
         for statement in (
             f"SET SESSION max_execution_time = {STATEMENT_SECONDS * 1000}",
             f"SET SESSION max_statement_time = {STATEMENT_SECONDS}",  # MariaDB
-            "SET SESSION transaction_isolation = 'READ-COMMITTED'",
+            # MariaDB has the variable transaction_isolation since 11.1.1 only.
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
         ):
             with contextlib.suppress(Refused):
                 self.rows(statement)

@@ -21,7 +21,7 @@ _SAME = (
     ("were killed for its limit", ("kills in the control group",)),
 )
 _SQL = re.compile(r"\b(?:SELECT|SET GLOBAL|SET PERSIST|FLUSH|KILL|OPTIMIZE)\b[^;]*")
-# What follows a statement in the advice's sentences.
+# Words that follow a statement in the advice's sentences.
 _AFTER = re.compile(
     r" (?:shows?|names?|bounds?|frees?|writes?|gives?|and after|to bound)\b.*", re.S
 )

@@ -1,4 +1,4 @@
-"""Who can hold memory besides the buffer pool, the share that each usually has, and the statement that lowers it.
+"""Holders of memory besides the buffer pool, the share that each usually has, and the statement that lowers it.
 
 The same list serves our server, where the figures are live bytes, and stock, where Performance Schema counts them.
 """

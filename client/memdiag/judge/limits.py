@@ -160,6 +160,8 @@ def _stalls(view: View) -> list[Finding]:
 def _configuration(view: View) -> list[Finding]:
     limit = view.limit
     pool = view.variable("innodb_buffer_pool_size")
+    # MariaDB persists nothing: its option file needs the value, too.
+    scope = "GLOBAL" if view.flavour == "mariadb" else "PERSIST"
     result = []
     if limit and isinstance(pool, int) and pool * 10 >= limit.bytes * 9:
         result.append(
@@ -169,9 +171,12 @@ def _configuration(view: View) -> list[Finding]:
                 verdict="misconfiguration",
                 headline=f"The buffer pool may take {size(pool)}, and {limit.what} is {size(limit.bytes)}",
                 evidence="Everything else of the server needs memory, too.",
-                remedy="make the buffer pool smaller, or raise the limit",
+                remedy="make the buffer pool smaller, or raise the limit"
+                + (
+                    "; write the size into the option file" if scope == "GLOBAL" else ""
+                ),
                 statements=[
-                    f"SET PERSIST innodb_buffer_pool_size = {limit.bytes * 6 // 10}"
+                    f"SET {scope} innodb_buffer_pool_size = {limit.bytes * 6 // 10}"
                 ],
                 bytes=None,
                 source="SHOW GLOBAL VARIABLES; " + limit.source,

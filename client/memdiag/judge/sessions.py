@@ -11,7 +11,7 @@ from memdiag.model.view import View
 
 # Below, a connection pool may want them.
 MANY_SESSIONS = 200
-# Of those that are connected. More of them at work are a load, not a storm.
+# Part of the connected sessions. More of them at work are a load, not a storm.
 IDLE_PART = 0.5
 
 

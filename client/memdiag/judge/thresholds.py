@@ -7,9 +7,9 @@ from memdiag.model.view import View
 
 # Less is no reason to act at night.
 WORTH_BYTES = 64 * MIB
-# Of the resident memory besides the buffer pool: a holder of so much decides the server's size.
+# Part of the resident memory besides the buffer pool: a holder of so much decides the server's size.
 LARGE_PERCENT = 25
-# Of a limit: above it the next burst may end the server.
+# Part of a limit: above it the next burst may end the server.
 NEAR_LIMIT_PERCENT = 90
 
 

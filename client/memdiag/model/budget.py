@@ -1,4 +1,4 @@
-"""What a configuration may take at most, as rows of one form for every server, and with other values of variables."""
+"""The most that a configuration may take, as rows of one form for every server, and with other values of variables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from memdiag.model.view import View
 
-# Of a session on servers without MEMDIAG_BUDGET, each once.
+# Buffers of a session on servers without MEMDIAG_BUDGET, each once.
 _SESSION = (
     "sort_buffer_size",
     "join_buffer_size",

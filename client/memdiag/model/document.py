@@ -112,7 +112,7 @@ class Note:
 
 @dataclass
 class Finding:
-    """What is wrong, the proof, and what helps. `statements` can be run as they are."""
+    """A fault, its proof, and its remedy. `statements` can be run as they are."""
 
     severity: str  # critical, warning, note
     holder: str  # who has the memory
@@ -128,7 +128,7 @@ class Finding:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """What holds memory now comes before what a setting may lead to."""
+        """Holders of memory come before settings that may lead to trouble."""
         order = ("critical", "warning", "note").index(self.severity)
         if self.verdict == "misconfiguration" and order:
             order = 3
@@ -145,7 +145,7 @@ class Section:
 
 @dataclass
 class Report:
-    """Of one server."""
+    """The report of one server."""
 
     label: str
     product: str

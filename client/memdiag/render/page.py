@@ -1,4 +1,4 @@
-"""What all renderers show: the reports of one or several servers, and those that could not be asked."""
+"""A page, which all renderers show: the reports of one or several servers, and those that could not be asked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Page:
 
     @property
     def comparison(self) -> list[tuple[str, list[Fact | None]]]:
-        """Of several servers: each fact with the servers' figures side by side."""
+        """A comparison of several servers: each fact with the servers' figures side by side."""
         labels = list(
             dict.fromkeys(
                 fact.label for report in self.reports for fact in report.facts

@@ -1,4 +1,4 @@
-"""What the configuration may take, against the limit."""
+"""The most that the configuration may take, against the limit."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _SUBJECTS = {
     "kernel": "settings of the kernel",
     "device": "the data directory's device",
 }
-# Of the many figures those that decide something; the others are in --json.
+# Figures that decide something; --json has the others.
 _PROCESS = ("VmRSS", "VmHWM", "VmSwap", "VmSize", "RssAnon", "RssFile", "RssShmem", "VmPTE", "Threads")  # fmt: skip
 _MEMORY = ("MemTotal", "MemAvailable", "MemFree", "Cached", "SwapTotal", "SwapFree", "Committed_AS", "CommitLimit", "AnonHugePages")  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Who holds it: sessions, users, statement digests, survivors."""
+"""The holders: sessions, users, statement digests, survivors."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ namespace {
 using pools::Account;
 using pools::max_accounts;
 
-/** What a thread took of a route less what it freed, in scopes that go on. */
+/** Bytes that a thread took of a route less those it freed, in open scopes. */
 struct Net {
   int64_t bytes;
   int64_t blocks;

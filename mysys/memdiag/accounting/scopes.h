@@ -48,7 +48,7 @@ inline constexpr auto scopes_of_pools = [] {
 }();
 }  // namespace detail
 
-/** Whose end the lifetime of a pool is; none for caches and the server's. */
+/** The scope that ends a pool's lifetime; none for caches and the server's. */
 constexpr std::optional<Scope> scope_of(Pool pool) {
   return detail::scopes_of_pools[static_cast<size_t>(pool)];
 }

@@ -20,7 +20,7 @@ using sessions::Nets;
 /** How many times counting was begun, from 1. Written under both mutexes. */
 constinit std::atomic<uint32_t> generation{1};
 
-/** What the running statement took. */
+/** Bytes that the running statement took. */
 struct Statement {
   uint64_t taken = 0;
   /** Taken less freed, and the most that this was: since the statement began,
@@ -31,11 +31,11 @@ struct Statement {
 
 /** A thread's own: written by it alone, so that plain adding will do. */
 struct Thread {
-  /** Of which `nets` are; 0: the thread is not linked. */
+  /** The generation of `nets`; 0: the thread is not linked. */
   std::atomic<uint32_t> generation{0};
   std::array<std::atomic<int64_t>, pool_count> nets{};
   Statement statement{};
-  /** Of the running statement, by which an interval knows its own. */
+  /** The running statement's number, by which an interval knows its own. */
   uint64_t statement_number = 0;
   pthread_t id{};
   Thread *next = nullptr;

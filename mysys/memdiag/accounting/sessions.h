@@ -1,7 +1,7 @@
 /*
-  Who holds the memory of pools: what each thread took less what it freed, by
-  pool; and what statements take, by their digest. Counted while it is asked
-  for, from then on.
+  Memory of pools by its holders: bytes that each thread took less those it
+  freed, by pool; and bytes that statements take, by digest. The counts begin
+  when they are switched on.
 
   Blocks are counted for the thread that takes them and against the thread that
   frees them: a thread may have freed more than it took, and is then below 0.
@@ -73,7 +73,7 @@ struct Thread_nets {
 };
 struct Holdings {
   std::vector<Thread_nets> threads;
-  /** Of threads and sessions that ended. */
+  /** Sums of threads and sessions that ended. */
   Nets gone;
 };
 
@@ -100,7 +100,7 @@ struct Digest_row {
   Peak_stack peak_stack;
   /** When the last one ended. */
   uint64_t last_us;
-  /** Of the statements, those whose digest found no room. */
+  /** Statements whose digest found no room. */
   uint64_t overflowed;
 };
 

@@ -75,7 +75,7 @@ struct Mib {
 };
 constinit Mib mibs[ctl_count];
 
-/** Whether an index is that of an arena. jemalloc takes some others, among them
+/** True if an index is that of an arena. jemalloc takes some others, among them
 the one past the last arena, for "all arenas": a wrong index must not purge
 them all. */
 bool is_arena(unsigned arena) {

@@ -96,7 +96,7 @@ const char *name(Ctl ctl);
 /** Size in bytes of the control's value; 0 for one that has none. */
 size_t value_size(Ctl ctl);
 
-/** Whether the linked library knows the name. 0 or an errno. */
+/** Looks a name up in the linked library. 0: it is known; or an errno. */
 int resolve(Ctl ctl);
 
 /** Untyped forms; use the templates below. `arena` and `index` are ignored by
@@ -179,15 +179,15 @@ between two calls of this, so everything read after one call and before the
 next belongs together, unless another thread also calls it. */
 int refresh();
 
-/** Whether a jemalloc serves the process's malloc() itself, or (in sanitizer
-builds) only our pools beside the sanitizer's own malloc. */
+/** True if jemalloc serves the process's malloc(). False in sanitizer builds:
+the sanitizer serves it, and jemalloc serves our pools. */
 bool serves_malloc();
 
 }  // namespace mallctl
 
 /** Allocation entry points with explicit placement. None but general_allocate()
 and general_free() touches the calling thread's automatic cache, see
-docs/architecture.md. */
+mysys/memdiag/README.md. */
 namespace placed {
 
 /** An explicit cache (jemalloc's tcache.create); no_cache bypasses them all. A

@@ -24,14 +24,15 @@
 
 namespace memdiag::extents {
 
-/** What is in physical memory of a pool's extents. */
+/** Bytes of a pool's extents in physical memory. */
 struct Present {
-  /** Of slabs, shared out by how many of their regions are used and free. */
+  /** Bytes of slabs, shared out by how many of their regions are used and free.
+   */
   uint64_t small_live_bytes;
   uint64_t small_free_bytes;
   /** Large blocks, and pages that wait to be used again. */
   uint64_t large_bytes;
-  /** Of all these, what is in huge pages. */
+  /** The part of all these that is in huge pages. */
   uint64_t huge_bytes;
   uint64_t total() const {
     return small_live_bytes + small_free_bytes + large_bytes;
@@ -42,7 +43,7 @@ struct Walk {
   std::array<Present, pool_count> pools;
   /** In no extent: the allocator's metadata, and what is not its own. */
   uint64_t unowned_bytes;
-  /** Whether the kernel tells of huge pages. */
+  /** True if the kernel tells of huge pages. */
   bool huge_known;
   uint64_t total() const {
     uint64_t sum = unowned_bytes;

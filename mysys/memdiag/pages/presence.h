@@ -30,7 +30,7 @@ struct Address_range {
   size_t bytes() const { return end - begin; }
 };
 
-/** Whether the kernel has PAGEMAP_SCAN, and lets the process use it: one that
+/** True if the kernel has PAGEMAP_SCAN, and lets the process use it: one that
 has changed its user may not read its own page map. */
 class Page_scan {
  public:
@@ -41,8 +41,8 @@ class Page_scan {
 
   explicit operator bool() const { return m_fd >= 0; }
 
-  /** What mark() says of a page that is there and not the page of zeros, as
-  mincore() does, and of one in a huge page. */
+  /** Marks by mark(): a page that is there and not the page of zeros, as
+  mincore() tells it, and one in a huge page. */
   static constexpr unsigned char is_there = 1;
   static constexpr unsigned char is_huge = 2;
 
@@ -61,15 +61,15 @@ class Presence {
   explicit Presence(Address_range range, const Page_scan *scan = nullptr)
       : m_range(range), m_scan(scan) {}
 
-  /** What of a part is in physical memory, in whole pages; what is not mapped
-  is not.
+  /** Bytes of a part in physical memory, in whole pages. Unmapped pages are
+  not.
   @param[in,out] huge_bytes  those in huge pages are added, where a scan tells;
   see scanned()
   @return empty: the kernel did not tell, which errno explains */
   std::optional<uint64_t> bytes(Address_range part,
                                 uint64_t *huge_bytes = nullptr);
 
-  /** Whether a scan told of everything so far, and not mincore(). */
+  /** True if scans told everything so far, and never mincore(). */
   bool scanned() const { return m_scanned; }
 
   /** Treat the kernel as not telling from now on (EIO), to test what that looks
@@ -81,7 +81,7 @@ class Presence {
 
   const Address_range m_range;
   const Page_scan *const m_scan;
-  /** What m_present tells of. */
+  /** The part of memory that m_present describes. */
   Address_range m_window{0, 0};
   bool m_mapped = false;
   bool m_scanned = true;

@@ -29,7 +29,7 @@ constexpr Declared_kind declared_kinds[] = {
 using regions::Region;
 
 constinit std::mutex regions_mutex;
-/** Of these, the first `used` have been used; one without bytes is free. */
+/** The first `used` of these have been used; one without bytes is free. */
 constinit Region table[regions::max_regions];
 constinit size_t used = 0;
 constinit uint64_t untracked[region_kinds];

@@ -71,8 +71,8 @@ struct Region {
 
 enum class Stacks : bool { without, with };
 
-/** Those that there are, in no order. Stacks are a list that is the slower to
-go through the more threads there are.
+/** All regions, in no order. The more threads there are, the longer it takes to
+go through their stacks.
 @throws std::bad_alloc */
 std::vector<Region> list(Stacks stacks = Stacks::with);
 
@@ -81,7 +81,7 @@ struct Total {
   uint64_t mapped_bytes;
 };
 
-/** Of each kind, without going through the stacks. */
+/** Sums of each kind, without going through the stacks. */
 std::array<Total, region_kinds> totals();
 
 /** Bytes of each kind that are in physical memory; empty: not known. */
@@ -94,22 +94,22 @@ struct Row {
   const char *purpose;
   uint64_t count;
   uint64_t mapped_bytes;
-  /** Of mapped_bytes, what is in physical memory; empty if the system did not
+  /** The part of mapped_bytes in physical memory; empty if the system did not
   tell. Pages that are swapped out are not in it. */
   std::optional<uint64_t> resident_bytes;
   /** Regions that found no room in the table since the server started. */
   uint64_t untracked;
 };
 
-/** What there is of each kind.
+/** Sums of each kind.
 @param error  0, or the errno of the first read that failed
 @param known  kinds of which the system need not be asked
 @throws std::bad_alloc */
 std::array<Row, region_kinds> all(int *error, const Resident &known = {});
 
-/** What of a region, or a part of one, is in physical memory. A stack is used
-from its end on: below 128 KB of which nothing is there, nobody looks. Of a
-thousand stacks most of the pages are thus not asked for.
+/** Bytes of a region, or of a part of one, in physical memory. A stack is used
+from its end on: the search ends at 128 KB of which nothing is there. It thus
+asks for few pages of a thousand stacks.
 @return empty: the system did not tell, which errno explains */
 std::optional<uint64_t> resident_bytes(Address_range range, Region_kind kind);
 

@@ -65,10 +65,10 @@ which MEMDIAG_ARENAS shows. */
 void set_decay_times(Decay kind, const Decay_times &times);
 
 /** @name Around fork(), see mysys/memdiag/fork.cc
-The mutex that arenas are made under is held: jemalloc counts its arenas before
-it takes the lock that keeps others from being made (jemalloc_prefork() of
-5.3.1), and then unlocks in the parent those that came in between and were never
-locked. @{ */
+hold() takes the mutex under which arenas are made. jemalloc_prefork() of 5.3.1
+counts the arenas before it takes the lock that keeps others from being made.
+Without the mutex, an arena that came in between would be unlocked in the parent
+and had never been locked. @{ */
 void hold_arenas() noexcept;
 void let_go_of_arenas() noexcept;
 /** @} */

@@ -1,8 +1,8 @@
 /*
-  What allocate() has to do beyond allocating, in one word that it reads for
-  each block: tests make allocations fail (failures_for_test.h), or the profiler
-  wants to know what a thread asked for. While the word is 0, which is the rule,
-  an allocation pays one load and one branch for both.
+  One word that allocate() reads for each block. It says what else is to be
+  done: tests make allocations fail (failures_for_test.h), or the profiler wants
+  to know what a thread asked for. While the word is 0, which is the rule, an
+  allocation pays one load and one branch for both.
 
   Threads: any; the word is changed by an atomic operation.
 */
@@ -33,7 +33,7 @@ inline bool is_set(uint32_t attention, Attention bit) {
 }
 void set_attention(Attention bit, bool on) noexcept;
 
-/** What the calling thread last asked allocate() for, while
+/** The calling thread's last request to allocate(), while
 Attention::profiler is set. jemalloc's hook knows the block and not its route.
 */
 struct Request {

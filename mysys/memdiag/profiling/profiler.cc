@@ -59,7 +59,7 @@ constexpr uint64_t longest_wait_us = 1000000;
 /** The calling thread's running statement, as samples saw it. */
 struct Running_statement {
   static constexpr size_t room = 64;
-  /** Of `runs`; what follows is of that run. */
+  /** The number in `runs`; the members below are of that run. */
   uint32_t run;
   /** Samples that have no digest yet: those that were taken while the statement
   was parsed. Later ones than there is room for stay without. */

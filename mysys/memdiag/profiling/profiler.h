@@ -58,11 +58,11 @@ struct Settings {
   bool stacks_for_jemalloc{false};
 };
 
-/** What switching on came to. */
+/** The outcome of switching on. */
 struct Switched {
   /** 0, or an errno. */
   int error;
-  /** What failed: a control of jemalloc, or "mmap". */
+  /** The step that failed: a control of jemalloc, or "mmap". */
   const char *step;
 };
 
@@ -70,10 +70,10 @@ struct Switched {
 [[nodiscard]] Switched switch_on(const Settings &settings) noexcept;
 void switch_off() noexcept;
 
-/** Whether the profiler is on: one load. */
+/** True while the profiler is on: one load. */
 bool is_on() noexcept;
 
-/** What the layer does not know of the thread that allocates. */
+/** Facts of the allocating thread that the layer does not know. */
 struct Context {
   uint64_t session;
   /** Zeros: none, or not known yet. */

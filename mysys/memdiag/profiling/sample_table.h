@@ -35,7 +35,7 @@ struct Sample {
   uint64_t time_us;
   /** The number of the session in PROCESSLIST; 0: none. */
   uint64_t session;
-  /** Of site_table.h; 0: there was no room for the stack. */
+  /** A number of site_table.h; 0: there was no room for the stack. */
   uint32_t site;
   Digest digest;
 };

@@ -46,7 +46,7 @@ bool Site_table::is_same(const Entry &entry, uint64_t hash, Pool pool,
 
 uint32_t Site_table::make(uint64_t hash, Pool pool, pools::Account account,
                           std::span<const uintptr_t> frames) noexcept {
-  // What does not fit is not taken, or the counters would run over in time.
+  // A site that does not fit takes no number, or the counters would overflow.
   if (m_used->sites.load(std::memory_order_relaxed) >= m_room ||
       m_used->frames.load(std::memory_order_relaxed) + frames.size() >
           m_frame_room)

@@ -82,7 +82,7 @@ std::optional<int64_t> parse(Policy policy, std::string_view text) {
   return value << shift;
 }
 
-/** Whether a pool can have a policy: of malloc() no bursts are known. */
+/** True if a pool can have a policy: nobody knows malloc()'s bursts. */
 constexpr bool may_have(Policy policy, Pool pool) {
   return !uses_malloc(pool) || policy == Policy::dirty_decay_ms ||
          policy == Policy::muzzy_decay_ms;

@@ -45,7 +45,7 @@ int64_t get(Policy policy, Pool pool);
 /** Take a list over. @return empty, or what is wrong with it */
 std::string set(Policy policy, std::string_view list);
 
-/** What is wrong with a list, or empty; changes nothing. */
+/** The fault of a list, in words, or empty; changes nothing. */
 std::string check(Policy policy, std::string_view list);
 
 /** Values of the server's variables, in the order of Policy. It sets them while

@@ -1,5 +1,5 @@
 /*
-  What a purge did, and why. Types only.
+  The receipt of a purge: its effect, and its reason. Types only.
 */
 
 #ifndef MEMDIAG_RECEIPT_H

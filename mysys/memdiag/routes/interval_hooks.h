@@ -1,5 +1,5 @@
 /*
-  What the calling thread takes in an interval of a statement. The clocks of
+  The bytes that the calling thread takes in an interval. The clocks of
   EXPLAIN ANALYZE call these functions (sql/memdiag_iterator_memory.h). Includes
   no header of the server or of this layer.
 
@@ -28,7 +28,7 @@ struct Interval {
   int64_t outer_peak = 0;
 };
 
-/** What was taken since the begin. */
+/** Bytes taken since the begin. */
 struct Interval_memory {
   /** Freed or not. */
   uint64_t taken;
@@ -41,7 +41,7 @@ struct Interval_memory {
 }  // namespace memdiag
 
 extern "C" {
-/** Whether intervals are counted: the switch memdiag_sessions. While it is off
+/** True if intervals are counted: the switch memdiag_sessions. While it is off
 nothing else need be called. */
 extern std::atomic<bool> memdiag_counts_intervals;
 

@@ -101,7 +101,7 @@ struct Registry {
   std::mutex mutex;
   std::vector<Instrument> instruments;
   std::vector<std::pair<std::string, Pool>> overrides;
-  /** What `overrides` and `disabled_pools` were made from. */
+  /** The texts that `overrides` and `disabled_pools` were made from. */
   routes::Options applied{};
   std::string option_error;
 };

@@ -85,7 +85,7 @@ struct Row {
   const char *pool_name;
   /** Blocks up to this size are malloc()'s all the same. */
   uint64_t larger_than;
-  /** What came from pools and is not freed, whatever pool the route has now;
+  /** Live bytes that came from pools, whatever pool the route has now;
   empty where nothing is counted, because all of it is malloc()'s. */
   std::optional<uint64_t> live_bytes;
   std::optional<uint64_t> live_blocks;
@@ -110,7 +110,7 @@ struct Options {
 };
 extern Options options;
 
-/** Whether the options in force disable a pool. */
+/** True if the options in force disable a pool. */
 bool is_disabled(Pool pool);
 
 /** Take over the options if they have changed.

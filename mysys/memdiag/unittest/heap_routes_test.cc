@@ -85,7 +85,7 @@ TEST(HeapRoutes, TagsAgreeWithTheTable) {
   }
 }
 
-/** Who names the route wants all of its blocks. */
+/** An option that names the route pools all of its blocks. */
 FRESH_TEST(HeapRoutes, AnOverrideTakesSmallOnesToo) {
   memdiag::routes::options.routes = "mem_heap/row=transaction";
   EXPECT_EQ("", memdiag::routes::apply_options());

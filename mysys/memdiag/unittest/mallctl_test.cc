@@ -339,7 +339,7 @@ TEST(Mallctl, ExtentsAreSlabsAndLargeBlocks) {
   EXPECT_GE(extent.value().bytes, size_t{1} << 20);
   placed::free(small, placed::no_cache, 100);
   placed::free(large, placed::no_cache, 1 << 20);
-  // What was a slab has no regions any more, and must not be read as one.
+  // A former slab has no regions any more, and must not be read as a slab.
   const auto freed = mallctl::extent_at(small);
   if (freed) {
     EXPECT_EQ(1u, freed.value().regions);

@@ -74,7 +74,8 @@ FRESH_TEST(Policies, DecayReachesTheArenas) {
   EXPECT_EQ("", policies::set(Policy::dirty_decay_ms, "all=77,general=88"));
   EXPECT_EQ(77, decay_of(Pool::session));
   EXPECT_EQ(88, mallctl::read<Ctl::arena_dirty_decay_ms>(0).value());
-  // What is no longer named is as declared, and malloc()'s as its options say.
+  // A pool that is no longer named is as declared; malloc()'s as its options
+  // say.
   const auto opt = mallctl::read<Ctl::opt_dirty_decay_ms>().value();
   EXPECT_EQ("", policies::set(Policy::dirty_decay_ms, "session=99"));
   EXPECT_EQ(99, decay_of(Pool::session));

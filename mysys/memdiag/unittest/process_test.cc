@@ -74,7 +74,7 @@ TEST(WholeLife, FromStaticConstructorsToExitHandlers) {
 
 // ----------------------------------------------------------------------- fork
 
-/** What a child does with a pool. @return 0, or what went wrong */
+/** A child uses a pool. @return 0, or the number of the step that failed */
 int use_in_child(const Block &of_parent) {
   const uint64_t before = pools::counters(pool).live_bytes;
   std::vector<Block> blocks;

@@ -287,7 +287,7 @@ TEST(Profiler, ADigestThatIsKnownLaterIsGivenToTheStatementsSamples) {
       std::map<int, int> found;
       const profiling::View view;
       view.samples().for_each([&found](const profiling::Sample &sample) {
-        // Of this size, only the test's.
+        // Only the test's blocks have this size.
         if (sample.session == 5 &&
             sample.bytes == memdiag::placed::usable(size))
           ++found[sample.digest[0]];

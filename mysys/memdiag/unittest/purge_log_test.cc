@@ -114,7 +114,7 @@ FRESH_TEST(PurgeLog, TheOldestGiveWay) {
   }
   EXPECT_FALSE(purge_log::last_of(Pool::ddl));
   EXPECT_EQ(count, purge_log::last_of(pool)->sequence);
-  // What is gone takes no note any more.
+  // An entry that is gone takes no note any more.
   purge_log::note_refault(count - purge_log::max_purges, 1);
   purge_log::note_refault(count, 2);
   const auto noted = purge_log::all();

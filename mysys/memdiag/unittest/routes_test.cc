@@ -94,7 +94,7 @@ FRESH_TEST(Routes, OfSomeOnlyLargeBlocksArePooled) {
   EXPECT_EQ(memdiag::large_block,
             row_of("memory/sql/String::value").larger_than);
   memdiag_free(large, block, memdiag::large_block + 1);
-  // Who says so wants all of them.
+  // An option that says so pools all of them.
   routes::options.routes = "memory/sql/String=statement";
   EXPECT_EQ("", routes::apply_options());
   EXPECT_EQ(Pool::statement, pool_of(tag_of_key(8)));

@@ -1,4 +1,4 @@
-/* Who holds what of pools, by thread; and what statements take, by digest. */
+/* Memory of pools by thread, and by digest of statements. */
 
 #include "mysys/memdiag/accounting/sessions.h"
 
@@ -50,7 +50,7 @@ std::optional<sessions::Digest_row> row_of(const Digest &digest) {
   return std::nullopt;
 }
 
-/** What a thread holds; nothing if it is not there. */
+/** Bytes that a thread holds; empty if it is not there. */
 Nets nets_of(pthread_t thread) {
   for (const sessions::Thread_nets &each : sessions::holdings().threads)
     if (pthread_equal(each.thread, thread)) return each.nets;
@@ -275,7 +275,7 @@ TEST_F(Sessions, APacketOfSeveralStatements) {
   }
 }
 
-/** What was taken in an interval, which stays open; -1: not counted. */
+/** Bytes taken in an interval, which stays open; -1: not counted. */
 struct So_far {
   int64_t taken = -1, growth = -1, peak = -1;
   bool operator==(const So_far &) const = default;

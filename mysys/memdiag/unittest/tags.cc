@@ -1,4 +1,4 @@
-/* What the patched my_malloc.cc defines in the server. */
+/* Symbols that the patched my_malloc.cc defines in the server. */
 
 #include "mysys/memdiag/routes/hooks.h"
 

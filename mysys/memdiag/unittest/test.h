@@ -1,6 +1,6 @@
 /*
-  What the unit tests share: statistics of a pool's arenas, and processes of
-  their own for what one process can do only once.
+  The unit tests share this: statistics of a pool's arenas, and processes of
+  their own for steps that one process can do only once.
 
   Tests state relations and differences, so that they hold in any order, in one
   process or each in its own. Pool blocks must be freed by the test that made
@@ -43,7 +43,7 @@ namespace pools = memdiag::pools;
 namespace purging = memdiag::purging;
 
 constexpr Pool pool = Pool::fts_query;
-/** Of those that callers ask the layer for. */
+/** The first pool that callers ask the layer for. */
 constexpr size_t first_pool = static_cast<size_t>(Pool::connection) + 1;
 static_assert(uses_malloc(static_cast<Pool>(first_pool - 1)) &&
               !uses_malloc(static_cast<Pool>(first_pool)));
@@ -59,7 +59,7 @@ constexpr bool thread_sanitized = true;
 constexpr bool thread_sanitized = false;
 #endif
 
-/** Whether malloc() may be used in the child of a process with threads: those
+/** True if malloc() may be used in the child of a process with threads: those
 of the address and the thread sanitizer do not look after their locks over a
 fork() (GCC 12), and the child waits for one for ever, now and then. */
 constexpr bool malloc_after_fork = !sanitized;
@@ -121,7 +121,7 @@ uint64_t sum_over(Pool owner) {
   return sum;
 }
 
-/** What jemalloc says is allocated in the pool's arenas, now. */
+/** Bytes allocated in the pool's arenas now, as jemalloc counts them. */
 inline uint64_t allocated_in_pool() {
   EXPECT_EQ(0, mallctl::refresh());
   return sum_over<Ctl::stats_arena_small_allocated>(pool) +
@@ -134,7 +134,7 @@ inline uint64_t dirty_pages(Pool owner) {
          sum_over<Ctl::stats_arena_pmuzzy>(owner);
 }
 
-/** Whether a block lies in an arena that belongs to the pool. */
+/** True if a block lies in an arena that belongs to the pool. */
 inline bool lies_in_pool(const void *block) {
   const auto arena = mallctl::arena_of(block);
   return arena && pools::owner_of_arena(arena.value()) == pool;

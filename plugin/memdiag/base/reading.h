@@ -8,6 +8,7 @@
 #ifndef MEMDIAG_READING_H
 #define MEMDIAG_READING_H
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -32,6 +33,11 @@ inline Reading product(Reading a, Reading b) {
   uint64_t result;
   if (!a || !b || __builtin_mul_overflow(*a, *b, &result)) return std::nullopt;
   return result;
+}
+
+/** The lower one of two limits; empty only if neither is known. */
+inline Reading lower(Reading a, Reading b) {
+  return a && b ? std::min(a, b) : (a ? a : b);
 }
 
 /** Known to be 0; an empty reading is not. */

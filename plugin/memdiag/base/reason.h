@@ -1,4 +1,4 @@
-/* What an errno means, for messages. */
+/* The meaning of an errno, for messages. */
 
 #ifndef MEMDIAG_REASON_H
 #define MEMDIAG_REASON_H

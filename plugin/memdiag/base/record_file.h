@@ -1,5 +1,5 @@
 /*
-  What the files of records share, which a server keeps in its data directory:
+  Files of records, which a server keeps in its data directory:
   MEMDIAG_HISTORY's and the flight recorder's.
 
   Records may be half written when the server is killed, so each has a checksum.

@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/base/unit.h"
 #include "plugin/memdiag/host/cgroup_limits.h"
 #include "plugin/memdiag/host/host_items.h"
@@ -355,10 +356,7 @@ class Collector {
 Report collect(const Places &places) { return Collector(places).run(); }
 
 std::optional<uint64_t> limit_bytes(const Figures &figures) {
-  const auto &group = figures.limit_bytes;
-  const auto &machine = figures.machine_bytes;
-  return group && machine ? std::min(group, machine)
-                          : (group ? group : machine);
+  return lower(figures.limit_bytes, figures.machine_bytes);
 }
 
 const Row *find(const Report &report, std::string_view subject,

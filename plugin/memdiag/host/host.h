@@ -1,8 +1,8 @@
 /*
   Collector: the machine, its kernel's settings and the control group, as far as
-  they concern the server's memory. One row for each figure of
-  INFORMATION_SCHEMA. MEMDIAG_HOST, and the figures that the advisor and the
-  watcher judge by, typed.
+  they concern the server's memory. It gives one row of
+  INFORMATION_SCHEMA.MEMDIAG_HOST for each figure, and the figures that the
+  advisor and the watcher judge by, typed.
 
   Missing: a file that this kernel does not have (pressure stall information, a
   control group's files, NUMA, /proc where it is not mounted) and a line that it

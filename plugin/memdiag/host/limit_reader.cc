@@ -17,10 +17,7 @@ constexpr uint64_t find_again_us = 60'000'000;
 }  // namespace
 
 Reading limit_bytes(const Limit_figures &figures) {
-  const Reading &group = figures.group_limit_bytes;
-  const Reading &machine = figures.machine_bytes;
-  return group && machine ? std::min(group, machine)
-                          : (group ? group : machine);
+  return lower(figures.group_limit_bytes, figures.machine_bytes);
 }
 
 /** @return "" if it cannot be read; empty: there is no such file */

@@ -4,9 +4,9 @@
 
   An administrator, a container's runtime or Kubernetes may change a limit at
   any time, of the server's own control group or of one above it. So each look
-  reads the limits again. Where the group is, is looked up again when
-  /proc/self/cgroup names another one, when its files have vanished, and once a
-  minute.
+  reads the limits again. The reader finds the group again when
+  /proc/self/cgroup names another one, when the group's files have vanished, and
+  once a minute.
 
   Errors: a file that is missing, cannot be read or has another form makes its
   figures empty. Throws std::bad_alloc only; the next look begins anew.

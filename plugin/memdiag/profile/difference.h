@@ -1,5 +1,5 @@
 /*
-  What changed from an earlier profile to a later one.
+  The difference between an earlier profile and a later one.
 
   The earlier one is what a user kept of it: folded stacks, each of which begins
   with its pool. So a profile of another run, or of another server, can be the
@@ -42,7 +42,7 @@ struct Stack_change {
   /** Bytes and their variances; the text knows no objects. */
   Change change;
 
-  /** What the stack begins with. */
+  /** The name of the pool, with which the stack begins. */
   std::string pool() const { return stack.substr(0, stack.find(';')); }
 };
 

@@ -128,7 +128,7 @@ bool Elf_file::read_headers() {
       header.e_ident[EI_CLASS] != ELFCLASS64 ||
       header.e_ident[EI_DATA] != byte_order)
     return false;
-  // What is missing or damaged below leaves a file without id or functions.
+  // A part that is missing or damaged leaves a file without id or functions.
   if (header.e_phentsize == sizeof(Elf64_Phdr) &&
       header.e_phnum <= max_segments) {
     std::vector<Elf64_Phdr> segments(header.e_phnum);

@@ -80,14 +80,14 @@ struct Key {
   std::string text;
 };
 
-/** What tells a picture of one moment and a difference apart. */
+/** Everything in which a picture of one moment and a difference differ. */
 struct Painter {
   virtual ~Painter() = default;
   /** The class of a frame that is not merged. */
   virtual std::string css_class(const Placed_frame &frame) const = 0;
   /** The lines below the name. */
   virtual std::string about(const Placed_frame &frame) const = 0;
-  /** What a search adds up. */
+  /** The figure that a search adds up. */
   virtual double bytes(const Frame_weight &weight) const = 0;
   /** Rules for the classes. */
   virtual std::string style() const = 0;
@@ -207,7 +207,7 @@ class Change_painter : public Painter {
   }
 };
 
-/** What stands above the frames. */
+/** The lines above the frames. */
 struct Heading {
   std::string title;
   std::vector<std::string> lines;

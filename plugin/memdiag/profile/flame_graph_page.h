@@ -119,7 +119,7 @@ inline constexpr char flame_graph_script[] = R"((() => {
       frame.box.classList.toggle('match', match);
       if (!match) continue;
       ++count;
-      // What lies within a match is counted with it.
+      // A match counts with all that lies within it.
       if (last && frame.y > last.y && contains(last, frame)) continue;
       last = frame;
       bytes += frame.bytes;

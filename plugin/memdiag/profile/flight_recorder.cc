@@ -15,7 +15,7 @@
 
 namespace memdiag::profile {
 
-/** What a snapshot is made in. */
+/** The memory in which a snapshot is made. */
 struct Flight_recorder::Buffers {
   Amount_table sums{amounts_room};
   std::array<Site_amount, ramp_amounts> amounts;

@@ -60,7 +60,7 @@ class Flight_recorder {
   /** The run before this one that recorded anything.
   @throws std::bad_alloc */
   std::optional<Recorded_run> last_run() const;
-  /** What this run has recorded. @throws std::bad_alloc */
+  /** The records of this run so far. @throws std::bad_alloc */
   std::optional<Recorded_run> this_run() const;
 
  private:

@@ -22,12 +22,12 @@
 namespace memdiag::profile {
 
 struct Frame_weight {
-  /** What the rectangle's width stands for; not negative. */
+  /** Bytes for which the rectangle's width stands; not negative. */
   double width{0};
   /** Bytes before and after; a picture of one moment uses `after`. */
   double before{0};
   double after{0};
-  /** Of the estimate that the picture shows. */
+  /** The variance of the estimate that the picture shows. */
   double variance{0};
 
   Frame_weight &operator+=(const Frame_weight &other) {

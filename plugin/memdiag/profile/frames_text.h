@@ -24,7 +24,7 @@
 namespace memdiag::profile {
 
 enum class Frame_kind : uint8_t {
-  /** Of the allocator; left out where a stack begins with it. */
+  /** A frame of the allocator; left out where a stack begins with it. */
   allocator,
   /** Passes a request for memory on, or starts a thread. */
   helper,

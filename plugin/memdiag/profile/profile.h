@@ -61,7 +61,7 @@ struct Site {
 struct Amount {
   double bytes{0};
   double objects{0};
-  /** Of the two estimates. The standard error is the root. */
+  /** Variances of the two estimates. The standard error is the root. */
   double bytes_variance{0};
   double objects_variance{0};
 
@@ -84,11 +84,11 @@ inline Amount weight_of(uint64_t size, uint64_t sample_bytes) {
   return {s / p, 1 / p, s * s * variance, variance};
 }
 
-/** What lives of one site for one digest. */
+/** Live blocks of one site for one digest. */
 struct Entry {
   /** Site::number. */
   uint32_t site;
-  /** Of the statement that took it; empty: none, or not known. */
+  /** The digest of the statement that took it; empty: none, or not known. */
   std::optional<Digest> digest;
   Amount live;
   /** The number of samples behind it. */

@@ -115,7 +115,7 @@ constexpr Header this_build() {
 
 // --- places in a file --------------------------------------------------------
 
-/** What lived before a ramp comes first, then its highs. */
+/** The record before a ramp comes first, then the ramp's highs. */
 constexpr size_t snapshots_of_ramp = 1 + file_highs;
 
 constexpr size_t header_bytes = 4096;
@@ -475,7 +475,7 @@ Profile_file::Opened Profile_file::open(const std::string &path,
   Opened opened{0, ""};
   std::vector<std::byte> old;
   opened.remark = load_bytes(path, &old);
-  // What the last run left; or what it had found, if it recorded nothing.
+  // The last run's records; or those that it had found, if it recorded nothing.
   std::span<const std::byte> former;
   size_t damaged = 0;
   for (const size_t offset : {this_part, header_bytes})
@@ -577,7 +577,7 @@ int Profile_file::begin_profile(uint64_t since_us, uint64_t sample_bytes,
   if (m_file < 0) return EBADF;
   m_since_us = since_us;
   m_sample_bytes = sample_bytes;
-  // Of another profile: a ramp is not to be compared with it.
+  // The low is another profile's: a ramp is not to be compared with it.
   m_buffers->low = {};
   mark_used(&m_buffers->low, Buffers::low_bit);
   m_buffers->modules = std::min(modules.size(), file_modules);

@@ -85,7 +85,8 @@ struct Site_amount {
   /** Standard errors. */
   uint64_t bytes_error;
   uint64_t objects_error;
-  /** Of its samples. A writer without the median gives the mean. */
+  /** The oldest and the median of its samples. A writer without the median
+   * gives the mean. */
   uint64_t oldest_us;
   uint64_t median_us;
 };
@@ -94,7 +95,7 @@ struct Site_amount {
 struct Moment {
   uint64_t time_us;
   uint64_t rss_bytes;
-  /** Of all sites, also of those that the snapshot has no room for. */
+  /** Sums over all sites, also those that the snapshot has no room for. */
   uint64_t live_bytes;
   uint64_t live_bytes_error;
   /** Since the profiler was switched on. */
@@ -119,7 +120,7 @@ struct Snapshot {
 struct Run_id {
   uint64_t started_us;
   uint32_t process;
-  /** Of the server: 90704. */
+  /** The server's version: 90704. */
   uint32_t version;
 };
 
@@ -136,7 +137,7 @@ struct Recorded_run {
   /** The snapshot with the highest RSS, of the ramps if there are any; nullptr:
   there is none. */
   const Snapshot *at_peak() const;
-  /** What lived before the ramp that led to the peak. Without such a record:
+  /** The record before the ramp that led to the peak. Without such a record:
   when RSS was lowest before the peak. nullptr: not known. */
   const Snapshot *before_ramp() const;
 
@@ -215,7 +216,7 @@ class Profile_file {
   @return 0 or an errno */
   int end(uint64_t time_us) noexcept;
 
-  /** What the file has, through the descriptor of open().
+  /** Reads the file through the descriptor of open().
   @return a remark, or ""
   @throws std::bad_alloc */
   std::string read(Contents *contents) const;

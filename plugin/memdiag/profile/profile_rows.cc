@@ -35,12 +35,12 @@ std::string hexadecimal(uint64_t number) {
   return text;
 }
 
-/** What lives of one site, over all digests. */
+/** Live blocks of one site, over all digests. */
 struct Sum {
   Amount live;
   uint64_t samples{0};
   uint64_t oldest_us{UINT64_MAX};
-  /** Of the entry with most samples. */
+  /** The median of the entry with most samples. */
   uint64_t median_us{0};
   uint64_t most_samples{0};
   std::optional<Digest> digest;

@@ -39,7 +39,7 @@ struct Profile_row {
   /** Empty: nothing lives. */
   std::optional<double> oldest_s;
   std::optional<double> median_s;
-  /** Of the digests of its live blocks the one with most bytes. */
+  /** The digest with most bytes among its live blocks. */
   std::optional<std::string> digest;
   std::optional<std::string> frames;
   std::optional<std::string> folded;
@@ -91,7 +91,7 @@ struct Pinned_row {
   uint64_t samples;
   uint64_t objects;
   uint64_t objects_error;
-  /** Of the live blocks of the class; a ratio. */
+  /** The share of the class's live blocks; a ratio. */
   double share;
   double median_s;
   std::optional<std::string> digest;

@@ -18,7 +18,7 @@
 
 namespace memdiag::profile {
 
-/** What lives now, by site and digest; rss_bytes is left 0. */
+/** Live blocks now, by site and digest; rss_bytes is left 0. */
 std::optional<Profile> take_profile();
 
 /** One sampled block that lives. */

@@ -20,8 +20,8 @@
 
 namespace memdiag::profile {
 
-/** What a stack held for a statement at the peak of the last run, and before
-the ramp that led there. */
+/** Bytes that a stack held for a statement at the peak of the last run, and
+before the ramp that led there. */
 struct Last_run_profile_row {
   std::optional<std::string> pool;
   std::optional<std::string> route;

@@ -16,7 +16,7 @@
 
 namespace memdiag::profile {
 
-/** What a stack begins with. */
+/** The first frame of a stack. */
 enum class First_frame : uint8_t {
   /** Its outermost function. */
   function,
@@ -29,7 +29,7 @@ enum class First_frame : uint8_t {
 /** In hexadecimal, as Performance Schema shows it. */
 std::string digest_text(const Digest &digest);
 
-/** What lives, by pool and folded stack (frames_text.h). Sites whose functions
+/** Live bytes by pool and folded stack (frames_text.h). Sites whose functions
 are the same are added up. A pool whose name is not known is "unknown". */
 using Folded_stacks = std::map<std::string, std::map<std::string, Amount>>;
 

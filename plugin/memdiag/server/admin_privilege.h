@@ -16,7 +16,7 @@ namespace memdiag::admin_privilege {
 bool register_it();
 void unregister_it();
 
-/** Whether the session has it, by itself, a role or --skip-grant-tables; if
+/** True if the session has it, by itself, a role or --skip-grant-tables; if
 not, the error is raised. */
 bool check(THD *thd);
 

@@ -59,7 +59,7 @@ Reading mean(Reading bytes, Reading count) {
   return *bytes / *count;
 }
 
-/** What InnoDB takes for each item of a component. */
+/** Bytes that InnoDB takes for each item of a component. */
 Reading mean_of_component(std::span<const innodb::Component> components,
                           std::string_view name) {
   for (const innodb::Component &component : components)

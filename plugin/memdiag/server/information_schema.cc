@@ -9,7 +9,6 @@
 #include "my_sys.h"
 #include "mysqld_error.h"
 #include "mysys/memdiag/interruption.h"
-#include "plugin/memdiag/server/failures_for_test.h"
 #include "plugin/memdiag/server/row_filter.h"
 #include "plugin/memdiag/server/statement.h"
 #include "plugin/memdiag/server/table_fields.h"
@@ -94,7 +93,6 @@ bool is_killed(const void *statement) {
 template <const auto &table>
 int fill(THD *thd, Table_ref *tables, Item *condition) {
   if (check_global_access(thd, PROCESS_ACL)) return 1;
-  set_failures_for_test();
   try {
     Statement statement(thd);
     const Interruptible until_killed(is_killed, &statement);

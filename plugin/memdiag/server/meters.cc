@@ -85,25 +85,28 @@ class Delivery final : public Sink {
       : m_consumer(consumer), m_context(context) {}
 
   void add(int64_t value, Attributes attributes) override {
-    const char *names[max_attributes];
-    const char *values[max_attributes];
-    if (const size_t count = split(attributes, names, values); count != 0)
-      m_consumer->value_int64_attrs(m_context, value, names, values, count);
-    else
-      m_consumer->value_int64(m_context, value);
+    deliver(value, attributes, m_consumer->value_int64,
+            m_consumer->value_int64_attrs);
   }
 
   void add(double value, Attributes attributes) override {
-    const char *names[max_attributes];
-    const char *values[max_attributes];
-    if (const size_t count = split(attributes, names, values); count != 0)
-      m_consumer->value_double_attrs(m_context, value, names, values, count);
-    else
-      m_consumer->value_double(m_context, value);
+    deliver(value, attributes, m_consumer->value_double,
+            m_consumer->value_double_attrs);
   }
 
  private:
   static constexpr size_t max_attributes = 3;
+
+  template <typename Value, typename Alone, typename With_attributes>
+  void deliver(Value value, Attributes attributes, Alone alone,
+               With_attributes with_attributes) {
+    const char *names[max_attributes];
+    const char *values[max_attributes];
+    if (const size_t count = split(attributes, names, values); count != 0)
+      with_attributes(m_context, value, names, values, count);
+    else
+      alone(m_context, value);
+  }
 
   /** An attribute without a value is left out. */
   static size_t split(Attributes attributes, const char **names,

@@ -1,6 +1,7 @@
 /*
-  What Performance Schema knows of a session beyond what THD tells. Read as its
-  own tables read it, without a lock: what changes meanwhile is not known.
+  Facts of a session that Performance Schema has and THD has not. This reads
+  them as its own tables do, without a lock: a value that changes meanwhile is
+  empty.
 
   The thread's instrumentation must not go away during the call; nullptr, as
   with performance_schema=OFF, is one of which nothing is known.
@@ -26,8 +27,8 @@ std::optional<std::string> program_name(PSI_thread *thread);
 it is within a stored program. */
 std::optional<sessions::Digest> current_digest(PSI_thread *thread);
 
-/** What lives of what the session's thread took, of all instruments that are
-enabled (threads.TOTAL_MEMORY). */
+/** Live bytes that the session's thread took, of all enabled instruments
+(threads.TOTAL_MEMORY). */
 std::optional<uint64_t> memory_bytes(PSI_thread *thread);
 
 }  // namespace memdiag::perfschema

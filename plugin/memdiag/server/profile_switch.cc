@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <mutex>
 #include <new>
 #include <utility>
 
-#include "my_dbug.h"
 #include "mysql_version.h"
 #include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
@@ -38,6 +38,9 @@ void read_context(profiling::Context *context) noexcept {
 }
 
 constexpr uint64_t look_ms = 250;
+
+/** See fail_for_test(). */
+constinit std::atomic<bool> fails{false};
 
 /** Never destroyed: the server may exit while the thread runs. */
 struct State {
@@ -125,7 +128,7 @@ std::string apply_mode() {
   }
   const auto switched = profiling::switch_on({sample_bytes, memory_bytes});
   if (switched.error != 0) return why(switched);
-  DBUG_EXECUTE_IF("memdiag_fail_profile", throw std::bad_alloc(););
+  if (fails) throw std::bad_alloc();
   return mode == record ? begin_to_record() : "";
 }
 
@@ -182,5 +185,7 @@ void stop() {
   profiling::switch_off();
   profiling::set_context_reader(nullptr);
 }
+
+void fail_for_test(bool fail) { fails.store(fail); }
 
 }  // namespace memdiag::profile_switch

@@ -53,7 +53,9 @@ inline constexpr Table bins_table = [] {
                column<Row, &Row::allocations>(
                    "ALLOCATIONS", Unit::count,
                    "Blocks taken from the slabs since the server started. A "
-                   "cache takes several at once."),
+                   "cache takes several at once. jemalloc counts small "
+                   "blocks that the heap profiler samples here and in FREES, "
+                   "in the class of their pages instead of their own."),
                column<Row, &Row::frees>("FREES", Unit::count,
                                         "Blocks returned to the slabs."),
                column<Row, &Row::requests>(

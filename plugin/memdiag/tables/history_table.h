@@ -15,7 +15,7 @@ namespace memdiag {
 
 namespace detail {
 
-/** What a sample shows, of this run or a former one. */
+/** Columns of a sample, of this run or a former one. */
 template <typename Row>
 constexpr auto sample_columns() {
   return std::array{

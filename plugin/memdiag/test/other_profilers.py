@@ -17,7 +17,7 @@ from pathlib import Path
 TOP = 10
 # Both weigh samples, one by one or all of a stack with its mean size: the same for blocks of one size.
 NEAR = 0.02
-# Of some 500 samples each: all sixteen estimates are within, but for one run in 100,000.
+# Some 500 samples each: all sixteen estimates are within, but for one run in 100,000.
 ERRORS = 5
 
 Ways = dict[str, float]

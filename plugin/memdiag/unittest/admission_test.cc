@@ -23,7 +23,7 @@ Figures room(uint64_t megabytes, uint64_t unused_megabytes = 0) {
   return {1000 * mb, megabytes * mb, unused_megabytes * mb, 0};
 }
 
-/** Of 300 MB, asked at 100 s, with ten seconds. */
+/** A request of 300 MB at 100 s that waits ten seconds. */
 constexpr Request request{300 * mb, 100 * second, 10 * second};
 
 TEST(Admission, WhatFitsRuns) {

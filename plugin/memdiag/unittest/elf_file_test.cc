@@ -21,7 +21,7 @@
 #include "plugin/memdiag/unittest/file_tree.h"
 
 namespace {
-/** What the test program read from files with pread(). */
+/** Bytes that the test program read from files with pread(). */
 size_t reads = 0;
 size_t read_bytes = 0;
 }  // namespace

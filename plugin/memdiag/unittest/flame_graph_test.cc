@@ -122,7 +122,7 @@ TEST(Frame_tree, NarrowFramesAreMerged) {
   EXPECT_EQ(900, named.at("other").x);
   EXPECT_EQ(1u, named.at("other").depth);
   EXPECT_EQ(0.01, share);
-  // What is too narrow even together leaves an empty place.
+  // Frames that are too narrow even together leave an empty place.
   EXPECT_EQ(2u, tree.layout(0.5, 100, &share).size());
 }
 

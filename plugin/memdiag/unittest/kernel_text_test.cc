@@ -198,7 +198,7 @@ TEST(KernelText, WhatLiesBelow) {
   EXPECT_FALSE(below("/..", "/../../x"));
 }
 
-/** What every parser must hold to, whatever the text. It lies in a block of
+/** Rules for every parser, whatever the text. The text lies in a block of
 its size, so that the sanitizer sees a read beyond. */
 void expect_sane(const std::string &mutated) {
   const std::unique_ptr<char[]> block(new char[mutated.size()]);

@@ -474,8 +474,8 @@ TEST(Ledger, HugePagesAreThePoolsThatHasThem) {
   }
   const uint64_t others = huge_bytes_of_process();
   memset(block, 1, size);
-  // Whether there are huge pages to have is the kernel's business: what another
-  // reader of the same page tables finds is to be found.
+  // The kernel decides if there are huge pages. The ledger must find those that
+  // another reader of the same page tables finds.
   const uint64_t more = huge_bytes_of_process() - others;
   const auto after = found();
   const auto of = static_cast<size_t>(pool);

@@ -69,7 +69,7 @@ std::string output_of(const std::string &command) {
   return pclose(pipe) == 0 ? text : "";
 }
 
-/** What Go's pprof prints about a profile. */
+/** The output of Go's pprof for a profile. */
 class Pprof : public testing::Test {
  protected:
   void SetUp() override {

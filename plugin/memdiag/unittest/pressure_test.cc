@@ -244,7 +244,7 @@ TEST(Pressure, ALimitThatIsChangedCountsWithinASecond) {
   EXPECT_FALSE(gauge.look(59 * second, percent).stall_percent);
   EXPECT_TRUE(gauge.look(60 * second, percent).stall_percent);
 
-  // Of the group above, and of version 1.
+  // The group above, and version 1.
   tree.write("/proc/self/cgroup", "0::/mysql/one\n");
   tree.write(group + "one/memory.max", std::to_string(550 * mb));
   tree.write(group + "one/memory.current", "1");

@@ -1,4 +1,4 @@
-/* What changed from an earlier profile to a later one. */
+/* The difference between an earlier profile and a later one. */
 
 #include "plugin/memdiag/profile/difference.h"
 

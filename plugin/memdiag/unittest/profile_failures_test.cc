@@ -34,7 +34,7 @@ namespace {
 /** So many allocations of this thread succeed, then one fails; negative: all
 succeed. */
 thread_local int successes = -1;
-/** Of each write to a file. */
+/** The error of each write to a file. */
 std::atomic<int> error_of_writes{0};
 
 }  // namespace

@@ -138,7 +138,7 @@ void write_file(const std::string &path, std::span<const std::byte> bytes) {
              static_cast<std::streamsize>(bytes.size()));
 }
 
-/** What a file has, without a remark. */
+/** The content of a file, which is read without a remark. */
 Contents loaded(const std::string &path) {
   Contents contents;
   EXPECT_EQ("", load(path, &contents));
@@ -296,7 +296,7 @@ TEST_F(Profile_file_test, ASnapshotAsAProfile) {
   EXPECT_EQ(start_us - second, profile.entries[0].median_us);
   ASSERT_TRUE(profile.entries[1].digest);
   EXPECT_EQ(0xcd, (*profile.entries[1].digest)[31]);
-  // What is not listed, and what has no site.
+  // Entries that are not listed, and those that have no site.
   EXPECT_EQ(0u, profile.entries[3].site);
   EXPECT_NEAR(650.0 * mb, profile.entries[3].live.bytes, 1);
 }
@@ -562,7 +562,7 @@ TEST_F(Profile_file_test, ATruncatedOrOverwrittenFileIsMadeAnew) {
     else
       ASSERT_EQ(0, truncate(m_path.c_str(), way * 5000));
     Contents contents;
-    // What is behind the header can be missing without a remark.
+    // Bytes behind the header can be missing without a remark.
     EXPECT_EQ(way == 1 || way == 2, file.read(&contents).empty()) << way;
     EXPECT_FALSE(contents.latest);
     EXPECT_EQ(0, file.append(moment_of(2), a_period, amounts));

@@ -1,5 +1,5 @@
 /*
-  Who pins these pages: many blocks of one size class come, most of them go, and
+  Pinned pages: many blocks of one size class come, most of them go, and
   MEMDIAG_PINNED names the class and the function whose blocks stay.
 */
 

@@ -1,6 +1,6 @@
 /*
-  What is done under pressure, on sequences of figures: when a round begins, its
-  order of steps, its end, and the pauses between.
+  Relief under pressure, on sequences of figures: when a round begins, its order
+  of steps, its end, and the pauses between.
 */
 
 #include "plugin/memdiag/advice/relief.h"

@@ -1,0 +1,213 @@
+"""Every statement that memdiag sends, against what each version of each server has."""
+
+import sys
+import unittest
+from unittest import mock
+
+sys.path.append("/usr/lib/python3/dist-packages")  # Debian's Jinja2
+
+from memdiag.collect.sample import Sampler
+from memdiag.collect.snapshot import take
+from memdiag.commands import stacks
+from memdiag.commands.top import Screen
+from memdiag.connect.options import Target
+from memdiag.connect.session import Session
+from memdiag.judge.findings import findings
+from memdiag.model.view import View
+from memdiag.problem import Problem
+from memdiag.render import html, markdown, text
+from memdiag.render import json as as_json
+from memdiag.render.page import Page
+from memdiag.report.build import report
+
+from tests import fixtures
+from tests.old_server import NO_COLUMN, NO_TABLE, NO_VARIABLE, OldServer
+from tests.statements import named
+from tests.versions import SERVERS, Server, table, variable
+
+TARGET = Target(host="db1", ssl_mode="DISABLED")
+KERNEL = ("process", "allocator_library", "cgroup", "meminfo", "pressure", "kernel")
+# Sources that an older server lacks. Everything else must be read.
+UNKNOWN = {"digests"}
+
+
+def linked(server: OldServer):
+    return mock.patch("memdiag.connect.session.pymysql", lambda: server)
+
+
+def snapshot_of(old: OldServer) -> dict:
+    with linked(old), Session(TARGET) as session:
+        snapshot = take(session)
+    for name in KERNEL:  # the target is another machine
+        snapshot["sources"][name] = old.sources[name]
+    return snapshot
+
+
+def modern(server: Server) -> bool:
+    return variable("global_connection_memory").has(server) and table(
+        "performance_schema.threads"
+    )["TOTAL_MEMORY"].has(server)
+
+
+class Statements(unittest.TestCase):
+    def test_every_report_is_made_and_says_what_is_unknown(self):
+        for server in SERVERS:
+            old = OldServer(server)
+            with self.subTest(server.name, comment=server.comment):
+                snapshot = snapshot_of(old)
+                page = Page("Memory", [report(snapshot)], [], [snapshot])
+                words = text.render(page)
+                for form in (html, markdown, as_json):
+                    self.assertTrue(form.render(page))
+                self.assertIn(server.name, words)
+                missing = {
+                    name for name, one in snapshot["sources"].items() if one["error"]
+                }
+                self.assertEqual(missing, set() if modern(server) else UNKNOWN)
+                for name in missing:
+                    self.assertIn(snapshot["sources"][name]["error"].split()[0], words)
+                self.assertGreater(View(snapshot).row("sessions")["SESSIONS"], 0)
+                self.assertTrue(snapshot["sources"]["threads"]["rows"])
+                if not modern(server) and not server.mariadb:
+                    # The highest that a session had.
+                    self.assertIn("unknown", words[words.index("Sessions with most") :])
+
+    def test_performance_schema_off(self):
+        """Its list of sessions is empty then, and nobody else has 0 sessions: memdiag's own is one."""
+        for server in SERVERS:
+            with self.subTest(server.name, comment=server.comment):
+                snapshot = snapshot_of(OldServer(server, schema="OFF"))
+                self.assertGreater(View(snapshot).row("sessions")["SESSIONS"], 0)
+                for name in UNKNOWN | {"memory", "users", "prepared"}:
+                    self.assertIn("OFF", snapshot["sources"][name]["error"])
+                self.assertIn("unknown", text.render(Page("", [report(snapshot)], [], [snapshot])))  # fmt: skip
+
+    def test_only_known_gaps_are_refused(self):
+        """A statement that some version refuses has another one that it answers."""
+        for server in SERVERS:
+            old = OldServer(server)
+            with self.subTest(server.name, comment=server.comment):
+                snapshot_of(old)
+                expected = {
+                    (NO_VARIABLE, "SET SESSION max_execution_time")
+                    if server.mariadb
+                    else (NO_VARIABLE, "SET SESSION max_statement_time")
+                }
+                if not any(one.has(server) for one in table("performance_schema.processlist").values()):  # fmt: skip
+                    expected.add((NO_TABLE, "performance_schema.processlist"))
+                found = set()
+                for code, statement in old.refused:
+                    (known,) = [one for one in expected if one[0] == code and one[1] in statement] or [("?", statement)]  # fmt: skip
+                    found.add(known)
+                self.assertEqual(found, expected)
+
+    def test_the_live_screen_and_samples(self):
+        for server in SERVERS:
+            old = OldServer(server)
+            with self.subTest(server.name, comment=server.comment):
+                with linked(old):
+                    screen = Screen(TARGET)
+                    screen.look()
+                    self.assertEqual(screen.down, "")
+                    self.assertTrue(screen.sessions)
+                    self.assertTrue(
+                        all("PROCESSLIST_ID" in row for row in screen.sessions)
+                    )
+                    screen.key("o")
+                    self.assertEqual(screen.order, "time")
+                    self.assertTrue(screen.sessions)
+                    sample = screen.sample
+                    screen.close()
+                    with Session(TARGET) as session:
+                        variables = Sampler(session).variables()
+                self.assertEqual(sample["sessions"], 1)
+                self.assertGreater(sample["buffer_pool"], 0)
+                self.assertTrue(sample["instruments"])
+                self.assertEqual(variables["version"], server.name)
+                if not modern(server) and not server.mariadb:
+                    self.assertIn(NO_COLUMN, {code for code, _ in old.refused})
+                    self.assertIsNone(screen.sessions[0]["BYTES"])
+
+    def test_a_heap_profile_is_refused_in_words(self):
+        for server in SERVERS:
+            old = OldServer(server)
+            with self.subTest(server.name, comment=server.comment):
+                refused = self.assertRaisesRegex(Problem, "no heap profile")
+                with linked(old), Session(TARGET) as session, refused:
+                    stacks.read(session, 10)
+
+    def test_no_variable_is_asked_that_no_server_has(self):
+        for name in set(sum((named(one).variables for one in _sent()), [])):
+            if name.startswith("memdiag_"):
+                continue
+            with self.subTest(name):
+                self.assertTrue(any(variable(name).has(one) for one in SERVERS))
+
+
+class Remedies(unittest.TestCase):
+    """Statements of findings are not sent, but a person runs them."""
+
+    def test_each_fits_the_server(self):
+        states = [name for name in fixtures.names() if name.startswith("stock-")]
+        seen = set()
+        for server in SERVERS:
+            for state in states:
+                snapshot = snapshot_of(OldServer(server, state))
+                # A buffer pool that is as large as the machine is a finding, too.
+                limit = snapshot["sources"]["meminfo"]["rows"][0]["MemTotal"]
+                variables = snapshot["sources"]["variables"]["rows"][0]
+                variables["innodb_buffer_pool_size"] = limit
+                for finding in findings(View(snapshot), None):
+                    for statement in finding.statements:
+                        if statement[0].islower():
+                            continue  # for a shell
+                        with self.subTest(server.name, statement=statement):
+                            self._fits(server, statement)
+                            seen.add(statement.split()[0])
+        self.assertTrue({"SET", "SELECT", "KILL", "FLUSH"} <= seen, seen)
+
+    def _fits(self, server: Server, statement: str):
+        names = named(statement)
+        if statement.startswith("SET PERSIST"):
+            self.assertFalse(server.mariadb, "MariaDB has no SET PERSIST")
+        for name in names.variables:
+            self.assertTrue(variable(name).has(server), name)
+        for one in names.tables:
+            known = table(one)
+            for column in names.columns:
+                self.assertTrue(known[column].has(server), (one, column))
+
+
+def _sent() -> list[str]:
+    old = OldServer(SERVERS[0])
+    snapshot_of(old)
+    return old.sent
+
+
+class Readers(unittest.TestCase):
+    """The tests' own reading of statements."""
+
+    def test_names(self):
+        found = named(
+            "SELECT t.PROCESSLIST_ID, MAX(t.PROCESSLIST_USER) AS USER, COUNT(*) AS STATEMENTS, NULL AS HIGH FROM"
+            " performance_schema.prepared_statements_instances p JOIN performance_schema.threads t"
+            " ON p.OWNER_THREAD_ID = t.THREAD_ID WHERE t.TYPE = 'FOREGROUND' ORDER BY STATEMENTS DESC LIMIT 10"
+        )
+        self.assertEqual(found.tables, ["performance_schema.prepared_statements_instances", "performance_schema.threads"])  # fmt: skip
+        self.assertEqual(found.columns, {"PROCESSLIST_ID", "PROCESSLIST_USER", "OWNER_THREAD_ID", "THREAD_ID", "TYPE"})  # fmt: skip
+        self.assertEqual(found.functions, {"MAX", "COUNT"})
+        self.assertEqual(list(found.outputs), ["PROCESSLIST_ID", "USER", "STATEMENTS", "HIGH"])  # fmt: skip
+        with self.assertRaises(ValueError):
+            named("OPTIMIZE TABLE t")
+
+    def test_versions(self):
+        columns = table("performance_schema.threads")
+        has = [one.version for one in SERVERS if columns["TOTAL_MEMORY"].has(one)]
+        self.assertEqual(has, ["8.0.31", "8.0.46", "8.4.0", "8.4.9", "9.0.0", "9.7.4", "8.0.43-34", "8.4.6-6"])  # fmt: skip
+        with self.assertRaises(KeyError):
+            variable("no_such_variable")
+        self.assertFalse(variable("memdiag_sessions").has(SERVERS[0]))
+
+
+if __name__ == "__main__":
+    unittest.main()
