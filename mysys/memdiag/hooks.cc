@@ -17,7 +17,7 @@
 #include "mysys/memdiag/accounting/statement_gate.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pages/regions.h"
-#include "mysys/memdiag/pools/connection.h"
+#include "mysys/memdiag/pools/bound_threads.h"
 #include "mysys/memdiag/pools/sharing.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/routes/hooks.h"

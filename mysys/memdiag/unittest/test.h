@@ -28,7 +28,7 @@
 #include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
-#include "mysys/memdiag/pools/connection.h"
+#include "mysys/memdiag/pools/bound_threads.h"
 #include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/pools/sharing.h"

@@ -6,8 +6,8 @@
   is an arena for each CPU of the process, and more where 16 threads share each.
 */
 
-#ifndef MEMDIAG_CONNECTION_H
-#define MEMDIAG_CONNECTION_H
+#ifndef MEMDIAG_BOUND_THREADS_H
+#define MEMDIAG_BOUND_THREADS_H
 
 namespace memdiag::pools {
 
@@ -25,4 +25,4 @@ void resume_cache() noexcept;
 
 }  // namespace memdiag::pools
 
-#endif  // MEMDIAG_CONNECTION_H
+#endif  // MEMDIAG_BOUND_THREADS_H

@@ -1,4 +1,4 @@
-#include "mysys/memdiag/pools/connection.h"
+#include "mysys/memdiag/pools/bound_threads.h"
 
 #include <algorithm>
 #include <array>
