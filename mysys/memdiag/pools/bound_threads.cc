@@ -11,14 +11,22 @@
 namespace memdiag::pools {
 namespace {
 
-constexpr Pool pool = Pool::connection;
-
 /** So many threads share an arena before another one is made. An arena's 130
 KB are 8 KB for each of them. */
 constexpr unsigned threads_per_arena = 16;
 
 /** Threads that are bound to the arena of each slot. */
-constinit std::array<std::atomic<unsigned>, max_slots> bound{};
+using Bound = std::array<std::atomic<unsigned>, max_slots>;
+constexpr Pool first = Pool::connection;
+constexpr size_t bound_pools = static_cast<size_t>(Pool::group_replication) -
+                               static_cast<size_t>(first) + 1;
+static_assert(static_cast<size_t>(first) == 1 &&
+              uses_malloc(Pool::group_replication));
+constinit std::array<Bound, bound_pools> bound_of_pools{};
+
+Bound &bound_of(Pool pool) {
+  return bound_of_pools[static_cast<size_t>(pool) - static_cast<size_t>(first)];
+}
 
 /** Counts a thread as bound for as long as it lives. */
 class Binding {
@@ -26,9 +34,10 @@ class Binding {
   ~Binding() { release(); }
 
   /** Choose the slot with the fewest threads, the first of several. */
-  unsigned choose() {
+  unsigned choose(Pool pool) {
     release();
-    const unsigned slots = slots_to_use();
+    Bound &bound = bound_of(pool);
+    const unsigned slots = slots_to_use(pool);
     for (;;) {
       size_t least = 0;
       unsigned threads = bound[0].load(std::memory_order_relaxed);
@@ -47,9 +56,9 @@ class Binding {
  private:
   /** Threads that can run at once do not wait for each other, and one that is
   interrupted while it holds a lock of its arena stops few. */
-  static unsigned slots_to_use() {
+  static unsigned slots_to_use(Pool pool) {
     unsigned all = 1;
-    for (const auto &threads : bound)
+    for (const auto &threads : bound_of(pool))
       all += threads.load(std::memory_order_relaxed);
     const unsigned most = spec_of(pool).arenas;
     return std::clamp((all + threads_per_arena - 1) / threads_per_arena,
@@ -66,11 +75,11 @@ class Binding {
 
 }  // namespace
 
-void bind_thread_to_connection() noexcept {
+void bind_thread(Pool pool) noexcept {
   // Where malloc() is not jemalloc's, nothing would come from the arena.
   if (!mallctl::serves_malloc()) return;
   thread_local Binding binding;
-  const unsigned slot = binding.choose();
+  const unsigned slot = binding.choose(pool);
   int arena = arena_in_slot(pool, slot);
   if (arena < 0) arena = make_arena(pool, slot);
   if (arena >= 0)

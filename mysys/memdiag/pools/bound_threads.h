@@ -1,21 +1,26 @@
 /*
-  Threads of connections take malloc()'s blocks from arenas of
-  Pool::connection, at malloc()'s cost.
+  Threads that are bound to a pool take malloc()'s blocks from arenas of that
+  pool, at malloc()'s cost: Pool::connection and Pool::group_replication.
 
-  Threads: each binds itself, to the arena with the fewest bound threads. There
-  is an arena for each CPU of the process, and more where 16 threads share each.
+  Threads: each binds itself, to the pool's arena with the fewest bound threads.
+  A pool has no arena before its first thread is bound. Then it has one for each
+  CPU of the process, and more where 16 threads share each, up to the number in
+  pool_list.h.
 */
 
 #ifndef MEMDIAG_BOUND_THREADS_H
 #define MEMDIAG_BOUND_THREADS_H
 
+#include "mysys/memdiag/pools/pool.h"
+
 namespace memdiag::pools {
 
-/** From now on malloc() takes the calling thread's blocks from an arena of
-Pool::connection. If none can be had, nothing changes. Blocks that the thread's
-cache already holds, and those of others that it frees, are still handed out
-first. Called once for a thread; takes a microsecond. */
-void bind_thread_to_connection() noexcept;
+/** From now on malloc() takes the calling thread's blocks from an arena of the
+pool. If none can be had, nothing changes. Blocks that the thread's cache
+already holds, and those of others that it frees, are still handed out first.
+Takes a microsecond. A thread that is bound again leaves the former pool.
+@param pool  one that uses_malloc(), and not Pool::general */
+void bind_thread(Pool pool) noexcept;
 
 /** Empty the calling thread's cache of malloc()'s blocks and free the cache
 itself, 40 KB. Until resume_cache(), each block is taken from its arena. */

@@ -44,7 +44,7 @@ namespace purging = memdiag::purging;
 
 constexpr Pool pool = Pool::fts_query;
 /** Of those that callers ask the layer for. */
-constexpr size_t first_pool = static_cast<size_t>(Pool::connection) + 1;
+constexpr size_t first_pool = static_cast<size_t>(Pool::group_replication) + 1;
 static_assert(uses_malloc(static_cast<Pool>(first_pool - 1)) &&
               !uses_malloc(static_cast<Pool>(first_pool)));
 
