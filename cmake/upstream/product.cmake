@@ -56,7 +56,7 @@ function(memdiag_set_version_comment)
 endfunction()
 
 # Binds threads of group replication to their pool: the linker leads the plugin's calls of
-# two functions to plugin/group_replication/memdiag_threads.cc. The names are the
+# some functions to plugin/group_replication/memdiag_threads.cc. The names are the
 # compiler's; --wrap of a name that nobody calls would do nothing.
 function(memdiag_bind_group_replication)
   if(NOT TARGET group_replication) # a configuration may lack it
@@ -73,6 +73,9 @@ function(memdiag_bind_group_replication)
       message(FATAL_ERROR "memdiag: ${source} of group replication has no '${text}' any more; "
         "correct cmake/upstream/product.cmake and plugin/group_replication")
     endif()
+    target_link_options(group_replication PRIVATE LINKER:--wrap=${name})
+  endforeach()
+  foreach(name malloc calloc free)
     target_link_options(group_replication PRIVATE LINKER:--wrap=${name})
   endforeach()
   memdiag_add_sources(group_replication plugin/group_replication)

@@ -122,6 +122,17 @@ void memdiag_group_replication_thread() {
     memdiag::pools::bind_thread(memdiag::Pool::group_replication);
 }
 
+void *memdiag_group_replication_allocate(size_t size, bool zero) {
+  constexpr auto pool = memdiag::Pool::group_replication;
+  return routes::is_disabled(pool)
+             ? memdiag::placed::general_allocate(size, zero)
+             : memdiag::pools::allocate_as_bound(pool, size, zero);
+}
+
+void memdiag_group_replication_free(void *block) {
+  memdiag::pools::free_as_bound(memdiag::Pool::group_replication, block);
+}
+
 void memdiag_client_is_idle() {
   const int error = errno;
   memdiag::pools::suspend_cache();

@@ -73,17 +73,49 @@ class Binding {
   std::atomic<unsigned> *m_bound = nullptr;
 };
 
+/** Of the calling thread; Pool::general: it is not bound. */
+constinit thread_local Pool bound_to = Pool::general;
+
+/** Made if need be; negative: it cannot be had. */
+int arena_of_slot(Pool pool, unsigned slot) {
+  const int arena = arena_in_slot(pool, slot);
+  return arena < 0 ? make_arena(pool, slot) : arena;
+}
+
 }  // namespace
 
 void bind_thread(Pool pool) noexcept {
   // Where malloc() is not jemalloc's, nothing would come from the arena.
   if (!mallctl::serves_malloc()) return;
   thread_local Binding binding;
-  const unsigned slot = binding.choose(pool);
-  int arena = arena_in_slot(pool, slot);
-  if (arena < 0) arena = make_arena(pool, slot);
-  if (arena >= 0)
-    (void)mallctl::write<Ctl::thread_arena>(static_cast<unsigned>(arena));
+  const int arena = arena_of_slot(pool, binding.choose(pool));
+  if (arena < 0) return;
+  (void)mallctl::write<Ctl::thread_arena>(static_cast<unsigned>(arena));
+  bound_to = pool;
+}
+
+void *allocate_as_bound(Pool pool, size_t size, bool zero) noexcept {
+  if (bound_to != pool && mallctl::serves_malloc()) {
+    const int arena = arena_of_slot(
+        pool, current_shard() % std::min(allowed_cpus(), spec_of(pool).arenas));
+    void *const block =
+        arena < 0 ? nullptr
+                  : placed::allocate(static_cast<unsigned>(arena),
+                                     placed::no_cache, size, zero);
+    if (block != nullptr) return block;
+  }
+  return placed::general_allocate(size, zero);
+}
+
+void free_as_bound(Pool pool, void *block) noexcept {
+  if (block == nullptr) return;
+  const Result<unsigned> arena = mallctl::arena_of(block);
+  const bool is_its = arena && owner_of_arena(arena.value()) == pool;
+  // The cache of the thread may keep it if both are of the pool, or neither.
+  if (is_its == (bound_to == pool))
+    placed::general_free(block);
+  else
+    placed::free(block, placed::no_cache, placed::size_of(block));
 }
 
 void suspend_cache() noexcept {

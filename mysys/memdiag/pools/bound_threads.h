@@ -11,6 +11,8 @@
 #ifndef MEMDIAG_BOUND_THREADS_H
 #define MEMDIAG_BOUND_THREADS_H
 
+#include <cstddef>
+
 #include "mysys/memdiag/pools/pool.h"
 
 namespace memdiag::pools {
@@ -21,6 +23,19 @@ already holds, and those of others that it frees, are still handed out first.
 Takes a microsecond. A thread that is bound again leaves the former pool.
 @param pool  one that uses_malloc(), and not Pool::general */
 void bind_thread(Pool pool) noexcept;
+
+/** @name malloc() and free() for code that hands blocks from other threads to
+bound ones
+The bound thread's cache would take what it frees for others, and hand it out
+for what is to be in the pool. So any thread gets such blocks from the pool's
+arenas. A thread that is not bound goes round its cache, which takes 0.1 us
+longer; a free takes the look-up of an arena longer, 20 ns.
+@param pool  as for bind_thread() @{ */
+[[nodiscard]] void *allocate_as_bound(Pool pool, size_t size,
+                                      bool zero) noexcept;
+/** @param block  of malloc() or of the above */
+void free_as_bound(Pool pool, void *block) noexcept;
+/** @} */
 
 /** Empty the calling thread's cache of malloc()'s blocks and free the cache
 itself, 40 KB. Until resume_cache(), each block is taken from its arena. */

@@ -114,6 +114,52 @@ TEST_F(Connection, ThreadsOfGroupReplicationHaveTheirOwn) {
   EXPECT_EQ(0u, dirty_pages(Pool::group_replication));
 }
 
+TEST_F(Connection, WhatIsHandedToABoundThreadIsOfItsPool) {
+  constexpr Pool its = Pool::group_replication;
+  std::vector<void *> handed;
+  std::thread([&handed] {
+    pools::bind_thread(Pool::connection);
+    for (size_t size : sizes)
+      handed.push_back(pools::allocate_as_bound(its, size, true));
+    for (int i = 0; i < 1000; ++i)
+      handed.push_back(pools::allocate_as_bound(its, 100, false));
+    EXPECT_EQ(handed.size(), count_of(its, handed));
+    // What it frees itself does not stay in its cache.
+    pools::free_as_bound(its, handed.back());
+    handed.pop_back();
+    void *const own = malloc(100);
+    EXPECT_NE(its, owner_of(own));
+    pools::free_as_bound(its, own);
+    pools::free_as_bound(its, nullptr);
+  }).join();
+  std::thread([&handed] {
+    pools::bind_thread(its);
+    for (void *block : handed) free(block);
+    std::vector<void *> own(1000);
+    for (void *&block : own) block = pools::allocate_as_bound(its, 100, false);
+    EXPECT_EQ(own.size(), count_of(its, own));
+    for (void *block : own) pools::free_as_bound(its, block);
+  }).join();
+}
+
+/** What other threads allocated otherwise is not used again for the pool. */
+TEST_F(Connection, ABoundThreadGivesBackWhatOthersHandedToIt) {
+  std::vector<void *> of_others(1000);
+  std::thread([&of_others] {
+    pools::bind_thread(Pool::connection);
+    for (void *&block : of_others) block = malloc(100);
+  }).join();
+  std::thread([&of_others] {
+    constexpr Pool its = Pool::group_replication;
+    pools::bind_thread(its);
+    for (void *block : of_others) pools::free_as_bound(its, block);
+    std::vector<void *> own(1000);
+    for (void *&block : own) block = malloc(100);
+    EXPECT_EQ(0u, count_of(Pool::connection, own));
+    for (void *block : own) free(block);
+  }).join();
+}
+
 TEST_F(Connection, AThreadThatIsBoundAgainLeavesTheFormerPool) {
   std::thread([] {
     pools::bind_thread(Pool::connection);
