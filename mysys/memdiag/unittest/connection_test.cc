@@ -117,7 +117,7 @@ TEST_F(Connection, ThreadsOfGroupReplicationHaveTheirOwn) {
 TEST_F(Connection, WhatIsHandedToABoundThreadIsOfItsPool) {
   constexpr Pool its = Pool::group_replication;
   std::vector<void *> handed;
-  std::thread([&handed] {
+  std::thread([&] {
     pools::bind_thread(Pool::connection);
     for (size_t size : sizes)
       handed.push_back(pools::allocate_as_bound(its, size, true));
@@ -132,7 +132,7 @@ TEST_F(Connection, WhatIsHandedToABoundThreadIsOfItsPool) {
     pools::free_as_bound(its, own);
     pools::free_as_bound(its, nullptr);
   }).join();
-  std::thread([&handed] {
+  std::thread([&] {
     pools::bind_thread(its);
     for (void *block : handed) free(block);
     std::vector<void *> own(1000);
