@@ -55,6 +55,34 @@ function(memdiag_set_version_comment)
   endforeach()
 endfunction()
 
+# Binds threads of group replication to their pool: the linker leads the plugin's calls of
+# some functions to plugin/group_replication/memdiag_threads.cc. The names are the
+# compiler's; --wrap of a name that nobody calls would do nothing.
+function(memdiag_bind_group_replication)
+  if(NOT TARGET group_replication) # a configuration may lack it
+    return()
+  endif()
+  foreach(call "src/applier.cc my_thread_init[(][)] _Z14my_thread_initv"
+      "libmysqlgcs/src/bindings/xcom/xcom/xcom_base.cc xcom_taskmain2[(]xcom_port _Z14xcom_taskmain2t")
+    string(REPLACE " " ";" call ${call})
+    list(GET call 0 source)
+    list(GET call 1 text)
+    list(GET call 2 name)
+    file(STRINGS ${CMAKE_SOURCE_DIR}/plugin/group_replication/${source} lines REGEX "${text}")
+    if(NOT lines)
+      message(FATAL_ERROR "memdiag: ${source} of group replication has no '${text}' any more; "
+        "correct cmake/upstream/product.cmake and plugin/group_replication")
+    endif()
+    target_link_options(group_replication PRIVATE LINKER:--wrap=${name})
+  endforeach()
+  foreach(name malloc calloc free)
+    target_link_options(group_replication PRIVATE LINKER:--wrap=${name})
+  endforeach()
+  memdiag_add_sources(group_replication plugin/group_replication)
+  set_property(SOURCE ${MEMDIAG_ROOT}/plugin/group_replication/memdiag_threads.cc
+    TARGET_DIRECTORY group_replication PROPERTY SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
 function(memdiag_add_to_upstream)
   memdiag_need_target(mysqld)
   set(MEMDIAG_JEMALLOC_INCLUDE ${MEMDIAG_JEMALLOC_DIR}/include)
@@ -98,6 +126,7 @@ function(memdiag_add_to_upstream)
     set_property(SOURCE ${MEMDIAG_ROOT}/plugin/memdiag/server/variables.cc
       TARGET_DIRECTORY mysqld APPEND PROPERTY INCLUDE_DIRECTORIES ${MEMDIAG_ROOT})
     memdiag_set_version_comment()
+    memdiag_bind_group_replication()
     if(TARGET memdiag) # the plugin
       target_include_directories(memdiag PRIVATE ${MEMDIAG_ROOT})
       target_include_directories(memdiag_test PRIVATE ${MEMDIAG_ROOT})

@@ -1,9 +1,9 @@
 /*
   Every function that patched files of upstream call: routes/hooks.h,
-  routes/realloc_hooks.h, routes/scope_hooks.h, routes/idle_hooks.h and
-  routes/interval_hooks.h declare them. Each hands its call on to the room that
-  does the work. This file is above all rooms, and nothing calls it by any other
-  name.
+  routes/realloc_hooks.h, routes/scope_hooks.h, routes/thread_hooks.h,
+  routes/idle_hooks.h and routes/interval_hooks.h declare them. Each hands its
+  call on to the room that does the work. This file is above all rooms, and
+  nothing calls it by any other name.
 */
 
 #include <cerrno>
@@ -17,7 +17,7 @@
 #include "mysys/memdiag/accounting/statement_gate.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pages/regions.h"
-#include "mysys/memdiag/pools/connection.h"
+#include "mysys/memdiag/pools/bound_threads.h"
 #include "mysys/memdiag/pools/sharing.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/routes/hooks.h"
@@ -26,6 +26,7 @@
 #include "mysys/memdiag/routes/realloc_hooks.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "mysys/memdiag/routes/scope_hooks.h"
+#include "mysys/memdiag/routes/thread_hooks.h"
 
 using memdiag::Packed_tag;
 using memdiag::Place;
@@ -113,7 +114,23 @@ void memdiag_connection_thread() {
   if (memdiag::pools::shares_one_arena())
     memdiag::pools::share_one_arena(false);
   if (!routes::is_disabled(memdiag::Pool::connection))
-    memdiag::pools::bind_thread_to_connection();
+    memdiag::pools::bind_thread(memdiag::Pool::connection);
+}
+
+void memdiag_group_replication_thread() {
+  if (!routes::is_disabled(memdiag::Pool::group_replication))
+    memdiag::pools::bind_thread(memdiag::Pool::group_replication);
+}
+
+void *memdiag_group_replication_allocate(size_t size, bool zero) {
+  constexpr auto pool = memdiag::Pool::group_replication;
+  return routes::is_disabled(pool)
+             ? memdiag::placed::general_allocate(size, zero)
+             : memdiag::pools::allocate_as_bound(pool, size, zero);
+}
+
+void memdiag_group_replication_free(void *block) {
+  memdiag::pools::free_as_bound(memdiag::Pool::group_replication, block);
 }
 
 void memdiag_client_is_idle() {

@@ -8,177 +8,29 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
-from harness.checks import Checks, Failed
+from harness.checks import Checks
 from harness.problem import Problem
-from harness.server import Build, Server, initialise
+from harness.server import Build
 from harness.sql import Connection, SqlError
-from tests import content
+from tests import cluster_memory, content
+from tests.group import Group, Member, kind, wait
 from tests.installed import memdiag_tables
-from tests.stock_peer import Stock, builds, free_port, on_loopback
+from tests.stock_peer import builds
 
-MEMBERS = 3
 WRITERS = 2
-WAIT_SECONDS = 180
 # A writer rests so long after each transaction: two cores serve three servers here.
 PAUSE_SECONDS = 0.01
 # Transactions that must be acknowledged in each mixture of members.
 PROGRESS = 50
-ACCOUNT = "copier"
-RIGHTS = "REPLICATION SLAVE, CONNECTION_ADMIN, BACKUP_ADMIN, GROUP_REPLICATION_STREAM"
 # A member that leaves, has left or changes its role: read-only, rolled back, held, killed, shut down, offline.
 CHANGING = {1053, 1290, 1317, 1836, 3032, 3098, 3100, 3101, 3796, 3797, 3798}
-# The server has cloned and cannot restart itself: nothing supervises it.
-RESTART_BY_HAND = 3707
 BODY = "LEFT(REPEAT(UNHEX(SHA2({id}, 512)), 63), 20 + {id} % 3900)"
-
-
-class Member:
-    """One server of the group; its build changes, its folder and ports stay."""
-
-    def __init__(self, folder: Path, number: int, group: Group) -> None:
-        self.folder = folder / f"member{number}"
-        self.number = number
-        self.port = free_port()
-        self.inner_port = free_port()
-        self._group = group
-        self.server: Server | None = None
-
-    @property
-    def name(self) -> str:
-        return f"member {self.number}"
-
-    def start(self, build: Build) -> None:
-        self.server = Server(build, self.folder, self._options())
-        if not self.server.data.exists():
-            initialise(build, self.server.data)
-            self.server.start()
-            self._group.let_in(self.server)
-        else:
-            self.server.start()
-
-    def _options(self) -> list[str]:
-        seeds = ",".join(f"127.0.0.1:{x.inner_port}" for x in self._group.members)
-        return [
-            *on_loopback(self.port, self.number),
-            "--report-host=127.0.0.1",
-            f"--report-port={self.port}",
-            "--plugin-load-add=group_replication.so",
-            "--plugin-load-add=mysql_clone.so",
-            f"--group-replication-group-name={self._group.uuid}",
-            f"--group-replication-local-address=127.0.0.1:{self.inner_port}",
-            f"--group-replication-group-seeds={seeds}",
-            "--group-replication-ip-allowlist=127.0.0.1/8",
-            "--group-replication-start-on-boot=OFF",
-            "--group-replication-recovery-get-public-key=ON",
-            "--group-replication-message-cache-size=134217728",
-            "--clone-enable-compression=OFF",
-            "--loose-clone-valid-donor-list="
-            + ",".join(f"127.0.0.1:{x.port}" for x in self._group.members),
-        ]
-
-    def join(self, first: bool = False) -> None:
-        with self.server.connect() as session:
-            if first:
-                session.query("SET GLOBAL group_replication_bootstrap_group = ON")
-            session.query(
-                f"START GROUP_REPLICATION USER = '{ACCOUNT}', PASSWORD = '{self._group.password}'"
-            )
-            if first:
-                session.query("SET GLOBAL group_replication_bootstrap_group = OFF")
-        wait(f"{self.name} is not online", lambda: self.state() == "ONLINE")
-
-    def leave(self) -> None:
-        self.server.query("STOP GROUP_REPLICATION")
-        self.server.stop()
-
-    def state(self) -> str:
-        own = "member_id = @@server_uuid"
-        return self._of_members(f"SELECT member_state FROM {{}} WHERE {own}")
-
-    def is_primary(self) -> bool:
-        query = "SELECT COUNT(*) FROM {} WHERE member_id = @@server_uuid AND member_role = 'PRIMARY' AND member_state = 'ONLINE'"
-        try:
-            return self._of_members(query) == "1"
-        except (OSError, SqlError, Problem):
-            return False
-
-    def _of_members(self, query: str) -> str:
-        table = "performance_schema.replication_group_members"
-        with self.server.connect(timeout=30) as session:
-            return session.query(query.format(table)).scalar() or ""
-
-    def clone_from(self, donor: Member) -> None:
-        """Become a copy of the donor, with the build that runs here."""
-        with self.server.connect() as session:
-            try:
-                session.query(
-                    f"CLONE INSTANCE FROM '{ACCOUNT}'@'127.0.0.1':{donor.port} IDENTIFIED BY '{self._group.password}'"
-                )
-            except SqlError as error:
-                if error.code != RESTART_BY_HAND:
-                    raise
-        wait(f"{self.name} does not end", lambda: not self.server.alive())
-        build = self.server.build
-        self.server.stop()
-        self.start(build)
-
-
-class Group:
-    """Members in an order, an account with which they read from each other, and a name."""
-
-    def __init__(self, folder: Path) -> None:
-        self.uuid = "aaaaaaaa-bbbb-cccc-dddd-" + secrets.token_hex(6)
-        self.password = secrets.token_hex(8)
-        self.members: list[Member] = []
-        for number in range(1, MEMBERS + 1):
-            self.members.append(Member(folder, number, self))
-
-    def let_in(self, server: Server) -> None:
-        with server.connect() as session:
-            session.query("SET sql_log_bin = 0")
-            session.query(f"CREATE USER {ACCOUNT}@'%' IDENTIFIED BY '{self.password}'")
-            session.query(f"GRANT {RIGHTS} ON *.* TO {ACCOUNT}@'%'")
-
-    @contextlib.contextmanager
-    def running(self, build: Build) -> Iterator[Group]:
-        try:
-            for member in self.members:
-                member.start(build)
-                member.join(first=member is self.members[0])
-            yield self
-        finally:
-            for member in self.members:
-                if member.server:
-                    member.server.stop()
-
-    def primary(self) -> Member | None:
-        return next((x for x in self.members if x.is_primary()), None)
-
-    def secondaries(self) -> list[Member]:
-        return [x for x in self.members if not x.is_primary()]
-
-    def catch_up(self) -> None:
-        wanted = self.primary().server.query("SELECT @@GLOBAL.gtid_executed").scalar()
-        for member in self.members:
-            query = f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{wanted}', {WAIT_SECONDS})"
-            if member.server.query(query).scalar() != "0":
-                raise Failed(f"{member.name} has not applied all transactions")
-
-
-def wait(problem: str, true: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT_SECONDS
-    while not true():
-        if time.monotonic() > end:
-            raise Failed(f"{problem} after {WAIT_SECONDS} s")
-        time.sleep(0.1)
 
 
 # --- clients ------------------------------------------------------------------------------
@@ -329,6 +181,7 @@ def cluster(run) -> None:
                 content.run_file(session, "cluster.sql")
             roll(report, group, writers, ours, "stock to ours")
             compare(report, group, writers, "three of ours")
+            cluster_memory.reported(report, folder, group, "three of ours")
             alone(report, group, writers)
             compare(report, group, writers, "ours after a kill")
             copied(report, group, writers, stock, "from ours to stock")
@@ -338,6 +191,8 @@ def cluster(run) -> None:
             copied(report, group, writers, ours, "from stock to ours")
             compare(report, group, writers, "a clone of stock in ours")
             memory(report, group)
+            cluster_memory.reported(report, folder, group, "ours and stock")
+            cluster_memory.pressed(report, group, stock, ours)
             notices(report, group, writers)
         wrong = "; ".join(sorted(set(writers.wrong)))
         report.check("clients see no other error than a member that leaves", not wrong, wrong)  # fmt: skip
@@ -372,10 +227,6 @@ def roll(
             mixture = ", ".join(kind(x) for x in group.members)
             led = kind(group.primary())
             writers.progress(report, f"{mixture}; the primary is {led}")
-
-
-def kind(member: Member) -> str:
-    return "stock" if isinstance(member.server.build, Stock) else "ours"
 
 
 def alone(report: Checks, group: Group, writers: Writers) -> None:
@@ -431,12 +282,7 @@ def memory(report: Checks, group: Group) -> None:
     for member in group.members:
         if kind(member) == "ours":
             memdiag_tables(member.server, report)
-            query = (
-                "SELECT FORMAT_BYTES(SUM(current_number_of_bytes_used)) FROM"
-                " performance_schema.memory_summary_global_by_event_name WHERE event_name LIKE 'memory/group_rpl/%'"
-            )
-            held = member.server.query(query).scalar()
-            report.check("its group replication has instruments", bool(held), held)
+            cluster_memory.held_by_group_replication(report, member)
 
 
 def notices(report: Checks, group: Group, writers: Writers) -> None:

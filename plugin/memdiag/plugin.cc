@@ -25,6 +25,7 @@
 #include "plugin/memdiag/server/buffer_pool_pages.h"
 #include "plugin/memdiag/server/error_log.h"
 #include "plugin/memdiag/server/information_schema.h"
+#include "plugin/memdiag/server/member_watch.h"
 #include "plugin/memdiag/server/meters.h"
 #include "plugin/memdiag/server/profile_function.h"
 #include "plugin/memdiag/server/profile_switch.h"
@@ -130,6 +131,7 @@ int start(void *) {
   start_history();
   if (!opt_initialize) {
     start_watcher();
+    member_watch::start();
     admission::start();
   }
   start_profile();
@@ -149,6 +151,7 @@ int stop(void *) {
   admin_privilege::unregister_it();
   profile_switch::stop();
   admission::stop();
+  member_watch::stop();
   watcher::stop();
   statement_readings::stop();
   purger::stop();

@@ -214,6 +214,16 @@ HOLDERS = (
         variable="key_buffer_size",
     ),
     Holder(
+        "group replication",
+        ("memory/group_rpl/",),
+        pools=("group_replication",),
+        verb="holds",
+        what="its cache of messages, and rows that certification keeps until each member has applied them",
+        remedy="see which member lags; group_replication_message_cache_size bounds the cache",
+        statement="SELECT MEMBER_ID, COUNT_TRANSACTIONS_ROWS_VALIDATING, COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE"
+        " FROM performance_schema.replication_group_member_stats",
+    ),
+    Holder(
         "Performance Schema",
         ("memory/performance_schema/", "performance_schema"),
         pools=("perfschema",),

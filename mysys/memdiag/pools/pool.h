@@ -53,8 +53,11 @@ constexpr const Pool_spec &spec_of(Pool pool) {
 
 /** true: the pool is malloc() as some threads use it. The layer counts no
 block of such a pool, and its blocks go through the threads' own caches. */
-constexpr bool uses_malloc(Pool pool) { return pool <= Pool::connection; }
-static_assert(uses_malloc(Pool::general) && !uses_malloc(Pool::fts_query));
+constexpr bool uses_malloc(Pool pool) {
+  return pool <= Pool::group_replication;
+}
+static_assert(uses_malloc(Pool::general) && uses_malloc(Pool::connection) &&
+              !uses_malloc(Pool::fts_query));
 
 /** The pool of that name, in any case of letters. */
 std::optional<Pool> find_pool(std::string_view name);

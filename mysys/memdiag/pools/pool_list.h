@@ -34,13 +34,16 @@
   in mysys/memdiag/jemalloc/malloc_conf.cc set its decay times (-2 here).
   `connection` is malloc() too, at malloc()'s cost: threads that serve clients
   are bound to its arenas. It holds their small, hot blocks that have no key,
-  such as the nodes of JSON documents.
+  such as the nodes of JSON documents. `group_replication` is the same for the
+  threads of that plugin. Its busy ones are three: XCom's, the one that
+  certifies, and the one that collects what needs no certification any more.
 
   No include guard: included with different definitions of MEMDIAG_POOL.
 */
 // clang-format off
 MEMDIAG_POOL(general,     "server",       0,     0,    0,    -2, -2, "everything that has no pool of its own")
 MEMDIAG_POOL(connection,  "session",     64,     0,    0,    -2, -2, "what threads of connections take without a key: JSON documents, containers")
+MEMDIAG_POOL(group_replication, "server", 4,  0,    0,    -2, -2, "what threads of group replication take without a key of another pool: certification, messages")
 MEMDIAG_POOL(fts_query,   "statement",   64,     0,  500, 10000,  0, "InnoDB full-text queries: heaps, matches, rankings")
 MEMDIAG_POOL(fts_cache,   "cache",        8,  4096,  500, 10000,  0, "InnoDB full-text caches, and writing and optimizing them")
 MEMDIAG_POOL(dictionary,  "cache",        4, 16384,  500, 10000,  0, "data dictionary: the server's and InnoDB's objects")

@@ -93,6 +93,9 @@ MEMDIAG_ROUTE("memory/sql/Log_event",                 binlog)
 MEMDIAG_ROUTE("memory/sql/binlog",                    binlog)
 MEMDIAG_ROUTE("memory/sql/Row_data_memory",           binlog)
 MEMDIAG_ROUTE("memory/sql/Gtid",                      binlog)
+// Certification keeps one for each transaction: threads of group replication
+// take them from malloc(), which is their pool.
+MEMDIAG_ROUTE("memory/sql/Gtid_set::Interval_chunk",  general)
 MEMDIAG_ROUTE("memory/sql/rpl",                       binlog)
 MEMDIAG_ROUTE("memory/sql/HASH_ROW_ENTRY",            binlog)
 MEMDIAG_ROUTE("memory/memory/",                       temp_table)

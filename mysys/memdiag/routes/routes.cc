@@ -174,9 +174,10 @@ std::string add_override(Registry *all, std::string_view entry) {
   if (!pool)
     return "memdiag_routes: '" + std::string(entry.substr(equals + 1)) +
            "' is not a pool; the pools are " + names_of_pools();
-  if (*pool == Pool::connection)
-    return "memdiag_routes: 'connection' is of threads, and no route can lead "
-           "to it; say general, or name another pool";
+  if (uses_malloc(*pool) && *pool != Pool::general)
+    return std::string("memdiag_routes: '") + spec_of(*pool).name +
+           "' is of threads, and no route can lead to it; say general, or "
+           "name another pool";
   all->overrides.emplace_back(entry.substr(0, equals), *pool);
   return "";
 }

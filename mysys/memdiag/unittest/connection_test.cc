@@ -50,7 +50,7 @@ TEST_F(Connection, WhatItsThreadsTakeIsItsAndNobodyElses) {
   std::vector<void *> bound;
   std::vector<void *> other;
   std::thread([&] {
-    pools::bind_thread_to_connection();
+    pools::bind_thread(Pool::connection);
     bound = take_many();
   }).join();
   std::thread([&] { other = take_many(); }).join();
@@ -65,7 +65,7 @@ TEST_F(Connection, WhatItsThreadsTakeIsItsAndNobodyElses) {
 
 TEST_F(Connection, OtherPoolsOfABoundThreadKeepTheirs) {
   std::thread([] {
-    pools::bind_thread_to_connection();
+    pools::bind_thread(Pool::connection);
     for (size_t i = first_pool; i < memdiag::pool_count; ++i) {
       const Pool each = static_cast<Pool>(i);
       for (size_t size : sizes) {
@@ -81,7 +81,7 @@ TEST_F(Connection, OtherPoolsOfABoundThreadKeepTheirs) {
 // is known as the stand-in that it is.
 TEST_F(Connection, FallbacksOfABoundThreadAreCountedDown) {
   std::thread([] {
-    pools::bind_thread_to_connection();
+    pools::bind_thread(Pool::connection);
     pools::fail_allocations_for_test(
         {.count = 1, .pool = pool, .this_thread = true});
     void *block = pools::allocate(pool, 5 << 20);
@@ -93,6 +93,83 @@ TEST_F(Connection, FallbacksOfABoundThreadAreCountedDown) {
   }).join();
 }
 
+TEST_F(Connection, ThreadsOfGroupReplicationHaveTheirOwn) {
+  const auto arenas = [] {
+    size_t count = 0;
+    pools::for_each_arena(Pool::group_replication,
+                          [&count](unsigned) { ++count; });
+    return count;
+  };
+  EXPECT_EQ(0u, arenas());
+  std::vector<void *> bound;
+  std::thread([&] {
+    pools::bind_thread(Pool::group_replication);
+    bound = take_many();
+  }).join();
+  EXPECT_GE(count_of(Pool::group_replication, bound), bound.size() * 19 / 20);
+  EXPECT_EQ(0u, count_of(Pool::connection, bound));
+  for (void *block : bound) free(block);
+  EXPECT_EQ(1u, arenas());
+  EXPECT_EQ(0, purging::purge(Pool::group_replication).error);
+  EXPECT_EQ(0u, dirty_pages(Pool::group_replication));
+}
+
+TEST_F(Connection, WhatIsHandedToABoundThreadIsOfItsPool) {
+  constexpr Pool its = Pool::group_replication;
+  std::vector<void *> handed;
+  std::thread([&] {
+    pools::bind_thread(Pool::connection);
+    for (size_t size : sizes)
+      handed.push_back(pools::allocate_as_bound(its, size, true));
+    for (int i = 0; i < 1000; ++i)
+      handed.push_back(pools::allocate_as_bound(its, 100, false));
+    EXPECT_EQ(handed.size(), count_of(its, handed));
+    // What it frees itself does not stay in its cache.
+    pools::free_as_bound(its, handed.back());
+    handed.pop_back();
+    void *const own = malloc(100);
+    EXPECT_NE(its, owner_of(own));
+    pools::free_as_bound(its, own);
+    pools::free_as_bound(its, nullptr);
+  }).join();
+  std::thread([&] {
+    pools::bind_thread(its);
+    for (void *block : handed) free(block);
+    std::vector<void *> own(1000);
+    for (void *&block : own) block = pools::allocate_as_bound(its, 100, false);
+    EXPECT_EQ(own.size(), count_of(its, own));
+    for (void *block : own) pools::free_as_bound(its, block);
+  }).join();
+}
+
+/** What other threads allocated otherwise is not used again for the pool. */
+TEST_F(Connection, ABoundThreadGivesBackWhatOthersHandedToIt) {
+  std::vector<void *> of_others(1000);
+  std::thread([&of_others] {
+    pools::bind_thread(Pool::connection);
+    for (void *&block : of_others) block = malloc(100);
+  }).join();
+  std::thread([&of_others] {
+    constexpr Pool its = Pool::group_replication;
+    pools::bind_thread(its);
+    for (void *block : of_others) pools::free_as_bound(its, block);
+    std::vector<void *> own(1000);
+    for (void *&block : own) block = malloc(100);
+    EXPECT_EQ(0u, count_of(Pool::connection, own));
+    for (void *block : own) free(block);
+  }).join();
+}
+
+TEST_F(Connection, AThreadThatIsBoundAgainLeavesTheFormerPool) {
+  std::thread([] {
+    pools::bind_thread(Pool::connection);
+    pools::bind_thread(Pool::group_replication);
+    void *const block = malloc(1 << 20);
+    EXPECT_EQ(Pool::group_replication, owner_of(block));
+    free(block);
+  }).join();
+}
+
 /** An arena for each CPU at first, and then one for sixteen threads. */
 TEST_F(Connection, HasMoreArenasForMoreThreads) {
   constexpr int count = 200;
@@ -100,7 +177,7 @@ TEST_F(Connection, HasMoreArenasForMoreThreads) {
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i)
     threads.emplace_back([&bound] {
-      pools::bind_thread_to_connection();
+      pools::bind_thread(Pool::connection);
       free(malloc(100));
       ++bound;
       while (bound < count) sched_yield();
@@ -131,12 +208,12 @@ TEST_F(Connection, ThreadsThatStayAreSpread) {
   std::vector<std::thread> staying;
   for (int i = 0; i < 80; ++i) {
     staying.emplace_back([&] {
-      pools::bind_thread_to_connection();
+      pools::bind_thread(Pool::connection);
       ++bound;
       while (!stop) sleep_ms(1);
     });
     while (bound <= i) sched_yield();
-    std::thread([] { pools::bind_thread_to_connection(); }).join();
+    std::thread([] { pools::bind_thread(Pool::connection); }).join();
   }
   EXPECT_EQ(0, mallctl::refresh());
   const auto arenas = connection_arenas();
@@ -157,7 +234,7 @@ TEST_F(Connection, ThreadsThatStayAreSpread) {
 
 TEST_F(Connection, APurgeGivesBackWhatItsThreadsFreed) {
   std::thread([] {
-    pools::bind_thread_to_connection();
+    pools::bind_thread(Pool::connection);
     for (void *block : take_many()) free(block);
   }).join();
   const auto receipt = purging::purge(Pool::connection);
@@ -175,11 +252,11 @@ TEST_F(Connection, ThreadsComeAndGoWhileOthersForkAndPurge) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 8; ++i)
       threads.emplace_back([] {
-        pools::bind_thread_to_connection();
+        pools::bind_thread(Pool::connection);
         for (void *block : take_many()) free(block);
       });
     EXPECT_EQ(0, in_child([] {
-                pools::bind_thread_to_connection();
+                pools::bind_thread(Pool::connection);
                 void *block = malloc(100000);
                 const bool its = owner_of(block) == Pool::connection;
                 free(block);

@@ -94,7 +94,7 @@ TEST(IdleClient, AStackThatIsNotKnownStays) {
 TEST(IdleClient, HasNoCacheUntilItIsBack) {
   if (!mallctl::serves_malloc()) GTEST_SKIP() << "malloc() is a sanitizer's";
   std::thread([] {
-    pools::bind_thread_to_connection();
+    pools::bind_thread(Pool::connection);
     free(malloc(100));
     ASSERT_TRUE(has_cache());
     const unsigned arena = mallctl::read<Ctl::thread_arena>().value();
@@ -115,7 +115,7 @@ TEST(IdleClient, HasNoCacheUntilItIsBack) {
 
 TEST(IdleClient, MayEndWhileItIsIdle) {
   std::thread([] {
-    pools::bind_thread_to_connection();
+    pools::bind_thread(Pool::connection);
     memdiag_client_is_idle();
   }).join();
 }

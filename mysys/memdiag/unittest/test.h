@@ -28,7 +28,7 @@
 #include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
-#include "mysys/memdiag/pools/connection.h"
+#include "mysys/memdiag/pools/bound_threads.h"
 #include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/pools/sharing.h"
@@ -44,7 +44,7 @@ namespace purging = memdiag::purging;
 
 constexpr Pool pool = Pool::fts_query;
 /** The first pool that callers ask the layer for. */
-constexpr size_t first_pool = static_cast<size_t>(Pool::connection) + 1;
+constexpr size_t first_pool = static_cast<size_t>(Pool::group_replication) + 1;
 static_assert(uses_malloc(static_cast<Pool>(first_pool - 1)) &&
               !uses_malloc(static_cast<Pool>(first_pool)));
 

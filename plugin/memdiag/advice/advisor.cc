@@ -174,6 +174,14 @@ class Advisor {
       return "SET PERSIST_ONLY innodb_ft_total_cache_size bounds it at the "
              "next start; OPTIMIZE LOCAL TABLE of tables with full-text "
              "indexes writes it out";
+    if (pool == "group_replication")
+      return "SET GLOBAL group_replication_message_cache_size = <less> lowers "
+             "its cache of messages; SELECT MEMBER_ID, "
+             "COUNT_TRANSACTIONS_ROWS_VALIDATING, "
+             "COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE FROM "
+             "performance_schema.replication_group_member_stats shows the rows "
+             "that certification keeps, and which member lags and so keeps "
+             "them";
     if (uses_malloc(*find_pool(pool)))
       return "SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
              "performance_schema.memory_summary_global_by_event_name WHERE "

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -130,7 +131,9 @@ class Pool_painter : public Painter {
       // Neighbours in the list of pools get colours that are far apart, and
       // neighbours among the colours get a different lightness.
       if (index < pool_count) {
-        const size_t place = index * 5 % pool_count;
+        constexpr size_t step = 4;
+        static_assert(std::gcd(step, pool_count) == 1);
+        const size_t place = index * step % pool_count;
         rules += print(
             ".p%zu { fill: hsl(%zu var(--s) calc(var(--l) - %zu * 9%%)); }\n",
             index, place * 360 / pool_count, place % 2);

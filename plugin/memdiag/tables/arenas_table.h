@@ -26,12 +26,13 @@ inline constexpr Table arenas_table = [] {
               text_column<Row, &Row::name>(
                   "NAME", 32,
                   "The pool and the CPU, such as fts_query.3; for `connection` "
-                  "the pool and a number; `auto` for the arenas of `general`."),
+                  "and `group_replication` the pool and a number; `auto` for "
+                  "the arenas of `general`."),
               text_column<Row, &Row::pool>("POOL", 64, "The arena's pool."),
               column<Row, &Row::threads>(
                   "THREADS", Unit::count,
                   "Threads whose malloc() uses the arena. 0 in other pools "
-                  "than `general` and `connection`."),
+                  "than `general`, `connection` and `group_replication`."),
               column<Row, &Row::uptime_s>("UPTIME_SECONDS", Unit::seconds,
                                           "Age of the arena."),
               column<Row, &Row::live_bytes>(

@@ -16,7 +16,9 @@ inline constexpr Table pools_table = [] {
   return Table{
       "MEMDIAG_POOLS",
       "One row for each pool: memory of one purpose, in arenas of its own. The "
-      "pool `general` has everything else. Each column of bytes adds up to its "
+      "pool `general` has everything else. It is malloc(), and so are "
+      "`connection` and `group_replication` for their threads: blocks of these "
+      "three are not counted one by one. Each column of bytes adds up to its "
       "column in MEMDIAG_ALLOCATOR, exactly within one statement; LIVE_BYTES "
       "and CACHED_BYTES together add up to ALLOCATED_BYTES.",
       0x0102,
@@ -37,24 +39,23 @@ inline constexpr Table pools_table = [] {
               column<Row, &Row::held_bytes>(
                   "LIVE_BYTES", Unit::bytes,
                   "Allocated and not yet freed, rounded up to size classes. "
-                  "`general` and `connection`: with the blocks in threads' "
-                  "caches."),
+                  "malloc()'s pools: with the blocks in threads' caches."),
               column<Row, &Row::cached_bytes>(
                   "CACHED_BYTES", Unit::bytes,
                   "Free blocks that wait in the pool's caches for reuse. NULL "
-                  "for `general` and `connection`: TCACHE_BYTES of "
-                  "MEMDIAG_ARENAS has them.")},
+                  "for malloc()'s pools: TCACHE_BYTES of MEMDIAG_ARENAS has "
+                  "them.")},
           memory_columns<Row>(),
           std::array{
               column<Row, &Row::peak_bytes>(
                   "PEAK_BYTES", Unit::bytes,
                   "Highest LIVE_BYTES since the server started. The purger "
                   "looks ten times a second while the pool is in use and "
-                  "misses shorter peaks. NULL for `general` and `connection`."),
+                  "misses shorter peaks. NULL for malloc()'s pools."),
               column<Row, &Row::peak_time>(
                   "PEAK_TIME", Unit::none,
-                  "The time of that peak. NULL for `general` and `connection`, "
-                  "and for a pool that was never used."),
+                  "The time of that peak. NULL for malloc()'s pools, and for a "
+                  "pool that was never used."),
               column<Row, &Row::allocations>(
                   "ALLOCATIONS", Unit::count,
                   "Blocks taken from the pool's arenas since the server "
@@ -67,7 +68,7 @@ inline constexpr Table pools_table = [] {
               column<Row, &Row::fallbacks>(
                   "FALLBACKS", Unit::count,
                   "Blocks that malloc() served because the pool could not. "
-                  "NULL for `general` and `connection`."),
+                  "NULL for malloc()'s pools."),
               column<Row, &Row::purges>("PURGES", Unit::count,
                                         "Purges of the whole pool: at the end "
                                         "of a burst, or by memdiag_purge()."),

@@ -61,8 +61,8 @@ inline constexpr Table purges_table = [] {
               "REFAULTED_BYTES", Unit::bytes,
               "Part of RELEASED_BYTES that the pool allocated again within a "
               "second, or until its next purge if that came first. NULL: not "
-              "known yet; never known for `general` and `connection` and for "
-              "other actions."),
+              "known yet; never known for malloc()'s pools (`general`, "
+              "`connection`, `group_replication`) and for other actions."),
           column<Row, &Row::error>(
               "ERROR", Unit::none,
               "Error number of the first failure of a purge. For another "

@@ -26,7 +26,8 @@ inline constexpr Table routes_table = [] {
           text_column<Row, &Row::pool_name>(
               "POOL", 64,
               "The pool that the route allocates from. general: malloc(), "
-              "which in connection threads is the pool connection."),
+              "which is the pool connection in threads of connections, and "
+              "group_replication in threads of that plugin."),
           column<Row, &Row::larger_than>(
               "LARGER_THAN", Unit::bytes,
               "Only larger blocks come from the pool, the others from "

@@ -18,7 +18,8 @@ inline constexpr Table sessions_table = [] {
       "allocated from pools minus those that it freed. Counted while "
       "memdiag_sessions is ON, from the moment it was set; empty while it is "
       "OFF. Memory that other threads allocate for the session, and memory "
-      "from malloc() (pools general and connection), is not included.",
+      "from malloc() (pools general, connection and group_replication), is not "
+      "included.",
       0x0100,
       std::array{
           text_column<Row, &Row::holder>(

@@ -65,7 +65,8 @@ inline constexpr auto system_variables = [] {
        "Pools that are not used, or all. Their memory comes from malloc(), "
        "that "
        "is, from jemalloc's automatic arenas. Without the pool connection, "
-       "connection threads use these arenas, too"},
+       "connection threads use these arenas, too; without group_replication "
+       "the threads of that plugin do"},
       {"memdiag_quiet_ms", list, any_time, 0, 0, 0,
        "How long a pool must be quiet before its unused pages are purged. A "
        "list of pool=milliseconds or all=milliseconds. 0 leaves a pool to "

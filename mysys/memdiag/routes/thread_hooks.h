@@ -1,0 +1,33 @@
+/*
+  The functions that threads of the plugin group_replication call
+  (plugin/group_replication/memdiag_threads.cc). They are weak, as in
+  mysys/memdiag/routes/hooks.h: the plugin may be loaded by a server without our
+  layer.
+*/
+
+#ifndef MEMDIAG_THREAD_HOOKS_H
+#define MEMDIAG_THREAD_HOOKS_H
+
+#include <stddef.h>
+
+extern "C" {
+/** What the calling thread takes from malloc() is from now on the pool
+group_replication's, unless that pool is disabled. */
+[[gnu::weak]] void memdiag_group_replication_thread();
+/** malloc() or calloc(), and free(), of the plugin's own code, by whichever
+thread: a session's blocks that it hands to a thread of the plugin are of the
+pool, too. */
+[[gnu::weak]] void *memdiag_group_replication_allocate(size_t size, bool zero);
+[[gnu::weak]] void memdiag_group_replication_free(void *block);
+}
+
+namespace memdiag {
+
+inline void group_replication_thread() {
+  if (memdiag_group_replication_thread != nullptr)
+    memdiag_group_replication_thread();
+}
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_THREAD_HOOKS_H

@@ -1,0 +1,252 @@
+"""The memory of a group's members: what group replication holds, one report over all, and a member at its limit.
+
+The limit is one of a control group. The machine has far more memory, so the rule of
+component_group_replication_resource_manager, which reads /proc/meminfo, never sees the member's shortage in a stock
+server. In ours it does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.cgroup import Limit, memory_limit
+from harness.checks import Checks, Failed
+from harness.common import ROOT
+from harness.problem import NotPossible
+from harness.server import Build
+from harness.sql import SqlError
+from tests.group import Group, Member, kind, wait
+
+COMPONENT = "group_replication_resource_manager"
+# The component looks every five seconds, and expels a member after more than ten looks above this.
+JUDGED_PERCENT = 90
+# Between what the rule is about and what the kernel kills for.
+HELD_PERCENT = 94
+WIDE_KB = 8 << 20
+ROOM_BYTES = 300 << 20
+# Each open copy of a table takes some 160 KB, which nobody uses as soon as the statement has ended.
+TABLES = 60
+COLUMNS = 500
+COPIES = 100
+SCHEMA = "crowd"
+OPTIONS = ("--table-open-cache=8000", "--table-open-cache-instances=1")
+
+
+# --- what is held, and one report ---------------------------------------------------------
+
+
+def held_by_group_replication(report: Checks, member: Member) -> None:
+    pool = "SELECT LIVE_BYTES, ARENAS FROM information_schema.memdiag_pools WHERE pool = 'group_replication'"
+    ((live, arenas),) = member.server.query(pool).rows
+    counted = (
+        "SELECT SUM(current_number_of_bytes_used) FROM"
+        " performance_schema.memory_summary_global_by_event_name WHERE event_name LIKE 'memory/group_rpl/%'"
+    )
+    least = int(member.server.query(counted).scalar() or 0)
+    figures = f"{int(live) >> 10} KB in {arenas} arenas, {least >> 10} KB of it have an instrument"
+    good = 0 < least <= int(live)
+    report.check("its group replication has a pool", good, figures)
+
+
+def reported(report: Checks, folder: Path, group: Group, what: str) -> None:
+    """memdiag report over all members is one page that compares them."""
+    sockets = [str(member.server.socket) for member in group.members]
+    page = folder / "report.html"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "memdiag", "report", "--no-defaults", "-u", "root"),
+            *("-o", str(page), *sockets),
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "client"), "HOME": "/nonexistent"},
+        check=False,
+        timeout=300,
+    )
+    title = f"{what}: one report over three servers"
+    if done.returncode != 0:
+        report.check(title, False, done.stderr)
+        return
+    text = page.read_text()
+    data = json.loads(re.search(r'id="memdiag-data">(.*?)</script>', text, re.S)[1])
+    labels = [one["label"] for one in data["reports"]]
+    report.check(title, len(set(labels)) == len(group.members), "; ".join(labels))
+    compared = re.search(r'<section id="comparison".*?</section>', text, re.S)
+    wrong = []
+    figures = []
+    for member, one in zip(group.members, data["reports"], strict=True):
+        if not compared or f">{one['label']}</th>" not in compared[0]:
+            wrong.append(f"{one['label']} is not compared")
+        (rss,) = (x["value"] for x in one["facts"] if x["label"] == "RSS")
+        now = member.server.rss_kb() << 10
+        figures.append(f"{rss >> 20} MiB")
+        # It may have changed since.
+        if not 0.7 * now < rss < 1.4 * now:
+            wrong.append(f"{one['label']}: RSS is {now >> 20} MiB, not {rss >> 20}")
+        if f'<data value="{rss}"' not in compared[0]:
+            wrong.append(f"{one['label']}: its RSS is not beside the others'")
+    shown = "; ".join(wrong) or ", ".join(figures)
+    report.check(f"{what}: the page has their RSS side by side", not wrong, shown)
+    page.unlink()
+
+
+# --- a member at its limit ----------------------------------------------------------------
+
+
+class Confined:
+    """A secondary in a control group whose limit leaves 300 MB more than it uses."""
+
+    def __init__(self, member: Member, limit: Limit) -> None:
+        self.member = member
+        self._limit = limit
+        self.limit_bytes = limit.used_bytes() + ROOM_BYTES
+        if not limit.resize(self.limit_bytes):
+            raise Failed("the kernel refuses the limit")
+
+    def used_percent(self) -> float:
+        return 100 * self._limit.used_bytes() / self.limit_bytes
+
+    def kills(self) -> int:
+        return self._limit.figures()["oom_kills"]
+
+    def judged(self) -> tuple[int, int]:
+        """What the component has read, in percent, and how often it was above its limit."""
+        query = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = 'Gr_resource_manager_memory_{}'"
+        used, hits = (
+            int(self.member.server.query(query.format(name)).scalar())
+            for name in ("used", "threshold_hits")
+        )
+        return used, hits
+
+    def fill(self, up_to: float = 1000) -> None:
+        """Open table after table, until the group uses this percentage or no table is left."""
+        copies = ", ".join(f"t{{0}} AS a{n} READ" for n in range(COPIES))
+        with self.member.server.connect(SCHEMA, timeout=60) as session:
+            for number in range(TABLES):
+                if self.used_percent() >= up_to:
+                    return
+                session.query("LOCK TABLES " + copies.format(number))
+                session.query("UNLOCK TABLES")
+                # The watcher looks five times a second.
+                time.sleep(0.1)
+        if up_to < 100:
+            raise Failed(f"only {self.used_percent():.0f}% of the limit is used")
+
+
+@contextlib.contextmanager
+def confined(group: Group, build: Build) -> Iterator[Confined]:
+    """A secondary of this build, restarted; afterwards it is restarted once more, without a limit."""
+    member = next(x for x in group.secondaries() if type(x.server.build) is type(build))
+    with memory_limit(WIDE_KB) as limit:
+        member.leave()
+        member.start(build, OPTIONS, limit.wrapper())
+        try:
+            member.join()
+            prepare(member)
+            yield Confined(member, limit)
+        finally:
+            member.server.stop()
+    member.start(build)
+    member.join()
+
+
+def prepare(member: Member) -> None:
+    with member.server.connect() as session:
+        for statement in (
+            "SET GLOBAL super_read_only = OFF",
+            "SET GLOBAL read_only = OFF",
+            "SET sql_log_bin = 0",
+            f"INSTALL COMPONENT 'file://component_{COMPONENT}'",
+            "SET GLOBAL super_read_only = ON",
+            f"SET GLOBAL {COMPONENT}.memory_used_limit = {JUDGED_PERCENT}",
+            f"SET GLOBAL {COMPONENT}.quarantine_time = 0",
+            "SET GLOBAL group_replication_autorejoin_tries = 0",
+        ):
+            session.query(statement)
+    # What a first table takes for the server itself.
+    with member.server.connect(SCHEMA) as session:
+        session.query("SELECT COUNT(*) FROM t0")
+
+
+def pressed(report: Checks, group: Group, stock: Build, ours: Build) -> None:
+    with group.primary().server.connect() as session:
+        session.query(f"CREATE DATABASE {SCHEMA}")
+        columns = ", ".join(f"c{n} INT DEFAULT {n}" for n in range(COLUMNS))
+        for number in range(TABLES):
+            session.query(
+                f"CREATE TABLE {SCHEMA}.t{number} (id INT PRIMARY KEY, {columns})"
+            )
+    group.catch_up()
+    try:
+        with confined(group, stock) as one:
+            dies(report, one)
+        with confined(group, ours) as one:
+            leaves(report, one)
+            stays(report, one)
+    except NotPossible as reason:
+        report.skip("a member at the limit of its control group", reason)
+    group.primary().server.query(f"DROP DATABASE {SCHEMA}")
+    group.catch_up()
+
+
+def dies(report: Checks, one: Confined) -> None:
+    """Stock: nobody is expelled, and the kernel kills the member."""
+    one.fill(HELD_PERCENT)
+    before = one.used_percent()
+    end = time.monotonic() + 15  # three looks of the component
+    while time.monotonic() < end:
+        time.sleep(1)
+    used, hits = one.judged()
+    figures = f"{before:.0f}% of the limit, the component reads {used}%, {hits} hits"
+    good = hits == 0 and used < JUDGED_PERCENT and one.member.state() == "ONLINE"
+    report.check("stock at its limit: nobody thinks of expelling it", good, figures)
+    with report.checking("stock: beyond it, the kernel kills the member"):
+        with contextlib.suppress(OSError, SqlError):
+            one.fill()
+        wait("it runs on", lambda: not one.member.server.alive())
+        assert one.kills() > 0, "it ended otherwise"
+
+
+def leaves(report: Checks, one: Confined) -> None:
+    """Ours, the watcher is OFF: nothing of it can be given back, and it leaves the group alive."""
+    assert kind(one.member) == "ours"
+    one.fill(HELD_PERCENT)
+    before = one.used_percent()
+    wait("the component sees no use", lambda: one.judged()[1] > 0)
+    used, _ = one.judged()
+    good = abs(used - before) <= 5
+    figures = f"{before:.0f}% of the limit, the component reads {used}%"
+    report.check("ours at its limit: it is judged by the limit", good, figures)
+    with report.checking("ours, watcher OFF: it leaves the group and lives"):
+        wait("it stays", lambda: one.member.state() != "ONLINE")
+        assert one.member.server.alive() and one.kills() == 0
+
+
+def stays(report: Checks, one: Confined) -> None:
+    """Ours, the watcher is ON: it gives memory back, comes again, and stays when it is driven to the limit again."""
+    server = one.member.server
+    server.query("SET GLOBAL memdiag_pressure_limit = 80")
+    server.query("SET GLOBAL memdiag_pressure_watcher = ON")
+    with report.checking("ours, watcher ON: it gives memory back and joins again"):
+        wait("nothing is given back", lambda: one.used_percent() < 85)
+        server.query("STOP GROUP_REPLICATION")
+        server.query("SET GLOBAL offline_mode = OFF")  # the exit action's
+        one.member.join()
+    with report.checking("and it stays, however often it is driven there"):
+        for _ in range(3):
+            one.fill()
+        assert one.kills() == 0, "the kernel has killed a process of the group"
+        state = one.member.state()
+        assert state == "ONLINE", state
+    rows = server.query(
+        "SELECT COUNT(*), SUM(freed_bytes) >> 20 FROM information_schema.memdiag_purges WHERE reason = 'pressure' AND action <> 'purge'"
+    ).rows
+    report.check("its watcher has closed tables", int(rows[0][0]) > 0, rows[0])

@@ -1,0 +1,65 @@
+#include "plugin/memdiag/server/member_watch.h"
+
+#include <mutex>
+#include <new>
+#include <optional>
+
+#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/purging/purge.h"
+#include "plugin/memdiag/advice/member_memory.h"
+#include "plugin/memdiag/advice/relief.h"
+#include "sql/memdiag_member.h"
+
+namespace memdiag::member_watch {
+namespace {
+
+void purge_pools() {
+  for (size_t i = 0; i < pool_count; ++i) {
+    const Pool pool = static_cast<Pool>(i);
+    const auto dirty = purging::dirty_bytes(pool);
+    if (dirty && dirty.value() >= relief::worth_purging_bytes)
+      (void)purging::purge(pool, Purge_reason::pressure);
+  }
+}
+
+struct Answering {
+  std::mutex mutex;
+  std::optional<member_memory::Judge> judge;
+};
+
+/** Never destroyed: the component may ask until the very end. */
+Answering &answering() {
+  static Answering *const instance = new Answering;
+  return *instance;
+}
+
+}  // namespace
+
+void start() {
+  const std::lock_guard<std::mutex> guard(answering().mutex);
+  answering().judge.emplace(purge_pools);
+}
+
+void stop() {
+  const std::lock_guard<std::mutex> guard(answering().mutex);
+  answering().judge.reset();
+}
+
+}  // namespace memdiag::member_watch
+
+void memdiag_member_memory(unsigned limit_percent, uint64_t *total_bytes,
+                           uint64_t *available_bytes) {
+  using memdiag::member_watch::answering;
+  try {
+    const std::lock_guard<std::mutex> guard(answering().mutex);
+    auto &judge = answering().judge;
+    if (!judge) return;
+    const auto found =
+        judge->look(memdiag::clock_us(CLOCK_MONOTONIC), limit_percent);
+    if (!found) return;
+    *total_bytes = found->total_bytes;
+    *available_bytes = found->available_bytes;
+  } catch (const std::bad_alloc &) {
+    // The next look tries again.
+  }
+}
