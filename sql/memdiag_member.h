@@ -27,7 +27,7 @@ namespace memdiag {
 
 /** @tparam Memory  System_Memory_Info of the component */
 template <typename Memory>
-void judge_by_limit(unsigned limit_percent, Memory *memory) {
+void judge(unsigned limit_percent, Memory *memory) {
   if (memdiag_member_memory != nullptr)
     memdiag_member_memory(limit_percent, &memory->m_total_bytes,
                           &memory->m_avail_bytes);

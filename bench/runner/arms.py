@@ -155,6 +155,12 @@ ARMS: dict[str, Arm] = {
             options=("--memdiag-sessions=ON",),
         ),
         Arm(
+            "dev-admission",
+            "dev",
+            "the same with large statements admitted by the room below the limit",
+            options=("--memdiag-sessions=ON", "--memdiag-admission=ON"),
+        ),
+        Arm(
             "dev-profile",
             "dev",
             "the same with the heap profiler at its default rate",

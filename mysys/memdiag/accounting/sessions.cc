@@ -24,9 +24,14 @@ constinit std::atomic<uint32_t> generation{1};
 struct Statement {
   uint64_t taken = 0;
   /** Taken less freed, and the most that this was: since the statement began,
-  or the innermost interval. */
-  int64_t growth = 0;
+  or the innermost interval. Other threads read the first. */
+  std::atomic<int64_t> growth{0};
   int64_t peak = 0;
+};
+
+struct Ended_statement {
+  uint64_t taken;
+  int64_t peak;
 };
 
 /** A thread's own: written by it alone, so that plain adding will do. */
@@ -45,9 +50,11 @@ struct Thread {
   bool ending = false;
 
   /** The next statement begins. @return the one that ended */
-  Statement end_statement() {
+  Ended_statement end_statement() {
     ++statement_number;
-    return std::exchange(statement, {});
+    statement.growth.store(0, std::memory_order_relaxed);
+    return {std::exchange(statement.taken, 0),
+            std::exchange(statement.peak, 0)};
   }
 
   bool is_current() const {
@@ -79,15 +86,29 @@ half of them stay free. */
 constinit std::array<Entry, 2 * sessions::max_digests> entries{};
 constinit size_t used_entries = 0;
 constinit Entry entry_of_none{};
-/** Marks digests that are large, by some of their bits. */
-constinit std::array<std::atomic<bool>, 4096> large_marks{};
+constinit uint64_t overflowed = 0;
 
-std::atomic<bool> &large_mark(const unsigned char *digest) {
+/** By some bits of digests: how many small statements have ended, up to
+known_statements; or that one was large. */
+constinit std::array<std::atomic<uint8_t>, 16384> marks{};
+constexpr uint8_t small_mark = sessions::known_statements;
+constexpr uint8_t large_mark = small_mark + 1;
+
+std::atomic<uint8_t> &mark_of(const unsigned char *digest) {
   uint16_t bits;
   memcpy(&bits, digest, sizeof bits);
-  return large_marks[bits % large_marks.size()];
+  return marks[bits % marks.size()];
 }
-constinit uint64_t overflowed = 0;
+
+/** Caller holds the mutex. */
+void mark(const Digest &digest, uint64_t peak) {
+  std::atomic<uint8_t> &is = mark_of(digest.data());
+  const uint8_t was = is.load(std::memory_order_relaxed);
+  if (peak >= sessions::large_statement_bytes)
+    is.store(large_mark, std::memory_order_relaxed);
+  else if (was < small_mark)
+    is.store(was + 1, std::memory_order_relaxed);
+}
 
 /** Counts from now on as gone what the thread holds. Caller holds the mutex. */
 void fold(Thread *thread) {
@@ -178,7 +199,7 @@ void track(bool on) {
     used_entries = 0;
     entry_of_none = {};
     overflowed = 0;
-    for (auto &mark : large_marks) mark.store(false, std::memory_order_relaxed);
+    for (auto &mark : marks) mark.store(0, std::memory_order_relaxed);
   }
   block_events::set(block_events::sessions, on ? note : nullptr);
   memdiag_counts_intervals.store(on, std::memory_order_relaxed);
@@ -196,8 +217,10 @@ void note(Pool pool, pools::Account, int64_t bytes) noexcept {
                      std::memory_order_relaxed);
   Statement &statement = mine.statement;
   if (bytes > 0) statement.taken += static_cast<uint64_t>(bytes);
-  statement.growth += bytes;
-  statement.peak = std::max(statement.peak, statement.growth);
+  const int64_t growth =
+      statement.growth.load(std::memory_order_relaxed) + bytes;
+  statement.growth.store(growth, std::memory_order_relaxed);
+  statement.peak = std::max(statement.peak, growth);
 }
 
 void session_began() noexcept { (void)this_thread.end_statement(); }
@@ -213,19 +236,19 @@ void statement_ended(unsigned char *digest, Peak_stack top) noexcept {
   Digest of;
   memcpy(of.data(), digest, of.size());
   memset(digest, 0, of.size());
-  const Statement ended = mine.end_statement();
+  const Ended_statement ended = mine.end_statement();
   const uint64_t now = clock_us(CLOCK_REALTIME);
   const std::lock_guard<std::mutex> guard(digests_mutex);
   if (!mine.is_current()) return;
   Entry &entry = *entry_of(of);
   ++entry.statements;
   entry.taken += ended.taken;
-  if (const auto peak = static_cast<uint64_t>(ended.peak); peak > entry.peak) {
+  const auto peak = static_cast<uint64_t>(ended.peak);
+  if (peak > entry.peak) {
     entry.peak = peak;
     entry.peak_stack = top;
-    if (peak >= large_statement_bytes && &entry != &entry_of_none)
-      large_mark(of.data()).store(true, std::memory_order_relaxed);
   }
+  if (of != Digest{}) mark(of, peak);
   entry.last_us = std::max(entry.last_us, now);
 }
 
@@ -236,9 +259,9 @@ void interval_begins(Interval *interval) noexcept {
   Thread &mine = this_thread;
   if (!mine.is_current() && !begin(&mine)) return;
   Statement &statement = mine.statement;
-  *interval = {mine.statement_number, statement.taken, statement.growth,
-               statement.peak};
-  statement.peak = statement.growth;
+  const int64_t growth = statement.growth.load(std::memory_order_relaxed);
+  *interval = {mine.statement_number, statement.taken, growth, statement.peak};
+  statement.peak = growth;
 }
 
 bool interval_so_far(const Interval &interval,
@@ -248,7 +271,8 @@ bool interval_so_far(const Interval &interval,
       !mine.is_current())
     return false;
   const Statement &now = mine.statement;
-  *memory = {now.taken - interval.taken, now.growth - interval.growth,
+  *memory = {now.taken - interval.taken,
+             now.growth.load(std::memory_order_relaxed) - interval.growth,
              now.peak - interval.growth};
   return true;
 }
@@ -317,13 +341,17 @@ std::vector<Digest_row> digests() {
 }
 
 bool may_be_large(const unsigned char *digest) noexcept {
-  return large_mark(digest).load(std::memory_order_relaxed);
+  return mark_of(digest).load(std::memory_order_relaxed) != small_mark;
 }
 
-uint64_t peak_of(const Digest &digest) noexcept {
+Past past_of(const Digest &digest) noexcept {
   const std::lock_guard<std::mutex> guard(digests_mutex);
   const Entry *const entry = find_entry(digest);
-  return entry == nullptr ? 0 : entry->peak;
+  return entry == nullptr ? Past{} : Past{entry->statements, entry->peak};
+}
+
+const std::atomic<int64_t> &held_by_statement() noexcept {
+  return this_thread.statement.growth;
 }
 
 void hold() noexcept {

@@ -26,6 +26,7 @@
 #include <pthread.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -107,16 +108,26 @@ struct Digest_row {
 /** @throws std::bad_alloc */
 std::vector<Digest_row> digests();
 
-/** @name Large statements, for admission @{ */
+/** @name For admission @{ */
 
-/** A digest is large once one of its statements had taken and not freed this
-much at a moment. */
-constexpr uint64_t large_statement_bytes = 16 << 20;
+/** A statement that never has so much, taken and not freed, is small. */
+constexpr uint64_t large_statement_bytes = 256 << 10;
+/** A digest is known when so many of its statements have ended. */
+constexpr unsigned known_statements = 8;
 /** One load. @param digest  of Digest's size
-@return false: the digest is not large, as far as is known */
+@return false: the digest is known, and all its statements were small */
 bool may_be_large(const unsigned char *digest) noexcept;
-/** PEAK_BYTES of the digest; 0: it has none. Takes a mutex. */
-uint64_t peak_of(const Digest &digest) noexcept;
+
+struct Past {
+  uint64_t statements;
+  uint64_t peak_bytes;
+};
+/** As in digests(); zeros: the digest is not there. Takes a mutex. */
+Past past_of(const Digest &digest) noexcept;
+
+/** What the calling thread's statement has taken and not freed. Other threads
+may read it until the thread ends. */
+const std::atomic<int64_t> &held_by_statement() noexcept;
 /** @} */
 
 /** Around fork(), see mysys/memdiag/fork.cc: both mutexes are held. */

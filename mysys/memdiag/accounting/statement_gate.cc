@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "mysys/memdiag/accounting/block_events.h"
 #include "mysys/memdiag/routes/scope_hooks.h"
 
 constinit std::atomic<bool> memdiag_has_gate{false};
@@ -29,6 +30,8 @@ bool refuses(void *session, const unsigned char *digest) {
   const Gate *const gate = in_use.load(std::memory_order_acquire);
   // A statement within another's: the outer one has passed.
   if (gate == nullptr || passed != nullptr) return false;
+  // Nothing would ever be known of it.
+  if (!block_events::is_on(block_events::sessions)) return false;
   sessions::Digest copy;
   memcpy(copy.data(), digest, copy.size());
   return gate->refuses(session, copy);

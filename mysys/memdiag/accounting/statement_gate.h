@@ -1,8 +1,8 @@
 /*
-  The gate that large statements pass before they run. The plugin decides
-  (plugin/memdiag/server/admission.h); this file keeps the others away from it:
+  The gate that statements pass before they run. The plugin decides
+  (plugin/memdiag/server/admission.h); this file keeps small ones away from it:
   while there is no gate, a statement pays a load and a branch, and while there
-  is one, a statement whose digest is not large pays one more of each.
+  is one, a statement whose digest is known to be small pays one more of each.
 
   Threads: any; set() from one at a time.
 */

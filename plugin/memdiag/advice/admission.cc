@@ -22,41 +22,6 @@ Reading left(const Decided &decided) {
 
 }  // namespace
 
-Step Gate::step(const Request &request, const Figures &figures,
-                uint64_t now_us) {
-  if (!figures.room_bytes) return Step::run;
-  const uint64_t needed =
-      add(add(request.peak_bytes, reserved_bytes()), figures.reserve_bytes);
-  if (needed <= *figures.room_bytes) return Step::run;
-  if (needed <= add(*figures.room_bytes, figures.unused_bytes.value_or(0)) &&
-      (!m_purged_us || now_us - *m_purged_us >= purge_pause_us)) {
-    m_purged_us = now_us;
-    return Step::purge;
-  }
-  return now_us - request.asked_us < request.wait_us ? Step::wait
-                                                     : Step::refuse;
-}
-
-void Gate::enter(Place *place) {
-  place->previous = nullptr;
-  place->next = m_first;
-  if (m_first != nullptr) m_first->previous = place;
-  m_first = place;
-}
-
-void Gate::leave(Place *place) {
-  if (place->next != nullptr) place->next->previous = place->previous;
-  (place->previous != nullptr ? place->previous->next : m_first) = place->next;
-  place->next = place->previous = nullptr;
-}
-
-uint64_t Gate::reserved_bytes() const {
-  uint64_t bytes = 0;
-  for (const Place *place = m_first; place != nullptr; place = place->next)
-    bytes = add(bytes, place->peak_bytes);
-  return bytes;
-}
-
 std::optional<uint64_t> Log::add(const Decided &decided, uint64_t now_us) {
   m_ring[m_count++ % max_rows] = decided;
   if (m_line_us && now_us - *m_line_us < line_pause_us) {
@@ -77,8 +42,8 @@ std::vector<Row> Log::rows() const {
     const Decided &from = m_ring[i % max_rows];
     rows.push_back(
         {from.time_us, from.processlist_id, sessions::text_of(from.digest),
-         decision_names[static_cast<size_t>(from.decision)], from.peak_bytes,
-         from.figures.limit_bytes, from.figures.room_bytes,
+         decision_names[static_cast<size_t>(from.decision)],
+         from.expected_bytes, from.figures.limit_bytes, from.figures.room_bytes,
          from.figures.unused_bytes, from.reserved_bytes, from.waited_us});
   }
   return rows;
@@ -92,8 +57,8 @@ std::string line(const Decided &decided, uint64_t without_line) {
                      std::to_string(decided.processlist_id) + " " +
                      words[static_cast<size_t>(decided.decision)] + " after " +
                      std::to_string(decided.waited_us / 1000) +
-                     " ms: statements of its digest took up to " +
-                     std::to_string(decided.peak_bytes) + " bytes, and " +
+                     " ms: it was expected to take " +
+                     std::to_string(decided.expected_bytes) + " bytes, and " +
                      admission::text(left(decided)) +
                      " were left below the limit of " +
                      admission::text(decided.figures.limit_bytes);
@@ -106,8 +71,8 @@ std::string line(const Decided &decided, uint64_t without_line) {
 std::string refusal(const Decided &decided) {
   return "Memory is short: the statement was not run after it had waited for " +
          std::to_string(decided.waited_us / 1000) +
-         " ms (memdiag_admission_wait_ms). Statements like it took up to " +
-         std::to_string(decided.peak_bytes) + " bytes, and " +
+         " ms (memdiag_admission_wait_ms). It was expected to take " +
+         std::to_string(decided.expected_bytes) + " bytes, and " +
          text(left(decided)) + " are left. Run it again later";
 }
 

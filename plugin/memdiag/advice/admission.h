@@ -1,17 +1,8 @@
 /*
-  Admission: whether a large statement fits below the limit now, or waits. Pure
-  decisions and their log; server/admission.h makes sessions wait.
+  The log of admission: which statements did not fit below the limit at once
+  (admission_gate.h), and what the error log and the client are told of it.
 
-  A statement needs as much as one of its digest has taken before. What lets it
-  run is room: the bytes that are free below the limit, less the peaks of the
-  large statements that run. Memory that these hold already counts twice, in
-  their peaks and in the kernel's figures. The allocator counts a block before
-  its pages are written, so the part of a peak that the kernel has counted is
-  not known. Near the limit, large statements therefore run one after the
-  other.
-
-  Threads: a Gate and a Log belong to their users' mutexes.
-  Errors: where a figure is not known, statements run.
+  Threads: a Log belongs to its user's mutex.
   Units: bytes; microseconds, of a clock that does not go back unless said.
 */
 
@@ -26,60 +17,10 @@
 #include <vector>
 
 #include "mysys/memdiag/accounting/sessions.h"
+#include "plugin/memdiag/advice/admission_gate.h"
 #include "plugin/memdiag/base/reading.h"
 
 namespace memdiag::admission {
-
-struct Figures {
-  Reading limit_bytes;
-  /** Free below the limit, with page cache that the kernel drops at once. */
-  Reading room_bytes;
-  /** Unused pages of the pools, which a purge gives back. */
-  Reading unused_bytes;
-  /** Room that statements leave free (memdiag_admission_reserve). */
-  uint64_t reserve_bytes;
-};
-
-struct Request {
-  uint64_t peak_bytes;
-  uint64_t asked_us;
-  /** How long it may wait. */
-  uint64_t wait_us;
-};
-
-enum class Step : uint8_t {
-  run,
-  /** Purge the pools, then ask again. */
-  purge,
-  wait,
-  /** It has waited for long enough. */
-  refuse
-};
-
-/** The place of a statement that runs. It belongs to the caller, and stays
-where it is while it is entered. */
-struct Place {
-  uint64_t peak_bytes = 0;
-  Place *next = nullptr;
-  Place *previous = nullptr;
-};
-
-class Gate {
- public:
-  /** Several statements that wait do not purge one after the other. */
-  static constexpr uint64_t purge_pause_us = 1'000'000;
-
-  /** The next step of a statement. */
-  Step step(const Request &request, const Figures &figures, uint64_t now_us);
-  void enter(Place *place);
-  void leave(Place *place);
-  /** The peaks of the statements that run. */
-  uint64_t reserved_bytes() const;
-
- private:
-  Place *m_first{nullptr};
-  Reading m_purged_us;
-};
 
 enum class Decision : uint8_t { ran, refused, killed, timed_out, would_wait };
 inline constexpr const char *decision_names[] = {"ran", "refused", "killed",
@@ -92,8 +33,8 @@ struct Row {
   uint64_t processlist_id;
   std::optional<std::string> digest;
   const char *decision;
-  uint64_t peak_bytes;
-  /** As the figures were when it asked first. */
+  uint64_t expected_bytes;
+  /** As the figures were when it began to wait. */
   Reading limit_bytes;
   Reading room_bytes;
   Reading unused_bytes;
@@ -106,7 +47,7 @@ struct Decided {
   uint64_t processlist_id;
   sessions::Digest digest;
   Decision decision;
-  uint64_t peak_bytes;
+  uint64_t expected_bytes;
   Figures figures;
   uint64_t reserved_bytes;
   uint64_t waited_us;

@@ -11,7 +11,7 @@ using purge_log::Action;
 using relief::Event;
 using relief::Step;
 
-std::string text_of(const pressure::Figures &figures) {
+std::string text_of(const pressure::Figures &figures, bool statements_wait) {
   std::string text = "memory pressure (";
   if (figures.used_bytes && figures.limit_bytes)
     text += std::to_string(*figures.used_bytes) + " of " +
@@ -23,6 +23,9 @@ std::string text_of(const pressure::Figures &figures) {
                    text.ends_with('(') ? "" : "; ", *figures.stall_percent);
     text += percent;
   }
+  if (statements_wait)
+    text += std::string(text.ends_with('(') ? "" : "; ") +
+            "statements wait for memory";
   return text + ")";
 }
 
@@ -35,9 +38,11 @@ void Pressure_response::tick(const Settings &settings) {
   const pressure::Figures figures =
       m_gauge.look(now_us, settings.thresholds.limit_percent);
   if (!m_introduced) introduce();
+  m_statements_wait = m_server->statements_wait();
   const bool was_in_round = m_state.in_round;
-  const Event event = relief::next_event(settings.thresholds, figures,
-                                         kept_bytes(), now_us, &m_state);
+  const Event event =
+      relief::next_event(settings.thresholds, figures, kept_bytes(), now_us,
+                         &m_state, m_statements_wait);
   if (m_state.in_round && !was_in_round) m_purged = {};
   switch (event) {
     case Event::none:
@@ -166,7 +171,7 @@ std::string Pressure_response::logged(Pool pool, Action action, Step step) {
 std::string Pressure_response::line(const pressure::Figures &figures,
                                     const std::string &text) {
   m_reported = true;
-  return text_of(figures) + ": " + text;
+  return text_of(figures, m_statements_wait) + ": " + text;
 }
 
 void Pressure_response::report_end() {

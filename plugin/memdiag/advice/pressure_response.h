@@ -42,6 +42,9 @@ class Server_memory {
 
   virtual ~Server_memory() = default;
 
+  /** Statements have waited for memory for long. */
+  virtual bool statements_wait() = 0;
+
   virtual relief::Stock stock() = 0;
   virtual purging::Receipt purge(Pool pool) = 0;
   virtual Done write_full_text_caches() = 0;
@@ -100,6 +103,8 @@ class Pressure_response {
   std::array<relief::Purged, pool_count> m_purged{};
   /** Since the pressure began. */
   uint64_t m_released_bytes{0};
+  /** At the last look. */
+  bool m_statements_wait{false};
   /** The error log has a line about this pressure. */
   bool m_reported{false};
   bool m_introduced{false};

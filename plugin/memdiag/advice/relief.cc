@@ -50,9 +50,10 @@ uint64_t kept_bytes(const std::array<Purged, pool_count> &purged,
 }
 
 Event next_event(const Settings &settings, const pressure::Figures &figures,
-                 uint64_t kept_bytes, uint64_t now_us, State *state) {
+                 uint64_t kept_bytes, uint64_t now_us, State *state,
+                 bool statements_wait) {
   const bool pressed =
-      pressure::is_above(figures, settings.limit_percent) ||
+      statements_wait || pressure::is_above(figures, settings.limit_percent) ||
       (settings.stall_percent != 0 &&
        figures.stall_percent.value_or(0) >= settings.stall_percent);
   if (pressed) {

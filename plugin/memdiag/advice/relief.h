@@ -89,9 +89,11 @@ struct Purged {
 uint64_t kept_bytes(const std::array<Purged, pool_count> &purged,
                     const std::array<uint64_t, pool_count> &allocated_bytes);
 
-/** @param kept_bytes  released by the last round and not allocated again */
+/** @param kept_bytes  released by the last round and not allocated again
+@param statements_wait  for memory, and have for long: that is pressure, too */
 Event next_event(const Settings &settings, const pressure::Figures &figures,
-                 uint64_t kept_bytes, uint64_t now_us, State *state);
+                 uint64_t kept_bytes, uint64_t now_us, State *state,
+                 bool statements_wait = false);
 
 /** Memory that could be given back now; unknown is 0. */
 struct Stock {

@@ -1,10 +1,13 @@
 #include "plugin/memdiag/server/admission.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <optional>
+#include <string>
 
 #include "my_sys.h"
 #include "my_systime.h"
@@ -32,29 +35,32 @@ unsigned long long reserve_bytes = 0;
 
 namespace {
 
-/** A statement that waits looks again after this time, or when another large
-one has ended. */
-constexpr uint64_t look_us = 100'000;
-/** Less is not worth a purge. */
-constexpr uint64_t worth_purging_bytes = 1 << 20;
-
 template <typename T>
 T value_of(const T &variable) {
   return __atomic_load_n(&variable, __ATOMIC_RELAXED);
+}
+
+/** The thread's statement that asks, waits or runs. */
+struct Of_thread : Statement {
+  /** While it waits. */
+  mysql_cond_t *woken = nullptr;
+};
+
+/** Caller holds the mutex. */
+void wake(Statement *statement) {
+  if (mysql_cond_t *const woken = static_cast<Of_thread *>(statement)->woken)
+    mysql_cond_signal(woken);
 }
 
 /** Never destroyed: sessions may ask while the process exits. */
 struct State {
   State() {
     mysql_mutex_init(PSI_NOT_INSTRUMENTED, &mutex, MY_MUTEX_INIT_FAST);
-    mysql_cond_init(PSI_NOT_INSTRUMENTED, &changed);
   }
 
-  /** Protects gate, log and reader. */
+  /** Protects the others. */
   mysql_mutex_t mutex;
-  /** A place has become free, or the mode has changed. */
-  mysql_cond_t changed;
-  Gate gate;
+  Gate gate{wake};
   Log log;
   host::Limit_reader reader;
 };
@@ -77,15 +83,14 @@ class Locked {
   State *const m_state;
 };
 
-constinit thread_local Place place_of_thread{};
+constinit thread_local Of_thread statement_of_thread{};
 constinit std::atomic<bool> started{false};
 
 /** A statement that was let through has ended. */
 void leave() {
   State &self = state();
   const Locked locked(&self);
-  self.gate.leave(&place_of_thread);
-  mysql_cond_broadcast(&self.changed);
+  self.gate.leave(&statement_of_thread);
 }
 
 bool has_grant(THD *thd, const char *privilege) {
@@ -94,146 +99,228 @@ bool has_grant(THD *thd, const char *privilege) {
       .first;
 }
 
+/** Those that end something, and EXECUTE, whose statement asks by itself. */
+bool never_waits(enum_sql_command command) {
+  switch (command) {
+    case SQLCOM_BEGIN:
+    case SQLCOM_COMMIT:
+    case SQLCOM_ROLLBACK:
+    case SQLCOM_SAVEPOINT:
+    case SQLCOM_ROLLBACK_TO_SAVEPOINT:
+    case SQLCOM_RELEASE_SAVEPOINT:
+    case SQLCOM_XA_START:
+    case SQLCOM_XA_END:
+    case SQLCOM_XA_PREPARE:
+    case SQLCOM_XA_COMMIT:
+    case SQLCOM_XA_ROLLBACK:
+    case SQLCOM_UNLOCK_TABLES:
+    case SQLCOM_UNLOCK_INSTANCE:
+    case SQLCOM_HA_CLOSE:
+    case SQLCOM_KILL:
+    case SQLCOM_CHANGE_DB:
+    case SQLCOM_PREPARE:
+    case SQLCOM_EXECUTE:
+    case SQLCOM_DEALLOCATE_PREPARE:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool is_exempt(THD *thd) {
   return thd->system_thread != NON_SYSTEM_THREAD || thd->slave_thread ||
          thd->in_sub_stmt != 0 || thd->sp_runtime_ctx != nullptr ||
+         never_waits(thd->lex->sql_command) ||
          thd->security_context()->check_access(SUPER_ACL) ||
          has_grant(thd, "CONNECTION_ADMIN") ||
          has_grant(thd, admin_privilege_name);
 }
 
-/** As they are now, without a refresh of jemalloc's statistics. */
-Reading dirty_bytes(Pool pool) {
-  const Result<uint64_t> bytes = purging::dirty_bytes(pool);
-  return bytes ? Reading(bytes.value()) : std::nullopt;
-}
-
-/** Caller holds the mutex, so that no other statement is let through until this
-one has been. */
-Figures take_figures(State *self, uint64_t now_us) {
-  Figures figures{};
-  const host::Limit_figures now = self->reader.look(now_us);
-  figures.limit_bytes = host::limit_bytes(now);
-  figures.room_bytes = now.room_bytes;
-  figures.reserve_bytes = value_of(reserve_bytes);
-  figures.unused_bytes = 0;
-  for (size_t i = 0; i < pool_count; ++i)
-    figures.unused_bytes =
-        sum(figures.unused_bytes, dirty_bytes(static_cast<Pool>(i)));
-  return figures;
-}
-
-void purge() {
+/** As they are now, without a refresh of jemalloc's statistics. Unknown is
+0. */
+std::array<uint64_t, pool_count> unused_bytes() {
+  std::array<uint64_t, pool_count> bytes;
   for (size_t i = 0; i < pool_count; ++i) {
-    const Pool pool = static_cast<Pool>(i);
-    if (dirty_bytes(pool).value_or(0) >= worth_purging_bytes)
-      (void)purging::purge(pool, Purge_reason::pressure);
+    const Result<uint64_t> dirty = purging::dirty_bytes(static_cast<Pool>(i));
+    bytes[i] = dirty ? dirty.value() : 0;
+  }
+  return bytes;
+}
+
+/** Caller holds the mutex, so that no other statement is let through
+meanwhile. */
+void look(State *self, bool with_unused, uint64_t now_us) noexcept {
+  Figures figures{};
+  figures.reserve_bytes = value_of(reserve_bytes);
+  try {
+    const host::Limit_figures now = self->reader.look(now_us);
+    figures.limit_bytes = host::limit_bytes(now);
+    figures.room_bytes = now.room_bytes;
+  } catch (const std::bad_alloc &) {
+    // What is not known does not make a statement wait.
+  }
+  if (with_unused) {
+    const auto unused = unused_bytes();
+    figures.unused_bytes =
+        std::accumulate(unused.begin(), unused.end(), uint64_t{0});
+  }
+  self->gate.look(figures, now_us);
+}
+
+/** The pools with most unused pages first, until so much has gone back. */
+void purge(uint64_t wanted_bytes) {
+  auto unused = unused_bytes();
+  for (uint64_t purged = 0; purged <= wanted_bytes;) {
+    const auto most = std::max_element(unused.begin(), unused.end());
+    if (*most < Gate::worth_purging_bytes) return;
+    purged += *most;
+    *most = 0;
+    const auto pool = static_cast<Pool>(most - unused.begin());
+    (void)purging::purge(pool, Purge_reason::pressure);
   }
 }
 
 PSI_stage_info waits_for_memory = {0, "Waiting for memory (memdiag_admission)",
                                    0, ""};
 
-/** Waits until a place is free, at most until a moment. */
-void wait(THD *thd, State *self, uint64_t time_us) {
-  const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
-  const uint64_t left_us =
-      std::min(look_us, time_us > now_us ? time_us - now_us : 0);
-  timespec until;
-  set_timespec_nsec(&until, std::max<uint64_t>(left_us, 1) * 1000);
-  PSI_stage_info old_stage;
-  mysql_mutex_lock(&self->mutex);
-  thd->ENTER_COND(&self->changed, &self->mutex, &waits_for_memory, &old_stage);
-  thd_wait_begin(thd, THD_WAIT_SLEEP);
-  if (!thd->killed)
-    (void)mysql_cond_timedwait(&self->changed, &self->mutex, &until);
-  thd_wait_end(thd);
-  mysql_mutex_unlock(&self->mutex);
-  thd->EXIT_COND(&old_stage);
-}
-
 /** A statement that asks. */
 class Asking {
  public:
-  Asking(THD *thd, const sessions::Digest &digest, uint64_t peak_bytes)
-      : m_thd(thd),
-        m_self(&state()),
-        m_request{peak_bytes, clock_us(CLOCK_MONOTONIC),
-                  uint64_t{value_of(wait_ms)} * 1000} {
+  Asking(THD *thd, const sessions::Digest &digest)
+      : m_thd(thd), m_self(&state()) {
+    m_mine = {};
+    m_mine.past = sessions::past_of(digest);
+    m_mine.held_bytes = &sessions::held_by_statement();
+    m_mine.asked_us = clock_us(CLOCK_MONOTONIC);
+    m_mine.wait_us = uint64_t{value_of(wait_ms)} * 1000;
     m_decided.digest = digest;
     m_decided.processlist_id = thd->thread_id();
-    m_decided.peak_bytes = peak_bytes;
     if (thd->lex->sql_command == SQLCOM_SELECT) {
       const uint64_t limit_ms = thd->lex->max_execution_time != 0
                                     ? thd->lex->max_execution_time
                                     : thd->variables.max_execution_time;
-      if (limit_ms != 0 && limit_ms * 1000 < m_request.wait_us) {
-        m_request.wait_us = limit_ms * 1000;
+      if (limit_ms != 0 && limit_ms * 1000 < m_mine.wait_us) {
+        m_mine.wait_us = limit_ms * 1000;
         m_times_out = true;
       }
     }
   }
 
+  ~Asking() {
+    if (m_mine.woken == nullptr) return;
+    m_mine.woken = nullptr;
+    mysql_cond_destroy(&m_woken);
+  }
+  Asking(const Asking &) = delete;
+  Asking &operator=(const Asking &) = delete;
+
   /** @return true: an error was raised */
   bool is_refused() {
-    for (;;) {
-      const unsigned long now_mode = value_of(mode);
-      if (now_mode == off || !started) return false;
-      uint64_t now_us;
-      Step step;
-      {
-        const Locked locked(m_self);
-        now_us = clock_us(CLOCK_MONOTONIC);
-        const Figures figures = take_figures(m_self, now_us);
-        const uint64_t reserved = m_self->gate.reserved_bytes();
-        step = now_mode == on
-                   ? m_self->gate.step(m_request, figures, now_us)
-                   : Gate{m_self->gate}.step(m_request, figures, now_us);
-        if (step != Step::run && !m_delayed) {
-          m_delayed = true;
-          m_decided.figures = figures;
-          m_decided.reserved_bytes = reserved;
-        }
-        if (step == Step::run || now_mode == watch) let_through();
-      }
-      m_decided.waited_us = now_us - m_request.asked_us;
-      if (step == Step::run) {
-        if (m_delayed) note(Decision::ran);
-        return false;
-      }
-      if (now_mode == watch) {
-        note(Decision::would_wait);
-        return false;
-      }
-      if (m_thd->killed) {
-        note(Decision::killed);
+    mysql_mutex_lock(&m_self->mutex);
+    const std::optional<Decision> decision = decide();
+    mysql_mutex_unlock(&m_self->mutex);
+    if (m_mine.runs) let_through();
+    if (!decision) return false;
+    m_decided.waited_us = clock_us(CLOCK_MONOTONIC) - m_mine.asked_us;
+    switch (*decision) {
+      case Decision::killed:
         m_thd->send_kill_message();
-        return true;
+        break;
+      case Decision::timed_out:
+        my_error(ER_QUERY_TIMEOUT, MYF(0));
+        break;
+      case Decision::refused:
+        my_printf_error(ER_CAPACITY_EXCEEDED, "%s", MYF(0),
+                        refusal(m_decided).c_str());
+        break;
+      case Decision::ran:
+      case Decision::would_wait:
+        break;
+    }
+    note(*decision);
+    return !m_mine.runs;
+  }
+
+ private:
+  void let_through();
+
+  /** Caller holds the mutex, which is free while this waits and purges.
+  @return empty: the statement runs at once */
+  std::optional<Decision> decide() {
+    uint64_t now_us = clock_us(CLOCK_MONOTONIC);
+    Gate &gate = m_self->gate;
+    if (gate.is_stale(now_us)) look(m_self, gate.somebody_waits(), now_us);
+    if (value_of(mode) != on) return watch(now_us);
+    if (gate.ask(&m_mine, now_us)) return std::nullopt;
+    bool noted = false;
+    for (;; now_us = clock_us(CLOCK_MONOTONIC)) {
+      const Next next = gate.next(m_mine, now_us);
+      if (next.step == Step::run)
+        return noted ? std::optional(Decision::ran) : std::nullopt;
+      if (next.step == Step::look) {
+        look(m_self, true, now_us);
+        continue;
       }
-      switch (step) {
-        case Step::purge:
-          purge();
-          break;
-        case Step::wait:
-          wait(m_thd, m_self, m_request.asked_us + m_request.wait_us);
-          break;
-        default:
-          return refuse();
+      if (!noted) note_figures();
+      noted = true;
+      if (value_of(mode) != on || !started) {
+        gate.withdraw(&m_mine);
+        gate.enter(&m_mine);
+        return Decision::ran;
+      }
+      if (m_thd->killed || next.step == Step::refuse) {
+        gate.withdraw(&m_mine);
+        return m_thd->killed ? Decision::killed
+               : m_times_out ? Decision::timed_out
+                             : Decision::refused;
+      }
+      if (next.step == Step::purge) {
+        mysql_mutex_unlock(&m_self->mutex);
+        purge(next.bytes);
+        mysql_mutex_lock(&m_self->mutex);
+        gate.outdate();
+      } else {
+        wait(next.until_us - now_us);
       }
     }
   }
 
- private:
+  std::optional<Decision> watch(uint64_t now_us) {
+    Gate &gate = m_self->gate;
+    if (value_of(mode) == off || !started) return std::nullopt;
+    bool fits = gate.fits(&m_mine);
+    if (!fits && (gate.may_look(now_us) || !gate.figures().unused_bytes)) {
+      look(m_self, true, now_us);
+      fits = gate.fits(&m_mine);
+    }
+    if (!fits) note_figures();
+    gate.enter(&m_mine);
+    return fits ? std::nullopt : std::optional(Decision::would_wait);
+  }
+
+  void note_figures() {
+    m_decided.expected_bytes = m_mine.need_bytes;
+    m_decided.figures = m_self->gate.figures();
+    m_decided.reserved_bytes = m_self->gate.reserved_bytes();
+  }
+
   /** Caller holds the mutex. */
-  void let_through();
-  bool refuse() {
-    note(m_times_out ? Decision::timed_out : Decision::refused);
-    if (m_times_out)
-      my_error(ER_QUERY_TIMEOUT, MYF(0));
-    else
-      my_printf_error(ER_CAPACITY_EXCEEDED, "%s", MYF(0),
-                      refusal(m_decided).c_str());
-    return true;
+  void wait(uint64_t us) {
+    if (m_mine.woken == nullptr) {
+      mysql_cond_init(PSI_NOT_INSTRUMENTED, &m_woken);
+      m_mine.woken = &m_woken;
+    }
+    timespec until;
+    set_timespec_nsec(&until, std::max<uint64_t>(us, 1) * 1000);
+    PSI_stage_info old_stage;
+    m_thd->ENTER_COND(&m_woken, &m_self->mutex, &waits_for_memory, &old_stage);
+    thd_wait_begin(m_thd, THD_WAIT_SLEEP);
+    if (!m_thd->killed)
+      (void)mysql_cond_timedwait(&m_woken, &m_self->mutex, &until);
+    thd_wait_end(m_thd);
+    mysql_mutex_unlock(&m_self->mutex);
+    m_thd->EXIT_COND(&old_stage);
+    mysql_mutex_lock(&m_self->mutex);
   }
 
   void note(Decision decision) {
@@ -254,19 +341,18 @@ class Asking {
 
   THD *const m_thd;
   State *const m_self;
-  Request m_request;
+  Of_thread &m_mine{statement_of_thread};
+  mysql_cond_t m_woken;
   bool m_times_out{false};
-  bool m_delayed{false};
   Decided m_decided{};
 };
 
 bool refuses(void *session, const sessions::Digest &digest) {
   auto *const thd = static_cast<THD *>(session);
-  const uint64_t peak_bytes = sessions::peak_of(digest);
-  if (peak_bytes < sessions::large_statement_bytes || is_exempt(thd))
-    return false;
+  // Performance Schema computed none: nothing will be known of it.
+  if (digest == sessions::Digest{} || is_exempt(thd)) return false;
   try {
-    return Asking(thd, digest, peak_bytes).is_refused();
+    return Asking(thd, digest).is_refused();
   } catch (const std::bad_alloc &) {
     // If an error was raised, the statement ends with it.
     return thd->is_error();
@@ -275,11 +361,7 @@ bool refuses(void *session, const sessions::Digest &digest) {
 
 constexpr statement_gate::Gate gate{refuses, leave};
 
-void Asking::let_through() {
-  place_of_thread.peak_bytes = m_request.peak_bytes;
-  m_self->gate.enter(&place_of_thread);
-  statement_gate::note_let_through(&gate);
-}
+void Asking::let_through() { statement_gate::note_let_through(&gate); }
 
 }  // namespace
 
@@ -293,7 +375,14 @@ void changed() {
   statement_gate::set(asks ? &gate : nullptr);
   State &self = state();
   const Locked locked(&self);
-  mysql_cond_broadcast(&self.changed);
+  self.gate.outdate();
+  self.gate.wake_all();
+}
+
+bool somebody_waits_long() {
+  State &self = state();
+  const Locked locked(&self);
+  return self.gate.is_pressed(clock_us(CLOCK_MONOTONIC));
 }
 
 void stop() {

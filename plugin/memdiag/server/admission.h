@@ -1,12 +1,13 @@
 /*
-  Admission of large statements: makes a session wait while memory is short for
-  its statement (advice/admission.h decides). A statement is large by what those
-  of its digest took before, which memdiag_sessions counts.
+  Admission: makes a session wait while memory is short for its statement.
+  advice/admission_gate.h decides, by what statements of the digest took before,
+  which memdiag_sessions counts.
 
   Exempt are replication and all other system threads, sessions with the
-  privilege CONNECTION_ADMIN or MEMDIAG_ADMIN, and statements within stored
-  programs, whose caller has been asked. A statement that waits has opened no
-  table, but its session may hold locks of an open transaction.
+  privilege CONNECTION_ADMIN or MEMDIAG_ADMIN, statements within stored
+  programs, whose caller has been asked, and statements that end something, as
+  COMMIT and KILL do. A statement that waits has opened no table, but its
+  session may hold locks of an open transaction.
 
   KILL ends the wait, and so does max_execution_time of a SELECT, which begins
   anew when the statement runs.
@@ -34,10 +35,13 @@ extern unsigned long long reserve_bytes;
 
 /** Statements are asked from now on, if the mode says so. */
 void start();
-/** The mode has changed. Statements that wait go on. */
+/** The mode or the reserve has changed. */
 void changed();
 /** No statement is asked any more. */
 void stop();
+
+/** A statement has waited for a second: reclaim costs less than its error. */
+bool somebody_waits_long();
 
 /** As shown in MEMDIAG_ADMISSIONS. @throws std::bad_alloc */
 std::vector<Row> decisions();

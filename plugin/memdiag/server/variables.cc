@@ -213,6 +213,11 @@ bool update_admission(sys_var *, THD *thd, enum_var_type) {
   return false;
 }
 
+bool update_admission_reserve(sys_var *, THD *, enum_var_type) {
+  memdiag::admission::changed();
+  return false;
+}
+
 Start_up_list routes(system_variable("memdiag_routes"),
                      memdiag::routes::options.routes);
 Start_up_list disabled_pools(system_variable("memdiag_disabled_pools"),
@@ -273,6 +278,7 @@ Mode admission(system_variable("memdiag_admission"), watcher_modes,
 Number admission_wait_ms(system_variable("memdiag_admission_wait_ms"),
                          memdiag::admission::wait_ms, nullptr);
 Bytes admission_reserve(system_variable("memdiag_admission_reserve"),
-                        memdiag::admission::reserve_bytes, nullptr);
+                        memdiag::admission::reserve_bytes,
+                        update_admission_reserve);
 
 }  // namespace

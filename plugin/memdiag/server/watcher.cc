@@ -14,6 +14,7 @@
 #include "plugin/memdiag/advice/pressure_response.h"
 #include "plugin/memdiag/advice/relief.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/server/admission.h"
 #include "plugin/memdiag/server/error_log.h"
 #include "sql/mysqld.h"
 #include "sql/mysqld_cs.h"
@@ -52,6 +53,8 @@ T value_of(const T &variable) {
 
 class Server final : public Server_memory {
  public:
+  bool statements_wait() override { return admission::somebody_waits_long(); }
+
   /** Caches and the buffer pool are left alone while the server starts and
   shuts down. */
   relief::Stock stock() override {

@@ -17,7 +17,7 @@ inline constexpr Table admissions_table = [] {
       "The last 1,000 statements that did not fit below the memory limit when "
       "they were about to run (memdiag_admission). Statements that fit at once "
       "have no row.",
-      0x0101,
+      0x0102,
       std::array{
           moment_column<Row, &Row::time_us>("TIME", "When it was decided."),
           column<Row, &Row::processlist_id>("PROCESSLIST_ID", Unit::none,
@@ -30,12 +30,16 @@ inline constexpr Table admissions_table = [] {
               "for memdiag_admission_wait_ms and got an error. killed: KILL "
               "ended the wait. timed_out: max_execution_time did. would_wait: "
               "it ran, because memdiag_admission is WATCH."),
-          column<Row, &Row::peak_bytes>("PEAK_BYTES", Unit::bytes,
-                                        "PEAK_BYTES of the digest."),
+          column<Row, &Row::expected_bytes>(
+              "EXPECTED_BYTES", Unit::bytes,
+              "What it was expected to take: PEAK_BYTES of the digest. While "
+              "fewer than eight of its statements had ended, a part of what "
+              "was "
+              "left if that is more, 16 MiB at most."),
           column<Row, &Row::limit_bytes>(
               "LIMIT_BYTES", Unit::bytes,
               "The limit of the control group or the machine's memory, as all "
-              "figures when the statement asked first."),
+              "figures when the statement began to wait."),
           column<Row, &Row::room_bytes>(
               "ROOM_BYTES", Unit::bytes,
               "Free below the limit. Page cache that the kernel drops at once "
@@ -45,13 +49,13 @@ inline constexpr Table admissions_table = [] {
               "Unused pages of the pools, which a purge gives back."),
           column<Row, &Row::reserved_bytes>(
               "RESERVED_BYTES", Unit::bytes,
-              "The peaks of the large statements that ran then."),
+              "What the statements that ran then were still expected to take."),
           column<Row, &Row::waited_us>("WAITED_MICROSECONDS",
                                        Unit::microseconds,
                                        "How long the statement waited.")}};
 }();
 
-static_assert(fingerprint(admissions_table) == 2548856735u,
+static_assert(fingerprint(admissions_table) == 1813749848u,
               "columns changed: raise the table's version, then set this");
 
 }  // namespace memdiag

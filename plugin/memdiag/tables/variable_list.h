@@ -142,20 +142,21 @@ inline constexpr auto system_variables = [] {
        "leaves the buffer pool alone"},
       {"memdiag_admission", watcher_mode, any_time, 0, 0, 2,
        "What happens to a statement that is about to run while less memory is "
-       "left below the limit than statements of its digest have taken. OFF: "
+       "left below the limit than it is expected to take: the most that one of "
+       "its digest has taken, or a guess while little is known of it. OFF: "
        "nothing. ON: unused pages are purged, and the statement waits for "
        "memdiag_admission_wait_ms at most; then it gets an error. WATCH: it "
        "runs. INFORMATION_SCHEMA.MEMDIAG_ADMISSIONS lists such statements, and "
        "the error log has a line at most every ten seconds. Needs "
-       "memdiag_sessions = ON, which counts what a digest takes. Statements "
-       "that took less than 16 MiB, sessions with CONNECTION_ADMIN or "
+       "memdiag_sessions = ON, which counts what a digest takes. Digests that "
+       "are known to take less than 256 KiB, sessions with CONNECTION_ADMIN or "
        "MEMDIAG_ADMIN, and replication never wait"},
       {"memdiag_admission_wait_ms", number, any_time, 10000, 0, 3600 * 1000,
        "How long a statement waits for memory at most, in milliseconds. "
        "max_execution_time of a SELECT ends the wait earlier"},
       {"memdiag_admission_reserve", bytes, any_time, 0, 0, UINT64_MAX,
-       "Memory below the limit that statements with a large digest leave free, "
-       "for the others"},
+       "Memory below the limit that the statements which are asked leave free, "
+       "for all else: small statements, sessions, pages of the buffer pool"},
   });
 }();
 

@@ -1,6 +1,6 @@
 /*
-  The gate for large statements, with figures and a clock that the tests set;
-  its log; and the digests that make a statement large.
+  The gate of admission with figures and a clock that the tests set; its log;
+  and the digests that make a statement ask.
 */
 
 #include "plugin/memdiag/advice/admission.h"
@@ -8,98 +8,339 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <map>
 
 #include "mysys/memdiag/accounting/statement_gate.h"
 #include "mysys/memdiag/routes/scope_hooks.h"
+#include "plugin/memdiag/advice/admission_gate.h"
 
 namespace memdiag::admission {
 namespace {
 
 constexpr uint64_t mb = 1 << 20;
-constexpr uint64_t second = 1'000'000;
+constexpr uint64_t ms = 1'000;
+constexpr uint64_t second = 1'000 * ms;
 
-/** A limit of 1000 MB. */
-Figures room(uint64_t megabytes, uint64_t unused_megabytes = 0) {
-  return {1000 * mb, megabytes * mb, unused_megabytes * mb, 0};
+/** How often each was woken. */
+std::map<const Statement *, unsigned> wakes;
+
+class Admission_gate : public testing::Test {
+ protected:
+  /** One whose digest took so much, a hundred times. */
+  struct Known : Statement {
+    explicit Known(uint64_t megabytes) {
+      past = {100, megabytes * mb};
+      held_bytes = &held;
+      asked_us = 100 * second;
+      wait_us = 10 * second;
+    }
+    std::atomic<int64_t> held{0};
+  };
+  struct Unknown : Known {
+    Unknown() : Known(0) { past = {}; }
+  };
+
+  Admission_gate() { wakes.clear(); }
+
+  /** The limit is 1000 MB. */
+  void look(uint64_t room_megabytes, uint64_t unused_megabytes = 0) {
+    gate.look(
+        {1000 * mb, room_megabytes * mb, unused_megabytes * mb, reserve_bytes},
+        now_us);
+  }
+  bool ask(Statement *statement) { return gate.ask(statement, now_us); }
+  Step step(const Statement &statement) {
+    return gate.next(statement, now_us).step;
+  }
+
+  uint64_t now_us = 100 * second;
+  uint64_t reserve_bytes = 0;
+  Gate gate{[](Statement *statement) { ++wakes[statement]; }};
+};
+
+TEST_F(Admission_gate, WhatFitsRuns) {
+  EXPECT_TRUE(gate.is_stale(now_us));
+  look(300);
+  EXPECT_FALSE(gate.is_stale(now_us));
+  Known fits(300);
+  EXPECT_TRUE(ask(&fits));
+  gate.leave(&fits);
+  look(299);
+  EXPECT_FALSE(ask(&fits));
+  EXPECT_EQ(Step::wait, step(fits));
 }
 
-/** A request of 300 MB at 100 s that waits ten seconds. */
-constexpr Request request{300 * mb, 100 * second, 10 * second};
-
-TEST(Admission, WhatFitsRuns) {
-  Gate gate;
-  EXPECT_EQ(Step::run, gate.step(request, room(301), 100 * second));
-  EXPECT_EQ(Step::run, gate.step(request, room(300), 100 * second));
-  EXPECT_EQ(Step::wait, gate.step(request, room(299), 100 * second));
+TEST_F(Admission_gate, WhatIsNotKnownRuns) {
+  gate.look({1000 * mb, std::nullopt, std::nullopt, 0}, now_us);
+  Known large(2000);
+  EXPECT_TRUE(ask(&large));
 }
 
-TEST(Admission, WhatIsNotKnownRuns) {
-  Gate gate;
-  EXPECT_EQ(Step::run,
-            gate.step(request, {1000 * mb, std::nullopt, 0, 0}, 100 * second));
+TEST_F(Admission_gate, TheReserveIsForOthers) {
+  Known large(300);
+  reserve_bytes = 100 * mb;
+  look(400);
+  EXPECT_TRUE(ask(&large));
+  gate.leave(&large);
+  for (const uint64_t bytes : {101 * mb, UINT64_MAX}) {
+    reserve_bytes = bytes;
+    look(400);
+    EXPECT_FALSE(ask(&large));
+    gate.withdraw(&large);
+  }
 }
 
-TEST(Admission, TheReserveIsForOthers) {
-  Gate gate;
-  Figures figures = room(400);
-  figures.reserve_bytes = 100 * mb;
-  EXPECT_EQ(Step::run, gate.step(request, figures, 100 * second));
-  figures.reserve_bytes = 101 * mb;
-  EXPECT_EQ(Step::wait, gate.step(request, figures, 100 * second));
-  figures.reserve_bytes = UINT64_MAX;
-  EXPECT_EQ(Step::wait, gate.step(request, figures, 100 * second));
-}
-
-TEST(Admission, UnusedPagesArePurgedFirstOncePerSecond) {
-  Gate gate;
-  EXPECT_EQ(Step::wait, gate.step(request, room(100, 199), 100 * second))
-      << "a purge would not do";
-  EXPECT_EQ(Step::purge, gate.step(request, room(100, 200), 100 * second));
-  EXPECT_EQ(Step::wait, gate.step(request, room(100, 200), 100 * second + 1));
-  EXPECT_EQ(Step::wait, gate.step(request, room(100, 200), 101 * second - 1));
-  EXPECT_EQ(Step::purge, gate.step(request, room(100, 200), 101 * second));
-}
-
-TEST(Admission, TheWaitIsBounded) {
-  Gate gate;
-  EXPECT_EQ(Step::wait, gate.step(request, room(10), 110 * second - 1));
-  EXPECT_EQ(Step::refuse, gate.step(request, room(10), 110 * second));
-  EXPECT_EQ(Step::run, gate.step(request, room(300), 110 * second))
-      << "there is room at last";
-  EXPECT_EQ(Step::refuse,
-            gate.step({300 * mb, 100 * second, 0}, room(10), 100 * second));
-}
-
-TEST(Admission, ThoseThatRunKeepTheirPlaces) {
-  Gate gate;
-  Place one{.peak_bytes = 200 * mb};
-  Place other{.peak_bytes = 100 * mb};
-  gate.enter(&one);
-  gate.enter(&other);
+TEST_F(Admission_gate, WhatStatementsHoldIsNotReservedTwice) {
+  look(500);
+  Known one(300);
+  Known other(300);
+  EXPECT_TRUE(ask(&one));
   EXPECT_EQ(300 * mb, gate.reserved_bytes());
-  EXPECT_EQ(Step::wait, gate.step(request, room(599), 100 * second));
-  EXPECT_EQ(Step::run, gate.step(request, room(600), 100 * second));
-  gate.leave(&one);
+  EXPECT_FALSE(ask(&other));
+  // The kernel counts its first 200 MB at the next look.
+  one.held = 200 * mb;
+  now_us += 100 * ms;
+  look(300);
+  EXPECT_EQ(300 * mb, gate.reserved_bytes())
+      << "its pages may not have been written";
+  EXPECT_EQ(Step::wait, step(other));
+  now_us += 100 * ms;
+  look(300);
   EXPECT_EQ(100 * mb, gate.reserved_bytes());
-  EXPECT_EQ(Step::run, gate.step(request, room(400), 100 * second));
-  gate.enter(&one);
-  gate.leave(&other);
+  EXPECT_EQ(Step::wait, step(other));
+  // It has given half back to the pool, and its pages to the kernel.
+  one.held = 100 * mb;
+  now_us += 100 * ms;
+  look(500);
+  EXPECT_EQ(500 * mb, gate.reserved_bytes()) << "the other runs, too";
+  EXPECT_EQ(Step::run, step(other));
+}
+
+TEST_F(Admission_gate, OneThatOutgrowsItsPastMayTakeAsMuchAgain) {
+  look(1000);
+  Known one(50);
+  EXPECT_TRUE(ask(&one));
+  one.held = 200 * mb;
+  look(800);
+  EXPECT_EQ(400 * mb, gate.reserved_bytes());
+  look(800);
   EXPECT_EQ(200 * mb, gate.reserved_bytes());
+  one.held = -3;  // it frees what came before
+  look(1000);
+  EXPECT_EQ(400 * mb, gate.reserved_bytes());
+}
+
+TEST_F(Admission_gate, WhatHasEndedIsUsedUntilTheNextLook) {
+  look(400);
+  Known one(300);
+  Known other(300);
+  EXPECT_TRUE(ask(&one));
   gate.leave(&one);
-  EXPECT_EQ(0u, gate.reserved_bytes());
-  Place huge{.peak_bytes = UINT64_MAX};
-  gate.enter(&huge);
-  EXPECT_EQ(Step::wait, gate.step(request, room(1000), 100 * second));
-  gate.leave(&huge);
+  EXPECT_EQ(300 * mb, gate.reserved_bytes());
+  EXPECT_FALSE(ask(&other));
+  EXPECT_EQ(Step::wait, step(other)) << "the look is younger than 10 ms";
+  now_us += 10 * ms;
+  EXPECT_EQ(Step::look, step(other));
+  look(400);
+  EXPECT_EQ(Step::run, step(other));
+}
+
+TEST_F(Admission_gate, AnUnknownOneTakesAPartOfWhatIsLeft) {
+  look(40);
+  std::list<Unknown> many(40);
+  std::list<uint64_t> needs;
+  for (Unknown &each : many)
+    if (ask(&each)) needs.push_back(each.need_bytes);
+  EXPECT_EQ(10 * mb, needs.front());
+  EXPECT_EQ(1 * mb, needs.back());
+  EXPECT_LE(gate.reserved_bytes(), 41 * mb) << "one more than fit";
+  EXPECT_GT(gate.reserved_bytes(), 39 * mb);
+  EXPECT_LT(needs.size(), many.size());
+
+  look(1000);
+  EXPECT_EQ(Step::run, step(many.back()));
+  EXPECT_EQ(16 * mb, many.back().need_bytes);
+}
+
+TEST_F(Admission_gate, TheGuessFadesWithWhatIsKnown) {
+  look(1000);
+  Known few(0);
+  few.past = {1, 3 * mb};
+  EXPECT_TRUE(gate.fits(&few));
+  EXPECT_EQ(8 * mb, few.need_bytes);
+  EXPECT_FALSE(few.unknown);
+  few.past = {7, 3 * mb};
+  EXPECT_TRUE(gate.fits(&few));
+  EXPECT_EQ(3 * mb, few.need_bytes);
+  few.past = {1, 1000};
+  EXPECT_TRUE(gate.fits(&few));
+  EXPECT_TRUE(few.unknown);
+  few.past = {sessions::known_statements, 1000};
+  EXPECT_TRUE(gate.fits(&few));
+  EXPECT_EQ(1000u, few.need_bytes);
+}
+
+TEST_F(Admission_gate, AFullServerRunsOneUnknownStatementAtEachLook) {
+  look(0);
+  Unknown one;
+  Unknown other;
+  Known known(1);
+  EXPECT_FALSE(ask(&known));
+  EXPECT_TRUE(ask(&one));
+  EXPECT_FALSE(ask(&other));
+  now_us += 100 * ms;
+  look(0);
+  EXPECT_EQ(Step::run, step(other));
+  EXPECT_NE(Step::run, step(known));
+}
+
+TEST_F(Admission_gate, UnusedPagesArePurgedBeforeTheWait) {
+  Known large(300);
+  look(100, 250);
+  EXPECT_FALSE(ask(&large));
+  Next next = gate.next(large, now_us);
+  EXPECT_EQ(Step::purge, next.step);
+  EXPECT_EQ(200 * mb, next.bytes);
+  gate.outdate();
+  EXPECT_EQ(Step::look, step(large));
+  look(100, 250);
+  EXPECT_EQ(Step::wait, step(large)) << "it was of no use a moment ago";
+  now_us += 100 * ms;
+  look(100, 250);
+  EXPECT_EQ(Step::purge, step(large));
+  gate.outdate();
+  look(100, 199);
+  now_us += 100 * ms;
+  look(100, 199);
+  EXPECT_EQ(Step::wait, step(large)) << "too few: only once in a second";
+  now_us += 900 * ms;
+  look(100, 199);
+  EXPECT_EQ(Step::purge, step(large));
+  gate.outdate();
+  now_us += 2 * second;
+  look(100, 0);
+  EXPECT_EQ(Step::wait, step(large));
+}
+
+TEST_F(Admission_gate, ThoseWhoWaitLookForUnusedPages) {
+  gate.look({1000 * mb, 100 * mb, std::nullopt, 0}, now_us);
+  Known large(300);
+  EXPECT_FALSE(ask(&large));
+  EXPECT_EQ(Step::look, step(large));
+}
+
+TEST_F(Admission_gate, TheWaitIsBounded) {
+  look(10);
+  Known large(300);
+  EXPECT_FALSE(ask(&large));
+  EXPECT_FALSE(gate.is_pressed(now_us));
+  now_us += second;
+  EXPECT_TRUE(gate.is_pressed(now_us));
+  now_us += 9 * second - 1;
+  look(10);
+  EXPECT_EQ(Step::wait, step(large));
+  EXPECT_EQ(now_us + 1, gate.next(large, now_us).until_us);
+  ++now_us;
+  EXPECT_EQ(Step::refuse, step(large));
+  look(300);
+  EXPECT_EQ(Step::run, step(large)) << "there is room at last";
+  gate.leave(&large);
+  large.wait_us = 0;
+  look(10);
+  EXPECT_FALSE(ask(&large));
+  EXPECT_EQ(Step::refuse, step(large));
+  gate.withdraw(&large);
+  EXPECT_FALSE(gate.is_pressed(now_us + second));
+}
+
+TEST_F(Admission_gate, OthersOvertakeForHalfOfTheWait) {
+  look(100);
+  Known large(300);
+  Known small(50);
+  Known next(50);
+  EXPECT_FALSE(ask(&large));
+  EXPECT_TRUE(ask(&small));
+  gate.leave(&small);
+  now_us += 5 * second;
+  look(100);
+  small.asked_us = next.asked_us = now_us;
+  EXPECT_FALSE(ask(&small));
+  EXPECT_FALSE(ask(&next));
+  look(100);
+  EXPECT_NE(Step::run, step(small));
+  gate.withdraw(&large);
+  look(100);
+  EXPECT_EQ(Step::run, step(small));
+  EXPECT_EQ(Step::run, step(next));
+}
+
+TEST_F(Admission_gate, OneLooksForAThousandWhoWait) {
+  look(10);
+  std::list<Known> many;
+  for (unsigned i = 0; i < 1000; ++i) {
+    many.emplace_back(100);
+    EXPECT_FALSE(ask(&many.back()));
+  }
+  unsigned looks = 0;
+  // All of them ask again each millisecond, for a second.
+  for (const uint64_t end_us = now_us + second; now_us < end_us; now_us += ms)
+    for (const Known &each : many) {
+      const Next next = gate.next(each, now_us);
+      if (next.step == Step::look) {
+        ++looks;
+        look(10);
+      } else {
+        ASSERT_EQ(Step::wait, next.step);
+        EXPECT_EQ(&each == &many.front()
+                      ? now_us / (100 * ms) * 100 * ms + 100 * ms
+                      : 110 * second,
+                  next.until_us)
+            << "only the first wakes by itself";
+      }
+    }
+  EXPECT_EQ(9u, looks);
+  EXPECT_TRUE(wakes.empty());
+
+  // The first one's place is taken by the next.
+  gate.withdraw(&many.front());
+  many.pop_front();
+  EXPECT_EQ(1u, wakes.size());
+  EXPECT_EQ(1u, wakes[&many.front()]);
+  look(200);
+  unsigned run = 0;
+  for (const Known &each : many) run += step(each) == Step::run;
+  EXPECT_EQ(2u, run);
+  // A hundred ends tell the leader once.
+  wakes.clear();
+  gate.leave(&many.front());
+  many.pop_front();
+  gate.leave(&many.front());
+  many.pop_front();
+  EXPECT_EQ(1u, wakes[&many.front()]);
+  wakes.clear();
+  gate.wake_all();
+  EXPECT_EQ(many.size(), wakes.size());
+}
+
+TEST_F(Admission_gate, WatchingNeverWaits) {
+  look(10);
+  Known large(300);
+  EXPECT_FALSE(gate.fits(&large));
+  gate.enter(&large);
+  EXPECT_EQ(300 * mb, gate.reserved_bytes());
+  EXPECT_EQ(Step::run, step(large));
+  gate.leave(&large);
 }
 
 TEST(Admission, TheLogKeepsTheLastAndALineEachTenSeconds) {
   Log log;
   Decided decided{};
-  decided.figures = room(100, 5);
-  decided.figures.reserve_bytes = 30 * mb;
+  decided.figures = {1000 * mb, 100 * mb, 5 * mb, 30 * mb};
   decided.reserved_bytes = 20 * mb;
-  decided.peak_bytes = 300 * mb;
+  decided.expected_bytes = 300 * mb;
   decided.decision = Decision::refused;
   decided.waited_us = 10 * second;
   EXPECT_EQ(0u, log.add(decided, second));
@@ -121,8 +362,8 @@ TEST(Admission, TheLogKeepsTheLastAndALineEachTenSeconds) {
                       "1048576000; 7 more decisions"))
       << line(decided, 7);
   EXPECT_NE(std::string::npos,
-            refusal(decided).find("up to 314572800 bytes, and 52428800 are "
-                                  "left"))
+            refusal(decided).find("expected to take 314572800 bytes, and "
+                                  "52428800 are left"))
       << refusal(decided);
   decided.reserved_bytes = UINT64_MAX;
   EXPECT_NE(std::string::npos, refusal(decided).find("and 0 are left"));
@@ -155,22 +396,33 @@ bool count_question(void *, const sessions::Digest &) {
 void count_end() { ++ended; }
 const statement_gate::Gate counting_gate{count_question, count_end};
 
-TEST(Admission, OnlyLargeStatementsAreAsked) {
+TEST(Admission, KnownSmallStatementsAreNotAsked) {
   sessions::track(true);
-  run_statement(1, sessions::large_statement_bytes / 2);
-  run_statement(2, 2 * sessions::large_statement_bytes);
   unsigned char small[32];
   unsigned char large[32];
   digest_of(1, small);
   digest_of(2, large);
+  for (unsigned i = 0; i < sessions::known_statements; ++i) {
+    EXPECT_TRUE(sessions::may_be_large(small)) << "too few of it have ended";
+    run_statement(1, sessions::large_statement_bytes / 2);
+    run_statement(2, i == 3 ? 2 * sessions::large_statement_bytes : 0);
+  }
   EXPECT_FALSE(sessions::may_be_large(small));
   EXPECT_TRUE(sessions::may_be_large(large));
+  run_statement(2, 0);
+  EXPECT_TRUE(sessions::may_be_large(large)) << "one was large";
   sessions::Digest digest;
   std::copy_n(large, 32, digest.begin());
-  EXPECT_EQ(2 * sessions::large_statement_bytes, sessions::peak_of(digest));
+  EXPECT_EQ(2 * sessions::large_statement_bytes,
+            sessions::past_of(digest).peak_bytes);
+  EXPECT_EQ(9u, sessions::past_of(digest).statements);
   digest[31] = 9;
-  EXPECT_EQ(0u, sessions::peak_of(digest));
-  EXPECT_EQ(0u, sessions::peak_of({}));
+  EXPECT_EQ(0u, sessions::past_of(digest).statements);
+  EXPECT_EQ(0u, sessions::past_of({}).statements);
+  sessions::note(Pool::statement, {}, 5000);
+  EXPECT_EQ(5000, sessions::held_by_statement());
+  sessions::note(Pool::statement, {}, -5000);
+  EXPECT_EQ(0, sessions::held_by_statement());
 
   EXPECT_FALSE(is_refused(nullptr, large)) << "there is no gate";
   EXPECT_EQ(0u, asked);
@@ -191,8 +443,11 @@ TEST(Admission, OnlyLargeStatementsAreAsked) {
   statement_gate::set(nullptr);
   EXPECT_FALSE(is_refused(nullptr, large));
   sessions::track(true);
-  EXPECT_FALSE(sessions::may_be_large(large)) << "counting began anew";
+  EXPECT_TRUE(sessions::may_be_large(small)) << "counting began anew";
   sessions::track(false);
+  statement_gate::set(&counting_gate);
+  EXPECT_FALSE(is_refused(nullptr, large)) << "nothing is counted";
+  statement_gate::set(nullptr);
 }
 
 }  // namespace

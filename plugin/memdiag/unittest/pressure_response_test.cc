@@ -30,6 +30,7 @@ uint64_t test_clock(clockid_t) { return clock_now_us; }
 
 class Test_server final : public Server_memory {
  public:
+  bool statements_wait() override { return wait; }
   relief::Stock stock() override { return in_stock; }
   purging::Receipt purge(Pool pool) override {
     steps.push_back(std::string("purge ") + spec_of(pool).name);
@@ -54,6 +55,7 @@ class Test_server final : public Server_memory {
     lines.push_back("warning: " + text);
   }
 
+  bool wait = false;
   relief::Stock in_stock;
   std::vector<std::string> steps;
   std::vector<std::string> lines;
@@ -162,6 +164,15 @@ TEST_F(Pressure_response_test, ReportingTakesNoStepAndSpeaksOnceAMinute) {
   EXPECT_EQ(1u, lines_with("warning: memory pressure")) << "seen by default";
   ticks(&reporting, 2);
   EXPECT_EQ(2u, lines_with("would"));
+}
+
+TEST_F(Pressure_response_test, StatementsThatWaitAreAPressure) {
+  server.in_stock.table_cache_bytes = 9 * mb;
+  server.wait = true;
+  ticks(&response, 1);
+  const std::vector<std::string> expected{"purge session", "close"};
+  EXPECT_EQ(expected, server.steps);
+  EXPECT_EQ(2u, lines_with("; statements wait for memory): "));
 }
 
 TEST_F(Pressure_response_test, TheEndIsALine) {
