@@ -66,8 +66,11 @@ bool Gate::has_room(const Statement &statement) const {
              m_figures.reserve_bytes) <= *m_figures.room_bytes;
 }
 
-bool Gate::nobody_overtakes(const Statement &first, uint64_t now_us) {
-  return now_us - first.asked_us >= first.wait_us / 2;
+bool Gate::nobody_overtakes(const Statement &first, uint64_t now_us) const {
+  return now_us - first.asked_us >= first.wait_us / 2 &&
+         add(first.need_bytes, m_figures.reserve_bytes) <=
+             add(add(m_figures.room_bytes.value_or(0), m_held_bytes),
+                 m_figures.unused_bytes.value_or(0));
 }
 
 bool Gate::is_stale(uint64_t now_us) const {
@@ -91,12 +94,14 @@ void Gate::look(const Figures &figures, uint64_t now_us) {
   m_unknown_ran = false;
   m_ended_bytes = 0;
   m_expected_bytes = 0;
+  m_held_bytes = 0;
   for (Statement *each = m_running.first; each != nullptr; each = each->next) {
     const uint64_t held_bytes = held_by(*each);
     if (held_bytes > each->need_bytes)
       each->need_bytes = add(held_bytes, held_bytes);
     each->taken_bytes = std::min(held_bytes, each->seen_bytes);
     each->seen_bytes = held_bytes;
+    m_held_bytes = add(m_held_bytes, held_bytes);
     m_expected_bytes = add(m_expected_bytes, expected_bytes(*each));
   }
   for (Statement *each = m_waiting.first; each != nullptr;) {

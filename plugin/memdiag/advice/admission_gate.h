@@ -17,9 +17,10 @@
   look counts as used until the next one: the allocator keeps their pages.
 
   Order: statements wait in the order in which they came. One that fits may
-  overtake others until the first has waited for half of its time. Where less is
-  left than the guess, one unknown statement runs at each look: a server whose
-  memory is always full goes on.
+  overtake others until the first has waited for half of its time. It may also
+  overtake then if the first would not fit if all that run had ended. Where less
+  is left than the guess, one unknown statement runs at each look: a server
+  whose memory is always full goes on.
 
   Looks: the first one in the queue, the leader, looks for all; every 100 ms, or
   after 10 ms if a statement has ended. The others sleep. So the cost of waiting
@@ -156,7 +157,7 @@ class Gate {
   uint64_t left_bytes() const;
   void expect(Statement *statement) const;
   bool has_room(const Statement &statement) const;
-  static bool nobody_overtakes(const Statement &first, uint64_t now_us);
+  bool nobody_overtakes(const Statement &first, uint64_t now_us) const;
 
   void (*const m_wake)(Statement *);
   List m_running;
@@ -168,6 +169,8 @@ class Gate {
   uint64_t m_expected_bytes{0};
   /** Of those that have ended since the last look. */
   uint64_t m_ended_bytes{0};
+  /** By m_running at the last look. */
+  uint64_t m_held_bytes{0};
   /** Something has changed since then. */
   bool m_changed{false};
   /** One of unknown need has run since then although it did not fit. */

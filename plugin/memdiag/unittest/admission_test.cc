@@ -257,6 +257,11 @@ TEST_F(Admission_gate, TheWaitIsBounded) {
 }
 
 TEST_F(Admission_gate, OthersOvertakeForHalfOfTheWait) {
+  look(1000);
+  Known running(250);
+  EXPECT_TRUE(ask(&running));
+  running.held = 250 * mb;
+  look(100);
   look(100);
   Known large(300);
   Known small(50);
@@ -275,6 +280,24 @@ TEST_F(Admission_gate, OthersOvertakeForHalfOfTheWait) {
   look(100);
   EXPECT_EQ(Step::run, step(small));
   EXPECT_EQ(Step::run, step(next));
+}
+
+TEST_F(Admission_gate, OneThatHasNoChanceHoldsNobodyUp) {
+  look(100, 50);
+  Known large(300);
+  EXPECT_FALSE(ask(&large));
+  now_us += 9 * second;
+  look(100, 50);
+  Known small(50);
+  small.asked_us = now_us;
+  EXPECT_TRUE(ask(&small));
+  gate.leave(&small);
+  Known next(80);
+  Known last(20);
+  next.asked_us = last.asked_us = now_us;
+  look(70, 50);
+  EXPECT_FALSE(ask(&next));
+  EXPECT_TRUE(ask(&last));
 }
 
 TEST_F(Admission_gate, OneLooksForAThousandWhoWait) {
