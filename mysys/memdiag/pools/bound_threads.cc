@@ -98,10 +98,10 @@ void *allocate_as_bound(Pool pool, size_t size, bool zero) noexcept {
   if (bound_to != pool && mallctl::serves_malloc()) {
     const int arena = arena_of_slot(
         pool, current_shard() % std::min(allowed_cpus(), spec_of(pool).arenas));
-    void *const block =
-        arena < 0 ? nullptr
-                  : placed::allocate(static_cast<unsigned>(arena),
-                                     placed::no_cache, size, zero);
+    void *const block = arena < 0
+                            ? nullptr
+                            : placed::allocate(static_cast<unsigned>(arena),
+                                               placed::no_cache, size, zero);
     if (block != nullptr) return block;
   }
   return placed::general_allocate(size, zero);
