@@ -20,11 +20,11 @@ from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.options import Target
 from memdiag.connect.session import Refused, Session
 from memdiag.durations import seconds_of
+from memdiag.libraries import library
 from memdiag.model.trend import line_through
 from memdiag.model.units import duration, percent, share, signed_size, size
 from memdiag.problem import Problem
 
-_DEBIAN = "/usr/lib/python3/dist-packages"
 KEYS = "o order  |  p purge  |  r report  |  q quit"
 # A line is fitted to so many seconds.
 TREND_SECONDS = 300
@@ -211,18 +211,10 @@ class Screen:
 
 
 def _rich() -> Any:
-    try:
-        import rich
-    except ImportError:
-        if _DEBIAN not in sys.path:
-            sys.path.append(_DEBIAN)
-        try:
-            import rich
-        except ImportError:
-            raise Problem(
-                "rich is missing, and top needs it; install it with: apt-get install python3-rich, or pip install rich"
-            ) from None
-    return rich
+    return library(
+        "rich",
+        "rich is missing, and top needs it; install it with: apt-get install python3-rich, or pip install rich",
+    )
 
 
 def layout(screen: Screen, height: int, width: int) -> Any:

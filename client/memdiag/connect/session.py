@@ -6,7 +6,6 @@ import contextlib
 import socket
 import ssl
 import struct
-import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -15,11 +14,10 @@ from types import ModuleType
 from typing import Any, Self
 
 from memdiag.connect.options import Target
+from memdiag.libraries import library
 from memdiag.problem import Problem
 
 Row = dict[str, Any]
-# Debian's packages serve Debian's Python; another Python may come first in PATH.
-_DEBIAN = "/usr/lib/python3/dist-packages"
 # A statement that takes longer would be no help in an emergency.
 STATEMENT_SECONDS = 20
 _CLIENT_ERRORS = range(2000, 3000)
@@ -39,18 +37,10 @@ class Gone(Problem):
 
 
 def pymysql() -> ModuleType:
-    try:
-        import pymysql
-    except ImportError:
-        if _DEBIAN not in sys.path:
-            sys.path.append(_DEBIAN)
-        try:
-            import pymysql
-        except ImportError:
-            raise Problem(
-                "PyMySQL is missing; install it with: apt-get install python3-pymysql, or pip install PyMySQL"
-            ) from None
-    return pymysql
+    return library(
+        "pymysql",
+        "PyMySQL is missing; install it with: apt-get install python3-pymysql, or pip install PyMySQL",
+    )
 
 
 class Session:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
+from memdiag.libraries import library
 from memdiag.model.document import Table
 from memdiag.model.units import moment, percent, share, shown, size
-from memdiag.problem import Problem
 from memdiag.render import json as as_json
 from memdiag.render.page import Page, meanings, numeric
 
 HERE = Path(__file__).resolve().parent
 STATIC = HERE / "static"
-_DEBIAN = "/usr/lib/python3/dist-packages"
 
 
 def render(page: Page) -> str:
@@ -46,19 +44,11 @@ def render(page: Page) -> str:
 
 
 def _jinja() -> Any:
-    try:
-        import jinja2
-    except ImportError:
-        if _DEBIAN not in sys.path:
-            sys.path.append(_DEBIAN)
-        try:
-            import jinja2
-        except ImportError:
-            raise Problem(
-                "Jinja2 is missing, and HTML needs it; install it with: apt-get install python3-jinja2, or pip install"
-                " Jinja2. --text, --md and --json do without"
-            ) from None
-    return jinja2
+    return library(
+        "jinja2",
+        "Jinja2 is missing, and HTML needs it; install it with: apt-get install python3-jinja2, or pip install"
+        " Jinja2. --text, --md and --json do without",
+    )
 
 
 def in_script(value: Any) -> Any:

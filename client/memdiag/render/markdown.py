@@ -7,7 +7,7 @@ from typing import Any
 
 from memdiag.model.document import Report
 from memdiag.model.units import moment, percent, share, shown, size
-from memdiag.render.page import Page, cells, meanings, numeric
+from memdiag.render.page import Page, cells, meanings, numeric, series_grid
 
 
 def render(page: Page) -> str:
@@ -107,31 +107,13 @@ def _parts(parts: Any) -> list[str]:
 
 
 def _series(series: Any) -> list[str]:
-    rows = []
-    for line in series.lines:
-        known = [value for value in line.values if value is not None]
-        if known:
-            rows.append(
-                [
-                    line.label,
-                    *(
-                        shown(value, series.unit)
-                        for value in (known[0], min(known), max(known), known[-1])
-                    ),
-                    line.what,
-                ]
-            )
     lines = [
         "",
         f"### {series.title}",
         "",
         f"From {moment(series.times[0])} to {moment(series.times[-1])}, {len(series.times)} samples.",
         "",
-        *_grid(
-            ["", "first", "lowest", "highest", "last", "what it is"],
-            rows,
-            [False, True, True, True, True, False],
-        ),
+        *_grid(*series_grid(series)),
     ]
     lines += [
         f"- {moment(event.time)}: {_words(event.label)}" for event in series.events

@@ -52,3 +52,23 @@ def meanings(table: Table) -> list[str]:
 
 def numeric(table: Table, number: int) -> bool:
     return table.columns[number].unit in ("bytes", "count", "%", "s", "µs")
+
+
+def series_grid(series: Any) -> tuple[list[str], list[list[str]], list[bool]]:
+    """Head, rows and columns that are aligned to the right: a chart's lines where there is no chart."""
+    rows = []
+    for line in series.lines:
+        known = [value for value in line.values if value is not None]
+        if known:
+            rows.append(
+                [
+                    line.label,
+                    *(
+                        shown(value, series.unit)
+                        for value in (known[0], min(known), max(known), known[-1])
+                    ),
+                    line.what,
+                ]
+            )
+    head = ["", "first", "lowest", "highest", "last", "what it is"]
+    return head, rows, [False, True, True, True, True, False]

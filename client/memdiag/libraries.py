@@ -1,0 +1,24 @@
+"""Python libraries that the distribution or pip provides."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+
+from memdiag.problem import Problem
+
+# Debian's packages serve Debian's Python; another Python may come first in PATH.
+_DEBIAN = "/usr/lib/python3/dist-packages"
+
+
+def library(name: str, missing: str) -> ModuleType:
+    """@raises Problem with the words `missing`, which say what to install."""
+    for folder in ("", _DEBIAN):
+        if folder and folder not in sys.path:
+            sys.path.append(folder)
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            continue
+    raise Problem(missing)
