@@ -95,6 +95,7 @@ struct Pinned_row {
   double share;
   double median_s;
   std::optional<std::string> digest;
+  /** Empty: the stack came after the profile was taken. */
   std::optional<std::string> frames;
 };
 

@@ -79,8 +79,10 @@ TEST(Pinned, TheStackWhoseOldBlocksKeepNearlyEmptySlabs) {
   EXPECT_NEAR(2850, static_cast<double>(first.objects),
               5 * static_cast<double>(first.objects_error));
   EXPECT_GT(first.share, 0.6);
+  // A stack that came after the profile was taken has no frames in it.
   for (const Pinned_row &row : rows)
-    EXPECT_EQ(std::string::npos, row.frames->find("gives_them_back"));
+    EXPECT_EQ(std::string::npos,
+              row.frames.value_or("").find("gives_them_back"));
   for (void *const block : kept) pools::free(pool, block, size);
   profiling::switch_off();
 }
