@@ -31,13 +31,9 @@ static_assert(max_receipt_length <= MAX_FIELD_WIDTH);
 
 bool init(UDF_INIT *initid, UDF_ARGS *args, char *message) {
   if (args->arg_count != 1 || args->arg_type[0] != STRING_RESULT) {
-    constexpr const char *wanted = "it takes one argument, the name of a pool";
-    try {
-      snprintf(message, MYSQL_ERRMSG_SIZE, "%s: %s", wanted,
-               purgeable_names().c_str());
-    } catch (const std::bad_alloc &) {
-      snprintf(message, MYSQL_ERRMSG_SIZE, "%s", wanted);
-    }
+    // The server cuts this message off where all names would not fit.
+    snprintf(message, MYSQL_ERRMSG_SIZE, "%s",
+             "it takes one argument, the name of a pool, or 'all'");
     return true;
   }
   if (!sql_function::set_charset(initid, args, message)) return true;
