@@ -48,10 +48,16 @@ PERSISTED = {
     "memdiag_scope_survivors": "ON",
     "memdiag_sessions": "ON",
     "memdiag_history_interval_ms": "500",
+    "memdiag_profile": "RECORD",
+    "memdiag_profile_sample_bytes": "1048576",
+    "memdiag_profile_memory": "16777216",
     "memdiag_pressure_watcher": "WATCH",
     "memdiag_pressure_limit": "95",
     "memdiag_pressure_stall_percent": "20",
     "memdiag_pressure_buffer_pool_min": "16777216",
+    "memdiag_admission": "WATCH",
+    "memdiag_admission_wait_ms": "5000",
+    "memdiag_admission_reserve": "33554432",
 }
 PERSISTED_FOR_THE_START = {"memdiag_history_samples": "600"}
 # By option alone: they hold before mysqld-auto.cnf is read.

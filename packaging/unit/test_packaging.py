@@ -20,7 +20,7 @@ from make import deb, product, rpm
 from make.licences import filled, holders, licence
 from make.manpage import manual
 from make.product import COMMON, CONTENTS, assign, files_below, rules
-from tests import documents, machine
+from tests import documents, machine, stock_peer
 
 from harness.problem import Problem
 from harness.scratch import Scratch
@@ -655,6 +655,17 @@ class Documents(unittest.TestCase):
         ):
             self.assertEqual(bool(documents.logged_grants(piece)), logged, piece)
             self.assertEqual(documents.leaves_log_off(piece), left, piece)
+
+    def test_no_variable_is_left_out(self):
+        declared = (ROOT / "plugin/memdiag/tables/variable_list.h").read_text()
+        found = re.findall(r'\{"(memdiag_\w+)", \w+, (any_time|at_start)', declared)
+        of_start = {*stock_peer.PERSISTED_FOR_THE_START, *stock_peer.AT_THE_START}
+        for changed, known in (
+            ("any_time", set(stock_peer.PERSISTED)),
+            ("at_start", of_start),
+        ):
+            with self.subTest(changed):
+                self.assertEqual({name for name, x in found if x == changed}, known)
 
     def test_names_alone(self):
         for text, name in (
