@@ -639,6 +639,12 @@ class Documents(unittest.TestCase):
     def test_a_session_with_its_answer(self):
         text = "```\nmysql> SELECT a FROM b;\n| STATEMENT    |\n| FLUSH TABLES |\n+------+\n```\n"
         self.assertEqual(self.found(text), [("FLUSH TABLES",), ("SELECT a FROM b",)])
+        text = "```\nmysql> SELECT a\n    ->   FROM b\\G\na: 1\n```\n"
+        self.assertEqual(self.found(text), [("SELECT a FROM b",)])
+
+    def test_a_line_of_comment_is_no_statement(self):
+        text = "```sql\nSELECT 1;\n-- an hour later\nSELECT 2;  -- note\n```\n"
+        self.assertEqual(self.found(text), [("SELECT 1", "SELECT 2")])
 
     def test_our_documents_have_some(self):
         every = [piece for path in documents.documents() for piece in self.found(path.read_text())]  # fmt: skip
