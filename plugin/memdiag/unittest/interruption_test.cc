@@ -109,7 +109,7 @@ class Long_snapshot {
   ~Long_snapshot() {
     m_may_end = true;
     m_thread.join();
-    EXPECT_FALSE(m_gave_up) << "somebody waited for it";
+    EXPECT_FALSE(m_gave_up.load()) << "somebody waited for it";
   }
 
  private:
