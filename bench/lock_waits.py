@@ -54,10 +54,16 @@ VARIABLES = {
     "memdiag_scope_survivors": ("ON", "OFF"),
     "memdiag_sessions": ("ON", "OFF"),
     "memdiag_history_interval_ms": ("500", str(SAMPLING_MS)),
+    "memdiag_profile": ("RECORD", "OFF"),
+    "memdiag_profile_sample_bytes": ("1048576", "524288"),
+    "memdiag_profile_memory": ("16777216", "33554432"),
     "memdiag_pressure_watcher": ("WATCH", "OFF"),
     "memdiag_pressure_limit": ("95", "90"),
     "memdiag_pressure_stall_percent": ("20", "10"),
     "memdiag_pressure_buffer_pool_min": ("67108864", "0"),
+    "memdiag_admission": ("WATCH", "OFF"),
+    "memdiag_admission_wait_ms": ("5000", "10000"),
+    "memdiag_admission_reserve": ("33554432", "0"),
 }
 PROCESSES = 4
 NOTHING = ("SELECT 1",)
@@ -274,6 +280,8 @@ def measure(
             for name, statements in actions(session).items()
         }
         samples = fill_history(session, SAMPLES)
+        # Tables of the profile are empty without it.
+        session.query("SET GLOBAL memdiag_profile = RECORD")
         for _ in range(readers - sessions):
             others.enter_context(server.connect())
         endings = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import unittest
 from pathlib import Path
@@ -9,6 +10,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import busy_bursts, lock_waits
+from harness.common import ROOT
 
 
 def record(runs: dict, **settings: object) -> dict:
@@ -60,6 +62,11 @@ class LockWaits(unittest.TestCase):
         self.assertEqual(10, found["times"])
         self.assertEqual(9.0, found["connect_ms"])
         self.assertEqual(2.0, found["without_connect_ms"])
+
+    def test_no_variable_is_left_out(self) -> None:
+        declared = ROOT / "plugin/memdiag/tables/variable_list.h"
+        names = re.findall(r'\{"(memdiag_\w+)", \w+, any_time', declared.read_text())
+        self.assertEqual(sorted(names), sorted(lock_waits.VARIABLES))
 
     def test_each_variable_is_set_and_set_back(self) -> None:
         for name, (changed, back) in lock_waits.VARIABLES.items():

@@ -24,6 +24,7 @@ _STATEMENT = re.compile(rf"({_WORDS})\b(?!\.)")
 _SETTING = re.compile(r"memdiag_\w+ = \S")
 _FENCE = re.compile(r"^ *```[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _PROMPT = "mysql> "
+_CONTINUED = "    -> "
 # A statement by its name alone: it has no operand, but for a variable of ours.
 _NAME = re.compile(r"[A-Z ]+( memdiag_\w+)?")
 
@@ -50,13 +51,18 @@ def pieces(text: str) -> Iterator[Piece]:
 
 
 def _of_block(block: str) -> Iterator[Piece]:
-    lines = [re.sub(r"\s--\s.*$", "", line) for line in block.splitlines()]
+    lines = [re.sub(r"(^|\s)--\s.*$", "", line) for line in block.splitlines()]
     for line in lines:
         if line.startswith("|"):
             cells = (cell.strip() for cell in line.strip("|").split("|"))
             yield from (_split(cell) for cell in cells if _STATEMENT.match(cell))
     if any(line.startswith(_PROMPT) for line in lines):
-        typed = [x.removeprefix(_PROMPT) for x in lines if x.startswith(_PROMPT)]
+        typed = [
+            line[len(prompt) :]
+            for line in lines
+            for prompt in (_PROMPT, _CONTINUED)
+            if line.startswith(prompt)
+        ]
     elif lines and _STATEMENT.match(lines[0].strip()):
         typed = lines
     else:

@@ -48,10 +48,16 @@ PERSISTED = {
     "memdiag_scope_survivors": "ON",
     "memdiag_sessions": "ON",
     "memdiag_history_interval_ms": "500",
+    "memdiag_profile": "RECORD",
+    "memdiag_profile_sample_bytes": "1048576",
+    "memdiag_profile_memory": "16777216",
     "memdiag_pressure_watcher": "WATCH",
     "memdiag_pressure_limit": "95",
     "memdiag_pressure_stall_percent": "20",
     "memdiag_pressure_buffer_pool_min": "16777216",
+    "memdiag_admission": "WATCH",
+    "memdiag_admission_wait_ms": "5000",
+    "memdiag_admission_reserve": "33554432",
 }
 PERSISTED_FOR_THE_START = {"memdiag_history_samples": "600"}
 # By option alone: they hold before mysqld-auto.cnf is read.
@@ -59,7 +65,15 @@ AT_THE_START = {
     "memdiag_routes": "memory/sql/NET=general",
     "memdiag_disabled_pools": "fts_query",
 }
-OUR_OPTIONS = [f"--{name.replace('_', '-')}={x}" for name, x in AT_THE_START.items()]
+# Documents set variables of the plugin. It is not started.
+GROUP_REPLICATION = [
+    "--plugin-load-add=group_replication.so",
+    "--loose-group-replication-start-on-boot=OFF",
+]
+OUR_OPTIONS = [
+    *(f"--{name.replace('_', '-')}={x}" for name, x in AT_THE_START.items()),
+    *GROUP_REPLICATION,
+]
 
 
 class Persisting(Build):
@@ -174,6 +188,7 @@ class Runner:
             with self._server.connect("information_schema") as session:
                 for statement in piece:
                     session.query(self._filled(statement))
+            self._clear(text)
             self.ran += 1
         except SqlError as error:
             if documents.is_name(text) and (error.code, error.message) == INCOMPLETE:
@@ -196,10 +211,17 @@ class Runner:
             session.query("SET sql_log_bin = 0")
             if account := re.search(r"GRANT .* TO (\S+)", text):
                 session.query(f"CREATE USER IF NOT EXISTS {account[1]}")
+            if "memdiag_profile(" in text:  # the piece before may have ended it
+                session.query("SET GLOBAL memdiag_profile = ON")
             if "DROP DATABASE memdiag" in text:  # an earlier version's
                 session.query("CREATE DATABASE IF NOT EXISTS memdiag")
-            elif self._replica and not account:
+            elif self._replica and not account and "INSTALL COMPONENT" not in text:
                 session.query("SET GLOBAL super_read_only = ON")
+
+    def _clear(self, text: str) -> None:
+        """A component stays in the data directory, and stock may not have it."""
+        for component in re.findall(r"INSTALL COMPONENT ('[^']+')", text):
+            self._server.query(f"UNINSTALL COMPONENT {component}")
 
     def _filled(self, statement: str) -> str:
         if setting := re.fullmatch(r"SET GLOBAL (\w+) = <less>", statement):

@@ -20,7 +20,7 @@ from make import deb, product, rpm
 from make.licences import filled, holders, licence
 from make.manpage import manual
 from make.product import COMMON, CONTENTS, assign, files_below, rules
-from tests import documents, machine
+from tests import documents, machine, stock_peer
 
 from harness.problem import Problem
 from harness.scratch import Scratch
@@ -639,6 +639,12 @@ class Documents(unittest.TestCase):
     def test_a_session_with_its_answer(self):
         text = "```\nmysql> SELECT a FROM b;\n| STATEMENT    |\n| FLUSH TABLES |\n+------+\n```\n"
         self.assertEqual(self.found(text), [("FLUSH TABLES",), ("SELECT a FROM b",)])
+        text = "```\nmysql> SELECT a\n    ->   FROM b\\G\na: 1\n```\n"
+        self.assertEqual(self.found(text), [("SELECT a FROM b",)])
+
+    def test_a_line_of_comment_is_no_statement(self):
+        text = "```sql\nSELECT 1;\n-- an hour later\nSELECT 2;  -- note\n```\n"
+        self.assertEqual(self.found(text), [("SELECT 1", "SELECT 2")])
 
     def test_our_documents_have_some(self):
         every = [piece for path in documents.documents() for piece in self.found(path.read_text())]  # fmt: skip
@@ -655,6 +661,17 @@ class Documents(unittest.TestCase):
         ):
             self.assertEqual(bool(documents.logged_grants(piece)), logged, piece)
             self.assertEqual(documents.leaves_log_off(piece), left, piece)
+
+    def test_no_variable_is_left_out(self):
+        declared = (ROOT / "plugin/memdiag/tables/variable_list.h").read_text()
+        found = re.findall(r'\{"(memdiag_\w+)", \w+, (any_time|at_start)', declared)
+        of_start = {*stock_peer.PERSISTED_FOR_THE_START, *stock_peer.AT_THE_START}
+        for changed, known in (
+            ("any_time", set(stock_peer.PERSISTED)),
+            ("at_start", of_start),
+        ):
+            with self.subTest(changed):
+                self.assertEqual({name for name, x in found if x == changed}, known)
 
     def test_names_alone(self):
         for text, name in (

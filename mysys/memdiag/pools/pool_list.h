@@ -16,11 +16,12 @@
                   (an explicit tcache, 25 KB each), which makes small blocks as
                   cheap as malloc()'s. 0: none. jemalloc counts blocks that wait
                   in a cache as allocated. The purger drops caches that are
-                  hardly used.
-  quiet_ms        The pool's unused pages are given back at once when no block
-                  came or went for so long. 0: never, decay alone gives them
-                  back. Half a second bridges the gaps between the queries of a
-                  burst and leaves room to meet "given back within two seconds".
+                  hardly used, and the others in turn.
+  quiet_ms        The pool's unused pages are given back at once when hardly
+                  any block came or went for so long. 0: never, decay alone
+                  gives them back. Half a second bridges the gaps between the
+                  queries of a burst and leaves room to meet "given back within
+                  two seconds".
   dirty_decay_ms  Unused pages stay so long while the pool never falls quiet.
                   Long for a pool that is purged when quiet: to give pages back
                   in the midst of a burst and take them again costs more than

@@ -13,7 +13,7 @@
   pool, the size and the account it was allocated with.
   Threads: every function may be called from any thread, and needs no
   initialisation: before main(), after fork() and at exit too. Allocation and
-  free take no lock of this layer.
+  free take no lock of this layer, but for the allocation that makes an arena.
   Errors: allocate() returns nullptr only when the general allocator has no
   memory either. A pool that cannot get an arena or a page falls back to the
   general allocator, and counts it.
@@ -96,7 +96,8 @@ blocks of more than 32 KB. For the purger: it begins anew with each call. */
 uint64_t recent_surplus(Pool pool);
 
 /** Live blocks that the general allocator served for the pool. While there are
-any, each free of the pool looks up where its block came from. */
+any, a free of the pool looks up where its block came from, unless
+fallback_filter.h rules it out. */
 uint64_t fallback_blocks(Pool pool);
 
 /** Bytes that were ever allocated from the pool. */
@@ -116,7 +117,7 @@ caches too. A cache in use at the moment is left alone. */
 void drop_caches(Pool pool) noexcept;
 
 /** The same for the caches of shards that moved less than so many bytes since
-the last call. */
+the last call, and for one of the others, in turn. */
 void trim_caches(Pool pool, uint64_t least_bytes) noexcept;
 
 /** @name Around fork(), see mysys/memdiag/fork.cc

@@ -16,6 +16,7 @@
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/cpus.h"
+#include "mysys/memdiag/pools/fallback_filter.h"
 #include "mysys/memdiag/pools/pool.h"
 
 namespace memdiag::pools {
@@ -54,8 +55,9 @@ struct Shard {
 struct Pool_state {
   Shard shards[max_shards];
   /** Live blocks that came from the general allocator instead. While there are
-  any, free() has to look up where each block came from. */
+  any, free() looks up where a block came from if the filter may have it. */
   alignas(64) std::atomic<uint64_t> fallback_blocks{0};
+  Fallback_filter fallback_filter;
   std::atomic<uint64_t> fallbacks{0};
   std::atomic<uint64_t> peak_bytes{0};
   std::atomic<uint64_t> peak_time_us{0};
@@ -63,6 +65,8 @@ struct Pool_state {
   recent_surplus() was last called. */
   alignas(64) std::atomic<uint64_t> paged_bytes{0};
   std::atomic<uint64_t> most_paged_bytes{0};
+  /** The shard where trim_caches() goes on. */
+  std::atomic<unsigned> next_trimmed{0};
 };
 extern Pool_state states[pool_count] __attribute__((visibility("hidden")));
 

@@ -5,13 +5,13 @@
   - once the pool is busy, but most of its unused pages were not needed for as
     long: a burst is over, and a steady load goes on;
   - once the pool has more of them than it may (Policy::dirty_limit).
-  It learns from what purging costs: where the pages
-  are taken again at once, it waits longer before the next purge.
+  It learns from what purging costs: where the pages are taken again at once,
+  it waits longer before the next purge.
 
   Every tick it reads a few counters of the layer; jemalloc is asked only when
   a pool is purged. Every two seconds it drops the caches of small blocks that
-  were hardly used. A pool that fell quiet is purged once and then left alone
-  until a megabyte has come and gone in it again.
+  were hardly used, and one that is in use. A pool that fell quiet is purged
+  once and then left alone until a megabyte has come and gone in it again.
 
   Threads: start() and stop() as Worker has them; the plugin calls them. A Watch
   is used by one thread at a time.
@@ -37,12 +37,12 @@ left to decay. */
 constexpr uint64_t quiet_bytes = 64 << 10;
 
 /** Every trim_ms, caches of small blocks that moved less than so much since are
-dropped. */
+dropped, and in each pool one that moved more. */
 constexpr uint32_t trim_ms = 2000;
 constexpr uint64_t least_cached_bytes = 256 << 10;
 
 /** So long after its start the purger takes the server to have started
-(share_one_arena() in pools/arenas.h). */
+(share_one_arena() in pools/sharing.h). */
 constexpr uint32_t starting_ms = 10000;
 
 /** @return as Worker::start() */

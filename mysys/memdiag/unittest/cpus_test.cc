@@ -324,13 +324,8 @@ uint64_t cached_in(Pool each) {
           sum_over<Ctl::stats_arena_large_allocated>(each));
 }
 
-FRESH_TEST(Cpus, CachesThatAreHardlyUsedAreDropped) {
-  constexpr unsigned cpus = 16;
-  constexpr Pool each = Pool::session;
-  const Allowed_cpus allowed(first_cpus(cpus));
-  // No purge: the pool could have as little to do for ever.
-  ASSERT_EQ("", memdiag::policies::set(memdiag::Policy::quiet_ms, "all=0"));
-  memdiag::purger::Watch watch;
+/** A burst of blocks of many sizes on each of the first CPUs. */
+void fill_caches(Pool each, unsigned cpus) {
   for (unsigned cpu = 0; cpu < cpus; ++cpu) {
     cpu_of_thread = static_cast<int>(cpu);
     std::vector<void *> blocks;
@@ -339,12 +334,47 @@ FRESH_TEST(Cpus, CachesThatAreHardlyUsedAreDropped) {
     for (size_t n = 0; n < 200; ++n)
       pools::free(each, blocks[n], 1000 + 100 * (n % 100));
   }
+}
+
+FRESH_TEST(Cpus, CachesThatAreHardlyUsedAreDropped) {
+  constexpr unsigned cpus = 16;
+  constexpr Pool each = Pool::session;
+  const Allowed_cpus allowed(first_cpus(cpus));
+  // No purge: the pool could have as little to do for ever.
+  ASSERT_EQ("", memdiag::policies::set(memdiag::Policy::quiet_ms, "all=0"));
+  memdiag::purger::Watch watch;
+  fill_caches(each, cpus);
   EXPECT_GT(cached_in(each), cpus * uint64_t{64} << 10);
   // For ten seconds hardly anything happens.
   for (int tick = 0; tick < 100; ++tick) {
     for (int n = 0; n < 5; ++n)
       pools::free(each, pools::allocate(each, 8000), 8000);
     watch.tick();
+  }
+  EXPECT_EQ(0u, purging::counters(each).purges);
+  EXPECT_LE(cached_in(each), cpus * uint64_t{64} << 10);
+}
+
+/** A pool that is never idle does not keep what a burst left in its caches. */
+FRESH_TEST(Cpus, CachesInUseAreDroppedInTurn) {
+  constexpr unsigned cpus = 4;
+  constexpr Pool each = Pool::session;
+  const Allowed_cpus allowed(first_cpus(cpus));
+  ASSERT_EQ("", memdiag::policies::set(memdiag::Policy::quiet_ms, "all=0"));
+  memdiag::purger::Watch watch;
+  fill_caches(each, cpus);
+  EXPECT_GT(cached_in(each), cpus * uint64_t{64} << 10);
+  // Each CPU goes on with blocks of one size.
+  for (unsigned trim = 0; trim < cpus; ++trim) {
+    for (unsigned cpu = 0; cpu < cpus; ++cpu) {
+      cpu_of_thread = static_cast<int>(cpu);
+      for (uint64_t moved = 0; moved < memdiag::purger::least_cached_bytes;
+           moved += 1024)
+        pools::free(each, pools::allocate(each, 1024), 1024);
+    }
+    for (unsigned ms = 0; ms < memdiag::purger::trim_ms;
+         ms += memdiag::purger::tick_ms)
+      watch.tick();
   }
   EXPECT_EQ(0u, purging::counters(each).purges);
   EXPECT_LE(cached_in(each), cpus * uint64_t{64} << 10);

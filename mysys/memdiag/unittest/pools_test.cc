@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "mysys/memdiag/pools/fallback_filter.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -462,6 +463,47 @@ TEST(PoolFallback, InjectedFailure) {
   }
   EXPECT_EQ(before.fallbacks + 2 * std::size(sizes),
             pools::counters(pool).fallbacks);
+  EXPECT_EQ(0u, general_blocks_from_pool(100));
+}
+
+TEST(PoolFallback, AFilterRulesOutMostOtherBlocks) {
+  pools::Fallback_filter filter;
+  const auto address = [](uintptr_t n) {
+    return reinterpret_cast<const void *>(0x7f0000000000 + n);
+  };
+  for (const uintptr_t distance : {16, 48, 64, 512, 4096, 16384, 2 << 20}) {
+    filter.add(address(0));
+    EXPECT_TRUE(filter.may_have(address(0)));
+    constexpr unsigned others = 8192;
+    unsigned not_ruled_out = 0;
+    for (unsigned i = 1; i <= others; ++i)
+      not_ruled_out += filter.may_have(address(i * distance));
+    EXPECT_LT(not_ruled_out, others / 64) << distance;
+    filter.remove(address(0));
+    EXPECT_FALSE(filter.may_have(address(0)));
+  }
+  filter.remove(address(0));  // never below 0
+  filter.add(address(0));
+  EXPECT_TRUE(filter.may_have(address(0)));
+}
+
+/** Among blocks that have the same counter, too, each goes back to where it
+came from. */
+TEST(PoolFallback, ManyThatLiveAmongOthers) {
+  const auto before = pools::counters(pool);
+  const uint64_t fallbacks = pools::fallback_blocks(pool);
+  std::vector<Block> blocks;
+  for (int i = 0; i < 2000; ++i) {
+    if (i % 3 == 0) pools::fail_allocations_for_test({.count = 1});
+    blocks.push_back(Block::make(sizes[i % 8], static_cast<unsigned char>(i)));
+    EXPECT_EQ(i % 3 != 0, lies_in_pool(blocks.back().memory));
+  }
+  EXPECT_EQ(fallbacks + 667, pools::fallback_blocks(pool));
+  for (const Block &block : blocks) EXPECT_TRUE(block.intact());
+  for (const Block &block : blocks) block.free();
+  EXPECT_EQ(fallbacks, pools::fallback_blocks(pool));
+  EXPECT_EQ(before.live_bytes, pools::counters(pool).live_bytes);
+  EXPECT_EQ(before.live_bytes, allocated_in_pool());
   EXPECT_EQ(0u, general_blocks_from_pool(100));
 }
 

@@ -1,6 +1,8 @@
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <iterator>
 #include <mutex>
 #include <string_view>
@@ -19,8 +21,48 @@ namespace {
 purges refresh, a few times in a second at most. */
 constexpr int max_attempts = 5;
 
-/** Two concurrent snapshots would refresh under each other's reads. */
-constinit std::mutex snapshot_mutex;
+/** Two concurrent snapshots would refresh under each other's reads, so threads
+take them in turn. The condition is never destroyed: threads may wait for it
+while the process exits. */
+constinit std::mutex turn_mutex;
+std::condition_variable &turn_ended = *new std::condition_variable;
+/** Guarded by turn_mutex. */
+constinit bool turn_is_taken = false;
+
+/** How often a thread that waits for its turn asks whether it was killed. */
+constexpr std::chrono::milliseconds asks_after{10};
+
+/** The turn to take a snapshot, for as long as this lives. */
+class Turn {
+ public:
+  enum class If_taken { wait, leave };
+
+  /** @param if_taken  wait: until is_interrupted() at the longest */
+  explicit Turn(If_taken if_taken) {
+    std::unique_lock<std::mutex> lock(turn_mutex);
+    while (turn_is_taken) {
+      if (if_taken == If_taken::leave || is_interrupted()) return;
+      turn_ended.wait_for(lock, asks_after);
+    }
+    turn_is_taken = m_is_mine = true;
+  }
+  ~Turn() {
+    if (!m_is_mine) return;
+    {
+      const std::lock_guard<std::mutex> guard(turn_mutex);
+      turn_is_taken = false;
+    }
+    turn_ended.notify_one();
+  }
+  Turn(const Turn &) = delete;
+  Turn &operator=(const Turn &) = delete;
+
+  /** false: another thread has it. */
+  bool is_mine() const { return m_is_mine; }
+
+ private:
+  bool m_is_mine{false};
+};
 
 /** Protects `last`, which is never destroyed: threads may read it while the
 process exits. */
@@ -302,8 +344,8 @@ void publish(const Snapshot &snapshot) {
   last = std::move(copy);
 }
 
-/** The caller holds snapshot_mutex. */
-Snapshot take_locked(Details details) {
+/** The caller has the turn. */
+Snapshot take_in_turn(Details details) {
   Snapshot snapshot;
   int attempts = 1;
   while (!read_all(details, &snapshot))
@@ -315,17 +357,26 @@ Snapshot take_locked(Details details) {
   return snapshot;
 }
 
+/** For a thread that was interrupted while it waited for its turn: every figure
+is unknown. */
+Snapshot nothing_read() {
+  Snapshot snapshot{};
+  for (size_t i = 0; i < pool_count; ++i)
+    snapshot.pools[i] = add_up(static_cast<Pool>(i), {}, false);
+  return snapshot;
+}
+
 }  // namespace
 
 Snapshot take_snapshot(Details details) {
-  const std::lock_guard<std::mutex> guard(snapshot_mutex);
-  return take_locked(details);
+  const Turn turn(Turn::If_taken::wait);
+  return turn.is_mine() ? take_in_turn(details) : nothing_read();
 }
 
 std::optional<Snapshot> try_take_snapshot() {
-  const std::unique_lock<std::mutex> guard(snapshot_mutex, std::try_to_lock);
-  if (!guard) return std::nullopt;
-  return take_locked(0);
+  const Turn turn(Turn::If_taken::leave);
+  if (!turn.is_mine()) return std::nullopt;
+  return take_in_turn(0);
 }
 
 std::shared_ptr<const Snapshot> last_snapshot() {

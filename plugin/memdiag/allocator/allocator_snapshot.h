@@ -150,7 +150,9 @@ struct Snapshot {
   bool mixed_moments;
 };
 
-/** @throws std::bad_alloc */
+/** Waits while other threads take theirs. Inside an Interruptible that ends the
+read (interruption.h) it neither waits nor reads on, and what is missing is
+empty. @throws std::bad_alloc */
 Snapshot take_snapshot(Details details = 0);
 
 /** Takes one without details, unless another thread is taking one: nothing is
@@ -159,7 +161,7 @@ std::optional<Snapshot> try_take_snapshot();
 
 /** The totals and the pools of the snapshot that any thread took last; the
 sampler takes one each second by default, or each ten while the server rests.
-nullptr: none was taken yet. */
+Without the sampler it may be of any age. nullptr: none was taken yet. */
 std::shared_ptr<const Snapshot> last_snapshot();
 
 /** The snapshot's rows of a type. */

@@ -222,13 +222,18 @@ std::vector<Sample> Box::this_run(uint64_t since_us) const {
   std::vector<Sample> samples;
   {
     const std::lock_guard<std::mutex> guard(m_mutex);
-    for (size_t i = 1; i <= m_ring.size(); ++i) {
-      const Sample &sample = m_ring[(m_appended - i) % m_capacity];
-      if (sample.time_us < since_us || is_interrupted()) break;
-      if (is_plausible(sample)) samples.push_back(sample);
-    }
+    /** 1: the newest. */
+    const auto newest = [this](size_t number) -> const Sample & {
+      return m_ring[(m_appended - number) % m_capacity];
+    };
+    size_t count = 0;
+    while (count < m_ring.size() && newest(count + 1).time_us >= since_us)
+      ++count;
+    // Growing step by step would take twice the memory of a long history.
+    samples.reserve(count);
+    for (size_t i = count; i != 0 && !is_interrupted(); --i)
+      if (is_plausible(newest(i))) samples.push_back(newest(i));
   }
-  std::reverse(samples.begin(), samples.end());
   return samples;
 }
 

@@ -124,7 +124,8 @@ std::string load(const std::string &path, Contents *contents);
 
 /** Threads: open() and append() belong to one thread; former_runs() and
 this_run() may be called from any thread once open() has returned. A mutex is
-held while a sample is copied, never over a system call. */
+held while samples are copied, so append() may wait for a reader. It is never
+held over a system call. */
 class Box {
  public:
   Box() = default;

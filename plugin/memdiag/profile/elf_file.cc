@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "mysys/memdiag/interruption.h"
+
 namespace memdiag::profile {
 namespace {
 
@@ -191,6 +193,7 @@ std::vector<std::string> Elf_file::functions_at(
 
   std::vector<Elf64_Sym> piece(piece_bytes / sizeof(Elf64_Sym));
   for (uint64_t at = 0; at < m_symbols; at += piece.size()) {
+    if (is_interrupted()) return found;
     const size_t count = std::min<uint64_t>(piece.size(), m_symbols - at);
     if (!read(m_symbols_offset + at * sizeof(Elf64_Sym), piece.data(),
               count * sizeof(Elf64_Sym)))
@@ -215,6 +218,7 @@ std::vector<std::string> Elf_file::functions_at(
   std::vector<char> text(max_name_bytes);
   for (size_t i = 0; i < addresses.size(); ++i) {
     if (!matches[i].found) continue;
+    if (is_interrupted()) return found;
     if (i > 0 && matches[i - 1].found &&
         matches[i].name == matches[i - 1].name) {
       found[i] = found[i - 1];

@@ -52,7 +52,8 @@ class Elf_file {
   bool has_all_functions() const { return m_has_symtab; }
 
   /** The symbol, as it is in the table, of the function that contains each
-  address; "": no function of the table does.
+  address; "": no function of the table does, or the read was interrupted
+  (interruption.h).
   @param addresses  of the file's symbol table, in ascending order */
   std::vector<std::string> functions_at(
       std::span<const uint64_t> addresses) const;

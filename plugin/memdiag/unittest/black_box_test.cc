@@ -142,7 +142,9 @@ TEST_F(Black_box, TheOldestGiveWay) {
     Box box;
     ASSERT_EQ(0, box.open(m_path, 10, {}));
     for (uint64_t i = 0; i < 25; ++i) box.append(sample_of(i));
-    expect_samples(box.this_run(), 15, 10);
+    const auto run = box.this_run();
+    expect_samples(run, 15, 10);
+    EXPECT_EQ(run.size(), run.capacity()) << "no memory for more";
     expect_samples(box.this_run(18), 18, 7);
     expect_samples(box.this_run(24), 24, 1);
     EXPECT_TRUE(box.this_run(25).empty());

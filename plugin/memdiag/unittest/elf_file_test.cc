@@ -17,6 +17,7 @@
 #include <random>
 #include <string>
 
+#include "mysys/memdiag/interruption.h"
 #include "plugin/memdiag/unittest/elf_image.h"
 #include "plugin/memdiag/unittest/file_tree.h"
 
@@ -149,6 +150,19 @@ TEST_F(Elf_file_test, AnyNumberOfAddressesIsOneReadOfTheTable) {
   EXPECT_EQ(names, file->functions_at(addresses));
   EXPECT_LT(reads, 2100u);
   EXPECT_LT(read_bytes, 120001 * sizeof(Elf64_Sym) + 2000 * 256 + 1);
+}
+
+TEST_F(Elf_file_test, AKilledReaderReadsNoNames) {
+  Elf_image image;
+  image.symtab.push_back({"f", 0x1000, 16});
+  const auto file = file_of(image.bytes());
+  ASSERT_TRUE(file);
+  const std::vector<uint64_t> addresses{0x1007};
+  EXPECT_EQ(Names{"f"}, file->functions_at(addresses));
+  const memdiag::Interruptible read([](const void *) { return true; }, nullptr);
+  reads = 0;
+  EXPECT_EQ(Names{""}, file->functions_at(addresses));
+  EXPECT_EQ(0u, reads);
 }
 
 TEST_F(Elf_file_test, LongNames) {

@@ -4,7 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "mysys/memdiag/pages/presence.h"
@@ -89,6 +94,88 @@ TEST(InterruptionTest, AHistoryAndItsTrendEnd) {
 
 TEST(InterruptionTest, AFreeSnapshotIsNotWaitedFor) {
   EXPECT_TRUE(memdiag::try_take_snapshot());
+}
+
+/** A thread that is in the midst of a snapshot until this is destroyed. */
+class Long_snapshot {
+ public:
+  Long_snapshot() {
+    m_thread = std::thread([this] {
+      const Interruptible read(stay, this);
+      (void)memdiag::take_snapshot();
+    });
+    while (!m_is_inside) sched_yield();
+  }
+  ~Long_snapshot() {
+    m_may_end = true;
+    m_thread.join();
+    EXPECT_FALSE(m_gave_up.load()) << "somebody waited for it";
+  }
+
+ private:
+  /** Called between two arenas. Where others wait for this thread for ever, the
+  test is to fail and not to hang. */
+  static bool stay(const void *context) {
+    auto *const self = const_cast<Long_snapshot *>(
+        static_cast<const Long_snapshot *>(context));
+    self->m_is_inside = true;
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!self->m_may_end && !self->m_gave_up) {
+      sched_yield();
+      if (std::chrono::steady_clock::now() > end) self->m_gave_up = true;
+    }
+    return false;
+  }
+
+  std::atomic<bool> m_is_inside{false};
+  std::atomic<bool> m_may_end{false};
+  std::atomic<bool> m_gave_up{false};
+  std::thread m_thread;
+};
+
+TEST(InterruptionTest, StatusDoesNotWaitForASnapshotOfOthers) {
+  (void)memdiag::take_snapshot();
+  const auto last = memdiag::last_snapshot();
+  Long_snapshot long_one;
+  EXPECT_FALSE(memdiag::try_take_snapshot());
+  EXPECT_EQ(memdiag::last_snapshot(), last);
+}
+
+TEST(InterruptionTest, AKilledReaderDoesNotWaitForASnapshotOfOthers) {
+  Long_snapshot long_one;
+  std::atomic<bool> begins{false};
+  std::atomic<bool> killed{false};
+  memdiag::Snapshot snapshot{};
+  std::thread reader([&] {
+    const Interruptible read(
+        [](const void *context) {
+          return static_cast<const std::atomic<bool> *>(context)->load();
+        },
+        &killed);
+    begins = true;
+    snapshot = memdiag::take_snapshot(memdiag::all_details);
+  });
+  while (!begins) sched_yield();
+  killed = true;
+  reader.join();
+  EXPECT_TRUE(snapshot.arenas.empty());
+  for (size_t i = 0; i < memdiag::pool_count; ++i) {
+    EXPECT_STREQ(memdiag::pool_specs[i].name, snapshot.pools[i].name);
+    EXPECT_FALSE(snapshot.pools[i].live_bytes);
+  }
+}
+
+/** Whoever waits is served when the others have ended. */
+TEST(InterruptionTest, SnapshotsAreTakenInTurn) {
+  std::vector<std::thread> readers;
+  {
+    Long_snapshot long_one;
+    for (int i = 0; i < 8; ++i)
+      readers.emplace_back(
+          [] { EXPECT_FALSE(memdiag::take_snapshot().arenas.empty()); });
+  }
+  for (std::thread &reader : readers) reader.join();
 }
 
 }  // namespace memdiag_test
