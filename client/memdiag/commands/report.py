@@ -14,6 +14,7 @@ from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.options import Target
 from memdiag.connect.session import Refused, Session
 from memdiag.files import write_whole
+from memdiag.model.view import View
 from memdiag.problem import Problem
 from memdiag.progress import Progress
 from memdiag.recording import read_recording
@@ -79,8 +80,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         write_whole(Path(place), text_of_page)
         print(Path(place).resolve())
-    for problem in problems:
-        print(f"memdiag: {problem}", file=sys.stderr)
+    old = [f"{view.label}: {view.too_old}" for view in map(View, page.snapshots) if view.too_old]  # fmt: skip
+    for line in [*problems, *old]:
+        print(f"memdiag: {line}", file=sys.stderr)
     return 1 if problems else 0
 
 
