@@ -57,7 +57,16 @@ def run() -> None:
         print("\nmemdiag: interrupted; nothing was left half-written", file=sys.stderr)
         code = 130
     except BrokenPipeError:
-        # The interpreter would complain about the pipe at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_output()
         code = 141
+    except OSError as error:
+        # Files that a command writes are Problems; what is left is standard output on a full disk.
+        print(f"memdiag: {error.filename or 'the output'} cannot be written: {error.strerror}", file=sys.stderr)  # fmt: skip
+        _leave_output()
+        code = 1
     sys.exit(code)
+
+
+def _leave_output() -> None:
+    """The interpreter would complain about it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

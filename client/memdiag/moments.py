@@ -25,10 +25,17 @@ class Moment:
     parts: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
+_LIKE_A_FILE = re.compile(r"(.+?)(?:@(?:first|last|peak|\d+|\d{4}-\d\d-.*)|(?<=\.html)|(?<=\.json)|(?<=\.rec))")  # fmt: skip
+
+
 def is_file(operand: str) -> bool:
-    """A file of ours; a socket is a server."""
-    path = Path(operand.partition("@")[0]) if not Path(operand).exists() else Path(operand)  # fmt: skip
-    return path.is_file()
+    """A file of ours; a socket is a server. @raises Problem if it is named as a file and is none"""
+    path = Path(operand.rpartition("@")[0]) if not Path(operand).exists() else Path(operand)  # fmt: skip
+    if path.is_file():
+        return True
+    if not Path(operand).exists() and (found := _LIKE_A_FILE.fullmatch(operand)):
+        raise Problem(f"there is no file {found[1]}")
+    return False
 
 
 def of_file(operand: str) -> Moment:

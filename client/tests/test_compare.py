@@ -120,6 +120,26 @@ class Files(unittest.TestCase):
             self.output("diff", f"{path}@when", path)
         with self.assertRaisesRegex(Problem, "cannot be checked"):
             self.output("diff", path, path, "--max-growth", "stack=1M")
+        with self.assertRaisesRegex(Problem, "--by leaves out pool"):
+            self.output("diff", path, path, "--by", "rss", "--max-growth", "pool=1M")
+
+    def test_a_gate_without_any_figure_does_not_pass(self):
+        path = self.recording("r", {"time": 1.0, "rss": None})
+        with self.assertRaisesRegex(Problem, "cannot be checked"):
+            self.output("diff", path, path, "--max-growth", "64M")
+        # Where RSS alone can be compared, it decides.
+        path = self.recording("r", {"time": 1.0, "rss": MIB})
+        self.assertEqual(self.output("diff", path, path, "--max-growth", "64M")[0], 0)
+
+    def test_a_file_that_is_not_there(self):
+        for name in ("night.rec", "night@peak", "night@3", "report.html"):
+            with (
+                self.subTest(name),
+                self.assertRaisesRegex(Problem, "there is no file"),
+            ):
+                self.output("diff", self.root / name, self.root / name)
+        with self.assertRaisesRegex(Problem, "there is no file"):
+            self.output("what-if", self.root / "night.rec", "--limit", "1G")
 
     def test_reports_of_driven_states(self):
         paths = []

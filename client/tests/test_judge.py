@@ -4,6 +4,9 @@ import unittest
 from memdiag.judge.findings import findings
 from memdiag.judge.unexplained import bytes_unexplained, once_higher
 from memdiag.model.view import View
+from memdiag.render import text
+from memdiag.render.page import Page
+from memdiag.report.build import report
 
 from tests import fixtures
 from tests.builder import GIB, MIB, instrument, snapshot, stock
@@ -115,6 +118,17 @@ class Unexplained(unittest.TestCase):
     def test_without_performance_schema_nobody_knows(self):
         one = named(stock(8 * GIB))["memory that is not counted"]
         self.assertEqual(one.verdict, "unexplained")
+
+    def test_what_the_account_may_not_read_is_no_finding(self):
+        data = stock(8 * GIB, memory=[], variables=[{"performance_schema": "ON"}])
+        data["sources"]["memory"]["error"] = "this account may not read it"
+        self.assertNotIn("memory that is not counted", named(data))
+        words = text.render(Page("", [report(data)], [], [data]))
+        self.assertIn("this account may not read what Performance Schema counts", " ".join(words.split()))  # fmt: skip
+        self.assertNotIn("are in neither buffer pool nor", words)
+        self.assertIn("Nothing was found to be wrong in what could be read.", words)
+        data["sources"]["variables"]["rows"] = [{"performance_schema": "OFF"}]
+        self.assertIn("memory that is not counted", named(data))
 
     def test_the_check_fits_the_allocator(self):
         data = self.data(GIB, GIB)

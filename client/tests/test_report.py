@@ -5,7 +5,9 @@ import unittest
 
 sys.path.append("/usr/lib/python3/dist-packages")  # Debian's Jinja2
 
-from memdiag.anonymize import anonymized
+from memdiag.anonymize import Names, anonymized
+from memdiag.commands.report import collected
+from memdiag.connect.options import Target
 from memdiag.model.units import shown
 from memdiag.render import html, markdown, text
 from memdiag.render import json as as_json
@@ -162,6 +164,62 @@ class Anonymous(unittest.TestCase):
             for name in self.NAMES:
                 self.assertNotIn(name, words)
         self.assertIn("/proc/<pid>/status", text.render(page_of(hidden)))
+
+    def test_control_groups_digests_plugins_and_refusals(self):
+        digest = "3f" * 32
+        data = stock(
+            500 * MIB,
+            cgroup=[{"folder": "/sys/fs/cgroup/shop.slice/mysql@till.service", "limit": None, "usage": 5}],
+            memdiag_host=[
+                {"SUBJECT": "cgroup", "NAME": "effective_limit", "NUMBER": 5.0, "VALUE": None, "UNIT": "bytes", "SOURCE": "/sys/fs/cgroup/memory/shop.slice/memory.limit_in_bytes"},
+                {"SUBJECT": "device", "NAME": "mount", "NUMBER": None, "VALUE": "/srv/our data/till", "UNIT": "", "SOURCE": "/proc/self/mountinfo"},
+            ],
+            memdiag_digests=[{"DIGEST": digest, "STATEMENTS": 1, "PEAK_BYTES": 5, "ACCUMULATED_BYTES": 5, "LAST_SEEN": 1.0}],
+            memdiag_profile=[{"LIVE_BYTES": 5, "DIGEST": digest, "FOLDED": "main;till_udf.so+0x12;mysqld+0x34"}],
+        )  # fmt: skip
+        data["sources"]["digest_texts"] = {
+            "source": f"SELECT DIGEST FROM d WHERE DIGEST IN ('{digest}')",
+            "rows": [],
+            "error": "SELECT command denied to user 'bob'@'till-7' for table 'shop'",
+        }
+        hidden = anonymized(data)
+        words = as_json.render(page_of(hidden))
+        for name in ("shop", "till", digest, "bob", "our data"):
+            self.assertNotIn(name, words)
+        # The figure's file is still named, and equal digests are equal.
+        self.assertIn("memory.limit_in_bytes", words)
+        self.assertIn("mysqld+0x34", words)
+        sources = hidden["sources"]
+        profiled = sources["memdiag_profile"]["rows"][0]["DIGEST"]
+        self.assertEqual(profiled, sources["memdiag_digests"]["rows"][0]["DIGEST"])
+        self.assertIn(profiled, sources["digest_texts"]["source"])
+
+    def test_the_flame_graph_stays_a_picture(self):
+        svg = '<svg width="9" height="4"><title>t</title><rect width="9"/><text>a/b; x+0x1</text></svg>'
+        data = stock(500 * MIB, memdiag_profile_svg=[{"SVG": svg}])
+        hidden = anonymized(data)["sources"]["memdiag_profile_svg"]["rows"][0]["SVG"]
+        self.assertEqual(hidden, svg.replace("x+0x1", "module1+0x1"))
+
+    def test_servers_of_one_page_have_stand_ins_of_their_own(self):
+        names = Names()
+        one, other = (stock(500 * MIB) for _ in range(2))
+        one["label"], other["label"] = "db1", "db2"
+        labels = [anonymized(data, names)["label"] for data in (one, other)]
+        self.assertEqual(labels, ["server1", "server2"])
+        line = names.problem(
+            "db3:3307 refused the login of 'bob': Access denied for user 'bob'@'10.0.0.7'",
+            {"server": "db3:3307", "host": "db3", "user": "bob"},
+        )
+        self.assertEqual(
+            line,
+            "server3 refused the login of 'user1': Access denied for user 'user1'@'host3'",
+        )
+
+    def test_a_line_of_a_refusing_server_has_no_names(self):
+        target = Target(host="db9.corp", socket="/no/such/till.sock", user="bob")
+        page, problems = collected([target], None, True)
+        self.assertIn("till.sock", problems[0])
+        self.assertNotIn("till", page.problems[0])
 
     def test_figures_stay(self):
         data = fixtures.snapshot("ours-leak")

@@ -72,6 +72,15 @@ class Statements(unittest.TestCase):
                     # The highest that a session had.
                     self.assertIn("unknown", words[words.index("Sessions with most") :])
 
+    def test_a_server_that_is_too_old_is_one_line(self):
+        for server in SERVERS:
+            with self.subTest(server.name, comment=server.comment):
+                self.assertEqual(View(snapshot_of(OldServer(server))).too_old, "")
+        old = fixtures.snapshot("stock-idle")
+        old["server"]["version"] = "5.7.44-log"
+        words = text.render(Page("", [report(old)], [], [old]))
+        self.assertIn("MySQL 5.7.44-log is older than 8.0, the oldest that memdiag knows", words)  # fmt: skip
+
     def test_performance_schema_off(self):
         """Its list of sessions is empty then, and nobody else has 0 sessions: memdiag's own is one."""
         for server in SERVERS:

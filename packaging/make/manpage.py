@@ -10,7 +10,11 @@ from datetime import UTC, datetime
 HEAD = """.SH NAME
 memdiag \\- tables, variables and a function that show where a MySQL server's memory is
 .SH DESCRIPTION
-Built into the server of mysql\\-memdiag: nothing is to be loaded or switched on.
+Begin with
+.B memdiag report
+(package memdiag): it writes one page with what is wrong, the proof and the statement that helps.
+.PP
+The tables that it reads are built into the server of mysql\\-memdiag: nothing is to be loaded or switched on.
 """
 FOOT = """.SH FILES
 .TP
@@ -19,7 +23,11 @@ Settings, with what they are by default (DEB, RPM).
 .TP
 .I /var/lib/mysql/memdiag_history.bin
 Samples of this run and of the one before. May be removed while the server is down.
+.TP
+.I /var/lib/mysql/memdiag_profile.bin
+Stacks that memdiag_profile = RECORD writes, of this run and of the one before. May be removed while the server is down.
 .SH SEE ALSO
+.BR memdiag (1),
 .BR mysqld (8)
 """
 

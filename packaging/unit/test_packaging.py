@@ -143,6 +143,12 @@ class Manual(unittest.TestCase):
         self.assertIn(".TP\n\\fBBYTES\\fP BIGINT, bytes, or NULL\nHow many.\n", page)
         self.assertNotIn("made", page)
 
+    def test_it_begins_with_the_program(self):
+        page = manual("# Reference\n", 0)
+        self.assertIn(".SH DESCRIPTION\nBegin with\n.B memdiag report\n", page)
+        self.assertIn(".BR memdiag (1)", page)
+        self.assertIn("memdiag_profile.bin", page)
+
 
 class Licences(Case):
     TEXT = "Copyright (C) 2002-present A <a@b>.\nAll rights reserved.\nCopyright (C) 2009 B.  All rights reserved.\n\nRedistribution and use\n\nare permitted.\n-----\nmore\n"

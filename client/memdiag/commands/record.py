@@ -54,18 +54,28 @@ def run(options: argparse.Namespace) -> int:
         file = open(unfinished, "w", encoding="utf-8", opener=_private)  # noqa: SIM115
     except OSError as error:
         raise Problem(f"{unfinished} cannot be written: {error.strerror}") from None
-    with file:
-        try:
-            count = recorder.record(file, length)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
+    try:
+        with file:
+            recorder.record(file, length)
+    except OSError as error:
+        # A full disk: what was recorded until then can be read.
+        raise Problem(f"{_left(unfinished, recorder.count)} cannot be written any more: {error.strerror}") from None  # fmt: skip
+    except KeyboardInterrupt:
+        # A second Ctrl-C, or one before the first sample.
+        if not recorder.count:
             raise
-    if not count:
-        unfinished.unlink(missing_ok=True)
+    finally:
+        if not recorder.count:
+            unfinished.unlink(missing_ok=True)
+    if not recorder.count:
         raise Problem("no sample was taken")
     os.replace(unfinished, path)
-    print(f"{count} samples: {path.resolve()}")
+    print(f"{recorder.count} samples: {path.resolve()}")
     return 0
+
+
+def _left(unfinished: Path, count: int) -> str:
+    return f"{unfinished}, which keeps {count} samples," if count else str(unfinished)
 
 
 def _private(path: str, flags: int) -> int:
@@ -89,21 +99,21 @@ class Recorder:
         self._session: Session | None = None
         self._sampler: Sampler | None = None
         self._uptime: int | None = None
+        self.count = 0  # samples in the file
 
-    def record(self, file: IO[str], length: float | None) -> int:
-        """Until the time is over, or Ctrl-C. The number of samples."""
+    def record(self, file: IO[str], length: float | None) -> None:
+        """Until the time is over, or Ctrl-C."""
         self._connect()
         assert self._sampler
         _write(file, {"format": FORMAT, "label": self._target.label, "server": self._sampler.server,
                       "every": self._every, "variables": self._sampler.variables()})  # fmt: skip
         begin = self._clock()
-        count = 0
         with contextlib.suppress(KeyboardInterrupt):
             while True:
                 sample = self.sample()
                 _write(file, sample)
-                count += 1
-                _show(count, sample)
+                self.count += 1
+                _show(self.count, sample)
                 passed = self._clock() - begin
                 if length is not None and passed + self._every > length + 0.001:
                     break
@@ -112,7 +122,6 @@ class Recorder:
         if sys.stderr.isatty():
             sys.stderr.write("\n")
         self._close()
-        return count
 
     def sample(self) -> dict[str, Any]:
         try:

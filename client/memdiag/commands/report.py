@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from memdiag.anonymize import anonymized
+from memdiag.anonymize import Names, anonymized
 from memdiag.collect.snapshot import take
 from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.options import Target
 from memdiag.connect.session import Refused, Session
 from memdiag.files import write_whole
+from memdiag.model.view import View
 from memdiag.problem import Problem
 from memdiag.progress import Progress
 from memdiag.recording import read_recording
@@ -55,7 +56,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--anonymize",
         action="store_true",
-        help="hide names of users, hosts, schemas and tables, paths, and statements",
+        help="hide names of users, hosts, schemas, tables and control groups, paths, and statements with their digests",
     )
     parser.add_argument(
         "--recording",
@@ -69,9 +70,9 @@ def run(options: argparse.Namespace) -> int:
     recording = (
         read_recording(Path(options.recording)).samples if options.recording else None
     )
-    page = collected(chosen_targets(options, options.servers), recording, options.anonymize)  # fmt: skip
+    page, problems = collected(chosen_targets(options, options.servers), recording, options.anonymize)  # fmt: skip
     if not page.reports:
-        raise Problem("; ".join(page.problems))
+        raise Problem("; ".join(problems))
     text_of_page = RENDERERS[options.form](page)
     place = options.out or (file_name(page) if options.form == "html" else "-")
     if place == "-":
@@ -79,36 +80,45 @@ def run(options: argparse.Namespace) -> int:
     else:
         write_whole(Path(place), text_of_page)
         print(Path(place).resolve())
-    for problem in page.problems:
-        print(f"memdiag: {problem}", file=sys.stderr)
-    return 1 if page.problems else 0
+    old = [f"{view.label}: {view.too_old}" for view in map(View, page.snapshots) if view.too_old]  # fmt: skip
+    for line in [*problems, *old]:
+        print(f"memdiag: {line}", file=sys.stderr)
+    return 1 if problems else 0
 
 
 def collected(
     targets: list[Target], recording: list[dict[str, Any]] | None, anonymous: bool
-) -> Page:
-    """A page of those that answer, and a line for each that does not."""
-    page = Page("", [])
+) -> tuple[Page, list[str]]:
+    """A page of those that answer, and a line for each that does not: the page has it, too, without names if
+    `anonymous`."""
+    page, problems, names = Page("", []), [], Names()
     for target in targets:
         progress = Progress(f"{target.label}: ")
+        problem = ""
         try:
             with Session(target) as session:
                 snapshot = take(session, progress)
         except Refused as error:
-            page.problems.append(f"{target.label}: {error}")
-            continue
-        except Problem as problem:
-            page.problems.append(str(problem))
-            continue
+            problem = f"{target.label}: {error}"
+        except Problem as error:
+            problem = str(error)
         finally:
             progress.done()
+        if problem:
+            problems.append(problem)
+            page.problems.append(names.problem(problem, _names_of(target)) if anonymous else problem)  # fmt: skip
+            continue
         if anonymous:
-            snapshot = anonymized(snapshot)
+            snapshot = anonymized(snapshot, names)
         page.snapshots.append(snapshot)
         page.reports.append(report(snapshot, recording))
     labels = ", ".join(one.label for one in page.reports)
     page.title = f"Memory of {labels}"
-    return page
+    return page, problems
+
+
+def _names_of(target: Target) -> dict[str, str]:
+    return {"server": target.label, "host": target.host, "user": target.user}
 
 
 def file_name(page: Page) -> str:

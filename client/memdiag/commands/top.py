@@ -197,9 +197,9 @@ class Screen:
         from memdiag.files import write_whole
 
         try:
-            page = collected([self.target], None, False)
+            page, problems = collected([self.target], None, False)
             if not page.reports:
-                raise Problem("; ".join(page.problems))
+                raise Problem("; ".join(problems))
             path = Path(file_name(page))
             write_whole(path, RENDERERS["html"](page))
             self.message = f"saved here: {path}"

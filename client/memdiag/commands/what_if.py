@@ -13,8 +13,9 @@ from memdiag.files import read_text
 from memdiag.model.budget import rows, sums, with_values
 from memdiag.model.units import bytes_of, duration, moment, signed_size, size
 from memdiag.model.view import View
-from memdiag.moments import snapshots_of
+from memdiag.moments import is_file, snapshots_of
 from memdiag.problem import Problem
+from memdiag.progress import Progress
 from memdiag.recording import is_recording, parsed
 from memdiag.replay import Outcome, Sample, replay
 
@@ -78,15 +79,19 @@ def values_of(words: list[str]) -> dict[str, int]:
 
 def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None]:
     source = options.source or ""
-    if source and Path(source).is_file():
+    if source and is_file(source):
         text = read_text(Path(source))
         if is_recording(text):
             return of_recording(parsed(text, source).samples), None
         view = View(snapshots_of(text, source)[0])
         return of_history(view.rows("memdiag_history")), view
     (target,) = chosen_targets(options, [source] if source else [])
+    progress = Progress(f"{target.label}: ")
     with Session(target) as session:
-        view = View(take(session))
+        try:
+            view = View(take(session, progress))
+        finally:
+            progress.done()
         if not view.ours:
             return [], view
         samples = []

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 Row = dict[str, Any]
+
+# The oldest whose statements are known: client/tests/versions.py.
+OLDEST = {"mariadb": (10, 6)}
+OLDEST_MYSQL = (8, 0)
 
 FLAVOURS = {
     "memdiag": "MySQL with memdiag",
@@ -35,6 +40,18 @@ class View:
     @property
     def product(self) -> str:
         return f"{FLAVOURS.get(self.flavour, 'MySQL')} {self.data['server']['version']}"
+
+    @property
+    def too_old(self) -> str:
+        """A line on a version that memdiag does not know; "": it does."""
+        found = re.match(r"(\d+)\.(\d+)", self.data["server"]["version"])
+        oldest = OLDEST.get(self.flavour, OLDEST_MYSQL)
+        if not found or (int(found[1]), int(found[2])) >= oldest:
+            return ""
+        return (
+            f"{self.product} is older than {'.'.join(map(str, oldest))}, the oldest that memdiag knows;"
+            " figures that it does not have read unknown"
+        )
 
     def rows(self, source: str) -> list[Row]:
         return self.data["sources"].get(source, {}).get("rows") or []

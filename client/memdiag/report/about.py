@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memdiag import __version__
-from memdiag.model.document import Column, Fact, Section, Table
+from memdiag.model.document import Column, Fact, Note, Section, Table
 from memdiag.model.view import View
 
 
@@ -21,6 +21,8 @@ def section(view: View) -> Section:
             Fact("host", server.get("hostname"), "", "as the server says", "@@hostname"),
         ],
     )  # fmt: skip
+    if view.too_old:
+        result.blocks.append(Note(f"{view.too_old}."))
     missing = [
         [name.upper() if name.startswith("memdiag") else name, source["error"]]
         for name, source in sorted(view.data["sources"].items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memdiag.judge.findings import findings as judged
+from memdiag.judge.unexplained import not_readable
 from memdiag.model.document import Fact, Finding, Report
 from memdiag.model.units import percent, size
 from memdiag.model.view import View
@@ -55,7 +56,8 @@ def headline(view: View, found: list[Finding]) -> str:
     if found and found[0].severity != "note":
         return found[0].headline
     rss, limit = view.rss, view.limit
-    if rss is None:
+    unread = not_readable(view) or (view.ours and view.error("memdiag_ledger"))
+    if rss is None or unread:
         calm = "Nothing was found to be wrong in what could be read."
     elif limit:
         calm = f"Nothing is wrong: {size(rss)} of RSS, and {limit.what} is {size(limit.bytes)}."

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from memdiag.judge.unexplained import bytes_unexplained, file_backed, outlook
+from memdiag.judge.unexplained import (
+    bytes_unexplained,
+    file_backed,
+    not_readable,
+    outlook,
+)
 from memdiag.model.document import Column, Note, Part, Parts, Section, Table
 from memdiag.model.units import MIB, share, size
 from memdiag.model.view import View
@@ -227,7 +232,9 @@ def _stock(view: View) -> list:
             bytes_unexplained(view),
             "unexplained",
             "memory that is not counted, that the allocator keeps, or that leaks; negative if counted memory was never"
-            " written",
+            " written"
+            if not not_readable(view)
+            else "everything besides the buffer pool: this account may not read what Performance Schema counts",
         )
     )
     blocks.insert(
@@ -249,7 +256,7 @@ def _stock(view: View) -> list:
                 f"The counters say {size(-rest)} more than is resident: counted memory that was never written takes no RSS."
             )
         )
-    elif rest is not None and share(rest, rss):
+    elif rest is not None and share(rest, rss) and not not_readable(view):
         blocks.append(
             Note(
                 f"{size(rest)} are in neither buffer pool nor Performance Schema. After a start a fifth of RSS is usual:"

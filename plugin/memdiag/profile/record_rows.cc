@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -61,6 +62,10 @@ uint64_t rounded(double value) {
 
 std::optional<std::string> unless_empty(const std::string &text) {
   return text.empty() ? std::nullopt : std::optional<std::string>(text);
+}
+
+std::string_view file_of(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
 }
 
 const char *name_of(const Snapshot &snapshot) {
@@ -147,6 +152,25 @@ void profile_history_rows(
       }
       if (!add(row)) return;
     }
+}
+
+std::vector<std::string> replaced_modules(const Recorded_run &run,
+                                          std::span<const Module> now) {
+  std::vector<std::string> paths;
+  for (const Module &former : run.modules) {
+    const auto has_file = [&former](const Module &module) {
+      return file_of(module.path) == file_of(former.path);
+    };
+    const auto is_same = [&former](const Module &module) {
+      return module.build_id == former.build_id;
+    };
+    // The kernel's own module has no path and is another one in each kernel.
+    if (former.path.starts_with('/') && !former.build_id.empty() &&
+        std::any_of(now.begin(), now.end(), has_file) &&
+        std::none_of(now.begin(), now.end(), is_same))
+      paths.push_back(former.path);
+  }
+  return paths;
 }
 
 }  // namespace memdiag::profile

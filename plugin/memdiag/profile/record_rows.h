@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,13 @@ struct Profile_history_row {
 void profile_history_rows(
     const Recorded_run &run, uint64_t number,
     const std::function<bool(const Profile_history_row &)> &add);
+
+/** Paths of the run's modules that have another build ID now: their functions
+have no names, unless the debug file of the former build is installed. Modules
+are the same if their files have the same name.
+@param now  modules of this process */
+std::vector<std::string> replaced_modules(const Recorded_run &run,
+                                          std::span<const Module> now);
 
 }  // namespace memdiag::profile
 

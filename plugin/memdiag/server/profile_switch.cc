@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <mutex>
 #include <new>
-#include <utility>
 
 #include "mysql_version.h"
 #include "mysys/memdiag/clock.h"
@@ -76,9 +75,14 @@ void run_recorder(Worker *worker) {
     if (rss == 0) continue;
     const std::lock_guard<std::mutex> guard(self.mutex);
     const int error = self.recorder.tick(rss);
-    if (error == 0 || std::exchange(self.has_warned, true)) continue;
-    error_log::warn(std::string(file_name) + " cannot be written (" +
-                    reason(error) + "): it is tried again.");
+    if (error == 0 || self.has_warned) continue;
+    try {
+      error_log::warn(std::string(file_name) + " cannot be written (" +
+                      reason(error) + "): it is tried again.");
+      self.has_warned = true;
+    } catch (const std::bad_alloc &) {
+      // The next failure is told: an exception would end the server here.
+    }
   } while (worker->wait_ms(look_ms));
 }
 

@@ -13,7 +13,9 @@
 #include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/history/trend.h"
 #include "plugin/memdiag/ledger/ledger_reader.h"
+#include "plugin/memdiag/profile/modules.h"
 #include "plugin/memdiag/profile/reader.h"
+#include "plugin/memdiag/profile/record_rows.h"
 #include "plugin/memdiag/profile/symbols.h"
 #include "plugin/memdiag/server/admission.h"
 #include "plugin/memdiag/server/budget_facts.h"
@@ -56,6 +58,19 @@ std::vector<advisor::Finding> findings_of(
       snapshot, host, budget,
       history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
       scopes::survivors(), statement->all_routes(), server));
+}
+
+/** Functions of a former build may have no names. */
+void warn_of_replaced(Statement *statement, const profile::Recorded_run &run) {
+  const std::vector<std::string> paths =
+      profile::replaced_modules(run, profile::modules_of_this_process());
+  if (paths.empty()) return;
+  std::string which = paths.front();
+  if (paths.size() > 1)
+    which += " and " + std::to_string(paths.size() - 1) + " more";
+  statement->warn(which +
+                  " of the last run had another build ID than now: install the "
+                  "debug package of that build, or functions have no names");
 }
 
 void add_safe_limit(Statement *statement, std::vector<host::Row> *rows) {
@@ -268,18 +283,22 @@ void add_rows(Statement *statement, Sink<profile::Pinned_row> *sink) {
           sink);
 }
 
-void add_rows(Statement *, Sink<profile::Last_run_profile_row> *sink) {
-  if (const auto run = profile_switch::last_run())
-    add_all(profile::last_run_profile_rows(*run), sink);
+void add_rows(Statement *statement, Sink<profile::Last_run_profile_row> *sink) {
+  const auto run = profile_switch::last_run();
+  if (!run) return;
+  warn_of_replaced(statement, *run);
+  add_all(profile::last_run_profile_rows(*run), sink);
 }
 
-void add_rows(Statement *, Sink<profile::Profile_history_row> *sink) {
+void add_rows(Statement *statement, Sink<profile::Profile_history_row> *sink) {
   bool goes_on = true;
   const auto add = [&](const profile::Profile_history_row &row) {
     return goes_on = sink->add(row);
   };
-  if (const auto run = profile_switch::last_run())
+  if (const auto run = profile_switch::last_run()) {
+    warn_of_replaced(statement, *run);
     profile::profile_history_rows(*run, 1, add);
+  }
   if (const auto run = profile_switch::this_run(); run && goes_on)
     profile::profile_history_rows(*run, 0, add);
 }

@@ -108,7 +108,9 @@ inline constexpr auto system_variables = [] {
        "directory, so that INFORMATION_SCHEMA.MEMDIAG_LAST_RUN_PROFILE has "
        "them "
        "after the server was killed"},
-      {"memdiag_profile_sample_bytes", bytes, any_time, 512 << 10, 1, 1 << 30,
+      // 0 is no power of two and refused as such. A minimum of 1 would turn it
+      // into a sample of each block.
+      {"memdiag_profile_sample_bytes", bytes, any_time, 512 << 10, 0, 1 << 30,
        "One block is sampled for so many bytes that a thread allocates, on "
        "average. A power of two. While memdiag_profile is not OFF, setting it "
        "drops all samples and begins anew. A small block that is sampled takes "

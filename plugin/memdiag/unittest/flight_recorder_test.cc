@@ -135,5 +135,30 @@ TEST_F(FlightRecorder, ASecondBeginGoesOnInTheSameFile) {
             next.last_run()->history.size() + next.last_run()->ramps.size());
 }
 
+TEST(Record_rows, AModuleOfAnotherBuildIsNamed) {
+  Recorded_run run{};
+  run.modules = {{"/usr/sbin/mysqld", "aa01", 0x1000, 0x2000, 0, 0},
+                 {"/usr/lib/libz.so.1", "bb01", 0x3000, 0x4000, 0, 0},
+                 {"/usr/lib/udf.so", "cc01", 0x5000, 0x6000, 0, 0},
+                 {"/usr/lib/plain.so", "", 0x7000, 0x8000, 0, 0},
+                 {"linux-vdso.so.1", "ee01", 0x9000, 0xa000, 0, 0}};
+  std::vector<Module> now = run.modules;
+  EXPECT_TRUE(replaced_modules(run, now).empty());
+  // Elsewhere, but the same build; and one that is not loaded now.
+  now[0].path = "/opt/mysql/bin/mysqld";
+  now.erase(now.begin() + 2);
+  EXPECT_TRUE(replaced_modules(run, now).empty());
+  now[0].build_id = "aa02";
+  EXPECT_EQ(std::vector<std::string>{"/usr/sbin/mysqld"},
+            replaced_modules(run, now));
+  // Without its former build ID nothing is known, and another kernel is no
+  // other server.
+  for (Module &module : now)
+    if (module.path != now[0].path) module.build_id += "ff";
+  now[1].build_id = "bb01";
+  EXPECT_EQ(1u, replaced_modules(run, now).size());
+  EXPECT_TRUE(replaced_modules(run, {}).empty());
+}
+
 }  // namespace
 }  // namespace memdiag::profile

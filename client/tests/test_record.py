@@ -1,0 +1,104 @@
+"""memdiag record keeps what it has: on Ctrl-C, however often, and on a full disk."""
+
+import functools
+import io
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import unittest
+from contextlib import redirect_stdout
+from pathlib import Path
+from unittest import mock
+
+from memdiag.cli import main
+from memdiag.commands import record
+from memdiag.problem import Problem
+from memdiag.recording import FORMAT, read_recording
+
+from tests.old_server import OldServer
+from tests.versions import SERVERS
+
+CLIENT = Path(__file__).resolve().parents[1]
+
+
+class Clock:
+    """Goes on by what is slept."""
+
+    def __init__(self, interrupted_after: int = 1000) -> None:
+        self._now = 0.0
+        self._left = interrupted_after
+
+    def now(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += seconds
+        self._left -= 1
+        if not self._left:
+            raise KeyboardInterrupt
+
+
+class Recording(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.out = Path(scratch.name) / "r"
+        self.unfinished = self.out.with_name("r.unfinished")
+
+    def record(self, clock: Clock, *words: str) -> int:
+        recorder = functools.partial(record.Recorder, clock=clock.now, sleep=clock.sleep)  # fmt: skip
+        with (
+            mock.patch("memdiag.connect.session.pymysql", lambda: OldServer(SERVERS[0])),
+            mock.patch("memdiag.commands.record.Recorder", recorder),
+            redirect_stdout(io.StringIO()),
+        ):  # fmt: skip
+            return main(["record", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "-o", str(self.out), *words])  # fmt: skip
+
+    def test_until_the_time_is_over(self):
+        self.assertEqual(self.record(Clock(), "--every", "10s", "--for", "1m"), 0)
+        self.assertEqual(len(read_recording(self.out).samples), 7)
+        self.assertFalse(self.unfinished.exists())
+
+    def test_two_interruptions_keep_it(self):
+        with mock.patch.object(record.Recorder, "_close", side_effect=KeyboardInterrupt):  # fmt: skip
+            self.assertEqual(self.record(Clock(3)), 0)
+        self.assertEqual(len(read_recording(self.out).samples), 3)
+        self.assertFalse(self.unfinished.exists())
+
+    def test_before_the_first_sample_nothing_is_left(self):
+        with (
+            mock.patch.object(record.Recorder, "sample", side_effect=KeyboardInterrupt),
+            self.assertRaises(Problem),
+        ):
+            self.record(Clock())
+        self.assertEqual(list(self.out.parent.iterdir()), [])
+
+    def test_a_full_disk_is_one_line_and_the_samples_stay(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+        try:
+            with self.assertRaisesRegex(Problem, r"keeps \d+ samples, cannot be written any more"):  # fmt: skip
+                self.record(Clock())
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        self.assertGreater(len(read_recording(self.unfinished).samples), 1)
+        self.assertFalse(self.out.exists())
+
+
+class Output(unittest.TestCase):
+    def test_a_full_disk_is_one_line(self):
+        with tempfile.NamedTemporaryFile("w") as file, open("/dev/full", "w") as full:
+            for line in ({"format": FORMAT}, {"time": 1.0, "rss": 5}):
+                file.write(json.dumps(line) + "\n")
+            file.flush()
+            command = [sys.executable, "-m", "memdiag", "what-if", file.name, "--limit", "1G"]  # fmt: skip
+            done = subprocess.run(command, cwd=CLIENT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)  # fmt: skip
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        self.assertIn("the output cannot be written: No space left", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
