@@ -19,12 +19,12 @@ namespace memdiag::pools {
 
 namespace {
 
-/** How many blocks go to the general allocator before a pool without an arena
-tries to make one again. */
+/** The number of blocks that the general allocator serves before a pool without
+an arena tries to make one again. */
 constexpr uint64_t fallbacks_before_retry = 1024;
 
-/** So many small blocks go round a shard's cache before the cache is made: a
-CPU that hardly uses the pool has none. */
+/** The number of small blocks that are served without a shard's cache before
+the cache is made: a CPU that hardly uses the pool has none. */
 constexpr uint16_t blocks_before_cache = 64;
 
 /** Blocks from this size on do not come from the arena of the CPU's shard: a
