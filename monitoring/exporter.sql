@@ -1,5 +1,5 @@
--- The account of an exporter. It can read figures and nothing else; it sees no data.
--- Not in the binary log: each server has its own.
+-- The account of an exporter. PROCESS shows figures and the texts of running statements. It shows no table.
+-- The statements are not in the binary log, because each server has its own account.
 SET sql_log_bin = 0;
 CREATE USER IF NOT EXISTS memdiag_exporter@'127.0.0.1'
   IDENTIFIED BY 'CHANGE-ME' WITH MAX_USER_CONNECTIONS 3;

@@ -1,8 +1,8 @@
 /*
-  What the patched component_group_replication_resource_manager asks about this
-  server's memory. The hook is weak, as in mysys/memdiag/routes/hooks.h: the
-  component may be loaded by a server without our layer, and reads /proc/meminfo
-  there.
+  The hook by which the patched component_group_replication_resource_manager
+  gets this server's figures of memory. It is weak, as those of
+  mysys/memdiag/routes/hooks.h: a server without our layer may load the
+  component, which then reads /proc/meminfo.
 
   Threads: one at a time. Units: bytes, percent.
 */
@@ -14,10 +14,11 @@
 
 extern "C" {
 /** Replaces the machine's figures by those of the control group, if it has less
-(plugin/memdiag/advice/member_memory.h). What cannot be read stays as it is.
+(plugin/memdiag/advice/member_memory.h). Leaves them unchanged if they cannot be
+read.
 @param limit_percent  use above which the component counts towards expelling the
-                      member. Pools are purged before such a use is told. 0:
-                      memory is not judged. */
+                      member. The hook purges pools before it returns such a
+                      use. 0: the component does not judge memory. */
 [[gnu::weak]] void memdiag_member_memory(unsigned limit_percent,
                                          uint64_t *total_bytes,
                                          uint64_t *available_bytes);

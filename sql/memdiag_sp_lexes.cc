@@ -25,7 +25,7 @@ constexpr int COMPARED = 16;
 
 /** A size class of jemalloc without the page that it adds to larger ones. */
 constexpr size_t BLOCK_SIZE = 14 * 1024;
-/** What MEM_ROOT::AllocBlock() leaves of it (patches/0024). */
+/** The part of it that MEM_ROOT::AllocBlock() leaves (patches/0024). */
 constexpr size_t BLOCK_ROOM = BLOCK_SIZE - 64;
 
 constexpr size_t rounded(size_t size) {
@@ -70,7 +70,7 @@ class Sp_lexes {
   void end(const THD *thd);
 
  private:
-  /** Where a memory root stood. */
+  /** The position of a memory root. */
   struct Mark {
     Mark() = default;
     explicit Mark(const MEM_ROOT &root);
@@ -119,7 +119,7 @@ bool is_context_of_trigger_field(const THD *thd, const char *place) {
 struct Sp_lexes::Room {
   Room *next{nullptr};
   bool to_share{false};
-  // What parsing left in the query expression and the query block, if to_share.
+  // The traces of parsing in the query expression and block, if to_share.
   std::byte *parsed{nullptr};
   Mark made;
   // The element of upstream's stack that points to the enclosing LEX.

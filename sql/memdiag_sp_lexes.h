@@ -49,7 +49,7 @@ namespace memdiag {
 parsed. Then start_lex() it as thd->lex. */
 LEX *new_lex(THD *thd, sp_head *program);
 
-/** What lex_start() does. */
+/** The work of lex_start(). */
 void start_lex(THD *thd, const sp_head *program);
 
 /**

@@ -1,20 +1,21 @@
 /*
-  Binds the threads of group replication to the pool group_replication, so that
-  what they take without a memory key is found there: XCom's cache of messages,
+  Binds the threads of group replication to the pool group_replication. The pool
+  then holds what they allocate without a memory key: XCom's cache of messages,
   the transactions in the certification database, packets in queues.
 
-  No file of the plugin is patched. The linker leads calls of the plugin's own
-  code here (--wrap, in cmake/upstream/product.cmake):
+  No file of the plugin is patched. The linker redirects these calls of the
+  plugin's own code to this file (--wrap, in cmake/upstream/product.cmake):
   - my_thread_init(), the first call of most of the plugin's threads.
   - xcom_taskmain2(), all that XCom's own thread does. That thread never calls
     my_thread_init().
   - malloc(), calloc() and free(). A session allocates its message, and XCom's
     thread frees it. From then on that thread's cache would hand out the
     session's blocks for XCom's cache of messages, which keeps them for long.
-  The server's own calls of them stay as they are. Operator new is not among
-  them: what it makes ends in the thread that made it.
+  The server's own calls stay as they are. Operator new is not redirected: its
+  blocks are freed by the thread that made them.
 
-  Threads: each of the plugin's binds itself. Errors: as the replaced functions.
+  Threads: each thread of the plugin binds itself. Errors: as the replaced
+  functions.
 */
 
 #include <cerrno>

@@ -6,7 +6,6 @@ import contextlib
 import socket
 import ssl
 import struct
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -236,14 +235,3 @@ def plain(value: Any) -> Any:
         case bytes():
             return value.decode(errors="replace")
     return str(value)
-
-
-@contextlib.contextmanager
-def timed() -> Iterator[list[float]]:
-    """[seconds] of the block."""
-    result = [0.0]
-    begin = time.monotonic()
-    try:
-        yield result
-    finally:
-        result[0] = time.monotonic() - begin

@@ -112,12 +112,6 @@ class View:
         value = self.row(source).get(name)
         return value if isinstance(value, int | float) else None
 
-    def host_word(self, subject: str, name: str) -> str | None:
-        for row in self.rows("memdiag_host"):
-            if row["SUBJECT"] == subject and row["NAME"] == name:
-                return row["VALUE"]
-        return None
-
     @property
     def limit(self) -> Limit | None:
         """The lowest limit of the control groups, or the machine's memory."""

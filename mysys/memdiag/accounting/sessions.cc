@@ -17,7 +17,7 @@ namespace {
 using sessions::Digest;
 using sessions::Nets;
 
-/** How many times counting was begun, from 1. Written under both mutexes. */
+/** The times that counting was begun, from 1. Written under both mutexes. */
 constinit std::atomic<uint32_t> generation{1};
 
 /** Bytes that the running statement took. */
@@ -172,7 +172,7 @@ const Entry *find_entry(const Digest &digest) {
   return entry.statements != 0 ? &entry : nullptr;
 }
 
-/** Where a digest is counted. Caller holds the mutex. */
+/** The entry of a digest. Caller holds the mutex. */
 Entry *entry_of(const Digest &digest) {
   if (digest == Digest{}) return &entry_of_none;
   const size_t i = place_of(digest);
@@ -253,7 +253,7 @@ void statement_ended(unsigned char *digest, Peak_stack top) noexcept {
 }
 
 // The peak of the statement is that of the innermost interval meanwhile.
-// Whoever ends it hands it to the next outer one.
+// The end of an interval passes it to the next outer one.
 
 void interval_begins(Interval *interval) noexcept {
   Thread &mine = this_thread;

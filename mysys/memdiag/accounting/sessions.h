@@ -78,7 +78,7 @@ struct Holdings {
   Nets gone;
 };
 
-/** None while it is off: nobody knows then what is freed.
+/** None while counting is off, because frees are not counted then.
 @throws std::bad_alloc */
 Holdings holdings();
 
@@ -125,8 +125,8 @@ struct Past {
 /** As in digests(); zeros: the digest is not there. Takes a mutex. */
 Past past_of(const Digest &digest) noexcept;
 
-/** What the calling thread's statement has taken and not freed. Other threads
-may read it until the thread ends. */
+/** Bytes that the calling thread's statement has taken and not freed. Other
+threads may read the figure until this thread ends. */
 const std::atomic<int64_t> &held_by_statement() noexcept;
 /** @} */
 

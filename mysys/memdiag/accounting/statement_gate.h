@@ -1,8 +1,8 @@
 /*
   The gate that statements pass before they run. The plugin decides
-  (plugin/memdiag/server/admission.h); this file keeps small ones away from it:
-  while there is no gate, a statement pays a load and a branch, and while there
-  is one, a statement whose digest is known to be small pays one more of each.
+  (plugin/memdiag/server/admission.h). This file lets small statements pass
+  without asking it. Without a gate a statement pays a load and a branch. With a
+  gate, a statement whose digest is known to be small pays one more of each.
 
   Threads: any; set() from one at a time.
 */
@@ -18,7 +18,7 @@ struct Gate {
   /** @param session  the THD of the calling thread
   @return true: the statement must not run, and an error was raised */
   bool (*refuses)(void *session, const sessions::Digest &digest);
-  /** The calling thread's statement has ended that was noted as let through. */
+  /** The calling thread's statement, noted as let through, has ended. */
   void (*ended)();
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t max_mib_length = 7;
 
-/** Where in a name's components indexes are; -1: nowhere. */
+/** The positions of indexes among a name's components; -1: none. */
 struct Positions {
   int arena{-1};
   int index{-1};

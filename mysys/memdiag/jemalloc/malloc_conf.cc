@@ -36,7 +36,7 @@ const char *malloc_conf =
     // (bench/processors.py). Under oltp_read_write, no more calls of madvise()
     // follow.
     ",calloc_madvise_threshold:65536"
-    // Where the system's transparent huge pages are 'always', one small block
+    // If the system's transparent huge pages are 'always', one small block
     // keeps 2 MB, arrays of zeros are written as a whole, and a purge has to
     // break what the kernel put together (bench/run.py --workloads triggers
     // --surroundings plain,huge-pages). The buffer pool is not the allocator's

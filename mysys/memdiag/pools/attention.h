@@ -1,8 +1,8 @@
 /*
-  One word that allocate() reads for each block. It says what else is to be
-  done: tests make allocations fail (failures_for_test.h), or the profiler wants
-  to know what a thread asked for. While the word is 0, which is the rule, an
-  allocation pays one load and one branch for both.
+  One word that allocate() reads for each block. It says whether tests make
+  allocations fail (failures_for_test.h), and whether the profiler needs each
+  request. It is nearly always 0. Then both together cost an allocation one load
+  and one branch.
 
   Threads: any; the word is changed by an atomic operation.
 */

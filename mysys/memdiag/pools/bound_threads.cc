@@ -73,7 +73,7 @@ class Binding {
   std::atomic<unsigned> *m_bound = nullptr;
 };
 
-/** Of the calling thread; Pool::general: it is not bound. */
+/** The calling thread's pool; Pool::general: it is not bound. */
 constinit thread_local Pool bound_to = Pool::general;
 
 /** Made if need be; negative: it cannot be had. */
@@ -85,7 +85,7 @@ int arena_of_slot(Pool pool, unsigned slot) {
 }  // namespace
 
 void bind_thread(Pool pool) noexcept {
-  // Where malloc() is not jemalloc's, nothing would come from the arena.
+  // If malloc() is not jemalloc's, nothing would come from the arena.
   if (!mallctl::serves_malloc()) return;
   thread_local Binding binding;
   const int arena = arena_of_slot(pool, binding.choose(pool));

@@ -24,12 +24,12 @@ Takes a microsecond. A thread that is bound again leaves the former pool.
 @param pool  one that uses_malloc(), and not Pool::general */
 void bind_thread(Pool pool) noexcept;
 
-/** @name malloc() and free() for code that hands blocks from other threads to
+/** @name malloc() and free() for code that passes blocks from other threads to
 bound ones
-The bound thread's cache would take what it frees for others, and hand it out
-for what is to be in the pool. So any thread gets such blocks from the pool's
-arenas. A thread that is not bound goes round its cache, which takes 0.1 us
-longer; a free takes the look-up of an arena longer, 20 ns.
+A bound thread frees such a block into its cache, which would hand it out again
+as if it came from the pool. So every thread takes such blocks from the pool's
+arenas. A thread that is not bound does not use its cache for them, which takes
+0.1 us longer. A free looks up the arena, which takes 20 ns longer.
 @param pool  as for bind_thread() @{ */
 [[nodiscard]] void *allocate_as_bound(Pool pool, size_t size,
                                       bool zero) noexcept;

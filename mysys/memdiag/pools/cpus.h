@@ -43,9 +43,9 @@ inline unsigned current_shard() {
              : 0;
 }
 
-/** So many shards stand in for a CPU's own, one after the other, while an
-interrupted thread has its turn at the one before. Four in all is jemalloc's
-number of arenas for a CPU. */
+/** The number of shards that stand in for a CPU's own, one after the other,
+while an interrupted thread holds the one before. With the CPU's own shard there
+are four, jemalloc's number of arenas for a CPU. */
 constexpr unsigned stand_ins = 3;
 
 /** The shards that a thread may take in place of its CPU's own: each
@@ -65,7 +65,7 @@ inline unsigned used_shards() {
   return __atomic_load_n(&detail::used_shards, __ATOMIC_RELAXED);
 }
 
-/** How many CPUs the process may run on, at least 1. */
+/** The number of CPUs that the process may run on, at least 1. */
 unsigned allowed_cpus();
 
 /** Number the CPUs of a set. It runs at start-up; tests call it with other

@@ -19,12 +19,12 @@ namespace memdiag::pools {
 
 namespace {
 
-/** How many blocks go to the general allocator before a pool without an arena
-tries to make one again. */
+/** The number of blocks that the general allocator serves before a pool without
+an arena tries to make one again. */
 constexpr uint64_t fallbacks_before_retry = 1024;
 
-/** So many small blocks go round a shard's cache before the cache is made: a
-CPU that hardly uses the pool has none. */
+/** The number of small blocks that are served without a shard's cache before
+the cache is made: a CPU that hardly uses the pool has none. */
 constexpr uint16_t blocks_before_cache = 64;
 
 /** Blocks from this size on do not come from the arena of the CPU's shard: a
@@ -397,16 +397,6 @@ void free_general(Pool pool, void *block) noexcept {
   uint64_t now = left.load(std::memory_order_relaxed);
   while (now != 0 && !left.compare_exchange_weak(now, now - 1)) {
   }
-}
-
-Live live(Account account) {
-  int64_t bytes = 0;
-  int64_t blocks = 0;
-  for_each_live_part([&](const Live_part *parts) {
-    bytes += parts[account].bytes.load(std::memory_order_relaxed);
-    blocks += parts[account].blocks.load(std::memory_order_relaxed);
-  });
-  return at_least_none(bytes, blocks);
 }
 
 std::vector<Live> live_of_first(size_t accounts) {

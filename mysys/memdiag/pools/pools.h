@@ -56,10 +56,7 @@ struct Live {
   uint64_t bytes;
   uint64_t blocks;
 };
-Live live(Account account);
-
-/** The same of the first `accounts` accounts, much faster than one by one.
-@throws std::bad_alloc */
+/** Those of the first `accounts` accounts. @throws std::bad_alloc */
 std::vector<Live> live_of_first(size_t accounts);
 
 /** The layer's own counters of a pool; the statistics of its arenas have
@@ -91,8 +88,8 @@ constexpr uint64_t cached_bytes(const Counters &counters,
 /** Bytes that ever came into and left the pool; changes whenever it is used. */
 uint64_t activity(Pool pool);
 
-/** How many bytes more than now were live at a moment since the last call, in
-blocks of more than 32 KB. For the purger: it begins anew with each call. */
+/** The most live bytes at a moment since the last call, less those of now, in
+blocks of more than 32 KB. For the purger: each call begins anew. */
 uint64_t recent_surplus(Pool pool);
 
 /** Live blocks that the general allocator served for the pool. While there are

@@ -1,7 +1,7 @@
 /*
-  Blocks that go round the caches: they are taken from an arena and given back
-  to it under the arena's own locks. These are blocks that no cache holds, and
-  small ones while interrupted threads have all caches.
+  Blocks that use no cache: a thread takes them from an arena and gives them
+  back to it, under the arena's own locks. These are blocks too large for a
+  cache, and small ones while interrupted threads hold all caches.
 
   A thread that is interrupted while it holds such a lock waits for its next
   turn at the CPU, and all threads that need the lock wait with it. So each

@@ -47,13 +47,13 @@ constinit std::mutex switch_mutex;
 constinit std::atomic<Profile *> current{nullptr};
 /** Hooks and views at work. Counted before they look at `current`. */
 constinit std::atomic<uint32_t> users{0};
-/** How often a profile was begun, from 1. */
+/** The number of profiles that were begun. */
 constinit std::atomic<uint32_t> runs{0};
 constinit std::atomic<Context_reader> context_reader{nullptr};
 /** jemalloc's own, which the first switch_on() replaces. */
 constinit mallctl::Backtrace_hook jemallocs_backtrace = nullptr;
 
-/** How long switch_off() waits for hooks and views. */
+/** The longest time that switch_off() waits for hooks and views. */
 constexpr uint64_t longest_wait_us = 1000000;
 
 /** The calling thread's running statement, as samples saw it. */
@@ -203,8 +203,8 @@ void end_profile() {
   if (profile == nullptr) return;
   const uint64_t until = system_clock_us(CLOCK_MONOTONIC) + longest_wait_us;
   while (users.load(std::memory_order_acquire) != 0) {
-    // Somebody may still look at it: better to lose memory that is never
-    // touched again.
+    // A hook may still use it: better to lose memory that is never touched
+    // again.
     if (system_clock_us(CLOCK_MONOTONIC) > until) return;
     sched_yield();
   }

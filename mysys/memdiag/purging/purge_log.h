@@ -45,8 +45,8 @@ struct Purge {
   uint64_t allocated_bytes;
   /** Counts all purges since the server started, from 1; given by add(). */
   uint64_t sequence{0};
-  /** How much of the bytes given back was allocated again; see note_refault().
-   */
+  /** The part of the bytes given back that was allocated again; see
+  note_refault(). */
   std::optional<uint64_t> refaulted_bytes{};
   Action action{Action::purge};
   /** See Row. */

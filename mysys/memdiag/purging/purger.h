@@ -28,7 +28,7 @@
 
 namespace memdiag::purger {
 
-/** How often the purger looks at the pools. */
+/** The time between two checks of the pools. */
 constexpr uint32_t tick_ms = 100;
 
 /** A pool is quiet in a tick that moved no more bytes than this: the server's

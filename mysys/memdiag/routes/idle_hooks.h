@@ -45,7 +45,7 @@ class Client_wait {
   Client_wait(const Client_wait &) = delete;
   Client_wait &operator=(const Client_wait &) = delete;
 
-  /** How long to wait now. */
+  /** The time to wait now. */
   const timespec *timeout() const { return m_first ? &m_part : m_timeout; }
 
   /** @param result  what ppoll() returned

@@ -11,12 +11,11 @@
 #include <stddef.h>
 
 extern "C" {
-/** What the calling thread takes from malloc() is from now on the pool
-group_replication's, unless that pool is disabled. */
+/** From now on malloc() takes the calling thread's blocks from the pool
+group_replication, unless that pool is disabled. */
 [[gnu::weak]] void memdiag_group_replication_thread();
-/** malloc() or calloc(), and free(), of the plugin's own code, by whichever
-thread: a session's blocks that it hands to a thread of the plugin are of the
-pool, too. */
+/** malloc() or calloc(), and free(), for the plugin's own code on any thread. A
+session's block that it passes to a thread of the plugin is of the pool, too. */
 [[gnu::weak]] void *memdiag_group_replication_allocate(size_t size, bool zero);
 [[gnu::weak]] void memdiag_group_replication_free(void *block);
 }

@@ -1,8 +1,8 @@
 /*
-  The log of admission: which statements did not fit below the limit at once
-  (admission_gate.h), and what the error log and the client are told of it.
+  The log of admission: statements that did not fit below the limit at once
+  (admission_gate.h), and the texts about them for the error log and the client.
 
-  Threads: a Log belongs to its user's mutex.
+  Threads: the caller's mutex protects a Log.
   Units: bytes; microseconds, of a clock that does not go back unless said.
 */
 
@@ -53,7 +53,7 @@ struct Decided {
   uint64_t waited_us;
 };
 
-/** The last decisions, and which of them are a line of the error log. */
+/** The last decisions. It also chooses those that the error log shows. */
 class Log {
  public:
   static constexpr size_t max_rows = 1000;

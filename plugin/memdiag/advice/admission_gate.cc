@@ -32,7 +32,7 @@ void Gate::List::remove(Statement *statement) {
   statement->next = statement->previous = nullptr;
 }
 
-/** What it is still expected to take. */
+/** Bytes that it is still expected to take. */
 uint64_t Gate::expected_bytes(const Statement &statement) {
   return less(statement.need_bytes, statement.taken_bytes);
 }
@@ -41,7 +41,7 @@ uint64_t Gate::reserved_bytes() const {
   return add(m_expected_bytes, m_ended_bytes);
 }
 
-/** Where the room is known. */
+/** The room, if it is known. */
 uint64_t Gate::left_bytes() const {
   return less(m_figures.room_bytes.value_or(0),
               add(reserved_bytes(), m_figures.reserve_bytes));

@@ -1,17 +1,18 @@
 /*
-  How much memory a member of a group has left: the figures by which
-  component_group_replication_resource_manager expels it.
+  The figures of memory by which component_group_replication_resource_manager
+  expels a member of a group.
 
-  The component reads /proc/meminfo, which has the machine's figures in a
-  container too. A container's member would be killed long before the machine
-  is short, and one on a crowded machine would be expelled for the others. Here
-  the limit is the control group's, or the machine's if that is lower
-  (host/limit_reader.h), and free is what is left below it.
+  The component reads /proc/meminfo, which has the machine's figures even in a
+  container. In a container the kernel would kill the member long before the
+  machine is short. On a crowded machine the component would expel the member
+  for the memory of other processes. This file therefore uses the limit of the
+  control group, or the machine's if that is lower (host/limit_reader.h).
 
-  A member that uses more than the component's limit purges its pools first and
-  is judged by what it still uses then.
+  A member above the component's limit first purges its pools. The component
+  gets the figures from after the purge.
 
-  Errors: figures that cannot be read are empty; the component's own hold then.
+  Errors: figures that cannot be read are empty; the component then keeps its
+  own.
   Throws std::bad_alloc only.
   Threads: an object belongs to one thread. Units: bytes, percent.
 */
@@ -46,8 +47,7 @@ class Judge {
       : m_purge(std::move(purge)), m_reader(std::move(root)) {}
 
   /** @param now_us         the time of a clock that does not go back
-  @param limit_percent  a member may use so much; 0: it is not judged, and
-                        nothing is purged
+  @param limit_percent  the use above which pools are purged; 0: never
   @throws std::bad_alloc */
   std::optional<Figures> look(uint64_t now_us, unsigned limit_percent);
 

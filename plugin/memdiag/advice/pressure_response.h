@@ -1,7 +1,7 @@
 /*
-  The response to memory pressure: tick() looks whether memory is short
-  (host/pressure.h), decides the next step (relief.h) and takes it, or only
-  reports what it would do.
+  The response to memory pressure. tick() checks whether memory is short
+  (host/pressure.h) and decides the next step (relief.h). Then it takes the
+  step, or only reports it.
 
   The server's part is behind an interface, so that tests drive tick() with
   files, a clock and a server of their own. Each step other than a purge is

@@ -22,7 +22,7 @@
 
 namespace memdiag::host {
 
-/** Where the control group of a process can be seen. */
+/** The place where the control group of a process can be seen. */
 struct Group {
   int version;
   std::string folder;

@@ -1,6 +1,6 @@
 /*
-  Collector: how short of memory the server is; cheap enough for five calls in a
-  second.
+  Collector: the figures of memory pressure. It is cheap enough for five calls
+  in a second.
 
   Two figures:
   - Use of the limit: of the control group with least room (cgroup_limits.h), or

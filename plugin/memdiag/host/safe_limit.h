@@ -2,22 +2,24 @@
   The safe limit: how low the limit of the control group may be set now without
   a kill.
 
-  It is the most that the group needed within the last minute, and a sixteenth
-  or 32 MiB more, whichever is more. The group is the one with the lowest limit,
-  or without a limit the server's own. It needs
-  - what it uses, but for the page cache that the kernel can drop at once
-    (Limit_figures::kept_bytes). Anonymous memory counts even where there is
-    swap: writing it out may take longer than the kernel waits.
-  - what it will take without a new statement or session: the free pages of the
-    buffer pool, which fill as data are read.
+  The safe limit is the group's highest need of the last minute plus a margin: a
+  sixteenth or 32 MiB, whichever is more. The group is the one with the lowest
+  limit, or the server's own if no group has a limit. The need is the sum of
+  - the memory in use, without page cache that the kernel can drop at once
+    (Limit_figures::kept_bytes). Anonymous memory counts even with swap: writing
+    it out may take longer than the kernel waits.
+  - the free pages of the buffer pool. They fill when data is read, without a
+    new statement or session.
 
-  The minute: use goes up and down with the load, and a limit that fits between
-  two peaks kills at the next one. The rest on top: the kernel counts by CPU and
-  adds up later, some pages are busy when it looks for one, and a load without
-  any page cache reads the program's own code from disk again and again.
+  Why a minute: use goes up and down with the load, and a limit that fits
+  between two peaks kills at the next one. Why a margin: the kernel counts for
+  each CPU and adds up later; some pages are busy when it wants to reclaim them;
+  and a server without any page cache reads its own code from disk again and
+  again.
 
-  It does not know what statements and sessions of the future will take. After
-  another group has got the lowest limit, the former one's minute counts on.
+  The safe limit does not cover future statements and sessions that need more.
+  When another group gets the lowest limit, the needs of the former one count
+  until their minute is over.
 
   Errors: unknown while a figure is not known.
   Threads: an object belongs to one thread. Units: bytes.

@@ -70,7 +70,7 @@ class Elf_file {
   uint64_t m_size{0};
   std::string m_build_id;
   bool m_has_symtab{false};
-  /** Where the symbol table and its names are. */
+  /** The place of the symbol table and of its names. */
   uint64_t m_symbols_offset{0};
   uint64_t m_symbols{0};
   uint64_t m_names_offset{0};

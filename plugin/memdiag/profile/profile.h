@@ -37,7 +37,7 @@ struct Module {
   uint64_t end;
   /** An address less the load bias is an address of the file's symbol table. */
   uint64_t load_bias;
-  /** Where the byte at `begin` is in the file. */
+  /** The offset in the file of the byte at `begin`. */
   uint64_t file_offset{0};
 };
 

@@ -665,7 +665,7 @@ void Profile_file::mark_used(const void *record, size_t bit) noexcept {
   }
 }
 
-/** Where a ramp is, or where it will be. */
+/** The place of a ramp, or its future place. */
 size_t Profile_file::slot_for_ramp(uint32_t ramp) const noexcept {
   const auto &ramps = m_buffers->ramps;
   size_t highest = 0;

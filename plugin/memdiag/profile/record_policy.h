@@ -45,14 +45,14 @@ class Record_policy {
     uint64_t cool_down_us{2'000'000};
     unsigned fall_percent{20};
     uint64_t quiet_us{3'600'000'000};
-    /** How much more than the lowest still counts as low. */
+    /** A level counts as low up to this much above the lowest. */
     unsigned low_percent{2};
   };
 
   Record_policy() : Record_policy(Settings{}) {}
   explicit Record_policy(const Settings &settings) : m_settings(settings) {}
 
-  /** Asks whether to record now; a caller that is told to must do so, or call
+  /** Decides whether to record now. The caller must then do so, or call
   failed(). The first call always records. */
   Record_decision tick(uint64_t now_us, uint64_t rss_bytes);
 

@@ -157,7 +157,7 @@ void look(State *self, bool with_unused, uint64_t now_us) noexcept {
     figures.limit_bytes = host::limit_bytes(now);
     figures.room_bytes = now.room_bytes;
   } catch (const std::bad_alloc &) {
-    // What is not known does not make a statement wait.
+    // An unknown figure does not make a statement wait.
   }
   if (with_unused) {
     const auto unused = unused_bytes();

@@ -1,20 +1,23 @@
 /*
-  Admission: makes a session wait while memory is short for its statement.
-  advice/admission_gate.h decides, by what statements of the digest took before,
-  which memdiag_sessions counts.
+  Admission makes a session wait while memory is short for its statement.
+  advice/admission_gate.h decides, by the memory of earlier statements of the
+  digest. memdiag_sessions counts that memory.
 
-  Exempt are replication and all other system threads, sessions with the
-  privilege CONNECTION_ADMIN or MEMDIAG_ADMIN, statements within stored
-  programs, whose caller has been asked, and statements that end something, as
-  COMMIT and KILL do. A statement that waits has opened no table, but its
-  session may hold locks of an open transaction.
+  These never wait:
+  - replication and all other system threads
+  - sessions with the privilege CONNECTION_ADMIN or MEMDIAG_ADMIN
+  - statements within stored programs: the calling statement has passed the gate
+  - statements that end something, such as COMMIT and KILL
 
-  KILL ends the wait, and so does max_execution_time of a SELECT, which begins
-  anew when the statement runs.
+  A waiting statement has opened no table, but its session may hold locks of an
+  open transaction.
+
+  KILL ends the wait, and so does max_execution_time of a SELECT. That time
+  begins anew when the statement runs.
 
   Threads: a session's own thread asks; the rest from any thread.
-  Errors: where a figure is unknown, or there is no memory for the question,
-  statements run.
+  Errors: a statement runs if a figure is unknown, or if there is no memory for
+  the decision.
 */
 
 #ifndef MEMDIAG_ADMISSION_H
@@ -33,14 +36,15 @@ extern unsigned long mode;
 extern unsigned wait_ms;
 extern unsigned long long reserve_bytes;
 
-/** Statements are asked from now on, if the mode says so. */
+/** From now on statements pass the gate, if the mode says so. */
 void start();
 /** The mode or the reserve has changed. */
 void changed();
-/** No statement is asked any more. */
+/** No statement passes the gate any more. */
 void stop();
 
-/** A statement has waited for a second: reclaim costs less than its error. */
+/** True if a statement has waited for a second: shrinking caches costs less
+than its error. */
 bool somebody_waits_long();
 
 /** As shown in MEMDIAG_ADMISSIONS. @throws std::bad_alloc */

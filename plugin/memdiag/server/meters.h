@@ -4,16 +4,16 @@
   SETUP_METERS and SETUP_METRICS show it. Without a consumer nothing is ever
   measured. Without Performance Schema nothing is registered.
 
-  A consumer asks for one metric after the other. The first one reads, as a
-  SELECT from MEMDIAG_LEDGER does, and all that follow within half a second show
-  the same readings.
+  A consumer asks for one metric after the other. The first request reads all
+  figures, as a SELECT from MEMDIAG_LEDGER does. Requests within the next half
+  second get the same readings.
 
-  Threads: measurements come from any thread, which may hold LOCK_status. None
-  waits: while another thread takes a snapshot the last one serves, and while
-  another thread reads for the meter its last readings do, unless they are old.
-  The readings' copies come from malloc(), and nothing from a pool.
-  Errors: a figure that could not be read is no measurement. Neither is anything
-  while the server starts or shuts down.
+  Threads: any thread may ask, and may hold LOCK_status. No request waits. While
+  another thread takes a snapshot, the previous snapshot serves. While another
+  thread reads for the meter, the meter's previous readings serve, unless they
+  are old. The copies of readings come from malloc(), and nothing from a pool.
+  Errors: a figure that could not be read is no measurement. While the server
+  starts or shuts down, there are no measurements.
 */
 
 #ifndef MEMDIAG_METERS_H

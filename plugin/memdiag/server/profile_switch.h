@@ -1,7 +1,7 @@
 /*
   Binds the heap profiler to the server: its system variables, the session and
-  statement of a sample, and the thread of the flight recorder, which looks at
-  RSS four times a second while memdiag_profile is RECORD.
+  statement of a sample, and the thread of the flight recorder. That thread
+  reads RSS four times a second while memdiag_profile is RECORD.
 
   Threads: start() and stop() from the plugin's start and end; set() by
   sessions, under the lock of global variables.

@@ -111,8 +111,8 @@ namespace statement_readings {
 int start();
 void stop();
 
-/** The clock of read groups stands still from now on, or goes again: a test
-need not be faster than a group grows old. */
+/** Stop the clock of read groups, or let it go on: a test then need not be
+faster than a group grows old. */
 void stop_clock_for_test(bool stop);
 
 }  // namespace statement_readings

@@ -15,7 +15,7 @@ namespace memdiag {
 
 class Statement;
 
-/** Where a table's rows go. */
+/** The receiver of a table's rows. */
 template <typename Row>
 class Sink {
  public:

@@ -1,19 +1,20 @@
 /*
-  The watcher: a thread that looks five times a second whether memory is short,
-  and then frees memory that the server can do without, or only reports what it
-  would free (advice/pressure_response.h, which decides; this file acts).
+  The watcher: a thread that checks five times a second whether memory is short.
+  If it is, the watcher frees memory that the server can do without, or only
+  reports what it would free. advice/pressure_response.h decides; this file
+  acts.
 
   Its steps are safe outside of a session:
-  - Pools are purged as by memdiag_purge().
-  - Full-text caches are written by InnoDB's own full-text thread, on request.
-  - Unused tables are closed as by the server for flush_time: under the locks of
-    all table caches and LOCK_open, some 20 microseconds for each table. No
-    table can be opened meanwhile.
-  - The buffer pool is made smaller as by SET GLOBAL innodb_buffer_pool_size,
-    where memdiag_pressure_buffer_pool_min allows it. InnoDB does it in the
+  - It purges pools as memdiag_purge() does.
+  - It asks InnoDB's own full-text thread to write full-text caches.
+  - It closes unused tables as the server does for flush_time. It holds the
+    locks of all table caches and LOCK_open for some 20 microseconds for each
+    table. No table can be opened meanwhile.
+  - It shrinks the buffer pool as SET GLOBAL innodb_buffer_pool_size does, if
+    memdiag_pressure_buffer_pool_min allows it. InnoDB does the work in the
     background.
-  Caches and the buffer pool are left alone while the server starts and shuts
-  down.
+  While the server starts and shuts down, the watcher changes neither caches
+  nor the buffer pool.
 
   Each step and the end of the pressure are a line in the error log. A smaller
   buffer pool and the reports of WATCH are warnings; the other lines need
@@ -24,7 +25,7 @@
 
   Threads: start() and stop() as those of a Worker; changed() from any thread.
   Errors: a figure that cannot be read causes no step. Without memory for a few
-  strings, a look is left out.
+  strings, the watcher skips a check.
 */
 
 #ifndef MEMDIAG_WATCHER_H
@@ -38,7 +39,7 @@ enum Mode : unsigned long { off, watch, on };
 extern unsigned long mode;
 extern unsigned limit_percent;
 extern unsigned stall_percent;
-/** The least size of the buffer pool, in bytes; 0: it is left alone. */
+/** The least size of the buffer pool, in bytes; 0: it is never shrunk. */
 extern unsigned long long buffer_pool_min_bytes;
 
 /** Begin to watch, now or when the mode says so.
@@ -47,7 +48,7 @@ int start();
 
 void stop();
 
-/** A variable has changed: the thread looks at once, without the pause between
+/** A variable has changed: the thread checks at once, without the pause between
 two rounds. @return as start() */
 int changed();
 
