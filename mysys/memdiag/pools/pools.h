@@ -56,7 +56,10 @@ struct Live {
   uint64_t bytes;
   uint64_t blocks;
 };
-/** Those of the first `accounts` accounts. @throws std::bad_alloc */
+Live live(Account account);
+
+/** The same of the first `accounts` accounts, much faster than one by one.
+@throws std::bad_alloc */
 std::vector<Live> live_of_first(size_t accounts);
 
 /** The layer's own counters of a pool; the statistics of its arenas have

@@ -325,6 +325,15 @@ std::vector<Row> all() {
   return rows;
 }
 
+std::optional<Row> find(std::string_view name) {
+  Registry &known = registry();
+  const std::lock_guard<std::mutex> guard(known.mutex);
+  for (size_t i = 0; i < route_count(known); ++i)
+    if (name == name_of_route(known, i))
+      return row_of(known, i, pools::live(static_cast<pools::Account>(i)));
+  return std::nullopt;
+}
+
 Options options{nullptr, nullptr};
 
 bool is_disabled(Pool pool) {

@@ -95,6 +95,9 @@ struct Row {
 @throws std::bad_alloc */
 std::vector<Row> all();
 
+/** The route of that name; empty if none has registered. */
+std::optional<Row> find(std::string_view name);
+
 /** Options of the server, which sets them while it reads its command line; they
 hold from the first allocation after that. */
 struct Options {

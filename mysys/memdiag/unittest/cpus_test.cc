@@ -146,9 +146,8 @@ FRESH_TEST(Cpus, AStandInServesWhileTheShardIsTaken) {
   }
   EXPECT_EQ(0u, pools::Turn(&state, 0).shard());
   EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
-  const pools::Live live = pools::live_of_first(8)[7];
-  EXPECT_EQ(0u, live.blocks);
-  EXPECT_EQ(0u, live.bytes);
+  EXPECT_EQ(0u, pools::live(7).blocks);
+  EXPECT_EQ(0u, pools::live(7).bytes);
 }
 
 FRESH_TEST(Cpus, BlocksWithoutACacheHaveStandInsToo) {

@@ -25,10 +25,9 @@ uint32_t note(const char *category, const char *name, uint32_t key) {
 
 /** The row of a route, by name. */
 routes::Row row_of(std::string_view name) {
-  for (const routes::Row &row : routes::all())
-    if (row.name == name) return row;
-  ADD_FAILURE() << "no route " << name;
-  return routes::Row{};
+  const auto found = routes::find(name);
+  EXPECT_TRUE(found) << "no route " << name;
+  return found.value_or(routes::Row{});
 }
 
 bool lies_in(Pool owner, const void *block) {
@@ -160,6 +159,18 @@ TEST(Routes, RowsOfEvents) {
     }
   }
   EXPECT_EQ(0u, row_of("binlog_event_rows").live_blocks);
+}
+
+TEST(Routes, EachIsFoundByItsName) {
+  (void)note("sql", "NET::buff", 5);
+  for (const routes::Row &row : routes::all()) {
+    const auto found = routes::find(row.name);
+    ASSERT_TRUE(found) << row.name;
+    EXPECT_EQ(row.name, found->name);
+    EXPECT_EQ(row.pool, found->pool) << row.name;
+    EXPECT_EQ(row.larger_than, found->larger_than) << row.name;
+  }
+  EXPECT_FALSE(routes::find("memory/sql/no such instrument"));
 }
 
 TEST(Routes, BlocksLieInThePoolAndAreCounted) {

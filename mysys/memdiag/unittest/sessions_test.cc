@@ -34,10 +34,6 @@ void give_back(Pool to, void *block, size_t size = block_size) {
   pools::free(to, block, size, account);
 }
 
-uint64_t live_bytes() {
-  return pools::live_of_first(account + 1)[account].bytes;
-}
-
 Digest digest_of(uint64_t number) {
   Digest digest{};
   memcpy(digest.data() + 3, &number, sizeof number);
@@ -151,7 +147,7 @@ TEST_F(Sessions, WhatIsFreedByTheLastDestructorsIsCounted) {
 }
 
 TEST_F(Sessions, TheSumIsWhatLives) {
-  const uint64_t before = live_bytes();
+  const pools::Live before = pools::live(account);
   constexpr int threads_count = 4;
   std::vector<std::vector<void *>> left(threads_count);
   std::vector<std::thread> threads;
@@ -167,7 +163,8 @@ TEST_F(Sessions, TheSumIsWhatLives) {
       }
     });
   for (std::thread &thread : threads) thread.join();
-  const auto live = static_cast<int64_t>(live_bytes() - before);
+  const auto live =
+      static_cast<int64_t>(pools::live(account).bytes - before.bytes);
   EXPECT_GT(live, 0);
   EXPECT_EQ(live, sum(sessions::holdings(), of_session));
   for (const auto &blocks : left)
