@@ -15,7 +15,9 @@
 #   unit tests     libgtest-dev
 #   mysql-test     libjson-perl and the perl modules of the perl package; procps for ps
 #   style          shellcheck
-#   packages       debhelper dpkg-dev
+#   packages       debhelper dpkg-dev rpm
+#   memdiag        chromium shows its reports, tmux its screen; valgrind is the other profiler that
+#                  ours is compared with
 MEMDIAG_PACKAGES="ca-certificates xz-utils
 python3 python3-pymysql python3-jinja2 python3-rich python3-venv patch perl git
 gcc g++ make cmake ninja-build bison pkg-config ccache mold
@@ -27,7 +29,8 @@ libfido2-dev libmecab-dev
 libgtest-dev
 libjson-perl procps
 shellcheck
-debhelper dpkg-dev"
+debhelper dpkg-dev rpm
+chromium tmux valgrind"
 
 memdiag_missing_packages() {
   for package in $MEMDIAG_PACKAGES; do
