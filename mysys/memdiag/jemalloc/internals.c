@@ -3,6 +3,8 @@
 
 #include "jemalloc/internal/jemalloc_internal_includes.h"
 
+#include "jemalloc/internal/prof_data.h"
+
 #include "mysys/memdiag/jemalloc/internals.h"
 
 /** The extent's metadata, by the map of pages that free() asks; NULL: none. The
@@ -87,6 +89,14 @@ bool memdiag_arena_purge(unsigned arena, bool *skipped) {
                  &pac->ecache_muzzy))
     *skipped = true;
   return true;
+}
+
+void memdiag_set_sample_interval(size_t lg_bytes) {
+  tsdn_t *const thread = tsdn_fetch();
+  malloc_mutex_lock(thread, &prof_dump_mtx);
+  lg_prof_sample = lg_bytes;
+  prof_unbias_map_init();
+  malloc_mutex_unlock(thread, &prof_dump_mtx);
 }
 
 /* The two functions below read the same thread-local counters as the short ways

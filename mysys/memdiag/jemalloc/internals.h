@@ -54,6 +54,14 @@ may take only the pages that are due.
 @return false: no such arena */
 bool memdiag_arena_purge(unsigned arena, bool *skipped);
 
+/** The heap profiler samples a block for so many bytes from now on. Threads
+finish the interval that they have begun. prof.reset sets the rate, too. But it
+also discards what the profiler knows of each thread, and jemalloc 5.3.1
+discards an ended thread's twice if the thread's last sample is freed meanwhile.
+@param lg_bytes  binary logarithm of the bytes; the profiler is compiled in and
+                 initialised */
+void memdiag_set_sample_interval(size_t lg_bytes);
+
 /** Take a small block from an explicit cache, in about 35 instructions.
 mallocx() needs 150 for the same, because it has a short way to the thread's own
 cache only.

@@ -1,6 +1,8 @@
 #include "mysys/memdiag/jemalloc/mallctl.h"
 
 #include <atomic>
+#include <bit>
+#include <cerrno>
 #include <cstdlib>
 #include <string_view>
 
@@ -195,6 +197,14 @@ Result<bool> purge_arena(unsigned arena) {
   bool skipped;
   return memdiag_arena_purge(arena, &skipped) ? Result<bool>::ok(!skipped)
                                               : Result<bool>::failed(EFAULT);
+}
+
+int set_sample_interval(uint64_t bytes) {
+  const auto is_there = read<Ctl::opt_prof>();
+  if (!is_there) return is_there.error();
+  if (!is_there.value()) return ENOENT;
+  memdiag_set_sample_interval(static_cast<size_t>(std::countr_zero(bytes)));
+  return 0;
 }
 
 Result<Extent> extent_at(const void *address) {

@@ -160,6 +160,12 @@ Result<Arena_pages> arena_pages(unsigned arena);
         and that may be only the pages that are due. EFAULT: no such arena. */
 Result<bool> purge_arena(unsigned arena);
 
+/** The heap profiler samples a block for so many bytes from now on. Threads
+finish the interval that they have begun.
+@param bytes  a power of two
+@return 0, or ENOENT: the profiler is not initialised */
+int set_sample_interval(uint64_t bytes);
+
 /** An extent as the allocator has it: a slab of equal regions, or (1 region) a
 large block or pages that it keeps for later. */
 struct Extent {

@@ -30,7 +30,6 @@ MEMDIAG_CTL(config_prof,              "config.prof",                            
 MEMDIAG_CTL(config_stats,             "config.stats",                           bool)
 
 MEMDIAG_CTL(prof_active,              "prof.active",                            bool)
-MEMDIAG_CTL(prof_reset,               "prof.reset",                             size_t)
 MEMDIAG_CTL(prof_lg_sample,           "prof.lg_sample",                         size_t)
 MEMDIAG_CTL(hook_prof_backtrace,      "experimental.hooks.prof_backtrace",      mallctl::Backtrace_hook)
 MEMDIAG_CTL(hook_prof_sample,         "experimental.hooks.prof_sample",         mallctl::Sample_hook)

@@ -202,7 +202,7 @@ void end_profile() {
   (void)mallctl::write<Ctl::hook_prof_sample_free>(nullptr);
   if (profile == nullptr) return;
   const uint64_t until = system_clock_us(CLOCK_MONOTONIC) + longest_wait_us;
-  while (users.load(std::memory_order_acquire) != 0) {
+  while (users.load() != 0) {
     // A hook may still use it: better to lose memory that is never touched
     // again.
     if (system_clock_us(CLOCK_MONOTONIC) > until) return;
@@ -227,8 +227,9 @@ Switched set_controls(const Settings &settings) {
                                          : one_backtrace);
   MEMDIAG_WRITE(hook_prof_sample, on_sample);
   MEMDIAG_WRITE(hook_prof_sample_free, on_free_of_sample);
-  MEMDIAG_WRITE(prof_reset,
-                static_cast<size_t>(std::countr_zero(settings.sample_bytes)));
+  if (const int error = mallctl::set_sample_interval(settings.sample_bytes);
+      error != 0)
+    return {error, "sample_bytes"};
   pools::set_attention(pools::Attention::profiler, true);
   MEMDIAG_WRITE(prof_active, true);
 #undef MEMDIAG_WRITE

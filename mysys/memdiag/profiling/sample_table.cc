@@ -100,6 +100,8 @@ std::optional<Sample_table::Removed> Sample_table::remove(
 }
 
 void Sample_table::set_digest(Handle handle, const Digest &digest) noexcept {
+  // A handle of another profile may be beyond this one.
+  if (handle.place >= m_places) return;
   Body &body = m_bodies[handle.place];
   if (body.generation.load(std::memory_order_acquire) == handle.generation)
     write_digest(&body, digest, handle.generation);

@@ -43,7 +43,7 @@ constexpr Declared declared[] = {
 bool is_plain_reading(Ctl ctl) {
   return ctl != Ctl::arenas_create && ctl != Ctl::arena_name &&
          ctl != Ctl::tcache_create && ctl != Ctl::tcache_destroy &&
-         ctl != Ctl::prof_reset && mallctl::value_size(ctl) != 0;
+         mallctl::value_size(ctl) != 0;
 }
 
 TEST(Mallctl, EveryNameResolves) {

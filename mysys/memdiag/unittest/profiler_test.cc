@@ -419,6 +419,39 @@ TEST(Profiler, SwitchingWaitsForReadersAndBreaksNothing) {
   EXPECT_EQ(0u, regions::totals()[profile].count);
 }
 
+/** jemalloc keeps what it knows of an ended thread until the thread's last
+sample is freed. */
+TEST(Profiler, SwitchingLeavesWhatOfEndedThreadsIsFreedMeanwhile) {
+  constexpr int waiting_threads = 100;
+  std::atomic<bool> stop{false};
+  std::atomic<int> waiting{0};
+  std::vector<std::thread> threads;
+  const Profiler profiler(1);
+  // The more threads jemalloc knows, the longer it goes through them.
+  for (int t = 0; t < waiting_threads; ++t)
+    threads.emplace_back([&] {
+      void *const block = pools::allocate(pool, 500);
+      ++waiting;
+      stop.wait(false);
+      pools::free(pool, block, 500);
+    });
+  while (waiting != waiting_threads) std::this_thread::yield();
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      while (!stop) {
+        void *block = nullptr;
+        std::thread([&block] { block = pools::allocate(pool, 600); }).join();
+        pools::free(pool, block, 600);
+      }
+    });
+  for (int round = 0; round < (thread_sanitized ? 200 : 3000); ++round)
+    EXPECT_EQ(0,
+              profiling::switch_on({1, profiling::least_memory_bytes}).error);
+  stop = true;
+  stop.notify_all();
+  for (std::thread &thread : threads) thread.join();
+}
+
 TEST(Profiler, AForkedChildGoesOn) {
   const Profiler profiler(1);
   regions::add_stack_of_thread();
