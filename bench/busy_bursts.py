@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A server that is never idle: steady OLTP at a fixed rate, and a burst of large sorts every ten seconds. It measures
-the memory that is resident between the bursts, and what the rate becomes.
+"""A server that is never idle: steady OLTP at a fixed rate, and a burst of large sorts every ten seconds.
+
+It measures the memory that is resident between the bursts, and what the rate becomes.
 
 See README.md for what the figures mean.
 """

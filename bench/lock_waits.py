@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""How long clients wait because somebody looks: sessions connect and disconnect while others read tables, show status
-and set variables. And how soon KILL QUERY and MAX_EXECUTION_TIME end the reading of a table.
+"""How long clients wait because somebody looks, and how soon a read of a table ends.
+
+Sessions connect and disconnect while others read tables, show status and set variables. KILL QUERY and
+MAX_EXECUTION_TIME end reads.
 
 See README.md for what the figures mean.
 """

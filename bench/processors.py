@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Costs that grow with the number of processors: memory, caches, collisions, the time of tables, purges and samples. A shim
-(cpu_shim.cc) makes the server see other processors than the machine has.
+"""Costs that grow with the number of processors: memory, caches, collisions, the time of tables, purges and samples.
+
+A shim (cpu_shim.cc) makes the server see other processors than the machine has.
 
 See README.md for what the figures mean.
 """
