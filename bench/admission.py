@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Loads in a memory cgroup of 0.8 of their own peak, with and without admission.
 
-The peak is measured first, in the same round, by the first arm in a group without a limit. README.md explains the
+In each round, the first arm measures the peak first, in a group without a limit. README.md explains the
 figures.
 """
 
@@ -35,7 +35,7 @@ from harness.server import Server
 from harness.sql import Connection, SqlError
 
 WIDE_KB = 16 << 20
-ACCOUNT = "app"  # root is never made to wait
+ACCOUNT = "app"  # admission never makes root wait
 REFUSED = 3168  # ER_CAPACITY_EXCEEDED
 PATIENCE_SECONDS = 60.0
 OPTIONS = ("--loose-memdiag-pressure-watcher=ON",)
@@ -43,7 +43,7 @@ OPTIONS = ("--loose-memdiag-pressure-watcher=ON",)
 
 @dataclass
 class Answers:
-    """What clients got. Threads add to it one at a time."""
+    """The answers that clients got. Threads add to it one at a time."""
 
     answers: int = 0
     refused: int = 0
@@ -53,7 +53,7 @@ class Answers:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, ask: Callable[[], object]) -> bool:
-        """Counts what a statement or a connect gets. False: the connection is lost."""
+        """Counts the answer to a statement or a connect. False: the connection is lost."""
         began = time.monotonic()
         code: int | None = 0
         try:
@@ -86,11 +86,11 @@ class Answers:
 
 @dataclass(frozen=True)
 class Crowd:
-    """A workload's statements, as sessions of clients that each go on until the time is up."""
+    """A workload's clients. Each runs its statements in its sessions until the time is up."""
 
     workload: Workload
     clients: int
-    # Argument: the number of the client. Its sessions, each with its statements.
+    # Gets the number of a client; yields its sessions, each with its statements.
     sessions: Callable[[int], Iterator[Iterator[str]]]
 
     def run(self, server: Server, seconds: float) -> Answers:
@@ -164,7 +164,7 @@ def crowds(phrase_clients: int) -> dict[str, Crowd]:
 def turn(
     crowd: Crowd, arm: arm_list.Arm, folder: Path, limit_kb: int, seconds: float
 ) -> dict[str, Any]:
-    """One server in a group of its own."""
+    """One turn: a server in a group of its own."""
     options = (*crowd.workload.mysqld_options(), *OPTIONS)
     with (
         cgroup.memory_limit(limit_kb) as limit,
@@ -188,7 +188,7 @@ def turn(
         if limit.figures()["oom_kills"]:
             run["outcome"] = "killed" if "start_kb" in run else "killed at its start"
         run["peak_kb"] = max((bytes_ for _, bytes_ in used.samples), default=0) >> 10
-        # Its data are thrown away.
+        # Nobody needs its data any more.
         if server.alive():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(server.pid, signal.SIGKILL)
@@ -196,7 +196,7 @@ def turn(
 
 
 def decisions(server: Server) -> dict[str, int]:
-    with contextlib.suppress(SqlError):  # an arm without the table
+    with contextlib.suppress(SqlError):  # some arms lack the table
         rows = server.query(
             "SELECT DECISION, COUNT(*) FROM information_schema.MEMDIAG_ADMISSIONS GROUP BY DECISION"
         ).rows
@@ -246,7 +246,7 @@ def measure_round(
 
 
 def good(run: dict[str, Any]) -> bool:
-    """Every client got its answer or the error, and the server lives."""
+    """True if every client got its answer or the error, and the server lives."""
     return (
         run["outcome"] == "survived"
         and not run["lost"]

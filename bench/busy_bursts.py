@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A server that is never idle: steady OLTP at a fixed rate, and a burst of large sorts every ten seconds. How much memory
-is resident between the bursts, and what the rate becomes.
+"""A server that is never idle: steady OLTP at a fixed rate, and a burst of large sorts every ten seconds.
+
+It measures the memory that is resident between the bursts, and what the rate becomes.
 
 See README.md for what the figures mean.
 """
@@ -31,7 +32,7 @@ THREADS = 8
 LOAD = 0.6  # of the rate that the first arm of a round reaches alone
 CALIBRATION_SECONDS = 10
 PERIOD_SECONDS = 10.0
-# From here to the next burst the server is "between bursts".
+# After so many seconds of a period, until the next burst, the server is "between bursts".
 SETTLE_SECONDS = 6.0
 SAMPLE_SECONDS = 0.1
 SORTERS = 4
@@ -45,7 +46,7 @@ TARGETS = {"rss": 1.0, "rate": 1.0}
 
 
 def sort_burst(server: Server) -> float:
-    """All sorts of one burst; how long it took."""
+    """Runs all sorts of one burst; returns the seconds that they took."""
 
     def steps(number: int) -> Iterator[int]:
         statement = SORT.format(
@@ -90,7 +91,7 @@ def measure(server: Server, rate: float, bursts: int) -> dict[str, Any]:
             time.sleep(max(0.0, began + number * PERIOD_SECONDS - time.monotonic()))
             took.append(sort_burst(server))
         thread.join()
-    # The first period warms up; the load may end a moment early in the last.
+    # The first period is a warm-up. In the last one, the load may end a moment early.
     last = (bursts - 1) * PERIOD_SECONDS
     kept = [(at, kb) for at, kb in rss if PERIOD_SECONDS <= at < last]
     between = [kb for at, kb in kept if at % PERIOD_SECONDS >= SETTLE_SECONDS]
@@ -108,7 +109,7 @@ def measure(server: Server, rate: float, bursts: int) -> dict[str, Any]:
 def measure_round(
     arms: Sequence[arm_list.Arm], template: Path, bursts: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each arm alone on the machine, all at the rate that the first could have 1/LOAD of."""
+    """Each arm has the machine for itself. All run at the same rate: LOAD times what the first arm can do."""
     rate = 0.0
     for arm in arms:
         with (

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 """Instructions of a transaction of sysbench, and how many of them are the allocator's.
 
-Throughput differs from run to run by more than an allocator costs; instruction
-counts hardly do. They are taken with the processor's own counter (perf) where the
-machine has one, else with valgrind's callgrind, which counts each function by
-itself. README.md explains the figures.
+Throughput differs from run to run by more than an allocator costs. Instruction counts
+hardly differ. The processor's own counter (perf) counts them if the machine has one;
+else valgrind's callgrind does, function by function. README.md explains the figures.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ from harness.server import Server, last_line
 
 MYSQLD_OPTIONS = (
     *sysbench_oltp.MYSQLD_OPTIONS,
-    # valgrind does not know every way of asynchronous I/O.
+    # valgrind does not support every kind of asynchronous I/O.
     "--innodb-use-native-aio=OFF",
 )
-# Only what a session does for its statements counts, not the background threads.
+# Only the work of a session for its statements counts, not that of background threads.
 COLLECTED = "do_command(THD*)"
 SHOWN_FUNCTIONS = 15
 
-# Functions that belong to an allocator, by name: the C library's, jemalloc's, the
-# operators, and this project's layer.
+# The names of an allocator's functions: the C library's, jemalloc's, operator new and
+# delete, and this project's layer.
 ALLOCATOR = re.compile(
     r"(?:_int_)?(?:malloc|calloc|realloc|free|memalign)\b|_int_(?:malloc|free|realloc)"
     r"|c?free\b|__libc_\w*alloc|sysmalloc|unlink_chunk|posix_memalign|aligned_alloc"
@@ -51,11 +50,11 @@ ALLOCATOR = re.compile(
     r"|sz|te|tsd|thread_event|base(?!_i?list)|ecache|eset|sec|psset|hpa|pages)_\w"
 )
 
-Counts = Counter[str]  # instructions by function; "" is everything
+Counts = Counter[str]  # instructions by function; "" is the sum
 
 
 def run_transactions(server: Server, test: str, events: int) -> None:
-    """So many, with prepared statements in one session, always the same."""
+    """Runs so many transactions with prepared statements in one session. They are always the same."""
     sysbench_program.run(
         server,
         test,
@@ -123,7 +122,7 @@ def callgrind_counting(
         tell("--dump")
         dumps += 1
         path = folder / f"callgrind.out.{dumps}"
-        for _ in range(600):  # the dump is written by the server's process, later
+        for _ in range(600):  # the server's process writes the dump later
             if path.exists() and "totals:" in path.read_text(errors="replace")[-200:]:
                 return _annotated(path)
             time.sleep(0.1)
@@ -133,7 +132,7 @@ def callgrind_counting(
 
 
 def _annotated(path: Path) -> Counts:
-    """Instructions by function, from callgrind_annotate's table."""
+    """Reads instructions by function from callgrind_annotate's table."""
     done = subprocess.run(
         ["callgrind_annotate", "--threshold=100", "--auto=no", path],
         capture_output=True,
@@ -149,7 +148,7 @@ def _annotated(path: Path) -> Counts:
         if found[2].startswith("PROGRAM TOTALS"):
             counts[""] = instructions
         else:
-            # "file:function [object]": the function is what can be compared.
+            # "file:function [object]": only the function is comparable between builds.
             name = re.sub(r" \[[^][]*\]$", "", found[2])
             counts[re.sub(r"^[^:(<\s]*:(?!:)", "", name)] += instructions
     if not counts[""]:
@@ -162,8 +161,8 @@ def measure(
 ) -> dict[str, float]:
     """Instructions of one transaction by function.
 
-    The difference of a long and a short run: what connecting and preparing cost is
-    in both.
+    The difference between a long and a short run: both contain the cost of connecting and
+    preparing.
     """
     wrapper: Sequence[str] = ()
     if tool == "callgrind":
@@ -178,7 +177,7 @@ def measure(
     with arm.server(folder, MYSQLD_OPTIONS, wrapper) as server:
         server.start(timeout=900)
         with counting(server, folder) as count:
-            # Warm: buffer pool, table cache, allocator.
+            # Warms up the buffer pool, the table cache and the allocator.
             run_transactions(server, test, events)
             short = count(lambda: run_transactions(server, test, events))
             long = count(lambda: run_transactions(server, test, 3 * events))

@@ -27,7 +27,7 @@ MOMENTS = ("before", "after", "5 s later")
 
 
 def unexplained(server: Server) -> dict[str, float]:
-    """Percent of VmRSS, by form."""
+    """The unexplained percentage of VmRSS, by form of the ledger."""
     percent = {}
     with server.connect() as session:
         for form in FORMS:

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""How long clients wait for looking: sessions connect and disconnect while tables are read, status is shown and variables
-are set; and how soon KILL QUERY and MAX_EXECUTION_TIME end the reading of a table.
+"""How long clients wait because somebody looks, and how soon a read of a table ends.
+
+Sessions connect and disconnect while others read tables, show status and set variables. KILL QUERY and
+MAX_EXECUTION_TIME end reads.
 
 See README.md for what the figures mean.
 """
@@ -30,22 +32,22 @@ SAMPLES = 86400
 OPTIONS = (
     "--innodb-buffer-pool-size=256M",
     "--max-connections=1500",
-    # Long histories make long reads.
+    # With long histories, reads take long.
     f"--loose-memdiag-history-samples={SAMPLES}",
-    # The server counts the waits for mutexes: a client's clock also counts the client.
+    # The server measures the waits for mutexes. A client's clock would also measure the client.
     "--performance-schema-instrument=wait/synch/mutex/sql/%=ON",
     "--performance-schema-consumer-events-waits-current=ON",
 )
-# A session that connects or ends takes these.
+# A session takes these when it connects or ends.
 MUTEXES = (
     "wait/synch/mutex/sql/LOCK_status",
     "wait/synch/mutex/sql/LOCK_global_system_variables",
     "wait/synch/mutex/sql/LOCK_thd_list",
     "wait/synch/mutex/sql/LOCK_thd_remove",
 )
-# The history's interval but while the samples are taken.
+# The history's interval, except while it is filled.
 SAMPLING_MS = 1000
-# Statements that set each variable to another value and back.
+# These statements set each variable to another value and back.
 VARIABLES = {
     "memdiag_quiet_ms": ("'session=1000'", "''"),
     "memdiag_dirty_decay_ms": ("'all=0'", "''"),
@@ -68,14 +70,14 @@ VARIABLES = {
 PROCESSES = 4
 NOTHING = ("SELECT 1",)
 CHURN_PAUSE_SECONDS = 0.02
-# Reads are killed after so many seconds, and limited to so many milliseconds.
+# After so many seconds a read is killed; so many milliseconds are its MAX_EXECUTION_TIME.
 KILLED_AFTER = (0.002, 0.01, 0.05)
 LIMITS_MS = (1, 10, 50)
 TARGETS = {"wait_ms": 20.0, "end_ms": 100.0}
 
 
 def churn(socket: str, sessions: int, stop: Event) -> None:
-    """Hold so many sessions, and replace the oldest by a new one again and again."""
+    """Hold so many sessions. Replace the oldest by a new one, again and again."""
     held: list[Connection] = []
     while not stop.is_set():
         session = Connection(socket)
@@ -143,7 +145,7 @@ class Probe:
 
 
 def actions(session: Connection) -> dict[str, tuple[str, ...]]:
-    """A load that runs meanwhile: its name, and the statements that it repeats."""
+    """The loads that run meanwhile: name, and the statements that the load repeats."""
     named: dict[str, tuple[str, ...]] = {}
     for table in tables(session):
         named[table] = (f"SELECT * FROM information_schema.{table}",)
@@ -165,7 +167,7 @@ def tables(session: Connection) -> list[str]:
 
 
 def mutex_wait_ms(session: Connection) -> float:
-    """The longest that any session waited for one of the mutexes since the last call."""
+    """The longest wait of any session for one of the mutexes since the last call."""
     names = ", ".join(f"'{name}'" for name in MUTEXES)
     summary = "performance_schema.events_waits_summary_global_by_event_name"
     longest = session.query(
@@ -200,7 +202,7 @@ def in_turn(
     seconds: float,
     slices: int,
 ) -> dict[str, float]:
-    """Slices with the action, and as many without it in between. The longest wait of all slices of a kind counts."""
+    """Alternates slices with and without the action. The longest wait of all slices of a kind counts."""
     each = seconds / slices
     without, with_it = [], []
     for _ in range(slices):
@@ -217,7 +219,7 @@ def in_turn(
 
 
 def goes_on_after_limit(server: Server, table: str, limit_ms: int) -> float:
-    """Milliseconds that reading a table goes on after its limit."""
+    """Milliseconds for which a read goes on after its time limit."""
     with server.connect() as reader:
         began = time.monotonic()
         with contextlib.suppress(SqlError):
@@ -228,7 +230,7 @@ def goes_on_after_limit(server: Server, table: str, limit_ms: int) -> float:
 
 
 def goes_on_after_kill(server: Server, table: str, after: float) -> float:
-    """The same after it was killed, so many seconds after its begin."""
+    """Milliseconds for which a read goes on after KILL QUERY, which comes so many seconds after its begin."""
     with server.connect() as reader, server.connect() as killer:
         connection = reader.query("SELECT CONNECTION_ID()").scalar()
         ended = threading.Event()
@@ -249,7 +251,7 @@ def goes_on_after_kill(server: Server, table: str, after: float) -> float:
 
 
 def fill_history(session: Connection, samples: int) -> int:
-    """Samples there are when they are enough, or no more come."""
+    """Waits until there are enough samples or no more come; returns their number."""
     session.query("SET GLOBAL memdiag_history_interval_ms = 1")
     count = "SELECT COUNT(*) FROM information_schema.MEMDIAG_HISTORY"
     before, now = -1, 0
@@ -280,7 +282,7 @@ def measure(
             for name, statements in actions(session).items()
         }
         samples = fill_history(session, SAMPLES)
-        # Tables of the profile are empty without it.
+        # Without the profiler, its tables are empty.
         session.query("SET GLOBAL memdiag_profile = RECORD")
         for _ in range(readers - sessions):
             others.enter_context(server.connect())

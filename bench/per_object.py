@@ -23,10 +23,10 @@ from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection, SqlError
 
-STILL_KB = 128  # RSS at rest moves less than this
+STILL_KB = 128  # at rest, RSS changes by less than this
 STILL_SECONDS = 2.0
 PATIENCE_SECONDS = 20.0
-SHOWN_KIB = 0.2  # smaller parts are not in the report
+SHOWN_KIB = 0.2  # the report leaves smaller parts out
 _UNKNOWN_TABLE = 1109
 
 
@@ -50,7 +50,7 @@ class Line:
 
 
 def rest(server: Server) -> int:
-    """RSS in kB when it no longer moves: every allocator gives memory back later than it is freed."""
+    """Waits until RSS no longer changes, and returns it in kB: allocators give freed memory back later."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     lowest = highest = server.rss_kb()
     since = time.monotonic()
@@ -70,7 +70,7 @@ def buffer_pool_kb(session: Connection) -> int:
 
 
 def ledger(session: Connection) -> dict[str, float]:
-    """Resident kB of each part; empty where the server has no ledger."""
+    """Resident kB of each part of the ledger; empty if the server has none."""
     try:
         rows = session.query(
             "SELECT CONCAT_WS(' ', COMPONENT, NAME), SUM(RESIDENT_BYTES) / 1024"
@@ -87,20 +87,20 @@ def reading(
     server: Server, session: Connection, kind: objects.Kind, count: int
 ) -> dict[str, Any]:
     time.sleep(kind.idle_seconds)
-    # Pages of the buffer pool are the same for everybody, and no part of an object.
+    # Pages of the buffer pool serve everybody. They are no part of an object.
     rss_kb = rest(server)
     pages_kb = buffer_pool_kb(session)
     return {"count": count, "kb": rss_kb - pages_kb, "parts": ledger(session)}
 
 
 def series(server: Server, kind: objects.Kind) -> list[dict[str, Any]]:
-    """Readings at several counts of the objects."""
+    """Readings at several numbers of objects."""
     with contextlib.ExitStack() as stack:
         session = stack.enter_context(server.connect())
         sessions: objects.Sessions = []
         stack.callback(lambda: [one.close() for one in sessions])
         objects.connect(server, sessions, range(kind.sessions()))
-        # The first objects also take what all of them share.
+        # The first objects also take memory that all of them share.
         kind.make(server, sessions, range(kind.step))
         reading(server, session, kind, kind.step)
         readings = [reading(server, session, kind, kind.step)]
@@ -114,7 +114,7 @@ def series(server: Server, kind: objects.Kind) -> list[dict[str, Any]]:
 def round_of(
     arms: Sequence[arm_list.Arm], template: Path, kinds: Sequence[objects.Kind]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """One round: each kind in a fresh server of each arm, the arms one right after the other."""
+    """One round: a fresh server of each arm for each kind. The arms follow each other directly."""
     measured: dict[str, dict[str, Any]] = {arm.name: {} for arm in arms}
     for number, kind in enumerate(kinds):
         for arm in arm_list.rotated(arms, number):
@@ -134,7 +134,7 @@ def line(readings: Sequence[dict[str, Any]]) -> Line:
 
 
 def parts(runs: Sequence[dict[str, Any]], kind: str) -> dict[str, float]:
-    """Median slopes of the ledger's parts, largest first."""
+    """The median slope of each part of the ledger, the largest first."""
     slopes: dict[str, list[float]] = {}
     for run in runs:
         names = {name for point in run[kind] for name in point["parts"]}

@@ -19,12 +19,12 @@ from bench.workloads import chosen
 from harness.common import say
 from harness.problem import Problem, run_main
 
-# cmake/upstream.cmake has the same three. The folder exists before any training:
-# programs that the build itself runs write to it.
+# cmake/upstream.cmake has the same three paths. The folder exists before any training,
+# because programs that the build itself runs write to it.
 PROFILE = TOP / "build/profile/data"
 TRAINED = PROFILE / "trained"
-PROFILED = TOP / "build/profile/profiled"  # which sources: made at configure
-# Common work of servers, and the work that this one exists for.
+PROFILED = TOP / "build/profile/profiled"  # names the sources; made at configure
+# Common work of servers, and the work for which this server exists.
 DEFAULT = (
     "sysbench_point_select",
     "sysbench_read_only",
@@ -36,7 +36,7 @@ DEFAULT = (
 
 
 def name_in_optimised(name: str) -> str:
-    """The name of an object's profile in the optimised build. Objects of our sources are named by the preset's folder."""
+    """The name of an object's profile in the optimised build. Names of our objects contain the preset's folder."""
 
     def mangled(preset: str) -> str:
         return str(TOP / "build" / preset).replace("/", "#") + "#"
@@ -59,7 +59,7 @@ def main() -> int:
             f"{PROFILED} is not there; run: cmake --preset profile && cmake --build --preset profile"
         )
     templates = [memory.template(workload, [arm]) for workload in workloads]
-    # Loading data is not the work of a server in production.
+    # Removes the counts of loading the data, which is not the work of a server in production.
     shutil.rmtree(PROFILE, ignore_errors=True)
     for workload, template in zip(workloads, templates, strict=True):
         with (
@@ -71,7 +71,7 @@ def main() -> int:
             say(
                 f"{workload.name}: {done.count} {workload.unit} in {done.seconds:.0f} s"
             )
-    # Written when a server ends.
+    # A server writes them when it ends.
     files = list(PROFILE.rglob("*.gcda"))
     if not files:
         raise Problem(

@@ -25,7 +25,7 @@ OPTIONS = (
     "--memdiag-pressure-watcher=ON",
     "--innodb-buffer-pool-size=64M",
     "--max-allowed-packet=1G",
-    # Stalls are the whole machine's.
+    # The stalls are those of the whole machine.
     "--memdiag-pressure-stall-percent=0",
 )
 LIMIT_MB = 1500
@@ -33,12 +33,12 @@ LIMIT_PERCENT = 80
 UNUSED_MB = 400
 TARGET_SECONDS = 1.0
 PATIENCE_SECONDS = 20.0
-# Holds as many megabytes as the last line of its input says.
+# This process holds as many megabytes as the last line of its input says.
 HOG = "import sys\nfor line in sys.stdin: held = b'x' * (int(line) << 20)"
 
 
 def react(server: Server, limit: cgroup.Limit, hog: Popen[bytes]) -> float:
-    """Seconds from the moment when the limit was passed to the end of the first purge."""
+    """Seconds from the moment when use exceeds the limit to the end of the first purge."""
     assert hog.stdin
     bound = (LIMIT_MB << 20) * LIMIT_PERCENT // 100
     with server.connect() as session:
@@ -109,7 +109,7 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    # A server for each: one that was pressed a moment ago is slower to act again.
+    # A new server for each: one that was under pressure a moment ago acts more slowly.
     parser = rounds.parser(__doc__.splitlines()[0], rounds=10, arms=("dev",))
     options = parser.parse_args()
     rounds.require_positive(options)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Costs that grow with the number of processors: memory, caches, collisions, the time of tables, purges and samples. A shim
-(cpu_shim.cc) shows the server other processors than the machine's.
+"""Costs that grow with the number of processors: memory, caches, collisions, the time of tables, purges and samples.
+
+A shim (cpu_shim.cc) makes the server see other processors than the machine has.
 
 See README.md for what the figures mean.
 """
@@ -36,7 +37,7 @@ SHIM = "libmemdiag_cpu_shim.so"
 @dataclass(frozen=True)
 class Machine:
     name: str
-    # As MEMDIAG_SHIM_CPUS takes them.
+    # In the form that MEMDIAG_SHIM_CPUS takes.
     cpus: str
     count: int
     nodes: int = 1
@@ -56,7 +57,7 @@ MACHINES = (
     Machine("64 on 2 nodes", "64", 64, nodes=2),
     Machine("256", "256", 256),
 )
-# A thread goes on on another CPU after so many blocks have come or gone: some ten times a second under load.
+# After so many blocks have come or gone, a thread moves to another CPU: some ten times a second under load.
 STAY = "20000"
 COLLISION_THREADS = (4, 16, 64)
 BURST_THREADS = 64
@@ -89,7 +90,7 @@ TARGETS = {
 
 
 def everyday() -> list[str]:
-    """The tables for people who run servers, as the plugin's list of tables has them."""
+    """The tables for people who run servers, according to the plugin's list of tables."""
     text = TABLES_HEADER.read_text()
     (macro,) = re.findall(
         r"define MEMDIAG_EVERYDAY_TABLES\(TABLE\)((?:.*\\\n)*.*)", text
@@ -98,7 +99,7 @@ def everyday() -> list[str]:
 
 
 def shimmed(arm: arm_list.Arm, machine: Machine) -> arm_list.Arm:
-    """The arm on that machine."""
+    """The arm, with the shim that shows it this machine."""
     shim = arm.build().directory.parent / "unittest" / SHIM
     if not shim.exists():
         raise Problem(
@@ -143,7 +144,7 @@ def tcache_bytes(session: Connection) -> int:
 
 
 def load(server: Server, threads: int) -> float:
-    """Transactions per second."""
+    """Runs the load; returns transactions per second."""
     output = sysbench_program.run(
         server,
         "oltp_read_write",
@@ -155,7 +156,7 @@ def load(server: Server, threads: int) -> float:
 
 
 def threads(server: Server) -> dict[int, str]:
-    """Names of the server's threads."""
+    """The names of the server's threads."""
     return {
         int(task.parent.name): task.read_text().strip()
         for task in Path(f"/proc/{server.pid}/task").glob("*/comm")
@@ -202,7 +203,7 @@ def at_start(server: Server, session: Connection) -> dict[str, Any]:
     time.sleep(IDLE_SECONDS)
     idle = server.usage().since(before[0]).cpu_seconds / IDLE_SECONDS
     own = (own_cpu_ms(server) - before[1]) / 1000 / IDLE_SECONDS
-    # Not before: malloc()'s unused pages need some seconds to decay, and are up to 20 MB.
+    # Measured only now: up to 20 MB of unused pages of malloc() need some seconds to decay.
     rss_kb = server.rss_kb()
     known = figures(session, ("ARENAS", "METADATA_BYTES"))
     return {
@@ -249,7 +250,7 @@ def caches(server: Server, session: Connection) -> dict[str, float]:
 
 
 def select(table: str) -> str:
-    """As a monitor reads it: of the past, what it has not seen yet."""
+    """The statement with which a monitor reads a table: of the past, it reads what it has not seen yet."""
     past = table in ("MEMDIAG_HISTORY", "MEMDIAG_HISTORY_POOLS", "MEMDIAG_LAST_RUN")
     seen = " WHERE TIME > NOW() - INTERVAL 10 SECOND" if past else ""
     return f"SELECT * FROM information_schema.{table}{seen}"
@@ -261,9 +262,10 @@ def read(
     names: Sequence[str],
     in_turn: bool,
 ) -> dict[str, tuple[float, float]]:
-    """Median milliseconds of each table by the clock and by the processor.
+    """Median milliseconds of each table, by the clock and of processor time.
 
-    `in_turn`: one after the other, each second. Otherwise another statement lies in between, and nothing is shared.
+    `in_turn`: reads one table after the other, each second. Otherwise another statement comes in between, so two reads
+    share nothing.
     """
     thread = number(
         reader,
@@ -289,7 +291,7 @@ def read(
 
 
 def tables(server: Server, connections: int) -> dict[str, dict[str, float]]:
-    """The everyday tables in their order, then each table alone, with so many idle sessions."""
+    """Measures the everyday tables in their order, then each table alone, with so many idle sessions."""
     with contextlib.ExitStack() as sessions:
         for _ in range(connections):
             sessions.enter_context(server.connect())
@@ -320,7 +322,7 @@ def tables(server: Server, connections: int) -> dict[str, dict[str, float]]:
 
 @contextlib.contextmanager
 def foremost() -> Iterator[None]:
-    """This program goes before all else on the machine, as its server does, if root runs it."""
+    """Gives this program priority over all else on the machine, as its server has. Only root can do this."""
     if os.geteuid() != 0:
         yield
         return
@@ -334,7 +336,7 @@ def foremost() -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_samples(session: Connection) -> Iterator[None]:
-    """The sampler is off for the block: it refreshes jemalloc's statistics."""
+    """Switches the sampler off for the block, because it refreshes jemalloc's statistics."""
     session.query("SET GLOBAL memdiag_history_interval_ms = 0")
     try:
         yield
@@ -343,7 +345,7 @@ def no_samples(session: Connection) -> Iterator[None]:
 
 
 def purge(server: Server, session: Connection) -> dict[str, float]:
-    """Each purge has the pages of some large sorts to give back."""
+    """The time of purges, each of which gives back the pages of some large sorts."""
     sort = (
         "SELECT /*+ SET_VAR(sort_buffer_size = 33554432) */ COUNT(*) FROM"
         " (SELECT c, pad FROM sbtest1 ORDER BY pad, c LIMIT 49999) AS sorted"
@@ -380,7 +382,7 @@ def purge(server: Server, session: Connection) -> dict[str, float]:
 
 
 def sample(server: Server, session: Connection, load: str) -> float:
-    """The processor time that the sampler's thread takes for one, while the statement runs again and again."""
+    """The processor time that the sampler's thread takes for a sample, while the statement runs again and again."""
     (thread,) = (
         thread for thread, name in threads(server).items() if name == "memdiag_history"
     )
@@ -461,7 +463,7 @@ def measure_round(
 def growth_per_cpu(
     raw: dict[str, Any], figure: str, without: str = ""
 ) -> dict[str, float]:
-    """By machine: how much more than on the smallest, for each processor more. `without` is subtracted."""
+    """{machine: the growth since the smallest machine, for each further processor}. `without` is subtracted."""
     (runs,) = raw["runs"].values()
     cpus = raw["settings"]["machines"]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The cost of the heap profiler under load: memdiag_profile is switched within one server, every second.
+"""The cost of the heap profiler under load. memdiag_profile is switched within one server, every second.
 
 See README.md for what the figures mean.
 """
@@ -36,14 +36,14 @@ WORKLOADS: dict[str, Workload] = {
 MODES = ("OFF", "ON", "RECORD")
 WARM_SECONDS = 5.0
 SETTLE_SECONDS = 0.4  # after a switch, before counting begins
-LEAST_STATEMENTS = 20  # in a window, which becomes longer for them
-MOST_READINGS = 30  # of a window
+LEAST_STATEMENTS = 20  # in a window; a window lasts longer to get them
+MOST_READINGS = 30  # in a window
 RESAMPLES = 2000
 TARGET = 0.99
 
 
 def progress(session: Connection) -> int:
-    """Statements that the server has begun."""
+    """The number of statements that the server has begun."""
     query = "SHOW GLOBAL STATUS LIKE 'Questions'"
     return int(session.query(query).rows[0][1] or 0)
 
@@ -66,12 +66,13 @@ def window(server: Server, session: Connection, mode: str, seconds: float) -> Wi
 
 
 def cpu_seconds(server: Server) -> float:
-    """Of the process, with the threads that have ended, by the clock that clock_getcpuclockid(3) names."""
+    """CPU seconds of the process, with the threads that have ended. It reads the clock of clock_getcpuclockid(3)."""
     return time.clock_gettime((~server.pid << 3) | 2)
 
 
 def measure(arm: arm_list.Arm, load: Workload, folder: Path, blocks: int, seconds: float) -> dict[str, Any]:  # fmt: skip
-    """Blocks of one window for each mode, in a random order that is the same in every run, while the load lasts."""
+    """Measures blocks while the load lasts. A block has one window for each mode. The order is random, but the same in
+    every run."""
     chooser = random.Random(1)
     whole = WARM_SECONDS + blocks * len(MODES) * (seconds + SETTLE_SECONDS + 0.2)
     failed: list[BaseException] = []
@@ -119,7 +120,7 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def ratios(blocks: Sequence[dict[str, Window]], mode: str, figure: str) -> list[float]:  # fmt: skip
-    """Each block's own ratio to OFF: the machine's speed changes less within it."""
+    """The ratio to OFF within each block, where the machine's speed changes less."""
     return [block[mode][figure] / block["OFF"][figure] for block in blocks]
 
 
@@ -164,7 +165,7 @@ def main() -> int:
     def prepare(arms: Sequence[arm_list.Arm]) -> Path:
         for name in names:
             load = WORKLOADS[name]
-            # The tests of sysbench share their tables.
+            # The tests of sysbench use the same tables.
             folder = "sysbench" if name.startswith("sysbench") else name
             templates[name] = prepared.template(folder, load.data_key(), arms, load.mysqld_options(), lambda server, load=load: fill(server, load))  # fmt: skip
         return templates[names[0]]
@@ -186,7 +187,7 @@ def main() -> int:
 
 
 def fill(server: Server, load: Workload) -> None:
-    if not load.name.startswith("sysbench"):  # that makes its own database
+    if not load.name.startswith("sysbench"):  # sysbench makes its own database
         server.query(f"CREATE DATABASE {load.name}")
     load.fill(server)
 

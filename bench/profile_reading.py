@@ -2,7 +2,8 @@
 """How long a query stalls while another session reads the heap profile again and again.
 
 A stall is the time within a query in which neither the server's thread nor the client's runs or waits for a processor. It
-counts only if the server's thread slept within the query: otherwise the virtual machine waited for its host. See README.md.
+counts only if the server's thread slept within the query. If it did not, the virtual machine waited for its host. See
+README.md.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ OPTIONS = (
     "--innodb-buffer-pool-size=64M",
     "--max-connections=1100",
     "--max-prepared-stmt-count=100000",
-    # A hundredth of the default rate's distance, for more samples than any server has.
+    # A hundredth of the default sample_bytes, for more samples than any server has.
     "--loose-memdiag-profile-sample-bytes=8192",
     "--loose-memdiag-profile=ON",
 )
 ROWS = 1000
-# Each session holds a prepared statement, and a variable of so many bytes.
+# Each session holds a prepared statement and a variable of so many bytes.
 VARIABLE_BYTES = 100_000
 STATEMENT = ", ".join(f"{n} AS c{n}" for n in range(60))
 TABLE = "SELECT * FROM information_schema."
 READS = {
     "nothing": "",
-    # Takes a processor as reading does, and touches nothing of the profile.
+    # This takes a processor as reading does, but does not touch the profile.
     "another load": "SELECT BENCHMARK(100000, SHA2('x', 256))",
     "MEMDIAG_PROFILE": TABLE + "MEMDIAG_PROFILE",
     "MEMDIAG_SAMPLES": TABLE + "MEMDIAG_SAMPLES",
@@ -59,7 +60,7 @@ def read(socket: str, statement: str, ready: Event, stop: Event) -> None:
 
 @contextlib.contextmanager
 def reading(server: Server, statement: str) -> Iterator[None]:
-    """A session that reads until the block ends; the block begins after its first read."""
+    """Another session reads until the block ends. The block begins after the first read."""
     if not statement:
         yield
         return
@@ -77,18 +78,18 @@ def reading(server: Server, statement: str) -> Iterator[None]:
 
 
 class Task:
-    """A thread, as the kernel counts it."""
+    """The kernel's figures of a thread."""
 
     def __init__(self, path: str) -> None:
         self._path = Path(path)
 
     def clock(self) -> tuple[int, int]:
-        """Nanoseconds in which it ran, and in which it waited for a processor."""
+        """Nanoseconds for which the thread ran, and for which it waited for a processor."""
         run, wait, _ = (self._path / "schedstat").read_bytes().split()
         return int(run), int(wait)
 
     def switches(self) -> int:
-        """How often it gave its processor up."""
+        """How often the thread gave its processor up."""
         text = (self._path / "status").read_bytes()
         return int(text.rpartition(b"\nvoluntary_ctxt_switches:")[2].split()[0])
 
@@ -99,7 +100,7 @@ def thread_of(session: Connection) -> int:
 
 
 def point_selects(server: Server, session: Connection, seconds: float) -> dict[str, list[float]]:  # fmt: skip
-    """Milliseconds of each query: its stall, and all of it."""
+    """Milliseconds of each query: of its stall, and in all."""
     servers = Task(f"/proc/{server.pid}/task/{thread_of(session)}")
     own = Task("/proc/thread-self")
     stalls, totals = [], []
@@ -114,11 +115,11 @@ def point_selects(server: Server, session: Connection, seconds: float) -> dict[s
         began, own_run = time.monotonic_ns(), time.thread_time_ns()
         session.query(statement)
         total = time.monotonic_ns() - began
-        # The kernel adds the time for which this thread waited when the thread runs again.
+        # The kernel adds the time of waiting only when the thread runs again.
         busy = time.thread_time_ns() - own_run + own.clock()[1] - own_wait
         after = servers.clock()
         stall = total - busy - (after[0] - before[0]) - (after[1] - before[1])
-        # It waits for the next query: once, unless it waited before.
+        # The thread gives the processor up once to wait for the next query. More means that it slept before.
         time.sleep(PAUSE)
         switched, last = servers.switches(), switched
         stalls.append(max(0, stall) / 1e6 if switched > last + 1 else 0.0)

@@ -28,7 +28,7 @@ TARGET_SECONDS = 3.0
 
 
 def processor_seconds(server: Server) -> float:
-    """Of the server, and of children of this process that have ended."""
+    """Processor seconds of the server, and of children of this process that have ended."""
     used = os.times()
     return server.usage().cpu_seconds + used.children_user + used.children_system
 
@@ -49,7 +49,7 @@ def measure(arm: arm_list.Arm, folder: Path, sessions: int) -> dict[str, Any]:
         server.start()
         for _ in range(sessions):
             held.enter_context(server.connect())
-        make(server, "json")  # reads the program's files
+        make(server, "json")  # a warm-up: the system reads the program's files
         found = {form: make(server, form) for form in FORMS}
     page = json.loads(found["json"][1])
     seen = page["snapshots"][0]["sources"]["sessions"]["rows"][0]["SESSIONS"]

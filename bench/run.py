@@ -36,8 +36,8 @@ GROUPS = {
     "memory": [name for name in WORKLOADS if not name.startswith("sysbench")],
     "sysbench": [name for name in WORKLOADS if name.startswith("sysbench")],
 }
-TURN_SECONDS = 25  # roughly: the idling overlaps
-# Options that --resume may change: figures stay comparable.
+TURN_SECONDS = 25  # roughly, because idling overlaps with the next turn
+# --resume may change these options, because figures stay comparable.
 CHANGEABLE = ("rounds", "arms", "workloads", "surroundings", "idlers")
 STORED = (*CHANGEABLE, "set", "seconds", "idle", "settle", "soak")
 
@@ -77,7 +77,7 @@ def chosen_workloads(
 
 
 def every_workload(options: argparse.Namespace) -> list[Workload]:
-    """The report has everything measured, also what this part of the run leaves out."""
+    """All workloads: the report shows everything measured, also what this part of the run leaves out."""
     return chosen_workloads("all", options.set, options.seconds)
 
 
@@ -86,7 +86,7 @@ def moments(idle: float) -> list[float]:
 
 
 class Course:
-    """All rounds of all workloads; a round visits every arm, in an order that rotates."""
+    """All rounds of all workloads. A round visits every arm; the order rotates."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Course:
         self._arms = arm_list.choose(options.arms)
 
     def run(self) -> bool:
-        """False when a turn failed."""
+        """Runs all rounds. False: a turn failed."""
         steps = [
             step
             for number in range(self._options.rounds)
@@ -128,7 +128,7 @@ class Course:
     def _steps(
         self, workload: Workload, surrounding: str, number: int
     ) -> list[tuple[Step, Arm]]:
-        """The steps of a round that are not finished."""
+        """The steps of a round that are still to be done."""
         return [
             (step, arm)
             for arm in arm_list.rotated(self._arms, number)
@@ -145,11 +145,11 @@ class Course:
             return
         say(f"\n{workload.name}, {surrounding}, round {number + 1}: {workload.shows}")
         for step, _ in steps:
-            self._results.runs.pop(step, None)  # of an earlier try
+            self._results.runs.pop(step, None)  # left by an earlier try
         try:
             template = memory.template(workload, self._arms)
             if surrounding == LIMIT:
-                idlers.drain()  # the limit follows from a peak that one of them may have
+                idlers.drain()  # the limit depends on a peak that one of them may reach
             limit = self._limit_kb(workload) if surrounding == LIMIT else 0
             with (
                 machine_of_huge_pages(idlers)
@@ -205,7 +205,7 @@ class Course:
         say(
             f"{step.workload} {step.surrounding} round {step.round} {step.arm}: {memory.brief(run)}"
         )
-        # After each turn, so that there is a report at any time.
+        # Written after each turn, so there is a report at any time.
         run_report.write(self._results, every_workload(self._options))
 
     def _limit_kb(self, workload: Workload) -> int:
@@ -222,7 +222,7 @@ def limit_kb(runs: dict[str, list[memory.Run]]) -> int:
 
 @contextlib.contextmanager
 def machine_of_huge_pages(idlers: Idlers[Step]) -> Iterator[None]:
-    """No server idles through a change of the setting, which is the whole machine's."""
+    """Changes the setting of the whole machine, and first lets all servers end that idle."""
     idlers.drain()
     with huge_pages.always():
         yield
@@ -312,7 +312,7 @@ def arguments() -> argparse.Namespace:
 
 
 def opened(options: argparse.Namespace) -> Results:
-    """A new folder, or the one of an earlier run."""
+    """Opens a new folder, or that of an earlier run."""
     plots.require()
     arms = arm_list.choose(options.arms)
     settings = {name: getattr(options, name) for name in STORED}
@@ -322,7 +322,7 @@ def opened(options: argparse.Namespace) -> Results:
         {"idle_seconds": options.idle, "settle_seconds": options.settle},
     )
     head["options"] = settings
-    head = json.loads(json.dumps(head))  # as it will be read: lists, no tuples
+    head = json.loads(json.dumps(head))  # as a reader gets it: lists, no tuples
     if not options.resume:
         kind = "soak" if options.soak else "memory"
         name = f"{kind}-{time.strftime('%Y%m%d-%H%M%S')}"

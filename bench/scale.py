@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a server takes as it gets larger: RSS, the time to start, the everyday tables and a purge, by connections, tables and buffer pool.
+"""What a server takes as connections, tables or buffer pool grow: RSS, and the time to start, read tables and purge.
 
 See README.md for what the figures mean.
 """
@@ -39,7 +39,7 @@ OPTIONS = (
 READS = 5
 FILLERS = 4
 SPARE_FILES = 200
-# Where a figure grows by more than this beyond its work, the report says so.
+# If a figure grows by more than this factor beyond its work, the report says so.
 FASTER = 1.25
 
 
@@ -51,7 +51,7 @@ class Curve:
     sizes: tuple[int, ...]
     options: Callable[[int], Sequence[str]]
     work: Callable[[Server, int, contextlib.ExitStack], None]
-    filled: bool = False  # with as many tables as the size
+    filled: bool = False  # the data have as many tables as the size says
 
 
 def connect(server: Server, count: int, held: contextlib.ExitStack) -> None:
@@ -60,7 +60,7 @@ def connect(server: Server, count: int, held: contextlib.ExitStack) -> None:
 
 
 def open_tables(server: Server, count: int, _held: contextlib.ExitStack) -> None:
-    """Each table is read once. The table cache has its default size."""
+    """Reads each table once. The table cache has its default size."""
     with server.connect(DATABASE) as session:
         for number in range(count):
             session.discard(f"SELECT * FROM t{number}")
@@ -81,7 +81,7 @@ CURVES = {
 
 
 def fill(server: Server, tables: int) -> None:
-    """They share a tablespace: a file of its own takes a table 112 KB of disk."""
+    """Makes the tables in one tablespace: a file of its own would take 112 KB of disk for each table."""
     server.query(f"CREATE DATABASE {DATABASE}")
     server.query("CREATE TABLESPACE scale ADD DATAFILE 'scale.ibd'")
 
@@ -96,7 +96,7 @@ def fill(server: Server, tables: int) -> None:
 
 
 def times(session: Connection) -> dict[str, float]:
-    """Of this server's own statements; nothing in other arms."""
+    """Times of this server's own statements; empty in other arms."""
     if not session.query("SHOW GLOBAL STATUS LIKE 'Memdiag_allocated_bytes'").rows:
         return {}
 

@@ -33,7 +33,7 @@ COMPONENT = "'file://component_telemetry'"
 
 @contextlib.contextmanager
 def exported(port: int) -> Iterator[None]:
-    """Debian's exporter runs its statements each second, and is itself read each second."""
+    """Debian's exporter runs its statements each second. This program reads the exporter each second."""
     with tempfile.TemporaryDirectory(prefix="memdiag-") as scratch:
         folder = Path(scratch)
         with (
@@ -86,7 +86,7 @@ def measure(arm: arm_list.Arm, folder: Path, turns: int, seconds: int) -> dict[s
             cpu = server.usage().since(before).cpu_seconds
             return {"tps": tps, "cpu_us": 1e6 * cpu / (tps * seconds)}
 
-        once()  # warm
+        once()  # a warm-up
         rest = {}
         for way in WAYS:
             with ways[way]():
@@ -106,7 +106,7 @@ def measure(arm: arm_list.Arm, folder: Path, turns: int, seconds: int) -> dict[s
 
 
 def ratio(runs: list[dict[str, Any]], way: str, figure: str) -> float:
-    """Median with the reader, by the median without."""
+    """The median with the reader, divided by the median without."""
     with_, without = (
         report.median(turn[one][figure] for run in runs for turn in run["turns"])
         for one in (way, "without")

@@ -35,10 +35,10 @@ DEFAULT_TESTS = TESTS[:2]
 THREADS = (8, 256)
 TARGET = 0.98
 TAIL_TARGET = 1.05
-RSS_TARGET = 0.5  # of stock's, with so many threads:
+RSS_TARGET = 0.5  # times stock's, with so many threads:
 RSS_THREADS = 1024
 PERCENTILES = {"p95_ms": 0.95, "p99_ms": 0.99, "p99.9_ms": 0.999}
-OPTIMISED_TARGET = 1.10  # against Debian's package
+OPTIMISED_TARGET = 1.10  # times Debian's package
 
 
 def template(arms: Sequence[arm_list.Arm]) -> Path:
@@ -97,7 +97,7 @@ def cpu_seconds(servers: Iterable[Server]) -> float:
 
 
 def cell(server: Server, test: str, threads: int, seconds: int) -> dict[str, Any]:
-    """One test at one number of threads."""
+    """Runs one test with one number of threads."""
     before = server.usage()
     output = sysbench_program.run(
         server,

@@ -23,8 +23,8 @@ from harness.burst import Sampler
 from harness.problem import run_main
 from harness.server import Server
 
-# A person reads these on demand; no monitor needs them each second. They show every
-# size class, lock and instrument, the budget of variables, and the past, which was
+# A person reads these on demand. No monitor needs them each second: they show every size
+# class, lock and instrument, the budget of variables, and the past, which the server has
 # sampled each second already.
 ON_DEMAND = (
     "MEMDIAG_BUDGET",
@@ -42,7 +42,7 @@ READS = 15
 POLL_SECONDS = 1.0
 TARGETS = {"cheap_ms": 10.0, "poll_cost": 0.005, "sessions_cost": 0.01}
 
-# A switch is on for the block; loads with and without it are compared.
+# A switch that is on during the block. The loads with and without it are compared.
 Switch = Callable[[], contextlib.AbstractContextManager[None]]
 
 
@@ -127,7 +127,7 @@ def pairs_of(server: Server, switch: Switch, pairs: int, seconds: int) -> list[A
         cpu_seconds = usage.cpu_seconds
         return {"tps": tps, "cpu_us": 1e6 * cpu_seconds / (tps * seconds)}
 
-    once()  # warm
+    once()  # a warm-up
     measured = []
     for number in range(pairs):
         pair: dict[str, dict[str, float]] = {}
@@ -161,7 +161,7 @@ def measure(
 
 
 def cost(runs: list[dict[str, Any]], switch: str, figure: str) -> float:
-    """By how much the figure is less, of the whole, where the switch is on; of a cost, more."""
+    """The share by which the switch lowers a figure, or raises a cost."""
     pairs = [pair for run in runs for pair in run[switch]]
     change = (
         report.median(pair["with"][figure] / pair["without"][figure] for pair in pairs)

@@ -24,7 +24,7 @@ class Burst:
 
     seconds: float
     clients: int
-    # Seconds each, of the statements completed within the time.
+    # The seconds of each statement that was completed within the time.
     latencies: list[float] = field(default_factory=list)
     rows_seen: int = 0
 
@@ -53,7 +53,7 @@ def run(
     """Sessions that each run statement after statement until the time is up."""
 
     def steps(number: int) -> Iterator[int]:
-        # Every client runs all statements in an order of its own, the same in every run.
+        # Each client runs all statements in an order of its own. The orders are the same in every run.
         order = list(statements)
         random.Random(f"{seed}/{number}").shuffle(order)
         with Connection(socket, database) as connection:
@@ -97,7 +97,7 @@ def crowd(
                     rows += seen
                     mine.append(done - sent)
         except threading.BrokenBarrierError:
-            return  # another client failed before the start and reports it
+            return  # another client failed before the start, and reports that
         except Exception as error:  # noqa: BLE001 - raised below
             stop.set()
             start_line.abort()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from harness.problem import NotPossible
 
-_number = itertools.count()  # servers of several turns are there at a time
+_number = itertools.count()  # several groups may exist at a time
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class Limit:
     version: int
 
     def wrapper(self) -> tuple[str, ...]:
-        """Goes before a command, and moves it into the group."""
+        """Words before a command, which move it into the group."""
         return (
             *("sh", "-c", 'echo $$ > "$0" && exec "$@"'),
             str(self.group / "cgroup.procs"),
         )
 
     def resize(self, limit_bytes: int) -> bool:
-        """Sets another limit. False: the kernel refuses it (version 1), because it cannot take back enough at once."""
+        """Sets another limit. False: the kernel (version 1) refuses it, because it cannot reclaim enough at once."""
         if self.version == 1:
             names = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]
         else:
@@ -41,7 +41,7 @@ class Limit:
         if len(names) == 2 and not with_swap.exists():
             names.pop()
         elif len(names) == 2 and limit_bytes > int(with_swap.read_text()):
-            names.reverse()  # that with swap is never the lower one
+            names.reverse()  # the limit with swap must never be the lower one
         try:
             for name in names:
                 (self.group / name).write_text(str(limit_bytes))
@@ -66,7 +66,7 @@ class Limit:
         return {"oom_kills": int(kills[1]) if kills else 0, "peak_kb": peak // 1024}
 
     def used_bytes(self) -> int:
-        """Use without the page cache that the kernel can drop at once, as the server's watcher counts."""
+        """The bytes in use, without the page cache that the kernel can drop at once: as the server's watcher counts."""
         if self.version == 1:
             names = ("memory.usage_in_bytes", "total_inactive_file")
         else:
@@ -106,7 +106,7 @@ def groups(cgroup: str, mountinfo: str) -> tuple[int, list[Path]]:
 
 @contextlib.contextmanager
 def memory_limit(limit_kb: int, above: Limit | None = None) -> Iterator[Limit]:
-    """A new group with this limit; `above` is the group to make it in, which has no processes of its own."""
+    """Makes a group with this limit, below the group `above`, which has no processes of its own."""
     limit = _make(limit_kb, above)
     try:
         yield limit
@@ -135,7 +135,7 @@ def _make(limit_kb: int, above: Limit | None) -> Limit:
         group = parent / f"memdiag-bench-{os.getpid()}-{next(_number)}"
         try:
             if version == 2:
-                with contextlib.suppress(OSError):  # it may be on already
+                with contextlib.suppress(OSError):  # the controller may be on already
                     (parent / "cgroup.subtree_control").write_text("+memory")
             group.mkdir()
         except OSError as error:
@@ -152,7 +152,7 @@ def _make(limit_kb: int, above: Limit | None) -> Limit:
                 (limit_kb << 10, limit_kb << 10 if version == 1 else 0),
                 strict=True,
             ):
-                # Swap is not counted everywhere; where it is, it must not hide what goes beyond.
+                # Not every kernel counts swap. Where it does, swap must not take what exceeds the limit.
                 if name == names[0] or (group / name).exists():
                     (group / name).write_text(str(value))
             return Limit(group, version)

@@ -1,4 +1,4 @@
-"""Programs that test something: one line for each check, counted; ./run-tests reads the last line."""
+"""Counts and shows the checks of a test program, a line for each. ./run-tests reads the last line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Failed(Exception):
 
 class Checks:
     def __init__(self, name: str = "", show: bool = True) -> None:
-        """`name` begins the last line. Without `show`, finish() shows the failures and nothing else."""
+        """`name` begins the last line. Without `show`, finish() shows only the failures."""
         self.passed = 0
         self.failures: list[str] = []
         self.skipped: list[str] = []
@@ -24,7 +24,7 @@ class Checks:
         self._show = show
 
     def check(self, name: str, good: bool, detail: object = "") -> None:
-        """`detail` is shown with a good result too: figures belong there."""
+        """Counts and shows a check. `detail` is shown with a good result, too, so figures belong there."""
         shown = f": {detail}" if detail not in ("", None) else ""
         if good:
             self.passed += 1
@@ -40,7 +40,7 @@ class Checks:
 
     @contextlib.contextmanager
     def checking(self, name: str) -> Iterator[None]:
-        """A check that is good unless the block raises; the program continues after it."""
+        """A check that passes unless the block raises. The program continues after it."""
         try:
             yield
         except (Failed, Problem, SqlError, OSError, AssertionError) as error:
@@ -49,7 +49,7 @@ class Checks:
             self.check(name, True)
 
     def finish(self) -> int:
-        """Show the last line, with the reasons of what was skipped; the exit status."""
+        """Shows the last line, with the reasons for skipped checks; returns the exit status."""
         if not self._show:
             for failure in self.failures:
                 say(f"FAILED  {failure}")
@@ -63,7 +63,7 @@ class Checks:
 
 
 def not_possible(name: str, what: str, reason: object) -> int:
-    """The exit status of a program that cannot check anything on this machine; shows why."""
+    """Shows why this machine allows no check at all; returns the exit status for that."""
     checks = Checks(name)
     checks.skip(what, reason)
     return checks.finish()

@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.problem import Problem
 
 ROOT = Path(__file__).resolve().parent.parent
-# Presets of which packages are made: a sanitizer's memory is not the server's.
+# The presets that packages are made from. A sanitizer's memory is not the server's, so its presets are not here.
 SHIPPED = ("dev", "optimised")
 
 
@@ -29,7 +29,7 @@ def cache_dir() -> Path:
 
 @contextlib.contextmanager
 def lock(path: Path, doing: str):
-    """One process at a time; the others wait and say so."""
+    """Lets one process at a time into the block. The others wait and say so."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as file:
         try:
@@ -47,7 +47,7 @@ def existing_parent(path: Path) -> Path:
 
 
 def require_disk(needs: list[tuple[Path, float, str]]) -> None:
-    """needs: (folder, GB, what for). Folders on one file system are added up."""
+    """Raises a Problem if the disk is too full. needs: (folder, GB, what for), added up for each file system."""
     by_device: dict[int, list[tuple[Path, float, str]]] = {}
     for need in needs:
         device = existing_parent(need[0]).stat().st_dev
@@ -66,7 +66,7 @@ def require_disk(needs: list[tuple[Path, float, str]]) -> None:
 
 
 def presets() -> dict[str, str]:
-    """{name: flavour} of the CMake presets that can be named."""
+    """{name: flavour} of the CMake presets that are not hidden."""
     described = json.loads((ROOT / "CMakePresets.json").read_text())
     return {
         preset["name"]: preset.get("cacheVariables", {}).get(
@@ -78,14 +78,14 @@ def presets() -> dict[str, str]:
 
 
 def known_preset(name: str) -> str:
-    """The name, if there is such a preset."""
+    """Returns the name, or raises a Problem if there is no such preset."""
     if name not in presets():
         raise Problem(f"there is no preset {name!r}; there are: {', '.join(presets())}")
     return name
 
 
 def preset_of_arguments(doc: str | None) -> str:
-    """Read the arguments of a program whose only option is the preset. `doc` is its own __doc__."""
+    """Reads the arguments of a program whose only option is the preset. `doc` is the program's __doc__."""
     parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("--preset", default="dev", help="default: %(default)s")
     return known_preset(parser.parse_args().preset)

@@ -26,7 +26,7 @@ from pathlib import Path
 from harness.common import cache_dir
 
 HELPER = "/usr/lib/apt/apt-helper"
-ENOUGH = 2_000  # fewer documents than that show nothing
+ENOUGH = 2_000  # a collection of fewer documents shows nothing
 BUILT_IN_DOCUMENTS = 20_000
 
 Document = tuple[str, str]
@@ -35,7 +35,7 @@ Document = tuple[str, str]
 @dataclass(frozen=True)
 class Corpus:
     documents: list[Document]  # (name, text), ordered by name, every name once
-    source: str  # for people: where it comes from
+    source: str  # says where the texts come from
 
     def sample(self, count: int) -> Corpus:
         """At most so many documents, evenly spread over the collection."""
@@ -67,7 +67,7 @@ def load() -> Corpus:
 
 
 def _output(command: list[str]) -> Iterator[str]:
-    """The lines a program prints; none when it is missing or fails."""
+    """The lines that a program prints; none if it is missing or fails."""
     try:
         done = subprocess.run(
             command,
@@ -104,7 +104,7 @@ def _descriptions(lines: Iterable[str]) -> Iterator[Document]:
 
 
 def _unique(documents: Iterable[Document]) -> list[Document]:
-    """Ordered by name; of several texts of one package (versions, suites) the longest, then the first by order."""
+    """One text for each package, by name. Of several (versions, suites), the longest counts, then the first."""
     best: dict[str, str] = {}
     for name, text in documents:
         if name and (-len(text), text) < (-len(best.get(name, "")), best.get(name, "")):
@@ -166,7 +166,7 @@ def _fetch(url: str, sha256: str, suffix: str) -> Path | None:
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"partial-{os.getpid()}-{path.name}")
-    # No sandbox user: it could not write to root's cache folder. The hash is what protects us.
+    # No sandbox user, because it could not write to root's cache folder. The hash protects against bad files.
     command = [
         HELPER,
         "-o",
@@ -193,8 +193,8 @@ def _fetch(url: str, sha256: str, suffix: str) -> Path | None:
         partial.unlink(missing_ok=True)
 
 
-# The built-in text: sentences in the manner of package descriptions. The openings recur, as they do in real ones, so
-# that phrases of common words are there to be searched for.
+# The built-in text: sentences in the manner of package descriptions. The openings recur, as in real descriptions, so
+# there are phrases of common words to search for.
 _OPENINGS = (
     "this package provides", "this package contains", "the library provides", "the program allows users",
     "it can be used", "this module implements", "the command line tool reads", "these files are needed",

@@ -15,15 +15,15 @@ SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 @contextlib.contextmanager
 def always() -> Iterator[None]:
-    """Transparent huge pages for the whole machine, and back to what it had, even if this process is killed."""
+    """Switches huge pages on for the whole machine, and back to the former setting, even if this process is killed."""
     try:
         before = re.search(r"\[(\w+)\]", SETTING.read_text())
         assert before
-        # Changes nothing: a process without the permission fails here.
+        # This changes nothing. A process without the permission fails here.
         SETTING.write_text(before[1])
     except OSError as error:
         raise NotPossible(f"huge pages cannot be set: {error}") from None
-    # It waits for the end of its input, which comes at the latest when this process ends.
+    # The shell waits for the end of its input, which comes at the latest when this process ends.
     restore = ["sh", "-c", 'read -r _; echo "$1" > "$2"', "sh", before[1], SETTING]
     guard = subprocess.Popen(restore, stdin=subprocess.PIPE, start_new_session=True)
     assert guard.stdin

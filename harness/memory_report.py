@@ -16,8 +16,8 @@ _UNKNOWN_TABLE = 1109
 Figures = dict[str, int | None]
 
 
-# A pool has all of its lines in the report if it moved so much, one if it holds so much at all, and a sentence if it was
-# used so often.
+# The limits for a pool: all of its lines are in the report if it changed by so much, one line if it holds so much, and
+# a sentence if it was used so often.
 MOVED_BYTES = 4 << 20
 SMALL_BYTES = 1 << 20
 MANY_ALLOCATIONS = 1000
@@ -25,13 +25,13 @@ MANY_ALLOCATIONS = 1000
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Both empty on a server without memdiag. A figure that the server does not know (NULL) is None."""
+    """`allocator` and `pools` are empty on a server without memdiag. A figure that the server gives as NULL is None."""
 
     rss_bytes: int
     allocator: Figures
     pools: dict[str, Figures]
     pool_texts: dict[str, dict[str, str]]
-    anon_bytes: int = 0  # what of RSS is of no file
+    anon_bytes: int = 0  # the part of RSS that belongs to no file
     regions_bytes: int | None = None  # resident, outside the allocator
 
 
@@ -79,7 +79,7 @@ class Diagnostics:
 
 
 def highest(snapshots: Iterable[Snapshot], peak_rss_bytes: int) -> Snapshot:
-    """Every figure at its highest in the series; the highest RSS is the kernel's own record of it."""
+    """The highest value of every figure in the series. The highest RSS is the kernel's own record (VmHWM)."""
     allocator: Figures = {}
     pools: dict[str, Figures] = {}
     for snapshot in snapshots:
@@ -90,7 +90,7 @@ def highest(snapshots: Iterable[Snapshot], peak_rss_bytes: int) -> Snapshot:
 
 
 def table(columns: Mapping[str, Snapshot]) -> str:
-    """Memory in MB: a line for each measure, a column for each moment; what the last one has less than the peak."""
+    """Memory in MB: a line for each measure, a column for each moment, and how much the last is below the peak."""
     lines: list[tuple[str, list[int | None]]] = [
         (
             "process, as the kernel counts (RSS)",

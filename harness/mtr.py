@@ -37,11 +37,11 @@ def command(build: Path, jobs: int, *selection: str) -> list[str]:
     words = [
         "perl",
         "mysql-test-run.pl",
-        # Memory instead of the disk; it will not have a --vardir then. Ports: mtr
-        # finds free ones by itself.
+        # --mem: memory instead of the disk; mtr allows no --vardir with it. mtr finds free
+        # ports by itself.
         "--mem",
         f"--parallel={jobs}",
-        # All of them, and no second chance.
+        # Run all tests, and none a second time.
         "--force",
         "--max-test-fail=0",
         "--retry=0",

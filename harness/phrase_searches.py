@@ -23,7 +23,7 @@ PHRASES = 40
 AFTER_SECONDS = (1, 2, 5)
 MYSQLD_OPTIONS = (
     "--innodb-buffer-pool-size=512M",
-    # Without these, pages read in at the start would mix with what the searches do to memory.
+    # Without these options, the pages that the server reads at its start would mix with the memory of the searches.
     "--innodb-buffer-pool-load-at-startup=OFF",
     "--innodb-buffer-pool-dump-at-shutdown=OFF",
     "--disable-log-bin",
@@ -106,13 +106,13 @@ def run(
     checks: Checks,
     figures: bool = True,
 ) -> None:
-    """The burst, its figures (without `figures` only RSS), and the checks that hold of any run."""
+    """Runs the burst, shows its figures (without `figures` only RSS), and makes the checks that every run must pass."""
     say(f"== warming up: {len(statements)} phrases once each (about 5 s)")
     found = 0
     with server.connect(DATABASE) as session:
         for sql in statements:
             found += int(session.query(sql).scalar() or 0)
-    time.sleep(3)  # the warm-up's memory goes back before the start is recorded
+    time.sleep(3)  # the warm-up's memory goes back first
 
     with Diagnostics(server) as diagnostics:
         before = diagnostics.snapshot()
@@ -178,7 +178,7 @@ def check(
     last: Snapshot,
     receipt: dict[str, object] | None,
 ) -> None:
-    """The relations that hold of any run. Figures depend on the machine."""
+    """Checks the relations that hold in every run. The figures themselves depend on the machine."""
     checks.check("phrases were found", found > 0)
     checks.check("MEMDIAG_ALLOCATOR has a row", bool(last.allocator))
     checks.check("MEMDIAG_POOLS has the pool general", "general" in last.pools)
@@ -219,8 +219,8 @@ def check(
         "no more frees than allocations",
         lambda: pool(last, "FREES") <= pool(last, "ALLOCATIONS"),
     )
-    # jemalloc counts what lies in caches as live, the pool does not, and a moment passes
-    # between their counts.
+    # jemalloc counts blocks in its caches as live, and the pool does not. A moment passes
+    # between the two counts.
     relation(
         "the recorded peak covers what was seen",
         lambda: pool(last, "PEAK_BYTES") >= pool(peak, "LIVE_BYTES") * 3 // 4,
@@ -248,8 +248,8 @@ def check(
         "the pools are part of allocated",
         lambda: pool(last, "LIVE_BYTES") <= total(last, "ALLOCATED_BYTES"),
     )
-    # jemalloc counts a page as resident from its mapping on, the kernel from the first touch. Beside both there are
-    # only the program's own data and stacks of threads that the server does not know.
+    # jemalloc counts a page as resident when it is mapped, the kernel at its first touch. The rest of RSS is only the
+    # program's own data and stacks of threads that the server does not know.
     relation(
         "the kernel has nothing that the tables do not know",
         lambda: (

@@ -1,4 +1,4 @@
-"""The one exception that programs show to their user: a sentence with the fault and its remedy."""
+"""The exception that programs show to their user: a sentence with the fault and its remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Problem(Exception):
 
 
 class NotPossible(Problem):
-    """This machine does not allow it; the program that asked has no fault."""
+    """This machine does not allow what the program needs. The program has no fault."""
 
 
 def run_main(name: str, main: Callable[[], int]) -> None:

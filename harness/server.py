@@ -56,7 +56,7 @@ class Build:
         return [self.mysqld]
 
     def version(self) -> str:
-        """The output of `mysqld --version` behind the program's own path."""
+        """The output of `mysqld --version` without the program's path."""
         done = subprocess.run(
             [*self.command(), "--no-defaults", "--version"],
             capture_output=True,
@@ -105,7 +105,7 @@ class Unpacked(Build):
 
 @dataclass(frozen=True)
 class Memory:
-    """The kernel's figures of the process, in kB. lazy_free_kb: given back by MADV_FREE but still counted in RSS."""
+    """The kernel's figures of the process, in kB. lazy_free_kb: given back by MADV_FREE, but still in RSS."""
 
     rss_kb: int
     peak_kb: int
@@ -249,7 +249,7 @@ class Server:
             raise Problem(
                 f"another server{f' (process {owner})' if owner else ''} is using the socket {self.socket}; stop it first"
             )
-        self.socket.unlink(missing_ok=True)  # a dead server's
+        self.socket.unlink(missing_ok=True)  # left by a dead server
         self.error_log.unlink(missing_ok=True)
         command = [
             *self._wrapper,
@@ -301,7 +301,7 @@ class Server:
         return True
 
     def runs_current_program(self) -> bool:
-        """True if the process runs the mysqld of the build directory, which has not been rebuilt since."""
+        """True if the process runs the present mysqld of the build directory: nobody has rebuilt it since."""
         try:
             return os.path.samefile(f"/proc/{self.pid}/exe", self.build.mysqld)
         except OSError:
@@ -314,7 +314,7 @@ class Server:
         except (FileNotFoundError, ConnectionRefusedError):
             return None
         except (SqlError, OSError):
-            pass  # a process listens, though it does not let us in
+            pass  # a process listens, although it refuses this connection
         try:
             return int(Path(f"{self.socket}.lock").read_text())
         except (OSError, ValueError):
@@ -374,7 +374,7 @@ class Server:
     # Watching.
 
     def rss_kb(self) -> int:
-        """Resident memory alone: one cheap read, fit for sampling during a run."""
+        """Resident memory alone: one cheap read, suited for sampling during a run."""
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE_KB
 
     def memory(self) -> Memory:

@@ -1,6 +1,7 @@
-"""Programs of Debian's archive that make and test the configurations: jsonnet, promtool, prometheus, prometheus-sql-exporter.
+"""Programs of Debian's archive that make and test the configurations: jsonnet, promtool, prometheus,
+prometheus-sql-exporter.
 
-Those in PATH are used. Others are unpacked into the cache; nothing is installed and no service starts.
+Programs in PATH are used. The others are unpacked into the cache. Nothing is installed, and no service starts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ PACKAGES = ("jsonnet", "libjsonnet0", "prometheus", "prometheus-sql-exporter")
 
 
 def provide() -> Path:
-    """The folder of the unpacked packages; a Problem where they cannot be had."""
+    """The folder of the unpacked packages. Raises a Problem if the archive does not deliver them."""
     folder = cache_dir() / "monitoring-programs"
     with lock(cache_dir() / "monitoring.lock", "unpacking programs for monitoring/"):
         if folder.is_dir():
@@ -51,7 +52,7 @@ def program(name: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """For programs of provide(): their libraries lie beside them."""
+    """The environment for programs of provide(), whose libraries are beside them."""
     folder = cache_dir() / "monitoring-programs"
     libraries = [str(path) for path in folder.glob("usr/lib/*-linux-gnu")]
     if before := os.environ.get("LD_LIBRARY_PATH"):
@@ -72,7 +73,7 @@ def start(name: str, *words: object, cwd: Path | None = None) -> subprocess.Comp
 
 
 def run(name: str, *words: object, cwd: Path | None = None) -> str:
-    """The program's output; a Problem with its own words where it failed."""
+    """Returns the program's output. Raises a Problem with its messages if it fails."""
     done = start(name, *words, cwd=cwd)
     if done.returncode:
         raise Problem(f"{name} failed: {(done.stdout + done.stderr).strip()}")

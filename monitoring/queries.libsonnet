@@ -2,16 +2,16 @@
 // configuration is made from here (monitoring/render.py), so that a figure has one
 // name everywhere: mysql_memdiag_<statement>_<column>.
 //
-// A label has values from lists that are fixed when the server is built, or that a start
-// fixes. No statement has a row for each session, statement or digest.
+// The values of a label come from lists that the build or the start of the server fixes. No
+// statement returns a row for each session, statement or digest.
 //
-// A column that is NULL is no measurement: sql_exporter leaves it out, PMM says NaN.
+// A NULL is no measurement: sql_exporter leaves it out, PMM shows NaN.
 
 local gauge(column, help) = { column: column, type: 'gauge', help: help };
 local counter(column, help) = { column: column, type: 'counter', help: help };
 
 {
-  // Cheap enough for each second.
+  // These are cheap enough to run each second.
   fast: {
     pool: {
       labels: ['pool'],
@@ -114,7 +114,7 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
     },
   },
 
-  // From tables that keep the past, or that hardly change.
+  // These read tables that keep the past, or that hardly change.
   slow: {
     process: {
       labels: [],

@@ -28,7 +28,7 @@ local collector(name, interval, set) = {
   ],
 };
 
-// PMM: the name of the statement and of the column are the metric's name.
+// PMM: the names of statement and column make the metric's name.
 local pmm(set) = {
   [prefix + query]: {
     query: lines(set[query].query),
@@ -43,8 +43,8 @@ local pmm(set) = {
   for query in std.objectFields(set)
 };
 
-// Debian's prometheus-sql-exporter. It names a metric sql_<statement> and has the column as
-// a label; prometheus/prometheus.yml puts both together to the same names.
+// Debian's prometheus-sql-exporter. It names a metric sql_<statement> and names the column in a
+// label. prometheus/prometheus.yml joins both, so the names are the same.
 local job(name, interval, set) = {
   name: name,
   interval: interval,

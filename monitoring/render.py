@@ -27,7 +27,7 @@ def sources() -> list[Path]:
 
 
 def rendered() -> dict[Path, str]:
-    """The files and their text."""
+    """{file: its text}, as the sources say."""
     made = json.loads(programs.run("jsonnet", FOLDER / "render.jsonnet"))
     # Older versions of jsonnet put all keys of YAML in quotes.
     return {
@@ -39,7 +39,7 @@ def rendered() -> dict[Path, str]:
 
 
 def check() -> int:
-    """The number of files; a Problem that names those that differ."""
+    """Returns the number of files. Raises a Problem that names the files that differ."""
     programs.run("jsonnetfmt", "--test", *sources())
     files = rendered()
     stale = [

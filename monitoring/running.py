@@ -1,4 +1,4 @@
-"""Programs that the checks run: a server, Debian's exporter and Prometheus, each on loopback alone and ended by its process."""
+"""Programs that the checks run: a server, Debian's exporter and Prometheus. Each listens on loopback alone."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ OPTIONS = (
 
 
 def telemetry_options(endpoint: str) -> tuple[str, ...]:
-    """component_telemetry, once it is installed, sends metrics there each second."""
+    """Options with which component_telemetry, once it is installed, sends metrics there each second."""
     return (
         "--loose-telemetry.metrics_enabled=ON",
         "--loose-telemetry.trace_enabled=OFF",
         "--loose-telemetry.log_enabled=OFF",
-        # A meter is read at its own frequency, by the next slower reader.
+        # A meter has a frequency of its own. The reader with the next lower frequency reads it.
         "--performance-schema-meter=%=frequency:1",
         "--loose-telemetry.metrics_reader_frequency_1=1",
         "--loose-telemetry.otel_exporter_otlp_metrics_timeout=2000",
@@ -54,7 +54,7 @@ def free_port() -> int:
 
 
 def until(condition: Callable[[], object], what: str, seconds: float = 20) -> None:
-    """Asks again and again; Failed when it does not come true."""
+    """Asks until the answer is true. Raises Failed if that takes too long."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -63,7 +63,7 @@ def until(condition: Callable[[], object], what: str, seconds: float = 20) -> No
 
 
 def get(url: str, timeout: float = 10) -> str:
-    """The page; empty while nobody answers."""
+    """Returns the page; empty while nobody answers."""
     try:
         with urllib.request.urlopen(url, timeout=timeout) as answer:
             return answer.read().decode()
@@ -77,7 +77,7 @@ def metric_names() -> set[str]:
 
 
 def statements() -> dict[str, dict]:
-    """Those of queries.libsonnet, by name."""
+    """The statements of queries.libsonnet, by name."""
     sets = json.loads(programs.run("jsonnet", FOLDER / "queries.libsonnet"))
     return {name: one for each in sets.values() for name, one in each.items()}
 
@@ -134,7 +134,7 @@ def process(log: Path, *command: object, **more: str) -> Iterator[subprocess.Pop
 
 @contextlib.contextmanager
 def exporter(folder: Path, mysql_port: int, user: str = "memdiag_exporter", seconds: str = "1s") -> Iterator[str]:  # fmt: skip
-    """Debian's prometheus-sql-exporter with the shipped configuration; its address."""
+    """Runs Debian's prometheus-sql-exporter with the shipped configuration; yields its address."""
     text = (FOLDER / "debian/prometheus-sql-exporter.yml").read_text()
     text = text.replace(":3306)", f":{mysql_port})").replace("CHANGE-ME", PASSWORD)
     text = text.replace("memdiag_exporter:", f"{user}:")
@@ -166,7 +166,7 @@ class Prometheus:
 
 @contextlib.contextmanager
 def prometheus(folder: Path, exporter_address: str, seconds: str = "1s") -> Iterator[Prometheus]:  # fmt: skip
-    """Debian's Prometheus with the shipped configuration and rules."""
+    """Runs Debian's Prometheus with the shipped configuration and rules."""
     text = (FOLDER / "prometheus/prometheus.yml").read_text()
     text = text.replace("127.0.0.1:9237", exporter_address)
     text = re.sub(r"scrape_(interval|timeout): \d+s", rf"scrape_\1: {seconds}", text)

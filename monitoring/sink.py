@@ -1,4 +1,4 @@
-"""A sink of OTLP over HTTP on loopback: decodes the metrics that it gets, or behaves badly on request."""
+"""A sink for OTLP over HTTP on loopback. It decodes the metrics that it gets, or behaves badly on request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PINS = Path(__file__).with_name("requirements.txt")
 
 
 def provide() -> None:
-    """Make opentelemetry.proto importable; a Problem where it cannot be had."""
+    """Makes opentelemetry.proto importable. Raises a Problem if it cannot be installed."""
     mark = hashlib.sha256(PINS.read_bytes()).hexdigest()[:12]
     folder = cache_dir() / f"monitoring-otlp-{mark}"
     with lock(cache_dir() / "monitoring.lock", "installing opentelemetry-proto"):
@@ -49,7 +49,7 @@ class Metric:
 
 @dataclass
 class Sink:
-    """The last figures of each meter. `release` ends the requests of a sink that hangs."""
+    """The sink, with the last figures of each meter. `release` ends the requests of a sink that hangs."""
 
     port: int = 0
     requests: int = 0

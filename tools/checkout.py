@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def own_files(root: Path) -> list[Path]:
-    """Sorted. Without git, as in an archive: all but build/ and hidden folders."""
+    """The paths, sorted. Without git, as in an unpacked archive: all files but build/ and hidden folders."""
     command = ["git", "ls-files", "-co", "--exclude-standard", "-z"]
     if (root / ".git").exists():
         done = subprocess.run(command, cwd=root, capture_output=True, check=True)

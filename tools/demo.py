@@ -116,7 +116,7 @@ def build(preset: str) -> None:
 
 
 def run_step(command: Sequence[str]) -> None:
-    """Run a program in the checkout; when we are interrupted, it is interrupted with all it has started."""
+    """Run a program in the checkout. An interruption also ends it, with all that it has started."""
     try:
         process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
     except FileNotFoundError:
@@ -171,7 +171,7 @@ def demonstrate(options: argparse.Namespace, server: Server) -> int:
 
 
 def write_report(server: Server, checks: Checks) -> None:
-    """The page that a person reads, made by client/ as for any server."""
+    """Let the program memdiag (client/) make the page that a person reads, as for any server."""
     command = [sys.executable, "-m", "memdiag", "report", "--no-defaults", "-u", "root"]
     page = server.folder / "report.html"
     done = subprocess.run(

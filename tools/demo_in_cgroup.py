@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The phrase burst of ./run-demo in a memory cgroup of 1.3 times the peak of our server.
+"""The phrase burst of ./run-demo in a memory cgroup of 1.3 times the peak of this server.
 
-Our server survives. The kernel kills stock, where its preset has been built. Both start on the same data: those of the
-smoke run of tools/demo.py, or loaded here.
+This server survives. The kernel kills stock, which takes part if its preset has been built. Both start on the same
+data: those of the smoke run of tools/demo.py, or data that this program loads.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def run(preset: str) -> int:
         phrase_searches.start(server)
         statements = phrase_searches.prepare(server, DOCUMENTS)
         server.stop()
-        # Without a limit, for its peak.
+        # Without a limit: this run measures the peak.
         server.start()
         searches(server, statements)
         peak_kb = server.memory().peak_kb

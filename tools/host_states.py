@@ -39,18 +39,18 @@ OPTIONS = (
     "--memdiag-dirty-decay-ms=session=-1",
 )
 LIMIT_MB = 640
-# The advisor says it from 90% on; at 100% the kernel kills.
+# From 90% on the advisor has a finding; at 100% the kernel kills.
 FULL = 0.92
-# The size of a variable, 1% of the limit: a step cannot jump over the range from 92% to 100%.
+# The size of a variable is 1% of the limit, so no step jumps over the range from 92% to 100%.
 STEP_MB = 6
 SWAP_MB = 256
 IDLE_MB = 320
 IDLE_STEP_MB = 32
 SQUEEZED_MB = 192
-# More than 64 MB are advice; a little is read again meanwhile.
+# From 64 MB on the advisor has a finding. The server reads a little of it again meanwhile.
 ENOUGH_MB = 80
 PATIENCE_SECONDS = 10
-# Ends a server after this program was killed. A server that was stopped has no pid file.
+# Ends the server if this program was killed. A server that was stopped has no pid file.
 END_SERVER = (
     'read -r pid < "$1" && grep -qF -- "--datadir=$2" "/proc/$pid/cmdline" '
     '&& kill "$pid"'
@@ -63,7 +63,7 @@ END_SERVER = (
 @contextlib.contextmanager
 def at_the_end(script: str, *arguments: str | Path) -> Iterator[None]:
     """Run a shell script when the block ends, or when this process does, for any reason."""
-    # It waits for the end of its input, which comes at the latest when this process ends.
+    # The shell waits for the end of its input, which comes at the latest when this process ends.
     command = ["sh", "-c", f"read -r _; {{ {script}; }} 2>/dev/null", "sh"]
     command += map(str, arguments)
     guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
@@ -92,7 +92,7 @@ def swap_file(path: Path) -> Iterator[None]:
     if os.geteuid() != 0:
         raise NotPossible("only root can add swap")
     path.unlink(missing_ok=True)
-    # The second time: a control group that was made small has had a moment to become large again.
+    # A second try: a control group that was made small needs a moment to become large again.
     remove = (
         'swapoff "$1" || { grep -qF "$1 " /proc/swaps && sleep 2 && swapoff "$1"; }; '
         'rm -f "$1"'
@@ -118,23 +118,23 @@ def swap_file(path: Path) -> Iterator[None]:
 
 
 def swap_out(limit: Limit, bytes_: int, enough: Callable[[], bool]) -> None:
-    """Have the kernel swap a control group out down to `bytes_` of memory, until enough() is true; then undo that.
+    """Make the kernel swap a control group out down to `bytes_` of memory, until enough() is true; then undo that.
 
-    It may fail: other processes swap too where memory is short, and the swap file is small.
+    It may fail, because the swap file is small and other processes swap, too, where memory is short.
     """
     if limit.version == 1:
-        # The limit of memory and swap together stays.
+        # The limit of memory and swap together stays as it is.
         file = limit.group / "memory.limit_in_bytes"
         before = file.read_text().strip()
     else:
-        # memory.max would kill.
+        # With memory.max, the kernel would kill.
         file, before = limit.group / "memory.high", "max"
         with contextlib.suppress(FileNotFoundError):
             (limit.group / "memory.swap.max").write_text("max")
     deadline = time.monotonic() + PATIENCE_SECONDS
     with at_the_end('echo "$1" > "$2"', before, file):
         while not enough() and time.monotonic() < deadline:
-            # Busy: what is being written out is not free yet.
+            # The kernel answers EBUSY while it still writes pages out.
             with contextlib.suppress(OSError):
                 file.write_text(str(bytes_))
             time.sleep(0.1)
@@ -144,7 +144,7 @@ def swap_out(limit: Limit, bytes_: int, enough: Callable[[], bool]) -> None:
 
 
 def found(session: Connection, subsystem: str, evidence: str) -> dict[str, str] | None:
-    """The finding of that subsystem with matching evidence. The whole table is read, as a user reads it."""
+    """The finding of this subsystem with matching evidence. It reads the whole table, as a user does."""
     table = session.query("SELECT * FROM information_schema.MEMDIAG_ADVICE")
     for row in table.dicts():
         if row["SUBSYSTEM"] == subsystem and re.search(evidence, row["EVIDENCE"]):
@@ -167,7 +167,7 @@ def huge_pages_everywhere(start: Callable[..., Server], checks: Checks) -> None:
 
     former = chosen()
     with huge_pages.always():
-        # As it is shipped, it asks the kernel for none.
+        # With its default settings, the server asks the kernel for none.
         with start() as server, server.connect() as session:
             checks.check("with huge pages 'always' pools have none", of_pools() == 0)
             checks.check("there is nothing to advise", seen() is None)
@@ -181,7 +181,7 @@ def huge_pages_everywhere(start: Callable[..., Server], checks: Checks) -> None:
                 remedy = f"echo madvise > {huge_pages.SETTING}"
                 checks.check("their remedy is to the point", remedy in row["REMEDY"])
                 checks.check("they are a warning", row["SEVERITY"] == "warning")
-            # The remedy.
+            # What the advice recommends.
             huge_pages.SETTING.write_text("madvise")
             checks.check("their remedy ends it", seen() is None)
     checks.check("the machine is as before", chosen() == former)
@@ -225,7 +225,7 @@ def killed(start: Callable[..., Server], checks: Checks) -> None:
         start(limit.wrapper()) as server,
         server.connect() as session,
     ):
-        # The kernel kills this process first.
+        # This makes the kernel kill the process first.
         first = 'echo 1000 > /proc/self/oom_score_adj && exec "$@"'
         hog = [sys.executable, "-c", f"bytearray(b'x') * ({2 * LIMIT_MB} << 20)"]
         command = [*limit.wrapper(), "sh", "-c", first, "sh", *hog]
@@ -241,7 +241,7 @@ def killed(start: Callable[..., Server], checks: Checks) -> None:
 
 
 def page_cache(start: Callable[..., Server], checks: Checks) -> None:
-    """Files that were read or written fill a group, which is no shortage: the kernel drops their pages first."""
+    """Pages of files fill a group. That is no shortage, because the kernel drops these pages first."""
     with (
         cgroup.memory_limit(LIMIT_MB << 10) as limit,
         start(limit.wrapper()) as server,
@@ -305,7 +305,7 @@ def host(session: Connection, subject: str, name: str) -> str:
 
 
 def keep(session: Connection, variable: str, megabytes: int) -> None:
-    # A header in front of it would lift a full megabyte into the next size class.
+    # A full megabyte with its header would need the next size class.
     session.query(f"SET {variable} = REPEAT('v', ({megabytes} << 20) - 8192)")
 
 

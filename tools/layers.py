@@ -193,7 +193,7 @@ def code_files(root: Path) -> set[str]:
 
 @dataclass(frozen=True)
 class Symbols:
-    """Symbols that the objects of one source define and need, demangled."""
+    """The demangled symbols that the objects of one source define and need."""
 
     strong: frozenset[str]
     weak: frozenset[str]
@@ -201,7 +201,7 @@ class Symbols:
 
 
 def parse_nm(text: str) -> Symbols:
-    """The output of nm -C. Lower case is local to the object, but for weak ones."""
+    """Parses the output of nm -C. A lower-case letter marks a local symbol, or a weak one."""
     strong, weak, needs = set(), set(), set()
     for line in text.splitlines():
         if match := re.match(r"[0-9a-f ]{16} (\S) (.*)$", line):
@@ -226,7 +226,7 @@ def objects_of(build: Path, files: set[str], root: Path) -> dict[Path, str]:
             continue
         pattern = r"^build (\S+\.o): CXX_COMPILER__\S+ (\S+)"
         for object_, source in re.findall(pattern, ninja.read_text(), re.MULTILINE):
-            if Path(source).name not in names:  # saves looking at 10,000 files
+            if Path(source).name not in names:  # saves looking at 10,000 paths
                 continue
             try:
                 name = str(Path(source).resolve().relative_to(root.resolve()))
@@ -245,7 +245,7 @@ def read_objects(
         raise Problem(f"{build} compiles nothing of ours; name a build folder")
     result: dict[str, Symbols] = {}
     for path, source in objects.items():
-        # In a test program, tests define symbols of the server.
+        # Test programs define symbols of the server themselves.
         if layers.is_test(source):
             continue
         if not path.is_file() or path.stat().st_mtime < (root / source).stat().st_mtime:
@@ -297,12 +297,12 @@ def calls(objects: dict[str, Symbols]) -> list[Arrow]:
 
 
 def node(path: str) -> str:
-    """A .h and its .cc or .c are one."""
+    """The name that a .h and its .cc or .c share."""
     return re.sub(r"\.(h|cc|c)$", "", path)
 
 
 def circles(arrows: dict[tuple[str, str], Arrow]) -> list[list[str]]:
-    """Shortest circles, until each node that lies in one is named."""
+    """Shortest circles, so many that they name each node that is in a circle."""
     after: dict[str, set[str]] = defaultdict(set)
     for start, end in arrows:
         after[start].add(end)
@@ -311,7 +311,7 @@ def circles(arrows: dict[tuple[str, str], Arrow]) -> list[list[str]]:
     for start in sorted(after):
         if start in done:
             continue
-        # Breadth first, so that the first way back is a shortest one.
+        # Breadth first: the first way back is a shortest one.
         ways = [[start]]
         seen: set[str] = set()
         circle = None
@@ -331,7 +331,7 @@ def circles(arrows: dict[tuple[str, str], Arrow]) -> list[list[str]]:
 
 
 def check(layers: Layers, files: set[str], arrows: Iterable[Arrow]) -> list[str]:
-    """The faults, a sentence each."""
+    """One sentence for each fault."""
     problems = [
         f"{path} lies in no room of tools/layers.toml"
         for path in sorted(files)

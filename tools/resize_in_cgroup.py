@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The limit of a server's memory cgroup is changed while the server is under load.
+"""Changes the limit of a server's memory cgroup while the server is under load.
 
-It is shrunk to the safe limit, twenty times unless --rounds says otherwise, of the server's own group and of the one above in turns; the server survives
-each. Then it is shrunk below, and the output shows at which part of the safe limit the kernel refuses or kills.
+It shrinks the limit to the safe limit, twenty times unless --rounds says otherwise, in turns in the server's own group
+and in the one above. The server must survive each time. Then it shrinks the limit further. The output shows at which
+part of the safe limit the kernel refuses or kills.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from harness.sql import Connection, SqlError
 
 CLIENTS = 6
 WIDE_KB = 4 << 20
-# Waiting for a figure ends after this. The output says how long it took.
+# The longest wait for a figure. The output says how long it took.
 PATIENCE = 30.0
 OPTIONS = (
     "--innodb-buffer-pool-size=64M",
@@ -34,7 +35,7 @@ OPTIONS = (
     "--disable-log-bin",
 )
 DATABASE = "test"
-# 70 MB of rows: more than the buffer pool.
+# 70 MB of rows, which is more than the buffer pool.
 LOAD = (
     "CREATE DATABASE test",
     "CREATE TABLE test.t (id INT AUTO_INCREMENT PRIMARY KEY, n INT, pad VARCHAR(1000))",
@@ -91,7 +92,7 @@ def figure(session: Connection, name: str) -> int | None:
 
 
 def follows(session: Connection, limit_bytes: int) -> tuple[float, float]:
-    """After how many seconds MEMDIAG_HOST and MEMDIAG_HISTORY show the limit; at most PATIENCE."""
+    """Seconds until MEMDIAG_HOST and MEMDIAG_HISTORY show the limit; at most PATIENCE."""
     asked = (
         lambda: figure(session, "effective_limit"),
         lambda: int(
@@ -117,7 +118,7 @@ def rounded(limit_bytes: float) -> int:
 
 
 def shrink(checks: Checks, server: Server, groups: list[cgroup.Limit], load: Load, rounds: int) -> None:  # fmt: skip
-    """To the safe limit, again and again."""
+    """Shrinks a limit to the safe limit, again and again."""
     slowest = [0.0, 0.0]
     limits = []
     before = load.statements
@@ -145,7 +146,7 @@ def shrink(checks: Checks, server: Server, groups: list[cgroup.Limit], load: Loa
 
 
 def below(checks: Checks, server: Server, group: cgroup.Limit, load: Load) -> None:
-    """Shows what happens below the safe limit, at 0.9 of it first."""
+    """Shows what happens below the safe limit, beginning with 0.9 of it."""
     parts = (0.9, 0.8, 0.7, 0.6, 0.5)
     ended = ""
     with contextlib.suppress(SqlError, OSError), server.connect() as session:

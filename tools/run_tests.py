@@ -27,10 +27,10 @@ from tools.runner_output import (
 )
 from tools.schedule import Programs, Progress, Run, Step, perform
 
-# Python's unit tests: name, folder, and the folder that their imports begin at.
+# Python's unit tests: name, folder, and the folder from which they import.
 UNIT_TESTS = (
     ("tools", ".", "."),
-    # packaging/ is no package: it would hide a library of that name.
+    # packaging/ is no Python package, because it would hide a library of that name.
     ("packaging", "packaging/unit", "packaging"),
     ("client", "client/tests", "client"),
 )
@@ -55,7 +55,7 @@ def check_style(run: Run) -> Result:
     return parse_own("style", *run.output("style", command))
 
 
-# Routes change often. A change of their list must not compile the server again.
+# The list of routes changes often. A change of it must not compile the whole server again.
 HEADER_LIMITS = ("routes/route_list.h=30",)
 
 
@@ -108,7 +108,7 @@ def sanitized(preset: str) -> Callable[[Run], Result]:
 def mtr_memdiag(run: Run) -> Result:
     if not list(ROOT.glob("mysql-test/suite/memdiag/t/*.test")):
         return Result(0, 0, 1, "mysql-test/suite/memdiag has no tests")
-    # Its tests wait for samples, peaks and starts for most of their time.
+    # Its tests spend most of their time waiting for samples, peaks and starts.
     return run_mtr(run, "memdiag", 2 * run.jobs)
 
 
@@ -139,7 +139,7 @@ def build_preset(run: Run, preset: str) -> Result:
 
 
 def run_ctest(run: Run, preset: str) -> Result:
-    # Two at a time at most: some measure time and memory.
+    # At most two at a time, because some measure time and memory.
     jobs = ["--parallel", min(run.jobs, 2)]
     status, text = run.output(f"ctest-{preset}", ["ctest", "--preset", preset, *jobs])
     return parse_ctest(status, text)
@@ -148,14 +148,14 @@ def run_ctest(run: Run, preset: str) -> Result:
 def run_mtr(run: Run, suite: str, jobs: int) -> Result:
     command = mtr.command(run.build, jobs, f"--suite={suite}")
     folder = mtr.folder(run.build)
-    # Two drivers of one build would take each other's files.
+    # Two test drivers of one build would overwrite each other's files.
     with lock(run.build / "mtr.lock", "running mysql-test-run"):
         status, text = run.output(f"mtr-{suite}", command, folder)
     return parse_mtr(status, text)
 
 
-# In the order in which they begin. Cheap ones that find much come first, and the longest begin early.
-# Steps that are not `beside` measure, or need all processors.
+# The steps begin in this order: first cheap ones that find much, and the longest early. A step
+# without `beside` runs alone, because it measures or needs all processors.
 STEPS = [
     Step(
         "patches",
@@ -300,7 +300,7 @@ def arguments() -> argparse.Namespace:
         action="store_true",
         help="skip ruff and clang-format where they would have to be installed",
     )
-    # run-tests asks for this before it installs anything.
+    # run-tests checks the arguments with this before it installs anything.
     parser.add_argument(
         "--check-arguments", action="store_true", help=argparse.SUPPRESS
     )

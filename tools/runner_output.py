@@ -17,7 +17,7 @@ class Result:
 
 
 def closing(text: str, *patterns: str) -> str:
-    """The last match of each pattern, as one line."""
+    """One line of the last match of each pattern."""
     found = []
     for pattern in patterns:
         if lines := re.findall(pattern, text, re.MULTILINE):
@@ -53,7 +53,7 @@ def parse_unittest(status: int, text: str) -> Result:
         for word in ("failures", "errors", "skipped")
     }
     failed = counts["failures"] + counts["errors"]
-    if status and not failed:  # the runner itself fell over
+    if status and not failed:  # the runner itself broke off
         failed = 1
     words = closing(text, r"^Ran \d+ tests?.*$", r"^(?:OK|FAILED).*$")
     return Result(

@@ -1,4 +1,4 @@
-"""Runs the steps of ./run-tests: in order, some side by side, and on after an interruption."""
+"""Runs the steps of ./run-tests in order, some side by side. An interrupted run continues where it stopped."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from harness.problem import Problem
 from tools.checkout import own_files
 from tools.runner_output import Result
 
-# Steps at a time. Most steps keep more than one processor busy, but not all the time.
+# So many steps run at a time. Most keep more than one processor busy, but not all the time.
 SIDE_BY_SIDE = 3
 
 
@@ -26,7 +26,7 @@ class Step:
     what: str
     run: Callable[["Run"], Result]
     flavours: tuple[str, ...] = ("product",)
-    # The presets of those flavours that the step is for; none: all.
+    # The flavours of presets that the step is for; empty: all.
     presets: tuple[str, ...] = ()
     # May run beside other such steps. A step that measures time, memory or the
     # machine runs alone.
@@ -35,7 +35,7 @@ class Step:
 
 
 class Programs:
-    """The programs that run now, so that an interruption ends them."""
+    """The programs that run now. An interruption ends them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -51,8 +51,8 @@ class Programs:
         return process
 
     def wait(self, process: subprocess.Popen) -> float:
-        """Waits for its end; returns the seconds of processor time that it and its
-        children took."""
+        """Waits until the program ends; returns the seconds of processor time of it and its
+        children."""
         _, status, usage = os.wait4(process.pid, 0)
         with self._lock:
             process.returncode = os.waitstatus_to_exitcode(status)
@@ -83,7 +83,7 @@ class Run:
         self.logs = self.build / "test-logs"
         self.logs.mkdir(parents=True, exist_ok=True)
         self.cpu_seconds = 0.0
-        self.shown: list[str] = []  # output that is shown when the step has ended
+        self.shown: list[str] = []  # output to show when the step has ended
         self._programs, self._live = programs, live
 
     def for_step(self, live: bool) -> "Run":
@@ -131,7 +131,7 @@ class Run:
 
 
 def fingerprint() -> str:
-    """A sum over the files of the checkout."""
+    """A hash of the files of the checkout."""
     sum_ = hashlib.sha256()
     for path in own_files(ROOT):
         sum_.update(os.fsencode(path.relative_to(ROOT)) + b"\0" + path.read_bytes())
@@ -163,7 +163,7 @@ class Progress:
 
 
 def batches(steps: list[Step]) -> Iterator[list[Step]]:
-    """Splits the steps, in order: neighbours that may run side by side are a batch."""
+    """Splits the steps, in order, into batches: neighbours that may run side by side are one batch."""
     batch: list[Step] = []
     for step in steps:
         if batch and not (step.beside and batch[-1].beside):

@@ -37,7 +37,7 @@ def provide(pins: Path, cache: Path, offline: bool) -> Path | None:
         if offline:
             return None
         say(f"-- installing ruff and clang-format into {folder}")
-        # One of an installation that was interrupted.
+        # An interrupted installation may have left the folder.
         shutil.rmtree(folder, ignore_errors=True)
         install = [folder / "bin/python", "-m", "pip", "install", "--quiet"]
         install += ["--no-deps", "--require-hashes", "--only-binary", ":all:"]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Run upstream's own test suites against our server, and report where it differs from stock.
+"""Run upstream's own test suites against this server, and report where it differs from stock.
 
 They take hours on two cores, so they run in pieces. A run that was interrupted, or ended
 after --minutes, continues with the next piece as long as the server is the same.
 A test that fails runs once more by itself, and then against the stock preset's server.
-A test that fails with our server only must be explained in
-mysql-test/upstream_differences.txt, and each test named there has to differ.
+If it fails with this server only, mysql-test/upstream_differences.txt must explain it. Each
+test that the file names has to differ.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from harness.problem import Problem, run_main
 SUITES = "main,innodb,innodb_fts,perfschema,sys_vars,binlog,rpl,parts"
 DIFFERENCES = ROOT / "mysql-test" / "upstream_differences.txt"
 PIECE = 60
-# Later ones win where a test has several combinations.
+# If a test has several combinations, the later of these results counts.
 ORDER = ["disabled", "skipped", "pass", "fail"]
 
 
@@ -59,7 +59,7 @@ class Server:
             raise Problem(f"upstream has no suite {suite!r}")
         tests = {f"{suite}.{path.stem}" for path in source.glob("*.test")}
         listed = self.build / "mysql" / "mysql-test" / "collections" / "disabled.def"
-        # The driver would run them: it takes a test that is named for wanted.
+        # Leaves them out, because the driver runs every test that is named, even a disabled one.
         return sorted(tests - disabled_everywhere(listed.read_text()))
 
     def run(self, tests: list[str], into: dict[str, dict[str, str]], jobs: int) -> None:
@@ -88,7 +88,7 @@ class Server:
         self.save()
 
     def run_in_pieces(self, tests: list[str], deadline: float) -> bool:
-        """@return whether all have run"""
+        """@return true: all pieces have run"""
         rest = [test for test in tests if test not in self.results]
         began, total = time.monotonic(), len(rest)
         while rest:
@@ -114,7 +114,7 @@ class Server:
 
 
 def disabled_everywhere(text: str) -> set[str]:
-    """Tests of upstream's list that are not disabled on some platform alone."""
+    """The tests that upstream's list disables everywhere, and not on some platform alone."""
     names = (line.partition(":")[0].split() for line in text.splitlines())
     return {name[0] for name in names if len(name) == 1 and name[0][0] != "#"}
 
@@ -149,7 +149,7 @@ def verdicts(
     stock: dict[str, str],
     reasons: dict[str, str],
 ) -> dict[str, str]:
-    """{test: what its failure means}, for those that failed here once."""
+    """{test: what its failure means}, for the tests that failed with this server."""
     words = {}
     for test in failed:
         if alone[test] != "fail":
@@ -185,7 +185,7 @@ def main() -> int:
     options = arguments()
     deadline = time.monotonic() + options.minutes * 60
     reasons = read_differences(DIFFERENCES.read_text())
-    # The driver has one folder for its servers in each build.
+    # Each build has one folder for the servers of the driver.
     with (
         lock(ROOT / "build" / options.preset / "run-tests.lock", "testing this preset"),
         lock(ROOT / "build" / "stock" / "run-tests.lock", "testing preset stock"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""All checks of monitoring/, one after the other; the last line adds them up. ./run-tests starts it."""
+"""Runs all checks of monitoring/, one after the other; the last line adds them up. ./run-tests starts it."""
 
 from __future__ import annotations
 

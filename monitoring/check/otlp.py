@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The meter mysql.memdiag: what component_telemetry exports by OTLP, and a collector that hangs or is not there."""
+"""Checks the meter mysql.memdiag: the metrics that component_telemetry exports by OTLP, and a collector that hangs or
+is missing."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def documented() -> dict[str, tuple[str, str, set[str]]]:
 
 
 def prometheus_name(name: str, unit: str, kind: str) -> str:
-    """As the specification of OpenTelemetry translates it."""
+    """The name into which the specification of OpenTelemetry translates a metric."""
     suffix = {"By": "_bytes", "s": "_seconds", "By/s": "_bytes_per_second"}.get(unit, "")  # fmt: skip
     return name.replace(".", "_") + suffix + ("_total" if kind == "counter" else "")
 
@@ -47,7 +48,7 @@ def exports(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
     metrics = got.meters[METER]
     wanted = documented()
     checks.check("the reference has every metric that is exported", metrics.keys() <= wanted.keys(), sorted(metrics.keys() - wanted.keys()) or "")  # fmt: skip
-    # There is no line through fewer than three samples, and no time until a limit that it does not reach.
+    # The forecast needs three samples. It has no time if its line does not reach the limit.
     missing = wanted.keys() - metrics.keys() - {"mysql.memdiag.process.until_limit", "mysql.memdiag.process.growth"}  # fmt: skip
     checks.check("every metric is exported", not missing, sorted(missing) or len(metrics))  # fmt: skip
     wrong = [
@@ -147,7 +148,7 @@ def main() -> int:
 
 
 def restart(one: running.Measured, endpoint: str) -> None:
-    """With another collector, and without the component."""
+    """Restarts the server with another collector, and without the component."""
     one.server.stop()
     one.server._options = [*one.server._options, *running.telemetry_options(endpoint)]
     one.server.start()

@@ -33,7 +33,7 @@ from monitoring import running
 MB = 1 << 20
 NEAR_LIMIT_MB = 512
 RECORDED = running.FOLDER / "mixin/tests/recorded"
-# Those that no alert reads would only make the files larger.
+# Series that no alert reads would only make the files larger.
 LEFT_OUT = (
     "mysql_memdiag_pool_live",
     "mysql_memdiag_pool_active",
@@ -71,7 +71,7 @@ def unused_pages(server: Server) -> None:
 
 
 def fragmentation(server: Server) -> None:
-    """One of sixteen neighbouring blocks stays."""
+    """Of sixteen neighbouring blocks, one stays."""
     with server.connect() as session:
         for begin in range(0, 80_000, 500):
             numbers = range(begin, begin + 500)
@@ -96,7 +96,7 @@ def survivors(server: Server) -> None:
 
 
 def backoff(server: Server) -> None:
-    """A burst begins again as soon as the last one's pages are purged."""
+    """A new burst begins as soon as the pages of the last one are purged."""
     waits = "SELECT BACKOFF FROM information_schema.MEMDIAG_POOLS WHERE POOL = 'session'"  # fmt: skip
     with server.connect() as session:
         for _ in range(60):
@@ -108,7 +108,7 @@ def backoff(server: Server) -> None:
 
 
 def growth(server: Server) -> None:
-    """An application puts more and more into variables of its session."""
+    """An application puts more and more into user variables."""
     with server.connect() as session:
         for number in range(20 * 60 // 2):
             session.query(f"SET @kept{number} = REPEAT('k', {MB})")
@@ -116,7 +116,8 @@ def growth(server: Server) -> None:
 
 
 def near_limit(server: Server) -> None:
-    """Judged by what the kernel charges: RSS also has pages of files, which may be charged elsewhere."""
+    """Fills the group up to its limit. The kernel's charge counts, because RSS has pages of files that may be charged
+    elsewhere."""
     room = "SELECT NUMBER FROM information_schema.MEMDIAG_HOST WHERE SUBJECT = 'cgroup' AND NAME = 'effective_room'"  # fmt: skip
     with server.connect() as session:
         session.query("SET GLOBAL memdiag_pressure_watcher = ON")
@@ -180,7 +181,7 @@ def name_of(metric: dict[str, str]) -> str:
         for key, value in sorted(metric.items())
         if key not in ("__name__", "instance", "job")
     }
-    # One name for every recording.
+    # Every recording uses the same name.
     labels |= {"instance": "db1", "job": "mysql-memdiag"}
     inside = ",".join(f'{key}="{value}"' for key, value in labels.items())
     return f"{metric['__name__']}{{{inside}}}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The files that need no server: they are as their sources say, and alerts fire in the states that they are for (states.py)."""
+"""Checks the files that need no server: they are as their sources say, and alerts fire in their states (states.py)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NAME = re.compile(r"\b(?:\w+:)?mysql_memdiag_\w+(?::\w+)?")
 
 
 def named(text: str) -> set[str]:
-    """Metrics and recorded series in expressions."""
+    """The metrics and recorded series that expressions name."""
     return set(NAME.findall(text))
 
 
 def expressions(value: object) -> str:
-    """All texts below keys that hold PromQL."""
+    """All texts below keys whose values are PromQL."""
     if isinstance(value, dict):
         return "\n".join(
             one if isinstance(one, str) and key in ("expr", "query") else expressions(one)
@@ -48,7 +48,7 @@ def names_exist(checks: Checks) -> None:
     checks.check("every recorded series is used", not unused, sorted(unused) or "")
 
 
-# Rules that are wrong. Some test must fail for each alert that a mutation changes.
+# Wrong rules: for each alert that such a mutation changes, some test must fail.
 MUTATIONS = {
     "removed": "[]",
     "without its delay": "[rule {'for': '0s'} for rule in rules({})]",
@@ -73,7 +73,7 @@ def rules_of(mutations: dict[str, str]) -> dict[str, dict[str, dict]]:
 
 
 def failing(file: Path, rules: list[Path], tests: list[dict]) -> tuple[set[str], str]:
-    """The alerts whose tests fail with these rules, and promtool's words."""
+    """The alerts whose tests fail with these rules, and promtool's messages."""
     file.write_text(json.dumps({"rule_files": list(map(str, rules)), "evaluation_interval": "1m", "tests": tests}))  # fmt: skip
     done = programs.start("promtool", "test", "rules", file)
     text = done.stdout + done.stderr
@@ -84,7 +84,7 @@ def failing(file: Path, rules: list[Path], tests: list[dict]) -> tuple[set[str],
 
 
 def tested(checks: Checks) -> None:
-    """promtool runs each state with the shipped rules, and all of them with wrong rules."""
+    """promtool tests each state with the shipped rules, and all states with wrong rules."""
     shipped = [running.FOLDER / "prometheus" / name for name in ("memdiag_rules.yml", "memdiag_alerts.yml")]  # fmt: skip
     alerts = rules_of(MUTATIONS)
     every = states.states()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The configurations against a real server: each statement, Debian's exporter, Debian's Prometheus, and the bad cases."""
+"""Checks the configurations with a real server: each statement, Debian's exporter and Prometheus, and the bad cases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.problem import Problem, run_main
 from harness.server import Build
 from monitoring import running
 
-# No measurement on a server that has no such thing: a limit, survivors, a run before this one, a pressure.
+# A server has no figure for what it lacks: a limit, survivors, a run before this one, a pressure.
 MAY_LACK = re.compile(
     r"mysql_memdiag_(host_(limit|room)_bytes|host_oom_kills_total|host_stalled_seconds_total"
     r"|relief_.*|survivors_.*|last_run_.*|advice_.*|process_until_limit_seconds|process_growth.*)"
@@ -40,7 +40,7 @@ def rows_of(session, statement: str) -> tuple[list[str], list[tuple]]:
 
 
 def series(session, statements: dict[str, dict]) -> Iterator[tuple[str, tuple, float]]:
-    """Metric, values of its labels, value; as an exporter makes them. NULL is no series."""
+    """The series as an exporter makes them: metric, values of its labels, value. NULL makes no series."""
     for name, one in statements.items():
         columns, rows = rows_of(session, one["query"])
         wanted = [*one["labels"], *(value["column"] for value in one["values"])]
@@ -89,7 +89,7 @@ def statements_work(checks: Checks, one: running.Measured) -> None:
         checks.check(
             "60 sessions and their statements add no series",
             len(fixed - before)
-            <= 8,  # regions of kinds that are used for the first time
+            <= 8,  # regions of kinds that the server uses for the first time
             sorted(fixed - before),
         )
         for other in others:
@@ -114,7 +114,7 @@ def without_privilege(checks: Checks, one: running.Measured, folder: Path) -> No
         sorted(set(running.statements()) - refused),
     )
     with running.exporter(folder, one.port, user="nobody_much") as address:
-        # It does not say so in its log; alert MemdiagNoMetrics does.
+        # The exporter does not log this. The alert MemdiagNoMetrics reports it.
         running.until(
             lambda: (folder / "exporter.log").read_text().count("Sleeping until") >= 2,
             "the exporter has asked everything",
@@ -153,10 +153,10 @@ def scraped(checks: Checks, one: running.Measured, folder: Path) -> None:
             checks.check("every rule can be evaluated", groups and not bad, "; ".join(bad))  # fmt: skip
             prometheus.process.kill()
             prometheus.process.wait()
-        # An exporter goes on without its reader, and a scrape that nobody waits for ends.
+        # The exporter goes on if its reader goes away, and ends the scrape for which nobody waits.
         for _ in range(20):
             running.get(f"http://{address}/metrics", timeout=0.001)
-        # The account may have three, and this program has one.
+        # The account may have three connections, and this program has one of them.
         left = connections(one)
         checks.check(
             "Prometheus that dies leaves no connections behind", left <= 4, left

@@ -1,7 +1,7 @@
-"""Which alerts fire in which state of a server, as promtool's tests.
+"""The alerts that fire in each state of a server, as promtool's tests.
 
-A recorded state is a file of mixin/tests/recorded/ (record.py). What came last is held then. A state that cannot be made
-within minutes, or not on this machine, is written here.
+A recorded state is a file of mixin/tests/recorded/ (record.py). After its end, the last values stay. States that take
+more than minutes, or that this machine cannot have, are written here.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from monitoring import running
 RECORDED = running.FOLDER / "mixin/tests/recorded"
 SERVER = {"instance": "db1", "job": "mysql-memdiag"}
 INSIDE = 'instance="db1",job="mysql-memdiag"'
-# The server's forecast is a line through 15 minutes. Where nothing changes, it ends then.
+# The server's forecast is a line through 15 minutes of samples. If nothing changes any more, it ends after that time.
 FORECASTS = ("mysql_memdiag_process_growth", "mysql_memdiag_process_until_limit")
 FORECAST_SECONDS = 900
-# promtool's clock begins at 0, the recording's at its first sample.
+# promtool's clock begins at 0, that of the recording at its first sample.
 TIMES = "_timestamp_seconds{"
 
 Labels = dict[str, str]
-# Minutes after the recording's end, or after the first written value: what fires then, and nothing else.
+# {minutes after the recording's end, or after the first written value: exactly the alerts that fire then}
 Expected = dict[int, list[Labels]]
 
 
@@ -31,11 +31,11 @@ class State:
     name: str
     step_seconds: int
     series: dict[str, str]  # in promtool's notation
-    end_seconds: int  # of what was recorded
+    end_seconds: int  # length of the recording
     expected: Expected
 
     def test(self, alerts: Iterable[str]) -> dict:
-        """promtool's group of tests. Each of these alerts has a test of its own, so that a failure names it."""
+        """promtool's group of tests. Each of these alerts has a test of its own, so a failure names the alert."""
         return {
             "name": self.name,
             "interval": f"{self.step_seconds}s",
@@ -59,7 +59,7 @@ class State:
         }
 
     def names(self) -> set[str]:
-        """Alerts that fire in it."""
+        """The alerts that fire in this state."""
         return {labels["alertname"] for expected in self.expected.values() for labels in expected}  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def recorded(name: str, expected: Expected) -> State:
 
 
 def written(name: str, series: dict[str, str], expected: Expected) -> State:
-    """One value each minute. The exporter answers all the time."""
+    """A state with one written value each minute. The exporter answers all the time."""
     whole = {f"up{{{INSIDE}}}": f"1x{max(expected)}"}
     for key, values in series.items():
         metric, _, labels = key.partition("{")
@@ -153,7 +153,7 @@ def of_recordings() -> Iterator[State]:
 
 
 def of_writing() -> Iterator[State]:
-    # 1 MB each minute for hours is not recorded here.
+    # Growth of 1 MB each minute would take hours to record.
     yield written(
         "slow_growth",
         {
@@ -174,7 +174,7 @@ def of_writing() -> Iterator[State]:
         },
         {100: []},
     )
-    # One step of 400 MB is no growth, although the server's line leads to the limit for a quarter of an hour.
+    # A single step of 400 MB is no growth, although for 15 minutes the server's line leads to the limit.
     yield written(
         "one_step",
         {
@@ -185,7 +185,7 @@ def of_writing() -> Iterator[State]:
         },
         {62: [], 68: [], 75: [], 100: []},
     )
-    # Neither is that of a buffer pool.
+    # A growing buffer pool is none, either.
     yield written(
         "warm_up",
         {
@@ -197,7 +197,7 @@ def of_writing() -> Iterator[State]:
         },
         {20: [], 100: []},
     )
-    # This build has nothing that takes so much outside of pools and regions.
+    # In this build, nothing takes so much outside of pools and regions.
     yield written(
         "unexplained",
         {ANONYMOUS: "0x60 0+4194304x60", GENERAL: "400000000x120"},

@@ -3,10 +3,10 @@
   local c = $._config { s: self.memdiagSelector },
   local worth(expr) = '%s > %d' % [expr, c.memdiagWorthBytes],
   local server = '{{ $labels.instance }}',
-  // The server's own forecast is a line through RSS of at most 15 minutes. One burst tilts it
-  // for so long, and so does a start. Therefore RSS beside the buffer pool must have grown in
-  // every part (5 or 20 minutes) of the time since `age` ago, and the slowest part must lead
-  // to the limit too. A buffer pool that warms up ends at its size.
+  // The server's own forecast is a line through at most 15 minutes of RSS. A burst or a start
+  // tilts it for so long. Therefore two more conditions hold. RSS without the buffer pool must
+  // have grown in every part (5 or 20 minutes) of the time since `age` ago. And the slowest part
+  // must lead to the limit, too. The buffer pool is left out, because it stops at its size.
   local reaches(seconds, part, window, age) = |||
     mysql_memdiag_process_until_limit_seconds{%(s)s} < %(seconds)d
     and

@@ -5,21 +5,21 @@
     // The series of the exporter.
     memdiagSelector: 'job=~"mysql-memdiag.*"',
 
-    // Less in one place is no reason to act.
+    // A smaller amount in one place is no reason to act.
     memdiagWorthBytes: 64 * 1024 * 1024,
     // A large part of the server's memory.
     memdiagLargeRatio: 0.1,
-    // A heap of mixed sizes usually has a quarter.
+    // A heap of mixed block sizes usually wastes a quarter.
     memdiagFragmentedRatio: 0.33,
     // The last tenth of a limit is the room that a burst needs.
     memdiagNearLimitRatio: 0.9,
-    // Part of the time in which some task waits for memory.
+    // The share of time in which some task waits for memory.
     memdiagStalledRatio: 0.1,
     // The server waits up to 16 times its usual pause.
     memdiagBackoff: 4,
     memdiagSoonSeconds: 3600,
     memdiagLaterSeconds: 86400,
-    // For so long after it relief from pressure is news, and the end of the last run.
+    // Relief from pressure, and the end of the last run, are news for so long.
     memdiagRelievedSeconds: 300,
     memdiagLastRunSeconds: 86400,
 

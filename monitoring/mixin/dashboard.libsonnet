@@ -1,5 +1,5 @@
-// The Grafana dashboard: what a person asks, from the top: how near is the limit, who has the
-// memory, what is wasted, what does the server do about it.
+// The Grafana dashboard. From the top it answers: How near is the limit? Who has the memory?
+// What is wasted? What does the server do about it?
 {
   local c = $._config { s: 'instance=~"$instance", ' + self.memdiagSelector },
   local one = 'instance=~"$instance"',

@@ -31,7 +31,7 @@
             expr: ledger('component="pool", state=~"dirty|muzzy"'),
           },
           {
-            // Memory that no pool and no region has.
+            // Memory that belongs to no pool and no region.
             record: 'instance:mysql_memdiag_unexplained_bytes:sum',
             expr: ledger('component=~"anonymous|heap|unexplained"'),
           },
@@ -56,7 +56,7 @@
             ||| % of_pools('state=~"live|fragmentation"'),
           },
           {
-            // The control group's limit, or else the machine's.
+            // The control group's limit; without one, the machine's.
             record: 'instance:mysql_memdiag_limit_used:ratio',
             expr: |||
               1 - mysql_memdiag_host_room_bytes{%(s)s} / mysql_memdiag_host_limit_bytes{%(s)s}

@@ -1,15 +1,16 @@
 #!/bin/bash
 # Entry point of the image: makes a data directory where there is none, then becomes mysqld.
 #
-# The variables are those of the official image: docs/container-image.md. Hooks that are not executable
-# are sourced and may use the functions below, so this is bash, and without `set -u`.
+# The variables are those of the official image: docs/container-image.md. This script sources hooks
+# that are not executable. They may use its functions, so it is bash, and without `set -u`.
 #
-# The new data directory is made below the volume, in a folder of its own, and moved when it is
-# complete: hooks, accounts and time zones included. So whatever ends this script, the next start
-# finds either all or nothing, and removes nothing but what this script has made.
+# The script makes the new data directory in a folder of its own in the volume, with accounts, time
+# zones and the work of hooks, and moves it when it is complete. Whatever ends the script, the next
+# start finds either all or nothing, and removes nothing but what the script has made.
 set -eo pipefail
 
-# For this run alone: a tmpfs where the root file system is read-only. The health check looks here.
+# Files for this run alone. With a read-only root file system, this is a tmpfs. The health check
+# looks here.
 state=/run/mysqld
 hooks=/docker-entrypoint-initdb.d
 
@@ -48,7 +49,7 @@ from_files() { # names: NAME_FILE names a file with the value of NAME
   done
 }
 
-# Files, arguments and defaults together, as the server itself sees them.
+# The settings as the server sees them: files, arguments and defaults together.
 read_settings() { # mysqld and its arguments
   settings=$("$@" --verbose --help 2>&1) ||
     mysql_error "mysqld refuses its settings: $(grep -F '[ERROR]' <(echo "$settings") || echo "$settings")"
@@ -64,7 +65,7 @@ require_writable() { # folder, what to do
   [ -w "$1/." ] || mysql_error "user $(id -u) cannot write to $1. $2"
 }
 
-# A new volume is root's. Root changes nothing inside a folder that another user owns.
+# A new volume belongs to root. Root changes nothing inside a folder that another user owns.
 leave_root() { # mysqld and its arguments
   local folder
   for folder in "$datadir" "$state"; do
@@ -76,8 +77,8 @@ leave_root() { # mysqld and its arguments
 
 check_environment() {
   [ -n "$MYSQL_ROOT_PASSWORD$MYSQL_ALLOW_EMPTY_PASSWORD$MYSQL_RANDOM_ROOT_PASSWORD" ] ||
-    mysql_error "there is no data directory in $datadir, and none is made without a word about root's" \
-      "password. Set MYSQL_ROOT_PASSWORD, MYSQL_ROOT_PASSWORD_FILE, MYSQL_RANDOM_ROOT_PASSWORD or" \
+    mysql_error "there is no data directory in $datadir. To make one, this image must know which password root" \
+      "gets. Set MYSQL_ROOT_PASSWORD, MYSQL_ROOT_PASSWORD_FILE, MYSQL_RANDOM_ROOT_PASSWORD or" \
       "MYSQL_ALLOW_EMPTY_PASSWORD."
   [ "$MYSQL_USER" != root ] ||
     mysql_error "MYSQL_USER cannot be root, whose password is MYSQL_ROOT_PASSWORD. Choose another name."
@@ -90,7 +91,7 @@ check_environment() {
 
 # --- SQL ---------------------------------------------------------------------------------
 
-# Literals for sessions that begin with this: a backslash is a character like others there.
+# Sessions with the literals of text() begin with this: it makes the backslash an ordinary character.
 plain="SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES';"
 
 text() { # value
@@ -102,7 +103,7 @@ name() { # identifier
   printf '`%s`' "${1//\`/\`\`}"
 }
 
-pattern() { # database: a GRANT takes _ and % for any letter
+pattern() { # database; in a GRANT, _ and % are wildcards
   name "$(printf '%s' "$1" | sed 's/[_%\\]/\\&/g')"
 }
 
@@ -110,7 +111,7 @@ random() { # number of characters
   tr -dc A-Za-z0-9 </dev/urandom 2>/dev/null | head -c "$1" || :
 }
 
-# Hooks call it too: SQL comes from stdin, options of mysql may follow.
+# Hooks call it, too. SQL comes from stdin; the arguments are options of mysql.
 docker_process_sql() {
   [ "$1" != --dont-use-mysql-root-password ] || shift
   mysql --defaults-extra-file="$private/root.cnf" --protocol=socket --socket="$socket" --comments \
@@ -119,7 +120,7 @@ docker_process_sql() {
 
 # --- a new data directory -----------------------------------------------------------------
 
-# In no binary log. The server listens nowhere while it runs this, so no account is ever open.
+# Not in the binary log. The server listens nowhere while it runs this, so no account is ever open.
 accounts() {
   local root
   root=$(text "$MYSQL_ROOT_PASSWORD")
@@ -151,7 +152,7 @@ time_zones() {
   mysql_tzinfo_to_sql /usr/share/zoneinfo 2>/dev/null
 }
 
-# The session's own account comes last: it can do nothing more.
+# The session's own account comes last: once expired, it can do nothing more.
 one_time() {
   echo "$plain"
   echo "SET SESSION sql_log_bin = 0;"
@@ -193,7 +194,7 @@ load() { # hook, words of the program that reads it
 
 start_server() { # mysqld and its arguments; sets $server
   mysql_note "Starting temporary server"
-  # Only local clients reach it. What would keep accounts and hooks from being written is off.
+  # Only local clients reach it. Settings that would keep it from writing accounts are off.
   "$@" --datadir="$making" --skip-networking --loose-mysqlx=OFF --default-time-zone=SYSTEM \
     --read-only=OFF --super-read-only=OFF --skip-replica-start \
     --loose-group-replication-start-on-boot=OFF &
@@ -242,7 +243,7 @@ initialise() { # mysqld and its arguments
     time_zones | docker_process_sql --database=mysql
   fi
   asked_for | docker_process_sql
-  database=$MYSQL_DATABASE # from now on there is one
+  database=$MYSQL_DATABASE # from now on it exists
   run_hooks
   if [ -n "$MYSQL_ONETIME_PASSWORD" ]; then
     one_time | docker_process_sql
@@ -253,7 +254,7 @@ initialise() { # mysqld and its arguments
   mysql_note "MySQL init process done. Ready for start up."
 }
 
-# The folder by which a data directory is known comes last.
+# The folder mysql comes last: by it everybody recognises a data directory.
 move_made() {
   find "$made" -mindepth 1 -maxdepth 1 ! -name mysql -exec mv -n -t "$datadir" {} +
   [ "$(ls -A "$made")" != mysql ] || mv -n -t "$datadir" "$made/mysql"
@@ -262,7 +263,7 @@ move_made() {
       "Remove one of the two and start again."
 }
 
-# A worker that failed may have left its server.
+# A worker that failed may have left its server running.
 end_group() { # process group
   kill -TERM -- "-$1" 2>/dev/null || return 0
   for _ in {1..300}; do
@@ -272,8 +273,8 @@ end_group() { # process group
   kill -KILL -- "-$1" || :
 }
 
-# PID 1 has no default action for signals, and bash runs a trap only between commands. So the work
-# is a process group of its own, and this shell waits.
+# PID 1 has no default action for signals, and bash runs a trap only between commands. So another
+# process group does the work, and this shell waits.
 make_data_directory() { # mysqld and its arguments
   local worker
   [ -z "$(find "$datadir" -mindepth 1 -maxdepth 1 ! -name '.*' ! -name lost+found ! -path "$making" \
@@ -319,14 +320,14 @@ if [ "$1" = mysqld ] && ! only_asks "$@"; then
     [ -e "$made" ] || make_data_directory "$@"
     move_made
   fi
-  # A run was ended before these data were restored. InnoDB would read its files.
+  # A run that was ended left these, and then somebody restored data. InnoDB would read the files.
   rm -rf "$making" "$made"
   if [ -n "$MYSQL_INITIALIZE_ONLY" ]; then
     mysql_note "There is a data directory, and MYSQL_INITIALIZE_ONLY asks for no more."
     exit
   fi
 
-  # From now on the health check asks. A data directory from elsewhere lacks the account.
+  # From now on the health check works. A data directory from elsewhere lacks the file and the account.
   (umask 077 && {
     cat "$datadir/$health_file" 2>/dev/null || printf '[client]\nuser=healthcheck\n'
     printf '\nsocket="%s"\n' "$socket"

@@ -18,8 +18,8 @@ from tools.build.debian import remove
 PACKAGES = (
     "podman runc"  # of Debian; crun refuses machines with control groups of both kinds
 )
-# Locks in files: shared memory would be that of every podman of this machine. Limits that any root may set: podman's own
-# are higher than this machine's.
+# Locks are files, because all podmans of this machine share the locks in shared memory. The limits are low enough for
+# any root to set; podman's own may be higher than this machine allows.
 SETTINGS = """[engine]
 lock_type = "file"
 events_logger = "file"
@@ -35,7 +35,7 @@ class Podman:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
-        # Sockets have short paths.
+        # The path of a socket must be short.
         self._run = Path(tempfile.mkdtemp(prefix="memdiag-podman-"))
         self._settings = self._run / "containers.conf"
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -65,7 +65,7 @@ class Podman:
         environment = {
             **os.environ,
             "CONTAINERS_CONF": str(self._settings),
-            "DISABLE_HC_SYSTEMD": "true",  # no timers of systemd
+            "DISABLE_HC_SYSTEMD": "true",  # no systemd timers for health checks
         }
         try:
             return subprocess.run(
@@ -82,7 +82,7 @@ class Podman:
             raise Failed(f"podman {words[0]} did not end in {seconds:g} s") from None
 
     def run(self, *words: str | Path, seconds: float = 300) -> str:
-        """The output of podman; Failed with its words if it fails."""
+        """Returns the output of podman. Raises Failed with its messages if it fails."""
         done = self.try_(*words, seconds=seconds)
         if done.returncode:
             said = (done.stderr or done.stdout).strip()[-1000:]
@@ -91,14 +91,14 @@ class Podman:
 
 
 def missing() -> str:
-    """Why there are no containers here; empty if podman is there."""
+    """The reason why this machine cannot run containers; empty if it can."""
     if shutil.which("podman") and shutil.which("runc"):
         return ""
     return f"podman is missing; install it with: apt-get install {PACKAGES}"
 
 
 def sweep(folder: Path, seconds: float = 20) -> None:
-    """Unmount what is mounted below a folder, and remove it. podman's own cleaning of a container may still be at it."""
+    """Unmounts everything below a folder and removes it. podman may still be cleaning up a container there."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -112,7 +112,7 @@ def sweep(folder: Path, seconds: float = 20) -> None:
 
 
 def _mounted_below(folder: Path) -> Sequence[str]:
-    """In the order in which they were mounted."""
+    """The mount points below a folder, in the order in which they were mounted."""
     begin = str(folder.resolve())
     with open("/proc/self/mountinfo") as mounts:
         places = [line.split()[4] for line in mounts]

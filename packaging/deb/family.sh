@@ -1,3 +1,3 @@
 # shellcheck shell=sh disable=SC2034
-# Debian: the units read no file of options, and user mysql alone enters a new data directory.
+# Debian: the units read no file of options, and only user mysql may enter a new data directory.
 sysconfig='' datadir_mode=0700

@@ -1,7 +1,7 @@
 """The packages of the program memdiag: a DEB, an RPM and a wheel. They need no build of the server.
 
-The DEB and the RPM have the same tree: the program in a folder of its own, so that it is in no other Python's way, a
-starter in /usr/bin, the manual page, licences.
+The DEB and the RPM have the same tree: the program, a starter in /usr/bin, the manual page and the licences. The
+program has a folder of its own, so other Python programs never import its modules.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def version() -> str:
 
 
 def build(out: Path) -> list[Path]:
-    """All three, with the date of the newest commit."""
+    """Makes all three packages, with the date of the newest commit."""
     _, stamp, date = commit()
     out.mkdir(parents=True, exist_ok=True)
     tree = out / "tree"

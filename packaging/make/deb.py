@@ -1,8 +1,8 @@
 """Debian packages: debhelper with packaging/deb as its folder debian/.
 
 This module adds the parts of that folder that depend on the build: the changelog
-(version, date), the files by package, and preflight within the scripts that run
-before any file of the package is there.
+(version, date) and the list of files by package. It also copies preflight into the scripts
+that dpkg runs before it unpacks the package.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ COMMON_FILES = {
     "mysqld.cnf": "usr/share/mysql-memdiag/mysqld.cnf",
     "sandbox.conf": "usr/share/mysql-memdiag/sandbox.conf",
 }
-# As dh_installsystemd --name=mysql has them.
+# The names that dh_installsystemd --name=mysql expects.
 UNITS = {
     "mysql.service": "mysql-memdiag-server.mysql.service",
     "mysql@.service": "mysql-memdiag-server@.mysql.service",
@@ -81,7 +81,7 @@ def stage(tree: Path, folder: Path, product: Product) -> None:
         shutil.copy2(source, path, follow_symlinks=False)
     with open(server / "usr/share/mysql-memdiag/init.sql", "a") as sql:
         sql.write((PACKAGING / "deb/init.sql").read_text())
-    for path in debian.rglob("*"):  # two checkouts make the same package
+    for path in debian.rglob("*"):  # so two checkouts make the same package
         os.utime(path, (product.date, product.date), follow_symlinks=False)
 
 

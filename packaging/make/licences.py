@@ -1,6 +1,6 @@
 """The packages' copyright file: the text of copyright.in with the holders and the licence of MySQL and jemalloc.
 
-Their words are taken from their sources at each build, and not kept here.
+Each build takes the texts from the sources; this repository keeps no copy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def copyright_of(build: Path) -> str:
     jemalloc = Path(sources["jemalloc"]["tree"]) / "COPYING"
     return filled(
         (PACKAGING / "copyright.in").read_text(),
-        holders(mysql)[:1],  # further ones are of parts
+        holders(mysql)[:1],  # further lines are about parts of the source
         holders(jemalloc),
         licence(jemalloc),
     )

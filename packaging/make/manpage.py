@@ -57,7 +57,7 @@ def body(lines: list[str]) -> Iterator[str]:
             name, *middle, meaning = (
                 roff(cell) for cell in line.strip("| \n").split("|")
             )
-            # A column's type, unit and nullability.
+            # Type, unit and nullability of a column.
             kind = ", ".join(x for x in middle if x and x not in ("no", "yes"))
             may = ", or NULL" if "yes" in middle else ""
             yield f".TP\n\\fB{name}\\fP {kind}{may}\n{meaning}"

@@ -18,9 +18,9 @@ PACKAGING = ROOT / "packaging"
 COMMON = PACKAGING / "common"
 CONTENTS = PACKAGING / "contents.txt"
 LEFT_OUT = "-"
-# Below the tree.
+# Paths below the tree.
 COPYRIGHT = "usr/share/doc/mysql-memdiag/copyright"
-FAMILY = "usr/libexec/mysql-memdiag/family.sh"  # deb/family.sh or rpm/family.sh
+FAMILY = "usr/libexec/mysql-memdiag/family.sh"  # installed from deb/family.sh or rpm/family.sh
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Product:
     memdiag: str  # 0.1.0
     date: int  # SOURCE_DATE_EPOCH
     commit: str
-    stamp: str  # of the commit, for version numbers; empty where there is no git
+    stamp: str  # names the commit in version numbers; empty without git
     trained: bool  # the optimised build
     files: dict[str, list[str]]  # by package, below the tree, sorted
 
@@ -75,19 +75,19 @@ def commit() -> tuple[str, str, int]:
 
 
 def stamp(name: str, date: int) -> str:
-    """Later commits are higher versions. Seven digits: git's own short form depends on
-    how many objects a clone has."""
+    """The part of a version that names a commit; later commits have higher versions. It has seven
+    digits, because the length of git's own short form depends on the clone."""
     return f"git{datetime.fromtimestamp(date, UTC):%Y%m%d%H%M}.{name[:7]}"
 
 
 def logged(command: list, log: Path, failed: str, hint: str = "", **kwargs) -> None:
-    """Runs a program; `failed` says what it means when it fails."""
+    """Runs a program with its output in a log. If it fails, raises a Problem that begins with `failed`."""
     with open(log, "w") as output:
         done = subprocess.run(
             command, stdout=output, stderr=subprocess.STDOUT, check=False, **kwargs
         )
     if done.returncode:
-        # rpmbuild's summary comes after the last step's own words.
+        # rpmbuild adds a summary behind the messages of the step that failed.
         said = log.read_text(errors="replace").split("\nRPM build errors:")[0]
         tail = "\n  ".join(said.splitlines()[-5:])
         raise Problem(f"{failed}; {log} ends with\n  {tail}{hint}")
@@ -97,7 +97,7 @@ def logged(command: list, log: Path, failed: str, hint: str = "", **kwargs) -> N
 
 
 def rules(text: str) -> Iterator[tuple[str, str]]:
-    """(package, pattern) of each entry."""
+    """Yields (package, pattern) for each entry of contents.txt."""
     for line in text.splitlines():
         package, *patterns = line.split("#")[0].split() or [""]
         yield from ((package, pattern) for pattern in patterns)
@@ -106,7 +106,7 @@ def rules(text: str) -> Iterator[tuple[str, str]]:
 def assign(
     paths: Iterable[str], entries: Iterable[tuple[str, str]]
 ) -> dict[str, list[str]]:
-    """Files by package. Each must belong to one, and each pattern must have a file."""
+    """The files by package. Raises a Problem if a file belongs to no package or to two, or if a pattern has no file."""
     entries = list(entries)
     unused = {pattern for _, pattern in entries}
     files: dict[str, list[str]] = {package: [] for package, _ in entries}

@@ -1,6 +1,6 @@
 """RPM packages and a source RPM from the installed tree; called by packaging/build.
 
-The spec, and what RPM systems need besides packaging/common, is in packaging/rpm/.
+packaging/rpm/ has the spec and the files that only RPM systems need; packaging/common has the rest.
 """
 
 from __future__ import annotations

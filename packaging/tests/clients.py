@@ -18,7 +18,7 @@ from tests.machine import Machine
 _SOURCES = Path(__file__).resolve().parent / "clients"
 _USER, _PASSWORD = "client", "s3cret"
 _WHERE = ["127.0.0.1", "3306", _USER, _PASSWORD]
-# Newest of series that are known to be there; what a registry no longer has is a skip with its reason.
+# The newest releases of series that the registries have. If a registry drops one, its test is skipped with the reason.
 _GO_DRIVER = "github.com/go-sql-driver/mysql@v1.9"
 _JAVA_DRIVER = "com.mysql:mysql-connector-j:9.4.0"
 
@@ -117,7 +117,7 @@ def node(box: Machine, folder: Path) -> Callable[[], object]:
 
 
 def dump(box: Machine, _folder: Path) -> Callable[[], object]:
-    """mysqldump of everything that content.py makes, and mysql to restore it; then every sum is the same."""
+    """mysqldump dumps everything that content.py makes, and mysql restores it. Then every sum is the same."""
 
     def test() -> None:
         server = Installed(box)
@@ -138,7 +138,7 @@ def dump(box: Machine, _folder: Path) -> Callable[[], object]:
 
 
 def binlog(box: Machine, _folder: Path) -> Callable[[], object]:
-    """mysqlbinlog reads what was written from the server, and applied again it makes the same rows."""
+    """mysqlbinlog reads the changes from the server. Applied again, its output makes the same rows."""
 
     def test() -> None:
         script = """
@@ -173,7 +173,7 @@ def sysbench(box: Machine, _folder: Path) -> Callable[[], object]:
 
 
 def exporter(box: Machine, _folder: Path) -> Callable[[], object]:
-    """Prometheus's mysqld_exporter: its scrape has our status variables, with the values that the server says."""
+    """A scrape of Prometheus's mysqld_exporter has this server's status variables, with the server's values."""
     box.apt("install prometheus-mysqld-exporter")
 
     def test() -> None:

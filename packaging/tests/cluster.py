@@ -1,7 +1,8 @@
-"""A group of three servers on loopback: rolled from stock to ours and back while clients write.
+"""A group of three servers on loopback: rolled from stock to this server and back while clients write.
 
-No packages and no machines: ours from the build, stock from Debian's package, unpacked (stock_peer.py). The writers note
-what was acknowledged. At the end of each phase every member must have each such row, and all members the same rows.
+It needs no packages and no machines: this server comes from the build, stock from Debian's unpacked package
+(stock_peer.py). The writers note the rows that were acknowledged. At the end of each phase, every member must have each
+of these rows, and all members must have the same rows.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from tests.installed import memdiag_tables
 from tests.stock_peer import builds
 
 WRITERS = 2
-# A writer rests so long after each transaction: two cores serve three servers here.
+# The pause of a writer after each transaction: two cores serve three servers here.
 PAUSE_SECONDS = 0.01
-# Transactions that must be acknowledged in each mixture of members.
+# For each mixture of members, so many transactions must be acknowledged.
 PROGRESS = 50
-# A member that leaves, has left or changes its role: read-only, rolled back, held, killed, shut down, offline.
+# Errors of a member that leaves, has left or changes its role: read-only, rolled back, held, killed, shut down,
+# offline.
 CHANGING = {1053, 1290, 1317, 1836, 3032, 3098, 3100, 3101, 3796, 3797, 3798}
 BODY = "LEFT(REPEAT(UNHEX(SHA2({id}, 512)), 63), 20 + {id} % 3900)"
 
@@ -91,7 +93,7 @@ class Writers:
                 if error.code not in CHANGING:
                     self.wrong.append(str(error))
             except (OSError, Problem):
-                pass  # the member is gone
+                pass  # the member has gone
             self._stop.wait(0.1)
 
     def _transaction(self, session: Connection, number: int) -> None:
@@ -113,7 +115,7 @@ class Writers:
 
 
 def compare(report: Checks, group: Group, writers: Writers, what: str) -> None:
-    """That all members have the same rows, and each row that was acknowledged."""
+    """Checks that all members have the same rows, and each row that was acknowledged."""
     group.catch_up()
     sums = {}
     for member in group.members:
@@ -133,7 +135,7 @@ def compare(report: Checks, group: Group, writers: Writers, what: str) -> None:
 
 
 def missing(session: Connection, writers: Writers) -> str:
-    """The rows that are lost or damaged, in words; empty: none."""
+    """Names the rows that are lost or damaged; empty if there are none."""
     there = {int(x) for (x,) in session.query("SELECT id FROM written").rows}
     lost = [x for found in writers.acknowledged for x in found if x not in there]
     wrong = [f"{len(lost)} rows, {lost[0]} among them"] if lost else []
@@ -217,7 +219,7 @@ def roll(
             order = [primary, *(x for x in order if x is not primary)]
         for member in order:
             if type(member.server.build) is type(build):
-                continue  # a clone has come before
+                continue  # a clone has been here before
             role = "primary" if member.is_primary() else "secondary"
             title = f"{what}: {member.name}, a {role}, is replaced and online again"
             with report.checking(title):
@@ -230,7 +232,7 @@ def roll(
 
 
 def alone(report: Checks, group: Group, writers: Writers) -> None:
-    """Three of ours: DDL, a large transaction, a primary that is killed."""
+    """Three members of this build: DDL, a large transaction, a primary that is killed."""
     with writers.at_work():
         primary = group.primary()
         with report.checking("DDL under load"), primary.server.connect("kept") as session:  # fmt: skip
@@ -258,7 +260,7 @@ def alone(report: Checks, group: Group, writers: Writers) -> None:
 def copied(
     report: Checks, group: Group, writers: Writers, build: Build, what: str
 ) -> None:
-    """A secondary loses its data, and begins anew as a clone of the primary while clients write."""
+    """A secondary loses its data, and becomes a clone of the primary while clients write."""
     with writers.at_work():
         member = group.secondaries()[-1]
         with report.checking(f"clone {what}, under load"):
@@ -278,7 +280,7 @@ def copied(
 
 
 def memory(report: Checks, group: Group) -> None:
-    """Our member reports its memory as any other server does, and what group replication has of it."""
+    """A member of this build reports its memory as any other server does, with the part that group replication uses."""
     for member in group.members:
         if kind(member) == "ours":
             memdiag_tables(member.server, report)
@@ -286,7 +288,7 @@ def memory(report: Checks, group: Group) -> None:
 
 
 def notices(report: Checks, group: Group, writers: Writers) -> None:
-    """A row that one member loses, unseen by the others, shows that this test can fail."""
+    """Shows that this test can fail: one member loses a row, and the others do not notice."""
     member = group.secondaries()[0]
     with member.server.connect("kept") as session:
         before = table_sums(session)

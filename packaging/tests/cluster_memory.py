@@ -1,8 +1,7 @@
 """The memory of a group's members: what group replication holds, one report over all, and a member at its limit.
 
-The limit is one of a control group. The machine has far more memory, so the rule of
-component_group_replication_resource_manager, which reads /proc/meminfo, never sees the member's shortage in a stock
-server. In ours it does.
+The limit is that of a control group, and the machine has far more memory. component_group_replication_resource_manager
+reads /proc/meminfo, so in a stock server it never sees the member's shortage. In this server it does.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from harness.sql import SqlError
 from tests.group import Group, Member, kind, wait
 
 COMPONENT = "group_replication_resource_manager"
-# The component looks every five seconds, and expels a member after more than ten looks above this.
+# The component looks every five seconds. It expels a member that was above this limit at more than ten looks.
 JUDGED_PERCENT = 90
-# Between what the rule is about and what the kernel kills for.
+# Between the limit of the component's rule and the limit at which the kernel kills.
 HELD_PERCENT = 94
 WIDE_KB = 8 << 20
 ROOM_BYTES = 300 << 20
-# Each open copy of a table takes some 160 KB, which nobody uses as soon as the statement has ended.
+# Each open copy of a table takes some 160 KB. Nobody uses this memory after the statement.
 TABLES = 60
 COLUMNS = 500
 COPIES = 100
@@ -57,7 +56,7 @@ def held_by_group_replication(report: Checks, member: Member) -> None:
 
 
 def reported(report: Checks, folder: Path, group: Group, what: str) -> None:
-    """memdiag report over all members is one page that compares them."""
+    """`memdiag report` over all members makes one page that compares them."""
     sockets = [str(member.server.socket) for member in group.members]
     page = folder / "report.html"
     done = subprocess.run(
@@ -88,7 +87,7 @@ def reported(report: Checks, folder: Path, group: Group, what: str) -> None:
         (rss,) = (x["value"] for x in one["facts"] if x["label"] == "RSS")
         now = member.server.rss_kb() << 10
         figures.append(f"{rss >> 20} MiB")
-        # It may have changed since.
+        # The roles may have changed since.
         if not 0.7 * now < rss < 1.4 * now:
             wrong.append(f"{one['label']}: RSS is {now >> 20} MiB, not {rss >> 20}")
         if f'<data value="{rss}"' not in compared[0]:
@@ -118,7 +117,7 @@ class Confined:
         return self._limit.figures()["oom_kills"]
 
     def judged(self) -> tuple[int, int]:
-        """What the component has read, in percent, and how often it was above its limit."""
+        """The percentage that the component has read, and how often it was above its limit."""
         query = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = 'Gr_resource_manager_memory_{}'"
         used, hits = (
             int(self.member.server.query(query.format(name)).scalar())
@@ -170,7 +169,7 @@ def prepare(member: Member) -> None:
             "SET GLOBAL group_replication_autorejoin_tries = 0",
         ):
             session.query(statement)
-    # What a first table takes for the server itself.
+    # The first table also takes memory that the server then keeps.
     with member.server.connect(SCHEMA) as session:
         session.query("SELECT COUNT(*) FROM t0")
 
@@ -197,10 +196,10 @@ def pressed(report: Checks, group: Group, stock: Build, ours: Build) -> None:
 
 
 def dies(report: Checks, one: Confined) -> None:
-    """Stock: nobody is expelled, and the kernel kills the member."""
+    """A stock member: the component expels nobody, and the kernel kills the member."""
     one.fill(HELD_PERCENT)
     before = one.used_percent()
-    end = time.monotonic() + 15  # three looks of the component
+    end = time.monotonic() + 15  # the component looks three times
     while time.monotonic() < end:
         time.sleep(1)
     used, hits = one.judged()
@@ -215,7 +214,7 @@ def dies(report: Checks, one: Confined) -> None:
 
 
 def leaves(report: Checks, one: Confined) -> None:
-    """Ours, the watcher is OFF: nothing of it can be given back, and it leaves the group alive."""
+    """A member of this build, watcher OFF: it cannot give memory back, and leaves the group alive."""
     assert kind(one.member) == "ours"
     one.fill(HELD_PERCENT)
     before = one.used_percent()
@@ -230,17 +229,17 @@ def leaves(report: Checks, one: Confined) -> None:
 
 
 def stays(report: Checks, one: Confined) -> None:
-    """Ours, the watcher is ON: it gives memory back, comes again, and stays when it is driven to the limit again."""
+    """A member of this build, watcher ON: it gives memory back and rejoins. Driven to the limit again, it stays."""
     server = one.member.server
     server.query("SET GLOBAL memdiag_pressure_limit = 80")
     server.query("SET GLOBAL memdiag_pressure_watcher = ON")
     with report.checking("ours, watcher ON: it gives memory back and joins again"):
         wait("nothing is given back", lambda: one.used_percent() < 85)
         server.query("STOP GROUP_REPLICATION")
-        server.query("SET GLOBAL offline_mode = OFF")  # the exit action's
+        server.query("SET GLOBAL offline_mode = OFF")  # the exit action has set it
         one.member.join()
     with report.checking("and it stays when it is driven there again"):
-        # 30 MB/s: a round of the watcher takes a second or two, and it rests between rounds.
+        # At most 30 MB/s: a round of the watcher takes a second or two, and it rests between rounds.
         one.fill(rest=0.5)
         assert one.kills() == 0, "the kernel has killed a process of the group"
         state = one.member.state()

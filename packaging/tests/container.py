@@ -1,7 +1,7 @@
 """The container image, made of the DEBs and run by podman with storage of its own.
 
-Each container is as strict as it can be unless a check says otherwise: any user, no right of root's, a root file system
-that cannot be written to, no network but loopback.
+Unless a check says otherwise, each container is as strict as it can be: any user, no capability, a read-only root file
+system, no network but loopback.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ MEMORY = 1 << 30
 HOOKS = "/docker-entrypoint-initdb.d"
 MAKING = "memdiag-making"
 MADE = "memdiag-made"
-# With every letter that shells, option files and SQL read in another way.
+# It has every character that shells, option files and SQL treat specially.
 PASSWORD = 'it\'s "a" \\ b#c $HOME `d` é'
 DATABASE = "shop_1"
-TWIN = "shopX1"  # what a GRANT on shop_1 also matches, unless the _ is taken as it is
+TWIN = "shopX1"  # GRANT on shop_1 also matches this, unless the _ is escaped
 QUICK = {"MYSQL_INITDB_SKIP_TZINFO": "1"}
 ROOT_ONLY = {"MYSQL_ROOT_PASSWORD": PASSWORD, **QUICK}
 WAIT_SECONDS = 120
@@ -49,7 +49,7 @@ SOURCED = """mysql_note "the sourced hook speaks"
 docker_process_sql <<<"$(printf 'CREATE TABLE sourced (a INT PRIMARY KEY)')"
 "${unset_variable:-true}"
 """
-# During the initialisation the server answers its hooks, and is not healthy.
+# During the initialisation the server answers its hooks, but the health check must fail.
 EXECUTED = """#!/bin/sh
 set -eu
 mysql -uroot "-p$MYSQL_ROOT_PASSWORD" "$MYSQL_DATABASE" -e "CREATE TABLE executed (health INT)"
@@ -76,7 +76,7 @@ class Box:
         self.own(ANYBODY)
 
     def own(self, user: int) -> None:
-        """Give the volume to a user; his new containers run as he."""
+        """Give the volume to a user. Containers that start later run as this user."""
         self.user = user
         os.chown(self.data, user, user)
 
@@ -126,7 +126,7 @@ class Box:
         return int(self._state("Pid"))
 
     def log(self) -> str:
-        """Its output on stderr."""
+        """The container's output on stderr."""
         return self.podman.try_("logs", self.name).stderr
 
     def until_healthy(self) -> None:
@@ -136,7 +136,7 @@ class Box:
         self._until(lambda: words in self.log(), f"it does not say {words!r}")
 
     def until_ended(self) -> int:
-        """The exit status."""
+        """Wait for the end of the container; returns its exit status."""
         return int(self.podman.run("wait", self.name, seconds=WAIT_SECONDS))
 
     def signal(self, number: signal.Signals) -> None:
@@ -149,7 +149,7 @@ class Box:
         password: str = PASSWORD,
         *words: str,
     ) -> str:
-        """By TCP, as clients outside the container would."""
+        """Run SQL by TCP, as clients outside of the container do."""
         done = self.podman.try_(
             "exec",
             f"--env=MYSQL_PWD={password}",
@@ -173,7 +173,7 @@ class Box:
                 raise Failed(f"the container ended: {self.log()[-1500:]}")
             if time.monotonic() > end:
                 raise Failed(f"{problem} after {WAIT_SECONDS} s: {last_line(self.log())}")  # fmt: skip
-            time.sleep(0.5)  # each question costs more than that it waits
+            time.sleep(0.5)  # asking more often would cost more than it saves
 
     def _state(self, field: str) -> str:
         return self.podman.run("inspect", f"--format={{{{.State.{field}}}}}", self.name)
@@ -204,7 +204,7 @@ def container(run: Run) -> None:
 
 @contextlib.contextmanager
 def finished(report: Checks, name: str, box: Box) -> Iterator[None]:
-    """One test's failure leaves the others their turn; its container ends."""
+    """Runs one test and ends its container. If the test fails, the others still run."""
     try:
         yield
     except (Failed, OSError, ValueError, subprocess.SubprocessError) as error:
@@ -308,7 +308,7 @@ def everything_asked_for(report: Checks, box: Box) -> None:
     report.check("and no other, if _ is in its name", not problem, problem)
     zones = box.sql("SELECT CONVERT_TZ('2026-01-01 00:00:00', 'UTC', 'Europe/Paris')")
     report.check("time zones are loaded", zones == "2026-01-01 01:00:00", zones)
-    # A replica gets the hooks' rows and not the accounts of this server.
+    # A replica gets the rows of the hooks, but not the accounts of this server.
     events = "SHOW BINLOG EVENTS IN 'binlog.000001' LIMIT 300"
     logged = box.sql(events) + box.sql(events.replace("000001", "000002"))
     good = "CREATE TABLE plain" in logged and "healthcheck" not in logged
@@ -341,7 +341,7 @@ def restrictions(report: Checks, box: Box) -> None:
 
 
 def memdiag(report: Checks, box: Box) -> None:
-    """As tests.installed has it for machines."""
+    """The check of tests.installed.memdiag_tables(), for a container."""
     names = box.sql("SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'MEMDIAG\\_%'")  # fmt: skip
     script = "".join(f"SELECT * FROM {name};" for name in names.split())
     said = box.sql(script, "root", PASSWORD, "--show-warnings", "information_schema")
@@ -356,7 +356,7 @@ def memdiag(report: Checks, box: Box) -> None:
 
 
 def hung(report: Checks, box: Box) -> None:
-    """Its port is open all the time: the kernel takes connections for it."""
+    """A stopped server still has an open port, because the kernel takes the connections. The health check must fail."""
     process = box.pid
     os.kill(process, signal.SIGSTOP)
     try:
@@ -370,7 +370,7 @@ def hung(report: Checks, box: Box) -> None:
     box.sql("SET GLOBAL max_connections = 1; SET GLOBAL offline_mode = ON")
     report.check("one that is offline is healthy", box.health())
     box.sql("SET GLOBAL offline_mode = OFF; SET GLOBAL max_connections = 77")
-    # As on a data directory from elsewhere.
+    # A data directory from elsewhere lacks the health check's account.
     box.sql("SET sql_log_bin = 0; ALTER USER healthcheck@localhost ACCOUNT LOCK")
     report.check("so is one without the health check's account", box.health())
 
@@ -385,7 +385,7 @@ def stops_and_goes_on(report: Checks, box: Box) -> None:
     report.check("SIGTERM is a clean shutdown", good, f"{took:.1f} s")
     report.check("a server that has ended is not healthy", not box.health())
     box.hook("1.sql", "this would be an error")
-    # No variable: all is there.
+    # Without variables: the data directory is complete.
     box.start({})
     box.until_healthy()
     again = "Initializing database files" in box.log()
@@ -394,7 +394,7 @@ def stops_and_goes_on(report: Checks, box: Box) -> None:
     rows = box.sql(f"SELECT COUNT(*) FROM {DATABASE}.plain")
     report.check("with its rows", rows == "1", rows)
     box.podman.run("stop", "--time=60", box.name)
-    # A run that was killed between the last two steps: the folder by which data are known was still to be moved.
+    # As after a run that was killed before its last step, which moves the folder mysql.
     (box.data / MADE).mkdir(0o700)
     os.chown(box.data / MADE, ANYBODY, ANYBODY)
     (box.data / "mysql").rename(box.data / MADE / "mysql")
@@ -441,7 +441,7 @@ def interrupted(report: Checks, box: Box) -> None:
 
 
 def refused(report: Checks, box: Box) -> None:
-    """Each with one message, and before anything is written."""
+    """Each wrong setting gets one message, before anything is written."""
     for what, env, arguments, words in (
         ("no word about root's password", {}, (), "MYSQL_RANDOM_ROOT_PASSWORD"),
         (
@@ -491,10 +491,10 @@ def said_no(report: Checks, box: Box, what: str, words: str, files: int = 0) -> 
 
 
 def started_as_root(report: Checks, box: Box) -> None:
-    """As volumes of this machine need it: the folder is root's."""
+    """root starts the container, because the folder of the volume belongs to root."""
     box.own(0)
     rights = ("--cap-add=SETUID", "--cap-add=SETGID", "--cap-add=CHOWN")
-    # A table name in upper case, an empty password, root from this machine alone.
+    # An empty password, and root from this machine alone.
     env = {"MYSQL_ALLOW_EMPTY_PASSWORD": "yes", "MYSQL_ROOT_HOST": "localhost", **QUICK}
     box.start(env, [], rights)
     box.until_healthy()
@@ -524,7 +524,7 @@ def random_and_once(report: Checks, box: Box) -> None:
     report.check("and can be", said == "1", said)
 
 
-# As mysql-operator has them: its user, its settings in place of the image's, its account for probes.
+# What mysql-operator uses: its user, its settings in place of the image's, its account for probes.
 OPERATOR = 27
 OPERATOR_SETTINGS = """[mysqld]
 server_id=1001

@@ -30,11 +30,11 @@ def run_file(
 
 
 def fingerprint(connection: Connection) -> dict[str, str]:
-    """{what: a value that is the same as long as it is}: rows, indexes, definitions, accounts, persisted settings."""
+    """{thing: a value that changes if the thing does}: rows, indexes, definitions, accounts, persisted settings."""
     found: dict[str, str] = {}
 
     def note(name: str, statement: str) -> None:
-        # The next number is not exact after a restart: some are put aside for inserts of many rows.
+        # AUTO_INCREMENT is not exact after a restart: the server reserves numbers for inserts of many rows.
         rows = repr(connection.query(statement).rows)
         found[name] = re.sub(r" AUTO_INCREMENT=\d+", "", rows)
 
@@ -57,7 +57,7 @@ def fingerprint(connection: Connection) -> dict[str, str]:
         "USER keeper@'%'",
     ):
         note(thing, f"SHOW CREATE {thing}")
-    # SHOW CREATE TRIGGER also tells when it was made.
+    # SHOW CREATE TRIGGER also shows when the trigger was made.
     note(
         "trigger",
         "SELECT action_statement, action_timing, definer, sql_mode FROM information_schema.triggers WHERE trigger_name = 'noted'",
@@ -74,8 +74,8 @@ def fingerprint(connection: Connection) -> dict[str, str]:
 
 
 def row_sums(table: str, columns: list[str]) -> str:
-    """The statement that counts and adds up all rows. CHECKSUM TABLE would not do: it also sees spare bits of a record,
-    which differ after a mere restart of the same server."""
+    """The statement that counts and adds up all rows. CHECKSUM TABLE would not do: it also reads unused bits of a
+    record, which differ after a mere restart of the same server."""
     values = ", '|', ".join(
         f"IFNULL(HEX(CONCAT(`{column}`)), 'NULL')" for column in columns
     )
@@ -88,7 +88,7 @@ def row_sums(table: str, columns: list[str]) -> str:
 
 
 def differences(before: dict[str, str], after: dict[str, str]) -> str:
-    """Differences and damaged indexes, for people; empty where all is well."""
+    """Sentences about differences and damaged indexes; empty where all is well."""
     wrong = [
         f"{name} ({before.get(name)} before, {after.get(name)} after)"
         for name in sorted({*before, *after})

@@ -26,7 +26,7 @@ SIZE_RATIO = 1.1
 OURS = ("mysql-memdiag-server", "mysql-memdiag-client")
 DEBIANS = ("mysql-server", "mysql-server-core", "mysql-client", "mysql-client-core")
 DATA = "/var/lib/mysql"
-# Servers and clients of others that own the same files.
+# Packages of other servers and clients that have the same files.
 RIVALS = (
     "mysql-community-server",
     "mysql-community-server-core",
@@ -40,7 +40,7 @@ RIVALS += (
     "mariadb-client",
     "mysql-server",
 )
-# Stand-ins for upstream's own: relations and scripts that meet ours.
+# Stand-ins for upstream's packages, with the relations and scripts that matter to these packages.
 _LINK = "update-alternatives --install /etc/mysql/my.cnf my.cnf /etc/mysql"
 _COMMON = "mysql-common (>= 9.7.4), mysql-community-client-plugins (>= 9.7.4)"
 UPSTREAMS = {
@@ -84,7 +84,7 @@ UPSTREAMS = {
             "!includedir /etc/mysql/mysql.conf.d/\n",
             "etc/mysql/mysql.conf.d/mysqld.cnf": "[mysqld]\nsort_buffer_size = 333000\n",
             "DEBIAN/conffiles": "/etc/mysql/mysql.cnf\n/etc/mysql/mysql.conf.d/mysqld.cnf\n",
-            # Not where it was configured before, though its removal takes the link.
+            # A first configuration alone sets the link, though each removal takes it away.
             "DEBIAN/postinst": f'#!/bin/sh\n[ -n "$2" ] || {_LINK}/mysql.cnf 300\n',
             "DEBIAN/postrm": "#!/bin/sh\n[ $1 != remove ] || "
             "update-alternatives --remove my.cnf /etc/mysql/mysql.cnf\n",
@@ -140,7 +140,7 @@ def files(box: Machine, *folders: str) -> str:
 def kept(
     report: Checks, box: Machine, what: str, outage: bool = True
 ) -> Iterator[None]:
-    """That the block, which replaces the server, loses nothing and keeps it away for a short time only."""
+    """Checks the block, which replaces the server: no data are lost, and the server is away for a short time only."""
     with Installed(box).connect() as session:
         before = content.fingerprint(session)
     asking = Outage(box)
@@ -164,7 +164,7 @@ def kept(
 
 
 def log_in(report: Checks, box: Machine, what: str) -> None:
-    """With the client that is installed, as users do."""
+    """Connects with the client that is installed, as users do."""
     with report.checking(
         f"{what}: mysql connects by socket and, with a password, by TCP"
     ):
@@ -218,7 +218,7 @@ def bare(run: Run) -> None:
 
 
 def plugins(run: Run, box: Machine, server: Installed) -> None:
-    """Those of the issue that are no part of mysqld load and can be taken out again."""
+    """Plugins that are files of their own can be installed and uninstalled."""
     wrong = []
     loadable = {"clone": "mysql_clone", "group_replication": "group_replication"}
     loadable |= {
@@ -268,7 +268,7 @@ def surroundings(report: Checks, box: Machine) -> None:
     ):
         box.run("logrotate -f /etc/logrotate.d/mysql*; ls /var/log/mysql/error.log.1")
         open_now = f"readlink /proc/{main_pid(box)}/fd/* | grep /error.log | sort -u"
-        for _ in range(50):  # the signal is not waited for
+        for _ in range(50):  # the signal takes effect later
             logs = box.run(open_now, check=False).split()
             if logs == ["/var/log/mysql/error.log"]:
                 break
@@ -282,7 +282,7 @@ def surroundings(report: Checks, box: Machine) -> None:
         rules = "apparmor_parser --preprocess {} 2>/dev/null | grep -c 'pressure/'"
         mysqld = rules.format("/etc/apparmor.d/usr.sbin.mysqld")
         assert int(box.run(mysqld)) == 1
-        # As dovecot's profile: a client of MySQL.
+        # Like dovecot's profile: that of a client of MySQL.
         (box.path("/root") / "client").write_text(
             "include <tunables/global>\n/bin/client {\n include <abstractions/mysql>\n}\n"
         )
@@ -301,12 +301,12 @@ def surroundings(report: Checks, box: Machine) -> None:
 
 
 def main_pid(box: Machine) -> str:
-    """As the machine itself sees it."""
+    """The process id of mysqld, as the machine sees it."""
     return box.run("systemctl show mysql -p MainPID --value").strip()
 
 
 def life(report: Checks, box: Machine) -> None:
-    """Remove, reinstall, purge: data and settings stay until somebody says otherwise."""
+    """Remove, reinstall, purge: data and settings stay until the answer to the question of purging is yes."""
     with Installed(box).connect() as session:
         content.make(session)
         before = content.fingerprint(session)
@@ -354,7 +354,7 @@ def life(report: Checks, box: Machine) -> None:
 
 
 def debians_server(run: Run) -> Path:
-    """A base: Debian unstable with its own server, and Debian 12 as a second source, for the libraries of our files."""
+    """A base: Debian unstable with its own server. Debian 12 is a second source, for the libraries of this server."""
     base = run.work / "bases" / "sid-mysql"
     if not base.is_dir():
         with run.machine(machine.base(run.work, "sid")) as box:
@@ -401,7 +401,7 @@ def stock(run: Run) -> None:
             content.change(session, 1)
             # Options that stock does not know must not stop it.
             session.query("SET PERSIST memdiag_quiet_ms = 'ddl=0'")
-            # As docs say: a stock replica knows no MEMDIAG_ADMIN.
+            # As the documents say: a stock replica stops at this privilege.
             session.query("SET sql_log_bin = 0")
             session.query("CREATE USER watcher@localhost")
             session.query("GRANT MEMDIAG_ADMIN ON *.* TO watcher@localhost")
@@ -423,7 +423,7 @@ def stock(run: Run) -> None:
         with report.checking("what ours leaves behind disturbs no backup of stock's"):
             dump = "mysqldump --all-databases --routines --events"
             box.run(f"{dump} >/root/all.sql")
-            # The same server has the transactions that the dump would name.
+            # With GTIDs, the dump would name transactions that this server already has.
             box.run(f"{dump} --set-gtid-purged=OFF >/root/all.sql")
             box.run("mysql </root/all.sql")
             box.run(
@@ -436,7 +436,7 @@ def stock(run: Run) -> None:
 
 
 def relations(run: Run) -> None:
-    """With empty packages by the names of others: apt takes servers away, and keeps what needs one."""
+    """With empty packages that have the names of others: apt removes servers, and keeps packages that need a server."""
     with run.bookworm() as box:
         for name in RIVALS:
             empty(box, name)
@@ -453,7 +453,7 @@ def relations(run: Run) -> None:
 
 
 def upstreams(run: Run, box: Machine) -> None:
-    """Over packages with the relations of upstream's own, whose mysql-common stays, and back."""
+    """Over stand-ins for upstream's packages, of which mysql-common stays, and back."""
     report = run.report
     for name, (fields, paths) in UPSTREAMS.items():
         stand_in(box, f"upstream/{name}", fields, paths)
@@ -488,7 +488,7 @@ def stand_in(
     fields: str,
     paths: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Make a package, by its name and below /root; DEBIAN/* of its files are scripts and lists."""
+    """Make a package with this name below /root. Its files below DEBIAN/ are scripts and lists for dpkg."""
     name = Path(place).name
     control = f"Package: {name}\nVersion: 9.7.4-1\nArchitecture: all\nMaintainer: n <n@example.org>\n{fields}Description: empty\n"
     tree = box.path(f"/root/{place}")
@@ -502,7 +502,7 @@ def stand_in(
 # --- over itself --------------------------------------------------------------------
 
 
-# A conffile, and templates of what is made: dpkg or a script might ask about them.
+# A conffile, and templates of files that postinst makes: dpkg or a script might ask about them.
 CHANGED = ("etc/mysql/mysql-memdiag.cnf",) + tuple(
     f"usr/share/mysql-memdiag/{name}"
     for name in ("logrotate", "apparmor-mysqld", "mysqld.cnf")
@@ -510,7 +510,7 @@ CHANGED = ("etc/mysql/mysql-memdiag.cnf",) + tuple(
 
 
 def newer(run: Run, folder: Path) -> Path:
-    """The same under a higher version number, and with other settings."""
+    """The same package with a higher version and other settings."""
     machine.remove(folder)
     folder.mkdir()
     for name in OURS:
@@ -571,7 +571,7 @@ def upgrade(run: Run) -> None:
 
 def refuse(run: Run) -> None:
     with run.bookworm() as box:
-        # Without apt-utils, what is in its place is removed before anybody is asked.
+        # Without apt-utils, apt removes the other server before any script of this package can refuse.
         box.apt("install mariadb-server")
         box.run("mariadb -e 'CREATE TABLE mysql.kept SELECT 42 AS a'")
         refused(run, box, "MariaDB's running server", "MariaDB")
@@ -627,7 +627,7 @@ def unmounted(run: Run, box: Machine) -> None:
 
 
 def refused(run: Run, box: Machine, what: str, words: str) -> None:
-    """That installing ends with a message of ours."""
+    """Checks that the installation ends with this package's message."""
     said = box.apt(f"{INSTALL} && echo INSTALLED", check=False)
     messages = re.findall(r"^mysql-memdiag: .*$", said, re.MULTILINE)
     good = "INSTALLED" not in said and words in "".join(messages)

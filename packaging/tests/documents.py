@@ -1,7 +1,7 @@
 """The SQL that our documents show and that the server itself recommends, for tests that run all of it.
 
-A piece is what a reader types in one session: statements in their order. In prose and tables it is `code`; in a block of
-code it begins with a word of SQL or follows a prompt, and the cells of an answer that is shown may have statements too.
+A piece is the list of statements that a reader types in one session. In prose and tables it is `code`. In a block of
+code it begins with a word of SQL or follows a prompt; the cells of a table of results may have statements too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness.common import ROOT
 
 Piece = tuple[str, ...]
 
-# In capitals, as documents write them. Not those that end the server.
+# In capitals, as documents write them. Statements that end the server are left out.
 _WORDS = (
     "ALTER|ANALYZE|CALL|CHANGE|CHECK|CHECKSUM|CREATE|DEALLOCATE|DELETE|DO|DROP|EXPLAIN|FLUSH|GRANT|INSERT|INSTALL|KILL"
     "|LOAD|OPTIMIZE|PREPARE|PURGE|RENAME|REPAIR|REPLACE|RESET|REVOKE|SELECT|SET|SHOW|START|STOP|TABLE|TRUNCATE"
@@ -25,7 +25,7 @@ _SETTING = re.compile(r"memdiag_\w+ = \S")
 _FENCE = re.compile(r"^ *```[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _PROMPT = "mysql> "
 _CONTINUED = "    -> "
-# A statement by its name alone: it has no operand, but for a variable of ours.
+# The name of a statement alone: without an operand, except a memdiag variable.
 _NAME = re.compile(r"[A-Z ]+( memdiag_\w+)?")
 
 
@@ -34,7 +34,7 @@ def documents() -> list[Path]:
 
 
 def documented() -> list[Piece]:
-    """Each piece of all documents once."""
+    """The pieces of all documents, each of them once."""
     found = (piece for path in documents() for piece in pieces(path.read_text()))
     return list(dict.fromkeys(found))
 
@@ -76,7 +76,7 @@ def _split(code: str) -> Piece:
 
 
 def is_name(statement: str) -> bool:
-    """True if a document may only mean the kind of statement: the server finds it incomplete."""
+    """True if a document may only name a kind of statement. The server would reject it as incomplete."""
     return bool(_NAME.fullmatch(statement))
 
 
@@ -87,7 +87,7 @@ def logged_grants(piece: Piece) -> list[str]:
 
 
 def leaves_log_off(piece: Piece) -> bool:
-    """True if replicas would miss what its reader does next in the session."""
+    """True if the piece leaves the binary log off: replicas would miss what the reader does next in the session."""
     return not [True, *(logs for _, logs in _with_log(piece))][-1]
 
 

@@ -1,7 +1,7 @@
-"""The files of records on real file systems: full disks with and without reflinks, failing writes, and a file that others
-change.
+"""The history file and the flight recorder's file on real file systems: full disks with and without reflinks, failing
+writes, and a file that others change.
 
-No packages and no machines: the build's server on images that are mounted for the test. None of it may end the server.
+No packages and no machines: the build's server runs on images that are mounted for the test. None of this may end it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ OPTIONS = [
     "--innodb-redo-log-capacity=16M",
     "--skip-log-bin",
 ]
-# While the file cannot be written the server tries again after so many samples (black_box.h).
+# After a failed write, the server tries again after so many samples (black_box.h).
 RETRY_SAMPLES = 60
-# The library makes writes of the black box fail while the file in this variable exists.
+# While the file that this variable names exists, the library makes writes of the black box fail.
 FAILING_WRITES = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -133,7 +133,7 @@ def full_disk(
         file = server.data / BLACK_BOX
         wait_for_samples(server, 10)
         if reflinks:
-            # The next write of each block that the copy shares needs a new one.
+            # A write to a block that the copy shares needs a new block.
             _run(["cp", "--reflink=always", str(file), str(folder / "copy")])
         filler = fill(folder)
         report.check(f"{kind}: the disk is full", free_bytes(folder) < 1 << 20, free_bytes(folder))  # fmt: skip
@@ -149,7 +149,7 @@ def full_disk(
 
 
 def recorder_without_room(report: Checks, kind: str, server: Server) -> None:
-    """The flight recorder reserves its file first: one error, and nothing is left of it."""
+    """The flight recorder first reserves the space of its file. On a full disk: one error, and no file remains."""
     message = ""
     try:
         server.query("SET GLOBAL memdiag_profile = RECORD")
@@ -174,7 +174,7 @@ def recorder_on_disk_that_fills(
     filler = fill(folder)
     before = records(server)
     with server.connect() as session, report.checking(f"{kind}, full: the recorder goes on, or the log says why not"):  # fmt: skip
-        # Each is a new high of RSS.
+        # Each allocation is a new high of RSS.
         for number in range(4):
             session.query(f"SET @kept{number} = REPEAT('k', 48 << 20)")
         wait_until(server, lambda: records(server) > before or logged(server, RECORDER, "No space left on device") > 0)  # fmt: skip
@@ -247,7 +247,7 @@ def samples(server: Server) -> int:
 
 
 def wait_for_samples(server: Server, count: int, seconds: float = 120) -> None:
-    """The ring of samples may be full, so this looks at their times."""
+    """Looks at the times of the samples, not at their number: the ring may be full."""
     seen: set[int] = set()
     end = time.monotonic() + seconds
     while len(seen) <= count:
@@ -284,7 +284,7 @@ def wait_until(
 
 
 def logged(server: Server, file: str, error: str) -> int:
-    """The log's file may lie on the full disk."""
+    """Counts lines in the table of the error log, because the log's file may lie on the full disk."""
     found = server.query(
         "SELECT COUNT(*) FROM performance_schema.error_log"
         f" WHERE DATA LIKE '%{file}%' AND DATA LIKE '%{error}%'"
@@ -295,13 +295,13 @@ def logged(server: Server, file: str, error: str) -> int:
 def was_logged(
     report: Checks, when: str, server: Server, file: str, error: str
 ) -> None:
-    """The write did fail."""
+    """Checks that the log reports the failed write."""
     lines = logged(server, file, error)
     report.check(f"{when}: the log says that {file} cannot be written", lines > 0, lines)  # fmt: skip
 
 
 def survives_kill(report: Checks, when: str, server: Server) -> None:
-    """Written samples survive SIGKILL, and the next run shows those of this one."""
+    """Written samples survive SIGKILL: the next run shows them."""
     last_us = samples(server)
     wait_for_samples(server, 3)
     os.kill(server.pid, signal.SIGKILL)
@@ -315,13 +315,13 @@ def survives_kill(report: Checks, when: str, server: Server) -> None:
 
 
 def fill(folder: Path) -> Path:
-    """A file that takes all that is free, down to the last block."""
+    """Fills the disk with one file, down to the last block."""
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file:
         size = 1 << 20
         while size >= 4096:
             try:
-                # Random: a file system may compress.
+                # Random bytes, because a file system may compress.
                 file.write(os.urandom(size))
                 os.fsync(file.fileno())
             except OSError:

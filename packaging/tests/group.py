@@ -23,7 +23,7 @@ RESTART_BY_HAND = 3707
 
 
 class Member:
-    """One server of the group; its build changes, its folder and ports stay."""
+    """One server of the group. Its build may change; its folder and ports stay."""
 
     def __init__(self, folder: Path, number: int, group: Group) -> None:
         self.folder = folder / f"member{number}"
@@ -40,7 +40,7 @@ class Member:
     def start(
         self, build: Build, options: Sequence[str] = (), wrapper: Sequence[str] = ()
     ) -> None:
-        """`options` come after the group's own; `wrapper` goes before mysqld."""
+        """Starts the server. `options` come after those of the group; `wrapper` goes before mysqld."""
         options = [*self._options(), *options]
         self.server = Server(build, self.folder, options, wrapper=wrapper)
         if not self.server.data.exists():
@@ -102,7 +102,7 @@ class Member:
             return session.query(query.format(table)).scalar() or ""
 
     def clone_from(self, donor: Member) -> None:
-        """Become a copy of the donor, with the build that runs here."""
+        """Makes this member a copy of the donor. The build stays."""
         with self.server.connect() as session:
             try:
                 session.query(
@@ -118,7 +118,7 @@ class Member:
 
 
 class Group:
-    """Members in an order, an account with which they read from each other, and a name."""
+    """The members in their order, the account with which they replicate, and the name of the group."""
 
     def __init__(self, folder: Path) -> None:
         self.uuid = "aaaaaaaa-bbbb-cccc-dddd-" + secrets.token_hex(6)

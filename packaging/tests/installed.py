@@ -1,4 +1,4 @@
-"""A server that was installed into a machine, asked from here through its own socket."""
+"""A server that was installed into a machine. This process connects to its socket from outside."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOCKET = "/run/mysqld/mysqld.sock"
 
 
 class Installed(Server):
-    """root connects without a password through the socket: Debian's way, and this process is root."""
+    """Connects through the socket as root, without a password: auth_socket lets this process in, because it is root."""
 
     def __init__(self, machine: Machine) -> None:
         self.folder = machine.folder
@@ -27,7 +27,7 @@ class Installed(Server):
         self.pid = self._wait()
 
     def _wait(self) -> int:
-        """Until it answers; the process, as seen from here."""
+        """Waits until the server answers; returns its process id outside of the machine."""
         for _ in range(600):
             try:
                 self.query("SELECT 1")
@@ -60,7 +60,7 @@ def main_job(
 def memdiag_tables(server: Server, report: Checks) -> None:
     """Every table answers; a warning would be something that an installed server cannot read of its host.
 
-    One that is gone a second later was of the moment: InnoDB's dictionary in use, a purge that met another."""
+    A warning that is gone a second later does not count: InnoDB's dictionary was in use, or two purges met."""
     tables = "SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'MEMDIAG\\_%' ORDER BY 1"
     with server.connect("information_schema") as session:
         names = [row[0] for row in session.query(tables).rows]
@@ -84,7 +84,7 @@ def memdiag_tables(server: Server, report: Checks) -> None:
 
 
 class Outage:
-    """Asks all the time while the block runs; `seconds` is the longest time without an answer, until after the block."""
+    """Asks the server all the time during the block. Afterwards `seconds` is the longest time without an answer."""
 
     def __init__(self, machine: Machine) -> None:
         self._socket = machine.path(SOCKET)

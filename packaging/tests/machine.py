@@ -1,8 +1,8 @@
-"""Throw-away Debian machines: a chroot booted with its own systemd by systemd-nspawn, so that units are really used.
+"""Throw-away Debian machines: systemd-nspawn boots a root folder with its own systemd, so that units are really used.
 
-A base is made once and kept (BASES below the work folder); a machine is an overlay on one, thrown away at its end. A
-machine has a network of its own with nothing but loopback, so that its ports are nobody else's; apt, and only what is
-run with `run`, has this machine's network.
+A base is made once and kept (BASES below the work folder). A machine is an overlay on a base and is removed at its end.
+Its network has nothing but loopback, so its ports are in nobody's way. apt has this machine's network, and so has a
+command that run() gives it to.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ def base(work: Path, suite: str) -> Path:
     say(f"-- making a bare Debian {suite} (one to two minutes)")
     unfinished = folder.with_name(f"{suite}.unfinished")
     debian.root(suite, unfinished, "minbase", _PACKAGES)
-    # Empty, each machine makes its own; mmdebstrap's word "uninitialized" stops systemd-nspawn.
+    # With an empty machine-id, each machine makes its own. mmdebstrap's word "uninitialized" stops systemd-nspawn.
     (unfinished / "etc/machine-id").write_text("")
     unfinished.rename(folder)
     return folder
 
 
 def sweep(work: Path) -> None:
-    """Remove what a killed run has left; nobody else may be using `work`."""
+    """Removes what a killed run has left. The caller holds the lock of `work`."""
     for folder in (work / "machines").glob("*"):
         end_left_machine(folder)
         if os.path.ismount(folder / "root"):
@@ -70,7 +70,7 @@ def sweep(work: Path) -> None:
 
 
 def end_left_machine(folder: Path, seconds: float = 30) -> None:
-    """Power it off, kill it if that takes too long. Its folder has the pid, which may be another's by now."""
+    """Powers a machine off, or kills it if that takes too long. The pid in its folder may be another's by now."""
 
     def runs() -> bool:
         try:
@@ -92,8 +92,8 @@ def end_left_machine(folder: Path, seconds: float = 30) -> None:
 
 
 class Machine:
-    """One booted machine, begun as a copy of the base `lower`; a context manager. `shown` are folders of this machine
-    that it can read, by the place where it sees them."""
+    """A booted machine that begins as a copy of the base `lower`; a context manager. `shown`: folders of this machine
+    that it can read, by their path within it."""
 
     _count = 0
 
@@ -107,7 +107,7 @@ class Machine:
         self._shown = shown
         self.folder = work / "machines" / self.name
         self._nspawn: subprocess.Popen[bytes] | None = None
-        self.pid = 0  # of its systemd, seen from here
+        self.pid = 0  # of its systemd, outside of the machine
         self.tree = self.folder / "root"
 
     def __enter__(self) -> Self:
@@ -133,7 +133,7 @@ class Machine:
         remove(self.folder)
 
     def _boot(self) -> None:
-        # Packages that were fetched once serve all machines of the suite.
+        # All machines of the suite share the packages that apt has fetched.
         archives = self._work / "archives" / self._lower.name.split("-")[0]
         (archives / "partial").mkdir(parents=True, exist_ok=True)
         log = (self.folder / "console").open("wb")
@@ -157,7 +157,7 @@ class Machine:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            # As Debian has it, also where this machine's own control groups are of the old kind.
+            # Control groups of version 2, as Debian has them, even where this machine has version 1.
             env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
         )
         (self.folder / "pid").write_text(str(self._nspawn.pid))
@@ -186,11 +186,11 @@ class Machine:
             self._nspawn.kill()
             self._nspawn.wait()
         self._nspawn = None
-        # nspawn leaves it where /run is no tmpfs.
+        # systemd-nspawn leaves this folder behind where /run is no tmpfs.
         shutil.rmtree(f"/run/systemd/nspawn/propagate/{self.name}", ignore_errors=True)
 
     def freeze(self, name: str) -> Path:
-        """Make a base of what the machine is now; it is powered off."""
+        """Powers the machine off and makes a base of its present state."""
         self._power_off()
         folder = self._work / "bases" / name
         unfinished = folder.with_name(f"{name}.unfinished")
@@ -209,7 +209,7 @@ class Machine:
         network: bool = True,
         seconds: float = 600,
     ) -> str:
-        """Run shell lines as root in the machine, with this machine's network or its own; their output, both streams."""
+        """Runs shell lines as root in the machine. `network`: with this machine's. Returns both output streams."""
         command = [
             "nsenter",
             "-t",
@@ -234,12 +234,12 @@ class Machine:
     def run_here(
         self, command: Sequence[str | Path], seconds: float = 300, **kwargs
     ) -> str:
-        """Run a program of this machine in the other's network."""
+        """Runs a program of this machine in the network of the booted one."""
         inside = ["nsenter", "-t", str(self.pid), "-n", *map(str, command)]
         return _output(inside, shlex.join(map(str, command)), True, seconds, **kwargs)
 
     def apt(self, words: str, check: bool = True) -> str:
-        """apt-get; the lists are read when there are none yet."""
+        """Runs apt-get; fetches the package lists if there are none yet."""
         lists = "ls /var/lib/apt/lists/*Packages* >/dev/null 2>&1 || apt-get -q update >/dev/null;"
         return self.run(
             f"{lists} apt-get -q -y --no-install-recommends {words}",
@@ -248,7 +248,7 @@ class Machine:
         )
 
     def path(self, inside: str) -> Path:
-        """A path of the machine, as it is seen from here, with what is mounted there."""
+        """The path by which this process sees a path of the machine, with its mounts."""
         return Path(f"/proc/{self.pid}/root") / inside.lstrip("/")
 
 

@@ -9,14 +9,14 @@ from tests.deb import DATA, INSTALL, OURS, Run, installed
 from tests.installed import Installed, memdiag_tables
 from tests.machine import Machine
 
-# Figures of docs/packages.md, as shipped and with all of the drop-in; systemd 252.
+# The scores in docs/packages.md: as shipped, and with all of the drop-in; systemd 252.
 SCORES = (8.4, 3.2)
 DROP_IN = "/etc/systemd/system/mysql.service.d"
 PRESTART = "/usr/libexec/mysql-memdiag/prestart"
 
 
 def debian(run: Run, suite: str) -> Machine:
-    """A bare machine; one of a later suite than Debian 12 has the libraries of our files from there."""
+    """A bare machine. A suite later than Debian 12 gets the libraries of this server from Debian 12."""
     return run.machine(machine.base(run.work, suite))
 
 
@@ -31,7 +31,7 @@ def add_bookworm(box: Machine) -> None:
 
 
 def neighbours(run: Run) -> None:
-    """Purging ours, with the answer that the data may go, leaves MariaDB's."""
+    """Purging this server, with the answer that the data may go, leaves MariaDB's data."""
     for suite in ("bookworm", "sid"):
         with debian(run, suite) as box:
             if suite != "bookworm":
@@ -45,7 +45,7 @@ def beside_mariadb(run: Run, box: Machine, suite: str) -> None:
     box.apt("install mariadb-server")
     box.run("mariadb -e 'CREATE TABLE mysql.kept SELECT 42 AS a'")
     place = box.run("mariadb -Ne 'SELECT @@datadir'").strip()
-    # MariaDB's own packages, unlike Debian's, may be without this name.
+    # MariaDB's own packages may lack this name, which Debian's have.
     box.run("rm /usr/sbin/mysqld")
     with report.checking(
         f"{suite}: purging ours keeps a running MariaDB's data, {place}"
@@ -71,7 +71,7 @@ def beside_mariadb(run: Run, box: Machine, suite: str) -> None:
 
 
 def ours_were_here(box: Machine, data: bool = False) -> None:
-    """Our server was installed and removed; the answer to the question of purging will be yes."""
+    """Installs and removes this server, and prepares the answer yes to the question of purging."""
     box.apt(INSTALL)
     Installed(box)
     box.apt(f"remove {OURS[0]}")
@@ -103,7 +103,7 @@ def intruder(run: Run) -> None:
         report.check(
             "a swapped folder gives user mysql nothing of root's", not lost, lost
         )
-        # Deterministic: a part of the path is the intruder's own.
+        # Without a race: a part of the path belongs to the intruder.
         box.run("rm /usr/sbin/mysqld; mv /root/mysqld /usr/sbin; mkdir /var/lib/victim")
         box.run(f"rm -rf {DATA}; install -d -o mysql -g mysql {DATA}")
         box.run(
@@ -125,7 +125,7 @@ def intruder(run: Run) -> None:
 
 
 def race(box: Machine, times: int) -> str:
-    """The intruder's gains, in words; empty: none."""
+    """Says what the intruder gained; empty: nothing."""
     link = f"{DATA}/memdiag-making"
     (box.path("/root") / "race.pl").write_text(RACE)
     script = f"""

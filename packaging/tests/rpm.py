@@ -1,6 +1,6 @@
 """The RPMs: on a machine without a server, over a stock server's RPM and back; and the source RPM alone.
 
-Debian has rpm and dnf: what an RPM system has besides is rpm's knowledge of what is installed (tests/userland.py).
+Debian has rpm and dnf. Its rpm does not know what is installed, so tests/userland.py tells it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SERVER, CLIENT = (
 )
 OURS = f"{SERVER} {CLIENT}"
 CONFIG = ROOT / "packaging/rpm/rpmlint.toml"
-# dnf has no repository but what is named.
+# dnf has no repository but those on its command line.
 DNF = "dnf -q -y --disablerepo='*' --nogpgcheck --releasever=1"
 
 
@@ -52,7 +52,7 @@ def lint(run: Run) -> None:
 
 
 def prepared(run: Run, lower: Path, programs: str, first: str = "true") -> Path:
-    """A base with rpm and the libraries that our DEBs depend on; rpm knows there what it has."""
+    """A base with rpm and the libraries that the DEBs depend on. Its rpm knows what is installed."""
     base = run.work / "bases" / f"{lower.name}-rpm"
     if not base.is_dir():
         depends = ["dpkg-deb", "-f", run.deb("mysql-memdiag-server"), "Depends"]
@@ -111,7 +111,7 @@ def bare(run: Run) -> None:
 
 
 def as_stock(run: Run, box: Machine) -> None:
-    """Users of upstream's RPMs have these: a socket for all, a log in /var/log, sysconfig, instances."""
+    """What users of upstream's RPMs rely on: a socket for all users, a log in /var/log, sysconfig, instances."""
     report = run.report
     mine, sysconfig = "/etc/my.cnf.d/mine.cnf", "/etc/sysconfig/mysql"
     (box.path("/etc/my.cnf.d") / "mine.cnf").write_text(
@@ -198,7 +198,7 @@ def stocks_rpm(run: Run, into: Path) -> None:
 
 
 def stock(run: Run) -> None:
-    """With dnf, which replaces one package by the other in one transaction."""
+    """dnf replaces one package by the other in one transaction."""
     report = run.report
     gone = (
         "apt-get -y purge 'mysql-*'; rm -rf /var/lib/mysql* /var/log/mysql /etc/mysql"
@@ -244,8 +244,8 @@ def stock(run: Run) -> None:
 
 
 def rebuild(run: Run) -> None:
-    """All of it, in another folder and without network: the same files as in the packages that were made of the
-    build."""
+    """Builds the source RPM in another folder and without network. The packages must have the same files as those made
+    of the build."""
     if run.preset != "dev":
         run.report.skip("rebuild", "the source RPM compiles preset dev")
         return
@@ -255,7 +255,7 @@ def rebuild(run: Run) -> None:
     cache = top / "cache"
     cache.mkdir(parents=True)
     try:
-        # The compiler's output for the same text, and nothing else that this machine has.
+        # Of this machine's cache, the build sees the compiler cache alone.
         if (compiled := cache_dir() / "ccache").is_dir():
             (cache / "ccache").symlink_to(compiled)
         archives = list(run.packages.glob("*.src.rpm"))
@@ -291,7 +291,7 @@ def rebuild(run: Run) -> None:
 
 
 def dump(package: Path) -> set[str]:
-    """Name, size, date, sum, mode, owner and rpm's own words of each file."""
+    """Name, size, date, sum, mode, owner and rpm's flags of each file."""
     command = ["rpm", "-qp", "--dump", package]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines())

@@ -1,4 +1,4 @@
-"""The short test, part of ./run-tests: DEBs made, unpacked and run from where they are, without root or a machine."""
+"""The short test, part of ./run-tests: makes DEBs, unpacks them and runs the server, without root or a machine."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def smoke(run: Run) -> None:
 
 
 def reproducible(run: Run) -> None:
-    """That another build of the same commit gives the same files."""
+    """Checks that another build of the same commit gives the same files."""
     folder = run.work / "again"
     remove(folder)
     build(run.preset, folder)
@@ -152,7 +152,7 @@ def server(run: Run, root: Path) -> None:
     for name in OURS:
         subprocess.run(["dpkg-deb", "-x", run.deb(name), root], check=True)
     build_ = Unpacked(root)
-    # A folder beside it: the server's own folders are no part of the package.
+    # A folder beside the unpacked package, which contains no data directory.
     with Server(build_, root.with_name("server")) as running:
         initialise(build_, running.data)
         running.start()

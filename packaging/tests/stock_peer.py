@@ -1,7 +1,7 @@
 """This server beside a stock one: replication in both directions, and the way back to stock on the same data directory.
 
-No packages and no machines: two servers on loopback, ours from the build and stock from Debian's package, unpacked. The
-statements come from our documents and from the server's own advice, so that neither can harm a replica.
+It needs no packages and no machines: two servers on loopback, this one from the build, stock from Debian's unpacked
+package. The statements come from the documents and from the server's own advice, so that neither can harm a replica.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from tools.build import debian
 
 STOCK_PACKAGES = "mysql-server-core,mysql-client-core"
 REPLICATION_USER = "copier"
-# Stock's answer to a GRANT of a privilege that it does not know.
+# Stock's error for a GRANT of a privilege that it does not know.
 SYNTAX_ERROR = "1149 "
-# The server's answer to the beginning of a statement.
+# The server's error for the mere beginning of a statement.
 INCOMPLETE = (
     1064,
     "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right"
     " syntax to use near '' at line 1",
 )
 UNKNOWN_VARIABLE = "Currently unknown variable 'memdiag_"
-# Values that a reader has to fill in, with tables of content.sql.
+# Values for the gaps that a reader has to fill in; the tables are those of content.sql.
 GAPS = {
     "<with a full-text index>": "kept.texts",
     "@<each large one>": "@large",
 }
-# All that keep an option of ours, and a value that is not the default.
+# All memdiag variables that SET PERSIST keeps, each with a value that is not the default.
 PERSISTED = {
     "memdiag_quiet_ms": "'session=2000'",
     "memdiag_dirty_decay_ms": "'session=5000'",
@@ -60,12 +60,12 @@ PERSISTED = {
     "memdiag_admission_reserve": "33554432",
 }
 PERSISTED_FOR_THE_START = {"memdiag_history_samples": "600"}
-# By option alone: they hold before mysqld-auto.cnf is read.
+# Options alone set these: the server uses them before it reads mysqld-auto.cnf.
 AT_THE_START = {
     "memdiag_routes": "memory/sql/NET=general",
     "memdiag_disabled_pools": "fts_query",
 }
-# Documents set variables of the plugin. It is not started.
+# Documents set variables of this plugin. The plugin itself is not started.
 GROUP_REPLICATION = [
     "--plugin-load-add=group_replication.so",
     "--loose-group-replication-start-on-boot=OFF",
@@ -77,7 +77,7 @@ OUR_OPTIONS = [
 
 
 class Persisting(Build):
-    """Starts with mysqld-auto.cnf, which --no-defaults leaves out, and with no other settings."""
+    """A server that reads mysqld-auto.cnf, which --no-defaults leaves out, and no other settings."""
 
     def common_options(self) -> list[str]:
         return [
@@ -112,9 +112,9 @@ class Stock(Persisting, Unpacked):
 
 
 def use_everything(server: Server, report: Checks, role: str) -> None:
-    """Run all that is documented and that the server recommends, read each table, and set and persist each variable.
+    """Run all documented and recommended statements, read each table, and set and persist each variable.
 
-    On a replica each piece runs as on most: with super_read_only, unless it is about accounts or schemas."""
+    A replica runs each piece with super_read_only, as most replicas do, unless it is about accounts or schemas."""
     found = documents.documented()
     report.check("pieces of SQL in our documents", len(found) >= 25, len(found))
     logged = [" ; ".join(x) for x in found if documents.logged_grants(x)]
@@ -155,7 +155,7 @@ def read_and_set(server: Server, report: Checks) -> None:
 
 
 def administer(server: Server) -> None:
-    """Logged statements that concern all privileges, ours among them, without naming it."""
+    """Runs logged statements about all privileges: they include MEMDIAG_ADMIN without naming it."""
     with server.connect() as session:
         for statement in (
             "CREATE USER chief@localhost",
@@ -168,9 +168,10 @@ def administer(server: Server) -> None:
 
 
 class Runner:
-    """Runs pieces, each in a session of its own, with what a reader has to bring: accounts, values for gaps.
+    """Runs pieces, each in a session of its own. It adds what a reader has to bring: accounts, and values for gaps.
 
-    `wrong`: what failed. `logged`: what the server wrote to its binary log. `names`: what only names a statement."""
+    `wrong`: pieces that failed. `logged`: pieces that the server wrote to its binary log. `names`: pieces that only
+    name a statement."""
 
     def __init__(self, server: Server, replica: bool) -> None:
         self.wrong: list[str] = []
@@ -199,7 +200,7 @@ class Runner:
             self.logged.append(text)
 
     def _own_transactions(self) -> str:
-        """Those that this server itself has logged."""
+        """The transactions that this server itself has logged."""
         query = "SELECT @@server_uuid, @@GLOBAL.gtid_executed"
         ((own, executed),) = self._server.query(query).rows
         return next((x for x in executed.split(",") if x.strip().startswith(own)), "")
@@ -211,9 +212,9 @@ class Runner:
             session.query("SET sql_log_bin = 0")
             if account := re.search(r"GRANT .* TO (\S+)", text):
                 session.query(f"CREATE USER IF NOT EXISTS {account[1]}")
-            if "memdiag_profile(" in text:  # the piece before may have ended it
+            if "memdiag_profile(" in text:  # the last piece may have switched it off
                 session.query("SET GLOBAL memdiag_profile = ON")
-            if "DROP DATABASE memdiag" in text:  # an earlier version's
+            if "DROP DATABASE memdiag" in text:  # the schema of an earlier version
                 session.query("CREATE DATABASE IF NOT EXISTS memdiag")
             elif self._replica and not re.search(
                 "GRANT|CREATE USER|INSTALL COMPONENT", text
@@ -221,7 +222,8 @@ class Runner:
                 session.query("SET GLOBAL super_read_only = ON")
 
     def _clear(self, text: str) -> None:
-        """A component stays in the data directory, and stock may not have it. The threads of a replica keep it in use."""
+        """Uninstalls the components of a piece: they stay in the data directory, and stock may not have them. A replica
+        keeps them, because its threads use them."""
         if self._replica:
             return
         for component in re.findall(r"INSTALL COMPONENT ('[^']+')", text):
@@ -310,7 +312,7 @@ class Pair:
             yield self
 
     def catch_up(self, seconds: float = 120) -> str:
-        """Wait until the replica has all; what stopped it, or an empty text."""
+        """Waits until the replica has all transactions; returns what stopped it, or an empty text."""
         wanted = self.source.query("SELECT @@GLOBAL.gtid_executed").scalar()
         end = time.monotonic() + seconds
         with self.replica.connect() as session:
@@ -327,7 +329,7 @@ class Pair:
         return f"it has not read all after {seconds:g} s"
 
     def errant(self) -> str:
-        """Transactions that only the replica has."""
+        """The transactions that only the replica has."""
         source = self.source.query("SELECT @@GLOBAL.gtid_executed").scalar()
         return (
             self.replica.query(
@@ -349,7 +351,7 @@ def check_pair(pair: Pair, report: Checks, what: str) -> None:
 
 @contextlib.contextmanager
 def builds(run, name: str = "stock-peer") -> Iterator[tuple[Path, Build, Stock]]:
-    """A folder of this name that is removed at the end, our build, and stock."""
+    """A folder of this name that is removed at the end, the build of this server, and stock."""
     folder = run.work / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -368,7 +370,7 @@ def replication(run) -> None:
             use_everything(pair.source, report, "source")
             administer(pair.source)
             check_pair(pair, report, "our source, stock replica")
-            # The statement that no document may have as it is: it shows that this test can fail.
+            # No document may have this statement. It shows that this test can fail.
             pair.source.query("GRANT MEMDIAG_ADMIN ON *.* TO root@localhost")
             problem = pair.catch_up()
             report.check(
@@ -418,14 +420,14 @@ def going_back(run) -> None:
 def after_ours(
     report: Checks, folder: Path, stock: Stock, before: dict[str, str]
 ) -> str:
-    """Stock on the data directory that this server used; its error log."""
+    """Starts stock on the data directory that this server used; returns its error log."""
     with Server(stock, folder / "server") as server:
         server.start()
         with server.connect() as session:
             problem = content.differences(before, content.fingerprint(session))
             report.check("stock starts, and has every row", not problem, problem)
             session.query("SHOW GRANTS FOR root@localhost")
-            # Writes mysqld-auto.cnf anew.
+            # This makes the server write mysqld-auto.cnf anew.
             session.query("SET PERSIST max_connections = 150")
         dump(report, stock.client("mysqldump"), server, folder / "stock.sql", "stock's")
         log = server.error_log.read_text(errors="replace")
@@ -437,7 +439,7 @@ def after_ours(
 def load(
     report: Checks, stock: Stock, folder: Path, whose: str, before: dict[str, str]
 ) -> None:
-    """Into a new stock server."""
+    """Loads a dump into a new stock server."""
     with Server(stock, folder / f"{whose}-loaded") as server:
         initialise(stock, server.data)
         server.start()
@@ -454,7 +456,7 @@ def load(
 
 
 def rows_of(sums: dict[str, str]) -> dict[str, str]:
-    """The content that a dump keeps: it makes indexes anew and leaves persisted variables out."""
+    """The part of the content that a dump keeps. A dump makes indexes anew and leaves persisted variables out."""
     return {
         name: value
         for name, value in sums.items()
@@ -473,7 +475,7 @@ def dump(
 
 
 def client(program: list[str | Path], server: Server, words: list[str], **files) -> str:
-    """Run a client program; what it complained of, or an empty text."""
+    """Runs a client program; returns its complaints, or an empty text."""
     command = [
         *program,
         "--no-defaults",

@@ -1,7 +1,7 @@
 """Lets rpm resolve dependencies in a root that apt made.
 
-A package without files provides, to rpm, what the root has: every library with its versions, the programs, Perl's
-modules, and Debian's names of packages. So rpm itself checks what a package needs, and nothing is passed over.
+A package without files tells rpm what the root has: every library with its versions, the programs, Perl's modules, and
+Debian's names of packages. So rpm itself checks every dependency of a package.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ AutoReqProv: no
 
 
 def package(root: Path, into: Path) -> Path:
-    """Makes the package; it is to be installed with --justdb."""
+    """Makes this package. Install it with --justdb."""
     provides = "\n".join(f"Provides: {name}" for name in sorted(provided(root)))
     with tempfile.TemporaryDirectory() as folder:
         spec = Path(folder) / "userland.spec"
@@ -50,7 +50,7 @@ def provided(root: Path) -> set[str]:
     names = {
         line.split()[1] for line in status.splitlines() if line.startswith("Package:")
     }
-    # glibc's own package says this of its loader; no file tells.
+    # Elsewhere glibc's package provides this for its loader; no file shows it.
     return (
         programs
         | names
@@ -68,7 +68,7 @@ def is_elf(path: Path) -> bool:
 
 
 def found(finder: list[str], files: list[Path]) -> set[str]:
-    """The answer of one of rpm's finders of dependencies for these files."""
+    """What one of rpm's dependency generators finds in these files."""
     names = "".join(f"{file}\n" for file in files)
     command = [f"/usr/lib/rpm/{finder[0]}", *finder[1:]]
     answer = subprocess.run(

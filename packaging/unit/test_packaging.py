@@ -218,7 +218,7 @@ class Preflight(Case):
         self.assertIn("written by MySQL 10.1,", self.refusal("1"))
         (self.data / "aria_log_control").touch()
         self.assertIn("MariaDB's", self.refusal("1"))
-        # Certain before an estimate: more room would not help.
+        # The certain finding comes before the estimate: more room would not help.
         self.assertIn("MariaDB's", self.refusal("999999999"))
         (self.data / "aria_log_control").unlink()
         self.assertIn("written by MySQL 10.1,", self.refusal("999999999"))
@@ -236,7 +236,7 @@ class Preflight(Case):
 
 
 class Machines(Case):
-    """Remains of a killed run, with a program of another kind under the name of systemd-nspawn."""
+    """What a killed run has left. Another program stands in for systemd-nspawn."""
 
     def left(self, name: str, called: str = "") -> subprocess.Popen:
         folder = self.root / "machines" / name
@@ -261,7 +261,7 @@ class Machines(Case):
 
 
 class Script(Case):
-    """A script of the packages below `root`, with programs of its own instead of those that need root or a server."""
+    """Runs a script of the packages below `root`. Stand-ins replace the programs that need root or a server."""
 
     PROGRAMS: tuple[tuple[str, str], ...] = ()
 
@@ -274,7 +274,7 @@ class Script(Case):
             program.chmod(0o755)
 
     def moved(self, script: Path, copy: Path | None = None) -> Path:
-        """A copy in which all that is absolute is below `root`."""
+        """A copy in which every absolute path is below `root`."""
         copy = copy or self.root / script.name
         text = re.sub(
             r"(?<![\w$}])/(?=(etc|run|usr|var)/)", f"{self.root}/", script.read_text()
@@ -303,8 +303,8 @@ class Script(Case):
         )
 
 
-# Fails a test where the caller is root and a path is below the data directory. Who may go
-# in there is user mysql, which the stand-in for setpriv marks.
+# Fails a test where root uses a path below the data directory. Only user mysql may go there;
+# the stand-in for setpriv marks its calls.
 WATCHED = """[ -n "${AS_MYSQL-}" ] || for word; do
   case $word in "$DATA"/*) echo "${0##*/} $*" >>$ROOT/as-root ;; esac
 done
@@ -357,7 +357,7 @@ class Prestart(Script):
         return len(path.read_text().splitlines()) if path.exists() else 0
 
     def restore(self, *names: str) -> None:
-        """Files that a user puts into the data directory."""
+        """Puts files into the data directory, as a user who restores a backup."""
         self.data.mkdir(parents=True, exist_ok=True)
         for name in names:
             (self.data / name).mkdir()
@@ -383,7 +383,7 @@ class Prestart(Script):
         self.assertEqual((self.root / "calls").read_text().split(), ["0", "0"])
 
     def test_what_was_restored_after_a_failure_stays(self):
-        # Killed: it could clear nothing away.
+        # A killed run could not remove anything.
         for then in ("exit 1", "kill -9 $PPID; exit 1"):
             for names, status in ((("mysql", "shop"), 0), (("shop",), 1)):
                 with self.subTest(then, names=names):
@@ -460,7 +460,7 @@ class Prestart(Script):
         self.assertTrue((self.root / "run").exists())
 
     def test_root_makes_nothing_where_another_user_can_change_the_path(self):
-        # It is below /tmp, which everyone can write to; user mysql does not make parents.
+        # The path is below /tmp, which everyone can write to. User mysql does not make parents.
         self.data = self.root / "srv/deep/mysql"
         status, said = self.run_it("true", "--make")
         self.assertEqual((status, self.calls()), (1, 0))
@@ -532,7 +532,7 @@ class Prestart(Script):
 
 
 class SocketNames(Script):
-    """RPM: the socket has two names."""
+    """socket-names of the RPM: the socket has two names."""
 
     PROGRAMS = (
         ("my_print_defaults", 'printf "%s\\n" $PRINTED'),
@@ -900,7 +900,7 @@ class Maintainer(Script):
         self.assertFalse([x for x in places if "abstractions/mysql.d" in x])
 
     def purge(self, says: str = "") -> bool:
-        """With the answer yes; whether the data are gone."""
+        """Purges with the answer yes; true if the data are gone."""
         (self.root / "answer").write_text("true")
         data = self.root / "var/lib/mysql"
         data.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Root folders of Debian, from the archive that this machine uses."""
+"""Makes root folders of Debian from the archive that this machine uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tools.build.sources import debian_mirror
 
 
 def remove(folder: Path) -> None:
-    """Remove a tree; file systems that are mounted below it stay."""
+    """Remove a tree. File systems that are mounted below it are left alone."""
     if folder.exists():
         subprocess.run(["rm", "-rf", "--one-file-system", folder], check=True)
 
@@ -39,7 +39,7 @@ def root(
         )
     remove(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # This machine sets proxies, time-outs and the allowed age of a package list.
+    # This machine's settings for proxies, time-outs and the allowed age of a package list.
     dump = subprocess.run(
         ["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True
     ).stdout

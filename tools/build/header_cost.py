@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Count the object files of upstream that a change of each of our headers compiles again.
+"""Count, for each of our headers, the object files of upstream that a change of it compiles again.
 
 ninja knows the dependencies of a finished build (build/<preset>/bld). An object with a precompiled header depends on
 every header in it. Objects that have not been compiled yet are not counted.
@@ -21,7 +21,7 @@ from harness.common import ROOT, known_preset, say
 from harness.problem import Problem, run_main
 from tools.build.tree import HEADERS
 
-# Two folders are ours as a whole; three of upstream's have headers of ours, by name.
+# Two folders are ours as a whole. Three of upstream's folders have headers of ours, known by name.
 OWN = re.compile(
     r"(mysys|plugin)/memdiag/.*|(sql|storage/innobase|storage/perfschema)/memdiag_[^/]*"
 )

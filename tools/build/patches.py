@@ -53,7 +53,7 @@ class Patch:
         return match.group(1) if match else ""
 
     def changed(self) -> list[str]:
-        """The lines with + or -, without the lines that name the files."""
+        """The lines that begin with + or -, except the lines that name the files."""
         lines, left, right = [], 0, 0
         for line in self.body.splitlines():
             if match := re.match(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@", line):
@@ -96,7 +96,7 @@ def load_series(folder: Path) -> list[Patch]:
 
 
 def check_out(pristine: Path, work: Path, names) -> None:
-    """Copies upstream's files; a patch has nothing else to change."""
+    """Copies those of upstream's files that the patches change."""
     for name in names:
         if not (pristine / name).is_file():
             raise Problem(
@@ -108,7 +108,7 @@ def check_out(pristine: Path, work: Path, names) -> None:
 
 
 def apply_one(patch: Patch, tree: Path) -> str:
-    """Applies without fuzz; returns patch's words about offsets, if any."""
+    """Applies a patch without fuzz; returns patch's messages about offsets, if any."""
     command = ["patch", "-p1", "--fuzz=0", "--forward", "--no-backup-if-mismatch"]
     command += ["--batch", "--reject-file=-", "-d", str(tree)]
     done = subprocess.run(
@@ -125,7 +125,7 @@ def apply_one(patch: Patch, tree: Path) -> str:
 
 
 def apply_series(series: list[Patch], tree: Path) -> dict[str, str]:
-    """Applies in order; returns {patch: offsets} of those that had any."""
+    """Applies the patches in order; returns {patch: offsets} for those that had any."""
     notes = {patch.name: apply_one(patch, tree) for patch in series}
     return {name: note for name, note in notes.items() if note}
 
@@ -134,8 +134,8 @@ def apply_series(series: list[Patch], tree: Path) -> dict[str, str]:
 
 
 def diff(old: Path, new: Path, name: str) -> str:
-    """A unified diff with one line of context, no time stamps: it depends on
-    nothing but the two texts."""
+    """A unified diff with one line of context and no time stamps. It depends on the two
+    texts alone."""
     labels = ["--label", f"a/{name}", "--label", f"b/{name}"]
     done = subprocess.run(
         ["diff", "-a", "-U1", *labels, str(old), str(new)],
@@ -199,7 +199,7 @@ def changed_lines(folder: Path) -> int:
 
 
 def lint(folder: Path, pristine: Path, offsets_allowed: bool) -> list[str]:
-    """All that is wrong with the series, one sentence each."""
+    """One sentence for each fault of the series."""
     problems = []
     names = series_names(folder)
     on_disk = {path.name for path in folder.glob("*.patch")}
@@ -243,8 +243,8 @@ def lint(folder: Path, pristine: Path, offsets_allowed: bool) -> list[str]:
 # --- edit and export -------------------------------------------------------------
 
 
-# The user's hooks, signing and line ends have no say in these repositories. They are
-# in the repository's configuration because the user runs git there too.
+# The user's hooks, signing and line ends must not change these repositories. The settings are in
+# the repository's own configuration, because the user runs git there, too.
 GIT_SETTINGS = {
     "core.hooksPath": "/dev/null",
     "core.autocrlf": "false",
@@ -324,7 +324,7 @@ def rebase(series: list[Patch], old: Path, new: Path, folder: Path) -> str:
     git(folder, "checkout", "-q", "-b", "upstream", first)
     check_out(new, folder, {x for patch in series for x in patch.files})
     commit_all(folder, f"{PRISTINE_MARK} the new source's files\n")
-    # The user's configuration may ask for other ways to rebase.
+    # The user's configuration may choose other ways to rebase.
     command = ("rebase", "--merge", "--no-autosquash", "--onto", "upstream")
     done = run_git(folder, *command, first, "patches")
     if done.returncode and not rebasing(folder):
@@ -410,7 +410,7 @@ def write_series(series: list[Patch], old: list[Patch], into: Path) -> None:
 
 
 def source_in_use() -> tuple[Path, bool]:
-    """The pristine tree and whether it is the pinned one; fetched if missing."""
+    """The pristine tree, fetched if missing; and true if it is the pinned version."""
     from tools.build import sources
 
     pins = json.loads(sources.PINS.read_text())

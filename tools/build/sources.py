@@ -37,7 +37,7 @@ OWN_TARBALL = "MYSQL_SOURCE_TARBALL=/path and JEMALLOC_SOURCE_TARBALL=/path name
 
 
 def debian_mirror() -> str:
-    """URI of the archive that this machine has its own main packages from, as its apt reads its configuration."""
+    """URI of the archive from which this machine has its own main packages, according to apt's configuration."""
     names = {os_release().get("VERSION_CODENAME", "")}
     names |= {"stable", "oldstable", "testing", "unstable", "sid"}
     with tempfile.TemporaryDirectory(prefix="memdiag-") as empty:
@@ -104,7 +104,7 @@ class PrivateApt:
         (self.folder / "status").touch()
         # Debian's own key, and no other that the machine trusts for other archives.
         by = f" signed-by={KEYRING}" if KEYRING.is_file() else ""
-        # target=: the package lists only, no translations and icons.
+        # target=: fetches the package lists, and no translations or icons.
         (self.folder / "sources.list").write_text(
             f"deb [target=Packages{by}] {self.mirror} sid main\ndeb-src [target=Sources{by}] {self.mirror} sid main\n"
         )
@@ -127,9 +127,9 @@ class PrivateApt:
             "#clear APT::Update::Post-Invoke;\n"
             "#clear APT::Update::Post-Invoke-Success;\n"
             'APT::Update::Error-Mode "any";\n'
-            # Root's cache folder is not readable for apt's download user.
+            # apt's download user cannot read root's cache folder.
             'APT::Sandbox::User "";\n'
-            # The machine may allow these for its own archives.
+            # The machine may allow these for its own archives, but they are not allowed here.
             'Acquire::AllowInsecureRepositories "false";\n'
             'Acquire::AllowWeakRepositories "false";\n'
             'Acquire::AllowDowngradeToInsecureRepositories "false";\n'
@@ -142,7 +142,7 @@ class PrivateApt:
         )
 
     def _run(self, tool: str, *args: str, **kwargs) -> subprocess.CompletedProcess:
-        # -c, not APT_CONFIG: it is read after the machine's own files and wins.
+        # -c and not APT_CONFIG: apt reads this after the machine's own files, so it overrides them.
         command = [tool, "-c", str(self.conf), *args]
         env = {**os.environ, "LC_ALL": "C.UTF-8"}
         return subprocess.run(
@@ -193,7 +193,7 @@ class PrivateApt:
 
 
 def version_key(version: str) -> list:
-    """Orders the plain versions of one series; dpkg's rules are not needed."""
+    """The key that orders the versions of one series. They are plain, so dpkg's rules are not needed."""
     return [int(part) for part in re.findall(r"\d+", version)]
 
 
@@ -206,7 +206,7 @@ def sha256_file(path: Path) -> str:
 
 
 def check(path: Path, want: str) -> str:
-    """The fault of a downloaded file, or an empty text."""
+    """Names the fault of a downloaded file; empty: it has none."""
     got = sha256_file(path)
     if got == want:
         return ""
@@ -214,8 +214,8 @@ def check(path: Path, want: str) -> str:
 
 
 def fetch_verified(path: Path, want: str, download) -> None:
-    """Leaves a verified file at `path`. A bad file is removed and, once,
-    downloaded again; download(folder) puts it into a folder under its name."""
+    """Leaves a verified file at `path`. Removes a bad file and downloads it again, once.
+    download(folder) puts the file into a folder under its own name."""
     partial = path.parent / "partial"
     for attempt in range(3):
         if not path.is_file():
@@ -247,12 +247,12 @@ def open_archive(archive: Path, member: str, stack: contextlib.ExitStack):
     package = stack.enter_context(subprocess.Popen(command, **pipe))
     command = ["tar", "-xO", member]
     inner = stack.enter_context(subprocess.Popen(command, stdin=package.stdout, **pipe))
-    package.stdout.close()  # so that it ends when tar ends
+    package.stdout.close()  # so the writer ends when tar ends
     return inner.stdout
 
 
 def copy_hashing(head: bytes, source, sink, size: int) -> str:
-    """Copies all of `source` and says how far; returns the SHA-256."""
+    """Copies all of `source` and shows the progress; returns the SHA-256."""
     sum_ = hashlib.sha256()
     done, began = 0, time.monotonic()
     shown = began
@@ -271,7 +271,7 @@ def copy_hashing(head: bytes, source, sink, size: int) -> str:
 
 
 def untar_command(head: bytes, into: Path) -> list[str]:
-    # --touch: an archive from the future must not make every build out of date.
+    # --touch: files dated in the future would make every build out of date.
     command = ["tar", "-x", "--touch", "--no-same-owner", "--strip-components=1"]
     # Left-overs of Debian's own build; upstream's tarballs have no such folders.
     command += ["--anchored", "--wildcards", "--no-wildcards-match-slash"]
@@ -334,11 +334,11 @@ def mysql_version(tree: Path) -> str:
 
 
 def user_tree(cache: Path, archive: Path, name: str, verify) -> Path:
-    """The tree of an archive of the user's; unpacked once for each content."""
+    """The tree of an archive that the user names; each content is unpacked once."""
     if not archive.is_file():
         raise Problem(f"{archive} (given by the environment) is not there.")
     facts = archive.stat()
-    # Hashing 400 MB at every configure would be slow: size and time stand for it.
+    # Hashing 400 MB at every configure would be slow, so size and time stand for the content.
     identity = f"{archive.absolute()} {facts.st_size} {facts.st_mtime_ns}"
     key = hashlib.sha256(identity.encode()).hexdigest()[:12]
     tree = cache / "src" / f"{name}-user-{key}"
@@ -382,7 +382,7 @@ def chosen_version(pin: dict) -> str:
 
 
 def require_version(version: str, found: list[str], pin: dict) -> None:
-    """A Problem where the archive has moved on: no other version is taken unasked."""
+    """Raises a Problem if the archive has moved on to another version: that one is never taken unasked."""
     if version in found:
         return
     usable = [x for x in found if x.startswith(pin["series"] + ".")]

@@ -110,13 +110,13 @@ def headers_in(root: Path) -> set[Path]:
 
 
 def copy_headers(tree: Path, root: Path) -> None:
-    """Called before every build too: a header may have changed."""
+    """Copies the headers. Every build calls this, because a header may have changed."""
     wanted = headers_in(root)
     for name in headers_in(tree) - wanted:
         (tree / name).unlink()
     for name in wanted:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        # With the header's own time, or a copy made anew would look like a change.
+        # The copy keeps the header's time: a copy with a new time would look like a change.
         if replace_file(tree / name, (root / name).read_bytes(), 0o644):
             shutil.copystat(root / name, tree / name)
 
@@ -136,8 +136,8 @@ def materialise(pristine: Path, tree: Path, patched: bool) -> None:
         hard_link_copy(pristine, staging)
         os.replace(staging, tree)
     series = patches.load_series(ROOT / "patches") if patched else []
-    # The names only ever grow: a file that a patch once touched may have to go
-    # back to the pristine text. Written first, so that an interruption loses none.
+    # Names are only added: a file that a patch once touched may have to go back to the
+    # pristine text. The list is written first, so an interruption loses none.
     before = set(state.get("touched", []))
     touched = sorted(before.union(*(patch.files for patch in series)))
     record = {"pristine": str(pristine), "touched": touched}

@@ -1,4 +1,4 @@
-"""States of the machine end, whatever ends the program that made them."""
+"""A state of the machine ends, whatever ends the program that made it."""
 
 import os
 import signal

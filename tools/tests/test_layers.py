@@ -129,7 +129,7 @@ class Imports(Case):
 
 
 class Symbols(Case):
-    """Calls without an include, through compiled objects."""
+    """Calls without an include, which compiled objects show."""
 
     def setUp(self):
         super().setUp()

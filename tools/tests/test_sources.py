@@ -280,7 +280,7 @@ class OwnTarball(Case):
 
 
 class FakeApt:
-    """Stands for the archive: what versions it has and what it delivers."""
+    """Stands for the archive: the versions that it has, and the files that it delivers."""
 
     mirror = "http://m"
 

@@ -1,15 +1,15 @@
 /*
-  The addresses of the process's code, so that a stack walk can tell return
+  The addresses of the process's code. With them a stack walk tells return
   addresses from other words.
 
-  A library without frame pointers leaves any value in the register. The walk
-  may then follow it to ordinary data of the stack, which would differ from
-  sample to sample.
+  A library without frame pointers may leave any value in the register. The walk
+  could then take ordinary data of the stack for return addresses, and these
+  would differ from sample to sample.
 
   Threads: any. note_code() takes the dynamic linker's lock; is_code() takes
-  none and allocates nothing. Ranges are only added: code of a library that was
-  unloaded stays.
-  Errors: ranges beyond max_code_ranges are left out, so stacks end at them.
+  none and allocates nothing. Ranges are only added: those of an unloaded
+  library stay. Errors: ranges beyond max_code_ranges are left out, so stacks
+  end at them.
 */
 
 #ifndef MEMDIAG_CODE_RANGES_H

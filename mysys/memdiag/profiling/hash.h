@@ -1,6 +1,6 @@
 /*
-  A hash of 64 bits: the finalizer of MurmurHash3 (Appleby, public domain), of
-  which each bit depends on each bit of the input.
+  A hash of 64 bits: the finalizer of MurmurHash3 (Appleby, public domain). Each
+  bit of the result depends on each bit of the input.
 */
 
 #ifndef MEMDIAG_HASH_H

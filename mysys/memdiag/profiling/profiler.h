@@ -2,26 +2,25 @@
   The heap profiler: samples of what the process allocates, with the stack, pool
   and route of each, kept for as long as the block lives.
 
-  jemalloc decides which blocks are sampled: one for each `sample_bytes` that a
-  thread allocates, on average, at random (opt.lg_prof_sample). It calls this
+  jemalloc chooses the sampled blocks at random: on average one for each
+  `sample_bytes` that a thread allocates (opt.lg_prof_sample). It calls this
   layer's hooks on the thread that allocates or frees, for blocks of malloc()
-  and of pools alike. Blocks that lived before the profiler was switched on are
-  not known. Of s bytes, a block is sampled with the probability p(s) =
+  and of pools alike. The profiler does not know blocks from before it was
+  switched on. A block of s bytes is sampled with the probability p(s) =
   1-exp(-s/sample_bytes), so a sample stands for 1/p(s) objects.
 
-  jemalloc itself gets one and the same stack for all samples: its own tables
-  then stay at some 2 KB for each thread that was sampled. A small block that is
+  jemalloc gets the same stack for all samples, so its own tables stay at some
+  2 KB for each thread that was sampled. A small block that is
   sampled takes 16 KB while it lives, because jemalloc gives it pages of its
   own.
 
   Memory: `memory_bytes`, mapped when the profiler is switched on and unmapped
   when it is switched off. A sample, or a stack, that finds no room is counted.
   Threads: any. The hooks take no lock, allocate nothing and never wait.
-  switch_on() and switch_off() take a mutex, and switch_off() waits until no
-  hook and no View uses the memory any more, at most a second; then it leaves
-  the memory mapped for ever.
-  Errors: values. A profiler that cannot be switched on is off.
-  Units: bytes of size classes; microseconds since the epoch.
+  switch_on() and switch_off() take a mutex. switch_off() waits until no hook
+  and no View uses the memory any more. After a second it gives up and leaves
+  the memory mapped for ever. Errors: values. A profiler that cannot be switched
+  on is off. Units: bytes of size classes; microseconds since the epoch.
 */
 
 #ifndef MEMDIAG_PROFILER_H
@@ -36,7 +35,7 @@
 
 namespace memdiag::profiling {
 
-/** The least that is of use: 10,000 samples and 2,500 stacks. */
+/** Less memory is of no use: this has room for 10,000 samples, 2,500 stacks. */
 constexpr uint64_t least_memory_bytes = 2 << 20;
 constexpr uint64_t most_memory_bytes = uint64_t{4} << 30;
 /** sample_bytes is a power of two up to this. */
@@ -66,14 +65,14 @@ struct Switched {
   const char *step;
 };
 
-/** Begin with an empty profile; if it is on, end that one first. */
+/** Begin an empty profile. If the profiler is on, end the present one first. */
 [[nodiscard]] Switched switch_on(const Settings &settings) noexcept;
 void switch_off() noexcept;
 
 /** True while the profiler is on: one load. */
 bool is_on() noexcept;
 
-/** Facts of the allocating thread that the layer does not know. */
+/** Facts about the allocating thread that this layer does not know. */
 struct Context {
   uint64_t session;
   /** Zeros: none, or not known yet. */
@@ -91,7 +90,7 @@ struct Site_of_run {
   /** 0: none. */
   uint32_t site;
 };
-/** The site's number, if the profiler still is in that run; else 0. */
+/** The site's number, if that run of the profiler still goes on; else 0. */
 uint32_t current_site(Site_of_run site) noexcept;
 
 /** @name Events of the calling thread @{ */
@@ -106,16 +105,16 @@ struct Status {
   uint64_t since_us;
   uint64_t sample_bytes;
   uint64_t memory_bytes;
-  /** Since then: samples that found no room, and samples whose stack found
-  none and count for stack 0. */
+  /** Since since_us: samples that found no room, and samples that count for
+  site 0 because their stack found none. */
   uint64_t dropped_samples;
   uint64_t dropped_stacks;
 };
 
 struct Profile;
 
-/** Keeps the profile readable for as long as it lives. It stops no thread.
-While it lives, switch_off() waits, so it should not live long. */
+/** Keeps the profile readable while it exists. It stops no thread. switch_off()
+waits for it, so it should not exist for long. */
 class View {
  public:
   View() noexcept;

@@ -4,8 +4,8 @@
   A block's address selects a window of 64 places. The sample takes any free
   place of its window, and a search looks at all 64 addresses, which lie side by
   side. So nothing moves when samples come and go. A full window drops the
-  sample: with half of all places taken that happens less than once in a million
-  samples (a window is then full at 5.6 standard deviations).
+  sample. With half of all places taken, this happens less than once in a
+  million samples: a full window is then 5.6 standard deviations from the mean.
 
   Ownership: the memory is the caller's, zeroed, and must outlive the table.
   Threads: any. A block's sample is added by the thread that allocates the block
@@ -42,7 +42,7 @@ struct Sample {
 
 class Sample_table {
  public:
-  /** One place in the table, as it was used once. */
+  /** One use of a place in the table. */
   struct Handle {
     uint32_t place;
     uint32_t generation;
@@ -69,10 +69,10 @@ class Sample_table {
   keeps its newer one */
   std::optional<Removed> remove(uintptr_t block) noexcept;
 
-  /** Sets the digest of a sample, unless it has been removed. */
+  /** Sets the digest of a sample, unless the sample has been removed. */
   void set_digest(Handle handle, const Digest &digest) noexcept;
 
-  /** Calls visit(const Sample &) for each. It stops no thread. */
+  /** Calls visit(const Sample &) for each sample. It stops no thread. */
   template <typename Visitor>
   void for_each(Visitor visit) const {
     Sample sample;
@@ -82,7 +82,8 @@ class Sample_table {
 
  private:
   static constexpr size_t window = 64;
-  /** In place of an address: free, or being written. No block lies there. */
+  /** In place of an address: the place is free, or a thread writes to it. No
+  block has these addresses. */
   static constexpr uintptr_t free_place = 0;
   static constexpr uintptr_t busy_place = 1;
 
@@ -95,7 +96,7 @@ class Sample_table {
     std::atomic<uint64_t> time_us;
     std::atomic<uint64_t> session;
     std::atomic<uint64_t> digest[4];
-    /** check_of() the digest and generation: a thread may set a digest while
+    /** check_of() digest and generation. A thread may set a digest while
     another reuses the place. A digest that fails its check is not known. */
     std::atomic<uint64_t> check;
     /** The block was reallocated in place: one remove() is still to come. */

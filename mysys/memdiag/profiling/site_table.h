@@ -1,12 +1,11 @@
 /*
-  The distinct sites of samples, numbered from 1: a site is a stack, a pool and
-  a route. Sites are only added, so a number stays valid for as long as the
-  table.
+  The distinct sites of samples, numbered from 1. A site is a stack, a pool and
+  a route. Sites are only added, so a number is valid as long as the table
+  exists.
 
   Ownership: the memory is the caller's, zeroed, and must outlive the table.
-  Threads: any, without a lock. Two threads that add the same site at once may
-  waste the room of one.
-  Errors: add() returns 0 if there is no room.
+  Threads: any, without a lock. If two threads add the same site at once, the
+  room of one site may be wasted. Errors: add() returns 0 if there is no room.
   Units: bytes of size classes.
 */
 
@@ -29,7 +28,7 @@ struct Site {
   pools::Account account;
   /** Return addresses, the allocation first; they live as long as the table. */
   std::span<const uintptr_t> frames;
-  /** Estimates of what came since the profiler was switched on. */
+  /** Estimates of all that was allocated since the profiler was switched on. */
   uint64_t allocated_bytes;
   double allocated_objects;
 };
@@ -44,7 +43,7 @@ class Site_table {
   Site_table(void *memory, size_t bytes);
 
   /** The number of a site, added if it is new; 0: no room.
-  @param objects  the estimate of objects of `size` bytes that came */
+  @param objects  the estimated number of allocated objects of `size` bytes */
   uint32_t add(Pool pool, pools::Account account,
                std::span<const uintptr_t> frames, uint64_t size,
                double objects) noexcept;
@@ -60,8 +59,8 @@ class Site_table {
   }
 
  private:
-  /** The mean depth that the room is divided for: a point select's stacks are
-  20 deep, a trigger's 70. */
+  /** The mean depth for which the room is divided. Stacks of a point select are
+  20 deep, those of a trigger 70. */
   static constexpr size_t frames_of_a_site = 40;
   /** Places of the index that a search looks at. */
   static constexpr size_t longest_search = 64;
@@ -74,7 +73,7 @@ class Site_table {
     uint16_t frames;
     pools::Account account;
     Pool pool;
-    /** Set when the members above are written and never again. */
+    /** Set after the members above are written. They never change again. */
     std::atomic<bool> ready;
     std::atomic<uint64_t> allocated_bytes;
     std::atomic<uint64_t> allocated_object_parts;

@@ -1,12 +1,12 @@
 /*
-  The stack that held most at the peak of a running statement, from the samples
-  of its own thread.
+  Finds the stack that held most at the peak of a running statement, from the
+  samples of its own thread.
 
-  It follows a few stacks: a new one takes the place of the one with least. The
-  statement's peak is the moment at which the followed stacks together hold
-  most.
+  It follows a few stacks. A new one takes the place of the one with least
+  bytes. The statement's peak is the moment at which the followed stacks
+  together hold most.
 
-  Ownership: an object belongs to one thread and is that thread's memory.
+  Ownership: an object belongs to one thread and is in that thread's memory.
   Units: estimated bytes.
 */
 

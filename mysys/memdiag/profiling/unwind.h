@@ -3,9 +3,9 @@
   its jemalloc keep (cmake/jemalloc.cmake, cmake/upstream.cmake).
 
   The walk reads only memory between the caller's frame and the end of the
-  thread's stack, as pages/regions.h recorded it. A library without frame
-  pointers may leave any value in the register; the walk then ends early, and
-  never reads elsewhere. A thread whose stack is not recorded yields no frame.
+  thread's stack, as pages/regions.h recorded it. If a library without frame
+  pointers leaves any value in the register, the walk ends early and never reads
+  elsewhere. A thread whose stack is not recorded yields no frame.
 
   Threads: any. It takes no lock, allocates nothing, and may be called while the
   allocator is at work.
@@ -24,8 +24,8 @@ namespace memdiag::profiling {
 jemalloc's own limit is the same (opt.prof_bt_max). */
 constexpr size_t max_frames = 128;
 
-/** Return addresses, that of the caller's own frame first. Of a deeper stack
-than `frames` has room for, the outermost frames are missing.
+/** Finds return addresses, that of the caller's own frame first. If the stack
+is deeper than `frames` has room for, the outermost frames are missing.
 @return the number of frames */
 [[gnu::noinline]] size_t walk_stack(std::span<uintptr_t> frames) noexcept;
 

@@ -1,10 +1,10 @@
 /*
-  Sums of samples by site and digest, in memory that was allocated before: the
-  flight recorder adds up the live samples with it while memory is short.
+  Sums of samples by site and digest. The constructor allocates all memory, so
+  the flight recorder can add up the live samples while memory is short.
 
   Ownership: it owns its memory; rows() are its own and change with the next
   call. Threads: each object belongs to one thread. Errors: std::bad_alloc from
-  the constructor only; pairs that find no room are added up under site 0.
+  the constructor only. Pairs that find no room count for site 0.
   Units: bytes of size classes; microseconds since the epoch.
 */
 
@@ -23,7 +23,7 @@ namespace memdiag::profile {
 
 class Amount_table {
  public:
-  /** @param pairs  of site and digest that there is room for: 250 bytes each
+  /** @param pairs  room for so many pairs of site and digest: 250 bytes each
   @throws std::bad_alloc */
   explicit Amount_table(size_t pairs);
 
@@ -31,12 +31,12 @@ class Amount_table {
   void clear() noexcept;
 
   /** @param digest  zeros: none
-  @param live     what the sample stands for
+  @param live     the estimate that the sample stands for
   @param time_us  when it was taken */
   void add(uint32_t site, const Digest &digest, const Amount &live,
            uint64_t time_us) noexcept;
 
-  /** In no order; median_us is the mean. */
+  /** In no order. median_us has the mean, because single times are not kept. */
   std::span<const Site_amount> rows() noexcept;
 
   const Amount &total() const noexcept { return m_total; }
@@ -54,9 +54,10 @@ class Amount_table {
 
   Sum *find(uint32_t site, const Digest &digest) noexcept;
 
-  /** Sum 0 is that of site 0. */
+  /** The first is the sum of site 0. */
   std::vector<Sum> m_sums;
-  /** Twice as many places; 0: empty. */
+  /** Numbers of sums, found by hash. It has twice as many places as there are
+  sums; 0: a free place. */
   std::vector<uint32_t> m_index;
   std::vector<Site_amount> m_rows;
   Amount m_total;

@@ -1,15 +1,15 @@
 /*
   The difference between an earlier profile and a later one.
 
-  The earlier one is what a user kept of it: folded stacks, each of which begins
-  with its pool. So a profile of another run, or of another server, can be the
-  earlier one. Stacks are compared by the names of their functions.
+  Users keep the earlier one as folded stacks, each of which begins with its
+  pool. So it may come from another run or from another server. Stacks are
+  compared by the names of their functions.
 
   The standard error of a change is that of two independent estimates. Within
-  one run it is too large, never too small: samples that lived at both moments
-  cancel out, and sums cannot show how many those were. The text has no errors.
-  A stack's variance is at most its bytes times the rate, which is taken to be
-  the rate of the later profile.
+  one run it may be too large, but never too small: samples that lived at both
+  moments cancel out, and sums cannot show their number. Folded stacks have no
+  errors. The variance of a stack is at most its bytes times the rate; the rate
+  of the later profile is used for both.
 
   Threads: any. Errors: std::bad_alloc. Units: profile.h.
 */
@@ -39,7 +39,7 @@ struct Change {
 struct Stack_change {
   /** As folded() with First_frame::pool. */
   std::string stack;
-  /** Bytes and their variances; the text knows no objects. */
+  /** Bytes and their variances. Folded stacks have no objects. */
   Change change;
 
   /** The name of the pool, with which the stack begins. */
@@ -56,7 +56,7 @@ std::vector<Stack_change> difference(const Folded_bytes &before,
 
 /** One line for each stack that changed: its functions from the outermost to
 the innermost, a space, bytes before, a space, bytes after. flamegraph.pl and
-inferno show that in red and blue. */
+inferno show growth in red and shrinking in blue. */
 std::string folded_difference(const std::vector<Stack_change> &changes);
 
 }  // namespace memdiag::profile

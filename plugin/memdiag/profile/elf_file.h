@@ -1,18 +1,19 @@
 /*
   The build id and the functions of an ELF file (elf(5)), from its symbol table
-  alone. Debug information is never read: ClickHouse and Neon found that it
-  takes seconds and hundreds of megabytes.
+  alone. It never reads debug information, which takes seconds and hundreds of
+  megabytes, as ClickHouse and Neon found.
 
-  The file is untrusted. It is read with pread() and not mapped, because a
-  mapped file that somebody truncates ends the process (SIGBUS). Each offset is
-  checked, and the work is bounded whatever the file says.
+  The file is untrusted. It is read with pread() and not mapped: if somebody
+  truncates a mapped file, SIGBUS ends the process. Each offset is checked, and
+  the work is bounded whatever the file contains.
 
-  Cost: the symbol table is read once, in pieces of 64 KB, whatever the number
-  of addresses; then one read for each function found. Nothing is kept.
+  Cost: a call reads the symbol table once, in pieces of 64 KB, whatever the
+  number of addresses, and then makes one read for each function found. It
+  keeps nothing.
 
   Ownership: an Elf_file owns its descriptor. Threads: each object belongs to
-  one thread. Errors: a file that cannot be read, of another machine or without
-  a symbol table has no functions. std::bad_alloc.
+  one thread. Errors: a file has no functions if it cannot be read, is of
+  another machine or lacks a symbol table. std::bad_alloc.
 */
 
 #ifndef MEMDIAG_ELF_FILE_H
@@ -44,16 +45,16 @@ class Elf_file {
   Elf_file &operator=(Elf_file &&) = delete;
   ~Elf_file();
 
-  /** In hexadecimal; empty: it has none. */
+  /** In hexadecimal; empty: the file has none. */
   const std::string &build_id() const { return m_build_id; }
 
-  /** false: the file has at most the functions that it exports (.dynsym),
-  because strip(1) has removed the others. */
+  /** false: strip(1) has removed all functions but those that the file exports
+  (.dynsym). */
   bool has_all_functions() const { return m_has_symtab; }
 
-  /** The symbol, as it is in the table, of the function that contains each
-  address; "": no function of the table does, or the read was interrupted
-  (interruption.h).
+  /** For each address, the symbol of the function that contains it, as the
+  table has it; "": the table has no such function, or the read was
+  interrupted (interruption.h).
   @param addresses  of the file's symbol table, in ascending order */
   std::vector<std::string> functions_at(
       std::span<const uint64_t> addresses) const;
@@ -63,7 +64,7 @@ class Elf_file {
   bool read_headers();
   void find_build_id(std::span<const Elf64_Phdr> segments);
   bool find_symbols(std::span<const Elf64_Shdr> sections);
-  /** @return true: all of it is within the file and was read */
+  /** @return true: all bytes are within the file and were read */
   bool read(uint64_t offset, void *to, size_t bytes) const;
 
   int m_file;

@@ -4,16 +4,16 @@
 
   The outermost function is at the top. The width of a frame is its live bytes.
   Its colour is the pool that has at least nine tenths of them; frames that
-  serve several pools are grey. Without a script, as in a page that embeds the
-  file as an image, the picture and its tooltips are complete. With it: a click
-  zooms, Escape goes back, and the field at the top searches by a regular
-  expression and adds up what matches. "#s=<expression>" behind the file's name
-  searches at once.
+  serve several pools are grey. The picture and its tooltips are complete even
+  if the script does not run, as in a page that embeds the file as an image.
+  With the script, a click zooms, Escape goes back, and the field at the top
+  searches by a regular expression and adds up the matches. "#s=<expression>"
+  behind the file's name searches at once.
 
-  In a difference, the width of a frame is what its stacks changed by, grown and
-  shrunk bytes added up; stacks that did not change are missing. Red grew, blue
-  shrank, and grey is a change of less than two standard errors, or one that
-  evens out.
+  In a difference, the width of a frame is the change of its stacks: grown and
+  shrunk bytes added up. Stacks that did not change are missing. Red grew, blue
+  shrank. Grey is a change of less than two standard errors, or one in which
+  growth and shrinking even out.
 
   Size: at most max_svg_bytes. Frames narrower than 0.05% of the picture are
   merged into a frame that says so. If that leaves too many, wider ones are
@@ -51,7 +51,7 @@ std::string flame_graph(const Profile &profile, const Symbols &symbols,
                         const Flame_graph_options &options = {});
 
 /** @param changes  in any order (difference.h)
-@param after  the later profile: its moment and rate */
+@param after  the later profile, whose moment and rate are shown */
 std::string difference_flame_graph(std::vector<Stack_change> changes,
                                    const Profile &after,
                                    const std::string &title = "Difference");

@@ -6,8 +6,8 @@ is ever inserted into them. */
 
 namespace memdiag::profile {
 
-/** The lightness and the saturation of all colours that pools get are set here,
-once for each scheme. */
+/** The style sets lightness and saturation for the colours of all pools, once
+for each colour scheme. */
 inline constexpr char flame_graph_style[] = R"(
 svg { --ink: #1d1d1f; --soft: #62666d; --paper: #fff; --s: 62%; --l: 76%;
   --other: #c9ccd1; --mixed: #dfe1e5; --match: #c400c4;

@@ -1,16 +1,16 @@
 /*
   The flight recorder: writes the live profile to the flight recorder's file
-  once a minute and at new highs of RSS, so that after SIGKILL the next start
-  knows which code grew.
+  once a minute and at new highs of RSS. So after SIGKILL the next start knows
+  which code grew.
 
-  begin() allocates what tick() needs. tick() allocates nothing, creates no file
-  and names no function: it runs near the limit. Of the pairs of site and
-  digest, those with most bytes are recorded; the snapshot's sum has all of
-  them.
+  begin() allocates what tick() needs. tick() runs near the limit, so it
+  allocates nothing, creates no file and looks up no function name. It records
+  the pairs of site and digest with most bytes; the snapshot's sum includes all
+  pairs.
 
-  Threads: one at a time for open(), begin(), tick() and end(); last_run() and
-  this_run() from any.
-  Errors: an errno; the next tick tries again. std::bad_alloc where said.
+  Threads: one at a time calls load(), begin(), tick() and end(); any calls
+  last_run() and this_run().
+  Errors: an errno; the next tick() tries again. std::bad_alloc where said.
   Units: bytes; microseconds since the epoch.
 */
 
@@ -33,13 +33,13 @@ namespace memdiag::profile {
 
 class Flight_recorder {
  public:
-  /** Pairs that are told apart before the largest are chosen. */
+  /** So many pairs are told apart before the largest are chosen. */
   static constexpr size_t amounts_room = 4096;
 
   explicit Flight_recorder(Clock clock = clock_us) : m_clock(clock) {}
 
-  /** Remember what the last run left in the file, and the file's name. Nothing
-  is written before begin().
+  /** Remember the file's name, and what the last run left in the file. It
+  writes nothing; begin() does.
   @return a remark for the error log, or ""
   @throws std::bad_alloc */
   std::string load(const std::string &path, const Run_id &run);
@@ -50,7 +50,7 @@ class Flight_recorder {
   @throws std::bad_alloc */
   int begin();
 
-  /** Record a snapshot if it is due. @param rss_bytes  now
+  /** Record a snapshot if it is due. @param rss_bytes  the present RSS
   @return 0, or the errno of writing it */
   int tick(uint64_t rss_bytes) noexcept;
 
@@ -72,7 +72,7 @@ class Flight_recorder {
   std::string m_path;
   Run_id m_run{};
   std::optional<Recorded_run> m_last_run;
-  /** Protects the pointer while it is set. */
+  /** Protects m_file while it is set. */
   mutable std::mutex m_mutex;
   std::shared_ptr<Profile_file> m_file;
   std::unique_ptr<Record_policy> m_policy;

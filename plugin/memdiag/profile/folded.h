@@ -34,10 +34,11 @@ std::string folded(const Profile &profile, const Symbols &symbols,
 /** Bytes of each line. */
 using Folded_bytes = std::map<std::string, uint64_t, std::less<>>;
 
-/** Reads what folded() wrote. Untrusted: any text. Empty lines are passed over,
-stacks that are there twice are added up.
-@param wrong_line  gets the first line, from 1, that is no stack, a space and a
-number below 2^63; also one without an end, because the text was cut off
+/** Reads what folded() wrote. Any text may come: it is untrusted. Empty lines
+are ignored, and stacks that occur twice are added up.
+@param wrong_line  gets the number (from 1) of the first line that is not a
+stack, a space and a number below 2^63. A last line without a line end is wrong,
+too, because the text was cut off
 @return empty: a line is wrong */
 std::optional<Folded_bytes> parse_folded(std::string_view text,
                                          size_t *wrong_line);

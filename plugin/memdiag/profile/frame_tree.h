@@ -4,8 +4,8 @@
 
   Ownership: a tree owns its names; Placed_frame points to them. Threads: each
   object belongs to one thread. Errors: std::bad_alloc.
-  Memory: about 120 bytes for each node, and at most max_nodes nodes. Stacks
-  beyond that end at the last node that is there.
+  Memory: about 120 bytes for each node, and at most max_nodes nodes. When they
+  are used up, a stack ends at its last frame that has a node.
 */
 
 #ifndef MEMDIAG_FRAME_TREE_H
@@ -43,12 +43,12 @@ struct Frame_weight {
 struct Placed_frame {
   /** Empty for merged frames. */
   std::string_view name;
-  /** 0: the root, which is all. */
+  /** 0: the root, which contains all frames. */
   size_t depth;
   /** From the left edge, in units of width. */
   double x;
   Frame_weight weight;
-  /** The pool that most of the width belongs to, and that part of the width. */
+  /** The pool that has most of the width, and its share of the width. */
   std::string_view pool;
   double pool_share;
   /** So many frames beside each other that are too narrow to be shown. */
@@ -62,15 +62,15 @@ class Frame_tree {
   Frame_tree();
 
   /** @param stack  the outermost function first
-  Stacks of one pool must be added one after the other: pools are not mixed. */
+  Add all stacks of one pool before those of the next. */
   void add(std::span<const std::string_view> stack, std::string_view pool,
            const Frame_weight &weight);
 
   const Frame_weight &total() const { return m_nodes[0].weight; }
 
-  /** Each frame before those that it contains, wide ones first.
+  /** The rectangles: each frame before those that it contains, wide ones first.
   @param least_share  frames narrower than this part of the total are merged
-  @param most_frames  further narrow frames are merged until so many remain
+  @param most_frames  more narrow frames are merged until so many remain
   @param share        gets the share that was applied in the end */
   std::vector<Placed_frame> layout(double least_share, size_t most_frames,
                                    double *share) const;
@@ -80,8 +80,8 @@ class Frame_tree {
     uint32_t name;
     uint32_t parent;
     Frame_weight weight;
-    /** The pool of the last stack, the width of its stacks so far; and the pool
-    that had most. */
+    /** The pool of the last stack with the width of its stacks so far, and the
+    pool with the largest width. */
     uint32_t pool;
     uint32_t widest_pool;
     double pool_width;

@@ -2,10 +2,10 @@
   A stack as one line of text.
 
   Each stack begins with frames of the allocator: jemalloc, the pools, operator
-  new. They say nothing about who took the memory, and no form of a profile
-  shows them. Behind them come helpers that pass requests on: my_malloc(),
-  memory roots, InnoDB's heaps, containers. The readable form leaves those out
-  too, so that it begins with the code that wanted the memory.
+  new. They say nothing about who took the memory, so no form of a profile shows
+  them. Then come helpers that pass requests on: my_malloc(), memory roots,
+  InnoDB's heaps, containers. The readable form leaves these out, too, and so
+  begins with the code that wanted the memory.
 
   Threads: any. Errors: std::bad_alloc.
 */
@@ -34,15 +34,16 @@ enum class Frame_kind : uint8_t {
 /** @param name  as in Symbol::name; an unknown function is code */
 Frame_kind kind_of_frame(std::string_view name);
 
-/** A stack without the frames of the allocator that it begins with; all of it
-if it has no others. Unknown functions among them are the allocator's: a
-stripped program does not name those that it does not export. */
+/** The stack without the allocator's frames at its beginning; the whole stack
+if it has no others. Unknown functions among them count as the allocator's,
+because a stripped program does not name functions that it does not export. */
 std::span<const uint64_t> without_allocator(std::span<const uint64_t> addresses,
                                             const Symbols &symbols);
 
-/** The first `count` functions that are code, the innermost first, each once
-if it calls itself: "Item_func::fix_fields < Query_block::prepare < ...".
-Without code: the helpers, or all. "" for an empty stack. */
+/** The first `count` functions that are code, the innermost first. A function
+that calls itself appears once:
+"Item_func::fix_fields < Query_block::prepare < ...".
+If no frame is code: the helpers, or all. "" for an empty stack. */
 std::string readable_frames(std::span<const uint64_t> addresses,
                             const Symbols &symbols, size_t count = 5);
 

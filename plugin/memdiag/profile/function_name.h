@@ -1,6 +1,6 @@
 /*
-  Names of functions for people. Demangled names of templates fill a screen;
-  what tells functions apart is the class and the method.
+  Names of functions for people. Demangled names of templates fill a screen, but
+  class and method are enough to tell functions apart.
 
     _ZN3THD16send_result_metadataERK...       THD::send_result_metadata
     _ZNSt6vectorIiSaIiEE9push_backERKi        std::vector::push_back
@@ -19,16 +19,16 @@
 
 namespace memdiag::profile {
 
-/** Longer names of a symbol table are not demangled: the time of demangling
-can grow exponentially with the length of a crafted name. The longest of mysqld
-has 1,472 bytes. */
+/** Longer names are not demangled, because demangling a crafted name can take
+time that grows exponentially with its length. mysqld's longest name has 1,472
+bytes. */
 constexpr size_t max_demangled_name = 4096;
 
 /** The name of a function from a symbol table, demangled and without template
 arguments, parameters, return type, unnamed namespaces and the compiler's
-suffixes. What std::function calls is named by the lambda that it holds. A name
-that no C++ compiler made is returned as it is, up to its first
-'.' or '@'. */
+suffixes. The function through which std::function calls gets the name of the
+lambda that it holds. A name that no C++ compiler made is returned unchanged, up
+to its first '.' or '@'. */
 std::string function_name(const std::string &linkage_name);
 
 /** The same for a name that is demangled. A form that this parser does not know

@@ -1,6 +1,6 @@
 /*
-  gzip (RFC 1952) and base64 (RFC 4648, one line, padded): how a binary profile
-  goes through SQL.
+  gzip (RFC 1952) and base64 (RFC 4648, one line, padded): a binary profile goes
+  through SQL in this form.
 
   Threads: any. Errors: std::bad_alloc.
 */

@@ -12,8 +12,8 @@
 namespace memdiag::profile {
 
 /** Every module with code, the program first. Build ids come from the notes in
-memory, so they are those of the code that runs, also if a file was replaced.
-Takes 0.1 ms and the dynamic linker's lock: not for a sampling hook.
+memory, so they belong to the code that runs, even if a file was replaced. It
+takes 0.1 ms and the dynamic linker's lock, so a sampling hook must not call it.
 Threads: any. Errors: std::bad_alloc. */
 std::vector<Module> modules_of_this_process();
 

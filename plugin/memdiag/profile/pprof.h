@@ -5,15 +5,15 @@
 
   Contents: a sample for each pair of site and digest. Its values are
   inuse_objects/count and inuse_space/bytes, the unbiased estimates; readers
-  must not scale them again. Its labels: pool, route, digest (hexadecimal, if
+  must not scale them again. Its labels are pool, route, digest (hexadecimal, if
   known), and in seconds age (of the median sample) and oldest. Frames of the
-  allocator are left out (frames_text.h). An address is that of a call, which
-  lies one byte before the return address. Mappings have build ids and file
-  offsets, so that a reader with the debug package can add lines.
+  allocator are left out (frames_text.h). An address is one byte before the
+  return address, which is within the call. Mappings have build ids and file
+  offsets, so a reader with the debug package can add line numbers.
 
-  The message is written by hand. Its fields are numbers and strings only, and
-  libprotobuf would add a code generator to the build and a library to the unit
-  tests for less code than this file has.
+  This code writes the message itself, whose fields are only numbers and
+  strings. libprotobuf would add a code generator to the build and a library to
+  the unit tests, for less code than pprof.cc has.
 
   Threads: any. Errors: std::bad_alloc.
 */
@@ -28,7 +28,7 @@
 
 namespace memdiag::profile {
 
-/** The bytes of the message; pprof takes them as they are or gzip()ed.
+/** The bytes of the message; pprof reads them as they are, or after gzip().
 @param symbols  of this profile */
 std::string pprof(const Profile &profile, const Symbols &symbols);
 

@@ -35,25 +35,25 @@ struct Module {
   /** Addresses of its code, [begin, end). */
   uint64_t begin;
   uint64_t end;
-  /** An address less the load bias is an address of the file's symbol table. */
+  /** Address minus load bias is an address in the file's symbol table. */
   uint64_t load_bias;
   /** The offset in the file of the byte at `begin`. */
   uint64_t file_offset{0};
 };
 
-/** A distinct way to an allocation: its stack, pool and route. Numbers begin
-with 1 and are never used again before the profiler is switched off. */
+/** A distinct origin of allocations: stack, pool and route. Numbers begin with
+1. No number is used twice until the profiler is switched off. */
 struct Site {
   uint32_t number;
   /** Name of a pool; empty where the arena is unknown. */
   std::string pool;
   /** Name of a route, or "malloc". */
   std::string route;
-  /** Return addresses, the allocation first. An address points behind its
+  /** Return addresses, the allocation first. A return address is behind the
   call: look up address - 1. */
   std::vector<uint64_t> addresses;
-  /** Estimates of what came since the profiler was switched on, freed or not.
-   */
+  /** Estimates of all that was allocated since the profiler was switched on,
+  freed or not. */
   uint64_t allocated_bytes{0};
   double allocated_objects{0};
 };
@@ -88,10 +88,10 @@ inline Amount weight_of(uint64_t size, uint64_t sample_bytes) {
 struct Entry {
   /** Site::number. */
   uint32_t site;
-  /** The digest of the statement that took it; empty: none, or not known. */
+  /** The digest of the statement that allocated; empty: none, or not known. */
   std::optional<Digest> digest;
   Amount live;
-  /** The number of samples behind it. */
+  /** The number of samples behind the estimate. */
   uint64_t samples;
   /** When the oldest and the median sample were taken. */
   uint64_t oldest_us;

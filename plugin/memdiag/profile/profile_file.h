@@ -3,35 +3,36 @@
   process, however it ends. Each record goes to the file with one pwrite(). From
   then on the kernel has it: SIGKILL loses nothing.
 
-  Near the limit nothing is allocated, created or named: open() allocates every
-  buffer and reserves every block of the file, and addresses are stored as
-  numbers. Names are found when somebody reads the profile (symbols.h), for as
-  long as the program and its libraries have the same build ids.
+  Near the limit, a record allocates nothing, creates no file and looks up no
+  name: open() allocates every buffer and reserves every block of the file, and
+  records store addresses as numbers. The reader of a profile looks the names up
+  (symbols.h), as long as the program and its libraries have the same build ids.
 
   Contents, in two equal parts: the last run that recorded anything, and this
   run. Each part has
   - one record of the run;
   - modules;
-  - sites (numbered stacks), so many that the snapshots' ones fit. A new site
+  - sites (numbered stacks), with room for those of the snapshots. A new site
     takes the place of the one that was used longest ago and that no ramp needs;
-  - ramps (record_policy.h): what lived before the ramp, and its last five
-    highs. A new ramp takes the place of the oldest, but never of the highest;
+  - ramps (record_policy.h): a snapshot from before the ramp, and those of its
+    last five highs. A new ramp takes the place of the oldest, but never of the
+    highest;
   - the history: a ring of snapshots with few amounts each, for a picture of
     live memory over time.
 
   Format: a page with a header, then fixed-size records in this machine's byte
-  order. A record has a checksum (FNV-1a, 64 bits) and is valid by itself; a
-  half-written or damaged one fails its checksum and costs only itself. The
-  header names the layout; a file with another header is not read. Each start
-  writes a new file with what the last one left, and renames it over the old
-  one. A run that recorded nothing does not drive out the one before it.
+  order. Each record has a checksum (FNV-1a, 64 bits). If one is half-written or
+  damaged, only this record is lost. The header names the layout; a file with
+  another header is not read. Each start writes a new file with the last run
+  that recorded anything, and renames it over the old one. A run that recorded
+  nothing does not take the place of the one before it.
 
   Files under a running server:
-  - A deleted or renamed file is written on, and nobody finds it.
-  - A file that was truncated, or whose header was overwritten, is made anew at
-    the next record. What it had is lost, and has_site() is false again.
+  - The server goes on writing to a deleted or renamed file, which nobody finds.
+  - If the file was truncated, or its header was overwritten, the next record
+    makes the file anew. Its contents are lost, and has_site() is false again.
   - After a failed write (full disk, I/O error) the next record is tried as
-    usual. What failed is not in the file.
+    usual. The failed record is missing.
 
   Threads: open() comes first; then any. A mutex is held over the writes of one
   record, and while the file is read.
@@ -59,21 +60,21 @@
 
 namespace memdiag::profile {
 
-/** @name What a part has room for @{ */
+/** @name Room of each part @{ */
 constexpr size_t file_modules = 256;
 constexpr size_t file_sites = 2048;
 constexpr size_t file_ramps = 6;
 constexpr size_t file_highs = 5;
 constexpr size_t file_history = 1440;
-/** Amounts of a snapshot of a ramp, and of the history. */
+/** The most amounts of a snapshot: in a ramp, in the history. */
 constexpr size_t ramp_amounts = 256;
 constexpr size_t history_amounts = 40;
-/** Frames of a site; of a deeper stack the outermost are missing. */
+/** Frames of a site. A deeper stack loses its outermost frames. */
 constexpr size_t file_frames = 128;
 /** @} */
 
-/** Estimates of what lives of one site for one digest. Without padding, because
-records are compared and summed byte by byte. */
+/** Estimates of the live blocks of one site for one digest. It has no padding,
+because records are compared and summed byte by byte. */
 struct Site_amount {
   /** Site::number; 0: unknown. */
   uint32_t site;
@@ -85,8 +86,8 @@ struct Site_amount {
   /** Standard errors. */
   uint64_t bytes_error;
   uint64_t objects_error;
-  /** The oldest and the median of its samples. A writer without the median
-   * gives the mean. */
+  /** Times of the oldest and the median sample. A writer that does not know the
+   * median gives the mean. */
   uint64_t oldest_us;
   uint64_t median_us;
 };
@@ -95,7 +96,7 @@ struct Site_amount {
 struct Moment {
   uint64_t time_us;
   uint64_t rss_bytes;
-  /** Sums over all sites, also those that the snapshot has no room for. */
+  /** Sums over all sites, also those for which the snapshot has no room. */
   uint64_t live_bytes;
   uint64_t live_bytes_error;
   /** Since the profiler was switched on. */
@@ -108,15 +109,15 @@ struct Snapshot {
   uint64_t since_us;
   uint64_t sample_bytes;
   Record_reason reason;
-  /** From 1; 0: of the history. */
+  /** The ramp's number, from 1; 0: a snapshot of the history. */
   uint32_t ramp;
-  /** It is what lived before the ramp. */
+  /** true: the snapshot from before the ramp. */
   bool is_before_ramp;
   /** The largest first. */
   std::vector<Site_amount> amounts;
 };
 
-/** Which run it was. */
+/** Identifies a run of the server. */
 struct Run_id {
   uint64_t started_us;
   uint32_t process;
@@ -124,29 +125,30 @@ struct Run_id {
   uint32_t version;
 };
 
-/** A part of a file. Values: it does not refer to the file. */
+/** A part of a file, as values: it does not refer to the file. */
 struct Recorded_run {
   Run_id id;
-  /** When it was shut down; 0: it was killed, or still runs. */
+  /** When the run was shut down; 0: it was killed, or still runs. */
   uint64_t ended_us{0};
   std::vector<Module> modules;
-  /** In the order of their times; those of ramps are not in the history. */
+  /** In order of time. Snapshots of ramps are not in the history. */
   std::vector<Snapshot> ramps;
   std::vector<Snapshot> history;
 
-  /** The snapshot with the highest RSS, of the ramps if there are any; nullptr:
-  there is none. */
+  /** The snapshot with the highest RSS. It is one of a ramp if there is any
+  ramp. nullptr: there is no snapshot. */
   const Snapshot *at_peak() const;
-  /** The record before the ramp that led to the peak. Without such a record:
-  when RSS was lowest before the peak. nullptr: not known. */
+  /** The snapshot from before the ramp that led to the peak. If there is none:
+  the one with the lowest RSS before the peak. nullptr: not known. */
   const Snapshot *before_ramp() const;
 
-  /** A snapshot as a profile. What it had no room for, and amounts whose site
-  is missing, are one entry of site 0, which has no stack: sums are whole.
+  /** A snapshot as a profile. One entry of site 0, which has no stack, contains
+  all amounts without room or without a stored site. So the sums are complete.
   @throws std::bad_alloc */
   Profile profile_of(const Snapshot &snapshot) const;
 
-  /** A site; since_us tells apart what had the same number. In order. */
+  /** A site. After the profiler was switched on again, the same number is
+  another site; since_us tells them apart. In this order. */
   struct Stored_site {
     uint64_t since_us;
     Site site;
@@ -155,7 +157,7 @@ struct Recorded_run {
 };
 
 struct Contents {
-  /** Empty: no run that recorded anything. */
+  /** Empty: there is no run that recorded anything. */
   std::optional<Recorded_run> former;
   std::optional<Recorded_run> latest;
   /** Records with a wrong checksum. */
@@ -182,17 +184,17 @@ class Profile_file {
   struct Opened {
     /** 0, or the errno that says why nothing is recorded. */
     int error;
-    /** About the file that was there; "": nothing to say. */
+    /** A remark about the file that was there; "": none. */
     std::string remark;
   };
-  /** Write a new file in place of `path`. To be called once.
+  /** Write a new file in place of `path`. Call it once.
   @throws std::bad_alloc */
   Opened open(const std::string &path, const Run_id &run);
 
   bool is_open() const;
 
-  /** The profiler was switched on: numbers of sites begin anew, and so do those
-  of ramps, with a new Record_policy. Snapshots of before keep their sites.
+  /** The profiler was switched on: the numbers of sites and ramps begin anew
+  (so use a new Record_policy). Earlier snapshots keep their sites.
   @return 0 or an errno */
   int begin_profile(uint64_t since_us, uint64_t sample_bytes,
                     std::span<const Module> modules) noexcept;
@@ -201,12 +203,12 @@ class Profile_file {
   bool has_site(uint32_t number) const noexcept;
 
   /** Add a site before the snapshot that needs it.
-  @return 0, or an errno; ENOSPC: ramps need all sites that are there. Its
+  @return 0, or an errno; ENOSPC: ramps need all stored sites. The new site's
   amounts then count for site 0. */
   int add_site(uint32_t number, std::string_view pool, std::string_view route,
                std::span<const uint64_t> addresses) noexcept;
 
-  /** Add a snapshot: of the amounts, the largest that there is room for.
+  /** Add a snapshot with the largest amounts, as many as there is room for.
   @param amounts  in any order, each pair of site and digest once
   @return 0 or an errno */
   int append(const Moment &moment, const Record_decision &decision,

@@ -39,7 +39,7 @@ struct Profile_row {
   /** Empty: nothing lives. */
   std::optional<double> oldest_s;
   std::optional<double> median_s;
-  /** The digest with most bytes among its live blocks. */
+  /** The digest that has most of the site's live bytes. */
   std::optional<std::string> digest;
   std::optional<std::string> frames;
   std::optional<std::string> folded;
@@ -99,14 +99,15 @@ struct Pinned_row {
   std::optional<std::string> frames;
 };
 
-/** A block is old at this age: the purger and decay have long been there. */
+/** A block of this age is old: the purger and decay have run long since. */
 constexpr uint64_t old_us = 60'000'000;
-/** Slabs of a class are nearly empty below this part of live blocks. */
+/** Slabs of a class are nearly empty if fewer of their blocks live. A ratio. */
 constexpr double nearly_empty = 0.5;
-/** So many stacks of each class, those with most old objects first. */
+/** Of each class, so many stacks are rows: those with most old objects. */
 constexpr size_t stacks_of_a_class = 3;
 
-/** @param bins  of all arenas; the class with most waste comes first */
+/** @param bins  of all arenas
+@return the class with most waste first */
 std::vector<Pinned_row> pinned_rows(std::span<const Bin_row> bins,
                                     const Samples &samples,
                                     const Profile &profile,

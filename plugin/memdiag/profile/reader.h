@@ -1,8 +1,8 @@
 /*
   Takes the profile of the running server as plain data.
 
-  Reading stops no thread (sample_table.h). A sample that comes or goes
-  meanwhile may be missing.
+  Reading stops no thread (sample_table.h). A sample may be missing if it comes
+  or goes meanwhile.
 
   Threads: any. Errors: std::bad_alloc; empty while the profiler is off.
 */
@@ -21,13 +21,13 @@ namespace memdiag::profile {
 /** Live blocks now, by site and digest; rss_bytes is left 0. */
 std::optional<Profile> take_profile();
 
-/** One sampled block that lives. */
+/** A sampled block that is live. */
 struct Live_sample {
   uint64_t bytes;
   uint64_t time_us;
   /** Site::number; 0: there was no room for the stack. */
   uint32_t site;
-  /** In PROCESSLIST; empty: a thread without a session. */
+  /** The session's number in PROCESSLIST; empty: a thread without a session. */
   std::optional<uint64_t> session;
   std::optional<Digest> digest;
 };

@@ -6,11 +6,10 @@
   last ramp. Within a ramp, a new high is recorded if it exceeds the last one by
   `step_percent`, and not before `cool_down_us` have passed. A ramp ends when
   RSS has fallen by `fall_percent` from its high, or when it had no new high for
-  `quiet_us`. So a burst at night is a ramp of its own, although the server grew
-  at its start in the morning as well, and a leak of many days is a row of
-  ramps.
+  `quiet_us`. So a burst at night is a ramp of its own, although the server also
+  grew at its start in the morning. A leak of many days is a row of ramps.
 
-  A pure class: it reads no clock and no figure, and tick() may be called at any
+  The class reads no clock and no figure itself. tick() may be called at any
   intervals. Threads: each object belongs to one thread. Errors: none.
   Units: bytes; microseconds of a clock that never goes back.
 */
@@ -22,15 +21,15 @@
 
 namespace memdiag::profile {
 
-/** Numbers are kept in files. */
+/** Files contain these numbers. */
 enum class Record_reason : uint32_t { none = 0, period = 1, new_high = 2 };
 
 struct Record_decision {
   Record_reason reason{Record_reason::none};
   /** The ramp that a new high belongs to, from 1; 0: no new high. */
   uint32_t ramp{0};
-  /** RSS is as low as it has been since the last ramp, or nearly so. Of the
-  records with this mark, the newest is what the next ramp is compared with. */
+  /** RSS is at, or near, its lowest since the last ramp. The next ramp is
+  compared with the newest record that has this mark. */
   bool is_low{false};
 };
 
@@ -40,7 +39,7 @@ class Record_policy {
     uint64_t period_us{60'000'000};
     unsigned start_percent{10};
     unsigned step_percent{5};
-    /** A start or a step is never less. */
+    /** The rise for a start or a step is never less. */
     uint64_t least_step_bytes{16 << 20};
     uint64_t cool_down_us{2'000'000};
     unsigned fall_percent{20};
@@ -56,12 +55,12 @@ class Record_policy {
   failed(). The first call always records. */
   Record_decision tick(uint64_t now_us, uint64_t rss_bytes);
 
-  /** The record that the last tick() asked for was not made: it is asked for
-  again. */
+  /** The record that the last tick() asked for was not made. The next tick()
+  asks again. */
   void failed();
 
  private:
-  /** The step from an RSS, in bytes. */
+  /** The rise that counts as a step from this RSS, in bytes. */
   uint64_t step_from(uint64_t rss_bytes, unsigned percent) const;
 
   struct State {

@@ -28,7 +28,7 @@ struct Last_run_profile_row {
   std::optional<std::string> route;
   std::optional<std::string> digest;
   uint64_t peak_bytes;
-  /** Empty: nothing is known from before the ramp. */
+  /** Empty: there is no snapshot from before the ramp. */
   Reading before_bytes;
   std::optional<int64_t> growth_bytes;
   uint64_t error_bytes;
@@ -39,7 +39,8 @@ struct Last_run_profile_row {
   std::optional<std::string> folded;
 };
 
-/** The largest growth first; without a moment before, the largest first. */
+/** The largest growth first. Without a snapshot from before the ramp: the
+largest amount first. */
 std::vector<Last_run_profile_row> last_run_profile_rows(
     const Recorded_run &run);
 
@@ -59,7 +60,7 @@ struct Profile_history_row {
   std::optional<std::string> frames;
 };
 
-/** In order of time, in each snapshot the largest first.
+/** In order of time; within a snapshot, the largest first.
 @param add  @return false: no more rows are wanted */
 void profile_history_rows(
     const Recorded_run &run, uint64_t number,

@@ -1,6 +1,6 @@
 /*
-  The entries of a profile as stacks of names, which is what every text and
-  picture of a profile is made of.
+  The entries of a profile as stacks of names. Every text and picture of a
+  profile is made from these.
 
   Threads: any. Errors: std::bad_alloc.
 */

@@ -1,13 +1,13 @@
 /*
-  Names of addresses, on request. Nothing is kept between two calls, and
-  nothing is read but symbol tables (elf_file.h).
+  Names of addresses, on request. It keeps nothing between two calls, and reads
+  only symbol tables (elf_file.h).
 
   A name is either right or missing: a file counts only if its build id is that
   of the module that was mapped. A file that was replaced after the start, or a
   module without a build id, therefore has no names. The program itself is read
-  through /proc/self/exe, which is what runs, whatever its path names now. If
-  the file of a module was stripped, its debug file is asked
-  (/usr/lib/debug/.build-id), for its symbol table only.
+  through /proc/self/exe: this is the file that runs, whatever its path names
+  now. If the file of a module was stripped, the symbol table of its debug file
+  (/usr/lib/debug/.build-id) is read.
 
   Cost: 2,000 addresses of mysqld (200,000 symbols) take 30 ms and 1 MB.
 
@@ -30,21 +30,21 @@
 namespace memdiag::profile {
 
 struct Symbol {
-  /** For people (function_name.h). Where the function is not known: the module
-  and `offset` ("libc.so.6+0x1234"), or the address if no module has it. */
+  /** For people (function_name.h). If the function is not known: the module and
+  `offset` ("libc.so.6+0x1234"), or the address if no module contains it. */
   std::string name;
   /** As in the symbol table; empty: not known. */
   std::string linkage_name;
-  /** Index in the list of modules; empty: none has the address. */
+  /** Index in the list of modules; empty: none contains the address. */
   std::optional<size_t> module;
-  /** The call, as an address of the module's file: what addr2line takes.
-  Without a module: as an address of the process. */
+  /** The call's address in the module's file, which addr2line takes. Without a
+  module: its address in the process. */
   uint64_t offset{0};
 
   bool is_known() const { return !linkage_name.empty(); }
 };
 
-/** The files that are asked. */
+/** The files with symbol tables. */
 struct Symbol_sources {
   std::string program{"/proc/self/exe"};
   /** Debug files: <folder>/01/23ab.debug for build id 0123ab. */

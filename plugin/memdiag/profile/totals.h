@@ -28,7 +28,8 @@ inline std::optional<size_t> index_of_site(const Profile &profile,
   return static_cast<size_t>(found - profile.sites.begin());
 }
 
-/** Live blocks of each site, of all digests together; as profile.sites. */
+/** Live blocks of each site, for all digests together, in the order of
+profile.sites. */
 inline std::vector<Amount> live_by_site(const Profile &profile) {
   std::vector<Amount> live(profile.sites.size());
   for (const Entry &entry : profile.entries)

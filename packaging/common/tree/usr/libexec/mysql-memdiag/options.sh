@@ -1,10 +1,10 @@
 # shellcheck shell=sh
-# Sourced: the options that mysqld will have. `instance` is that of mysqld@.service, or empty.
-# Its sections are those that mysqld reads: [mysqld], [server] and the one with the series.
+# To be sourced: finds the options with which mysqld will start. `instance` is that of
+# mysqld@.service, or empty. It reads mysqld's sections: [mysqld], [server] and [mysqld-9.7].
 # shellcheck source=packaging/deb/family.sh
 . /usr/libexec/mysql-memdiag/family.sh # sysconfig, datadir_mode
 
-# The units pass these two on. A script that is run by hand reads them itself.
+# The units pass these two variables on. A script that is run by hand reads them here.
 sysconfig_value() { # name
   sed -n "s/^$1=//p" "$sysconfig" 2>/dev/null | tail -n 1 | sed "s/^\([\"']\)\(.*\)\1\$/\2/"
 }
