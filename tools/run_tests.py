@@ -183,12 +183,14 @@ STEPS = [
         own("client", "client/check/all.py"),
         presets=SHIPPED,
         beside=True,
+        waits=True,
     ),
     Step(
         "memdiag",
         "our suite of mysql-test-run, minutes",
         mtr_memdiag,
         beside=True,
+        waits=True,
     ),
     Step(
         "asan",

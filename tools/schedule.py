@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import threading
 import time
@@ -20,6 +21,10 @@ from tools.runner_output import Result
 SIDE_BY_SIDE = 3
 
 
+# How much lower the priority of steps is that do not wait. Twice as much would starve them.
+NICE = 5
+
+
 @dataclass(frozen=True)
 class Step:
     name: str
@@ -31,6 +36,9 @@ class Step:
     # May run beside other such steps. A step that measures time, memory or the
     # machine runs alone.
     beside: bool = False
+    # Waits for most of its time. The steps beside it leave it the processors when
+    # it wants them, because they only compute and it would end last.
+    waits: bool = False
     needs_build: bool = True
 
 
@@ -77,6 +85,7 @@ class Run:
         programs: Programs,
         offline: bool = False,
         live: bool = True,
+        nice: int = 0,
     ):
         self.preset, self.jobs, self.offline = preset, jobs, offline
         self.build = ROOT / "build" / preset
@@ -84,15 +93,18 @@ class Run:
         self.logs.mkdir(parents=True, exist_ok=True)
         self.cpu_seconds = 0.0
         self.shown: list[str] = []  # output to show when the step has ended
-        self._programs, self._live = programs, live
+        self._programs, self._live, self._nice = programs, live, nice
 
-    def for_step(self, live: bool) -> "Run":
-        return Run(self.preset, self.jobs, self._programs, self.offline, live)
+    def for_step(self, live: bool, nice: int = 0) -> "Run":
+        return Run(self.preset, self.jobs, self._programs, self.offline, live, nice)
 
     def output(self, name: str, command: list, cwd: Path = ROOT) -> tuple[int, str]:
         """Runs a program and shows its output; returns status and output.
         test-logs/<name>.log keeps the output too."""
         lines = []
+        # A missing program is Popen's to report.
+        if self._nice and shutil.which(command[0]):
+            command = ["nice", f"--adjustment={self._nice}", *command]
         with open(self.logs / f"{name}.log", "w") as log:
             try:
                 process = self._programs.start(
@@ -194,7 +206,7 @@ def run_batch(
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         waiting = {}
         for step in batch:
-            of_step = run.for_step(live=False)
+            of_step = run.for_step(live=False, nice=0 if step.waits else NICE)
             waiting[pool.submit(run_step, step, of_step)] = step, of_step
         try:
             while waiting:

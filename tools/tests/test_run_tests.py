@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -196,6 +197,33 @@ class Performing(Scratch):
         )
         self.assertEqual(running, [before])
         self.assertEqual((set(self.started[:2]), self.started[2]), ({"a", "b"}, "c"))
+
+    def test_what_computes_gives_way_to_what_waits(self):
+        found = {}
+
+        def priority(name):
+            def read(run):
+                program = "import os; print(os.nice(0))"
+                found[name] = int(run.output(name, [sys.executable, "-c", program])[1])
+                return Result(1)
+
+            return read
+
+        self.perform(
+            self.step("waits", priority("waits"), beside=True, waits=True),
+            self.step("computes", priority("computes"), beside=True),
+            self.step("alone", priority("alone")),
+        )
+        own = os.nice(0)
+        expected = {"waits": own, "computes": min(own + schedule.NICE, 19), "alone": own}
+        self.assertEqual(found, expected)
+
+    def test_a_program_that_is_missing(self):
+        def start(run):
+            run.output("missing", ["no-such-program"])
+
+        with self.assertRaisesRegex(Problem, "no-such-program is missing"):
+            self.perform(*(self.step(x, start, beside=True) for x in "ab"))
 
     def test_after_a_failed_build(self):
         def fails(_run):
