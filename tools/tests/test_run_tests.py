@@ -215,7 +215,11 @@ class Performing(Scratch):
             self.step("alone", priority("alone")),
         )
         own = os.nice(0)
-        expected = {"waits": own, "computes": min(own + schedule.NICE, 19), "alone": own}
+        expected = {
+            "waits": own,
+            "computes": min(own + schedule.NICE, 19),
+            "alone": own,
+        }
         self.assertEqual(found, expected)
 
     def test_a_program_that_is_missing(self):
