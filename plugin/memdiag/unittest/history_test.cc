@@ -135,11 +135,14 @@ TEST_F(History, SamplesAreTaken) {
   EXPECT_EQ(90704u, sample.version);
   EXPECT_EQ(0u, sample.ended);
   EXPECT_LT(1u << 20, sample.rss_bytes);
+  EXPECT_NE(unknown, sample.rss_bytes);
   EXPECT_NE(unknown, sample.swap_bytes);
   EXPECT_NE(unknown, sample.rss_peak_bytes);
   EXPECT_EQ(sample.time_us, sample.rss_peak_us);
   EXPECT_LT(0u, sample.metadata_bytes);
+  EXPECT_NE(unknown, sample.metadata_bytes);
   EXPECT_GE(sample.resident_bytes, sample.active_bytes);
+  EXPECT_NE(unknown, sample.resident_bytes);
   EXPECT_EQ(0u, sample.buffer_pool_bytes);
   uint64_t live = 0;
   uint64_t dirty = 0;
@@ -178,6 +181,7 @@ TEST_F(History, PeaksBetweenTwoSamplesAreNotMissed) {
   const Sample after = next();
   EXPECT_LT(after.rss_bytes, before.rss_bytes + size / 2);
   EXPECT_GT(after.rss_peak_bytes, before.rss_bytes + size / 2);
+  EXPECT_NE(unknown, after.rss_peak_bytes);
   EXPECT_EQ(after.time_us, after.rss_peak_us);
 }
 
@@ -212,6 +216,7 @@ TEST_F(History, TheLargestSessionIsAskedForAtAPeak) {
   ASSERT_NE(MAP_FAILED, memory);
   const Sample higher = next();
   EXPECT_LT(first.rss_peak_bytes + (50 << 20), higher.rss_peak_bytes);
+  EXPECT_NE(unknown, higher.rss_peak_bytes);
   EXPECT_EQ(unknown, higher.rss_peak_processlist_id);
   EXPECT_EQ(unknown, higher.rss_peak_session_bytes);
   EXPECT_EQ(asked_before + 1, asked);
@@ -374,7 +379,9 @@ TEST_F(History, WithoutAFile) {
   const Recorder::Opened opened =
       m_recorder.open(m_folder + "/none/" + history::file_name, version, 100);
   EXPECT_EQ(ENOENT, opened.file_error);
-  EXPECT_LT(1u << 20, next().rss_bytes);
+  const Sample sample = next();
+  EXPECT_LT(1u << 20, sample.rss_bytes);
+  EXPECT_NE(unknown, sample.rss_bytes);
 }
 
 TEST_F(History, AFileThatCannotBeWrittenIsOneWarning) {
@@ -462,6 +469,7 @@ TEST_F(History, AProcessThatIsKilled) {
     EXPECT_EQ(static_cast<uint32_t>(killed), sample.process);
     EXPECT_EQ(0u, sample.ended);
     EXPECT_LT(1u << 20, sample.rss_bytes);
+    EXPECT_NE(unknown, sample.rss_bytes);
   }
   // The next run ends well, and the samples of the killed one are still there.
   (void)next();

@@ -408,14 +408,15 @@ TEST_F(Profile_file_test, SitesThatNobodyNeedsGiveWay) {
   EXPECT_TRUE(file.has_site(next - 1));
   Contents contents = loaded(m_path);
   EXPECT_EQ(file_sites, contents.latest->sites.size());
-  for (const Snapshot &snapshot : contents.latest->ramps)
-    for (const Site_amount &amount : snapshot.amounts) {
-      const Profile profile = contents.latest->profile_of(snapshot);
-      EXPECT_TRUE(std::any_of(
-          profile.sites.begin(), profile.sites.end(),
-          [&amount](const Site &site) { return site.number == amount.site; }));
-      break;
-    }
+  EXPECT_EQ((Times{1, 2}), times(contents.latest->ramps));
+  for (const Snapshot &snapshot : contents.latest->ramps) {
+    ASSERT_FALSE(snapshot.amounts.empty());
+    const Profile profile = contents.latest->profile_of(snapshot);
+    EXPECT_TRUE(std::any_of(profile.sites.begin(), profile.sites.end(),
+                            [&snapshot](const Site &site) {
+                              return site.number == snapshot.amounts[0].site;
+                            }));
+  }
   // When ramps need all of them, there is no room, and a new ramp makes some.
   for (uint32_t ramp = 2; ramp <= 3; ++ramp)
     for (uint64_t i = 0; i < file_highs; ++i, next += 256) {

@@ -415,7 +415,9 @@ TEST(SizeClasses, ClassThatIsNotKnownToBeUnusedIsShown) {
 TEST(SizeClasses, SumOfLargeBlocksThatFailsEmptiesAllOfThem) {
   const Blocks large(pool, 100000, 1);
   const Failing_reads failing(Ctl::stats_arena_large_allocated);
-  for (const Large_row &row : take_snapshot(all_details).large) {
+  const Snapshot snapshot = take_snapshot(all_details);
+  ASSERT_FALSE(snapshot.large.empty());
+  for (const Large_row &row : snapshot.large) {
     EXPECT_FALSE(row.live_bytes.has_value());
     EXPECT_TRUE(row.live_blocks.has_value());
   }
