@@ -78,11 +78,11 @@ class Advisor {
 
   std::vector<Finding> findings() {
     for (size_t i = 0; i < pool_count; ++i)
-      look_at_pool(static_cast<Pool>(i), m_now.pools[i]);
-    look_at_holders();
-    look_at_limits();
-    look_at_configuration();
-    look_at_host();
+      judge_pool(static_cast<Pool>(i), m_now.pools[i]);
+    judge_holders();
+    judge_limits();
+    judge_configuration();
+    judge_host();
     std::stable_sort(m_found.begin(), m_found.end(),
                      [](const Finding &a, const Finding &b) {
                        return a.severity > b.severity;
@@ -103,7 +103,7 @@ class Advisor {
            static_cast<double>(bytes) >= large_part * static_cast<double>(*all);
   }
 
-  void look_at_pool(Pool which, const Pool_situation &pool) {
+  void judge_pool(Pool which, const Pool_situation &pool) {
     const Pool_spec &spec = spec_of(which);
     const std::string name = spec.name;
     const std::string_view lifetime = spec.lifetime;
@@ -196,8 +196,8 @@ class Advisor {
 
   /** A note if a holder has a large share of the memory besides the buffer
   pool, which is as large as its user made it. */
-  void look_at_holder(const char *subsystem, const char *holder, Reading bytes,
-                      const std::string &remedy) {
+  void judge_holder(const char *subsystem, const char *holder, Reading bytes,
+                    const std::string &remedy) {
     const Reading &all = m_now.other_resident_bytes;
     if (!bytes || *bytes < worth_bytes || !all || is_zero(all)) return;
     const double part = static_cast<double>(*bytes) / static_cast<double>(*all);
@@ -209,15 +209,15 @@ class Advisor {
         remedy);
   }
 
-  void look_at_holders() {
-    look_at_holder(
+  void judge_holders() {
+    judge_holder(
         "session", "prepared statements hold", m_now.prepared_statements_bytes,
         "SELECT PROCESSLIST_ID, COUNT(*) FROM "
         "performance_schema.prepared_statements_instances JOIN "
         "performance_schema.threads ON OWNER_THREAD_ID = THREAD_ID GROUP BY 1 "
         "ORDER BY 2 DESC LIMIT 5 names the sessions that hold most of them; "
         "KILL one of these, or have its application close its statements");
-    look_at_holder(
+    judge_holder(
         "table_cache", "stored programs hold", m_now.stored_programs_bytes,
         (m_now.stored_program_cache.value_or(0) > 1
              ? text("SET GLOBAL stored_program_cache = %" PRIu64,
@@ -225,7 +225,7 @@ class Advisor {
              : std::string{"lower stored_program_cache"}) +
             " bounds the programs that each session keeps; FLUSH LOCAL TABLES "
             "frees those of triggers");
-    look_at_holder(
+    judge_holder(
         "binlog", "caches of the binary log hold",
         m_now.pools[static_cast<size_t>(Pool::binlog)].live_bytes,
         (m_now.binlog_cache_size.value_or(0) > 2 * min_binlog_cache_bytes
@@ -236,7 +236,7 @@ class Advisor {
             "TRX_ROWS_MODIFIED DESC LIMIT 5 names the transactions that write "
             "most");
     if (const auto &session = m_now.largest_session)
-      look_at_holder(
+      judge_holder(
           "session",
           text("session %" PRIu64 " holds up to", session->processlist_id)
               .c_str(),
@@ -252,7 +252,7 @@ class Advisor {
 
   /** Growth outside the buffer pool, towards the limit less a full buffer pool:
   a pool that warms up does not predict where the process ends. */
-  void look_at_growth() {
+  void judge_growth() {
     const Reading most = host::limit_bytes(m_now.host);
     const auto &trend = m_now.trend_without_buffer_pool;
     if (!most || !m_now.buffer_pool_bytes || !grows(trend)) return;
@@ -271,8 +271,8 @@ class Advisor {
         "memdiag_purge('all') gives back what is unused");
   }
 
-  void look_at_limits() {
-    look_at_growth();
+  void judge_limits() {
+    judge_growth();
     const host::Figures &host = m_now.host;
     // The lowest limit, unless a group above has less room.
     const Reading limit =
@@ -337,7 +337,7 @@ class Advisor {
                  : std::string{});
   }
 
-  void look_at_configuration() {
+  void judge_configuration() {
     const Reading most = host::limit_bytes(m_now.host);
     if (most && m_now.global_buffers_bytes && m_now.session_buffers_bytes &&
         m_now.max_connections) {
@@ -372,7 +372,7 @@ class Advisor {
           "take them out of LD_PRELOAD (systemctl edit <service>) and restart");
   }
 
-  void look_at_host() {
+  void judge_host() {
     const host::Figures &host = m_now.host;
     if (host.transparent_huge_pages == "always" && m_now.allocator_huge_pages &&
         *m_now.allocator_huge_pages != "never")
