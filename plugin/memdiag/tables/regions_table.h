@@ -21,7 +21,7 @@ inline constexpr Table regions_table = [] {
       std::array{
           text_column<Row, &Row::name>("REGION", 64, "The kind's name."),
           text_column<Row, &Row::purpose>("PURPOSE", 256,
-                                          "What the memory is used for."),
+                                          "The use of the memory."),
           column<Row, &Row::count>("REGIONS", Unit::count,
                                    "Regions of this kind now."),
           column<Row, &Row::mapped_bytes>("MAPPED_BYTES", Unit::bytes,
