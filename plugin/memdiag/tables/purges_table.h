@@ -20,7 +20,7 @@ inline constexpr Table purges_table = [] {
       0x0101,
       std::array{
           column<Row, &Row::sequence>(
-              "SEQUENCE", Unit::count,
+              "SEQUENCE", Unit::none,
               "Number of the row since the server started, from 1. A gap "
               "between two reads of the table: rows in between were "
               "overwritten."),
