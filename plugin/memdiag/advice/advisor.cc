@@ -118,14 +118,15 @@ class Advisor {
           "DESC shows what it is and since when; SET GLOBAL memdiag_sessions = "
           "ON; and after a while SELECT * FROM "
           "INFORMATION_SCHEMA.MEMDIAG_SESSIONS ORDER BY BYTES DESC shows "
-          "whether a session holds more and more of it, which ends with it; "
-          "report it with both tables");
+          "whether one session holds more and more of it: if so, end that "
+          "session; report the leak, with the rows of both tables");
     else if (grows(pool.trend) && !lasts)
       // Its users may still be at work.
       add(Severity::warning, name, "growth",
-          "live bytes of a pool for each " + std::string(lifetime) +
-              " grow by " + rate(*pool.trend) + ", to " +
-              size(pool.trend->last_bytes),
+          "live bytes grow by " + rate(*pool.trend) + ", to " +
+              size(pool.trend->last_bytes) +
+              "; a block of this pool should live no longer than its " +
+              std::string(lifetime),
           "SET GLOBAL memdiag_sessions = ON, memdiag_scope_survivors = ON; and "
           "after a while SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_SESSIONS "
           "ORDER BY BYTES DESC shows who holds it, MEMDIAG_SURVIVORS what was "
@@ -171,9 +172,11 @@ class Advisor {
     if (pool == "dictionary")
       return "FLUSH LOCAL TABLES; lower table_definition_cache to bound it";
     if (pool == "fts_cache")
-      return "SET PERSIST_ONLY innodb_ft_total_cache_size bounds it at the "
-             "next start; OPTIMIZE LOCAL TABLE of tables with full-text "
-             "indexes writes it out";
+      return "SET PERSIST_ONLY innodb_ft_total_cache_size = <less> bounds it "
+             "at the next start; SET GLOBAL innodb_optimize_fulltext_only = "
+             "ON; then OPTIMIZE LOCAL TABLE <each with a full-text index> "
+             "writes it out, but rebuilds the whole table while that variable "
+             "is OFF";
     if (pool == "group_replication")
       return "SET GLOBAL group_replication_message_cache_size = <less> lowers "
              "its cache of messages; SELECT MEMBER_ID, "
@@ -245,8 +248,8 @@ class Advisor {
                "performance_schema.memory_summary_by_thread_by_event_name JOIN "
                "performance_schema.threads USING (THREAD_ID) WHERE "
                "PROCESSLIST_ID = %" PRIu64 " ORDER BY 2 DESC LIMIT 5 shows "
-               "what it took, without what others "
-               "freed of it; KILL %" PRIu64 " frees what it still holds",
+               "what it took, and still counts what other threads freed of it; "
+               "KILL %" PRIu64 " frees what it still holds",
                session->processlist_id, session->processlist_id));
   }
 
@@ -259,13 +262,13 @@ class Advisor {
     const uint64_t pool = *m_now.buffer_pool_bytes;
     const auto left = seconds_until(*trend, *most - std::min(*most, pool));
     if (!left || *left >= day) return;
-    const std::string room =
-        "the limit of " + size(*most) + " less the pool's " + size(pool);
+    const std::string limit = "the limit of " + size(*most);
     add(Severity::critical, "server", "host",
         "the process grows by " + rate(*trend) +
-            " without the buffer pool and " +
-            (*left > 0 ? "reaches " + room + " in " + duration(*left)
-                       : "is above " + room + " already"),
+            " without the buffer pool; with a full buffer pool of " +
+            size(pool) + " it " +
+            (*left > 0 ? "reaches " + limit + " in " + duration(*left)
+                       : "is above " + limit + " already"),
         "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_HISTORY ORDER BY TIME "
         "DESC LIMIT 1 names the pool that grows; SELECT "
         "memdiag_purge('all') gives back what is unused");
@@ -286,7 +289,7 @@ class Advisor {
               " are used" +
               (host.tightest ? " (" + host.tightest->usage_file + ")" : ""),
           "SELECT memdiag_purge('all'); then SET GLOBAL "
-          "innodb_buffer_pool_size to less, or raise the limit: systemctl "
+          "innodb_buffer_pool_size = <less>, or raise the limit: systemctl "
           "set-property <service> MemoryMax=" +
               text("%" PRIu64 "M", *limit / mib * 5 / 4));
     else if (host.machine_bytes && host.available_bytes &&
@@ -299,8 +302,8 @@ class Advisor {
           "-eo rss,comm --sort=-rss");
     if (host.oom_kills && *host.oom_kills > 0)
       add(Severity::warning, "cgroup", "host",
-          text("processes of the control group were killed for its limit: "
-               "%" PRIu64,
+          text("processes of the control group that the OOM killer has "
+               "killed: %" PRIu64,
                *host.oom_kills),
           "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_LAST_RUN ORDER BY RUN, "
           "TIME DESC shows the last minutes of a server that was killed");
@@ -346,14 +349,15 @@ class Advisor {
       const uint64_t all = global + each * *m_now.max_connections;
       if (global > *most)
         add(Severity::critical, "server", "misconfiguration",
-            "buffers of the server alone take " + size(global) +
-                ", and there are " + size(*most),
+            "the server's own buffers take " + size(global) +
+                ", more than the " + size(*most) + " that it may use",
             remedy_of_server_buffers(*most));
       else if (all > *most)
         add(Severity::warning, "server", "misconfiguration",
-            size(global) + " for the server and " + size(each) +
-                text(" for each of %" PRIu64 " connections are %s, and there "
-                     "are %s",
+            "buffers take " + size(global) + " for the server and " +
+                size(each) +
+                text(" for each of %" PRIu64 " connections at once: %s in all, "
+                     "more than the %s that the server may use",
                      *m_now.max_connections, size(all).c_str(),
                      size(*most).c_str()),
             remedy_of_session_buffers((*most - global) /
