@@ -69,8 +69,8 @@ TEST_F(FtsMatch, WithoutAMatchEachIsReadOnce) {
   for (size_t begin : {size_t{0}, size_t{37}, matches.size()}) {
     comparisons = 0;
     size_t next = begin;
-    EXPECT_EQ(nullptr, find_match(matches.data(), matches.size(),
-                                  Doc_id{1000}, &next));
+    EXPECT_EQ(nullptr,
+              find_match(matches.data(), matches.size(), Doc_id{1000}, &next));
     EXPECT_EQ(matches.size(), comparisons);
     EXPECT_EQ(&matches[5], find_match(matches.data(), matches.size(),
                                       matches[5].doc_id, &next));
