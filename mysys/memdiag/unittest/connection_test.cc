@@ -196,6 +196,35 @@ TEST_F(Connection, HasMoreArenasForMoreThreads) {
   }
 }
 
+/** The CPUs that the process may use count, not those that the machine has. */
+TEST_F(Connection, AProcessOnOneCpuHasOneArena) {
+  if (!in_fresh_process()) {
+    // A new process has the CPUs of the thread that starts it.
+    std::thread([] {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(sched_getcpu(), &one);
+      ASSERT_EQ(0, sched_setaffinity(0, sizeof one, &one));
+      EXPECT_EQ(0, run_in_fresh_process());
+    }).join();
+    return;
+  }
+  EXPECT_EQ(1u, pools::allowed_cpus());
+  EXPECT_EQ(1u + pools::stand_ins, pools::used_shards());
+  constexpr int count = 16;
+  std::atomic<int> bound{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i)
+    threads.emplace_back([&bound] {
+      pools::bind_thread(Pool::connection);
+      free(malloc(100));
+      ++bound;
+      while (bound < count) sched_yield();
+    });
+  for (std::thread &thread : threads) thread.join();
+  EXPECT_EQ(1u, connection_arenas().size());
+}
+
 /** Threads come in turn, one stays and one goes. Those that stay are
 not all bound to the same arenas. */
 TEST_F(Connection, ThreadsThatStayAreSpread) {

@@ -116,7 +116,7 @@ class History : public testing::Test {
 
 TEST_F(History, NothingBeforeTheStart) {
   EXPECT_TRUE(history::this_run().empty());
-  EXPECT_TRUE(history::former_runs().empty());
+  EXPECT_TRUE(history::former_runs()->empty());
   history::stop();
   history::interval_changed();
   EXPECT_TRUE(m_recorder.this_run().empty());
@@ -336,7 +336,7 @@ TEST_F(History, NoSamplesNoEnd) {
   (void)open();
   end();
   EXPECT_EQ("", open().remark);
-  EXPECT_TRUE(m_recorder.former_runs().empty());
+  EXPECT_TRUE(m_recorder.former_runs()->empty());
 }
 
 TEST_F(History, AShutdownIsSeenByTheNextStart) {
@@ -347,11 +347,27 @@ TEST_F(History, AShutdownIsSeenByTheNextStart) {
   end();
   EXPECT_TRUE(m_recorder.this_run().empty());
   EXPECT_EQ("", open().remark);
-  const auto former = m_recorder.former_runs();
+  const history::Former_runs kept = m_recorder.former_runs();
+  const std::vector<Sample> &former = *kept;
   ASSERT_EQ(run.size() + 1, former.size());
   for (size_t i = 0; i < former.size(); ++i)
     EXPECT_EQ(i + 1 == former.size() ? 1u : 0u, former[i].ended);
   EXPECT_EQ(0, memcmp(&former[0], &run[0], sizeof run[0]));
+}
+
+/** They may be 86,400, and WHERE RUN = 0 wants none of them. */
+TEST_F(History, ReadersShareTheSamplesOfFormerRuns) {
+  (void)open();
+  const Sample first = next();
+  end();
+  (void)open();
+  const history::Former_runs former = m_recorder.former_runs();
+  EXPECT_EQ(former->data(), m_recorder.former_runs()->data());
+  ASSERT_EQ(2u, former->size());
+  // They stay for as long as they are read.
+  m_recorder.close();
+  EXPECT_TRUE(m_recorder.former_runs()->empty());
+  EXPECT_EQ(0, memcmp(&first, &former->front(), sizeof first));
 }
 
 TEST_F(History, ARunThatWasNotShutDownIsSeenByTheNextStart) {
@@ -409,7 +425,7 @@ TEST_F(History, AForeignFileIsReplaced) {
   (void)next();
   end();
   EXPECT_EQ("", open().remark);
-  EXPECT_FALSE(m_recorder.former_runs().empty());
+  EXPECT_FALSE(m_recorder.former_runs()->empty());
 }
 
 TEST_F(History, TheThreadTakesSamplesAndTheLastOne) {
@@ -418,7 +434,7 @@ TEST_F(History, TheThreadTakesSamplesAndTheLastOne) {
   history::stop();
   EXPECT_TRUE(history::this_run().empty());
   EXPECT_EQ("", start(1).remark) << "it was shut down";
-  EXPECT_LE(4u, history::former_runs().size());
+  EXPECT_LE(4u, history::former_runs()->size());
 }
 
 TEST_F(History, TheThreadTakesANewIntervalAtOnce) {
@@ -463,9 +479,9 @@ TEST_F(History, AProcessThatIsKilled) {
   EXPECT_TRUE(opened.was_killed);
   EXPECT_NE(std::string::npos,
             opened.remark.find("process " + std::to_string(killed)));
-  const auto former = m_recorder.former_runs();
-  ASSERT_LE(contents.samples.size(), former.size());
-  for (const Sample &sample : former) {
+  const history::Former_runs former = m_recorder.former_runs();
+  ASSERT_LE(contents.samples.size(), former->size());
+  for (const Sample &sample : *former) {
     EXPECT_EQ(static_cast<uint32_t>(killed), sample.process);
     EXPECT_EQ(0u, sample.ended);
     EXPECT_LT(1u << 20, sample.rss_bytes);
@@ -475,10 +491,10 @@ TEST_F(History, AProcessThatIsKilled) {
   (void)next();
   end();
   EXPECT_EQ("", open().remark);
-  const auto both = m_recorder.former_runs();
-  EXPECT_EQ(static_cast<uint32_t>(killed), both.front().process);
-  EXPECT_EQ(static_cast<uint32_t>(getpid()), both.back().process);
-  EXPECT_EQ(1u, both.back().ended);
+  const history::Former_runs both = m_recorder.former_runs();
+  EXPECT_EQ(static_cast<uint32_t>(killed), both->front().process);
+  EXPECT_EQ(static_cast<uint32_t>(getpid()), both->back().process);
+  EXPECT_EQ(1u, both->back().ended);
 }
 
 TEST_F(History, ReadWhileSamplesAreTaken) {
