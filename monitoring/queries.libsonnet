@@ -84,7 +84,7 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
         gauge('limit_bytes', 'Lowest limit of the control group and those above it. Absent: no limit.'),
         gauge('room_bytes', 'Least that is free below one of these limits. Absent: no limit.'),
         gauge('safe_limit_bytes', 'How low the limit of the control group may be set now without a kill.'),
-        counter('oom_kills_total', 'Processes of the control group that were killed for its limit.'),
+        counter('oom_kills_total', 'Processes of the control group that the OOM killer has killed.'),
         counter('stalled_seconds_total', 'Time in which some task waited for memory.'),
       ],
       query: |||
@@ -123,7 +123,7 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
         gauge('peak_bytes', 'Highest RSS since the server started.'),
         gauge('limit_bytes', "The lowest limit of the control group, or the machine's memory."),
         gauge('growth_bytes_per_second', 'Slope of a line through RSS of the last 15 minutes.'),
-        gauge('until_limit_seconds', 'When that line reaches the limit. Absent: not within a year.'),
+        gauge('until_limit_seconds', 'Time until that line reaches the limit. Absent: not within a year.'),
       ],
       query: |||
         SELECT RSS_BYTES AS resident_bytes, RSS_PEAK_BYTES AS peak_bytes,

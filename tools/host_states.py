@@ -229,7 +229,7 @@ def killed(start: Callable[..., Server], checks: Checks) -> None:
         first = 'echo 1000 > /proc/self/oom_score_adj && exec "$@"'
         hog = [sys.executable, "-c", f"bytearray(b'x') * ({2 * LIMIT_MB} << 20)"]
         command = [*limit.wrapper(), "sh", "-c", first, "sh", *hog]
-        seen = functools.partial(found, session, "cgroup", "killed for its limit: 1$")
+        seen = functools.partial(found, session, "cgroup", "OOM killer has killed: 1$")
         checks.check("no process was killed, and nothing is said", seen() is None)
         status = subprocess.run(command, check=False).returncode
         checks.check("one was killed", status == -signal.SIGKILL, str(status))

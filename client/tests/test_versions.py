@@ -116,7 +116,7 @@ class Statements(unittest.TestCase):
             with self.subTest(server.name, comment=server.comment):
                 with linked(old):
                     screen = Screen(TARGET)
-                    screen.look()
+                    screen.refresh()
                     self.assertEqual(screen.down, "")
                     self.assertTrue(screen.sessions)
                     self.assertTrue(

@@ -77,7 +77,7 @@ void start_history() {
     error_log::warn(std::string(history::file_name) +
                     " cannot be made in the data directory (" +
                     reason(started.file_error) +
-                    "): the history of this run ends with it.");
+                    "): samples of this run are kept in memory only.");
   if (started.thread_error != 0)
     error_log::warn("the sampling thread cannot be started (" +
                     reason(started.thread_error) + "): there is no history.");
@@ -119,7 +119,8 @@ int start(void *) {
   if (const int error = background_threads::ensure(); error != 0)
     error_log::warn("the allocator's background threads cannot be started (" +
                     reason(error) +
-                    "): unused memory of an idle server is not given back.");
+                    "): an idle server does not give back unused memory "
+                    "outside of the pools.");
   if (const int error = purger::start(); error != 0)
     error_log::warn("the purging thread cannot be started (" + reason(error) +
                     "): memory of a pool is given back by decay alone.");

@@ -15,6 +15,7 @@
 #include <cstddef>
 
 #include "mem0mem.h"
+#include "storage/innobase/memdiag_fts_match.h"
 #include "storage/innobase/memdiag_rbt.h"
 #include "univ.i"
 #include "ut0vec.h"
@@ -92,25 +93,17 @@ inline void ib_vector_push(Positions *positions, const ulint *position) {
 of vector_create() have one; it starts at 0. */
 ulint &next_match(const ib_vector_t *matches);
 
-/** Find another token's match in the document that `first` is a match of.
-
-The merge of fts0que.cc walks the match lists of all tokens forward, and a
-document is in its result only where it stopped in each list. So the search goes
-on from the last match it found, and all searches of a query together read each
-list once, whatever the order of its documents is.
+/** Find another token's match in the document that `first` is a match of, with
+find_match().
 @param matches  the matches of the other token
 @return `first` itself if there is none: the index is corrupt */
 template <typename Match>
 const Match *match_of_document(const ib_vector_t *matches, const Match *first) {
-  const auto *const all = static_cast<const Match *>(matches->data);
-  ulint &next = next_match(matches);
-  for (ulint n = matches->used; n > 0; --n) {
-    if (next >= matches->used) next = 0;
-    if (all[next].doc_id == first->doc_id) return &all[next];
-    ++next;
-  }
-  ut_ad(false);
-  return first;
+  const Match *const found =
+      find_match(static_cast<const Match *>(matches->data), matches->used,
+                 first->doc_id, &next_match(matches));
+  ut_ad(found != nullptr);
+  return found == nullptr ? first : found;
 }
 
 /** Record how often a token of the phrase occurs in a document that contains

@@ -294,8 +294,8 @@ constexpr Declared declared[] = {
     {.name = "page_hash",
      .item = "cells",
      .route = without_key,
-     .note = "The tables that pages, and compressed pages, are found by; "
-             "written, and so resident, as pages come.",
+     .note = "Hash tables by which InnoDB finds pages and compressed pages. "
+             "They become resident as pages are added.",
      .read = read_page_hash},
     {.name = "adaptive_hash_index_cells",
      .item = "cells",
@@ -305,25 +305,25 @@ constexpr Declared declared[] = {
     {.name = "adaptive_hash_index_entries",
      .region = buffer_pool_region,
      .part_of = "buffer_pool_misc",
-     .note = "Without 4 KB of each part, which are no page.",
+     .note = "Without the first 4 KB of each part, which are no page.",
      .read = read_adaptive_hash_entries},
     {.name = "read_views",
      .item = "open views",
      .route = "memory/innodb/read0read",
      .has_route_for_itself = true,
-     .note = "The bytes are those of all views, open or kept for the next; "
-             "InnoDB starts with 1,024.",
+     .note = "BYTES has all views, open or kept for the next; InnoDB starts "
+             "with 1,024.",
      .read = read_views},
     {.name = "dictionary_objects",
      .item = "tables",
      .route = "mem_heap/dictionary",
-     .note = "Tables and indexes in InnoDB's dictionary, as its monitor says "
-             "(Dictionary memory allocated).",
+     .note = "Tables and indexes in InnoDB's dictionary, as InnoDB's monitor "
+             "counts them (Dictionary memory allocated).",
      .read = read_dictionary},
     {.name = "dictionary_hash_tables",
      .item = "cells",
      .route = without_key,
-     .note = "The tables that tables are found by.",
+     .note = "Hash tables by which InnoDB finds tables.",
      .read = read_dictionary_hash_tables},
     {.name = "file_system",
      .item = "open files",
@@ -334,13 +334,13 @@ constexpr Declared declared[] = {
     {.name = "lock_hash_tables",
      .item = "cells",
      .route = without_key,
-     .note =
-         "The tables that locks of rows, predicates and pages are found by.",
+     .note = "Hash tables by which InnoDB finds locks of rows, predicates and "
+             "pages.",
      .read = read_lock_hash_tables},
     {.name = "lock_cells_in_use",
      .route = "memory/innodb/lock_sys",
      .has_route_for_itself = true,
-     .note = "Which cells of those have locks."},
+     .note = "Marks of those cells of lock_hash_tables that have locks."},
     {.name = "lock_objects",
      .route = "memory/innodb/lock0lock",
      .has_route_for_itself = true,
@@ -350,7 +350,7 @@ constexpr Declared declared[] = {
              "buffer_pool_misc where they grow."},
     {.name = "recovery_system",
      .route = "memory/innodb/log0recv",
-     .note = "What is kept after recovery has ended.",
+     .note = "Structures that InnoDB keeps after recovery has ended.",
      .read = read_recovery},
     {.name = "full_text_caches",
      .item = "tables",
@@ -363,9 +363,8 @@ constexpr Declared declared[] = {
      .item = "pages",
      .region = buffer_pool_region,
      .part_of = "buffer_pool_data",
-     .note =
-         "The size of its tree on disk. How many of its pages are in memory "
-         "is not known: no bytes.",
+     .note = "ITEMS is the size of its tree on disk. BYTES is NULL: InnoDB "
+             "does not know how many of these pages are in memory.",
      .read = read_change_buffer},
     {.name = "redo_log_buffer",
      .route = "memory/innodb/log_buffer_memory",
@@ -375,7 +374,7 @@ constexpr Declared declared[] = {
     {.name = "redo_recent_written",
      .item = "links",
      .route = "memory/innodb/ut0link_buf",
-     .note = "What has been written to the log buffer in which order.",
+     .note = "Marks of the parts of the log buffer that have been written.",
      .read = read_recent_written},
     {.name = "redo_write_ahead_buffer",
      .route = "memory/innodb/log0log",
@@ -385,9 +384,8 @@ constexpr Declared declared[] = {
      .item = "transactions",
      .route = "memory/innodb/ut0pool",
      .has_route_for_itself = true,
-     .note =
-         "The bytes are those of all transaction objects, whose blocks of 4 "
-         "MB are written as they are used; counted are those of sessions.",
+     .note = "BYTES has all transaction objects, ITEMS those of sessions. The "
+             "blocks of 4 MB become resident as objects are used.",
      .read = read_transactions},
     {.name = "rollback_segments",
      .item = "segments",

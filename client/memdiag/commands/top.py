@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     (target,) = chosen_targets(options, [options.server] if options.server else [])
     every = max(0.2, seconds_of(options.every))
     screen = Screen(target)
-    screen.look()
+    screen.refresh()
     if screen.down:
         raise Problem(screen.down)
     _show(screen, every)
@@ -89,7 +89,7 @@ class Screen:
     _session: Session | None = None
     _sampler: Sampler | None = None
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read everything; a server that is gone is asked again the next time."""
         try:
             if self._session is None or self._sampler is None:
@@ -125,7 +125,7 @@ class Screen:
         elif key in ("o", "s"):
             self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
             self.message = f"ordered by {self.order}"
-            self.look()
+            self.refresh()
         elif key == "p":
             if self._sampler is None or not self._sampler.ours:
                 self.message = "only a server with memdiag can be purged"
@@ -190,7 +190,7 @@ class Screen:
             self.message = f"not purged: {error}"
         except Problem as problem:
             self.message = f"not purged: {problem}"
-        self.look()
+        self.refresh()
 
     def _report(self) -> None:
         from memdiag.commands.report import RENDERERS, collected, file_name
@@ -371,6 +371,6 @@ def _show(screen: Screen, every: float) -> None:
                 size_before = console.size
             if time.monotonic() >= following:
                 if not screen.asking:
-                    screen.look()
+                    screen.refresh()
                 following = time.monotonic() + every
     screen.close()

@@ -18,6 +18,8 @@ _SAME = (
     ("are swapped out", ("swap",)),
     ("a task waited for memory", ("pressure",)),
     ("are available", ("machine",)),
+    ("the OOM killer has killed", ("kills in the control group",)),
+    # The same in recordings of earlier versions.
     ("were killed for its limit", ("kills in the control group",)),
 )
 _SQL = re.compile(r"\b(?:SELECT|SET GLOBAL|SET PERSIST|FLUSH|KILL|OPTIMIZE)\b[^;]*")

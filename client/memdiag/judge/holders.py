@@ -193,7 +193,7 @@ HOLDERS = (
         ("memory/innodb/fts0fts", "memory/innodb/fts0ast"),
         pools=("fts_cache",),
         what="words that are not yet written to full-text indexes",
-        remedy="write them",
+        remedy="let OPTIMIZE LOCAL TABLE of each table with a full-text index write them while this is ON",
         statement="SET GLOBAL innodb_optimize_fulltext_only = ON",
     ),
     Holder(

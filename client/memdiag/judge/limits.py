@@ -121,7 +121,7 @@ def _killed(view: View) -> list[Finding]:
                 severity="warning",
                 holder="kills in the control group",
                 verdict="host",
-                headline=f"The kernel has killed {kills} process{'es' if kills > 1 else ''} of the control group for its limit",
+                headline=f"The kernel's OOM killer has killed {kills} process{'es' if kills > 1 else ''} of the control group",
                 evidence="The count is since the group was made.",
                 remedy="raise the limit, or lower what the server may take (see the budget)",
                 source=view.origin("cgroup"),

@@ -7,6 +7,7 @@
 #define MEMDIAG_LISTS_H
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -14,11 +15,13 @@
 
 namespace memdiag {
 
-/** For messages. */
-inline std::string names_of_pools() {
+/** For messages: the pools for which is_meant(pool) is true. */
+template <typename Predicate>
+std::string names_of_pools(Predicate is_meant) {
   std::string names;
-  for (const Pool_spec &spec : pool_specs)
-    names += (names.empty() ? "" : ", ") + std::string(spec.name);
+  for (size_t i = 0; i < pool_count; ++i)
+    if (is_meant(static_cast<Pool>(i)))
+      names += (names.empty() ? "" : ", ") + std::string(pool_specs[i].name);
   return names;
 }
 

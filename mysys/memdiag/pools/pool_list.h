@@ -43,8 +43,8 @@
 */
 // clang-format off
 MEMDIAG_POOL(general,     "server",       0,     0,    0,    -2, -2, "everything that has no pool of its own")
-MEMDIAG_POOL(connection,  "session",     64,     0,    0,    -2, -2, "what threads of connections take without a key: JSON documents, containers")
-MEMDIAG_POOL(group_replication, "server", 4,  0,    0,    -2, -2, "what threads of group replication take without a key of another pool: certification, messages")
+MEMDIAG_POOL(connection,  "session",     64,     0,    0,    -2, -2, "what threads of connections take from malloc(): JSON documents, containers")
+MEMDIAG_POOL(group_replication, "server", 4,  0,    0,    -2, -2, "what threads of group replication take from malloc(): certification, messages")
 MEMDIAG_POOL(fts_query,   "statement",   64,     0,  500, 10000,  0, "InnoDB full-text queries: heaps, matches, rankings")
 MEMDIAG_POOL(fts_cache,   "cache",        8,  4096,  500, 10000,  0, "InnoDB full-text caches, and writing and optimizing them")
 MEMDIAG_POOL(dictionary,  "cache",        4, 16384,  500, 10000,  0, "data dictionary: the server's and InnoDB's objects")

@@ -10,9 +10,8 @@
   1-exp(-s/sample_bytes), so a sample stands for 1/p(s) objects.
 
   jemalloc gets the same stack for all samples, so its own tables stay at some
-  2 KB for each thread that was sampled. A small block that is
-  sampled takes 16 KB while it lives, because jemalloc gives it pages of its
-  own.
+  2 KB for each thread that was sampled. A small block that is sampled takes
+  pages of its own while it lives: 8 KB for a block of up to 4 KB.
 
   Memory: `memory_bytes`, mapped when the profiler is switched on and unmapped
   when it is switched off. A sample, or a stack, that finds no room is counted.

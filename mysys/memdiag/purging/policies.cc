@@ -112,7 +112,8 @@ std::string read_list(Policy policy, std::string_view list, Values *values) {
       return name + ": '" + std::string(pool_name) +
              "' is not a pool that it can be set for; say all, or name some "
              "of " +
-             names_of_pools();
+             names_of_pools(
+                 [policy](Pool each) { return may_have(policy, each); });
     (*values)[static_cast<size_t>(*pool)] = *value;
     return "";
   });

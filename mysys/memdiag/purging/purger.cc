@@ -89,7 +89,7 @@ bool Watch::has_excess(Pool pool, Of_pool *watch, uint64_t live_bytes,
   return dirty >= worth_bytes_of_excess && may_be_needed < dirty / 2;
 }
 
-void Watch::look_at(Pool pool, Of_pool *watch) {
+void Watch::purge_if_due(Pool pool, Of_pool *watch) {
   const uint64_t activity = pools::activity(pool);
   const uint64_t moved_bytes = activity - watch->activity;
   watch->activity = activity;
@@ -137,7 +137,7 @@ Watch::Watch() {
 
 void Watch::tick() {
   for (size_t i = 0; i < pool_count; ++i)
-    look_at(static_cast<Pool>(i), &m_pools[i]);
+    purge_if_due(static_cast<Pool>(i), &m_pools[i]);
   if (pools::shares_one_arena() && (m_running_ms += tick_ms) >= starting_ms)
     pools::share_one_arena(false);
   m_trimmed_ms_ago += tick_ms;

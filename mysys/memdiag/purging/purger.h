@@ -56,7 +56,7 @@ class Watch {
  public:
   /** Purges of the past are not judged. */
   Watch();
-  /** Look at every pool once, and purge those that are due. */
+  /** Checks every pool once, and purges those that are due. */
   void tick();
 
  private:
@@ -83,7 +83,7 @@ class Watch {
   static bool has_excess(Pool pool, Of_pool *watch, uint64_t live_bytes,
                          uint64_t quiet_ms);
   static void judge(Pool pool, Of_pool *watch, uint32_t after_ms);
-  static void look_at(Pool pool, Of_pool *watch);
+  static void purge_if_due(Pool pool, Of_pool *watch);
   static void purge(Pool pool, Of_pool *watch, Purge_reason reason);
 
   std::array<Of_pool, pool_count> m_pools;

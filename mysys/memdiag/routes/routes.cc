@@ -165,19 +165,27 @@ void set_tags_without_key(const Registry &all) {
   set_entry(max_keys, tag_for(all, Place::innodb_without_key));
 }
 
+/** true: a route may lead to the pool. The others are malloc() of threads. */
+constexpr bool may_have_routes(Pool pool) {
+  return pool == Pool::general || !uses_malloc(pool);
+}
+
+constexpr bool may_be_disabled(Pool pool) { return pool != Pool::general; }
+
 std::string add_override(Registry *all, std::string_view entry) {
   const size_t equals = entry.rfind('=');
   if (equals == std::string_view::npos || equals == 0)
     return "memdiag_routes: '" + std::string(entry) +
-           "' is not of the form prefix=pool";
+           "' is not of the form route=pool";
   const std::optional<Pool> pool = find_pool(entry.substr(equals + 1));
   if (!pool)
     return "memdiag_routes: '" + std::string(entry.substr(equals + 1)) +
-           "' is not a pool; the pools are " + names_of_pools();
-  if (uses_malloc(*pool) && *pool != Pool::general)
+           "' is not a pool; name one of " + names_of_pools(may_have_routes);
+  if (!may_have_routes(*pool))
     return std::string("memdiag_routes: '") + spec_of(*pool).name +
-           "' is of threads, and no route can lead to it; say general, or "
-           "name another pool";
+           "' is malloc() of some threads, and no route can lead to it; name "
+           "one of " +
+           names_of_pools(may_have_routes);
   all->overrides.emplace_back(entry.substr(0, equals), *pool);
   return "";
 }
@@ -188,10 +196,10 @@ std::string disable(std::string_view name) {
     return "";
   }
   const std::optional<Pool> pool = find_pool(name);
-  if (!pool || *pool == Pool::general)
+  if (!pool || !may_be_disabled(*pool))
     return "memdiag_disabled_pools: '" + std::string(name) +
            "' is not a pool that can be disabled; say all, or name some of " +
-           names_of_pools();
+           names_of_pools(may_be_disabled);
   disabled_pools |= bit_of(*pool);
   return "";
 }

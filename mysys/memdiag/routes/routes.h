@@ -101,7 +101,7 @@ std::optional<Row> find(std::string_view name);
 /** Options of the server, which sets them while it reads its command line; they
 hold from the first allocation after that. */
 struct Options {
-  /** "prefix=pool,...": routes whose names begin so, also those that register
+  /** "route=pool,...": routes whose names begin so, also those that register
   later, take another pool. Of several entries for a route the last counts. */
   const char *routes;
   /** "pool,..." or "all": pools whose routes, or threads, are to take malloc()

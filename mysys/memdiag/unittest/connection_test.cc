@@ -3,6 +3,7 @@ is its, what others take is not, whoever frees it. */
 
 #include <algorithm>
 #include <atomic>
+#include <latch>
 #include <thread>
 
 #include "mysys/memdiag/pools/cpus.h"
@@ -173,14 +174,13 @@ TEST_F(Connection, AThreadThatIsBoundAgainLeavesTheFormerPool) {
 /** An arena for each CPU at first, and then one for sixteen threads. */
 TEST_F(Connection, HasMoreArenasForMoreThreads) {
   constexpr int count = 200;
-  std::atomic<int> bound{0};
+  std::latch all_are_bound(count);
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i)
-    threads.emplace_back([&bound] {
+    threads.emplace_back([&all_are_bound] {
       pools::bind_thread(Pool::connection);
       free(malloc(100));
-      ++bound;
-      while (bound < count) sched_yield();
+      all_are_bound.arrive_and_wait();
     });
   for (std::thread &thread : threads) thread.join();
   const auto arenas = connection_arenas();
@@ -194,6 +194,35 @@ TEST_F(Connection, HasMoreArenasForMoreThreads) {
               mallctl::read<Ctl::arena_dirty_decay_ms>(arena).value());
     EXPECT_EQ(0u, mallctl::read<Ctl::stats_arena_nthreads>(arena).value());
   }
+}
+
+/** The CPUs that the process may use count, not those that the machine has. */
+TEST_F(Connection, AProcessOnOneCpuHasOneArena) {
+  if (!in_fresh_process()) {
+    // A new process has the CPUs of the thread that starts it.
+    std::thread([] {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(sched_getcpu(), &one);
+      ASSERT_EQ(0, sched_setaffinity(0, sizeof one, &one));
+      EXPECT_EQ(0, run_in_fresh_process());
+    }).join();
+    return;
+  }
+  EXPECT_EQ(1u, pools::allowed_cpus());
+  EXPECT_EQ(1u + pools::stand_ins, pools::used_shards());
+  constexpr int count = 16;
+  std::atomic<int> bound{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i)
+    threads.emplace_back([&bound] {
+      pools::bind_thread(Pool::connection);
+      free(malloc(100));
+      ++bound;
+      while (bound < count) sched_yield();
+    });
+  for (std::thread &thread : threads) thread.join();
+  EXPECT_EQ(1u, connection_arenas().size());
 }
 
 /** Threads come in turn, one stays and one goes. Those that stay are
@@ -210,9 +239,10 @@ TEST_F(Connection, ThreadsThatStayAreSpread) {
     staying.emplace_back([&] {
       pools::bind_thread(Pool::connection);
       ++bound;
-      while (!stop) sleep_ms(1);
+      bound.notify_one();
+      stop.wait(false);
     });
-    while (bound <= i) sched_yield();
+    bound.wait(i);
     std::thread([] { pools::bind_thread(Pool::connection); }).join();
   }
   EXPECT_EQ(0, mallctl::refresh());
@@ -228,6 +258,7 @@ TEST_F(Connection, ThreadsThatStayAreSpread) {
   }
   EXPECT_EQ(80u, threads);
   stop = true;
+  stop.notify_all();
   for (std::thread &thread : staying) thread.join();
   pools::map_allowed_cpus();
 }

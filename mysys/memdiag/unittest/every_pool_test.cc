@@ -1,7 +1,6 @@
 /* Every pool of the list: no block of one ever serves another, nor malloc(). */
 
 #include <atomic>
-#include <chrono>
 #include <thread>
 
 #include "mysys/memdiag/unittest/test.h"
@@ -15,8 +14,9 @@ Pool owner_of(const void *block) {
 
 /** In a thread, for malloc() and each pool in turn: blocks of all sizes come
 from it and from nowhere else, whatever was freed before.
+@param pools_done  counts the pools
 @return how many did not */
-size_t misplaced(unsigned rounds) {
+size_t misplaced(unsigned rounds, std::atomic<unsigned> *pools_done = nullptr) {
   size_t wrong = 0;
   for (unsigned round = 0; round < rounds; ++round) {
     for (size_t i = 0; i < memdiag::pool_count; ++i) {
@@ -31,6 +31,9 @@ size_t misplaced(unsigned rounds) {
           blocks.emplace_back(block, size);
         }
       for (const auto &[block, size] : blocks) pools::free(each, block, size);
+      if (pools_done == nullptr) continue;
+      ++*pools_done;
+      pools_done->notify_one();
     }
   }
   return wrong;
@@ -75,21 +78,25 @@ TEST(EveryPool, HasNoMoreArenasThanItMay) {
 
 TEST(EveryPool, CachesAreUsableWhileTheyArePurged) {
   std::atomic<bool> stop{false};
-  std::thread purging([&stop] {
-    while (!stop.load()) {
+  std::atomic<unsigned> pools_done{0};
+  std::thread purging([&] {
+    for (;;) {
       for (size_t i = first_pool; i < memdiag::pool_count; ++i)
         EXPECT_EQ(0, purging::purge(static_cast<Pool>(i)).error);
-      // jemalloc's statistics and arenas.lookup, with which the others look,
-      // share a mutex that is not fair.
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      // The others have their turn: jemalloc's mutexes are not fair.
+      const unsigned done = pools_done;
+      if (stop) return;
+      pools_done.wait(done);
     }
   });
   std::atomic<size_t> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t)
-    threads.emplace_back([&wrong] { wrong += misplaced(4); });
+    threads.emplace_back([&] { wrong += misplaced(4, &pools_done); });
   for (std::thread &thread : threads) thread.join();
   stop = true;
+  ++pools_done;
+  pools_done.notify_one();
   purging.join();
   EXPECT_EQ(0u, wrong.load());
 }

@@ -2,8 +2,6 @@
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
 
-#include <sched.h>
-
 #include <atomic>
 #include <cmath>
 #include <string>
@@ -283,7 +281,8 @@ std::atomic<bool> may_go_on{false};
 
 bool wait_when_given_back(extent_hooks_t *, void *, size_t, bool, unsigned) {
   ++given_back;
-  while (!may_go_on) sched_yield();
+  given_back.notify_one();
+  may_go_on.wait(false);
   return true;  // keep the address space
 }
 
@@ -308,11 +307,12 @@ TEST(Mallctl, APurgeTellsThatAnotherIsAtWork) {
   make_dirty_pages();
   std::thread first(
       [arena] { EXPECT_TRUE(mallctl::purge_arena(arena).value()); });
-  while (given_back == 0) sched_yield();
+  given_back.wait(0);
   make_dirty_pages();
   EXPECT_FALSE(mallctl::purge_arena(arena).value());
   EXPECT_NE(0u, mallctl::arena_pages(arena).value().dirty_pages);
   may_go_on = true;
+  may_go_on.notify_all();
   first.join();
   EXPECT_TRUE(mallctl::purge_arena(arena).value());
   EXPECT_EQ(0u, mallctl::arena_pages(arena).value().dirty_pages);

@@ -50,7 +50,9 @@ FRESH_TEST(Policies, AWrongListSaysWhatIsWrongAndChangesNothing) {
            {"session=99999999999999999999", "is not a value"},
            {"session=5M", "is not a value"},
            {"nowhere=5", "'nowhere' is not a pool"},
-           {"general=5", "'general' is not a pool that it can be set for"}}) {
+           {"general=5",
+            "'general' is not a pool that it can be set for; say all, or name "
+            "some of fts_query,"}}) {
     EXPECT_NE(std::string::npos,
               policies::set(Policy::quiet_ms, list).find(message))
         << list << ": " << policies::check(Policy::quiet_ms, list);

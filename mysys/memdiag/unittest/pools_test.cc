@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <latch>
 #include <memory>
 #include <set>
 #include <thread>
@@ -280,14 +281,12 @@ FRESH_TEST(PoolRouting, LookingNeverCreatesInAnUnusedPool) {
 FRESH_TEST(PoolRouting, FirstUseByManyThreadsAtOnce) {
   cpu_set_t all;
   ASSERT_EQ(0, sched_getaffinity(0, sizeof all, &all));
-  std::atomic<int> waiting{0};
-  std::atomic<bool> go{false};
+  std::latch all_are_ready(17);
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
   for (int t = 0; t < 16; ++t)
     threads.emplace_back([&] {
-      ++waiting;
-      while (!go) sched_yield();
+      all_are_ready.arrive_and_wait();
       for (int i = 0; i < 10; ++i) {
         const Block block = Block::make(700, 1);
         EXPECT_TRUE(lies_in_pool(block.memory));
@@ -295,10 +294,9 @@ FRESH_TEST(PoolRouting, FirstUseByManyThreadsAtOnce) {
       }
     });
   std::thread purger([&] {
+    all_are_ready.arrive_and_wait();
     while (!done) (void)purging::purge_all();
   });
-  while (waiting < 16) sched_yield();
-  go = true;
   for (std::thread &thread : threads) thread.join();
   done = true;
   purger.join();
@@ -377,18 +375,16 @@ TEST(PoolCounters, ActivityMovesWithUseOnly) {
 TEST(PoolCounters, PeakAndItsTime) {
   // Go over whatever peak earlier tests left.
   const auto before = pools::counters(pool);
-  const uint64_t start = now_us();
+  const Test_clock clock;
   std::vector<Block> blocks;
   while ((blocks.size() << 20) <= before.peak_bytes)
     blocks.push_back(Block::make(1 << 20, 1));
   const auto high = pools::counters(pool);
-  const uint64_t end = now_us();
   EXPECT_EQ(before.live_bytes + (blocks.size() << 20), high.live_bytes);
   EXPECT_EQ(high.live_bytes, high.peak_bytes);
-  EXPECT_GE(high.peak_time_us, start);
-  EXPECT_LE(high.peak_time_us, end);
+  EXPECT_EQ(clock.now(), high.peak_time_us);
 
-  sleep_ms(2);
+  clock.advance_ms(2);
   blocks.back().free();
   blocks.pop_back();
   const auto lower = pools::counters(pool);
@@ -402,7 +398,7 @@ TEST(PoolCounters, PeakAndItsTime) {
   blocks.push_back(Block::make(1 << 20, 1));
   const auto higher = pools::counters(pool);
   EXPECT_EQ(high.peak_bytes + (1 << 20), higher.peak_bytes);
-  EXPECT_GT(higher.peak_time_us, high.peak_time_us);
+  EXPECT_EQ(clock.now(), higher.peak_time_us);
   for (const Block &block : blocks) block.free();
   EXPECT_EQ(before.live_bytes, pools::counters(pool).live_bytes);
 }
@@ -815,8 +811,7 @@ TEST(PoolPurge, TouchesNoOtherArena) {
   ASSERT_GE(of_pool, 16u * 256);
   const auto receipt = purging::purge(Pool::general);
   EXPECT_EQ(0, receipt.error);
-  EXPECT_GE(receipt.resident_before_bytes - receipt.resident_after_bytes,
-            uint64_t{32} << 20);
+  EXPECT_GE(receipt.released_bytes(), uint64_t{32} << 20);
   EXPECT_EQ(of_pool, dirty_pages(pool));
 }
 
@@ -831,7 +826,7 @@ TEST(PoolPurge, AllOfThem) {
   const auto receipt = purging::purge_all();
   EXPECT_EQ(0, receipt.error);
   EXPECT_GT(receipt.arenas, arenas_of_pool().size());
-  EXPECT_GE(receipt.resident_before_bytes - receipt.resident_after_bytes,
+  EXPECT_GE(receipt.released_bytes(),
             uint64_t{mallctl::serves_malloc() ? 32u : 16u} << 20);
   EXPECT_EQ(0u, dirty_pages(pool));
   EXPECT_EQ(purges + 1, purging::counters(pool).purges);

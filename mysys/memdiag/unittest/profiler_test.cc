@@ -5,6 +5,7 @@ lives, with its stack, pool and route, and estimates are not biased. */
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <latch>
 #include <map>
 #include <set>
 #include <thread>
@@ -409,6 +410,7 @@ TEST(Profiler, SwitchingWaitsForReadersAndBreaksNothing) {
     EXPECT_EQ(0, profiling::switch_on({round % 2 == 0 ? 1u : 256u,
                                        profiling::least_memory_bytes})
                      .error);
+    // The others get a turn; nothing below needs it.
     std::this_thread::yield();
     profiling::switch_off();
   }
@@ -424,18 +426,18 @@ sample is freed. */
 TEST(Profiler, SwitchingLeavesWhatOfEndedThreadsIsFreedMeanwhile) {
   constexpr int waiting_threads = 100;
   std::atomic<bool> stop{false};
-  std::atomic<int> waiting{0};
+  std::latch all_have_a_block(waiting_threads);
   std::vector<std::thread> threads;
   const Profiler profiler(1);
   // The more threads jemalloc knows, the longer it goes through them.
   for (int t = 0; t < waiting_threads; ++t)
     threads.emplace_back([&] {
       void *const block = pools::allocate(pool, 500);
-      ++waiting;
+      all_have_a_block.count_down();
       stop.wait(false);
       pools::free(pool, block, 500);
     });
-  while (waiting != waiting_threads) std::this_thread::yield();
+  all_have_a_block.wait();
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       while (!stop) {

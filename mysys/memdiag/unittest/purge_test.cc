@@ -24,21 +24,22 @@ after it. */
 FRESH_TEST(Purge, ABusyPoolIsPurgedOnce) {
   ASSERT_EQ("", policies::set(Policy::dirty_decay_ms, "all=-1"));
   std::atomic<bool> stop{false};
-  std::atomic<bool> busy{false};
+  std::atomic<unsigned> rounds{0};
   std::thread churn([&] {
     while (!stop) {
       std::vector<Block> live;
       for (int i = 0; i < 64; ++i) live.push_back(Block::make(64 << 10, 1));
       for (const Block &block : live) block.free();
-      busy = true;
+      ++rounds;
+      rounds.notify_one();
     }
   });
-  while (!busy) sched_yield();
+  rounds.wait(0);
   constexpr unsigned purges = 30;
   const uint64_t before = purge_passes(pool);
   for (unsigned i = 0; i < purges; ++i) {
     EXPECT_EQ(0, purging::purge(pool).error);
-    sched_yield();
+    rounds.wait(rounds.load());  // pages are unused again
   }
   const uint64_t passes = purge_passes(pool) - before;
   stop = true;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <latch>
 #include <random>
 #include <thread>
 #include <vector>
@@ -202,16 +203,16 @@ FRESH_TEST(Regions, StacksComeAndGoWithTheirThreads) {
 FRESH_TEST(Regions, AChildHasTheStackOfTheThreadThatForked) {
   constexpr auto stack = static_cast<size_t>(Region_kind::thread_stack);
   const auto stacks = [] { return regions::totals()[stack].count; };
-  std::atomic<int> ready{0};
+  std::latch all_began(3);
   std::atomic<bool> stop{false};
   std::vector<std::thread> others;
   for (int i = 0; i < 3; ++i)
     others.emplace_back([&] {
       memdiag_thread_begins();
-      ++ready;
-      while (!stop) sleep_ms(1);
+      all_began.count_down();
+      stop.wait(false);
     });
-  while (ready < 3) sleep_ms(1);
+  all_began.wait();
   EXPECT_EQ(3u, stacks());
   EXPECT_EQ(0, in_child([&] { return stacks() == 0 ? 0 : 1; }))
       << "this thread is not one of those that began";
@@ -228,6 +229,7 @@ FRESH_TEST(Regions, AChildHasTheStackOfTheThreadThatForked) {
   }).join();
   EXPECT_EQ(3u, stacks());
   stop = true;
+  stop.notify_all();
   for (std::thread &thread : others) thread.join();
   EXPECT_EQ(0u, stacks());
 }

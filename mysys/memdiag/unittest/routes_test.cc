@@ -270,11 +270,13 @@ FRESH_TEST(Routes, WrongOptionsSayWhatIsWrongAndChangeNothing) {
   wrong("memory/sql/NET", nullptr,
         "memdiag_routes: 'memory/sql/NET' is not of");
   wrong("memory/sql/NET=temp_table,=session", nullptr, "'=session' is not of");
-  wrong("memory/sql/NET=nowhere", nullptr, "the pools are general,");
-  wrong("memory/sql/NET=connection", nullptr, "'connection' is of threads");
+  wrong("memory/sql/NET=nowhere", nullptr, "name one of general, fts_query,");
+  wrong("memory/sql/NET=connection", nullptr, "'connection' is malloc() of");
   wrong("memory/sql/NET=", nullptr, "'' is not a pool");
   wrong(nullptr, "session,nowhere", "memdiag_disabled_pools: 'nowhere'");
-  wrong(nullptr, "general", "'general' is not a pool that can be disabled");
+  wrong(nullptr, "general",
+        "'general' is not a pool that can be disabled; say all, or name some "
+        "of connection,");
   routes::options = {"", ""};
   EXPECT_EQ("", routes::apply_options());
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <latch>
 #include <thread>
 
 #include "mysys/memdiag/accounting/block_events.h"
@@ -68,9 +69,12 @@ int64_t sum(const Holdings &holdings, size_t of_pool) {
 class Turns {
  public:
   void wait_for(int turn) {
-    while (m_turn.load() < turn) sleep_ms(1);
+    for (int now = m_turn; now < turn; now = m_turn) m_turn.wait(now);
   }
-  void next() { m_turn.fetch_add(1); }
+  void next() {
+    ++m_turn;
+    m_turn.notify_all();
+  }
 
  private:
   std::atomic<int> m_turn{0};
@@ -209,6 +213,7 @@ TEST_F(Sessions, BothListenersAreTold) {
 }
 
 TEST_F(Sessions, AccumulatedAndPeakOfAStatement) {
+  const Test_clock clock;
   memdiag::session_began();
   void *first = take(Pool::statement);
   void *second = take(Pool::session);
@@ -223,18 +228,17 @@ TEST_F(Sessions, AccumulatedAndPeakOfAStatement) {
   EXPECT_EQ(3 * block_size, static_cast<int64_t>(row->taken_bytes));
   EXPECT_EQ(2 * block_size, static_cast<int64_t>(row->peak_bytes));
   EXPECT_EQ(0u, row->overflowed);
-  const uint64_t ended = row->last_us;
-  EXPECT_GE(now_us(), ended);
+  EXPECT_EQ(clock.now(), row->last_us);
 
   // A smaller one adds up and leaves the peak.
-  sleep_ms(2);
+  clock.advance_ms(2);
   give_back(Pool::statement, take(Pool::statement));
   end_statement(digest_of(1));
   row = row_of(digest_of(1));
   EXPECT_EQ(2u, row->statements);
   EXPECT_EQ(4 * block_size, static_cast<int64_t>(row->taken_bytes));
   EXPECT_EQ(2 * block_size, static_cast<int64_t>(row->peak_bytes));
-  EXPECT_GT(row->last_us, ended);
+  EXPECT_EQ(clock.now(), row->last_us);
   EXPECT_FALSE(row_of(digest_of(2)).has_value());
 }
 
@@ -446,15 +450,15 @@ TEST_F(Sessions, MoreThreadsThanThereIsRoomForAtFirst) {
   Turns turns;
   constexpr size_t count = 300;
   std::vector<std::thread> threads;
-  std::atomic<size_t> took{0};
+  std::latch all_took(count);
   for (size_t i = 0; i < count; ++i)
     threads.emplace_back([&] {
       void *block = take(Pool::session);
-      took.fetch_add(1);
+      all_took.count_down();
       turns.wait_for(1);
       give_back(Pool::session, block);
     });
-  while (took < count) sleep_ms(1);
+  all_took.wait();
   EXPECT_EQ(static_cast<int64_t>(count) * block_size,
             sum(sessions::holdings(), of_session));
   EXPECT_GE(sessions::holdings().threads.size(), count);

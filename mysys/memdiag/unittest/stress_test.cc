@@ -4,6 +4,7 @@ sanitizers; for a long run call the program itself, ctest ends it after 300 s.
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <iterator>
 #include <mutex>
 #include <random>
@@ -89,7 +90,35 @@ struct Soak {
 
   /** Allocate and free until the end, `rounds` times at least. */
   void work(unsigned seed, int rounds);
+  /** Waits until so many more blocks were made, or for the end. A pace by the
+  workers' progress is the same under each sanitizer. */
+  void wait_for_blocks(uint64_t count);
+  void end();
+
+ private:
+  void count_block();
+
+  std::mutex m_mutex;
+  std::condition_variable m_changed;
 };
+
+void Soak::count_block() {
+  if (++made % 64 != 0) return;
+  const std::lock_guard<std::mutex> guard(m_mutex);
+  m_changed.notify_all();
+}
+
+void Soak::wait_for_blocks(uint64_t count) {
+  const uint64_t enough = made + count;
+  std::unique_lock<std::mutex> lock(m_mutex);
+  m_changed.wait(lock, [&] { return stop || made >= enough; });
+}
+
+void Soak::end() {
+  stop = true;
+  const std::lock_guard<std::mutex> guard(m_mutex);
+  m_changed.notify_all();
+}
 
 void Soak::work(unsigned seed, int rounds) {
   std::minstd_rand random(seed);
@@ -106,7 +135,7 @@ void Soak::work(unsigned seed, int rounds) {
       ++refused;
       continue;
     }
-    ++made;
+    count_block();
     if (zero) {
       ASSERT_TRUE(block.intact());
     }
@@ -197,7 +226,7 @@ TEST(Stress, EverythingAtOnce) {
   });
   beside([&](auto &) {
     EXPECT_EQ(0, purging::purge_all().error);
-    sleep_ms(20);
+    soak.wait_for_blocks(1000);
   });
   beside([&](auto &random) {
     const Pool each = any_pool(random);
@@ -224,14 +253,14 @@ TEST(Stress, EverythingAtOnce) {
     if (random() % 2 == 0) failures.pool = any_pool(random);
     failures.hard = random() % 4 == 0;
     pools::fail_allocations_for_test(failures);
-    sleep_ms(3);
+    soak.wait_for_blocks(100);
   });
   beside([&](auto &random) {  // threads come and go
     std::thread([&] { soak.work(random(), 20); }).join();
   });
   beside([&](auto &) {
     EXPECT_EQ(0, in_child(use_every_pool));
-    sleep_ms(100);
+    soak.wait_for_blocks(5000);
   });
   beside([&](auto &random) {  // blocks outlive what their route was
     constexpr const char *disabled[] = {nullptr, "session,fts_query", "all"};
@@ -239,7 +268,7 @@ TEST(Stress, EverythingAtOnce) {
                                      "memory/sql/=ddl,mem_heap/row=binlog"};
     routes::options = {other[random() % 3], disabled[random() % 3]};
     EXPECT_EQ("", routes::apply_options());
-    sleep_ms(5);
+    soak.wait_for_blocks(200);
   });
   beside([&](auto &random) {
     EXPECT_EQ("", policies::set(Policy::quiet_ms,
@@ -250,13 +279,13 @@ TEST(Stress, EverythingAtOnce) {
         "", policies::set(Policy::dirty_decay_ms, random() % 2 ? "all=0" : ""));
     EXPECT_EQ("", policies::set(Policy::muzzy_decay_ms,
                                 random() % 2 ? "all=10" : ""));
-    sleep_ms(50);
+    soak.wait_for_blocks(2000);
   });
 
   for (const uint64_t start = now_us(CLOCK_MONOTONIC);
        now_us(CLOCK_MONOTONIC) - start < duration_us && !HasFailure();)
-    sleep_ms(10);
-  soak.stop = true;
+    sleep_ms(10);  // the run is asked for in seconds
+  soak.end();
   for (std::thread &thread : workers) thread.join();
   for (std::thread &thread : others) thread.join();
   memdiag::purger::stop();

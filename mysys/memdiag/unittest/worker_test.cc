@@ -22,10 +22,11 @@ TEST(Worker, TakesOnlyTheSignalsOfItsFaults) {
   ASSERT_EQ(0, worker.start("test", [](Worker *self) {
     pthread_sigmask(SIG_SETMASK, nullptr, &mask);
     seen = true;
+    seen.notify_one();
     while (self->wait_ms(0)) {
     }
   }));
-  while (!seen) sched_yield();
+  seen.wait(false);
   worker.stop();
   for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
     EXPECT_FALSE(sigismember(&mask, fault)) << fault;

@@ -69,11 +69,12 @@ std::string line(const Decided &decided, uint64_t without_line) {
 }
 
 std::string refusal(const Decided &decided) {
-  return "Memory is short: the statement was not run after it had waited for " +
+  return "Memory is short: the statement waited for " +
          std::to_string(decided.waited_us / 1000) +
-         " ms (memdiag_admission_wait_ms). It was expected to take " +
+         " ms (memdiag_admission_wait_ms) and was not run. It was expected to "
+         "take " +
          std::to_string(decided.expected_bytes) + " bytes, and " +
-         text(left(decided)) + " are left. Run it again later";
+         text(left(decided)) + " were left. Run it again later";
 }
 
 }  // namespace memdiag::admission

@@ -8,7 +8,8 @@ namespace {
 /** @return a sum that does not overflow */
 uint64_t add(uint64_t a, uint64_t b) { return sum(a, b).value_or(UINT64_MAX); }
 
-uint64_t less(uint64_t a, uint64_t b) { return a - std::min(a, b); }
+/** @return 0 instead of a negative difference */
+uint64_t subtract(uint64_t a, uint64_t b) { return a - std::min(a, b); }
 
 uint64_t held_by(const Statement &statement) {
   return static_cast<uint64_t>(std::max<int64_t>(
@@ -34,7 +35,7 @@ void Gate::List::remove(Statement *statement) {
 
 /** Bytes that it is still expected to take. */
 uint64_t Gate::expected_bytes(const Statement &statement) {
-  return less(statement.need_bytes, statement.taken_bytes);
+  return subtract(statement.need_bytes, statement.taken_bytes);
 }
 
 uint64_t Gate::reserved_bytes() const {
@@ -43,11 +44,11 @@ uint64_t Gate::reserved_bytes() const {
 
 /** The room, if it is known. */
 uint64_t Gate::left_bytes() const {
-  return less(m_figures.room_bytes.value_or(0),
-              add(reserved_bytes(), m_figures.reserve_bytes));
+  return subtract(m_figures.room_bytes.value_or(0),
+                  add(reserved_bytes(), m_figures.reserve_bytes));
 }
 
-void Gate::expect(Statement *statement) const {
+void Gate::set_need(Statement *statement) const {
   const auto &[statements, peak_bytes] = statement->past;
   statement->need_bytes = peak_bytes;
   statement->unknown = false;
@@ -74,7 +75,7 @@ bool Gate::nobody_overtakes(const Statement &first, uint64_t now_us) const {
 }
 
 bool Gate::is_stale(uint64_t now_us) const {
-  return !m_looked_us || now_us - *m_looked_us >= look_us;
+  return !m_refreshed_us || now_us - *m_refreshed_us >= refresh_us;
 }
 
 bool Gate::is_pressed(uint64_t now_us) const {
@@ -82,14 +83,14 @@ bool Gate::is_pressed(uint64_t now_us) const {
          now_us - m_waiting.first->asked_us >= pressed_us;
 }
 
-bool Gate::may_look(uint64_t now_us) const {
+bool Gate::may_refresh(uint64_t now_us) const {
   return is_stale(now_us) ||
-         (m_changed && now_us - *m_looked_us >= soonest_look_us);
+         (m_changed && now_us - *m_refreshed_us >= soonest_refresh_us);
 }
 
-void Gate::look(const Figures &figures, uint64_t now_us) {
+void Gate::refresh(const Figures &figures, uint64_t now_us) {
   m_figures = figures;
-  m_looked_us = now_us;
+  m_refreshed_us = now_us;
   m_changed = false;
   m_unknown_ran = false;
   m_ended_bytes = 0;
@@ -118,7 +119,7 @@ void Gate::look(const Figures &figures, uint64_t now_us) {
 }
 
 bool Gate::fits(Statement *statement) const {
-  expect(statement);
+  set_need(statement);
   return has_room(*statement);
 }
 
@@ -148,26 +149,27 @@ Next Gate::next(const Statement &statement, uint64_t now_us) {
   const uint64_t end_us = add(statement.asked_us, statement.wait_us);
   if (now_us >= end_us) return {Step::refuse, 0, 0};
   if (&statement != m_waiting.first) return {Step::wait, end_us, 0};
-  if (may_look(now_us) || !m_figures.unused_bytes) return {Step::look, 0, 0};
+  if (may_refresh(now_us) || !m_figures.unused_bytes)
+    return {Step::refresh, 0, 0};
   const uint64_t unused_bytes = *m_figures.unused_bytes;
   if (unused_bytes >= worth_purging_bytes) {
     const uint64_t missing_bytes =
-        less(add(add(statement.need_bytes, reserved_bytes()),
-                 m_figures.reserve_bytes),
-             m_figures.room_bytes.value_or(0));
+        subtract(add(add(statement.need_bytes, reserved_bytes()),
+                     m_figures.reserve_bytes),
+                 m_figures.room_bytes.value_or(0));
     const bool enough = unused_bytes >= missing_bytes;
     if (!m_purged_us ||
-        now_us - *m_purged_us >= (enough ? look_us : purge_pause_us)) {
+        now_us - *m_purged_us >= (enough ? refresh_us : purge_pause_us)) {
       m_purged_us = now_us;
       return {Step::purge, 0, missing_bytes};
     }
   }
-  const uint64_t look_at_us =
-      *m_looked_us + (m_changed ? soonest_look_us : look_us);
-  return {Step::wait, std::min(end_us, look_at_us), 0};
+  const uint64_t refresh_at_us =
+      *m_refreshed_us + (m_changed ? soonest_refresh_us : refresh_us);
+  return {Step::wait, std::min(end_us, refresh_at_us), 0};
 }
 
-void Gate::outdate() { m_looked_us.reset(); }
+void Gate::outdate() { m_refreshed_us.reset(); }
 
 void Gate::withdraw(Statement *statement) {
   const bool was_leader = statement == m_waiting.first;
@@ -178,7 +180,7 @@ void Gate::withdraw(Statement *statement) {
 void Gate::leave(Statement *statement) {
   m_running.remove(statement);
   const uint64_t bytes = expected_bytes(*statement);
-  m_expected_bytes = less(m_expected_bytes, bytes);
+  m_expected_bytes = subtract(m_expected_bytes, bytes);
   m_ended_bytes = add(m_ended_bytes, bytes);
   if (m_changed) return;
   m_changed = true;

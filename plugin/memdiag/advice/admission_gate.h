@@ -9,22 +9,23 @@
   ended statements plus one. A statement that holds more than its need gets a
   need of twice what it holds.
 
-  Look: reading the kernel's figures. The first statement of the queue, the
-  leader, looks for all: every 100 ms, or after 10 ms if a statement has ended.
-  The others sleep, so the cost of waiting does not grow with their number.
+  Refresh: reading the kernel's figures again. The first statement of the queue,
+  the leader, refreshes them for all: every 100 ms, or after 10 ms if a
+  statement has ended. The others sleep, so the cost of waiting does not grow
+  with their number.
 
-  Room: free memory below the limit at the last look, less what the running
+  Room: free memory below the limit at the last refresh, less what the running
   statements are still expected to take, less memdiag_admission_reserve. The
   allocator counts a block before its pages are written. A running statement's
   memory therefore counts as taken only if the statement already held it at the
-  look before. Memory of a statement that has ended counts as used until the
-  next look, because the allocator keeps its pages.
+  refresh before. Memory of a statement that has ended counts as used until the
+  next refresh, because the allocator keeps its pages.
 
   Order: statements wait in the order in which they came. A statement that fits
   may overtake others until the first has waited for half of its time. After
   that, it may do so only if the first would not fit even after all running
   statements have ended. While the room is less than the guess, one unknown
-  statement runs at each look. Otherwise a server whose memory is always full
+  statement runs at each refresh. Otherwise a server whose memory is always full
   would refuse all new statements.
 
   Threads: the caller's mutex protects a Gate and the statements in it.
@@ -71,9 +72,9 @@ struct Statement {
   /** The need is a guess, and no statement of the digest was large. */
   bool unknown = false;
   bool runs = false;
-  /** Bytes that it held at the last look. */
+  /** Bytes that it held at the last refresh. */
   uint64_t seen_bytes = 0;
-  /** The lower one of the bytes held at the last two looks. */
+  /** The lower one of the bytes held at the last two refreshes. */
   uint64_t taken_bytes = 0;
   Statement *next = nullptr;
   Statement *previous = nullptr;
@@ -81,8 +82,8 @@ struct Statement {
 
 enum class Step : uint8_t {
   run,
-  /** Read the figures, and call look(). */
-  look,
+  /** Read the figures, and call refresh(). */
+  refresh,
   /** Purge pools, then call outdate(). */
   purge,
   wait,
@@ -100,8 +101,8 @@ struct Next {
 
 class Gate {
  public:
-  static constexpr uint64_t look_us = 100'000;
-  static constexpr uint64_t soonest_look_us = 10'000;
+  static constexpr uint64_t refresh_us = 100'000;
+  static constexpr uint64_t soonest_refresh_us = 10'000;
   /** Caches should shrink when the leader has waited for this time. */
   static constexpr uint64_t pressed_us = 1'000'000;
   /** The pause after a purge that did not make room for the leader. */
@@ -117,10 +118,10 @@ class Gate {
 
   /** The figures are too old for any statement. */
   bool is_stale(uint64_t now_us) const;
-  /** A look before the statement waits is worth its cost. */
-  bool may_look(uint64_t now_us) const;
+  /** A refresh before the statement waits is worth its cost. */
+  bool may_refresh(uint64_t now_us) const;
   /** Takes new figures. Waiting statements that fit run now. */
-  void look(const Figures &figures, uint64_t now_us);
+  void refresh(const Figures &figures, uint64_t now_us);
   const Figures &figures() const { return m_figures; }
 
   /** @return true: the statement runs; false: it waits, in the queue */
@@ -140,8 +141,8 @@ class Gate {
   void leave(Statement *statement);
   void wake_all();
 
-  /** Bytes that running statements, and those that ended since the last look,
-  were still expected to take. */
+  /** Bytes that running statements, and those that ended since the last
+  refresh, were still expected to take. */
   uint64_t reserved_bytes() const;
   bool somebody_waits() const { return m_waiting.first != nullptr; }
   bool is_pressed(uint64_t now_us) const;
@@ -157,7 +158,7 @@ class Gate {
 
   static uint64_t expected_bytes(const Statement &statement);
   uint64_t left_bytes() const;
-  void expect(Statement *statement) const;
+  void set_need(Statement *statement) const;
   bool has_room(const Statement &statement) const;
   bool nobody_overtakes(const Statement &first, uint64_t now_us) const;
 
@@ -165,13 +166,13 @@ class Gate {
   List m_running;
   List m_waiting;
   Figures m_figures{};
-  Reading m_looked_us;
+  Reading m_refreshed_us;
   Reading m_purged_us;
   /** Bytes that m_running is still expected to take. */
   uint64_t m_expected_bytes{0};
-  /** The same of statements that have ended since the last look. */
+  /** The same of statements that have ended since the last refresh. */
   uint64_t m_ended_bytes{0};
-  /** Bytes that m_running held at the last look. */
+  /** Bytes that m_running held at the last refresh. */
   uint64_t m_held_bytes{0};
   /** Something has changed since then. */
   bool m_changed{false};

@@ -78,11 +78,11 @@ class Advisor {
 
   std::vector<Finding> findings() {
     for (size_t i = 0; i < pool_count; ++i)
-      look_at_pool(static_cast<Pool>(i), m_now.pools[i]);
-    look_at_holders();
-    look_at_limits();
-    look_at_configuration();
-    look_at_host();
+      judge_pool(static_cast<Pool>(i), m_now.pools[i]);
+    judge_holders();
+    judge_limits();
+    judge_configuration();
+    judge_host();
     std::stable_sort(m_found.begin(), m_found.end(),
                      [](const Finding &a, const Finding &b) {
                        return a.severity > b.severity;
@@ -103,7 +103,7 @@ class Advisor {
            static_cast<double>(bytes) >= large_part * static_cast<double>(*all);
   }
 
-  void look_at_pool(Pool which, const Pool_situation &pool) {
+  void judge_pool(Pool which, const Pool_situation &pool) {
     const Pool_spec &spec = spec_of(which);
     const std::string name = spec.name;
     const std::string_view lifetime = spec.lifetime;
@@ -118,14 +118,15 @@ class Advisor {
           "DESC shows what it is and since when; SET GLOBAL memdiag_sessions = "
           "ON; and after a while SELECT * FROM "
           "INFORMATION_SCHEMA.MEMDIAG_SESSIONS ORDER BY BYTES DESC shows "
-          "whether a session holds more and more of it, which ends with it; "
-          "report it with both tables");
+          "whether one session holds more and more of it: if so, end that "
+          "session; report the leak, with the rows of both tables");
     else if (grows(pool.trend) && !lasts)
       // Its users may still be at work.
       add(Severity::warning, name, "growth",
-          "live bytes of a pool for each " + std::string(lifetime) +
-              " grow by " + rate(*pool.trend) + ", to " +
-              size(pool.trend->last_bytes),
+          "live bytes grow by " + rate(*pool.trend) + ", to " +
+              size(pool.trend->last_bytes) +
+              "; a block of this pool should live no longer than its " +
+              std::string(lifetime),
           "SET GLOBAL memdiag_sessions = ON, memdiag_scope_survivors = ON; and "
           "after a while SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_SESSIONS "
           "ORDER BY BYTES DESC shows who holds it, MEMDIAG_SURVIVORS what was "
@@ -171,9 +172,11 @@ class Advisor {
     if (pool == "dictionary")
       return "FLUSH LOCAL TABLES; lower table_definition_cache to bound it";
     if (pool == "fts_cache")
-      return "SET PERSIST_ONLY innodb_ft_total_cache_size bounds it at the "
-             "next start; OPTIMIZE LOCAL TABLE of tables with full-text "
-             "indexes writes it out";
+      return "SET PERSIST_ONLY innodb_ft_total_cache_size = <less> bounds it "
+             "at the next start; SET GLOBAL innodb_optimize_fulltext_only = "
+             "ON; then OPTIMIZE LOCAL TABLE <each with a full-text index> "
+             "writes it out, but rebuilds the whole table while that variable "
+             "is OFF";
     if (pool == "group_replication")
       return "SET GLOBAL group_replication_message_cache_size = <less> lowers "
              "its cache of messages; SELECT MEMBER_ID, "
@@ -196,8 +199,8 @@ class Advisor {
 
   /** A note if a holder has a large share of the memory besides the buffer
   pool, which is as large as its user made it. */
-  void look_at_holder(const char *subsystem, const char *holder, Reading bytes,
-                      const std::string &remedy) {
+  void judge_holder(const char *subsystem, const char *holder, Reading bytes,
+                    const std::string &remedy) {
     const Reading &all = m_now.other_resident_bytes;
     if (!bytes || *bytes < worth_bytes || !all || is_zero(all)) return;
     const double part = static_cast<double>(*bytes) / static_cast<double>(*all);
@@ -209,15 +212,15 @@ class Advisor {
         remedy);
   }
 
-  void look_at_holders() {
-    look_at_holder(
+  void judge_holders() {
+    judge_holder(
         "session", "prepared statements hold", m_now.prepared_statements_bytes,
         "SELECT PROCESSLIST_ID, COUNT(*) FROM "
         "performance_schema.prepared_statements_instances JOIN "
         "performance_schema.threads ON OWNER_THREAD_ID = THREAD_ID GROUP BY 1 "
         "ORDER BY 2 DESC LIMIT 5 names the sessions that hold most of them; "
         "KILL one of these, or have its application close its statements");
-    look_at_holder(
+    judge_holder(
         "table_cache", "stored programs hold", m_now.stored_programs_bytes,
         (m_now.stored_program_cache.value_or(0) > 1
              ? text("SET GLOBAL stored_program_cache = %" PRIu64,
@@ -225,7 +228,7 @@ class Advisor {
              : std::string{"lower stored_program_cache"}) +
             " bounds the programs that each session keeps; FLUSH LOCAL TABLES "
             "frees those of triggers");
-    look_at_holder(
+    judge_holder(
         "binlog", "caches of the binary log hold",
         m_now.pools[static_cast<size_t>(Pool::binlog)].live_bytes,
         (m_now.binlog_cache_size.value_or(0) > 2 * min_binlog_cache_bytes
@@ -236,7 +239,7 @@ class Advisor {
             "TRX_ROWS_MODIFIED DESC LIMIT 5 names the transactions that write "
             "most");
     if (const auto &session = m_now.largest_session)
-      look_at_holder(
+      judge_holder(
           "session",
           text("session %" PRIu64 " holds up to", session->processlist_id)
               .c_str(),
@@ -245,34 +248,34 @@ class Advisor {
                "performance_schema.memory_summary_by_thread_by_event_name JOIN "
                "performance_schema.threads USING (THREAD_ID) WHERE "
                "PROCESSLIST_ID = %" PRIu64 " ORDER BY 2 DESC LIMIT 5 shows "
-               "what it took, without what others "
-               "freed of it; KILL %" PRIu64 " frees what it still holds",
+               "what it took, and still counts what other threads freed of it; "
+               "KILL %" PRIu64 " frees what it still holds",
                session->processlist_id, session->processlist_id));
   }
 
   /** Growth outside the buffer pool, towards the limit less a full buffer pool:
   a pool that warms up does not predict where the process ends. */
-  void look_at_growth() {
+  void judge_growth() {
     const Reading most = host::limit_bytes(m_now.host);
     const auto &trend = m_now.trend_without_buffer_pool;
     if (!most || !m_now.buffer_pool_bytes || !grows(trend)) return;
     const uint64_t pool = *m_now.buffer_pool_bytes;
     const auto left = seconds_until(*trend, *most - std::min(*most, pool));
     if (!left || *left >= day) return;
-    const std::string room =
-        "the limit of " + size(*most) + " less the pool's " + size(pool);
+    const std::string limit = "the limit of " + size(*most);
     add(Severity::critical, "server", "host",
         "the process grows by " + rate(*trend) +
-            " without the buffer pool and " +
-            (*left > 0 ? "reaches " + room + " in " + duration(*left)
-                       : "is above " + room + " already"),
+            " without the buffer pool; with a full buffer pool of " +
+            size(pool) + " it " +
+            (*left > 0 ? "reaches " + limit + " in " + duration(*left)
+                       : "is above " + limit + " already"),
         "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_HISTORY ORDER BY TIME "
         "DESC LIMIT 1 names the pool that grows; SELECT "
         "memdiag_purge('all') gives back what is unused");
   }
 
-  void look_at_limits() {
-    look_at_growth();
+  void judge_limits() {
+    judge_growth();
     const host::Figures &host = m_now.host;
     // The lowest limit, unless a group above has less room.
     const Reading limit =
@@ -286,7 +289,7 @@ class Advisor {
               " are used" +
               (host.tightest ? " (" + host.tightest->usage_file + ")" : ""),
           "SELECT memdiag_purge('all'); then SET GLOBAL "
-          "innodb_buffer_pool_size to less, or raise the limit: systemctl "
+          "innodb_buffer_pool_size = <less>, or raise the limit: systemctl "
           "set-property <service> MemoryMax=" +
               text("%" PRIu64 "M", *limit / mib * 5 / 4));
     else if (host.machine_bytes && host.available_bytes &&
@@ -299,8 +302,8 @@ class Advisor {
           "-eo rss,comm --sort=-rss");
     if (host.oom_kills && *host.oom_kills > 0)
       add(Severity::warning, "cgroup", "host",
-          text("processes of the control group were killed for its limit: "
-               "%" PRIu64,
+          text("processes of the control group that the OOM killer has "
+               "killed: %" PRIu64,
                *host.oom_kills),
           "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_LAST_RUN ORDER BY RUN, "
           "TIME DESC shows the last minutes of a server that was killed");
@@ -337,7 +340,7 @@ class Advisor {
                  : std::string{});
   }
 
-  void look_at_configuration() {
+  void judge_configuration() {
     const Reading most = host::limit_bytes(m_now.host);
     if (most && m_now.global_buffers_bytes && m_now.session_buffers_bytes &&
         m_now.max_connections) {
@@ -346,14 +349,15 @@ class Advisor {
       const uint64_t all = global + each * *m_now.max_connections;
       if (global > *most)
         add(Severity::critical, "server", "misconfiguration",
-            "buffers of the server alone take " + size(global) +
-                ", and there are " + size(*most),
+            "the server's own buffers take " + size(global) +
+                ", more than the " + size(*most) + " that it may use",
             remedy_of_server_buffers(*most));
       else if (all > *most)
         add(Severity::warning, "server", "misconfiguration",
-            size(global) + " for the server and " + size(each) +
-                text(" for each of %" PRIu64 " connections are %s, and there "
-                     "are %s",
+            "buffers take " + size(global) + " for the server and " +
+                size(each) +
+                text(" for each of %" PRIu64 " connections at once: %s in all, "
+                     "more than the %s that the server may use",
                      *m_now.max_connections, size(all).c_str(),
                      size(*most).c_str()),
             remedy_of_session_buffers((*most - global) /
@@ -372,7 +376,7 @@ class Advisor {
           "take them out of LD_PRELOAD (systemctl edit <service>) and restart");
   }
 
-  void look_at_host() {
+  void judge_host() {
     const host::Figures &host = m_now.host;
     if (host.transparent_huge_pages == "always" && m_now.allocator_huge_pages &&
         *m_now.allocator_huge_pages != "never")

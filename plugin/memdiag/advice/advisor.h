@@ -83,7 +83,7 @@ enum class Severity : uint8_t { note, warning, critical };
 
 struct Finding {
   Severity severity;
-  /** A pool, server, allocator, machine or cgroup. */
+  /** A pool, session, server, allocator, machine or cgroup. */
   std::string subsystem;
   /** leak, growth, fragmentation, cache, misconfiguration or host. */
   const char *verdict;

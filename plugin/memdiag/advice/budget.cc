@@ -137,10 +137,10 @@ std::vector<Row> rows(const Facts &facts) {
           .scope = "global",
           .kind = "total",
           .note =
-              "The sum of all rows' WORST_CASE_BYTES; add them up by KIND to "
-              "tell what is taken at once from what data can make it. What is "
-              "unbounded, or could not be measured, is not in it. NULL if a "
-              "variable could not be read."};
+              "The sum of all rows' WORST_CASE_BYTES. Add them up by KIND to "
+              "tell memory that is taken at once from memory that grows with "
+              "data. Memory that is unbounded, or could not be measured, is "
+              "not included. NULL if a variable could not be read."};
   if (complete) row.worst_case_bytes = total;
   all.push_back(std::move(row));
   return all;

@@ -128,8 +128,8 @@ inline constexpr Declared declared[] = {
      .when = "as documents are inserted",
      .times = Times::once,
      .pool = "fts_cache",
-     .note = "Looked at every five seconds and in InnoDB's own count, which is "
-             "less than what is allocated."},  // fts_is_sync_needed()
+     .note = "InnoDB compares it every five seconds with its own count, which "
+             "is less than what is allocated."},  // fts_is_sync_needed()
     {.variable = "innodb_ft_cache_size",
      .kind = Kind::part,
      .allocated_by = "InnoDB: full-text cache of a table",
@@ -152,8 +152,9 @@ inline constexpr Declared declared[] = {
      .times = Times::value,
      .pool = "table_cache",
      .note = "BYTES_EACH is the mean of the tables that are open now. Sessions "
-             "open more than this if they use more at once; each loads its own "
-             "triggers."},  // open_table_from_share(), row_create_prebuilt()
+             "open more than this if they use more at once. Each open table "
+             "loads its own triggers."},  // open_table_from_share(),
+                                          // row_create_prebuilt()
     {.variable = "table_definition_cache",
      .unit = "tables",
      .kind = Kind::growing,
@@ -172,8 +173,9 @@ inline constexpr Declared declared[] = {
      .each = Each::performance_schema,
      .times = Times::once,
      .pool = "perfschema",
-     .note = "What it has taken by now; tables that are sized automatically "
-             "take more with more connections, tables and statements."},
+     .note = "BYTES_EACH is what it has taken by now. Tables that are sized "
+             "automatically take more with more connections, tables and "
+             "statements."},
     // pfs_malloc()
     {.variable = "temptable_max_ram",
      .kind = Kind::growing,
@@ -209,7 +211,7 @@ inline constexpr Declared declared[] = {
      .allocated_by = "replication: events that wait for a worker",
      .when = "while a replica applies",
      .times = Times::replication_channels,
-     .note = "One event that is larger passes all the same, up to "
+     .note = "A single event that is larger passes all the same, up to "
              "replica_max_allowed_packet."},  // append_item_to_jobs()
 
     // Allocated by each session, for as long as it lasts.
@@ -219,8 +221,8 @@ inline constexpr Declared declared[] = {
      .when = "per connection",
      .seen_by_connections = true,
      .note =
-         "Resident as far as it was used. InnoDB's and other threads of the "
-         "server's own come on top."},  // my_thread_attr_setstacksize()
+         "Resident as far as it was used. The stacks of InnoDB's and other "
+         "threads of the server come on top."},  // my_thread_attr_setstacksize()
     {.variable = "thread_cache_size",
      .unit = "threads",
      .kind = Kind::part,
@@ -240,8 +242,8 @@ inline constexpr Declared declared[] = {
      .when = "per statement or row that is so large",
      .times = Times::two_a_session,
      .instrument = "memory/sql/NET::buff",
-     .note = "SEEN_BY counts connection buffers only. Values that functions "
-             "make may be as large, each."},  // net_realloc()
+     .note = "SEEN_BY counts connection buffers only. Each value that a "
+             "function makes may be as large."},  // net_realloc()
     {.variable = "max_digest_length",
      .kind = Kind::buffer,
      .allocated_by = "sessions: tokens of the statement's digest",
@@ -271,13 +273,14 @@ inline constexpr Declared declared[] = {
      .kind = Kind::unbounded,
      .allocated_by = "sessions: stored programs that they called",
      .when = "per call of a new one",
-     .note = "A program takes what it is long."},  // sp_cache_insert()
+     .note =
+         "The memory of a program depends on its length."},  // sp_cache_insert()
     {.variable = "max_prepared_stmt_count",
      .unit = "statements",
      .kind = Kind::unbounded,
      .allocated_by = "sessions: prepared statements, of all sessions together",
      .when = "per PREPARE",
-     .note = "A statement takes what it is long."},
+     .note = "The memory of a statement depends on its length."},
 
     // Allocated by statements.
     {.variable = "sort_buffer_size",
@@ -286,7 +289,8 @@ inline constexpr Declared declared[] = {
      .allocated_by = "sorting: keys, with rows or references to them",
      .when = "per sort",
      .instrument = "memory/sql/Filesort_buffer::sort_keys",
-     .note = "One a session; window functions and subqueries may have more."},
+     .note = "Counted once for each session. Window functions and subqueries "
+             "may have more."},
     // filesort(): Filesort_buffer
     {.variable = "join_buffer_size",
      .of_sessions = true,
@@ -294,23 +298,22 @@ inline constexpr Declared declared[] = {
      .allocated_by = "joining: hash tables, and rows for batched key access",
      .when = "per join",
      .instrument = "memory/sql/hashed_operation",
-     .note =
-         "One a session; a statement has one for each join without a fitting "
-         "index."},  // HashJoinIterator, BKAIterator
+     .note = "Counted once for each session. A statement has one for each join "
+             "without a fitting index."},  // HashJoinIterator, BKAIterator
     {.variable = "set_operations_buffer_size",
      .of_sessions = true,
      .kind = Kind::growing,
      .allocated_by = "INTERSECT and EXCEPT: hash tables",
      .when = "per set operation",
-     .note = "One a session."},  // MaterializeIterator
+     .note = "Counted once for each session."},  // MaterializeIterator
     {.variable = "read_buffer_size",
      .of_sessions = true,
      .kind = Kind::buffer,
      .allocated_by = "buffered reading of files that names no size: CHECK of "
                      "MyISAM tables",
      .when = "per statement",
-     .note = "Of this version only the value that the server started with "
-             "counts, and the session's not at all."},
+     .note = "In this version only the value at the server's start has an "
+             "effect. Neither SET GLOBAL nor SET SESSION has one."},
     // my_default_record_cache_size
     {.variable = "read_rnd_buffer_size",
      .of_sessions = true,
@@ -318,7 +321,7 @@ inline constexpr Declared declared[] = {
      .allocated_by = "multi-range reads: row references to sort",
      .when = "per range scan that uses it",
      .instrument = "memory/sql/IndexRangeScanIterator::mrr_buf_desc",
-     .note = "One a session."},  // IndexRangeScanIterator
+     .note = "Counted once for each session."},  // IndexRangeScanIterator
     {.variable = "range_optimizer_max_mem_size",
      .of_sessions = true,
      .kind = Kind::growing,
@@ -326,7 +329,7 @@ inline constexpr Declared declared[] = {
      .when = "per table of a statement",
      .zero_is_unlimited = true,
      .instrument = "memory/sql/test_quick_select",
-     .note = "One a session."},  // set_max_capacity()
+     .note = "Counted once for each session."},  // set_max_capacity()
     {.variable = "range_alloc_block_size",
      .of_sessions = true,
      .kind = Kind::part,
@@ -338,14 +341,15 @@ inline constexpr Declared declared[] = {
      .kind = Kind::growing,
      .allocated_by = "GROUP_CONCAT(): its result",
      .when = "per call in a statement",
-     .note = "One a session."},  // Item_func_group_concat
+     .note = "Counted once for each session."},  // Item_func_group_concat
     {.variable = "query_alloc_block_size",
      .of_sessions = true,
      .kind = Kind::unbounded,
      .allocated_by = "statements: blocks for parsing and executing",
      .when = "per statement",
-     .note = "As many as the statement needs, larger each time; "
-             "connection_memory_limit bounds them."},  // THD::main_mem_root
+     .note =
+         "A statement takes as many as it needs, each larger than the one "
+         "before. connection_memory_limit bounds them."},  // THD::main_mem_root
     {.variable = "query_prealloc_size",
      .of_sessions = true,
      .kind = Kind::unused},
@@ -354,7 +358,7 @@ inline constexpr Declared declared[] = {
      .kind = Kind::unbounded,
      .allocated_by = "transactions: blocks for savepoints and changed tables",
      .when = "per transaction",
-     .note = "As many as the transaction needs."},  // Transaction_ctx
+     .note = "A transaction takes as many as it needs."},  // Transaction_ctx
     {.variable = "transaction_prealloc_size",
      .of_sessions = true,
      .kind = Kind::unused},
@@ -409,7 +413,8 @@ inline constexpr Declared declared[] = {
      .when = "per table or index that is built",
      .times = Times::two_a_session,
      .instrument = "memory/innodb/row_log_buf",
-     .note = "A block that is written and one that is read, once a session."},
+     .note = "A block that is written and one that is read, counted once for "
+             "each session."},
     // row_log_block_allocate()
     {.variable = "innodb_online_alter_log_max_size",
      .kind = Kind::limit,
@@ -420,7 +425,7 @@ inline constexpr Declared declared[] = {
      .allocated_by = "InnoDB: documents and rankings of a full-text query",
      .when = "per full-text query",
      .pool = "fts_query",
-     .note = "In InnoDB's own count. No query is refused that a stock server "
+     .note = "By InnoDB's own count. This server refuses no query that stock "
              "would run."},
     // fts_query()
 
@@ -430,12 +435,12 @@ inline constexpr Declared declared[] = {
      .kind = Kind::limit,
      .allocated_by = "a session: what its statements take of instruments that "
                      "are collected",
-     .note = "Not for sessions with CONNECTION_ADMIN."},
+     .note = "Does not bound sessions with CONNECTION_ADMIN."},
     // Thd_mem_cnt::alloc_cnt()
     {.variable = "global_connection_memory_limit",
      .kind = Kind::limit,
      .allocated_by = "all sessions together",
-     .note = "While global_connection_memory_tracking is ON."},
+     .note = "Bounds them while global_connection_memory_tracking is ON."},
     {.variable = "innodb_open_files",
      .unit = "files",
      .kind = Kind::limit,

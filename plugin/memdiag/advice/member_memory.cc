@@ -12,16 +12,18 @@ unsigned used_percent(const Figures &figures) {
   return 100 - static_cast<unsigned>(std::round(100 * std::min(free, 1.0)));
 }
 
-std::optional<Figures> Judge::look(uint64_t now_us, unsigned limit_percent) {
-  std::optional<Figures> found = read(now_us);
-  if (!found || limit_percent == 0 || used_percent(*found) <= limit_percent)
+std::optional<Figures> Reader::read(uint64_t now_us,
+                                    unsigned purge_above_percent) {
+  std::optional<Figures> found = read_once(now_us);
+  if (!found || purge_above_percent == 0 ||
+      used_percent(*found) <= purge_above_percent)
     return found;
   m_purge();
-  return read(now_us);
+  return read_once(now_us);
 }
 
-std::optional<Figures> Judge::read(uint64_t now_us) {
-  const host::Limit_figures figures = m_reader.look(now_us);
+std::optional<Figures> Reader::read_once(uint64_t now_us) {
+  const host::Limit_figures figures = m_limit_reader.read(now_us);
   const Reading limit = host::limit_bytes(figures);
   if (!limit || *limit == 0 || !figures.room_bytes) return std::nullopt;
   return Figures{*limit, std::min(*limit, *figures.room_bytes)};

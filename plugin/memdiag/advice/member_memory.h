@@ -39,23 +39,24 @@ struct Figures {
 /** Whole percent, rounded as the component does. 0 if there is no total. */
 unsigned used_percent(const Figures &figures);
 
-class Judge {
+/** Reads the figures, and purges first if they are too high. */
+class Reader {
  public:
   /** @param purge  gives unused pages back
   @param root   stands before every path, for tests */
-  explicit Judge(std::function<void()> purge, std::string root = {})
-      : m_purge(std::move(purge)), m_reader(std::move(root)) {}
+  explicit Reader(std::function<void()> purge, std::string root = {})
+      : m_purge(std::move(purge)), m_limit_reader(std::move(root)) {}
 
-  /** @param now_us         the time of a clock that does not go back
-  @param limit_percent  the use above which pools are purged; 0: never
+  /** @param now_us               the time of a clock that does not go back
+  @param purge_above_percent  the use above which pools are purged; 0: never
   @throws std::bad_alloc */
-  std::optional<Figures> look(uint64_t now_us, unsigned limit_percent);
+  std::optional<Figures> read(uint64_t now_us, unsigned purge_above_percent);
 
  private:
-  std::optional<Figures> read(uint64_t now_us);
+  std::optional<Figures> read_once(uint64_t now_us);
 
   const std::function<void()> m_purge;
-  host::Limit_reader m_reader;
+  host::Limit_reader m_limit_reader;
 };
 
 }  // namespace memdiag::member_memory

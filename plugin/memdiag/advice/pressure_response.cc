@@ -36,7 +36,7 @@ void Pressure_response::tick(const Settings &settings) {
   m_settings = settings;
   const uint64_t now_us = m_clock(CLOCK_MONOTONIC);
   const pressure::Figures figures =
-      m_gauge.look(now_us, settings.thresholds.limit_percent);
+      m_gauge.read(now_us, settings.thresholds.limit_percent);
   if (!m_introduced) introduce();
   m_statements_wait = m_server->statements_wait();
   const bool was_in_round = m_state.in_round;

@@ -78,8 +78,8 @@ class Pressure_response {
 
   Mode mode() const { return m_mode; }
 
-  /** Look once, and take one step at most. Changed settings end the pause
-  between two rounds. */
+  /** Reads the figures, and takes one step at most. Changed settings end the
+  pause between two rounds. */
   void tick(const Settings &settings);
 
  private:
@@ -103,7 +103,7 @@ class Pressure_response {
   std::array<relief::Purged, pool_count> m_purged{};
   /** Since the pressure began. */
   uint64_t m_released_bytes{0};
-  /** At the last look. */
+  /** At the last tick. */
   bool m_statements_wait{false};
   /** The error log has a line about this pressure. */
   bool m_reported{false};

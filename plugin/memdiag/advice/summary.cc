@@ -313,8 +313,8 @@ class Summary {
               "SELECT memdiag_purge('" + pool.name + "')");
     add_one("table caches", table_caches, "at most: reopened on use",
             "FLUSH LOCAL TABLES");
-    add_one("full-text caches", full_text_caches, "written to the indexes",
-            "OPTIMIZE LOCAL TABLE <with a full-text index>");
+    add_one("full-text caches", full_text_caches, "then OPTIMIZE LOCAL TABLE",
+            "SET GLOBAL innodb_optimize_fulltext_only = ON");
     add_one("buffer pool", clean, "at most: read again on use",
             "SET GLOBAL innodb_buffer_pool_size = <less>");
   }

@@ -17,8 +17,8 @@
 namespace memdiag {
 namespace {
 
-/** Attempts to read everything between two refreshes of other threads. Only
-purges refresh, a few times in a second at most. */
+/** Attempts to read everything between two refreshes of other threads, which
+are rare: a change of decay times refreshes (pools/arenas.h). */
 constexpr int max_attempts = 5;
 
 /** Two concurrent snapshots would refresh under each other's reads, so threads

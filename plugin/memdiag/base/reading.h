@@ -46,6 +46,7 @@ inline bool is_zero(Reading a) { return a && *a == 0; }
 /** A moment: microseconds since the epoch. */
 struct Timestamp {
   uint64_t us;
+  bool operator==(const Timestamp &) const = default;
 };
 
 }  // namespace memdiag

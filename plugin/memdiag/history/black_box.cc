@@ -216,8 +216,6 @@ int Box::write_all() const {
   return 0;
 }
 
-std::vector<Sample> Box::former_runs() const { return m_former; }
-
 std::vector<Sample> Box::this_run(uint64_t since_us) const {
   std::vector<Sample> samples;
   {

@@ -147,9 +147,10 @@ class Box {
   next attempt. */
   int append(Sample sample) noexcept;
 
-  /** Oldest first; of this run, those not older than a moment.
+  /** Oldest first. They do not change any more. */
+  const std::vector<Sample> &former_runs() const { return m_former; }
+  /** Copies of those not older than a moment, oldest first.
   @throws std::bad_alloc */
-  std::vector<Sample> former_runs() const;
   std::vector<Sample> this_run(uint64_t since_us = 0) const;
 
   /** Samples from one attempt to write to the next, after one that failed. */

@@ -53,8 +53,6 @@ std::vector<black_box::Sample> this_run(uint64_t since_us) {
   return state().recorder.this_run(since_us);
 }
 
-std::vector<black_box::Sample> former_runs() {
-  return state().recorder.former_runs();
-}
+Former_runs former_runs() { return state().recorder.former_runs(); }
 
 }  // namespace memdiag::history

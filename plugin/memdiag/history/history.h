@@ -55,10 +55,11 @@ void stop();
 value. */
 void interval_changed();
 
-/** Oldest first; empty when not started; of this run, those not older than a
-moment. @throws std::bad_alloc */
+/** Those not older than a moment, oldest first; empty when not started.
+@throws std::bad_alloc */
 std::vector<black_box::Sample> this_run(uint64_t since_us = 0);
-std::vector<black_box::Sample> former_runs();
+/** Empty when not started. @throws std::bad_alloc */
+Former_runs former_runs();
 
 }  // namespace memdiag::history
 

@@ -34,7 +34,7 @@ State &state() {
 }
 
 Figures read(State *self, uint64_t now_us) {
-  const host::Limit_figures host = self->reader.look(now_us);
+  const host::Limit_figures host = self->reader.read(now_us);
   const Growth growth = growth_of_server.load(std::memory_order_relaxed);
   self->safe_limit.add(
       now_us, sum(host.kept_bytes, growth == nullptr ? Reading{0} : growth()));

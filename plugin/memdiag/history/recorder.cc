@@ -89,9 +89,11 @@ std::vector<Sample> Recorder::this_run(uint64_t since_us) {
   return from ? from->this_run(since_us) : std::vector<Sample>{};
 }
 
-std::vector<Sample> Recorder::former_runs() {
+Former_runs Recorder::former_runs() {
   const auto from = box();
-  return from ? from->former_runs() : std::vector<Sample>{};
+  // It shares the box.
+  return from ? Former_runs(from, &from->former_runs())
+              : std::make_shared<const std::vector<Sample>>();
 }
 
 }  // namespace memdiag::history

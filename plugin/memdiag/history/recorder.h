@@ -29,6 +29,10 @@ namespace memdiag::history {
 /** Writes a warning to the error log. */
 using Warn = void (*)(const std::string &text);
 
+/** Samples of former runs, oldest first. They never change, so readers share
+them, and keep them for as long as they like. Never nullptr. */
+using Former_runs = std::shared_ptr<const std::vector<black_box::Sample>>;
+
 class Recorder {
  public:
   explicit Recorder(Sampler::Clock clock = clock_us) : m_clock(clock) {}
@@ -62,10 +66,10 @@ class Recorder {
   /** Forget all samples and let go of the file. */
   void close();
 
-  /** Oldest first; of this run, those not older than a moment.
-  @throws std::bad_alloc */
+  /** Those not older than a moment, oldest first. @throws std::bad_alloc */
   std::vector<black_box::Sample> this_run(uint64_t since_us = 0);
-  std::vector<black_box::Sample> former_runs();
+  /** @throws std::bad_alloc */
+  Former_runs former_runs();
 
  private:
   std::shared_ptr<black_box::Box> box();

@@ -21,7 +21,8 @@ Reading limit_bytes(const Limit_figures &figures) {
 }
 
 /** @return "" if it cannot be read; empty: there is no such file */
-std::optional<std::string> Limit_reader::read(const std::string &file) const {
+std::optional<std::string> Limit_reader::read_text(
+    const std::string &file) const {
   std::string text;
   const int error = kernel_file::read(m_root + file, &text);
   // ENODEV: the group was removed while its file was open.
@@ -35,7 +36,7 @@ void Limit_reader::find(const std::string &membership) {
   m_group.reset();
   const auto of = kernel_text::memory_cgroup(membership);
   if (!of || of->version == 0) return;
-  const std::string mountinfo = read("/proc/self/mountinfo").value_or("");
+  const std::string mountinfo = read_text("/proc/self/mountinfo").value_or("");
   std::vector<kernel_text::Mount> mounts;
   std::string_view rest = mountinfo;
   std::string_view line;
@@ -45,8 +46,8 @@ void Limit_reader::find(const std::string &membership) {
   m_group = find_group(*of, mounts);
 }
 
-Limit_figures Limit_reader::look(uint64_t now_us) {
-  std::string membership = read("/proc/self/cgroup").value_or("");
+Limit_figures Limit_reader::read(uint64_t now_us) {
+  std::string membership = read_text("/proc/self/cgroup").value_or("");
   if (!m_found_us || now_us - *m_found_us >= find_again_us ||
       membership != m_membership) {
     m_found_us.reset();
@@ -55,16 +56,16 @@ Limit_figures Limit_reader::look(uint64_t now_us) {
     m_found_us = now_us;
   }
   Limit_figures figures;
-  const std::string meminfo = read("/proc/meminfo").value_or("");
+  const std::string meminfo = read_text("/proc/meminfo").value_or("");
   figures.machine_bytes = kernel_text::amount_of(meminfo, "MemTotal");
   figures.room_bytes = kernel_text::amount_of(meminfo, "MemAvailable");
   if (!m_group) return figures;
 
   // Before any use: cache that comes meanwhile then counts as kept.
   const std::string own_file = m_group->folder + "/memory.stat";
-  const std::optional<std::string> own_stat = read(own_file);
+  const std::optional<std::string> own_stat = read_text(own_file);
   const Read_file read_file = [&](const std::string &file) {
-    return file == own_file ? own_stat : read(file);
+    return file == own_file ? own_stat : read_text(file);
   };
   Reading hierarchical;
   if (m_group->version == 1 && own_stat)
@@ -87,7 +88,7 @@ Limit_figures Limit_reader::look(uint64_t now_us) {
               room->limit_bytes - *room->bytes};
   const std::string usage = usage_file(figures.folder, m_group->version);
   const auto stat = read_file(figures.folder + "/memory.stat");
-  if (const auto text = read(usage)) {
+  if (const auto text = read_text(usage)) {
     figures.usage_file = usage;
     const auto used = kernel_text::amount(*text);
     const auto clean =

@@ -3,13 +3,13 @@
   cannot do without. Cheap enough for each second: some five small files.
 
   An administrator, a container's runtime or Kubernetes may change a limit at
-  any time, of the server's own control group or of one above it. So each look
-  reads the limits again. The reader finds the group again when
+  any time, of the server's own control group or of one above it. So read()
+  reads the limits each time. The reader finds the group again when
   /proc/self/cgroup names another one, when the group's files have vanished, and
   once a minute.
 
   Errors: a file that is missing, cannot be read or has another form makes its
-  figures empty. Throws std::bad_alloc only; the next look begins anew.
+  figures empty. Throws std::bad_alloc only; the next read() begins anew.
   Threads: a reader belongs to one thread. Units: bytes.
 */
 
@@ -58,10 +58,10 @@ class Limit_reader {
 
   /** @param now_us  the time of a clock that does not go back
   @throws std::bad_alloc */
-  Limit_figures look(uint64_t now_us);
+  Limit_figures read(uint64_t now_us);
 
  private:
-  std::optional<std::string> read(const std::string &file) const;
+  std::optional<std::string> read_text(const std::string &file) const;
   void find(const std::string &membership);
 
   const std::string m_root;

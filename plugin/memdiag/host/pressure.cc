@@ -26,7 +26,7 @@ bool is_above(const Figures &figures, unsigned limit_percent) {
                                     limit_bytes % 100 * limit_percent / 100;
 }
 
-Figures Gauge::look(uint64_t now_us, unsigned limit_percent) {
+Figures Gauge::read(uint64_t now_us, unsigned limit_percent) {
   if (!m_found_us || now_us - *m_found_us >= find_again_us) {
     find_stall_file();
     m_found_us = now_us;
@@ -39,7 +39,7 @@ Figures Gauge::look(uint64_t now_us, unsigned limit_percent) {
 }
 
 void Gauge::read_limit(uint64_t now_us) {
-  const host::Limit_figures figures = m_limit_reader.look(now_us);
+  const host::Limit_figures figures = m_limit_reader.read(now_us);
   const uint64_t machine_bytes = figures.machine_bytes.value_or(UINT64_MAX);
   // A limit above the machine's memory is never reached.
   if (figures.tightest && figures.tightest->limit_bytes < machine_bytes) {
@@ -66,7 +66,7 @@ void Gauge::find_stall_file() {
   m_stall_file = std::move(stall_file);
 }
 
-std::string Gauge::read(const std::string &file) const {
+std::string Gauge::read_text(const std::string &file) const {
   std::string text;
   if (kernel_file::read(m_root + file, &text) != 0) text.clear();
   return text;
@@ -74,7 +74,7 @@ std::string Gauge::read(const std::string &file) const {
 
 std::optional<uint64_t> Gauge::used_bytes(unsigned limit_percent) const {
   if (m_usage_file.empty()) return std::nullopt;
-  const std::string text = read(m_usage_file);
+  const std::string text = read_text(m_usage_file);
   if (m_usage_file == meminfo) {
     const auto available_bytes = amount_of(text, "MemAvailable");
     if (!available_bytes || *available_bytes > *m_limit_bytes)
@@ -85,14 +85,14 @@ std::optional<uint64_t> Gauge::used_bytes(unsigned limit_percent) const {
   if (!bytes || !is_above({.used_bytes = bytes, .limit_bytes = m_limit_bytes},
                           limit_percent))
     return bytes;
-  const std::string stat =
-      read(m_usage_file.substr(0, m_usage_file.rfind('/')) + "/memory.stat");
+  const std::string stat = read_text(
+      m_usage_file.substr(0, m_usage_file.rfind('/')) + "/memory.stat");
   return kernel_text::without_idle_cache(*bytes, stat);
 }
 
 std::optional<double> Gauge::stall_percent(uint64_t now_us) {
   if (m_stall_file.empty()) return std::nullopt;
-  const std::string text = read(m_stall_file);
+  const std::string text = read_text(m_stall_file);
   const auto total_us = kernel_text::amount(
       kernel_text::field(kernel_text::value_of(text, "some").value_or(""),
                          "total")

@@ -55,7 +55,7 @@ class Gauge {
   /** @param now_us         the time of a clock that does not go back
   @param limit_percent  below it, used_bytes may include idle page cache
   @throws std::bad_alloc */
-  Figures look(uint64_t now_us, unsigned limit_percent);
+  Figures read(uint64_t now_us, unsigned limit_percent);
 
   /** Count only later stalls: a step was taken against the earlier ones. */
   void forget_stalls() { m_stalls.clear(); }
@@ -72,7 +72,7 @@ class Gauge {
 
   void find_stall_file();
   void read_limit(uint64_t now_us);
-  std::string read(const std::string &file) const;
+  std::string read_text(const std::string &file) const;
   std::optional<uint64_t> used_bytes(unsigned limit_percent) const;
   std::optional<double> stall_percent(uint64_t now_us);
 

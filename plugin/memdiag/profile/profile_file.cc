@@ -317,15 +317,15 @@ int reserve(int file) {
 
 const Snapshot *Recorded_run::at_peak() const {
   const Snapshot *peak = nullptr;
-  const auto look_at = [&peak](const Snapshot &snapshot) {
+  const auto take_if_higher = [&peak](const Snapshot &snapshot) {
     if (peak == nullptr || snapshot.moment.rss_bytes > peak->moment.rss_bytes)
       peak = &snapshot;
   };
   for (const Snapshot &snapshot : ramps)
-    if (!snapshot.is_before_ramp) look_at(snapshot);
+    if (!snapshot.is_before_ramp) take_if_higher(snapshot);
   if (peak != nullptr) return peak;
-  for (const Snapshot &snapshot : ramps) look_at(snapshot);
-  for (const Snapshot &snapshot : history) look_at(snapshot);
+  for (const Snapshot &snapshot : ramps) take_if_higher(snapshot);
+  for (const Snapshot &snapshot : history) take_if_higher(snapshot);
   return peak;
 }
 

@@ -149,11 +149,11 @@ std::array<uint64_t, pool_count> unused_bytes() {
 
 /** Caller holds the mutex, so that no other statement is let through
 meanwhile. */
-void look(State *self, bool with_unused, uint64_t now_us) noexcept {
+void refresh_figures(State *self, bool with_unused, uint64_t now_us) noexcept {
   Figures figures{};
   figures.reserve_bytes = value_of(reserve_bytes);
   try {
-    const host::Limit_figures now = self->reader.look(now_us);
+    const host::Limit_figures now = self->reader.read(now_us);
     figures.limit_bytes = host::limit_bytes(now);
     figures.room_bytes = now.room_bytes;
   } catch (const std::bad_alloc &) {
@@ -164,7 +164,7 @@ void look(State *self, bool with_unused, uint64_t now_us) noexcept {
     figures.unused_bytes =
         std::accumulate(unused.begin(), unused.end(), uint64_t{0});
   }
-  self->gate.look(figures, now_us);
+  self->gate.refresh(figures, now_us);
 }
 
 /** The pools with most unused pages first, until so much has gone back. */
@@ -249,7 +249,8 @@ class Asking {
   std::optional<Decision> decide() {
     uint64_t now_us = clock_us(CLOCK_MONOTONIC);
     Gate &gate = m_self->gate;
-    if (gate.is_stale(now_us)) look(m_self, gate.somebody_waits(), now_us);
+    if (gate.is_stale(now_us))
+      refresh_figures(m_self, gate.somebody_waits(), now_us);
     if (value_of(mode) != on) return watch(now_us);
     if (gate.ask(&m_mine, now_us)) return std::nullopt;
     bool noted = false;
@@ -257,8 +258,8 @@ class Asking {
       const Next next = gate.next(m_mine, now_us);
       if (next.step == Step::run)
         return noted ? std::optional(Decision::ran) : std::nullopt;
-      if (next.step == Step::look) {
-        look(m_self, true, now_us);
+      if (next.step == Step::refresh) {
+        refresh_figures(m_self, true, now_us);
         continue;
       }
       if (!noted) note_figures();
@@ -289,8 +290,8 @@ class Asking {
     Gate &gate = m_self->gate;
     if (value_of(mode) == off || !started) return std::nullopt;
     bool fits = gate.fits(&m_mine);
-    if (!fits && (gate.may_look(now_us) || !gate.figures().unused_bytes)) {
-      look(m_self, true, now_us);
+    if (!fits && (gate.may_refresh(now_us) || !gate.figures().unused_bytes)) {
+      refresh_figures(m_self, true, now_us);
       fits = gate.fits(&m_mine);
     }
     if (!fits) note_figures();

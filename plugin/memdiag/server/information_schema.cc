@@ -1,5 +1,6 @@
 #include "plugin/memdiag/server/information_schema.h"
 
+#include <array>
 #include <cstddef>
 #include <new>
 #include <string_view>
@@ -69,9 +70,19 @@ class Writer final
 
   bool add(const Row &row) override {
     if (m_thd->killed) return false;
+    // Most rows of the past are not wanted, and neighbours have the same time.
+    bool is_known = m_decided;
+    for (const size_t i : m_filter.columns()) {
+      const Value value = table.columns[i].value(row);
+      if (m_decided && is_same(value, m_stored[i])) continue;
+      is_known = false;
+      store(i, value);
+    }
+    if (!is_known) m_accepts = m_filter.accepts();
+    m_decided = true;
+    if (!m_accepts) return !m_thd->is_error();
     for (size_t i = 0; i < table.size; ++i)
-      std::visit(Store(m_to->field[i]), table.columns[i].value(row));
-    if (!m_filter.accepts()) return !m_thd->is_error();
+      store(i, table.columns[i].value(row));
     m_failed = schema_table_store_record(m_thd, m_to);
     return !m_failed;
   }
@@ -80,10 +91,25 @@ class Writer final
   bool failed() const { return m_failed || m_thd->is_error(); }
 
  private:
+  /** The text of a former row may be gone. */
+  static bool is_same(const Value &value, const Value &stored) {
+    return !std::holds_alternative<std::string_view>(value) && value == stored;
+  }
+
+  void store(size_t column, const Value &value) {
+    std::visit(Store(m_to->field[column]), value);
+    m_stored[column] = value;
+  }
+
   THD *const m_thd;
   TABLE *const m_to;
   const Row_filter m_filter;
   bool m_failed{false};
+  /** Of the last row: whether the filter was asked, what it said, and what the
+  record buffer holds. */
+  bool m_decided{false};
+  bool m_accepts{false};
+  std::array<Value, table.size> m_stored{};
 };
 
 bool is_killed(const void *statement) {

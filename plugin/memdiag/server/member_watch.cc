@@ -24,7 +24,7 @@ void purge_pools() {
 
 struct Answering {
   std::mutex mutex;
-  std::optional<member_memory::Judge> judge;
+  std::optional<member_memory::Reader> reader;
 };
 
 /** Never destroyed: the component may ask until the very end. */
@@ -37,12 +37,12 @@ Answering &answering() {
 
 void start() {
   const std::lock_guard<std::mutex> guard(answering().mutex);
-  answering().judge.emplace(purge_pools);
+  answering().reader.emplace(purge_pools);
 }
 
 void stop() {
   const std::lock_guard<std::mutex> guard(answering().mutex);
-  answering().judge.reset();
+  answering().reader.reset();
 }
 
 }  // namespace memdiag::member_watch
@@ -52,14 +52,14 @@ void memdiag_member_memory(unsigned limit_percent, uint64_t *total_bytes,
   using memdiag::member_watch::answering;
   try {
     const std::lock_guard<std::mutex> guard(answering().mutex);
-    auto &judge = answering().judge;
-    if (!judge) return;
+    auto &reader = answering().reader;
+    if (!reader) return;
     const auto found =
-        judge->look(memdiag::clock_us(CLOCK_MONOTONIC), limit_percent);
+        reader->read(memdiag::clock_us(CLOCK_MONOTONIC), limit_percent);
     if (!found) return;
     *total_bytes = found->total_bytes;
     *available_bytes = found->available_bytes;
   } catch (const std::bad_alloc &) {
-    // The next look tries again.
+    // The next question tries again.
   }
 }

@@ -96,8 +96,8 @@ Outcome make_text(UDF_ARGS *args, std::string *text) {
   profile::Folded_bytes earlier;
   if (args->arg_count == 2) {
     if (format->difference == nullptr)
-      return refuse(std::string("it makes no difference in format ") +
-                    format->name);
+      return refuse(std::string("format ") + format->name +
+                    " has no difference: choose another format");
     if (const std::string wrong = parse_earlier(args, &earlier); !wrong.empty())
       return refuse(wrong);
   }

@@ -36,7 +36,7 @@ void read_context(profiling::Context *context) noexcept {
     context->digest = *digest;
 }
 
-constexpr uint64_t look_ms = 250;
+constexpr uint64_t tick_ms = 250;
 
 /** See fail_for_test(). */
 constinit std::atomic<bool> fails{false};
@@ -83,7 +83,7 @@ void run_recorder(Worker *worker) {
     } catch (const std::bad_alloc &) {
       // The next failure is told: an exception would end the server here.
     }
-  } while (worker->wait_ms(look_ms));
+  } while (worker->wait_ms(tick_ms));
 }
 
 /** @return why nothing is recorded; empty: it is */

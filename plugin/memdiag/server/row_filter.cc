@@ -1,5 +1,7 @@
 #include "plugin/memdiag/server/row_filter.h"
 
+#include <algorithm>
+
 #include "sql/field.h"
 #include "sql/item.h"
 #include "sql/item_cmpfunc.h"
@@ -57,10 +59,22 @@ void collect(Item *item, const TABLE *table, std::vector<Item *> *terms) {
   }
 }
 
+void collect_columns(Item *term, std::vector<size_t> *columns) {
+  auto *const function = down_cast<Item_func *>(term);
+  for (uint i = 0; i < function->argument_count(); ++i) {
+    Item *const real = function->arguments()[i]->real_item();
+    if (real->type() != Item::FIELD_ITEM) continue;
+    const size_t column = down_cast<Item_field *>(real)->field->field_index();
+    if (std::ranges::find(*columns, column) == columns->end())
+      columns->push_back(column);
+  }
+}
+
 }  // namespace
 
 Row_filter::Row_filter(Item *condition, const TABLE *table) {
   if (condition != nullptr) collect(condition, table, &m_terms);
+  for (Item *term : m_terms) collect_columns(term, &m_columns);
 }
 
 bool Row_filter::accepts() const {

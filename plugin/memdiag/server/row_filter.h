@@ -12,6 +12,7 @@
 #ifndef MEMDIAG_ROW_FILTER_H
 #define MEMDIAG_ROW_FILTER_H
 
+#include <cstddef>
 #include <vector>
 
 class Item;
@@ -25,12 +26,17 @@ class Row_filter {
   nullptr @throws std::bad_alloc */
   Row_filter(Item *condition, const TABLE *table);
 
+  /** The columns that accepts() reads, by their index in the table; each once.
+   */
+  const std::vector<size_t> &columns() const { return m_columns; }
+
   /** @return false: the condition is not true of the row in the table's record
-  buffer */
+  buffer, whatever its other columns hold */
   bool accepts() const;
 
  private:
   std::vector<Item *> m_terms;
+  std::vector<size_t> m_columns;
 };
 
 }  // namespace memdiag

@@ -42,8 +42,8 @@ class Collect : public Do_THD_Impl {
   std::vector<Server_session> found;
 };
 
-/** A session with less is not worth a closer look. */
-constexpr uint64_t worth_looking_bytes = 16 << 20;
+/** A session with less is not worth the cost of held_at_most(). */
+constexpr uint64_t worth_bounding_bytes = 16 << 20;
 
 class Find_largest : public Do_THD_Impl {
  public:
@@ -55,7 +55,7 @@ class Find_largest : public Do_THD_Impl {
   void operator()(THD *thd) override {
     if (m_clients_only && thd->system_thread != NON_SYSTEM_THREAD) return;
     auto bytes = perfschema::memory_bytes(thd->get_psi());
-    if (bytes && *bytes >= worth_looking_bytes && m_all != nullptr)
+    if (bytes && *bytes >= worth_bounding_bytes && m_all != nullptr)
       bytes =
           std::min(*bytes, perfschema::held_at_most(thd->get_psi(), *m_all));
     if (!bytes || *bytes <= (found ? found->bytes : 0)) return;
@@ -83,7 +83,7 @@ std::optional<history::Holder> largest_session() {
 
 std::optional<history::Holder> largest_client(const Ask_counted &counted) {
   const auto found = find_largest(Find_largest(true));
-  if (!found || found->bytes < worth_looking_bytes) return found;
+  if (!found || found->bytes < worth_bounding_bytes) return found;
   return find_largest(Find_largest(true, &counted()));
 }
 

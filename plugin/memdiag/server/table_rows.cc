@@ -310,12 +310,12 @@ void add_rows(Statement *, Sink<History_row> *sink) {
 
 void add_rows(Statement *, Sink<History_pool_row> *sink) {
   history_pool_rows(
-      history::former_runs(), history::this_run(),
+      *history::former_runs(), history::this_run(),
       [sink](const History_pool_row &row) { return sink->add(row); });
 }
 
 void add_rows(Statement *, Sink<Last_run_row> *sink) {
-  last_run_rows(history::former_runs(),
+  last_run_rows(*history::former_runs(),
                 [sink](const Last_run_row &row) { return sink->add(row); });
 }
 

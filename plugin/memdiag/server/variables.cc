@@ -147,7 +147,7 @@ bool apply_profile() {
   }
   mysql_mutex_lock(&LOCK_global_system_variables);
   if (wrong.empty()) return false;
-  my_printf_error(ER_UNKNOWN_ERROR, "memdiag_profile stays OFF: %s", MYF(0),
+  my_printf_error(ER_UNKNOWN_ERROR, "memdiag_profile is OFF: %s", MYF(0),
                   wrong.c_str());
   return true;
 }

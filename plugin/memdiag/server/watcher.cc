@@ -32,7 +32,7 @@ unsigned long long buffer_pool_min_bytes = 0;
 
 namespace {
 
-constexpr uint64_t look_ms = 200;
+constexpr uint64_t tick_ms = 200;
 /** A table's full-text cache with less is not worth writing. InnoDB itself
 writes one that grows by a tenth of innodb_ft_cache_size, so that it is many
 tables rather than large ones that take memory. */
@@ -154,7 +154,7 @@ void run(Worker *self) {
     } catch (const std::bad_alloc &) {
       // The next tick tries again.
     }
-  } while (self->wait_ms(current == off ? 0 : look_ms));
+  } while (self->wait_ms(current == off ? 0 : tick_ms));
   my_thread_end();
 }
 

@@ -26,20 +26,20 @@ inline constexpr Table admissions_table = [] {
               "DIGEST", 64, "The statement's digest, as in MEMDIAG_DIGESTS."),
           text_column<Row, &Row::decision>(
               "DECISION", 16,
-              "ran: there was room after a wait or a purge. refused: it waited "
-              "for memdiag_admission_wait_ms and got an error. killed: KILL "
-              "ended the wait. timed_out: max_execution_time did. would_wait: "
-              "it ran, because memdiag_admission is WATCH."),
+              "ran: it ran after a wait or a purge. refused: it waited for "
+              "memdiag_admission_wait_ms and got an error. killed: KILL ended "
+              "the wait. timed_out: max_execution_time did. would_wait: it "
+              "ran, because memdiag_admission is WATCH."),
           column<Row, &Row::expected_bytes>(
               "EXPECTED_BYTES", Unit::bytes,
-              "What it was expected to take: PEAK_BYTES of the digest. While "
-              "fewer than eight of its statements had ended, a part of what "
-              "was "
-              "left if that is more, 16 MiB at most."),
+              "Memory that it was expected to take: PEAK_BYTES of the digest. "
+              "While fewer than eight of its statements had ended, a part of "
+              "what was left if that is more, 16 MiB at most."),
           column<Row, &Row::limit_bytes>(
               "LIMIT_BYTES", Unit::bytes,
-              "The limit of the control group or the machine's memory, as all "
-              "figures when the statement began to wait."),
+              "The lowest limit of the control group, or the machine's memory. "
+              "This and the other figures are of the moment when the statement "
+              "began to wait."),
           column<Row, &Row::room_bytes>(
               "ROOM_BYTES", Unit::bytes,
               "Free below the limit. Page cache that the kernel drops at once "
@@ -49,7 +49,8 @@ inline constexpr Table admissions_table = [] {
               "Unused pages of the pools, which a purge gives back."),
           column<Row, &Row::reserved_bytes>(
               "RESERVED_BYTES", Unit::bytes,
-              "What the statements that ran then were still expected to take."),
+              "Memory that the running statements were still expected to take. "
+              "memdiag_admission_reserve is not included."),
           column<Row, &Row::waited_us>("WAITED_MICROSECONDS",
                                        Unit::microseconds,
                                        "How long the statement waited.")}};

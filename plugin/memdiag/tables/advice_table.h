@@ -18,23 +18,27 @@ inline constexpr Table advice_table = [] {
       "first. No rows: nothing was found. A figure that could not be read "
       "proves nothing.",
       0x0100,
-      std::array{text_column<Row, &Row::severity_name>(
-                     "SEVERITY", 16, "critical, warning or note."),
-                 text_column<Row, &Row::subsystem>(
-                     "SUBSYSTEM", 64,
-                     "A pool, or server, allocator, machine, cgroup."),
-                 text_column<Row, &Row::verdict>(
-                     "VERDICT", 32,
-                     "leak: memory that outlived its lifetime. growth: memory "
-                     "in use increases steadily; it may still be freed at the "
-                     "end of its lifetime. fragmentation: free parts of pages "
-                     "that also hold live blocks. cache: memory kept for "
-                     "reuse. misconfiguration, host."),
-                 text_column<Row, &Row::evidence>("EVIDENCE", 1024,
-                                                  "The figures that prove it."),
-                 text_column<Row, &Row::remedy>(
-                     "REMEDY", 1024,
-                     "What to do: statements, or commands for a shell.")}};
+      std::array{
+          text_column<Row, &Row::severity_name>("SEVERITY", 16,
+                                                "critical, warning or note."),
+          text_column<Row, &Row::subsystem>(
+              "SUBSYSTEM", 64,
+              "A pool, or server, allocator, machine, cgroup. session: the "
+              "pool of that name, or the memory of one session in all pools."),
+          text_column<Row, &Row::verdict>(
+              "VERDICT", 32,
+              "leak: memory that outlived its lifetime. growth: memory in use "
+              "increases steadily; it may still be freed at the end of its "
+              "lifetime. fragmentation: free parts of pages that also hold "
+              "live blocks. cache: memory that is kept, such as a cache that "
+              "grows, unused pages, or what sessions hold. misconfiguration: a "
+              "setting of the server or of its environment. host: the machine "
+              "or the control group runs short."),
+          text_column<Row, &Row::evidence>("EVIDENCE", 1024,
+                                           "The figures that prove it."),
+          text_column<Row, &Row::remedy>(
+              "REMEDY", 1024,
+              "Statements or shell commands that remedy it, or show more.")}};
 }();
 
 static_assert(fingerprint(advice_table) == 2936053397u,

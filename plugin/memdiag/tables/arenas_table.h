@@ -25,9 +25,9 @@ inline constexpr Table arenas_table = [] {
                                        "jemalloc's arena number."),
               text_column<Row, &Row::name>(
                   "NAME", 32,
-                  "The pool and the CPU, such as fts_query.3; for `connection` "
-                  "and `group_replication` the pool and a number; `auto` for "
-                  "the arenas of `general`."),
+                  "The pool and a number, such as fts_query.3. Arenas of "
+                  "`general`: auto_ and the arena's number, or auto_oversize "
+                  "for blocks above 8 MiB."),
               text_column<Row, &Row::pool>("POOL", 64, "The arena's pool."),
               column<Row, &Row::threads>(
                   "THREADS", Unit::count,

@@ -53,9 +53,10 @@ inline constexpr Table bins_table = [] {
                column<Row, &Row::allocations>(
                    "ALLOCATIONS", Unit::count,
                    "Blocks taken from the slabs since the server started. A "
-                   "cache takes several at once. jemalloc counts small "
-                   "blocks that the heap profiler samples here and in FREES, "
-                   "in the class of their pages instead of their own."),
+                   "cache takes several at once. A small block that the heap "
+                   "profiler samples lies in no slab but on pages of its own. "
+                   "jemalloc counts it here and in FREES, in the class of its "
+                   "size rounded up to whole pages, and not in LIVE_BLOCKS."),
                column<Row, &Row::frees>("FREES", Unit::count,
                                         "Blocks returned to the slabs."),
                column<Row, &Row::requests>(

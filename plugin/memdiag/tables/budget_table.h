@@ -34,10 +34,11 @@ inline constexpr Table budget_table = [] {
               "buffer: allocated at once, at full size. growing: up to this "
               "size, as data need it. part: included in the row PART_OF. "
               "limit: bounds others and allocates nothing. unbounded: no "
-              "variable bounds it. unused: has no effect in this version. "
-              "total."),
-          text_column<Row, &Row::allocated_by>("ALLOCATED_BY", 128,
-                                               "What allocates the memory."),
+              "variable bounds it, or its value means no limit. unused: has no "
+              "effect in this version. total."),
+          text_column<Row, &Row::allocated_by>(
+              "ALLOCATED_BY", 128,
+              "The part of the server that allocates the memory."),
           text_column<Row, &Row::allocated_when>("ALLOCATED_WHEN", 64,
                                                  "When it does."),
           column<Row, &Row::bytes_each>(
@@ -61,7 +62,8 @@ inline constexpr Table budget_table = [] {
           text_column<Row, &Row::part_of>(
               "PART_OF", 64, "The variable whose row includes it."),
           text_column<Row, &Row::note>("NOTE", 512,
-                                       "What the figures do not include.")}};
+                                       "Remarks on the figures, and on memory "
+                                       "that they do not include.")}};
 }();
 
 static_assert(fingerprint(budget_table) == 1706112295u,

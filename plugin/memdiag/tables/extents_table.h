@@ -28,7 +28,7 @@ inline constexpr Table extents_table = [] {
                                            "Largest extent of the class."),
                column<Row, &Row::dirty_extents>(
                    "DIRTY_EXTENTS", Unit::count,
-                   "Extents that still take physical memory."),
+                   "Extents that were not given back."),
                column<Row, &Row::dirty_bytes>("DIRTY_BYTES", Unit::bytes,
                                               "Their size."),
                column<Row, &Row::muzzy_extents>(

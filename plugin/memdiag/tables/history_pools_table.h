@@ -20,7 +20,7 @@ inline constexpr Table history_pools_table = [] {
       "MEMDIAG_LAST_RUN.",
       0x0100,
       std::array{
-          column<Row, &Row::run>("RUN", Unit::count,
+          column<Row, &Row::run>("RUN", Unit::none,
                                  "0: this run. Others as in MEMDIAG_LAST_RUN."),
           moment_column<Row, &Row::time_us>("TIME",
                                             "When the sample was taken."),

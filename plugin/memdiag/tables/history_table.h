@@ -33,16 +33,16 @@ constexpr auto sample_columns() {
       column<Row, &Row::rss_peak_session>(
           "RSS_PEAK_SESSION", Unit::none,
           "The session (PROCESSLIST_ID) with most memory at that sample, as "
-          "Performance Schema counts it. NULL: it is off."),
+          "Performance Schema counts it. NULL: Performance Schema is off."),
       column<Row, &Row::rss_peak_session_bytes>(
           "RSS_PEAK_SESSION_BYTES", Unit::bytes, "That session's memory."),
       text_column<Row, &Row::rss_peak_digest>(
           "RSS_PEAK_DIGEST", 64,
-          "Digest of the statement that it ran. NULL: none."),
+          "Digest of the statement that this session ran. NULL: none."),
       column<Row, &Row::rss_bytes_per_second>(
           "RSS_BYTES_PER_SECOND", Unit::bytes_per_second,
-          "Change of RSS_BYTES over the minute before, or over the samples "
-          "there are of it."),
+          "Change of RSS_BYTES over the minute before, or over the part of it "
+          "that has samples."),
       column<Row, &Row::trend_bytes_per_second>(
           "TREND_BYTES_PER_SECOND", Unit::bytes_per_second,
           "Slope of a straight line through RSS_BYTES of the 15 minutes "

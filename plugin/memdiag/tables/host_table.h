@@ -46,8 +46,9 @@ inline constexpr Table host_table = [] {
               "force. max: the limit is off."),
           text_column<Row, &Row::unit>("UNIT", 16,
                                        "Unit of NUMBER. Empty: none."),
-          text_column<Row, &Row::source>("SOURCE", 512,
-                                         "The file that it was read from.")}};
+          text_column<Row, &Row::source>(
+              "SOURCE", 512,
+              "The file or system variable that it was read from.")}};
 }();
 
 static_assert(fingerprint(host_table) == 1545526197u,

@@ -40,8 +40,8 @@ inline constexpr Table innodb_table = [] {
               "PART_OF", 64,
               "The component that includes these bytes. To add up, use the "
               "rows where this is NULL."),
-          text_column<Row, &Row::note>("NOTE", 512,
-                                       "What is counted and what is not.")}};
+          text_column<Row, &Row::note>(
+              "NOTE", 512, "Remarks on what is counted and what is not.")}};
 }();
 
 static_assert(fingerprint(innodb_table) == 3717794363u,

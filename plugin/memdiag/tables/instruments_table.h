@@ -33,7 +33,8 @@ inline constexpr Table instruments_table = [] {
           column<Row, &Row::counted_bytes>(
               "COUNTED_BYTES", Unit::bytes,
               "Bytes that Performance Schema counts now, with the headers of "
-              "blocks. NULL: it or the instrument is off."),
+              "blocks. NULL: Performance Schema or the instrument is off, or "
+              "the place has no instrument."),
           column<Row, &Row::counted_blocks>("COUNTED_BLOCKS", Unit::count,
                                             "Blocks that it counts."),
           column<Row, &Row::live_bytes>("LIVE_BYTES", Unit::bytes,
@@ -45,8 +46,8 @@ inline constexpr Table instruments_table = [] {
               "OVERHEAD_BYTES", Unit::bytes,
               "LIVE_BYTES minus COUNTED_BYTES where NOTE is exact: rounding, "
               "headers that are not counted, and blocks allocated while the "
-              "instrument or their thread was not instrumented. Negative for a "
-              "moment if much is freed meanwhile."),
+              "instrument was off or their thread was not instrumented. "
+              "Negative for a moment if much is freed between the two reads."),
           column<Row, &Row::resident_bytes>(
               "RESIDENT_BYTES", Unit::bytes,
               "Resident part of LIVE_BYTES, estimated by the pool's resident "

@@ -14,10 +14,10 @@ inline constexpr Table last_run_profile_table = [] {
   using Row = profile::Last_run_profile_row;
   return Table{
       "MEMDIAG_LAST_RUN_PROFILE",
-      "Which code grew before the end of the last run that had "
-      "memdiag_profile = RECORD, and for which statement: one row for each "
-      "stack and statement at the highest RSS that was recorded, compared with "
-      "the time before memory began to grow. The largest growth comes first.",
+      "The code whose memory grew before the end of the last run with "
+      "memdiag_profile = RECORD. One row for each stack and statement has its "
+      "live bytes at the highest RSS that was recorded, and before memory "
+      "began to grow. The largest growth comes first.",
       0x0100,
       std::array{
           text_column<Row, &Row::pool>("POOL", 64,
@@ -50,8 +50,9 @@ inline constexpr Table last_run_profile_table = [] {
           text_column<Row, &Row::frames>(
               "FRAMES", 512,
               "The innermost functions that are not the allocator's, from the "
-              "callee to the caller. Addresses only if the server's executable "
-              "was replaced since."),
+              "callee to the caller. They are addresses if the server's "
+              "executable was replaced since, and the debug package of that "
+              "build is not installed."),
           text_column<Row, &Row::folded>(
               "FOLDED", 8192,
               "All functions, the outermost first, separated by "

@@ -23,7 +23,7 @@ inline constexpr Table last_run_table = [] {
       "the data directory.",
       0x0101,
       join(std::array{column<Row, &Row::run>(
-                          "RUN", Unit::count,
+                          "RUN", Unit::none,
                           "1: the last run; 2: the one before it."),
                       moment_column<Row, &Row::started_us>("STARTED",
                                                            "Start of the run."),

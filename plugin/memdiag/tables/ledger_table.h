@@ -21,9 +21,10 @@ constexpr Table<Row, 6> make_ledger_table(const char *name,
       std::array{
           text_column<Row, &Row::component>(
               "COMPONENT", 32,
-              "buffer_pool, pool (of the allocator), anonymous, region (memory "
-              "from the OS without the allocator), program, libraries, files, "
-              "heap, unexplained."),
+              "buffer_pool, pool (of the allocator), anonymous (other memory "
+              "without a file), region (memory from the OS without the "
+              "allocator), program, libraries, files, heap (of malloc() calls "
+              "that bypass the allocator), unexplained."),
           text_column<Row, &Row::name>(
               "NAME", 64,
               "The pool as in MEMDIAG_POOLS, or the region as in "
@@ -42,8 +43,9 @@ constexpr Table<Row, 6> make_ledger_table(const char *name,
                                      "Share of VmRSS, in percent."),
           column<Row, &Row::mapped_bytes>(
               "MAPPED_BYTES", Unit::bytes,
-              "Address space of a region. For pages of the buffer pool that "
-              "were never touched: the bytes by which it can still grow.")}};
+              "Address space of a region. In the row `never touched` of the "
+              "buffer pool: the bytes by which its physical memory can still "
+              "grow.")}};
 }
 
 inline constexpr Table ledger_table = make_ledger_table<ledger::Row>(

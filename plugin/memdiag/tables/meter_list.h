@@ -166,7 +166,7 @@ inline constexpr auto metrics = std::to_array<Metric>({
          sink->add(*readings.sample->trend_bytes_per_second, {});
      }},
     {"mysql.memdiag.process.until_limit", "s",
-     "When that line reaches the limit. No measurement: not within a year.", "",
+     "Time until that line reaches the limit. Absent: not within a year.", "",
      Kind::gauge, false,
      detail::last_sample<&History_row::seconds_until_limit>},
     {"mysql.memdiag.host.safe_limit", "By",

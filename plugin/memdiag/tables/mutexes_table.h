@@ -15,9 +15,9 @@ inline constexpr Table mutexes_table = [] {
   return Table{
       "MEMDIAG_MUTEXES",
       "One row for each mutex inside the allocator that was ever taken, with "
-      "counts since the server started. Reading has a share in the counts: "
-      "each table of the allocator's figures takes each mutex of each arena "
-      "once or twice, and `ctl` for each figure.",
+      "counts since the server started. Reading adds to the counts: each read "
+      "of a table with the allocator's figures takes each mutex of each arena "
+      "once or twice, and `ctl` once for each figure.",
       0x0100,
       std::array{
           text_column<Row, &Row::name>(

@@ -14,12 +14,12 @@ inline constexpr Table pinned_table = [] {
   using Row = profile::Pinned_row;
   return Table{
       "MEMDIAG_PINNED",
-      "Which stacks hold the blocks that keep nearly empty slabs alive: size "
-      "classes of which less than half is in use, the one with most unused "
-      "bytes first, and for each up to three stacks whose live blocks are "
-      "older than a minute. Figures of stacks are estimates from samples: a "
-      "stack with few samples may be missing. Empty while memdiag_profile is "
-      "OFF.",
+      "Stacks whose old blocks keep nearly empty slabs alive. A size class of "
+      "a pool has rows if less than half of its blocks is in use: up to three "
+      "stacks with most blocks that are older than a minute. The class with "
+      "most unused bytes comes first. Figures of stacks are estimates from "
+      "samples: a stack with few samples may be missing. Empty while "
+      "memdiag_profile is OFF.",
       0x0100,
       std::array{
           text_column<Row, &Row::pool>("POOL", 64, "Pool of the slabs."),

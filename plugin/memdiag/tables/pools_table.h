@@ -26,16 +26,17 @@ inline constexpr Table pools_table = [] {
           std::array{
               text_column<Row, &Row::name>("POOL", 64, "The pool's name."),
               text_column<Row, &Row::purpose>("PURPOSE", 256,
-                                              "What the memory is used for."),
+                                              "The use of the memory."),
               text_column<Row, &Row::lifetime>(
                   "LIFETIME", 16,
                   "The end of a block's life: server, cache, session, "
                   "transaction or statement."),
               column<Row, &Row::arenas>(
                   "ARENAS", Unit::count,
-                  "Arenas of the pool: one for each CPU that has used it, up "
-                  "to a limit. `connection` has all of its arenas from the "
-                  "start."),
+                  "Arenas that the pool has made. It makes one when a CPU "
+                  "first uses it, and more when a thread finds that CPU's "
+                  "arena taken, up to a limit. `connection` and "
+                  "`group_replication` make theirs for their threads."),
               column<Row, &Row::held_bytes>(
                   "LIVE_BYTES", Unit::bytes,
                   "Allocated and not yet freed, rounded up to size classes. "
@@ -70,8 +71,8 @@ inline constexpr Table pools_table = [] {
                   "Blocks that malloc() served because the pool could not. "
                   "NULL for malloc()'s pools."),
               column<Row, &Row::purges>("PURGES", Unit::count,
-                                        "Purges of the whole pool: at the end "
-                                        "of a burst, or by memdiag_purge()."),
+                                        "Purges of the whole pool, for any "
+                                        "REASON of MEMDIAG_PURGES."),
               column<Row, &Row::purged_bytes>(
                   "PURGED_BYTES", Unit::bytes,
                   "Bytes that these purges released: resident bytes before "
@@ -81,18 +82,20 @@ inline constexpr Table pools_table = [] {
                                           "Total duration of these purges."),
               column<Row, &Row::refaulted_bytes>(
                   "REFAULTED_BYTES", Unit::bytes,
-                  "Bytes of automatic purges that the pool allocated again "
-                  "within a second. Together with the duration this is the "
-                  "price of purging."),
+                  "Bytes that the pool allocated again within a second of a "
+                  "purge with REASON quiet, excess or dirty_limit. Purges that "
+                  "released less than 1 MiB do not count. Together with the "
+                  "duration this is the price of purging."),
               column<Row, &Row::dirty_purged_bytes>(
                   "DIRTY_PURGED_BYTES", Unit::bytes,
-                  "Dirty pages that any purge has cleaned since the server "
-                  "started: PURGES and the allocator's own decay together."),
+                  "Dirty pages that PURGES and the allocator's own decay have "
+                  "released since the server started, or made muzzy."),
               column<Row, &Row::quiet_ms>(
                   "QUIET_MS", Unit::milliseconds,
                   "A burst has ended when no more than 64 KiB came or went in "
-                  "any 100 ms of this time; the pool is then purged. 0: the "
-                  "pool is left to decay. Set by memdiag_quiet_ms."),
+                  "any 100 ms of this time. The pool is then purged, if more "
+                  "than 1 MiB came or went since its last purge. 0: the pool "
+                  "is left to decay. Set by memdiag_quiet_ms."),
               column<Row, &Row::backoff>(
                   "BACKOFF", Unit::count,
                   "The pool waits this many times QUIET_MS. More than 1: "

@@ -20,9 +20,10 @@ inline constexpr Table purges_table = [] {
       0x0101,
       std::array{
           column<Row, &Row::sequence>(
-              "SEQUENCE", Unit::count,
-              "Number of the row since the server started, from 1. A gap: "
-              "older rows were overwritten."),
+              "SEQUENCE", Unit::none,
+              "Number of the row since the server started, from 1. A gap "
+              "between two reads of the table: rows in between were "
+              "overwritten."),
           moment_column<Row, &Row::time_us>("TIME", "The end of the step."),
           text_column<Row, &Row::pool>("POOL", 64,
                                        "The pool's name. For the buffer pool, "
@@ -33,7 +34,8 @@ inline constexpr Table purges_table = [] {
               "(memdiag_quiet_ms). excess: it is busy, but needed few of its "
               "unused pages lately. dirty_limit: it had too many unused pages "
               "(memdiag_dirty_limit). pressure: memory was short "
-              "(memdiag_pressure_watcher)."),
+              "(memdiag_pressure_watcher, memdiag_admission, or the memory "
+              "limit of Group Replication's resource manager)."),
           text_column<Row, &Row::action>(
               "ACTION", 32,
               "purge: unused pages were released. write_full_text: InnoDB was "
@@ -43,7 +45,8 @@ inline constexpr Table purges_table = [] {
               "pages in the pool, which a purge then releases."),
           column<Row, &Row::resident_before_bytes>(
               "RESIDENT_BYTES_BEFORE", Unit::bytes,
-              "RESIDENT_BYTES of the pool before a purge. NULL: see ERROR."),
+              "RESIDENT_BYTES of the pool before a purge. NULL: another "
+              "ACTION, or see ERROR."),
           column<Row, &Row::resident_after_bytes>(
               "RESIDENT_BYTES_AFTER", Unit::bytes,
               "RESIDENT_BYTES right after it."),
@@ -53,21 +56,21 @@ inline constexpr Table purges_table = [] {
               "released."),
           column<Row, &Row::freed_bytes>(
               "FREED_BYTES", Unit::bytes,
-              "Bytes that another action freed, or asked InnoDB to free in the "
-              "background."),
+              "Bytes that an ACTION other than purge freed, or asked InnoDB to "
+              "free in the background."),
           column<Row, &Row::duration_us>("MICROSECONDS", Unit::microseconds,
                                          "Duration."),
           column<Row, &Row::refaulted_bytes>(
               "REFAULTED_BYTES", Unit::bytes,
               "Part of RELEASED_BYTES that the pool allocated again within a "
               "second, or until its next purge if that came first. NULL: not "
-              "known yet; never known for malloc()'s pools (`general`, "
-              "`connection`, `group_replication`) and for other actions."),
+              "known yet. It is never known for malloc()'s pools (`general`, "
+              "`connection`, `group_replication`) and for other ACTIONs."),
           column<Row, &Row::error>(
               "ERROR", Unit::none,
               "Error number of the first failure of a purge. For another "
-              "action 16 (EBUSY): InnoDB could not be asked. NULL: no "
-              "failure.")}};
+              "ACTION 16 (EBUSY): InnoDB could not be asked, or did not do it. "
+              "NULL: no failure.")}};
 }();
 
 static_assert(fingerprint(purges_table) == 1982158930u,

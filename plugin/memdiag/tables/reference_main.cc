@@ -64,12 +64,12 @@ void print_table(std::ostream &out) {
 void print_status_variables(std::ostream &out) {
   out << "## Status variables\n\n"
          "Global, numbers only. All variables of one statement show the same "
-         "moment, at most a tenth of a second ago. While another session reads "
-         "MEMDIAG_BINS, MEMDIAG_LARGE, MEMDIAG_EXTENTS or MEMDIAG_MUTEXES, "
-         "they "
-         "show the last sample instead of waiting "
-         "(memdiag_history_interval_ms). A figure that could not be read is "
-         "empty.\n\n"
+         "moment, at most a tenth of a second ago. While another thread takes "
+         "a snapshot, they show the last one instead of waiting; reading "
+         "MEMDIAG_BINS, MEMDIAG_LARGE, MEMDIAG_EXTENTS or MEMDIAG_MUTEXES "
+         "takes the longest. The sampler takes a snapshot every "
+         "memdiag_history_interval_ms, or every ten seconds while the server "
+         "rests. A figure that could not be read is empty.\n\n"
          "| variable | unit | meaning |\n"
          "|---|---|---|\n";
   for (const Status_variable &variable : status_variables)

@@ -21,7 +21,7 @@ inline constexpr Table regions_table = [] {
       std::array{
           text_column<Row, &Row::name>("REGION", 64, "The kind's name."),
           text_column<Row, &Row::purpose>("PURPOSE", 256,
-                                          "What the memory is used for."),
+                                          "The use of the memory."),
           column<Row, &Row::count>("REGIONS", Unit::count,
                                    "Regions of this kind now."),
           column<Row, &Row::mapped_bytes>("MAPPED_BYTES", Unit::bytes,
@@ -31,8 +31,8 @@ inline constexpr Table regions_table = [] {
               "Their physical memory. Swapped pages do not count."),
           column<Row, &Row::untracked>(
               "UNTRACKED", Unit::count,
-              "Regions since the server started that did not fit into the "
-              "layer's list. The other columns do not include them.")}};
+              "Regions since the server started that found no room in the "
+              "server's list. The other columns do not include them.")}};
 }();
 
 static_assert(fingerprint(regions_table) == 2235276719u,

@@ -53,8 +53,9 @@ constexpr auto memory_columns() {
           "metadata."),
       column<Row, &Row::metadata_bytes>("METADATA_BYTES", Unit::bytes,
                                         "The allocator's bookkeeping."),
-      column<Row, &Row::mapped_bytes>("MAPPED_BYTES", Unit::bytes,
-                                      "Address space in use."),
+      column<Row, &Row::mapped_bytes>(
+          "MAPPED_BYTES", Unit::bytes,
+          "Address space of active, dirty and muzzy pages and of metadata."),
       column<Row, &Row::retained_bytes>(
           "RETAINED_BYTES", Unit::bytes,
           "Address space without memory, kept for reuse.")};

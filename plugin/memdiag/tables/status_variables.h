@@ -104,7 +104,8 @@ inline constexpr auto status_variables = std::to_array<Status_variable>({
        return view ? view.status().dropped_samples : 0;
      }},
     {"Memdiag_profile_dropped_stacks", Unit::count,
-     "Samples whose stack found no room; they count for stack NULL.",
+     "Samples whose stack found no room. MEMDIAG_PROFILE has them in the row "
+     "whose STACK is NULL.",
      [](const Snapshot &) -> Reading {
        const profiling::View view;
        return view ? view.status().dropped_stacks : 0;

@@ -25,20 +25,23 @@ inline constexpr Table summary_table = [] {
               "wrong: what does MEMDIAG_ADVICE say?"),
           text_column<Row, &Row::what>(
               "WHAT", summary::what_length,
-              "The holder: the process, a pool, a cache, a kind of buffer. The "
-              "subsystem of a finding."),
-          text_column<Row, &Row::size>("SIZE", summary::size_length,
-                                       "How much, in KiB, MiB or GiB."),
+              "The holder: the process, a pool, a cache, a kind of buffer. "
+              "wrong: the subsystem of a finding, or nothing."),
+          text_column<Row, &Row::size>(
+              "SIZE", summary::size_length,
+              "How much, in KiB, MiB or GiB. Empty where QUESTION is wrong."),
           text_column<Row, &Row::detail>(
               "DETAIL", summary::detail_length,
-              "The share, the time, or the session with most of it."),
+              "holds: the limit, the share of RSS, or the session with most of "
+              "it. grew: in what time. get back: the cost, or the statement "
+              "that must follow. peak: how long ago. wrong: severity and "
+              "verdict."),
           text_column<Row, &Row::statement>(
               "STATEMENT", summary::statement_length,
-              "The statement that lowers the holder or frees the memory. Fill "
-              "in the parts in <>. KILL ends the session that has at least "
-              "half "
-              "of it. None is written to the binary log: each server needs "
-              "its own.")}};
+              "The statement that lowers the holder, frees the memory or shows "
+              "more. Fill in the parts in <>. KILL ends the session that has "
+              "at least half of it. None is written to the binary log: each "
+              "server needs its own.")}};
 }();
 
 static_assert(fingerprint(summary_table) == 2895114102u,

@@ -14,9 +14,9 @@ inline constexpr Table survivors_table = [] {
   using Row = scopes::Row;
   return Table{
       "MEMDIAG_SURVIVORS",
-      "One row for each route with blocks that outlived the statement, "
-      "transaction or session at whose end their pool's lifetime ends. Counted "
-      "while memdiag_scope_survivors is ON.",
+      "One row for each route with survivors: blocks that outlived their "
+      "statement, transaction or session, whichever is the LIFETIME of their "
+      "pool. Counted while memdiag_scope_survivors is ON.",
       0x0101,
       std::array{
           text_column<Row, &Row::route>("ROUTE", 192,
@@ -24,7 +24,8 @@ inline constexpr Table survivors_table = [] {
           text_column<Row, &Row::pool_name>("POOL", 64, "The blocks' pool."),
           text_column<Row, &Row::scope_name>(
               "SCOPE", 16,
-              "What they outlived: statement, transaction or session."),
+              "The lifetime that they outlived: statement, transaction or "
+              "session."),
           column<Row, &Row::bytes>(
               "BYTES", Unit::bytes,
               "Survivors that still live, rounded up to size classes."),

@@ -62,11 +62,10 @@ inline constexpr auto system_variables = [] {
        "them. If several entries match, the last one counts. Example: "
        "memory/sql/NET=general,mem_heap/row=statement"},
       {"memdiag_disabled_pools", list, at_start, 0, 0, 0,
-       "Pools that are not used, or all. Their memory comes from malloc(), "
-       "that "
-       "is, from jemalloc's automatic arenas. Without the pool connection, "
-       "connection threads use these arenas, too; without group_replication "
-       "the threads of that plugin do"},
+       "Pools that are not used, or all. Their memory comes from malloc(). "
+       "Without the pool connection, malloc() of connection threads takes from "
+       "jemalloc's automatic arenas; without group_replication, that of the "
+       "plugin's threads does"},
       {"memdiag_quiet_ms", list, any_time, 0, 0, 0,
        "How long a pool must be quiet before its unused pages are purged. A "
        "list of pool=milliseconds or all=milliseconds. 0 leaves a pool to "
@@ -101,20 +100,20 @@ inline constexpr auto system_variables = [] {
        "Samples that INFORMATION_SCHEMA.MEMDIAG_HISTORY keeps of this run, and "
        "that MEMDIAG_LAST_RUN keeps of earlier runs"},
       {"memdiag_profile", profile_mode, any_time, 0, 0, 2,
-       "Samples what the server allocates, with the stack of each sample: "
-       "INFORMATION_SCHEMA.MEMDIAG_PROFILE. Blocks that were there before are "
-       "not known. OFF: no samples, and those there were are dropped. ON: from "
-       "now on. RECORD: the stacks are also written to a file in the data "
-       "directory, so that INFORMATION_SCHEMA.MEMDIAG_LAST_RUN_PROFILE has "
-       "them "
-       "after the server was killed"},
+       "Samples the blocks that the server allocates, with their stacks: "
+       "INFORMATION_SCHEMA.MEMDIAG_PROFILE. Blocks from before are not "
+       "included. OFF: no samples are taken, and earlier ones are dropped. ON: "
+       "samples are taken from now on. RECORD: the stacks are also written to "
+       "a file in the data directory, so that "
+       "INFORMATION_SCHEMA.MEMDIAG_LAST_RUN_PROFILE has them after the server "
+       "was killed"},
       // 0 is no power of two and refused as such. A minimum of 1 would turn it
       // into a sample of each block.
       {"memdiag_profile_sample_bytes", bytes, any_time, 512 << 10, 0, 1 << 30,
-       "One block is sampled for so many bytes that a thread allocates, on "
-       "average. A power of two. While memdiag_profile is not OFF, setting it "
-       "drops all samples and begins anew. A small block that is sampled takes "
-       "16 KiB while it lives"},
+       "Bytes that a thread allocates between two samples, on average. A power "
+       "of two. While memdiag_profile is not OFF, setting it drops all samples "
+       "and begins anew. A sampled block of up to 4 KiB takes 8 KiB while it "
+       "lives"},
       {"memdiag_profile_memory", bytes, any_time, 32 << 20, 2 << 20,
        uint64_t{4} << 30,
        "Memory for samples and stacks of memdiag_profile. Half of it holds "
@@ -122,17 +121,15 @@ inline constexpr auto system_variables = [] {
        "that found no room. While memdiag_profile is not OFF, setting it drops "
        "all samples and begins anew"},
       {"memdiag_pressure_watcher", watcher_mode, any_time, 0, 0, 2,
-       "What the server does when memory is short. OFF: nothing. ON: it purges "
+       "The server's response when memory is short. OFF: none. ON: it purges "
        "pools, then writes full-text caches and closes unused tables, until "
        "memory is no longer short; INFORMATION_SCHEMA.MEMDIAG_PURGES lists "
-       "each "
-       "step with REASON pressure. WATCH: the error log says, once a minute, "
-       "what ON would do"},
+       "each step with REASON pressure. WATCH: the error log says, once a "
+       "minute, what ON would do"},
       {"memdiag_pressure_limit", number, any_time, 90, 0, 100,
        "Memory is short when this percentage of the limit is in use. The limit "
-       "is the lowest one of the control group, or else the machine's memory. "
-       "0 "
-       "ignores the limit"},
+       "is that of the control group with least room, or the machine's memory "
+       "if no group has a lower limit. 0 ignores the limit"},
       {"memdiag_pressure_stall_percent", number, any_time, 10, 0, 100,
        "Memory is short when some task waited for memory for this percentage "
        "of "
@@ -143,22 +140,24 @@ inline constexpr auto system_variables = [] {
        "that restores the size; the server does not restore it by itself. 0 "
        "leaves the buffer pool alone"},
       {"memdiag_admission", watcher_mode, any_time, 0, 0, 2,
-       "What happens to a statement that is about to run while less memory is "
-       "left below the limit than it is expected to take: the most that one of "
-       "its digest has taken, or a guess while little is known of it. OFF: "
-       "nothing. ON: unused pages are purged, and the statement waits for "
+       "Holds back a statement that is about to run while less memory is left "
+       "below the limit than it is expected to take. It is expected to take "
+       "the most that a statement of its digest has taken, or a guess while "
+       "little is known of the digest. OFF: every statement runs. ON: unused "
+       "pages are purged, and the statement waits for "
        "memdiag_admission_wait_ms at most; then it gets an error. WATCH: it "
        "runs. INFORMATION_SCHEMA.MEMDIAG_ADMISSIONS lists such statements, and "
        "the error log has a line at most every ten seconds. Needs "
-       "memdiag_sessions = ON, which counts what a digest takes. Digests that "
-       "are known to take less than 256 KiB, sessions with CONNECTION_ADMIN or "
-       "MEMDIAG_ADMIN, and replication never wait"},
+       "memdiag_sessions = ON, which counts what a digest takes, and digests "
+       "of Performance Schema. Digests that are known to take less than 256 "
+       "KiB, sessions with CONNECTION_ADMIN, MEMDIAG_ADMIN or SUPER, and "
+       "replication never wait"},
       {"memdiag_admission_wait_ms", number, any_time, 10000, 0, 3600 * 1000,
        "How long a statement waits for memory at most, in milliseconds. "
        "max_execution_time of a SELECT ends the wait earlier"},
       {"memdiag_admission_reserve", bytes, any_time, 0, 0, UINT64_MAX,
-       "Memory below the limit that the statements which are asked leave free, "
-       "for all else: small statements, sessions, pages of the buffer pool"},
+       "Memory below the limit that admission leaves free for all else: small "
+       "statements, sessions, pages of the buffer pool"},
   });
 }();
 

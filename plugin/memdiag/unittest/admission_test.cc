@@ -46,8 +46,8 @@ class Admission_gate : public testing::Test {
   Admission_gate() { wakes.clear(); }
 
   /** The limit is 1000 MB. */
-  void look(uint64_t room_megabytes, uint64_t unused_megabytes = 0) {
-    gate.look(
+  void refresh(uint64_t room_megabytes, uint64_t unused_megabytes = 0) {
+    gate.refresh(
         {1000 * mb, room_megabytes * mb, unused_megabytes * mb, reserve_bytes},
         now_us);
   }
@@ -63,18 +63,18 @@ class Admission_gate : public testing::Test {
 
 TEST_F(Admission_gate, WhatFitsRuns) {
   EXPECT_TRUE(gate.is_stale(now_us));
-  look(300);
+  refresh(300);
   EXPECT_FALSE(gate.is_stale(now_us));
   Known fits(300);
   EXPECT_TRUE(ask(&fits));
   gate.leave(&fits);
-  look(299);
+  refresh(299);
   EXPECT_FALSE(ask(&fits));
   EXPECT_EQ(Step::wait, step(fits));
 }
 
 TEST_F(Admission_gate, WhatIsNotKnownRuns) {
-  gate.look({1000 * mb, std::nullopt, std::nullopt, 0}, now_us);
+  gate.refresh({1000 * mb, std::nullopt, std::nullopt, 0}, now_us);
   Known large(2000);
   EXPECT_TRUE(ask(&large));
 }
@@ -82,74 +82,74 @@ TEST_F(Admission_gate, WhatIsNotKnownRuns) {
 TEST_F(Admission_gate, TheReserveIsForOthers) {
   Known large(300);
   reserve_bytes = 100 * mb;
-  look(400);
+  refresh(400);
   EXPECT_TRUE(ask(&large));
   gate.leave(&large);
   for (const uint64_t bytes : {101 * mb, UINT64_MAX}) {
     reserve_bytes = bytes;
-    look(400);
+    refresh(400);
     EXPECT_FALSE(ask(&large));
     gate.withdraw(&large);
   }
 }
 
 TEST_F(Admission_gate, WhatStatementsHoldIsNotReservedTwice) {
-  look(500);
+  refresh(500);
   Known one(300);
   Known other(300);
   EXPECT_TRUE(ask(&one));
   EXPECT_EQ(300 * mb, gate.reserved_bytes());
   EXPECT_FALSE(ask(&other));
-  // The kernel counts its first 200 MB at the next look.
+  // The kernel counts its first 200 MB at the next refresh.
   one.held = 200 * mb;
   now_us += 100 * ms;
-  look(300);
+  refresh(300);
   EXPECT_EQ(300 * mb, gate.reserved_bytes())
       << "its pages may not have been written";
   EXPECT_EQ(Step::wait, step(other));
   now_us += 100 * ms;
-  look(300);
+  refresh(300);
   EXPECT_EQ(100 * mb, gate.reserved_bytes());
   EXPECT_EQ(Step::wait, step(other));
   // It has given half back to the pool, and its pages to the kernel.
   one.held = 100 * mb;
   now_us += 100 * ms;
-  look(500);
+  refresh(500);
   EXPECT_EQ(500 * mb, gate.reserved_bytes()) << "the other runs, too";
   EXPECT_EQ(Step::run, step(other));
 }
 
 TEST_F(Admission_gate, OneThatOutgrowsItsPastMayTakeAsMuchAgain) {
-  look(1000);
+  refresh(1000);
   Known one(50);
   EXPECT_TRUE(ask(&one));
   one.held = 200 * mb;
-  look(800);
+  refresh(800);
   EXPECT_EQ(400 * mb, gate.reserved_bytes());
-  look(800);
+  refresh(800);
   EXPECT_EQ(200 * mb, gate.reserved_bytes());
   one.held = -3;  // it frees what came before
-  look(1000);
+  refresh(1000);
   EXPECT_EQ(400 * mb, gate.reserved_bytes());
 }
 
-TEST_F(Admission_gate, WhatHasEndedIsUsedUntilTheNextLook) {
-  look(400);
+TEST_F(Admission_gate, WhatHasEndedIsUsedUntilTheNextRefresh) {
+  refresh(400);
   Known one(300);
   Known other(300);
   EXPECT_TRUE(ask(&one));
   gate.leave(&one);
   EXPECT_EQ(300 * mb, gate.reserved_bytes());
   EXPECT_FALSE(ask(&other));
-  EXPECT_EQ(Step::wait, step(other)) << "the look is younger than 10 ms";
+  EXPECT_EQ(Step::wait, step(other)) << "the figures are younger than 10 ms";
   now_us += 10 * ms;
-  EXPECT_EQ(Step::look, step(other));
-  look(400);
+  EXPECT_EQ(Step::refresh, step(other));
+  refresh(400);
   EXPECT_EQ(Step::run, step(other));
 }
 
 TEST_F(Admission_gate, AnUnknownOneTakesAPartOfWhatIsLeft) {
-  look(40);
+  refresh(40);
   std::list<Unknown> many(40);
   std::list<uint64_t> needs;
   for (Unknown &each : many)
@@ -160,13 +160,13 @@ TEST_F(Admission_gate, AnUnknownOneTakesAPartOfWhatIsLeft) {
   EXPECT_GT(gate.reserved_bytes(), 39 * mb);
   EXPECT_LT(needs.size(), many.size());
 
-  look(1000);
+  refresh(1000);
   EXPECT_EQ(Step::run, step(many.back()));
   EXPECT_EQ(16 * mb, many.back().need_bytes);
 }
 
 TEST_F(Admission_gate, TheGuessFadesWithWhatIsKnown) {
-  look(1000);
+  refresh(1000);
   Known few(0);
   few.past = {1, 3 * mb};
   EXPECT_TRUE(gate.fits(&few));
@@ -183,8 +183,8 @@ TEST_F(Admission_gate, TheGuessFadesWithWhatIsKnown) {
   EXPECT_EQ(1000u, few.need_bytes);
 }
 
-TEST_F(Admission_gate, AFullServerRunsOneUnknownStatementAtEachLook) {
-  look(0);
+TEST_F(Admission_gate, AFullServerRunsOneUnknownStatementAtEachRefresh) {
+  refresh(0);
   Unknown one;
   Unknown other;
   Known known(1);
@@ -192,64 +192,64 @@ TEST_F(Admission_gate, AFullServerRunsOneUnknownStatementAtEachLook) {
   EXPECT_TRUE(ask(&one));
   EXPECT_FALSE(ask(&other));
   now_us += 100 * ms;
-  look(0);
+  refresh(0);
   EXPECT_EQ(Step::run, step(other));
   EXPECT_NE(Step::run, step(known));
 }
 
 TEST_F(Admission_gate, UnusedPagesArePurgedBeforeTheWait) {
   Known large(300);
-  look(100, 250);
+  refresh(100, 250);
   EXPECT_FALSE(ask(&large));
   Next next = gate.next(large, now_us);
   EXPECT_EQ(Step::purge, next.step);
   EXPECT_EQ(200 * mb, next.bytes);
   gate.outdate();
-  EXPECT_EQ(Step::look, step(large));
-  look(100, 250);
+  EXPECT_EQ(Step::refresh, step(large));
+  refresh(100, 250);
   EXPECT_EQ(Step::wait, step(large)) << "it was of no use a moment ago";
   now_us += 100 * ms;
-  look(100, 250);
+  refresh(100, 250);
   EXPECT_EQ(Step::purge, step(large));
   gate.outdate();
-  look(100, 199);
+  refresh(100, 199);
   now_us += 100 * ms;
-  look(100, 199);
+  refresh(100, 199);
   EXPECT_EQ(Step::wait, step(large)) << "too few: only once in a second";
   now_us += 900 * ms;
-  look(100, 199);
+  refresh(100, 199);
   EXPECT_EQ(Step::purge, step(large));
   gate.outdate();
   now_us += 2 * second;
-  look(100, 0);
+  refresh(100, 0);
   EXPECT_EQ(Step::wait, step(large));
 }
 
-TEST_F(Admission_gate, ThoseWhoWaitLookForUnusedPages) {
-  gate.look({1000 * mb, 100 * mb, std::nullopt, 0}, now_us);
+TEST_F(Admission_gate, ThoseWhoWaitHaveUnusedPagesRead) {
+  gate.refresh({1000 * mb, 100 * mb, std::nullopt, 0}, now_us);
   Known large(300);
   EXPECT_FALSE(ask(&large));
-  EXPECT_EQ(Step::look, step(large));
+  EXPECT_EQ(Step::refresh, step(large));
 }
 
 TEST_F(Admission_gate, TheWaitIsBounded) {
-  look(10);
+  refresh(10);
   Known large(300);
   EXPECT_FALSE(ask(&large));
   EXPECT_FALSE(gate.is_pressed(now_us));
   now_us += second;
   EXPECT_TRUE(gate.is_pressed(now_us));
   now_us += 9 * second - 1;
-  look(10);
+  refresh(10);
   EXPECT_EQ(Step::wait, step(large));
   EXPECT_EQ(now_us + 1, gate.next(large, now_us).until_us);
   ++now_us;
   EXPECT_EQ(Step::refuse, step(large));
-  look(300);
+  refresh(300);
   EXPECT_EQ(Step::run, step(large)) << "there is room at last";
   gate.leave(&large);
   large.wait_us = 0;
-  look(10);
+  refresh(10);
   EXPECT_FALSE(ask(&large));
   EXPECT_EQ(Step::refuse, step(large));
   gate.withdraw(&large);
@@ -257,12 +257,12 @@ TEST_F(Admission_gate, TheWaitIsBounded) {
 }
 
 TEST_F(Admission_gate, OthersOvertakeForHalfOfTheWait) {
-  look(1000);
+  refresh(1000);
   Known running(250);
   EXPECT_TRUE(ask(&running));
   running.held = 250 * mb;
-  look(100);
-  look(100);
+  refresh(100);
+  refresh(100);
   Known large(300);
   Known small(50);
   Known next(50);
@@ -270,24 +270,24 @@ TEST_F(Admission_gate, OthersOvertakeForHalfOfTheWait) {
   EXPECT_TRUE(ask(&small));
   gate.leave(&small);
   now_us += 5 * second;
-  look(100);
+  refresh(100);
   small.asked_us = next.asked_us = now_us;
   EXPECT_FALSE(ask(&small));
   EXPECT_FALSE(ask(&next));
-  look(100);
+  refresh(100);
   EXPECT_NE(Step::run, step(small));
   gate.withdraw(&large);
-  look(100);
+  refresh(100);
   EXPECT_EQ(Step::run, step(small));
   EXPECT_EQ(Step::run, step(next));
 }
 
 TEST_F(Admission_gate, OneThatHasNoChanceHoldsNobodyUp) {
-  look(100, 50);
+  refresh(100, 50);
   Known large(300);
   EXPECT_FALSE(ask(&large));
   now_us += 9 * second;
-  look(100, 50);
+  refresh(100, 50);
   Known small(50);
   small.asked_us = now_us;
   EXPECT_TRUE(ask(&small));
@@ -295,26 +295,26 @@ TEST_F(Admission_gate, OneThatHasNoChanceHoldsNobodyUp) {
   Known next(80);
   Known last(20);
   next.asked_us = last.asked_us = now_us;
-  look(70, 50);
+  refresh(70, 50);
   EXPECT_FALSE(ask(&next));
   EXPECT_TRUE(ask(&last));
 }
 
-TEST_F(Admission_gate, OneLooksForAThousandWhoWait) {
-  look(10);
+TEST_F(Admission_gate, OneRefreshesForAThousandWhoWait) {
+  refresh(10);
   std::list<Known> many;
   for (unsigned i = 0; i < 1000; ++i) {
     many.emplace_back(100);
     EXPECT_FALSE(ask(&many.back()));
   }
-  unsigned looks = 0;
+  unsigned refreshes = 0;
   // All of them ask again each millisecond, for a second.
   for (const uint64_t end_us = now_us + second; now_us < end_us; now_us += ms)
     for (const Known &each : many) {
       const Next next = gate.next(each, now_us);
-      if (next.step == Step::look) {
-        ++looks;
-        look(10);
+      if (next.step == Step::refresh) {
+        ++refreshes;
+        refresh(10);
       } else {
         ASSERT_EQ(Step::wait, next.step);
         EXPECT_EQ(&each == &many.front()
@@ -324,7 +324,7 @@ TEST_F(Admission_gate, OneLooksForAThousandWhoWait) {
             << "only the first wakes by itself";
       }
     }
-  EXPECT_EQ(9u, looks);
+  EXPECT_EQ(9u, refreshes);
   EXPECT_TRUE(wakes.empty());
 
   // The first one's place is taken by the next.
@@ -332,7 +332,7 @@ TEST_F(Admission_gate, OneLooksForAThousandWhoWait) {
   many.pop_front();
   EXPECT_EQ(1u, wakes.size());
   EXPECT_EQ(1u, wakes[&many.front()]);
-  look(200);
+  refresh(200);
   unsigned run = 0;
   for (const Known &each : many) run += step(each) == Step::run;
   EXPECT_EQ(2u, run);
@@ -349,7 +349,7 @@ TEST_F(Admission_gate, OneLooksForAThousandWhoWait) {
 }
 
 TEST_F(Admission_gate, WatchingNeverWaits) {
-  look(10);
+  refresh(10);
   Known large(300);
   EXPECT_FALSE(gate.fits(&large));
   gate.enter(&large);

@@ -89,7 +89,7 @@ const std::vector<Expected> all_expected = {
      [](Situation *all) {
        pool_of(all, Pool::temp_table).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
      },
-     Severity::warning, "temp_table", "growth", "for each statement",
+     Severity::warning, "temp_table", "growth", "no longer than its statement",
      "tables of the MEMORY engine"},
     {"a cache that grows",
      [](Situation *all) {
@@ -142,7 +142,8 @@ const std::vector<Expected> all_expected = {
        all->trend_without_buffer_pool = Trend{1e6, 0.95, 6.0 * gb, 600};
      },
      Severity::critical, "server", "host",
-     "the limit of 8192 MiB less the pool's 1024 MiB in 18 min",
+     "with a full buffer pool of 1024 MiB it reaches the limit of 8192 MiB in "
+     "18 min",
      "MEMDIAG_HISTORY"},
     {"the end is near only if the buffer pool takes what it may",
      [](Situation *all) {
@@ -154,7 +155,8 @@ const std::vector<Expected> all_expected = {
        all->trend_without_buffer_pool = Trend{1e6, 0.95, 7.5 * gb, 600};
      },
      Severity::critical, "server", "host",
-     "is above the limit of 8192 MiB less the pool's 1024 MiB already",
+     "with a full buffer pool of 1024 MiB it is above the limit of 8192 MiB "
+     "already",
      "MEMDIAG_HISTORY"},
     {"the control group is full",
      [](Situation *all) { all->host.usage_bytes = 7 * gb + 512 * mb; },

@@ -9,12 +9,14 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "mysys/memdiag/interruption.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
@@ -105,16 +107,76 @@ TEST(Snapshot, AddsUpWhileOthersAllocateAndPurge) {
         }
       }
     });
-  threads.emplace_back([&stop] {
-    while (!stop) {
+  // At most two refreshes fall into a snapshot, so that one of its attempts
+  // succeeds.
+  std::atomic<unsigned> wanted{0};
+  threads.emplace_back([&stop, &wanted] {
+    for (unsigned done = 0;;) {
+      wanted.wait(done);
+      done = wanted;
+      if (stop) return;
       (void)purging::purge(Pool::fts_query);
-      // At most as often as the purger could.
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      EXPECT_EQ(0, mallctl::refresh());
     }
   });
-  for (int i = 0; i < 100; ++i) expect_consistent(take_snapshot());
+  for (int i = 0; i < 100; ++i) {
+    ++wanted;
+    wanted.notify_one();
+    expect_consistent(take_snapshot());
+  }
   stop = true;
+  ++wanted;
+  wanted.notify_one();
   for (std::thread &thread : threads) thread.join();
+}
+
+/** Refreshes the statistics while this thread takes a snapshot, as another
+thread might. A block comes with the first refresh, after the snapshot has read
+the totals and before it reads the arenas. */
+class Refresher {
+ public:
+  /** @param most  refreshes */
+  explicit Refresher(unsigned most) : m_most(most) {}
+  ~Refresher() {
+    for (void *const block : m_blocks)
+      pools::free(Pool::fts_query, block, block_size);
+  }
+  Refresher(const Refresher &) = delete;
+  Refresher &operator=(const Refresher &) = delete;
+
+  unsigned refreshes() const { return m_refreshes; }
+
+ private:
+  static constexpr size_t block_size = 1 << 20;
+
+  /** Called before each arena. */
+  static bool refresh(const void *context) {
+    auto *const self =
+        const_cast<Refresher *>(static_cast<const Refresher *>(context));
+    if (self->m_refreshes == self->m_most) return false;
+    if (self->m_refreshes == 0)
+      self->m_blocks.push_back(pools::allocate(Pool::fts_query, block_size));
+    EXPECT_EQ(0, mallctl::refresh());
+    ++self->m_refreshes;
+    return false;
+  }
+
+  const unsigned m_most;
+  unsigned m_refreshes{0};
+  /** The first one makes the arena. */
+  std::vector<void *> m_blocks{pools::allocate(Pool::fts_query, block_size)};
+  const Interruptible m_read{refresh, this};
+};
+
+TEST(Snapshot, IsTakenAgainIfOthersRefreshMeanwhile) {
+  Refresher refresher(1);
+  expect_consistent(take_snapshot());
+  EXPECT_EQ(1u, refresher.refreshes());
+}
+
+TEST(Snapshot, SaysThatOthersRefreshedAgainAndAgain) {
+  Refresher refresher(UINT_MAX);
+  EXPECT_TRUE(take_snapshot().mixed_moments);
 }
 
 TEST(Snapshot, ShowsABlockOfAPoolInThatPool) {

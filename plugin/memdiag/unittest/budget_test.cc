@@ -71,8 +71,10 @@ TEST(Budget, EachVariableMovesItsOwnRow) {
     const auto was = rows(before);
     const auto is = rows(facts);
     ASSERT_EQ(was.size(), is.size());
+    size_t own = 0;
     for (size_t i = 0; i < is.size() - 1; ++i) {
       if (strcmp(is[i].variable, name) == 0) {
+        ++own;
         EXPECT_EQ(16384, is[i].value);
         if (is[i].worst_case_bytes) {
           EXPECT_EQ(*was[i].worst_case_bytes * 2, is[i].worst_case_bytes);
@@ -82,6 +84,7 @@ TEST(Budget, EachVariableMovesItsOwnRow) {
             << is[i].variable << " moves with " << name;
       }
     }
+    EXPECT_EQ(1u, own) << name;
   }
 }
 

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -28,10 +29,11 @@ namespace {
 using black_box::Sample;
 using black_box::unknown;
 using history::Recorder;
-using memdiag_test::sleep_ms;
 
 /** The error of each write to a file; 0: they work. */
 int write_error = 0;
+/** Writes to files, for threads that wait for the next one. */
+std::atomic<unsigned> writes{0};
 
 }  // namespace
 }  // namespace memdiag
@@ -43,7 +45,10 @@ extern "C" ssize_t pwrite(int file, const void *bytes, size_t count,
     errno = memdiag::write_error;
     return -1;
   }
-  return syscall(SYS_pwrite64, file, bytes, count, offset);
+  const ssize_t written = syscall(SYS_pwrite64, file, bytes, count, offset);
+  ++memdiag::writes;
+  memdiag::writes.notify_all();
+  return written;
 }
 
 namespace memdiag {
@@ -96,11 +101,12 @@ class History : public testing::Test {
     history::interval_ms = interval_ms;
     return history::start(m_path, version);
   }
-  /** Waits for the thread, whose next sample is due now. */
+  /** Waits for the thread, whose next sample is due now. A sample that is
+  written can be read. */
   static void wait_for_samples(size_t count) {
-    for (int i = 0; i < 10000 && history::this_run().size() < count; ++i)
-      sleep_ms(1);
-    ASSERT_LE(count, history::this_run().size());
+    for (unsigned seen = writes; history::this_run().size() < count;
+         seen = writes)
+      writes.wait(seen);
   }
 
   std::string m_folder;
@@ -110,7 +116,7 @@ class History : public testing::Test {
 
 TEST_F(History, NothingBeforeTheStart) {
   EXPECT_TRUE(history::this_run().empty());
-  EXPECT_TRUE(history::former_runs().empty());
+  EXPECT_TRUE(history::former_runs()->empty());
   history::stop();
   history::interval_changed();
   EXPECT_TRUE(m_recorder.this_run().empty());
@@ -129,11 +135,14 @@ TEST_F(History, SamplesAreTaken) {
   EXPECT_EQ(90704u, sample.version);
   EXPECT_EQ(0u, sample.ended);
   EXPECT_LT(1u << 20, sample.rss_bytes);
+  EXPECT_NE(unknown, sample.rss_bytes);
   EXPECT_NE(unknown, sample.swap_bytes);
   EXPECT_NE(unknown, sample.rss_peak_bytes);
   EXPECT_EQ(sample.time_us, sample.rss_peak_us);
   EXPECT_LT(0u, sample.metadata_bytes);
+  EXPECT_NE(unknown, sample.metadata_bytes);
   EXPECT_GE(sample.resident_bytes, sample.active_bytes);
+  EXPECT_NE(unknown, sample.resident_bytes);
   EXPECT_EQ(0u, sample.buffer_pool_bytes);
   uint64_t live = 0;
   uint64_t dirty = 0;
@@ -172,6 +181,7 @@ TEST_F(History, PeaksBetweenTwoSamplesAreNotMissed) {
   const Sample after = next();
   EXPECT_LT(after.rss_bytes, before.rss_bytes + size / 2);
   EXPECT_GT(after.rss_peak_bytes, before.rss_bytes + size / 2);
+  EXPECT_NE(unknown, after.rss_peak_bytes);
   EXPECT_EQ(after.time_us, after.rss_peak_us);
 }
 
@@ -206,6 +216,7 @@ TEST_F(History, TheLargestSessionIsAskedForAtAPeak) {
   ASSERT_NE(MAP_FAILED, memory);
   const Sample higher = next();
   EXPECT_LT(first.rss_peak_bytes + (50 << 20), higher.rss_peak_bytes);
+  EXPECT_NE(unknown, higher.rss_peak_bytes);
   EXPECT_EQ(unknown, higher.rss_peak_processlist_id);
   EXPECT_EQ(unknown, higher.rss_peak_session_bytes);
   EXPECT_EQ(asked_before + 1, asked);
@@ -325,7 +336,7 @@ TEST_F(History, NoSamplesNoEnd) {
   (void)open();
   end();
   EXPECT_EQ("", open().remark);
-  EXPECT_TRUE(m_recorder.former_runs().empty());
+  EXPECT_TRUE(m_recorder.former_runs()->empty());
 }
 
 TEST_F(History, AShutdownIsSeenByTheNextStart) {
@@ -336,11 +347,27 @@ TEST_F(History, AShutdownIsSeenByTheNextStart) {
   end();
   EXPECT_TRUE(m_recorder.this_run().empty());
   EXPECT_EQ("", open().remark);
-  const auto former = m_recorder.former_runs();
+  const history::Former_runs kept = m_recorder.former_runs();
+  const std::vector<Sample> &former = *kept;
   ASSERT_EQ(run.size() + 1, former.size());
   for (size_t i = 0; i < former.size(); ++i)
     EXPECT_EQ(i + 1 == former.size() ? 1u : 0u, former[i].ended);
   EXPECT_EQ(0, memcmp(&former[0], &run[0], sizeof run[0]));
+}
+
+/** They may be 86,400, and WHERE RUN = 0 wants none of them. */
+TEST_F(History, ReadersShareTheSamplesOfFormerRuns) {
+  (void)open();
+  const Sample first = next();
+  end();
+  (void)open();
+  const history::Former_runs former = m_recorder.former_runs();
+  EXPECT_EQ(former->data(), m_recorder.former_runs()->data());
+  ASSERT_EQ(2u, former->size());
+  // They stay for as long as they are read.
+  m_recorder.close();
+  EXPECT_TRUE(m_recorder.former_runs()->empty());
+  EXPECT_EQ(0, memcmp(&first, &former->front(), sizeof first));
 }
 
 TEST_F(History, ARunThatWasNotShutDownIsSeenByTheNextStart) {
@@ -368,7 +395,9 @@ TEST_F(History, WithoutAFile) {
   const Recorder::Opened opened =
       m_recorder.open(m_folder + "/none/" + history::file_name, version, 100);
   EXPECT_EQ(ENOENT, opened.file_error);
-  EXPECT_LT(1u << 20, next().rss_bytes);
+  const Sample sample = next();
+  EXPECT_LT(1u << 20, sample.rss_bytes);
+  EXPECT_NE(unknown, sample.rss_bytes);
 }
 
 TEST_F(History, AFileThatCannotBeWrittenIsOneWarning) {
@@ -396,7 +425,7 @@ TEST_F(History, AForeignFileIsReplaced) {
   (void)next();
   end();
   EXPECT_EQ("", open().remark);
-  EXPECT_FALSE(m_recorder.former_runs().empty());
+  EXPECT_FALSE(m_recorder.former_runs()->empty());
 }
 
 TEST_F(History, TheThreadTakesSamplesAndTheLastOne) {
@@ -405,7 +434,7 @@ TEST_F(History, TheThreadTakesSamplesAndTheLastOne) {
   history::stop();
   EXPECT_TRUE(history::this_run().empty());
   EXPECT_EQ("", start(1).remark) << "it was shut down";
-  EXPECT_LE(4u, history::former_runs().size());
+  EXPECT_LE(4u, history::former_runs()->size());
 }
 
 TEST_F(History, TheThreadTakesANewIntervalAtOnce) {
@@ -422,7 +451,9 @@ TEST_F(History, AProcessThatIsKilled) {
     std::filesystem::remove_all(m_folder);
     history::interval_ms = 1;
     ASSERT_EQ(0, history::start(path, version).file_error);
-    for (;;) pause();
+    wait_for_samples(21);  // 20 are written, the last may not be
+    (void)raise(SIGSTOP);
+    _exit(127);
   }
   const pid_t killed = fork();
   if (killed == 0) {
@@ -435,11 +466,11 @@ TEST_F(History, AProcessThatIsKilled) {
           nullptr);
     _exit(127);
   }
+  int status;
+  ASSERT_EQ(killed, waitpid(killed, &status, WUNTRACED));
+  ASSERT_TRUE(WIFSTOPPED(status));
   black_box::Contents contents;
-  for (int i = 0; i < 3000 && contents.samples.size() < 20; ++i) {
-    sleep_ms(10);
-    (void)black_box::load(m_path, &contents);
-  }
+  (void)black_box::load(m_path, &contents);
   ASSERT_EQ(0, kill(killed, SIGKILL));
   ASSERT_EQ(killed, waitpid(killed, nullptr, 0));
   ASSERT_LE(20u, contents.samples.size());
@@ -448,21 +479,22 @@ TEST_F(History, AProcessThatIsKilled) {
   EXPECT_TRUE(opened.was_killed);
   EXPECT_NE(std::string::npos,
             opened.remark.find("process " + std::to_string(killed)));
-  const auto former = m_recorder.former_runs();
-  ASSERT_LE(contents.samples.size(), former.size());
-  for (const Sample &sample : former) {
+  const history::Former_runs former = m_recorder.former_runs();
+  ASSERT_LE(contents.samples.size(), former->size());
+  for (const Sample &sample : *former) {
     EXPECT_EQ(static_cast<uint32_t>(killed), sample.process);
     EXPECT_EQ(0u, sample.ended);
     EXPECT_LT(1u << 20, sample.rss_bytes);
+    EXPECT_NE(unknown, sample.rss_bytes);
   }
   // The next run ends well, and the samples of the killed one are still there.
   (void)next();
   end();
   EXPECT_EQ("", open().remark);
-  const auto both = m_recorder.former_runs();
-  EXPECT_EQ(static_cast<uint32_t>(killed), both.front().process);
-  EXPECT_EQ(static_cast<uint32_t>(getpid()), both.back().process);
-  EXPECT_EQ(1u, both.back().ended);
+  const history::Former_runs both = m_recorder.former_runs();
+  EXPECT_EQ(static_cast<uint32_t>(killed), both->front().process);
+  EXPECT_EQ(static_cast<uint32_t>(getpid()), both->back().process);
+  EXPECT_EQ(1u, both->back().ended);
 }
 
 TEST_F(History, ReadWhileSamplesAreTaken) {
@@ -471,13 +503,14 @@ TEST_F(History, ReadWhileSamplesAreTaken) {
   for (int i = 0; i < 3; ++i)
     threads.emplace_back([] {
       for (int times = 0; times < 300; ++times) {
+        const unsigned seen = writes;
         const auto run = history::this_run();
         for (size_t j = 1; j < run.size(); ++j)
           ASSERT_EQ(run[j - 1].sequence + 1, run[j].sequence);
         (void)history::former_runs();
         history::interval_changed();
-        // A mutex is not fair: leave the sampler a turn.
-        usleep(100);
+        // A mutex is not fair: the sampler has its turn.
+        writes.wait(seen);
       }
     });
   wait_for_samples(20);

@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <sched.h>
-
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -104,12 +104,16 @@ class Long_snapshot {
       const Interruptible read(stay, this);
       (void)memdiag::take_snapshot();
     });
-    while (!m_is_inside) sched_yield();
+    m_is_inside.wait(false);
   }
   ~Long_snapshot() {
-    m_may_end = true;
+    {
+      const std::lock_guard<std::mutex> guard(m_mutex);
+      m_may_end = true;
+    }
+    m_ends.notify_one();
     m_thread.join();
-    EXPECT_FALSE(m_gave_up.load()) << "somebody waited for it";
+    EXPECT_FALSE(m_gave_up) << "somebody waited for it";
   }
 
  private:
@@ -119,18 +123,20 @@ class Long_snapshot {
     auto *const self = const_cast<Long_snapshot *>(
         static_cast<const Long_snapshot *>(context));
     self->m_is_inside = true;
-    const auto end =
-        std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!self->m_may_end && !self->m_gave_up) {
-      sched_yield();
-      if (std::chrono::steady_clock::now() > end) self->m_gave_up = true;
-    }
+    self->m_is_inside.notify_one();
+    std::unique_lock<std::mutex> lock(self->m_mutex);
+    if (!self->m_gave_up)
+      self->m_gave_up = !self->m_ends.wait_for(
+          lock, std::chrono::seconds(30), [self] { return self->m_may_end; });
     return false;
   }
 
   std::atomic<bool> m_is_inside{false};
-  std::atomic<bool> m_may_end{false};
-  std::atomic<bool> m_gave_up{false};
+  /** Protects the others. */
+  std::mutex m_mutex;
+  std::condition_variable m_ends;
+  bool m_may_end{false};
+  bool m_gave_up{false};
   std::thread m_thread;
 };
 
@@ -154,9 +160,10 @@ TEST(InterruptionTest, AKilledReaderDoesNotWaitForASnapshotOfOthers) {
         },
         &killed);
     begins = true;
+    begins.notify_one();
     snapshot = memdiag::take_snapshot(memdiag::all_details);
   });
-  while (!begins) sched_yield();
+  begins.wait(false);
   killed = true;
   reader.join();
   EXPECT_TRUE(snapshot.arenas.empty());

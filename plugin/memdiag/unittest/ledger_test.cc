@@ -499,6 +499,7 @@ TEST(Ledger, WithoutProcNothingIsZero) {
       reader.take(snapshot, std::nullopt, Precision::exact);
   ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &files));
   EXPECT_EQ(2u, warnings.size()) << "maps, statm";
+  ASSERT_FALSE(rows.empty());
   for (const ledger::Row &row : rows)
     EXPECT_FALSE(row.resident_bytes) << key_of(row);
 }

@@ -78,7 +78,7 @@ TEST(LimitReader, Version2) {
   File_tree tree;
   write_v2(&tree);
   Limit_reader reader(tree.at(""));
-  const Limit_figures figures = reader.look(0);
+  const Limit_figures figures = reader.read(0);
   EXPECT_EQ(8192 * mb, figures.machine_bytes);
   EXPECT_EQ(1000 * mb, figures.group_limit_bytes);
   EXPECT_EQ(1000 * mb, limit_bytes(figures));
@@ -93,13 +93,13 @@ TEST(LimitReader, Version1) {
   File_tree tree;
   write_v1(&tree);
   Limit_reader reader(tree.at(""));
-  Limit_figures figures = reader.look(0);
+  Limit_figures figures = reader.read(0);
   EXPECT_EQ(1000 * mb, figures.group_limit_bytes);
   EXPECT_EQ(service + "/memory.usage_in_bytes", figures.usage_file);
   EXPECT_EQ(540 * mb, figures.kept_bytes);
   // A limit of a group that cannot be seen.
   tree.write(service + "/memory.stat", stat_v1(800));
-  figures = reader.look(1);
+  figures = reader.read(1);
   EXPECT_EQ(800 * mb, figures.group_limit_bytes);
   EXPECT_EQ(service, figures.folder);
   EXPECT_EQ(540 * mb, figures.kept_bytes);
@@ -109,17 +109,17 @@ TEST(LimitReader, ALimitThatIsChangedCountsAtOnce) {
   File_tree v2;
   write_v2(&v2);
   Limit_reader reader(v2.at(""));
-  EXPECT_EQ(1000 * mb, reader.look(0).group_limit_bytes);
+  EXPECT_EQ(1000 * mb, reader.read(0).group_limit_bytes);
   v2.write(service + "/memory.max", bytes(700));
-  EXPECT_EQ(700 * mb, reader.look(1).group_limit_bytes);
+  EXPECT_EQ(700 * mb, reader.read(1).group_limit_bytes);
   v2.write(service + "/memory.max", "max\n");
-  Limit_figures figures = reader.look(2);
+  Limit_figures figures = reader.read(2);
   EXPECT_FALSE(figures.group_limit_bytes);
   EXPECT_EQ(8192 * mb, limit_bytes(figures));
   EXPECT_EQ(540 * mb, figures.kept_bytes) << "without a limit the own group's";
   // The group above gets the lowest limit: its use counts, that of all in it.
   v2.write(slice + "/memory.max", bytes(950));
-  figures = reader.look(3);
+  figures = reader.read(3);
   EXPECT_EQ(950 * mb, figures.group_limit_bytes);
   EXPECT_EQ(slice, figures.folder);
   EXPECT_EQ(840 * mb, figures.kept_bytes);
@@ -127,13 +127,13 @@ TEST(LimitReader, ALimitThatIsChangedCountsAtOnce) {
   File_tree v1;
   write_v1(&v1);
   Limit_reader of_v1(v1.at(""));
-  EXPECT_EQ(1000 * mb, of_v1.look(0).group_limit_bytes);
+  EXPECT_EQ(1000 * mb, of_v1.read(0).group_limit_bytes);
   v1.write(service + "/memory.limit_in_bytes", bytes(700));
   v1.write(service + "/memory.stat", stat_v1(700));
-  EXPECT_EQ(700 * mb, of_v1.look(1).group_limit_bytes);
+  EXPECT_EQ(700 * mb, of_v1.read(1).group_limit_bytes);
   v1.write(slice + "/memory.limit_in_bytes", bytes(650));
   v1.write(service + "/memory.stat", stat_v1(650));
-  figures = of_v1.look(2);
+  figures = of_v1.read(2);
   EXPECT_EQ(650 * mb, figures.group_limit_bytes);
   EXPECT_EQ(slice, figures.folder);
   EXPECT_EQ(840 * mb, figures.kept_bytes);
@@ -143,12 +143,12 @@ TEST(LimitReader, TheServerIsMovedToAnotherGroup) {
   File_tree tree;
   write_v2(&tree);
   Limit_reader reader(tree.at(""));
-  EXPECT_EQ(1000 * mb, reader.look(0).group_limit_bytes);
+  EXPECT_EQ(1000 * mb, reader.read(0).group_limit_bytes);
   tree.write("/proc/self/cgroup", "0::/other\n");
   tree.write(top + "/other/memory.max", bytes(300));
   tree.write(top + "/other/memory.current", bytes(200));
   tree.write(top + "/other/memory.stat", stat_v2());
-  const Limit_figures figures = reader.look(1);
+  const Limit_figures figures = reader.read(1);
   EXPECT_EQ(300 * mb, figures.group_limit_bytes);
   EXPECT_EQ(140 * mb, figures.kept_bytes);
 }
@@ -157,26 +157,26 @@ TEST(LimitReader, FilesThatVanish) {
   File_tree tree;
   write_v2(&tree);
   Limit_reader reader(tree.at(""));
-  ASSERT_TRUE(reader.look(0).kept_bytes);
+  ASSERT_TRUE(reader.read(0).kept_bytes);
   tree.remove(service + "/memory.stat");
-  Limit_figures figures = reader.look(1);
+  Limit_figures figures = reader.read(1);
   EXPECT_EQ(1000 * mb, figures.group_limit_bytes);
   EXPECT_FALSE(figures.kept_bytes);
   tree.remove(service + "/memory.current");
-  figures = reader.look(2);
+  figures = reader.read(2);
   EXPECT_EQ("", figures.usage_file);
   EXPECT_FALSE(figures.kept_bytes);
   // The whole hierarchy, while the kernel still names the group.
   tree.remove(top);
-  figures = reader.look(3);
+  figures = reader.read(3);
   EXPECT_FALSE(figures.group_limit_bytes);
   EXPECT_FALSE(figures.tightest);
   EXPECT_EQ(8192 * mb, limit_bytes(figures));
-  // It is there again, elsewhere: the next look finds it.
+  // It is there again, elsewhere: the next read() finds it.
   tree.write("/proc/self/mountinfo",
              "31 23 0:28 / /mnt/groups rw - cgroup2 cgroup2 rw\n");
   tree.write("/mnt/groups/slice/mysql/memory.max", bytes(400));
-  EXPECT_EQ(400 * mb, reader.look(4).group_limit_bytes);
+  EXPECT_EQ(400 * mb, reader.read(4).group_limit_bytes);
 }
 
 TEST(LimitReader, WhatIsNotKnownIsEmpty) {
@@ -189,27 +189,27 @@ TEST(LimitReader, WhatIsNotKnownIsEmpty) {
     std::string text = stat_v2();
     text.replace(text.find('\n' + line), 2, "\nx");
     tree.write(service + "/memory.stat", text);
-    EXPECT_FALSE(reader.look(0).kept_bytes) << line;
+    EXPECT_FALSE(reader.read(0).kept_bytes) << line;
   }
   tree.write(service + "/memory.stat", stat_v2());
   for (const char *const text : {"", "x\n", "-1\n", "18446744073709551616\n"}) {
     tree.write(service + "/memory.current", text);
-    EXPECT_FALSE(reader.look(0).kept_bytes) << text;
-    EXPECT_FALSE(reader.look(0).tightest) << text;
+    EXPECT_FALSE(reader.read(0).kept_bytes) << text;
+    EXPECT_FALSE(reader.read(0).tightest) << text;
   }
   tree.write(service + "/memory.current", bytes(600));
-  ASSERT_TRUE(reader.look(0).kept_bytes);
+  ASSERT_TRUE(reader.read(0).kept_bytes);
   tree.make_unreadable(service + "/memory.current");
-  EXPECT_FALSE(reader.look(0).kept_bytes);
+  EXPECT_FALSE(reader.read(0).kept_bytes);
   tree.make_unreadable(service + "/memory.max");
-  const Limit_figures figures = reader.look(0);
+  const Limit_figures figures = reader.read(0);
   EXPECT_FALSE(figures.group_limit_bytes);
   EXPECT_FALSE(figures.tightest);
 
   File_tree nothing;
   Limit_reader of_nothing(nothing.at(""));
-  EXPECT_FALSE(limit_bytes(of_nothing.look(0)));
-  EXPECT_FALSE(of_nothing.look(100 * second).kept_bytes);
+  EXPECT_FALSE(limit_bytes(of_nothing.read(0)));
+  EXPECT_FALSE(of_nothing.read(100 * second).kept_bytes);
 }
 
 TEST(LimitReader, WhatCannotBeGivenBack) {
@@ -242,7 +242,7 @@ TEST(LimitReader, Fuzz) {
     for (int i = 0; i < 30; ++i)
       for (const auto &[file, text] : texts) {
         tree.write(file, memdiag_test::mutate(text, &random));
-        const Limit_figures figures = reader.look(i * 60 * second);
+        const Limit_figures figures = reader.read(i * 60 * second);
         if (figures.tightest) {
           EXPECT_LE(figures.tightest->usage_bytes,
                     figures.tightest->limit_bytes);

@@ -52,15 +52,15 @@ class Member_memory : public testing::Test {
   File_tree m_tree;
   unsigned m_purges = 0;
   uint64_t m_after_purge = 0;
-  Judge m_judge{[this] {
-                  ++m_purges;
-                  if (m_after_purge != 0) uses(m_after_purge);
-                },
-                m_tree.at("")};
+  Reader m_reader{[this] {
+                    ++m_purges;
+                    if (m_after_purge != 0) uses(m_after_purge);
+                  },
+                  m_tree.at("")};
 };
 
 TEST_F(Member_memory, WithoutAGroupsLimitIsTheMachines) {
-  const auto found = m_judge.look(0, 80);
+  const auto found = m_reader.read(0, 80);
   ASSERT_TRUE(found);
   EXPECT_EQ(8000 * mb, found->total_bytes);
   EXPECT_EQ(6000 * mb, found->available_bytes);
@@ -70,7 +70,7 @@ TEST_F(Member_memory, WithoutAGroupsLimitIsTheMachines) {
 
 TEST_F(Member_memory, IsTheGroupsWhereThatHasALimit) {
   limit(std::to_string(1000 * mb));
-  const auto found = m_judge.look(0, 80);
+  const auto found = m_reader.read(0, 80);
   ASSERT_TRUE(found);
   EXPECT_EQ(1000 * mb, found->total_bytes);
   EXPECT_EQ(200 * mb, found->available_bytes);
@@ -82,7 +82,7 @@ TEST_F(Member_memory, IsPurgedBeforeItIsJudged) {
   limit(std::to_string(1000 * mb));
   uses(1000);
   m_after_purge = 700;
-  const auto found = m_judge.look(0, 80);
+  const auto found = m_reader.read(0, 80);
   ASSERT_TRUE(found);
   EXPECT_EQ(1u, m_purges);
   EXPECT_EQ(60u, used_percent(*found));
@@ -91,7 +91,7 @@ TEST_F(Member_memory, IsPurgedBeforeItIsJudged) {
 TEST_F(Member_memory, StaysAboveWhereAPurgeDoesNotHelp) {
   limit(std::to_string(1000 * mb));
   uses(1000);
-  const auto found = m_judge.look(0, 80);
+  const auto found = m_reader.read(0, 80);
   ASSERT_TRUE(found);
   EXPECT_EQ(1u, m_purges);
   EXPECT_EQ(90u, used_percent(*found));
@@ -100,7 +100,7 @@ TEST_F(Member_memory, StaysAboveWhereAPurgeDoesNotHelp) {
 TEST_F(Member_memory, IsNotPurgedIfNobodyJudges) {
   limit(std::to_string(1000 * mb));
   uses(1090);
-  EXPECT_EQ(99u, used_percent(*m_judge.look(0, 0)));
+  EXPECT_EQ(99u, used_percent(*m_reader.read(0, 0)));
   EXPECT_EQ(0u, m_purges);
 }
 
@@ -108,16 +108,16 @@ TEST_F(Member_memory, IsNotPurgedIfNobodyJudges) {
 TEST_F(Member_memory, IsNeverMoreThanTheMachineHas) {
   limit(std::to_string(1000 * mb));
   machine(8000, 50);
-  EXPECT_EQ(50 * mb, m_judge.look(0, 0)->available_bytes);
+  EXPECT_EQ(50 * mb, m_reader.read(0, 0)->available_bytes);
 }
 
 TEST_F(Member_memory, IsNotKnownWithoutFiles) {
   limit(std::to_string(1000 * mb));
   m_tree.remove(group + "/memory.stat");
-  EXPECT_FALSE(m_judge.look(0, 80));
+  EXPECT_FALSE(m_reader.read(0, 80));
   m_tree.write("/proc/meminfo", "");
   limit("max");
-  EXPECT_FALSE(m_judge.look(0, 80));
+  EXPECT_FALSE(m_reader.read(0, 80));
   EXPECT_EQ(0u, m_purges);
 }
 

@@ -77,16 +77,16 @@ TEST(Pressure, ControlGroupVersion2) {
   write_stalls(&tree, "/proc/pressure/memory", 1);
   write_stalls(&tree, group + "memory.pressure", 1000);
   Gauge gauge(tree.at(""));
-  const Figures figures = gauge.look(0, percent);
+  const Figures figures = gauge.read(0, percent);
   EXPECT_EQ(512 * mb, figures.limit_bytes);
   EXPECT_EQ(380 * mb, figures.used_bytes) << "page cache is not used";
   EXPECT_EQ(0.0, figures.stall_percent) << "nothing to compare it with";
   EXPECT_EQ(group + "memory.current", gauge.usage_file());
   EXPECT_EQ(group + "memory.pressure", gauge.stall_file());
   // 480 of 512 are 93.75 percent.
-  EXPECT_EQ(480 * mb, gauge.look(1, 94).used_bytes)
+  EXPECT_EQ(480 * mb, gauge.read(1, 94).used_bytes)
       << "memory.stat is not asked";
-  EXPECT_EQ(380 * mb, gauge.look(2, 93).used_bytes);
+  EXPECT_EQ(380 * mb, gauge.read(2, 93).used_bytes);
 }
 
 TEST(Pressure, TheLowestLimitIsOfAGroupAbove) {
@@ -97,8 +97,8 @@ TEST(Pressure, TheLowestLimitIsOfAGroupAbove) {
   tree.write(group + "one/memory.current", "1");
   tree.write(group + "memory.max", std::to_string(500 * mb));
   Gauge gauge(tree.at(""));
-  EXPECT_EQ(500 * mb, gauge.look(0, percent).limit_bytes);
-  EXPECT_EQ(380 * mb, gauge.look(0, percent).used_bytes);
+  EXPECT_EQ(500 * mb, gauge.read(0, percent).limit_bytes);
+  EXPECT_EQ(380 * mb, gauge.read(0, percent).used_bytes);
 }
 
 TEST(Pressure, TheGroupWithLeastRoomIsWatched) {
@@ -109,8 +109,8 @@ TEST(Pressure, TheGroupWithLeastRoomIsWatched) {
   tree.write(group + "one/memory.current", "1");
   tree.write(group + "memory.max", std::to_string(500 * mb));
   Gauge gauge(tree.at(""));
-  EXPECT_EQ(500 * mb, gauge.look(0, percent).limit_bytes);
-  EXPECT_EQ(380 * mb, gauge.look(0, percent).used_bytes);
+  EXPECT_EQ(500 * mb, gauge.read(0, percent).limit_bytes);
+  EXPECT_EQ(380 * mb, gauge.read(0, percent).used_bytes);
   EXPECT_EQ(group + "memory.current", gauge.usage_file());
 }
 
@@ -120,7 +120,7 @@ TEST(Pressure, ControlGroupVersion1) {
   write_v1(&tree);
   write_stalls(&tree, "/proc/pressure/memory", 1);
   Gauge gauge(tree.at(""));
-  const Figures figures = gauge.look(0, percent);
+  const Figures figures = gauge.read(0, percent);
   EXPECT_EQ(512 * mb, figures.limit_bytes);
   EXPECT_EQ(380 * mb, figures.used_bytes);
   EXPECT_EQ("/proc/pressure/memory", gauge.stall_file());
@@ -132,13 +132,13 @@ TEST(Pressure, PageCacheThatIsNotKnownIsUsed) {
   Gauge gauge(tree.at(""));
   for (const char *const text : {"", "inactive_file\n", "inactive_file x\n"}) {
     tree.write(group + "memory.stat", text);
-    EXPECT_EQ(480 * mb, gauge.look(0, percent).used_bytes) << text;
+    EXPECT_EQ(480 * mb, gauge.read(0, percent).used_bytes) << text;
   }
   tree.make_unreadable(group + "memory.stat");
-  EXPECT_EQ(480 * mb, gauge.look(0, percent).used_bytes);
+  EXPECT_EQ(480 * mb, gauge.read(0, percent).used_bytes);
   tree.remove(group + "memory.stat");
   tree.write(group + "memory.stat", "inactive_file 999999999999\n");
-  EXPECT_EQ(0u, gauge.look(0, percent).used_bytes) << "not below nothing";
+  EXPECT_EQ(0u, gauge.read(0, percent).used_bytes) << "not below nothing";
 }
 
 TEST(Pressure, WithoutALimitTheMachineCounts) {
@@ -147,7 +147,7 @@ TEST(Pressure, WithoutALimitTheMachineCounts) {
     write_machine(&tree);
     write_v2(&tree, limit);
     Gauge gauge(tree.at(""));
-    const Figures figures = gauge.look(0, percent);
+    const Figures figures = gauge.read(0, percent);
     EXPECT_EQ(1024 * mb, figures.limit_bytes) << limit;
     EXPECT_EQ(768 * mb, figures.used_bytes);
     EXPECT_EQ("/proc/meminfo", gauge.usage_file());
@@ -160,7 +160,7 @@ TEST(Pressure, NeitherPressureNorControlGroups) {
   File_tree tree;
   write_machine(&tree);
   Gauge gauge(tree.at(""));
-  const Figures figures = gauge.look(0, percent);
+  const Figures figures = gauge.read(0, percent);
   EXPECT_EQ(1024 * mb, figures.limit_bytes);
   EXPECT_EQ(768 * mb, figures.used_bytes);
   EXPECT_FALSE(figures.stall_percent);
@@ -170,7 +170,7 @@ TEST(Pressure, NothingAtAll) {
   File_tree tree;
   Gauge gauge(tree.at(""));
   for (const uint64_t now : {uint64_t{0}, 200 * second}) {
-    const Figures figures = gauge.look(now, percent);
+    const Figures figures = gauge.read(now, percent);
     EXPECT_FALSE(figures.used_bytes);
     EXPECT_FALSE(figures.limit_bytes);
     EXPECT_FALSE(figures.stall_percent);
@@ -182,27 +182,27 @@ TEST(Pressure, WhatCannotBeReadIsUnknown) {
   write_v2(&tree, std::to_string(512 * mb));
   write_stalls(&tree, group + "memory.pressure", 1000);
   Gauge gauge(tree.at(""));
-  ASSERT_TRUE(gauge.look(0, percent).stall_percent);
+  ASSERT_TRUE(gauge.read(0, percent).stall_percent);
   for (const char *const text : {"", "x", "-1", "18446744073709551615", "some",
                                  "some total=", "some total=x"}) {
     tree.write(group + "memory.current", text);
     tree.write(group + "memory.pressure", text);
-    EXPECT_FALSE(gauge.look(1, percent).used_bytes) << text;
-    EXPECT_FALSE(gauge.look(1, percent).stall_percent) << text;
+    EXPECT_FALSE(gauge.read(1, percent).used_bytes) << text;
+    EXPECT_FALSE(gauge.read(1, percent).stall_percent) << text;
   }
   tree.make_unreadable(group + "memory.current");
   tree.make_unreadable(group + "memory.pressure");
-  EXPECT_FALSE(gauge.look(2, percent).used_bytes);
-  EXPECT_FALSE(gauge.look(2, percent).stall_percent);
+  EXPECT_FALSE(gauge.read(2, percent).used_bytes);
+  EXPECT_FALSE(gauge.read(2, percent).stall_percent);
 
   File_tree machine;
   write_machine(&machine);
   Gauge of_machine(machine.at(""));
-  ASSERT_TRUE(of_machine.look(0, percent).used_bytes);
+  ASSERT_TRUE(of_machine.read(0, percent).used_bytes);
   for (const char *const text : {"", "MemAvailable:\n", "MemAvailable: 1 MB\n",
                                  "MemAvailable: 9999999 kB\n"}) {
     machine.write("/proc/meminfo", text);
-    EXPECT_FALSE(of_machine.look(1, percent).used_bytes) << text;
+    EXPECT_FALSE(of_machine.read(1, percent).used_bytes) << text;
   }
 }
 
@@ -213,7 +213,7 @@ TEST(Pressure, StallsOfTheLastSecond) {
   Gauge gauge(tree.at(""));
   const auto stalled = [&](uint64_t now_us, uint64_t total_us) {
     write_stalls(&tree, file, total_us);
-    return gauge.look(now_us, percent).stall_percent.value_or(-1);
+    return gauge.read(now_us, percent).stall_percent.value_or(-1);
   };
   EXPECT_DOUBLE_EQ(0, stalled(0, 5000000));
   EXPECT_DOUBLE_EQ(2, stalled(second / 5, 5020000)) << "a second's two percent";
@@ -222,7 +222,7 @@ TEST(Pressure, StallsOfTheLastSecond) {
   EXPECT_DOUBLE_EQ(8, stalled(second * 6 / 5, 5100000))
       << "since a second before: from 5020000";
   EXPECT_DOUBLE_EQ(0, stalled(second * 2, 5100000));
-  // A look that came late is over the time that there was.
+  // A reading that came late is over the time that there was.
   EXPECT_DOUBLE_EQ(50, stalled(second * 6, 7100000));
   gauge.forget_stalls();
   EXPECT_DOUBLE_EQ(0, stalled(second * 7, 8100000));
@@ -237,35 +237,35 @@ TEST(Pressure, ALimitThatIsChangedCountsWithinASecond) {
   write_machine(&tree);
   write_v2(&tree, std::to_string(512 * mb));
   Gauge gauge(tree.at(""));
-  EXPECT_EQ(512 * mb, gauge.look(0, percent).limit_bytes);
+  EXPECT_EQ(512 * mb, gauge.read(0, percent).limit_bytes);
   tree.write(group + "memory.max", std::to_string(600 * mb));
   write_stalls(&tree, group + "memory.pressure", 1);
-  EXPECT_EQ(600 * mb, gauge.look(second, percent).limit_bytes);
-  EXPECT_FALSE(gauge.look(59 * second, percent).stall_percent);
-  EXPECT_TRUE(gauge.look(60 * second, percent).stall_percent);
+  EXPECT_EQ(600 * mb, gauge.read(second, percent).limit_bytes);
+  EXPECT_FALSE(gauge.read(59 * second, percent).stall_percent);
+  EXPECT_TRUE(gauge.read(60 * second, percent).stall_percent);
 
   // The group above, and version 1.
   tree.write("/proc/self/cgroup", "0::/mysql/one\n");
   tree.write(group + "one/memory.max", std::to_string(550 * mb));
   tree.write(group + "one/memory.current", "1");
-  EXPECT_EQ(600 * mb, gauge.look(61 * second, percent).limit_bytes)
+  EXPECT_EQ(600 * mb, gauge.read(61 * second, percent).limit_bytes)
       << "it has least room";
   tree.write(group + "memory.max", std::to_string(500 * mb));
-  EXPECT_EQ(500 * mb, gauge.look(62 * second, percent).limit_bytes);
+  EXPECT_EQ(500 * mb, gauge.read(62 * second, percent).limit_bytes);
   File_tree old;
   write_machine(&old);
   write_v1(&old);
   Gauge of_old(old.at(""));
-  EXPECT_EQ(512 * mb, of_old.look(0, percent).limit_bytes);
+  EXPECT_EQ(512 * mb, of_old.read(0, percent).limit_bytes);
   old.write(group + "memory.limit_in_bytes", std::to_string(490 * mb));
   old.write(group + "memory.stat",
             "hierarchical_memory_limit " + std::to_string(490 * mb) + "\n");
-  EXPECT_EQ(490 * mb, of_old.look(second, percent).limit_bytes);
+  EXPECT_EQ(490 * mb, of_old.read(second, percent).limit_bytes);
 }
 
 TEST(Pressure, ThisMachine) {
   Gauge gauge;
-  const Figures figures = gauge.look(0, 1);
+  const Figures figures = gauge.read(0, 1);
   if (!figures.limit_bytes) GTEST_SKIP() << "without /proc";
   ASSERT_TRUE(figures.used_bytes);
   EXPECT_LT(0u, *figures.limit_bytes);

@@ -224,6 +224,7 @@ TEST_F(Profile_failures, AForkWhileItRecordsHarmsNeitherSide) {
       time_us += 61'000'000;
       if (recorder.tick(1 << 30) != 0) ++failed;
       ++ticks;
+      ticks.notify_one();
     }
   });
   for (int i = 0; i < 20; ++i) {
@@ -240,7 +241,7 @@ TEST_F(Profile_failures, AForkWhileItRecordsHarmsNeitherSide) {
     ASSERT_EQ(child, waitpid(child, &status, 0));
     EXPECT_EQ(0, status);
   }
-  while (ticks == 0) std::this_thread::yield();
+  ticks.wait(0);
   stop = true;
   writer.join();
   EXPECT_EQ(0, failed);

@@ -28,6 +28,7 @@
 
 #include "plugin/memdiag/profile/symbols.h"
 #include "plugin/memdiag/unittest/failing_writes.h"
+#include "plugin/memdiag/unittest/killed_writer.h"
 
 namespace {
 
@@ -407,14 +408,15 @@ TEST_F(Profile_file_test, SitesThatNobodyNeedsGiveWay) {
   EXPECT_TRUE(file.has_site(next - 1));
   Contents contents = loaded(m_path);
   EXPECT_EQ(file_sites, contents.latest->sites.size());
-  for (const Snapshot &snapshot : contents.latest->ramps)
-    for (const Site_amount &amount : snapshot.amounts) {
-      const Profile profile = contents.latest->profile_of(snapshot);
-      EXPECT_TRUE(std::any_of(
-          profile.sites.begin(), profile.sites.end(),
-          [&amount](const Site &site) { return site.number == amount.site; }));
-      break;
-    }
+  EXPECT_EQ((Times{1, 2}), times(contents.latest->ramps));
+  for (const Snapshot &snapshot : contents.latest->ramps) {
+    ASSERT_FALSE(snapshot.amounts.empty());
+    const Profile profile = contents.latest->profile_of(snapshot);
+    EXPECT_TRUE(std::any_of(profile.sites.begin(), profile.sites.end(),
+                            [&snapshot](const Site &site) {
+                              return site.number == snapshot.amounts[0].site;
+                            }));
+  }
   // When ramps need all of them, there is no room, and a new ramp makes some.
   for (uint32_t ramp = 2; ramp <= 3; ++ramp)
     for (uint64_t i = 0; i < file_highs; ++i, next += 256) {
@@ -977,26 +979,14 @@ TEST_F(Profile_file_test, AWriterThatIsKilledLeavesAReadableFile) {
     begin(&file);
     std::vector<Site_amount> amounts;
     for (uint32_t j = 1; j <= 300; ++j) amounts.push_back(amount_of(j, j));
-    const pid_t writer = fork();
-    if (writer == 0)
-      for (uint32_t n = 1;; ++n) {
-        (void)file.add_site(n, "session", "malloc", {});
-        (void)file.append(moment_of(n % 1000), a_low, amounts);
-        (void)file.append(moment_of(n % 1000), high_of(n / 8 + 1), amounts);
-      }
-    ASSERT_LT(0, writer);
-    // Until it has written something; only the file tells.
+    ASSERT_NO_FATAL_FAILURE(memdiag_test::kill_writer_after(
+        1 + random() % 500, [&file, &amounts](uint64_t number) {
+          const auto n = static_cast<uint32_t>(number);
+          (void)file.add_site(n, "session", "malloc", {});
+          (void)file.append(moment_of(n % 1000), a_low, amounts);
+          (void)file.append(moment_of(n % 1000), high_of(n / 8 + 1), amounts);
+        }));
     Contents contents;
-    for (int wait = 0; wait < 5000 && !contents.latest; ++wait) {
-      usleep(1000);
-      (void)load(m_path, &contents);
-    }
-    ASSERT_TRUE(contents.latest);
-    usleep(random() % 20000);
-    ASSERT_EQ(0, kill(writer, SIGKILL));
-    int status;
-    ASSERT_EQ(writer, waitpid(writer, &status, 0));
-    ASSERT_TRUE(WIFSIGNALED(status));
     (void)load(m_path, &contents);
     EXPECT_LE(contents.damaged, 1u);
     ASSERT_TRUE(contents.latest);

@@ -27,8 +27,6 @@ at a shutdown with monitors connected. Worth most under the thread sanitizer. */
 namespace memdiag {
 namespace {
 
-using memdiag_test::sleep_ms;
-
 /** Allocates from all pools, and frees in other threads than it took. */
 void use_pools(unsigned seed, int rounds) {
   std::minstd_rand random(seed);
@@ -51,70 +49,100 @@ void use_pools(unsigned seed, int rounds) {
   sessions::session_ended();
 }
 
+/** A thread that does the same again and again, until this is destroyed. */
+class Repeated {
+ public:
+  /** @param body  called with the number of the round, from 0 */
+  explicit Repeated(std::function<void(unsigned)> body)
+      : m_thread([this, body = std::move(body)] {
+          while (!m_stop) {
+            body(m_rounds);
+            ++m_rounds;
+            m_rounds.notify_all();
+          }
+        }) {}
+  ~Repeated() {
+    m_stop = true;
+    m_thread.join();
+  }
+  Repeated(const Repeated &) = delete;
+  Repeated &operator=(const Repeated &) = delete;
+
+  /** Waits until so many more rounds have ended. */
+  void wait_for_rounds(unsigned count) const {
+    unsigned now = m_rounds;
+    for (const unsigned enough = now + count; now < enough; now = m_rounds)
+      m_rounds.wait(now);
+  }
+
+ private:
+  std::atomic<bool> m_stop{false};
+  std::atomic<unsigned> m_rounds{0};
+  std::thread m_thread;
+};
+
 TEST(Readers, OfEverythingWhileAllOfItChanges) {
   char name[] = "/tmp/memdiag_readers.XXXXXX";
   const std::string folder = mkdtemp(name);
   history::interval_ms = 10;
   history::capacity = 100;
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
-  const auto over_and_over = [&](std::function<void(unsigned)> body) {
-    threads.emplace_back([&stop, body] {
-      for (unsigned i = 0; !stop; ++i) body(i);
+  {
+    const Repeated reads_figures([](unsigned i) {
+      const Snapshot snapshot = take_snapshot(i % 4 == 0 ? all_details : 0);
+      EXPECT_EQ(pool_count, snapshot.pools.size());
+      (void)advisor::findings(
+          advisor::make_situation(snapshot, host::collect().figures, {},
+                                  history::this_run(), scopes::survivors()));
+      // A sanitizer's own memory takes minutes to look at.
+      if (memdiag_test::sanitized) return;
+      for (const auto precision :
+           {ledger::Precision::cheap, ledger::Precision::exact})
+        EXPECT_FALSE(ledger::reader()
+                         .take(snapshot, std::nullopt, precision)
+                         .rows.empty());
     });
-  };
-  // Readers
-  over_and_over([](unsigned i) {
-    const Snapshot snapshot = take_snapshot(i % 4 == 0 ? all_details : 0);
-    EXPECT_EQ(pool_count, snapshot.pools.size());
-    (void)advisor::findings(
-        advisor::make_situation(snapshot, host::collect().figures, {},
-                                history::this_run(), scopes::survivors()));
-    // A sanitizer's own memory takes minutes to look at.
-    if (memdiag_test::sanitized) return;
-    for (const auto precision :
-         {ledger::Precision::cheap, ledger::Precision::exact})
-      EXPECT_FALSE(ledger::reader()
-                       .take(snapshot, std::nullopt, precision)
-                       .rows.empty());
-  });
-  over_and_over([](unsigned) {
-    EXPECT_FALSE(routes::all().empty());
-    (void)sessions::rows(sessions::holdings(), {});
-    (void)sessions::digests();
-    (void)purge_log::all();
-    (void)history::this_run();
-    (void)history::former_runs();
-    int error;
-    (void)regions::all(&error);
-    EXPECT_EQ(0, error);
-  });
-  // Figures that change
-  for (unsigned seed : {1, 2})
-    over_and_over([seed](unsigned i) {
-      std::thread([=] { use_pools(seed + i, 50); }).join();
+    const Repeated reads_lists([](unsigned) {
+      EXPECT_FALSE(routes::all().empty());
+      (void)sessions::rows(sessions::holdings(), {});
+      (void)sessions::digests();
+      (void)purge_log::all();
+      (void)history::this_run();
+      (void)history::former_runs();
+      int error;
+      (void)regions::all(&error);
+      EXPECT_EQ(0, error);
     });
-  over_and_over([](unsigned i) {
-    EXPECT_EQ(0, purging::purge(static_cast<Pool>(i % pool_count)).error);
-    sleep_ms(1);
-  });
-  over_and_over([](unsigned i) {
-    sessions::track(i % 2 == 0);
-    sleep_ms(7);
-  });
-  // A server that starts and shuts down, again and again
-  for (int i = 0; i < 10; ++i) {
-    ASSERT_EQ(0, purger::start());
-    const auto started =
-        history::start(folder + "/" + history::file_name, 90704);
-    EXPECT_EQ(0, started.thread_error);
-    EXPECT_EQ(0, started.file_error);
-    sleep_ms(100);
-    history::stop();
-    purger::stop();
+    const auto use = [](unsigned seed) {
+      std::thread([seed] { use_pools(seed, 50); }).join();
+    };
+    const Repeated uses([use](unsigned i) { use(i + 1); });
+    const Repeated uses_too([use](unsigned i) { use(i + 2); });
+    const Repeated purges([&uses](unsigned i) {
+      EXPECT_EQ(0, purging::purge(static_cast<Pool>(i % pool_count)).error);
+      uses.wait_for_rounds(1);
+    });
+    purger::Watch watch;
+    const Repeated ticks([&watch, &uses](unsigned) {
+      watch.tick();
+      uses.wait_for_rounds(1);
+    });
+    const Repeated switches([&uses](unsigned i) {
+      sessions::track(i % 2 == 0);
+      uses.wait_for_rounds(5);
+    });
+    // A server that starts and shuts down, again and again
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_EQ(0, purger::start());
+      const auto started =
+          history::start(folder + "/" + history::file_name, 90704);
+      EXPECT_EQ(0, started.thread_error);
+      EXPECT_EQ(0, started.file_error);
+      reads_figures.wait_for_rounds(1);
+      reads_lists.wait_for_rounds(1);
+      history::stop();
+      purger::stop();
+    }
   }
-  stop = true;
-  for (std::thread &thread : threads) thread.join();
   sessions::track(false);
   std::filesystem::remove_all(folder);
 }

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -126,22 +125,28 @@ TEST(SizeClasses, BlocksAddUpWhileOthersAllocateAndPurge) {
           free(malloc(size));
         }
     });
-  // So seldom that most snapshots are of one moment, however slow they are.
-  const auto began = std::chrono::steady_clock::now();
-  (void)take_snapshot(all_details);
-  const auto pause = std::max<std::chrono::nanoseconds>(
-      std::chrono::milliseconds(50),
-      10 * (std::chrono::steady_clock::now() - began));
-  threads.emplace_back([&stop, pause] {
-    while (!stop) {
-      // Has jemalloc's statistics refreshed between those of a snapshot.
+  // A snapshot whose statistics others refresh meanwhile is taken again. One in
+  // ten is, so that the test ends in time however slow they are.
+  std::atomic<unsigned> wanted{0};
+  threads.emplace_back([&stop, &wanted] {
+    for (unsigned done = 0;;) {
+      wanted.wait(done);
+      done = wanted;
+      if (stop) return;
       (void)purging::purge(pool);
-      std::this_thread::sleep_for(pause);
+      EXPECT_EQ(0, mallctl::refresh());
     }
   });
-  for (int i = 0; i < 100; ++i)
+  for (int i = 0; i < 100; ++i) {
+    if (i % 10 == 0) {
+      ++wanted;
+      wanted.notify_one();
+    }
     expect_blocks_add_up(take_snapshot(all_details));
+  }
   stop = true;
+  ++wanted;
+  wanted.notify_one();
   for (std::thread &thread : threads) thread.join();
 }
 
@@ -410,7 +415,9 @@ TEST(SizeClasses, ClassThatIsNotKnownToBeUnusedIsShown) {
 TEST(SizeClasses, SumOfLargeBlocksThatFailsEmptiesAllOfThem) {
   const Blocks large(pool, 100000, 1);
   const Failing_reads failing(Ctl::stats_arena_large_allocated);
-  for (const Large_row &row : take_snapshot(all_details).large) {
+  const Snapshot snapshot = take_snapshot(all_details);
+  ASSERT_FALSE(snapshot.large.empty());
+  for (const Large_row &row : snapshot.large) {
     EXPECT_FALSE(row.live_bytes.has_value());
     EXPECT_TRUE(row.live_blocks.has_value());
   }
@@ -505,7 +512,8 @@ TEST(Mutexes, WaitingIsCounted) {
         placed::free(placed::allocate(arena, placed::no_cache, 20000, false),
                      placed::no_cache, 20000);
     });
-  // At most as long as the test may take.
+  // No number of operations makes two threads meet. At most as long as the test
+  // may take.
   while (contention() == 0) std::this_thread::yield();
   stop = true;
   for (std::thread &thread : threads) thread.join();

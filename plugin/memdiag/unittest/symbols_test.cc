@@ -75,17 +75,20 @@ TEST(Modules, OfThisProcess) {
   EXPECT_TRUE(has(0, Symbols_test_caller::call()));
   // As the kernel has it: begin-end permissions offset device inode path.
   std::ifstream maps("/proc/self/maps");
+  bool is_in_maps = false;
   for (std::string line; std::getline(maps, line);) {
     unsigned long begin, end, offset;
     char executable;
     ASSERT_EQ(4, sscanf(line.c_str(), "%lx-%lx %*c%*c%c%*c %lx", &begin, &end,
                         &executable, &offset));
     if (begin != modules[0].begin) continue;
+    is_in_maps = true;
     EXPECT_EQ('x', executable);
     EXPECT_EQ(offset, modules[0].file_offset);
     EXPECT_LE(modules[0].end, end);
     EXPECT_LT(end - 4096, modules[0].end);
   }
+  EXPECT_TRUE(is_in_maps);
   const auto getpid_address =
       reinterpret_cast<uint64_t>(dlsym(RTLD_NEXT, "getpid"));
   const auto libc =
