@@ -67,6 +67,12 @@ VARIABLES = {
     "memdiag_admission_wait_ms": ("5000", "10000"),
     "memdiag_admission_reserve": ("33554432", "0"),
 }
+# Variables that stock MySQL has too. Setting them shows what a machine does that pauses a virtual processor.
+CONTROLS = {
+    "long_query_time": ("5", "10"),
+    "net_read_timeout": ("20", "30"),
+    "sort_buffer_size": ("524288", "262144"),
+}
 PROCESSES = 4
 NOTHING = ("SELECT 1",)
 CHURN_PAUSE_SECONDS = 0.02
@@ -150,11 +156,13 @@ def actions(session: Connection) -> dict[str, tuple[str, ...]]:
     for table in tables(session):
         named[table] = (f"SELECT * FROM information_schema.{table}",)
     named["SHOW GLOBAL STATUS"] = ("SHOW GLOBAL STATUS",)
-    for name, values in VARIABLES.items():
-        named[f"SET GLOBAL {name}"] = tuple(
-            f"SET GLOBAL {name} = {value}" for value in values
-        )
+    for name, values in (VARIABLES | CONTROLS).items():
+        named[setting(name)] = tuple(f"{setting(name)} = {value}" for value in values)
     return named
+
+
+def setting(variable: str) -> str:
+    return f"SET GLOBAL {variable}"
 
 
 def tables(session: Connection) -> list[str]:
@@ -300,8 +308,17 @@ def measure(
         return {"waits": found, "ends": endings, "samples": samples}
 
 
-def longest(runs: list[dict[str, Any]], part: str, figure: str) -> float:
-    return max(row[figure] for run in runs for row in run[part].values())
+def longest(
+    runs: list[dict[str, Any]], part: str, figure: str, controls: bool = False
+) -> float:
+    """Of the controls, or of all else."""
+    names = [setting(name) for name in CONTROLS]
+    return max(
+        row[figure]
+        for run in runs
+        for name, row in run[part].items()
+        if (name in names) == controls
+    )
 
 
 def render(raw: dict[str, Any]) -> str:
@@ -360,6 +377,13 @@ def render(raw: dict[str, Any]) -> str:
                     report.target(
                         "longest wait for a mutex of connecting or ending, ms",
                         longest(runs, "waits", "mutex_ms"),
+                        "<=",
+                        TARGETS["wait_ms"],
+                    ),
+                    report.target(
+                        "the same, ms above that while stock's own variables are set",
+                        longest(runs, "waits", "mutex_ms")
+                        - longest(runs, "waits", "mutex_ms", controls=True),
                         "<=",
                         TARGETS["wait_ms"],
                     ),
