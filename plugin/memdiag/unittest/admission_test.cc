@@ -386,12 +386,12 @@ TEST(Admission, TheLogKeepsTheLastAndALineEachTenSeconds) {
       << line(decided, 7);
   EXPECT_NE(std::string::npos,
             refusal(decided).find("expected to take 314572800 bytes, and "
-                                  "52428800 are left"))
+                                  "52428800 were left"))
       << refusal(decided);
   decided.reserved_bytes = UINT64_MAX;
-  EXPECT_NE(std::string::npos, refusal(decided).find("and 0 are left"));
+  EXPECT_NE(std::string::npos, refusal(decided).find("and 0 were left"));
   decided.figures.room_bytes.reset();
-  EXPECT_NE(std::string::npos, refusal(decided).find("and unknown are left"));
+  EXPECT_NE(std::string::npos, refusal(decided).find("and unknown were left"));
 }
 
 void digest_of(unsigned char first, unsigned char *digest) {
