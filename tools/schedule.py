@@ -18,7 +18,7 @@ from tools.checkout import own_files
 from tools.runner_output import Result
 
 # So many steps run at a time. Most keep more than one processor busy, but not all the time.
-SIDE_BY_SIDE = 3
+SIDE_BY_SIDE = 4
 
 
 # How much lower the priority of steps is that do not wait. Twice as much would starve them.

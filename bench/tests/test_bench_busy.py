@@ -28,7 +28,10 @@ class LockWaits(unittest.TestCase):
                 "without_mutex_ms": 99.0,
             }
             return {
-                "waits": {"MEMDIAG_POOLS": waits},
+                "waits": {
+                    "MEMDIAG_POOLS": waits,
+                    "SET GLOBAL long_query_time": {**waits, "mutex_ms": 0.5},
+                },
                 "ends": {"MEMDIAG_POOLS": {"kill_ms": kill, "limit_ms": 1.0}},
                 "samples": 100,
             }
@@ -41,6 +44,7 @@ class LockWaits(unittest.TestCase):
             )
         )
         self.assertRegex(text, r"connecting or ending, ms \| +21\.\d+ \| +<= 20.0 \| +NOT MET")  # fmt: skip
+        self.assertRegex(text, r"own variables are set +\| +20\.5\d* \| +<= 20.0 \| +NOT MET")  # fmt: skip
         self.assertRegex(text, r"without looking +\| +25\.\d+ \| +<= 20.0 \| +NOT MET")
         self.assertRegex(text, r"killed read, ms +\| +101\.\d+ \| +<= 100.0 \| +NOT MET")  # fmt: skip
         self.assertRegex(text, r"time limit, ms +\| +1\.\d+ \| +<= 100.0 \| +met")
