@@ -43,7 +43,7 @@ class LockWaits(unittest.TestCase):
                 readers=1000,
             )
         )
-        self.assertRegex(text, r"connecting or ending, ms \| +21\.\d+ \| +<= 20.0 \| +NOT MET")  # fmt: skip
+        self.assertRegex(text, r"connecting or ending, ms +\| +21\.\d+ \| +<= 20.0 \| +NOT MET")  # fmt: skip
         self.assertRegex(text, r"own variables are set +\| +20\.5\d* \| +<= 20.0 \| +NOT MET")  # fmt: skip
         self.assertRegex(text, r"without looking +\| +25\.\d+ \| +<= 20.0 \| +NOT MET")
         self.assertRegex(text, r"killed read, ms +\| +101\.\d+ \| +<= 100.0 \| +NOT MET")  # fmt: skip
