@@ -64,6 +64,8 @@ BURST_THREADS = 64
 LOAD_SECONDS = 6
 IDLE_SECONDS = 20
 REST_SECONDS = 10
+# A monitor that reads each second asks for so much of the past.
+SEEN_SECONDS = 10
 PURGES = 5
 READS = 9
 SAMPLING_SECONDS = 3
@@ -252,7 +254,7 @@ def caches(server: Server, session: Connection) -> dict[str, float]:
 def select(table: str) -> str:
     """The statement with which a monitor reads a table: of the past, it reads what it has not seen yet."""
     past = table in ("MEMDIAG_HISTORY", "MEMDIAG_HISTORY_POOLS", "MEMDIAG_LAST_RUN")
-    seen = " WHERE TIME > NOW() - INTERVAL 10 SECOND" if past else ""
+    seen = f" WHERE TIME > NOW() - INTERVAL {SEEN_SECONDS} SECOND" if past else ""
     return f"SELECT * FROM information_schema.{table}{seen}"
 
 
@@ -304,6 +306,8 @@ def tables(server: Server, connections: int) -> dict[str, dict[str, float]]:
                 " WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME LIKE 'MEMDIAG%'"
             ).rows
         ]
+        # The samples that were taken each 10 ms are not new any more.
+        time.sleep(SEEN_SECONDS)
         in_turn = read(server, reader, everyday(), True)
         alone = read(server, reader, every, False)
     return {
