@@ -11,46 +11,63 @@ import contextlib
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench import sysbench_oltp
+from bench.profile_cost import cpu_seconds, interval
 from bench.runner import arms as arm_list
 from bench.runner import report, rounds
+from bench.runner.quiet import wait_until_quiet
 from bench.workloads import sysbench_program
-from harness.problem import run_main
+from harness.problem import Problem, run_main
 from harness.server import Server
-from monitoring import running, sink
+from monitoring import programs, running, sink
 
 TARGET = 0.005
 REST_SECONDS = 20
-WAYS = ("without", "exporter", "otlp")
+WAYS = ("without", "exporter", "component", "otlp")
+# Each reader, and the way that it is compared with. Upstream's component also follows every session and statement, which
+# is no cost of a scrape.
+READERS = {"exporter": "without", "otlp": "component"}
 COMPONENT = "'file://component_telemetry'"
+LIVE_SESSIONS = "SELECT VARIABLE_VALUE FROM performance_schema.global_status WHERE VARIABLE_NAME = 'telemetry.live_sessions'"
+
+Turn = dict[str, dict[str, float]]
 
 
 @contextlib.contextmanager
 def exported(port: int) -> Iterator[None]:
-    """Debian's exporter runs its statements each second. This program reads the exporter each second."""
+    """Debian's exporter runs its statements each second, and Prometheus reads the exporter each second."""
     with tempfile.TemporaryDirectory(prefix="memdiag-") as scratch:
         folder = Path(scratch)
         with (
             running.exporter(folder, port, seconds="1s") as address,
             running.prometheus(folder, address),
         ):
+            running.until(lambda: "sql_mysql_memdiag" in running.get(f"http://{address}/metrics"), "the exporter has figures")  # fmt: skip
             yield
 
 
 @contextlib.contextmanager
-def telemetry(server: Server, got: sink.Sink) -> Iterator[None]:
+def telemetry(server: Server, got: sink.Sink, reads: bool) -> Iterator[None]:
+    """component_telemetry is installed. It reads all meters each second, or none."""
+    enabled = "YES" if reads else "NO"
+    server.query(f"UPDATE performance_schema.setup_meters SET ENABLED = '{enabled}'")
+    got.meters.clear()
     server.query(f"INSTALL COMPONENT {COMPONENT}")
     try:
-        running.until(lambda: "mysql.memdiag" in got.meters, "the collector gets metrics")  # fmt: skip
+        if reads:
+            running.until(lambda: "mysql.memdiag" in got.meters, "the collector gets metrics", 40)  # fmt: skip
         yield
     finally:
-        server.query(f"UNINSTALL COMPONENT {COMPONENT}")
+        # The component does not go while it knows another session than the one that removes it.
+        with server.connect() as session:
+            running.until(lambda: int(session.query(LIVE_SESSIONS).scalar() or 0) <= 1, "the load's sessions have ended")  # fmt: skip
+            session.query(f"UNINSTALL COMPONENT {COMPONENT}")
 
 
 def options(port: int, endpoint: str) -> tuple[str, ...]:
@@ -63,10 +80,17 @@ def options(port: int, endpoint: str) -> tuple[str, ...]:
     )
 
 
+def prepare(arms: Sequence[arm_list.Arm]) -> Path:
+    """The data. Programs and libraries come first, because this machine may be unable to get them."""
+    sink.provide()
+    for name in ("prometheus", "prometheus-sql-exporter"):
+        programs.program(name)
+    return sysbench_oltp.template(arms)
+
+
 def measure(arm: arm_list.Arm, folder: Path, turns: int, seconds: int) -> dict[str, Any]:  # fmt: skip
     """Transactions each second, and the server's processor time for each, in turns without and with a reader."""
     port = running.free_port()
-    sink.provide()
     with (
         sink.listening() as got,
         arm.server(folder, options(port, got.endpoint)) as server,
@@ -76,42 +100,40 @@ def measure(arm: arm_list.Arm, folder: Path, turns: int, seconds: int) -> dict[s
         ways = {
             "without": contextlib.nullcontext,
             "exporter": lambda: exported(port),
-            "otlp": lambda: telemetry(server, got),
+            "component": lambda: telemetry(server, got, reads=False),
+            "otlp": lambda: telemetry(server, got, reads=True),
         }
 
         def once() -> dict[str, float]:
-            before = server.usage()
+            before = cpu_seconds(server)
             output = sysbench_program.run(server, "oltp_point_select", "run", "--threads=8", f"--time={seconds}")  # fmt: skip
             tps = sysbench_program.parse(output)["tps"]
-            cpu = server.usage().since(before).cpu_seconds
+            cpu = cpu_seconds(server) - before
             return {"tps": tps, "cpu_us": 1e6 * cpu / (tps * seconds)}
 
         once()  # a warm-up
         rest = {}
         for way in WAYS:
             with ways[way]():
-                before = server.usage()
+                wait_until_quiet(lambda: cpu_seconds(server))
+                before = cpu_seconds(server)
                 time.sleep(REST_SECONDS)
-                used = server.usage().since(before).cpu_seconds
-                rest[way] = 1000 * used / REST_SECONDS
+                rest[way] = 1000 * (cpu_seconds(server) - before) / REST_SECONDS
         measured = []
         for number in range(turns):
-            turn = {}
-            order = WAYS[number % 3 :] + WAYS[: number % 3]
-            for way in order:
+            turn: Turn = {}
+            first = number % len(WAYS)
+            for way in WAYS[first:] + WAYS[:first]:
                 with ways[way]():
                     turn[way] = once()
             measured.append(turn)
     return {"turns": measured, "rest_ms": rest}
 
 
-def ratio(runs: list[dict[str, Any]], way: str, figure: str) -> float:
-    """The median with the reader, divided by the median without."""
-    with_, without = (
-        report.median(turn[one][figure] for run in runs for turn in run["turns"])
-        for one in (way, "without")
-    )
-    return with_ / without
+def ratios(runs: list[dict[str, Any]], reader: str, figure: str) -> list[float]:
+    """With the reader to without it, within each turn, where the machine's speed changes less."""
+    base = READERS[reader]
+    return [turn[reader][figure] / turn[base][figure] for run in runs for turn in run["turns"]]  # fmt: skip
 
 
 def render(raw: dict[str, Any]) -> str:
@@ -122,15 +144,18 @@ def render(raw: dict[str, Any]) -> str:
         [way, f"{rest[way]:.1f}", *(f"{report.median(turn[way][figure] for run in runs for turn in run['turns']):.1f}" for figure in ("tps", "cpu_us"))]
         for way in WAYS
     ]  # fmt: skip
-    targets = [
-        report.target(f"{what}, {way}", value, "<=", TARGET)
-        for way in WAYS[1:]
-        for what, value in (
-            ("processor time of the machine that the server takes for it", (rest[way] - rest["without"]) / 1000 / cpus),
-            ("throughput lost", 1 - ratio(runs, way, "tps")),
-            ("processor time more for each transaction", ratio(runs, way, "cpu_us") - 1),
-        )
-    ]  # fmt: skip
+    compared, targets = [], []
+    for reader, base in READERS.items():
+        tps, cpu = (interval(ratios(runs, reader, figure)) for figure in ("tps", "cpu_us"))  # fmt: skip
+        compared.append([f"{reader} / {base}", *(f"{value:.4f}" for value in (*tps, *cpu))])  # fmt: skip
+        targets += [
+            report.target(f"{what}, {reader}", value, "<=", TARGET)
+            for what, value in (
+                ("processor time of the machine that the server takes for it", (rest[reader] - rest[base]) / 1000 / cpus),
+                ("throughput lost", 1 - tps[0]),
+                ("processor time more for each transaction", cpu[0] - 1),
+            )
+        ]  # fmt: skip
     return "\n".join(
         [
             "# What monitoring costs\n",
@@ -144,11 +169,13 @@ def render(raw: dict[str, Any]) -> str:
                 ],
                 rows,
             ),
+            "\nRatios within a turn: the median and its 95% interval.\n",
+            report.table(["", "transactions/s", "from", "to", "CPU each", "from", "to"], compared),
             "\n## Targets\n",
             report.target_table(targets),
             report.front_matter(raw),
         ]
-    )
+    )  # fmt: skip
 
 
 def main() -> int:
@@ -157,6 +184,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=8, help="of each load (default: %(default)s)")  # fmt: skip
     given = parser.parse_args()
     rounds.require_positive(given, "turns", "seconds")
+    if "," in given.arms:
+        raise Problem("--arms takes one arm here")
     return rounds.run(
         "scrape_cost",
         given,
@@ -165,17 +194,17 @@ def main() -> int:
             "turns": given.turns,
             "seconds": given.seconds,
         },
-        prepare=sysbench_oltp.template,
+        prepare=prepare,
         measure=rounds.one_by_one(
             lambda arm, folder: measure(arm, folder, given.turns, given.seconds)
         ),
         brief=lambda run: ", ".join(
-            f"{way}: {ratio([run], way, 'tps'):.4f} of the throughput"
-            for way in WAYS[1:]
-        ),  # fmt: skip
+            f"{reader}: {report.median(ratios([run], reader, 'tps')):.4f} of the throughput"
+            for reader in READERS
+        ),
         render=render,
-        seconds_each=30 + 3 * REST_SECONDS + 3 * given.turns * (given.seconds + 3),
-    )
+        seconds_each=30 + len(WAYS) * (REST_SECONDS + 5 + given.turns * (given.seconds + 3)),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

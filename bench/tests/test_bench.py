@@ -10,7 +10,14 @@ from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from bench import instructions, pgo_train, phrase_burst, sysbench_oltp, table_cost
+from bench import (
+    instructions,
+    pgo_train,
+    phrase_burst,
+    scrape_cost,
+    sysbench_oltp,
+    table_cost,
+)
 from bench.runner import arms, prepared, report
 from bench.workloads import phrase_burst as collection
 from bench.workloads import sysbench_program
@@ -318,6 +325,26 @@ class Reports(unittest.TestCase):
         self.assertRegex(text, r"each second takes +\| +0.002 \| +<= 0.005 \| +met")
         self.assertRegex(text, r"meanwhile +\| +0.010 \| +<= 0.005 \| +NOT MET")
         self.assertRegex(text, r"lost with it +\| +0.030 \| +<= 0.01 \| +NOT MET")
+
+    def test_what_monitoring_costs(self):
+        def turn(speed, with_exporter, with_otlp):
+            # Upstream's component takes a tenth by itself.
+            tps = {"without": 1, "exporter": with_exporter, "component": 0.9, "otlp": 0.9 * with_otlp}  # fmt: skip
+            return {way: {"tps": speed * part, "cpu_us": 50 / part} for way, part in tps.items()}  # fmt: skip
+
+        turns = [turn(speed, 0.998, 0.99) for speed in (1000, 5000, 2000)]
+        rest = {"without": 2.0, "exporter": 8.0, "component": 3.0, "otlp": 17.0}
+        run = {"turns": turns, "rest_ms": rest}
+        for ratio in scrape_cost.ratios([run], "otlp", "tps"):
+            self.assertAlmostEqual(ratio, 0.99)
+        text = scrape_cost.render(
+            {"runs": {"dev": [run]}, "machine": {"cpus": 2}, "arms": {}, "settings": {}}
+        )
+        self.assertRegex(text, r"takes for it, exporter +\| +0.003 \| <= 0.005 \| +met")
+        self.assertRegex(text, r"takes for it, otlp +\| +0.007 \| <= 0.005 \| NOT MET")
+        self.assertRegex(text, r"lost, exporter +\| +0.002 \| <= 0.005 \| +met")
+        self.assertRegex(text, r"lost, otlp +\| +0.010 \| <= 0.005 \| NOT MET")
+        self.assertRegex(text, r"\| otlp / component +\| +0.9900 \| 0.9900 \| 0.9900")
 
     def test_table_is_aligned(self):
         lines = report.table(["a", "b"], [["long name", "1"], ["x", "22"]]).splitlines()
