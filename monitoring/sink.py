@@ -53,7 +53,6 @@ class Sink:
 
     port: int = 0
     requests: int = 0
-    waiting: int = 0
     meters: dict[str, dict[str, Metric]] = field(default_factory=dict)
     release: threading.Event = field(default_factory=threading.Event)
 
@@ -95,9 +94,7 @@ def listening(hangs: bool = False) -> Iterator[Sink]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             sink.requests += 1
             if hangs:
-                sink.waiting += 1
                 sink.release.wait()
-                sink.waiting -= 1
                 return
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)

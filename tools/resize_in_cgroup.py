@@ -27,8 +27,10 @@ from harness.sql import Connection, SqlError
 
 CLIENTS = 6
 WIDE_KB = 4 << 20
-# The longest wait for a figure. The output says how long it took.
+# The longest wait for a figure, and the longest time that is good: MEMDIAG_HISTORY has a sample each second.
 PATIENCE = 30.0
+HOST_SECONDS = 1.0
+HISTORY_SECONDS = 3.0
 OPTIONS = (
     "--innodb-buffer-pool-size=64M",
     "--innodb-redo-log-capacity=64M",
@@ -141,8 +143,8 @@ def shrink(checks: Checks, server: Server, groups: list[cgroup.Limit], load: Loa
     done = load.statements - before
     checks.check(f"it survives {rounds} times", True, f"safe limit {min(limits) >> 20} to {max(limits) >> 20} MB, {done} statements meanwhile")  # fmt: skip
     checks.check("the load goes on meanwhile", done >= rounds, done)
-    checks.check("MEMDIAG_HOST follows", slowest[0] < PATIENCE, f"within {slowest[0]:.2f} s")  # fmt: skip
-    checks.check("MEMDIAG_HISTORY follows", slowest[1] < PATIENCE, f"within {slowest[1]:.2f} s")  # fmt: skip
+    checks.check("MEMDIAG_HOST follows", slowest[0] < HOST_SECONDS, f"within {slowest[0]:.2f} s")  # fmt: skip
+    checks.check("MEMDIAG_HISTORY follows", slowest[1] < HISTORY_SECONDS, f"within {slowest[1]:.2f} s")  # fmt: skip
 
 
 def below(checks: Checks, server: Server, group: cgroup.Limit, load: Load) -> None:

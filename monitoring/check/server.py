@@ -151,16 +151,15 @@ def scraped(checks: Checks, one: running.Measured, folder: Path) -> None:
                 if rule["health"] == "err"
             ]
             checks.check("every rule can be evaluated", groups and not bad, "; ".join(bad))  # fmt: skip
+            before = one.server.rss_kb()
             prometheus.process.kill()
             prometheus.process.wait()
         # The exporter goes on if its reader goes away, and ends the scrape for which nobody waits.
         for _ in range(20):
             running.get(f"http://{address}/metrics", timeout=0.001)
-        # The account may have three connections, and this program has one of them.
-        left = connections(one)
-        checks.check(
-            "Prometheus that dies leaves no connections behind", left <= 4, left
-        )
+        # The account may have three connections. The question takes one more.
+        left, grown = connections(one), one.server.rss_kb() - before
+        checks.check("Prometheus that dies leaves no connections and no memory behind", left <= 4 and grown < 16384, f"{left} connections, {grown} kB more")  # fmt: skip
 
 
 def wrong_endpoint(checks: Checks, folder: Path) -> None:
