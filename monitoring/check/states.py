@@ -99,7 +99,8 @@ def written(name: str, series: dict[str, str], expected: Expected) -> State:
     for key, values in series.items():
         metric, _, labels = key.partition("{")
         inside = f"{labels.rstrip('}')},{INSIDE}" if labels else INSIDE
-        whole[f"mysql_memdiag_{metric}{{{inside}}}"] = values
+        prefix = "" if metric == "up" else "mysql_memdiag_"
+        whole[f"{prefix}{metric}{{{inside}}}"] = values
     return State(name, 60, whole, 0, expected)
 
 
@@ -233,7 +234,8 @@ def of_writing() -> Iterator[State]:
         },  # fmt: skip
         {5: []},
     )
-    yield written("no_metrics", {}, {2: [], 20: [NO_METRICS]})
+    # sql_exporter has an `up` of its own.
+    yield written("no_metrics", {'up{target="mysql"}': "1x20"}, {2: [], 20: [NO_METRICS]})  # fmt: skip
 
 
 def states() -> list[State]:

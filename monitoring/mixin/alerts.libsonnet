@@ -165,7 +165,8 @@
           },
           {
             alert: 'MemdiagNoMetrics',
-            expr: 'up{%(s)s} == 1 unless on (instance, job) mysql_memdiag_ledger_resident_bytes{%(s)s}' % c,
+            // sql_exporter adds an `up` of its own, with the label `target`.
+            expr: 'max without (target) (up{%(s)s}) == 1 unless on (instance, job) mysql_memdiag_ledger_resident_bytes{%(s)s}' % c,
             'for': '5m',
             labels: { severity: 'warning' },
             annotations: {

@@ -33,8 +33,8 @@
       legend: { displayMode: 'table', placement: 'right', calcs: ['lastNotNull', 'max'] },
       tooltip: { mode: 'multi', sort: 'desc' },
     }),
-  local figure(title, description, unit, expr, steps, width=6) =
-    panel('stat', title, description, unit, [target(expr, '{{instance}}')], width, {
+  local figure(title, description, unit, expr, steps, legend='{{instance}}') =
+    panel('stat', title, description, unit, [target(expr, legend)], 6, {
       thresholds: { mode: 'absolute', steps: steps },
     }, { reduceOptions: { calcs: ['lastNotNull'] } }),
   local steps(first, rest) = [{ color: first, value: null }] + rest,
@@ -93,7 +93,8 @@
         'The labels name the largest pool and the digest of the largest session.',
         'none',
         'mysql_memdiag_last_run_killed{%s}' % c.s,
-        steps('green', [{ color: 'red', value: 1 }])
+        steps('green', [{ color: 'red', value: 1 }]),
+        '{{instance}} {{largest_pool}} {{digest}}'
       ),
     ],
     [
@@ -103,23 +104,23 @@
         target('mysql_memdiag_process_limit_bytes{%s}' % c.s, 'limit {{instance}}'),
       ]),
       graph('Who has it', 'Every resident byte once.', 'bytes', [
-        target('instance_component:mysql_memdiag_resident_bytes:sum{%s}' % one, '{{component}}'),
+        target('instance_component:mysql_memdiag_resident_bytes:sum{%s}' % one, '{{instance}} {{component}}'),
       ], stacked=true),
     ],
     [
       graph('Pools', 'Resident bytes of each pool.', 'bytes', [
-        target('instance_pool:mysql_memdiag_resident_bytes:sum{%s}' % one, '{{pool}}'),
+        target('instance_pool:mysql_memdiag_resident_bytes:sum{%s}' % one, '{{instance}} {{pool}}'),
       ], stacked=true),
       graph('Blocks', 'Live bytes of each pool.', 'bytes', [
-        target('mysql_memdiag_pool_live_bytes{%s}' % c.s, '{{pool}}'),
+        target('mysql_memdiag_pool_live_bytes{%s}' % c.s, '{{instance}} {{pool}}'),
       ], stacked=true),
     ],
     [
       graph('Unused pages by pool', 'Dirty and muzzy pages that are resident.', 'bytes', [
-        target('instance_pool:mysql_memdiag_unused_bytes:sum{%s}' % one, '{{pool}}'),
+        target('instance_pool:mysql_memdiag_unused_bytes:sum{%s}' % one, '{{instance}} {{pool}}'),
       ], stacked=true),
       graph('Gaps in pages', 'Free parts of pages in use.', 'bytes', [
-        target('instance_pool:mysql_memdiag_fragmentation_bytes:sum{%s}' % one, '{{pool}}'),
+        target('instance_pool:mysql_memdiag_fragmentation_bytes:sum{%s}' % one, '{{instance}} {{pool}}'),
       ], stacked=true),
     ],
     [
@@ -127,15 +128,15 @@
         target('instance:mysql_memdiag_unexplained_bytes:sum{%s}' % one, '{{instance}}'),
       ]),
       graph('Survivors', 'While memdiag_scope_survivors is ON.', 'bytes', [
-        target('mysql_memdiag_survivors_bytes{%s}' % c.s, '{{pool}} {{scope}}'),
+        target('mysql_memdiag_survivors_bytes{%s}' % c.s, '{{instance}} {{pool}} {{scope}}'),
       ]),
     ],
     [
       graph('Purged', 'Bytes that purges released each second.', 'Bps', [
-        target('rate(mysql_memdiag_pool_purged_bytes_total{%s}[$__rate_interval])' % c.s, '{{pool}}'),
+        target('rate(mysql_memdiag_pool_purged_bytes_total{%s}[$__rate_interval])' % c.s, '{{instance}} {{pool}}'),
       ]),
       graph('Needed again', 'Purged bytes that were needed within a second.', 'Bps', [
-        target('rate(mysql_memdiag_pool_refaulted_bytes_total{%s}[$__rate_interval])' % c.s, '{{pool}}'),
+        target('rate(mysql_memdiag_pool_refaulted_bytes_total{%s}[$__rate_interval])' % c.s, '{{instance}} {{pool}}'),
       ]),
     ],
     [
@@ -143,7 +144,7 @@
         target('rate(mysql_memdiag_host_stalled_seconds_total{%s}[$__rate_interval])' % c.s, '{{instance}}'),
       ]),
       graph('Findings', 'SELECT * FROM information_schema.memdiag_advice says more.', 'none', [
-        target('mysql_memdiag_advice_findings{%s}' % c.s, '{{severity}} {{subsystem}} {{verdict}}'),
+        target('mysql_memdiag_advice_findings{%s}' % c.s, '{{instance}} {{severity}} {{subsystem}} {{verdict}}'),
       ]),
     ],
   ],
