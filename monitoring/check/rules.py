@@ -21,8 +21,8 @@ NAME = re.compile(r"\b(?:\w+:)?mysql_memdiag_\w+(?::\w+)?")
 
 
 def named(text: str) -> set[str]:
-    """The metrics and recorded series that expressions name."""
-    return set(NAME.findall(text))
+    """The metrics and recorded series that expressions name. Values of labels are none."""
+    return set(NAME.findall(re.sub(r'"[^"]*"', "", text)))
 
 
 def expressions(value: object) -> str:

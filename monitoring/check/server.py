@@ -25,6 +25,10 @@ MAY_LACK = re.compile(
     r"|relief_.*|survivors_.*|last_run_.*|advice_.*|process_until_limit_seconds|process_growth.*)"
 )
 
+FAILED = re.compile(
+    r'^sql_exporter_last_scrape_failed\{[^}]*query="mysql_memdiag_pool"[^}]*\} 1$', re.M
+)
+
 
 def session_of(one: running.Measured, user: str):
     pymysql = library("pymysql", "python3-pymysql")
@@ -172,6 +176,17 @@ def wrong_endpoint(checks: Checks, folder: Path) -> None:
         checks.check("an exporter of a wrong endpoint has no figure", "sql_mysql_memdiag" not in text)  # fmt: skip
 
 
+def goes_down(one: running.Measured, folder: Path) -> None:
+    """Debian's exporter repeats its last figures, and MemdiagNoMetrics reads that the last scrape failed."""
+    with running.exporter(folder, one.port) as address:
+        running.until(lambda: "sql_mysql_memdiag" in running.get(f"http://{address}/metrics"), "the exporter has figures")  # fmt: skip
+        one.server.stop()
+        try:
+            running.until(lambda: FAILED.search(running.get(f"http://{address}/metrics")), "the exporter says that its scrape failed")  # fmt: skip
+        finally:
+            one.server.start()
+
+
 def main() -> int:
     preset = preset_of_arguments(__doc__)
     try:
@@ -187,6 +202,7 @@ def main() -> int:
                 ("an account without PROCESS", lambda: without_privilege(checks, one, folder)),
                 ("exporter and Prometheus", lambda: scraped(checks, one, folder)),
                 ("a wrong endpoint", lambda: wrong_endpoint(checks, folder)),
+                ("a server that goes down", lambda: goes_down(one, folder)),
             ):  # fmt: skip
                 with checks.checking(name):
                     check()

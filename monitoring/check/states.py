@@ -21,6 +21,9 @@ FORECAST_SECONDS = 900
 # promtool's clock begins at 0, that of the recording at its first sample.
 TIMES = "_timestamp_seconds{"
 
+# Series about an exporter itself.
+OF_EXPORTERS = ("up", "sql_exporter_last_scrape_failed")
+
 Labels = dict[str, str]
 # {minutes after the recording's end, or after the first written value: exactly the alerts that fire then}
 Expected = dict[int, list[Labels]]
@@ -99,7 +102,7 @@ def written(name: str, series: dict[str, str], expected: Expected) -> State:
     for key, values in series.items():
         metric, _, labels = key.partition("{")
         inside = f"{labels.rstrip('}')},{INSIDE}" if labels else INSIDE
-        prefix = "" if metric == "up" else "mysql_memdiag_"
+        prefix = "" if metric in OF_EXPORTERS else "mysql_memdiag_"
         whole[f"{prefix}{metric}{{{inside}}}"] = values
     return State(name, 60, whole, 0, expected)
 
@@ -236,6 +239,15 @@ def of_writing() -> Iterator[State]:
     )
     # sql_exporter has an `up` of its own.
     yield written("no_metrics", {'up{target="mysql"}': "1x20"}, {2: [], 20: [NO_METRICS]})  # fmt: skip
+    # Debian's exporter repeats the last figures.
+    yield written(
+        "server_is_down",
+        {
+            GENERAL: "400000000x40",
+            'sql_exporter_last_scrape_failed{query="mysql_memdiag_pool"}': "0x20 1x20",
+        },
+        {20: [], 23: [], 40: [NO_METRICS]},
+    )
 
 
 def states() -> list[State]:

@@ -165,8 +165,13 @@
           },
           {
             alert: 'MemdiagNoMetrics',
-            // sql_exporter adds an `up` of its own, with the label `target`.
-            expr: 'max without (target) (up{%(s)s}) == 1 unless on (instance, job) mysql_memdiag_ledger_resident_bytes{%(s)s}' % c,
+            // sql_exporter adds an `up` of its own, with the label `target`. Debian's exporter
+            // repeats the last figures if the server is down.
+            expr: |||
+              max without (target) (up{%(s)s}) == 1 unless on (instance, job) mysql_memdiag_ledger_resident_bytes{%(s)s}
+              or
+              max without (query) (sql_exporter_last_scrape_failed{%(s)s, query="mysql_memdiag_pool"}) == 1
+            ||| % c,
             'for': '5m',
             labels: { severity: 'warning' },
             annotations: {
