@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """Make the profile of the optimised build: run workloads of run.py with the server of preset `profile`.
 
-See docs/packages.md. A load takes several times as long as elsewhere, because this server counts its own branches.
+packaging/build runs it (docs/packages.md). Each workload has a server of its own, which listens on a socket alone and
+is ended by its id. A load takes several times as long as elsewhere, because this server counts its own branches.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import shutil
 import sys
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -44,6 +48,23 @@ def name_in_optimised(name: str) -> str:
     return name.replace(mangled("profile"), mangled("optimised"))
 
 
+def newest(files: Iterable[Path]) -> float:
+    return max((file.stat().st_mtime for file in files), default=0.0)
+
+
+def sum_of(files: Iterable[Path]) -> str:
+    """The same for the same names and counts."""
+    whole = hashlib.sha256()
+    for file in sorted(files):
+        content = hashlib.sha256(file.read_bytes()).hexdigest()
+        whole.update(f"{file.name} {content}\n".encode())
+    return whole.hexdigest()
+
+
+def counts() -> list[Path]:
+    return list(PROFILE.rglob("*.gcda"))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
@@ -58,10 +79,15 @@ def main() -> int:
         raise Problem(
             f"{PROFILED} is not there; run: cmake --preset profile && cmake --build --preset profile"
         )
-    templates = [memory.template(workload, [arm]) for workload in workloads]
+    templates = []
+    for number, workload in enumerate(workloads, 1):
+        say(f"{workload.name}: data, {number} of {len(workloads)}")
+        templates.append(memory.template(workload, [arm]))
     # Removes the counts of loading the data, which is not the work of a server in production.
     shutil.rmtree(PROFILE, ignore_errors=True)
-    for workload, template in zip(workloads, templates, strict=True):
+    for number, (workload, template) in enumerate(
+        zip(workloads, templates, strict=True), 1
+    ):
         with (
             prepared.copy(template, arm) as folder,
             arm.server(folder, workload.mysqld_options()) as server,
@@ -69,18 +95,21 @@ def main() -> int:
             server.start()
             done = workload.load(server)
             say(
-                f"{workload.name}: {done.count} {workload.unit} in {done.seconds:.0f} s"
+                f"{workload.name}: load, {number} of {len(workloads)}: "
+                f"{done.count} {workload.unit} in {done.seconds:.0f} s"
             )
-    # A server writes them when it ends.
-    files = list(PROFILE.rglob("*.gcda"))
-    if not files:
-        raise Problem(
-            f"the server wrote no profile to {PROFILE}; was it built as it is now?  "
-            "cmake --preset profile && cmake --build --preset profile"
-        )
+            stopping = time.time()
+        # A server writes its counts when it ends; one that is killed loses them.
+        if newest(counts()) < stopping:
+            raise Problem(
+                f"the server of {workload.name} wrote no counts to {PROFILE}; was it built as it is now?  "
+                "cmake --preset profile && cmake --build --preset profile"
+            )
+    files = counts()
     for file in files:
         file.rename(file.with_name(name_in_optimised(file.name)))
-    shutil.copy(PROFILED, TRAINED)
+    # The second line changes the compile command of preset optimised, so that other counts compile everything.
+    TRAINED.write_text(f"{PROFILED.read_text().strip()}\n{sum_of(counts())}\n")
     say(f"{PROFILE}: {len(files)} files")
     return 0
 

@@ -86,19 +86,24 @@ if(MEMDIAG_PROFILE STREQUAL generate)
   upstream_option(WITH_MYSQLX OFF)
 elseif(MEMDIAG_PROFILE STREQUAL use)
   if(NOT EXISTS ${profile_folder}/trained) # bench/pgo_train.py writes this file last
-    message(FATAL_ERROR "There is no whole profile in ${profile_folder}. Make it:\n"
-      "  cmake --preset profile && cmake --build --preset profile && bench/pgo_train.py")
+    message(FATAL_ERROR "There is no whole profile in ${profile_folder}. Make it, and "
+      "packages with it:\n  packaging/build")
   endif()
-  file(READ ${profile_folder}/trained trained)
-  if(NOT trained STREQUAL profiled)
+  # Two lines: what the profile is of, and a sum of its counts.
+  file(STRINGS ${profile_folder}/trained trained)
+  list(GET trained 0 trained_of)
+  list(GET trained -1 counts)
+  if(NOT trained_of STREQUAL profiled)
     message(WARNING "The profile in ${profile_folder} is of another version, of other "
       "patches or of another folder: what differs is compiled without. Make it anew:\n"
-      "  cmake --preset profile && cmake --build --preset profile && bench/pgo_train.py")
+      "  packaging/build")
   endif()
   # Code that the training did not reach is compiled as usual, not for size. The compiler
-  # also compares the source's folder, and would report every function as changed.
+  # also compares the source's folder, and would report every function as changed. ninja
+  # does not know the counts as inputs: the definition, which no code uses, lets other
+  # counts compile everything.
   string(APPEND profile " -fprofile-partial-training -fprofile-correction \
--Wno-missing-profile -Wno-coverage-mismatch")
+-Wno-missing-profile -Wno-coverage-mismatch -DMEMDIAG_COUNTS=${counts}")
   upstream_option(WITH_LTO ON)
   # ccache does not know that these profiles are inputs of a compilation.
   set(MEMDIAG_LAUNCHER "")

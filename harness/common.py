@@ -1,4 +1,4 @@
-"""Messages, the cache folder, the lock, disk space, presets."""
+"""Messages, programs, the cache folder, the lock, disk space, presets."""
 
 import argparse
 import contextlib
@@ -6,6 +6,9 @@ import fcntl
 import json
 import os
 import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness.problem import Problem
@@ -17,6 +20,26 @@ SHIPPED = ("dev", "optimised")
 
 def say(text: str) -> None:
     print(text, flush=True)
+
+
+def run_step(command: Sequence[str]) -> None:
+    """Run a program in the checkout. An interruption also ends it, with all that it has started."""
+    try:
+        process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+    except FileNotFoundError:
+        raise Problem(
+            f"{command[0]} is missing; on Debian, as root, this installs what is needed:"
+            " . tools/bootstrap.sh; memdiag_bootstrap"
+        ) from None
+    try:
+        code = process.wait()
+    except BaseException:
+        # A program that a script starts in the background ignores SIGINT.
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+        raise
+    if code != 0:
+        raise Problem(f"'{' '.join(command)}' failed; its own messages are above")
 
 
 def cache_dir() -> Path:

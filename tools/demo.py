@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import phrase_searches
 from harness.checks import Checks
-from harness.common import ROOT, known_preset, lock, say
-from harness.problem import Problem, run_main
+from harness.common import ROOT, known_preset, lock, run_step, say
+from harness.problem import run_main
 from harness.server import Build, Server
 
 
@@ -113,24 +111,6 @@ def build(preset: str) -> None:
         ["cmake", "--build", "--preset", preset],
     ):
         run_step(command)
-
-
-def run_step(command: Sequence[str]) -> None:
-    """Run a program in the checkout. An interruption also ends it, with all that it has started."""
-    try:
-        process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
-    except FileNotFoundError:
-        raise Problem(
-            f"{command[0]} is missing; ./run-demo installs what is needed"
-        ) from None
-    try:
-        code = process.wait()
-    except BaseException:
-        os.killpg(process.pid, signal.SIGINT)
-        process.wait()
-        raise
-    if code != 0:
-        raise Problem(f"'{' '.join(command)}' failed; its own messages are above")
 
 
 def stop(preset: str, folder: Path) -> int:

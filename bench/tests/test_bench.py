@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -89,6 +90,52 @@ class Training(unittest.TestCase):
         )
         upstream = "sql#CMakeFiles#sql_main.dir#sql_profile.cc.gcda"
         self.assertEqual(pgo_train.name_in_optimised(upstream), upstream)
+
+    def train(self, scratch, write):
+        """One workload, whose server runs `write` when it ends."""
+        root = Path(scratch)
+        profile = root / "data"
+        (root / "profiled").write_text("sources")
+        arm = mock.MagicMock()
+        arm.server.return_value.__exit__.side_effect = lambda *_: write(profile)
+        workload = mock.MagicMock()
+        workload.load.return_value.seconds = 1
+        with (
+            mock.patch.object(pgo_train, "PROFILE", profile),
+            mock.patch.object(pgo_train, "TRAINED", profile / "trained"),
+            mock.patch.object(pgo_train, "PROFILED", root / "profiled"),
+            mock.patch.object(pgo_train, "ARMS", {"profile": arm}),
+            mock.patch.object(pgo_train, "chosen", return_value=[workload]),
+            mock.patch.object(pgo_train.memory, "template"),
+            mock.patch.object(pgo_train.prepared, "copy"),
+            mock.patch.object(sys, "argv", ["pgo_train"]),
+            mock.patch("sys.stdout"),
+        ):
+            pgo_train.main()
+        return (profile / "trained").read_text().splitlines()
+
+    def test_the_mark_names_the_sources_and_the_counts(self):
+        def write(text):
+            def written(profile):
+                profile.mkdir()
+                (profile / "a.gcda").write_text(text)
+                later = time.time() + 1
+                os.utime(profile / "a.gcda", (later, later))
+
+            return written
+
+        with tempfile.TemporaryDirectory() as scratch:
+            marks = [self.train(scratch, write(text)) for text in ("1", "1", "2")]
+        self.assertEqual([mark[0] for mark in marks], ["sources"] * 3)
+        self.assertEqual(marks[0], marks[1])
+        self.assertNotEqual(marks[0][1], marks[2][1])
+
+    def test_a_server_that_wrote_no_counts(self):
+        with (
+            tempfile.TemporaryDirectory() as scratch,
+            self.assertRaisesRegex(Problem, "wrote no counts"),
+        ):
+            self.train(scratch, lambda profile: None)
 
 
 class Prepared(unittest.TestCase):

@@ -78,6 +78,13 @@ function(memdiag_bind_group_replication)
   foreach(name malloc calloc free)
     target_link_options(group_replication PRIVATE LINKER:--wrap=${name})
   endforeach()
+  # Link-time optimization binds a call to the function in the same plugin before the linker
+  # could redirect it, and drops a function that only the linker would call.
+  if(WITH_LTO)
+    memdiag_need_target(mysqlgcs)
+    target_compile_options(group_replication PRIVATE -fno-lto)
+    target_compile_options(mysqlgcs PRIVATE -fno-lto)
+  endif()
   memdiag_add_sources(group_replication plugin/group_replication)
   set_property(SOURCE ${MEMDIAG_ROOT}/plugin/group_replication/memdiag_threads.cc
     TARGET_DIRECTORY group_replication PROPERTY SKIP_PRECOMPILE_HEADERS ON)

@@ -1,0 +1,48 @@
+"""Programs that a step runs."""
+
+import signal
+import subprocess
+import sys
+import time
+
+from harness.common import ROOT, run_step
+from harness.problem import Problem
+from harness.scratch import Scratch
+
+CALLER = """
+import sys
+from harness.common import run_step
+from harness.problem import run_main
+run_main("caller", lambda: run_step(sys.argv[1:]))
+"""
+
+
+class Steps(Scratch):
+    def test_failures_are_named(self):
+        for command, words in (
+            (["false"], "'false' failed"),
+            (["no-such-program"], "no-such-program is missing"),
+        ):
+            with self.subTest(command), self.assertRaisesRegex(Problem, words):
+                run_step(command)
+        run_step(["true"])
+
+    def test_an_interruption_ends_what_was_started(self):
+        begun, ended = self.root / "begun", self.root / "ended"
+        script = (
+            f"trap ': >{ended}; exit' TERM; : >{begun}; while :; do sleep 0.05; done"
+        )
+        process = subprocess.Popen(
+            [sys.executable, "-c", CALLER, "sh", "-c", script],
+            cwd=ROOT,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            deadline = time.monotonic() + 20
+            while not begun.exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(20), 130)
+        finally:
+            process.kill()
+        self.assertTrue(ended.exists())
