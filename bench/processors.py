@@ -258,23 +258,29 @@ def select(table: str) -> str:
     return f"SELECT * FROM information_schema.{table}{seen}"
 
 
+def thread_of(session: Connection) -> int:
+    """The server's thread of the session."""
+    return number(
+        session,
+        "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()",
+    )
+
+
 def read(
     server: Server,
     reader: Connection,
     names: Sequence[str],
     in_turn: bool,
+    reads: int = READS,
 ) -> dict[str, tuple[float, float]]:
     """Median milliseconds of each table, by the clock and of processor time.
 
     `in_turn`: reads one table after the other, each second. Otherwise another statement comes in between, so two reads
     share nothing.
     """
-    thread = number(
-        reader,
-        "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()",
-    )
+    thread = thread_of(reader)
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
-    for _ in range(READS):
+    for _ in range(reads):
         time.sleep(1 if in_turn else 0)
         for name, times in taken.items():
             if not in_turn:

@@ -37,8 +37,12 @@ def template(
     arms: Sequence[Arm],
     options: Sequence[str],
     fill: Callable[[Server], None],
+    base: Path | None = None,
 ) -> Path:
-    """A folder with a filled data directory, which an earlier run may have made in the same way."""
+    """A folder with a filled data directory, which an earlier run may have made in the same way.
+
+    `base`: another template, with whose data it begins.
+    """
     _alone()
     folder = WORK / workload / "template"
     mark = folder / "prepared.json"
@@ -52,7 +56,10 @@ def template(
         )
         shutil.rmtree(folder.parent, ignore_errors=True)
         folder.mkdir(parents=True)
-        initialise(source.build(), folder / "data")
+        if base:
+            shutil.copytree(base / "data", folder / "data")
+        else:
+            initialise(source.build(), folder / "data")
         with source.server(folder, options) as server:
             server.start()
             fill(server)

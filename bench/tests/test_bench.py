@@ -149,8 +149,10 @@ class Prepared(unittest.TestCase):
 
             pair = [arms.Arm("one", "stock", ""), arms.Arm("two", "dev", "")]
 
-            def template(size):
-                return prepared.template("w", {"size": size}, pair, (), made.append)
+            def template(size, name="w", base=None):
+                return prepared.template(
+                    name, {"size": size}, pair, (), made.append, base
+                )
 
             with (
                 mock.patch.object(prepared, "WORK", Path(scratch)),
@@ -174,6 +176,11 @@ class Prepared(unittest.TestCase):
                     self.assertFalse(folder.exists() or neighbour.exists())
                 with prepared.copy(template(2), pair[1]) as folder:
                     self.assertEqual((folder / "data/file").read_text(), "1")
+                second = template(2)
+                larger = template(3, "larger", second)
+                self.assertEqual((larger / "data/file").read_text(), "1")
+                self.assertEqual(len(made), 3)
+                self.assertTrue((second / "data/file").exists())
 
 
 class Collection(unittest.TestCase):
