@@ -16,11 +16,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from harness.checks import Checks, Failed
+from harness.problem import Problem
 from harness.server import Build, Server, initialise
 from harness.sql import SqlError
+from tests.machine import missing_tools
 
 BLACK_BOX = "memdiag_history.bin"
 RECORDER = "memdiag_profile.bin"
+# Without one of these, a failure that the black box has to survive would go untested.
+TOOLS = {
+    "mkfs.ext4": "e2fsprogs",
+    "mkfs.xfs": "xfsprogs",
+    "mkfs.btrfs": "btrfs-progs",
+    "rsync": "rsync",
+    "cc": "gcc",
+}
 # mkfs's arguments, and whether `cp --reflink` works. xfs is never smaller than 300 MB.
 FILE_SYSTEMS = {
     "ext4": (["mkfs.ext4", "-q", "-F"], False),
@@ -77,6 +87,8 @@ FAIL_OR_WRITE(pwrite64)
 
 def file_systems(run) -> None:
     report: Checks = run.report
+    if missing := missing_tools(TOOLS):
+        raise Problem(f"programs are missing; run: apt-get install {' '.join(missing)}")
     ours = Build.of_preset(Path(__file__).resolve().parents[2], run.preset)
     work = run.work / "filesystems"
     shutil.rmtree(work, ignore_errors=True)
@@ -84,9 +96,6 @@ def file_systems(run) -> None:
     try:
         initialise(ours, work / "template" / "data", OPTIONS[2:])
         for kind, (mkfs, reflinks) in FILE_SYSTEMS.items():
-            if shutil.which(mkfs[0]) is None:
-                report.skip(kind, f"{mkfs[0]} is missing")
-                continue
             try:
                 with mounted(work / kind, mkfs) as folder:
                     shutil.copytree(work / "template" / "data", folder / "data")
@@ -189,14 +198,10 @@ def recorder_on_disk_that_fills(
 
 
 def failing_writes(report: Checks, ours: Build, work: Path) -> None:
-    compiler = shutil.which("cc")
-    if compiler is None:
-        report.skip("failing writes", "there is no C compiler")
-        return
     source = work / "failing_writes.c"
     source.write_text(FAILING_WRITES)
     library = source.with_suffix(".so")
-    _run([compiler, "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"])
+    _run(["cc", "-shared", "-fPIC", "-o", str(library), str(source), "-ldl"])
     folder = work / "eio"
     shutil.copytree(work / "template" / "data", folder / "data")
     mark = folder / "fail"
@@ -225,13 +230,10 @@ def changed_by_others(report: Checks, ours: Build, work: Path) -> None:
         steps: dict[str, Callable[[], object]] = {
             "truncated": lambda: os.truncate(file, 5000),
             "emptied (: >)": lambda: _run(["sh", "-c", ': > "$1"', "sh", str(file)]),
-        }
-        if shutil.which("rsync") is None:
-            report.skip("rsync --inplace", "rsync is missing")
-        else:
-            steps["rsync --inplace"] = lambda: _run(
+            "rsync --inplace": lambda: _run(
                 ["rsync", "--inplace", "--ignore-times", str(earlier), str(file)]
-            )
+            ),
+        }
         for name, step in steps.items():
             step()
             goes_on(report, name, server, 10)

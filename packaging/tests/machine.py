@@ -40,9 +40,9 @@ _TOOLS = {
 }
 
 
-def missing_tools() -> list[str]:
+def missing_tools(needed: Mapping[str, str] = _TOOLS) -> list[str]:
     """The Debian packages of those programs that are needed and not installed."""
-    return [package for program, package in _TOOLS.items() if not shutil.which(program)]
+    return [package for program, package in needed.items() if not shutil.which(program)]
 
 
 def base(work: Path, suite: str) -> Path:

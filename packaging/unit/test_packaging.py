@@ -177,6 +177,10 @@ class Licences(Case):
             with self.assertRaisesRegex(Problem, "correct packaging/make/licences.py"):
                 read(path)
 
+    def test_the_repository_has_one(self):
+        text = (ROOT / "LICENSE").read_text()
+        self.assertRegex(text, r"^\s*GNU GENERAL PUBLIC LICENSE\n\s*Version 2, ")
+
     def test_none_of_it_is_kept_here(self):
         text = (COMMON.parent / "copyright.in").read_text()
         self.assertEqual(
@@ -258,6 +262,10 @@ class Machines(Case):
         self.assertEqual(ours.wait(1), -signal.SIGTERM)
         self.assertIsNone(others.poll())
         self.assertEqual(os.listdir(self.root / "machines"), [])
+
+    def test_programs_that_are_missing_are_named_by_their_packages(self):
+        needed = {"sh": "dash", "mkfs.none-such": "none-such-progs"}
+        self.assertEqual(machine.missing_tools(needed), ["none-such-progs"])
 
 
 class Script(Case):

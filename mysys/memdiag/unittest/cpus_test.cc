@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <set>
 #include <thread>
 
@@ -105,6 +106,15 @@ FRESH_TEST(Cpus, SmallBlocksOfEachCpuHaveAShardInEachPool) {
     EXPECT_EQ(0u, pools::counters(each).bypasses)
         << memdiag::pool_specs[i].name;
     EXPECT_EQ(0u, pools::counters(each).live_bytes);
+    // At the same moment, too: none takes a stand-in.
+    std::vector<std::unique_ptr<pools::Turn>> turns;
+    for (unsigned cpu = 0; cpu < cpus; ++cpu) {
+      cpu_of_thread = static_cast<int>(cpu);
+      turns.push_back(std::make_unique<pools::Turn>(&pools::state_of(each),
+                                                    pools::current_shard()));
+      EXPECT_TRUE(turns.back()->is_mine());
+      EXPECT_EQ(cpu, turns.back()->shard()) << memdiag::pool_specs[i].name;
+    }
   }
 }
 

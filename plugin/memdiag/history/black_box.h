@@ -21,7 +21,8 @@
   - A file that was truncated, or whose header was overwritten, is written anew
     from memory with the next sample.
   - A failed write (full disk, I/O error) is reported to the caller and tried
-    again a minute later, then with all samples that were missed.
+    again 60 samples later, a minute by default, then with all samples that were
+    missed.
 
   Errors: no state of the file ends the process. Without a file, samples are in
   memory only.

@@ -218,8 +218,9 @@ TEST_F(Black_box, AFileThatIsCutShortIsWrittenAnew) {
   Box box;
   ASSERT_EQ(0, box.open(m_path, 10, former));
   for (uint64_t i = 3; i < 16; ++i) EXPECT_EQ(0, box.append(sample_of(i)));
-  for (const off_t size : {0, 1, 4096, 5000, 4096 + 19 * 424}) {
-    ASSERT_EQ(0, truncate(m_path.c_str(), size));
+  for (const size_t size :
+       {size_t{0}, size_t{1}, page, size_t{5000}, page + 19 * record_size}) {
+    ASSERT_EQ(0, truncate(m_path.c_str(), static_cast<off_t>(size)));
     EXPECT_EQ(0, box.append(sample_of(16)));
     expect_samples(box.former_runs(), 1, 2);
     const auto samples = loaded(m_path);

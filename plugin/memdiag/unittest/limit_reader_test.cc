@@ -8,12 +8,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
+#include <string_view>
 
+#include "mysys/memdiag/clock.h"
 #include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/host/kernel_text.h"
 #include "plugin/memdiag/host/safe_limit.h"
+#include "plugin/memdiag/tables/status_variables.h"
 #include "plugin/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/unittest/mutate.h"
 
@@ -296,6 +300,35 @@ TEST(Limits, ThisMachine) {
   EXPECT_FALSE(limits::now(0).safe_bytes);
   EXPECT_TRUE(limits::now(0).limit_bytes);
   limits::set_growth(nullptr);
+}
+
+/** SHOW GLOBAL STATUS holds a mutex that each disconnect needs: it reads no
+file while the sampler does. */
+TEST(Limits, TheStatusVariableHasTheSamplersReading) {
+  static uint64_t time_us;
+  static unsigned readings;
+  time_us = 1000 * second;
+  readings = 0;
+  set_clock_for_test([](clockid_t) { return time_us; });
+  limits::set_growth([]() -> Reading {
+    ++readings;
+    return uint64_t{0};
+  });
+  (void)limits::now(0);  // as the sampler does
+  const auto variable =
+      std::find_if(status_variables.begin(), status_variables.end(),
+                   [](const Status_variable &one) {
+                     return one.name == std::string_view{"Memdiag_safe_limit"};
+                   });
+  ASSERT_NE(status_variables.end(), variable);
+  time_us += second;
+  (void)variable->value(Snapshot{});
+  EXPECT_EQ(1u, readings);
+  time_us += 2 * second;
+  (void)variable->value(Snapshot{});
+  EXPECT_EQ(2u, readings) << "without the sampler";
+  limits::set_growth(nullptr);
+  set_clock_for_test(nullptr);
 }
 
 }  // namespace
