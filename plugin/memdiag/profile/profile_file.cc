@@ -493,6 +493,8 @@ Profile_file::Opened Profile_file::open(const std::string &path,
   opened.error = write_at(m_file, 0, std::as_bytes(std::span{&header, 1}));
   if (opened.error == 0) opened.error = write_at(m_file, header_bytes, former);
   if (opened.error == 0) opened.error = write_run();
+  // As history/black_box.cc does: a power failure keeps the last run's records.
+  (void)fdatasync(m_file);
   if (opened.error == 0 && rename(fresh.c_str(), path.c_str()) != 0)
     opened.error = errno;
   if (opened.error == 0) return opened;
