@@ -15,7 +15,7 @@ inline constexpr Table digests_table = [] {
   return Table{
       "MEMDIAG_DIGESTS",
       "One row for each statement digest: the memory that its statements "
-      "allocated from pools. Statements count that ended while "
+      "allocated from pools. It counts statements that ended while "
       "memdiag_sessions was ON, since it was last set. A statement here is "
       "everything that the session's thread does after the statement before; "
       "the work of other threads is not included.",

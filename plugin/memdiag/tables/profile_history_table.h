@@ -14,9 +14,9 @@ inline constexpr Table profile_history_table = [] {
   using Row = profile::Profile_history_row;
   return Table{
       "MEMDIAG_PROFILE_HISTORY",
-      "Live bytes of the largest stacks over time: what memdiag_profile = "
-      "RECORD wrote each minute and at new highs of RSS, of this run and of "
-      "the last one that recorded.",
+      "Live bytes of the largest stacks over time. While memdiag_profile is "
+      "RECORD, the server writes them each minute and at new highs of RSS. "
+      "Rows are of this run and of the last one that recorded.",
       0x0100,
       std::array{
           column<Row, &Row::run>("RUN", Unit::none,

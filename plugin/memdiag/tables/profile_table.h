@@ -18,8 +18,9 @@ inline constexpr Table profile_table = [] {
   using Row = profile::Profile_row;
   return Table{
       "MEMDIAG_PROFILE",
-      "One row for each way to an allocation: stack, pool and route, with what "
-      "lives of it, the largest first. Empty while memdiag_profile is OFF. "
+      "One row for each combination of stack, pool and route that allocated "
+      "blocks. The one with most live bytes comes first. Empty while "
+      "memdiag_profile is OFF. "
       "Blocks that were allocated before it was set are not included. Figures "
       "are estimates from samples. A column that ends in _ERROR is the "
       "standard error: two thirds of all estimates are off by less.",

@@ -218,7 +218,8 @@ TEST_F(Black_box, AFileThatIsCutShortIsWrittenAnew) {
   Box box;
   ASSERT_EQ(0, box.open(m_path, 10, former));
   for (uint64_t i = 3; i < 16; ++i) EXPECT_EQ(0, box.append(sample_of(i)));
-  for (const off_t size : {0, 1, 4096, 5000, 4096 + 19 * 424}) {
+  constexpr int record_bytes = file_bytes_per_sample / 2;
+  for (const off_t size : {0, 1, 4096, 5000, 4096 + 19 * record_bytes}) {
     ASSERT_EQ(0, truncate(m_path.c_str(), size));
     EXPECT_EQ(0, box.append(sample_of(16)));
     expect_samples(box.former_runs(), 1, 2);
