@@ -7,6 +7,7 @@
 
 #include "plugin/memdiag/profile/profile_rows.h"
 #include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/tables/shared_columns.h"
 
 namespace memdiag {
 
@@ -41,7 +42,7 @@ inline constexpr Table digests_table = [] {
               "PEAK_BYTES. NULL: the heap profiler took no sample of it, or "
               "was switched on later."),
           text_column<Row, &Row::peak_frames>(
-              "PEAK_FRAMES", 512,
+              "PEAK_FRAMES", frames_length,
               "FRAMES of that stack, as in MEMDIAG_PROFILE."),
           moment_column<Row, &Row::last_us>("LAST_SEEN",
                                             "End of the last of them."),

@@ -7,6 +7,7 @@
 
 #include "plugin/memdiag/profile/record_rows.h"
 #include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/tables/shared_columns.h"
 
 namespace memdiag {
 
@@ -40,10 +41,7 @@ inline constexpr Table profile_history_table = [] {
                                          "statement."),
           column<Row, &Row::stack_bytes_error>("STACK_BYTES_ERROR", Unit::bytes,
                                                "Its standard error."),
-          text_column<Row, &Row::frames>(
-              "FRAMES", 512,
-              "The innermost functions that are not the allocator's, from the "
-              "callee to the caller.")}};
+          frames_column<Row>()}};
 }();
 
 static_assert(fingerprint(profile_history_table) == 108860412u,

@@ -7,12 +7,9 @@
 
 #include "plugin/memdiag/profile/profile_rows.h"
 #include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/tables/shared_columns.h"
 
 namespace memdiag {
-
-/** Longer texts of stacks are cut. */
-inline constexpr uint32_t frames_length = 512;
-inline constexpr uint32_t folded_length = 8192;
 
 inline constexpr Table profile_table = [] {
   using Row = profile::Profile_row;
@@ -58,10 +55,7 @@ inline constexpr Table profile_table = [] {
               "Statement digest that allocated most of LIVE_BYTES, as in "
               "Performance Schema. NULL: no statement, or Performance Schema "
               "computes no digests."),
-          text_column<Row, &Row::frames>(
-              "FRAMES", frames_length,
-              "The innermost functions that are not the allocator's, from the "
-              "callee to the caller."),
+          frames_column<Row>(),
           text_column<Row, &Row::folded>(
               "FOLDED", folded_length,
               "All functions, the outermost first, separated by semicolons: "
