@@ -25,7 +25,7 @@
 
 #include <vector>
 
-#include "plugin/memdiag/advice/admission.h"
+#include "plugin/memdiag/advice/admission_log.h"
 
 namespace memdiag::admission {
 

@@ -3,7 +3,7 @@
   and the digests that make a statement ask.
 */
 
-#include "plugin/memdiag/advice/admission.h"
+#include "plugin/memdiag/advice/admission_log.h"
 
 #include <gtest/gtest.h>
 
