@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long clients wait because somebody looks, and how soon a read of a table ends.
+"""How long clients wait because a session reads tables, and how soon such a read ends.
 
 Sessions connect and disconnect while others read tables, show status and set variables. KILL QUERY and
 MAX_EXECUTION_TIME end reads.

@@ -24,7 +24,7 @@ build() {
     "$AUTOCONF" &&
     ./configure --prefix="$dir" "$@" &&
     # Not build_lib_static: that compiles everything twice, for a library of
-    # position-independent code that nobody links.
+    # position-independent code that nothing links.
     "$MAKE" -j2 -f Makefile -f "$root/cmake/jemalloc_internals.mk" \
       lib/libjemalloc.a &&
     "$MAKE" install_include &&

@@ -181,7 +181,7 @@ def huge_pages_everywhere(start: Callable[..., Server], checks: Checks) -> None:
                 remedy = f"echo madvise > {huge_pages.SETTING}"
                 checks.check("their remedy is to the point", remedy in row["REMEDY"])
                 checks.check("they are a warning", row["SEVERITY"] == "warning")
-            # What the advice recommends.
+            # The advice recommends this.
             huge_pages.SETTING.write_text("madvise")
             checks.check("their remedy ends it", seen() is None)
     checks.check("the machine is as before", chosen() == former)

@@ -21,7 +21,7 @@ from tools.runner_output import Result
 SIDE_BY_SIDE = 4
 
 
-# How much lower the priority of steps is that do not wait. Twice as much would starve them.
+# Steps that do not wait have a priority lower by this. Twice as much would starve them.
 NICE = 5
 
 

@@ -127,7 +127,7 @@ class Files(unittest.TestCase):
         path = self.recording("r", {"time": 1.0, "rss": None})
         with self.assertRaisesRegex(Problem, "cannot be checked"):
             self.output("diff", path, path, "--max-growth", "64M")
-        # Where RSS alone can be compared, it decides.
+        # If only RSS can be compared, it decides.
         path = self.recording("r", {"time": 1.0, "rss": MIB})
         self.assertEqual(self.output("diff", path, path, "--max-growth", "64M")[0], 0)
 

@@ -57,7 +57,7 @@ endfunction()
 
 # Binds threads of group replication to their pool: the linker leads the plugin's calls of
 # some functions to plugin/group_replication/memdiag_threads.cc. The names are the
-# compiler's; --wrap of a name that nobody calls would do nothing.
+# compiler's. If no code called such a name, --wrap would do nothing.
 function(memdiag_bind_group_replication)
   if(NOT TARGET group_replication) # a configuration may lack it
     return()

@@ -524,7 +524,7 @@ def random_and_once(report: Checks, box: Box) -> None:
     report.check("and can be", said == "1", said)
 
 
-# What mysql-operator uses: its user, its settings in place of the image's, its account for probes.
+# mysql-operator's user, its settings in place of the image's, and its account for probes.
 OPERATOR = 27
 OPERATOR_SETTINGS = """[mysqld]
 server_id=1001

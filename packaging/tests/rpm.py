@@ -255,7 +255,7 @@ def rebuild(run: Run) -> None:
     cache = top / "cache"
     cache.mkdir(parents=True)
     try:
-        # Of this machine's cache, the build sees the compiler cache alone.
+        # The build sees the compiler cache of this machine, and nothing else of its cache.
         if (compiled := cache_dir() / "ccache").is_dir():
             (cache / "ccache").symlink_to(compiled)
         archives = list(run.packages.glob("*.src.rpm"))

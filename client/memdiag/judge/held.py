@@ -26,7 +26,7 @@ def findings(view: View) -> list[Finding]:
             else declared
         )
         held = bytes_of(view, holder)
-        # Where RSS is not known (another machine), the size alone decides.
+        # If RSS is not known (another machine), the size alone decides.
         unusual = outside is None or held * 100 > outside * holder.usual_percent
         if held >= WORTH_BYTES and unusual:
             result.append(_finding(view, holder, held))

@@ -94,7 +94,7 @@ def with_values(found: list[Row], values: Mapping[str, int]) -> list[Row]:
         each, times, value = row.each, row.times, row.value
         if row.variable in values:
             value = values[row.variable]
-            # Where one takes exactly the value, it takes the new one; measured sizes stay.
+            # A size that is exactly the value becomes the new value. Measured sizes stay.
             if each is not None and row.value == row.each:
                 each = value
         for name, number in values.items():

@@ -1,8 +1,8 @@
 /*
   Scope survivors: what a statement, a transaction or a session took from a pool
-  of that lifetime and has not freed at its end. Whether that is a leak or
-  something kept on purpose (a session keeps the first block of its memory
-  root), it is what a pool cannot give back although nobody is at work.
+  of that lifetime and has not freed at its end. It may be a leak, or kept on
+  purpose: a session keeps the first block of its memory root. In both cases the
+  pool cannot give it back although nothing is at work.
 
   Counted only while it is asked for. A thread notes for each route what came
   less what went; when a scope of it ends, what is left joins the route's

@@ -13,7 +13,7 @@
   A statement is what the session's own thread does from the end of the one
   before: reading the packet is in it, what other threads do for it is not.
 
-  Threads: any. A thread counts in memory of its own, which nobody else writes;
+  Threads: any. A thread counts in memory that no other thread writes;
   a mutex is taken when a thread first counts, when a session ends and when a
   statement ends. fork() leaves the child with its one thread, the others gone.
   Memory: nothing is allocated but by holdings() and digests(), for the caller.

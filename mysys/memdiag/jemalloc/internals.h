@@ -34,7 +34,7 @@ struct memdiag_extent {
 bool memdiag_arena_of(const void *block, unsigned *arena);
 
 /** The extent that begins at an address, or that has it in a slab. Others may
-split or free the extent meanwhile; it is then told as a mixture of before and
+split or free the extent meanwhile; the answer is then a mixture of before and
 after.
 @param address  any address
 @return false: jemalloc knows none there */

@@ -175,9 +175,9 @@ struct Extent {
   size_t free_regions;
 };
 
-/** The extent that begins at an address, or that a slab's page is of.
-EINVAL: none is known there. Safe for any address at any time; an extent that
-others split or free meanwhile may be told as a mixture of before and after. */
+/** The extent that begins at an address, or the slab that the address is in.
+EINVAL: none is known there. Safe for any address at any time. If others split
+or free the extent meanwhile, the answer is a mixture of before and after. */
 Result<Extent> extent_at(const void *address);
 
 /** Take a new snapshot of all statistics. jemalloc's statistics do not change

@@ -6,8 +6,8 @@
   unit test resolves each of them against the library that is linked, so a
   misspelt or retired name fails the build's tests and never reads as 0.
 
-  MEMDIAG_CTL_MUTEX(id, "name"): the counters below the name of a mutex. Whoever
-  wants the mutexes and not their counters defines it himself.
+  MEMDIAG_CTL_MUTEX(id, "name"): the counters below the name of a mutex. A file
+  that wants the mutexes and not their counters defines the macro first.
 
   No include guard: included with different definitions of MEMDIAG_CTL.
 */

@@ -20,8 +20,8 @@ const char *malloc_conf =
     // have 1,024. Threads of connections take from arenas of their own
     // (Pool::connection), and the other threads take little from malloc(). Each
     // arena takes 130 KB, and 20 us of each reading of the statistics
-    // (bench/processors.py). With fewer than four on two processors, what
-    // starting the server leaves behind often kept 18 MB of RSS.
+    // (bench/processors.py). With fewer than four on two processors, the start
+    // of the server often left 18 MB of RSS behind.
     ",narenas:16"
     // One second: RSS follows the load within the time a monitoring system
     // samples in, for less than 1% of throughput (bench/).
@@ -45,9 +45,9 @@ const char *malloc_conf =
     // A look-up there takes 0.1 us more; with huge pages, few look-ups would
     // make the whole table resident (mysys/memdiag/README.md).
     ",thp:never"
-    // Heap profiles can be switched on in the running server (prof.active),
-    // instead of after a restart that ends what one wanted to see. Ready but
-    // inactive they cost 0.02% of the instructions of a point select
+    // Heap profiles can be switched on in the running server (prof.active). A
+    // restart would end the growth that is to be examined. Ready but inactive,
+    // they cost 0.02% of the instructions of a point select
     // (bench/instructions.py --arms dev,dev-prof-off).
     ",prof:true,prof_active:false";
 }

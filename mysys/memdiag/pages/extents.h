@@ -1,6 +1,6 @@
 /*
   Which pages of the allocator's are really there: jemalloc counts a page as
-  resident that nobody has written yet, and the kernel does not.
+  resident that was never written, and the kernel does not.
 
   The extents are walked in the order of their addresses, from one's end to the
   next, and the kernel is asked for their pages. No lock of the allocator's is
@@ -52,7 +52,7 @@ struct Walk {
   }
 };
 
-/** @param ranges  where extents may lie: mapped, and of nobody else
+/** @param ranges  where extents may lie: mapped, and of no other use
 @return empty: the kernel did not tell, which errno explains */
 std::optional<Walk> walk(std::span<const Address_range> ranges);
 

@@ -4,11 +4,11 @@
 
   mincore() takes 1 ms for a gigabyte, and counts pages of anonymous memory that
   were read but never written: all of them are the kernel's one page of zeros,
-  which is nobody's. PAGEMAP_SCAN (Linux 6.7,
+  which no process owns. PAGEMAP_SCAN (Linux 6.7,
   Documentation/admin-guide/mm/pagemap.rst) tells these apart in eight times the
   time, and which pages are parts of huge ones.
 
-  A Presence belongs to one thread, a Page_scan to whom it likes. Nothing is
+  A Presence belongs to one thread; any thread may use a Page_scan. Nothing is
   allocated.
 */
 
@@ -69,7 +69,7 @@ class Presence {
   std::optional<uint64_t> bytes(Address_range part,
                                 uint64_t *huge_bytes = nullptr);
 
-  /** True if scans told everything so far, and never mincore(). */
+  /** True if all answers so far came from scans, none from mincore(). */
   bool scanned() const { return m_scanned; }
 
   /** Treat the kernel as not telling from now on (EIO), to test what that looks

@@ -1,12 +1,12 @@
 /*
   Regions: memory that the server has from the system without an allocator in
-  between. Whoever maps it adds it here, and removes it before it is unmapped.
+  between. The code that maps it adds it here, and removes it before unmapping.
 
   Stacks are found by the threads that have them: each is linked to the others
   from its own thread-local storage when it begins, and unlinked when it ends.
   The C library keeps stacks of ended threads for the next ones (40 MB at most):
-  those are nobody's here. Neither are stacks of threads that the server does
-  not know, jemalloc's for example.
+  those are not regions. Neither are stacks of threads that the server does not
+  know, jemalloc's for example.
 
   Ownership: none; the layer only remembers addresses.
   Threads: every function may be called from any thread, before main() and at

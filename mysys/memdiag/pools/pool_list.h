@@ -20,8 +20,8 @@
   quiet_ms        The pool's unused pages are given back at once when hardly
                   any block came or went for so long. 0: never, decay alone
                   gives them back. Half a second bridges the gaps between the
-                  queries of a burst and leaves room to meet "given back within
-                  two seconds".
+                  queries of a burst, and the pages are still back within two
+                  seconds.
   dirty_decay_ms  Unused pages stay so long while the pool never falls quiet.
                   Long for a pool that is purged when quiet: to give pages back
                   in the midst of a burst and take them again costs more than

@@ -145,10 +145,10 @@ inline placed::Cache cache_for(Pool_state *state, const Turn &turn) {
 }
 
 /** Give the blocks that wait in a shard's cache back to its arena, and the
-cache too: the next thread that wants it makes it, and may fail to. (A cache
-that was only flushed, jemalloc makes again by itself, and where it has no
-memory for it ends the process: tcaches_get() of 5.3.1.) A cache that could not
-be made is tried again too. The caller has the shard's turn. */
+cache too. The next thread that needs the cache makes it, and may fail to.
+(jemalloc makes a cache again that was only flushed, and ends the process if it
+has no memory for it: tcaches_get() of 5.3.1.) A cache that could not be made is
+tried again too. The caller has the shard's turn. */
 void drop_cache(Shard *shard) {
   if (const placed::Cache cache = shard->cache.load(); cache >= 0)
     (void)mallctl::write<Ctl::tcache_destroy>(static_cast<unsigned>(cache));

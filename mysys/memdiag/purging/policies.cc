@@ -82,7 +82,7 @@ std::optional<int64_t> parse(Policy policy, std::string_view text) {
   return value << shift;
 }
 
-/** True if a pool can have a policy: nobody knows malloc()'s bursts. */
+/** True if a pool can have a policy: bursts of malloc() are not counted. */
 constexpr bool may_have(Policy policy, Pool pool) {
   return !uses_malloc(pool) || policy == Policy::dirty_decay_ms ||
          policy == Policy::muzzy_decay_ms;

@@ -9,13 +9,13 @@
   MEMDIAG_LARGE_PLACE(id, name, pool, size)
                                  a place, but only blocks larger than that
 
-  What is not named stays in Pool::general, which is malloc(). Small blocks that
-  come and go by the thousand with every statement are fastest there: with all
-  of memory/sql/JSON in a pool, JSON_SET() takes a third more time. They are
-  small; what makes such statements large are single large blocks. So it is with
-  the heaps that InnoDB makes for each row it looks at: seven for a row that a
-  foreign key deletes, which takes 2% longer if they are in a pool. A heap that
-  grows takes larger blocks.
+  A route that no line names stays in Pool::general, which is malloc(). Small
+  blocks that come and go by the thousand with every statement are fastest
+  there: with all of memory/sql/JSON in a pool, JSON_SET() takes a third more
+  time. Only single large blocks make such statements large. The same is true of
+  the heaps that InnoDB makes for each row it looks at: a foreign key makes
+  seven for a row that it deletes, and takes 2% longer if they are in a pool. A
+  heap that grows takes larger blocks.
 
   No include guard: included with different definitions of the macros;
   those for large blocks need not be defined.

@@ -1,5 +1,5 @@
-/* Threads that are bound to the pool `connection`: what they take from malloc()
-is its, what others take is not, whoever frees it. */
+/* Threads that are bound to the pool `connection`: the pool has the blocks that
+they take from malloc(), and no blocks of other threads. Any thread may free. */
 
 #include <algorithm>
 #include <atomic>
@@ -16,8 +16,8 @@ Pool owner_of(const void *block) {
   return arena ? pools::owner_of_arena(arena.value()) : Pool::general;
 }
 
-/** More than a thread's cache takes at once, of all sizes; freed by whoever
-likes. */
+/** More than a thread's cache takes at once, of all sizes. Any thread may free
+them. */
 std::vector<void *> take_many() {
   std::vector<void *> blocks;
   for (size_t size : sizes)
@@ -125,7 +125,7 @@ TEST_F(Connection, WhatIsHandedToABoundThreadIsOfItsPool) {
     for (int i = 0; i < 1000; ++i)
       handed.push_back(pools::allocate_as_bound(its, 100, false));
     EXPECT_EQ(handed.size(), count_of(its, handed));
-    // What it frees itself does not stay in its cache.
+    // A block that it frees itself does not stay in its cache.
     pools::free_as_bound(its, handed.back());
     handed.pop_back();
     void *const own = malloc(100);
@@ -143,7 +143,7 @@ TEST_F(Connection, WhatIsHandedToABoundThreadIsOfItsPool) {
   }).join();
 }
 
-/** What other threads allocated otherwise is not used again for the pool. */
+/** Blocks that other threads allocated are not used again for the pool. */
 TEST_F(Connection, ABoundThreadGivesBackWhatOthersHandedToIt) {
   std::vector<void *> of_others(1000);
   std::thread([&of_others] {

@@ -144,7 +144,7 @@ FRESH_TEST(Cpus, AStandInServesWhileTheShardIsTaken) {
     arenas.insert(arena_of_block(100));
     EXPECT_EQ(4u, arenas.size());
     EXPECT_EQ(0u, pools::counters(Pool::session).bypasses);
-    // All are interrupted: no cache, but nobody waits.
+    // All are interrupted: no cache, but no thread waits.
     const pools::Turn fourth(&state, 0);
     EXPECT_EQ(6u, fourth.shard());
     EXPECT_FALSE(pools::Turn(&state, 0).is_mine());
@@ -236,7 +236,7 @@ FRESH_TEST(Cpus, SmallBlocksWithoutATurnWaitForNoArena) {
   EXPECT_EQ(before - memdiag::placed::usable(size), small_bytes(arena));
 }
 
-/** No block is lost, whoever looks first. */
+/** No block is lost, whichever thread looks first. */
 FRESH_TEST(Cpus, BlocksThatAreLeftAreFreed) {
   constexpr size_t size = 48 << 10;
   const Allowed_cpus allowed(first_cpus(1));
@@ -252,7 +252,7 @@ FRESH_TEST(Cpus, BlocksThatAreLeftAreFreed) {
   EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
 }
 
-/** Where CPUs share arenas, a stand-in has another than the shard that it
+/** If CPUs share arenas, a stand-in has another one than the shard that it
 stands in for. */
 FRESH_TEST(Cpus, AStandInHasAnotherArena) {
   for (const unsigned cpus : {2u, 4u, 8u, 16u, 32u, 64u}) {

@@ -78,7 +78,7 @@ FRESH_TEST(Purger, ItsThreadTicks) {
   ASSERT_EQ("", memdiag::policies::set(memdiag::Policy::quiet_ms, "all=1"));
   burst(8);
   ASSERT_EQ(0, purger::start());
-  // The thread tells nobody, and its clock is the system's: ask again.
+  // The thread sends no event, and its clock is the system's: ask again.
   const uint64_t end = now_us(CLOCK_MONOTONIC) + 10'000'000;
   while (purges() == 0 && now_us(CLOCK_MONOTONIC) < end) sleep_ms(5);
   purger::stop();

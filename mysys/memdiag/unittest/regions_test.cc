@@ -199,7 +199,7 @@ FRESH_TEST(Regions, StacksComeAndGoWithTheirThreads) {
   EXPECT_LT(0u, row_of(Region_kind::thread_stack).resident_bytes);
 }
 
-// Where the others' stacks were, a child's threads come to have theirs.
+// The threads of a child get their stacks where the others' stacks were.
 FRESH_TEST(Regions, AChildHasTheStackOfTheThreadThatForked) {
   constexpr auto stack = static_cast<size_t>(Region_kind::thread_stack);
   const auto stacks = [] { return regions::totals()[stack].count; };

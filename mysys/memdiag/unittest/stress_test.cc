@@ -22,7 +22,7 @@ using memdiag::Policy;
 namespace policies = memdiag::policies;
 namespace routes = memdiag::routes;
 
-/** Where the workers' blocks come from: a place, or the key of an instrument.
+/** The source of the workers' blocks: a place, or the key of an instrument.
 Its tag changes while they work. */
 struct Source {
   memdiag::Place place;

@@ -29,7 +29,7 @@ std::condition_variable &turn_ended = *new std::condition_variable;
 /** Guarded by turn_mutex. */
 constinit bool turn_is_taken = false;
 
-/** How often a thread that waits for its turn asks whether it was killed. */
+/** A thread that waits for its turn asks this often if it was killed. */
 constexpr std::chrono::milliseconds asks_after{10};
 
 /** The turn to take a snapshot, for as long as this lives. */

@@ -3,9 +3,9 @@
   alone. It never reads debug information, which takes seconds and hundreds of
   megabytes, as ClickHouse and Neon found.
 
-  The file is untrusted. It is read with pread() and not mapped: if somebody
-  truncates a mapped file, SIGBUS ends the process. Each offset is checked, and
-  the work is bounded whatever the file contains.
+  The file is untrusted. It is read with pread() and not mapped: SIGBUS ends a
+  process that reads a mapped file after it was truncated. Each offset is
+  checked, and the work is bounded whatever the file contains.
 
   Cost: a call reads the symbol table once, in pieces of 64 KB, whatever the
   number of addresses, and then makes one read for each function found. It

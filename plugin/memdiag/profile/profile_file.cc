@@ -649,8 +649,8 @@ int Profile_file::add_site(uint32_t number, std::string_view pool,
 }
 
 /** The sites of a snapshot are used.
-@param bit  of the place that keeps it, whose former snapshot needs none any
-more; 64: none */
+@param bit  of the place that keeps the snapshot; the former snapshot of that
+place needs no site any more. 64: none */
 void Profile_file::mark_used(const void *record, size_t bit) noexcept {
   const auto &snapshot = *static_cast<const Ramp_record *>(record);
   const uint64_t mask = bit < 64 ? uint64_t{1} << bit : 0;

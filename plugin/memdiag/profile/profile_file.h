@@ -28,7 +28,7 @@
   nothing does not take the place of the one before it.
 
   Files under a running server:
-  - The server goes on writing to a deleted or renamed file, which nobody finds.
+  - The server goes on writing to a deleted or renamed file. It is not read.
   - If the file was truncated, or its header was overwritten, the next record
     makes the file anew. Its contents are lost, and has_site() is false again.
   - After a failed write (full disk, I/O error) the next record is tried as

@@ -103,7 +103,7 @@ struct Pinned_row {
 constexpr uint64_t old_us = 60'000'000;
 /** Slabs of a class are nearly empty if fewer of their blocks live. A ratio. */
 constexpr double nearly_empty = 0.5;
-/** Of each class, so many stacks are rows: those with most old objects. */
+/** A class has so many rows: its stacks with most old objects. */
 constexpr size_t stacks_of_a_class = 3;
 
 /** @param bins  of all arenas

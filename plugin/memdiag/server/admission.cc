@@ -99,7 +99,7 @@ bool has_grant(THD *thd, const char *privilege) {
       .first;
 }
 
-/** Those that end something, and EXECUTE, whose statement asks by itself. */
+/** Commands that end something, and EXECUTE: its statement asks by itself. */
 bool never_waits(enum_sql_command command) {
   switch (command) {
     case SQLCOM_BEGIN:
@@ -380,7 +380,7 @@ void changed() {
   self.gate.wake_all();
 }
 
-bool somebody_waits_long() {
+bool statement_waits_long() {
   State &self = state();
   const Locked locked(&self);
   return self.gate.is_pressed(clock_us(CLOCK_MONOTONIC));

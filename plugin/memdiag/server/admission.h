@@ -5,7 +5,7 @@
 
   These never wait:
   - replication and all other system threads
-  - sessions with the privilege CONNECTION_ADMIN or MEMDIAG_ADMIN
+  - sessions with the privilege CONNECTION_ADMIN, MEMDIAG_ADMIN or SUPER
   - statements within stored programs: the calling statement has passed the gate
   - statements that end something, such as COMMIT and KILL
 
@@ -25,7 +25,7 @@
 
 #include <vector>
 
-#include "plugin/memdiag/advice/admission.h"
+#include "plugin/memdiag/advice/admission_log.h"
 
 namespace memdiag::admission {
 
@@ -45,7 +45,7 @@ void stop();
 
 /** True if a statement has waited for a second: shrinking caches costs less
 than its error. */
-bool somebody_waits_long();
+bool statement_waits_long();
 
 /** As shown in MEMDIAG_ADMISSIONS. @throws std::bad_alloc */
 std::vector<Row> decisions();

@@ -105,10 +105,10 @@ class Writer final
   TABLE *const m_to;
   const Row_filter m_filter;
   bool m_failed{false};
-  /** Of the last row: whether the filter was asked, what it said, and what the
-  record buffer holds. */
+  /** The filter has decided about the last row, and accepts it. */
   bool m_decided{false};
   bool m_accepts{false};
+  /** The values of the last row that the record buffer holds. */
   std::array<Value, table.size> m_stored{};
 };
 

@@ -81,7 +81,7 @@ void run_recorder(Worker *worker) {
                       reason(error) + "): it is tried again.");
       self.has_warned = true;
     } catch (const std::bad_alloc &) {
-      // The next failure is told: an exception would end the server here.
+      // An exception would end the server here. The next failure warns.
     }
   } while (worker->wait_ms(tick_ms));
 }

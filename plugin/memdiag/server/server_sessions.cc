@@ -42,7 +42,7 @@ class Collect : public Do_THD_Impl {
   std::vector<Server_session> found;
 };
 
-/** A session with less is not worth the cost of held_at_most(). */
+/** held_at_most() costs more than a session with less is worth. */
 constexpr uint64_t worth_bounding_bytes = 16 << 20;
 
 class Find_largest : public Do_THD_Impl {

@@ -59,8 +59,8 @@ bool check_policy(sys_var *, THD *, set_var *var) {
 
 /** Called with LOCK_global_system_variables, which each new connection needs.
 Setting a decay time visits each arena and may purge it, so the mutex is
-released meanwhile. Of two SETs at the same time each applies the newest list,
-one after the other. */
+released meanwhile. Two SETs at the same time take turns, and each applies the
+newest list. */
 template <Policy policy>
 bool update_policy(sys_var *, THD *, enum_var_type) {
   static constinit std::mutex one_at_a_time;

@@ -53,7 +53,7 @@ T value_of(const T &variable) {
 
 class Server final : public Server_memory {
  public:
-  bool statements_wait() override { return admission::somebody_waits_long(); }
+  bool statements_wait() override { return admission::statement_waits_long(); }
 
   /** Caches and the buffer pool are left alone while the server starts and
   shuts down. */
@@ -172,8 +172,8 @@ void stop() {
 
 int changed() {
   if (!started) return 0;
-  // Whoever switches it off may hold locks that closing a table waits for: the
-  // thread sleeps on instead of being waited for.
+  // The session that switches it off may hold locks that closing a table waits
+  // for. So no session waits for the thread to end: it sleeps on.
   if (value_of(mode) != off) {
     const int error = worker().start("memdiag_watcher", run);
     if (error != 0 && error != EALREADY) return error;

@@ -5,7 +5,7 @@
 #ifndef MEMDIAG_ADMISSIONS_TABLE_H
 #define MEMDIAG_ADMISSIONS_TABLE_H
 
-#include "plugin/memdiag/advice/admission.h"
+#include "plugin/memdiag/advice/admission_log.h"
 #include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {
@@ -33,8 +33,8 @@ inline constexpr Table admissions_table = [] {
           column<Row, &Row::expected_bytes>(
               "EXPECTED_BYTES", Unit::bytes,
               "Memory that it was expected to take: PEAK_BYTES of the digest. "
-              "While fewer than eight of its statements had ended, a part of "
-              "what was left if that is more, 16 MiB at most."),
+              "While fewer than eight of its statements had ended: at least a "
+              "share of ROOM_BYTES, 16 MiB at most."),
           column<Row, &Row::limit_bytes>(
               "LIMIT_BYTES", Unit::bytes,
               "The lowest limit of the control group, or the machine's memory. "

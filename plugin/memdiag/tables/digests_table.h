@@ -7,6 +7,7 @@
 
 #include "plugin/memdiag/profile/profile_rows.h"
 #include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/tables/shared_columns.h"
 
 namespace memdiag {
 
@@ -15,7 +16,7 @@ inline constexpr Table digests_table = [] {
   return Table{
       "MEMDIAG_DIGESTS",
       "One row for each statement digest: the memory that its statements "
-      "allocated from pools. Statements count that ended while "
+      "allocated from pools. It counts statements that ended while "
       "memdiag_sessions was ON, since it was last set. A statement here is "
       "everything that the session's thread does after the statement before; "
       "the work of other threads is not included.",
@@ -41,7 +42,7 @@ inline constexpr Table digests_table = [] {
               "PEAK_BYTES. NULL: the heap profiler took no sample of it, or "
               "was switched on later."),
           text_column<Row, &Row::peak_frames>(
-              "PEAK_FRAMES", 512,
+              "PEAK_FRAMES", frames_length,
               "FRAMES of that stack, as in MEMDIAG_PROFILE."),
           moment_column<Row, &Row::last_us>("LAST_SEEN",
                                             "End of the last of them."),

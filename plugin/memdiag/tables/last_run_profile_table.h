@@ -7,6 +7,7 @@
 
 #include "plugin/memdiag/profile/record_rows.h"
 #include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/tables/shared_columns.h"
 
 namespace memdiag {
 
@@ -48,13 +49,12 @@ inline constexpr Table last_run_profile_table = [] {
           column<Row, &Row::peak_rss_bytes>("PEAK_RSS_BYTES", Unit::bytes,
                                             "RSS of the process at the peak."),
           text_column<Row, &Row::frames>(
-              "FRAMES", 512,
-              "The innermost functions that are not the allocator's, from the "
-              "callee to the caller. They are addresses if the server's "
+              "FRAMES", frames_length,
+              "As in MEMDIAG_PROFILE. They are addresses if the server's "
               "executable was replaced since, and the debug package of that "
               "build is not installed."),
           text_column<Row, &Row::folded>(
-              "FOLDED", 8192,
+              "FOLDED", folded_length,
               "All functions, the outermost first, separated by "
               "semicolons.")}};
 }();

@@ -50,16 +50,17 @@ constexpr Table<Row, 6> make_ledger_table(const char *name,
 
 inline constexpr Table ledger_table = make_ledger_table<ledger::Row>(
     "MEMDIAG_LEDGER",
-    "Each resident byte of the process once, by its use. Cheap enough to read "
-    "every second: the table is made from the last look at each page, usually "
-    "at most a minute old, and from counters since then. The last row is the "
-    "part of VmRSS that this does not explain; if that is more than 1%, the "
-    "pages are looked at again. No thread is stopped.");
+    "Each resident byte of the process once, by its use. It is cheap enough to "
+    "read every second: it is made from the last reading of every page, "
+    "usually at most a minute old, and from counters since then. The last row "
+    "is the part of VmRSS that these do not explain. If it is more than 1%, "
+    "the server reads the pages again. No thread is stopped.");
 
 inline constexpr Table ledger_exact_table = make_ledger_table<Exact_ledger_row>(
     "MEMDIAG_LEDGER_EXACT",
-    "MEMDIAG_LEDGER by a look at each page of the allocator now. It takes the "
-    "reader some 10 ms for each 200 MB in small blocks.");
+    "MEMDIAG_LEDGER, made from a reading of every page of the allocator at "
+    "this moment. The reading takes some 10 ms for each 200 MB in small "
+    "blocks.");
 
 static_assert(fingerprint(ledger_table) == 3976390394u,
               "columns changed: raise the table's version, then set this");

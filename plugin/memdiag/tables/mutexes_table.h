@@ -41,7 +41,7 @@ inline constexpr Table mutexes_table = [] {
                                    "Times that a thread had to sleep."),
           column<Row, &Row::owner_switches>(
               "OWNER_SWITCHES", Unit::count,
-              "Times that another thread took it than the time before."),
+              "Times that it went to a thread other than the last one."),
           column<Row, &Row::total_wait_ns>("TOTAL_WAIT_NS", Unit::nanoseconds,
                                            "Total duration of WAITS."),
           column<Row, &Row::max_wait_ns>("MAX_WAIT_NS", Unit::nanoseconds,

@@ -7,6 +7,7 @@
 
 #include "plugin/memdiag/profile/profile_rows.h"
 #include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/tables/shared_columns.h"
 
 namespace memdiag {
 
@@ -48,10 +49,7 @@ inline constexpr Table pinned_table = [] {
                                       "Median age of the old samples."),
           text_column<Row, &Row::digest>("DIGEST", 64,
                                          "Digest of most of the samples."),
-          text_column<Row, &Row::frames>(
-              "FRAMES", 512,
-              "The innermost functions that are not the allocator's, from the "
-              "callee to the caller.")}};
+          frames_column<Row>()}};
 }();
 
 static_assert(fingerprint(pinned_table) == 705299792u,

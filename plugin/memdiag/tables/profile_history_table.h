@@ -7,6 +7,7 @@
 
 #include "plugin/memdiag/profile/record_rows.h"
 #include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/tables/shared_columns.h"
 
 namespace memdiag {
 
@@ -14,9 +15,9 @@ inline constexpr Table profile_history_table = [] {
   using Row = profile::Profile_history_row;
   return Table{
       "MEMDIAG_PROFILE_HISTORY",
-      "Live bytes of the largest stacks over time: what memdiag_profile = "
-      "RECORD wrote each minute and at new highs of RSS, of this run and of "
-      "the last one that recorded.",
+      "Live bytes of the largest stacks over time. While memdiag_profile is "
+      "RECORD, the server writes them each minute and at new highs of RSS. "
+      "Rows are of this run and of the last one that recorded.",
       0x0100,
       std::array{
           column<Row, &Row::run>("RUN", Unit::none,
@@ -40,10 +41,7 @@ inline constexpr Table profile_history_table = [] {
                                          "statement."),
           column<Row, &Row::stack_bytes_error>("STACK_BYTES_ERROR", Unit::bytes,
                                                "Its standard error."),
-          text_column<Row, &Row::frames>(
-              "FRAMES", 512,
-              "The innermost functions that are not the allocator's, from the "
-              "callee to the caller.")}};
+          frames_column<Row>()}};
 }();
 
 static_assert(fingerprint(profile_history_table) == 108860412u,

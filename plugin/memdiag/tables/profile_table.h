@@ -7,19 +7,17 @@
 
 #include "plugin/memdiag/profile/profile_rows.h"
 #include "plugin/memdiag/tables/column.h"
+#include "plugin/memdiag/tables/shared_columns.h"
 
 namespace memdiag {
-
-/** Longer texts of stacks are cut. */
-inline constexpr uint32_t frames_length = 512;
-inline constexpr uint32_t folded_length = 8192;
 
 inline constexpr Table profile_table = [] {
   using Row = profile::Profile_row;
   return Table{
       "MEMDIAG_PROFILE",
-      "One row for each way to an allocation: stack, pool and route, with what "
-      "lives of it, the largest first. Empty while memdiag_profile is OFF. "
+      "One row for each combination of stack, pool and route that allocated "
+      "blocks. The one with most live bytes comes first. Empty while "
+      "memdiag_profile is OFF. "
       "Blocks that were allocated before it was set are not included. Figures "
       "are estimates from samples. A column that ends in _ERROR is the "
       "standard error: two thirds of all estimates are off by less.",
@@ -57,10 +55,7 @@ inline constexpr Table profile_table = [] {
               "Statement digest that allocated most of LIVE_BYTES, as in "
               "Performance Schema. NULL: no statement, or Performance Schema "
               "computes no digests."),
-          text_column<Row, &Row::frames>(
-              "FRAMES", frames_length,
-              "The innermost functions that are not the allocator's, from the "
-              "callee to the caller."),
+          frames_column<Row>(),
           text_column<Row, &Row::folded>(
               "FOLDED", folded_length,
               "All functions, the outermost first, separated by semicolons: "

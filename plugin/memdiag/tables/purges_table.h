@@ -41,8 +41,8 @@ inline constexpr Table purges_table = [] {
               "purge: unused pages were released. write_full_text: InnoDB was "
               "asked to write full-text caches. close_tables: open tables "
               "without users were closed. shrink_buffer_pool: InnoDB was asked "
-              "to shrink its buffer pool. The two middle ones leave unused "
-              "pages in the pool, which a purge then releases."),
+              "to shrink its buffer pool. write_full_text and close_tables "
+              "leave unused pages in the pool, which a purge then releases."),
           column<Row, &Row::resident_before_bytes>(
               "RESIDENT_BYTES_BEFORE", Unit::bytes,
               "RESIDENT_BYTES of the pool before a purge. NULL: another "

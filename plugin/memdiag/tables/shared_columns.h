@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "plugin/memdiag/tables/column.h"
 
@@ -71,6 +72,19 @@ constexpr auto decay_columns(const char *dirty_comment) {
                                         "How long unused pages then stay "
                                         "muzzy. 0: dirty pages go straight to "
                                         "the OS.")};
+}
+
+/** Longer texts of stacks are cut. */
+inline constexpr uint32_t frames_length = 512;
+inline constexpr uint32_t folded_length = 8192;
+
+/** A stack in one line (profile/frames_text.h). */
+template <typename Row>
+constexpr Column<Row> frames_column() {
+  return text_column<Row, &Row::frames>("FRAMES", frames_length,
+                                        "The innermost functions that are not "
+                                        "the allocator's, from the callee to "
+                                        "the caller.");
 }
 
 }  // namespace memdiag

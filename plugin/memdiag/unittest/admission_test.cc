@@ -3,7 +3,7 @@
   and the digests that make a statement ask.
 */
 
-#include "plugin/memdiag/advice/admission.h"
+#include "plugin/memdiag/advice/admission_log.h"
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ constexpr uint64_t mb = 1 << 20;
 constexpr uint64_t ms = 1'000;
 constexpr uint64_t second = 1'000 * ms;
 
-/** How often each was woken. */
+/** The number of times that each was woken. */
 std::map<const Statement *, unsigned> wakes;
 
 class Admission_gate : public testing::Test {

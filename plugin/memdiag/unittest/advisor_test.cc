@@ -458,7 +458,8 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
   EXPECT_EQ(50u, all.max_connections);
   EXPECT_EQ(100u, all.buffer_pool_bytes);
   EXPECT_FALSE(all.other_resident_bytes) << "VmRSS is not known";
-  // Pages that jemalloc counts as dirty and nobody wrote take no memory.
+  // Pages that jemalloc counts as dirty and that were never written take no
+  // memory.
   memdiag::advisor::Server_facts server;
   server.resident_dirty_bytes[session] = 4;
   EXPECT_EQ(4u, memdiag::advisor::make_situation(snapshot, {}, budget, samples,

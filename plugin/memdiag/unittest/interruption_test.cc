@@ -113,7 +113,7 @@ class Long_snapshot {
     }
     m_ends.notify_one();
     m_thread.join();
-    EXPECT_FALSE(m_gave_up) << "somebody waited for it";
+    EXPECT_FALSE(m_gave_up) << "a thread waited for it";
   }
 
  private:
@@ -173,7 +173,7 @@ TEST(InterruptionTest, AKilledReaderDoesNotWaitForASnapshotOfOthers) {
   }
 }
 
-/** Whoever waits is served when the others have ended. */
+/** A thread that waits is served when the others have ended. */
 TEST(InterruptionTest, SnapshotsAreTakenInTurn) {
   std::vector<std::thread> readers;
   {

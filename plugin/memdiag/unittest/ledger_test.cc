@@ -301,7 +301,7 @@ TEST(Ledger, TheCheapFormAsksForNothingWhileAllAddsUp) {
   memset(block, 1, size);
   // jemalloc counts pages as dirty that came with others and were never used.
   (void)purging::purge(pool);
-  // Nobody would tell.
+  // The kernel would not tell which pages are there.
   memdiag::Presence::fail_for_test(true);
   const auto [rows, warnings] = take(Precision::cheap);
   memdiag::Presence::fail_for_test(false);

@@ -1,7 +1,7 @@
 /*
-  The heap profiler without memory and with a full disk: what cannot be done is
-  told, nothing is left half-done, and the next try works. And a fork while the
-  flight recorder writes.
+  The heap profiler without memory and with a full disk: each failure is
+  reported, nothing is left half-done, and the next try works. And a fork while
+  the flight recorder writes.
 */
 
 #include <gtest/gtest.h>

@@ -731,7 +731,7 @@ TEST_F(Profile_file_test, OtherFilesAreNotOurs) {
   EXPECT_NE(std::string::npos, load(m_path, &contents).find("not a file"));
 }
 
-/** Where the records of a file are, as its header says. */
+/** The places of the records of a file, as its header says. */
 struct Layout {
   explicit Layout(const Bytes &file) {
     uint32_t numbers[11];

@@ -1,4 +1,4 @@
-#include "plugin/memdiag/advice/admission.h"
+#include "plugin/memdiag/advice/admission_log.h"
 
 #include <algorithm>
 

@@ -6,8 +6,8 @@
   Units: bytes; microseconds, of a clock that does not go back unless said.
 */
 
-#ifndef MEMDIAG_ADMISSION_ADVICE_H
-#define MEMDIAG_ADMISSION_ADVICE_H
+#ifndef MEMDIAG_ADMISSION_LOG_H
+#define MEMDIAG_ADMISSION_LOG_H
 
 #include <array>
 #include <cstddef>
@@ -79,4 +79,4 @@ std::string refusal(const Decided &decided);
 
 }  // namespace memdiag::admission
 
-#endif  // MEMDIAG_ADMISSION_ADVICE_H
+#endif  // MEMDIAG_ADMISSION_LOG_H
