@@ -12,6 +12,7 @@ lives, with its stack, pool and route, and estimates are not biased. */
 
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/profiling/profiler.h"
+#include "mysys/memdiag/routes/scope_hooks.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -323,6 +324,37 @@ TEST(Profiler, ADigestThatIsKnownLaterIsGivenToTheStatementsSamples) {
     EXPECT_EQ(0, digests()[0]);
     context_of_thread = {};
     for (void *block : blocks) pools::free(pool, block, size);
+  });
+  profiling::set_context_reader(nullptr);
+}
+
+TEST(Profiler, WhatConnectingTakesIsNotTheFirstStatements) {
+  profiling::set_context_reader([](profiling::Context *context) noexcept {
+    *context = context_of_thread;
+  });
+  const Profiler profiler(1);
+  in_new_thread([] {
+    constexpr size_t connecting = 65432;
+    constexpr size_t parsing = 54321;
+    context_of_thread.session = 6;
+    void *const of_session = pools::allocate(pool, connecting);
+    memdiag::session_began();
+    void *const of_statement = pools::allocate(pool, parsing);
+    profiling::Digest digest{};
+    digest[0] = 7;
+    memdiag::statement_ended(false, digest.data());
+    context_of_thread = {};
+    std::map<uint64_t, int> digests;
+    {
+      const profiling::View view;
+      view.samples().for_each([&digests](const profiling::Sample &sample) {
+        if (sample.session == 6) digests[sample.bytes] = sample.digest[0];
+      });
+    }
+    EXPECT_EQ(0, digests.at(memdiag::placed::usable(connecting)));
+    EXPECT_EQ(7, digests.at(memdiag::placed::usable(parsing)));
+    pools::free(pool, of_session, connecting);
+    pools::free(pool, of_statement, parsing);
   });
   profiling::set_context_reader(nullptr);
 }
