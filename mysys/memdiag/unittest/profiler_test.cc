@@ -259,6 +259,45 @@ TEST(Profiler, MallocIsSampledToo) {
   });
 }
 
+/** jemalloc's own counts of these pools lack small samples, so the blocks
+themselves are the measure. */
+TEST(Profiler, EachBlockOfMallocsPoolsIsASampleWhereEachIsSampled) {
+  if (!mallctl::serves_malloc()) GTEST_SKIP() << "another malloc()";
+  const Profiler profiler(1);
+  for (const Pool each :
+       {Pool::general, Pool::connection, Pool::group_replication}) {
+    SCOPED_TRACE(memdiag::spec_of(each).name);
+    in_new_thread([each] {
+      if (each != Pool::general) pools::bind_thread(each);
+      std::map<uintptr_t, size_t> blocks;
+      for (const size_t size : sizes)
+        for (int n = 0; n < 3; ++n)
+          blocks[address_of(malloc(size))] = memdiag::placed::usable(size);
+      size_t found = 0;
+      size_t of_pool = 0;
+      {
+        const profiling::View view;
+        std::map<uint32_t, Pool> pool_of;
+        view.sites().for_each([&pool_of](const profiling::Site &site) {
+          pool_of[site.number] = site.pool;
+        });
+        view.samples().for_each([&](const profiling::Sample &sample) {
+          const auto block = blocks.find(sample.block);
+          if (block == blocks.end()) return;
+          ++found;
+          EXPECT_EQ(block->second, sample.bytes);
+          if (pool_of[sample.site] == each) ++of_pool;
+        });
+      }
+      EXPECT_EQ(blocks.size(), found);
+      // Its cache may have had some before the thread was bound.
+      EXPECT_GE(of_pool, found * 9 / 10);
+      for (const auto &[address, bytes] : blocks)
+        free(reinterpret_cast<void *>(address));
+    });
+  }
+}
+
 TEST(Profiler, ALargeBlockThatShrinksInPlaceIsOneSample) {
   if (!mallctl::serves_malloc()) GTEST_SKIP() << "another malloc()";
   const Profiler profiler(1);
