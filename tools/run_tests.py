@@ -259,6 +259,12 @@ STEPS = [
         presets=SHIPPED,
     ),
     Step(
+        "recorder_in_cgroup",
+        "the flight recorder of a server that the OOM killer ends, half a minute",
+        own("recorder_in_cgroup", "tools/recorder_in_cgroup.py"),
+        presets=SHIPPED,
+    ),
+    Step(
         "resize_in_cgroup",
         "its limit is changed under load, a few times, half a minute",
         own("resize_in_cgroup", "tools/resize_in_cgroup.py", "--rounds", "4"),

@@ -51,33 +51,23 @@ void Sample_table::write(size_t place, const Sample &sample) noexcept {
   body.bytes.store(sample.bytes, std::memory_order_release);
   body.time_us.store(sample.time_us, std::memory_order_release);
   body.session.store(sample.session, std::memory_order_release);
+  body.number.store(m_added.fetch_add(1, std::memory_order_relaxed),
+                    std::memory_order_release);
   write_digest(&body, sample.digest, generation);
 }
 
 std::optional<Sample_table::Handle> Sample_table::add(
     const Sample &sample) noexcept {
   const size_t first = first_of_window(sample.block);
-  const auto handle = [this](size_t place) -> Handle {
-    return {static_cast<uint32_t>(place),
-            m_bodies[place].generation.load(std::memory_order_relaxed)};
-  };
-  for (size_t place = first; place < first + window; ++place) {
-    if (m_blocks[place].load(std::memory_order_relaxed) != sample.block)
-      continue;
-    m_blocks[place].store(busy_place, std::memory_order_release);
-    write(place, sample);
-    m_bodies[place].replaced.store(true, std::memory_order_release);
-    m_blocks[place].store(sample.block, std::memory_order_release);
-    return handle(place);
-  }
   for (size_t place = first; place < first + window; ++place) {
     uintptr_t expected = free_place;
     if (m_blocks[place].load(std::memory_order_relaxed) != free_place ||
         !m_blocks[place].compare_exchange_strong(expected, busy_place))
       continue;
     write(place, sample);
-    m_bodies[place].replaced.store(false, std::memory_order_release);
-    const Handle made = handle(place);
+    const Handle made{
+        static_cast<uint32_t>(place),
+        m_bodies[place].generation.load(std::memory_order_relaxed)};
     m_blocks[place].store(sample.block, std::memory_order_release);
     return made;
   }
@@ -87,16 +77,29 @@ std::optional<Sample_table::Handle> Sample_table::add(
 std::optional<Sample_table::Removed> Sample_table::remove(
     uintptr_t block) noexcept {
   const size_t first = first_of_window(block);
-  for (size_t place = first; place < first + window; ++place) {
-    if (m_blocks[place].load(std::memory_order_acquire) != block) continue;
-    Body &body = m_bodies[place];
-    if (body.replaced.exchange(false)) return std::nullopt;
+  for (;;) {
+    size_t oldest = m_places;
+    uint64_t least = UINT64_MAX;
+    for (size_t place = first; place < first + window; ++place) {
+      if (m_blocks[place].load(std::memory_order_acquire) != block) continue;
+      const uint64_t number =
+          m_bodies[place].number.load(std::memory_order_relaxed);
+      if (number >= least) continue;
+      oldest = place;
+      least = number;
+    }
+    if (oldest == m_places) return std::nullopt;
+    // Another remove() of this address may be faster. Then this one takes the
+    // next sample.
+    uintptr_t expected = block;
+    if (!m_blocks[oldest].compare_exchange_strong(expected, busy_place))
+      continue;
+    const Body &body = m_bodies[oldest];
     const Removed removed{body.site.load(std::memory_order_relaxed),
                           body.bytes.load(std::memory_order_relaxed)};
-    m_blocks[place].store(free_place, std::memory_order_release);
+    m_blocks[oldest].store(free_place, std::memory_order_release);
     return removed;
   }
-  return std::nullopt;
 }
 
 void Sample_table::set_digest(Handle handle, const Digest &digest) noexcept {

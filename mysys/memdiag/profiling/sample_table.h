@@ -7,10 +7,14 @@
   sample. With half of all places taken, this happens less than once in a
   million samples: a full window is then 5.6 standard deviations from the mean.
 
+  An address may have several samples for a moment, because jemalloc reports a
+  reallocation late: first the new block, then the end of the old one. By then a
+  block that stayed in place has both samples. If it moved, another thread may
+  already have a sampled block at the old address. So add() leaves other samples
+  alone, and remove() takes the one that was added first.
+
   Ownership: the memory is the caller's, zeroed, and must outlive the table.
-  Threads: any. A block's sample is added by the thread that allocates the block
-  and removed by the thread that frees it, so two threads never add or remove
-  the same address at once. A reader sees each sample whole or not at all.
+  Threads: any. A reader sees each sample whole or not at all.
   Errors: add() fails if the window is full.
   Units: bytes of size classes; microseconds since the epoch.
 */
@@ -56,17 +60,13 @@ class Sample_table {
 
   Sample_table(void *memory, size_t places);
 
-  /** If the block has a sample already, its place is reused: a block that was
-  reallocated in place is sampled before the sample of the former size is
-  removed. The next remove() of the block then leaves the new sample alone. */
   std::optional<Handle> add(const Sample &sample) noexcept;
 
   struct Removed {
     uint32_t site;
     uint64_t bytes;
   };
-  /** @return empty: the block has no sample, or it was reallocated in place and
-  keeps its newer one */
+  /** @return empty: the block has no sample */
   std::optional<Removed> remove(uintptr_t block) noexcept;
 
   /** Sets the digest of a sample, unless the sample has been removed. */
@@ -99,8 +99,8 @@ class Sample_table {
     /** check_of() digest and generation. A thread may set a digest while
     another reuses the place. A digest that fails its check is not known. */
     std::atomic<uint64_t> check;
-    /** The block was reallocated in place: one remove() is still to come. */
-    std::atomic<bool> replaced;
+    /** In the order in which samples are added. */
+    std::atomic<uint64_t> number;
   };
 
   size_t first_of_window(uintptr_t block) const;
@@ -113,6 +113,7 @@ class Sample_table {
   const size_t m_places;
   std::atomic<uintptr_t> *const m_blocks;
   Body *const m_bodies;
+  std::atomic<uint64_t> m_added{0};
 };
 
 }  // namespace memdiag::profiling

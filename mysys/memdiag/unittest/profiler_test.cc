@@ -12,6 +12,7 @@ lives, with its stack, pool and route, and estimates are not biased. */
 
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/profiling/profiler.h"
+#include "mysys/memdiag/routes/scope_hooks.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -258,6 +259,45 @@ TEST(Profiler, MallocIsSampledToo) {
   });
 }
 
+/** jemalloc's own counts of these pools lack small samples, so the blocks
+themselves are the measure. */
+TEST(Profiler, EachBlockOfMallocsPoolsIsASampleWhereEachIsSampled) {
+  if (!mallctl::serves_malloc()) GTEST_SKIP() << "another malloc()";
+  const Profiler profiler(1);
+  for (const Pool each :
+       {Pool::general, Pool::connection, Pool::group_replication}) {
+    SCOPED_TRACE(memdiag::spec_of(each).name);
+    in_new_thread([each] {
+      if (each != Pool::general) pools::bind_thread(each);
+      std::map<uintptr_t, size_t> blocks;
+      for (const size_t size : sizes)
+        for (int n = 0; n < 3; ++n)
+          blocks[address_of(malloc(size))] = memdiag::placed::usable(size);
+      size_t found = 0;
+      size_t of_pool = 0;
+      {
+        const profiling::View view;
+        std::map<uint32_t, Pool> pool_of;
+        view.sites().for_each([&pool_of](const profiling::Site &site) {
+          pool_of[site.number] = site.pool;
+        });
+        view.samples().for_each([&](const profiling::Sample &sample) {
+          const auto block = blocks.find(sample.block);
+          if (block == blocks.end()) return;
+          ++found;
+          EXPECT_EQ(block->second, sample.bytes);
+          if (pool_of[sample.site] == each) ++of_pool;
+        });
+      }
+      EXPECT_EQ(blocks.size(), found);
+      // Its cache may have had some before the thread was bound.
+      EXPECT_GE(of_pool, found * 9 / 10);
+      for (const auto &[address, bytes] : blocks)
+        free(reinterpret_cast<void *>(address));
+    });
+  }
+}
+
 TEST(Profiler, ALargeBlockThatShrinksInPlaceIsOneSample) {
   if (!mallctl::serves_malloc()) GTEST_SKIP() << "another malloc()";
   const Profiler profiler(1);
@@ -323,6 +363,37 @@ TEST(Profiler, ADigestThatIsKnownLaterIsGivenToTheStatementsSamples) {
     EXPECT_EQ(0, digests()[0]);
     context_of_thread = {};
     for (void *block : blocks) pools::free(pool, block, size);
+  });
+  profiling::set_context_reader(nullptr);
+}
+
+TEST(Profiler, WhatConnectingTakesIsNotTheFirstStatements) {
+  profiling::set_context_reader([](profiling::Context *context) noexcept {
+    *context = context_of_thread;
+  });
+  const Profiler profiler(1);
+  in_new_thread([] {
+    constexpr size_t connecting = 65432;
+    constexpr size_t parsing = 54321;
+    context_of_thread.session = 6;
+    void *const of_session = pools::allocate(pool, connecting);
+    memdiag::session_began();
+    void *const of_statement = pools::allocate(pool, parsing);
+    profiling::Digest digest{};
+    digest[0] = 7;
+    memdiag::statement_ended(false, digest.data());
+    context_of_thread = {};
+    std::map<uint64_t, int> digests;
+    {
+      const profiling::View view;
+      view.samples().for_each([&digests](const profiling::Sample &sample) {
+        if (sample.session == 6) digests[sample.bytes] = sample.digest[0];
+      });
+    }
+    EXPECT_EQ(0, digests.at(memdiag::placed::usable(connecting)));
+    EXPECT_EQ(7, digests.at(memdiag::placed::usable(parsing)));
+    pools::free(pool, of_session, connecting);
+    pools::free(pool, of_statement, parsing);
   });
   profiling::set_context_reader(nullptr);
 }

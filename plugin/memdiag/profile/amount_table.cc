@@ -25,6 +25,9 @@ uint64_t rounded(double amount) {
 Amount_table::Amount_table(size_t pairs) {
   m_sums.reserve(pairs + 1);
   m_rows.reserve(pairs + 1);
+  // Written, so that the kernel gives the pages before memory is short.
+  m_sums.resize(pairs + 1);
+  m_rows.resize(pairs + 1);
   m_index.resize(2 * pairs + 1);
   clear();
 }

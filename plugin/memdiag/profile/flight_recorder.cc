@@ -67,6 +67,7 @@ int Flight_recorder::begin() {
     if (!view) return 0;
     status = view.status();
   }
+  m_since_us = status.since_us;
   return m_file->begin_profile(status.since_us, status.sample_bytes,
                                modules_of_this_process());
 }
@@ -87,6 +88,8 @@ int Flight_recorder::record(const Record_decision &decision,
   const profiling::View view;
   if (!view) return 0;
   const profiling::Status status = view.status();
+  // Switched on anew: until begin(), the file has its numbers for other sites.
+  if (status.since_us != m_since_us) return 0;
   buffers.sums.clear();
   view.samples().for_each([&](const profiling::Sample &sample) {
     buffers.sums.add(sample.site, sample.digest,

@@ -77,6 +77,8 @@ class Flight_recorder {
   std::shared_ptr<Profile_file> m_file;
   std::unique_ptr<Record_policy> m_policy;
   std::shared_ptr<Buffers> m_buffers;
+  /** The profile that begin() found. */
+  uint64_t m_since_us{0};
 };
 
 }  // namespace memdiag::profile

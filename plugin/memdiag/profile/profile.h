@@ -56,6 +56,9 @@ struct Site {
   freed or not. */
   uint64_t allocated_bytes{0};
   double allocated_objects{0};
+  /** When the median of its live samples was taken; 0: it has none, or the
+  profile is of a file. */
+  uint64_t median_us{0};
 };
 
 struct Amount {

@@ -40,7 +40,7 @@ struct Sum {
   Amount live;
   uint64_t samples{0};
   uint64_t oldest_us{UINT64_MAX};
-  /** The median of the entry with most samples. */
+  /** The median of the entry with most samples, where Site has none. */
   uint64_t median_us{0};
   uint64_t most_samples{0};
   std::optional<Digest> digest;
@@ -131,6 +131,8 @@ std::vector<Profile_row> profile_rows(const Profile &profile,
   for (const Site &site : profile.sites) {
     Profile_row row = row_of(sums[site.number], profile.time_us);
     sums.erase(site.number);
+    if (site.median_us != 0)
+      row.median_s = age_s(profile.time_us, site.median_us);
     row.stack = site.number;
     row.pool = site.pool;
     row.route = site.route;

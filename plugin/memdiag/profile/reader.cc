@@ -113,6 +113,7 @@ std::optional<Profile> take_profile() {
     profile.time_us = clock_us(CLOCK_REALTIME);
   }
   profile.modules = modules_of_this_process();
+  set_medians(samples, &profile.sites);
   profile.entries = entries_of(std::move(samples), profile.sample_bytes);
   return profile;
 }
@@ -121,11 +122,28 @@ std::optional<Samples> take_samples() {
   const profiling::View view;
   if (!view) return std::nullopt;
   Samples taken;
+  taken.since_us = view.status().since_us;
   taken.sample_bytes = view.status().sample_bytes;
   taken.samples = copies_of(view.samples());
   taken.sites = copies_of(view.sites(), false);
   taken.time_us = clock_us(CLOCK_REALTIME);
   return taken;
+}
+
+void set_medians(std::span<Live_sample> samples, std::vector<Site> *sites) {
+  std::sort(samples.begin(), samples.end(),
+            [](const Live_sample &a, const Live_sample &b) {
+              return std::tie(a.site, a.time_us) < std::tie(b.site, b.time_us);
+            });
+  size_t first = 0;
+  for (Site &site : *sites) {
+    while (first < samples.size() && samples[first].site < site.number) ++first;
+    const size_t begin = first;
+    while (first < samples.size() && samples[first].site == site.number)
+      ++first;
+    if (first > begin)
+      site.median_us = samples[begin + (first - begin) / 2].time_us;
+  }
 }
 
 }  // namespace memdiag::profile

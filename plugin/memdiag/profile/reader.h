@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "plugin/memdiag/profile/profile.h"
@@ -39,12 +40,19 @@ struct Samples {
   std::vector<Site> sites;
   /** In no order. */
   std::vector<Live_sample> samples;
+  /** When the profiler was switched on. */
+  uint64_t since_us{0};
 
   /** nullptr: the site is not known. */
   const Site *site(uint32_t number) const;
 };
 
 std::optional<Samples> take_samples();
+
+/** Sets Site::median_us of the sites that have samples.
+@param samples  in any order; it sorts them
+@param sites    in ascending order of their numbers */
+void set_medians(std::span<Live_sample> samples, std::vector<Site> *sites);
 
 }  // namespace memdiag::profile
 

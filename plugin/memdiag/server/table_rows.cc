@@ -193,9 +193,11 @@ void add_rows(Statement *, Sink<sessions::Row> *sink) {
 }
 
 void add_rows(Statement *, Sink<profile::Digest_row> *sink) {
+  // Digests first: a stack of a later profile is not looked up in this one.
+  const auto digests = sessions::digests();
   const auto profile = profile::take_profile();
   add_all(profile::digest_rows(
-              sessions::digests(), profile ? &*profile : nullptr,
+              digests, profile ? &*profile : nullptr,
               profile ? profile::Symbols(*profile) : profile::Symbols()),
           sink);
 }
@@ -276,7 +278,8 @@ void add_rows(Statement *, Sink<profile::Stack_row> *sink) {
 void add_rows(Statement *statement, Sink<profile::Pinned_row> *sink) {
   const auto profile = profile::take_profile();
   const auto samples = profile::take_samples();
-  if (!profile || !samples) return;
+  // Switched on anew in between, the profiler has begun another one.
+  if (!profile || !samples || profile->since_us != samples->since_us) return;
   add_all(profile::pinned_rows(
               rows_of<Bin_row>(statement->snapshot(detail_of<Bin_row>)),
               *samples, *profile, profile::Symbols(*profile)),

@@ -48,8 +48,7 @@ inline constexpr Table profile_table = [] {
           column<Row, &Row::oldest_s>("OLDEST_SECONDS", Unit::seconds,
                                       "Age of the oldest live sample."),
           column<Row, &Row::median_s>("MEDIAN_SECONDS", Unit::seconds,
-                                      "Median age of the live samples of the "
-                                      "digest that has most of them."),
+                                      "Median age of the live samples."),
           text_column<Row, &Row::digest>(
               "DIGEST", 64,
               "Statement digest that allocated most of LIVE_BYTES, as in "

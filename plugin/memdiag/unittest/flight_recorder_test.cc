@@ -135,6 +135,22 @@ TEST_F(FlightRecorder, ASecondBeginGoesOnInTheSameFile) {
             next.last_run()->history.size() + next.last_run()->ramps.size());
 }
 
+TEST_F(FlightRecorder, AnotherProfileIsNotRecordedBeforeItsBegin) {
+  Flight_recorder recorder(test_clock);
+  (void)recorder.load(m_path, run());
+  ASSERT_EQ(0, recorder.begin());
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  // Its numbers of sites mean other stacks.
+  EXPECT_EQ(0, profiling::switch_on({1, 64 << 20}).error);
+  time_us += 61'000'000;
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  ASSERT_TRUE(recorder.this_run());
+  EXPECT_EQ(1u, recorder.this_run()->history.size());
+  ASSERT_EQ(0, recorder.begin());
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  EXPECT_EQ(2u, recorder.this_run()->history.size());
+}
+
 TEST(Record_rows, AModuleOfAnotherBuildIsNamed) {
   Recorded_run run{};
   run.modules = {{"/usr/sbin/mysqld", "aa01", 0x1000, 0x2000, 0, 0},

@@ -26,6 +26,7 @@
 #include <new>
 #include <random>
 
+#include "plugin/memdiag/profile/record_rows.h"
 #include "plugin/memdiag/profile/symbols.h"
 #include "plugin/memdiag/unittest/failing_writes.h"
 #include "plugin/memdiag/unittest/killed_writer.h"
@@ -840,6 +841,10 @@ size_t show(const Contents &contents) {
     for (const Snapshot *snapshot : {(*run)->at_peak(), (*run)->before_ramp()})
       if (snapshot != nullptr)
         (void)Symbols((*run)->profile_of(*snapshot), {"/none", "/none"});
+    (void)last_run_profile_rows(**run);
+    profile_history_rows(**run, 1,
+                         [](const Profile_history_row &) { return true; });
+    (void)replaced_modules(**run, (*run)->modules);
   }
   return entries;
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "mysys/memdiag/profiling/profiler.h"
 #include "plugin/memdiag/profile/profile_rows.h"
 
 namespace memdiag::profile {
@@ -65,6 +66,33 @@ TEST(ProfileRows, WhatLivesNoMoreHasNoAge) {
   EXPECT_FALSE(rows[0].oldest_s);
   EXPECT_FALSE(rows[0].median_s);
   EXPECT_FALSE(rows[0].digest);
+}
+
+TEST(ProfileRows, TheMedianIsThatOfAllSamplesOfASite) {
+  std::vector<Live_sample> samples;
+  // Each of another statement, of which none has more samples than another.
+  for (const uint64_t age : {50, 1, 3, 40, 2})
+    samples.push_back({32, now - age * second, 2, 7,
+                       digest_of(static_cast<unsigned char>(age))});
+  samples.push_back({32, now - 9 * second, 4, 7, std::nullopt});
+  samples.push_back({32, now - 8 * second, 0, 7, std::nullopt});
+  Profile profile = profile_of({site(1), site(2), site(3), site(4)}, {});
+  set_medians(samples, &profile.sites);
+  EXPECT_EQ(0u, profile.sites[0].median_us);
+  EXPECT_EQ(now - 3 * second, profile.sites[1].median_us);
+  EXPECT_EQ(0u, profile.sites[2].median_us);
+  EXPECT_EQ(now - 9 * second, profile.sites[3].median_us);
+  for (const uint64_t age : {50, 1, 3, 40, 2})
+    profile.entries.push_back({2,
+                               digest_of(static_cast<unsigned char>(age)),
+                               {32, 1, 0, 0},
+                               1,
+                               now - age * second,
+                               now - age * second});
+  const auto rows = profile_rows(profile, {});
+  EXPECT_EQ(2u, rows[0].stack);
+  EXPECT_DOUBLE_EQ(50, *rows[0].oldest_s);
+  EXPECT_DOUBLE_EQ(3, *rows[0].median_s);
 }
 
 TEST(ProfileRows, StacksWithoutRoomAreARowWithoutAStack) {
@@ -161,6 +189,37 @@ TEST(ProfileRows, AClassThatCouldNotBeReadIsLeftOut) {
   Bin_row unknown = bin("session", 64, 1, 100);
   unknown.live_blocks.reset();
   EXPECT_TRUE(pinned_rows(std::vector{unknown}, samples, profile, {}).empty());
+}
+
+TEST(DigestRows, TheStackAtThePeakIsOfThisRunOfTheProfiler) {
+  const auto begin = [] {
+    EXPECT_EQ(0,
+              profiling::switch_on({1, profiling::least_memory_bytes}).error);
+    return profiling::statement_ended(Digest{}.data()).run;
+  };
+  const auto row_of = [](uint32_t run, uint32_t site) {
+    sessions::Digest_row row{};
+    row.peak_stack = {run, site};
+    return row;
+  };
+  const Profile profile = profile_of({site(1), site(2)}, {});
+  const uint32_t run = begin();
+  // Of this run, of none, of one before, and a stack that has come since.
+  const std::vector<sessions::Digest_row> digests{
+      row_of(run, 2), row_of(run, 0), row_of(run - 1, 2), row_of(run, 3)};
+  const auto rows = digest_rows(digests, &profile, {});
+  ASSERT_EQ(4u, rows.size());
+  EXPECT_EQ(2u, rows[0].peak_site);
+  EXPECT_TRUE(rows[0].peak_frames);
+  for (size_t i = 1; i < rows.size(); ++i) {
+    EXPECT_FALSE(rows[i].peak_site) << i;
+    EXPECT_FALSE(rows[i].peak_frames) << i;
+  }
+  EXPECT_FALSE(digest_rows(digests, nullptr, {})[0].peak_site);
+  EXPECT_NE(run, begin());
+  EXPECT_FALSE(digest_rows(digests, &profile, {})[0].peak_site);
+  profiling::switch_off();
+  EXPECT_FALSE(digest_rows(digests, &profile, {})[0].peak_site);
 }
 
 }  // namespace

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""The flight recorder of a server that the OOM killer ends: the next start names the code and the statement that grew.
+
+User variables fill the server's memory cgroup. Near the limit the recorder must still write its snapshots.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness import cgroup
+from harness.checks import Checks, not_possible
+from harness.common import ROOT, preset_of_arguments
+from harness.problem import NotPossible, run_main
+from harness.server import Build, Server, initialise
+from harness.sql import SqlError
+
+LIMIT_MB = 640
+# 80 MB a second: the recorder takes two seconds from one high to the next.
+STEP_MB = 4
+PAUSE = 0.05
+# The last high may be two seconds older than the end.
+LEAST_GROWTH_MB = 150
+PATIENCE = 30.0
+OPTIONS = (
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-redo-log-capacity=64M",
+    "--disable-log-bin",
+)
+RECORD = ("--memdiag-profile=RECORD", "--memdiag-profile-sample-bytes=65536")
+
+
+def statement(number: int) -> str:
+    return f"SET @v{number} = REPEAT('v', {STEP_MB} << 20)"
+
+
+FIRST = f"""SELECT POOL, FRAMES, GROWTH_BYTES, DIGEST <=> STATEMENT_DIGEST("{statement(1)}") AS IS_DIGEST
+  FROM information_schema.MEMDIAG_LAST_RUN_PROFILE LIMIT 1"""
+
+
+def grow(server: Server) -> None:
+    """Until the server has gone."""
+    with contextlib.suppress(SqlError, OSError), server.connect() as session:
+        for number in itertools.count():
+            session.query(statement(number))
+            time.sleep(PAUSE)
+    end = time.monotonic() + PATIENCE
+    while server.alive() and time.monotonic() < end:
+        time.sleep(0.1)
+
+
+def check_last_run(checks: Checks, server: Server) -> None:
+    rows = server.query(FIRST).dicts()
+    checks.check("the last run has a profile", len(rows) == 1)
+    if not rows:
+        return
+    row = rows[0]
+    growth_mb = int(row["GROWTH_BYTES"] or 0) >> 20
+    frames = row["FRAMES"] or ""
+    checks.check("it names the code that grew", "user_var_entry::store" in frames, frames)  # fmt: skip
+    checks.check("it names the pool", row["POOL"] == "session", row["POOL"])
+    checks.check("it names the statement", row["IS_DIGEST"] == "1")
+    checks.check("it was recorded near the limit", growth_mb >= LEAST_GROWTH_MB, f"{growth_mb} MB")  # fmt: skip
+
+
+def run(preset: str) -> int:
+    checks = Checks("recorder_in_cgroup")
+    build = Build.of_preset(ROOT, preset)
+    with (
+        tempfile.TemporaryDirectory(prefix="memdiag-") as name,
+        cgroup.memory_limit(LIMIT_MB << 10) as limit,
+    ):
+        folder = Path(name)
+        initialise(build, folder / "data", OPTIONS[:2])
+        with Server(build, folder, (*OPTIONS, *RECORD), None, limit.wrapper()) as server:  # fmt: skip
+            server.start()
+            grow(server)
+            kills = limit.figures()["oom_kills"]
+            checks.check("the kernel kills the server", kills > 0 and not server.alive(), kills)  # fmt: skip
+        with Server(build, folder, OPTIONS) as server:
+            server.start()
+            with checks.checking("the next start reads what was recorded"):
+                check_last_run(checks, server)
+    return checks.finish()
+
+
+def main() -> int:
+    preset = preset_of_arguments(__doc__)
+    try:
+        return run(preset)
+    except NotPossible as reason:
+        return not_possible("recorder_in_cgroup", "a memory cgroup", reason)
+
+
+if __name__ == "__main__":
+    run_main("recorder_in_cgroup", main)
