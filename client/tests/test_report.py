@@ -108,6 +108,24 @@ class Renderers(unittest.TestCase):
         self.assertIn("&lt;script&gt;alert", page)
         self.assertNotIn("<script>", markdown.render(page_of(data)).replace("\\<", ""))
 
+    def test_a_terminal_obeys_no_name(self):
+        evil = "\x1b]0;owned\x07\x9b2J\r\u202egnp\ud800[/]`|\n# x"
+        data = stock(
+            500 * MIB,
+            memory=[instrument("memory/sql/user_var_entry::value", 300 * MIB)],
+            threads=[{"THREAD_ID": 1, "PROCESSLIST_ID": 1, "USER": evil, "HOST": evil, "COMMAND": "Sleep", "SECONDS": 1, "BYTES": 290 * MIB, "HIGH_BYTES": 1}],
+        )  # fmt: skip
+        data["server"]["comment"] = evil
+        data["sources"]["users"] = {"source": "u", "rows": [], "error": evil}
+        page = page_of(data)
+        page.problems = [evil]
+        for render in (text.render, markdown.render):
+            words = render(page)
+            found = [one for one in words if not one.isprintable() and one != "\n"]
+            self.assertEqual(found, [], render)
+            self.assertIn("x1b]0;owned", words.replace("\\", ""))
+        self.assertNotRegex(markdown.render(page), r"(?m)^# x")
+
     def test_exact_figures_are_in_the_page(self):
         page = page_of(fixtures.snapshot("ours-idle"))
         document = json.loads(as_json.render(page))

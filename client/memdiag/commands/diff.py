@@ -12,6 +12,7 @@ from memdiag.commands.arguments import chosen_targets
 from memdiag.comparison import KINDS, Difference
 from memdiag.connect.session import Session
 from memdiag.model.units import moment, signed_size, size
+from memdiag.model.words import printable
 from memdiag.moments import Moment, is_file, of_file, of_snapshot
 from memdiag.problem import Problem
 from memdiag.progress import Progress
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
             )
         )
     else:
-        print("\n".join(lines(before, after, found, missing, faults, options.all)))
+        print(printable("\n".join(lines(before, after, found, missing, faults, options.all))))  # fmt: skip
     return EXCEEDED if faults else 0
 
 

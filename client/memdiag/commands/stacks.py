@@ -10,6 +10,7 @@ from memdiag.collect import lines
 from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.session import Refused, Row, Session
 from memdiag.model.units import count, size
+from memdiag.model.words import printable
 from memdiag.problem import Problem
 
 MOST = 10
@@ -37,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         stacks, frames = read(session, options.top)
     folders = (*options.debug_folder, lines.DEBUG_FOLDER)
     known, missing = lines_of_modules(frames, folders)
-    print("\n".join(shown(stacks, frames, known, missing)))
+    print(printable("\n".join(shown(stacks, frames, known, missing))))
     return 0
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from memdiag.model.document import Report
 from memdiag.model.units import moment, percent, share, shown, size
+from memdiag.model.words import printable
 from memdiag.render.page import Page, cells, meanings, numeric, series_grid
 
 
@@ -30,7 +31,7 @@ def render(page: Page) -> str:
         )
     for report in page.reports:
         lines += _report(report)
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+    return printable(re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()) + "\n"
 
 
 def _report(report: Report) -> list[str]:
