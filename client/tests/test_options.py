@@ -24,12 +24,33 @@ class OptionFiles(unittest.TestCase):
     def test_our_groups_and_no_others(self):
         path = self.write(
             "my.cnf",
-            "[mysqld]\nsocket=/srv\n[client]\nuser = 'a b'\n# no\npassword=x#y # z\n[memdiag]\nsocket=/c\n[mysql]\nport=1\n",
+            "[mysqld]\nsocket=/srv\n[client]\nuser = 'a b'\n# no\npassword='x#y' # z\n[memdiag]\nsocket=/c\n[mysql]\nport=1\n",
         )
         self.assertEqual(
             read_option_file(path),
             {"user": "a b", "password": "x#y", "socket": "/c"},
         )
+
+    def test_comments_quotes_and_escapes_as_mysql_reads_them(self):
+        for line, expected in (
+            ("password=x#y # z", "x"),
+            ('password = "x#y" # z', "x#y"),
+            (r"password='it\'s # 1' # z", "it's # 1"),
+            ("password=it's#1", "it's#1"),
+            (r'password="a\\" # z', "a\\"),
+            (r"password=\\a\sb\d", "\\a b\\d"),
+            ("password=", ""),
+        ):
+            with self.subTest(line):
+                path = self.write("my.cnf", f"[client]\n{line}\n")
+                self.assertEqual(read_option_file(path), {"password": expected})
+
+    def test_bytes_of_another_character_set_reach_the_server(self):
+        path = self.root / "my.cnf"
+        path.write_bytes(b"[client]\npassword=\xe9\n")
+        path.chmod(0o600)
+        password = read_option_file(path)["password"]
+        self.assertEqual(password.encode(errors="surrogateescape"), b"\xe9")
 
     def test_included_files(self):
         (self.root / "d").mkdir()
@@ -80,7 +101,13 @@ class Targets(unittest.TestCase):
         self.assertNotIn("secret", repr(target({"password": "secret"})))
 
     def test_wrong_values_are_one_line(self):
-        for options in ({"port": "x"}, {"ssl-mode": "MAYBE"}, {"protocol": "PIPE"}):
+        for options in (
+            {"port": "x"},
+            {"port": "65536"},
+            {"port": "²"},
+            {"ssl-mode": "MAYBE"},
+            {"protocol": "PIPE"},
+        ):
             with self.assertRaises(Problem):
                 target(options)
 

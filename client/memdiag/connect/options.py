@@ -78,7 +78,7 @@ def read_option_file(
 ) -> dict[str, str]:
     """The options of our groups; !include and !includedir as the mysql client follows them."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
         # mysql ignores it, too: anybody could have written it.
         if path.stat().st_mode & 0o002:
             return {}
@@ -100,7 +100,7 @@ def read_option_file(
             for included in _included(line, path.parent):
                 options |= read_option_file(included, depth=depth + 1)
         elif group in GROUPS:
-            name, equals, value = line.partition("=")
+            name, equals, value = _without_comment(line).partition("=")
             options[_name(name)] = _value(value) if equals else ""
     return options
 
@@ -117,13 +117,18 @@ def _name(text: str) -> str:
     return text.strip().replace("_", "-").removeprefix("loose-")
 
 
-_ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "\\": "\\", "s": " "}
+def _without_comment(line: str) -> str:
+    """A # begins a comment unless it is in quotes, also in the middle of a word."""
+    return re.match(r"""(?:[^#'"]|'(?:[^'\\]|\\.)*(?:'|$)|"(?:[^"\\]|\\.)*(?:"|$))*""", line)[0]  # type: ignore[index]  # fmt: skip
+
+
+_ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "s": " ", "\\": "\\", "'": "'", '"': '"'}  # fmt: skip
 
 
 def _value(text: str) -> str:
     text = text.strip()
-    quoted = len(text) >= 2 and text[0] == text[-1] and text[0] in "'\""
-    text = text[1:-1] if quoted else re.split(r"\s#", text)[0].strip()
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        text = text[1:-1]
     return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[0]), text)
 
 
@@ -246,8 +251,10 @@ def _of_words(words: str) -> dict[str, str]:
 
 def _number(values: Mapping[str, str], name: str, otherwise: int) -> int:
     text = values.get(name) or str(otherwise)
-    if not text.isdigit():
+    if not text.isdecimal():
         raise Problem(f"{name} is a number, not {text!r}")
+    if name == "port" and int(text) > 65535:
+        raise Problem(f"port is at most 65535, not {text}")
     return int(text)
 
 
