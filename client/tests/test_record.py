@@ -67,6 +67,17 @@ class Recording(unittest.TestCase):
         self.assertEqual(len(read_recording(self.out).samples), 3)
         self.assertFalse(self.unfinished.exists())
 
+    def test_what_a_killed_recorder_left_stays(self):
+        self.unfinished.write_text("samples of the night")
+        with self.assertRaisesRegex(Problem, "a recording that did not end"):
+            self.record(Clock(), "--for", "1m")
+        self.assertEqual(self.unfinished.read_text(), "samples of the night")
+
+    def test_what_can_be_no_file_is_told_at_the_beginning(self):
+        for place in ("/dev/null", str(self.out.parent), ""):
+            with self.subTest(place), self.assertRaisesRegex(Problem, "is no file"):
+                self.record(Clock(), "-o", place)
+
     def test_before_the_first_sample_nothing_is_left(self):
         with (
             mock.patch.object(record.Recorder, "sample", side_effect=KeyboardInterrupt),

@@ -17,6 +17,7 @@ from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.options import Target
 from memdiag.connect.session import Gone, Session
 from memdiag.durations import seconds_of
+from memdiag.files import no_file
 from memdiag.model.units import size
 from memdiag.problem import Problem
 from memdiag.recording import FORMAT
@@ -46,12 +47,17 @@ def run(options: argparse.Namespace) -> int:
         raise Problem("--every is at least 0.1s")
     (target,) = chosen_targets(options, [options.server] if options.server else [])
     path = Path(options.out)
+    if not path.name or path.is_dir() or no_file(path):
+        raise Problem(f"{path} is no file, and a recording needs one")
     # Under another name until it is complete: see memdiag.files. Lines are whole, so a killed recorder leaves a file
     # that can be read.
     unfinished = path.with_name(path.name + ".unfinished")
     recorder = Recorder(target, every)
     try:
-        file = open(unfinished, "w", encoding="utf-8", opener=_private)  # noqa: SIM115
+        file = open(unfinished, "x", encoding="utf-8", opener=_private)  # noqa: SIM115
+    except FileExistsError:
+        # Of a recorder that was killed, or that still runs: its samples may be all that is left of a night.
+        raise Problem(f"{unfinished} is there, of a recording that did not end; read it, and remove it or take another -o") from None  # fmt: skip
     except OSError as error:
         raise Problem(f"{unfinished} cannot be written: {error.strerror}") from None
     try:
