@@ -109,17 +109,15 @@ def of_history(found: list[dict[str, Any]]) -> list[Sample]:
         for row in found
         if row["RSS_BYTES"] is not None
     ]
-    if samples and (peak := found[-1].get("RSS_PEAK_BYTES")):
-        # The kernel also sees peaks between two samples; what was unused then, nobody knows.
+    if samples:
+        # The kernel also sees peaks between two samples, in each run its own. What was unused then, nobody knows; about
+        # as much as at the highest sample.
         highest = max(samples, key=lambda one: one.rss)
+        last = max(found, key=lambda row: row.get("RSS_PEAK_BYTES") or 0)
+        peak = last.get("RSS_PEAK_BYTES") or 0
         if peak > highest.rss:
-            samples.append(
-                Sample(
-                    found[-1].get("RSS_PEAK_TIME") or highest.time,
-                    peak,
-                    highest.unused if highest.unused is not None else None,
-                )
-            )
+            when = last.get("RSS_PEAK_TIME") or highest.time
+            samples.append(Sample(when, peak, highest.unused))
             samples.sort(key=lambda one: one.time)
     return samples
 
@@ -190,7 +188,7 @@ def budget_lines(view: View, values: dict[str, int], limit: int | None) -> list[
             "the budget is not known: this account may not read the variables"
         )
     unknown = [
-        name for name in values if not any(row.variable == name or name in row.times_of for row in before)
+        name for name in values if not any(row.variable == name or row.depends_on(name) for row in before)
     ]  # fmt: skip
     if unknown:
         raise Problem(
