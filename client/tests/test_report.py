@@ -16,6 +16,7 @@ from memdiag.report.build import report
 
 from tests import fixtures
 from tests.builder import MIB, instrument, stock
+from tests.figures import foreign
 
 
 def page_of(*snapshots):
@@ -42,6 +43,34 @@ class Sums(unittest.TestCase):
                     sum(part.value for part in parts[0].parts), parts[0].total
                 )
                 self.assertGreater(parts[0].total, 0)
+
+    def test_every_number_is_the_servers_own(self):
+        for name in fixtures.names():
+            data = fixtures.snapshot(name)
+            with self.subTest(name):
+                self.assertEqual(foreign(report(data).plain(), data), [])
+
+    def test_what_is_reckoned(self):
+        data = fixtures.snapshot("stock-triggers")
+        blocks = {block.id: block for section in report(data).sections for block in section.blocks if block.kind == "table"}  # fmt: skip
+        page = data["sources"]["status"]["rows"][0]["innodb_page_size"]
+        for _, pages, size, _ in blocks["buffer-pool"].rows:
+            self.assertEqual(size, pages * page)
+        for row in blocks["budget"].rows:
+            values = dict(zip((column.name for column in blocks["budget"].columns), row, strict=True))  # fmt: skip
+            self.assertEqual(values["worst"], values["each"] * values["times"])
+
+    def test_a_part_that_the_server_could_not_read_leaves_rss_known(self):
+        data = fixtures.snapshot("ours-leak")
+        rows = data["sources"]["memdiag_ledger"]["rows"]
+        rss = next(row["NUMBER"] for row in data["sources"]["memdiag_host"]["rows"] if (row["SUBJECT"], row["NAME"]) == ("process", "VmRSS"))  # fmt: skip
+        for row in rows:
+            if row["COMPONENT"] in ("pool", "unexplained"):
+                row["RESIDENT_BYTES"] = None
+        made = report(data)
+        self.assertEqual(made.facts[0].value, rss)
+        (parts,) = [block for section in made.sections for block in section.blocks if block.kind == "parts"]  # fmt: skip
+        self.assertEqual(sum(part.value for part in parts.parts), parts.total)
 
     def test_every_figure_says_what_it_is_and_where_it_is_from(self):
         for name in fixtures.names():

@@ -101,7 +101,9 @@ class View:
     def rss(self) -> int | None:
         """VmRSS. The ledger's rows add up to it exactly at the ledger's moment, so that comes first."""
         if self.ours and (rows := self.rows("memdiag_ledger")):
-            return total(row["RESIDENT_BYTES"] for row in rows)
+            resident = total(row["RESIDENT_BYTES"] for row in rows)
+            if resident is not None:
+                return resident
         return self.host("process", "VmRSS")
 
     @property
