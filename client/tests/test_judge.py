@@ -266,6 +266,17 @@ class Limits(unittest.TestCase):
         self.assertEqual(of(110 * MIB)["swap"].severity, "critical")
         self.assertIn("swapoff -a && swapon -a", of(110 * MIB)["swap"].statements)
 
+    def test_swap_of_all_processes_is_read_back(self):
+        def offered(others, room):
+            data = stock(900 * MIB, cgroup=self.group(GIB - room))
+            data["sources"]["process"]["rows"][0]["VmSwap"] = 110 * MIB
+            data["sources"]["meminfo"]["rows"][0] |= {"SwapTotal": 20 * GIB, "SwapFree": 20 * GIB - 110 * MIB - others}  # fmt: skip
+            return "swapoff -a && swapon -a" in named(data)["swap"].statements
+
+        self.assertTrue(offered(0, 500 * MIB))
+        self.assertFalse(offered(8 * GIB, 500 * MIB))
+        self.assertFalse(offered(0, 150 * MIB))
+
     def test_growth_needs_a_line_and_time(self):
         def recording(step):
             return [{"time": 100.0 * n, "rss": 500 * MIB + n * step, "buffer_pool": 0} for n in range(10)]  # fmt: skip

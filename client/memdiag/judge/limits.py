@@ -98,10 +98,8 @@ def _swapped(view: View) -> list[Finding]:
     swapped = view.swapped or 0
     if swapped < WORTH_BYTES:
         return []
-    available = view.host("memory", "MemAvailable")
     statements = ["sysctl -w vm.swappiness=1"]
-    if available is not None and available > 2 * swapped:
-        # There is room to read them back.
+    if _can_read_back(view, swapped):
         statements.append("swapoff -a && swapon -a")
     return [
         Finding(
@@ -118,6 +116,17 @@ def _swapped(view: View) -> list[Finding]:
             source="VmSwap of /proc/<pid>/status",
         )
     ]
+
+
+def _can_read_back(view: View, swapped: int) -> bool:
+    """swapoff reads what all processes of the machine have there, and each page counts in its control group."""
+    available = view.host("memory", "MemAvailable")
+    total, free = view.host("memory", "SwapTotal"), view.host("memory", "SwapFree")
+    everything = swapped if total is None or free is None else max(swapped, total - free)  # fmt: skip
+    group = view.cgroup_limit
+    if group and group.used is not None and group.bytes - group.used < 2 * swapped:
+        return False
+    return available is not None and available > 2 * everything
 
 
 def _killed(view: View) -> list[Finding]:
