@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import signal
@@ -49,6 +50,9 @@ def run() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, ended)
+    # A connection to the machine that breaks; nohup ignores that.
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, ended)
     for stream in (sys.stdout, sys.stderr):
         # A name that the terminal's character set lacks is no reason to have no report.
         if isinstance(stream, io.TextIOWrapper):
@@ -60,7 +64,8 @@ def run() -> None:
         print(f"memdiag: {printable(str(problem))}", file=sys.stderr)
         code = 1
     except KeyboardInterrupt:
-        print("\nmemdiag: interrupted; nothing was left half-written", file=sys.stderr)
+        with contextlib.suppress(OSError):  # its terminal may be gone
+            print("\nmemdiag: interrupted; nothing was left half-written", file=sys.stderr, flush=True)  # fmt: skip
         code = 130
     except BrokenPipeError:
         _leave_output()

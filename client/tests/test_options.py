@@ -4,6 +4,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+from memdiag.cli import main
 from memdiag.commands.arguments import split_short_password
 from memdiag.connect.options import option_values, read_option_file, target
 from memdiag.problem import Problem
@@ -110,6 +111,14 @@ class Targets(unittest.TestCase):
         ):
             with self.assertRaises(Problem):
                 target(options)
+
+    def test_no_password_at_the_prompt_is_one_line(self):
+        with (
+            mock.patch("sys.stdin.isatty", return_value=True),
+            mock.patch("getpass.getpass", side_effect=EOFError),
+            self.assertRaisesRegex(Problem, "no password"),
+        ):
+            main(["report", "--no-defaults", "-p"])
 
     def test_a_password_is_one_word(self):
         self.assertEqual(

@@ -98,6 +98,33 @@ class Recording(unittest.TestCase):
         self.assertFalse(self.out.exists())
 
 
+class Connection(unittest.TestCase):
+    PROGRAM = """
+import os, signal, sys, threading
+from unittest import mock
+from memdiag import cli
+from tests.old_server import OldServer
+from tests.versions import SERVERS
+out = sys.argv[-1]
+def end():
+    while not os.path.exists(out + ".unfinished") or open(out + ".unfinished").read().count("\\n") < 2:
+        threading.Event().wait(0.01)
+    os.kill(os.getpid(), signal.SIGHUP)
+threading.Thread(target=end).start()
+with mock.patch("memdiag.connect.session.pymysql", lambda: OldServer(SERVERS[0])):
+    cli.run()
+"""
+
+    def test_a_connection_that_breaks_ends_a_recording_whole(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            out = Path(scratch) / "r"
+            words = ["record", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "--every", "0.1s", "-o", str(out)]  # fmt: skip
+            done = subprocess.run([sys.executable, "-c", self.PROGRAM, *words], cwd=CLIENT, capture_output=True, text=True, check=False, timeout=30)  # fmt: skip
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertGreaterEqual(len(read_recording(out).samples), 1)
+            self.assertEqual(list(Path(scratch).iterdir()), [out])
+
+
 class Output(unittest.TestCase):
     def test_a_full_disk_is_one_line(self):
         with tempfile.NamedTemporaryFile("w") as file, open("/dev/full", "w") as full:

@@ -119,14 +119,14 @@ class Recorder:
                 sample = self.sample()
                 _write(file, sample)
                 self.count += 1
-                _show(self.count, sample)
+                state = "the server is down" if sample.get("down") else f"RSS {size(sample['rss'])}"  # fmt: skip
+                _show(f"\r{self.count} samples, {state}; Ctrl-C ends".ljust(70))
                 passed = self._clock() - begin
                 if length is not None and passed + self._every > length + 0.001:
                     break
                 # The next full interval, so that slow samples do not shift the others.
                 self._sleep(self._every - passed % self._every)
-        if sys.stderr.isatty():
-            sys.stderr.write("\n")
+        _show("\n")
         self._close()
 
     def sample(self) -> dict[str, Any]:
@@ -159,10 +159,10 @@ def _write(file: IO[str], value: dict[str, Any]) -> None:
     file.flush()
 
 
-def _show(count: int, sample: dict[str, Any]) -> None:
-    if sys.stderr.isatty():
-        words = (
-            "the server is down" if sample.get("down") else f"RSS {size(sample['rss'])}"
-        )
-        sys.stderr.write(f"\r{count} samples, {words}; Ctrl-C ends".ljust(70))
-        sys.stderr.flush()
+def _show(words: str) -> None:
+    with contextlib.suppress(
+        OSError
+    ):  # the terminal may be gone, and the recording goes on
+        if sys.stderr.isatty():
+            sys.stderr.write(words)
+            sys.stderr.flush()

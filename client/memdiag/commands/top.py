@@ -246,7 +246,9 @@ def layout(screen: Screen, height: int, width: int) -> Any:
         left -= 6
     parts.append(_sessions(screen, max(1, left - 2)))
     parts += extra
-    foot = screen.message or KEYS
+    foot = screen.message
+    if not screen.asking:
+        foot = f"{foot}  |  {KEYS}" if foot else KEYS
     style = "reverse" if screen.asking else "dim" if not screen.message else "bold"
     parts.append(
         Text(f" {_line(foot)} ", style=style, overflow="ellipsis", no_wrap=True)

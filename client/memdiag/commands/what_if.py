@@ -57,6 +57,10 @@ def run(options: argparse.Namespace) -> int:
             )
         outcome = replay(samples, limit)
         result += limit_lines(outcome, samples, limit)
+        if outcome.survived_giving_back is not None and view is not None:
+            result.append(
+                "The history counts pages that were never written as unused, too; they would give nothing back."
+            )
         # With the watcher ON a server with memdiag gives unused pages back by itself.
         code = 0 if outcome.survived or outcome.survived_giving_back else NOT_SURVIVED
     if values:

@@ -130,6 +130,8 @@ class Session:
             f"SET SESSION max_statement_time = {STATEMENT_SECONDS}",  # MariaDB
             # MariaDB has the variable transaction_isolation since 11.1.1 only.
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            # With NO_BACKSLASH_ESCAPES no pattern of LIKE has an escape.
+            "SET SESSION sql_mode = ''",
             # MySQL would show sizes of tables of yesterday, and write those that it lacks into its dictionary.
             "SET SESSION information_schema_stats_expiry = 0",
         ):
