@@ -18,20 +18,24 @@ from tests.old_server import MySQLError, OldServer
 from tests.versions import SERVERS
 
 STOCK = next(one for one in SERVERS if one.version == "9.7.4")
+# The last statement that tells which server it is.
+KNOWN = "LIKE 'MEMDIAG"
 TARGET = Target(host="db1", ssl_mode="DISABLED")
 
 
 class Obstructed(OldServer):
-    """Statements with the words of `obstacle` are refused; only `lives` statements are answered. `values` are of
-    variables and of the status."""
+    """Statements with the words of `obstacle` are refused. Of those from the one with the words of `last` on, so many
+    are answered before it dies. `values` are of variables and of the status."""
 
-    def __init__(self, obstacle: str = "", code: int = 1142, lives: int = 10_000, **values: str) -> None:  # fmt: skip
+    def __init__(self, obstacle: str = "", code: int = 1142, last: str = "", answers: int = 1, **values: str) -> None:  # fmt: skip
         super().__init__(STOCK)
-        self._obstacle, self._code, self._lives, self._values = obstacle, code, lives, values  # fmt: skip
+        self._obstacle, self._code, self._values = obstacle, code, values
+        self._last, self._answers, self._seen = last, answers, 0
 
     def answer(self, statement):
-        self._lives -= 1
-        if self._lives < 0:
+        if self._seen or (self._last and self._last in statement):
+            self._seen += 1
+        if self._seen > self._answers:
             raise MySQLError(2013, "Lost connection to MySQL server during query")
         if self._obstacle and self._obstacle in statement:
             raise MySQLError(self._code, "command denied; you need the PROCESS privilege")  # fmt: skip
@@ -68,9 +72,10 @@ class Privileges(unittest.TestCase):
 
 class Dying(unittest.TestCase):
     def test_what_was_read_is_reported(self):
-        for lives in range(9, 16):
-            with self.subTest(lives):
-                data = snapshot_of(Obstructed(lives=lives), partial=True)
+        for answers in range(1, 9):
+            with self.subTest(answers):
+                server = Obstructed(last=KNOWN, answers=answers)
+                data = snapshot_of(server, partial=True)
                 self.assertTrue(data["gone"])
                 made = report(data)
                 self.assertIn("did not answer any more", made.headline)
@@ -79,11 +84,12 @@ class Dying(unittest.TestCase):
 
     def test_a_comparison_takes_no_half(self):
         with self.assertRaises(Gone):
-            snapshot_of(Obstructed(lives=12))
+            snapshot_of(Obstructed(last=KNOWN))
 
     def test_the_command_says_so(self):
         out, words = io.StringIO(), io.StringIO()
-        with linked(Obstructed(lives=12)), redirect_stdout(out), redirect_stderr(words):
+        server = Obstructed(last=KNOWN)
+        with linked(server), redirect_stdout(out), redirect_stderr(words):
             code = main(["report", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "--text"])  # fmt: skip
         self.assertEqual(code, 1)
         self.assertEqual(len(words.getvalue().splitlines()), 1)
@@ -91,7 +97,7 @@ class Dying(unittest.TestCase):
         self.assertNotIn("Nothing", out.getvalue().partition("OVER TIME")[0])
 
     def test_before_its_name_is_known_there_is_nothing_to_report(self):
-        with linked(Obstructed(lives=6)):
+        with linked(Obstructed(last="VERSION()")):
             page, problems = collected([TARGET], None, False)
         self.assertEqual((page.reports, len(problems)), ([], 1))
 
