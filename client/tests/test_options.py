@@ -77,6 +77,10 @@ class OptionFiles(unittest.TestCase):
             got = option_values({}, no_defaults=True)
             self.assertEqual(got["password"], "environment")
 
+    def test_a_user_without_a_home(self):
+        with mock.patch.object(Path, "home", side_effect=RuntimeError):
+            self.assertEqual(option_values({"user": "u"})["user"], "u")
+
     def test_a_login_path_that_is_not_there(self):
         nowhere = str(self.root / "no.mylogin.cnf")
         with mock.patch.dict(os.environ, {"MYSQL_TEST_LOGIN_FILE": nowhere}), self.assertRaisesRegex(Problem, "mysql_config_editor set"):  # fmt: skip

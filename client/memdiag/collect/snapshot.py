@@ -347,7 +347,7 @@ class _Snapshot:
             for name, size in memory.items()
             if name.startswith("memory/memory/")
         )
-        if engine > 4 << 20 or (not memory and not self._rows("memory")):
+        if engine > 4 << 20:
             self._ask("memory_tables", queries.MEMORY_TABLES)
 
 

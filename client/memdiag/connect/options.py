@@ -70,7 +70,16 @@ def default_files() -> list[Path]:
     files = [Path("/etc/my.cnf"), Path("/etc/mysql/my.cnf")]
     if home := os.environ.get("MYSQL_HOME"):
         files.append(Path(home) / "my.cnf")
-    return [*files, Path.home() / ".my.cnf"]
+    return [*files, _home() / ".my.cnf"]
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except (
+        RuntimeError
+    ):  # a user of a container that has neither HOME nor an entry in /etc/passwd
+        return Path("/nonexistent")
 
 
 def read_option_file(
@@ -137,7 +146,7 @@ def _value(text: str) -> str:
 
 def read_login_path(name: str, required: bool) -> dict[str, str]:
     """Options that mysql_config_editor stored. my_print_defaults, which comes with the mysql client, decrypts it."""
-    file = Path(os.environ.get("MYSQL_TEST_LOGIN_FILE") or Path.home() / ".mylogin.cnf")
+    file = Path(os.environ.get("MYSQL_TEST_LOGIN_FILE") or _home() / ".mylogin.cnf")
     if not file.exists():
         if required:
             raise Problem(

@@ -218,6 +218,8 @@ def _unix_socket(target: Target) -> socket.socket:
 
 
 def _peer(link: socket.socket) -> int:
+    if not hasattr(socket, "SO_PEERCRED"):
+        return 0  # not Linux
     credentials = link.getsockopt(
         socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
     )

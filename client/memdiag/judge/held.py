@@ -105,6 +105,8 @@ def _name_tables(view: View, found: Finding) -> None:
         for row in tables[:3]
         if row["BYTES"] * 4 >= tables[0]["BYTES"]
     ]
+    if view.rows("system_threads"):
+        found.remedy += "; on a replica, do it at its source"
 
 
 def _quoted(name: str) -> str:
