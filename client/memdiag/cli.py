@@ -62,7 +62,7 @@ def run() -> None:
         sys.stdout.flush()
     except Problem as problem:
         print(f"memdiag: {printable(str(problem))}", file=sys.stderr)
-        code = 1
+        code = problem.status
     except KeyboardInterrupt:
         with contextlib.suppress(OSError):  # its terminal may be gone
             print("\nmemdiag: interrupted; nothing was left half-written", file=sys.stderr, flush=True)  # fmt: skip

@@ -272,3 +272,23 @@ class Usage(unittest.TestCase):
     def test_one_of_both_is_needed(self):
         with self.assertRaisesRegex(Problem, "--limit"):
             main(["what-if"])
+
+    def test_wrong_options_have_a_status_of_their_own(self):
+        for words in (
+            ["what-if"],
+            ["what-if", "--limit", "8X"],
+            ["what-if", "--set", "max_connections"],
+            ["record", "-o", "x", "--every", "soon"],
+            ["record", "-o", "x", "--every", "1ms"],
+            ["diff", "a", "b", "--by", "rows"],
+            ["diff", "a", "b", "--max-growth", "rows=5M"],
+            ["stacks", "--top", "0"],
+            ["report", "--no-defaults", "db1:99999"],
+            ["report", "--no-defaults", "--ssl-mode=MAYBE"],
+        ):
+            with self.subTest(words), self.assertRaises(Problem) as caught:
+                main(words)
+            self.assertEqual(caught.exception.status, 2, words)
+        with self.assertRaises(Problem) as caught:
+            main(["what-if", "no-such.rec", "--limit", "1G"])
+        self.assertEqual(caught.exception.status, 1)

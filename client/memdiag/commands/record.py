@@ -19,7 +19,7 @@ from memdiag.connect.session import Gone, Session
 from memdiag.durations import seconds_of
 from memdiag.files import no_file
 from memdiag.model.units import size
-from memdiag.problem import Problem
+from memdiag.problem import Problem, WrongOption
 from memdiag.recording import FORMAT
 
 
@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     every = seconds_of(options.every)
     length = seconds_of(options.length) if options.length else None
     if every < 0.1:
-        raise Problem("--every is at least 0.1s")
+        raise WrongOption("--every is at least 0.1s")
     (target,) = chosen_targets(options, [options.server] if options.server else [])
     path = Path(options.out)
     if not path.name or path.is_dir() or no_file(path):

@@ -11,7 +11,7 @@ from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.session import Refused, Row, Session
 from memdiag.model.units import count, size
 from memdiag.model.words import printable
-from memdiag.problem import Problem
+from memdiag.problem import Problem, WrongOption
 
 MOST = 10
 
@@ -32,7 +32,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.top < 1:
-        raise Problem("--top must be 1 or more")
+        raise WrongOption("--top must be 1 or more")
     (target,) = chosen_targets(options, [options.server] if options.server else [])
     with Session(target) as session:
         stacks, frames = read(session, options.top)

@@ -14,7 +14,7 @@ from memdiag.model.budget import rows, sums, with_values
 from memdiag.model.units import bytes_of, duration, moment, signed_size, size
 from memdiag.model.view import View
 from memdiag.moments import is_file, snapshots_of
-from memdiag.problem import Problem
+from memdiag.problem import Problem, WrongOption
 from memdiag.progress import Progress
 from memdiag.recording import is_recording, parsed
 from memdiag.replay import Outcome, Sample, replay
@@ -45,7 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if not options.limit and not options.set:
-        raise Problem("say --limit SIZE, or --set VARIABLE=VALUE, or both")
+        raise WrongOption("say --limit SIZE, or --set VARIABLE=VALUE, or both")
     limit = bytes_of(options.limit) if options.limit else None
     values = values_of(options.set)
     samples, view = _read(options)
@@ -76,7 +76,7 @@ def values_of(words: list[str]) -> dict[str, int]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise Problem(f"{word!r}: write VARIABLE=VALUE")
+            raise WrongOption(f"{word!r}: write VARIABLE=VALUE")
         result[name.strip().lower()] = bytes_of(value)
     return result
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memdiag.problem import Problem
+from memdiag.problem import Problem, WrongOption
 
 GROUPS = ("client", "memdiag")
 SOCKETS = (
@@ -216,10 +216,10 @@ def target(options: Mapping[str, str], words: str = "") -> Target:
     port = _number(values, "port", 3306)
     mode = (values.get("ssl-mode") or "PREFERRED").upper()
     if mode not in SSL_MODES:
-        raise Problem(f"ssl-mode is one of {', '.join(SSL_MODES)}, not {mode!r}")
+        raise WrongOption(f"ssl-mode is one of {', '.join(SSL_MODES)}, not {mode!r}")
     protocol = (values.get("protocol") or "").upper()
     if protocol not in ("", "TCP", "SOCKET"):
-        raise Problem(f"protocol is TCP or SOCKET, not {protocol!r}")
+        raise WrongOption(f"protocol is TCP or SOCKET, not {protocol!r}")
     by_socket = protocol == "SOCKET" or (
         protocol != "TCP"
         and host == "localhost"
@@ -261,9 +261,9 @@ def _of_words(words: str) -> dict[str, str]:
 def _number(values: Mapping[str, str], name: str, otherwise: int) -> int:
     text = values.get(name) or str(otherwise)
     if not text.isdecimal():
-        raise Problem(f"{name} is a number, not {text!r}")
+        raise WrongOption(f"{name} is a number, not {text!r}")
     if name == "port" and int(text) > 65535:
-        raise Problem(f"port is at most 65535, not {text}")
+        raise WrongOption(f"port is at most 65535, not {text}")
     return int(text)
 
 
