@@ -84,6 +84,22 @@ class Sums(unittest.TestCase):
                         self.assertTrue(block.what)
 
 
+class Events(unittest.TestCase):
+    def labels(self, data):
+        (series,) = [block for section in report(data).sections for block in section.blocks if getattr(block, "id", "") == "rss"]  # fmt: skip
+        return [event.label for event in series.events]
+
+    def test_a_restart(self):
+        data = fixtures.snapshot("ours-triggers")
+        sources = data["sources"]
+        self.assertIn("start; the run before was shut down", self.labels(data))
+        sources["memdiag_last_run"]["rows"][0]["SHUT_DOWN"] = "NO"
+        self.assertEqual(self.labels(data)[0], "start; the run before was killed")
+        # Of an old server the history has the last hour alone.
+        sources["status"]["rows"][0]["uptime"] += 3600
+        self.assertNotIn("start", "".join(self.labels(data)))
+
+
 class Renderers(unittest.TestCase):
     def test_all_have_the_same_content(self):
         for name in fixtures.names():
