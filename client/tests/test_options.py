@@ -64,6 +64,22 @@ class OptionFiles(unittest.TestCase):
         path = self.write("my.cnf", "[client]\nport=1\n")
         path.chmod(0o666)
         self.assertEqual(read_option_file(path), {})
+        with self.assertRaisesRegex(Problem, "anybody may write it"):
+            option_values({}, defaults_file=str(path))
+
+    def test_the_extra_file_comes_before_the_users_own(self):
+        paths = [
+            self.write(name, "[client]\n" + "".join(f"{key}={name}\n" for key in keys))
+            for name, keys in (
+                ("global", ("user", "host", "socket")),
+                ("extra", ("user", "host")),
+                ("own", ("user",)),
+            )
+        ]
+        where = mock.patch("memdiag.connect.options.default_files", lambda: [paths[0], paths[2]])  # fmt: skip
+        with where, mock.patch.dict(os.environ, {"MYSQL_TEST_LOGIN_FILE": "/no"}):
+            got = option_values({}, defaults_extra_file=str(paths[1]))
+        self.assertEqual((got["user"], got["host"], got["socket"]), ("own", "extra", "global"))  # fmt: skip
 
     def test_a_missing_file_that_was_named_is_an_error(self):
         with self.assertRaisesRegex(Problem, "cannot be read"):

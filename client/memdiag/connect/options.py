@@ -90,6 +90,10 @@ def read_option_file(
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
         # mysql ignores it, too: anybody could have written it.
         if path.stat().st_mode & 0o002:
+            if required:
+                raise Problem(
+                    f"the option file {path} is ignored: anybody may write it; see chmod o-w"
+                )
             return {}
     except OSError as error:
         if required:
@@ -195,11 +199,12 @@ def option_values(
     if defaults_file:
         options |= read_option_file(Path(defaults_file), required=True)
     elif not no_defaults:
-        files = default_files()
-        if defaults_extra_file:
-            options |= read_option_file(Path(defaults_extra_file), required=True)
+        *files, own = default_files()
         for path in files:
             options |= read_option_file(path)
+        if defaults_extra_file:
+            options |= read_option_file(Path(defaults_extra_file), required=True)
+        options |= read_option_file(own)
     if not no_defaults or login_path:
         options |= read_login_path(login_path or "client", required=bool(login_path))
     options |= given
