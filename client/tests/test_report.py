@@ -170,6 +170,8 @@ class Renderers(unittest.TestCase):
             self.assertEqual(found, [], render)
             self.assertIn("x1b]0;owned", words.replace("\\", ""))
         self.assertNotRegex(markdown.render(page), r"(?m)^# x")
+        page.reports[0].findings[0].statements = ["KILL 1\n```\n# x"]
+        self.assertNotRegex(markdown.render(page), r"(?m)^# x")
 
     def test_exact_figures_are_in_the_page(self):
         page = page_of(fixtures.snapshot("ours-idle"))

@@ -69,7 +69,8 @@ def _finding(number: int, finding: Any) -> list[str]:
     if finding.remedy:
         lines += [f"Remedy: {_words(finding.remedy)}", ""]
     if finding.statements:
-        lines += ["```sql", *finding.statements, "```", ""]
+        # An end of a line in a name must not end the block.
+        lines += ["```sql", *(" ".join(one.split("\n")) for one in finding.statements), "```", ""]  # fmt: skip
     if finding.check:
         lines += [f"Check: {_words(finding.check)}", ""]
     return lines
