@@ -22,6 +22,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
+from tests.figures import foreign
+
 from check import peers
 from harness.checks import Checks
 from harness.common import lock, say
@@ -142,6 +144,8 @@ def forms_agree(checks: Checks, server: Server) -> None:
             node = node[int(step)] if step.isdigit() else node[step]
         wrong += str(node) != value
     checks.check("each number of the page is in its JSON", not wrong and len(found) > 300, f"{len(found)} numbers")  # fmt: skip
+    others = foreign(data["reports"][0], data["snapshots"][0])
+    checks.check("each number of a table or a chart is an answer of the server", not others, others[:5])  # fmt: skip
 
 
 # --- faults ----------------------------------------------------------------------------
@@ -277,6 +281,37 @@ def _interruptible() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+EVIL = "<script>[/]\x1b]0;x\x07`|"
+
+
+def hostile(checks: Checks, server: Server, folder: Path) -> None:
+    """A user whose name is markup and commands a terminal."""
+    with server.connect() as session:
+        session.query(f"CREATE USER '{EVIL}'@localhost")
+    with Connection(server.socket, user=EVIL) as session:
+        session.query("SET @x = REPEAT('x', 32 << 20)")
+        for form in ("--text", "--md"):
+            words = memdiag("report", *to(server.socket), form).stdout
+            unseen = {one for one in words if not one.isprintable() and one != "\n"}
+            checks.check(f"a hostile name in {form} is only read", not unseen and "x1b]" in words.replace("\\", ""), unseen)  # fmt: skip
+        words = memdiag("report", *to(server.socket), "-o", "-").stdout
+        checks.check("a hostile name in HTML is only read", "<script>[" not in words and "&lt;script&gt;[" in words)  # fmt: skip
+        if shutil.which("tmux") is None:
+            return
+        words = [sys.executable, "-m", "memdiag", "top", *to(server.socket)]
+        with terminal(folder, words) as screen:
+            shown = screen.shows(r"<script>\[/\]\\x1b")
+            checks.check("a hostile name in top is only read", bool(shown), "" if shown else screen.text()[:300])  # fmt: skip
+
+
+def two_servers(checks: Checks, server: Server) -> None:
+    words = ("--no-defaults", "-u", "root", server.socket, server.socket)
+    done = memdiag("diff", *words, "--max-growth", "512M")
+    checks.check("diff of servers", done.returncode == 0 and "RSS" in done.stdout, done.stderr)  # fmt: skip
+    done = memdiag("report", *words, "--text")
+    checks.check("a report of two servers", done.returncode == 0 and "verdict" in done.stdout, done.stderr)  # fmt: skip
+
+
 def what_if(checks: Checks, server: Server) -> None:
     done = memdiag("what-if", *to(server.socket), "--limit", "16G", "--set", "max_connections=10")  # fmt: skip
     checks.check("what-if of a server's own history", done.returncode == 0 and "would have survived" in done.stdout, done.stdout.splitlines()[2:3])  # fmt: skip
@@ -387,6 +422,8 @@ def ours(checks: Checks, build: Build, folder: Path) -> None:
         accounts(checks, server)
         ways_in(checks, server, build, folder)
         what_if(checks, server)
+        two_servers(checks, server)
+        hostile(checks, server, folder)
         interrupted(checks, server, folder)
         many_sessions(checks, server)
         top(checks, server, folder)

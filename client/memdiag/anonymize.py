@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections import Counter
 from typing import Any
 
 # Columns of names, by the stand-in.
@@ -52,6 +53,7 @@ class Names:
 
     def __init__(self) -> None:
         self._names: dict[tuple[str, str], str] = {}
+        self._numbers: Counter[str] = Counter()
 
     def snapshot(self, data: dict[str, Any]) -> dict[str, Any]:
         data["label"] = self._stand_in("server", data["label"])
@@ -140,8 +142,10 @@ class Names:
     def _stand_in(self, kind: str, name: str | None) -> str | None:
         if not name:
             return name
-        known = [key for key in self._names if key[0] == kind]
-        return self._names.setdefault((kind, name), f"{kind}{len(known) + 1}")
+        if (kind, name) not in self._names:
+            self._numbers[kind] += 1
+            self._names[kind, name] = f"{kind}{self._numbers[kind]}"
+        return self._names[kind, name]
 
     def _replaced(self, data: Any) -> Any:
         """Names in sentences; short ones are left, as they would hit other words."""

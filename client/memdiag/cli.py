@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import os
 import signal
 import sys
@@ -10,6 +12,7 @@ import sys
 from memdiag import __version__
 from memdiag.commands import diff, record, report, stacks, top, what_if
 from memdiag.commands.arguments import add_connection, split_short_password
+from memdiag.model.words import printable
 from memdiag.problem import Problem
 
 _COMMANDS = (
@@ -47,14 +50,22 @@ def run() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, ended)
+    # A connection to the machine that breaks; nohup ignores that.
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, ended)
+    for stream in (sys.stdout, sys.stderr):
+        # A name that the terminal's character set lacks is no reason to have no report.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()
     except Problem as problem:
-        print(f"memdiag: {problem}", file=sys.stderr)
-        code = 1
+        print(f"memdiag: {printable(str(problem))}", file=sys.stderr)
+        code = problem.status
     except KeyboardInterrupt:
-        print("\nmemdiag: interrupted; nothing was left half-written", file=sys.stderr)
+        with contextlib.suppress(OSError):  # its terminal may be gone
+            print("\nmemdiag: interrupted; nothing was left half-written", file=sys.stderr, flush=True)  # fmt: skip
         code = 130
     except BrokenPipeError:
         _leave_output()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from memdiag.model.units import bytes_of
 from memdiag.moments import Moment
-from memdiag.problem import Problem
+from memdiag.problem import WrongOption
 
 KINDS = ("rss", "pool", "route", "instrument", "stack")
 
@@ -89,7 +89,7 @@ def allowed_of(words: Sequence[str]) -> dict[str, Allowed]:
         kind, equals, amount = word.rpartition("=")
         kinds = [kind] if equals else list(KINDS)
         if equals and kind not in KINDS:
-            raise Problem(f"{word!r}: the kinds are {', '.join(KINDS)}")
+            raise WrongOption(f"{word!r}: the kinds are {', '.join(KINDS)}")
         percent = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*", amount)
         one = Allowed(percent=float(percent[1])) if percent else Allowed(bytes=bytes_of(amount))  # fmt: skip
         for name in kinds:

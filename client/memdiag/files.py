@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,12 @@ from memdiag.problem import Problem
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[IO[str]]:
     """A text file under another name in the same folder, which gets its name when the block
-    ends well. An error or Ctrl-C removes it, and what `path` had before stays."""
+    ends well. An error or Ctrl-C removes it, and what `path` had before stays. A device or a pipe
+    is written as it is."""
+    if no_file(path):
+        with _device(path) as file:
+            yield file
+        return
     try:
         handle, name = tempfile.mkstemp(
             prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent
@@ -23,7 +29,7 @@ def whole_file(path: Path) -> Iterator[IO[str]]:
     except OSError as error:
         raise Problem(f"{path} cannot be written: {error.strerror}") from None
     try:
-        with open(handle, "w", encoding="utf-8") as file:
+        with open(handle, "w", encoding="utf-8", errors="replace") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -35,6 +41,26 @@ def whole_file(path: Path) -> Iterator[IO[str]]:
     except BaseException:
         _remove(name)
         raise
+
+
+def no_file(path: Path) -> bool:
+    """/dev/null, /dev/stdout, a pipe: root would put a file in its place, for everybody."""
+    try:
+        if path.is_symlink() and os.readlink(path).startswith("/proc/"):
+            return True
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+@contextlib.contextmanager
+def _device(path: Path) -> Iterator[IO[str]]:
+    try:
+        with open(path, "w", encoding="utf-8", errors="replace") as file:
+            yield file
+    except OSError as error:
+        raise Problem(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _remove(name: str) -> None:

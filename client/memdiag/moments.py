@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -127,10 +127,12 @@ def _chosen(samples: list[dict[str, Any]], when: str, name: str) -> dict[str, An
     if when.isdigit() and 1 <= int(when) <= len(samples):
         return samples[int(when) - 1]
     try:
-        moment = datetime.fromisoformat(when)
+        moment = datetime.fromisoformat(when.removesuffix(" UTC"))
     except ValueError:
         raise Problem(
-            f"{name}@{when}: write @first, @last, @peak, a number up to {len(samples)}, or a time such as 2026-11-22T03:00:00+00:00"
+            f"{name}@{when}: write @first, @last, @peak, a number up to {len(samples)}, or a time (UTC) such as 2026-11-22T03:00:00"
         ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)  # as reports and recordings show it
     epoch = moment.timestamp()
     return min(known, key=lambda sample: abs(sample["time"] - epoch))

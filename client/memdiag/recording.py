@@ -37,11 +37,14 @@ def parsed(text: str, name: str) -> Recording:
     objects = []
     for number, line in enumerate(lines, 1):
         try:
-            objects.append(json.loads(line))
+            one = json.loads(line)
         except ValueError:
             if number == len(lines):
                 break
-            raise Problem(f"{name} is damaged in line {number}") from None
+            one = None
+        if not isinstance(one, dict) or (number > 1 and "time" not in one):
+            raise Problem(f"{name} is damaged in line {number}")
+        objects.append(one)
     if len(objects) < 2:
         raise Problem(f"{name} has no sample")
     return Recording(objects[0], objects[1:])

@@ -27,7 +27,7 @@ def named(statement: str) -> Named:
     text = " ".join(statement.split()).rstrip(";")
     if found := re.fullmatch(r"SHOW (?:GLOBAL|SESSION) (?:VARIABLES|STATUS) (?:WHERE Variable_name IN|LIKE) (.*)", text):  # fmt: skip
         return Named(variables=[name.lower() for name in re.findall(r"'(\w+)'", found[1])])  # fmt: skip
-    if re.fullmatch(r"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED|SHOW ENGINE INNODB STATUS|SHOW FULL PROCESSLIST|FLUSH TABLES|KILL \d+|ALTER TABLE `\w+`\.`\w+` ENGINE = InnoDB", text):  # fmt: skip
+    if re.fullmatch(r"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED|SHOW ENGINE INNODB STATUS|SHOW FULL PROCESSLIST|FLUSH LOCAL TABLES|KILL \d+|ALTER TABLE `\w+`\.`\w+` ENGINE = InnoDB", text):  # fmt: skip
         return Named()
     if found := re.fullmatch(r"SET (?:SESSION|GLOBAL|PERSIST) (\w+) = \S+", text):
         return Named(variables=[found[1].lower()])
@@ -36,11 +36,23 @@ def named(statement: str) -> Named:
     raise ValueError(text)
 
 
+def _parts(head: str) -> list[str]:
+    """Split at commas that are in no parentheses."""
+    parts, depth = [""], 0
+    for letter in head:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
 def _select(text: str) -> Named:
     text = re.sub(r"'(?:[^'\\]|\\.|'')*'", "''", text)
     result = Named()
     head = re.split(r"\bFROM\b", text)[0].removeprefix("SELECT ")
-    for one in re.split(r",(?![^(]*\))", head):
+    for one in _parts(head):
         expression, _, name = one.strip().rpartition(" AS ")
         result.outputs[name.split(".")[-1].strip()] = expression.strip() or name
     aliases = set()

@@ -1,15 +1,19 @@
 import io
 import json
+import os
 import tempfile
+import time
 import unittest
 from contextlib import redirect_stdout
 from pathlib import Path
 
 from memdiag.cli import main
+from memdiag.commands.what_if import budget_lines, of_history
 from memdiag.comparison import allowed_of, differences, faults, missing
-from memdiag.files import whole_file, write_whole
+from memdiag.files import no_file, whole_file, write_whole
 from memdiag.model.budget import Row, sums, with_values
-from memdiag.moments import Moment
+from memdiag.model.view import View
+from memdiag.moments import Moment, of_file
 from memdiag.problem import Problem
 from memdiag.recording import FORMAT, parsed
 from memdiag.render import json as as_json
@@ -78,6 +82,26 @@ class Files(unittest.TestCase):
         self.assertEqual(path.read_text(), "old")
         self.assertEqual([one.name for one in self.root.iterdir()], ["report.html"])
 
+    def test_no_file_takes_the_place_of_a_device(self):
+        """Root would do so for the whole machine."""
+        pipe, link = self.root / "pipe", self.root / "stdout"
+        os.mkfifo(pipe)
+        link.symlink_to("/proc/self/fd/1")
+        for path in (pipe, link, Path("/dev/null"), Path("/dev/stdout")):
+            self.assertTrue(no_file(path), path)
+        for path in (self.root, self.root / "new.html", Path(__file__)):
+            self.assertFalse(no_file(path), path)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        write_whole(pipe, "a page")
+        self.assertEqual(os.read(reader, 99), b"a page")
+        self.assertTrue(pipe.is_fifo())
+        self.assertEqual(sorted(one.name for one in self.root.iterdir()), ["pipe", "stdout"])  # fmt: skip
+
+    def test_half_a_character_is_no_reason_to_write_nothing(self):
+        write_whole(self.root / "x", "a\udce9b")
+        self.assertEqual((self.root / "x").read_text(), "a?b")
+
     def test_a_folder_that_is_not_there(self):
         with self.assertRaisesRegex(Problem, "cannot be written"):
             write_whole(self.root / "no" / "x", "")
@@ -94,6 +118,23 @@ class Files(unittest.TestCase):
         self.assertEqual(len(parsed(text, "r").samples), 1)
         with self.assertRaisesRegex(Problem, "damaged in line 2"):
             parsed(text.replace('{"time": 1.0', '{"time": 1.0,,') + "\n{}", "r")
+        for line in ("5", "[]", '{"rss": 5}'):
+            with self.assertRaisesRegex(Problem, "damaged in line 3"):
+                parsed(f"{path.read_text()}{line}\n", "r")
+
+    def test_times_are_utc_as_they_are_shown(self):
+        path = self.recording("r", *({"time": hour * 3600.0, "rss": hour} for hour in range(24)))  # fmt: skip
+        before = os.environ.get("TZ")
+        os.environ["TZ"] = "Asia/Tokyo"
+        time.tzset()
+        try:
+            for when in ("1970-01-01T03:00:00", "1970-01-01 03:00:00 UTC", "1970-01-01T05:00:00+02:00"):  # fmt: skip
+                self.assertEqual(of_file(f"{path}@{when}").rss, 3, when)
+        finally:
+            os.environ.pop("TZ")
+            if before:
+                os.environ["TZ"] = before
+            time.tzset()
 
     def output(self, *words):
         out = io.StringIO()
@@ -193,6 +234,18 @@ class Replay(unittest.TestCase):
         self.assertIsNone(outcome.lowest_limit_giving_back)
 
 
+class History(unittest.TestCase):
+    def test_the_peak_of_an_earlier_run_counts(self):
+        rows = [
+            {"TIME": 1.0, "RSS_BYTES": 300, "DIRTY_BYTES": 50, "RSS_PEAK_BYTES": 900, "RSS_PEAK_TIME": 0.5},
+            {"TIME": 9.0, "RSS_BYTES": 200, "DIRTY_BYTES": 10, "RSS_PEAK_BYTES": 250, "RSS_PEAK_TIME": 8.5},
+        ]  # fmt: skip
+        samples = of_history(rows)
+        self.assertEqual(samples[0], Sample(0.5, 900, 50))
+        self.assertEqual(replay(samples, 500).lowest_limit, 900)
+        self.assertEqual(of_history([]), [])
+
+
 class Budget(unittest.TestCase):
     ROWS = [
         Row("innodb_buffer_pool_size", "buffer", 100, 1, "server", 100, 100),
@@ -208,8 +261,34 @@ class Budget(unittest.TestCase):
         self.assertEqual(sums(new).growing, 20)
         self.assertEqual(sums(new).server_buffers, 100)
 
+    def test_a_part_of_a_name_is_no_variable(self):
+        self.assertEqual(with_values(self.ROWS, {"connections": 10}), self.ROWS)
+        view = View(fixtures.snapshot("stock-idle"))
+        with self.assertRaisesRegex(Problem, "does not know connections"):
+            budget_lines(view, {"connections": 10}, None)
+
 
 class Usage(unittest.TestCase):
     def test_one_of_both_is_needed(self):
         with self.assertRaisesRegex(Problem, "--limit"):
             main(["what-if"])
+
+    def test_wrong_options_have_a_status_of_their_own(self):
+        for words in (
+            ["what-if"],
+            ["what-if", "--limit", "8X"],
+            ["what-if", "--set", "max_connections"],
+            ["record", "-o", "x", "--every", "soon"],
+            ["record", "-o", "x", "--every", "1ms"],
+            ["diff", "a", "b", "--by", "rows"],
+            ["diff", "a", "b", "--max-growth", "rows=5M"],
+            ["stacks", "--top", "0"],
+            ["report", "--no-defaults", "db1:99999"],
+            ["report", "--no-defaults", "--ssl-mode=MAYBE"],
+        ):
+            with self.subTest(words), self.assertRaises(Problem) as caught:
+                main(words)
+            self.assertEqual(caught.exception.status, 2, words)
+        with self.assertRaises(Problem) as caught:
+            main(["what-if", "no-such.rec", "--limit", "1G"])
+        self.assertEqual(caught.exception.status, 1)

@@ -86,6 +86,62 @@ class Held(unittest.TestCase):
         one = named(stock(500 * MIB, memory=rows, threads=sessions))["user variables"]
         self.assertNotIn("KILL 42", one.statements)
 
+    def test_a_thread_of_replication_is_never_killed(self):
+        """KILL would stop a replica that applies a large transaction."""
+        rows = [
+            instrument("memory/sql/user_var_entry::value", 300 * MIB),
+            instrument("memory/mysys/IO_CACHE", 300 * MIB),
+        ]
+        sessions = [
+            {
+                "THREAD_ID": 1,
+                "PROCESSLIST_ID": 42,
+                "USER": None,
+                "COMMAND": "Query",
+                "SECONDS": 5,
+                "BYTES": 290 * MIB,
+            }
+        ]
+        open_ = [
+            {
+                "TRX_ID": 1,
+                "PROCESSLIST_ID": 42,
+                "LOCK_BYTES": 5,
+                "ROWS_LOCKED": 5,
+                "ROWS_MODIFIED": 5,
+                "SECONDS": 5,
+            }
+        ]
+        own = [{"EVENT_NAME": "memory/sql/x", "BYTES": 290 * MIB}]
+        sources = {"memory": rows, "threads": sessions, "transactions": open_, "largest_session": own}  # fmt: skip
+
+        def killed(**more):
+            return {statement for one in findings(View(stock(700 * MIB, **sources, **more))) for statement in one.statements if "KILL" in statement}  # fmt: skip
+
+        self.assertEqual(killed(), {"KILL 42"})
+        for source in ("system_sessions", "system_threads"):
+            system = {source: [{"SYSTEM_SESSION": 42}]}
+            self.assertEqual(killed(**system), set())
+            found = named(stock(700 * MIB, **sources, **system))
+            for holder in ("user variables", "binary log caches", "session 42"):
+                self.assertIn("do not KILL this session", found[holder].remedy)
+
+    def test_a_name_that_breaks_a_statement_is_in_none(self):
+        rows = [instrument("memory/memory/HP_PTRS", 300 * MIB)]
+        tables = [{"TABLE_SCHEMA": "a", "TABLE_NAME": "t`;\n```\x1b[2J", "BYTES": 5, "TABLE_ROWS": 1}]  # fmt: skip
+        one = named(stock(500 * MIB, memory=rows, memory_tables=tables))["MEMORY tables"]  # fmt: skip
+        self.assertEqual([words.split()[0] for words in one.statements], ["SELECT"])
+
+    def test_no_remedy_goes_to_the_binary_log_unasked(self):
+        """FLUSH TABLES without LOCAL empties the caches of all replicas, and is a transaction of its own on a replica."""
+        for name in fixtures.names():
+            for one in findings(View(fixtures.snapshot(name))):
+                for statement in one.statements:
+                    if (
+                        one.source != "INFORMATION_SCHEMA.MEMDIAG_ADVICE"
+                    ):  # of the recorded server
+                        self.assertNotIn("FLUSH TABLES", statement)
+
     def test_quoted_names(self):
         tables = [{"TABLE_SCHEMA": "a`b", "TABLE_NAME": "t", "BYTES": 5, "TABLE_ROWS": 1}]  # fmt: skip
         rows = [instrument("memory/memory/HP_PTRS", 300 * MIB)]
@@ -118,6 +174,14 @@ class Unexplained(unittest.TestCase):
     def test_without_performance_schema_nobody_knows(self):
         one = named(stock(8 * GIB))["memory that is not counted"]
         self.assertEqual(one.verdict, "unexplained")
+
+    def test_instruments_that_are_off_prove_no_leak(self):
+        data = self.data(GIB, GIB)
+        for off, verdict in ((0, "leak"), (100, "leak"), (500, "unexplained")):
+            data["sources"]["instruments"] = {"source": "i", "error": None, "rows": [{"INSTRUMENTS": 507, "SWITCHED_OFF": off}]}  # fmt: skip
+            one = named(data)["memory that is not counted"]
+            self.assertEqual(one.verdict, verdict)
+        self.assertIn("memory/%=ON", one.remedy)
 
     def test_what_the_account_may_not_read_is_no_finding(self):
         data = stock(8 * GIB, memory=[], variables=[{"performance_schema": "ON"}])
@@ -167,6 +231,30 @@ class Limits(unittest.TestCase):
         view = View(stock(100 * MIB, cgroup=[own, above | {"folder": "/above"}]))
         self.assertEqual(view.limit.source, "/above")
 
+    def test_the_limit_is_raised_where_it_is(self):
+        def of(version, folder):
+            group = self.group(GIB)[0] | {"version": version, "folder": folder}
+            return named(stock(100 * MIB, cgroup=[group]))["cgroup"].statements[-1]
+
+        self.assertEqual(of(2, "/sys/fs/cgroup/system.slice/mysql@a.service"), "systemctl set-property mysql@a.service MemoryMax=1280M")  # fmt: skip
+        self.assertEqual(of(2, "/sys/fs/cgroup/pod/db"), "echo 1280M > /sys/fs/cgroup/pod/db/memory.max")  # fmt: skip
+        self.assertEqual(of(1, "/m/a b"), "echo 1280M > '/m/a b/memory.limit_in_bytes'")
+
+    def test_a_group_above_with_less_room(self):
+        """MEMDIAG_HOST has the lowest limit, and the room of another group."""
+
+        def figure(name, number, place):
+            return {"SUBJECT": "cgroup", "NAME": name, "NUMBER": float(number), "VALUE": None, "UNIT": "bytes", "SOURCE": place}  # fmt: skip
+
+        own = {"version": 2, "folder": "/g/own", "limit": GIB, "usage": GIB // 2, "reclaimable_cache": 0, "peak": None, "oom_kills": 0}  # fmt: skip
+        above = own | {"folder": "/g", "limit": 2 * GIB, "usage": 2 * GIB - 5}
+        host = [figure("effective_limit", GIB, "/g/own/memory.max"), figure("effective_room", 5, "/g/memory.current")]  # fmt: skip
+        limit = View(stock(100 * MIB, cgroup=[own, above], memdiag_host=host)).limit
+        self.assertEqual((limit.bytes, limit.used, limit.source), (2 * GIB, 2 * GIB - 5, "/g"))  # fmt: skip
+        host[1]["SOURCE"] = "/g/own/memory.current"
+        limit = View(stock(100 * MIB, cgroup=[own, above], memdiag_host=host)).limit
+        self.assertEqual((limit.bytes, limit.used), (GIB, GIB - 5))
+
     def test_swap(self):
         def of(swapped):
             data = stock(900 * MIB)
@@ -177,6 +265,17 @@ class Limits(unittest.TestCase):
         self.assertEqual(of(70 * MIB)["swap"].severity, "warning")
         self.assertEqual(of(110 * MIB)["swap"].severity, "critical")
         self.assertIn("swapoff -a && swapon -a", of(110 * MIB)["swap"].statements)
+
+    def test_swap_of_all_processes_is_read_back(self):
+        def offered(others, room):
+            data = stock(900 * MIB, cgroup=self.group(GIB - room))
+            data["sources"]["process"]["rows"][0]["VmSwap"] = 110 * MIB
+            data["sources"]["meminfo"]["rows"][0] |= {"SwapTotal": 20 * GIB, "SwapFree": 20 * GIB - 110 * MIB - others}  # fmt: skip
+            return "swapoff -a && swapon -a" in named(data)["swap"].statements
+
+        self.assertTrue(offered(0, 500 * MIB))
+        self.assertFalse(offered(8 * GIB, 500 * MIB))
+        self.assertFalse(offered(0, 150 * MIB))
 
     def test_growth_needs_a_line_and_time(self):
         def recording(step):

@@ -1,3 +1,4 @@
+import socket
 import tempfile
 import unittest
 from pathlib import Path
@@ -54,6 +55,25 @@ class Machine(unittest.TestCase):
         (row,) = kernel.process(7, self.root)["allocator_library"].rows
         self.assertEqual(row["library"], "tcmalloc_minimal.so.4")
 
+    def test_an_allocator_whose_package_was_renewed(self):
+        self.write("proc/7/maps", "1-2 r-xp 0 0:0 1 /usr/lib/libjemalloc.so.2 (deleted)\n")  # fmt: skip
+        (row,) = kernel.process(7, self.root)["allocator_library"].rows
+        self.assertEqual(row["library"], "jemalloc.so.2")
+
+    def test_nodes(self):
+        for number, free in ((10, 5), (2, 7)):
+            self.write(f"sys/devices/system/node/node{number}/meminfo", f"Node {number} MemTotal:  100 kB\nNode {number} MemFree:   {free} kB\n")  # fmt: skip
+        rows = kernel.machine(self.root)["numa"].rows
+        self.assertEqual([(row["node"], row["MemFree"]) for row in rows], [("node2", 7 << 10), ("node10", 5 << 10)])  # fmt: skip
+
+    def test_a_server_behind_a_tunnel_is_not_the_one_of_this_machine(self):
+        self.write("mysqld.pid", "7\n")
+        file = {"pid_file": str(self.root / "mysqld.pid")}
+        here = socket.gethostname()
+        self.assertEqual(kernel.pid_from_file(file | {"hostname": here}), 7)
+        self.assertEqual(kernel.pid_from_file(file | {"hostname": f"not-{here}"}), 0)
+        self.assertEqual(kernel.pid_from_file(file), 0)
+
 
 class InnodbStatus(unittest.TestCase):
     TEXT = """
@@ -73,3 +93,9 @@ Hash table size 34679, node heap has 2 buffer(s)
         self.assertEqual(found["adaptive_hash_buffers"], 5)
         self.assertEqual(found["lock_heaps"], 2128)
         self.assertNotIn("secret", str(found))
+
+    def test_locks_of_the_last_deadlock_are_gone(self):
+        text = f"LATEST DETECTED DEADLOCK\n9 lock struct(s), heap size 8192, 1 row\n------------\nTRANSACTIONS\n------------\n{self.TEXT}"
+        found = {row["NAME"]: row["VALUE"] for row in figures(text)}
+        self.assertEqual(found["lock_heaps"], 2128)
+        self.assertEqual(found["dictionary_memory"], 237378)

@@ -4,6 +4,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+from memdiag.cli import main
 from memdiag.commands.arguments import split_short_password
 from memdiag.connect.options import option_values, read_option_file, target
 from memdiag.problem import Problem
@@ -24,12 +25,33 @@ class OptionFiles(unittest.TestCase):
     def test_our_groups_and_no_others(self):
         path = self.write(
             "my.cnf",
-            "[mysqld]\nsocket=/srv\n[client]\nuser = 'a b'\n# no\npassword=x#y # z\n[memdiag]\nsocket=/c\n[mysql]\nport=1\n",
+            "[mysqld]\nsocket=/srv\n[client]\nuser = 'a b'\n# no\npassword='x#y' # z\n[memdiag]\nsocket=/c\n[mysql]\nport=1\n",
         )
         self.assertEqual(
             read_option_file(path),
             {"user": "a b", "password": "x#y", "socket": "/c"},
         )
+
+    def test_comments_quotes_and_escapes_as_mysql_reads_them(self):
+        for line, expected in (
+            ("password=x#y # z", "x"),
+            ('password = "x#y" # z', "x#y"),
+            (r"password='it\'s # 1' # z", "it's # 1"),
+            ("password=it's#1", "it's#1"),
+            (r'password="a\\" # z', "a\\"),
+            (r"password=\\a\sb\d", "\\a b\\d"),
+            ("password=", ""),
+        ):
+            with self.subTest(line):
+                path = self.write("my.cnf", f"[client]\n{line}\n")
+                self.assertEqual(read_option_file(path), {"password": expected})
+
+    def test_bytes_of_another_character_set_reach_the_server(self):
+        path = self.root / "my.cnf"
+        path.write_bytes(b"[client]\npassword=\xe9\n")
+        path.chmod(0o600)
+        password = read_option_file(path)["password"]
+        self.assertEqual(password.encode(errors="surrogateescape"), b"\xe9")
 
     def test_included_files(self):
         (self.root / "d").mkdir()
@@ -42,6 +64,22 @@ class OptionFiles(unittest.TestCase):
         path = self.write("my.cnf", "[client]\nport=1\n")
         path.chmod(0o666)
         self.assertEqual(read_option_file(path), {})
+        with self.assertRaisesRegex(Problem, "anybody may write it"):
+            option_values({}, defaults_file=str(path))
+
+    def test_the_extra_file_comes_before_the_users_own(self):
+        paths = [
+            self.write(name, "[client]\n" + "".join(f"{key}={name}\n" for key in keys))
+            for name, keys in (
+                ("global", ("user", "host", "socket")),
+                ("extra", ("user", "host")),
+                ("own", ("user",)),
+            )
+        ]
+        where = mock.patch("memdiag.connect.options.default_files", lambda: [paths[0], paths[2]])  # fmt: skip
+        with where, mock.patch.dict(os.environ, {"MYSQL_TEST_LOGIN_FILE": "/no"}):
+            got = option_values({}, defaults_extra_file=str(paths[1]))
+        self.assertEqual((got["user"], got["host"], got["socket"]), ("own", "extra", "global"))  # fmt: skip
 
     def test_a_missing_file_that_was_named_is_an_error(self):
         with self.assertRaisesRegex(Problem, "cannot be read"):
@@ -54,6 +92,10 @@ class OptionFiles(unittest.TestCase):
             self.assertEqual((got["user"], got["password"]), ("line", "file"))
             got = option_values({}, no_defaults=True)
             self.assertEqual(got["password"], "environment")
+
+    def test_a_user_without_a_home(self):
+        with mock.patch.object(Path, "home", side_effect=RuntimeError):
+            self.assertEqual(option_values({"user": "u"})["user"], "u")
 
     def test_a_login_path_that_is_not_there(self):
         nowhere = str(self.root / "no.mylogin.cnf")
@@ -80,9 +122,23 @@ class Targets(unittest.TestCase):
         self.assertNotIn("secret", repr(target({"password": "secret"})))
 
     def test_wrong_values_are_one_line(self):
-        for options in ({"port": "x"}, {"ssl-mode": "MAYBE"}, {"protocol": "PIPE"}):
+        for options in (
+            {"port": "x"},
+            {"port": "65536"},
+            {"port": "²"},
+            {"ssl-mode": "MAYBE"},
+            {"protocol": "PIPE"},
+        ):
             with self.assertRaises(Problem):
                 target(options)
+
+    def test_no_password_at_the_prompt_is_one_line(self):
+        with (
+            mock.patch("sys.stdin.isatty", return_value=True),
+            mock.patch("getpass.getpass", side_effect=EOFError),
+            self.assertRaisesRegex(Problem, "no password"),
+        ):
+            main(["report", "--no-defaults", "-p"])
 
     def test_a_password_is_one_word(self):
         self.assertEqual(

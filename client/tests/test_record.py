@@ -67,6 +67,17 @@ class Recording(unittest.TestCase):
         self.assertEqual(len(read_recording(self.out).samples), 3)
         self.assertFalse(self.unfinished.exists())
 
+    def test_what_a_killed_recorder_left_stays(self):
+        self.unfinished.write_text("samples of the night")
+        with self.assertRaisesRegex(Problem, "a recording that did not end"):
+            self.record(Clock(), "--for", "1m")
+        self.assertEqual(self.unfinished.read_text(), "samples of the night")
+
+    def test_what_can_be_no_file_is_told_at_the_beginning(self):
+        for place in ("/dev/null", str(self.out.parent), ""):
+            with self.subTest(place), self.assertRaisesRegex(Problem, "is no file"):
+                self.record(Clock(), "-o", place)
+
     def test_before_the_first_sample_nothing_is_left(self):
         with (
             mock.patch.object(record.Recorder, "sample", side_effect=KeyboardInterrupt),
@@ -85,6 +96,33 @@ class Recording(unittest.TestCase):
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         self.assertGreater(len(read_recording(self.unfinished).samples), 1)
         self.assertFalse(self.out.exists())
+
+
+class Connection(unittest.TestCase):
+    PROGRAM = """
+import os, signal, sys, threading
+from unittest import mock
+from memdiag import cli
+from tests.old_server import OldServer
+from tests.versions import SERVERS
+out = sys.argv[-1]
+def end():
+    while not os.path.exists(out + ".unfinished") or open(out + ".unfinished").read().count("\\n") < 2:
+        threading.Event().wait(0.01)
+    os.kill(os.getpid(), signal.SIGHUP)
+threading.Thread(target=end).start()
+with mock.patch("memdiag.connect.session.pymysql", lambda: OldServer(SERVERS[0])):
+    cli.run()
+"""
+
+    def test_a_connection_that_breaks_ends_a_recording_whole(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            out = Path(scratch) / "r"
+            words = ["record", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "--every", "0.1s", "-o", str(out)]  # fmt: skip
+            done = subprocess.run([sys.executable, "-c", self.PROGRAM, *words], cwd=CLIENT, capture_output=True, text=True, check=False, timeout=30)  # fmt: skip
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertGreaterEqual(len(read_recording(out).samples), 1)
+            self.assertEqual(list(Path(scratch).iterdir()), [out])
 
 
 class Output(unittest.TestCase):

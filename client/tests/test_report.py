@@ -16,6 +16,7 @@ from memdiag.report.build import report
 
 from tests import fixtures
 from tests.builder import MIB, instrument, stock
+from tests.figures import foreign
 
 
 def page_of(*snapshots):
@@ -43,6 +44,34 @@ class Sums(unittest.TestCase):
                 )
                 self.assertGreater(parts[0].total, 0)
 
+    def test_every_number_is_the_servers_own(self):
+        for name in fixtures.names():
+            data = fixtures.snapshot(name)
+            with self.subTest(name):
+                self.assertEqual(foreign(report(data).plain(), data), [])
+
+    def test_what_is_reckoned(self):
+        data = fixtures.snapshot("stock-triggers")
+        blocks = {block.id: block for section in report(data).sections for block in section.blocks if block.kind == "table"}  # fmt: skip
+        page = data["sources"]["status"]["rows"][0]["innodb_page_size"]
+        for _, pages, size, _ in blocks["buffer-pool"].rows:
+            self.assertEqual(size, pages * page)
+        for row in blocks["budget"].rows:
+            values = dict(zip((column.name for column in blocks["budget"].columns), row, strict=True))  # fmt: skip
+            self.assertEqual(values["worst"], values["each"] * values["times"])
+
+    def test_a_part_that_the_server_could_not_read_leaves_rss_known(self):
+        data = fixtures.snapshot("ours-leak")
+        rows = data["sources"]["memdiag_ledger"]["rows"]
+        rss = next(row["NUMBER"] for row in data["sources"]["memdiag_host"]["rows"] if (row["SUBJECT"], row["NAME"]) == ("process", "VmRSS"))  # fmt: skip
+        for row in rows:
+            if row["COMPONENT"] in ("pool", "unexplained"):
+                row["RESIDENT_BYTES"] = None
+        made = report(data)
+        self.assertEqual(made.facts[0].value, rss)
+        (parts,) = [block for section in made.sections for block in section.blocks if block.kind == "parts"]  # fmt: skip
+        self.assertEqual(sum(part.value for part in parts.parts), parts.total)
+
     def test_every_figure_says_what_it_is_and_where_it_is_from(self):
         for name in fixtures.names():
             made = report(fixtures.snapshot(name))
@@ -53,6 +82,22 @@ class Sums(unittest.TestCase):
                         self.assertTrue(block.source)
                     if block.kind == "fact":
                         self.assertTrue(block.what)
+
+
+class Events(unittest.TestCase):
+    def labels(self, data):
+        (series,) = [block for section in report(data).sections for block in section.blocks if getattr(block, "id", "") == "rss"]  # fmt: skip
+        return [event.label for event in series.events]
+
+    def test_a_restart(self):
+        data = fixtures.snapshot("ours-triggers")
+        sources = data["sources"]
+        self.assertIn("start; the run before was shut down", self.labels(data))
+        sources["memdiag_last_run"]["rows"][0]["SHUT_DOWN"] = "NO"
+        self.assertEqual(self.labels(data)[0], "start; the run before was killed")
+        # Of an old server the history has the last hour alone.
+        sources["status"]["rows"][0]["uptime"] += 3600
+        self.assertNotIn("start", "".join(self.labels(data)))
 
 
 class Renderers(unittest.TestCase):
@@ -107,6 +152,26 @@ class Renderers(unittest.TestCase):
         self.assertNotIn("<script>alert", page)
         self.assertIn("&lt;script&gt;alert", page)
         self.assertNotIn("<script>", markdown.render(page_of(data)).replace("\\<", ""))
+
+    def test_a_terminal_obeys_no_name(self):
+        evil = "\x1b]0;owned\x07\x9b2J\r\u202egnp\ud800[/]`|\n# x"
+        data = stock(
+            500 * MIB,
+            memory=[instrument("memory/sql/user_var_entry::value", 300 * MIB)],
+            threads=[{"THREAD_ID": 1, "PROCESSLIST_ID": 1, "USER": evil, "HOST": evil, "COMMAND": "Sleep", "SECONDS": 1, "BYTES": 290 * MIB, "HIGH_BYTES": 1}],
+        )  # fmt: skip
+        data["server"]["comment"] = evil
+        data["sources"]["users"] = {"source": "u", "rows": [], "error": evil}
+        page = page_of(data)
+        page.problems = [evil]
+        for render in (text.render, markdown.render):
+            words = render(page)
+            found = [one for one in words if not one.isprintable() and one != "\n"]
+            self.assertEqual(found, [], render)
+            self.assertIn("x1b]0;owned", words.replace("\\", ""))
+        self.assertNotRegex(markdown.render(page), r"(?m)^# x")
+        page.reports[0].findings[0].statements = ["KILL 1\n```\n# x"]
+        self.assertNotRegex(markdown.render(page), r"(?m)^# x")
 
     def test_exact_figures_are_in_the_page(self):
         page = page_of(fixtures.snapshot("ours-idle"))

@@ -98,9 +98,12 @@ class Statements(unittest.TestCase):
             with self.subTest(server.name, comment=server.comment):
                 snapshot_of(old)
                 expected = {
-                    (NO_VARIABLE, "SET SESSION max_execution_time")
-                    if server.mariadb
-                    else (NO_VARIABLE, "SET SESSION max_statement_time")
+                    (NO_VARIABLE, f"SET SESSION {name}")
+                    for name in (
+                        ("max_execution_time", "information_schema_stats_expiry")
+                        if server.mariadb
+                        else ("max_statement_time",)
+                    )
                 }
                 if not any(one.has(server) for one in table("performance_schema.processlist").values()):  # fmt: skip
                     expected.add((NO_TABLE, "performance_schema.processlist"))

@@ -75,7 +75,7 @@ _TABLES = (
     ("performance_schema.prepared_statements_instances", "OWNER_THREAD_ID", BOTH),
     # [I], [D]
     ("performance_schema.setup_instruments", "NAME ENABLED", BOTH),
-    ("performance_schema.threads", "THREAD_ID TYPE PROCESSLIST_ID PROCESSLIST_USER PROCESSLIST_HOST PROCESSLIST_DB PROCESSLIST_COMMAND PROCESSLIST_TIME", BOTH),
+    ("performance_schema.threads", "THREAD_ID NAME TYPE PROCESSLIST_ID PROCESSLIST_USER PROCESSLIST_HOST PROCESSLIST_DB PROCESSLIST_COMMAND PROCESSLIST_TIME", BOTH),
     ("performance_schema.events_statements_summary_by_digest", "DIGEST SCHEMA_NAME DIGEST_TEXT COUNT_STAR", BOTH),
     # [P] 80031: memory of sessions (WL#14432). [S]: MariaDB has none of them.
     ("performance_schema.threads", "TOTAL_MEMORY MAX_TOTAL_MEMORY", Since("8.0.31", NEVER)),
@@ -94,8 +94,8 @@ COLUMNS: dict[str, dict[str, Since]] = {}
 for _table, _names, _since in _TABLES:
     COLUMNS.setdefault(_table.lower(), {}).update(dict.fromkeys(_names.split(), _since))
 
-FUNCTIONS = {"COUNT", "SUM", "MAX", "LEFT", "COALESCE", "TIMESTAMPDIFF", "NOW", "VERSION", "CURRENT_USER", "CONCAT",
-             "CONNECTION_ID"}  # fmt: skip
+FUNCTIONS = {"COUNT", "SUM", "MAX", "LEFT", "COALESCE", "TIMESTAMPDIFF", "CONVERT_TZ", "VERSION", "CURRENT_USER", "CONCAT",
+             "CONNECTION_ID", "UTC_TIMESTAMP"}  # fmt: skip
 
 _OURS = "memdiag_"
 
@@ -107,14 +107,14 @@ _VARIABLES = (
      " table_open_cache table_definition_cache stored_program_cache tmp_table_size max_heap_table_size sort_buffer_size"
      " join_buffer_size read_buffer_size read_rnd_buffer_size net_buffer_length max_allowed_packet binlog_cache_size"
      " max_binlog_cache_size binlog_stmt_cache_size max_prepared_stmt_count large_pages transaction_alloc_block_size"
-     " query_alloc_block_size time_zone innodb_buffer_pool_chunk_size table_open_cache_instances"
+     " query_alloc_block_size time_zone sql_mode innodb_buffer_pool_chunk_size table_open_cache_instances"
      " performance_schema_max_memory_classes", BOTH),  # [S]
     ("transaction_isolation", Since(mariadb="11.1.1")),  # [D]
     ("innodb_mem_total", Since(NEVER, NEVER)),  # [D]: only in MariaDB 10.2.0 and 10.2.1
     ("innodb_buffer_pool_instances", Since(mariadb_gone="10.6.0")),  # [D]
     # [M] before 8.0.11
     ("innodb_dedicated_server stored_program_definition_cache internal_tmp_mem_storage_engine temptable_max_ram"
-     " max_execution_time", MYSQL),
+     " max_execution_time information_schema_stats_expiry", MYSQL),
     ("temptable_max_mmap", Since("8.0.23", NEVER)),  # [M]
     ("global_connection_memory_limit connection_memory_limit global_connection_memory_tracking", Since("8.0.28", NEVER)),  # [M]
     ("container_aware server_memory", Since("9.7", NEVER)),  # [S]

@@ -19,6 +19,8 @@ _LINES = (
 
 def figures(text: str) -> list[Row]:
     """One row for each figure that is there."""
+    # Before it are statements and locks of transactions that have ended: the last deadlock, the last foreign key's error.
+    text = text.partition("\nTRANSACTIONS\n")[2] or text
     rows: list[Row] = []
     for name, pattern, once in _LINES:
         found = [int(number) for number in re.findall(pattern, text, re.MULTILINE)]

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from pathlib import Path
 
 from memdiag.collect.sources import Row, Source, failed, read
 
 _KB = re.compile(r"^(\w+(?:\(\w+\))?):\s+(\d+)(?: (kB))?$", re.MULTILINE)
-_ALLOCATORS = re.compile(r"/[^\s/]*((?:jemalloc|tcmalloc|mimalloc)[^\s/]*)$")
+_ALLOCATORS = re.compile(
+    r"/[^\s/]*((?:jemalloc|tcmalloc|mimalloc)[^\s/]*)(?: \(deleted\))?$"
+)
 _V1_NO_LIMIT = 1 << 60
 
 
@@ -28,7 +31,11 @@ def is_server(pid: int, root: Path = Path("/")) -> bool:
 
 
 def pid_from_file(variables: Row) -> int:
-    """The process id that the server wrote, for a server on loopback; 0 where it cannot be read."""
+    """The process id that the server wrote, for a server on loopback; 0 where it cannot be read.
+
+    Behind a tunnel or a container's port is a server of another host, and the file here is of another server."""
+    if variables.get("hostname") != socket.gethostname():
+        return 0
     name = str(variables.get("pid_file") or "")
     if not name:
         return 0
@@ -66,6 +73,7 @@ def machine(root: Path = Path("/")) -> dict[str, Source]:
             "/proc/meminfo", lambda: [fields((root / "proc/meminfo").read_text())]
         ),
         "pressure": read("/proc/pressure/memory", lambda: _pressure(root)),
+        "numa": read("/sys/devices/system/node", lambda: _nodes(root)),
         "huge_pages": read(
             "/sys/kernel/mm/transparent_hugepage/enabled",
             lambda: [
@@ -126,6 +134,18 @@ def _pressure(root: Path) -> list[dict[str, object]]:
             }
         )
     return rows
+
+
+def _nodes(root: Path) -> list[Row]:
+    """One row for each node with memory, in the order of their numbers."""
+    found = {
+        int(path.parent.name.removeprefix("node")): path.read_text()
+        for path in (root / "sys/devices/system/node").glob("node[0-9]*/meminfo")
+    }
+    return [
+        {"node": f"node{number}"} | fields(re.sub(r"(?m)^Node \d+ ", "", text))
+        for number, text in sorted(found.items())
+    ]
 
 
 def _chosen(text: str) -> str:

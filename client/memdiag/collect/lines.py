@@ -36,7 +36,7 @@ def build_id(path: Path) -> str:
     """In hexadecimal; "" where the file cannot be read or has none."""
     try:
         done = subprocess.run(["readelf", "-n", str(path)], capture_output=True, text=True, check=False, timeout=SECONDS)  # fmt: skip
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         return ""
     found = re.search(r"Build ID: ([0-9a-f]+)", done.stdout)
     return found[1] if found else ""
@@ -63,16 +63,19 @@ def lines_of(path: Path, addresses: Iterable[int], program: str | None = None) -
         command = [program, "--obj", str(path), "--output-style=GNU", "--addresses", "--demangle", "--inlines"]  # fmt: skip
     else:
         command = [program, "-a", "-C", "-f", "-i", "-e", str(path)]
-    done = subprocess.run(
-        command,
-        input="".join(f"{address:#x}\n" for address in asked),
-        capture_output=True,
-        text=True,
-        errors="replace",
-        env={**os.environ, "DEBUGINFOD_URLS": ""},
-        check=False,
-        timeout=SECONDS,
-    )
+    try:
+        done = subprocess.run(
+            command,
+            input="".join(f"{address:#x}\n" for address in asked),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env={**os.environ, "DEBUGINFOD_URLS": ""},
+            check=False,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return {}
     return parse(done.stdout)
 
 

@@ -95,6 +95,15 @@ SLEEPING = """SELECT COUNT(*) AS SESSIONS, COALESCE(SUM(COMMAND = 'Sleep'), 0) A
  COALESCE(SUM(COMMAND = 'Sleep' AND TIME >= 3600), 0) AS SLEEPING_3600
  FROM {table} WHERE COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')"""
 
+# Replication, the event scheduler, and replicas that read the binary log: KILL would stop them. The list of sessions
+# has the account of a replica's thread, if it has one, and older lists of Performance Schema have no such thread.
+SYSTEM_SESSIONS = """SELECT ID AS SYSTEM_SESSION FROM information_schema.PROCESSLIST
+ WHERE USER IN ('system user', 'event_scheduler') OR COMMAND IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')"""
+
+SYSTEM_THREADS = """SELECT PROCESSLIST_ID AS SYSTEM_SESSION FROM performance_schema.threads
+ WHERE PROCESSLIST_ID IS NOT NULL AND (NAME LIKE 'thread/sql/replica%' OR NAME LIKE 'thread/sql/slave%'
+ OR NAME LIKE 'thread/group_rpl/%')"""
+
 PREPARED = """SELECT t.PROCESSLIST_ID, MAX(t.PROCESSLIST_USER) AS USER, COUNT(*) AS STATEMENTS
  FROM performance_schema.prepared_statements_instances p
  JOIN performance_schema.threads t ON p.OWNER_THREAD_ID = t.THREAD_ID
@@ -107,9 +116,10 @@ DIGESTS = """SELECT DIGEST, SCHEMA_NAME, LEFT(DIGEST_TEXT, 200) AS DIGEST_TEXT, 
 DIGEST_TEXTS = """SELECT DIGEST, MAX(SCHEMA_NAME) AS SCHEMA_NAME, LEFT(MAX(DIGEST_TEXT), 200) AS DIGEST_TEXT
  FROM performance_schema.events_statements_summary_by_digest WHERE DIGEST IN ({digests}) GROUP BY DIGEST"""
 
+# InnoDB writes TRX_STARTED in the time zone of the operating system, whatever the session's is.
 TRANSACTIONS = """SELECT TRX_ID, TRX_MYSQL_THREAD_ID AS PROCESSLIST_ID, TRX_LOCK_MEMORY_BYTES AS LOCK_BYTES,
  TRX_ROWS_LOCKED AS ROWS_LOCKED, TRX_ROWS_MODIFIED AS ROWS_MODIFIED,
- TIMESTAMPDIFF(SECOND, TRX_STARTED, {now}) AS SECONDS
+ TIMESTAMPDIFF(SECOND, TRX_STARTED, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM')) AS SECONDS
  FROM information_schema.INNODB_TRX ORDER BY TRX_LOCK_MEMORY_BYTES + TRX_ROWS_MODIFIED DESC LIMIT 10"""
 
 # Opens the tables' definitions: only asked where tables of the engine hold much.

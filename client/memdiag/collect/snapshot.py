@@ -16,9 +16,13 @@ from typing import Any
 
 from memdiag.collect import innodb_status, kernel, queries
 from memdiag.collect.sources import Row, Source, failed
-from memdiag.connect.session import Refused, Session
+from memdiag.connect.session import Gone, Refused, Session
 
 FORMAT = "memdiag-snapshot/1"
+_GONE = "the server did not answer any more"
+# A container's host name may have digits alone.
+_WORDS = {"hostname", "version", "version_comment", "datadir", "pid_file", "socket"}
+MOST_SESSIONS = 50
 Progress = Callable[[str], None]
 
 
@@ -26,13 +30,19 @@ def silent(_: str) -> None:
     pass
 
 
-def take(session: Session, progress: Progress = silent) -> dict[str, Any]:
-    return _Snapshot(session, progress).take()
+def take(
+    session: Session, progress: Progress = silent, partial: bool = False
+) -> dict[str, Any]:
+    """@param partial  a server that goes away meanwhile is no error: `gone` says so, and what was read stays"""
+    return _Snapshot(session, progress, partial).take()
 
 
 class _Snapshot:
-    def __init__(self, session: Session, progress: Progress) -> None:
+    def __init__(self, session: Session, progress: Progress, partial: bool) -> None:
         self._session = session
+        self._partial = partial
+        self._known = False  # which server it is
+        self._gone = False
         self._progress = progress
         self._sources: dict[str, Source] = {}
 
@@ -42,6 +52,7 @@ class _Snapshot:
         self._variables()
         server = self._server()
         pid = self._process_id(server)
+        self._known = True
         if server["flavour"] == "memdiag":
             self._memdiag()
         self._progress("Performance Schema and InnoDB")
@@ -58,6 +69,7 @@ class _Snapshot:
             "seconds": round(time.time() - began, 3),
             "server": server | {"pid": pid or None},
             "local": bool(pid),
+            "gone": self._gone,
             "sources": {name: one.plain() for name, one in self._sources.items()},
         }
 
@@ -66,9 +78,17 @@ class _Snapshot:
     def _ask(self, name: str, statement: str) -> list[Row]:
         shown = " ".join(statement.split())
         try:
-            source = Source(shown, self._session.rows(statement))
+            if self._gone:
+                source = failed(shown, _GONE)
+            else:
+                source = Source(shown, self._session.rows(statement))
         except Refused as error:
             source = failed(shown, _explained(error))
+        except Gone:
+            if not (self._partial and self._known):
+                raise
+            self._gone = True
+            source = failed(shown, _GONE)
         self._sources[name] = source
         return source.rows
 
@@ -88,11 +108,10 @@ class _Snapshot:
             ("status", queries.GLOBAL_STATUS),
         ):
             rows = self._ask(name, statement)
-            self._sources[name].rows = (
-                [{row["VARIABLE_NAME"].lower(): _number(row["VALUE"]) for row in rows}]
-                if rows
-                else []
-            )
+            values = {row["VARIABLE_NAME"].lower(): row["VALUE"] for row in rows}
+            for key in values.keys() - _WORDS:
+                values[key] = _number(values[key])
+            self._sources[name].rows = [values] if values else []
 
     def _server(self) -> dict[str, Any]:
         who = self._session.rows("SELECT VERSION() AS V, CURRENT_USER() AS U")[0]
@@ -135,6 +154,10 @@ class _Snapshot:
             if table in columns:
                 self._progress(table)
                 self._ask(table.lower(), f"SELECT * FROM information_schema.{table}")
+        if "memdiag_sessions" in self._sources:
+            self._sources["memdiag_sessions"].rows = of_largest(
+                self._rows("memdiag_sessions")
+            )
         for name in ("memdiag_instruments", "memdiag_routes"):
             # Most have never been used.
             if name in self._sources:
@@ -240,6 +263,10 @@ class _Snapshot:
             )
         elif memory:
             self._ask("threads", queries.THREADS_SUMMED)
+        elif reason := self._sources["memory"].error:
+            # An account that may not read a table does not see its columns either.
+            self._sources["threads"] = failed("performance_schema.threads", reason)
+        self._ask("system_threads", queries.SYSTEM_THREADS)
         self._digests(columns)
         threads = self._rows("threads")
         if threads and (threads[0].get("BYTES") or 0) > 16 << 20:
@@ -249,7 +276,10 @@ class _Snapshot:
             )
 
     def _digests(self, columns: set[tuple[str, str]]) -> None:
-        ours = [row["DIGEST"] for row in self._rows("memdiag_digests") if row["DIGEST"]]
+        largest = sorted(
+            self._rows("memdiag_digests"), key=lambda row: -(row["PEAK_BYTES"] or 0)
+        )
+        ours = [row["DIGEST"] for row in largest if row["DIGEST"]]
         if ours:
             quoted = ", ".join(f"'{digest}'" for digest in ours[:50])
             self._ask("digest_texts", queries.DIGEST_TEXTS.format(digests=quoted))
@@ -265,12 +295,17 @@ class _Snapshot:
         else:
             self._sources["digests"] = failed(
                 "performance_schema.events_statements_summary_by_digest",
-                "this version does not count memory by digest",
+                self._sources["memory"].error
+                or "this version does not count memory by digest",
             )
 
     def _sessions(self, server: dict[str, Any]) -> None:
         if server["flavour"] == "mariadb":
-            self._ask("threads", queries.MARIADB_SESSIONS)
+            counted = self._rows("threads")[:1]
+            first = self._ask("threads", queries.MARIADB_SESSIONS)[:1]
+            if [row["PROCESSLIST_ID"] for row in counted] != [row["PROCESSLIST_ID"] for row in first]:  # fmt: skip
+                # Performance Schema counts another session as the largest.
+                self._sources.pop("largest_session", None)
         rows = self._ask(
             "sessions",
             queries.SLEEPING.format(table="performance_schema.processlist"),
@@ -281,9 +316,10 @@ class _Snapshot:
                 "sessions",
                 queries.SLEEPING.format(table="information_schema.PROCESSLIST"),
             )
+        self._ask("system_sessions", queries.SYSTEM_SESSIONS)
 
     def _innodb(self, server: dict[str, Any]) -> None:
-        self._ask("transactions", queries.TRANSACTIONS.format(now="NOW()"))
+        self._ask("transactions", queries.TRANSACTIONS)
         rows = self._ask("innodb_status", "SHOW ENGINE INNODB STATUS")
         if rows:
             # Its text shows statements of others; only figures are kept.
@@ -311,8 +347,18 @@ class _Snapshot:
             for name, size in memory.items()
             if name.startswith("memory/memory/")
         )
-        if engine > 4 << 20 or (not memory and not self._rows("memory")):
+        if engine > 4 << 20:
             self._ask("memory_tables", queries.MEMORY_TABLES)
+
+
+def of_largest(rows: list[Row]) -> list[Row]:
+    """The rows of the sessions that hold most: a thousand sessions have a row for each of their pools."""
+    sums: dict[tuple, int] = {}
+    for row in rows:
+        key = (row["HOLDER"], row["PROCESSLIST_ID"])
+        sums[key] = sums.get(key, 0) + (row["BYTES"] or 0)
+    kept = set(sorted(sums, key=lambda key: -sums[key])[:MOST_SESSIONS])
+    return [row for row in rows if (row["HOLDER"], row["PROCESSLIST_ID"]) in kept]
 
 
 def thinned(rows: list[Row], key: str, most: int) -> list[Row]:

@@ -86,7 +86,10 @@ def _asked() -> str:
         raise Problem(
             "there is no terminal to ask for the password; use an option file, a login path or MYSQL_PWD"
         )
-    return getpass.getpass("Enter password: ")
+    try:
+        return getpass.getpass("Enter password: ")
+    except EOFError:
+        raise Problem("no password was given") from None
 
 
 def split_short_password(words: list[str]) -> list[str]:

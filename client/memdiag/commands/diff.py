@@ -12,8 +12,9 @@ from memdiag.commands.arguments import chosen_targets
 from memdiag.comparison import KINDS, Difference
 from memdiag.connect.session import Session
 from memdiag.model.units import moment, signed_size, size
+from memdiag.model.words import printable
 from memdiag.moments import Moment, is_file, of_file, of_snapshot
-from memdiag.problem import Problem
+from memdiag.problem import Problem, WrongOption
 from memdiag.progress import Progress
 
 # The exit status of memdiag diff alone: something grew by more than --max-growth.
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     kinds = [kind.strip() for kind in options.by.split(",")]
     for kind in kinds:
         if kind not in KINDS:
-            raise Problem(f"--by {kind!r}: the kinds are {', '.join(KINDS)}")
+            raise WrongOption(f"--by {kind!r}: the kinds are {', '.join(KINDS)}")
     allowed = comparison.allowed_of(options.max_growth)
     before, after = (
         of_operand(options, operand) for operand in (options.before, options.after)
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
             )
         )
     else:
-        print("\n".join(lines(before, after, found, missing, faults, options.all)))
+        print(printable("\n".join(lines(before, after, found, missing, faults, options.all))))  # fmt: skip
     return EXCEEDED if faults else 0
 
 

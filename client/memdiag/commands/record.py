@@ -17,8 +17,9 @@ from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.options import Target
 from memdiag.connect.session import Gone, Session
 from memdiag.durations import seconds_of
+from memdiag.files import no_file
 from memdiag.model.units import size
-from memdiag.problem import Problem
+from memdiag.problem import Problem, WrongOption
 from memdiag.recording import FORMAT
 
 
@@ -43,15 +44,20 @@ def run(options: argparse.Namespace) -> int:
     every = seconds_of(options.every)
     length = seconds_of(options.length) if options.length else None
     if every < 0.1:
-        raise Problem("--every is at least 0.1s")
+        raise WrongOption("--every is at least 0.1s")
     (target,) = chosen_targets(options, [options.server] if options.server else [])
     path = Path(options.out)
+    if not path.name or path.is_dir() or no_file(path):
+        raise Problem(f"{path} is no file, and a recording needs one")
     # Under another name until it is complete: see memdiag.files. Lines are whole, so a killed recorder leaves a file
     # that can be read.
     unfinished = path.with_name(path.name + ".unfinished")
     recorder = Recorder(target, every)
     try:
-        file = open(unfinished, "w", encoding="utf-8", opener=_private)  # noqa: SIM115
+        file = open(unfinished, "x", encoding="utf-8", opener=_private)  # noqa: SIM115
+    except FileExistsError:
+        # Of a recorder that was killed, or that still runs: its samples may be all that is left of a night.
+        raise Problem(f"{unfinished} is there, of a recording that did not end; read it, and remove it or take another -o") from None  # fmt: skip
     except OSError as error:
         raise Problem(f"{unfinished} cannot be written: {error.strerror}") from None
     try:
@@ -113,14 +119,14 @@ class Recorder:
                 sample = self.sample()
                 _write(file, sample)
                 self.count += 1
-                _show(self.count, sample)
+                state = "the server is down" if sample.get("down") else f"RSS {size(sample['rss'])}"  # fmt: skip
+                _show(f"\r{self.count} samples, {state}; Ctrl-C ends".ljust(70))
                 passed = self._clock() - begin
                 if length is not None and passed + self._every > length + 0.001:
                     break
                 # The next full interval, so that slow samples do not shift the others.
                 self._sleep(self._every - passed % self._every)
-        if sys.stderr.isatty():
-            sys.stderr.write("\n")
+        _show("\n")
         self._close()
 
     def sample(self) -> dict[str, Any]:
@@ -153,10 +159,10 @@ def _write(file: IO[str], value: dict[str, Any]) -> None:
     file.flush()
 
 
-def _show(count: int, sample: dict[str, Any]) -> None:
-    if sys.stderr.isatty():
-        words = (
-            "the server is down" if sample.get("down") else f"RSS {size(sample['rss'])}"
-        )
-        sys.stderr.write(f"\r{count} samples, {words}; Ctrl-C ends".ljust(70))
-        sys.stderr.flush()
+def _show(words: str) -> None:
+    with contextlib.suppress(
+        OSError
+    ):  # the terminal may be gone, and the recording goes on
+        if sys.stderr.isatty():
+            sys.stderr.write(words)
+            sys.stderr.flush()

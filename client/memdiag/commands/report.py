@@ -15,6 +15,7 @@ from memdiag.connect.options import Target
 from memdiag.connect.session import Refused, Session
 from memdiag.files import write_whole
 from memdiag.model.view import View
+from memdiag.model.words import printable
 from memdiag.problem import Problem
 from memdiag.progress import Progress
 from memdiag.recording import read_recording
@@ -82,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         print(Path(place).resolve())
     old = [f"{view.label}: {view.too_old}" for view in map(View, page.snapshots) if view.too_old]  # fmt: skip
     for line in [*problems, *old]:
-        print(f"memdiag: {line}", file=sys.stderr)
+        print(f"memdiag: {printable(line)}", file=sys.stderr)
     return 1 if problems else 0
 
 
@@ -97,7 +98,7 @@ def collected(
         problem = ""
         try:
             with Session(target) as session:
-                snapshot = take(session, progress)
+                snapshot = take(session, progress, partial=True)
         except Refused as error:
             problem = f"{target.label}: {error}"
         except Problem as error:
@@ -108,6 +109,8 @@ def collected(
             problems.append(problem)
             page.problems.append(names.problem(problem, _names_of(target)) if anonymous else problem)  # fmt: skip
             continue
+        if snapshot["gone"]:
+            problems.append(f"{target.label} did not answer any more: the report has what was read until then")  # fmt: skip
         if anonymous:
             snapshot = anonymized(snapshot, names)
         page.snapshots.append(snapshot)

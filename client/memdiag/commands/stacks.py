@@ -10,7 +10,8 @@ from memdiag.collect import lines
 from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.session import Refused, Row, Session
 from memdiag.model.units import count, size
-from memdiag.problem import Problem
+from memdiag.model.words import printable
+from memdiag.problem import Problem, WrongOption
 
 MOST = 10
 
@@ -31,13 +32,13 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.top < 1:
-        raise Problem("--top must be 1 or more")
+        raise WrongOption("--top must be 1 or more")
     (target,) = chosen_targets(options, [options.server] if options.server else [])
     with Session(target) as session:
         stacks, frames = read(session, options.top)
     folders = (*options.debug_folder, lines.DEBUG_FOLDER)
     known, missing = lines_of_modules(frames, folders)
-    print("\n".join(shown(stacks, frames, known, missing)))
+    print(printable("\n".join(shown(stacks, frames, known, missing))))
     return 0
 
 

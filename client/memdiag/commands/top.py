@@ -22,7 +22,8 @@ from memdiag.connect.session import Refused, Session
 from memdiag.durations import seconds_of
 from memdiag.libraries import library
 from memdiag.model.trend import line_through
-from memdiag.model.units import duration, percent, share, signed_size, size
+from memdiag.model.units import duration, percent, share, shown, signed_size, size
+from memdiag.model.words import printable
 from memdiag.problem import Problem
 
 KEYS = "o order  |  p purge  |  r report  |  q quit"
@@ -245,9 +246,13 @@ def layout(screen: Screen, height: int, width: int) -> Any:
         left -= 6
     parts.append(_sessions(screen, max(1, left - 2)))
     parts += extra
-    foot = screen.message or KEYS
+    foot = screen.message
+    if not screen.asking:
+        foot = f"{foot}  |  {KEYS}" if foot else KEYS
     style = "reverse" if screen.asking else "dim" if not screen.message else "bold"
-    parts.append(Text(f" {foot} ", style=style, overflow="ellipsis", no_wrap=True))
+    parts.append(
+        Text(f" {_line(foot)} ", style=style, overflow="ellipsis", no_wrap=True)
+    )
     return Group(*parts)
 
 
@@ -258,10 +263,10 @@ def _head(screen: Screen, width: int) -> list[str]:
     rss, limit = sample.get("rss"), sample.get("limit")
     moment = time.strftime("%H:%M:%S", time.localtime(sample.get("time", 0)))
     lines = [
-        f"[bold]memdiag top[/]  {escape(screen.target.label)}  {moment}  up {duration(sample.get('uptime'))}"
+        f"[bold]memdiag top[/]  {escape(_line(screen.target.label))}  {moment}  up {duration(sample.get('uptime'))}"
     ]
     if screen.down:
-        lines.append(f"[bold red]{escape(screen.down)}; asking again[/]")
+        lines.append(f"[bold red]{escape(_line(screen.down))}; asking again[/]")
         return lines
     used = share(rss, limit)
     colour = "red" if (used or 0) > 90 else "yellow" if (used or 0) > 75 else "green"
@@ -289,27 +294,39 @@ def _table(*columns: tuple[str, str]) -> Any:
     return table
 
 
+def _line(words: str) -> str:
+    return printable(words.replace("\n", " "))
+
+
+def _add(table: Any, *cells: str) -> None:
+    """rich would take brackets in a name for markup."""
+    from rich.text import Text
+
+    table.add_row(*(Text(_line(cell)) for cell in cells))
+
+
 def _pools(rows: list[tuple[str, list[int | None]]]) -> Any:
     table = _table(("pool", "left"), ("live", "right"), ("unused", "right"))
     for name, (live, unused) in rows:
-        table.add_row(name, size(live), size(unused))
+        _add(table, name, size(live), size(unused))
     return table
 
 
 def _instruments(rows: list[tuple[str, int]]) -> Any:
     table = _table(("instrument", "left"), ("counted", "right"))
     for name, held in rows:
-        table.add_row(name, size(held))
+        _add(table, name, size(held))
     return table
 
 
 def _sessions(screen: Screen, room: int) -> Any:
     table = _table(("session", "right"), ("user", "left"), ("command", "left"), ("for", "right"), ("holds", "right"))  # fmt: skip
     for row in screen.sessions[:room]:
-        table.add_row(
-            str(row["PROCESSLIST_ID"]),
-            str(row["USER"]),
-            str(row["COMMAND"]),
+        _add(
+            table,
+            shown(row["PROCESSLIST_ID"]),
+            shown(row["USER"]),
+            shown(row["COMMAND"]),
             duration(row["SECONDS"]),
             size(row["BYTES"]),
         )
@@ -319,7 +336,8 @@ def _sessions(screen: Screen, room: int) -> Any:
 def _purges(rows: list[dict[str, Any]]) -> Any:
     table = _table(("last purges", "left"), ("pool", "left"), ("reason", "left"), ("released", "right"))  # fmt: skip
     for row in rows:
-        table.add_row(
+        _add(
+            table,
             time.strftime("%H:%M:%S", time.localtime(row["TIME"])),
             row["POOL"],
             row["REASON"],
@@ -331,9 +349,7 @@ def _purges(rows: list[dict[str, Any]]) -> Any:
 def _digests(rows: list[dict[str, Any]]) -> Any:
     table = _table(("digest", "left"), ("times", "right"), ("peak", "right"))
     for row in rows:
-        table.add_row(
-            row["DIGEST"][:20], str(row["STATEMENTS"]), size(row["PEAK_BYTES"])
-        )
+        _add(table, row["DIGEST"][:20], str(row["STATEMENTS"]), size(row["PEAK_BYTES"]))
     return table
 
 

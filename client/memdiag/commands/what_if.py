@@ -14,7 +14,7 @@ from memdiag.model.budget import rows, sums, with_values
 from memdiag.model.units import bytes_of, duration, moment, signed_size, size
 from memdiag.model.view import View
 from memdiag.moments import is_file, snapshots_of
-from memdiag.problem import Problem
+from memdiag.problem import Problem, WrongOption
 from memdiag.progress import Progress
 from memdiag.recording import is_recording, parsed
 from memdiag.replay import Outcome, Sample, replay
@@ -45,7 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if not options.limit and not options.set:
-        raise Problem("say --limit SIZE, or --set VARIABLE=VALUE, or both")
+        raise WrongOption("say --limit SIZE, or --set VARIABLE=VALUE, or both")
     limit = bytes_of(options.limit) if options.limit else None
     values = values_of(options.set)
     samples, view = _read(options)
@@ -57,6 +57,10 @@ def run(options: argparse.Namespace) -> int:
             )
         outcome = replay(samples, limit)
         result += limit_lines(outcome, samples, limit)
+        if outcome.survived_giving_back is not None and view is not None:
+            result.append(
+                "The history counts pages that were never written as unused, too; they would give nothing back."
+            )
         # With the watcher ON a server with memdiag gives unused pages back by itself.
         code = 0 if outcome.survived or outcome.survived_giving_back else NOT_SURVIVED
     if values:
@@ -72,7 +76,7 @@ def values_of(words: list[str]) -> dict[str, int]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            raise Problem(f"{word!r}: write VARIABLE=VALUE")
+            raise WrongOption(f"{word!r}: write VARIABLE=VALUE")
         result[name.strip().lower()] = bytes_of(value)
     return result
 
@@ -109,17 +113,15 @@ def of_history(found: list[dict[str, Any]]) -> list[Sample]:
         for row in found
         if row["RSS_BYTES"] is not None
     ]
-    if samples and (peak := found[-1].get("RSS_PEAK_BYTES")):
-        # The kernel also sees peaks between two samples; what was unused then, nobody knows.
+    if samples:
+        # The kernel also sees peaks between two samples, in each run its own. What was unused then, nobody knows; about
+        # as much as at the highest sample.
         highest = max(samples, key=lambda one: one.rss)
+        last = max(found, key=lambda row: row.get("RSS_PEAK_BYTES") or 0)
+        peak = last.get("RSS_PEAK_BYTES") or 0
         if peak > highest.rss:
-            samples.append(
-                Sample(
-                    found[-1].get("RSS_PEAK_TIME") or highest.time,
-                    peak,
-                    highest.unused if highest.unused is not None else None,
-                )
-            )
+            when = last.get("RSS_PEAK_TIME") or highest.time
+            samples.append(Sample(when, peak, highest.unused))
             samples.sort(key=lambda one: one.time)
     return samples
 
@@ -190,7 +192,7 @@ def budget_lines(view: View, values: dict[str, int], limit: int | None) -> list[
             "the budget is not known: this account may not read the variables"
         )
     unknown = [
-        name for name in values if not any(row.variable == name or name in row.times_of for row in before)
+        name for name in values if not any(row.variable == name or row.depends_on(name) for row in before)
     ]  # fmt: skip
     if unknown:
         raise Problem(

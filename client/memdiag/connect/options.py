@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memdiag.problem import Problem
+from memdiag.problem import Problem, WrongOption
 
 GROUPS = ("client", "memdiag")
 SOCKETS = (
@@ -70,7 +70,16 @@ def default_files() -> list[Path]:
     files = [Path("/etc/my.cnf"), Path("/etc/mysql/my.cnf")]
     if home := os.environ.get("MYSQL_HOME"):
         files.append(Path(home) / "my.cnf")
-    return [*files, Path.home() / ".my.cnf"]
+    return [*files, _home() / ".my.cnf"]
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except (
+        RuntimeError
+    ):  # a user of a container that has neither HOME nor an entry in /etc/passwd
+        return Path("/nonexistent")
 
 
 def read_option_file(
@@ -78,9 +87,13 @@ def read_option_file(
 ) -> dict[str, str]:
     """The options of our groups; !include and !includedir as the mysql client follows them."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
         # mysql ignores it, too: anybody could have written it.
         if path.stat().st_mode & 0o002:
+            if required:
+                raise Problem(
+                    f"the option file {path} is ignored: anybody may write it; see chmod o-w"
+                )
             return {}
     except OSError as error:
         if required:
@@ -100,7 +113,7 @@ def read_option_file(
             for included in _included(line, path.parent):
                 options |= read_option_file(included, depth=depth + 1)
         elif group in GROUPS:
-            name, equals, value = line.partition("=")
+            name, equals, value = _without_comment(line).partition("=")
             options[_name(name)] = _value(value) if equals else ""
     return options
 
@@ -117,13 +130,18 @@ def _name(text: str) -> str:
     return text.strip().replace("_", "-").removeprefix("loose-")
 
 
-_ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "\\": "\\", "s": " "}
+def _without_comment(line: str) -> str:
+    """A # begins a comment unless it is in quotes, also in the middle of a word."""
+    return re.match(r"""(?:[^#'"]|'(?:[^'\\]|\\.)*(?:'|$)|"(?:[^"\\]|\\.)*(?:"|$))*""", line)[0]  # type: ignore[index]  # fmt: skip
+
+
+_ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "s": " ", "\\": "\\", "'": "'", '"': '"'}  # fmt: skip
 
 
 def _value(text: str) -> str:
     text = text.strip()
-    quoted = len(text) >= 2 and text[0] == text[-1] and text[0] in "'\""
-    text = text[1:-1] if quoted else re.split(r"\s#", text)[0].strip()
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "'\"":
+        text = text[1:-1]
     return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[0]), text)
 
 
@@ -132,7 +150,7 @@ def _value(text: str) -> str:
 
 def read_login_path(name: str, required: bool) -> dict[str, str]:
     """Options that mysql_config_editor stored. my_print_defaults, which comes with the mysql client, decrypts it."""
-    file = Path(os.environ.get("MYSQL_TEST_LOGIN_FILE") or Path.home() / ".mylogin.cnf")
+    file = Path(os.environ.get("MYSQL_TEST_LOGIN_FILE") or _home() / ".mylogin.cnf")
     if not file.exists():
         if required:
             raise Problem(
@@ -181,11 +199,12 @@ def option_values(
     if defaults_file:
         options |= read_option_file(Path(defaults_file), required=True)
     elif not no_defaults:
-        files = default_files()
-        if defaults_extra_file:
-            options |= read_option_file(Path(defaults_extra_file), required=True)
+        *files, own = default_files()
         for path in files:
             options |= read_option_file(path)
+        if defaults_extra_file:
+            options |= read_option_file(Path(defaults_extra_file), required=True)
+        options |= read_option_file(own)
     if not no_defaults or login_path:
         options |= read_login_path(login_path or "client", required=bool(login_path))
     options |= given
@@ -202,10 +221,10 @@ def target(options: Mapping[str, str], words: str = "") -> Target:
     port = _number(values, "port", 3306)
     mode = (values.get("ssl-mode") or "PREFERRED").upper()
     if mode not in SSL_MODES:
-        raise Problem(f"ssl-mode is one of {', '.join(SSL_MODES)}, not {mode!r}")
+        raise WrongOption(f"ssl-mode is one of {', '.join(SSL_MODES)}, not {mode!r}")
     protocol = (values.get("protocol") or "").upper()
     if protocol not in ("", "TCP", "SOCKET"):
-        raise Problem(f"protocol is TCP or SOCKET, not {protocol!r}")
+        raise WrongOption(f"protocol is TCP or SOCKET, not {protocol!r}")
     by_socket = protocol == "SOCKET" or (
         protocol != "TCP"
         and host == "localhost"
@@ -246,8 +265,10 @@ def _of_words(words: str) -> dict[str, str]:
 
 def _number(values: Mapping[str, str], name: str, otherwise: int) -> int:
     text = values.get(name) or str(otherwise)
-    if not text.isdigit():
-        raise Problem(f"{name} is a number, not {text!r}")
+    if not text.isdecimal():
+        raise WrongOption(f"{name} is a number, not {text!r}")
+    if name == "port" and int(text) > 65535:
+        raise WrongOption(f"port is at most 65535, not {text}")
     return int(text)
 
 

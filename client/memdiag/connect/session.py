@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import socket
 import ssl
 import struct
@@ -20,9 +21,11 @@ Row = dict[str, Any]
 # A statement that takes longer would be no help in an emergency.
 STATEMENT_SECONDS = 20
 _CLIENT_ERRORS = range(2000, 3000)
+# PyMySQL's answer to what is no packet of MySQL: the X plugin's port, a web server, a text in no character set.
+_GARBLED = (AssertionError, LookupError, TypeError, ValueError, struct.error)
 
 
-class Refused(Exception):
+class Refused(Problem):
     """The server answered a statement with an error. `code` is MySQL's number."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -51,7 +54,11 @@ class Session:
         self._link = None if not target.socket else _unix_socket(target)
         self._peer = _peer(self._link) if self._link else 0
         self._session = self._connect()
-        self._prepare()
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +92,8 @@ class Session:
         target = self.target
         words: dict[str, Any] = {
             "user": target.user,
-            "password": target.password,
+            # As bytes: PyMySQL would take letters for Latin 1, and mysql sends them as the terminal does.
+            "password": target.password.encode(errors="surrogateescape"),
             "charset": "utf8mb4",
             "autocommit": None,
             "connect_timeout": target.connect_timeout,
@@ -93,6 +101,10 @@ class Session:
             "write_timeout": STATEMENT_SECONDS + 10,
             "program_name": "memdiag",
             "defer_connect": True,
+            "auth_plugin_map": {
+                name: functools.partial(_InClear, name, target.label)
+                for name in ("mysql_clear_password", "dialog")
+            },
         }
         if target.socket or target.ssl_mode == "DISABLED":
             words["ssl_disabled"] = True  # newer versions try it by themselves
@@ -118,6 +130,10 @@ class Session:
             f"SET SESSION max_statement_time = {STATEMENT_SECONDS}",  # MariaDB
             # MariaDB has the variable transaction_isolation since 11.1.1 only.
             "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            # With NO_BACKSLASH_ESCAPES no pattern of LIKE has an escape.
+            "SET SESSION sql_mode = ''",
+            # MySQL would show sizes of tables of yesterday, and write those that it lacks into its dictionary.
+            "SET SESSION information_schema_stats_expiry = 0",
         ):
             with contextlib.suppress(Refused):
                 self.rows(statement)
@@ -162,6 +178,10 @@ class Session:
                     " or the socket, or install python3-cryptography"
                 ) from None
             raise Gone(f"{target.label} does not answer: {error}") from None
+        except _GARBLED as error:
+            raise Gone(
+                f"{target.label} does not speak MySQL's protocol, or an option is wrong: {error}"
+            ) from None
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -175,6 +195,8 @@ class Session:
             raise Gone(f"{self.target.label} went away: {_reason(words)}") from None
         except OSError as error:
             raise Gone(f"{self.target.label} went away: {error}") from None
+        except _GARBLED as error:
+            raise Gone(f"{self.target.label} sent what is no answer: {error}") from None
 
 
 def _unix_socket(target: Target) -> socket.socket:
@@ -189,11 +211,15 @@ def _unix_socket(target: Target) -> socket.socket:
         ) from None
     except OSError as error:
         link.close()
-        raise Gone(f"{target.socket} does not answer: {error.strerror}") from None
+        raise Gone(
+            f"{target.socket} does not answer: {error.strerror or error}"
+        ) from None
     return link
 
 
 def _peer(link: socket.socket) -> int:
+    if not hasattr(socket, "SO_PEERCRED"):
+        return 0  # not Linux
     credentials = link.getsockopt(
         socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
     )
@@ -211,6 +237,27 @@ def _tls(target: Target) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         raise Problem(f"the TLS files cannot be used: {error}") from None
     return context
+
+
+class _InClear:
+    """Authentication that sends the password as it is. PyMySQL does so for any server that asks, also for one in the
+    middle; the mysql client refuses by default. Here it takes TLS or the socket."""
+
+    def __init__(self, name: str, label: str, link: Any) -> None:
+        self._name, self._label, self._link = name, label, link
+
+    def authenticate(self, _packet: Any) -> Any:
+        link = self._link
+        if not link._secure:
+            raise Problem(
+                f"{self._label} wants the password in clear over a connection without TLS: use --ssl-mode=REQUIRED, or the socket"
+            )
+        if self._name == "dialog":
+            raise AttributeError  # PyMySQL goes on with its own dialog
+        link.write_packet(link.password + b"\0")
+        answer = link._read_packet()
+        answer.check_error()
+        return answer
 
 
 def _reason(words: str) -> str:

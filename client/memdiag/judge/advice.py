@@ -1,4 +1,8 @@
-"""Our server's own advice, without what our other rules have already said."""
+"""Our server's own advice, without what our other rules have already said.
+
+The columns of MEMDIAG_ADVICE do not tell a rule: subsystem and verdict of unused pages are those of prepared statements.
+The evidence's fixed words do. tests/test_advice.py holds them against the sentences in the server's source.
+"""
 
 from __future__ import annotations
 
@@ -8,37 +12,40 @@ from memdiag.judge.thresholds import WORTH_BYTES
 from memdiag.model.document import Finding
 from memdiag.model.view import View
 
+UNUSED = "of unused pages are kept"
+BINLOG = "caches of the binary log hold"
+SESSION = re.compile(r"session (\d+) holds")
 # Words of the evidence, and the holder that a rule here names with more detail.
-_SAME = (
+SAME = (
     ("prepared statements hold", ("prepared statements",)),
     ("stored programs hold", ("stored programs", "triggers")),
-    ("caches of the binary log hold", ("binary log caches",)),
-    ("of unused pages are kept", ("unused pages",)),
-    ("control group's limit", ("cgroup",)),
+    (BINLOG, ("binary log caches",)),
+    (UNUSED, ("unused pages",)),
+    ("of the control group's limit of", ("cgroup",)),
     ("are swapped out", ("swap",)),
     ("a task waited for memory", ("pressure",)),
     ("are available", ("machine",)),
     ("the OOM killer has killed", ("kills in the control group",)),
-    # The same in recordings of earlier versions.
-    ("were killed for its limit", ("kills in the control group",)),
 )
-_SQL = re.compile(r"\b(?:SELECT|SET GLOBAL|SET PERSIST|FLUSH|KILL|OPTIMIZE)\b[^;]*")
-# Words that follow a statement in the advice's sentences.
-_AFTER = re.compile(
-    r" (?:shows?|names?|bounds?|frees?|writes?|gives?|and after|to bound)\b.*", re.S
-)
+# The same in recordings of earlier versions.
+_EARLIER = (("were killed for its limit", ("kills in the control group",)),)
+_SET = r"SET (?:GLOBAL|PERSIST) \w+ = (?:\d+|ON|OFF)\b(?:, \w+ = (?:\d+|ON|OFF)\b)*"
+_STATEMENT = re.compile(rf"{_SET}|FLUSH (?:LOCAL )?TABLES|KILL \d+|SELECT .*")
+# What a SELECT names is in capitals, or has a point, an underscore or parentheses. A plain small word ends it.
+_PLAIN = re.compile(r"[,:]? [a-z]+(?=[,:.]?(?:\s|$)).*")
 
 
 def findings(view: View, known: list[Finding]) -> list[Finding]:
     result = []
-    names = {one.holder for one in known}
     for row in view.rows("memdiag_advice"):
         evidence = row["EVIDENCE"]
-        if _said(evidence, row["SUBSYSTEM"], row["VERDICT"], names):
+        if _said(evidence, row["SUBSYSTEM"], row["VERDICT"], known):
             continue
         if _not_resident(view, row["SUBSYSTEM"], evidence):
             continue
         found = statements(row["REMEDY"])
+        if (session := SESSION.match(evidence)) and not view.may_end(int(session[1])):
+            found = [one for one in found if not one.startswith("KILL")]
         result.append(
             Finding(
                 severity=row["SEVERITY"],
@@ -66,29 +73,27 @@ def _not_resident(view: View, pool: str, evidence: str) -> bool:
     states = view.pool_states().get(pool)
     if states is None:
         return False
-    if "of unused pages are kept" in evidence:
+    if UNUSED in evidence:
         return (states.get("dirty") or 0) + (states.get("muzzy") or 0) < WORTH_BYTES
-    if "caches of the binary log hold" in evidence:
+    if BINLOG in evidence:
         return (states.get("live") or 0) < WORTH_BYTES
     return False
 
 
-def _said(evidence: str, subsystem: str, verdict: str, names: set[str]) -> bool:
-    for words, holders in _SAME:
+def _said(evidence: str, subsystem: str, verdict: str, known: list[Finding]) -> bool:
+    names = {one.holder for one in known}
+    for words, holders in SAME + _EARLIER:
         if words in evidence and names.intersection(holders):
             return True
     if verdict == "fragmentation" and f"fragmentation of pool {subsystem}" in names:
         return True
-    session = re.match(r"session (\d+) holds", evidence)
-    return bool(session) and any(
-        name not in ("cgroup", "machine", "swap") for name in names
+    # A rule here has named what the session holds.
+    return bool(SESSION.match(evidence)) and any(
+        one.verdict not in ("host", "misconfiguration", "growth") for one in known
     )
 
 
 def statements(remedy: str) -> list[str]:
-    found = []
-    for match in _SQL.findall(remedy):
-        statement = _AFTER.sub("", match).strip()
-        if "<" not in statement and len(statement) > 8:
-            found.append(statement)
-    return found
+    """Those in a remedy's sentences that can be run as they are."""
+    found = [_STATEMENT.search(clause) for clause in remedy.split(";")]
+    return [_PLAIN.sub("", one[0]).strip() for one in found if one and "<" not in one[0]]  # fmt: skip

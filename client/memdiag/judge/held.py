@@ -12,8 +12,14 @@ from memdiag.judge.holders import (
 )
 from memdiag.judge.thresholds import WORTH_BYTES, severity
 from memdiag.model.document import Finding
-from memdiag.model.units import count, percent, share, size
+from memdiag.model.units import count, percent, share, shown, size
 from memdiag.model.view import Row, View
+
+# Of a session that is a thread of the server.
+KEPT = (
+    "do not KILL this session: it is a thread of replication or of the server, and has the memory until its transaction"
+    " or statement ends"
+)
 
 
 def findings(view: View) -> list[Finding]:
@@ -79,7 +85,12 @@ def _instruments(view: View, holder: Holder) -> str:
 
 
 def _name_tables(view: View, found: Finding) -> None:
-    tables = [row for row in view.rows("memory_tables") if row["BYTES"]]
+    # A name with a line's end or the like would break the statement where it is shown.
+    tables = [
+        row
+        for row in view.rows("memory_tables")
+        if row["BYTES"] and f"{row['TABLE_SCHEMA']}{row['TABLE_NAME']}".isprintable()
+    ]
     if not tables:
         found.statements = [
             "SELECT TABLE_SCHEMA, TABLE_NAME, DATA_LENGTH FROM information_schema.TABLES WHERE ENGINE = 'MEMORY' ORDER BY 3 DESC"
@@ -94,6 +105,8 @@ def _name_tables(view: View, found: Finding) -> None:
         for row in tables[:3]
         if row["BYTES"] * 4 >= tables[0]["BYTES"]
     ]
+    if view.rows("system_threads"):
+        found.remedy += "; on a replica, do it at its source"
 
 
 def _quoted(name: str) -> str:
@@ -108,6 +121,9 @@ def _name_session(view: View, holder: Holder, held: int, found: Finding) -> None
     number = session["PROCESSLIST_ID"]
     found.headline += f"; session {number} has most of it"
     found.evidence += f"; {words}"
+    if not view.may_end(number):
+        found.remedy = f"{KEPT}; {holder.remedy}"
+        return
     found.statements = [f"KILL {number}"]
     rolled = rollback_words(view, number)
     found.remedy = f"end session {number}, which frees it{rolled}; {holder.remedy}"
@@ -121,7 +137,7 @@ def _cause(view: View, holder: Holder, held: int) -> tuple[Row | None, str]:
         )
         if rows and rows[0]["STATEMENTS"] * 2 >= all_of_them:
             first = rows[0]
-            words = f"session {first['PROCESSLIST_ID']} of {first['USER']} has {count(first['STATEMENTS'])} of {count(all_of_them)}"
+            words = f"session {first['PROCESSLIST_ID']} of {shown(first['USER'])} has {count(first['STATEMENTS'])} of {count(all_of_them)}"
             return first, words
         return None, ""
     if holder.name in ("transactions and locks", "binary log caches"):
@@ -142,7 +158,7 @@ def _cause(view: View, holder: Holder, held: int) -> tuple[Row | None, str]:
     threads = view.rows("threads")
     if threads and (threads[0]["BYTES"] or 0) * 2 >= held:
         first = threads[0]
-        words = f"session {first['PROCESSLIST_ID']} of {first['USER']} has {size(first['BYTES'])} in all"
+        words = f"session {first['PROCESSLIST_ID']} of {shown(first['USER'])} has {size(first['BYTES'])} in all"
         return first, words
     return None, ""
 

@@ -22,7 +22,9 @@ class Holder:
     verb: str = "hold"
     what: str = ""
     remedy: str = ""
-    statement: str = ""  # % is half the value of `variable`
+    # % is half the value of `variable`. LOCAL: what goes to the binary log flushes replicas, too, and on a replica is a
+    # transaction of its own.
+    statement: str = ""
     variable: str = ""
 
 
@@ -31,7 +33,7 @@ TRIGGERS = Holder(
     ("memory/sql/sp_head::main_mem_root",),
     what="each open table has its own copy of its triggers' programs",
     remedy="close the open tables, and keep fewer of them",
-    statement="FLUSH TABLES; SET GLOBAL table_open_cache = %",
+    statement="FLUSH LOCAL TABLES; SET GLOBAL table_open_cache = %",
     variable="table_open_cache",
 )
 
@@ -65,7 +67,7 @@ HOLDERS = (
         usual_percent=20,
         what="the table cache keeps tables open for the next statement",
         remedy="close the open tables, and keep fewer of them",
-        statement="FLUSH TABLES; SET GLOBAL table_open_cache = %",
+        statement="FLUSH LOCAL TABLES; SET GLOBAL table_open_cache = %",
         variable="table_open_cache",
     ),
     Holder(
@@ -76,7 +78,7 @@ HOLDERS = (
         usual_percent=20,
         what="definitions of tables and other objects",
         remedy="close what is unused, and keep fewer definitions",
-        statement="FLUSH TABLES; SET GLOBAL table_definition_cache = %",
+        statement="FLUSH LOCAL TABLES; SET GLOBAL table_definition_cache = %",
         variable="table_definition_cache",
     ),
     Holder(

@@ -2,20 +2,52 @@
 
 from __future__ import annotations
 
+import shlex
+
 from memdiag.judge.thresholds import NEAR_LIMIT_PERCENT, WORTH_BYTES
 from memdiag.model.document import Finding
 from memdiag.model.units import MIB, percent, size
-from memdiag.model.view import View
+from memdiag.model.view import Limit, View
 
 
 def findings(view: View) -> list[Finding]:
     return [
+        *_gone(view),
         *_near(view),
         *_swapped(view),
         *_killed(view),
         *_stalls(view),
         *_configuration(view),
     ]
+
+
+def _gone(view: View) -> list[Finding]:
+    if not view.data.get("gone"):
+        return []
+    return [
+        Finding(
+            severity="critical",
+            holder="the server itself",
+            verdict="host",
+            headline="The server did not answer any more while this report was made",
+            evidence="Figures that were to be read later read unknown. It was killed, crashed, was shut down, or hangs",
+            remedy="look for its end in the kernel's log and in its error log",
+            statements=["journalctl -k --since -1h | grep -iE 'killed process|out of memory'"],
+            source="this report, as the connection ended",
+        )
+    ]  # fmt: skip
+
+
+def _raise(view: View, limit: Limit) -> str:
+    """The command that raises a limit by a quarter. That of a container comes back when the container starts anew."""
+    more = limit.bytes // MIB * 5 // 4
+    folder, _, name = limit.source.rpartition("/")
+    if not name.startswith("memory."):
+        version = view.row("cgroup").get("version")
+        folder, name = limit.source, "memory.max" if version == 2 else "memory.limit_in_bytes"  # fmt: skip
+    if folder.endswith(".service"):
+        return f"systemctl set-property {shlex.quote(folder.rpartition('/')[2])} MemoryMax={more}M"
+    return f"echo {more}M > {shlex.quote(f'{folder}/{name}')}"
 
 
 def _give_back(view: View) -> list[str]:
@@ -40,10 +72,7 @@ def _near(view: View) -> list[Finding]:
                 headline=f"{size(limit.used)} of the control group's {size(limit.bytes)} are used: {percent(limit.used_percent)}",
                 evidence="At 100% the kernel ends a process of the group, usually the server. Page cache is not counted.",
                 remedy="give back what is unused, make the buffer pool smaller, or raise the limit",
-                statements=[
-                    *_give_back(view),
-                    f"systemctl set-property <service> MemoryMax={limit.bytes // MIB * 5 // 4}M",
-                ],
+                statements=[*_give_back(view), _raise(view, limit)],
                 bytes=limit.used,
                 source=limit.source,
             )
@@ -69,10 +98,8 @@ def _swapped(view: View) -> list[Finding]:
     swapped = view.swapped or 0
     if swapped < WORTH_BYTES:
         return []
-    available = view.host("memory", "MemAvailable")
     statements = ["sysctl -w vm.swappiness=1"]
-    if available is not None and available > 2 * swapped:
-        # There is room to read them back.
+    if _can_read_back(view, swapped):
         statements.append("swapoff -a && swapon -a")
     return [
         Finding(
@@ -89,6 +116,17 @@ def _swapped(view: View) -> list[Finding]:
             source="VmSwap of /proc/<pid>/status",
         )
     ]
+
+
+def _can_read_back(view: View, swapped: int) -> bool:
+    """swapoff reads what all processes of the machine have there, and each page counts in its control group."""
+    available = view.host("memory", "MemAvailable")
+    total, free = view.host("memory", "SwapTotal"), view.host("memory", "SwapFree")
+    everything = swapped if total is None or free is None else max(swapped, total - free)  # fmt: skip
+    group = view.cgroup_limit
+    if group and group.used is not None and group.bytes - group.used < 2 * swapped:
+        return False
+    return available is not None and available > 2 * everything
 
 
 def _killed(view: View) -> list[Finding]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from memdiag.judge.held import idle_statements, rollback_words
+from memdiag.judge.held import KEPT, idle_statements, rollback_words
 from memdiag.judge.holders import HOLDERS
 from memdiag.judge.thresholds import WORTH_BYTES, severity
 from memdiag.model.document import Finding
-from memdiag.model.units import count, size
+from memdiag.model.units import count, shown, size
 from memdiag.model.view import View
 
 # Below, a connection pool may want them.
@@ -37,10 +37,12 @@ def _largest(view: View) -> list[Finding]:
             severity=severity(view, held),
             holder=_holder_of(parts) or f"session {session}",
             verdict="session",
-            headline=f"Session {session} of {first['USER']} holds {size(held)}",
+            headline=f"Session {session} of {shown(first['USER'])} holds {size(held)}",
             evidence=f"It is in state {first['COMMAND']} for {count(first['SECONDS'])} s. {names}",
-            remedy=f"ending the session frees it{rollback_words(view, session)}; let its application free what it no longer needs",
-            statements=[f"KILL {session}"],
+            remedy=f"ending the session frees it{rollback_words(view, session)}; let its application free what it no longer needs"
+            if view.may_end(session)
+            else KEPT,
+            statements=[f"KILL {session}"] if view.may_end(session) else [],
             bytes=held,
             source=view.origin("threads"),
         )

@@ -38,6 +38,12 @@ def not_readable(view: View) -> bool:
     return asked and not off and view.error("memory") is not None
 
 
+def _switched_off(view: View) -> bool:
+    """Most of the memory instruments. In MariaDB they are, by default."""
+    row = view.row("instruments")
+    return (row.get("SWITCHED_OFF") or 0) * 2 > (row.get("INSTRUMENTS") or 0)
+
+
 def once_higher(view: View) -> int | None:
     """How much more Performance Schema has seen in use: each instrument's peak less its present. The peaks were not
     all at one time, so this is an upper bound."""
@@ -63,13 +69,18 @@ def findings(view: View) -> list[Finding]:
     if rest is None or rss is None or rest < max(LEAST_BYTES, rss * USUAL_PART):
         return []
     high = once_higher(view)
-    if high is None:
+    if high is None or _switched_off(view):
         holder, verdict, evidence = (
             "memory that is not counted",
             "unexplained",
-            "Performance Schema counts no memory here, so nobody knows what it is.",
+            "Performance Schema counts no memory here, so nobody knows what it is."
+            if high is None
+            else "Most memory instruments of Performance Schema are switched off, so nobody knows what it is.",
         )
-        remedy = "switch performance_schema on (a restart), and look again"
+        remedy = (
+            "switch performance_schema and its memory instruments on (performance_schema = ON and"
+            " performance_schema_instrument = 'memory/%=ON' in the option file, and a restart), and look again"
+        )
     elif high * 2 >= rest:
         holder, verdict = "unused pages", "retention"
         evidence = (
@@ -87,7 +98,7 @@ def findings(view: View) -> list[Finding]:
             " of an instrument: it is memory that no instrument counts, or a leak, or small blocks with large gaps."
         )
         remedy = (
-            "record it under steady load: a leak grows, retention does not (memdiag record --every 10 --for 1h); "
+            "record it under steady load: a leak grows, retention does not (memdiag record -o leak.rec --every 10s --for 1h); "
             + _for_good(view)
             + " ends retention at the next start"
         )

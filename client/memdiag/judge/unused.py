@@ -69,9 +69,11 @@ def _fragmented(view: View) -> list[Finding]:
 
 def _remedy(view: View, pool: str) -> tuple[str, list[str]]:
     if pool in ("table_cache", "dictionary"):
-        return "close what keeps the pages", ["FLUSH TABLES"]
-    prepared = view.rows("prepared")
-    threads = view.rows("threads")
+        return "close what keeps the pages", ["FLUSH LOCAL TABLES"]
+    prepared, threads = (
+        [row for row in view.rows(name) if view.may_end(row["PROCESSLIST_ID"])]
+        for name in ("prepared", "threads")
+    )
     if pool == "session" and prepared:
         first = prepared[0]["PROCESSLIST_ID"]
     elif pool in ("session", "connection", "statement", "temp_table") and threads:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -41,6 +42,9 @@ class Row:
     @property
     def of_server(self) -> bool:
         return self.times_of in ("server", "")
+
+    def depends_on(self, variable: str) -> bool:
+        return variable in re.findall(r"\w+", self.times_of)
 
 
 def rows(view: View) -> list[Row]:
@@ -98,7 +102,7 @@ def with_values(found: list[Row], values: Mapping[str, int]) -> list[Row]:
             if each is not None and row.value == row.each:
                 each = value
         for name, number in values.items():
-            if times is not None and name in row.times_of:
+            if times is not None and row.depends_on(name):
                 old = next((x.value for x in found if x.variable == name), None)
                 times = (
                     number

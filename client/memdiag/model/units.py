@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from memdiag.problem import Problem
+from memdiag.problem import WrongOption
 
 UNKNOWN = "unknown"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -99,6 +99,8 @@ def bytes_of(text: str) -> int:
     """The bytes that a person wrote: 8G, 512M, 1.5GiB, 4096."""
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.I)
     if not found:
-        raise Problem(f"{text!r} is not a size; write 8G, 512M or a number of bytes")
+        raise WrongOption(
+            f"{text!r} is not a size; write 8G, 512M or a number of bytes"
+        )
     power = " KMGT".index(found[2].upper() or " ")
     return int(float(found[1]) * 1024**power)

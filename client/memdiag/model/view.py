@@ -86,13 +86,24 @@ class View:
         value = self.row("status").get(name.lower())
         return value if isinstance(value, int) else None
 
+    def may_end(self, session: int) -> bool:
+        """Whether KILL is a remedy: it stops replication where the session is its thread."""
+        system = {
+            row["SYSTEM_SESSION"]
+            for source in ("system_sessions", "system_threads")
+            for row in self.rows(source)
+        }
+        return session not in system
+
     # Memory of the process and its limits.
 
     @property
     def rss(self) -> int | None:
         """VmRSS. The ledger's rows add up to it exactly at the ledger's moment, so that comes first."""
         if self.ours and (rows := self.rows("memdiag_ledger")):
-            return total(row["RESIDENT_BYTES"] for row in rows)
+            resident = total(row["RESIDENT_BYTES"] for row in rows)
+            if resident is not None:
+                return resident
         return self.host("process", "VmRSS")
 
     @property
@@ -128,7 +139,8 @@ class View:
     @property
     def cgroup_limit(self) -> Limit | None:
         limit = self.host("cgroup", "effective_limit")
-        if limit:
+        limited = [row for row in self.rows("cgroup") if row.get("limit")]
+        if limit and not (limited and self._other_group_has_less_room()):
             usage = self.host("cgroup", "effective_usage")
             room = self.host("cgroup", "effective_room")
             used = limit - room if room is not None else usage
@@ -138,7 +150,6 @@ class View:
                 None if used is None else int(used),
                 self._host_source("cgroup", "effective_limit"),
             )
-        limited = [row for row in self.rows("cgroup") if row.get("limit")]
         if not limited:
             return None
         # The one with the least room ends the server.
@@ -149,6 +160,14 @@ class View:
             _used(tightest),
             tightest["folder"],
         )
+
+    def _other_group_has_less_room(self) -> bool:
+        """Its limit is not in MEMDIAG_HOST, and the lowest limit less its room would be nobody's use."""
+        lowest, tightest = (
+            self._host_source("cgroup", name).rpartition("/")[0]
+            for name in ("effective_limit", "effective_room")
+        )
+        return self.host("cgroup", "effective_room") is not None and lowest != tightest
 
     def _host_source(self, subject: str, name: str) -> str:
         for row in self.rows("memdiag_host"):

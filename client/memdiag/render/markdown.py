@@ -7,6 +7,7 @@ from typing import Any
 
 from memdiag.model.document import Report
 from memdiag.model.units import moment, percent, share, shown, size
+from memdiag.model.words import printable
 from memdiag.render.page import Page, cells, meanings, numeric, series_grid
 
 
@@ -30,7 +31,7 @@ def render(page: Page) -> str:
         )
     for report in page.reports:
         lines += _report(report)
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+    return printable(re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()) + "\n"
 
 
 def _report(report: Report) -> list[str]:
@@ -68,7 +69,8 @@ def _finding(number: int, finding: Any) -> list[str]:
     if finding.remedy:
         lines += [f"Remedy: {_words(finding.remedy)}", ""]
     if finding.statements:
-        lines += ["```sql", *finding.statements, "```", ""]
+        # An end of a line in a name must not end the block.
+        lines += ["```sql", *(" ".join(one.split("\n")) for one in finding.statements), "```", ""]  # fmt: skip
     if finding.check:
         lines += [f"Check: {_words(finding.check)}", ""]
     return lines

@@ -7,6 +7,7 @@ from typing import Any
 
 from memdiag.model.document import Report
 from memdiag.model.units import moment, percent, share, shown, size
+from memdiag.model.words import printable
 from memdiag.render.page import Page, cells, meanings, numeric, series_grid
 
 WIDTH = 100
@@ -22,7 +23,7 @@ def render(page: Page) -> str:
         lines += [page.title, "=" * len(page.title), *_comparison(page), ""]
     for report in page.reports:
         lines += _report(report)
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return printable("\n".join(line.rstrip() for line in lines)) + "\n"
 
 
 def _comparison(page: Page) -> list[str]:

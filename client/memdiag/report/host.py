@@ -56,9 +56,7 @@ def section(view: View) -> Section:
                 if name == "process" and not view.data["local"]:
                     break
     if not any(row[0] == _SUBJECTS["numa"] for row in rows):
-        result.blocks.append(
-            Note("NUMA: one node, or not told; there is no figure for it.")
-        )
+        result.blocks.append(Note("NUMA: not told; there is no figure for it."))
     return result
 
 
@@ -147,6 +145,11 @@ def _read_here(view: View) -> list[list]:
                 "/proc/pressure/memory",
             ]
         )
+    for row in view.rows("numa"):
+        for name in ("MemTotal", "MemFree"):
+            if name in row:
+                place = f"/sys/devices/system/node/{row['node']}/meminfo"
+                result.append([_SUBJECTS["numa"], f"{row['node']}.{name}", row[name], "", place])  # fmt: skip
     for source in ("huge_pages", "kernel"):
         for name, value in view.row(source).items():
             result.append([_SUBJECTS[source], name, "", value, view.origin(source)])

@@ -103,13 +103,15 @@ def _bar(view: View) -> Parts:
             "other",
             "memory of the C library and of others",
         ),
-        Part(
-            "unexplained",
-            of("unexplained"),
-            "unexplained",
-            "the rest; negative if memory was released during the count",
-        ),
     ]
+    if any(row["RESIDENT_BYTES"] is None for row in rows):
+        known = sum(part.value or 0 for part in parts)
+        rest = None if view.rss is None else view.rss - known
+        what = "the rest, with what the server could not read"
+    else:
+        rest = of("unexplained")
+        what = "the rest; negative if memory was released during the count"
+    parts.append(Part("unexplained", rest, "unexplained", what))
     return Parts(
         "ledger",
         "RSS by its use",

@@ -11,6 +11,8 @@ from memdiag.model.view import View
 # Smaller purges would cover the chart.
 WORTH_AN_EVENT = 8 * MIB
 MOST_EVENTS = 12
+# From a start to the first sample, with the difference of two machines' clocks.
+START_SECONDS = 60
 
 
 def section(view: View, recording: list[dict[str, Any]] | None) -> Section:
@@ -78,7 +80,7 @@ def _resident(row: dict[str, Any]) -> int | None:
 
 def _events(view: View, rows: list[dict[str, Any]]) -> list[Event]:
     first, last = rows[0]["TIME"], rows[-1]["TIME"]
-    events = []
+    events = _start(view, first)
     peak = max(
         (row for row in rows if row.get("RSS_PEAK_TIME")),
         key=lambda row: row["RSS_PEAK_BYTES"] or 0,
@@ -110,6 +112,16 @@ def _events(view: View, rows: list[dict[str, Any]]) -> list[Event]:
         (event for event in events if first <= event.time <= last),
         key=lambda event: event.time,
     )
+
+
+def _start(view: View, first: float) -> list[Event]:
+    """The restart, if the history reaches back to it."""
+    runs, uptime = view.rows("memdiag_last_run"), view.status("Uptime")
+    if not runs or uptime is None or view.data["time"] - uptime < first - START_SECONDS:
+        return []
+    last = min(runs, key=lambda run: run["RUN"])
+    how = "was killed" if last["SHUT_DOWN"] == "NO" else "was shut down"
+    return [Event(first, f"start; the run before {how}")]
 
 
 def _runs(view: View) -> list[Table]:

@@ -256,7 +256,8 @@ def _purges(view: View) -> Table:
                 "REASON",
                 "reason",
                 "",
-                "asked: memdiag_purge(); quiet: the pool fell quiet; pressure: memory was short",
+                "asked: memdiag_purge(); quiet: the pool fell quiet; excess: it needed few of its unused pages;"
+                " dirty_limit: it had too many; pressure: memory was short",
             ),
             Column("ACTION", "action"),
             Column("RELEASED_BYTES", "released", "bytes", bar=True),

@@ -1,0 +1,128 @@
+"""Servers that are none, or that mean harm: one line each, and the password stays here."""
+
+import contextlib
+import socket
+import struct
+import sys
+import threading
+import unittest
+
+sys.path.append("/usr/lib/python3/dist-packages")  # Debian's PyMySQL
+
+from memdiag.cli import main
+from memdiag.connect.options import Target
+from memdiag.connect.session import Gone, Session, _InClear, pymysql
+from memdiag.problem import Problem
+
+SECRET = "päss € word"
+# The X plugin's first packet.
+X_NOTICE = b"\x05\x00\x00\x00\x0b\x08\x05\x1a\x00"
+
+
+def packet(number: int, payload: bytes) -> bytes:
+    return struct.pack("<I", len(payload))[:3] + bytes([number]) + payload
+
+
+def greeting() -> bytes:
+    """A server without TLS that has many other abilities."""
+    capabilities = 0x000F_A20D & ~0x800
+    return packet(
+        0,
+        b"\x0a8.0.40\0"
+        + struct.pack("<I", 7)
+        + b"12345678\0"
+        + struct.pack("<HBHHB", capabilities & 0xFFFF, 45, 2, capabilities >> 16, 21)
+        + bytes(10)
+        + b"123456789012\0mysql_native_password\0",
+    )
+
+
+class FakeServer:
+    """Sends its packets in turn, each after what the client says, and keeps that."""
+
+    def __init__(self, *packets: bytes) -> None:
+        self._packets = packets
+        self.heard = b""
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        link, _ = self._listener.accept()
+        with link, contextlib.suppress(OSError):
+            link.settimeout(0.3)
+            for one in self._packets:
+                link.sendall(one)
+                self.heard += link.recv(4096)
+
+    def close(self) -> None:
+        self._thread.join(5)
+        self._listener.close()
+
+
+class Harm(unittest.TestCase):
+    def connected(self, *packets: bytes, **more: object) -> FakeServer:
+        server = FakeServer(*packets)
+        self.addCleanup(server.close)
+        self.target = Target(host="127.0.0.1", port=server.port, user="u", password=SECRET, connect_timeout=2, **more)  # fmt: skip
+        return server
+
+    def test_what_is_no_server_is_one_line(self):
+        for sent in (X_NOTICE, b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n", packet(0, b"\x0a\xff"), b""):  # fmt: skip
+            with self.subTest(sent):
+                self.connected(sent)
+                with self.assertRaises(Gone) as caught:
+                    Session(self.target)
+                self.assertNotIn("\n", str(caught.exception))
+
+    def test_a_server_in_the_middle_does_not_get_the_password(self):
+        for plugin in (b"mysql_clear_password", b"dialog"):
+            with self.subTest(plugin):
+                prompt = b"\x04Password: " if plugin == b"dialog" else b""
+                server = self.connected(greeting(), packet(2, b"\xfe" + plugin + b"\0" + prompt), b"")  # fmt: skip
+                with self.assertRaisesRegex(Problem, "password in clear") as caught:
+                    Session(self.target)
+                server.close()
+                self.assertIn(b"u\0", server.heard)
+                self.assertNotIn(SECRET.encode(), server.heard)
+                self.assertNotIn(SECRET, str(caught.exception))
+
+    def test_over_tls_a_server_may_ask_for_it(self):
+        class Link:
+            _secure = True
+            password = SECRET.encode()
+            sent = b""
+
+            def write_packet(self, data):
+                self.sent = data
+
+            def _read_packet(self):
+                return self
+
+            def check_error(self):
+                pass
+
+        link = Link()
+        self.assertIs(_InClear("mysql_clear_password", "db", link).authenticate(None), link)  # fmt: skip
+        self.assertEqual(link.sent, SECRET.encode() + b"\0")
+        with self.assertRaises(AttributeError):  # PyMySQL has a dialog of its own
+            _InClear("dialog", "db", link).authenticate(None)
+
+    def test_an_account_whose_password_has_expired_is_one_line(self):
+        words = b"You must reset your password using ALTER USER"
+        done = packet(2, b"\x00\x00\x00\x02\x00\x00\x00")
+        self.connected(greeting(), done, packet(1, b"\xff" + struct.pack("<H", 1820) + b"#HY000" + words))  # fmt: skip
+        with self.assertRaisesRegex(Problem, "reset your password.*1820"):
+            main(["stacks", "--no-defaults", "-h", "127.0.0.1", "-P", str(self.target.port), "-u", "u", "--ssl-mode=DISABLED"])  # fmt: skip
+
+
+def setUpModule():
+    try:
+        pymysql()
+    except Problem as problem:
+        raise unittest.SkipTest(str(problem)) from None
+
+
+if __name__ == "__main__":
+    unittest.main()

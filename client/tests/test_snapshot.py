@@ -1,0 +1,139 @@
+"""What is read where something is in the way: privileges, a server that dies, names like numbers, many sessions."""
+
+import io
+import unittest
+from contextlib import redirect_stderr, redirect_stdout
+from unittest import mock
+
+from memdiag.cli import main
+from memdiag.collect.snapshot import MOST_SESSIONS, of_largest, take
+from memdiag.commands.report import collected
+from memdiag.connect.options import Target
+from memdiag.connect.session import Gone, Refused, Session
+from memdiag.model.view import View
+from memdiag.render import text
+from memdiag.report.build import report
+
+from tests.old_server import MySQLError, OldServer
+from tests.versions import SERVERS
+
+STOCK = next(one for one in SERVERS if one.version == "9.7.4")
+# The last statement that tells which server it is.
+KNOWN = "LIKE 'MEMDIAG"
+TARGET = Target(host="db1", ssl_mode="DISABLED")
+
+
+class Obstructed(OldServer):
+    """Statements with the words of `obstacle` are refused. Of those from the one with the words of `last` on, so many
+    are answered before it dies. `values` are of variables and of the status."""
+
+    def __init__(self, obstacle: str = "", code: int = 1142, last: str = "", answers: int = 1, **values: str) -> None:  # fmt: skip
+        super().__init__(STOCK)
+        self._obstacle, self._code, self._values = obstacle, code, values
+        self._last, self._answers, self._seen = last, answers, 0
+
+    def answer(self, statement):
+        if self._seen or (self._last and self._last in statement):
+            self._seen += 1
+        if self._seen > self._answers:
+            raise MySQLError(2013, "Lost connection to MySQL server during query")
+        if self._obstacle and self._obstacle in statement:
+            raise MySQLError(self._code, "command denied; you need the PROCESS privilege")  # fmt: skip
+        names, rows = super().answer(statement)
+        if statement.startswith("SHOW GLOBAL"):
+            rows = [(name, self._values.get(name.lower(), value)) for name, value in rows]  # fmt: skip
+        return names, rows
+
+
+def linked(server):
+    return mock.patch("memdiag.connect.session.pymysql", lambda: server)
+
+
+def snapshot_of(server, **more):
+    with linked(server), Session(TARGET) as session:
+        return take(session, **more)
+
+
+class Privileges(unittest.TestCase):
+    def test_columns_that_an_account_does_not_see_are_no_older_version(self):
+        server = Obstructed("performance_schema.")
+        with mock.patch.object(server, "_columns", return_value=[]):
+            sources = snapshot_of(server)["sources"]
+        for name in ("memory", "threads", "digests"):
+            self.assertIn("it lacks PROCESS", sources[name]["error"], name)
+
+    def test_the_sessions_of_one_account_are_not_all(self):
+        server = Obstructed("INNODB STATUS", threads_connected="412")
+        data = snapshot_of(server)
+        fact = next(one for one in report(data).facts if one.label == "sessions")
+        self.assertEqual((fact.value, fact.source), (412, "SHOW GLOBAL STATUS"))
+        self.assertIn("PROCESS", fact.what)
+
+
+class Dying(unittest.TestCase):
+    def test_what_was_read_is_reported(self):
+        for answers in range(1, 9):
+            with self.subTest(answers):
+                server = Obstructed(last=KNOWN, answers=answers)
+                data = snapshot_of(server, partial=True)
+                self.assertTrue(data["gone"])
+                made = report(data)
+                self.assertIn("did not answer any more", made.headline)
+                self.assertTrue(made.findings[0].statements)
+                self.assertTrue(data["sources"]["variables"]["rows"])
+
+    def test_a_comparison_takes_no_half(self):
+        with self.assertRaises(Gone):
+            snapshot_of(Obstructed(last=KNOWN))
+
+    def test_the_command_says_so(self):
+        out, words = io.StringIO(), io.StringIO()
+        server = Obstructed(last=KNOWN)
+        with linked(server), redirect_stdout(out), redirect_stderr(words):
+            code = main(["report", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "--text"])  # fmt: skip
+        self.assertEqual(code, 1)
+        self.assertEqual(len(words.getvalue().splitlines()), 1)
+        self.assertIn("WHAT IS WRONG", out.getvalue())
+        self.assertNotIn("Nothing", out.getvalue().partition("OVER TIME")[0])
+
+    def test_before_its_name_is_known_there_is_nothing_to_report(self):
+        with linked(Obstructed(last="VERSION()")):
+            page, problems = collected([TARGET], None, False)
+        self.assertEqual((page.reports, len(problems)), ([], 1))
+
+    def test_a_refusal_is_a_problem_everywhere(self):
+        with self.assertRaises(Refused), linked(Obstructed("VERSION()", 1820)):
+            main(["diff", "--no-defaults", "--ssl-mode=DISABLED", "db1", "db2"])
+
+
+class Names(unittest.TestCase):
+    def test_a_host_of_digits_is_a_name(self):
+        with linked(Obstructed(hostname="012345678901")):
+            page, _ = collected([TARGET], None, True)
+        self.assertEqual(page.snapshots[0]["server"]["hostname"], "host1")
+        data = snapshot_of(Obstructed(hostname="012345678901"))
+        self.assertEqual(View(data).variable("hostname"), "012345678901")
+        self.assertIn("012345678901", text.render(mock.Mock(problems=[], reports=[report(data)])))  # fmt: skip
+
+
+class Many(unittest.TestCase):
+    def test_the_largest_sessions_stay_whole(self):
+        rows = [
+            {"HOLDER": "session", "PROCESSLIST_ID": number, "POOL": pool, "BYTES": number}
+            for number in range(2000)
+            for pool in ("session", "statement")
+        ]  # fmt: skip
+        kept = of_largest(rows)
+        self.assertEqual(len(kept), 2 * MOST_SESSIONS)
+        self.assertEqual(min(row["PROCESSLIST_ID"] for row in kept), 2000 - MOST_SESSIONS)  # fmt: skip
+
+    def test_two_servers_are_compared(self):
+        out = io.StringIO()
+        with linked(OldServer(STOCK, "stock-leak")), redirect_stdout(out):
+            code = main(["diff", "--no-defaults", "--ssl-mode=DISABLED", "db1", "db2", "--max-growth", "instrument=1M"])  # fmt: skip
+        self.assertEqual(code, 0)
+        self.assertIn("not compared, as one side has no figures: rss, pool, route, stack", out.getvalue())  # fmt: skip
+
+
+if __name__ == "__main__":
+    unittest.main()
