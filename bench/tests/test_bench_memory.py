@@ -317,6 +317,7 @@ class Resumed(unittest.TestCase):
             mock.patch.object(run.Arm, "build"),
             mock.patch.object(run.Arm, "library", return_value="a"),
             mock.patch.object(run.Arm, "describe", describe),
+            mock.patch.object(run.plots, "require"),
         ):
             return run.opened(options)
 
