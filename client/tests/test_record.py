@@ -106,6 +106,7 @@ from memdiag import cli
 from tests.old_server import OldServer
 from tests.versions import SERVERS
 out = sys.argv[-1]
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, which may run the tests, ignores it
 def end():
     while not os.path.exists(out + ".unfinished") or open(out + ".unfinished").read().count("\\n") < 2:
         threading.Event().wait(0.01)
