@@ -132,9 +132,22 @@ def process(log: Path, *command: object, **more: str) -> Iterator[subprocess.Pop
             started.wait()
 
 
+@dataclass(frozen=True)
+class Exporter:
+    address: str
+    process: subprocess.Popen
+
+
 @contextlib.contextmanager
 def exporter(folder: Path, mysql_port: int, user: str = "memdiag_exporter", seconds: str = "1s") -> Iterator[str]:  # fmt: skip
-    """Runs Debian's prometheus-sql-exporter with the shipped configuration; yields its address."""
+    """As started_exporter(); yields its address."""
+    with started_exporter(folder, mysql_port, user, seconds) as one:
+        yield one.address
+
+
+@contextlib.contextmanager
+def started_exporter(folder: Path, mysql_port: int, user: str = "memdiag_exporter", seconds: str = "1s") -> Iterator[Exporter]:  # fmt: skip
+    """Runs Debian's prometheus-sql-exporter with the shipped configuration."""
     text = (FOLDER / "debian/prometheus-sql-exporter.yml").read_text()
     text = text.replace(":3306)", f":{mysql_port})").replace("CHANGE-ME", PASSWORD)
     text = text.replace("memdiag_exporter:", f"{user}:")
@@ -146,9 +159,9 @@ def exporter(folder: Path, mysql_port: int, user: str = "memdiag_exporter", seco
         programs.program("prometheus-sql-exporter"),
         *("-config.file", folder / "exporter.yml"),
         *("-web.listen-address", address),
-    ):
+    ) as one:
         until(lambda: get(f"http://{address}/metrics"), "the exporter answers")
-        yield address
+        yield Exporter(address, one)
 
 
 @dataclass(frozen=True)
