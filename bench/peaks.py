@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What RSS consists of at the peak of six workloads of run.py: the ledger, and the code whose memory lives.
+"""The parts of RSS at the peak of six workloads of run.py, by the ledger and by the code that allocated them.
 
 The heap profiler is ON, and another process reads the ledger and the profile in one statement when RSS comes near the
 peak that the same load had without the profiler. RECORD would cost no statement. But its file has no ledger, and it keeps
@@ -283,7 +283,7 @@ class Case:
         return part_size(parts, composition.PROGRAM), pages
 
     def bound(self) -> str:
-        """What the goal leaves for all that a diet can lower."""
+        """The bytes that the goal leaves for all that a diet can lower."""
         program, pages = self.fixed()
         text = f"{mb(program)} MB are the program and files. {mb(pages)} MB are pages of the buffer pool"
         if self.lowest is None:
@@ -364,7 +364,7 @@ def render(raw: dict[str, Any]) -> str:
         sections.insert(0, f"\nFailed, see the output of the run: {', '.join(absent)}.")
     return "\n".join(
         [
-            "# What RSS consists of at the peak\n",
+            "# The parts of RSS at the peak\n",
             f"Peaks are medians of {raw['settings']['rounds']} rounds, in MB.\n",
             report.table(["workload", OURS, "lowest other", "ratio"], rows),
             "\n## Targets\n",

@@ -8,7 +8,6 @@ is ended by its id. A load takes several times as long as elsewhere, because thi
 from __future__ import annotations
 
 import argparse
-import hashlib
 import shutil
 import sys
 import time
@@ -21,6 +20,7 @@ from bench.runner import memory, prepared
 from bench.runner.arms import ARMS, TOP
 from bench.workloads import chosen
 from harness.common import say
+from harness.digest import digest
 from harness.problem import Problem, run_main
 
 # cmake/upstream.cmake has the same three paths. The folder exists before any training,
@@ -50,15 +50,6 @@ def name_in_optimised(name: str) -> str:
 
 def newest(files: Iterable[Path]) -> float:
     return max((file.stat().st_mtime for file in files), default=0.0)
-
-
-def sum_of(files: Iterable[Path]) -> str:
-    """The same for the same names and counts."""
-    whole = hashlib.sha256()
-    for file in sorted(files):
-        content = hashlib.sha256(file.read_bytes()).hexdigest()
-        whole.update(f"{file.name} {content}\n".encode())
-    return whole.hexdigest()
 
 
 def counts() -> list[Path]:
@@ -109,7 +100,9 @@ def main() -> int:
     for file in files:
         file.rename(file.with_name(name_in_optimised(file.name)))
     # The second line changes the compile command of preset optimised, so that other counts compile everything.
-    TRAINED.write_text(f"{PROFILED.read_text().strip()}\n{sum_of(counts())}\n")
+    TRAINED.write_text(
+        f"{PROFILED.read_text().strip()}\n{digest(PROFILE, ['**/*.gcda'])}\n"
+    )
     say(f"{PROFILE}: {len(files)} files")
     return 0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a server takes as connections, tables or buffer pool grow: RSS, and the time to start, read tables and purge.
+"""Larger servers: RSS, and the time to start, read tables and purge, as connections, tables or buffer pool grow.
 
 See README.md for what the figures mean.
 """
@@ -437,7 +437,7 @@ class Growth:
             for one in series
         ]
         steps = [
-            # What the rounds differ by is no growth.
+            # A difference between rounds is no growth.
             math.log(low / high) / math.log(after / before)
             for before, after in itertools.pairwise(sizes)
             if (high := max(one[before] for one in series)) > 0

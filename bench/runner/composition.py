@@ -1,4 +1,4 @@
-"""What RSS consists of at a moment: the parts of the ledger, and the code whose memory lives, read in one statement.
+"""The parts of RSS at a moment, by the ledger and by the code that allocated them, read in one statement.
 
 The ledger has every resident byte. The profile has the blocks that were allocated since the profiler began, not those of
 the server's start. A reading at rest, before the load, tells how much the latter are.

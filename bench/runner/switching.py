@@ -1,4 +1,4 @@
-"""What a switch costs under load: ways that take turns within one server while one load lasts."""
+"""The cost of a switch under load: its states take turns within one server while one load lasts."""
 
 from __future__ import annotations
 

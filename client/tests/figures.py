@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-# What a report reckons itself: sums, shares and estimates. Tests of their own are for these.
+# A report computes these itself: sums, shares and estimates. They have tests of their own.
 RECKONED = {
     ("holders", "bytes"),
     ("holders", "share"),

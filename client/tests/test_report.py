@@ -95,9 +95,18 @@ class Events(unittest.TestCase):
         self.assertIn("start; the run before was shut down", self.labels(data))
         sources["memdiag_last_run"]["rows"][0]["SHUT_DOWN"] = "NO"
         self.assertEqual(self.labels(data)[0], "start; the run before was killed")
-        # Of an old server the history has the last hour alone.
+        # The history of an old server has the last hour alone.
         sources["status"]["rows"][0]["uptime"] += 3600
         self.assertNotIn("start", "".join(self.labels(data)))
+
+
+def with_session_of(name):
+    """A stock server whose largest session has this user and host."""
+    return stock(
+        500 * MIB,
+        memory=[instrument("memory/sql/user_var_entry::value", 300 * MIB)],
+        threads=[{"THREAD_ID": 1, "PROCESSLIST_ID": 1, "USER": name, "HOST": name, "COMMAND": "Sleep", "SECONDS": 1, "BYTES": 290 * MIB, "HIGH_BYTES": 1}],
+    )  # fmt: skip
 
 
 class Renderers(unittest.TestCase):
@@ -143,11 +152,7 @@ class Renderers(unittest.TestCase):
 
     def test_names_cannot_become_markup(self):
         evil = "</script><script>alert(1)</script>"
-        data = stock(
-            500 * MIB,
-            memory=[instrument("memory/sql/user_var_entry::value", 300 * MIB)],
-            threads=[{"THREAD_ID": 1, "PROCESSLIST_ID": 1, "USER": evil, "HOST": evil, "COMMAND": "Sleep", "SECONDS": 1, "BYTES": 290 * MIB, "HIGH_BYTES": 1}],
-        )  # fmt: skip
+        data = with_session_of(evil)
         page = html.render(page_of(data))
         self.assertNotIn("<script>alert", page)
         self.assertIn("&lt;script&gt;alert", page)
@@ -155,11 +160,7 @@ class Renderers(unittest.TestCase):
 
     def test_a_terminal_obeys_no_name(self):
         evil = "\x1b]0;owned\x07\x9b2J\r\u202egnp\ud800[/]`|\n# x"
-        data = stock(
-            500 * MIB,
-            memory=[instrument("memory/sql/user_var_entry::value", 300 * MIB)],
-            threads=[{"THREAD_ID": 1, "PROCESSLIST_ID": 1, "USER": evil, "HOST": evil, "COMMAND": "Sleep", "SECONDS": 1, "BYTES": 290 * MIB, "HIGH_BYTES": 1}],
-        )  # fmt: skip
+        data = with_session_of(evil)
         data["server"]["comment"] = evil
         data["sources"]["users"] = {"source": "u", "rows": [], "error": evil}
         page = page_of(data)

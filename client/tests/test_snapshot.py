@@ -1,4 +1,4 @@
-"""What is read where something is in the way: privileges, a server that dies, names like numbers, many sessions."""
+"""Snapshots with something in the way: missing privileges, a server that dies, names like numbers, many sessions."""
 
 import io
 import unittest

@@ -149,7 +149,7 @@ void memdiag_client_is_back() {
 void memdiag_session_began() {
   if (block_events::is_on(block_events::sessions)) sessions::session_began();
   if (!profiling::is_on()) return;
-  // What connecting took is not the first statement's.
+  // Blocks that connecting took are not the first statement's.
   constexpr profiling::Digest none{};
   (void)profiling::statement_ended(none.data());
 }

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.common import ROOT, run_step
+from harness.digest import digest
 from harness.libraries import DEBIAN_FOLDER
-from make.stages import Inputs, Stage, digest
+from make.stages import Inputs, Stage
 
 PLAIN, COUNTING, OPTIMISED = "dev", "profile", "optimised"  # presets
 STAMP = "stage.json"
@@ -123,7 +124,7 @@ def compiler(variable: str, default: str) -> str:
 
 
 def options_of(preset: str, text: str | None = None) -> str:
-    """What CMakePresets.json says of a preset and of the one that it inherits from."""
+    """The entries of CMakePresets.json for a preset and for the one that it inherits from."""
     described = json.loads(text or (ROOT / "CMakePresets.json").read_text())
     chosen = [
         {name: value for name, value in one.items() if name != "displayName"}
@@ -140,7 +141,7 @@ def environment(names: Sequence[str]) -> str:
 
 
 def code() -> Inputs:
-    """What the compiler reads, beside the preset."""
+    """The files and programs that make the build, beside the preset."""
     return {
         "sources": digest(ROOT, SOURCES, ["unittest"]),
         "patches": digest(ROOT, PATCHES),

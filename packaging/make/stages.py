@@ -6,7 +6,6 @@ the stages before it unnecessary, even if their products were removed.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import time
@@ -29,22 +28,6 @@ class Stage:
     products: Callable[[], list[Path]]  # files that a finished stage has made
     stamp: Path
     work: Callable[[], None]
-
-
-def digest(root: Path, patterns: Iterable[str], leave_out: Sequence[str] = ()) -> str:
-    """Of the files below `root`. A pattern ends in a file's name; a file in a folder of `leave_out` does not count."""
-    places = {
-        path.relative_to(root)
-        for pattern in patterns
-        for path in root.glob(pattern)
-        if path.is_file()
-    }
-    whole = hashlib.sha256()
-    for place in sorted(places):
-        if not {"__pycache__", *leave_out} & set(place.parts):
-            content = hashlib.sha256((root / place).read_bytes()).hexdigest()
-            whole.update(f"{place} {content}\n".encode())
-    return whole.hexdigest()[:16]
 
 
 def states(paths: Iterable[Path]) -> dict[str, list[int]] | None:
@@ -139,7 +122,7 @@ def perform(stages: Sequence[Stage], commit: str) -> None:
         began = time.monotonic()
         stage.work()
         seconds = time.monotonic() - began
-        # What was made of files that changed meanwhile is of neither state.
+        # The files changed meanwhile, so the products belong to neither state.
         if names := changed(wanted[number - 1], all_inputs(stages[:number])[-1]):
             raise Problem(
                 f"{', '.join(names)} changed while {stage.name} ran; run the same command again"

@@ -16,11 +16,12 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
 
 from make import builds, stages
-from make.stages import Stage, all_inputs, digest, number_done, perform
+from make.stages import Stage, all_inputs, number_done, perform
 from tests import smoke
 
 from bench import pgo_train
 from bench.workloads import WORKLOADS
+from harness.digest import digest
 from harness.problem import Problem
 from harness.scratch import Scratch
 
@@ -100,13 +101,13 @@ class Resuming(Case):
             self.assertIn(f"changed: input of {name}", " ".join(self.said))
             self.inputs[name] = "1"
 
-    def test_products_that_nobody_needs_any_more_may_go(self):
+    def test_products_that_no_stage_needs_any_more_may_go(self):
         self.run_again()
         self.product("one").unlink()
         self.product("two").unlink()
         self.assertEqual(self.run_again(), [])
 
-    def test_a_product_that_somebody_made_anew_is_not_known(self):
+    def test_a_product_that_another_run_made_anew_is_not_known(self):
         self.run_again()
         os.utime(self.product("three"), (1, 1))
         self.assertEqual(self.run_again(), ["three"])

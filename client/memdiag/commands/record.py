@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         file = open(unfinished, "x", encoding="utf-8", opener=_private)  # noqa: SIM115
     except FileExistsError:
-        # Of a recorder that was killed, or that still runs: its samples may be all that is left of a night.
+        # A recorder was killed and left it, or still writes it. Its samples may be the only ones of a night.
         raise Problem(f"{unfinished} is there, of a recording that did not end; read it, and remove it or take another -o") from None  # fmt: skip
     except OSError as error:
         raise Problem(f"{unfinished} cannot be written: {error.strerror}") from None

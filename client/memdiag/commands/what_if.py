@@ -114,8 +114,8 @@ def of_history(found: list[dict[str, Any]]) -> list[Sample]:
         if row["RSS_BYTES"] is not None
     ]
     if samples:
-        # The kernel also sees peaks between two samples, in each run its own. What was unused then, nobody knows; about
-        # as much as at the highest sample.
+        # The kernel also sees peaks between two samples, in each run its own. The unused pages of such a peak are not
+        # known. They are taken to be those of the highest sample.
         highest = max(samples, key=lambda one: one.rss)
         last = max(found, key=lambda row: row.get("RSS_PEAK_BYTES") or 0)
         peak = last.get("RSS_PEAK_BYTES") or 0

@@ -31,7 +31,7 @@ SAME = (
 _EARLIER = (("were killed for its limit", ("kills in the control group",)),)
 _SET = r"SET (?:GLOBAL|PERSIST) \w+ = (?:\d+|ON|OFF)\b(?:, \w+ = (?:\d+|ON|OFF)\b)*"
 _STATEMENT = re.compile(rf"{_SET}|FLUSH (?:LOCAL )?TABLES|KILL \d+|SELECT .*")
-# What a SELECT names is in capitals, or has a point, an underscore or parentheses. A plain small word ends it.
+# A SELECT ends before a plain word in small letters: its names have capitals, a point, an underscore or parentheses.
 _PLAIN = re.compile(r"[,:]? [a-z]+(?=[,:.]?(?:\s|$)).*")
 
 

@@ -15,7 +15,7 @@ from memdiag.model.document import Finding
 from memdiag.model.units import count, percent, share, shown, size
 from memdiag.model.view import Row, View
 
-# Of a session that is a thread of the server.
+# The remedy for a session that is a thread of the server.
 KEPT = (
     "do not KILL this session: it is a thread of replication or of the server, and has the memory until its transaction"
     " or statement ends"

@@ -73,9 +73,9 @@ def findings(view: View) -> list[Finding]:
         holder, verdict, evidence = (
             "memory that is not counted",
             "unexplained",
-            "Performance Schema counts no memory here, so nobody knows what it is."
+            "Performance Schema counts no memory here, so the holder is not known."
             if high is None
-            else "Most memory instruments of Performance Schema are switched off, so nobody knows what it is.",
+            else "Most memory instruments of Performance Schema are switched off, so the holder is not known.",
         )
         remedy = (
             "switch performance_schema and its memory instruments on (performance_schema = ON and"

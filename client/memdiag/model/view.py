@@ -162,7 +162,7 @@ class View:
         )
 
     def _other_group_has_less_room(self) -> bool:
-        """Its limit is not in MEMDIAG_HOST, and the lowest limit less its room would be nobody's use."""
+        """MEMDIAG_HOST does not show the limit of that group. The lowest limit less that room is the use of no group."""
         lowest, tightest = (
             self._host_source("cgroup", name).rpartition("/")[0]
             for name in ("effective_limit", "effective_room")

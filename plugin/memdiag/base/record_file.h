@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <span>
 #include <vector>
 
@@ -94,6 +95,14 @@ inline int make_file(const char *path, size_t bytes) {
   (void)unlink(path);
   errno = error;
   return -1;
+}
+
+/** Gives a new file its name, and takes the name from an older one. The content
+is on disk before that: some file systems could otherwise show the new name
+without it after a power failure. @return 0 or an errno */
+inline int publish(int file, const char *fresh, const char *path) {
+  (void)fdatasync(file);
+  return rename(fresh, path) == 0 ? 0 : errno;
 }
 
 }  // namespace memdiag::record_file

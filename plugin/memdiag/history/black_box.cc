@@ -21,6 +21,7 @@ namespace {
 using record_file::Descriptor;
 using record_file::fnv1a;
 using record_file::make_file;
+using record_file::publish;
 using record_file::read_all;
 using record_file::write_at;
 
@@ -137,10 +138,7 @@ int Box::open(const std::string &path, size_t capacity,
   m_file = make_file(fresh.c_str(), file_bytes(capacity));
   if (m_file < 0) return errno;
   int error = write_all();
-  // Some file systems could otherwise show the new name without its content
-  // after a power failure: the former runs would be gone.
-  (void)fdatasync(m_file);
-  if (error == 0 && rename(fresh.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0) error = publish(m_file, fresh.c_str(), path.c_str());
   if (error == 0) return 0;
   (void)unlink(fresh.c_str());
   (void)close(m_file);

@@ -22,6 +22,7 @@ namespace {
 using record_file::Descriptor;
 using record_file::fnv1a;
 using record_file::make_file;
+using record_file::publish;
 using record_file::read_all;
 using record_file::write_at;
 
@@ -493,10 +494,8 @@ Profile_file::Opened Profile_file::open(const std::string &path,
   opened.error = write_at(m_file, 0, std::as_bytes(std::span{&header, 1}));
   if (opened.error == 0) opened.error = write_at(m_file, header_bytes, former);
   if (opened.error == 0) opened.error = write_run();
-  // As history/black_box.cc does: a power failure keeps the last run's records.
-  (void)fdatasync(m_file);
-  if (opened.error == 0 && rename(fresh.c_str(), path.c_str()) != 0)
-    opened.error = errno;
+  if (opened.error == 0)
+    opened.error = publish(m_file, fresh.c_str(), path.c_str());
   if (opened.error == 0) return opened;
   (void)unlink(fresh.c_str());
   (void)close(m_file);

@@ -65,16 +65,12 @@ Entry entry_of(std::span<const Live_sample> samples, uint64_t sample_bytes) {
   return entry;
 }
 
-std::vector<Entry> entries_of(std::vector<Live_sample> samples,
+/** @param samples  as set_medians() sorts them */
+std::vector<Entry> entries_of(std::span<const Live_sample> samples,
                               uint64_t sample_bytes) {
   const auto key = [](const Live_sample &sample) {
     return std::tie(sample.site, sample.digest);
   };
-  std::sort(samples.begin(), samples.end(),
-            [](const Live_sample &a, const Live_sample &b) {
-              return std::tie(a.site, a.digest, a.time_us) <
-                     std::tie(b.site, b.digest, b.time_us);
-            });
   std::vector<Entry> entries;
   for (auto first = samples.begin(); first != samples.end();) {
     const auto last = std::find_if(
@@ -95,7 +91,7 @@ const Site *Samples::site(uint32_t number) const {
   return found != sites.end() && found->number == number ? &*found : nullptr;
 }
 
-std::optional<Profile> take_profile() {
+std::optional<Profile> take_profile(Samples *of_same_moment) {
   // Stacks through plugins that were loaded meanwhile are whole from now on.
   profiling::note_code();
   Profile profile{};
@@ -111,10 +107,13 @@ std::optional<Profile> take_profile() {
     samples = copies_of(view.samples());
     profile.sites = copies_of(view.sites(), true);
     profile.time_us = clock_us(CLOCK_REALTIME);
+    if (of_same_moment != nullptr)
+      *of_same_moment = {profile.time_us, profile.sample_bytes,
+                         copies_of(view.sites(), false), samples};
   }
   profile.modules = modules_of_this_process();
   set_medians(samples, &profile.sites);
-  profile.entries = entries_of(std::move(samples), profile.sample_bytes);
+  profile.entries = entries_of(samples, profile.sample_bytes);
   return profile;
 }
 
@@ -122,7 +121,6 @@ std::optional<Samples> take_samples() {
   const profiling::View view;
   if (!view) return std::nullopt;
   Samples taken;
-  taken.since_us = view.status().since_us;
   taken.sample_bytes = view.status().sample_bytes;
   taken.samples = copies_of(view.samples());
   taken.sites = copies_of(view.sites(), false);
@@ -133,16 +131,20 @@ std::optional<Samples> take_samples() {
 void set_medians(std::span<Live_sample> samples, std::vector<Site> *sites) {
   std::sort(samples.begin(), samples.end(),
             [](const Live_sample &a, const Live_sample &b) {
-              return std::tie(a.site, a.time_us) < std::tie(b.site, b.time_us);
+              return std::tie(a.site, a.digest, a.time_us) <
+                     std::tie(b.site, b.digest, b.time_us);
             });
-  size_t first = 0;
+  std::vector<uint64_t> times;
+  auto sample = samples.begin();
   for (Site &site : *sites) {
-    while (first < samples.size() && samples[first].site < site.number) ++first;
-    const size_t begin = first;
-    while (first < samples.size() && samples[first].site == site.number)
-      ++first;
-    if (first > begin)
-      site.median_us = samples[begin + (first - begin) / 2].time_us;
+    while (sample != samples.end() && sample->site < site.number) ++sample;
+    times.clear();
+    for (; sample != samples.end() && sample->site == site.number; ++sample)
+      times.push_back(sample->time_us);
+    if (times.empty()) continue;
+    const auto median = times.begin() + times.size() / 2;
+    std::nth_element(times.begin(), median, times.end());
+    site.median_us = *median;
   }
 }
 

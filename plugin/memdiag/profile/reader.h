@@ -19,8 +19,11 @@
 
 namespace memdiag::profile {
 
-/** Live blocks now, by site and digest; rss_bytes is left 0. */
-std::optional<Profile> take_profile();
+struct Samples;
+
+/** Live blocks now, by site and digest; rss_bytes is left 0.
+@param of_same_moment  gets the samples that the profile is made of, if given */
+std::optional<Profile> take_profile(Samples *of_same_moment = nullptr);
 
 /** A sampled block that is live. */
 struct Live_sample {
@@ -40,8 +43,6 @@ struct Samples {
   std::vector<Site> sites;
   /** In no order. */
   std::vector<Live_sample> samples;
-  /** When the profiler was switched on. */
-  uint64_t since_us{0};
 
   /** nullptr: the site is not known. */
   const Site *site(uint32_t number) const;
@@ -50,7 +51,7 @@ struct Samples {
 std::optional<Samples> take_samples();
 
 /** Sets Site::median_us of the sites that have samples.
-@param samples  in any order; it sorts them
+@param samples  in any order; it sorts them by site, digest and time
 @param sites    in ascending order of their numbers */
 void set_medians(std::span<Live_sample> samples, std::vector<Site> *sites);
 

@@ -276,13 +276,12 @@ void add_rows(Statement *, Sink<profile::Stack_row> *sink) {
 }
 
 void add_rows(Statement *statement, Sink<profile::Pinned_row> *sink) {
-  const auto profile = profile::take_profile();
-  const auto samples = profile::take_samples();
-  // Switched on anew in between, the profiler has begun another one.
-  if (!profile || !samples || profile->since_us != samples->since_us) return;
+  profile::Samples samples{};
+  const auto profile = profile::take_profile(&samples);
+  if (!profile) return;
   add_all(profile::pinned_rows(
               rows_of<Bin_row>(statement->snapshot(detail_of<Bin_row>)),
-              *samples, *profile, profile::Symbols(*profile)),
+              samples, *profile, profile::Symbols(*profile)),
           sink);
 }
 

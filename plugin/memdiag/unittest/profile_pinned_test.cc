@@ -57,16 +57,16 @@ TEST(Pinned, TheStackWhoseOldBlocksKeepNearlyEmptySlabs) {
       passing.push_back(gives_them_back(pool, size));
   for (void *const block : passing) pools::free(pool, block, size);
 
-  const auto profile = take_profile();
-  auto samples = take_samples();
-  ASSERT_TRUE(profile && samples);
+  Samples samples{};
+  const auto profile = take_profile(&samples);
+  ASSERT_TRUE(profile && !samples.samples.empty());
   const std::vector<Bin_row> bins = take_snapshot(detail_of<Bin_row>).bins;
   const Symbols symbols(*profile);
   // They are new yet.
-  for (const Pinned_row &row : pinned_rows(bins, *samples, *profile, symbols))
+  for (const Pinned_row &row : pinned_rows(bins, samples, *profile, symbols))
     EXPECT_NE(size, row.size);
-  samples->time_us += old_us + 1;
-  const auto rows = pinned_rows(bins, *samples, *profile, symbols);
+  samples.time_us += old_us + 1;
+  const auto rows = pinned_rows(bins, samples, *profile, symbols);
   ASSERT_FALSE(rows.empty());
   const Pinned_row &first = rows.front();
   EXPECT_EQ("ddl", first.pool);

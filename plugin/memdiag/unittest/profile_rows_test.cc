@@ -204,7 +204,7 @@ TEST(DigestRows, TheStackAtThePeakIsOfThisRunOfTheProfiler) {
   };
   const Profile profile = profile_of({site(1), site(2)}, {});
   const uint32_t run = begin();
-  // Of this run, of none, of one before, and a stack that has come since.
+  // Rows of this run, of none, of one before, and a stack that has come since.
   const std::vector<sessions::Digest_row> digests{
       row_of(run, 2), row_of(run, 0), row_of(run - 1, 2), row_of(run, 3)};
   const auto rows = digest_rows(digests, &profile, {});
