@@ -110,11 +110,13 @@ void Sample_table::set_digest(Handle handle, const Digest &digest) noexcept {
     write_digest(&body, digest, handle.generation);
 }
 
-bool Sample_table::read(size_t place, Sample *sample) const noexcept {
+bool Sample_table::read(size_t place, uint64_t end,
+                        Sample *sample) const noexcept {
   const uintptr_t block = m_blocks[place].load(std::memory_order_acquire);
   if (block == free_place || block == busy_place) return false;
   const Body &body = m_bodies[place];
   const uint32_t generation = body.generation.load(std::memory_order_acquire);
+  if (body.number.load(std::memory_order_acquire) >= end) return false;
   sample->block = block;
   sample->site = body.site.load(std::memory_order_acquire);
   sample->bytes = body.bytes.load(std::memory_order_acquire);

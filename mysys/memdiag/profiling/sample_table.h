@@ -72,12 +72,14 @@ class Sample_table {
   /** Sets the digest of a sample, unless the sample has been removed. */
   void set_digest(Handle handle, const Digest &digest) noexcept;
 
-  /** Calls visit(const Sample &) for each sample. It stops no thread. */
+  /** Calls visit(const Sample &) for each sample. It stops no thread. Samples
+  that are added meanwhile are left out: the reader's own blocks among them. */
   template <typename Visitor>
   void for_each(Visitor visit) const {
+    const uint64_t end = m_added.load(std::memory_order_relaxed);
     Sample sample;
     for (size_t place = 0; place < m_places; ++place)
-      if (read(place, &sample)) visit(sample);
+      if (read(place, end, &sample)) visit(sample);
   }
 
  private:
@@ -104,7 +106,8 @@ class Sample_table {
   };
 
   size_t first_of_window(uintptr_t block) const;
-  bool read(size_t place, Sample *sample) const noexcept;
+  /** @param end  a sample with this number or a later one is left out */
+  bool read(size_t place, uint64_t end, Sample *sample) const noexcept;
   void write(size_t place, const Sample &sample) noexcept;
   static uint64_t check_of(const uint64_t (&digest)[4], uint32_t generation);
   static void write_digest(Body *body, const Digest &digest,

@@ -42,6 +42,19 @@ Sample sample_of(uintptr_t block, uint64_t bytes) {
   return sample;
 }
 
+TEST(Sample_table, AReaderDoesNotSeeItsOwnBlocks) {
+  Table table;
+  for (uintptr_t i = 0; i < 3; ++i)
+    ASSERT_TRUE(table->add(sample_of(address + 4096 * i, 100)));
+  int visited = 0;
+  table->for_each([&](const Sample &sample) {
+    ++visited;
+    EXPECT_TRUE(table->add(sample_of(sample.block + (1 << 20), 200)));
+  });
+  EXPECT_EQ(3, visited);
+  EXPECT_EQ(6u, table.samples().size());
+}
+
 TEST(Sample_table, OfTwoSamplesOfAnAddressTheOlderGoesFirst) {
   Table table;
   for (const uint64_t bytes : {100, 200, 300})
