@@ -131,7 +131,7 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
                TREND_BYTES_PER_SECOND AS growth_bytes_per_second,
                SECONDS_UNTIL_LIMIT AS until_limit_seconds
           FROM information_schema.MEMDIAG_HISTORY
-         WHERE TIME > NOW(6) - INTERVAL 1 HOUR
+         WHERE TIME > NOW(6) - INTERVAL 3000 * @@memdiag_history_interval_ms MICROSECOND
          ORDER BY TIME DESC LIMIT 1
       |||,
     },

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from harness.checks import Failed
 from harness.common import ROOT
+from harness.network import free_port
 from harness.server import Build, Server, initialise
 from monitoring import programs
 
@@ -45,12 +45,6 @@ def telemetry_options(endpoint: str) -> tuple[str, ...]:
         "--loose-telemetry.otel_exporter_otlp_metrics_timeout=2000",
         f"--loose-telemetry.otel_exporter_otlp_metrics_endpoint={endpoint}",
     )
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def until(condition: Callable[[], object], what: str, seconds: float = 20) -> None:

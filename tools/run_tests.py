@@ -235,6 +235,14 @@ STEPS = [
         beside=True,
     ),
     Step(
+        "group",
+        "three members of a group: a restart and a kill under load, one report, a minute",
+        own("group", "packaging/test", "group", "--work", "build/group-test"),
+        presets=SHIPPED,
+        beside=True,
+        waits=True,
+    ),
+    Step(
         "tools",
         "unit tests of the tools, less than a minute",
         test_tools,

@@ -27,6 +27,7 @@ from tests.figures import foreign
 from check import peers
 from harness.checks import Checks
 from harness.common import lock, say
+from harness.network import free_port
 from harness.problem import run_main
 from harness.server import Build, Server, initialise
 from harness.sql import Connection
@@ -409,7 +410,7 @@ def top(checks: Checks, server: Server, folder: Path) -> None:
 
 
 def ours(checks: Checks, build: Build, folder: Path) -> None:
-    port = _free_port()
+    port = free_port()
     options = (*OPTIONS, "--skip-networking=OFF", "--bind-address=127.0.0.1", f"--port={port}", "--memdiag-history-interval-ms=200")  # fmt: skip
     with Server(build, folder / "ours", options) as server:
         initialise(build, server.data)
@@ -459,14 +460,6 @@ def mariadb(checks: Checks, programs: Path, folder: Path) -> None:
         server.initialise()
         with server.running():
             any_server(checks, name, server.socket, server.pid)
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def main() -> int:

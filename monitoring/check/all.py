@@ -25,8 +25,7 @@ def main() -> int:
     parser.add_argument("--preset", default="dev")
     preset = parser.parse_args().preset
     try:
-        for name in ("jsonnet", "promtool", "prometheus", "prometheus-sql-exporter"):
-            programs.program(name)
+        programs.all_present()
     except Problem as problem:
         say(f"monitoring: 0 passed, 0 failed, 1 skipped: {problem}")
         return 0

@@ -26,9 +26,10 @@ sys.path.insert(0, str(ROOT))
 
 from harness import cgroup
 from harness.common import say
+from harness.network import own_network
 from harness.problem import run_main
 from harness.server import Build, Server, initialise
-from monitoring import running
+from monitoring import programs, running
 
 MB = 1 << 20
 NEAR_LIMIT_MB = 512
@@ -224,6 +225,7 @@ def recorded(prometheus: running.Prometheus, began: float, state: State, version
 
 def record(name: str, state: State, build: Build) -> None:
     with contextlib.ExitStack() as stack:
+        stack.enter_context(own_network())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memdiag-")))  # fmt: skip
         initialise(build, folder / "data", running.OPTIONS[:2])
         wrapper: tuple[str, ...] = ()
@@ -261,6 +263,7 @@ def main() -> int:
     parser.add_argument("--preset", default="dev")
     options = parser.parse_args()
     build = Build.of_preset(ROOT, options.preset)
+    programs.all_present()
     for name, state in STATES.items():
         if not options.only or name in options.only:
             record(name, state, build)

@@ -15,9 +15,10 @@ sys.path.insert(0, str(ROOT))
 from harness.checks import Checks, not_possible
 from harness.common import preset_of_arguments
 from harness.libraries import library
+from harness.network import own_network
 from harness.problem import Problem, run_main
 from harness.server import Build
-from monitoring import running
+from monitoring import programs, running
 
 # A server has no figure for what it lacks: a limit, survivors, a run before this one, a pressure.
 MAY_LACK = re.compile(
@@ -191,12 +192,13 @@ def main() -> int:
     preset = preset_of_arguments(__doc__)
     try:
         Build.of_preset(ROOT, preset)
+        programs.all_present()
     except Problem as problem:
         return not_possible("server", "exporters", problem)
     checks = Checks("server")
     with tempfile.TemporaryDirectory(prefix="memdiag-") as scratch:
         folder = Path(scratch)
-        with running.measured(preset) as one:
+        with own_network(), running.measured(preset) as one:
             for name, check in (
                 ("the statements", lambda: statements_work(checks, one)),
                 ("an account without PROCESS", lambda: without_privilege(checks, one, folder)),

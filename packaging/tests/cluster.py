@@ -1,4 +1,5 @@
-"""A group of three servers on loopback: rolled from stock to this server and back while clients write.
+"""A group of three servers on loopback, of this build alone, and rolled from stock to this server and back. Clients write
+meanwhile.
 
 It needs no packages and no machines: this server comes from the build, stock from Debian's unpacked package
 (stock_peer.py). The writers note the rows that were acknowledged. At the end of each phase, every member must have each
@@ -16,13 +17,14 @@ import time
 from collections.abc import Iterator, Sequence
 
 from harness.checks import Checks
+from harness.common import ROOT
 from harness.problem import Problem
 from harness.server import Build
 from harness.sql import Connection, SqlError
 from tests import cluster_memory, content
 from tests.group import Group, Member, kind, wait
 from tests.installed import memdiag_tables
-from tests.stock_peer import builds
+from tests.stock_peer import Persisting, builds, place
 
 WRITERS = 2
 # The pause of a writer after each transaction: two cores serve three servers here.
@@ -196,10 +198,38 @@ def cluster(run) -> None:
             cluster_memory.reported(report, folder, group, "ours and stock")
             cluster_memory.pressed(report, group, stock, ours)
             notices(report, group, writers)
-        wrong = "; ".join(sorted(set(writers.wrong)))
-        report.check("clients see no other error than a member that leaves", not wrong, wrong)  # fmt: skip
-        figures = f"{writers.count()} transactions, at most {writers.longest:.1f} s between two of a client"
-        report.check("clients wait for another primary at most a minute", writers.longest < 60, figures)  # fmt: skip
+        answered(report, writers)
+
+
+def group_of_ours(run) -> None:
+    """The short part: three members of this build, of which each but one ends once."""
+    report = run.report
+    build = Persisting.of_preset(ROOT, run.preset)
+    with place(run, "group") as folder:
+        group = Group(folder)
+        writers = Writers(group)
+        with group.running(build):
+            with group.primary().server.connect() as session:
+                content.run_file(session, "cluster.sql")
+            with writers.at_work():
+                writers.progress(report, "three of ours")
+                with report.checking("a secondary is restarted"):
+                    member = group.secondaries()[0]
+                    member.leave()
+                    member.start(build)
+                    member.join()
+                killed(report, group, writers)
+            compare(report, group, writers, "after a kill")
+            memory(report, group)
+            cluster_memory.reported(report, folder, group, "three of ours")
+        answered(report, writers)
+
+
+def answered(report: Checks, writers: Writers) -> None:
+    wrong = "; ".join(sorted(set(writers.wrong)))
+    report.check("clients see no other error than a member that leaves", not wrong, wrong)  # fmt: skip
+    figures = f"{writers.count()} transactions, at most {writers.longest:.1f} s between two of a client"
+    report.check("clients wait for another primary at most a minute", writers.longest < 60, figures)  # fmt: skip
 
 
 def roll(
@@ -244,17 +274,23 @@ def alone(report: Checks, group: Group, writers: Writers) -> None:
                 session.query(statement)
         with report.checking("a transaction of many rows"), primary.server.connect("kept") as session:  # fmt: skip
             session.query("UPDATE types SET p = REPEAT(UNHEX(SHA2(id, 256)), 500)")
-        with report.checking("the primary is killed, and another takes over"):
-            os.kill(primary.server.pid, signal.SIGKILL)
-            wait("it runs on", lambda: not primary.server.alive())
-            others = [x for x in group.members if x is not primary]
-            wait("no primary", lambda: any(x.is_primary() for x in others))
-        writers.progress(report, "without the one that was killed")
-        with report.checking("it recovers and is online again"):
-            build = primary.server.build
-            primary.server.stop()
-            primary.start(build)
-            primary.join()
+        killed(report, group, writers)
+
+
+def killed(report: Checks, group: Group, writers: Writers) -> None:
+    """The primary is killed while clients write, and comes back."""
+    primary = group.primary()
+    with report.checking("the primary is killed, and another takes over"):
+        os.kill(primary.server.pid, signal.SIGKILL)
+        wait("it runs on", lambda: not primary.server.alive())
+        others = [x for x in group.members if x is not primary]
+        wait("no primary", lambda: any(x.is_primary() for x in others))
+    writers.progress(report, "without the one that was killed")
+    with report.checking("it recovers and is online again"):
+        build = primary.server.build
+        primary.server.stop()
+        primary.start(build)
+        primary.join()
 
 
 def copied(

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from harness.checks import Failed
+from harness.network import free_port
 from harness.problem import Problem
 from harness.server import Build, Server, initialise
 from harness.sql import SqlError
-from tests.stock_peer import Stock, free_port, on_loopback
+from tests.stock_peer import Stock, on_loopback
 
 MEMBERS = 3
 WAIT_SECONDS = 180

@@ -10,7 +10,6 @@ import contextlib
 import re
 import secrets
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from harness.checks import Checks
 from harness.common import ROOT
+from harness.network import free_port, own_network
 from harness.server import Build, Server, Unpacked, initialise, last_line
 from harness.sql import SqlError
 from tests import content, documents
@@ -246,12 +246,6 @@ class Runner:
 # --- two servers ------------------------------------------------------------------------
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def on_loopback(port: int, number: int) -> list[str]:
     return [
         "--skip-networking=OFF",
@@ -350,15 +344,24 @@ def check_pair(pair: Pair, report: Checks, what: str) -> None:
 
 
 @contextlib.contextmanager
-def builds(run, name: str = "stock-peer") -> Iterator[tuple[Path, Build, Stock]]:
-    """A folder of this name that is removed at the end, the build of this server, and stock."""
+def place(run, name: str) -> Iterator[Path]:
+    """A folder of this name that is removed at the end. Meanwhile this process has a network of its own."""
     folder = run.work / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
-        yield folder, Persisting.of_preset(ROOT, run.preset), Stock.below(run.work)
+        with own_network():
+            yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def builds(run, name: str = "stock-peer") -> Iterator[tuple[Path, Build, Stock]]:
+    """A place, the build of this server, and stock."""
+    stock = Stock.below(run.work)  # may have to be fetched, so it comes first
+    with place(run, name) as folder:
+        yield folder, Persisting.of_preset(ROOT, run.preset), stock
 
 
 def replication(run) -> None:

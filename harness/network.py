@@ -1,0 +1,48 @@
+"""Ports on loopback, and a network that holds nothing but loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Iterator
+
+# Of <sched.h>, <linux/sockios.h> and <net/if.h>.
+_CLONE_NEWNET = 0x40000000
+_SIOCSIFFLAGS = 0x8914
+_IFF_UP = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def own_network() -> Iterator[bool]:
+    """The calling thread, and what it starts, have a network of their own meanwhile. Nothing outside can reach their ports.
+
+    Yields False where the kernel or the account's rights refuse that. Then they stay in the machine's network.
+    """
+    with open("/proc/thread-self/ns/net") as before:
+        if _libc.unshare(_CLONE_NEWNET):
+            yield False
+            return
+        try:
+            _raise_loopback()
+            yield True
+        finally:
+            if _libc.setns(before.fileno(), _CLONE_NEWNET):
+                error = ctypes.get_errno()
+                raise OSError(error, os.strerror(error), "/proc/thread-self/ns/net")
+
+
+def _raise_loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        request = struct.pack("16sh22x", b"lo", _IFF_UP)
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, request)
