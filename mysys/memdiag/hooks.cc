@@ -160,7 +160,7 @@ bool memdiag_gate_refuses(void *session, const unsigned char *digest) {
 
 void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
   if (!block_events::any_is_on() && !profiling::is_on()) {
-    statement_gate::statement_ended();
+    (void)statement_gate::statement_ended();
     return;
   }
   memdiag_part_ended(digest);
@@ -170,7 +170,8 @@ void memdiag_statement_ended(bool in_transaction, unsigned char *digest) {
 }
 
 void memdiag_part_ended(unsigned char *digest) {
-  statement_gate::statement_ended();
+  if (!statement_gate::statement_ended())
+    memset(digest, 0, sizeof(profiling::Digest));
   profiling::Site_of_run top{};
   if (profiling::is_on()) top = profiling::statement_ended(digest);
   if (block_events::is_on(block_events::sessions))

@@ -88,26 +88,32 @@ constinit size_t used_entries = 0;
 constinit Entry entry_of_none{};
 constinit uint64_t overflowed = 0;
 
-/** By some bits of digests: how many small statements have ended, up to
-known_statements; or that one was large. */
-constinit std::array<std::atomic<uint8_t>, 16384> marks{};
-constexpr uint8_t small_mark = sessions::known_statements;
-constexpr uint8_t large_mark = small_mark + 1;
+/** Each has 28 bits of a digest, and below them the number of its small
+statements that have ended, up to known_statements; or that one was large. Of
+the digests that ask for the same mark, the last one has it. */
+constinit std::array<std::atomic<uint32_t>, 16384> marks{};
+constexpr uint32_t tag_bits = ~uint32_t{15};
+constexpr uint32_t small_mark = sessions::known_statements;
+constexpr uint32_t large_mark = small_mark + 1;
 
-std::atomic<uint8_t> &mark_of(const unsigned char *digest) {
-  uint16_t bits;
-  memcpy(&bits, digest, sizeof bits);
-  return marks[bits % marks.size()];
+/** @param tag  set to the digest's bits */
+std::atomic<uint32_t> &mark_of(const unsigned char *digest, uint32_t *tag) {
+  std::array<uint32_t, 2> words;
+  memcpy(words.data(), digest, sizeof words);
+  *tag = words[1] & tag_bits;
+  return marks[words[0] % marks.size()];
 }
 
 /** Caller holds the mutex. */
 void mark(const Digest &digest, uint64_t peak) {
-  std::atomic<uint8_t> &is = mark_of(digest.data());
-  const uint8_t was = is.load(std::memory_order_relaxed);
+  uint32_t tag;
+  std::atomic<uint32_t> &is = mark_of(digest.data(), &tag);
+  const uint32_t now = is.load(std::memory_order_relaxed);
+  const uint32_t was = (now & tag_bits) == tag ? now & ~tag_bits : 0;
   if (peak >= sessions::large_statement_bytes)
-    is.store(large_mark, std::memory_order_relaxed);
+    is.store(tag | large_mark, std::memory_order_relaxed);
   else if (was < small_mark)
-    is.store(was + 1, std::memory_order_relaxed);
+    is.store(tag | (was + 1), std::memory_order_relaxed);
 }
 
 /** Counts from now on as gone what the thread holds. Caller holds the mutex. */
@@ -341,7 +347,9 @@ std::vector<Digest_row> digests() {
 }
 
 bool may_be_large(const unsigned char *digest) noexcept {
-  return mark_of(digest).load(std::memory_order_relaxed) != small_mark;
+  uint32_t tag;
+  const std::atomic<uint32_t> &is = mark_of(digest, &tag);
+  return is.load(std::memory_order_relaxed) != (tag | small_mark);
 }
 
 Past past_of(const Digest &digest) noexcept {

@@ -15,6 +15,7 @@ namespace {
 constinit std::atomic<const Gate *> in_use{nullptr};
 /** The gate that the thread's statement was let through. */
 constinit thread_local const Gate *passed = nullptr;
+constinit thread_local bool was_refused = false;
 
 }  // namespace
 
@@ -34,12 +35,14 @@ bool refuses(void *session, const unsigned char *digest) {
   if (!block_events::is_on(block_events::sessions)) return false;
   sessions::Digest copy;
   memcpy(copy.data(), digest, copy.size());
-  return gate->refuses(session, copy);
+  was_refused = gate->refuses(session, copy);
+  return was_refused;
 }
 
-void statement_ended() noexcept {
+bool statement_ended() noexcept {
   if (passed != nullptr) [[unlikely]]
     std::exchange(passed, nullptr)->ended();
+  return !std::exchange(was_refused, false);
 }
 
 }  // namespace memdiag::statement_gate

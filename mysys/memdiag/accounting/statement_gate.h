@@ -30,7 +30,9 @@ void note_let_through(const Gate *gate) noexcept;
 
 /** @name Events of the calling thread @{ */
 bool refuses(void *session, const unsigned char *digest);
-void statement_ended() noexcept;
+/** @return false: it was refused, so its memory says nothing about its digest
+ */
+bool statement_ended() noexcept;
 /** @} */
 
 }  // namespace memdiag::statement_gate

@@ -74,6 +74,12 @@ bool Gate::nobody_overtakes(const Statement &first, uint64_t now_us) const {
                  m_figures.unused_bytes.value_or(0));
 }
 
+bool Gate::is_minor(const Statement &statement) const {
+  return statement.need_bytes <= left_bytes() / minor_share ||
+         (statement.unknown && !m_unknown_ran &&
+          statement.need_bytes > left_bytes());
+}
+
 bool Gate::is_stale(uint64_t now_us) const {
   return !m_refreshed_us || now_us - *m_refreshed_us >= refresh_us;
 }
@@ -105,14 +111,15 @@ void Gate::refresh(const Figures &figures, uint64_t now_us) {
     m_held_bytes = add(m_held_bytes, held_bytes);
     m_expected_bytes = add(m_expected_bytes, expected_bytes(*each));
   }
+  bool only_minor = false;
   for (Statement *each = m_waiting.first; each != nullptr;) {
     Statement *const next = each->next;
-    if (fits(each)) {
+    if (!fits(each)) {
+      only_minor = only_minor || nobody_overtakes(*each, now_us);
+    } else if (!only_minor || is_minor(*each)) {
       withdraw(each);
       enter(each);
       m_wake(each);
-    } else if (nobody_overtakes(*each, now_us)) {
-      break;
     }
     each = next;
   }
@@ -125,8 +132,8 @@ bool Gate::fits(Statement *statement) const {
 
 bool Gate::ask(Statement *statement, uint64_t now_us) {
   const Statement *const first = m_waiting.first;
-  if (fits(statement) &&
-      (first == nullptr || !nobody_overtakes(*first, now_us))) {
+  if (fits(statement) && (first == nullptr || is_minor(*statement) ||
+                          !nobody_overtakes(*first, now_us))) {
     enter(statement);
     return true;
   }

@@ -22,11 +22,12 @@
   next refresh, because the allocator keeps its pages.
 
   Order: statements wait in the order in which they came. A statement that fits
-  may overtake others until the first has waited for half of its time. After
-  that, it may do so only if the first would not fit even after all running
-  statements have ended. While the room is less than the guess, one unknown
-  statement runs at each refresh. Otherwise a server whose memory is always full
-  would refuse all new statements.
+  may overtake others until one of them has waited for half of its time. After
+  that, it may do so only if that one would not fit even after all running
+  statements have ended. Two kinds may always overtake. One needs at most a
+  sixteenth of the room. The other is unknown while the room is less than the
+  guess: one of these runs at each refresh. Otherwise a server whose memory is
+  always full would refuse all new statements.
 
   Threads: the caller's mutex protects a Gate and the statements in it.
   Errors: while a figure is unknown, statements run.
@@ -109,6 +110,8 @@ class Gate {
   static constexpr uint64_t purge_pause_us = 1'000'000;
   /** Fewer unused bytes are not worth a purge. */
   static constexpr uint64_t worth_purging_bytes = 1 << 20;
+  /** A statement that needs at most this part of the room is never held up. */
+  static constexpr uint64_t minor_share = 16;
   static constexpr uint64_t least_guess_bytes = 1 << 20;
   static constexpr uint64_t most_guess_bytes = 16 << 20;
 
@@ -160,6 +163,7 @@ class Gate {
   uint64_t left_bytes() const;
   void set_need(Statement *statement) const;
   bool has_room(const Statement &statement) const;
+  bool is_minor(const Statement &statement) const;
   bool nobody_overtakes(const Statement &first, uint64_t now_us) const;
 
   void (*const m_wake)(Statement *);

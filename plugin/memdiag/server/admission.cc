@@ -131,7 +131,8 @@ bool is_exempt(THD *thd) {
   return thd->system_thread != NON_SYSTEM_THREAD || thd->slave_thread ||
          thd->in_sub_stmt != 0 || thd->sp_runtime_ctx != nullptr ||
          never_waits(thd->lex->sql_command) ||
-         thd->security_context()->check_access(SUPER_ACL) ||
+         thd->security_context()->check_access(
+             SUPER_ACL | PROCESS_ACL | REPL_SLAVE_ACL, "", true) ||
          has_grant(thd, "CONNECTION_ADMIN") ||
          has_grant(thd, admin_privilege_name);
 }

@@ -5,7 +5,8 @@
 
   These never wait:
   - replication and all other system threads
-  - sessions with the privilege CONNECTION_ADMIN, MEMDIAG_ADMIN or SUPER
+  - sessions with the privilege CONNECTION_ADMIN, MEMDIAG_ADMIN, PROCESS,
+    REPLICATION SLAVE or SUPER
   - statements within stored programs: the calling statement has passed the gate
   - statements that end something, such as COMMIT and KILL
 

@@ -150,8 +150,8 @@ inline constexpr auto system_variables = [] {
        "the error log has a line at most every ten seconds. Needs "
        "memdiag_sessions = ON, which counts what a digest takes, and digests "
        "of Performance Schema. Digests that are known to take less than 256 "
-       "KiB, sessions with CONNECTION_ADMIN, MEMDIAG_ADMIN or SUPER, and "
-       "replication never wait"},
+       "KiB, sessions with CONNECTION_ADMIN, MEMDIAG_ADMIN, PROCESS, "
+       "REPLICATION SLAVE or SUPER, and replication never wait"},
       {"memdiag_admission_wait_ms", number, any_time, 10000, 0, 3600 * 1000,
        "How long a statement waits for memory at most, in milliseconds. "
        "max_execution_time of a SELECT ends the wait earlier"},

@@ -282,6 +282,53 @@ TEST_F(Admission_gate, OthersOvertakeForHalfOfTheWait) {
   EXPECT_EQ(Step::run, step(next));
 }
 
+TEST_F(Admission_gate, OneThatNeedsLittleIsNeverHeldUp) {
+  refresh(1000);
+  Known running(250);
+  EXPECT_TRUE(ask(&running));
+  running.held = 250 * mb;
+  refresh(500);
+  refresh(500);
+  Known large(700);
+  Known medium(32);
+  EXPECT_FALSE(ask(&large));
+  now_us += 6 * second;
+  refresh(500);
+  medium.asked_us = now_us;
+  EXPECT_FALSE(ask(&medium)) << "more than a sixteenth of the room";
+  Known small(31);
+  Unknown unknown;
+  small.asked_us = unknown.asked_us = now_us;
+  EXPECT_TRUE(ask(&small));
+  gate.leave(&small);
+  refresh(500);
+  EXPECT_TRUE(ask(&unknown)) << "the guess is 16 MB";
+  gate.leave(&unknown);
+  EXPECT_NE(Step::run, step(medium));
+}
+
+TEST_F(Admission_gate, UnknownOnesRunBehindOneThatHoldsOthersUp) {
+  refresh(1000);
+  Known running(700);
+  EXPECT_TRUE(ask(&running));
+  running.held = 700 * mb;
+  refresh(0);
+  refresh(0);
+  Known large(700);
+  Unknown first;
+  Unknown second_one;
+  Known small(1);
+  EXPECT_FALSE(ask(&large));
+  EXPECT_TRUE(ask(&first));
+  EXPECT_FALSE(ask(&second_one)) << "one at each refresh";
+  EXPECT_FALSE(ask(&small));
+  now_us += 6 * second;
+  refresh(0);
+  EXPECT_EQ(Step::run, step(second_one));
+  EXPECT_NE(Step::run, step(small));
+  EXPECT_NE(Step::run, step(large));
+}
+
 TEST_F(Admission_gate, OneThatHasNoChanceHoldsNobodyUp) {
   refresh(100, 50);
   Known large(300);
@@ -432,6 +479,10 @@ TEST(Admission, KnownSmallStatementsAreNotAsked) {
   }
   EXPECT_FALSE(sessions::may_be_large(small));
   EXPECT_TRUE(sessions::may_be_large(large));
+  unsigned char neighbour[32];
+  digest_of(1, neighbour);
+  neighbour[7] ^= 1;
+  EXPECT_TRUE(sessions::may_be_large(neighbour)) << "it shares the mark";
   run_statement(2, 0);
   EXPECT_TRUE(sessions::may_be_large(large)) << "one was large";
   sessions::Digest digest;
@@ -463,6 +514,19 @@ TEST(Admission, KnownSmallStatementsAreNotAsked) {
   EXPECT_TRUE(is_refused(nullptr, large));
   statement_gate::statement_ended();
   EXPECT_EQ(1u, ended) << "it never ran";
+  unsigned char refused[32];
+  for (unsigned i = 0; i <= sessions::known_statements; ++i) {
+    digest_of(3, refused);
+    EXPECT_TRUE(is_refused(nullptr, refused)) << "after " << i << " refusals";
+    memdiag::part_ended(refused);
+  }
+  digest_of(3, refused);
+  std::copy_n(refused, 32, digest.begin());
+  EXPECT_EQ(0u, sessions::past_of(digest).statements) << "none of them ran";
+  refuse_next = false;
+  EXPECT_FALSE(is_refused(nullptr, refused));
+  memdiag::part_ended(refused);
+  EXPECT_EQ(1u, sessions::past_of(digest).statements);
   statement_gate::set(nullptr);
   EXPECT_FALSE(is_refused(nullptr, large));
   sessions::track(true);
