@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "mysys/memdiag/clock.h"
 #include "plugin/memdiag/host/limit_reader.h"
@@ -34,11 +35,20 @@ State &state() {
 }
 
 Figures read(State *self, uint64_t now_us) {
-  const host::Limit_figures host = self->reader.read(now_us);
+  host::Limit_figures host = self->reader.read(now_us);
   const Growth growth = growth_of_server.load(std::memory_order_relaxed);
   self->safe_limit.add(
       now_us, sum(host.kept_bytes, growth == nullptr ? Reading{0} : growth()));
-  return {host::limit_bytes(host), self->safe_limit.bytes(), host.usage_file};
+  Reading room;
+  if (host.tightest)
+    room = host.tightest->limit_bytes - host.tightest->usage_bytes;
+  return {host::limit_bytes(host),
+          host.machine_bytes,
+          host.available_bytes,
+          host.group_limit_bytes,
+          room,
+          self->safe_limit.bytes(),
+          std::move(host.usage_file)};
 }
 
 /** The last reading, unless it is older. */

@@ -25,6 +25,13 @@ struct Figures {
   /** The lowest limit of the control group and those above, or the machine's
   memory where that is less. */
   Reading limit_bytes;
+  /** host::Limit_figures: machine_bytes, available_bytes, group_limit_bytes,
+  and what is free below the limit of the tightest group. @{ */
+  Reading machine_bytes;
+  Reading available_bytes;
+  Reading group_limit_bytes;
+  Reading group_room_bytes;
+  /** @} */
   /** host/safe_limit.h */
   Reading safe_bytes;
   /** The file that has the use it is computed from; "": the server is in no

@@ -58,7 +58,8 @@ Limit_figures Limit_reader::read(uint64_t now_us) {
   Limit_figures figures;
   const std::string meminfo = read_text("/proc/meminfo").value_or("");
   figures.machine_bytes = kernel_text::amount_of(meminfo, "MemTotal");
-  figures.room_bytes = kernel_text::amount_of(meminfo, "MemAvailable");
+  figures.available_bytes = kernel_text::amount_of(meminfo, "MemAvailable");
+  figures.room_bytes = figures.available_bytes;
   if (!m_group) return figures;
 
   // Before any use: cache that comes meanwhile then counts as kept.
@@ -99,8 +100,13 @@ Limit_figures Limit_reader::read(uint64_t now_us) {
     const uint64_t room = limit_bytes - std::min(limit_bytes, used_bytes);
     figures.room_bytes = std::min(figures.room_bytes.value_or(room), room);
   };
-  if (figures.tightest)
-    narrow(figures.tightest->limit_bytes, figures.tightest->usage_bytes);
+  std::vector<Limited_group> others = limits.limited;
+  std::erase_if(others, [&figures](const Limited_group &group) {
+    return figures.kept_bytes && group.folder == figures.folder;
+  });
+  if (const auto room = least_room(others, m_group->version, read_file);
+      room && room->bytes)
+    narrow(room->limit_bytes, room->limit_bytes - *room->bytes);
   if (!figures.group_limit_bytes) return figures;
   if (figures.kept_bytes)
     narrow(*figures.group_limit_bytes, *figures.kept_bytes);

@@ -28,6 +28,8 @@ namespace memdiag::host {
 
 struct Limit_figures {
   Reading machine_bytes;
+  /** Of the machine's memory (MemAvailable). */
+  Reading available_bytes;
   /** The lowest limit of the control group and those above. Empty: there is
   none, or it is not known. */
   Reading group_limit_bytes;

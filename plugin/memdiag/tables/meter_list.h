@@ -98,6 +98,11 @@ void last_sample(const Readings &readings, Sink *sink) {
   if (readings.sample) sink->add_reading((*readings.sample).*member, {});
 }
 
+template <auto member>
+void limit(const Readings &readings, Sink *sink) {
+  sink->add_reading(readings.limits.*member, {});
+}
+
 }  // namespace detail
 
 inline constexpr auto metrics = std::to_array<Metric>({
@@ -169,12 +174,21 @@ inline constexpr auto metrics = std::to_array<Metric>({
      "Time until that line reaches the limit. Absent: not within a year.", "",
      Kind::gauge, false,
      detail::last_sample<&History_row::seconds_until_limit>},
+    {"mysql.memdiag.host.memory", "By", "Memory of the machine.", "",
+     Kind::gauge, false, detail::limit<&limits::Figures::machine_bytes>},
+    {"mysql.memdiag.host.available", "By",
+     "Memory of the machine that is available.", "", Kind::gauge, false,
+     detail::limit<&limits::Figures::available_bytes>},
+    {"mysql.memdiag.host.limit", "By",
+     "Lowest limit of the control group and those above it. Absent: no limit.",
+     "", Kind::gauge, false,
+     detail::limit<&limits::Figures::group_limit_bytes>},
+    {"mysql.memdiag.host.room", "By",
+     "Least that is free below one of these limits. Absent: no limit.", "",
+     Kind::gauge, false, detail::limit<&limits::Figures::group_room_bytes>},
     {"mysql.memdiag.host.safe_limit", "By",
      "How low the limit of the control group may be set now without a kill.",
-     "", Kind::gauge, false,
-     [](const Readings &readings, Sink *sink) {
-       sink->add_reading(readings.limits.safe_bytes, {});
-     }},
+     "", Kind::gauge, false, detail::limit<&limits::Figures::safe_bytes>},
 });
 
 }  // namespace memdiag::meters

@@ -93,6 +93,25 @@ TEST(LimitReader, Version2) {
   EXPECT_EQ(530 * mb, figures.tightest->usage_bytes);
 }
 
+TEST(LimitReader, CacheThatTheKernelCanDropIsRoom) {
+  File_tree tree;
+  write_v2(&tree);
+  const std::string cache = "anon 1\ninactive_file 0\nactive_file " +
+                            bytes(500) +
+                            "file_dirty 0\nfile_writeback 0\nfile_mapped 0\n";
+  tree.write(service + "/memory.current", bytes(990));
+  tree.write(service + "/memory.stat", cache);
+  Limit_reader reader(tree.at(""));
+  EXPECT_EQ(510 * mb, reader.read(0).room_bytes);
+  EXPECT_EQ(10 * mb, reader.read(0).tightest->limit_bytes -
+                         reader.read(0).tightest->usage_bytes);
+  // Of a group above, the cache in use counts.
+  tree.write(slice + "/memory.max", bytes(1500));
+  tree.write(slice + "/memory.current", bytes(1200));
+  tree.write(slice + "/memory.stat", cache);
+  EXPECT_EQ(300 * mb, reader.read(1).room_bytes);
+}
+
 TEST(LimitReader, Version1) {
   File_tree tree;
   write_v1(&tree);

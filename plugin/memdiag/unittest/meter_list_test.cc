@@ -101,16 +101,28 @@ TEST(MeterListTest, WhatWasNotReadIsNoMeasurement) {
   for (const char *name :
        {"mysql.memdiag.process.resident", "mysql.memdiag.process.limit",
         "mysql.memdiag.process.growth", "mysql.memdiag.process.until_limit",
+        "mysql.memdiag.host.memory", "mysql.memdiag.host.available",
+        "mysql.memdiag.host.limit", "mysql.memdiag.host.room",
         "mysql.memdiag.host.safe_limit"})
     EXPECT_EQ(measured(name, sample).times, 0U) << name;
 }
 
-TEST(MeterListTest, TheSafeLimit) {
+TEST(MeterListTest, Limits) {
   Readings readings;
-  readings.limits.safe_bytes = 4096;
-  const Kept kept = measured("mysql.memdiag.host.safe_limit", readings);
-  EXPECT_EQ(kept.times, 1U);
-  EXPECT_EQ(kept.values.at(""), 4096);
+  readings.limits.machine_bytes = 1;
+  readings.limits.available_bytes = 2;
+  readings.limits.group_limit_bytes = 3;
+  readings.limits.group_room_bytes = 4;
+  readings.limits.safe_bytes = 5;
+  int64_t expected = 0;
+  for (const char *name :
+       {"mysql.memdiag.host.memory", "mysql.memdiag.host.available",
+        "mysql.memdiag.host.limit", "mysql.memdiag.host.room",
+        "mysql.memdiag.host.safe_limit"}) {
+    const Kept kept = measured(name, readings);
+    EXPECT_EQ(kept.times, 1U) << name;
+    EXPECT_EQ(kept.values.at(""), ++expected) << name;
+  }
 }
 
 TEST(MeterListTest, ZeroIsAMeasurement) {
