@@ -27,12 +27,6 @@ constexpr uint64_t fallbacks_before_retry = 1024;
 the cache is made: a CPU that hardly uses the pool has none. */
 constexpr uint16_t blocks_before_cache = 64;
 
-/** Blocks from this size on do not come from the arena of the CPU's shard: a
-thread that goes on on another CPU would leave its freed pages behind and take
-as many again. Where blocks of this size come and go, the pages cost more than
-threads that wait for each other. (jemalloc has one arena for blocks of more
-than 8 MB, for the same reason.) */
-constexpr size_t large_size = 512 << 10;
 /** A pool has an arena for large blocks for so many CPUs. */
 constexpr unsigned cpus_per_large_arena = 4;
 

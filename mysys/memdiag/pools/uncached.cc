@@ -30,7 +30,7 @@ bool try_hold(Arena_work *arena) {
   return !arena->held.load() && !arena->held.exchange(true);
 }
 
-/** The caller holds the flag. */
+/** The caller holds the flag, or all flags that it asked for are held. */
 void free_left_blocks(Arena_work *arena) {
   if (arena->left.load(std::memory_order_relaxed) == nullptr) [[likely]]
     return;
@@ -62,6 +62,7 @@ At_work At_work::in_pool(Pool pool, unsigned own) noexcept {
     const unsigned slot = slot_of_shard(pool, shard);
     if (try_hold(&work_of(pool, slot))) return {pool, slot, true};
   }
+  free_left_blocks(&work_of(pool, first));
   return {pool, first, false};
 }
 
@@ -74,7 +75,8 @@ At_work::~At_work() {
 
 void free_uncached(Pool pool, void *block, size_t size) noexcept {
   const Result<unsigned> arena = mallctl::arena_of(block);
-  if (arena && size >= sizeof(Left_block)) [[likely]] {
+  const bool may_be_left = size >= sizeof(Left_block) && size < large_size;
+  if (may_be_left && arena) [[likely]] {
     Arena_work &there = work_of(pool, slot_of_arena(arena.value()));
     if (try_hold(&there)) [[likely]] {
       placed::free(block, placed::no_cache, size);

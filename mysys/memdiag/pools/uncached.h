@@ -9,7 +9,11 @@
   that finds the flag held takes the block from a stand-in's arena. A block that
   comes back while the flag is held is left with the holder, who frees it
   afterwards. Nothing depends on the flag: a thread that finds all of them held
-  waits for the arena's locks.
+  frees what was left and waits for the arena's locks.
+
+  Blocks of large_size and more have no stand-in, so they are never left: the
+  same arena would take new pages for each of them until the holder has
+  finished.
 
   Threads: any. No function waits for a flag.
   Ownership: a block that is left with a holder is no longer the caller's. It is
@@ -28,6 +32,13 @@
 
 namespace memdiag::pools {
 
+/** Blocks from this size on do not come from the arena of the CPU's shard: a
+thread that goes on on another CPU would leave its freed pages behind and take
+as many again. Where blocks of this size come and go, the pages cost more than
+threads that wait for each other. (jemalloc has one arena for blocks of more
+than 8 MB, for the same reason.) */
+constexpr size_t large_size = 512 << 10;
+
 /** The slot of a shard's arena. Where shards share arenas, a stand-in has
 another one than the shard that it stands in for, except while all share the
 first. */
@@ -39,7 +50,8 @@ inline unsigned slot_of_shard(Pool pool, unsigned shard) {
 /** The flag of one arena of a pool, for as long as this lives. */
 class At_work {
  public:
-  /** The arena of the CPU's shard, or of the first stand-in that is free.
+  /** The arena of the CPU's shard, or of the first stand-in that is free. If
+  none is, frees what was left in the first.
   @param own  the number of the CPU's shard */
   static At_work in_pool(Pool pool, unsigned own) noexcept;
   /** The arena in this slot. */

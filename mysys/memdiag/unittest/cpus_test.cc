@@ -206,6 +206,37 @@ FRESH_TEST(Cpus, ABlockIsLeftWithTheThreadThatIsAtWorkInItsArena) {
   EXPECT_EQ(before - 2 * memdiag::placed::usable(size), large_bytes(arena));
 }
 
+/** Otherwise the arena would take new pages for each of them until the
+interrupted thread goes on. */
+FRESH_TEST(Cpus, LargeBlocksAreNotLeft) {
+  const Allowed_cpus allowed(first_cpus(2));
+  void *const block = pools::allocate(Pool::session, pools::large_size);
+  const unsigned arena = mallctl::arena_of(block).value();
+  const uint64_t before = large_bytes(arena);
+  const pools::At_work interrupted(Pool::session, pools::slot_of_arena(arena));
+  ASSERT_TRUE(interrupted.is_mine());
+  pools::free(Pool::session, block, pools::large_size);
+  EXPECT_GT(before, large_bytes(arena));
+}
+
+/** Then all allocations go to the first arena, and need what comes back. */
+FRESH_TEST(Cpus, NothingStaysLeftWhileThereIsNoStandIn) {
+  constexpr size_t size = 48 << 10;
+  const Allowed_cpus allowed(first_cpus(2));
+  void *const block = pools::allocate(Pool::session, size);
+  const unsigned arena = mallctl::arena_of(block).value();
+  const uint64_t before = large_bytes(arena);
+  const pools::At_work first = pools::At_work::in_pool(Pool::session, 0);
+  const pools::At_work second = pools::At_work::in_pool(Pool::session, 0);
+  const pools::At_work third = pools::At_work::in_pool(Pool::session, 0);
+  const pools::At_work fourth = pools::At_work::in_pool(Pool::session, 0);
+  ASSERT_TRUE(fourth.is_mine());
+  pools::free(Pool::session, block, size);
+  EXPECT_EQ(before, large_bytes(arena));
+  EXPECT_FALSE(pools::At_work::in_pool(Pool::session, 0).is_mine());
+  EXPECT_GT(before, large_bytes(arena));
+}
+
 uint64_t small_bytes(unsigned arena) {
   EXPECT_EQ(0, mallctl::refresh());
   return mallctl::read<Ctl::stats_arena_small_allocated>(arena).value();
