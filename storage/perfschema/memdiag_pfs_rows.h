@@ -6,7 +6,10 @@
   size of a container's pages, which are smaller here (patches/0006). This
   header computes the estimate for upstream's page size, so plans stay the same.
 
-  Plain C++ without any header of the server or of this layer. Pure functions.
+  SHOW ENGINE PERFORMANCE_SCHEMA STATUS uses the same function of the containers
+  for bytes, and gets the number itself.
+
+  Plain C++ without any header of the server or of this layer. Threads: any.
 */
 
 #ifndef MEMDIAG_PFS_ROWS_H
@@ -36,6 +39,20 @@ inline constexpr size_t rows_of_page<PFS_user> = 128;
 template <>
 inline constexpr size_t rows_of_page<PFS_host> = 128;
 
+/** While one lives, the thread's estimates are the number itself. */
+class Exact_rows {
+ public:
+  Exact_rows() { s_wanted = true; }
+  ~Exact_rows() { s_wanted = false; }
+  Exact_rows(const Exact_rows &) = delete;
+  Exact_rows &operator=(const Exact_rows &) = delete;
+
+  static bool are_wanted() { return s_wanted; }
+
+ private:
+  inline static constinit thread_local bool s_wanted = false;
+};
+
 /** The result of get_row_count() with upstream's pages. If the maximum is no
 multiple of a page, upstream subtracts the rows that the last page lacks,
 whether or not that page exists.
@@ -44,7 +61,7 @@ whether or not that page exists.
 template <class Row>
 size_t estimated_rows(size_t there, size_t most) {
   constexpr size_t step = rows_of_page<Row>;
-  if (step == 1 || there == 0) return there;
+  if (step == 1 || there == 0 || Exact_rows::are_wanted()) return there;
   const size_t pages = (there + step - 1) / step;
   const size_t lacks = (step - most % step) % step;
   return pages * step - lacks;

@@ -26,6 +26,12 @@ TEST(PfsRows, AreUpstreams) {
 TEST(PfsRows, OfOtherRowsAreWhatIsThere) {
   struct Other;
   EXPECT_EQ(17u, memdiag::estimated_rows<Other>(17, 1000));
+  EXPECT_EQ(128u, memdiag::estimated_rows<PFS_account>(16, 128));
+  {
+    const memdiag::Exact_rows exact;
+    EXPECT_EQ(16u, memdiag::estimated_rows<PFS_account>(16, 128));
+  }
+  EXPECT_EQ(128u, memdiag::estimated_rows<PFS_account>(16, 128));
 }
 
 }  // namespace memdiag_test
