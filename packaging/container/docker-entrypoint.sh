@@ -57,6 +57,16 @@ read_settings() { # mysqld and its arguments
   datadir=${datadir%/}
 }
 
+# Settings may name files below the data directory by their whole path. Their values relative to it, as options.
+relative() {
+  printf '%s\n' "$settings" | awk -v top="$datadir" '
+    /^[a-z][a-z0-9-]* +\// && $1 !~ /^(datadir|basedir|socket|tmpdir|pid-file)$/ {
+      name = $1; value = $0
+      sub(/^[^ ]+ +/, "", value)
+      if (index(value "/", top "/") == 1) print "--" name "=." substr(value, length(top) + 1)
+    }'
+}
+
 setting() { # name; indented lines are the help's sentences
   printf '%s\n' "$settings" | sed -n "s/^$1  *//p"
 }
@@ -216,7 +226,9 @@ stop_server() {
 }
 
 initialise() { # mysqld and its arguments
-  local health database=''
+  local health database='' moved
+  mapfile -t moved < <(relative)
+  set -- "$@" "${moved[@]}"
   set +m # the server and the hooks stay in this process group
   private=$(mktemp -d "$state/init.XXXXXX")
   trap 'rm -rf "$private"' EXIT

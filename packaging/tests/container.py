@@ -408,6 +408,15 @@ def stops_and_goes_on(report: Checks, box: Box) -> None:
 # --- what does not come to its end ----------------------------------------------------------------
 
 
+IN_DATADIR = (
+    "--slow-query-log",
+    "--slow-query-log-file=/var/lib/mysql/here.slow",
+    "--log-bin=/var/lib/mysql/here",
+    "--innodb-data-home-dir=/var/lib/mysql",
+    "--innodb-undo-directory=/var/lib/mysql/",
+)
+
+
 def interrupted(report: Checks, box: Box) -> None:
     box.hook("1.sql", "CREATE DATABASE twice; CREATE TABLE twice.rows_ AS SELECT 1 a;")
     box.hook("2.sh", BLOCKED)
@@ -432,12 +441,19 @@ def interrupted(report: Checks, box: Box) -> None:
     ended = box.until_ended()
     good = ended == 1 and "ERROR 1046" in box.log() and not (box.data / "mysql").exists()  # fmt: skip
     report.check("nor does SQL that fails, which is shown", good, f"exit {ended}")
+    box.start(ROOT_ONLY, IN_DATADIR)
+    ended = box.until_ended()
+    there = sorted(x.name for x in box.data.iterdir() if not x.name.startswith("."))
+    good = ended == 1 and not there
+    report.check("nor one whose settings name files in it", good, f"exit {ended}, {there}")  # fmt: skip
     (box.hooks / "2.sql").unlink()
-    box.start(ROOT_ONLY)
+    box.start(ROOT_ONLY, IN_DATADIR)
     box.until_healthy()
     rows = box.sql("SELECT COUNT(*) FROM twice.rows_")
     left = [x for x in (MAKING, MADE) if (box.data / x).exists()]
     report.check("the next start makes all of it, once", rows == "1" and not left, rows)
+    missing = [x for x in ("here.slow", "here.index") if not (box.data / x).exists()]
+    report.check("and its files are where the settings say", not missing, missing)
 
 
 def refused(report: Checks, box: Box) -> None:
