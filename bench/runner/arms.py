@@ -124,6 +124,7 @@ def _package(library: str) -> str:
 
 
 _LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+_LINKED = "background_thread:true,narenas:default,dirty_decay_ms:1000,muzzy_decay_ms:0,prof:false"
 
 ARMS: dict[str, Arm] = {
     arm.name: arm
@@ -133,9 +134,7 @@ ARMS: dict[str, Arm] = {
             "linked",
             "linked",
             "upstream with this project's jemalloc merely linked: the allocator without the pools and the diet",
-            env={
-                "MALLOC_CONF": "background_thread:true,narenas:default,dirty_decay_ms:1000,muzzy_decay_ms:0,prof:false"
-            },
+            env={"MALLOC_CONF": _LINKED},
         ),
         Arm(
             "dev",
@@ -192,6 +191,13 @@ ARMS: dict[str, Arm] = {
             "debian",
             "debian",
             "Debian's own mysql-server of unstable, unpacked",
+        ),
+        Arm(
+            "debian-jemalloc",
+            "debian",
+            "the same with the distribution's jemalloc preloaded, at the options of linked",
+            env={"MALLOC_CONF": _LINKED},
+            preload=(f"{_LIBRARIES}/libjemalloc.so.2",),
         ),
         Arm(
             "glibc-arenas2",
