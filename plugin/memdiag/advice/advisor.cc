@@ -19,6 +19,10 @@ constexpr double min_r2 = 0.8;
 constexpr double min_seconds = 60;
 /** A large part of the server's memory. */
 constexpr double large_part = 0.1;
+
+/** To end the FLUSH does not help: it has made the tables old. */
+constexpr const char *flush_waits =
+    "statements on tables in use wait until those that run have ended";
 /** A heap of mixed sizes usually has a quarter (MEMDIAG_LEDGER of the workloads
 of bench/). */
 constexpr double fragmented_part = 0.33;
@@ -167,10 +171,12 @@ class Advisor {
 
   static std::string remedy_of_cache(const std::string &pool) {
     if (pool == "table_cache")
-      return "FLUSH LOCAL TABLES; lower table_open_cache or "
-             "table_open_cache_instances to bound it";
+      return std::string("FLUSH LOCAL TABLES; ") + flush_waits +
+             "; lower table_open_cache or table_open_cache_instances to bound "
+             "it";
     if (pool == "dictionary")
-      return "FLUSH LOCAL TABLES; lower table_definition_cache to bound it";
+      return std::string("FLUSH LOCAL TABLES; ") + flush_waits +
+             "; lower table_definition_cache to bound it";
     if (pool == "fts_cache")
       return "SET PERSIST_ONLY innodb_ft_total_cache_size = <less> bounds it "
              "at the next start; SET GLOBAL innodb_optimize_fulltext_only = "
@@ -227,7 +233,8 @@ class Advisor {
                     *m_now.stored_program_cache / 2)
              : std::string{"lower stored_program_cache"}) +
             " bounds the programs that each session keeps; FLUSH LOCAL TABLES "
-            "frees those of triggers");
+            "frees those of triggers; " +
+            flush_waits);
     judge_holder(
         "binlog", "caches of the binary log hold",
         m_now.pools[static_cast<size_t>(Pool::binlog)].live_bytes,
@@ -394,7 +401,8 @@ class Advisor {
           "the machine has room");
     if (host.pressure_some_avg10 &&
         *host.pressure_some_avg10 >= pressure_percent)
-      add(Severity::warning, "machine", "host",
+      add(Severity::warning, host.is_pressure_of_cgroup ? "cgroup" : "machine",
+          "host",
           text("in %.0f%% of the last 10 s a task waited for memory",
                *host.pressure_some_avg10),
           "SELECT memdiag_purge('all')");

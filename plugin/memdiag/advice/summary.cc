@@ -85,6 +85,9 @@ std::string name_of(const Resident &part) {
   return "other";
 }
 
+/** Of a holder's part that is a whole pool. */
+constexpr std::string_view pool_prefix = "pool:";
+
 struct Amount {
   std::string name;
   int64_t bytes;
@@ -158,17 +161,36 @@ class Summary {
   }
 
   uint64_t bytes_of(const Holder &holder) const {
-    constexpr std::string_view pool = "pool:";
     uint64_t bytes = 0;
     for (const std::string_view part : holder.parts) {
       if (part.empty()) continue;
-      if (part.starts_with(pool)) {
-        bytes += bytes_of_pool(part.substr(pool.size()));
+      if (part.starts_with(pool_prefix)) {
+        bytes += bytes_of_pool(part.substr(pool_prefix.size()));
         continue;
       }
       for (const Instrument &instrument : m_facts.instruments)
         if (instrument.name.starts_with(part)) bytes += instrument.bytes;
     }
+    return bytes;
+  }
+
+  /** What the session has of the holder, as far as Performance Schema counts it
+  by session. */
+  uint64_t bytes_of(const Session &session, const Holder &holder) const {
+    const auto is_part = [&](std::string_view name) {
+      for (const std::string_view part : holder.parts)
+        if (!part.empty() && name.starts_with(part)) return true;
+      for (const Instrument &instrument : m_facts.instruments)
+        if (instrument.name == name && !instrument.pool.empty())
+          for (const std::string_view part : holder.parts)
+            if (part.starts_with(pool_prefix) &&
+                part.substr(pool_prefix.size()) == instrument.pool)
+              return true;
+      return false;
+    };
+    uint64_t bytes = 0;
+    for (const instruments::Held &held : session.held)
+      if (is_part(held.name)) bytes += held.bytes;
     return bytes;
   }
 
@@ -237,11 +259,13 @@ class Summary {
 
   void add_unusual(const Holder &holder, uint64_t bytes) {
     const auto &session = m_facts.largest_session;
+    const uint64_t of_session =
+        holder.of_sessions && session ? bytes_of(*session, holder) : 0;
     // One session has most of it: that session is the cause.
-    if (holder.of_sessions && session && session->bytes >= bytes / 2) {
+    if (of_session != 0 && of_session >= bytes / 2) {
       add("holds", holder.name, size(bytes),
           text("session %" PRIu64 ": %s", session->processlist_id,
-               size(session->bytes).c_str()),
+               size(of_session).c_str()),
           text("KILL %" PRIu64, session->processlist_id));
       return;
     }
@@ -311,7 +335,7 @@ class Summary {
     for (const Amount &pool : unused)
       add_one("pool " + pool.name, pool.bytes, free_of_cost,
               "SELECT memdiag_purge('" + pool.name + "')");
-    add_one("table caches", table_caches, "at most: reopened on use",
+    add_one("table caches", table_caches, "waits for running queries",
             "FLUSH LOCAL TABLES");
     add_one("full-text caches", full_text_caches, "then OPTIMIZE LOCAL TABLE",
             "SET GLOBAL innodb_optimize_fulltext_only = ON");

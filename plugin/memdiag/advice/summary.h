@@ -29,6 +29,7 @@
 #include "plugin/memdiag/advice/advisor.h"
 #include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/history/black_box.h"
+#include "plugin/memdiag/ledger/instruments.h"
 
 namespace memdiag::summary {
 
@@ -63,6 +64,8 @@ struct Resident {
 struct Instrument {
   std::string_view name;
   uint64_t bytes;
+  /** "": several pools, or not known. */
+  std::string_view pool{};
 };
 
 struct Peak {
@@ -70,10 +73,10 @@ struct Peak {
   std::optional<Timestamp> time;
 };
 
-/** A client's session. */
+/** A client's session, with the most that it can still hold. */
 struct Session {
   uint64_t processlist_id;
-  uint64_t bytes;
+  std::span<const instruments::Held> held;
 };
 
 struct Facts {

@@ -332,7 +332,8 @@ class Collector {
             find(m_report, "huge_pages", "transparent_hugepage.enabled"))
       figures.transparent_huge_pages = thp->value;
     figures.pressure_some_avg10 = number("pressure", "cgroup.some.avg10");
-    if (!figures.pressure_some_avg10)
+    figures.is_pressure_of_cgroup = figures.pressure_some_avg10.has_value();
+    if (!figures.is_pressure_of_cgroup)
       figures.pressure_some_avg10 = number("pressure", "machine.some.avg10");
     if (const auto adjustment = number("oom", "oom_score_adj"))
       figures.oom_score_adj = static_cast<int64_t>(*adjustment);

@@ -114,6 +114,7 @@ struct Figures {
   /** Percent of the last 10 s in which a task waited for memory: a task of the
   control group, or of the machine where the group has no such figure. */
   std::optional<double> pressure_some_avg10;
+  bool is_pressure_of_cgroup{false};
   std::optional<int64_t> oom_score_adj;
   /** 0: heuristic, 1: always, 2: up to a limit. */
   std::optional<uint64_t> overcommit;

@@ -46,6 +46,12 @@ struct Counted {
   uint64_t high_bytes;
 };
 
+/** Bytes of an instrument that a session holds. The text is as Counted's. */
+struct Held {
+  std::string_view name;
+  uint64_t bytes;
+};
+
 /** The resident part of each pool's live bytes. */
 using Shares = std::array<std::optional<double>, pool_count>;
 

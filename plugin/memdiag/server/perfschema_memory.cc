@@ -115,13 +115,14 @@ std::vector<Counted> counted(std::span<const char *const> only) {
   return all;
 }
 
-uint64_t held_at_most(PSI_thread *thread, std::span<const Counted> all) {
+std::vector<Held> held_at_most(PSI_thread *thread,
+                               std::span<const Counted> all) {
+  std::vector<Held> held;
   auto *const pfs = reinterpret_cast<PFS_thread *>(thread);
-  if (!pfs_initialized || pfs == nullptr) return 0;
+  if (!pfs_initialized || pfs == nullptr) return held;
   const PFS_memory_safe_stat *const stats =
       pfs->read_instr_class_memory_stats();
-  if (stats == nullptr) return 0;
-  uint64_t held = 0;
+  if (stats == nullptr) return held;
   const PFS_memory_class *instrument;
   for (PFS_memory_key key = 1;
        key <= all.size() && (instrument = find_memory_class(key)) != nullptr;
@@ -133,7 +134,8 @@ uint64_t held_at_most(PSI_thread *thread, std::span<const Counted> all) {
     if (instrument->is_global() || !stat.m_used) continue;
     Sum sum = nothing_of(*instrument);
     memory_monitoring_aggregate(&stat, &sum.stat);
-    held += std::min(sum.counted().bytes, everywhere.bytes);
+    held.push_back({name_of(*instrument),
+                    std::min(sum.counted().bytes, everywhere.bytes)});
   }
   return held;
 }

@@ -16,17 +16,21 @@ struct PSI_thread;
 namespace memdiag::perfschema {
 
 using instruments::Counted;
+using instruments::Held;
 
 /** @param only  names of instruments; empty: all instruments
 @return empty: Performance Schema is off
 @throws std::bad_alloc */
 std::vector<Counted> counted(std::span<const char *const> only = {});
 
-/** The most that a thread can still hold. Performance Schema does not subtract
-from a thread what another one freed. But no thread holds more of an instrument
-than there is of it. The thread must not go away during the call.
-@param all  as counted() has all of them */
-uint64_t held_at_most(PSI_thread *thread, std::span<const Counted> all);
+/** The most that a thread can still hold, by instrument. Performance Schema
+does not subtract from a thread what another one freed. But no thread holds more
+of an instrument than there is of it. The thread must not go away during the
+call.
+@param all  as counted() has all of them
+@throws std::bad_alloc */
+std::vector<Held> held_at_most(PSI_thread *thread,
+                               std::span<const Counted> all);
 
 }  // namespace memdiag::perfschema
 

@@ -47,44 +47,68 @@ constexpr uint64_t worth_bounding_bytes = 16 << 20;
 
 class Find_largest : public Do_THD_Impl {
  public:
-  /** @param all  where given, bytes are those that a session can still hold */
-  explicit Find_largest(bool clients_only,
-                        const std::vector<instruments::Counted> *all = nullptr)
-      : m_clients_only(clients_only), m_all(all) {}
-
   void operator()(THD *thd) override {
-    if (m_clients_only && thd->system_thread != NON_SYSTEM_THREAD) return;
-    auto bytes = perfschema::memory_bytes(thd->get_psi());
-    if (bytes && *bytes >= worth_bounding_bytes && m_all != nullptr)
-      bytes =
-          std::min(*bytes, perfschema::held_at_most(thd->get_psi(), *m_all));
+    const auto bytes = perfschema::memory_bytes(thd->get_psi());
     if (!bytes || *bytes <= (found ? found->bytes : 0)) return;
     found = {thd->thread_id(), *bytes,
              perfschema::current_digest(thd->get_psi()).value_or(Digest{})};
   }
 
   std::optional<history::Holder> found;
+};
+
+bool is_client(THD *thd) {
+  const enum_server_command command = thd->get_command();
+  return thd->system_thread == NON_SYSTEM_THREAD &&
+         command != COM_BINLOG_DUMP && command != COM_BINLOG_DUMP_GTID;
+}
+
+class Find_largest_client : public Do_THD_Impl {
+ public:
+  /** @param all  nullptr: bytes may include some that others have freed */
+  explicit Find_largest_client(const std::vector<instruments::Counted> *all)
+      : m_all(all) {}
+
+  void operator()(THD *thd) override {
+    if (!is_client(thd)) return;
+    const auto counted = perfschema::memory_bytes(thd->get_psi());
+    if (!counted || *counted <= (found ? found->bytes : 0)) return;
+    Client client{thd->thread_id(), *counted, {}};
+    if (m_all != nullptr && *counted >= worth_bounding_bytes) {
+      client.held = perfschema::held_at_most(thd->get_psi(), *m_all);
+      uint64_t held = 0;
+      for (const instruments::Held &each : client.held) held += each.bytes;
+      client.bytes = std::min(client.bytes, held);
+      if (client.bytes <= (found ? found->bytes : 0)) return;
+    }
+    found = std::move(client);
+  }
+
+  std::optional<Client> found;
 
  private:
-  const bool m_clients_only;
   const std::vector<instruments::Counted> *const m_all;
 };
 
-std::optional<history::Holder> find_largest(Find_largest find) {
+std::optional<Client> find_largest_client(
+    const std::vector<instruments::Counted> *all) {
+  Find_largest_client find(all);
   Global_THD_manager::get_instance()->do_for_all_thd_copy(&find);
-  return find.found;
+  return std::move(find.found);
 }
 
 }  // namespace
 
 std::optional<history::Holder> largest_session() {
-  return find_largest(Find_largest(false));
+  Find_largest find;
+  Global_THD_manager::get_instance()->do_for_all_thd_copy(&find);
+  return find.found;
 }
 
-std::optional<history::Holder> largest_client(const Ask_counted &counted) {
-  const auto found = find_largest(Find_largest(true));
+std::optional<Client> largest_client(const Ask_counted &counted) {
+  auto found = find_largest_client(nullptr);
   if (!found || found->bytes < worth_bounding_bytes) return found;
-  return find_largest(Find_largest(true, &counted()));
+  return find_largest_client(&counted());
 }
 
 std::vector<Server_session> server_sessions() {

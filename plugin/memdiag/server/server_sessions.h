@@ -32,11 +32,20 @@ std::optional<history::Holder> largest_session();
 /** As perfschema::counted() has all of them. */
 using Ask_counted = std::function<const std::vector<instruments::Counted> &()>;
 
-/** The session of a client that can still hold most, and how much that is at
-most (perfschema::held_at_most()).
+struct Client {
+  uint64_t processlist_id;
+  /** The most that it can still hold. */
+  uint64_t bytes;
+  /** The same by instrument. Empty: it does not hold much. */
+  std::vector<instruments::Held> held;
+};
+
+/** The session of a client that can still hold most
+(perfschema::held_at_most()). A replica's session, which sends the binary log,
+is none.
 @param counted  called only if a session may hold much
 @throws std::bad_alloc */
-std::optional<history::Holder> largest_client(const Ask_counted &counted);
+std::optional<Client> largest_client(const Ask_counted &counted);
 
 }  // namespace memdiag::sessions
 

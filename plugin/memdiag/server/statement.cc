@@ -55,7 +55,7 @@ class Statement_cache {
     std::optional<std::vector<instruments::Counted>> counted;
     std::optional<std::vector<instruments::Row>> instruments;
     std::optional<std::vector<innodb::Component>> components;
-    std::optional<std::optional<history::Holder>> largest_client;
+    std::optional<std::optional<sessions::Client>> largest_client;
   } readings;
 };
 
@@ -266,7 +266,7 @@ const budget::Facts &Statement::budget_facts() {
       .facts;
 }
 
-const std::optional<history::Holder> &Statement::largest_client() {
+const std::optional<sessions::Client> &Statement::largest_client() {
   auto &cached = m_cache->readings.largest_client;
   if (!cached)
     cached = sessions::largest_client(

@@ -30,10 +30,10 @@
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/advice/budget.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
-#include "plugin/memdiag/history/sampler.h"
 #include "plugin/memdiag/host/host.h"
 #include "plugin/memdiag/ledger/instruments.h"
 #include "plugin/memdiag/ledger/ledger_rows.h"
+#include "plugin/memdiag/server/server_sessions.h"
 #include "storage/innobase/memdiag_innodb.h"
 
 class THD;
@@ -89,7 +89,7 @@ class Statement {
   const budget::Facts &budget_facts();
 
   /** As sessions::largest_client() has it. */
-  const std::optional<history::Holder> &largest_client();
+  const std::optional<sessions::Client> &largest_client();
 
   /** KILL or MAX_EXECUTION_TIME has ended it. */
   bool is_killed() const;

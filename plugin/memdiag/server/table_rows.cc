@@ -112,7 +112,8 @@ void add_rows(Statement *statement, Sink<summary::Row> *sink) {
     // Performance Schema counts.
     if (const Reading bytes =
             row.live_bytes ? row.live_bytes : row.counted_bytes)
-      facts.instruments.push_back({row.event_name, *bytes});
+      facts.instruments.push_back(
+          {row.event_name, *bytes, row.pool.value_or("")});
   for (size_t i = 0; i < pool_count; ++i)
     facts.pool_peaks[i] = {snapshot.pools[i].peak_bytes,
                            snapshot.pools[i].peak_time};
@@ -123,7 +124,7 @@ void add_rows(Statement *statement, Sink<summary::Row> *sink) {
   facts.findings = findings;
   facts.limit_bytes = host::limit_bytes(host);
   if (const auto &session = statement->largest_client())
-    facts.largest_session = {session->processlist_id, session->bytes};
+    facts.largest_session = {session->processlist_id, session->held};
   for (const budget::Row &row : budget)
     if (row.value) facts.variables[row.variable] = *row.value;
   add_all(summary::rows(facts), sink);

@@ -297,6 +297,12 @@ const std::vector<Expected> all_expected = {
      Severity::warning, "machine", "host", "100 MiB", "vm.swappiness=1"},
     {"pressure", [](Situation *all) { all->host.pressure_some_avg10 = 25; },
      Severity::warning, "machine", "host", "25%", "memdiag_purge('all')"},
+    {"pressure in the control group",
+     [](Situation *all) {
+       all->host.pressure_some_avg10 = 25;
+       all->host.is_pressure_of_cgroup = true;
+     },
+     Severity::warning, "cgroup", "host", "25%", "memdiag_purge('all')"},
     {"first to be killed",
      [](Situation *all) { all->host.oom_score_adj = 500; }, Severity::note,
      "machine", "misconfiguration", "500", "OOMScoreAdjust=-600"},

@@ -267,6 +267,7 @@ TEST(Host, ControlGroupVersion2) {
   EXPECT_EQ(2000000000u, report.figures.usage_bytes);
   EXPECT_EQ(5u, report.figures.oom_kills);
   EXPECT_EQ(9.25, report.figures.pressure_some_avg10);
+  EXPECT_TRUE(report.figures.is_pressure_of_cgroup);
   // Its cost.
   EXPECT_LE(report.files, 40u);
 }
@@ -361,6 +362,7 @@ TEST(Host, ControlGroupVersion1) {
   // Version 1 has no pressure of its own.
   EXPECT_EQ(nullptr, find(report, "pressure", "cgroup.some.avg10"));
   EXPECT_EQ(1.5, report.figures.pressure_some_avg10);
+  EXPECT_FALSE(report.figures.is_pressure_of_cgroup);
 }
 
 TEST(Host, ALimitAboveWhatTheContainerSees) {

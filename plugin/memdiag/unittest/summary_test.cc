@@ -106,23 +106,42 @@ TEST_F(SummaryTest, AnUnusualHolderHasItsStatement) {
   ASSERT_EQ(found.size(), 7u);
   EXPECT_EQ(found.back(),
             "holds|prepared statements|500 MiB|more than its usual share|"
-            "SET GLOBAL max_prepared_stmt_count = <less>");
+            "SELECT * FROM information_schema.memdiag_advice");
 }
 
 TEST_F(SummaryTest, OneSessionIsTheCause) {
-  facts.instruments = {{"memory/sql/user_var_entry::value", 500 * mib}};
-  facts.largest_session = {42, 510 * mib};
+  facts.instruments = {{"memory/sql/user_var_entry::value", 500 * mib, ""}};
+  using Parts = std::vector<memdiag::instruments::Held>;
+  Parts held = {{"memory/sql/user_var_entry::value", 250 * mib},
+                {"memory/sql/NET::buff", 900 * mib}};
+  facts.largest_session = {42, held};
   EXPECT_EQ(answers("holds").back(),
-            "holds|user variables|500 MiB|session 42: 510 MiB|KILL 42");
-  facts.largest_session = {42, 100 * mib};
+            "holds|user variables|500 MiB|session 42: 250 MiB|KILL 42");
+  // A whole pool.
+  facts.instruments[0].name = "memory/sql/errmsgs::handler";
+  facts.instruments.push_back({"memory/sql/Log_event", 400 * mib, "session"});
+  held = {{"memory/sql/Log_event", 390 * mib}};
+  facts.largest_session = {42, held};
+  facts.instruments[1].pool = "transaction";
+  facts.resident.push_back({"pool", "transaction", "live", 400 * mib});
+  EXPECT_EQ(answers("holds").back(),
+            "holds|transactions, locks|400 MiB|session 42: 390 MiB|KILL 42");
+  facts.resident.pop_back();
+  // It has much, but of something else: to end it would free nothing here.
+  facts.instruments = {{"memory/sql/user_var_entry::value", 500 * mib, ""}};
+  held = {{"memory/sql/user_var_entry::value", 249 * mib},
+          {"memory/sql/Filesort_buffer::sort_keys", 900 * mib}};
+  facts.largest_session = {42, held};
   EXPECT_EQ(answers("holds").back(),
             "holds|user variables|500 MiB|more than its usual share|"
             "SET @<each large one> = NULL");
 }
 
 TEST_F(SummaryTest, ASessionIsNotTheCauseOfASharedCache) {
-  facts.instruments = {{"memory/sql/TABLE", 300 * mib}};
-  facts.largest_session = {42, 510 * mib};
+  facts.instruments = {{"memory/sql/TABLE", 300 * mib, ""}};
+  const std::vector<memdiag::instruments::Held> held = {
+      {"memory/sql/TABLE", 300 * mib}};
+  facts.largest_session = {42, held};
   EXPECT_EQ(answers("holds").back(),
             "holds|open tables|300 MiB|more than its usual share|"
             "FLUSH LOCAL TABLES");
@@ -254,7 +273,7 @@ TEST_F(SummaryTest, WhatCanBeHadBack) {
                        "|SELECT memdiag_purge('statement')",
                    "get back|pool session|40 MiB|"s + unused +
                        "|SELECT memdiag_purge('session')",
-                   "get back|table caches|100 MiB|at most: reopened on use|"
+                   "get back|table caches|100 MiB|waits for running queries|"
                    "FLUSH LOCAL TABLES",
                    "get back|full-text caches|30 MiB|then OPTIMIZE LOCAL TABLE|"
                    "SET GLOBAL innodb_optimize_fulltext_only = ON",
@@ -308,7 +327,10 @@ TEST_F(SummaryTest, ItFitsOnAScreen) {
       if (!part.empty()) facts.instruments.push_back({part, 90 * gib});
   for (const char *name : memdiag::summary::variables())
     facts.variables[name] = UINT64_MAX;
-  facts.largest_session = {UINT32_MAX, 60 * gib};
+  std::vector<memdiag::instruments::Held> held;
+  for (const auto &instrument : facts.instruments)
+    held.push_back({instrument.name, 60 * gib});
+  facts.largest_session = {UINT32_MAX, held};
   findings.assign(10, {memdiag::advisor::Severity::critical, "temp_table",
                        "misconfiguration", "", ""});
   samples[1].rss_peak_bytes = 1000 * gib;
