@@ -201,6 +201,7 @@ def ways_in(checks: Checks, server: Server, build: Build, folder: Path) -> None:
     with server.connect() as session:
         session.query("CREATE USER tls@'%' IDENTIFIED BY 'secret' REQUIRE SSL")
         session.query("GRANT PROCESS ON *.* TO tls@'%'")
+        session.query("CREATE USER no_tls@'%' IDENTIFIED BY 'secret'")
         port = session.query("SELECT @@port").scalar()
     options = folder / "client.cnf"
     options.write_text(f"[client]\nsocket = {server.socket}\nuser = root\n")
@@ -216,6 +217,17 @@ def ways_in(checks: Checks, server: Server, build: Build, folder: Path) -> None:
     done = memdiag("report", "--no-defaults", *over, f"--ssl-ca={server.data / 'ca.pem'}", "--ssl-mode=VERIFY_CA", "--json")  # fmt: skip
     checks.check("TLS with the server's CA", done.returncode == 0, done.stderr)
     one_line(checks, "TLS switched off", memdiag("report", "--no-defaults", *over, "--ssl-mode=DISABLED"), "refused|TLS")  # fmt: skip
+    first = (
+        "-h",
+        "127.0.0.1",
+        "-P",
+        port,
+        "-u",
+        "no_tls",
+        "-psecret",
+        "--ssl-mode=DISABLED",
+    )
+    one_line(checks, "a password by an RSA key of the server", memdiag("report", "--no-defaults", *first), "RSA key")  # fmt: skip
     one_line(checks, "a wrong CA file", memdiag("report", "--no-defaults", *over, "--ssl-mode=VERIFY_CA", "--ssl-ca=/etc/hostname"), "TLS files")  # fmt: skip
     if shutil.which("expect") is None and not build.program("mysql_config_editor").exists():  # fmt: skip
         checks.skip("a login path", "there is no mysql_config_editor")

@@ -45,9 +45,7 @@ class OldServer:
         self.sources = _recorded(name)
         # Answers for sources that the real server did not have.
         self._others = _recorded("stock-leak")
-
-    def connect(self, **_: Any) -> _Session:
-        return _Session(self)
+        self.Connection = type("Connection", (_Session,), {"_server": self})
 
     def answer(self, statement: str) -> tuple[list[str], list[tuple]]:
         self.sent.append(statement)
@@ -132,13 +130,16 @@ class OldServer:
 class _Session:
     """PyMySQL's connection and its cursor."""
 
-    def __init__(self, server: OldServer) -> None:
-        self._server = server
+    _server: OldServer
+
+    def __init__(self, **_: Any) -> None:
         self.description: list[tuple[str]] = []
         self._rows: list[tuple] = []
 
     def connect(self, *_: Any) -> None:
         pass
+
+    _request_authentication = _read_packet = connect
 
     def close(self) -> None:
         pass

@@ -10,8 +10,9 @@ import unittest
 sys.path.append("/usr/lib/python3/dist-packages")  # Debian's PyMySQL
 
 from memdiag.cli import main
-from memdiag.connect.options import Target
-from memdiag.connect.session import Gone, Session, _InClear, pymysql
+from memdiag.connect.authentication import InClear, guarded
+from memdiag.connect.options import SSL_MODES, Target
+from memdiag.connect.session import Gone, Session, pymysql
 from memdiag.problem import Problem
 
 SECRET = "päss € word"
@@ -23,7 +24,7 @@ def packet(number: int, payload: bytes) -> bytes:
     return struct.pack("<I", len(payload))[:3] + bytes([number]) + payload
 
 
-def greeting() -> bytes:
+def greeting(plugin: bytes = b"mysql_native_password") -> bytes:
     """A server without TLS that has many other abilities."""
     capabilities = 0x000F_A20D & ~0x800
     return packet(
@@ -33,8 +34,14 @@ def greeting() -> bytes:
         + b"12345678\0"
         + struct.pack("<HBHHB", capabilities & 0xFFFF, 45, 2, capabilities >> 16, 21)
         + bytes(10)
-        + b"123456789012\0mysql_native_password\0",
+        + b"123456789012\0"
+        + plugin
+        + b"\0",
     )
+
+
+def switch(plugin: bytes) -> bytes:
+    return packet(2, b"\xfe" + plugin + b"\0" + b"12345678901234567890\0")
 
 
 class FakeServer:
@@ -59,6 +66,9 @@ class FakeServer:
     def close(self) -> None:
         self._thread.join(5)
         self._listener.close()
+
+
+DONE = b"\x00\x00\x00\x02\x00\x00\x00"
 
 
 class Harm(unittest.TestCase):
@@ -88,9 +98,74 @@ class Harm(unittest.TestCase):
                 self.assertNotIn(SECRET.encode(), server.heard)
                 self.assertNotIn(SECRET, str(caught.exception))
 
+    def test_without_tls_nothing_is_said_where_it_is_required(self):
+        for mode in SSL_MODES[2:]:
+            with self.subTest(mode):
+                server = self.connected(greeting(), ssl_mode=mode)
+                with self.assertRaisesRegex(Problem, f"does not offer TLS.*{mode}"):
+                    Session(self.target)
+                server.close()
+                self.assertEqual(server.heard, b"")
+
+    def test_a_key_of_a_server_in_the_middle_encrypts_nothing(self):
+        key = b"\x01-----BEGIN PUBLIC KEY-----"
+        for packets in (
+            (greeting(b"sha256_password"), packet(2, key)),
+            (greeting(), switch(b"sha256_password"), packet(4, key)),
+            (
+                greeting(b"caching_sha2_password"),
+                packet(2, b"\x01\x04"),
+                packet(4, key),
+            ),
+            (greeting(), switch(b"caching_sha2_password"), packet(4, b"\x01\x04")),
+        ):
+            for mode in SSL_MODES[:2]:
+                with self.subTest(packets[1:], mode=mode):
+                    server = self.connected(*packets, packet(6, DONE), b"", ssl_mode=mode)  # fmt: skip
+                    with self.assertRaisesRegex(Problem, "RSA key.*--ssl-mode=REQUIRED") as caught:  # fmt: skip
+                        Session(self.target)
+                    self.assertNotIsInstance(caught.exception, Gone)
+                    server.close()
+                    self.assertNotIn(
+                        b"\x01\x00\x00\x03\x02", server.heard
+                    )  # give me your key
+
+    def test_a_scramble_may_go_out(self):
+        refused = b"\xff" + struct.pack("<H", 1820) + b"#HY000words"
+        for packets in (
+            (greeting(b"caching_sha2_password"), packet(2, b"\x01\x03") + packet(3, DONE)),
+            (greeting(), switch(b"caching_sha2_password"), packet(4, b"\x01\x03") + packet(5, DONE)),
+            (greeting(), packet(2, DONE)),
+        ):  # fmt: skip
+            with self.subTest(packets[1:]):
+                self.connected(*packets, packet(1, refused))
+                with self.assertRaisesRegex(Problem, "words"):  # of the first statement
+                    Session(self.target)
+
+    def test_a_server_without_tls_hears_of_none(self):
+        server = self.connected(greeting(), packet(2, DONE))
+        with self.assertRaises(Gone):
+            Session(self.target)
+        server.close()
+        (flags,) = struct.unpack_from("<I", server.heard, 4)
+        self.assertFalse(flags & 0x800)
+
+    def test_an_unknown_version_of_the_library_connects_to_nothing(self):
+        class Library:
+            class Connection:
+                def _read_packet(self):
+                    pass
+
+        with self.assertRaisesRegex(Problem, "version of PyMySQL is unknown"):
+            guarded(Library, Target())
+
     def test_over_tls_a_server_may_ask_for_it(self):
+        ours, other = socket.socketpair()
+        self.addCleanup(ours.close)
+        self.addCleanup(other.close)
+
         class Link:
-            _secure = True
+            _sock = ours  # a Unix socket
             password = SECRET.encode()
             sent = b""
 
@@ -104,10 +179,10 @@ class Harm(unittest.TestCase):
                 pass
 
         link = Link()
-        self.assertIs(_InClear("mysql_clear_password", "db", link).authenticate(None), link)  # fmt: skip
+        self.assertIs(InClear("mysql_clear_password", "db", link).authenticate(None), link)  # fmt: skip
         self.assertEqual(link.sent, SECRET.encode() + b"\0")
         with self.assertRaises(AttributeError):  # PyMySQL has a dialog of its own
-            _InClear("dialog", "db", link).authenticate(None)
+            InClear("dialog", "db", link).authenticate(None)
 
     def test_an_account_whose_password_has_expired_is_one_line(self):
         words = b"You must reset your password using ALTER USER"

@@ -124,7 +124,7 @@ _VARIABLES = (
     ("uptime threads_connected threads_running max_used_connections open_tables opened_tables open_table_definitions"
      " prepared_stmt_count innodb_page_size innodb_buffer_pool_pages_total innodb_buffer_pool_pages_data"
      " innodb_buffer_pool_pages_free innodb_buffer_pool_pages_misc innodb_buffer_pool_pages_dirty"
-     " innodb_buffer_pool_bytes_data binlog_cache_disk_use created_tmp_tables created_tmp_disk_tables ssl_cipher"
+     " innodb_buffer_pool_bytes_data binlog_cache_disk_use created_tmp_tables created_tmp_disk_tables"
      " performance_schema_memory_classes_lost", BOTH),  # [S]
     ("global_connection_memory", Since("8.0.28", NEVER)),  # [M]
 )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import socket
 import ssl
 import struct
@@ -13,6 +12,7 @@ from decimal import Decimal
 from types import ModuleType
 from typing import Any, Self
 
+from memdiag.connect.authentication import guarded, in_clear
 from memdiag.connect.options import Target
 from memdiag.libraries import library
 from memdiag.problem import Problem
@@ -101,10 +101,7 @@ class Session:
             "write_timeout": STATEMENT_SECONDS + 10,
             "program_name": "memdiag",
             "defer_connect": True,
-            "auth_plugin_map": {
-                name: functools.partial(_InClear, name, target.label)
-                for name in ("mysql_clear_password", "dialog")
-            },
+            "auth_plugin_map": in_clear(target),
         }
         if target.socket or target.ssl_mode == "DISABLED":
             words["ssl_disabled"] = True  # newer versions try it by themselves
@@ -113,7 +110,7 @@ class Session:
             if target.ssl_mode != "DISABLED":
                 words["ssl"] = _tls(target)
         with self._connecting():
-            session = self._library.connect(**words)
+            session = guarded(self._library, target)(**words)
             if self._link is not None:
                 session.unix_socket = target.socket  # the link is safe for a password
                 session.host_info = "Localhost via UNIX socket"
@@ -137,16 +134,6 @@ class Session:
         ):
             with contextlib.suppress(Refused):
                 self.rows(statement)
-        if self.target.ssl_mode in (
-            "REQUIRED",
-            "VERIFY_CA",
-            "VERIFY_IDENTITY",
-        ) and not (self.target.socket):
-            cipher = self.rows("SHOW SESSION STATUS LIKE 'Ssl_cipher'")
-            if not cipher or not cipher[0].get("VALUE"):
-                raise Problem(
-                    f"{self.target.label} does not offer TLS, and ssl-mode is {self.target.ssl_mode}"
-                )
 
     @contextlib.contextmanager
     def _connecting(self) -> Iterator[None]:
@@ -172,11 +159,6 @@ class Session:
                 raise Problem(f"{target.label}: {words}") from None
             raise Gone(f"{target.label} does not answer: {_reason(words)}") from None
         except (OSError, RuntimeError) as error:
-            if "cryptography" in str(error):
-                raise Problem(
-                    f"{target.label} wants a password over a connection without TLS: use TLS (--ssl-mode=REQUIRED)"
-                    " or the socket, or install python3-cryptography"
-                ) from None
             raise Gone(f"{target.label} does not answer: {error}") from None
         except _GARBLED as error:
             raise Gone(
@@ -237,27 +219,6 @@ def _tls(target: Target) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         raise Problem(f"the TLS files cannot be used: {error}") from None
     return context
-
-
-class _InClear:
-    """Authentication that sends the password as it is. PyMySQL does so for any server that asks, also for one in the
-    middle; the mysql client refuses by default. Here it takes TLS or the socket."""
-
-    def __init__(self, name: str, label: str, link: Any) -> None:
-        self._name, self._label, self._link = name, label, link
-
-    def authenticate(self, _packet: Any) -> Any:
-        link = self._link
-        if not link._secure:
-            raise Problem(
-                f"{self._label} wants the password in clear over a connection without TLS: use --ssl-mode=REQUIRED, or the socket"
-            )
-        if self._name == "dialog":
-            raise AttributeError  # PyMySQL goes on with its own dialog
-        link.write_packet(link.password + b"\0")
-        answer = link._read_packet()
-        answer.check_error()
-        return answer
 
 
 def _reason(words: str) -> str:

@@ -1,0 +1,102 @@
+"""What PyMySQL may send before it knows the server: over TCP without TLS no password, as the mysql client does it.
+
+A peer in the middle can strip the offer of TLS, ask for another way of authentication, and present an RSA key of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import socket
+import ssl
+from types import ModuleType
+from typing import Any
+
+from memdiag.connect.options import Target
+from memdiag.problem import Problem
+
+_CLIENT_SSL = 1 << 11  # the protocol's flag
+_INSIST = ("REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
+_HOOKS = ("_request_authentication", "_read_packet")
+_HELP = "use TLS (--ssl-mode=REQUIRED) or the socket (-S)"
+
+
+def guarded(library: ModuleType, target: Target) -> Any:
+    """PyMySQL's Connection that keeps the password to itself until the connection is safe."""
+    base = library.Connection
+    if any(not hasattr(base, name) for name in _HOOKS):
+        raise Problem(
+            "this version of PyMySQL is unknown, and could send the password in clear: install 1.0.2 to 1.2"
+        )
+
+    class Guarded(base):
+        _authenticating = False
+
+        def _request_authentication(self) -> None:
+            if not target.socket and not self.server_capabilities & _CLIENT_SSL:
+                if target.ssl_mode in _INSIST:
+                    raise _without_tls(target)
+                # PyMySQL 1.2 would insist on TLS, and earlier versions would say that it follows.
+                self.ssl = False
+                self.client_flag &= ~_CLIENT_SSL
+            self._authenticating = True
+            super()._request_authentication()
+            self._authenticating = False
+            if target.ssl_mode in _INSIST and not safe(self):
+                raise _without_tls(target)
+
+        def _read_packet(self, *words: Any, **more: Any) -> Any:
+            packet = super()._read_packet(*words, **more)
+            if self._authenticating and not safe(self) and self.password:
+                self._check(packet.get_all_data())
+            return packet
+
+        def _check(self, data: bytes) -> None:
+            """What follows 1 is a step of authentication: 3 says that the scramble sufficed. All others have PyMySQL fetch
+            an RSA key from the peer, or are that key."""
+            if data[:1] == b"\1" and data != b"\1\3":
+                raise Problem(
+                    f"{target.label} wants the password over a connection without TLS, by an RSA key that anybody in the"
+                    f" middle could have made: {_HELP}"
+                )
+
+    return Guarded
+
+
+def safe(link: Any) -> bool:
+    """The socket itself counts, and nothing that the peer says."""
+    return isinstance(link._sock, ssl.SSLSocket) or link._sock.family == socket.AF_UNIX
+
+
+def _without_tls(target: Target) -> Problem:
+    return Problem(
+        f"{target.label} does not offer TLS, and ssl-mode is {target.ssl_mode}"
+    )
+
+
+class InClear:
+    """Authentication that sends the password as it is. PyMySQL does so for any server that asks, also for one in the
+    middle; the mysql client refuses by default. Here it takes TLS or the socket."""
+
+    def __init__(self, name: str, label: str, link: Any) -> None:
+        self._name, self._label, self._link = name, label, link
+
+    def authenticate(self, _packet: Any) -> Any:
+        link = self._link
+        if not safe(link):
+            raise Problem(
+                f"{self._label} wants the password in clear over a connection without TLS: {_HELP}"
+            )
+        if self._name == "dialog":
+            raise AttributeError  # PyMySQL goes on with its own dialog
+        link.write_packet(link.password + b"\0")
+        answer = link._read_packet()
+        answer.check_error()
+        return answer
+
+
+def in_clear(target: Target) -> dict[str, Any]:
+    """For PyMySQL's auth_plugin_map."""
+    return {
+        name: functools.partial(InClear, name, target.label)
+        for name in ("mysql_clear_password", "dialog")
+    }
