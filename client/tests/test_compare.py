@@ -11,7 +11,7 @@ from memdiag.cli import main
 from memdiag.commands.what_if import budget_lines, of_history
 from memdiag.comparison import allowed_of, differences, faults, missing
 from memdiag.files import no_file, whole_file, write_whole
-from memdiag.model.budget import Row, sums, with_values
+from memdiag.model.budget import rows, with_values
 from memdiag.model.view import View
 from memdiag.moments import Moment, of_file
 from memdiag.problem import Problem
@@ -247,25 +247,64 @@ class History(unittest.TestCase):
 
 
 class Budget(unittest.TestCase):
-    ROWS = [
-        Row("innodb_buffer_pool_size", "buffer", 100, 1, "server", 100, 100),
-        Row("sort_buffer_size", "buffer", 10, 5, "max_connections", 50, 10),
-        Row("max_connections", "limit", None, None, "", None, 5),
-        Row("innodb_sort_buffer_size", "growing", 1, 10, "2 * max_connections", 10, 1),
-    ]
+    def change(self, fixture="ours-idle", **values):
+        """{variable: (worst case before, after)} of the rows that change."""
+        view = View(fixtures.snapshot(fixture))
+        before = rows(view)
+        after = with_values(view, before, values)
+        return {
+            one.variable: (one.worst, other.worst)
+            for one, other in zip(before, after, strict=True)
+            if one.worst != other.worst
+        }
 
-    def test_a_variable_changes_its_bytes_and_a_count_its_times(self):
-        self.assertEqual(sums(self.ROWS).at_once, 150)
-        new = with_values(self.ROWS, {"max_connections": 10, "sort_buffer_size": 20})
-        self.assertEqual(sums(new).session_buffers, 200)
-        self.assertEqual(sums(new).growing, 20)
-        self.assertEqual(sums(new).server_buffers, 100)
+    def test_the_buffer_pool_has_a_control_block_for_each_page(self):
+        found = self.change(innodb_buffer_pool_size=64 << 30)
+        self.assertEqual(found, {"innodb_buffer_pool_size": (137232384, 137232384 * 512)})  # fmt: skip
+        found = self.change("stock-idle", innodb_buffer_pool_size=64 << 30)
+        self.assertEqual(found["innodb_buffer_pool_size"][1], 64 << 30)
+
+    def test_a_number_of_measured_ones(self):
+        found = self.change(table_open_cache=8000, table_definition_cache=1000)
+        self.assertEqual(found, {"table_open_cache": (102980000, 205960000), "table_definition_cache": (36954000, 18477000)})  # fmt: skip
+
+    def test_connections_change_all_that_depends_on_them(self):
+        found = self.change(max_connections=1510, sort_buffer_size=1 << 20)
+        self.assertEqual(found["thread_stack"], (158334976, 1583349760))
+        self.assertEqual(found["max_allowed_packet"], (20266876928, 202668769280))
+        self.assertEqual(found["binlog_cache_size"], (4947968, 49479680))
+        self.assertEqual(found["sort_buffer_size"], (39583744, 1510 << 20))
+        self.assertNotIn("innodb_buffer_pool_size", found)
+        found = self.change("stock-idle", max_connections=302)
+        self.assertEqual(found["thread_stack"][1], 2 * found["thread_stack"][0])
+
+    def test_what_is_measured_is_not_computed(self):
+        with self.assertRaisesRegex(Problem, "performance_schema are measured"):
+            self.change(performance_schema=2)
+
+    def test_no_connections_are_no_reason_to_guess(self):
+        view = View(fixtures.snapshot("ours-idle"))
+        view.row("variables").pop("max_connections")
+        with self.assertRaisesRegex(Problem, "max_connections is not known"):
+            with_values(view, rows(view), {"max_connections": 10})
+
+    def test_no_limit_is_not_0(self):
+        found = self.change(range_optimizer_max_mem_size=0, parser_max_mem_size=1 << 20)
+        self.assertEqual(found, {"range_optimizer_max_mem_size": (1266679808, None), "parser_max_mem_size": (None, 151 << 20)})  # fmt: skip
+
+    def test_a_variable_without_a_sum_of_its_own_is_told(self):
+        view = View(fixtures.snapshot("ours-idle"))
+        values = {"tmp_table_size": 5, "range_optimizer_max_mem_size": 0}
+        words = "\n".join(budget_lines(view, values, None))
+        self.assertIn("tmp_table_size is in no sum: it is counted with another", words)  # fmt: skip
+        self.assertIn("range_optimizer_max_mem_size is in no sum: the variable does not bound", words)  # fmt: skip
 
     def test_a_part_of_a_name_is_no_variable(self):
-        self.assertEqual(with_values(self.ROWS, {"connections": 10}), self.ROWS)
-        view = View(fixtures.snapshot("stock-idle"))
-        with self.assertRaisesRegex(Problem, "does not know connections"):
-            budget_lines(view, {"connections": 10}, None)
+        view = View(fixtures.snapshot("ours-idle"))
+        for name in ("connections", "the", "value", "log_bin"):
+            self.assertEqual(self.change(**{name: 10}), {})
+            with self.assertRaisesRegex(Problem, f"does not know {name}"):
+                budget_lines(view, {name: 10}, None)
 
 
 class Usage(unittest.TestCase):

@@ -10,7 +10,7 @@ from memdiag.collect.snapshot import take
 from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.session import Refused, Session
 from memdiag.files import read_text
-from memdiag.model.budget import rows, sums, with_values
+from memdiag.model.budget import NO_SUM, rows, sums, with_values
 from memdiag.model.units import bytes_of, duration, moment, signed_size, size
 from memdiag.model.view import View
 from memdiag.moments import is_file, snapshots_of
@@ -199,7 +199,8 @@ def budget_lines(view: View, values: dict[str, int], limit: int | None) -> list[
             f"the budget does not know {', '.join(unknown)}; it knows, for example,"
             f" {', '.join(row.variable for row in before[:4])}"
         )
-    old, new = sums(before), sums(with_values(before, values))
+    after = with_values(view, before, values)
+    old, new = sums(before), sums(after)
     own = view.limit
     bound = limit if limit is not None else own.bytes if own else None
     lines = [
@@ -213,6 +214,11 @@ def budget_lines(view: View, values: dict[str, int], limit: int | None) -> list[
         lines.append(
             f"{label:28}{size(one):>12} {size(other):>12} {signed_size(other - one):>12}"
         )
+    lines += [
+        f"{row.variable} is in no sum: {NO_SUM[row.kind]}."
+        for row in after
+        if row.variable in values and row.kind in NO_SUM
+    ]
     if bound is None:
         lines.append("The limit is not known; say --limit.")
     else:

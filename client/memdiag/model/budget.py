@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from memdiag.model.view import View
+from memdiag.problem import Problem
 
 # Buffers of a session on servers without MEMDIAG_BUDGET, each once.
 _SESSION = (
@@ -25,6 +26,18 @@ _SERVER = (
     "query_cache_size",
     "aria_pagecache_buffer_size",
 )
+# A variable that is part of TIMES_OF.
+COUNT = "max_connections"
+# The server adds a control block for each page.
+_IN_PROPORTION = ("innodb_buffer_pool_size",)
+_UNLIMITED_IF_0 = ("range_optimizer_max_mem_size",)
+# Why a variable's row is in no sum, by kind.
+NO_SUM = {
+    "part": "it is counted with another variable",
+    "limit": "it takes nothing itself",
+    "unbounded": "the variable does not bound that memory",
+    "unused": "this version does not read it",
+}
 _GROWING = ("temptable_max_ram", "innodb_ft_total_cache_size")
 
 
@@ -34,7 +47,7 @@ class Row:
     kind: str  # buffer: taken whole; growing: up to it, as data need it; other kinds take nothing
     each: int | None
     times: int | None
-    times_of: str  # server, or the variables that decide it
+    times_of: str  # server, the value, or words with the variable that decides it
     worst: int | None
     value: int | None
     seen: int | None = None
@@ -44,7 +57,7 @@ class Row:
         return self.times_of in ("server", "")
 
     def depends_on(self, variable: str) -> bool:
-        return variable in re.findall(r"\w+", self.times_of)
+        return variable == COUNT and COUNT in self.times_of
 
 
 def rows(view: View) -> list[Row]:
@@ -91,29 +104,48 @@ def _estimated(view: View) -> list[Row]:
     return result
 
 
-def with_values(found: list[Row], values: Mapping[str, int]) -> list[Row]:
-    """The rows after SET GLOBAL variable = value: its own bytes, and the number of times where it decides that."""
+def with_values(view: View, found: list[Row], values: Mapping[str, int]) -> list[Row]:
+    """The rows after SET GLOBAL variable = value: its own bytes, and the number of times where it decides that.
+
+    @raises Problem if a row cannot be computed"""
     result = []
     for row in found:
-        each, times, value = row.each, row.times, row.value
-        if row.variable in values:
-            value = values[row.variable]
-            # A size that is exactly the value becomes the new value. Measured sizes stay.
-            if each is not None and row.value == row.each:
-                each = value
-        for name, number in values.items():
-            if times is not None and row.depends_on(name):
-                old = next((x.value for x in found if x.variable == name), None)
-                times = (
-                    number
-                    if row.times_of == name
-                    else (times * number // old if old else times)
-                )
-        worst = row.worst
+        each, times = row.each, row.times
+        if row.variable in values and row.times_of:
+            each, times = _of_value(row, values[row.variable])
+        if row.depends_on(COUNT) and COUNT in values:
+            old = view.variable(COUNT)
+            if times is None or not isinstance(old, int) or not old:
+                raise Problem(f"the server's {COUNT} is not known")
+            times = times * values[COUNT] // old
         if (each, times) != (row.each, row.times):
-            worst = None if each is None or times is None else each * times
-        result.append(replace(row, each=each, times=times, value=value, worst=worst))
+            row = replace(row, each=each, times=times)
+            row = replace(row, **_sum(row))
+        result.append(replace(row, value=values.get(row.variable, row.value)))
     return result
+
+
+def _of_value(row: Row, value: int) -> tuple[int | None, int | None]:
+    """BYTES_EACH and TIMES with another value of the row's own variable."""
+    if row.each is not None and row.times_of == "the value":
+        return row.each, value
+    if row.value == row.each:
+        return value, row.times
+    if row.each is not None and row.value and row.variable in _IN_PROPORTION:
+        return row.each * value // row.value, row.times
+    raise Problem(
+        f"the bytes of {row.variable} are measured; they cannot be computed for another value"
+    )
+
+
+def _sum(row: Row) -> dict[str, Any]:
+    """Kind and worst case. The server has the same rule: is_unlimited() in plugin/memdiag/advice/budget.cc."""
+    if row.each is None or row.times is None:
+        return {"worst": None}
+    if row.each >= 1 << 47 or (row.each == 0 and row.variable in _UNLIMITED_IF_0):
+        return {"kind": "unbounded", "worst": None}
+    kind = "growing" if row.kind == "unbounded" else row.kind
+    return {"kind": kind, "worst": row.each * row.times}
 
 
 @dataclass(frozen=True)
