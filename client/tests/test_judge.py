@@ -80,11 +80,27 @@ class Held(unittest.TestCase):
     def test_the_session_with_most_is_named(self):
         rows = [instrument("memory/sql/user_var_entry::value", 300 * MIB)]
         sessions = [{"THREAD_ID": 1, "PROCESSLIST_ID": 42, "USER": "app", "COMMAND": "Sleep", "SECONDS": 5, "BYTES": 290 * MIB}]  # fmt: skip
-        one = named(stock(500 * MIB, memory=rows, threads=sessions))["user variables"]
+
+        def of(*own):
+            return named(stock(500 * MIB, memory=rows, threads=sessions, largest_session=list(own)))["user variables"]  # fmt: skip
+
+        def has(held, name="memory/sql/user_var_entry::value"):
+            return {"EVENT_NAME": name, "BYTES": held}
+
+        one = of(has(150 * MIB))
         self.assertEqual(one.statements, ["KILL 42"])
-        sessions[0]["BYTES"] = 100 * MIB
-        one = named(stock(500 * MIB, memory=rows, threads=sessions))["user variables"]
-        self.assertNotIn("KILL 42", one.statements)
+        self.assertIn("session 42 has most of it", one.headline)
+        self.assertIn("session 42 of app has 150 MiB of it", one.evidence)
+        self.assertIn("has 300 MiB of it", of(has(400 * MIB)).evidence)
+        # It holds much, but of something else, or nobody knows of what.
+        for own in (
+            [has(290 * MIB, "memory/sql/NET::buff"), has(149 * MIB)],
+            [has(290 * MIB, "memory/sql/NET::buff")],
+            [],
+        ):
+            one = of(*own)
+            self.assertEqual(one.statements, [])
+            self.assertNotIn("42", one.headline + one.remedy)
 
     def test_a_thread_of_replication_is_never_killed(self):
         """KILL would stop a replica that applies a large transaction."""
@@ -99,7 +115,7 @@ class Held(unittest.TestCase):
                 "USER": None,
                 "COMMAND": "Query",
                 "SECONDS": 5,
-                "BYTES": 290 * MIB,
+                "BYTES": 310 * MIB,
             }
         ]
         open_ = [
@@ -112,7 +128,7 @@ class Held(unittest.TestCase):
                 "SECONDS": 5,
             }
         ]
-        own = [{"EVENT_NAME": "memory/sql/x", "BYTES": 290 * MIB}]
+        own = [{"EVENT_NAME": "memory/sql/x", "BYTES": 160 * MIB}, {"EVENT_NAME": "memory/sql/user_var_entry::value", "BYTES": 150 * MIB}]  # fmt: skip
         sources = {"memory": rows, "threads": sessions, "transactions": open_, "largest_session": own}  # fmt: skip
 
         def killed(**more):

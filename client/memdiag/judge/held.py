@@ -155,12 +155,28 @@ def _cause(view: View, holder: Holder, held: int) -> tuple[Row | None, str]:
             )
             return first, words
         return None, ""
-    threads = view.rows("threads")
-    if threads and (threads[0]["BYTES"] or 0) * 2 >= held:
-        first = threads[0]
-        words = f"session {first['PROCESSLIST_ID']} of {shown(first['USER'])} has {size(first['BYTES'])} in all"
-        return first, words
+    # What else the session has is no reason to end it.
+    parts = [
+        row
+        for row in view.rows("largest_session")
+        if row["EVENT_NAME"].startswith(holder.parts)
+    ]
+    own = still_there(view, parts)
+    for first in view.rows("threads")[:1]:
+        if parts and own * 2 >= held:
+            words = f"session {first['PROCESSLIST_ID']} of {shown(first['USER'])} has {size(own)} of it"
+            return first, words
     return None, ""
+
+
+def still_there(view: View, parts: list[Row]) -> int:
+    """Bytes of a session's instruments. Performance Schema does not subtract from a session what another session freed.
+    No session holds more of an instrument than there is of it."""
+    everywhere = {row["EVENT_NAME"]: row["BYTES"] for row in view.rows("memory")}
+    return sum(
+        min(row["BYTES"], max(0, everywhere.get(row["EVENT_NAME"], row["BYTES"])))
+        for row in parts
+    )
 
 
 def rollback_words(view: View, session: int) -> str:

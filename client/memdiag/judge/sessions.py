@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memdiag.judge.held import KEPT, idle_statements, rollback_words
+from memdiag.judge.held import KEPT, idle_statements, rollback_words, still_there
 from memdiag.judge.holders import HOLDERS
 from memdiag.judge.thresholds import WORTH_BYTES, severity
 from memdiag.model.document import Finding
@@ -25,7 +25,9 @@ def _largest(view: View) -> list[Finding]:
         return []
     first = threads[0]
     parts = view.rows("largest_session")
-    held, session = _still_there(view, first["BYTES"], parts), first["PROCESSLIST_ID"]
+    session = first["PROCESSLIST_ID"]
+    gone = sum(row["BYTES"] for row in parts) - still_there(view, parts)
+    held = first["BYTES"] - gone
     outside = view.outside
     if held < WORTH_BYTES or (outside and held * 10 < outside):
         return []
@@ -47,17 +49,6 @@ def _largest(view: View) -> list[Finding]:
             source=view.origin("threads"),
         )
     ]
-
-
-def _still_there(view: View, held: int, parts: list[dict]) -> int:
-    """Performance Schema does not subtract from a session what another session freed. No session holds more of an
-    instrument than there is of it."""
-    everywhere = {row["EVENT_NAME"]: row["BYTES"] for row in view.rows("memory")}
-    gone = sum(
-        max(0, row["BYTES"] - max(0, everywhere.get(row["EVENT_NAME"], row["BYTES"])))
-        for row in parts
-    )
-    return held - gone
 
 
 def _holder_of(parts: list[dict]) -> str:
