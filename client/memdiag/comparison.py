@@ -43,8 +43,8 @@ class Allowed:
 def differences(
     before: Moment, after: Moment, kinds: Sequence[str] = KINDS
 ) -> list[Difference]:
-    """Largest change first. A part that only one side has is 0 on the other; a kind that only one side has is left
-    out, as it proves nothing."""
+    """Largest change first. A part that only one side has is 0 on the other. A kind that only one side has, and a part
+    that one side does not know, prove nothing and are left out."""
     result = []
     if "rss" in kinds and before.rss is not None and after.rss is not None:
         result.append(Difference("rss", "RSS", before.rss, after.rss))
@@ -53,8 +53,10 @@ def differences(
         if old is None or new is None:
             continue
         found = [
-            Difference(kind, name, old.get(name, 0), new.get(name, 0))
+            Difference(kind, name, one, other)
             for name in sorted({*old, *new})
+            if (one := old.get(name, 0)) is not None
+            and (other := new.get(name, 0)) is not None
         ]
         result += sorted(
             (one for one in found if one.growth), key=lambda one: -abs(one.growth)
@@ -63,11 +65,15 @@ def differences(
 
 
 def missing(before: Moment, after: Moment, kinds: Sequence[str]) -> list[str]:
-    """Kinds that cannot be compared."""
+    """Kinds that cannot be compared, or not whole."""
     result = [
         kind
         for kind in kinds
-        if kind != "rss" and (kind not in before.parts or kind not in after.parts)
+        if kind != "rss"
+        and any(
+            not one.parts.get(kind) or None in one.parts[kind].values()
+            for one in (before, after)
+        )
     ]
     if "rss" in kinds and (before.rss is None or after.rss is None):
         result.insert(0, "rss")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memdiag.files import read_text
-from memdiag.model.view import View
+from memdiag.model.view import View, total
 from memdiag.problem import Problem
 from memdiag.recording import is_recording, parsed
 from memdiag.render.json import FORMAT as REPORT_FORMAT
@@ -21,8 +21,8 @@ class Moment:
     label: str
     time: float
     rss: int | None
-    # {kind: {name: bytes}}: pool, route, instrument, stack
-    parts: dict[str, dict[str, int]] = field(default_factory=dict)
+    # {kind: {name: bytes}}: pool, route, instrument, stack. None: not known
+    parts: dict[str, dict[str, int | None]] = field(default_factory=dict)
 
 
 _LIKE_A_FILE = re.compile(r"(.+?)(?:@(?:first|last|peak|\d+|\d{4}-\d\d-.*)|(?<=\.html)|(?<=\.json)|(?<=\.rec))")  # fmt: skip
@@ -70,27 +70,19 @@ def snapshots_of(text: str, name: str) -> list[dict[str, Any]]:
 
 def of_snapshot(snapshot: dict[str, Any], label: str = "") -> Moment:
     view = View(snapshot)
-    parts: dict[str, dict[str, int]] = {
-        "pool": {
-            name: states.get("live") or 0 for name, states in view.pool_states().items()
-        },
+    parts: dict[str, dict[str, int | None]] = {
+        "pool": {name: one.get("live") for name, one in view.pool_states().items()},
         "route": {
-            row["ROUTE"]: row["LIVE_BYTES"]
-            for row in view.rows("memdiag_routes")
-            if row["LIVE_BYTES"] is not None
+            row["ROUTE"]: row["LIVE_BYTES"] for row in view.rows("memdiag_routes")
         },
-        "instrument": {
-            row["EVENT_NAME"]: row["BYTES"]
-            for row in view.rows("memory")
-            if row["BYTES"] is not None
-        },
+        "instrument": {row["EVENT_NAME"]: row["BYTES"] for row in view.rows("memory")},
         "stack": {},
     }
     for row in view.rows("memdiag_profile"):
         name = row.get("FOLDED") or row.get("STACK")
-        if name is not None and row.get("LIVE_BYTES") is not None:
+        if name is not None:
             stacks = parts["stack"]
-            stacks[str(name)] = stacks.get(str(name), 0) + row["LIVE_BYTES"]
+            stacks[str(name)] = total([stacks.get(str(name), 0), row.get("LIVE_BYTES")])
     return Moment(
         label or view.label,
         snapshot["time"],
@@ -101,11 +93,7 @@ def of_snapshot(snapshot: dict[str, Any], label: str = "") -> Moment:
 
 def of_sample(label: str, sample: dict[str, Any]) -> Moment:
     parts = {
-        "pool": {
-            name: live
-            for name, (live, _) in (sample.get("pools") or {}).items()
-            if live is not None
-        },
+        "pool": {name: live for name, (live, _) in (sample.get("pools") or {}).items()},
         "instrument": sample.get("instruments") or {},
     }
     return Moment(

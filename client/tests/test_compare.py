@@ -48,6 +48,12 @@ class Differences(unittest.TestCase):
             ["rss", "pool", "route", "stack"],
         )
 
+    def test_what_one_side_could_not_read_is_not_0(self):
+        before, after = moment(None, pool={"a": None, "b": 1}), moment(None, pool={"a": 9, "b": 3})  # fmt: skip
+        for one, other in ((before, after), (after, before)):
+            self.assertEqual([each.name for each in differences(one, other)], ["b"])
+            self.assertEqual(missing(one, other, ("pool",)), ["pool"])
+
     def test_thresholds(self):
         found = differences(
             moment(100 * MIB, pool={"a": 10 * MIB}),
@@ -171,6 +177,25 @@ class Files(unittest.TestCase):
         # If only RSS can be compared, it decides.
         path = self.recording("r", {"time": 1.0, "rss": MIB})
         self.assertEqual(self.output("diff", path, path, "--max-growth", "64M")[0], 0)
+
+    def test_a_pool_that_could_not_be_read_is_no_success(self):
+        data = fixtures.snapshot("ours-idle")
+        paths = []
+        for name in ("known", "unknown"):
+            paths.append(self.root / f"{name}.json")
+            paths[-1].write_text(as_json.render(Page("", [report(data)], [], [data])))
+            for row in data["sources"]["memdiag_ledger"]["rows"]:
+                if row["NAME"] == "session":
+                    row["RESIDENT_BYTES"] = None
+        for words in (paths, paths[::-1]):
+            with self.assertRaisesRegex(Problem, "pool: one side has no figures"):
+                self.output("diff", *words, "--max-growth", "pool=1G")
+        for row in data["sources"]["memdiag_ledger"]["rows"]:
+            if (row["NAME"], row["STATE"]) == ("dictionary", "live"):
+                row["RESIDENT_BYTES"] += 5
+        paths[1].write_text(as_json.render(Page("", [report(data)], [], [data])))
+        code, words = self.output("diff", *paths)
+        self.assertIn("no figures: pool (in part), stack", words)
 
     def test_a_file_that_is_not_there(self):
         for name in ("night.rec", "night@peak", "night@3", "report.html"):

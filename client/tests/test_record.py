@@ -13,7 +13,9 @@ from pathlib import Path
 from unittest import mock
 
 from memdiag.cli import main
+from memdiag.collect.sample import Sampler
 from memdiag.commands import record
+from memdiag.connect.options import Target
 from memdiag.problem import Problem
 from memdiag.recording import FORMAT, read_recording
 
@@ -96,6 +98,40 @@ class Recording(unittest.TestCase):
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         self.assertGreater(len(read_recording(self.unfinished).samples), 1)
         self.assertFalse(self.out.exists())
+
+
+class OurServer:
+    """One that a Sampler asks; `ledger` has its rows of the pools."""
+
+    target = Target(host="db1")
+
+    def __init__(self, *ledger: dict) -> None:
+        self._ledger = list(ledger)
+
+    def server_process(self):
+        return 0
+
+    def rows(self, statement):
+        if "VERSION()" in statement:
+            return [{"V": "9.7.4"}]
+        if "information_schema.TABLES" in statement:
+            return [{"TABLE_NAME": "MEMDIAG_LEDGER"}]
+        if "information_schema.MEMDIAG_LEDGER" in statement:
+            return self._ledger
+        return []
+
+
+class Samples(unittest.TestCase):
+    def sample(self, **states):
+        rows = [{"COMPONENT": "pool", "NAME": "a", "STATE": state, "RESIDENT_BYTES": value} for state, value in states.items()]  # fmt: skip
+        return Sampler(OurServer(*rows)).sample()
+
+    def test_what_could_not_be_read_is_not_0(self):
+        one = self.sample(live=5, dirty=3, muzzy=4)
+        self.assertEqual((one["pools"], one["unused"]), ({"a": [5, 7]}, 7))
+        one = self.sample(live=5, dirty=3, muzzy=None)
+        self.assertEqual((one["pools"], one["unused"]), ({"a": [5, None]}, None))
+        self.assertIsNone(self.sample()["unused"])
 
 
 class Connection(unittest.TestCase):

@@ -12,7 +12,7 @@ from typing import Any
 from memdiag.collect import kernel, queries
 from memdiag.collect.sources import Row
 from memdiag.connect.session import Refused, Session
-from memdiag.model.view import View
+from memdiag.model.view import View, total
 
 # Smaller instruments would only make the file large.
 WORTH_BYTES = 1 << 20
@@ -75,11 +75,12 @@ class Sampler:
             result["pools"] = {
                 name: [
                     one.get("live"),
-                    (one.get("dirty") or 0) + (one.get("muzzy") or 0),
+                    total([one.get("dirty"), one.get("muzzy")]),
                 ]
                 for name, one in states.items()
             }
-            result["unused"] = sum(one[1] for one in result["pools"].values())
+            unused = [one[1] for one in result["pools"].values()]
+            result["unused"] = total(unused) if unused else None
         return result
 
     def _view(self) -> View:

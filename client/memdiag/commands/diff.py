@@ -119,7 +119,7 @@ def lines(
     for kind in KINDS:
         rows = [one for one in found if one.kind == kind]
         shown = rows if everything else [one for one in rows if abs(one.growth) >= 1 << 16][:MOST]  # fmt: skip
-        if kind in missing or not rows:
+        if not rows:
             continue
         result += ["", f"{kind:12} {'before':>12} {'after':>12} {'growth':>12}"]
         for one in shown:
@@ -131,9 +131,11 @@ def lines(
         if left:
             result.append(f"{'':25} {left} smaller differences (--all)")
     if missing:
+        known = {one.kind for one in found}
+        names = [f"{kind} (in part)" if kind in known else kind for kind in missing]
         result += [
             "",
-            f"not compared, as one side has no figures: {', '.join(missing)}",
+            f"not compared, as one side has no figures: {', '.join(names)}",
         ]
     result.append("")
     if faults:
