@@ -112,9 +112,9 @@ class Files(unittest.TestCase):
         with self.assertRaisesRegex(Problem, "cannot be written"):
             write_whole(self.root / "no" / "x", "")
 
-    def recording(self, name, *samples):
+    def recording(self, name, *samples, **variables):
         path = self.root / name
-        lines = [{"format": FORMAT, "label": "db", "server": {}}, *samples]
+        lines = [{"format": FORMAT, "label": "db", "server": {}, "variables": variables}, *samples]  # fmt: skip
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         return path
 
@@ -226,21 +226,48 @@ class Files(unittest.TestCase):
             self.output("diff", path, path)
 
     def test_what_if_of_a_recording(self):
-        path = self.recording(
-            "r",
+        samples = (
             {"time": 1.0, "rss": 100 * MIB, "unused": 0},
             {"time": 3.0, "rss": 300 * MIB, "unused": 150 * MIB},
         )
+        for variables in ({}, {"memdiag_pressure_watcher": "OFF"}):
+            path = self.recording("off", *samples, **variables)
+            code, words = self.output("what-if", path, "--limit", "200M")
+            self.assertEqual(code, 3)
+            self.assertIn("A purge of unused pages, up to 100 MiB at once, might have sufficed", words)  # fmt: skip
+        path = self.recording("r", *samples, memdiag_pressure_watcher="ON")
         code, words = self.output("what-if", path, "--limit", "320M")
         self.assertEqual((code, "would have survived: 20.0 MiB" in words), (0, True))
         code, words = self.output("what-if", path, "--limit", "200M")
         self.assertEqual(code, 0)
-        self.assertIn("survived by giving back unused pages, up to 100 MiB", words)
+        self.assertIn("memdiag_pressure_watcher is ON: it gives back unused pages, up to 100 MiB", words)  # fmt: skip
+        self.assertNotIn("the kernel would have ended it", words)
         code, words = self.output("what-if", path, "--limit", "140M")
         self.assertEqual(code, 3)
+        self.assertIn("the kernel would have ended it", words)
         self.assertIn("would not have sufficed", words)
         with self.assertRaisesRegex(Problem, "no budget"):
             self.output("what-if", path, "--set", "max_connections=5")
+
+    def test_what_if_below_the_limit_needs_no_unused_pages(self):
+        path = self.recording("r", {"time": 1.0, "rss": 100 * MIB, "unused": None}, memdiag_pressure_watcher="ON")  # fmt: skip
+        self.assertEqual(self.output("what-if", path, "--limit", "200M")[0], 0)
+        self.assertEqual(self.output("what-if", path, "--limit", "50M")[0], 3)
+
+    def test_what_if_of_a_history_counts_on_no_purge(self):
+        """Its DIRTY_BYTES have pages that were never written."""
+        data = fixtures.snapshot("ours-idle")
+        data["sources"]["variables"]["rows"][0]["memdiag_pressure_watcher"] = "ON"
+        data["sources"]["memdiag_history"]["rows"] = [
+            {"TIME": 1.0, "RSS_BYTES": 300 * MIB, "DIRTY_BYTES": 200 * MIB},
+            {"TIME": 9.0, "RSS_BYTES": 100 * MIB, "DIRTY_BYTES": 0},
+        ]
+        path = self.root / "report.json"
+        path.write_text(as_json.render(Page("", [report(data)], [], [data])))
+        code, words = self.output("what-if", path, "--limit", "200M")
+        self.assertEqual(code, 3)
+        self.assertIn("might have sufficed", words)
+        self.assertIn("never written", words)
 
 
 class Replay(unittest.TestCase):

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         raise WrongOption("say --limit SIZE, or --set VARIABLE=VALUE, or both")
     limit = bytes_of(options.limit) if options.limit else None
     values = values_of(options.set)
-    samples, view = _read(options)
+    samples, view, gives_back = _read(options)
     result, code = [], 0
     if limit is not None:
         if not samples:
@@ -56,13 +56,13 @@ def run(options: argparse.Namespace) -> int:
                 "there is no history: the server keeps none (memdiag record makes a recording), or its sampling is off"
             )
         outcome = replay(samples, limit)
-        result += limit_lines(outcome, samples, limit)
+        result += limit_lines(outcome, samples, limit, gives_back)
         if outcome.survived_giving_back is not None and view is not None:
             result.append(
                 "The history counts pages that were never written as unused, too; they would give nothing back."
             )
-        # With the watcher ON a server with memdiag gives unused pages back by itself.
-        code = 0 if outcome.survived or outcome.survived_giving_back else NOT_SURVIVED
+        purged = gives_back and outcome.survived_giving_back
+        code = 0 if outcome.survived or purged else NOT_SURVIVED
     if values:
         if view is None:
             raise Problem("--set needs a server or a report: a recording has no budget")
@@ -81,14 +81,18 @@ def values_of(words: list[str]) -> dict[str, int]:
     return result
 
 
-def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None]:
+def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None, bool]:
+    """Samples, the server, and whether unused pages in them are resident and the server gives them back by itself."""
     source = options.source or ""
     if source and is_file(source):
         text = read_text(Path(source))
         if is_recording(text):
-            return of_recording(parsed(text, source).samples), None
+            recording = parsed(text, source)
+            variables = recording.head.get("variables") or {}
+            watcher = variables.get("memdiag_pressure_watcher") == "ON"
+            return of_recording(recording.samples), None, watcher
         view = View(snapshots_of(text, source)[0])
-        return of_history(view.rows("memdiag_history")), view
+        return of_history(view.rows("memdiag_history")), view, False
     (target,) = chosen_targets(options, [source] if source else [])
     progress = Progress(f"{target.label}: ")
     with Session(target) as session:
@@ -97,14 +101,14 @@ def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None]:
         finally:
             progress.done()
         if not view.ours:
-            return [], view
+            return [], view, False
         samples = []
         for table in ("MEMDIAG_LAST_RUN", "MEMDIAG_HISTORY"):
             try:
                 samples += of_history(session.rows(_RUNS.format(table=table)))
             except Refused as error:
                 raise Problem(f"{target.label}: {error}") from None
-    return samples, view
+    return samples, view, False
 
 
 def of_history(found: list[dict[str, Any]]) -> list[Sample]:
@@ -142,7 +146,9 @@ def of_recording(found: list[dict[str, Any]]) -> list[Sample]:
     ]
 
 
-def limit_lines(outcome: Outcome, samples: list[Sample], limit: int) -> list[str]:
+def limit_lines(
+    outcome: Outcome, samples: list[Sample], limit: int, gives_back: bool
+) -> list[str]:
     span = duration(samples[-1].time - samples[0].time)
     lines = [
         f"{outcome.samples} samples of {span}, until {moment(samples[-1].time)}.",
@@ -155,8 +161,10 @@ def limit_lines(outcome: Outcome, samples: list[Sample], limit: int) -> list[str
     else:
         first = outcome.first_above
         assert first
+        purged = gives_back and outcome.survived_giving_back
+        what = "there would have been a purge" if purged else "the kernel would have ended it"  # fmt: skip
         lines.append(
-            f"With a limit of {size(limit)} the kernel would have ended it at {moment(first.time)}:"
+            f"With a limit of {size(limit)} {what} at {moment(first.time)}:"
             f" RSS was {size(first.rss)}, and {outcome.above} samples are above the limit."
         )
         if outcome.survived_giving_back is None:
@@ -165,15 +173,17 @@ def limit_lines(outcome: Outcome, samples: list[Sample], limit: int) -> list[str
             )
         elif outcome.survived_giving_back:
             lines.append(
-                f"It would have survived by giving back unused pages, up to {size(outcome.most_given_back)} at once:"
-                " memdiag_pressure_watcher = ON does that by itself."
+                f"It would have survived, as memdiag_pressure_watcher is ON: it gives back unused pages, up to {size(outcome.most_given_back)} at once."
+                if gives_back
+                else f"A purge of unused pages, up to {size(outcome.most_given_back)} at once, might have sufficed:"
+                " memdiag_pressure_watcher = ON purges by itself."
             )
         else:
             lines.append("Giving back unused pages would not have sufficed.")
     lines.append(
         f"lowest limit that would have sufficed: {size(outcome.lowest_limit)} as it was"
         + (
-            f", {size(outcome.lowest_limit_giving_back)} with unused pages given back"
+            f", {size(outcome.lowest_limit_giving_back)} at best with unused pages given back"
             if outcome.lowest_limit_giving_back is not None
             else ""
         )
