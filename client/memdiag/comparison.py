@@ -43,7 +43,8 @@ class Allowed:
 def differences(
     before: Moment, after: Moment, kinds: Sequence[str] = KINDS
 ) -> list[Difference]:
-    """Largest change first. A part that only one side has is 0 on the other. A kind that only one side has, and a part
+    """Largest change first. A part that only one side has is 0 on the other, or as much as its source
+    leaves out. A kind that only one side has, and a part
     that one side does not know, prove nothing and are left out."""
     result = []
     if "rss" in kinds and before.rss is not None and after.rss is not None:
@@ -55,13 +56,25 @@ def differences(
         found = [
             Difference(kind, name, one, other)
             for name in sorted({*old, *new})
-            if (one := old.get(name, 0)) is not None
-            and (other := new.get(name, 0)) is not None
+            for one, other in [
+                (
+                    old[name] if name in old else _absent(new[name], before, kind),
+                    new[name] if name in new else _absent(old[name], after, kind),
+                )
+            ]
+            if one is not None and other is not None
         ]
         result += sorted(
             (one for one in found if one.growth), key=lambda one: -abs(one.growth)
         )
     return result
+
+
+def _absent(on_the_other_side: int | None, moment: Moment, kind: str) -> int | None:
+    """The most that the part may have, but not so much that it seems to have changed where it need not."""
+    if on_the_other_side is None:
+        return None
+    return min(on_the_other_side, moment.cut.get(kind, 0))
 
 
 def missing(before: Moment, after: Moment, kinds: Sequence[str]) -> list[str]:

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from memdiag.collect.sample import WORTH_BYTES
+from memdiag.collect.snapshot import MOST_STACKS
 from memdiag.files import read_text
 from memdiag.model.view import View, total
 from memdiag.problem import Problem
@@ -23,6 +25,8 @@ class Moment:
     rss: int | None
     # {kind: {name: bytes}}: pool, route, instrument, stack. None: not known
     parts: dict[str, dict[str, int | None]] = field(default_factory=dict)
+    # {kind: bytes}: a part that is not there has at most so many, as its source leaves out smaller ones
+    cut: dict[str, int] = field(default_factory=dict)
 
 
 _LIKE_A_FILE = re.compile(r"(.+?)(?:@(?:first|last|peak|\d+|\d{4}-\d\d-.*)|(?<=\.html)|(?<=\.json)|(?<=\.rec))")  # fmt: skip
@@ -83,11 +87,13 @@ def of_snapshot(snapshot: dict[str, Any], label: str = "") -> Moment:
         if name is not None:
             stacks = parts["stack"]
             stacks[str(name)] = total([stacks.get(str(name), 0), row.get("LIVE_BYTES")])
+    listed = [row.get("LIVE_BYTES") or 0 for row in view.rows("memdiag_profile")]
     return Moment(
         label or view.label,
         snapshot["time"],
         view.rss,
         {kind: found for kind, found in parts.items() if found},
+        {"stack": min(listed)} if len(listed) >= MOST_STACKS else {},
     )
 
 
@@ -101,6 +107,7 @@ def of_sample(label: str, sample: dict[str, Any]) -> Moment:
         sample["time"],
         sample.get("rss"),
         {kind: found for kind, found in parts.items() if found},
+        {"instrument": WORTH_BYTES},
     )
 
 

@@ -8,12 +8,13 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from memdiag.cli import main
+from memdiag.collect.snapshot import MOST_STACKS
 from memdiag.commands.what_if import budget_lines, of_history
 from memdiag.comparison import allowed_of, differences, faults, missing
 from memdiag.files import no_file, whole_file, write_whole
 from memdiag.model.budget import rows, with_values
 from memdiag.model.view import View
-from memdiag.moments import Moment, of_file
+from memdiag.moments import Moment, of_file, of_snapshot
 from memdiag.problem import Problem
 from memdiag.recording import FORMAT, parsed
 from memdiag.render import json as as_json
@@ -21,7 +22,7 @@ from memdiag.render.page import Page
 from memdiag.replay import Sample, replay
 from memdiag.report.build import report
 
-from tests import fixtures
+from tests import builder, fixtures
 
 MIB = 1 << 20
 
@@ -53,6 +54,14 @@ class Differences(unittest.TestCase):
         for one, other in ((before, after), (after, before)):
             self.assertEqual([each.name for each in differences(one, other)], ["b"])
             self.assertEqual(missing(one, other, ("pool",)), ["pool"])
+
+    def test_an_absent_part_had_at_most_the_cut_off(self):
+        small, large = moment(1, stack={"a": 9}), moment(1, stack={"a": 9, "b": 5, "c": 30})  # fmt: skip
+        small.cut = {"stack": 8}
+        found = differences(small, large, ("stack",))
+        self.assertEqual([(one.name, one.before, one.after) for one in found], [("c", 8, 30)])  # fmt: skip
+        found = differences(large, small, ("stack",))
+        self.assertEqual([(one.name, one.before, one.after) for one in found], [("c", 30, 8)])  # fmt: skip
 
     def test_thresholds(self):
         found = differences(
@@ -169,6 +178,24 @@ class Files(unittest.TestCase):
             self.output("diff", path, path, "--max-growth", "stack=1M")
         with self.assertRaisesRegex(Problem, "--by leaves out pool"):
             self.output("diff", path, path, "--by", "rss", "--max-growth", "pool=1M")
+
+    def test_small_instruments_are_in_no_sample(self):
+        path = self.recording(
+            "r",
+            {"time": 1.0, "rss": 1, "instruments": {"a": 5 * MIB}},
+            {"time": 2.0, "rss": 1, "instruments": {"a": 5 * MIB, "b": 1_060_000}},
+        )
+        gate = ("--max-growth", "instrument=100K")
+        self.assertEqual(self.output("diff", f"{path}@1", f"{path}@2", *gate)[0], 0)
+        self.assertEqual(self.output("diff", f"{path}@1", f"{path}@2", "--max-growth", "instrument=10K")[0], 3)  # fmt: skip
+
+    def test_a_profile_has_its_largest_stacks_only(self):
+        def snapshot(stacks):
+            rows = [{"FOLDED": f"s{number}", "LIVE_BYTES": 1000 - number} for number in range(stacks)]  # fmt: skip
+            return of_snapshot(builder.snapshot("memdiag", memdiag_profile=rows))
+
+        whole, cut = snapshot(MOST_STACKS - 1), snapshot(MOST_STACKS)
+        self.assertEqual((whole.cut, cut.cut), ({}, {"stack": 1001 - MOST_STACKS}))
 
     def test_a_gate_without_any_figure_does_not_pass(self):
         path = self.recording("r", {"time": 1.0, "rss": None})

@@ -23,6 +23,7 @@ _GONE = "the server did not answer any more"
 # A container's host name may have digits alone.
 _WORDS = {"hostname", "version", "version_comment", "datadir", "pid_file", "socket"}
 MOST_SESSIONS = 50
+MOST_STACKS = 200
 Progress = Callable[[str], None]
 
 
@@ -222,7 +223,7 @@ class _Snapshot:
         names = ", ".join(f"`{name}`" for name in columns)
         rows = self._ask(
             "memdiag_profile",
-            f"SELECT {names} FROM information_schema.MEMDIAG_PROFILE{order} LIMIT 200",
+            f"SELECT {names} FROM information_schema.MEMDIAG_PROFILE{order} LIMIT {MOST_STACKS}",
         )
         if rows:
             self._ask("memdiag_profile_svg", "SELECT memdiag_profile('svg') AS SVG")
