@@ -69,6 +69,16 @@ class Recording(unittest.TestCase):
         self.assertEqual(len(read_recording(self.out).samples), 3)
         self.assertFalse(self.unfinished.exists())
 
+    def test_an_interruption_right_after_the_first_sample_keeps_it(self):
+        def write(file, value, whole=record._write):
+            whole(file, value)
+            if "time" in value:
+                raise KeyboardInterrupt
+
+        with mock.patch.object(record, "_write", write):
+            self.assertEqual(self.record(Clock()), 0)
+        self.assertEqual(len(read_recording(self.out).samples), 1)
+
     def test_what_a_killed_recorder_left_stays(self):
         self.unfinished.write_text("samples of the night")
         with self.assertRaisesRegex(Problem, "a recording that did not end"):

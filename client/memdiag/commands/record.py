@@ -117,8 +117,13 @@ class Recorder:
         with contextlib.suppress(KeyboardInterrupt):
             while True:
                 sample = self.sample()
-                _write(file, sample)
+                # Before it is written: a signal in between must not remove it with the file.
                 self.count += 1
+                try:
+                    _write(file, sample)
+                except OSError:
+                    self.count -= 1
+                    raise
                 state = "the server is down" if sample.get("down") else f"RSS {size(sample['rss'])}"  # fmt: skip
                 _show(f"\r{self.count} samples, {state}; Ctrl-C ends".ljust(70))
                 passed = self._clock() - begin
