@@ -39,6 +39,25 @@ _PATHS = re.compile(rf"(?<![\w/<])/(?!proc\b|sys\b)[^{_END}]+")
 _DIGESTS = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{32})\b")
 # Unknown functions of a library or a plugin: mysqld and the system's libraries have the same names everywhere.
 _MODULES = re.compile(r"(?<![\w.+-])(?!mysqld\b|mariadbd\b|lib)[\w.+-]+?(?=\+0x[0-9a-f]+)")  # fmt: skip
+_MOUNTED = {"mount_options", "file_system_options"}
+# A value may have commas in quotes, or after a backslash.
+_OPTION = re.compile(r'([^,=]+)=("[^"]*"|(?:\\.|[^,\\])*)')
+# Keys whose values name neither hosts, accounts nor folders. Plain numbers of others stay, too.
+_HARMLESS = {
+    "cache",
+    "compress",
+    "data",
+    "errors",
+    "lookupcache",
+    "local_lock",
+    "mountproto",
+    "mountvers",
+    "nfsvers",
+    "proto",
+    "sec",
+    "size",
+    "vers",
+}
 _QUOTED = re.compile(r"'([^']*)'@'([^']*)'|'([^']+)'")
 _OWN = re.compile(r"[A-Z0-9_]+|(?:performance_schema|information_schema)(?:\.\w+)?")
 
@@ -93,6 +112,8 @@ class Names:
                     row[column] = self._stand_in(kind, value)
             elif source == "variables" and column in _VARIABLES:
                 row[column] = self._stand_in(_VARIABLES[column], value)
+            elif column == "VALUE" and row.get("NAME") in _MOUNTED:
+                row[column] = _OPTION.sub(self._option, value)
             elif column in _NO_PATHS:
                 row[column] = self._stack(value)
             elif re.match(r"/(?!proc/|sys/)", value):
@@ -108,6 +129,12 @@ class Names:
     def _stack(self, text: str) -> str:
         text = _MODULES.sub(lambda found: self._known("module", found[0]), text)
         return _DIGESTS.sub(lambda found: self._known("digest", found[0]), text)
+
+    def _option(self, found: re.Match[str]) -> str:
+        key, value = found.groups()
+        if key in _HARMLESS or value.isdecimal():
+            return found[0]
+        return f"{key}={self._known('option', value)}" if value else found[0]
 
     def _message(self, text: str) -> str:
         """The server quotes names."""
@@ -152,7 +179,7 @@ class Names:
         names = {
             name: stand_in
             for (kind, name), stand_in in self._names.items()
-            if kind not in ("path", "program", "module", "group")
+            if kind not in ("path", "program", "module", "group", "option")
             and len(name) >= 4
             and name != "localhost"
         }

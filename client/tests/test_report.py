@@ -260,6 +260,25 @@ class Anonymous(unittest.TestCase):
         self.assertEqual(profiled, sources["memdiag_digests"]["rows"][0]["DIGEST"])
         self.assertIn(profiled, sources["digest_texts"]["source"])
 
+    def test_mount_options_name_no_host_account_or_folder(self):
+        values = (
+            'rw,vers=4.2,rsize=1048576,proto=tcp,clientaddr=10.1.2.9,addr=10.1.2.5,hard',
+            'rw,username=backup,domain=CORP,uid=0,context="system_u:t:s0:c1,c2",empty=',
+            'rw,lowerdir=/var/lib/till\\,old:/l/AB,data=ordered,subvol=/@till',
+        )  # fmt: skip
+        rows = [{"SUBJECT": "device", "NAME": name, "NUMBER": None, "VALUE": value, "UNIT": "", "SOURCE": "/proc/self/mountinfo"} for value in values for name in ("mount_options", "file_system_options")]  # fmt: skip
+        hidden = anonymized(stock(500 * MIB, memdiag_host=rows))
+        found = [row["VALUE"] for row in hidden["sources"]["memdiag_host"]["rows"]]
+        self.assertEqual(found[::2], found[1::2])
+        self.assertEqual(
+            found[::2],
+            [
+                "rw,vers=4.2,rsize=1048576,proto=tcp,clientaddr=option1,addr=option2,hard",
+                "rw,username=option3,domain=option4,uid=0,context=option5,empty=",
+                "rw,lowerdir=option6,data=ordered,subvol=option7",
+            ],
+        )
+
     def test_the_flame_graph_stays_a_picture(self):
         svg = '<svg width="9" height="4"><title>t</title><rect width="9"/><text>a/b; x+0x1</text></svg>'
         data = stock(500 * MIB, memdiag_profile_svg=[{"SVG": svg}])
