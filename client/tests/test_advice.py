@@ -71,6 +71,7 @@ class Statements(unittest.TestCase):
             ("SELECT A FROM b.C WHERE D = 'low, x' ORDER BY 1 DESC tells more", ["SELECT A FROM b.C WHERE D = 'low, x' ORDER BY 1 DESC"]),
             ("SET GLOBAL stored_program_cache = 128 bounds it; FLUSH LOCAL TABLES frees those", ["SET GLOBAL stored_program_cache = 128", "FLUSH LOCAL TABLES"]),
             ("lower max_connections", []),
+            ("KILL 7; SET GLOBAL max_prepared_stmt_count = 100 bounds them", ["KILL 7"]),
         ):  # fmt: skip
             with self.subTest(remedy):
                 self.assertEqual(statements(remedy), expected)

@@ -158,6 +158,20 @@ class Held(unittest.TestCase):
                     ):  # of the recorded server
                         self.assertNotIn("FLUSH TABLES", statement)
 
+    def test_the_cost_of_flush_is_beside_it(self):
+        words = "statements on tables in use wait until those that run have ended"
+        seen = set()
+        for name in fixtures.names():
+            for one in findings(View(fixtures.snapshot(name))):
+                if one.source != "INFORMATION_SCHEMA.MEMDIAG_ADVICE" and "FLUSH LOCAL TABLES" in one.statements:  # fmt: skip
+                    seen.add(one.holder)
+                    self.assertIn(words, one.remedy)
+        self.assertLessEqual({"open tables", "triggers"}, seen)
+        states = {"live": 100, "fragmentation": 100}
+        ledger = [{"COMPONENT": "pool", "NAME": "table_cache", "STATE": state, "RESIDENT_BYTES": part * MIB, "PERCENT": 1} for state, part in states.items()]  # fmt: skip
+        one = named(snapshot("memdiag", memdiag_ledger=ledger))["fragmentation of pool table_cache"]  # fmt: skip
+        self.assertIn(words, one.remedy)
+
     def test_quoted_names(self):
         tables = [{"TABLE_SCHEMA": "a`b", "TABLE_NAME": "t", "BYTES": 5, "TABLE_ROWS": 1}]  # fmt: skip
         rows = [instrument("memory/memory/HP_PTRS", 300 * MIB)]

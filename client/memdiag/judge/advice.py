@@ -94,6 +94,11 @@ def _said(evidence: str, subsystem: str, verdict: str, known: list[Finding]) -> 
 
 
 def statements(remedy: str) -> list[str]:
-    """Those in a remedy's sentences that can be run as they are."""
+    """Those in a remedy's sentences that can be run as they are. A lower max_prepared_stmt_count frees nothing, and
+    applications get errors."""
     found = [_STATEMENT.search(clause) for clause in remedy.split(";")]
-    return [_PLAIN.sub("", one[0]).strip() for one in found if one and "<" not in one[0]]  # fmt: skip
+    return [
+        _PLAIN.sub("", one[0]).strip()
+        for one in found
+        if one and "<" not in one[0] and "max_prepared_stmt_count" not in one[0]
+    ]

@@ -9,6 +9,12 @@ from dataclasses import dataclass
 
 from memdiag.model.view import View
 
+# What FLUSH LOCAL TABLES costs.
+FLUSH_WAITS = (
+    "after FLUSH, statements on tables in use wait until those that run have ended,"
+    " and ending the FLUSH does not undo that"
+)
+
 
 @dataclass(frozen=True)
 class Holder:
@@ -32,7 +38,7 @@ TRIGGERS = Holder(
     "triggers",
     ("memory/sql/sp_head::main_mem_root",),
     what="each open table has its own copy of its triggers' programs",
-    remedy="close the open tables, and keep fewer of them",
+    remedy=f"close the open tables, and keep fewer of them; {FLUSH_WAITS}",
     statement="FLUSH LOCAL TABLES; SET GLOBAL table_open_cache = %",
     variable="table_open_cache",
 )
@@ -66,7 +72,7 @@ HOLDERS = (
         ),
         usual_percent=20,
         what="the table cache keeps tables open for the next statement",
-        remedy="close the open tables, and keep fewer of them",
+        remedy=f"close the open tables, and keep fewer of them; {FLUSH_WAITS}",
         statement="FLUSH LOCAL TABLES; SET GLOBAL table_open_cache = %",
         variable="table_open_cache",
     ),
@@ -77,7 +83,7 @@ HOLDERS = (
         verb="holds",
         usual_percent=20,
         what="definitions of tables and other objects",
-        remedy="close what is unused, and keep fewer definitions",
+        remedy=f"close what is unused, and keep fewer definitions; {FLUSH_WAITS}",
         statement="FLUSH LOCAL TABLES; SET GLOBAL table_definition_cache = %",
         variable="table_definition_cache",
     ),

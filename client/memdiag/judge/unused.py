@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memdiag.judge.holders import FLUSH_WAITS
 from memdiag.judge.thresholds import WORTH_BYTES
 from memdiag.model.document import Finding
 from memdiag.model.units import percent, share, size
@@ -69,7 +70,7 @@ def _fragmented(view: View) -> list[Finding]:
 
 def _remedy(view: View, pool: str) -> tuple[str, list[str]]:
     if pool in ("table_cache", "dictionary"):
-        return "close what keeps the pages", ["FLUSH LOCAL TABLES"]
+        return f"close what keeps the pages; {FLUSH_WAITS}", ["FLUSH LOCAL TABLES"]
     prepared, threads = (
         [row for row in view.rows(name) if view.may_end(row["PROCESSLIST_ID"])]
         for name in ("prepared", "threads")
