@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness import mtr
 from harness.common import ROOT, SHIPPED, known_preset, lock, presets, say
 from harness.problem import Problem, run_main
+from harness.programs import Programs
 from tools.runner_output import (
     Result,
     closing,
@@ -25,7 +26,7 @@ from tools.runner_output import (
     parse_own,
     parse_unittest,
 )
-from tools.schedule import Programs, Progress, Run, Step, perform
+from tools.schedule import Progress, Run, Step, perform
 
 # Python's unit tests: name, folder, and the folder from which they import.
 UNIT_TESTS = (

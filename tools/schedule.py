@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from harness.common import ROOT, say
 from harness.problem import Problem
+from harness.programs import Programs
 from tools.checkout import own_files
 from tools.runner_output import Result
 
@@ -40,39 +40,6 @@ class Step:
     # it wants them, because they only compute and it would end last.
     waits: bool = False
     needs_build: bool = True
-
-
-class Programs:
-    """The programs that run now. An interruption ends them."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._running: set[subprocess.Popen] = set()
-        self._ending = False
-
-    def start(self, command: list, **options) -> subprocess.Popen:
-        with self._lock:
-            if self._ending:
-                raise KeyboardInterrupt
-            process = subprocess.Popen(command, **options)
-            self._running.add(process)
-        return process
-
-    def wait(self, process: subprocess.Popen) -> float:
-        """Waits until the program ends; returns the seconds of processor time of it and its
-        children."""
-        _, status, usage = os.wait4(process.pid, 0)
-        with self._lock:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            self._running.discard(process)
-        return usage.ru_utime + usage.ru_stime
-
-    def end(self) -> None:
-        """Asks each program to end, so that it can end its own children."""
-        with self._lock:
-            self._ending = True
-            for process in self._running:
-                process.terminate()
 
 
 class Run:

@@ -14,10 +14,11 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.common import ROOT, presets
 from harness.problem import Problem
+from harness.programs import Programs
 from harness.scratch import Scratch
 from tools import run_tests, runner_output, schedule
 from tools.runner_output import Result
-from tools.schedule import Programs, Run, Step
+from tools.schedule import Run, Step
 
 MTR = """\
 [ 25%] memdiag.pools                             w1  [ pass ]   120
