@@ -19,12 +19,22 @@ def run_main(name: str, main: Callable[[], int]) -> None:
     """Run a script's main(); turn Problem, Ctrl-C and SIGTERM into one message and a non-zero exit.
 
     SIGTERM is turned into KeyboardInterrupt so that `finally` and `with` blocks end the servers that were started.
+    It does nothing after another interruption: Ctrl-C reaches the whole terminal, then the program that started
+    this one sends SIGTERM, and that must not stop those blocks midway. A second Ctrl-C does stop them.
     """
+    ending = False
 
-    def interrupted(_signum: int, _frame: object) -> None:
+    def interrupted(number: int, _frame: object) -> None:
+        nonlocal ending
+        if ending and number == signal.SIGTERM:
+            return
+        ending = True
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupted)
+    # A program that a script starts in the background ignores SIGINT, and goes on so.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupted)
     try:
         code = main()
     except Problem as problem:
