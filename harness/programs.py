@@ -2,16 +2,52 @@
 
 import os
 import subprocess
+import tempfile
 import threading
+from typing import Self
+
+# A check that has been interrupted ends its servers within so many seconds.
+CLEAN_UP = 60.0
 
 
 class Programs:
-    """The programs that run now. An interruption ends them."""
+    """The programs that run now. An interruption ends them, and no other program.
 
-    def __init__(self) -> None:
+    Threads may share it. As a context manager it ends what still runs when the block is left.
+    """
+
+    def __init__(self, patience: float | None = None) -> None:
+        """A program that has not ended so many seconds after end() is killed. None: it is waited for."""
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen] = set()
         self._ending = False
+        self._patience = patience
+        self._killer: threading.Timer | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def run(self, command: list) -> subprocess.CompletedProcess[str]:
+        """Runs a program to its end and returns its output. After an interruption it waits until the
+        program has cleaned up."""
+        # Nobody reads a pipe during an interruption, and a full one would block the clean-up.
+        with tempfile.TemporaryFile("w+", errors="replace") as output:
+            process = self.start(command, stdout=output)
+            try:
+                process.wait()
+            except BaseException:
+                self.end()
+                process.wait()
+                raise
+            finally:
+                self._has_ended(process)
+            output.seek(0)
+            return subprocess.CompletedProcess(
+                command, process.returncode, output.read()
+            )
 
     def start(self, command: list, **options) -> subprocess.Popen:
         with self._lock:
@@ -27,12 +63,29 @@ class Programs:
         _, status, usage = os.wait4(process.pid, 0)
         with self._lock:
             process.returncode = os.waitstatus_to_exitcode(status)
-            self._running.discard(process)
+        self._has_ended(process)
         return usage.ru_utime + usage.ru_stime
 
     def end(self) -> None:
-        """Asks each program to end, so that it can end its own children."""
+        """Asks each program to end, so that it can end its own children. No other starts after this."""
         with self._lock:
+            if self._ending:
+                return
             self._ending = True
             for process in self._running:
                 process.terminate()
+            if self._running and self._patience is not None:
+                self._killer = threading.Timer(self._patience, self._kill)
+                self._killer.daemon = True
+                self._killer.start()
+
+    def _has_ended(self, process: subprocess.Popen) -> None:
+        with self._lock:
+            self._running.discard(process)
+            if self._killer and not self._running:
+                self._killer.cancel()
+
+    def _kill(self) -> None:
+        with self._lock:
+            for process in self._running:
+                process.kill()

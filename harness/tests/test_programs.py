@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 
 from harness.common import ROOT
+from harness.programs import Programs
 from harness.scratch import Scratch
 
 # A check that cleans up for a while after an interruption.
@@ -30,6 +31,53 @@ def main():
 
 run_main("check", main)
 """
+
+
+class Running(Scratch):
+    def test_output_and_status(self):
+        with Programs() as programs:
+            done = programs.run(["sh", "-c", "echo said; exit 3"])
+        self.assertEqual((done.returncode, done.stdout), (3, "said\n"))
+
+    def test_nothing_starts_after_the_end(self):
+        programs = Programs()
+        programs.end()
+        with self.assertRaises(KeyboardInterrupt):
+            programs.run(["touch", self.root / "begun"])
+        self.assertFalse((self.root / "begun").exists())
+
+    def test_each_is_asked_once(self):
+        """A second signal would stop its clean-up."""
+        signals = self.root / "signals"
+        ready = self.root / "ready"
+        script = (
+            f"trap 'echo x >>{signals}' TERM; : >{ready}; "
+            "n=0; while [ $n -lt 10 ]; do sleep 0.05; n=$((n + 1)); done"
+        )
+        programs = Programs()
+        process = programs.start(["sh", "-c", script])
+        try:
+            until(ready.exists)
+            programs.end()
+            until(signals.exists)
+            programs.end()
+            programs.wait(process)
+        finally:
+            process.kill()
+        self.assertEqual(signals.read_text(), "x\n")
+
+    def test_what_does_not_end_is_killed(self):
+        ready = self.root / "ready"
+        script = f"trap '' TERM; : >{ready}; while :; do sleep 0.05; done"
+        programs = Programs(patience=0.2)
+        process = programs.start(["sh", "-c", script])
+        try:
+            until(ready.exists)
+            programs.end()
+            programs.wait(process)
+        finally:
+            process.kill()
+        self.assertEqual(process.returncode, -signal.SIGKILL)
 
 
 class Interrupting(Scratch):
