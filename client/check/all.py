@@ -8,7 +8,6 @@ import argparse
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
@@ -18,6 +17,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
 from harness.common import say
 from harness.problem import run_main
+from harness.programs import CLEAN_UP, Programs
 
 # Each row runs in its order, beside the others.
 CHECKS = (
@@ -28,34 +28,30 @@ CHECKS = (
 )
 
 
-def in_rows(preset: str) -> Iterator[subprocess.CompletedProcess[str]]:
-    """Yields each check when it has ended."""
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--preset", default="dev")
+    preset = parser.parse_args().preset
     ended: Queue[subprocess.CompletedProcess[str]] = Queue()
 
     def run_row(row: tuple[tuple[str, ...], ...]) -> None:
         for name, *words in row:
             command = [sys.executable, str(Path(__file__).with_name(name)), "--preset", preset, *words]  # fmt: skip
-            ended.put(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False))  # fmt: skip
+            ended.put(checks.run(command))
 
-    with ThreadPoolExecutor(len(CHECKS)) as pool:
+    sums = [0, 0, 0]
+    # An interruption first ends the checks, then the pool waits for the rows. A row starts no check after that.
+    with ThreadPoolExecutor(len(CHECKS)) as pool, Programs(CLEAN_UP) as checks:
         for row in CHECKS:
             pool.submit(run_row, row)
         for _ in range(sum(map(len, CHECKS))):
-            yield ended.get()
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--preset", default="dev")
-    preset = parser.parse_args().preset
-    sums = [0, 0, 0]
-    for done in in_rows(preset):
-        say(done.stdout.rstrip())
-        found = re.search(r"(\d+) passed, (\d+) failed, (\d+) skipped[^\n]*\s*\Z", done.stdout)  # fmt: skip
-        counts = [int(found[n]) for n in (1, 2, 3)] if found else [0, 1, 0]
-        if done.returncode and not counts[1]:
-            counts[1] = 1
-        sums = [total + one for total, one in zip(sums, counts, strict=True)]
+            done = ended.get()
+            say(done.stdout.rstrip())
+            found = re.search(r"(\d+) passed, (\d+) failed, (\d+) skipped[^\n]*\s*\Z", done.stdout)  # fmt: skip
+            counts = [int(found[n]) for n in (1, 2, 3)] if found else [0, 1, 0]
+            if done.returncode and not counts[1]:
+                counts[1] = 1
+            sums = [total + one for total, one in zip(sums, counts, strict=True)]
     say(f"client: {sums[0]} passed, {sums[1]} failed, {sums[2]} skipped")
     return 1 if sums[1] else 0
 

@@ -1,6 +1,7 @@
 """Programs that a program runs, and signals that interrupt it."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -30,6 +31,24 @@ def main():
             ended.write(pathlib.Path(__file__).name + "\\n")
 
 run_main("check", main)
+"""
+# The programs that run all checks of a folder, with checks of the test.
+MONITORING = """
+from monitoring.check import all
+all.programs.all_present = lambda: None
+all.CHECKS = ("rules.py", "later.py")
+"""
+CLIENT = """
+sys.path.insert(0, "client")
+from check import all
+all.CHECKS = ((("rules.py",), ("later.py",)),)
+"""
+CALLER = """
+import sys
+{module}
+from harness.problem import run_main
+all.__file__, sys.argv = sys.argv[1], sys.argv[:1]
+run_main("all", all.main)
 """
 
 
@@ -106,6 +125,30 @@ class Interrupting(Scratch):
     def said(self, name: str) -> str:
         path = self.root / name
         return path.read_text() if path.exists() else ""
+
+    def all_checks(self, module: str) -> contextlib.AbstractContextManager:
+        return self.started("-c", CALLER.format(module=module), self.root / "all.py")
+
+    def test_the_check_cleans_up_and_no_other_begins(self):
+        for module in (MONITORING, CLIENT):
+            with self.subTest(module), self.all_checks(module) as process:
+                process.terminate()
+                self.assertEqual(process.wait(20), 130)
+                self.assertEqual(self.said("begun"), "rules.py\n")
+                self.assertEqual(self.said("ended"), "rules.py\n")
+            for name in ("begun", "ending", "ended"):
+                (self.root / name).unlink(missing_ok=True)
+
+    def test_ctrl_c_reaches_all_of_them_and_the_check_still_cleans_up(self):
+        for module in (MONITORING, CLIENT):
+            with self.subTest(module), self.all_checks(module) as process:
+                os.killpg(process.pid, signal.SIGINT)
+                until((self.root / "ending").exists)
+                process.terminate()  # ./run-tests got Ctrl-C, too
+                self.assertEqual(process.wait(20), 130)
+                self.assertEqual(self.said("ended"), "rules.py\n")
+            for name in ("begun", "ending", "ended"):
+                (self.root / name).unlink(missing_ok=True)
 
     def test_sigterm_after_an_interruption_does_not_stop_the_clean_up(self):
         for first in (signal.SIGINT, signal.SIGTERM):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ sys.path.insert(0, str(ROOT))
 
 from harness.common import say
 from harness.problem import Problem, run_main
+from harness.programs import CLEAN_UP, Programs
 from monitoring import programs
 
 CHECKS = ("rules.py", "server.py", "otlp.py")
@@ -29,12 +29,13 @@ def main() -> int:
     except Problem as problem:
         say(f"monitoring: 0 passed, 0 failed, 1 skipped: {problem}")
         return 0
+    checks = Programs(CLEAN_UP)
     sums = [0, 0, 0]
     for name in CHECKS:
         command = [sys.executable, str(Path(__file__).with_name(name))]
         if name != "rules.py":
             command += ["--preset", preset]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        done = checks.run(command)
         say(done.stdout.rstrip())
         found = SUM.search(done.stdout)
         counts = [int(found[n]) for n in (1, 2, 3)] if found else [0, 1, 0]
