@@ -16,6 +16,7 @@ from harness.common import ROOT, run_step
 from harness.digest import digest
 from harness.libraries import DEBIAN_FOLDER
 from make.stages import Inputs, Stage
+from tools.build.environment import ENVIRONMENT, environment
 
 PLAIN, COUNTING, OPTIMISED = "dev", "profile", "optimised"  # presets
 STAMP = "stage.json"
@@ -35,11 +36,6 @@ TOOLS = {
 }
 TRAINING_TOOLS = {"sysbench": "sysbench"}
 TRAINING_LIBRARIES = {"pymysql": "python3-pymysql"}
-# The environment that sources.py and a first configure read.
-ENVIRONMENT = (
-    *("MYSQL_SOURCE_VERSION", "MYSQL_SOURCE_TARBALL", "JEMALLOC_SOURCE_TARBALL"),
-    *("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS"),
-)
 # The environment that the tools of the packages read.
 PACKAGING_ENVIRONMENT = ("DEB_BUILD_OPTIONS", "DPKG_DEB_COMPRESSOR_TYPE")
 SOURCES = tuple(
@@ -132,12 +128,6 @@ def options_of(preset: str, text: str | None = None) -> str:
         if one["name"] in ("base", preset)
     ]
     return json.dumps(chosen, sort_keys=True)
-
-
-def environment(names: Sequence[str]) -> str:
-    return " ".join(
-        f"{name}={os.environ[name]}" for name in names if name in os.environ
-    )
 
 
 def code() -> Inputs:
