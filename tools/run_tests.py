@@ -3,7 +3,8 @@
 
 The last line is `N passed, N failed, N skipped`, the sum over all runners. The exit status
 is 0 only if nothing failed. An interrupted run continues with the steps that it has not
-finished, unless a file of the checkout has changed.
+finished, unless a file of the checkout, --offline, the environment that the build reads or the
+built server has changed.
 """
 
 import argparse
@@ -350,7 +351,9 @@ def main() -> int:
     run = Run(options.preset, options.jobs, programs, options.offline)
     began = time.monotonic()
     with lock(run.build / "run-tests.lock", "running the tests of this preset"):
-        progress = Progress(run.build / "run-tests.json", options.fresh)
+        progress = Progress(
+            run.build / "run-tests.json", options.fresh, options.offline
+        )
         try:
             results = perform(steps, run, programs, progress)
         finally:

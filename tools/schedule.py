@@ -14,6 +14,7 @@ from pathlib import Path
 from harness.common import ROOT, say
 from harness.problem import Problem
 from harness.programs import Programs
+from tools.build.environment import ENVIRONMENT, environment
 from tools.checkout import own_files
 from tools.runner_output import Result
 
@@ -109,30 +110,46 @@ class Run:
 # --- resuming ----------------------------------------------------------------------
 
 
-def fingerprint() -> str:
-    """A hash of the files of the checkout."""
-    sum_ = hashlib.sha256()
+# In the folder of a preset.
+MYSQLD = "bld/runtime_output_directory/mysqld"
+
+
+def fingerprint(offline: bool) -> str:
+    """A hash of what decides the results: the files of the checkout, the option --offline, and
+    the environment that the build reads."""
+    sum_ = hashlib.sha256(f"{offline}\0{environment(ENVIRONMENT)}\0".encode())
     for path in own_files(ROOT):
         sum_.update(os.fsencode(path.relative_to(ROOT)) + b"\0" + path.read_bytes())
     return sum_.hexdigest()
 
 
 class Progress:
-    """The steps that an interrupted run has finished."""
+    """The steps that an interrupted run has finished. `path` is in the folder of the preset."""
 
-    def __init__(self, path: Path, fresh: bool):
-        self.path, self.print = path, fingerprint()
+    def __init__(self, path: Path, fresh: bool, offline: bool = False):
+        self.path, self.print = path, fingerprint(offline)
         self.done: dict[str, dict] = {}
         if path.is_file() and not fresh:
             state = json.loads(path.read_text())
-            if state["fingerprint"] == self.print:
+            if state["fingerprint"] == self.print and state["mysqld"] == self._mysqld():
                 self.done = state["done"]
+
+    def _mysqld(self) -> list[int]:
+        """Size and time of the server. Somebody may build another one between two runs."""
+        try:
+            status = (self.path.parent / MYSQLD).stat()
+        except FileNotFoundError:
+            return []
+        return [status.st_size, status.st_mtime_ns]
 
     def add(self, step: Step, result: Result) -> None:
         self.done[step.name] = asdict(result)
-        self.path.write_text(
-            json.dumps({"fingerprint": self.print, "done": self.done}, indent=1)
-        )
+        state = {
+            "fingerprint": self.print,
+            "mysqld": self._mysqld(),
+            "done": self.done,
+        }
+        self.path.write_text(json.dumps(state, indent=1))
 
     def finish(self) -> None:
         self.path.unlink(missing_ok=True)

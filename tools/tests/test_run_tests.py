@@ -121,7 +121,7 @@ class Resuming(Scratch):
         self.step = run_tests.STEPS[0]
 
     def progress(self, print_, fresh=False):
-        with mock.patch.object(schedule, "fingerprint", lambda: print_):
+        with mock.patch.object(schedule, "fingerprint", lambda offline: print_):
             return schedule.Progress(self.path, fresh)
 
     def test_same_files_go_on(self):
@@ -132,6 +132,45 @@ class Resuming(Scratch):
         self.progress("a").add(self.step, Result(3))
         for other in (self.progress("b"), self.progress("a", fresh=True)):
             self.assertEqual(other.done, {})
+
+    def test_another_server_starts_over(self):
+        mysqld = self.root / schedule.MYSQLD
+        mysqld.parent.mkdir(parents=True)
+        mysqld.write_text("one")
+        self.progress("a").add(self.step, Result(3))
+        self.assertEqual(list(self.progress("a").done), [self.step.name])
+        mysqld.write_text("another")
+        self.assertEqual(self.progress("a").done, {})
+
+    def test_the_build_itself_changes_the_server(self):
+        progress = self.progress("a")
+        progress.add(self.step, Result(3))
+        mysqld = self.root / schedule.MYSQLD
+        mysqld.parent.mkdir(parents=True)
+        mysqld.write_text("one")
+        progress.add(self.step, Result(3))
+        self.assertEqual(list(self.progress("a").done), [self.step.name])
+
+    def test_options_and_environment_count(self):
+        (self.root / "file").write_text("x")
+        mock.patch.object(schedule, "ROOT", self.root).start()
+        self.addCleanup(mock.patch.stopall)
+        seen = set()
+        for environment in (
+            {},
+            {"MYSQL_SOURCE_VERSION": "9.7.6-1"},
+            {"MYSQL_SOURCE_VERSION": "9.7.7-1"},
+            {"CXXFLAGS": "9.7.7-1"},
+        ):
+            for offline in (False, True):
+                with mock.patch.dict(os.environ, environment, clear=True):
+                    seen.add(schedule.fingerprint(offline))
+        self.assertEqual(len(seen), 8)
+        with mock.patch.dict(os.environ, {"LANG": "C"}, clear=True):
+            self.assertIn(schedule.fingerprint(False), seen)
+        (self.root / "file").write_text("y")
+        with mock.patch.dict(os.environ, {}, clear=True):
+            self.assertNotIn(schedule.fingerprint(False), seen)
 
     def test_a_finished_run_leaves_nothing(self):
         progress = self.progress("a")
@@ -147,7 +186,7 @@ class Performing(Scratch):
         super().setUp()
         for patch in (
             mock.patch.object(schedule, "ROOT", self.root),
-            mock.patch.object(schedule, "fingerprint", lambda: "x"),
+            mock.patch.object(schedule, "fingerprint", lambda offline: "x"),
             mock.patch.object(schedule, "say", lambda text: None),
         ):
             patch.start()
