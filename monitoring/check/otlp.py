@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT))
 from harness.checks import Checks, not_possible
 from harness.common import preset_of_arguments
 from harness.network import own_network
-from harness.problem import Problem, run_main
+from harness.problem import NotPossible, Problem, run_main
 from harness.server import Build
 from monitoring import running, sink
 
@@ -141,9 +141,12 @@ def main() -> int:
     preset = preset_of_arguments(__doc__)
     try:
         Build.of_preset(ROOT, preset)
-        sink.provide()
     except Problem as problem:
         return not_possible("otlp", "OTLP", problem)
+    try:
+        sink.provide()
+    except NotPossible as reason:
+        return not_possible("otlp", "OTLP", reason)
     checks = Checks("otlp")
     with (
         own_network(),

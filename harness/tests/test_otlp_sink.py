@@ -1,0 +1,78 @@
+"""What monitoring/check/otlp.py makes of a pip that fails."""
+
+import contextlib
+import io
+import subprocess
+from unittest import mock
+
+from harness.problem import NotPossible, Problem
+from harness.scratch import Scratch
+from monitoring import sink
+from monitoring.check import otlp
+
+# Each as pip says it.
+OFFLINE = """\
+WARNING: Retrying (Retry(total=0, connect=None, read=None, redirect=None, status=None)) after connection broken by \
+'NewConnectionError('<pip._vendor.urllib3.connection.HTTPSConnection object at 0x7f>: Failed to establish a new \
+connection: [Errno -3] Temporary failure in name resolution')': /simple/opentelemetry-proto/
+ERROR: Could not find a version that satisfies the requirement opentelemetry-proto==1.45.2 (from versions: none)
+ERROR: No matching distribution found for opentelemetry-proto==1.45.2
+"""
+OTHER_HASH = """\
+ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. If you have updated the package versions, \
+please update the hashes. Otherwise, examine the package contents carefully; someone may have tampered with them.
+    protobuf==7.36.2 from https://files.pythonhosted.org/protobuf-7.36.2.whl:
+        Expected sha256 89f2
+             Got        0000
+"""
+NO_VERSION = """\
+ERROR: Could not find a version that satisfies the requirement protobuf==7.36.2 (from versions: 5.0, 6.0)
+ERROR: No matching distribution found for protobuf==7.36.2
+"""
+RETRIED = OFFLINE.splitlines()[0].replace("total=0", "total=4") + "\n" + NO_VERSION
+
+
+class Installing(Scratch):
+    def setUp(self):
+        super().setUp()
+        for patch in (
+            mock.patch.object(sink, "cache_dir", lambda: self.root),
+            mock.patch.object(sink, "say", lambda text: None),
+            mock.patch.object(otlp.Build, "of_preset"),
+            mock.patch.object(otlp, "preset_of_arguments", lambda doc: "dev"),
+        ):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def pip_says(self, words: str) -> contextlib.AbstractContextManager:
+        done = subprocess.CompletedProcess([], 1, "", words)
+        return mock.patch.object(sink.subprocess, "run", return_value=done)
+
+    def test_without_pip_or_network_it_is_skipped(self):
+        for words in ("/usr/bin/python3: No module named pip\n", OFFLINE):
+            said = io.StringIO()
+            with (
+                self.subTest(words),
+                self.pip_says(words),
+                contextlib.redirect_stdout(said),
+            ):
+                self.assertRaises(NotPossible, sink.provide)
+                self.assertEqual(otlp.main(), 0)
+                self.assertIn("otlp: 0 passed, 0 failed, 1 skipped", said.getvalue())
+
+    def test_every_other_failure_is_one(self):
+        for words in (OTHER_HASH, NO_VERSION, OFFLINE + OTHER_HASH, RETRIED, ""):
+            with (
+                self.subTest(words),
+                self.pip_says(words),
+                self.assertRaises(Problem) as caught,
+            ):
+                otlp.main()
+            self.assertNotIsInstance(caught.exception, NotPossible)
+
+    def test_another_hash_is_named(self):
+        with (
+            self.pip_says(OTHER_HASH),
+            self.assertRaisesRegex(Problem, "DO NOT MATCH THE HASHES"),
+        ):
+            sink.provide()
