@@ -189,7 +189,7 @@ class Summary {
       return false;
     };
     uint64_t bytes = 0;
-    for (const instruments::Held &held : session.held)
+    for (const Instrument &held : session.held)
       if (is_part(held.name)) bytes += held.bytes;
     return bytes;
   }

@@ -29,7 +29,6 @@
 #include "plugin/memdiag/advice/advisor.h"
 #include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/history/black_box.h"
-#include "plugin/memdiag/ledger/instruments.h"
 
 namespace memdiag::summary {
 
@@ -76,7 +75,7 @@ struct Peak {
 /** A client's session, with the most that it can still hold. */
 struct Session {
   uint64_t processlist_id;
-  std::span<const instruments::Held> held;
+  std::vector<Instrument> held;
 };
 
 struct Facts {

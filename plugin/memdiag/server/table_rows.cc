@@ -123,8 +123,11 @@ void add_rows(Statement *statement, Sink<summary::Row> *sink) {
   facts.samples = samples;
   facts.findings = findings;
   facts.limit_bytes = host::limit_bytes(host);
-  if (const auto &session = statement->largest_client())
-    facts.largest_session = {session->processlist_id, session->held};
+  if (const auto &session = statement->largest_client()) {
+    facts.largest_session = {session->processlist_id, {}};
+    for (const instruments::Held &held : session->held)
+      facts.largest_session->held.push_back({held.name, held.bytes});
+  }
   for (const budget::Row &row : budget)
     if (row.value) facts.variables[row.variable] = *row.value;
   add_all(summary::rows(facts), sink);

@@ -18,6 +18,7 @@ using memdiag::pool_count;
 using memdiag::pool_specs;
 using memdiag::black_box::Sample;
 using memdiag::summary::Facts;
+using memdiag::summary::Instrument;
 using memdiag::summary::Row;
 using memdiag::summary::rows;
 using std::string_literals::operator""s;
@@ -111,7 +112,7 @@ TEST_F(SummaryTest, AnUnusualHolderHasItsStatement) {
 
 TEST_F(SummaryTest, OneSessionIsTheCause) {
   facts.instruments = {{"memory/sql/user_var_entry::value", 500 * mib, ""}};
-  using Parts = std::vector<memdiag::instruments::Held>;
+  using Parts = std::vector<Instrument>;
   Parts held = {{"memory/sql/user_var_entry::value", 250 * mib},
                 {"memory/sql/NET::buff", 900 * mib}};
   facts.largest_session = {42, held};
@@ -139,8 +140,7 @@ TEST_F(SummaryTest, OneSessionIsTheCause) {
 
 TEST_F(SummaryTest, ASessionIsNotTheCauseOfASharedCache) {
   facts.instruments = {{"memory/sql/TABLE", 300 * mib, ""}};
-  const std::vector<memdiag::instruments::Held> held = {
-      {"memory/sql/TABLE", 300 * mib}};
+  const std::vector<Instrument> held = {{"memory/sql/TABLE", 300 * mib}};
   facts.largest_session = {42, held};
   EXPECT_EQ(answers("holds").back(),
             "holds|open tables|300 MiB|more than its usual share|"
@@ -327,7 +327,7 @@ TEST_F(SummaryTest, ItFitsOnAScreen) {
       if (!part.empty()) facts.instruments.push_back({part, 90 * gib});
   for (const char *name : memdiag::summary::variables())
     facts.variables[name] = UINT64_MAX;
-  std::vector<memdiag::instruments::Held> held;
+  std::vector<Instrument> held;
   for (const auto &instrument : facts.instruments)
     held.push_back({instrument.name, 60 * gib});
   facts.largest_session = {UINT32_MAX, held};
