@@ -238,6 +238,22 @@ def stock(run: Run) -> None:
         report.check(
             "my.cnf is still as it was", box.run("cat /etc/my.cnf") == settings
         )
+        service(run, box)
+
+
+def service(run: Run, box: Machine) -> None:
+    """A replaced server leaves its service as the administrator set it: Pacemaker's are disabled and run."""
+    for change in ("systemctl disable mysqld", "systemctl enable mysqld; systemctl stop mysqld"):  # fmt: skip
+        box.run(f"systemctl start mysqld; {change}")
+        before = state(box)
+        for what, packages in (("ours", OURS), ("stock's", "/root/stock-*.rpm")):
+            box.run(f"{DNF} install --allowerasing {packages}")
+            run.report.check(f"{before}: it stays so with {what}", state(box) == before, state(box))  # fmt: skip
+
+
+def state(box: Machine) -> str:
+    show = "systemctl show mysqld --value -p"
+    return " ".join(box.run(f"{show} UnitFileState; {show} ActiveState").split())
 
 
 # --- the source RPM alone ----------------------------------------------------------------

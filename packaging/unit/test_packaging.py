@@ -539,6 +539,105 @@ class Prestart(Script):
             self.assertFalse((logs / name).exists(), name)
 
 
+class RpmService(Script):
+    """The scriptlets of the server's RPM, in the order of a dnf transaction that replaces a server."""
+
+    PROGRAMS = (
+        ("getent", "true"),
+        ("systemd-tmpfiles", "true"),
+        (
+            "systemctl",
+            """now='' words=''
+for word; do case $word in --now) now=yes ;; -*) ;; *) words="$words $word" ;; esac; done
+cd $ROOT
+case $words in
+" is-active mysqld.service") test -e running ;;
+" is-enabled mysqld.service")
+  [ -e usr/lib/systemd/system/mysqld.service ] || exit 1
+  [ -e enabled ] || { echo disabled; exit 1; }
+  echo enabled ;;
+" enable mysqld.service" | " preset mysqld.service") touch enabled ${now:+running} ;;
+" disable mysqld.service") rm -f enabled ${now:+running} ;;
+" start mysqld.service") touch running ;;
+esac""",
+        ),
+    )
+    STATES = ((True, True), (True, False), (False, True), (False, False))
+
+    def setUp(self):
+        super().setUp()
+        folders = ("run/systemd/system", "usr/lib/systemd/system", "var/log/mysql")
+        folders += ("etc", *(f"var/lib/mysql{x}" for x in ("", "-files", "-keyring")))
+        for folder in folders:
+            (self.root / folder).mkdir(parents=True)
+        for name in ("etc/my.cnf", "usr/lib/systemd/system/mysqld.service"):
+            (self.root / name).touch()
+
+    def scriptlet(self, name: str, left: int = 0) -> None:
+        """`left`: how many of this package are installed afterwards."""
+        folder = COMMON.parent / "rpm"
+        if name == "pre":
+            text = (folder / "server.pre").read_text().replace("@PREFLIGHT@", "true")
+        else:
+            spec = (folder / "mysql-memdiag.spec.in").read_text()
+            text = re.search(rf"^%{name} server.*\n((?:(?!%).*\n)*)", spec, re.M)[1]
+        script = self.root / "scriptlets" / name
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(text)
+        process = self.start(script, str(left))
+        self.assertEqual((process.communicate()[1], process.returncode), ("", 0))
+
+    def others(self, *words: str) -> None:
+        """What the other server's scriptlet does."""
+        names = {"ROOT": str(self.root), "PATH": os.environ["PATH"]}
+        subprocess.run([self.root / "bin/systemctl", *words], env=names, check=True)
+
+    def set(self, enabled: bool, running: bool) -> None:
+        for name, there in (("enabled", enabled), ("running", running)):
+            (self.root / name).touch() if there else (self.root / name).unlink(True)
+
+    def assert_set(self, enabled: bool, running: bool) -> None:
+        found = tuple((self.root / name).exists() for name in ("enabled", "running"))
+        self.assertEqual(found, (enabled, running))
+        self.assertEqual(os.listdir(self.root / "run"), ["systemd"])  # no note is left
+
+    def test_over_a_stock_server(self):
+        for state in self.STATES:
+            with self.subTest(state):
+                self.set(*state)
+                self.scriptlet("pre", 1)
+                self.scriptlet("post", 1)
+                self.others("--no-reload", "disable", "--now", "mysqld.service")
+                self.scriptlet("posttrans", 1)
+                self.assert_set(*state)
+
+    def test_back_to_a_stock_server(self):
+        for state, known in itertools.product(self.STATES, (True, False)):
+            with self.subTest(state, known=known):
+                self.set(*state)
+                if known:
+                    self.scriptlet("triggerprein", 1)
+                    self.others("enable", "mysqld.service")
+                self.scriptlet("preun")
+                self.assertFalse((self.root / "running").exists())
+                self.scriptlet("postun")
+                self.assert_set(*state)
+
+    def test_where_no_server_was(self):
+        unit = self.root / "usr/lib/systemd/system/mysqld.service"
+        unit.unlink()
+        self.scriptlet("pre", 1)
+        unit.touch()
+        self.scriptlet("post", 1)
+        self.scriptlet("posttrans", 1)
+        self.assert_set(True, False)  # as the preset says
+        unit.unlink()
+        self.set(True, True)
+        self.scriptlet("preun")
+        self.scriptlet("postun")
+        self.assert_set(False, False)
+
+
 class SocketNames(Script):
     """socket-names of the RPM: the socket has two names."""
 
