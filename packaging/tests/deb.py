@@ -348,6 +348,29 @@ def life(report: Checks, box: Machine) -> None:
             check=False,
         )
         assert not left.strip(), f"these are left: {left}"
+    with report.checking("it empties a data directory that is a mount, and no other mount"):  # fmt: skip
+        on_a_mount(box)
+
+
+def on_a_mount(box: Machine) -> None:
+    """Purges, with the answer yes, where /var/lib/mysql is a mount with another one below it."""
+    below = f"{DATA}/below it"
+    box.run(f"mkdir {DATA}; mount -t tmpfs tmpfs {DATA}; mkdir {DATA}/lost+found")
+    box.run(f"chown mysql:mysql {DATA}")
+    box.apt(INSTALL)
+    Installed(box)
+    box.run(f"mkdir {DATA}/folder '{below}'; mount --bind /srv '{below}'")
+    box.run(f"ln -s /srv {DATA}/link; touch /srv/kept {DATA}/folder/file")
+    box.run(
+        f"echo '{OURS[0]} {OURS[0]}/remove_data boolean true' | debconf-set-selections"
+    )
+    box.apt(f"purge {OURS[0]}")
+    box.run(f"dpkg --purge {OURS[0]}")
+    left = sorted(box.run(f"ls -A {DATA} /srv").splitlines())
+    # Two headings, an empty line, and the names.
+    wanted = sorted(["", f"{DATA}:", "below it", "lost+found", "/srv:", "kept", "packages"])  # fmt: skip
+    assert left == wanted, left
+    box.run(f"umount '{below}' {DATA}; rm /srv/kept; rmdir {DATA}")
 
 
 # --- over Debian's own server and back ---------------------------------------------------

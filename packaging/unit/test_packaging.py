@@ -1018,6 +1018,46 @@ class Maintainer(Script):
     def test_purging_deletes_our_data_where_that_is_the_answer(self):
         self.assertTrue(self.purge())
 
+    def test_purging_follows_no_link_and_keeps_lost_and_found(self):
+        data, victim = self.root / "var/lib/mysql", self.root / "victim"
+        for folder in (data / "shop [*]", data / "lost+found", victim):
+            folder.mkdir(parents=True)
+        (victim / "kept").touch()
+        (data / "link").symlink_to(victim)
+        (self.root / "var/log").mkdir()
+        (self.root / "var/log/mysql").symlink_to(victim)
+        self.assertFalse(self.purge())
+        self.assertEqual(os.listdir(data), ["lost+found"])
+        self.assertEqual(os.listdir(victim), ["kept"])
+        self.assertEqual(os.listdir(self.root / "var/log"), [])
+
+    def test_purging_empties_a_mount_and_no_other_mount(self):
+        namespace = ["unshare", "--map-root-user", "--mount"]
+        tried = subprocess.run([*namespace, "mount", "--bind", self.root, self.root], capture_output=True, check=False)  # fmt: skip
+        if tried.returncode:
+            self.skipTest("no namespace of mounts here")
+        data, others = self.root / "var/lib/mysql", self.root / "others"
+        places = [data / "shop/a [b]", data / "c d"]
+        for folder in (*places, others):
+            folder.mkdir(parents=True)
+        for file in (data / "ibdata1", data / "shop/t.ibd", others / "kept"):
+            file.touch()
+        (self.root / "answer").write_text("true")
+        script = self.moved(COMMON.parent / "deb/mysql-memdiag-server.postrm")
+        mounts = 'mount --bind "$2" "$2"; mount --bind "$3" "$4"; mount --bind "$3" "$5"; sh "$1" purge; sh "$1" purge'  # fmt: skip
+        path = f"{self.root}/bin:{os.environ['PATH']}"
+        done = subprocess.run(
+            [*namespace, "sh", "-ec", mounts, "sh", script, data, others, *places],
+            env={"PATH": path, "ROOT": str(self.root)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(os.listdir(others), ["kept"])
+        left = sorted(str(x.relative_to(data)) for x in data.rglob("*"))
+        self.assertEqual(left, ["c d", "shop", "shop/a [b]"])
+
     def test_purging_keeps_mariadbs_data(self):
         data = self.root / "var/lib/mysql"
         data.mkdir(parents=True)
