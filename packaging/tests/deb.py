@@ -641,6 +641,14 @@ def unmounted(run: Run, box: Machine) -> None:
         box.run("if systemctl restart mysql; then exit 1; fi; test ! -e /srv/mysql")
         said = box.run("journalctl --no-pager -u mysql")
         assert "no data directory in /srv/mysql" in said, said[-500:]
+    with run.report.checking("an upgrade warns of that and goes on"):
+        for change in ("", "systemctl disable mysql", "systemctl mask mysql"):
+            box.run(f"systemctl reset-failed mysql || :; {change}")
+            said = box.apt(f"--reinstall {INSTALL}")
+            assert "cannot start like this" in said, said[-500:]
+            assert installed(box, OURS[0])
+            box.run("test ! -e /srv/mysql")
+        box.run("systemctl unmask mysql; systemctl enable mysql")
     with run.report.checking("prestart --make makes a data directory there"):
         box.run("/usr/libexec/mysql-memdiag/prestart --make")
         box.run("systemctl reset-failed mysql; systemctl start mysql")

@@ -885,13 +885,13 @@ class Maintainer(Script):
             (self.root / path).write_text(text)
         (self.root / "usr/libexec/mysql-memdiag/prestart").chmod(0o755)
 
-    def script(self, name: str, *args: str, says: str = "") -> None:
+    def script(self, name: str, *args: str, says: str = "", status: int = 0) -> None:
         script = COMMON.parent / f"deb/mysql-memdiag-server.{name}"
         process = self.start(script, *args)
         said = process.communicate()[1]
         self.assertIn(says, said)
         self.assertEqual(bool(says), bool(said), said)
-        self.assertEqual(process.returncode, 0)
+        self.assertEqual(process.returncode, status)
 
     def settings(self) -> str:
         return os.path.basename(os.path.realpath(self.root / "etc/mysql/my.cnf"))
@@ -938,6 +938,20 @@ class Maintainer(Script):
             self.assertEqual(self.settings(), "mysql-memdiag.cnf")
             for path in self.COPIES:
                 self.assertTrue((self.root / path).exists(), path)
+
+    def test_an_upgrade_goes_on_where_the_server_cannot_start(self):
+        prestart = self.root / "usr/libexec/mysql-memdiag/prestart"
+        prestart.write_text("#!/bin/sh\necho 'mount it' >&2\nexit 1\n")
+        self.script("postinst", "configure", "", says="mount it\n", status=1)
+        for words in (
+            ("configure", "1"),
+            ("abort-upgrade", "1"),
+            ("abort-remove",),
+            ("abort-remove", "in-favour", "other", "1"),
+            ("abort-deconfigure", "in-favour", "other", "1"),
+        ):
+            with self.subTest(words):
+                self.script("postinst", *words, says="cannot start like this.\n")
 
     def test_what_is_refused_stops_apt_before_it_begins_and_not_later(self):
         for name in ("apt-get", "dpkg-preconfigure"):
