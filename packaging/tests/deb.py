@@ -267,13 +267,7 @@ def surroundings(report: Checks, box: Machine) -> None:
         "logrotate turns the logs and the server goes on in a new one"
     ):
         box.run("logrotate -f /etc/logrotate.d/mysql*; ls /var/log/mysql/error.log.1")
-        open_now = f"readlink /proc/{main_pid(box)}/fd/* | grep /error.log | sort -u"
-        for _ in range(50):  # the signal takes effect later
-            logs = box.run(open_now, check=False).split()
-            if logs == ["/var/log/mysql/error.log"]:
-                break
-            time.sleep(0.1)
-        assert logs == ["/var/log/mysql/error.log"], logs
+        writes_to(box, "mysql", "/var/log/mysql/error.log")
     with report.checking("AppArmor's parser takes the profile"):
         box.run(
             "apparmor_parser --skip-kernel-load --skip-cache /etc/apparmor.d/usr.sbin.mysqld"
@@ -300,9 +294,16 @@ def surroundings(report: Checks, box: Machine) -> None:
         assert Installed(box).pid != old
 
 
-def main_pid(box: Machine) -> str:
-    """The process id of mysqld, as the machine sees it."""
-    return box.run("systemctl show mysql -p MainPID --value").strip()
+def writes_to(box: Machine, unit: str, log: str) -> None:
+    """Fails if the unit's server has no such log open, or an old one."""
+    pid = box.run(f"systemctl show {unit} -p MainPID --value").strip()
+    open_now = f"readlink /proc/{pid}/fd/* | grep '^{log}' | sort -u"
+    for _ in range(50):  # a signal takes effect later
+        logs = box.run(open_now, check=False).splitlines()
+        if logs == [log]:
+            break
+        time.sleep(0.1)
+    assert logs == [log], logs
 
 
 def life(report: Checks, box: Machine) -> None:

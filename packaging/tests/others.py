@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests import machine
-from tests.deb import DATA, INSTALL, OURS, Run, installed
+from tests.deb import DATA, INSTALL, OURS, Run, installed, writes_to
 from tests.installed import Installed, memdiag_tables
 from tests.machine import Machine
 
@@ -190,6 +190,12 @@ def second_instance(run: Run, box: Machine) -> None:
         box.run("systemctl stop mysqld@replica1")
         Installed(box)
         box.run("systemctl start mysqld@replica1")
+    box.apt("install logrotate")
+    with report.checking("logrotate turns its log too, and each goes on in a new one"):
+        box.run("logrotate -f /etc/logrotate.d/mysql-server")
+        for unit, log in (("mysql", "error"), ("mysql@replica1", "replica1")):
+            box.run(f"test -e /var/log/mysql/{log}.log.1")
+            writes_to(box, unit, f"/var/log/mysql/{log}.log")
     with report.checking("an upgrade restarts it"):
         pid = "systemctl show mysql@replica1 -p MainPID --value"
         before = box.run(pid)

@@ -2,6 +2,7 @@ import fcntl
 import json
 import os
 import re
+import runpy
 import shutil
 import signal
 import subprocess
@@ -675,6 +676,25 @@ class SocketNames(Script):
     def test_the_unit_runs_it_as_user_mysql(self):
         text = (COMMON.parent / "rpm/rpm.conf").read_text()
         self.assertIn("\nExecStartPre=/usr/libexec/mysql-memdiag/socket-names\n", text)
+
+
+class Rotation(Script):
+    """Logs of the main server and of instances lie in one folder."""
+
+    PROGRAMS = (("systemctl", 'printf "%s\n" "$@" >$ROOT/asked'),)
+
+    def signalled(self, text: str) -> set[str]:
+        script = self.root / "rotation"
+        script.write_text(text.split("postrotate\n")[1].split("endscript")[0])
+        self.assertEqual(self.start(script).communicate(), (None, ""))
+        return {x for x in (self.root / "asked").read_text().split() if ".service" in x}
+
+    def test_all_servers_get_the_signal(self):
+        text = (COMMON / "logrotate").read_text()
+        self.assertEqual(self.signalled(text), {"mysql.service", "mysql@*.service"})
+        runpy.run_path(str(COMMON.parent / "rpm/stage"))["add_ours"](self.root)
+        text = (self.root / "etc/logrotate.d/mysql").read_text()
+        self.assertEqual(self.signalled(text), {"mysqld.service", "mysqld@*.service"})
 
 
 class Units(unittest.TestCase):
