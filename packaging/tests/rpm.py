@@ -142,6 +142,14 @@ def as_stock(run: Run, box: Machine) -> None:
         query = "SELECT CONCAT(@@datadir, ' ', @@join_buffer_size)"
         said = Installed(box).query(query).scalar()
         assert said == f"{moved}/ 443904", said
+    with report.checking("where user mysql cannot make the link, the server starts"):
+        box.run("systemctl stop mysqld; rm -f /var/lib/mysql/mysql.sock")
+        box.run("chown root:root /var/lib/mysql; systemctl start mysqld")
+        Installed(box)
+        box.run("test ! -e /var/lib/mysql/mysql.sock")
+        said = box.run("journalctl --no-pager -b -u mysqld")
+        assert re.search("ln: .*mysql.sock.*: Permission denied", said), said[-500:]
+    box.run("chown mysql:mysql /var/lib/mysql")
     box.run(f"systemctl stop mysqld; rm -r {moved} {sysconfig}")
     (box.path("/etc/my.cnf.d") / "second.cnf").write_text(
         "[mysqld@second]\ndatadir=/var/lib/mysql-second\nport=3307\nmysqlx=OFF\n"

@@ -673,9 +673,21 @@ class SocketNames(Script):
             self.assertFalse(places[used].is_symlink())
             self.assertEqual(places[1 - used].readlink().name, places[used].name)
 
+    def test_a_link_that_cannot_be_made_is_a_message(self):
+        self.install_libexec("rpm")
+        for folder in ("run/mysqld", "var/lib/mysql"):
+            (self.root / folder).mkdir(parents=True)
+        for name in ("ln", "rm"):
+            (self.root / "bin" / name).write_text(f"#!/bin/sh\necho {name}: no >&2\nexit 1\n")  # fmt: skip
+            (self.root / "bin" / name).chmod(0o755)
+        (self.root / "run/mysqld/mysqld.sock").symlink_to("elsewhere")
+        process = self.start(COMMON.parent / "rpm/socket-names", PRINTED="")
+        self.assertEqual(process.communicate()[1], "rm: no\nln: no\n")
+        self.assertEqual(process.returncode, 0)
+
     def test_the_unit_runs_it_as_user_mysql(self):
         text = (COMMON.parent / "rpm/rpm.conf").read_text()
-        self.assertIn("\nExecStartPre=/usr/libexec/mysql-memdiag/socket-names\n", text)
+        self.assertIn("\nExecStartPre=-/usr/libexec/mysql-memdiag/socket-names\n", text)
 
 
 class Rotation(Script):
