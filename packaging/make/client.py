@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -22,6 +23,11 @@ from make.manpage import body
 from make.product import commit, logged
 
 CLIENT = ROOT / "client"
+# Debian's Python makes the wheel with Debian's packages: a build gets nothing over the network. Another
+# Python may come first in PATH.
+PYTHON = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
+PROGRAMS = {"dpkg-deb": "dpkg", "rpmbuild": "rpm"}
+MODULES = {name: f"python3-{name}" for name in ("pip", "setuptools", "wheel")}
 HOME = "usr/share/memdiag"
 DOC = "usr/share/doc/memdiag"
 STARTER = """#!/usr/bin/python3
@@ -46,6 +52,14 @@ def version() -> str:
     if not found:
         raise Problem("client/memdiag/__init__.py has no __version__")
     return found[1]
+
+
+def missing_packages() -> list[str]:
+    """The Debian packages of what build() needs and does not find."""
+    script = "import sys, importlib.util as i; print(*(x for x in sys.argv[1:] if not i.find_spec(x)))"
+    asked = subprocess.run([PYTHON, "-c", script, *MODULES], capture_output=True, text=True, check=True)  # fmt: skip
+    programs = [package for name, package in PROGRAMS.items() if not shutil.which(name)]
+    return programs + [MODULES[name] for name in asked.stdout.split()]
 
 
 def build(out: Path) -> list[Path]:
@@ -206,7 +220,7 @@ def wheel(out: Path, date: int) -> Path:
     for old in out.glob("memdiag-*.whl"):
         old.unlink()
     logged(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", out, source],
+        [PYTHON, "-m", "pip", "wheel", "--quiet", "--no-index", "--no-build-isolation", "--no-deps", "--wheel-dir", out, source],
         out / "wheel.log",
         "pip could not make the wheel",
         env={**os.environ, "SOURCE_DATE_EPOCH": str(date)},

@@ -3,6 +3,7 @@
 import re
 import sys
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
@@ -25,6 +26,29 @@ class ManualPage(Scratch):
         for name in ("report", "top", "record", "diff", "what\\-if"):
             self.assertIn(f"memdiag {name}", page)
         self.assertNotIn("`", page)
+
+
+class Wheel(Scratch):
+    def test_nothing_is_downloaded(self):
+        commands = []
+
+        def made(command: list, *_args: object, **_names: object) -> None:
+            commands.append(command)
+            (self.root / "memdiag-1.whl").touch()
+
+        with mock.patch.object(client, "logged", made):
+            client.wheel(self.root, 0)
+        (command,) = commands
+        self.assertLessEqual({"--no-index", "--no-build-isolation"}, set(command))
+        if Path("/usr/bin/python3").exists():
+            self.assertEqual(command[0], "/usr/bin/python3")
+
+    def test_missing_packages_are_named(self):
+        with (
+            mock.patch.object(client, "PROGRAMS", {"sh": "dash", "no-such": "none"}),
+            mock.patch.object(client, "MODULES", {"re": "python3", "no_such": "python3-none"}),
+        ):  # fmt: skip
+            self.assertEqual(client.missing_packages(), ["none", "python3-none"])
 
 
 class Tree(Scratch):
