@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "mysys/memdiag/interruption.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "plugin/memdiag/profile/frames_text.h"
 #include "plugin/memdiag/profile/totals.h"
@@ -129,6 +130,7 @@ std::vector<Profile_row> profile_rows(const Profile &profile,
   for (const Entry &entry : profile.entries) sums[entry.site].add(entry);
   std::vector<Profile_row> rows;
   for (const Site &site : profile.sites) {
+    if (is_interrupted()) return rows;
     Profile_row row = row_of(sums[site.number], profile.time_us);
     sums.erase(site.number);
     if (site.median_us != 0)
@@ -168,7 +170,8 @@ Sample_row sample_row(const Samples &samples, const Live_sample &sample) {
 std::vector<Stack_row> stack_rows(const Profile &profile,
                                   const Symbols &symbols) {
   std::vector<Stack_row> rows;
-  for (const Site &site : profile.sites)
+  for (const Site &site : profile.sites) {
+    if (is_interrupted()) return rows;
     for (size_t i = 0; i < site.addresses.size(); ++i) {
       const Symbol &symbol = symbols[site.addresses[i]];
       Stack_row &row = rows.emplace_back();
@@ -182,6 +185,7 @@ std::vector<Stack_row> stack_rows(const Profile &profile,
       row.module_address = hexadecimal(symbol.offset);
       if (!module.build_id.empty()) row.build_id = module.build_id;
     }
+  }
   return rows;
 }
 
@@ -194,6 +198,7 @@ std::vector<Pinned_row> pinned_rows(std::span<const Bin_row> bins,
   const auto holders = holders_of(samples);
   std::vector<Pinned_row> rows;
   for (const auto &[key, sum] : classes_of(bins)) {
+    if (is_interrupted()) break;
     const auto found = holders.find(key);
     if (found == holders.end() || sum.utilisation() >= nearly_empty) continue;
     std::vector<Pinned_row> of_class;
@@ -252,6 +257,7 @@ std::vector<Digest_row> digest_rows(std::span<const sessions::Digest_row> rows,
   std::vector<Digest_row> made;
   made.reserve(rows.size());
   for (const sessions::Digest_row &row : rows) {
+    if (is_interrupted()) break;
     Digest_row &of = made.emplace_back(Digest_row{row, {}, {}});
     const uint32_t number =
         profiling::current_site({row.peak_stack.run, row.peak_stack.site});

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "mysys/memdiag/interruption.h"
 #include "plugin/memdiag/profile/elf_file.h"
 #include "plugin/memdiag/profile/function_name.h"
 
@@ -95,6 +96,8 @@ Symbols::Symbols(std::span<const Module> modules,
       symbol.linkage_name = std::move(functions[j]);
       if (!symbol.is_known())
         symbol.name = unknown_name(&module, calls[j]);
+      else if (is_interrupted())
+        symbol.name = symbol.linkage_name;  // a killed statement shows none
       else if (j > 0 &&
                symbol.linkage_name == m_symbols[first + j - 1].linkage_name)
         symbol.name = m_symbols[first + j - 1].name;

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <string>
 
+#include "mysys/memdiag/interruption.h"
 #include "plugin/memdiag/profile/modules.h"
 #include "plugin/memdiag/unittest/elf_image.h"
 #include "plugin/memdiag/unittest/file_tree.h"
@@ -210,6 +211,21 @@ TEST_F(Symbols_of_files, ManyModulesAndAddressesInAnyOrder) {
   EXPECT_EQ("A::f", symbols[0x10002].name);
   EXPECT_EQ(0u, symbols[0x10002].module);
   EXPECT_EQ("g", symbols[0x10101].name);
+}
+
+TEST_F(Symbols_of_files, AKilledStatementMakesNoMoreNames) {
+  m_tree.write("/lib/libx.so.1", library().bytes());
+  unsigned questions = 0;
+  // Until the file has been read.
+  const Interruptible read(
+      [](const void *asked) {
+        return ++*static_cast<unsigned *>(const_cast<void *>(asked)) > 2;
+      },
+      &questions);
+  const std::vector<Module> modules{m_module};
+  const Symbols symbols(modules, {0x10001}, m_sources);
+  EXPECT_TRUE(symbols[0x10001].is_known());
+  EXPECT_EQ(symbols[0x10001].linkage_name, symbols[0x10001].name);
 }
 
 TEST_F(Symbols_of_files, OfAProfile) {
