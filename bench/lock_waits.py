@@ -238,7 +238,9 @@ def goes_on_after_limit(server: Server, table: str, limit_ms: int) -> float:
 
 
 def goes_on_after_kill(server: Server, table: str, after: float) -> float:
-    """Milliseconds for which a read goes on after KILL QUERY, which comes so many seconds after its begin."""
+    """Milliseconds for which a read goes on after KILL QUERY, which comes so many seconds after its begin.
+
+    KILL QUERY does nothing to a session whose statement has not begun."""
     with server.connect() as reader, server.connect() as killer:
         connection = reader.query("SELECT CONNECTION_ID()").scalar()
         ended = threading.Event()
@@ -250,6 +252,9 @@ def goes_on_after_kill(server: Server, table: str, after: float) -> float:
 
         thread = threading.Thread(target=read, daemon=True)
         thread.start()
+        command = f"SELECT COMMAND FROM performance_schema.processlist WHERE ID = {connection}"
+        while not ended.is_set() and killer.query(command).scalar() != "Query":
+            pass
         time.sleep(after)
         began = time.monotonic()
         killer.query(f"KILL QUERY {connection}")
