@@ -114,6 +114,8 @@ class Interrupting(Scratch):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
+            # A program that a script starts in the background ignores it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
             until((self.root / "begun").exists)
