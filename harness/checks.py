@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import subprocess
 from collections.abc import Iterator
 
 from harness.common import say
@@ -60,6 +62,30 @@ class Checks:
             f" {len(self.skipped)} skipped{reasons}"
         )
         return 1 if self.failures else 0
+
+
+class Total:
+    """Adds up programs that end with Checks.finish()."""
+
+    _LAST = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped[^\n]*\s*\Z")
+
+    def __init__(self) -> None:
+        self._sums = [0, 0, 0]
+
+    def add(self, done: subprocess.CompletedProcess[str]) -> None:
+        """Shows the program's output. A program that says nothing of a failure counts as one."""
+        say(done.stdout.rstrip())
+        found = self._LAST.search(done.stdout)
+        counts = [int(number) for number in found.groups()] if found else [0, 1, 0]
+        if done.returncode and not counts[1]:
+            counts[1] = 1
+        self._sums = [old + new for old, new in zip(self._sums, counts, strict=True)]
+
+    def finish(self, name: str) -> int:
+        """Shows the last line; returns the exit status."""
+        passed, failed, skipped = self._sums
+        say(f"{name}: {passed} passed, {failed} failed, {skipped} skipped")
+        return 1 if failed else 0
 
 
 def not_possible(name: str, what: str, reason: object) -> int:

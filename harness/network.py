@@ -10,7 +10,7 @@ import socket
 import struct
 from collections.abc import Iterator
 
-# Of <sched.h>, <linux/sockios.h> and <net/if.h>.
+# <sched.h>, <linux/sockios.h> and <net/if.h> define these.
 _CLONE_NEWNET = 0x40000000
 _SIOCSIFFLAGS = 0x8914
 _IFF_UP = 1
@@ -25,9 +25,10 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def own_network() -> Iterator[bool]:
-    """The calling thread, and what it starts, have a network of their own meanwhile. Nothing outside can reach their ports.
+    """Moves the calling thread into a network of its own until the block ends. Threads and programs that it starts
+    meanwhile are in that network, too. Nothing outside can reach their ports.
 
-    Yields False where the kernel or the account's rights refuse that. Then they stay in the machine's network.
+    Yields False where the kernel or the account's rights refuse that. The thread stays in the machine's network then.
     """
     with open("/proc/thread-self/ns/net") as before:
         if _libc.unshare(_CLONE_NEWNET):

@@ -33,7 +33,7 @@ class Programs:
     def run(self, command: list) -> subprocess.CompletedProcess[str]:
         """Runs a program to its end and returns its output. After an interruption it waits until the
         program has cleaned up."""
-        # Nobody reads a pipe during an interruption, and a full one would block the clean-up.
+        # An interrupted caller reads no pipe, and a full pipe would block the clean-up.
         with tempfile.TemporaryFile("w+", errors="replace") as output:
             process = self.start(command, stdout=output)
             try:

@@ -20,7 +20,7 @@ from harness.problem import NotPossible, Problem
 from harness.server import last_line
 
 PINS = Path(__file__).with_name("requirements.txt")
-# Words of pip.
+# pip says these.
 NO_PIP = "No module named pip"
 NO_NETWORK = re.compile(r"Retry\(total=0.* after connection broken by")  # the last try
 BAD_HASH = "DO NOT MATCH THE HASHES"

@@ -110,7 +110,7 @@ class Run:
 # --- resuming ----------------------------------------------------------------------
 
 
-# In the folder of a preset.
+# Below the folder of a preset.
 MYSQLD = "bld/runtime_output_directory/mysqld"
 
 
@@ -135,7 +135,7 @@ class Progress:
                 self.done = state["done"]
 
     def _mysqld(self) -> list[int]:
-        """Size and time of the server. Somebody may build another one between two runs."""
+        """Size and time of the server. Another build may replace it between two runs."""
         try:
             status = (self.path.parent / MYSQLD).stat()
         except FileNotFoundError:

@@ -5,7 +5,6 @@ The checks of states wait for servers for most of their time, and the others run
 """
 
 import argparse
-import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ from queue import Queue
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
-from harness.common import say
+from harness.checks import Total
 from harness.problem import run_main
 from harness.programs import CLEAN_UP, Programs
 
@@ -39,21 +38,14 @@ def main() -> int:
             command = [sys.executable, str(Path(__file__).with_name(name)), "--preset", preset, *words]  # fmt: skip
             ended.put(checks.run(command))
 
-    sums = [0, 0, 0]
+    total = Total()
     # An interruption first ends the checks, then the pool waits for the rows. A row starts no check after that.
     with ThreadPoolExecutor(len(CHECKS)) as pool, Programs(CLEAN_UP) as checks:
         for row in CHECKS:
             pool.submit(run_row, row)
         for _ in range(sum(map(len, CHECKS))):
-            done = ended.get()
-            say(done.stdout.rstrip())
-            found = re.search(r"(\d+) passed, (\d+) failed, (\d+) skipped[^\n]*\s*\Z", done.stdout)  # fmt: skip
-            counts = [int(found[n]) for n in (1, 2, 3)] if found else [0, 1, 0]
-            if done.returncode and not counts[1]:
-                counts[1] = 1
-            sums = [total + one for total, one in zip(sums, counts, strict=True)]
-    say(f"client: {sums[0]} passed, {sums[1]} failed, {sums[2]} skipped")
-    return 1 if sums[1] else 0
+            total.add(ended.get())
+    return total.finish("client")
 
 
 if __name__ == "__main__":

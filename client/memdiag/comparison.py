@@ -43,9 +43,8 @@ class Allowed:
 def differences(
     before: Moment, after: Moment, kinds: Sequence[str] = KINDS
 ) -> list[Difference]:
-    """Largest change first. A part that only one side has is 0 on the other, or as much as its source
-    leaves out. A kind that only one side has, and a part
-    that one side does not know, prove nothing and are left out."""
+    """Largest change first. A part that only one side has is 0 on the other, or as much as the other's source leaves out.
+    A kind that only one side has is left out, and so is a part that one side does not know: they prove nothing."""
     result = []
     if "rss" in kinds and before.rss is not None and after.rss is not None:
         result.append(Difference("rss", "RSS", before.rss, after.rss))
@@ -53,20 +52,13 @@ def differences(
         old, new = before.parts.get(kind), after.parts.get(kind)
         if old is None or new is None:
             continue
-        found = [
-            Difference(kind, name, one, other)
-            for name in sorted({*old, *new})
-            for one, other in [
-                (
-                    old[name] if name in old else _absent(new[name], before, kind),
-                    new[name] if name in new else _absent(old[name], after, kind),
-                )
-            ]
-            if one is not None and other is not None
-        ]
-        result += sorted(
-            (one for one in found if one.growth), key=lambda one: -abs(one.growth)
-        )
+        found = []
+        for name in sorted({*old, *new}):
+            one = old[name] if name in old else _absent(new[name], before, kind)
+            other = new[name] if name in new else _absent(old[name], after, kind)
+            if one is not None and other is not None and one != other:
+                found.append(Difference(kind, name, one, other))
+        result += sorted(found, key=lambda one: -abs(one.growth))
     return result
 
 

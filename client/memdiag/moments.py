@@ -87,13 +87,14 @@ def of_snapshot(snapshot: dict[str, Any], label: str = "") -> Moment:
         if name is not None:
             stacks = parts["stack"]
             stacks[str(name)] = total([stacks.get(str(name), 0), row.get("LIVE_BYTES")])
-    listed = [row.get("LIVE_BYTES") or 0 for row in view.rows("memdiag_profile")]
+    listed = [row.get("LIVE_BYTES") for row in view.rows("memdiag_profile")]
+    known = [size for size in listed if size is not None]
     return Moment(
         label or view.label,
         snapshot["time"],
         view.rss,
         {kind: found for kind, found in parts.items() if found},
-        {"stack": min(listed)} if len(listed) >= MOST_STACKS else {},
+        {"stack": min(known)} if len(listed) >= MOST_STACKS and known else {},
     )
 
 

@@ -197,6 +197,12 @@ class Files(unittest.TestCase):
         whole, cut = snapshot(MOST_STACKS - 1), snapshot(MOST_STACKS)
         self.assertEqual((whole.cut, cut.cut), ({}, {"stack": 1001 - MOST_STACKS}))
 
+    def test_a_stack_of_unknown_size_does_not_lower_the_cut_off(self):
+        rows = [{"FOLDED": f"s{number}", "LIVE_BYTES": 1000} for number in range(MOST_STACKS)]  # fmt: skip
+        rows[0]["LIVE_BYTES"] = None
+        cut = of_snapshot(builder.snapshot("memdiag", memdiag_profile=rows)).cut
+        self.assertEqual(cut, {"stack": 1000})
+
     def test_a_gate_without_any_figure_does_not_pass(self):
         path = self.recording("r", {"time": 1.0, "rss": None})
         with self.assertRaisesRegex(Problem, "cannot be checked"):

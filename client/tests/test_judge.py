@@ -92,7 +92,7 @@ class Held(unittest.TestCase):
         self.assertIn("session 42 has most of it", one.headline)
         self.assertIn("session 42 of app has 150 MiB of it", one.evidence)
         self.assertIn("has 300 MiB of it", of(has(400 * MIB)).evidence)
-        # It holds much, but of something else, or nobody knows of what.
+        # The session holds much of another holder, or its parts are not known.
         for own in (
             [has(290 * MIB, "memory/sql/NET::buff"), has(149 * MIB)],
             [has(290 * MIB, "memory/sql/NET::buff")],

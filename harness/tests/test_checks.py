@@ -1,10 +1,11 @@
 """Counting and showing checks."""
 
+import subprocess
 import unittest
 from unittest import mock
 
 from harness import checks
-from harness.checks import Checks, Failed
+from harness.checks import Checks, Failed, Total
 from tools import run_tests
 
 
@@ -14,6 +15,18 @@ class Counting(unittest.TestCase):
         patch = mock.patch.object(checks, "say", self.said.append)
         patch.start()
         self.addCleanup(patch.stop)
+
+    def test_programs_are_added_up(self):
+        total = Total()
+        for status, words in (
+            (0, "ok\none: 2 passed, 0 failed, 1 skipped: no root\n"),
+            (1, "two: 3 passed, 0 failed, 0 skipped\n"),  # it broke off later
+            (0, "nothing\n"),
+        ):
+            total.add(subprocess.CompletedProcess([], status, words))
+        self.assertEqual(total.finish("all"), 1)
+        self.assertEqual(self.said[-1], "all: 5 passed, 2 failed, 1 skipped")
+        self.assertEqual(self.said[2], "nothing")
 
     def test_a_line_for_each(self):
         made = Checks("thing")

@@ -6,8 +6,8 @@
   size of a container's pages, which are smaller here (patches/0006). This
   header computes the estimate for upstream's page size, so plans stay the same.
 
-  SHOW ENGINE PERFORMANCE_SCHEMA STATUS uses the same function of the containers
-  for bytes, and gets the number itself.
+  SHOW ENGINE PERFORMANCE_SCHEMA STATUS computes bytes from the same function of
+  the containers. It gets the exact number (Exact_rows).
 
   Plain C++ without any header of the server or of this layer. Threads: any.
 */
@@ -39,7 +39,8 @@ inline constexpr size_t rows_of_page<PFS_user> = 128;
 template <>
 inline constexpr size_t rows_of_page<PFS_host> = 128;
 
-/** While one lives, the thread's estimates are the number itself. */
+/** While an object lives, its thread gets exact numbers instead of estimates.
+ */
 class Exact_rows {
  public:
   Exact_rows() { s_wanted = true; }

@@ -11,7 +11,7 @@ ENVIRONMENT = (
 
 
 def environment(names: Sequence[str]) -> str:
-    """Those of the variables that are set, with their values."""
+    """The variables that are set, with their values."""
     return " ".join(
         f"{name}={os.environ[name]}" for name in names if name in os.environ
     )

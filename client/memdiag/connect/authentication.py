@@ -1,6 +1,6 @@
-"""What PyMySQL may send before it knows the server: over TCP without TLS no password, as the mysql client does it.
+"""A guard for PyMySQL's authentication. Over TCP without TLS, PyMySQL sends a scramble of the password and nothing else.
 
-A peer in the middle can strip the offer of TLS, ask for another way of authentication, and present an RSA key of its own.
+The mysql client has the same rule. A peer in the middle can strip the offer of TLS, ask for another way of authentication, and present an RSA key of its own.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def guarded(library: ModuleType, target: Target) -> Any:
             return packet
 
         def _check(self, data: bytes) -> None:
-            """What follows 1 is a step of authentication: 3 says that the scramble sufficed. All others have PyMySQL fetch
-            an RSA key from the peer, or are that key."""
+            """A packet that begins with 1 is a step of authentication. 1 3 says that the scramble sufficed. Any other
+            step makes PyMySQL fetch an RSA key from the peer, or is that key."""
             if data[:1] == b"\1" and data != b"\1\3":
                 raise Problem(
-                    f"{target.label} wants the password over a connection without TLS, by an RSA key that anybody in the"
+                    f"{target.label} wants the password over a connection without TLS, by an RSA key that a peer in the"
                     f" middle could have made: {_HELP}"
                 )
 

@@ -155,17 +155,18 @@ def _cause(view: View, holder: Holder, held: int) -> tuple[Row | None, str]:
             )
             return first, words
         return None, ""
-    # What else the session has is no reason to end it.
+    # The session may hold much else. KILL is the remedy only for its part of this holder.
     parts = [
         row
         for row in view.rows("largest_session")
         if row["EVENT_NAME"].startswith(holder.parts)
     ]
     own = still_there(view, parts)
-    for first in view.rows("threads")[:1]:
-        if parts and own * 2 >= held:
-            words = f"session {first['PROCESSLIST_ID']} of {shown(first['USER'])} has {size(own)} of it"
-            return first, words
+    threads = view.rows("threads")
+    if threads and parts and own * 2 >= held:
+        first = threads[0]
+        words = f"session {first['PROCESSLIST_ID']} of {shown(first['USER'])} has {size(own)} of it"
+        return first, words
     return None, ""
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from memdiag.model.view import View
 
-# What FLUSH LOCAL TABLES costs.
+# FLUSH LOCAL TABLES has this cost.
 FLUSH_WAITS = (
     "after FLUSH, statements on tables in use wait until those that run have ended,"
     " and ending the FLUSH does not undo that"

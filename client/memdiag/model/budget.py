@@ -31,7 +31,7 @@ COUNT = "max_connections"
 # The server adds a control block for each page.
 _IN_PROPORTION = ("innodb_buffer_pool_size",)
 _UNLIMITED_IF_0 = ("range_optimizer_max_mem_size",)
-# Why a variable's row is in no sum, by kind.
+# A row of these kinds is in no sum, for this reason.
 NO_SUM = {
     "part": "it is counted with another variable",
     "limit": "it takes nothing itself",

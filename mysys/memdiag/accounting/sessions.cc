@@ -88,9 +88,9 @@ constinit size_t used_entries = 0;
 constinit Entry entry_of_none{};
 constinit uint64_t overflowed = 0;
 
-/** Each has 28 bits of a digest, and below them the number of its small
-statements that have ended, up to known_statements; or that one was large. Of
-the digests that ask for the same mark, the last one has it. */
+/** Each mark has 28 bits of a digest. Below them is the number of the digest's
+small statements that have ended, up to known_statements, or large_mark. Several
+digests ask for one mark, and the last one has it. */
 constinit std::array<std::atomic<uint32_t>, 16384> marks{};
 constexpr uint32_t tag_bits = ~uint32_t{15};
 constexpr uint32_t small_mark = sessions::known_statements;

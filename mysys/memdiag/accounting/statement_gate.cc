@@ -13,9 +13,10 @@ namespace memdiag::statement_gate {
 namespace {
 
 constinit std::atomic<const Gate *> in_use{nullptr};
-/** The gate that the thread's statement was let through. */
+/** Stands for any gate that refused the statement. */
+constexpr Gate refusal{};
+/** The gate that let the thread's statement through, or `refusal`. */
 constinit thread_local const Gate *passed = nullptr;
-constinit thread_local bool was_refused = false;
 
 }  // namespace
 
@@ -29,20 +30,25 @@ void note_let_through(const Gate *gate) noexcept { passed = gate; }
 bool refuses(void *session, const unsigned char *digest) {
   if (!sessions::may_be_large(digest)) return false;
   const Gate *const gate = in_use.load(std::memory_order_acquire);
-  // A statement within another's: the outer one has passed.
-  if (gate == nullptr || passed != nullptr) return false;
+  if (gate == nullptr) return false;
+  // A statement within another's: the gate has answered for the outer one.
+  if (passed != nullptr) return passed == &refusal;
   // Nothing would ever be known of it.
   if (!block_events::is_on(block_events::sessions)) return false;
   sessions::Digest copy;
   memcpy(copy.data(), digest, copy.size());
-  was_refused = gate->refuses(session, copy);
-  return was_refused;
+  if (!gate->refuses(session, copy)) return false;
+  passed = &refusal;
+  return true;
 }
 
 bool statement_ended() noexcept {
-  if (passed != nullptr) [[unlikely]]
-    std::exchange(passed, nullptr)->ended();
-  return !std::exchange(was_refused, false);
+  if (passed == nullptr) [[likely]]
+    return true;
+  const Gate *const gate = std::exchange(passed, nullptr);
+  if (gate == &refusal) return false;
+  gate->ended();
+  return true;
 }
 
 }  // namespace memdiag::statement_gate

@@ -30,8 +30,8 @@ void note_let_through(const Gate *gate) noexcept;
 
 /** @name Events of the calling thread @{ */
 bool refuses(void *session, const unsigned char *digest);
-/** @return false: it was refused, so its memory says nothing about its digest
- */
+/** @return false: the gate refused it, so its memory says nothing about its
+digest */
 bool statement_ended() noexcept;
 /** @} */
 

@@ -74,24 +74,27 @@ At_work::~At_work() {
 }
 
 void free_uncached(Pool pool, void *block, size_t size) noexcept {
-  const Result<unsigned> arena = mallctl::arena_of(block);
-  const bool may_be_left = size >= sizeof(Left_block) && size < large_size;
-  if (may_be_left && arena) [[likely]] {
-    Arena_work &there = work_of(pool, slot_of_arena(arena.value()));
-    if (try_hold(&there)) [[likely]] {
-      placed::free(block, placed::no_cache, size);
-      let_go(&there);
-      return;
-    }
-    auto *const left = static_cast<Left_block *>(block);
-    left->size = size;
-    left->next = there.left.load(std::memory_order_relaxed);
-    while (!there.left.compare_exchange_weak(left->next, left)) {
-    }
-    if (try_hold(&there)) let_go(&there);
+  if (size < sizeof(Left_block) || size >= large_size) {
+    placed::free(block, placed::no_cache, size);
     return;
   }
-  placed::free(block, placed::no_cache, size);
+  const Result<unsigned> arena = mallctl::arena_of(block);
+  if (!arena) [[unlikely]] {
+    placed::free(block, placed::no_cache, size);
+    return;
+  }
+  Arena_work &there = work_of(pool, slot_of_arena(arena.value()));
+  if (try_hold(&there)) [[likely]] {
+    placed::free(block, placed::no_cache, size);
+    let_go(&there);
+    return;
+  }
+  auto *const left = static_cast<Left_block *>(block);
+  left->size = size;
+  left->next = there.left.load(std::memory_order_relaxed);
+  while (!there.left.compare_exchange_weak(left->next, left)) {
+  }
+  if (try_hold(&there)) let_go(&there);
 }
 
 void forget_work_of_others() noexcept {

@@ -206,8 +206,8 @@ FRESH_TEST(Cpus, ABlockIsLeftWithTheThreadThatIsAtWorkInItsArena) {
   EXPECT_EQ(before - 2 * memdiag::placed::usable(size), large_bytes(arena));
 }
 
-/** Otherwise the arena would take new pages for each of them until the
-interrupted thread goes on. */
+/** Their arena would take new pages for each large block until the interrupted
+thread goes on. */
 FRESH_TEST(Cpus, LargeBlocksAreNotLeft) {
   const Allowed_cpus allowed(first_cpus(2));
   void *const block = pools::allocate(Pool::session, pools::large_size);
@@ -219,7 +219,7 @@ FRESH_TEST(Cpus, LargeBlocksAreNotLeft) {
   EXPECT_GT(before, large_bytes(arena));
 }
 
-/** Then all allocations go to the first arena, and need what comes back. */
+/** All allocations go to the first arena then, and can use those blocks. */
 FRESH_TEST(Cpus, NothingStaysLeftWhileThereIsNoStandIn) {
   constexpr size_t size = 48 << 10;
   const Allowed_cpus allowed(first_cpus(2));

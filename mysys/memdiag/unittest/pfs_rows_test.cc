@@ -26,6 +26,9 @@ TEST(PfsRows, AreUpstreams) {
 TEST(PfsRows, OfOtherRowsAreWhatIsThere) {
   struct Other;
   EXPECT_EQ(17u, memdiag::estimated_rows<Other>(17, 1000));
+}
+
+TEST(PfsRows, AreExactWhileThatIsWanted) {
   EXPECT_EQ(128u, memdiag::estimated_rows<PFS_account>(16, 128));
   {
     const memdiag::Exact_rows exact;

@@ -85,7 +85,7 @@ std::string name_of(const Resident &part) {
   return "other";
 }
 
-/** Of a holder's part that is a whole pool. */
+/** A part with this prefix stands for a whole pool. */
 constexpr std::string_view pool_prefix = "pool:";
 
 struct Amount {
@@ -174,23 +174,22 @@ class Summary {
     return bytes;
   }
 
-  /** What the session has of the holder, as far as Performance Schema counts it
-  by session. */
-  uint64_t bytes_of(const Session &session, const Holder &holder) const {
-    const auto is_part = [&](std::string_view name) {
-      for (const std::string_view part : holder.parts)
-        if (!part.empty() && name.starts_with(part)) return true;
-      for (const Instrument &instrument : m_facts.instruments)
-        if (instrument.name == name && !instrument.pool.empty())
-          for (const std::string_view part : holder.parts)
-            if (part.starts_with(pool_prefix) &&
-                part.substr(pool_prefix.size()) == instrument.pool)
-              return true;
-      return false;
-    };
+  static bool has(const Holder &holder, const Instrument &instrument) {
+    return std::any_of(
+        holder.parts.begin(), holder.parts.end(), [&](std::string_view part) {
+          if (part.empty()) return false;
+          return part.starts_with(pool_prefix)
+                     ? part.substr(pool_prefix.size()) == instrument.pool
+                     : instrument.name.starts_with(part);
+        });
+  }
+
+  /** The session's bytes of the holder, as far as Performance Schema counts
+  them by session. */
+  static uint64_t bytes_of(const Session &session, const Holder &holder) {
     uint64_t bytes = 0;
     for (const Instrument &held : session.held)
-      if (is_part(held.name)) bytes += held.bytes;
+      if (has(holder, held)) bytes += held.bytes;
     return bytes;
   }
 

@@ -1,6 +1,7 @@
 #include "plugin/memdiag/host/cgroup_limits.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace memdiag::host {
 
@@ -61,21 +62,29 @@ std::string usage_file(const std::string &folder, int version) {
   return folder + (version == 2 ? "/memory.current" : "/memory.usage_in_bytes");
 }
 
-std::optional<Room> least_room(const std::vector<Limited_group> &groups,
-                               int version, const Read_file &read) {
-  std::optional<Room> least;
+std::vector<Room> rooms_of(const std::vector<Limited_group> &groups,
+                           int version, const Read_file &read) {
+  std::vector<Room> rooms;
   for (const Limited_group &group : groups) {
     const auto text = read(usage_file(group.folder, version));
     if (!text) continue;
-    const auto usage = kernel_text::amount(*text);
-    if (!usage) return Room{std::nullopt, group.folder, group.limit_bytes};
-    const uint64_t used = kernel_text::without_idle_cache(
-        *usage, read(group.folder + "/memory.stat").value_or(""));
-    const uint64_t room = group.limit_bytes - std::min(group.limit_bytes, used);
-    if (!least || room < *least->bytes)
-      least = Room{room, group.folder, group.limit_bytes};
+    Room room{std::nullopt, group.folder, group.limit_bytes};
+    if (const auto usage = kernel_text::amount(*text)) {
+      const uint64_t used = kernel_text::without_idle_cache(
+          *usage, read(group.folder + "/memory.stat").value_or(""));
+      room.bytes = group.limit_bytes - std::min(group.limit_bytes, used);
+    }
+    rooms.push_back(std::move(room));
   }
-  return least;
+  return rooms;
+}
+
+std::optional<Room> least_room(const std::vector<Room> &rooms) {
+  // An empty figure is below every other one.
+  const auto least = std::min_element(
+      rooms.begin(), rooms.end(),
+      [](const Room &a, const Room &b) { return a.bytes < b.bytes; });
+  return least == rooms.end() ? std::nullopt : std::optional(*least);
 }
 
 }  // namespace memdiag::host

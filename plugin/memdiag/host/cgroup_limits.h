@@ -67,7 +67,7 @@ Cgroup_limits cgroup_limits(const Group &group,
 /** The file that says how much a group uses. */
 std::string usage_file(const std::string &folder, int version);
 
-/** The group that will reach its limit first. */
+/** The memory that is free below the limit of a group. */
 struct Room {
   /** Limit less use, without page cache that the kernel takes back first
   (kernel_text::without_idle_cache()). Empty: a use is not known. */
@@ -76,9 +76,13 @@ struct Room {
   uint64_t limit_bytes;
 };
 
-/** @return empty: no group has a limit and a use */
-std::optional<Room> least_room(const std::vector<Limited_group> &groups,
-                               int version, const Read_file &read);
+/** Without groups that have no use. */
+std::vector<Room> rooms_of(const std::vector<Limited_group> &groups,
+                           int version, const Read_file &read);
+
+/** @return the group that will reach its limit first, or one whose room is not
+known; empty: there is no group */
+std::optional<Room> least_room(const std::vector<Room> &rooms);
 
 }  // namespace memdiag::host
 

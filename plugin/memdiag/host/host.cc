@@ -195,7 +195,8 @@ class Collector {
     const std::string usage = usage_file(found.lowest_folder, m_cgroup_version);
     if (const auto text = read(usage))
       add("cgroup", "effective_usage", Unit::bytes, usage, amount(*text));
-    const auto room = least_room(found.limited, m_cgroup_version, read_file);
+    const auto room =
+        least_room(rooms_of(found.limited, m_cgroup_version, read_file));
     if (!room) return;
     const std::string source = usage_file(room->folder, m_cgroup_version);
     add("cgroup", "effective_room", Unit::bytes, source, cell(room->bytes));

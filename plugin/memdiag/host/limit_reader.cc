@@ -82,8 +82,9 @@ Limit_figures Limit_reader::read(uint64_t now_us) {
   if (limits.lowest_bytes != kernel_text::unlimited)
     figures.group_limit_bytes = limits.lowest_bytes;
   figures.folder = limits.lowest_folder;
-  if (const auto room = least_room(limits.limited, m_group->version, read_file);
-      room && room->bytes)
+  std::vector<Room> rooms =
+      rooms_of(limits.limited, m_group->version, read_file);
+  if (const auto room = least_room(rooms); room && room->bytes)
     figures.tightest =
         Limit{usage_file(room->folder, m_group->version), room->limit_bytes,
               room->limit_bytes - *room->bytes};
@@ -100,12 +101,12 @@ Limit_figures Limit_reader::read(uint64_t now_us) {
     const uint64_t room = limit_bytes - std::min(limit_bytes, used_bytes);
     figures.room_bytes = std::min(figures.room_bytes.value_or(room), room);
   };
-  std::vector<Limited_group> others = limits.limited;
-  std::erase_if(others, [&figures](const Limited_group &group) {
-    return figures.kept_bytes && group.folder == figures.folder;
-  });
-  if (const auto room = least_room(others, m_group->version, read_file);
-      room && room->bytes)
+  // That group's room comes from kept_bytes.
+  if (figures.kept_bytes)
+    std::erase_if(rooms, [&figures](const Room &room) {
+      return room.folder == figures.folder;
+    });
+  if (const auto room = least_room(rooms); room && room->bytes)
     narrow(room->limit_bytes, room->limit_bytes - *room->bytes);
   if (!figures.group_limit_bytes) return figures;
   if (figures.kept_bytes)

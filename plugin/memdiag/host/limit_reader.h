@@ -28,7 +28,7 @@ namespace memdiag::host {
 
 struct Limit_figures {
   Reading machine_bytes;
-  /** Of the machine's memory (MemAvailable). */
+  /** The machine's memory that is available (MemAvailable). */
   Reading available_bytes;
   /** The lowest limit of the control group and those above. Empty: there is
   none, or it is not known. */

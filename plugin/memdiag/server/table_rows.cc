@@ -1,7 +1,9 @@
 #include "plugin/memdiag/server/table_rows.h"
 
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -124,9 +126,13 @@ void add_rows(Statement *statement, Sink<summary::Row> *sink) {
   facts.findings = findings;
   facts.limit_bytes = host::limit_bytes(host);
   if (const auto &session = statement->largest_client()) {
+    std::map<std::string_view, std::string_view> pools;
+    for (const summary::Instrument &instrument : facts.instruments)
+      pools[instrument.name] = instrument.pool;
     facts.largest_session = {session->processlist_id, {}};
     for (const instruments::Held &held : session->held)
-      facts.largest_session->held.push_back({held.name, held.bytes});
+      facts.largest_session->held.push_back(
+          {held.name, held.bytes, pools[held.name]});
   }
   for (const budget::Row &row : budget)
     if (row.value) facts.variables[row.variable] = *row.value;

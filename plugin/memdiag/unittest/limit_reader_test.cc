@@ -105,7 +105,7 @@ TEST(LimitReader, CacheThatTheKernelCanDropIsRoom) {
   EXPECT_EQ(510 * mb, reader.read(0).room_bytes);
   EXPECT_EQ(10 * mb, reader.read(0).tightest->limit_bytes -
                          reader.read(0).tightest->usage_bytes);
-  // Of a group above, the cache in use counts.
+  // The active cache of a group above counts as used.
   tree.write(slice + "/memory.max", bytes(1500));
   tree.write(slice + "/memory.current", bytes(1200));
   tree.write(slice + "/memory.stat", cache);

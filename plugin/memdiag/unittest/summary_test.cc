@@ -112,23 +112,21 @@ TEST_F(SummaryTest, AnUnusualHolderHasItsStatement) {
 
 TEST_F(SummaryTest, OneSessionIsTheCause) {
   facts.instruments = {{"memory/sql/user_var_entry::value", 500 * mib, ""}};
-  using Parts = std::vector<Instrument>;
-  Parts held = {{"memory/sql/user_var_entry::value", 250 * mib},
-                {"memory/sql/NET::buff", 900 * mib}};
+  std::vector<Instrument> held = {
+      {"memory/sql/user_var_entry::value", 250 * mib},
+      {"memory/sql/NET::buff", 900 * mib}};
   facts.largest_session = {42, held};
   EXPECT_EQ(answers("holds").back(),
             "holds|user variables|500 MiB|session 42: 250 MiB|KILL 42");
   // A whole pool.
-  facts.instruments[0].name = "memory/sql/errmsgs::handler";
-  facts.instruments.push_back({"memory/sql/Log_event", 400 * mib, "session"});
-  held = {{"memory/sql/Log_event", 390 * mib}};
+  facts.instruments = {};
+  held = {{"memory/sql/Log_event", 390 * mib, "transaction"}};
   facts.largest_session = {42, held};
-  facts.instruments[1].pool = "transaction";
   facts.resident.push_back({"pool", "transaction", "live", 400 * mib});
   EXPECT_EQ(answers("holds").back(),
             "holds|transactions, locks|400 MiB|session 42: 390 MiB|KILL 42");
   facts.resident.pop_back();
-  // It has much, but of something else: to end it would free nothing here.
+  // The session holds much of another holder. KILL would free too little here.
   facts.instruments = {{"memory/sql/user_var_entry::value", 500 * mib, ""}};
   held = {{"memory/sql/user_var_entry::value", 249 * mib},
           {"memory/sql/Filesort_buffer::sort_keys", 900 * mib}};

@@ -1,4 +1,4 @@
-"""What monitoring/check/otlp.py makes of a pip that fails."""
+"""A pip that fails, and monitoring/check/otlp.py."""
 
 import contextlib
 import io
@@ -21,7 +21,7 @@ ERROR: No matching distribution found for opentelemetry-proto==1.45.2
 OTHER_HASH = """\
 ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE. If you have updated the package versions, \
 please update the hashes. Otherwise, examine the package contents carefully; someone may have tampered with them.
-    protobuf==7.36.2 from https://files.pythonhosted.org/protobuf-7.36.2.whl:
+    protobuf==7.36.2 from https://registry.example/protobuf-7.36.2.whl:
         Expected sha256 89f2
              Got        0000
 """
