@@ -24,14 +24,23 @@ def say(text: str) -> None:
 
 def run_step(command: Sequence[str]) -> None:
     """Run a program in the checkout. An interruption also ends it, with all that it has started."""
+    # A signal within Popen() would lose the program, so it waits.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
-        process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            start_new_session=True,
+            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
+        )
     except FileNotFoundError:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         raise Problem(
             f"{command[0]} is missing; on Debian, as root, this installs what is needed:"
             " . tools/bootstrap.sh; memdiag_bootstrap"
         ) from None
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         code = process.wait()
     except BaseException:
         # A program that a script starts in the background ignores SIGINT.
