@@ -8,7 +8,10 @@
 #include <type_traits>
 
 #include "my_alloc.h"
+#include "mysys/memdiag/routes/root_blocks.h"
 #include "sql/item.h"
+#include "sql/memdiag_parse_nodes.h"
+#include "sql/psi_memory_key.h"
 #include "sql/sp_head.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
@@ -26,7 +29,7 @@ constexpr int COMPARED = 16;
 /** A size class of jemalloc without the page that it adds to larger ones. */
 constexpr size_t BLOCK_SIZE = 14 * 1024;
 /** The part of it that MEM_ROOT::AllocBlock() leaves (patches/0024). */
-constexpr size_t BLOCK_ROOM = BLOCK_SIZE - 64;
+constexpr size_t BLOCK_ROOM = root_blocks::room(0, BLOCK_SIZE, 0);
 
 constexpr size_t rounded(size_t size) {
   return (size + sizeof(Word) - 1) & ~(sizeof(Word) - 1);
@@ -54,7 +57,8 @@ class Sp_lexes {
  public:
   struct Room;
 
-  Sp_lexes() = default;
+  /** `root` is the program's. */
+  explicit Sp_lexes(const MEM_ROOT &root);
   Sp_lexes(const Sp_lexes &) = delete;
   Sp_lexes &operator=(const Sp_lexes &) = delete;
   ~Sp_lexes();
@@ -95,6 +99,8 @@ class Sp_lexes {
   Room *m_shared{nullptr};  // the last one first
   Mark m_last_end;          // of the program's last statement
   bool m_has_block_size{false};
+  // The program's key: a connection's memory limit counts neither.
+  MEM_ROOT m_placeholders{key_memory_sp_head_main_root, BLOCK_SIZE};
 };
 
 /** Calls use(field) for the NEW and OLD columns in the items of the expression
@@ -231,7 +237,14 @@ struct Sp_lexes::Room {
   }
 };
 
+Sp_lexes::Sp_lexes(const MEM_ROOT &root) {
+  // Towards a limit, placeholders count.
+  if (!root_blocks::is_limited(root.get_max_capacity()))
+    parse_roots = {&root, &m_placeholders};
+}
+
 Sp_lexes::~Sp_lexes() {
+  if (parse_roots.placeholders == &m_placeholders) parse_roots = {};
   // As sp_lex_instr::free_lex() does it.
   for (Room *room = m_shared; room != nullptr; room = room->next) {
     st_lex_local *const lex = room->lex();
@@ -309,10 +322,8 @@ bool Sp_lexes::is_unreferenced(const MEM_ROOT &root, const Room &room) const {
 }
 
 void Sp_lexes::statement_ended(MEM_ROOT *root) {
-  // Blocks that grow leave a third of a program's memory unused. Where there is
-  // a limit, whole blocks count towards it, so they stay as in stock.
-  const size_t limit = root->get_max_capacity();
-  m_has_block_size = limit == 0 || limit == SIZE_MAX;
+  // Blocks that grow leave a part of a program's memory unused.
+  m_has_block_size = !root_blocks::is_limited(root->get_max_capacity());
   if (m_has_block_size) root->set_block_size(BLOCK_SIZE);
   m_last_end = Mark(*root);
 }
@@ -369,7 +380,7 @@ LEX *new_lex(THD *thd, sp_head *program) {
   if (!program->m_parser_data.is_parsing_sp_body())
     return new (thd->mem_root) st_lex_local;
   if (program->m_spare_lex == nullptr)
-    program->m_spare_lex = new (thd->mem_root) Sp_lexes;
+    program->m_spare_lex = new (thd->mem_root) Sp_lexes(*thd->mem_root);
   Sp_lexes *const lexes = Sp_lexes::of(program);
   return lexes == nullptr ? nullptr : lexes->make(thd);
 }

@@ -1,0 +1,106 @@
+/*
+  The sizes of a memory root's blocks (patches/0024-mem-root-growth.patch).
+  Towards a limit, whole blocks count, so a root with a limit has those of stock.
+
+  A block fills its size class of jemalloc, headers included, because the rest
+  of the class would be lost. Upstream makes each block half as large again as
+  the last one, and on average a sixth of a root stays empty. What a statement
+  uses ends with it, so that costs little. A session or a cache keeps its roots:
+  open tables, prepared statements, stored programs. Their next block is a
+  quarter of what the root has.
+
+  Upstream allocates what does not fit the next block by itself, so a small next
+  block loses nothing. Plain functions without state; client programs use them,
+  too, and have no pools. Units: bytes.
+*/
+
+#ifndef MEMDIAG_ROOT_BLOCKS_H
+#define MEMDIAG_ROOT_BLOCKS_H
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "mysys/memdiag/pools/pool.h"
+#include "mysys/memdiag/routes/hooks.h"
+
+namespace memdiag::root_blocks {
+
+/** In front of a block's contents: my_malloc()'s header, the root's own. */
+constexpr size_t headers = 32 + 16;
+/** A larger block costs no less time. */
+constexpr size_t largest = size_t{1} << 20;
+/** A kept root that began with larger blocks goes on with such ones. */
+constexpr size_t kept_least = 4096 - headers;
+
+/** The least size class of jemalloc that holds so much, as
+placed::usable() computes it. Above 32 KB, the size itself: jemalloc
+rounds such blocks to pages. @param size  at least 64 */
+constexpr size_t size_class(size_t size) {
+  if (size > 32768) return size;
+  const size_t step = size_t{1} << (std::bit_width(size - 1) - 3);
+  return (size + step - 1) & ~(step - 1);
+}
+
+/** There, upstream gives each allocation a block, and a byte behind its end
+counts as an error. */
+#if defined(HAVE_ASAN) || defined(HAVE_VALGRIND)
+constexpr bool ends_are_watched = true;
+#else
+constexpr bool ends_are_watched = false;
+#endif
+
+/** A root's limit, as it keeps it: two values stand for none. */
+constexpr bool is_limited(size_t limit) {
+  return limit != 0 && limit != SIZE_MAX;
+}
+
+/** The room of a block that shall have this room, and at least `least`. From 4
+KB on, the headers are part of what was wanted: a block of 8,192 would take one
+of 10,240. */
+constexpr size_t room(size_t limit, size_t wanted, size_t least) {
+  if (is_limited(limit) || ends_are_watched) return wanted;
+  const size_t reduced = wanted < 4096 ? wanted : wanted - headers;
+  return size_class(std::max({reduced, least, size_t{64}}) + headers) - headers;
+}
+
+/** One bit for each pool that keeps its blocks longer than a statement. */
+constexpr uint32_t keeping_pools() {
+  uint32_t found = 0;
+  for (size_t pool = 0; pool < pool_count; ++pool) {
+    const std::string_view lifetime = pool_specs[pool].lifetime;
+    if (!uses_malloc(static_cast<Pool>(pool)) &&
+        (lifetime == "cache" || lifetime == "session"))
+      found |= uint32_t{1} << pool;
+  }
+  return found;
+}
+static_assert(pool_count <= 32);
+
+/** @param key  of the root's memory */
+inline bool is_kept(uint32_t key) {
+  const uint32_t pool = tag_of_key(key, 0) >> 16;
+  return pool < pool_count && (keeping_pools() >> pool & 1) != 0;
+}
+
+/**
+  A root has one more block, and upstream has grown its block size.
+
+  @param size   the block size, to be adjusted
+  @param first  the block size at the beginning
+  @param key    of the root's memory
+  @param has    the root's blocks together
+  @param limit  the root's
+*/
+inline void adjust(size_t *size, size_t first, uint32_t key, size_t has,
+                   size_t limit) {
+  if (is_limited(limit)) return;
+  if (is_kept(key)) *size = std::max(has / 4, std::min(first, kept_least));
+  *size = std::min(*size, std::max(first, largest));
+}
+
+}  // namespace memdiag::root_blocks
+
+#endif  // MEMDIAG_ROOT_BLOCKS_H

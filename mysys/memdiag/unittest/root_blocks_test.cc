@@ -1,0 +1,84 @@
+/* The sizes of a memory root's blocks. */
+
+#include "mysys/memdiag/routes/root_blocks.h"
+
+#include "mysys/memdiag/unittest/test.h"
+
+namespace memdiag_test {
+
+namespace root_blocks = memdiag::root_blocks;
+
+constexpr size_t no_limit = 0;
+
+/** What a root with blocks of `first` allocates until it has `bytes`. */
+std::vector<size_t> blocks_of(uint32_t key, size_t first, size_t bytes,
+                              size_t limit) {
+  std::vector<size_t> blocks;
+  size_t size = first;
+  for (size_t has = 0; has < bytes;) {
+    const size_t room = root_blocks::room(limit, size, 8);
+    blocks.push_back(room + root_blocks::headers);
+    has += room;
+    size += size / 2;
+    root_blocks::adjust(&size, first, key, has, limit);
+  }
+  return blocks;
+}
+
+FRESH_TEST(RootBlocks, SizeClassesAreJemallocs) {
+  for (size_t size = 64; size <= 32768; ++size)
+    ASSERT_EQ(memdiag::placed::usable(size), root_blocks::size_class(size)) << size;
+}
+
+TEST(RootBlocks, FillTheirClassAndHoldWhatIsNeeded) {
+  for (const size_t wanted : {8, 100, 512, 1024, 4095, 4096, 8192, 14336, 50000})
+    for (const size_t least : {1, 8, 600, 5000, 8192}) {
+      const size_t room = root_blocks::room(no_limit, wanted, least);
+      const size_t block = room + root_blocks::headers;
+      EXPECT_EQ(root_blocks::size_class(block), block) << wanted;
+      EXPECT_GE(room, least) << wanted;
+      EXPECT_LE(block, root_blocks::size_class(
+                           std::max<size_t>(wanted, least) + 64 +
+                           root_blocks::headers));
+    }
+  EXPECT_EQ(8192u,
+            root_blocks::room(no_limit, 8192, 8) + root_blocks::headers);
+}
+
+FRESH_TEST(RootBlocks, OfAStatementGrowByHalfUpToAMegabyte) {
+  ASSERT_EQ(7u, memdiag_note_instrument("sql", "THD::main_mem_root", 7));
+  const auto blocks = blocks_of(7, 8192, 20 << 20, no_limit);
+  EXPECT_EQ(8192u, blocks[0]);
+  EXPECT_EQ(12288u, blocks[1]);
+  EXPECT_EQ(1u << 20, blocks.back());
+  // A larger block that its owner wants from the beginning stays as it is.
+  EXPECT_GT(blocks_of(7, 3 << 20, 8 << 20, no_limit).back(), 3u << 20);
+}
+
+FRESH_TEST(RootBlocks, OfWhatIsKeptAreAQuarterOfIt) {
+  ASSERT_EQ(7u, memdiag_note_instrument("sql", "TABLE_SHARE::mem_root", 7));
+  ASSERT_EQ(8u, memdiag_note_instrument(
+                    "sql", "Prepared_statement::main_mem_root", 8));
+  for (const uint32_t key : {7u, 8u}) {
+    size_t all = 0;
+    for (const size_t block : blocks_of(key, 1024, 4 << 20, no_limit)) {
+      // The next size class may be a quarter larger.
+      EXPECT_LE(block, std::max<size_t>(1280, all * 5 / 16 + 256)) << all;
+      all += block;
+    }
+  }
+  const auto blocks = blocks_of(8, 8192, 22000, no_limit);
+  EXPECT_EQ((std::vector<size_t>{8192, 4096, 4096, 4096, 5120}), blocks);
+}
+
+FRESH_TEST(RootBlocks, TowardsALimitAreThoseOfStock) {
+  ASSERT_EQ(7u, memdiag_note_instrument("sql", "TABLE_SHARE::mem_root", 7));
+  size_t size = 1000;
+  for (const size_t block : blocks_of(7, size, 4 << 20, 8 << 20)) {
+    EXPECT_EQ(size + root_blocks::headers, block);
+    size += size / 2;
+  }
+  EXPECT_FALSE(root_blocks::is_limited(SIZE_MAX));
+}
+
+}  // namespace memdiag_test

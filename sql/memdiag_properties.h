@@ -1,0 +1,112 @@
+/*
+  The types of a property list's two members: dd::Properties_impl,
+  patches/0043-dd-properties.patch.
+
+  The dictionary cache keeps two such lists for each column, index and partition
+  of a table. Upstream copies the valid keys into each list, a tree of up to
+  nine nodes, although all lists of one kind have the same ones. And it keeps
+  each pair in a tree node of 96 bytes; most lists have none or one.
+
+  Plain C++ without any header of the server. Ownership: Valid_keys points to
+  its caller's set, which must live longer. Upstream's sets are constants of
+  their files. Threads: as for std containers.
+*/
+
+#ifndef MEMDIAG_PROPERTIES_H
+#define MEMDIAG_PROPERTIES_H
+
+#include <algorithm>
+#include <list>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace memdiag {
+
+/** What dd::Properties uses of std::map, in one array: pairs in the order of
+their keys. A pair that comes or goes moves others, so iterators and references
+end there. C++23's std::flat_map has two arrays and is in no compiler yet that
+must build this. */
+template <typename Text>
+class Pairs {
+  using Array = std::vector<std::pair<Text, Text>>;
+
+ public:
+  using value_type = typename Array::value_type;
+  using iterator = typename Array::iterator;
+  using const_iterator = typename Array::const_iterator;
+
+  iterator begin() { return m_pairs.begin(); }
+  const_iterator begin() const { return m_pairs.begin(); }
+  iterator end() { return m_pairs.end(); }
+  const_iterator end() const { return m_pairs.end(); }
+  size_t size() const { return m_pairs.size(); }
+  bool empty() const { return m_pairs.empty(); }
+  void clear() { m_pairs.clear(); }
+  iterator erase(const_iterator at) { return m_pairs.erase(at); }
+
+  iterator find(const Text &key) { return found(begin(), end(), key); }
+  const_iterator find(const Text &key) const {
+    return found(begin(), end(), key);
+  }
+
+  /** As with std::map, a key that is there keeps its value. */
+  iterator insert(const_iterator, const value_type &pair) {
+    const auto at = place(begin(), end(), pair.first);
+    return is_of(at, pair.first) ? at : m_pairs.insert(at, pair);
+  }
+  Text &operator[](const Text &key) { return insert(end(), {key, {}})->second; }
+
+ private:
+  template <typename Iterator>
+  static Iterator place(Iterator from, Iterator to, const Text &key) {
+    return std::lower_bound(
+        from, to, key,
+        [](const value_type &pair, const Text &k) { return pair.first < k; });
+  }
+  template <typename Iterator>
+  static Iterator found(Iterator from, Iterator to, const Text &key) {
+    const Iterator at = place(from, to, key);
+    return at != to && at->first == key ? at : to;
+  }
+  bool is_of(const_iterator at, const Text &key) const {
+    return at != end() && at->first == key;
+  }
+
+  Array m_pairs;
+};
+
+/** What dd::Properties_impl uses of a set. */
+template <typename Text>
+class Valid_keys {
+  using Set = std::set<Text>;
+
+ public:
+  Valid_keys() = default;
+  Valid_keys(const Set &keys) : m_keys(&keys) {}
+
+  bool empty() const { return m_keys->empty(); }
+  size_t size() const { return m_keys->size(); }
+  auto begin() const { return m_keys->begin(); }
+  auto end() const { return m_keys->end(); }
+  auto find(const Text &key) const { return m_keys->find(key); }
+
+  /** For upstream's unit tests, which are not built here. */
+  void clear() { m_keys = &none; }
+  template <typename Iterator>
+  void insert(Iterator from, Iterator to) {
+    static std::list<Set> changed;
+    changed.push_back(*m_keys);
+    changed.back().insert(from, to);
+    m_keys = &changed.back();
+  }
+
+ private:
+  inline static const Set none;
+
+  const Set *m_keys{&none};
+};
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_PROPERTIES_H
