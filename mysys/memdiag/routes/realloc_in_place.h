@@ -25,8 +25,8 @@ bool reduced_in_place(Header *header, PSI_memory_key key, size_t size) {
                                   header_size + size))
     return false;
   const Header old = *header;
-  header->m_key = PSI_MEMORY_CALL(memory_alloc)(key, header_size + size,
-                                                &header->m_owner);
+  header->m_key =
+      PSI_MEMORY_CALL(memory_alloc)(key, header_size + size, &header->m_owner);
   PSI_MEMORY_CALL(memory_free)
   (old.m_key, header_size + old.m_size, old.m_owner);
   header->m_size = size;

@@ -1,6 +1,7 @@
 /*
   The sizes of a memory root's blocks (patches/0024-mem-root-growth.patch).
-  Towards a limit, whole blocks count, so a root with a limit has those of stock.
+  Towards a limit, whole blocks count, so a root with a limit has those of
+  stock.
 
   A block fills its size class of jemalloc, headers included, because the rest
   of the class would be lost. Upstream makes each block half as large again as

@@ -27,22 +27,22 @@ std::vector<size_t> blocks_of(uint32_t key, size_t first, size_t bytes,
 
 FRESH_TEST(RootBlocks, SizeClassesAreJemallocs) {
   for (size_t size = 64; size <= 32768; ++size)
-    ASSERT_EQ(memdiag::placed::usable(size), root_blocks::size_class(size)) << size;
+    ASSERT_EQ(memdiag::placed::usable(size), root_blocks::size_class(size))
+        << size;
 }
 
 TEST(RootBlocks, FillTheirClassAndHoldWhatIsNeeded) {
-  for (const size_t wanted : {8, 100, 512, 1024, 4095, 4096, 8192, 14336, 50000})
+  for (const size_t wanted :
+       {8, 100, 512, 1024, 4095, 4096, 8192, 14336, 50000})
     for (const size_t least : {1, 8, 600, 5000, 8192}) {
       const size_t room = root_blocks::room(no_limit, wanted, least);
       const size_t block = room + root_blocks::headers;
       EXPECT_EQ(root_blocks::size_class(block), block) << wanted;
       EXPECT_GE(room, least) << wanted;
-      EXPECT_LE(block, root_blocks::size_class(
-                           std::max<size_t>(wanted, least) + 64 +
-                           root_blocks::headers));
+      EXPECT_LE(block, root_blocks::size_class(std::max<size_t>(wanted, least) +
+                                               64 + root_blocks::headers));
     }
-  EXPECT_EQ(8192u,
-            root_blocks::room(no_limit, 8192, 8) + root_blocks::headers);
+  EXPECT_EQ(8192u, root_blocks::room(no_limit, 8192, 8) + root_blocks::headers);
 }
 
 FRESH_TEST(RootBlocks, OfAStatementGrowByHalfUpToAMegabyte) {
