@@ -36,6 +36,7 @@ FOLDERS = {
 # folder.
 HEADERS = (
     "mysys/memdiag/**/*.h",
+    "mysys/memdiag_*.h",
     "storage/innobase/memdiag_*.h",
     "storage/perfschema/memdiag_*.h",
     "sql/memdiag_*.h",

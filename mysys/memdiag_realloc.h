@@ -4,8 +4,8 @@
   this.
 */
 
-#ifndef MEMDIAG_REALLOC_IN_PLACE_H
-#define MEMDIAG_REALLOC_IN_PLACE_H
+#ifndef MEMDIAG_REALLOC_H
+#define MEMDIAG_REALLOC_H
 
 #include "mysql/psi/mysql_memory.h"
 #include "mysys/memdiag/routes/realloc_hooks.h"
@@ -35,4 +35,4 @@ bool reduced_in_place(Header *header, PSI_memory_key key, size_t size) {
 
 }  // namespace memdiag
 
-#endif  // MEMDIAG_REALLOC_IN_PLACE_H
+#endif  // MEMDIAG_REALLOC_H
