@@ -93,6 +93,18 @@ def exports(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
     seen = got.requests
     running.until(lambda: got.requests >= seen + 2, "more metrics come")
     checks.check("a meter that is switched off is silent", METER not in got.meters and got.meters)  # fmt: skip
+    forget_component(one)
+
+
+def forget_component(one: running.Measured) -> None:
+    """The next start does not load the component.
+
+    UNINSTALL COMPONENT would take the same two locks as a running export in the other order, and both would wait for ever:
+    docs/monitoring.md.
+    """
+    one.server.query(
+        "DELETE FROM mysql.component WHERE component_urn LIKE '%telemetry'"
+    )
 
 
 def taken(one: running.Measured) -> tuple[int, int, int]:
@@ -121,6 +133,7 @@ def hangs(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
     checks.check("a collector that hangs delays no statement", slowest < 2, f"slowest {slowest * 1000:.0f} ms")  # fmt: skip
     figures = f"{got.requests} requests; {before} before, {after} after (threads, sockets, kB)"  # fmt: skip
     checks.check("and takes no threads, sockets and memory", after[0] <= before[0] + 2 and after[1] <= before[1] + 2 and after[2] <= before[2] + 16384, figures)  # fmt: skip
+    forget_component(one)
     began = time.monotonic()
     one.server.stop()
     took = time.monotonic() - began
@@ -163,14 +176,7 @@ def main() -> int:
 
 
 def restart(one: running.Measured, endpoint: str) -> None:
-    """Restarts the server with another collector, and without the component.
-
-    UNINSTALL COMPONENT would take the same two locks as a running export in the other order, and both would wait for ever:
-    docs/monitoring.md.
-    """
-    one.server.query(
-        "DELETE FROM mysql.component WHERE component_urn LIKE '%telemetry'"
-    )
+    """Restarts the server with another collector."""
     one.server.stop()
     one.server._options = [*one.server._options, *running.telemetry_options(endpoint)]
     one.server.start()
