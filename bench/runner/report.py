@@ -16,6 +16,7 @@ from harness.problem import Problem
 
 RESULTS = TOP / "bench" / "results"
 SAVED = RESULTS / "saved"  # in git
+_FRONT = ("machine", "arms", "settings")
 
 
 def machine() -> dict[str, object]:
@@ -111,7 +112,7 @@ def target_table(rows: Iterable[Sequence[str]]) -> str:
 def front_matter(raw: Mapping[str, object]) -> str:
     """Machine, arms and settings as Markdown lists."""
     lines = []
-    for title in ("machine", "arms", "settings"):
+    for title in _FRONT:
         part = raw[title]
         assert isinstance(part, Mapping)
         lines.append(f"\n## {title.capitalize()}\n")
@@ -122,15 +123,21 @@ def front_matter(raw: Mapping[str, object]) -> str:
 def save(name: str, raw: Mapping[str, object], text: str, keep: bool) -> None:
     """Write NAME.json (everything measured) and NAME.md (the report), and print the report.
 
-    Git ignores the folder of ordinary results; `keep` (--save) writes to the one that git takes.
+    Git ignores their folder. `keep` (--save) also writes the report, with the machine, the arms and the settings as JSON,
+    to the folder that git takes.
     """
-    folder = SAVED if keep else RESULTS
-    folder.mkdir(parents=True, exist_ok=True)
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    print("\n" + text + "\n")
+    _write(RESULTS, stem, raw, text)
+    if keep:
+        _write(SAVED, stem, {title: raw[title] for title in _FRONT}, text)
+
+
+def _write(folder: Path, stem: str, raw: Mapping[str, object], text: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{stem}.json").write_text(json.dumps(raw, indent=1) + "\n")
     (folder / f"{stem}.md").write_text(text + "\n")
-    print("\n" + text)
-    print(f"\nwritten: {os.path.relpath(folder / stem)}.md and .json")
+    print(f"written: {os.path.relpath(folder / stem)}.md and .json")
 
 
 def _brief(value: object) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import importlib
+import json
 import random
 import sys
 import tempfile
@@ -577,6 +578,22 @@ class Saving(Scratch):
         kept = saved / "memory-1"
         self.assertEqual({x.name for x in kept.iterdir()}, {"report.md", "run.json"})
         self.assertEqual((kept / "report.md").read_text(), "# Title\nend\n")
+
+    def test_figures_are_not_kept_in_git(self):
+        raw = {"machine": {"cpus": 2}, "arms": {}, "settings": {}, "runs": [1, 2]}
+        results, saved = self.root / "results", self.root / "saved"
+        with (
+            mock.patch.object(report, "RESULTS", results),
+            mock.patch.object(report, "SAVED", saved),
+            mock.patch("sys.stdout"),
+        ):
+            report.save("other", raw, "# Title", keep=False)
+            self.assertFalse(saved.exists())
+            report.save("some", raw, "# Title", keep=True)
+        [measured], [kept] = results.glob("some-*.json"), saved.glob("*.json")
+        self.assertEqual(json.loads(measured.read_text()), raw)
+        self.assertEqual(set(json.loads(kept.read_text())), {"machine", "arms", "settings"})  # fmt: skip
+        self.assertEqual([file.read_text() for file in saved.glob("*.md")], ["# Title\n"])  # fmt: skip
 
 
 class Report(unittest.TestCase):
