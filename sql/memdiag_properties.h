@@ -23,10 +23,9 @@
 
 namespace memdiag {
 
-/** What dd::Properties uses of std::map, in one array: pairs in the order of
-their keys. A pair that comes or goes moves others, so iterators and references
-end there. C++23's std::flat_map has two arrays and is in no compiler yet that
-must build this. */
+/** The part of std::map that dd::Properties uses, in one array. The pairs lie
+in the order of their keys. A pair that comes or goes moves others, and then
+iterators and references are no longer valid. GCC 12 has no std::flat_map. */
 template <typename Text>
 class Pairs {
   using Array = std::vector<std::pair<Text, Text>>;
@@ -45,29 +44,28 @@ class Pairs {
   void clear() { m_pairs.clear(); }
   iterator erase(const_iterator at) { return m_pairs.erase(at); }
 
-  iterator find(const Text &key) { return found(begin(), end(), key); }
-  const_iterator find(const Text &key) const {
-    return found(begin(), end(), key);
-  }
+  iterator find(const Text &key) { return found(*this, key); }
+  const_iterator find(const Text &key) const { return found(*this, key); }
 
   /** As with std::map, a key that is there keeps its value. */
   iterator insert(const_iterator, const value_type &pair) {
-    const auto at = place(begin(), end(), pair.first);
+    const auto at = place(*this, pair.first);
     return is_of(at, pair.first) ? at : m_pairs.insert(at, pair);
   }
   Text &operator[](const Text &key) { return insert(end(), {key, {}})->second; }
 
  private:
-  template <typename Iterator>
-  static Iterator place(Iterator from, Iterator to, const Text &key) {
+  /** `self` is const or not, and so is the iterator. */
+  template <typename Self>
+  static auto place(Self &self, const Text &key) {
     return std::lower_bound(
-        from, to, key,
+        self.begin(), self.end(), key,
         [](const value_type &pair, const Text &k) { return pair.first < k; });
   }
-  template <typename Iterator>
-  static Iterator found(Iterator from, Iterator to, const Text &key) {
-    const Iterator at = place(from, to, key);
-    return at != to && at->first == key ? at : to;
+  template <typename Self>
+  static auto found(Self &self, const Text &key) {
+    const auto at = place(self, key);
+    return self.is_of(at, key) ? at : self.end();
   }
   bool is_of(const_iterator at, const Text &key) const {
     return at != end() && at->first == key;
@@ -76,7 +74,7 @@ class Pairs {
   Array m_pairs;
 };
 
-/** What dd::Properties_impl uses of a set. */
+/** The part of std::set that dd::Properties_impl uses. */
 template <typename Text>
 class Valid_keys {
   using Set = std::set<Text>;

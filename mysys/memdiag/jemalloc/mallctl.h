@@ -20,12 +20,12 @@
 
 #include <sys/types.h>
 
-#include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
+
+#include "mysys/memdiag/jemalloc/size_class.h"
 
 namespace memdiag {
 
@@ -214,17 +214,12 @@ void free(void *block, Cache cache, size_t size) noexcept;
 /** Bytes a block of `size` really takes, asked of the library. */
 size_t usable_by_library(size_t size) noexcept;
 
-/** The same: its size class, of which jemalloc has four for each doubling, 16
-bytes apart at least (jemalloc(3), IMPLEMENTATION NOTES). Computed here, because
-it is needed for every block of a pool; how large blocks are rounded is an
-option (opt.disable_large_size_classes), so those are asked for. */
+/** The same. It is needed for every block of a pool, so the library is asked
+for large blocks only. */
 inline size_t usable(size_t size) noexcept {
-  if (size <= 8) return 8;
-  if (size > 32768) [[unlikely]]
+  if (size > largest_fixed_class) [[unlikely]]
     return usable_by_library(size);
-  const unsigned lg = static_cast<unsigned>(std::bit_width(size - 1)) - 1;
-  const size_t spacing = std::max<size_t>(16, (size_t{1} << lg) / 4);
-  return (size + spacing - 1) & ~(spacing - 1);
+  return size_class(size);
 }
 
 /** The same of a block, asked of the allocator; enough to free it with. */

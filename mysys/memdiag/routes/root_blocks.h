@@ -3,27 +3,27 @@
   Towards a limit, whole blocks count, so a root with a limit has those of
   stock.
 
-  A block fills its size class of jemalloc, headers included, because the rest
-  of the class would be lost. Upstream makes each block half as large again as
-  the last one, and on average a sixth of a root stays empty. What a statement
-  uses ends with it, so that costs little. A session or a cache keeps its roots:
-  open tables, prepared statements, stored programs. Their next block is a
-  quarter of what the root has.
+  A block fills its size class of jemalloc, headers included. The rest of the
+  class would be lost. Upstream makes each block half as large again as the last
+  one, and on average a sixth of a root stays empty. A statement's roots end
+  with it, so their empty part costs little. A session or a cache keeps its
+  roots: open tables, prepared statements, stored programs. The next block of
+  such a root is a quarter of its blocks together.
 
-  Upstream allocates what does not fit the next block by itself, so a small next
-  block loses nothing. Plain functions without state; client programs use them,
-  too, and have no pools. Units: bytes.
+  Upstream gives an allocation that is larger than the next block a block of its
+  own, so a small next block loses nothing. Plain functions without state.
+  Client programs use them, too, and have no pools. Units: bytes.
 */
 
 #ifndef MEMDIAG_ROOT_BLOCKS_H
 #define MEMDIAG_ROOT_BLOCKS_H
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "mysys/memdiag/jemalloc/size_class.h"
 #include "mysys/memdiag/pools/pool.h"
 #include "mysys/memdiag/routes/hooks.h"
 
@@ -36,17 +36,14 @@ constexpr size_t largest = size_t{1} << 20;
 /** A kept root that began with larger blocks goes on with such ones. */
 constexpr size_t kept_least = 4096 - headers;
 
-/** The least size class of jemalloc that holds so much, as
-placed::usable() computes it. Above 32 KB, the size itself: jemalloc
-rounds such blocks to pages. @param size  at least 64 */
-constexpr size_t size_class(size_t size) {
-  if (size > 32768) return size;
-  const size_t step = size_t{1} << (std::bit_width(size - 1) - 3);
-  return (size + step - 1) & ~(step - 1);
+/** The size class of a block. A large block keeps its size, because the rest of
+its last page is all that it can lose. */
+constexpr size_t filled(size_t size) {
+  return size > largest_fixed_class ? size : size_class(size);
 }
 
-/** There, upstream gives each allocation a block, and a byte behind its end
-counts as an error. */
+/** With ASAN and Valgrind, upstream gives each allocation a block, and a write
+behind the block's end is an error. */
 #if defined(HAVE_ASAN) || defined(HAVE_VALGRIND)
 constexpr bool ends_are_watched = true;
 #else
@@ -64,11 +61,11 @@ of 10,240. */
 constexpr size_t room(size_t limit, size_t wanted, size_t least) {
   if (is_limited(limit) || ends_are_watched) return wanted;
   const size_t reduced = wanted < 4096 ? wanted : wanted - headers;
-  return size_class(std::max({reduced, least, size_t{64}}) + headers) - headers;
+  return filled(std::max({reduced, least, size_t{64}}) + headers) - headers;
 }
 
 /** One bit for each pool that keeps its blocks longer than a statement. */
-constexpr uint32_t keeping_pools() {
+constexpr uint32_t keeping_pools = [] {
   uint32_t found = 0;
   for (size_t pool = 0; pool < pool_count; ++pool) {
     const std::string_view lifetime = pool_specs[pool].lifetime;
@@ -77,13 +74,13 @@ constexpr uint32_t keeping_pools() {
       found |= uint32_t{1} << pool;
   }
   return found;
-}
+}();
 static_assert(pool_count <= 32);
 
 /** @param key  of the root's memory */
 inline bool is_kept(uint32_t key) {
   const uint32_t pool = tag_of_key(key, 0) >> 16;
-  return pool < pool_count && (keeping_pools() >> pool & 1) != 0;
+  return pool < pool_count && (keeping_pools >> pool & 1) != 0;
 }
 
 /**

@@ -10,7 +10,8 @@ namespace root_blocks = memdiag::root_blocks;
 
 constexpr size_t no_limit = 0;
 
-/** What a root with blocks of `first` allocates until it has `bytes`. */
+/** The blocks that a root takes until it has `bytes`. Its first is of `first`.
+ */
 std::vector<size_t> blocks_of(uint32_t key, size_t first, size_t bytes,
                               size_t limit) {
   std::vector<size_t> blocks;
@@ -27,7 +28,8 @@ std::vector<size_t> blocks_of(uint32_t key, size_t first, size_t bytes,
 
 FRESH_TEST(RootBlocks, SizeClassesAreJemallocs) {
   for (size_t size = 64; size <= 32768; ++size)
-    ASSERT_EQ(memdiag::placed::usable(size), root_blocks::size_class(size))
+    ASSERT_EQ(memdiag::placed::usable_by_library(size),
+              root_blocks::filled(size))
         << size;
 }
 
@@ -37,10 +39,10 @@ TEST(RootBlocks, FillTheirClassAndHoldWhatIsNeeded) {
     for (const size_t least : {1, 8, 600, 5000, 8192}) {
       const size_t room = root_blocks::room(no_limit, wanted, least);
       const size_t block = room + root_blocks::headers;
-      EXPECT_EQ(root_blocks::size_class(block), block) << wanted;
+      EXPECT_EQ(root_blocks::filled(block), block) << wanted;
       EXPECT_GE(room, least) << wanted;
-      EXPECT_LE(block, root_blocks::size_class(std::max<size_t>(wanted, least) +
-                                               64 + root_blocks::headers));
+      EXPECT_LE(block, root_blocks::filled(std::max<size_t>(wanted, least) +
+                                           64 + root_blocks::headers));
     }
   EXPECT_EQ(8192u, root_blocks::room(no_limit, 8192, 8) + root_blocks::headers);
 }
