@@ -1,5 +1,5 @@
 /*
-  The memory of what only the parser needs of a stored program
+  The memory of the parser's placeholders in a stored program
   (patches/0044-parse-nodes.patch).
 
   For each name, function call and comparison the parser first makes a
@@ -8,10 +8,10 @@
   for as long as a session caches it. Now they have a root of their own, which
   ends with the parsing of the body.
 
-  Nothing refers to a placeholder by then. Its itemize() has put the item in its
-  place wherever it stood, because no placeholder can be resolved or evaluated.
-  Upstream's list of items to destroy would refer to it, but no longer contains
-  it: a placeholder owns nothing that would need a destructor.
+  Nothing uses a placeholder by then. No placeholder can be resolved or
+  evaluated, so its itemize() has put the item in its place wherever it stood.
+  Upstream's list of items to destroy no longer contains placeholders. They own
+  nothing that would need a destructor.
 
   Ownership: the placeholders' root belongs to Sp_lexes
   (sql/memdiag_sp_lexes.cc). Threads: each has its own program to parse. Errors:

@@ -57,7 +57,7 @@ class Admission_gate : public testing::Test {
     refresh(1000);
     EXPECT_TRUE(ask(running));
     running->held = static_cast<int64_t>(running->need_bytes);
-    // What it held at the refresh before counts as taken.
+    // The second refresh counts the bytes that the statement held at the first.
     refresh(room_megabytes);
     refresh(room_megabytes);
   }
