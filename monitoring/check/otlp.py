@@ -147,6 +147,16 @@ def refused(checks: Checks, one: running.Measured) -> None:
     checks.check("a wrong endpoint is named in the error log", True, "")
 
 
+def uninstalled(checks: Checks, one: running.Measured) -> None:
+    """As docs/monitoring.md says: first the exports end, then the component goes."""
+    one.server.stop()
+    one.server._options = [*one.server._options, "--loose-telemetry.metrics_enabled=OFF"]  # fmt: skip
+    one.server.start()
+    one.server.query(f"UNINSTALL COMPONENT {COMPONENT}")
+    rows = int(one.server.query("SELECT COUNT(*) FROM information_schema.MEMDIAG_LEDGER").scalar() or 0)  # fmt: skip
+    checks.check("a component that does not export can be uninstalled", rows > 0, str(rows))  # fmt: skip
+
+
 def main() -> int:
     preset = preset_of_arguments(__doc__)
     try:
@@ -172,6 +182,8 @@ def main() -> int:
         restart(one, f"http://127.0.0.1:{running.free_port()}/v1/metrics")
         with checks.checking("a collector that is not there"):
             refused(checks, one)
+        with checks.checking("UNINSTALL COMPONENT"):
+            uninstalled(checks, one)
     return checks.finish()
 
 
