@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.checks import Failed
+from harness.checks import Checks, Failed
 from harness.common import ROOT
 from harness.network import free_port
 from harness.server import Build, Server, initialise
@@ -103,6 +103,23 @@ def measured(preset: str, *options: str) -> Iterator[Measured]:
             one = Measured(server, port)
             one.create_account()
             yield one
+
+
+def check_sum(checks: Checks, server: Server, total: Callable[[], float]) -> None:
+    """The ledger's series, which `total` adds up in bytes, are RSS within 5%.
+
+    RSS moves meanwhile, for pages are given back after a start. It is read before and after, and the series get five
+    tries: those that do not add up fail each time.
+    """
+    ratios = []
+    fits = False
+    while not fits and len(ratios) < 5:
+        before = server.rss_kb() * 1024
+        value = total()
+        low, high = sorted((before, server.rss_kb() * 1024))
+        fits = 0.95 * low <= value <= 1.05 * high
+        ratios.append(f"{value / high:.3f}")
+    checks.check("the ledger's series add up to RSS", fits, ", ".join(ratios))
 
 
 @contextlib.contextmanager
