@@ -1,8 +1,9 @@
 /*
-  Clocks, and the one place where tests replace them.
+  Clocks and pauses, and the one place where tests replace them.
 
   Threads: any. Units: microseconds.
-  Errors: 0 where the system cannot tell the time.
+  Errors: a time of 0 where the system cannot tell it; a signal may end a pause
+  early.
 */
 
 #ifndef MEMDIAG_CLOCK_H
@@ -11,6 +12,7 @@
 #include <time.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 
 namespace memdiag {
@@ -25,9 +27,18 @@ inline uint64_t system_clock_us(clockid_t clock) {
   return static_cast<uint64_t>(now.tv_sec) * 1000000 + now.tv_nsec / 1000;
 }
 
+/** Lets the calling thread sleep. */
+using Pause = void (*)(unsigned us);
+
+inline void system_pause_us(unsigned us) {
+  const timespec time{us / 1000000, static_cast<long>(us % 1000000) * 1000};
+  nanosleep(&time, nullptr);
+}
+
 namespace detail {
 inline constinit std::atomic<Clock> clock_in_use{system_clock_us};
-}
+inline constinit std::atomic<Pause> pause_in_use{system_pause_us};
+}  // namespace detail
 
 /** The time, as the clock in use tells it. */
 inline uint64_t clock_us(clockid_t clock) {
@@ -37,6 +48,19 @@ inline uint64_t clock_us(clockid_t clock) {
 /** Every later clock_us() asks `clock`; nullptr: the system's again. */
 inline void set_clock_for_test(Clock clock) {
   detail::clock_in_use.store(clock != nullptr ? clock : system_clock_us,
+                             std::memory_order_relaxed);
+}
+
+/** A pause of the calling thread. errno stays. */
+inline void pause_us(unsigned us) {
+  const int error = errno;
+  detail::pause_in_use.load(std::memory_order_relaxed)(us);
+  errno = error;
+}
+
+/** Every later pause_us() calls `pause`; nullptr: the system's again. */
+inline void set_pause_for_test(Pause pause) {
+  detail::pause_in_use.store(pause != nullptr ? pause : system_pause_us,
                              std::memory_order_relaxed);
 }
 

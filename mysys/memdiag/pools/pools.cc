@@ -27,9 +27,6 @@ constexpr uint64_t fallbacks_before_retry = 1024;
 the cache is made: a CPU that hardly uses the pool has none. */
 constexpr uint16_t blocks_before_cache = 64;
 
-/** A pool has an arena for large blocks for so many CPUs. */
-constexpr unsigned cpus_per_large_arena = 4;
-
 /** Larger blocks are pages of their own, which no cache holds. */
 constexpr size_t largest_cached = 32 << 10;
 
@@ -168,20 +165,6 @@ void drop_next_cache(Pool pool) {
   }
 }
 
-/** The slot of the arena for the calling thread's large blocks. It goes by
-threads, in turn, so that a thread finds the pages that it has freed. On a
-machine with several nodes of memory, new pages are where the process's policy
-puts them, and pages that are used again stay where they are. */
-unsigned slot_for_large(const Pool_spec &spec) {
-  static constinit std::atomic<unsigned> threads{0};
-  static constinit thread_local unsigned number = 0;
-  if (number == 0) number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (shares_one_arena()) return spec.arenas > 1 ? 1 : 0;
-  const unsigned slots = std::min(
-      spec.arenas, std::max(allowed_cpus() / cpus_per_large_arena, 1U));
-  return (number - 1) % slots;
-}
-
 /** The arena of a slot, made if need be; negative if there is none to be had.
  */
 [[gnu::noinline]] int find_arena(Pool pool, unsigned slot) {
@@ -272,11 +255,8 @@ void *allocate_uncached(Pool pool, unsigned own, size_t size, bool zero) {
                      : placed::allocate(static_cast<unsigned>(arena),
                                         placed::no_cache, size, zero);
   };
-  if (size >= large_size) {
-    const At_work large(pool, slot_for_large(spec_of(pool)));
-    return from(find_arena(pool, large.slot()));
-  }
-  const At_work at_work = At_work::in_pool(pool, own);
+  const At_work at_work = size >= large_size ? At_work::for_large_block(pool)
+                                             : At_work::in_pool(pool, own);
   return from(find_arena(pool, at_work.slot()));
 }
 

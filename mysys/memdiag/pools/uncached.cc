@@ -1,11 +1,35 @@
 #include "mysys/memdiag/pools/uncached.h"
 
+#include <algorithm>
+
+#include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/cpus.h"
 
 namespace memdiag::pools {
 namespace {
+
+/** A pool has an arena for large blocks for so many CPUs. */
+constexpr unsigned cpus_per_large_arena = 4;
+
+/** The pauses of a thread that found all flags held. The first is for a holder
+that runs, the longest for one that waits for its turn at the CPU. */
+class Pauses {
+ public:
+  /** Pauses; false: it has done so for a second in all. */
+  bool one_more() {
+    if (m_number == most) return false;
+    pause_us(shortest_us << std::min(m_number++, doublings));
+    return true;
+  }
+
+ private:
+  static constexpr unsigned shortest_us = 16;
+  static constexpr unsigned doublings = 9;
+  static constexpr unsigned most = 130;
+  unsigned m_number{0};
+};
 
 /** A block that was left with the holder, in its own memory. */
 struct Left_block {
@@ -50,31 +74,83 @@ void let_go(Arena_work *arena) {
   } while (arena->left.load() != nullptr && try_hold(arena));
 }
 
-}  // namespace
-
-At_work At_work::in_pool(Pool pool, unsigned own) noexcept {
-  const unsigned first = slot_of_shard(pool, own);
-  if (try_hold(&work_of(pool, first))) [[likely]]
-    return {pool, first, true};
-  const Stand_ins others = stand_in_shards();
-  for (unsigned shard = own + others.distance; shard < others.end;
-       shard += others.distance) {
-    const unsigned slot = slot_of_shard(pool, shard);
-    if (try_hold(&work_of(pool, slot))) return {pool, slot, true};
-  }
-  free_left_blocks(&work_of(pool, first));
-  return {pool, first, false};
+/** The slot of the arena for the calling thread's large blocks. It goes by
+threads, in turn, so that a thread finds the pages that it has freed. On a
+machine with several nodes of memory, new pages are where the process's policy
+puts them, and pages that are used again stay where they are. */
+unsigned slot_for_large(Pool pool) {
+  static constinit std::atomic<unsigned> threads{0};
+  static constinit thread_local unsigned number = 0;
+  if (number == 0) number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  const unsigned arenas = spec_of(pool).arenas;
+  if (shares_one_arena()) return arenas > 1 ? 1 : 0;
+  const unsigned slots =
+      std::min(arenas, std::max(allowed_cpus() / cpus_per_large_arena, 1U));
+  return (number - 1) % slots;
 }
 
+struct Hold {
+  unsigned slot;
+  bool is_mine;
+};
+
+/** The first free of some slots; the first of all if pauses were in vain.
+@param slot_at  the slot with a number below `count` */
+template <typename Slot_at>
+Hold hold_first_free(Pool pool, unsigned count, Slot_at slot_at) {
+  Pauses pauses;
+  do {
+    for (unsigned i = 0; i < count; ++i)
+      if (const unsigned slot = slot_at(i); try_hold(&work_of(pool, slot)))
+          [[likely]]
+        return {slot, true};
+  } while (pauses.one_more());
+  free_left_blocks(&work_of(pool, slot_at(0)));
+  return {slot_at(0), false};
+}
+
+Hold hold_for_shard(Pool pool, unsigned own) {
+  const Stand_ins others = stand_in_shards();
+  const unsigned last = std::max(own, others.end - 1);
+  return hold_first_free(
+      pool, 1 + (last - own) / others.distance, [=](unsigned i) {
+        return slot_of_shard(pool, own + i * others.distance);
+      });
+}
+
+Hold hold_for_large_block(Pool pool) {
+  const unsigned first = slot_for_large(pool);
+  const unsigned arenas = spec_of(pool).arenas;
+  return hold_first_free(
+      pool, shares_one_arena() ? 1 : std::min(arenas, 1 + stand_ins),
+      [=](unsigned i) { return (first + i) % arenas; });
+}
+
+}  // namespace
+
 At_work::At_work(Pool pool, unsigned slot) noexcept
-    : At_work(pool, slot, try_hold(&work_of(pool, slot))) {}
+    : m_pool(pool),
+      m_slot(slot),
+      m_is_mine(
+          hold_first_free(pool, 1, [slot](unsigned) { return slot; }).is_mine) {
+}
+
+At_work At_work::in_pool(Pool pool, unsigned own) noexcept {
+  const Hold hold = hold_for_shard(pool, own);
+  return {pool, hold.slot, hold.is_mine};
+}
+
+At_work At_work::for_large_block(Pool pool) noexcept {
+  const Hold hold = hold_for_large_block(pool);
+  return {pool, hold.slot, hold.is_mine};
+}
 
 At_work::~At_work() {
   if (m_is_mine) let_go(&work_of(m_pool, m_slot));
 }
 
 void free_uncached(Pool pool, void *block, size_t size) noexcept {
-  if (size < sizeof(Left_block) || size >= large_size) {
+  if (size < sizeof(Left_block)) {
     placed::free(block, placed::no_cache, size);
     return;
   }
@@ -83,7 +159,13 @@ void free_uncached(Pool pool, void *block, size_t size) noexcept {
     placed::free(block, placed::no_cache, size);
     return;
   }
-  Arena_work &there = work_of(pool, slot_of_arena(arena.value()));
+  const unsigned slot = slot_of_arena(arena.value());
+  if (size >= large_size) {
+    const At_work at_work(pool, slot);
+    placed::free(block, placed::no_cache, size);
+    return;
+  }
+  Arena_work &there = work_of(pool, slot);
   if (try_hold(&there)) [[likely]] {
     placed::free(block, placed::no_cache, size);
     let_go(&there);

@@ -6,16 +6,20 @@
   A thread that is interrupted while it holds such a lock waits for its next
   turn at the CPU, and all threads that need the lock wait with it. So each
   arena has a flag that says whether a thread is at work in it. An allocation
-  that finds the flag held takes the block from a stand-in's arena. A block that
-  comes back while the flag is held is left with the holder, who frees it
-  afterwards. Nothing depends on the flag: a thread that finds all of them held
-  frees what was left and waits for the arena's locks.
+  that finds the flag held takes the block from another arena. A block below
+  large_size that comes back while the flag is held is left with the holder, who
+  frees it afterwards. A larger one is not: its arena would take as many new
+  pages meanwhile.
 
-  Blocks of large_size and more have no stand-in, so they are never left: the
-  same arena would take new pages for each of them until the holder has
-  finished.
+  A thread that cannot go elsewhere asks again after a pause. It does not queue
+  for the arena's lock. A mutex wakes one sleeper at a time, and the next one
+  only after that one had its turn at the CPU: among 1,024 running threads, 300
+  slept up to twelve seconds before a mutex that was free nearly all the time.
 
-  Threads: any. No function waits for a flag.
+  Nothing depends on the flag. After a second of pauses, a thread frees what was
+  left in the arena and waits for its locks.
+
+  Threads: any.
   Ownership: a block that is left with a holder is no longer the caller's. It is
   freed when the holder has finished.
   Units: bytes.
@@ -50,11 +54,14 @@ inline unsigned slot_of_shard(Pool pool, unsigned shard) {
 /** The flag of one arena of a pool, for as long as this lives. */
 class At_work {
  public:
-  /** The arena of the CPU's shard, or of the first stand-in that is free. If
-  none is, frees what was left in the first.
+  /** The arena of the CPU's shard, or of the first stand-in that is free.
+  Pauses while none is.
   @param own  the number of the CPU's shard */
   static At_work in_pool(Pool pool, unsigned own) noexcept;
-  /** The arena in this slot. */
+  /** The arena of the calling thread's large blocks, or one of the next three.
+  Pauses as in_pool(). */
+  static At_work for_large_block(Pool pool) noexcept;
+  /** The arena in this slot. Pauses as in_pool(). */
   At_work(Pool pool, unsigned slot) noexcept;
   /** Frees what was left with this thread. */
   ~At_work();
@@ -74,7 +81,8 @@ class At_work {
   const bool m_is_mine;
 };
 
-/** Give a block of the pool back to its arena, now or soon.
+/** Give a block of the pool back to its arena, now or soon. Pauses while
+another thread is at work in the arena of a large block.
 @param size  as asked for at allocation */
 void free_uncached(Pool pool, void *block, size_t size) noexcept;
 

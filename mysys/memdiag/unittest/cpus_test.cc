@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <set>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "mysys/memdiag/pools/shards.h"
 #include "mysys/memdiag/pools/uncached.h"
@@ -160,6 +163,26 @@ FRESH_TEST(Cpus, AStandInServesWhileTheShardIsTaken) {
   EXPECT_EQ(0u, pools::live(7).bytes);
 }
 
+/** Counts pauses that end at once. The second one calls `then`. */
+class Pauses {
+ public:
+  explicit Pauses(std::function<void()> then = [] {}) {
+    number = 0;
+    second = std::move(then);
+    memdiag::set_pause_for_test([](unsigned) {
+      if (++number == 2) second();
+    });
+  }
+  ~Pauses() { memdiag::set_pause_for_test(nullptr); }
+  Pauses(const Pauses &) = delete;
+  Pauses &operator=(const Pauses &) = delete;
+
+  static inline unsigned number;
+
+ private:
+  static inline std::function<void()> second;
+};
+
 FRESH_TEST(Cpus, BlocksWithoutACacheHaveStandInsToo) {
   constexpr size_t size = 48 << 10;
   const Allowed_cpus allowed(first_cpus(2));
@@ -173,6 +196,7 @@ FRESH_TEST(Cpus, BlocksWithoutACacheHaveStandInsToo) {
   EXPECT_EQ(4u, arenas.size());
   const pools::At_work fourth = pools::At_work::in_pool(Pool::session, 0);
   EXPECT_TRUE(fourth.is_mine());
+  const Pauses pauses;
   arenas.insert(arena_of_block(size));
   EXPECT_EQ(4u, arenas.size());
   EXPECT_FALSE(pools::At_work::in_pool(Pool::session, 0).is_mine());
@@ -206,6 +230,38 @@ FRESH_TEST(Cpus, ABlockIsLeftWithTheThreadThatIsAtWorkInItsArena) {
   EXPECT_EQ(before - 2 * memdiag::placed::usable(size), large_bytes(arena));
 }
 
+/** A thread that finds all arenas held does not queue for one of them: it takes
+the first that becomes free. */
+FRESH_TEST(Cpus, ABlockWithoutACacheWaitsForTheFirstFreeArena) {
+  constexpr size_t size = 48 << 10;
+  const Allowed_cpus allowed(first_cpus(2));
+  std::unique_ptr<const pools::At_work> held[4];
+  for (auto &one : held)
+    one.reset(new pools::At_work(pools::At_work::in_pool(Pool::session, 0)));
+  const unsigned slot = held[2]->slot();
+  const Pauses pauses([&] { held[2].reset(); });
+  EXPECT_EQ(slot, pools::slot_of_arena(arena_of_block(size)));
+  EXPECT_EQ(2u, Pauses::number);
+}
+
+/** An interrupted thread that takes or gives back a large block does not stop
+others. */
+FRESH_TEST(Cpus, LargeBlocksHaveStandInsToo) {
+  const Allowed_cpus allowed(first_cpus(2));
+  std::set<unsigned> slots;
+  std::vector<std::unique_ptr<const pools::At_work>> interrupted;
+  const Pauses pauses;
+  for (int i = 0; i < 4; ++i) {
+    const unsigned slot =
+        pools::slot_of_arena(arena_of_block(pools::large_size));
+    slots.insert(slot);
+    interrupted.emplace_back(new pools::At_work(Pool::session, slot));
+    ASSERT_TRUE(interrupted.back()->is_mine());
+  }
+  EXPECT_EQ(4u, slots.size());
+  EXPECT_EQ(0u, Pauses::number);
+}
+
 /** Their arena would take new pages for each large block until the interrupted
 thread goes on. */
 FRESH_TEST(Cpus, LargeBlocksAreNotLeft) {
@@ -213,8 +269,24 @@ FRESH_TEST(Cpus, LargeBlocksAreNotLeft) {
   void *const block = pools::allocate(Pool::session, pools::large_size);
   const unsigned arena = mallctl::arena_of(block).value();
   const uint64_t before = large_bytes(arena);
+  auto interrupted = std::make_unique<const pools::At_work>(
+      Pool::session, pools::slot_of_arena(arena));
+  ASSERT_TRUE(interrupted->is_mine());
+  const Pauses pauses([&] { interrupted.reset(); });
+  pools::free(Pool::session, block, pools::large_size);
+  EXPECT_EQ(2u, Pauses::number);
+  EXPECT_GT(before, large_bytes(arena));
+}
+
+/** In vain: the flag is only a hint. */
+FRESH_TEST(Cpus, NoThreadPausesForEver) {
+  const Allowed_cpus allowed(first_cpus(2));
+  void *const block = pools::allocate(Pool::session, pools::large_size);
+  const unsigned arena = mallctl::arena_of(block).value();
+  const uint64_t before = large_bytes(arena);
   const pools::At_work interrupted(Pool::session, pools::slot_of_arena(arena));
   ASSERT_TRUE(interrupted.is_mine());
+  const Pauses pauses;
   pools::free(Pool::session, block, pools::large_size);
   EXPECT_GT(before, large_bytes(arena));
 }
@@ -231,6 +303,7 @@ FRESH_TEST(Cpus, NothingStaysLeftWhileThereIsNoStandIn) {
   const pools::At_work third = pools::At_work::in_pool(Pool::session, 0);
   const pools::At_work fourth = pools::At_work::in_pool(Pool::session, 0);
   ASSERT_TRUE(fourth.is_mine());
+  const Pauses pauses;
   pools::free(Pool::session, block, size);
   EXPECT_EQ(before, large_bytes(arena));
   EXPECT_FALSE(pools::At_work::in_pool(Pool::session, 0).is_mine());
@@ -269,11 +342,11 @@ FRESH_TEST(Cpus, SmallBlocksWithoutATurnWaitForNoArena) {
 
 /** No block is lost, whichever thread looks first. */
 FRESH_TEST(Cpus, BlocksThatAreLeftAreFreed) {
-  constexpr size_t size = 48 << 10;
   const Allowed_cpus allowed(first_cpus(1));
   on_cpus(8, [](unsigned) {
     cpu_of_thread = 0;
     for (int round = 0; round < 2000; ++round) {
+      const size_t size = round % 4 == 0 ? pools::large_size : 48 << 10;
       void *const block = pools::allocate(Pool::session, size);
       pools::free(Pool::session, block, size);
     }
