@@ -12,7 +12,6 @@
 #include "mysys/memdiag/pools/cpus.h"
 #include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/pools/shards.h"
-#include "mysys/memdiag/pools/sharing.h"
 #include "mysys/memdiag/pools/uncached.h"
 
 namespace memdiag::pools {

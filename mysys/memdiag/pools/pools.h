@@ -13,7 +13,9 @@
   pool, the size and the account it was allocated with.
   Threads: every function may be called from any thread, and needs no
   initialisation: before main(), after fork() and at exit too. Allocation and
-  free take no lock of this layer, but for the allocation that makes an arena.
+  free take no mutex of this layer, but for the allocation that makes an arena.
+  With a block that no cache holds, they may pause while another thread is at
+  work in its arena (uncached.h).
   Errors: allocate() returns nullptr only when the general allocator has no
   memory either. A pool that cannot get an arena or a page falls back to the
   general allocator, and counts it.

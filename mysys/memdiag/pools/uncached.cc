@@ -1,11 +1,11 @@
 #include "mysys/memdiag/pools/uncached.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "mysys/memdiag/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
-#include "mysys/memdiag/pools/cpus.h"
 
 namespace memdiag::pools {
 namespace {
@@ -13,11 +13,22 @@ namespace {
 /** A pool has an arena for large blocks for so many CPUs. */
 constexpr unsigned cpus_per_large_arena = 4;
 
-/** The pauses of a thread that found all flags held. The first is for a holder
-that runs, the longest for one that waits for its turn at the CPU. */
+/** A thread asks so often before it turns to another arena or pauses: a holder
+that runs has finished within a microsecond or two. */
+constexpr int spins = 64;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+/** For holders that wait for their turn at the CPU. */
 class Pauses {
  public:
-  /** Pauses; false: it has done so for a second in all. */
+  /** Pauses; false: there were enough of them. */
   bool one_more() {
     if (m_number == most) return false;
     pause_us(shortest_us << std::min(m_number++, doublings));
@@ -89,60 +100,38 @@ unsigned slot_for_large(Pool pool) {
   return (number - 1) % slots;
 }
 
-struct Hold {
-  unsigned slot;
-  bool is_mine;
-};
-
-/** The first free of some slots; the first of all if pauses were in vain.
-@param slot_at  the slot with a number below `count` */
-template <typename Slot_at>
-Hold hold_first_free(Pool pool, unsigned count, Slot_at slot_at) {
-  Pauses pauses;
-  do {
-    for (unsigned i = 0; i < count; ++i)
-      if (const unsigned slot = slot_at(i); try_hold(&work_of(pool, slot)))
-          [[likely]]
-        return {slot, true};
-  } while (pauses.one_more());
-  free_left_blocks(&work_of(pool, slot_at(0)));
-  return {slot_at(0), false};
-}
-
-Hold hold_for_shard(Pool pool, unsigned own) {
-  const Stand_ins others = stand_in_shards();
-  const unsigned last = std::max(own, others.end - 1);
-  return hold_first_free(
-      pool, 1 + (last - own) / others.distance, [=](unsigned i) {
-        return slot_of_shard(pool, own + i * others.distance);
-      });
-}
-
-Hold hold_for_large_block(Pool pool) {
-  const unsigned first = slot_for_large(pool);
-  const unsigned arenas = spec_of(pool).arenas;
-  return hold_first_free(
-      pool, shares_one_arena() ? 1 : std::min(arenas, 1 + stand_ins),
-      [=](unsigned i) { return (first + i) % arenas; });
-}
-
 }  // namespace
 
-At_work::At_work(Pool pool, unsigned slot) noexcept
-    : m_pool(pool),
-      m_slot(slot),
-      m_is_mine(
-          hold_first_free(pool, 1, [slot](unsigned) { return slot; }).is_mine) {
+At_work::At_work(Pool pool, unsigned slot, unsigned candidates) noexcept
+    : m_pool(pool), m_slot(slot), m_is_mine(try_hold(&work_of(pool, slot))) {
+  for (int spin = 0; spin < spins && !m_is_mine; ++spin) {
+    relax();
+    m_is_mine = try_hold(&work_of(pool, slot));
+  }
+  if (m_is_mine) [[likely]]
+    return;
+  // While all share one arena, the server starts, and few threads run.
+  if (!shares_one_arena()) {
+    const unsigned arenas = spec_of(pool).arenas;
+    Pauses pauses;
+    do {
+      for (unsigned i = 0; i < candidates; ++i) {
+        m_slot = (slot + i * slots_apart(arenas)) % arenas;
+        m_is_mine = try_hold(&work_of(pool, m_slot));
+        if (m_is_mine) return;
+      }
+    } while (pauses.one_more());
+    m_slot = slot;
+  }
+  free_left_blocks(&work_of(pool, slot));
 }
 
 At_work At_work::in_pool(Pool pool, unsigned own) noexcept {
-  const Hold hold = hold_for_shard(pool, own);
-  return {pool, hold.slot, hold.is_mine};
+  return {pool, slot_of_shard(pool, own), 1 + stand_ins};
 }
 
 At_work At_work::for_large_block(Pool pool) noexcept {
-  const Hold hold = hold_for_large_block(pool);
-  return {pool, hold.slot, hold.is_mine};
+  return {pool, slot_for_large(pool), 1 + stand_ins};
 }
 
 At_work::~At_work() {

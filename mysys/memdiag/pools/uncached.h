@@ -8,18 +8,19 @@
   arena has a flag that says whether a thread is at work in it. An allocation
   that finds the flag held takes the block from another arena. A block below
   large_size that comes back while the flag is held is left with the holder, who
-  frees it afterwards. A larger one is not: its arena would take as many new
-  pages meanwhile.
+  frees it afterwards. A larger one waits for the flag: its arena would take as
+  many new pages meanwhile.
 
-  A thread that cannot go elsewhere asks again after a pause. It does not queue
-  for the arena's lock. A mutex wakes one sleeper at a time, and the next one
-  only after that one had its turn at the CPU: among 1,024 running threads, 300
-  slept up to twelve seconds before a mutex that was free nearly all the time.
+  A thread that cannot go elsewhere pauses and asks again. A mutex in the flag's
+  place would wake one sleeper at a time, and the next one only after that one
+  had its turn at the CPU: among 1,024 running threads, 300 slept up to twelve
+  seconds before a mutex that was free nearly all the time.
 
-  Nothing depends on the flag. After a second of pauses, a thread frees what was
-  left in the arena and waits for its locks.
+  Nothing depends on the flag. After 130 pauses, 1 s in all, a thread frees what
+  was left in the arena and goes to the arena's locks. Caches that are filled or
+  flushed, and purges, take these locks without the flag.
 
-  Threads: any.
+  Threads: any. A call may sleep.
   Ownership: a block that is left with a holder is no longer the caller's. It is
   freed when the holder has finished.
   Units: bytes.
@@ -28,57 +29,65 @@
 #ifndef MEMDIAG_UNCACHED_H
 #define MEMDIAG_UNCACHED_H
 
-#include <atomic>
+#include <algorithm>
 #include <cstddef>
 
+#include "mysys/memdiag/pools/cpus.h"
 #include "mysys/memdiag/pools/pool.h"
 #include "mysys/memdiag/pools/sharing.h"
 
 namespace memdiag::pools {
 
-/** Blocks from this size on do not come from the arena of the CPU's shard: a
-thread that goes on on another CPU would leave its freed pages behind and take
-as many again. Where blocks of this size come and go, the pages cost more than
-threads that wait for each other. (jemalloc has one arena for blocks of more
-than 8 MB, for the same reason.) */
+/** The arena of a block from this size on is chosen by the thread and not by
+the CPU: a thread that goes on on another CPU would leave its freed pages behind
+and take as many again. (jemalloc has one arena for blocks of more than 8 MB,
+for the same reason.) While another thread is at work in the arena, the block
+comes from another one; that costs pages, too, but less than a wait. */
 constexpr size_t large_size = 512 << 10;
 
-/** The slot of a shard's arena. Where shards share arenas, a stand-in has
-another one than the shard that it stands in for, except while all share the
-first. */
-inline unsigned slot_of_shard(Pool pool, unsigned shard) {
-  const unsigned arenas = spec_of(pool).arenas;
-  return shares_one_arena() ? 0 : (shard + shard / arenas) % arenas;
+/** The arenas that a thread may take in place of its first one are this many
+slots apart. So a pool with four arenas or more has another one for each
+stand-in, for any number of CPUs. */
+inline unsigned slots_apart(unsigned arenas) {
+  return std::max(1U, arenas / (1 + stand_ins));
 }
 
-/** The flag of one arena of a pool, for as long as this lives. */
+/** The slot of the arena of a shard, which may be a stand-in. */
+inline unsigned slot_of_shard(Pool pool, unsigned shard) {
+  if (shares_one_arena()) return 0;
+  const unsigned arenas = spec_of(pool).arenas;
+  const unsigned own = stand_in_shards().distance;
+  return (shard % own + shard / own * slots_apart(arenas)) % arenas;
+}
+
+/** The flag of one arena of a pool, for as long as this lives, if is_mine(). */
 class At_work {
  public:
-  /** The arena of the CPU's shard, or of the first stand-in that is free.
-  Pauses while none is.
+  /** The arena of the CPU's shard, or one of three others. Pauses while another
+  thread is at work in each.
   @param own  the number of the CPU's shard */
   static At_work in_pool(Pool pool, unsigned own) noexcept;
-  /** The arena of the calling thread's large blocks, or one of the next three.
+  /** The arena of the calling thread's large blocks, or one of three others.
   Pauses as in_pool(). */
   static At_work for_large_block(Pool pool) noexcept;
   /** The arena in this slot. Pauses as in_pool(). */
-  At_work(Pool pool, unsigned slot) noexcept;
+  At_work(Pool pool, unsigned slot) noexcept : At_work(pool, slot, 1) {}
   /** Frees what was left with this thread. */
   ~At_work();
   At_work(const At_work &) = delete;
   At_work &operator=(const At_work &) = delete;
 
-  /** false: another thread holds the flag. */
+  /** false: the pauses were in vain. */
   bool is_mine() const { return m_is_mine; }
   unsigned slot() const { return m_slot; }
 
  private:
-  At_work(Pool pool, unsigned slot, bool is_mine)
-      : m_pool(pool), m_slot(slot), m_is_mine(is_mine) {}
+  /** @param candidates  from `slot` on, slots_apart() */
+  At_work(Pool pool, unsigned slot, unsigned candidates) noexcept;
 
   const Pool m_pool;
-  const unsigned m_slot;
-  const bool m_is_mine;
+  unsigned m_slot;
+  bool m_is_mine;
 };
 
 /** Give a block of the pool back to its arena, now or soon. Pauses while

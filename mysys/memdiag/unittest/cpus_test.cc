@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <functional>
 #include <memory>
 #include <set>
@@ -168,8 +169,11 @@ class Pauses {
  public:
   explicit Pauses(std::function<void()> then = [] {}) {
     number = 0;
+    total_us = 0;
     second = std::move(then);
-    memdiag::set_pause_for_test([](unsigned) {
+    memdiag::set_pause_for_test([](unsigned us) {
+      total_us += us;
+      errno = EINTR;
       if (++number == 2) second();
     });
   }
@@ -178,6 +182,7 @@ class Pauses {
   Pauses &operator=(const Pauses &) = delete;
 
   static inline unsigned number;
+  static inline unsigned total_us;
 
  private:
   static inline std::function<void()> second;
@@ -273,13 +278,15 @@ FRESH_TEST(Cpus, LargeBlocksAreNotLeft) {
       Pool::session, pools::slot_of_arena(arena));
   ASSERT_TRUE(interrupted->is_mine());
   const Pauses pauses([&] { interrupted.reset(); });
+  errno = 0;
   pools::free(Pool::session, block, pools::large_size);
+  EXPECT_EQ(0, errno);
   EXPECT_EQ(2u, Pauses::number);
   EXPECT_GT(before, large_bytes(arena));
 }
 
-/** In vain: the flag is only a hint. */
-FRESH_TEST(Cpus, NoThreadPausesForEver) {
+/** The flag is only a hint. */
+FRESH_TEST(Cpus, NoThreadPausesForMoreThanASecond) {
   const Allowed_cpus allowed(first_cpus(2));
   void *const block = pools::allocate(Pool::session, pools::large_size);
   const unsigned arena = mallctl::arena_of(block).value();
@@ -289,6 +296,40 @@ FRESH_TEST(Cpus, NoThreadPausesForEver) {
   const Pauses pauses;
   pools::free(Pool::session, block, pools::large_size);
   EXPECT_GT(before, large_bytes(arena));
+  EXPECT_LT(900'000u, Pauses::total_us);
+  EXPECT_GT(1'100'000u, Pauses::total_us);
+}
+
+/** One thread does nearly everything then. */
+FRESH_TEST(Cpus, NoThreadPausesWhileTheServerStarts) {
+  const Allowed_cpus allowed(first_cpus(2));
+  pools::share_one_arena(true);
+  const unsigned arena = arena_of_block(pools::large_size);
+  const pools::At_work other(Pool::session, pools::slot_of_arena(arena));
+  ASSERT_TRUE(other.is_mine());
+  const Pauses pauses;
+  EXPECT_EQ(arena, arena_of_block(pools::large_size));
+  EXPECT_EQ(0u, Pauses::number);
+  pools::share_one_arena(false);
+}
+
+/** A machine with many CPUs has no fewer arenas. */
+FRESH_TEST(Cpus, BlocksWithoutACacheHaveFourArenasOnAnyMachine) {
+  for (const unsigned cpus : {1u, 15u, 64u, 96u, 128u, 256u})
+    for (const Pool pool : {Pool::fts_query, Pool::statement, Pool::innodb}) {
+      const Allowed_cpus allowed(first_cpus(cpus));
+      const Pauses pauses;
+      const unsigned own = std::min(cpus, memdiag::pools::max_shards) - 1;
+      std::set<unsigned> slots;
+      std::vector<std::unique_ptr<const pools::At_work>> interrupted;
+      for (int i = 0; i < 4; ++i) {
+        interrupted.emplace_back(
+            new pools::At_work(pools::At_work::in_pool(pool, own)));
+        slots.insert(interrupted.back()->slot());
+      }
+      EXPECT_EQ(4u, slots.size()) << cpus;
+      EXPECT_EQ(0u, Pauses::number) << cpus;
+    }
 }
 
 /** All allocations go to the first arena then, and can use those blocks. */
@@ -356,17 +397,23 @@ FRESH_TEST(Cpus, BlocksThatAreLeftAreFreed) {
   EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
 }
 
-/** If CPUs share arenas, a stand-in has another one than the shard that it
-stands in for. */
+/** The locks of one arena cannot stop a CPU's shard and its stand-ins. */
 FRESH_TEST(Cpus, AStandInHasAnotherArena) {
-  for (const unsigned cpus : {2u, 4u, 8u, 16u, 32u, 64u}) {
+  for (unsigned cpus = 1; cpus <= 130; ++cpus) {
     const Allowed_cpus allowed(first_cpus(cpus));
-    auto &state = pools::state_of(Pool::session);
-    for (unsigned cpu = 0; cpu < cpus; ++cpu) {
-      cpu_of_thread = static_cast<int>(cpu);
-      const unsigned own = arena_of_block(100);
-      const pools::Turn interrupted(&state, cpu);
-      EXPECT_NE(own, arena_of_block(100)) << cpu << " of " << cpus;
+    const pools::Stand_ins others = pools::stand_in_shards();
+    for (size_t i = 0; i < memdiag::pool_count; ++i) {
+      if (memdiag::pool_specs[i].arenas <= pools::stand_ins) continue;
+      const auto pool = static_cast<Pool>(i);
+      for (unsigned own = 0; own < others.distance; ++own) {
+        std::set<unsigned> slots;
+        size_t shards = 0;
+        for (unsigned shard = own; shard < std::max(others.end, own + 1);
+             shard += others.distance, ++shards)
+          slots.insert(pools::slot_of_shard(pool, shard));
+        ASSERT_EQ(shards, slots.size())
+            << memdiag::pool_specs[i].name << ", " << own << " of " << cpus;
+      }
     }
   }
 }

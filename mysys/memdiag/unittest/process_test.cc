@@ -1,9 +1,12 @@
 /* Pools before main(), over fork() and at exit. */
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 
+#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/pools/uncached.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -106,6 +109,16 @@ TEST(Fork, ChildUsesThePoolAndTheParentGoesOn) {
     EXPECT_EQ(0, purging::purge(pool).error);
   }
   block.free();
+}
+
+/** The holder is not in the child. */
+TEST(Fork, NoArenaIsHeldInTheChild) {
+  const pools::At_work at_work(pool, 0);
+  ASSERT_TRUE(at_work.is_mine());
+  memdiag::set_pause_for_test([](unsigned) { std::abort(); });
+  EXPECT_EQ(0,
+            in_child([] { return pools::At_work(pool, 0).is_mine() ? 0 : 1; }));
+  memdiag::set_pause_for_test(nullptr);
 }
 
 FRESH_TEST(Fork, ChildUsesThePoolFirst) {
