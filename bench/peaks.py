@@ -233,8 +233,11 @@ def part_rows(found: Mapping[str, Any]) -> list[list[str]]:
 def code_rows(found: Mapping[str, Any]) -> list[list[str]]:
     """Parts of the pools' rows: what is older than the profiler, then the code."""
     rss = found["peak"]["rss"]
-    older = sum(size for pool, size in found["older"].items() if pool != "perfschema")
-    rows = [["allocated before the profiler began", "several", mb(older), mb(older), f"({100 * older / rss:.1f})", "", ""]]  # fmt: skip
+    before, older = (
+        sum(size for pool, size in found[when]["older"].items() if pool != "perfschema")
+        for when in ("rest", "peak")
+    )
+    rows = [["allocated before the profiler began", "several", mb(before), mb(older), f"({100 * older / rss:.1f})", "", ""]]  # fmt: skip
     for code in found["code"]:
         name = code["text"]
         if code["stacks"] > 1:

@@ -180,17 +180,21 @@ def grouped(stacks: Sequence[Stack], most: int = STACKS) -> list[Group]:
 def composition(rest: Reading, peak: Reading) -> dict[str, Any]:
     """For the results: the parts at rest and at the peak, the code, and what no row explains.
 
-    Blocks that are older than the profiler are taken to stay as they are at rest, with the pages that they never touched.
+    Blocks that are older than the profiler are taken to stay, with the pages that they have at rest. Where a pool has more
+    pages than its newer blocks could fill, the rest are of older blocks that the load has written.
     """
     groups = grouped(peak.stacks)
+    older_at_rest: dict[str, float] = {}
     older: dict[str, float] = {}
     shares: dict[str, float] = {}
     missing: dict[str, float] = {}
     for pool, allocated in peak.allocated.items():
         live = peak.part(pool_part(pool))
-        older[pool] = max(0.0, rest.part(pool_part(pool)) - rest.sampled(pool))
+        older_at_rest[pool] = max(0.0, rest.part(pool_part(pool)) - rest.sampled(pool))
         older_blocks = max(0.0, rest.allocated.get(pool, 0) - rest.sampled(pool))
         since = allocated - older_blocks
+        beyond_newer = live - max(since, peak.sampled(pool))
+        older[pool] = max(older_at_rest[pool], min(older_blocks, beyond_newer))
         # Blocks of which pages were never touched are not all resident.
         share = (live - older[pool]) / since if since > 0 else 1.0
         shares[pool] = min(1.0, max(0.0, share))
@@ -203,10 +207,9 @@ def composition(rest: Reading, peak: Reading) -> dict[str, Any]:
         missing[f"pool {pool} without a stack"] = gap - other
     missing |= {name: float(abs(peak.part(name))) for name in UNKNOWN}
     return {
-        "rest": {"rss": rest.rss, "parts": rest.parts},
-        "peak": {"rss": peak.rss, "parts": peak.parts},
+        "rest": {"rss": rest.rss, "parts": rest.parts, "older": older_at_rest},
+        "peak": {"rss": peak.rss, "parts": peak.parts, "older": older},
         "allocated": peak.allocated,
-        "older": older,
         "code": [
             {
                 "text": group.text(),

@@ -143,7 +143,7 @@ class Composition(unittest.TestCase):
         self.assertAlmostEqual(1 - 15 / 300, composition.explained(made))
         missing = {name: size / MB for name, size in made["missing"].items() if size}
         self.assertEqual({"pool session without a stack": 5, "unexplained": 10}, missing)  # fmt: skip
-        self.assertEqual({"innodb": 30, "session": 2, "perfschema": 18}, {pool: size / MB for pool, size in made["older"].items()})  # fmt: skip
+        self.assertEqual({"innodb": 30, "session": 2, "perfschema": 18}, {pool: size / MB for pool, size in made["peak"]["older"].items()})  # fmt: skip
 
     def test_what_was_never_touched_does_not_count(self) -> None:
         ledger = {("pool", "session", "live"): 10}
@@ -157,6 +157,26 @@ class Composition(unittest.TestCase):
     def test_old_blocks_that_were_never_touched_do_not_shrink_new_ones(self) -> None:
         code = found(stack("innodb", "lock", 2))["code"]
         self.assertEqual(2 * MB, code[0]["resident"])
+
+    def test_pages_beyond_the_new_blocks_are_of_old_ones(self) -> None:
+        before = {("pool", "innodb", "live"): 30}
+        after = {("pool", "innodb", "live"): 90}
+        made = composition.composition(
+            reading(before, {"innodb": 100}),
+            reading(after, {"innodb": 102}, stack("innodb", "lock", 2)),
+        )
+        self.assertEqual({"innodb": 30 * MB}, made["rest"]["older"])
+        self.assertEqual({"innodb": 88 * MB}, made["peak"]["older"])
+        self.assertEqual(1, composition.explained(made))
+
+    def test_old_blocks_have_no_more_pages_than_bytes(self) -> None:
+        # Some were freed since the reading at rest, and new ones have taken their pages.
+        after = {("pool", "innodb", "live"): 60}
+        made = composition.composition(
+            reading({("pool", "innodb", "live"): 30}, {"innodb": 40}),
+            reading(after, {"innodb": 60}, stack("innodb", "lock", 50)),
+        )
+        self.assertEqual({"innodb": 30 * MB}, made["peak"]["older"])
 
     def test_stacks_beyond_the_list_are_missing(self) -> None:
         with mock.patch.object(composition, "grouped", lambda stacks: grouped(stacks, 1)):  # fmt: skip

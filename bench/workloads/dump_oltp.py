@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from bench.workloads.base import Load, Workload, insert_rows
 from harness import burst
+from harness.common import ROOT
 from harness.problem import Problem
-from harness.server import Server, last_line
+from harness.server import Build, Server, last_line
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,8 @@ class DumpOltp(Workload):
                 )
 
     def load(self, server: Server) -> Load:
-        program = server.build.program("mysqldump")
+        # The same client for each arm; Debian's server package has none.
+        program = Build.of_preset(ROOT, "dev").program("mysqldump")
         if not program.exists():
             raise Problem(f"{program} is missing: build upstream's target mysqldump")
         dump = [
