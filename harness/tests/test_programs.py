@@ -23,6 +23,7 @@ def main():
     with open(folder / "begun", "a") as begun:
         begun.write(pathlib.Path(__file__).name + "\\n")
     try:
+        (folder / "ready").touch()
         time.sleep(60)
     finally:
         (folder / "ending").touch()
@@ -107,7 +108,7 @@ class Interrupting(Scratch):
 
     @contextlib.contextmanager
     def started(self, *command: object) -> Iterator[subprocess.Popen[bytes]]:
-        """A program that has begun its check."""
+        """A program whose check cleans up if it is interrupted from now on."""
         process = subprocess.Popen(
             [sys.executable, *map(str, command)],
             cwd=ROOT,
@@ -118,7 +119,7 @@ class Interrupting(Scratch):
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
-            until((self.root / "begun").exists)
+            until((self.root / "ready").exists)
             yield process
         finally:
             process.kill()
@@ -138,7 +139,7 @@ class Interrupting(Scratch):
                 self.assertEqual(process.wait(20), 130)
                 self.assertEqual(self.said("begun"), "rules.py\n")
                 self.assertEqual(self.said("ended"), "rules.py\n")
-            for name in ("begun", "ending", "ended"):
+            for name in ("begun", "ready", "ending", "ended"):
                 (self.root / name).unlink(missing_ok=True)
 
     def test_ctrl_c_reaches_all_of_them_and_the_check_still_cleans_up(self):
@@ -149,7 +150,7 @@ class Interrupting(Scratch):
                 process.terminate()  # ./run-tests got Ctrl-C, too
                 self.assertEqual(process.wait(20), 130)
                 self.assertEqual(self.said("ended"), "rules.py\n")
-            for name in ("begun", "ending", "ended"):
+            for name in ("begun", "ready", "ending", "ended"):
                 (self.root / name).unlink(missing_ok=True)
 
     def test_sigterm_after_an_interruption_does_not_stop_the_clean_up(self):
@@ -160,7 +161,7 @@ class Interrupting(Scratch):
                 process.terminate()
                 self.assertEqual(process.wait(20), 130)
                 self.assertEqual(self.said("ended"), "rules.py\n")
-            for name in ("begun", "ending", "ended"):
+            for name in ("begun", "ready", "ending", "ended"):
                 (self.root / name).unlink(missing_ok=True)
 
 
