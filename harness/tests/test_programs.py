@@ -108,7 +108,7 @@ class Interrupting(Scratch):
 
     @contextlib.contextmanager
     def started(self, *command: object) -> Iterator[subprocess.Popen[bytes]]:
-        """A program whose check cleans up if it is interrupted from now on."""
+        """A program whose check cleans up if it is interrupted from now on. Its files go with it."""
         process = subprocess.Popen(
             [sys.executable, *map(str, command)],
             cwd=ROOT,
@@ -124,6 +124,8 @@ class Interrupting(Scratch):
         finally:
             process.kill()
             process.wait()
+            for name in ("begun", "ready", "ending", "ended"):
+                (self.root / name).unlink(missing_ok=True)
 
     def said(self, name: str) -> str:
         path = self.root / name
@@ -139,8 +141,6 @@ class Interrupting(Scratch):
                 self.assertEqual(process.wait(20), 130)
                 self.assertEqual(self.said("begun"), "rules.py\n")
                 self.assertEqual(self.said("ended"), "rules.py\n")
-            for name in ("begun", "ready", "ending", "ended"):
-                (self.root / name).unlink(missing_ok=True)
 
     def test_ctrl_c_reaches_all_of_them_and_the_check_still_cleans_up(self):
         for module in (MONITORING, CLIENT):
@@ -150,8 +150,6 @@ class Interrupting(Scratch):
                 process.terminate()  # ./run-tests got Ctrl-C, too
                 self.assertEqual(process.wait(20), 130)
                 self.assertEqual(self.said("ended"), "rules.py\n")
-            for name in ("begun", "ready", "ending", "ended"):
-                (self.root / name).unlink(missing_ok=True)
 
     def test_sigterm_after_an_interruption_does_not_stop_the_clean_up(self):
         for first in (signal.SIGINT, signal.SIGTERM):
@@ -161,8 +159,6 @@ class Interrupting(Scratch):
                 process.terminate()
                 self.assertEqual(process.wait(20), 130)
                 self.assertEqual(self.said("ended"), "rules.py\n")
-            for name in ("begun", "ready", "ending", "ended"):
-                (self.root / name).unlink(missing_ok=True)
 
 
 def until(true) -> None:
