@@ -40,6 +40,7 @@ class Pairs {
   iterator end() { return m_pairs.end(); }
   const_iterator end() const { return m_pairs.end(); }
   size_t size() const { return m_pairs.size(); }
+  size_t capacity() const { return m_pairs.capacity(); }
   bool empty() const { return m_pairs.empty(); }
   void clear() { m_pairs.clear(); }
   iterator erase(const_iterator at) { return m_pairs.erase(at); }
@@ -50,7 +51,11 @@ class Pairs {
   /** As with std::map, a key that is there keeps its value. */
   iterator insert(const_iterator, const value_type &pair) {
     const auto at = place(*this, pair.first);
-    return is_of(at, pair.first) ? at : m_pairs.insert(at, pair);
+    if (is_of(at, pair.first)) return at;
+    const auto index = at - begin();
+    // A list gets its few pairs one by one and is kept: no spare room.
+    m_pairs.reserve(size() + 1);
+    return m_pairs.insert(begin() + index, pair);
   }
   Text &operator[](const Text &key) { return insert(end(), {key, {}})->second; }
 

@@ -74,6 +74,14 @@ TEST(Properties, PairsTakeCopiesOfPairs) {
   EXPECT_EQ("1", copy.find("one")->second);
 }
 
+TEST(Properties, PairsHaveNoSpareRoom) {
+  Pairs pairs;
+  for (const char *key : {"trx_id", "id", "space_id", "root", "table_id"}) {
+    pairs[key] = "1";
+    EXPECT_EQ(pairs.size(), pairs.capacity());
+  }
+}
+
 TEST(Properties, KeysAreShared) {
   const std::set<std::string> of_columns{"storage", "srs"};
   const Valid_keys first(of_columns);
