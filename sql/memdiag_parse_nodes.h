@@ -3,10 +3,10 @@
   stored program, a prepared statement (patches/0044-parse-nodes.patch).
 
   For each name, function call and comparison the parser first makes a
-  placeholder, a Parse_tree_item of 200 bytes, and later an item in its stead. It
-  makes three nodes for a SET, and a list of arguments for a call. A memory root
-  frees nothing before its end, so a program or a statement kept all of this for
-  as long as a session caches it. Now it comes from another root:
+  placeholder, a Parse_tree_item of 200 bytes, and later an item in its stead.
+  It makes three nodes for a SET, and a list of arguments for a call. A memory
+  root frees nothing before its end, so a program or a statement kept all of
+  this for as long as a session caches it. Now it comes from another root:
 
   parsed               root
   -------------------  --------------------------------------------------------
@@ -35,11 +35,10 @@
 class THD;
 
 /** In a class whose objects end with parsing. */
-#define MEMDIAG_ENDS_WITH_PARSING                                      \
-  static void *operator new(                                           \
-      size_t size, MEM_ROOT *root = *THR_MALLOC,                       \
-      const std::nothrow_t & = std::nothrow) noexcept {                \
-    return memdiag::parse_root(root)->Alloc(size);                     \
+#define MEMDIAG_ENDS_WITH_PARSING                                             \
+  static void *operator new(size_t size, MEM_ROOT *root = *THR_MALLOC,        \
+                            const std::nothrow_t & = std::nothrow) noexcept { \
+    return memdiag::parse_root(root)->Alloc(size);                            \
   }
 
 namespace memdiag {

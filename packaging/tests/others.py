@@ -172,7 +172,8 @@ def instances(run: Run) -> None:
 
 def second_instance(run: Run, box: Machine) -> None:
     report = run.report
-    (box.path("/etc/mysql/conf.d") / "replica1.cnf").write_text(REPLICA)
+    # Read after mysqld.cnf, whose log_error would count otherwise.
+    (box.path("/etc/mysql/mysql.conf.d") / "zz-replica1.cnf").write_text(REPLICA)
     ask = "mysql -S /run/mysqld/replica1.sock -Ne"
     with report.checking(
         "mysqld@replica1 makes its data directory and runs beside mysql"
