@@ -325,7 +325,12 @@ void Sp_lexes::statement_ended(MEM_ROOT *root) {
   // Blocks that grow leave a part of a program's memory unused.
   m_has_block_size = !root_blocks::is_limited(root->get_max_capacity());
   if (m_has_block_size) root->set_block_size(BLOCK_SIZE);
-  m_last_end = Mark(*root);
+  const Mark now(*root);
+  // Holes in what comes next would have words of the block's last user. To
+  // is_unreferenced() some would look like pointers.
+  if (now.block_end != m_last_end.block_end)
+    memset(now.at, 0, now.block_end - now.at);
+  m_last_end = now;
 }
 
 LEX *Sp_lexes::keep(LEX *lex, bool *is_owner) {
