@@ -26,6 +26,7 @@ from tools.runner_output import (
     parse_mtr,
     parse_own,
     parse_unittest,
+    yes_or_no,
 )
 from tools.schedule import Progress, Run, Step, perform
 
@@ -39,10 +40,6 @@ UNIT_TESTS = (
 
 
 # --- the steps -----------------------------------------------------------------
-
-
-def yes_or_no(status: int, words: str) -> Result:
-    return Result(int(status == 0), int(status != 0), 0, words)
 
 
 def lint_patches(run: Run) -> Result:
@@ -87,6 +84,7 @@ def test_tools(run: Run) -> Result:
         total.passed += result.passed
         total.failed += result.failed
         total.skipped += result.skipped
+        total.failures += result.failures
         total.words += f"{'; ' if total.words else ''}{name}: {result.words}"
     return total
 
@@ -374,6 +372,9 @@ def say_summary(results: dict[str, Result], seconds: float) -> None:
         )
         if result.words:
             say(f"{'':14} {result.words}")
+        # The output of the step may be thousands of lines up, or cut.
+        for failure in result.failures:
+            say(f"{'':14} failed: {failure}")
     say(f"this run took {seconds / 60:.1f} min")
     passed = sum(x.passed for x in results.values())
     failed = sum(x.failed for x in results.values())

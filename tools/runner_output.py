@@ -1,7 +1,7 @@
 """Turns the output of a test runner into counts."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from harness import mtr
 
@@ -12,6 +12,7 @@ class Result:
     failed: int = 0
     skipped: int = 0
     words: str = ""  # the runner's own closing lines
+    failures: list[str] = field(default_factory=list)  # as the runner names them
     seconds: float = 0
     cpu_seconds: float = 0  # of the programs that the step has run
 
@@ -40,7 +41,8 @@ def parse_own(name: str, status: int, text: str) -> Result:
     )
     if status and not failed:
         failed = 1
-    return Result(passed, failed, skipped, closing(text, r"^.*\S.*$"))
+    failures = re.findall(r"^FAILED +(.*)$", text, re.MULTILINE)
+    return Result(passed, failed, skipped, closing(text, r"^.*\S.*$"), failures)
 
 
 def parse_unittest(status: int, text: str) -> Result:
@@ -56,9 +58,9 @@ def parse_unittest(status: int, text: str) -> Result:
     if status and not failed:  # the runner itself broke off
         failed = 1
     words = closing(text, r"^Ran \d+ tests?.*$", r"^(?:OK|FAILED).*$")
-    return Result(
-        max(total - failed - counts["skipped"], 0), failed, counts["skipped"], words
-    )
+    skipped = counts["skipped"]
+    failures = re.findall(r"^(?:FAIL|ERROR): (.*)$", text, re.MULTILINE)
+    return Result(max(total - failed - skipped, 0), failed, skipped, words, failures)
 
 
 def parse_ctest(status: int, text: str) -> Result:
@@ -74,12 +76,16 @@ def parse_ctest(status: int, text: str) -> Result:
     words = closing(text, r"^\d+% tests passed.*$", r"^Total Test time.*$")
     if not words:
         words = closing(text, r"^.*\S.*$")
-    return Result(max(total - failed - skipped, 0), failed, skipped, words)
+    listed = text.partition("The following tests FAILED:")[2]
+    failures = re.findall(r"^\s+\d+ - (.*)$", listed, re.MULTILINE)
+    return Result(max(total - failed - skipped, 0), failed, skipped, words, failures)
 
 
 def parse_mtr(status: int, text: str) -> Result:
-    results = [line.result for line in mtr.parse(text)]
-    failed = results.count("fail")
+    lines = mtr.parse(text)
+    results = [line.result for line in lines]
+    failures = [line.test for line in lines if line.result == "fail"]
+    failed = len(failures)
     if status and not failed:  # it could not start, or a server complained at its end
         failed = 1
     words = closing(
@@ -88,4 +94,4 @@ def parse_mtr(status: int, text: str) -> Result:
         r"^\d+ tests were skipped.*$",
     )
     skipped = results.count("skipped") + results.count("disabled")
-    return Result(results.count("pass"), failed, skipped, words)
+    return Result(results.count("pass"), failed, skipped, words, failures)

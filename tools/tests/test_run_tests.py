@@ -43,6 +43,7 @@ class Parsers(unittest.TestCase):
     def test_mtr(self):
         result = runner_output.parse_mtr(1, MTR)
         self.check(result, 2, 1, 2, "Failed 1/3", "1 tests were skipped")
+        self.assertEqual(result.failures, ["memdiag.purge"])
 
     def test_mtr_that_does_not_start(self):
         text = "mysql-test-run: *** ERROR: Could not find mysqld\n"
@@ -60,23 +61,41 @@ class Parsers(unittest.TestCase):
             "The following tests did not run:\n"
             "\t 50 - PoolFallback.Much (Skipped)\n\t 51 - Fork.Child (Disabled)\n\n"
             "The following tests FAILED:\n\t  2 - Snapshot.Adds (Failed)\n"
+            "\t 13 - Fork.Parent (SEGFAULT)\n"
         )
-        self.check(runner_output.parse_ctest(8, text), 61, 9, 2, "out of 72", "97.00")
+        result = runner_output.parse_ctest(8, text)
+        self.check(result, 61, 9, 2, "out of 72", "97.00")
+        self.assertEqual(
+            result.failures, ["Snapshot.Adds (Failed)", "Fork.Parent (SEGFAULT)"]
+        )
 
     def test_ctest_without_tests(self):
         result = runner_output.parse_ctest(8, "No tests were found!!!\n")
         self.check(result, 0, 1, 0, "No tests were found")
 
     def test_unittest(self):
-        text = "....\nRan 5 tests in 1.0s\n\nFAILED (failures=1, errors=1, skipped=1)\n"
-        self.check(runner_output.parse_unittest(1, text), 2, 2, 1, "Ran 5", "FAILED")
+        text = (
+            "=====\nERROR: test_a (tests.A.test_a)\n-----\nTraceback\n"
+            "=====\nFAIL: test_b (tests.B.test_b)\n-----\nTraceback\n"
+            "Ran 5 tests in 1.0s\n\nFAILED (failures=1, errors=1, skipped=1)\n"
+        )
+        result = runner_output.parse_unittest(1, text)
+        self.check(result, 2, 2, 1, "Ran 5", "FAILED")
+        self.assertEqual(
+            result.failures, ["test_a (tests.A.test_a)", "test_b (tests.B.test_b)"]
+        )
         text = "Ran 5 tests in 1.0s\n\nOK\n"
         self.check(runner_output.parse_unittest(0, text), 5, 0, 0, "OK")
         self.check(runner_output.parse_unittest(1, "Traceback\n"), 0, 1, 0)
 
     def test_demo(self):
-        text = "...\ndemo: 17 passed, 2 failed\n"
-        self.check(runner_output.parse_own("demo", 1, text), 17, 2, 0, "17 passed")
+        text = (
+            "ok      starts\nFAILED  purges: 0 MB\nFAILED  ends\n"
+            "demo: 17 passed, 2 failed\n"
+        )
+        result = runner_output.parse_own("demo", 1, text)
+        self.check(result, 17, 2, 0, "17 passed")
+        self.assertEqual(result.failures, ["purges: 0 MB", "ends"])
         self.check(
             runner_output.parse_own("demo", 1, "demo: no server\n"),
             0,
@@ -88,6 +107,24 @@ class Parsers(unittest.TestCase):
         self.check(
             runner_output.parse_own("demo_in_cgroup", 0, text), 2, 0, 1, "no group"
         )
+
+
+class Summary(unittest.TestCase):
+    def test_the_end_names_each_failure(self):
+        output = io.StringIO()
+        results = {
+            "client": Result(3, 2, 0, "client: 3 passed, 2 failed", ["one: 0 MB", "two"]),
+            "tools": Result(7, 0, 0, "tools: 7 passed"),
+        }
+        with contextlib.redirect_stdout(output):
+            run_tests.say_summary(results, 60)
+        lines = output.getvalue().splitlines()
+        at = lines.index(f"{'':14} client: 3 passed, 2 failed")
+        self.assertEqual(
+            [line.strip() for line in lines[at + 1 : at + 3]],
+            ["failed: one: 0 MB", "failed: two"],
+        )
+        self.assertEqual(lines[-1], "10 passed, 2 failed, 0 skipped")
 
 
 class Layers(unittest.TestCase):
