@@ -27,6 +27,7 @@ from bench.runner.stored import REPORT, Results, Step
 from bench.workloads import WORKLOADS, chosen
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Workload
 from harness import huge_pages
+from harness.commit import require_clean
 from harness.common import say
 from harness.problem import NotPossible, Problem, run_main
 
@@ -330,7 +331,7 @@ def opened(options: argparse.Namespace) -> Results:
     else:
         results = Results.open(options.resume)
         if options.save:
-            report.require_clean(results.head["machine"]["commit"])
+            require_clean(results.head["machine"]["commit"])
         former = results.head["arms"]
         for name, arm in head["arms"].items():
             if former.get(name, arm) != arm:

@@ -5,7 +5,7 @@ They take hours on two cores, so they run in pieces. A run that was interrupted,
 after --minutes, continues with the next piece as long as the server is the same.
 A test that fails runs once more by itself, and then against the stock preset's server.
 If it fails with this server only, mysql-test/upstream_differences.txt must explain it. Each
-test that the file names has to differ.
+test that the file names has to differ. --save keeps the counts and the verdicts, with the commit.
 """
 
 import argparse
@@ -18,11 +18,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness import mtr
+from harness.commit import commit, require_clean
 from harness.common import ROOT, known_preset, lock, say
+from harness.markdown import table
 from harness.problem import Problem, run_main
 
 SUITES = "main,innodb,innodb_fts,perfschema,sys_vars,binlog,rpl,parts"
 DIFFERENCES = ROOT / "mysql-test" / "upstream_differences.txt"
+SAVED = ROOT / "mysql-test" / "upstream_results.md"
 PIECE = 60
 # If a test has several combinations, the later of these results counts.
 ORDER = ["disabled", "skipped", "pass", "fail"]
@@ -161,6 +164,37 @@ def verdicts(
     return words
 
 
+def report(
+    state: str, results: dict[str, dict[str, str]], words: dict[str, str]
+) -> str:
+    """The page that --save writes. `state`: the commit; `results`: of all tests that ran;
+    `words`: what each failure means."""
+    by_suite: dict[str, list[str]] = {}
+    for test, entry in results.items():
+        by_suite.setdefault(test.partition(".")[0], []).append(entry["result"])
+    rows = [
+        [
+            suite,
+            str(found.count("pass")),
+            str(found.count("fail")),
+            str(found.count("skipped") + found.count("disabled")),
+        ]
+        for suite, found in by_suite.items()
+    ]
+    head = ["suite", "passed", "failed", "skipped"]
+    lines = [
+        "# Upstream's suites on this server",
+        "",
+        f"`tools/upstream_suites.py --save` made this page of commit {state}, {time.strftime('%Y-%m-%d')}.",
+        "",
+        table(head, rows),
+    ]
+    if words:
+        lines += ["", "Each failure:", ""]
+        lines += [f"- {test}: {word}" for test, word in sorted(words.items())]
+    return "\n".join(lines) + "\n"
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="tools/upstream_suites.py",
@@ -176,8 +210,15 @@ def arguments() -> argparse.Namespace:
         "--minutes", type=float, default=1e6, help="begin no further piece after that"
     )
     parser.add_argument("--jobs", type=int, default=4, metavar="N")
+    parser.add_argument(
+        "--save",
+        action="store_true",
+        help=f"at the end, write {SAVED.relative_to(ROOT)}; the tree must have no changes",
+    )
     options = parser.parse_args()
     known_preset(options.preset)
+    if options.save:
+        require_clean(commit())
     return options
 
 
@@ -212,6 +253,8 @@ def main() -> int:
     )
     for test, word in words.items():
         say(f"{test:50} {word}")
+    if options.save:
+        SAVED.write_text(report(commit(), {t: ours.results[t] for t in tests}, words))
     stale = [t for t in reasons if ours.results.get(t, {}).get("result") == "pass"]
     for test in stale:
         say(f"{test:50} passes, but {DIFFERENCES.name} names it")

@@ -6,13 +6,13 @@ import json
 import os
 import platform
 import statistics
-import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from bench.runner.arms import TOP
-from harness.problem import Problem
+from harness.commit import commit
+from harness.markdown import table
 
 RESULTS = TOP / "bench" / "results"
 SAVED = RESULTS / "saved"  # in git
@@ -52,15 +52,6 @@ def machine() -> dict[str, object]:
     }
 
 
-def require_clean(state: str) -> None:
-    """A Problem for --save where no commit names what was measured. `state`: as commit() gave it."""
-    if state == "unknown" or state.endswith("-dirty"):
-        raise Problem(
-            f"--save keeps results of a commit only, and this tree is {state};"
-            " commit its changes, or measure without --save"
-        )
-
-
 def median(values: Iterable[float]) -> float:
     return statistics.median(values)
 
@@ -71,25 +62,6 @@ def ratio(value: float, base: float) -> float | None:
 
 def show(value: float | None, digits: int = 2) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table, padded so that it can also be read as it is; the first column left, the others right."""
-    cells = [list(head), *[list(row) for row in rows]]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    rule = ["-" * widths[0], *["-" * (width - 1) + ":" for width in widths[1:]]]
-
-    def line(row: Sequence[str]) -> str:
-        padded = [
-            row[0].ljust(widths[0]),
-            *[
-                text.rjust(width)
-                for text, width in zip(row[1:], widths[1:], strict=True)
-            ],
-        ]
-        return "| " + " | ".join(padded) + " |"
-
-    return "\n".join(line(row) for row in [cells[0], rule, *cells[1:]])
 
 
 def target(name: str, value: float | None, sense: str, bound: float) -> tuple[str, ...]:
@@ -157,17 +129,3 @@ def _lines(path: str) -> list[str]:
         return Path(path).read_text().splitlines()
     except OSError:
         return []
-
-
-def commit() -> str:
-    """As git describes the checkout: a tree with changes ends in -dirty."""
-    try:
-        done = subprocess.run(
-            ["git", "-C", TOP, "describe", "--always", "--dirty"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except FileNotFoundError:
-        return "unknown"
-    return done.stdout.strip() or "unknown"

@@ -10,6 +10,7 @@ from typing import Any
 from bench.runner import arms as arm_list
 from bench.runner import prepared, report
 from bench.runner.arms import Arm
+from harness.commit import require_clean
 from harness.common import say
 from harness.problem import Problem
 
@@ -31,7 +32,7 @@ class _Save(argparse.Action):
         _values: object,
         _option: str | None = None,
     ) -> None:
-        report.require_clean(report.commit())
+        require_clean(report.commit())
         setattr(namespace, self.dest, True)
 
 

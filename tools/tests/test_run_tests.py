@@ -113,7 +113,9 @@ class Summary(unittest.TestCase):
     def test_the_end_names_each_failure(self):
         output = io.StringIO()
         results = {
-            "client": Result(3, 2, 0, "client: 3 passed, 2 failed", ["one: 0 MB", "two"]),
+            "client": Result(
+                3, 2, 0, "client: 3 passed, 2 failed", ["one: 0 MB", "two"]
+            ),
             "tools": Result(7, 0, 0, "tools: 7 passed"),
         }
         with contextlib.redirect_stdout(output):

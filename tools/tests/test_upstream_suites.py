@@ -9,6 +9,7 @@ from tools.upstream_suites import (
     DIFFERENCES,
     disabled_everywhere,
     read_differences,
+    report,
     verdicts,
     worst_by_test,
 )
@@ -64,6 +65,30 @@ class Verdicts(unittest.TestCase):
                 "m.new": "UNEXPLAINED",
             },
         )
+
+
+class Report(unittest.TestCase):
+    def test_counts_by_suite_and_each_failure(self):
+        results = {
+            test: {"result": result, "comment": ""}
+            for test, result in (
+                ("main.a", "pass"),
+                ("main.b", "fail"),
+                ("main.c", "disabled"),
+                ("rpl.a", "skipped"),
+                ("rpl.b", "pass"),
+            )
+        }
+        page = report("abc1234", results, {"main.b": "fails on stock too"})
+        self.assertIn("commit abc1234", page)
+        rows = [
+            [cell.strip() for cell in line.strip("|").split("|")]
+            for line in page.splitlines()
+            if line.startswith("| ")
+        ]
+        self.assertIn(["main", "1", "1", "1"], rows)
+        self.assertIn(["rpl", "1", "0", "1"], rows)
+        self.assertIn("- main.b: fails on stock too\n", page)
 
 
 class Disabled(unittest.TestCase):

@@ -1,0 +1,22 @@
+"""Tables of Markdown."""
+
+from collections.abc import Iterable, Sequence
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, padded so that it can also be read as it is; the first column left, the others right."""
+    cells = [list(head), *[list(row) for row in rows]]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    rule = ["-" * widths[0], *["-" * (width - 1) + ":" for width in widths[1:]]]
+
+    def line(row: Sequence[str]) -> str:
+        padded = [
+            row[0].ljust(widths[0]),
+            *[
+                text.rjust(width)
+                for text, width in zip(row[1:], widths[1:], strict=True)
+            ],
+        ]
+        return "| " + " | ".join(padded) + " |"
+
+    return "\n".join(line(row) for row in [cells[0], rule, *cells[1:]])
