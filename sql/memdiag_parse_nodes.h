@@ -15,10 +15,11 @@
   prepared statement   that of the statement that prepares it
 
   Nothing uses this memory by then. No placeholder can be resolved or evaluated,
-  so its itemize() has put the item in its place wherever it stood. Upstream's
-  list of items to destroy no longer contains placeholders. The nodes of a SET
-  have made its instruction, and a call has copied its list. None owns anything
-  that would need a destructor.
+  so its itemize() has put the item in its place wherever it stood.
+  GROUP_CONCAT copies its ORDER BY before that, so the patch corrects the copy.
+  Upstream's list of items to destroy no longer contains placeholders. The nodes
+  of a SET have made its instruction, and a call has copied its list. None owns
+  anything that would need a destructor.
 
   Towards parser_max_mem_size all of it counts. So where that is set, it comes
   from the root that is kept, as in stock.

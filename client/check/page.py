@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,9 +93,17 @@ def add_profile(data: dict) -> None:
 def chromium(folder: Path, page: Path | str, *words: str) -> subprocess.CompletedProcess[str]:  # fmt: skip
     """@param page  a file, or an address"""
     address = page.as_uri() if isinstance(page, Path) else page
-    command = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-               "--disable-background-networking", f"--user-data-dir={folder / 'profile'}"]  # fmt: skip
-    return subprocess.run([*command, *words, address], capture_output=True, text=True, check=False, timeout=180)  # fmt: skip
+    # A process of the browser before may still hold its profile.
+    with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as profile:
+        command = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+                   "--disable-background-networking", f"--user-data-dir={profile}"]  # fmt: skip
+        return subprocess.run([*command, *words, address], capture_output=True, text=True, check=False, timeout=180)  # fmt: skip
+
+
+def made(checks: Checks, name: str, done: subprocess.CompletedProcess[str], file: Path, least: int) -> None:  # fmt: skip
+    """A check that the browser has written this file, of at least so many bytes."""
+    good = file.exists() and file.stat().st_size > least
+    checks.check(name, good, "" if good else f"status {done.returncode}: {done.stderr[-300:]}")  # fmt: skip
 
 
 def probe(checks: Checks, folder: Path, name: str, text: str, script: str | None) -> None:  # fmt: skip
@@ -130,11 +139,11 @@ def pictures(checks: Checks, folder: Path, name: str, text: str) -> None:
     for mode, number in MODES.items():
         for size, (width, height) in SIZES.items():
             out = folder / f"{name}-{size}-{mode}.png"
-            chromium(folder, path, f"--window-size={width},{height * 3}", f"--blink-settings=preferredColorScheme={number}", f"--screenshot={out}")  # fmt: skip
-            checks.check(f"{name}, {size}, {mode}: a picture", out.exists() and out.stat().st_size > 20_000)  # fmt: skip
+            done = chromium(folder, path, f"--window-size={width},{height * 3}", f"--blink-settings=preferredColorScheme={number}", f"--screenshot={out}")  # fmt: skip
+            made(checks, f"{name}, {size}, {mode}: a picture", done, out, 20_000)
     out = folder / f"{name}.pdf"
-    chromium(folder, path, "--blink-settings=preferredColorScheme=0", f"--print-to-pdf={out}", "--no-pdf-header-footer")  # fmt: skip
-    checks.check(f"{name}: prints", out.exists() and out.stat().st_size > 20_000)
+    done = chromium(folder, path, "--blink-settings=preferredColorScheme=0", f"--print-to-pdf={out}", "--no-pdf-header-footer")  # fmt: skip
+    made(checks, f"{name}: prints", done, out, 20_000)
 
 
 def main() -> int:

@@ -128,23 +128,31 @@ def triggers(now: Situation) -> None:
             f"CREATE TABLE t{number} (id INT PRIMARY KEY AUTO_INCREMENT, a INT, b VARCHAR(200))"
         )
         session.query(
-            f"CREATE TRIGGER large{number} BEFORE INSERT ON t{number} FOR EACH ROW BEGIN DO SLEEP(NEW.a); IF NEW.a < 0"
-            f" THEN {body} END IF; END"
+            f"CREATE TRIGGER large{number} BEFORE INSERT ON t{number} FOR EACH ROW BEGIN"
+            f" DO GET_LOCK('gate', 120) + RELEASE_LOCK('gate'); IF NEW.a < 0 THEN {body} END IF; END"
         )
     # Inserts that run at one time each have an instance of the table, which then stays in the cache.
+    # So all wait at a gate until the last one is there.
+    waiting = f"SELECT COUNT(*) = {aliases} FROM performance_schema.processlist WHERE STATE = 'User lock'"
     processes = [now.server.connect("state", timeout=120) for _ in range(aliases)]
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(aliases) as pool:
         for number in range(4):
-            list(
-                pool.map(
-                    lambda one, table=number: one.query(
-                        f"INSERT INTO t{table} (a, b) VALUES (1, 'some text')"
-                    ),
-                    processes,
-                )
+            session.query("DO GET_LOCK('gate', 0)")
+            inserted = pool.map(
+                lambda one, table=number: one.query(
+                    f"INSERT INTO t{table} (a, b) VALUES (1, 'some text')"
+                ),
+                processes,
             )
+            deadline = time.monotonic() + PATIENCE
+            while (
+                session.query(waiting).scalar() != "1" and time.monotonic() < deadline
+            ):
+                time.sleep(0.05)
+            session.query("DO RELEASE_LOCK('gate')")
+            list(inserted)
     for one in processes:
         one.close()
 
