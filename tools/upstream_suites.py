@@ -232,7 +232,6 @@ def main() -> int:
         lock(ROOT / "build" / "stock" / "run-tests.lock", "testing preset stock"),
     ):
         ours = Server(options.preset, options.jobs)
-        stock = Server("stock", options.jobs)
         if options.tests:
             tests = options.tests.split(",")
         else:
@@ -243,14 +242,14 @@ def main() -> int:
         failed = [t for t in tests if ours.results[t]["result"] == "fail"]
         ours.run_alone(failed)
         still = [t for t in failed if ours.alone[t]["result"] == "fail"]
-        stock.run_alone(still)
+        on_stock = {}
+        if still:
+            stock = Server("stock", options.jobs)
+            stock.run_alone(still)
+            on_stock = {t: stock.alone[t]["result"] for t in still}
 
-    words = verdicts(
-        failed,
-        {t: ours.alone[t]["result"] for t in failed},
-        {t: stock.alone[t]["result"] for t in still},
-        reasons,
-    )
+    alone = {t: ours.alone[t]["result"] for t in failed}
+    words = verdicts(failed, alone, on_stock, reasons)
     for test, word in words.items():
         say(f"{test:50} {word}")
     if options.save:
