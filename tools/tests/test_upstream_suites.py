@@ -1,12 +1,17 @@
 """Upstream's suites: what counts as a difference."""
 
+import os
+import pwd
 import unittest
+from unittest import mock
 
 from harness import mtr
 from harness.common import ROOT
 from harness.problem import Problem
+from harness.scratch import Scratch
 from tools.upstream_suites import (
     DIFFERENCES,
+    Server,
     disabled_everywhere,
     read_differences,
     report,
@@ -41,6 +46,32 @@ class Lines(unittest.TestCase):
             },
         )
         self.assertEqual(found["rpl.rpl_b"]["comment"], "Need linux")
+
+
+class Account(Scratch):
+    """The account that runs the driver."""
+
+    def words(self, euid: int) -> list[str]:
+        server = Server.__new__(Server)
+        server.mtr = self.root
+        with mock.patch.object(os, "geteuid", return_value=euid):
+            return server.as_user()
+
+    def test_others_run_it_themselves(self):
+        self.assertEqual(self.words(1000), [])
+
+    @unittest.skipIf(os.geteuid(), "only root can give a folder away")
+    def test_root_has_it_run_by_nobody(self):
+        (self.root / "left").mkdir()
+        (self.root / "var").symlink_to(self.root / "left")
+        words = self.words(0)
+        nobody = pwd.getpwnam("nobody")
+        self.assertIn(f"--reuid={nobody.pw_uid}", words)
+        self.assertEqual(self.root.stat().st_uid, nobody.pw_uid)
+        self.assertEqual(list(self.root.iterdir()), [])
+        (self.root / "var").mkdir()
+        self.assertEqual(self.words(0), words)
+        self.assertTrue((self.root / "var").is_dir())
 
 
 class Verdicts(unittest.TestCase):
