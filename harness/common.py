@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from harness import signals
 from harness.problem import Problem
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,28 +25,21 @@ def say(text: str) -> None:
 
 def run_step(command: Sequence[str]) -> None:
     """Run a program in the checkout. An interruption also ends it, with all that it has started."""
-    # A signal within Popen() would lose the program, so it waits.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    process = None
     try:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            start_new_session=True,
-            preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
-        )
+        with signals.held():
+            process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+        code = process.wait()
     except FileNotFoundError:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         raise Problem(
             f"{command[0]} is missing; on Debian, as root, this installs what is needed:"
             " . tools/bootstrap.sh; memdiag_bootstrap"
         ) from None
-    try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        code = process.wait()
     except BaseException:
-        # A program that a script starts in the background ignores SIGINT.
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
+        if process is not None:
+            # A program that a script starts in the background ignores SIGINT.
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
         raise
     if code != 0:
         raise Problem(f"'{' '.join(command)}' failed; its own messages are above")

@@ -6,6 +6,8 @@ import tempfile
 import threading
 from typing import Self
 
+from harness import signals
+
 # A check that has been interrupted ends its servers within so many seconds.
 CLEAN_UP = 60.0
 
@@ -50,11 +52,19 @@ class Programs:
             )
 
     def start(self, command: list, **options) -> subprocess.Popen:
-        with self._lock:
-            if self._ending:
-                raise KeyboardInterrupt
-            process = subprocess.Popen(command, **options)
-            self._running.add(process)
+        process = None
+        try:
+            with self._lock, signals.held():
+                if self._ending:
+                    raise KeyboardInterrupt
+                process = subprocess.Popen(command, **options)
+                self._running.add(process)
+        except BaseException:
+            if process is not None:
+                self.end()
+                process.wait()
+                self._has_ended(process)
+            raise
         return process
 
     def wait(self, process: subprocess.Popen) -> float:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from unittest import mock
 
 from harness.common import ROOT
 from harness.programs import Programs
@@ -65,6 +66,33 @@ class Running(Scratch):
         with self.assertRaises(KeyboardInterrupt):
             programs.run(["touch", self.root / "begun"])
         self.assertFalse((self.root / "begun").exists())
+
+    def test_a_signal_while_a_program_starts(self):
+        """The program is known by then, and is ended."""
+        started = []
+
+        class Interrupted(subprocess.Popen):
+            def __init__(self, *words, **options):
+                super().__init__(*words, **options)
+                started.append(self)
+                signal.raise_signal(signal.SIGINT)
+
+        with (
+            Programs() as programs,
+            mock.patch.object(subprocess, "Popen", Interrupted),
+            self.assertRaises(KeyboardInterrupt),
+        ):
+            programs.run(["sleep", "60"])
+        try:
+            self.assertEqual(started[0].wait(5), -signal.SIGTERM)
+        finally:
+            started[0].kill()
+
+    def test_a_program_gets_signals_as_before(self):
+        script = "import signal; print(signal.getsignal(signal.SIGTERM), signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+        with Programs() as programs:
+            done = programs.run([sys.executable, "-c", script])
+        self.assertEqual(done.stdout, "0 set()\n")
 
     def test_each_is_asked_once(self):
         """A second signal would stop its clean-up."""
