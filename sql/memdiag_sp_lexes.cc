@@ -1,5 +1,6 @@
 #include "sql/memdiag_sp_lexes.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -31,6 +32,10 @@ constexpr size_t BLOCK_SIZE = 14 * 1024;
 /** The part of it that MEM_ROOT::AllocBlock() leaves (patches/0024). */
 constexpr size_t BLOCK_ROOM = root_blocks::room(0, BLOCK_SIZE, 0);
 
+/** Most statements take less. More would write pages of the last block that no
+statement uses. */
+constexpr size_t ZEROED_AHEAD = 4096;
+
 constexpr size_t rounded(size_t size) {
   return (size + sizeof(Word) - 1) & ~(sizeof(Word) - 1);
 }
@@ -57,8 +62,8 @@ class Sp_lexes {
  public:
   struct Room;
 
-  /** `root` is the program's. */
-  explicit Sp_lexes(const MEM_ROOT &root);
+  /** `root` is the program's. No expression of it has been parsed. */
+  explicit Sp_lexes(MEM_ROOT *root);
   Sp_lexes(const Sp_lexes &) = delete;
   Sp_lexes &operator=(const Sp_lexes &) = delete;
   ~Sp_lexes();
@@ -97,7 +102,8 @@ class Sp_lexes {
   Room *m_open{nullptr};    // being parsed, the innermost first
   Room *m_spare{nullptr};   // nothing refers to their LEXes
   Room *m_shared{nullptr};  // the last one first
-  Mark m_last_end;          // of the program's last statement
+  Mark m_last_end;          // of the last statement, or of what is before all
+  char *m_zeroed_to{nullptr};  // in the block of m_last_end
   bool m_has_block_size{false};
   // The program's key: a connection's memory limit counts neither.
   MEM_ROOT m_placeholders{key_memory_sp_head_main_root, BLOCK_SIZE};
@@ -237,10 +243,12 @@ struct Sp_lexes::Room {
   }
 };
 
-Sp_lexes::Sp_lexes(const MEM_ROOT &root) {
+Sp_lexes::Sp_lexes(MEM_ROOT *root) {
   // Towards a limit, placeholders count.
-  if (!root_blocks::is_limited(root.get_max_capacity()))
-    parse_roots = {&root, &m_placeholders};
+  if (!root_blocks::is_limited(root->get_max_capacity()))
+    parse_roots = {root, &m_placeholders};
+  // So the first expressions share a LEX, too.
+  statement_ended(root);
 }
 
 Sp_lexes::~Sp_lexes() {
@@ -308,7 +316,6 @@ void Sp_lexes::start(THD *thd) {
   before.
 */
 bool Sp_lexes::is_unreferenced(const MEM_ROOT &root, const Room &room) const {
-  if (m_last_end.at == nullptr) return false;
   const Mark now(root);
   if (now.is_in_same_block(m_last_end))
     return room.is_unreferenced({m_last_end.at, now.at});
@@ -328,8 +335,11 @@ void Sp_lexes::statement_ended(MEM_ROOT *root) {
   const Mark now(*root);
   // Holes in what comes next would have words of the block's last user. To
   // is_unreferenced() some would look like pointers.
-  if (now.block_end != m_last_end.block_end)
-    memset(now.at, 0, now.block_end - now.at);
+  char *const from = now.block_end == m_last_end.block_end
+                         ? std::max(now.at, m_zeroed_to)
+                         : now.at;
+  m_zeroed_to = now.at + std::min<size_t>(now.block_end - now.at, ZEROED_AHEAD);
+  if (m_zeroed_to > from) memset(from, 0, m_zeroed_to - from);
   m_last_end = now;
 }
 
@@ -385,7 +395,7 @@ LEX *new_lex(THD *thd, sp_head *program) {
   if (!program->m_parser_data.is_parsing_sp_body())
     return new (thd->mem_root) st_lex_local;
   if (program->m_spare_lex == nullptr)
-    program->m_spare_lex = new (thd->mem_root) Sp_lexes(*thd->mem_root);
+    program->m_spare_lex = new (thd->mem_root) Sp_lexes(thd->mem_root);
   Sp_lexes *const lexes = Sp_lexes::of(program);
   return lexes == nullptr ? nullptr : lexes->make(thd);
 }

@@ -3,10 +3,10 @@
 
 They take hours on two cores, so they run in pieces. A run that was interrupted, or ended
 after --minutes, continues with the next piece as long as the server is the same.
-A test that fails runs once more by itself, and then against the stock preset's server.
 Root runs them as user nobody, because some start a server that refuses root.
-If it fails with this server only, mysql-test/upstream_differences.txt must explain it. Each
-test that the file names has to differ. --save keeps the counts and the verdicts, with the commit.
+A test that fails runs once more by itself. If it fails again, mysql-test/upstream_differences.txt
+explains it, or it also fails against the stock preset's server. Each test that the file names has
+to differ. --save keeps the counts and the verdicts, with the commit.
 """
 
 import argparse
@@ -177,10 +177,11 @@ def verdicts(
     for test in failed:
         if alone[test] != "fail":
             words[test] = "passes by itself"
-        elif stock[test] == "fail":
-            words[test] = "fails on stock too"
+        elif test in reasons:
+            words[test] = reasons[test]
         else:
-            words[test] = reasons.get(test, "UNEXPLAINED")
+            on_stock = stock[test] == "fail"
+            words[test] = "fails on stock too" if on_stock else "UNEXPLAINED"
     return words
 
 
@@ -263,10 +264,10 @@ def main() -> int:
         ours.run_alone(failed)
         still = [t for t in failed if ours.alone[t]["result"] == "fail"]
         on_stock = {}
-        if still:
+        if unknown := [t for t in still if t not in reasons]:
             stock = Server("stock", options.jobs)
-            stock.run_alone(still)
-            on_stock = {t: stock.alone[t]["result"] for t in still}
+            stock.run_alone(unknown)
+            on_stock = {t: stock.alone[t]["result"] for t in unknown}
 
     alone = {t: ours.alone[t]["result"] for t in failed}
     words = verdicts(failed, alone, on_stock, reasons)
