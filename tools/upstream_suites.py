@@ -10,6 +10,7 @@ to differ. --save keeps the counts and the verdicts, with the commit.
 """
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -74,19 +76,18 @@ class Server:
         refused to run: that counts as skipped."""
         names = self.build / "upstream-suites.tests"
         names.write_text("\n".join(tests) + "\n")
-        done = subprocess.run(
-            [
-                *self.as_user(),
-                *mtr.command(self.build, jobs, f"--do-test-list={names}"),
-            ],
-            cwd=self.mtr,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        command = mtr.command(self.build, jobs, f"--do-test-list={names}")
+        with lent_to_nobody(self.build):
+            done = subprocess.run(
+                [*as_nobody(), *command],
+                cwd=self.mtr,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                check=False,
+            )
         with open(self.build / "upstream-suites.log", "a") as log:
             log.write(done.stdout)
         found = worst_by_test(mtr.parse(done.stdout))
@@ -96,19 +97,6 @@ class Server:
         for test in tests:
             into[test] = found.get(test) or {"result": "skipped", "comment": "not run"}
         self.save()
-
-    def as_user(self) -> list[str]:
-        """The words before the driver's command. Root gives its folder to user nobody."""
-        if os.geteuid():
-            return []
-        nobody = pwd.getpwnam("nobody")
-        if self.mtr.stat().st_uid != nobody.pw_uid:
-            var = self.mtr / "var"  # a link to what root's runs have left
-            shutil.rmtree(var.resolve(), ignore_errors=True)
-            var.unlink(missing_ok=True)
-            os.chown(self.mtr, nobody.pw_uid, nobody.pw_gid)
-        ids = [f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}"]
-        return ["env", "HOME=/tmp", "setpriv", *ids, "--clear-groups"]
 
     def run_in_pieces(self, tests: list[str], deadline: float) -> bool:
         """@return true: all pieces have run"""
@@ -134,6 +122,41 @@ class Server:
             if test not in self.alone:
                 self.run([test], self.alone, 1)
                 say(f"-- {self.preset}: {test} by itself: {self.alone[test]['result']}")
+
+
+def as_nobody() -> list[str]:
+    """What root puts before the driver's command: some tests start a server that refuses root."""
+    if os.geteuid():
+        return []
+    nobody = pwd.getpwnam("nobody")
+    ids = [f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}"]
+    return ["env", "HOME=/tmp", "setpriv", *ids, "--clear-groups"]
+
+
+@contextlib.contextmanager
+def lent_to_nobody(build: Path) -> Iterator[None]:
+    """Meanwhile nobody may write where tests do: a link to their data, and keyrings' settings beside
+    programs and plugins. Does nothing if another user than root runs this."""
+    if os.geteuid():
+        yield
+        return
+    names = ("mysql-test", "runtime_output_directory", "plugin_output_directory")
+    folders = [build / "bld" / name for name in names]
+    var = folders[0] / "var"
+
+    def forget_data() -> None:
+        shutil.rmtree(var.resolve(), ignore_errors=True)
+        var.unlink(missing_ok=True)
+
+    forget_data()  # root's, which nobody could not remove
+    try:
+        for folder in folders:
+            shutil.chown(folder, "nobody")
+        yield
+    finally:
+        for folder in folders:
+            shutil.chown(folder, "root")
+        forget_data()
 
 
 def disabled_everywhere(text: str) -> set[str]:

@@ -3,6 +3,7 @@
 import os
 import pwd
 import unittest
+from pathlib import Path
 from unittest import mock
 
 from harness import mtr
@@ -11,8 +12,9 @@ from harness.problem import Problem
 from harness.scratch import Scratch
 from tools.upstream_suites import (
     DIFFERENCES,
-    Server,
+    as_nobody,
     disabled_everywhere,
+    lent_to_nobody,
     read_differences,
     report,
     verdicts,
@@ -51,27 +53,33 @@ class Lines(unittest.TestCase):
 class Account(Scratch):
     """The account that runs the driver."""
 
-    def words(self, euid: int) -> list[str]:
-        server = Server.__new__(Server)
-        server.mtr = self.root
-        with mock.patch.object(os, "geteuid", return_value=euid):
-            return server.as_user()
+    def folders(self) -> list[Path]:
+        names = ("mysql-test", "runtime_output_directory", "plugin_output_directory")
+        found = [self.root / "bld" / name for name in names]
+        for folder in found:
+            folder.mkdir(parents=True)
+        (self.root / "left").mkdir()
+        (found[0] / "var").symlink_to(self.root / "left")
+        return found
 
     def test_others_run_it_themselves(self):
-        self.assertEqual(self.words(1000), [])
+        folders = self.folders()
+        with mock.patch.object(os, "geteuid", return_value=1000):
+            self.assertEqual(as_nobody(), [])
+            with lent_to_nobody(self.root):
+                self.assertTrue((folders[0] / "var").is_dir())
 
     @unittest.skipIf(os.geteuid(), "only root can give a folder away")
     def test_root_has_it_run_by_nobody(self):
-        (self.root / "left").mkdir()
-        (self.root / "var").symlink_to(self.root / "left")
-        words = self.words(0)
-        nobody = pwd.getpwnam("nobody")
-        self.assertIn(f"--reuid={nobody.pw_uid}", words)
-        self.assertEqual(self.root.stat().st_uid, nobody.pw_uid)
-        self.assertEqual(list(self.root.iterdir()), [])
-        (self.root / "var").mkdir()
-        self.assertEqual(self.words(0), words)
-        self.assertTrue((self.root / "var").is_dir())
+        folders = self.folders()
+        nobody = pwd.getpwnam("nobody").pw_uid
+        self.assertIn(f"--reuid={nobody}", as_nobody())
+        with self.assertRaises(KeyboardInterrupt), lent_to_nobody(self.root):
+            self.assertEqual({path.stat().st_uid for path in folders}, {nobody})
+            self.assertEqual(list(folders[0].iterdir()), [])
+            raise KeyboardInterrupt
+        self.assertEqual({path.stat().st_uid for path in folders}, {0})
+        self.assertFalse((self.root / "left").exists())
 
 
 class Verdicts(unittest.TestCase):
