@@ -29,8 +29,9 @@ constexpr int COMPARED = 16;
 
 /** A size class of jemalloc without the page that it adds to larger ones. */
 constexpr size_t BLOCK_SIZE = 14 * 1024;
-/** The part of it that MEM_ROOT::AllocBlock() leaves (patches/0024). */
-constexpr size_t BLOCK_ROOM = root_blocks::room(0, BLOCK_SIZE, 0);
+/** That of a program's first blocks: a small program leaves less empty. */
+constexpr size_t FIRST_BLOCK_SIZE = 8 * 1024;
+constexpr size_t FIRST_BLOCKS = 4 * FIRST_BLOCK_SIZE;
 
 /** Most statements take less. More would write pages of the last block that no
 statement uses. */
@@ -104,7 +105,7 @@ class Sp_lexes {
   Room *m_shared{nullptr};  // the last one first
   Mark m_last_end;          // of the last statement, or of what is before all
   char *m_zeroed_to{nullptr};  // in the block of m_last_end
-  bool m_has_block_size{false};
+  size_t m_block_room{0};      // of the root's next block; 0: not known
   // The program's key: a connection's memory limit counts neither.
   MEM_ROOT m_placeholders{key_memory_sp_head_main_root, BLOCK_SIZE};
 };
@@ -321,17 +322,22 @@ bool Sp_lexes::is_unreferenced(const MEM_ROOT &root, const Room &room) const {
     return room.is_unreferenced({m_last_end.at, now.at});
   // Only if the root has taken one other block, of the size that
   // statement_ended() chose, is it known where that begins.
-  if (now.block_end == m_last_end.block_end || !m_has_block_size ||
-      now.blocks - m_last_end.blocks != BLOCK_ROOM)
+  if (now.block_end == m_last_end.block_end || m_block_room == 0 ||
+      now.blocks - m_last_end.blocks != m_block_room)
     return false;
   return room.is_unreferenced({m_last_end.at, m_last_end.block_end}) &&
-         room.is_unreferenced({now.block_end - BLOCK_ROOM, now.at});
+         room.is_unreferenced({now.block_end - m_block_room, now.at});
 }
 
 void Sp_lexes::statement_ended(MEM_ROOT *root) {
   // Blocks that grow leave a part of a program's memory unused.
-  m_has_block_size = !root_blocks::is_limited(root->get_max_capacity());
-  if (m_has_block_size) root->set_block_size(BLOCK_SIZE);
+  if (!root_blocks::is_limited(root->get_max_capacity())) {
+    const size_t size =
+        root->allocated_size() < FIRST_BLOCKS ? FIRST_BLOCK_SIZE : BLOCK_SIZE;
+    root->set_block_size(size);
+    // What MEM_ROOT::AllocBlock() leaves of it (patches/0024).
+    m_block_room = root_blocks::room(0, size, 0);
+  }
   const Mark now(*root);
   // Holes in what comes next would have words of the block's last user. To
   // is_unreferenced() some would look like pointers.
