@@ -37,6 +37,10 @@ PIECE = 60
 ORDER = ["disabled", "skipped", "pass", "fail"]
 
 
+def mysqld(preset: str) -> Path:
+    return ROOT / "build" / preset / "bld" / "runtime_output_directory" / "mysqld"
+
+
 class Server:
     """A preset's server, and what became of the tests that ran against it."""
 
@@ -45,8 +49,7 @@ class Server:
         self.build = ROOT / "build" / preset
         self.mtr = mtr.folder(self.build)
         self.path = self.build / "upstream-suites.json"
-        binary = self.build / "bld" / "runtime_output_directory" / "mysqld"
-        with open(binary, "rb") as file:
+        with open(mysqld(preset), "rb") as file:
             self.server = hashlib.file_digest(file, "sha256").hexdigest()
         self.results: dict[str, dict[str, str]] = {}
         self.alone: dict[str, dict[str, str]] = {}
@@ -135,13 +138,16 @@ def as_nobody() -> list[str]:
 
 @contextlib.contextmanager
 def lent_to_nobody(build: Path) -> Iterator[None]:
-    """Meanwhile nobody may write where tests do: a link to their data, and keyrings' settings beside
-    programs and plugins. Does nothing if another user than root runs this."""
+    """Meanwhile nobody may write where tests do: a link to their data, files in the driver's folders,
+    and keyrings' settings beside programs and plugins. Does nothing if another user than root runs this."""
     if os.geteuid():
         yield
         return
     names = ("mysql-test", "runtime_output_directory", "plugin_output_directory")
-    folders = [build / "bld" / name for name in names]
+    folders = [
+        *(build / "bld" / name for name in names),
+        build / "mysql" / "mysql-test",
+    ]
     var = folders[0] / "var"
 
     def forget_data() -> None:
@@ -202,9 +208,11 @@ def verdicts(
             words[test] = "passes by itself"
         elif test in reasons:
             words[test] = reasons[test]
+        elif stock.get(test) == "fail":
+            words[test] = "fails on stock too"
         else:
-            on_stock = stock[test] == "fail"
-            words[test] = "fails on stock too" if on_stock else "UNEXPLAINED"
+            not_compared = "" if test in stock else ": preset stock is not built"
+            words[test] = f"UNEXPLAINED{not_compared}"
     return words
 
 
@@ -287,7 +295,8 @@ def main() -> int:
         ours.run_alone(failed)
         still = [t for t in failed if ours.alone[t]["result"] == "fail"]
         on_stock = {}
-        if unknown := [t for t in still if t not in reasons]:
+        unknown = [t for t in still if t not in reasons]
+        if unknown and mysqld("stock").exists():
             stock = Server("stock", options.jobs)
             stock.run_alone(unknown)
             on_stock = {t: stock.alone[t]["result"] for t in unknown}
@@ -302,7 +311,7 @@ def main() -> int:
     for test in stale:
         say(f"{test:50} passes, but {DIFFERENCES.name} names it")
     count = [entry["result"] for entry in (ours.results[t] for t in tests)]
-    unexplained = [t for t, word in words.items() if word == "UNEXPLAINED"]
+    unexplained = [t for t, word in words.items() if word.startswith("UNEXPLAINED")]
     say(
         f"{count.count('pass')} passed, {len(failed)} failed ({len(unexplained)} of them "
         f"unexplained), {count.count('skipped') + count.count('disabled')} skipped"

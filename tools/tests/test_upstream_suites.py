@@ -56,6 +56,7 @@ class Account(Scratch):
     def folders(self) -> list[Path]:
         names = ("mysql-test", "runtime_output_directory", "plugin_output_directory")
         found = [self.root / "bld" / name for name in names]
+        found.append(self.root / "mysql" / "mysql-test")
         for folder in found:
             folder.mkdir(parents=True)
         (self.root / "left").mkdir()
@@ -85,12 +86,13 @@ class Account(Scratch):
 class Verdicts(unittest.TestCase):
     def test_each(self):
         words = verdicts(
-            ["m.flaky", "m.machine", "m.known", "m.new"],
+            ["m.flaky", "m.machine", "m.known", "m.new", "m.lone"],
             {
                 "m.flaky": "pass",
                 "m.machine": "fail",
                 "m.known": "fail",
                 "m.new": "fail",
+                "m.lone": "fail",
             },
             {"m.machine": "fail", "m.new": "pass"},
             {"m.known": "because"},
@@ -102,6 +104,7 @@ class Verdicts(unittest.TestCase):
                 "m.machine": "fails on stock too",
                 "m.known": "because",
                 "m.new": "UNEXPLAINED",
+                "m.lone": "UNEXPLAINED: preset stock is not built",
             },
         )
 
