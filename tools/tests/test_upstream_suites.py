@@ -1,5 +1,6 @@
 """Upstream's suites: what counts as a difference."""
 
+import json
 import os
 import pwd
 import unittest
@@ -14,6 +15,7 @@ from tools.upstream_suites import (
     DIFFERENCES,
     as_nobody,
     disabled_everywhere,
+    keyrings,
     lent_to_nobody,
     read_differences,
     report,
@@ -81,6 +83,15 @@ class Account(Scratch):
             raise KeyboardInterrupt
         self.assertEqual({path.stat().st_uid for path in folders}, {0})
         self.assertFalse((self.root / "left").exists())
+
+
+class Keyrings(Scratch):
+    def test_the_manifest_ends_with_the_driver(self):
+        with self.assertRaises(KeyboardInterrupt), keyrings(self.root / "mysqld"):
+            text = (self.root / "mysqld.my").read_text()
+            self.assertEqual(json.loads(text), {"read_local_manifest": True})
+            raise KeyboardInterrupt
+        self.assertEqual(list(self.root.iterdir()), [])
 
 
 class Verdicts(unittest.TestCase):
