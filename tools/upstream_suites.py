@@ -80,7 +80,8 @@ class Server:
         names = self.build / "upstream-suites.tests"
         names.write_text("\n".join(tests) + "\n")
         command = mtr.command(self.build, jobs, f"--do-test-list={names}")
-        with lent_to_nobody(self.build), keyrings(mysqld(self.preset)):
+        plugins = self.build / "bld" / "plugin_output_directory"
+        with lent_to_nobody(self.build), keyrings(mysqld(self.preset), plugins):
             done = subprocess.run(
                 [*as_nobody(), *command],
                 cwd=self.mtr,
@@ -166,15 +167,19 @@ def lent_to_nobody(build: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def keyrings(program: Path) -> Iterator[None]:
-    """Meanwhile each server may load the keyring that a file in its data directory names. Upstream's driver
-    makes this file beside mysqld; Debian's source has that switched off."""
-    manifest = program.with_suffix(".my")
-    manifest.write_text('{ "read_local_manifest": true }')
+def keyrings(program: Path, plugins: Path) -> Iterator[None]:
+    """Meanwhile each server may load the keyring that files in its data directory name. Upstream's driver makes
+    these files beside mysqld and the plugins; Debian's source has that switched off."""
+    texts = {program.with_suffix(".my"): '{ "read_local_manifest": true }'}
+    for plugin in plugins.glob("component_keyring*.so"):
+        texts[plugin.with_suffix(".cnf")] = '{ "read_local_config": true }'
+    for path, text in texts.items():
+        path.write_text(text)
     try:
         yield
     finally:
-        manifest.unlink()
+        for path in texts:
+            path.unlink()
 
 
 def disabled_everywhere(text: str) -> set[str]:

@@ -86,12 +86,19 @@ class Account(Scratch):
 
 
 class Keyrings(Scratch):
-    def test_the_manifest_ends_with_the_driver(self):
-        with self.assertRaises(KeyboardInterrupt), keyrings(self.root / "mysqld"):
-            text = (self.root / "mysqld.my").read_text()
-            self.assertEqual(json.loads(text), {"read_local_manifest": True})
+    def test_the_files_end_with_the_driver(self):
+        plugin = self.root / "component_keyring_file.so"
+        plugin.touch()
+        program = self.root / "mysqld"
+        with self.assertRaises(KeyboardInterrupt), keyrings(program, self.root):
+            for name, word in (
+                ("mysqld.my", "read_local_manifest"),
+                ("component_keyring_file.cnf", "read_local_config"),
+            ):
+                text = (self.root / name).read_text()
+                self.assertEqual(json.loads(text), {word: True})
             raise KeyboardInterrupt
-        self.assertEqual(list(self.root.iterdir()), [])
+        self.assertEqual(list(self.root.iterdir()), [plugin])
 
 
 class Verdicts(unittest.TestCase):
