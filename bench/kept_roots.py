@@ -66,7 +66,7 @@ continue
 """
 # These move to another block, or to another root.
 MOVES = ("MEM_ROOT::ForceNewBlock", "MEM_ROOT::MEM_ROOT")
-# What allocates for others: the first function behind these is the one that wanted the memory.
+# These allocate for others: the first function behind them is the one that wanted the memory.
 CARRIERS = re.compile(
     r"^(MEM_ROOT::|operator new|Item::operator new|Parse_tree_node_tmpl<.*>::operator new|mem_root_deque<|base_list::"
     r"|List<|Mem_root_array|strmake_root|memdup_root|sql_strmake|Query_arena::|Bounds_checked_array<)"

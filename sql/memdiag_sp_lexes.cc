@@ -335,7 +335,7 @@ void Sp_lexes::statement_ended(MEM_ROOT *root) {
     const size_t size =
         root->allocated_size() < FIRST_BLOCKS ? FIRST_BLOCK_SIZE : BLOCK_SIZE;
     root->set_block_size(size);
-    // What MEM_ROOT::AllocBlock() leaves of it (patches/0024).
+    // MEM_ROOT::AllocBlock() leaves so much of it (patches/0024).
     m_block_room = root_blocks::room(0, size, 0);
   }
   const Mark now(*root);
