@@ -50,7 +50,9 @@ class Server:
         self.mtr = mtr.folder(self.build)
         self.path = self.build / "upstream-suites.json"
         with open(mysqld(preset), "rb") as file:
-            self.server = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        # Results under other options of jemalloc are not this run's.
+        self.server = f"{digest} {os.environ.get('MALLOC_CONF', '')}".strip()
         self.results: dict[str, dict[str, str]] = {}
         self.alone: dict[str, dict[str, str]] = {}
         if self.path.is_file():
