@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""The code that allocated what one more connection, statement, procedure, table or partition keeps.
+
+README.md explains the figures.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.runner import arms as arm_list
+from bench.runner import composition, objects, prepared, report, rounds
+from harness.problem import run_main
+from harness.server import Server
+
+# So small that nearly every block is a sample.
+SAMPLE_BYTES = 128
+OPTIONS = ("--memdiag-profile-memory=1G",)
+STACKS = 16
+READ = """
+SELECT POOL, FRAMES, FOLDED, LIVE_BYTES, LIVE_BYTES_ERROR FROM INFORMATION_SCHEMA.MEMDIAG_PROFILE WHERE LIVE_BYTES > 0
+"""
+
+
+def stacks_of(server: Server, kind: objects.Kind) -> list[composition.Stack]:
+    """What the objects of a step keep, after a step without the profiler."""
+    sessions: objects.Sessions = []
+    try:
+        objects.connect(server, sessions, range(kind.sessions()))
+        kind.make(server, sessions, range(kind.step))
+        with server.connect() as session:
+            session.query(f"SET GLOBAL memdiag_profile_sample_bytes = {SAMPLE_BYTES}")
+            session.query("SET GLOBAL memdiag_profile = ON")
+            kind.make(server, sessions, range(kind.step, 2 * kind.step))
+            rows = session.query(READ).rows
+    finally:
+        for one in sessions:
+            one.close()
+    return [
+        composition.Stack(
+            str(pool),
+            composition.path_of(str(frames), str(folded)),
+            float(live or 0),
+            float(error or 0),
+        )
+        for pool, frames, folded, live, error in rows
+    ]
+
+
+def measure(arm: arm_list.Arm, folder: Path) -> dict[str, Any]:
+    kinds = {}
+    for kind in objects.KINDS.values():
+        with arm.server(folder, (*objects.OPTIONS, *OPTIONS)) as server:
+            server.start()
+            stacks = stacks_of(server, kind)
+        kinds[kind.name] = {
+            "kib": sum(stack.bytes for stack in stacks) / kind.step / 1024,
+            "groups": [
+                {
+                    "pool": group.pool,
+                    "code": group.text(),
+                    "kib": group.bytes / kind.step / 1024,
+                }
+                for group in composition.grouped(stacks, STACKS)
+            ],
+        }
+    return {"kinds": kinds}
+
+
+def render(raw: dict[str, Any]) -> str:
+    blocks = ["# The code that allocated one more\n"]
+    for arm, runs in raw["runs"].items():
+        for kind, found in runs[-1]["kinds"].items():
+            rows = [
+                [group["code"], group["pool"], f"{group['kib']:.1f}"]
+                for group in found["groups"]
+            ]
+            blocks += [
+                f"\n## {kind}, {arm}: {found['kib']:.1f} KiB\n",
+                report.table(["allocated by", "pool", "KiB"], rows),
+            ]
+    blocks.append(report.front_matter(raw))
+    return "\n".join(blocks)
+
+
+def main() -> int:
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",))
+    options = parser.parse_args()
+    rounds.require_positive(options)
+    return rounds.run(
+        "object_stacks",
+        options,
+        settings={
+            "kinds": list(objects.KINDS),
+            "sample_bytes": SAMPLE_BYTES,
+            "mysqld": (*objects.OPTIONS, *OPTIONS),
+        },
+        prepare=lambda arms: prepared.template(
+            "per_object", objects.data_key(), arms, objects.OPTIONS, objects.fill
+        ),
+        measure=rounds.one_by_one(measure),
+        brief=lambda run: ", ".join(
+            f"{kind} {found['kib']:.1f} KiB" for kind, found in run["kinds"].items()
+        ),
+        render=render,
+        seconds_each=60,
+    )
+
+
+if __name__ == "__main__":
+    run_main("object_stacks", main)
