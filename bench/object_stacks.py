@@ -7,6 +7,7 @@ README.md explains the figures.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,39 +17,53 @@ from bench.runner import arms as arm_list
 from bench.runner import composition, objects, prepared, report, rounds
 from harness.problem import run_main
 from harness.server import Server
+from harness.sql import Connection
 
-# So small that nearly every block is a sample.
-SAMPLE_BYTES = 128
-OPTIONS = ("--memdiag-profile-memory=1G",)
+# Each block is a sample, from each thread's beginning.
+OPTIONS = (
+    "--memdiag-profile=ON",
+    "--memdiag-profile-sample-bytes=1",
+    "--memdiag-profile-memory=1G",
+)
 STACKS = 16
 READ = """
-SELECT POOL, FRAMES, FOLDED, LIVE_BYTES, LIVE_BYTES_ERROR FROM INFORMATION_SCHEMA.MEMDIAG_PROFILE WHERE LIVE_BYTES > 0
+SELECT POOL, FRAMES, FOLDED, LIVE_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_PROFILE WHERE LIVE_BYTES > 0
 """
 
 
+Sizes = Counter[tuple[str, tuple[str, ...]]]  # bytes of each stack of a pool
+
+
+def sizes(session: Connection) -> Sizes:
+    found: Sizes = Counter()
+    for pool, frames, folded, live in session.query(READ).rows:
+        found[str(pool), composition.path_of(str(frames), str(folded))] += int(
+            live or 0
+        )
+    return found
+
+
+def growth(before: Sizes, after: Sizes) -> list[composition.Stack]:
+    return [
+        composition.Stack(pool, path, float(after[pool, path] - before[pool, path]), 0)
+        for pool, path in sorted(set(before) | set(after))
+        if after[pool, path] != before[pool, path]
+    ]
+
+
 def stacks_of(server: Server, kind: objects.Kind) -> list[composition.Stack]:
-    """What the objects of a step keep, after a step without the profiler."""
+    """What the objects of the second step keep. The first ones also take memory that all share."""
     sessions: objects.Sessions = []
     try:
         objects.connect(server, sessions, range(kind.sessions()))
         kind.make(server, sessions, range(kind.step))
-        with server.connect() as session:
-            session.query(f"SET GLOBAL memdiag_profile_sample_bytes = {SAMPLE_BYTES}")
-            session.query("SET GLOBAL memdiag_profile = ON")
+        with server.connect() as reader:
+            before = sizes(reader)
             kind.make(server, sessions, range(kind.step, 2 * kind.step))
-            rows = session.query(READ).rows
+            return growth(before, sizes(reader))
     finally:
         for one in sessions:
             one.close()
-    return [
-        composition.Stack(
-            str(pool),
-            composition.path_of(str(frames), str(folded)),
-            float(live or 0),
-            float(error or 0),
-        )
-        for pool, frames, folded, live, error in rows
-    ]
 
 
 def measure(arm: arm_list.Arm, folder: Path) -> dict[str, Any]:
@@ -65,7 +80,9 @@ def measure(arm: arm_list.Arm, folder: Path) -> dict[str, Any]:
                     "code": group.text(),
                     "kib": group.bytes / kind.step / 1024,
                 }
-                for group in composition.grouped(stacks, STACKS)
+                for group in composition.grouped(
+                    [stack for stack in stacks if stack.bytes > 0], STACKS
+                )
             ],
         }
     return {"kinds": kinds}
@@ -96,7 +113,6 @@ def main() -> int:
         options,
         settings={
             "kinds": list(objects.KINDS),
-            "sample_bytes": SAMPLE_BYTES,
             "mysqld": (*objects.OPTIONS, *OPTIONS),
         },
         prepare=lambda arms: prepared.template(
