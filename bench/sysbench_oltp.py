@@ -116,6 +116,8 @@ def cell(server: Server, test: str, threads: int, seconds: int) -> dict[str, Any
             name: sysbench_program.percentile(output, share)
             for name, share in PERCENTILES.items()
         },
+        # At most one of each thread.
+        "starved": sysbench_program.longer_than(output, seconds * 1000 / 2),
         "server_cpu_seconds": usage.cpu_seconds,
         "minor_faults": usage.minor_faults,
         "rss_kb": server.rss_kb(),
@@ -144,6 +146,7 @@ def render(raw: dict[str, Any]) -> str:
                     f"{min(tps):.0f}",
                     f"{max(tps):.0f}",
                     *(f"{median(arm, cell, name):.2f}" for name in PERCENTILES),
+                    f"{median(arm, cell, 'starved'):.0f}",
                     f"{median(arm, cell, 'rss_kb') / 1024:.0f}",
                     report.show(
                         report.ratio(report.median(tps), best) if best else None, 3
@@ -206,6 +209,7 @@ def render(raw: dict[str, Any]) -> str:
         "p95 ms",
         "p99 ms",
         "p99.9 ms",
+        "starved",
         "RSS MB",
         "/ better of stock, linked",
     ]

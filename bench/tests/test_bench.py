@@ -275,11 +275,19 @@ class Reports(unittest.TestCase):
         with self.assertRaisesRegex(Problem, "no histogram"):
             sysbench_program.percentile(SYSBENCH, 0.99)
 
+    def test_transactions_that_took_longer(self):
+        found = [
+            sysbench_program.longer_than(HISTOGRAM, least)
+            for least in (0, 1.02, 50.11, 200)
+        ]
+        self.assertEqual([1000, 10, 1, 0], found)
+
     def test_sysbench_compares_with_the_better_base(self):
         def runs(tps):
             cell = {
                 "tps": tps,
                 "rss_kb": 1,
+                "starved": 0,
                 **dict.fromkeys(sysbench_oltp.PERCENTILES, 100 / tps),
             }
             return [{"cells": {"oltp_read_only 8": cell}}]

@@ -86,12 +86,9 @@ def parse(output: str, percentile: int = 95) -> dict[str, float]:
     return figures
 
 
-def percentile(output: str, share: float) -> float:
-    """The latency in milliseconds that this share (0 to 1) of all transactions does not exceed.
-
-    sysbench computes one percentile, so this reads the histogram of a run with --histogram. A line has the middle of a
-    range of latencies, which is 2% above the one before.
-    """
+def histogram(output: str) -> list[tuple[float, int]]:
+    """(latency in milliseconds, transactions) of a run with --histogram, the shortest first. A line of it has the middle of
+    a range of latencies, which is 2% above the one before."""
     counts = [
         (float(found[1]), int(found[2]))
         for found in re.finditer(
@@ -100,6 +97,13 @@ def percentile(output: str, share: float) -> float:
     ]
     if not counts:
         raise Problem(f"sysbench printed no histogram:\n{output}")
+    return counts
+
+
+def percentile(output: str, share: float) -> float:
+    """The latency in milliseconds that this share (0 to 1) of all transactions does not exceed. sysbench itself computes
+    one percentile only."""
+    counts = histogram(output)
     wanted = share * sum(count for _, count in counts)
     so_far = 0
     for latency, count in counts:
@@ -107,3 +111,8 @@ def percentile(output: str, share: float) -> float:
         if so_far >= wanted:
             return latency
     return counts[-1][0]
+
+
+def longer_than(output: str, least_ms: float) -> int:
+    """The number of transactions that took longer."""
+    return sum(count for latency, count in histogram(output) if latency > least_ms)
