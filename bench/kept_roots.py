@@ -21,7 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
-from bench.runner import objects, prepared, report, rounds
+from bench.runner import objects, report, rounds
 from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection
@@ -205,9 +205,7 @@ def main() -> int:
         "kept_roots",
         options,
         settings={"kinds": list(KINDS), "mysqld": objects.OPTIONS},
-        prepare=lambda arms: prepared.template(
-            "per_object", objects.data_key(), arms, objects.OPTIONS, objects.fill
-        ),
+        prepare=objects.template,
         measure=rounds.one_by_one(measure),
         brief=lambda run: ", ".join(
             f"{kind} {sum(number for _, number in found):,} bytes"

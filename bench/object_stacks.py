@@ -14,7 +14,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
-from bench.runner import composition, objects, prepared, report, rounds
+from bench.runner import composition, objects, report, rounds
 from harness.problem import run_main
 from harness.server import Server
 from harness.sql import Connection
@@ -115,9 +115,7 @@ def main() -> int:
             "kinds": list(objects.KINDS),
             "mysqld": (*objects.OPTIONS, *OPTIONS),
         },
-        prepare=lambda arms: prepared.template(
-            "per_object", objects.data_key(), arms, objects.OPTIONS, objects.fill
-        ),
+        prepare=objects.template,
         measure=rounds.one_by_one(measure),
         brief=lambda run: ", ".join(
             f"{kind} {found['kib']:.1f} KiB" for kind, found in run["kinds"].items()

@@ -224,9 +224,7 @@ def main() -> int:
             "counts": {kind.name: kind.step * (objects.STEPS + 1) for kind in kinds},
             "mysqld": objects.OPTIONS,
         },
-        prepare=lambda arms: prepared.template(
-            "per_object", objects.data_key(), arms, objects.OPTIONS, objects.fill
-        ),
+        prepare=objects.template,
         measure=lambda arms, folder: round_of(arms, folder, kinds),
         brief=lambda run: ", ".join(
             f"{kind} {line(readings).slope:.1f} KiB" for kind, readings in run.items()

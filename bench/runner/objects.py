@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from bench.runner import arms as arm_list
+from bench.runner import prepared
 from harness.server import Server
 from harness.sql import Connection
 
@@ -168,3 +171,8 @@ def data_key() -> dict[str, object]:
         "ifs": IFS,
         "source": hashlib.sha256(source.encode()).hexdigest()[:16],
     }
+
+
+def template(arms: Sequence[arm_list.Arm]) -> Path:
+    """A folder with the tables and procedures of all kinds."""
+    return prepared.template("per_object", data_key(), arms, OPTIONS, fill)

@@ -34,6 +34,8 @@ from harness.server import Build, Server, initialise
 OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "--max-prepared-stmt-count=100000")  # fmt: skip
 PPROF = "github.com/google/pprof@v0.0.0-20260906184651-6331bc6350fe"
 SPEEDSCOPE = "speedscope@1.25.0"
+COMPARED = 3  # functions
+ATTEMPTS = 10
 MIB = 1 << 20
 # Two readings of one quiet server, of some 500 samples each, differ by what the reading itself allocates.
 NEAR = 0.02
@@ -111,8 +113,12 @@ def load(server: Server, folder: Path) -> dict[str, str]:
                 session.query(f"SET @kept{number} = REPEAT('x', {4 * MIB})")
             for number in range(3):
                 one.query(f"SET @before{number} = NULL")
-            texts = {name: other.query(f"SELECT memdiag_profile('{name}')").scalar() or "" for name in ("folded", "pprof", "svg")}  # fmt: skip
-            texts["folded again"] = other.query("SELECT memdiag_profile('folded')").scalar() or ""  # fmt: skip
+            # The server's own threads work meanwhile, and the first reading takes memory itself.
+            for _ in range(ATTEMPTS):
+                texts = {name: other.query(f"SELECT memdiag_profile('{name}')").scalar() or "" for name in ("folded", "pprof", "svg")}  # fmt: skip
+                texts["folded again"] = other.query("SELECT memdiag_profile('folded')").scalar() or ""  # fmt: skip
+                if len(unchanged(texts["folded"], texts["folded again"])) >= COMPARED:
+                    break
             kept = other.query(f"SELECT memdiag_profile('svg', {literal(earlier)})")
             texts["difference"] = kept.scalar() or ""
             texts["lines"] = lines(server)
@@ -142,6 +148,12 @@ def leaves(folded: str) -> Counter[str]:
     return found
 
 
+def unchanged(folded: str, again: str) -> Counter[str]:
+    """Bytes of the innermost functions that have as many in both texts."""
+    later = leaves(again)
+    return Counter({name: bytes_ for name, bytes_ in leaves(folded).items() if later[name] == bytes_})  # fmt: skip
+
+
 # --- the checks ----------------------------------------------------------------------
 
 
@@ -156,7 +168,7 @@ def with_lines(checks: Checks, text: str) -> None:
 
 
 def with_pprof(checks: Checks, folder: Path, folded: str, again: str) -> None:
-    """profile.proto was read between the two folded texts. The server's own threads work meanwhile."""
+    """profile.proto was read between the two folded texts."""
     program = pprof()
     if program is None:
         checks.skip("pprof", "Go and its module proxy cannot provide it")
@@ -166,10 +178,9 @@ def with_pprof(checks: Checks, folder: Path, folded: str, again: str) -> None:
     checks.check("pprof -top reads profile.proto", done.returncode == 0, done.stderr.strip())  # fmt: skip
     rows = re.findall(r"^\s*(\d+)B\s+\S+\s+\S+\s+\S+\s+\S+\s+(.+?)$", done.stdout, re.M)
     flat = {name.strip(): int(number) for number, name in rows}
-    later = leaves(again)
-    ours = Counter({name: bytes_ for name, bytes_ in leaves(folded).items() if later[name] == bytes_})  # fmt: skip
-    checks.check("pprof: it has the functions of the folded stacks", len(ours) >= 3 and set(ours) <= set(flat), sorted(set(ours) - set(flat)))  # fmt: skip
-    for name, bytes_ in ours.most_common(3):
+    ours = unchanged(folded, again)
+    checks.check("pprof: it has the functions of the folded stacks", len(ours) >= COMPARED and set(ours) <= set(flat), sorted(set(ours) - set(flat)))  # fmt: skip
+    for name, bytes_ in ours.most_common(COMPARED):
         theirs = flat.get(name, 0)
         checks.check(f"pprof: {name} has the bytes of the folded stacks", abs(theirs - bytes_) <= NEAR * bytes_, f"{theirs} and {bytes_}")  # fmt: skip
 
