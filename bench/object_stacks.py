@@ -30,16 +30,14 @@ READ = """
 SELECT POOL, FRAMES, FOLDED, LIVE_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_PROFILE WHERE LIVE_BYTES > 0
 """
 
-
 Sizes = Counter[tuple[str, tuple[str, ...]]]  # bytes of each stack of a pool
 
 
 def sizes(session: Connection) -> Sizes:
     found: Sizes = Counter()
     for pool, frames, folded, live in session.query(READ).rows:
-        found[str(pool), composition.path_of(str(frames), str(folded))] += int(
-            live or 0
-        )
+        path = composition.path_of(str(frames), str(folded))
+        found[str(pool), path] += int(live)
     return found
 
 

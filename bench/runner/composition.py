@@ -170,7 +170,8 @@ def folded(stacks: Iterable[Stack], least: float) -> list[Group]:
 def grouped(stacks: Sequence[Stack], most: int = STACKS) -> list[Group]:
     """At most so many groups, the largest first; the smallest ones are as small as this allows."""
     groups = folded(stacks, 0)
-    least = sum(stack.bytes for stack in stacks) / 1000
+    # Stacks that have shrunk can make the sum negative.
+    least = max(1.0, sum(stack.bytes for stack in stacks)) / 1000
     while len(groups) > most:
         groups = folded(stacks, least)
         least *= 1.2

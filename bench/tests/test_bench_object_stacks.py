@@ -24,3 +24,11 @@ class Growth(unittest.TestCase):
                 composition.Stack("session", freed, -70.0, 0),
             ],
         )
+
+    def test_grouping_ends_although_the_sum_is_negative(self):
+        stacks = [
+            composition.Stack("session", ("start", name), size, 0)
+            for name, size in (("own", 8.0), ("small", 2.0), ("free", -100.0))
+        ]
+        (group,) = composition.grouped(stacks, 1)
+        self.assertEqual((group.path, group.bytes), (("start", "own"), 8.0))
