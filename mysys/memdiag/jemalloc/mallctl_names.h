@@ -53,6 +53,7 @@ MEMDIAG_CTL(opt_metadata_thp,         "opt.metadata_thp",                       
 
 MEMDIAG_CTL(thread_arena,             "thread.arena",                           unsigned)
 MEMDIAG_CTL(thread_tcache_enabled,    "thread.tcache.enabled",                  bool)
+MEMDIAG_CTL(thread_tcache_sizes,      "thread.tcache.ncached_max.write",        const char *)
 MEMDIAG_CTL(arenas_create,            "arenas.create",                          unsigned)
 MEMDIAG_CTL(arenas_narenas,           "arenas.narenas",                         unsigned)
 MEMDIAG_CTL(arenas_page,              "arenas.page",                            size_t)

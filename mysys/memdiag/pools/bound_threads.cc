@@ -15,6 +15,11 @@ namespace {
 KB are 8 KB for each of them. */
 constexpr unsigned threads_per_arena = 16;
 
+/** The blocks of each size that the cache of a connection's thread holds at
+most. With jemalloc's default, the first block of a size fetches a whole slab,
+and the blocks that a connection keeps lie in slabs of its own. */
+constexpr const char *connection_cache = "8-64:32|80-512:8|640-32768:2";
+
 /** Threads that are bound to the arena of each slot. */
 using Bound = std::array<std::atomic<unsigned>, max_slots>;
 constexpr Pool first = Pool::connection;
@@ -82,6 +87,13 @@ int arena_of_slot(Pool pool, unsigned slot) {
   return arena < 0 ? make_arena(pool, slot) : arena;
 }
 
+/** Makes the calling thread's cache anew. It remains as it is, or there is
+none, if that fails. */
+void limit_cache() {
+  if (bound_to == Pool::connection)
+    (void)mallctl::write<Ctl::thread_tcache_sizes>(connection_cache);
+}
+
 }  // namespace
 
 void bind_thread(Pool pool) noexcept {
@@ -91,7 +103,9 @@ void bind_thread(Pool pool) noexcept {
   const int arena = arena_of_slot(pool, binding.choose(pool));
   if (arena < 0) return;
   (void)mallctl::write<Ctl::thread_arena>(static_cast<unsigned>(arena));
+  if (bound_to == pool) return;
   bound_to = pool;
+  limit_cache();
 }
 
 void *allocate_as_bound(Pool pool, size_t size, bool zero) noexcept {
@@ -124,8 +138,9 @@ void suspend_cache() noexcept {
 }
 
 void resume_cache() noexcept {
-  if (mallctl::serves_malloc())
-    (void)mallctl::write<Ctl::thread_tcache_enabled>(true);
+  if (!mallctl::serves_malloc()) return;
+  (void)mallctl::write<Ctl::thread_tcache_enabled>(true);
+  limit_cache();
 }
 
 }  // namespace memdiag::pools

@@ -3,6 +3,7 @@ they take from malloc(), and no blocks of other threads. Any thread may free. */
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <latch>
 #include <thread>
 
@@ -261,6 +262,44 @@ TEST_F(Connection, ThreadsThatStayAreSpread) {
   stop.notify_all();
   for (std::thread &thread : staying) thread.join();
   pools::map_allowed_cpus();
+}
+
+/** Slabs of a size class in the pool's arenas. */
+size_t slabs_of(size_t size) {
+  unsigned index = 0;
+  while (mallctl::read<Ctl::arenas_bin_size>(0, index).value() != size) ++index;
+  EXPECT_EQ(0, mallctl::refresh());
+  size_t slabs = 0;
+  for (unsigned arena : connection_arenas())
+    slabs += mallctl::read<Ctl::stats_bin_curslabs>(arena, index).value();
+  return slabs;
+}
+
+// Else the pages of a slab are taken for the one block that each thread keeps.
+TEST_F(Connection, ThreadsThatKeepABlockEachShareItsSlab) {
+  constexpr size_t size = 1280;  // 16 in a slab
+  constexpr unsigned count = 48;
+  const size_t before = slabs_of(size);
+  std::vector<std::thread> threads;
+  std::vector<void *> blocks(2 * count);
+  std::barrier all(count);
+  for (unsigned i = 0; i < count; ++i)
+    threads.emplace_back([&, i] {
+      pools::bind_thread(Pool::connection);
+      // As often as its client is idle.
+      for (unsigned time = 0; time < 2; ++time) {
+        blocks[2 * i + time] = malloc(size);
+        all.arrive_and_wait();
+        pools::suspend_cache();
+        all.arrive_and_wait();
+        pools::resume_cache();
+      }
+    });
+  for (std::thread &thread : threads) thread.join();
+  EXPECT_EQ(blocks.size(), count_of(Pool::connection, blocks));
+  // The blocks fill 6 slabs, and each arena may have two that are not full.
+  EXPECT_LE(slabs_of(size) - before, 6 + 2 * connection_arenas().size());
+  for (void *block : blocks) free(block);
 }
 
 TEST_F(Connection, APurgeGivesBackWhatItsThreadsFreed) {

@@ -41,7 +41,7 @@ constexpr Declared declared[] = {
 bool is_plain_reading(Ctl ctl) {
   return ctl != Ctl::arenas_create && ctl != Ctl::arena_name &&
          ctl != Ctl::tcache_create && ctl != Ctl::tcache_destroy &&
-         mallctl::value_size(ctl) != 0;
+         ctl != Ctl::thread_tcache_sizes && mallctl::value_size(ctl) != 0;
 }
 
 TEST(Mallctl, EveryNameResolves) {
