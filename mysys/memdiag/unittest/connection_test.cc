@@ -266,12 +266,11 @@ TEST_F(Connection, ThreadsThatStayAreSpread) {
 
 /** Slabs of a size class in the pool's arenas. */
 size_t slabs_of(size_t size) {
-  unsigned index = 0;
-  while (mallctl::read<Ctl::arenas_bin_size>(0, index).value() != size) ++index;
+  const unsigned bin = bin_of(size);
   EXPECT_EQ(0, mallctl::refresh());
   size_t slabs = 0;
   for (unsigned arena : connection_arenas())
-    slabs += mallctl::read<Ctl::stats_bin_curslabs>(arena, index).value();
+    slabs += mallctl::read<Ctl::stats_bin_curslabs>(arena, bin).value();
   return slabs;
 }
 

@@ -159,8 +159,7 @@ TEST(Mallctl, SizeClassThatDoesNotExist) {
 }
 
 TEST(Mallctl, TwoIndexesAreArenaAndSizeClass) {
-  unsigned bin = 0;
-  while (mallctl::read<Ctl::arenas_bin_size>(0, bin).value() != 112) ++bin;
+  const unsigned bin = bin_of(112);
   const auto allocations = [](unsigned arena, unsigned index) {
     EXPECT_EQ(0, mallctl::refresh());
     return mallctl::read<Ctl::stats_bin_nmalloc>(arena, index).value();

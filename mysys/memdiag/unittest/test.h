@@ -72,6 +72,15 @@ extern "C" [[gnu::used]] inline const char *__tsan_default_options() {
 }
 #endif
 
+/** The index of a size class of small blocks; if there is none, an index that
+reads as an error. */
+inline unsigned bin_of(size_t size) {
+  unsigned bin = 0;
+  while (mallctl::read<Ctl::arenas_bin_size>(0, bin).value_or(size) != size)
+    ++bin;
+  return bin;
+}
+
 inline uint64_t now_us(clockid_t clock = CLOCK_REALTIME) {
   timespec now;
   clock_gettime(clock, &now);
