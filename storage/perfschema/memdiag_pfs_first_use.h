@@ -14,10 +14,12 @@
 #ifndef MEMDIAG_PFS_FIRST_USE_H
 #define MEMDIAG_PFS_FIRST_USE_H
 
+#include <algorithm>
 #include <cstddef>
 
 #include "mysql/strings/m_ctype.h"
 #include "sql/mysqld_cs.h"
+#include "storage/perfschema/memdiag_pfs_text_groups.h"
 #include "storage/perfschema/pfs_buffer_container.h"
 #include "storage/perfschema/pfs_digest.h"
 #include "storage/perfschema/pfs_events_statements.h"
@@ -69,16 +71,85 @@ inline void first_use_current(const PFS_thread *thread,
             page->m_current_stmts_text_array);
 }
 
-/** The same of a record of a thread's history. */
-inline void first_use_history(const PFS_thread *thread,
-                              PFS_events_statements *record) {
-  if (record->m_sqltext != nullptr) return;
-  const auto *page = reinterpret_cast<const PFS_thread_array *>(thread->m_page);
-  first_use(record,
-            text_of_record(record - page->m_statements_history_array,
-                           events_statements_history_per_thread, page->m_max),
-            page->m_history_stmts_digest_token_array,
-            page->m_history_stmts_text_array);
+/** The places of the texts and tokens of a thread's history. */
+class History_places {
+ public:
+  /** @param thread  the calling one */
+  explicit History_places(const PFS_thread *thread)
+      : m_thread(thread),
+        m_page(*reinterpret_cast<const PFS_thread_array *>(thread->m_page)) {}
+
+  /** Gives the record a place for what will be copied into it. What it had is
+  lost. */
+  void choose(unsigned index, const PFS_events_statements &copied) {
+    PFS_events_statements *const record =
+        &m_thread->m_statements_history[index];
+    if (!shared()) {
+      if (record->m_sqltext == nullptr) put(record, {index, 0, 0});
+      return;
+    }
+    const unsigned halvings =
+        std::min(halvings_for(copied.m_sqltext_length, pfs_max_sqltext),
+                 halvings_for(copied.m_digest_storage.m_byte_count,
+                              pfs_max_digest_length));
+    if (record->m_sqltext != nullptr && halvings_of(*record) == halvings)
+      return;
+    Text_groups groups(events_statements_history_per_thread);
+    for (unsigned i = 0; i < events_statements_history_per_thread; ++i) {
+      const PFS_events_statements &other = m_thread->m_statements_history[i];
+      if (i != index && other.m_sqltext != nullptr)
+        groups.take(place_of(other));
+    }
+    put(record, groups.find(halvings));
+  }
+
+ private:
+  /** Whether texts may share a group. */
+  static bool shared() {
+    return pfs_max_sqltext >= 64 && pfs_max_digest_length >= 64 &&
+           events_statements_history_per_thread <= Text_groups::most;
+  }
+
+  size_t threads() const { return m_page.m_max; }
+
+  static unsigned halvings_of(const PFS_events_statements &record) {
+    const size_t size = record.m_digest_storage.m_token_array_length;
+    unsigned halvings = 0;
+    while (Text_place{0, 0, halvings}.size(pfs_max_digest_length) > size)
+      ++halvings;
+    return halvings;
+  }
+
+  Text_place place_of(const PFS_events_statements &record) const {
+    const size_t at = record.m_sqltext - m_page.m_history_stmts_text_array;
+    return {static_cast<unsigned>(at / pfs_max_sqltext / threads()),
+            static_cast<unsigned>(at % pfs_max_sqltext / (pfs_max_sqltext / 8)),
+            halvings_of(record)};
+  }
+
+  void put(PFS_events_statements *record, const Text_place &place) const {
+    const size_t first =
+        m_thread->m_statements_history - m_page.m_statements_history_array;
+    const size_t group = text_of_record(
+        first + place.group, events_statements_history_per_thread, threads());
+    record->m_sqltext_length = 0;
+    record->m_digest_storage.reset(m_page.m_history_stmts_digest_token_array +
+                                       group * pfs_max_digest_length +
+                                       place.begin(pfs_max_digest_length),
+                                   place.size(pfs_max_digest_length));
+    record->m_sqltext = m_page.m_history_stmts_text_array +
+                        group * pfs_max_sqltext + place.begin(pfs_max_sqltext);
+  }
+
+  const PFS_thread *m_thread;
+  const PFS_thread_array &m_page;
+};
+
+/** @param index   the number of a record of the thread's history
+    @param copied  the statement that is copied into it next */
+inline void first_use_history(const PFS_thread *thread, unsigned index,
+                              const PFS_events_statements &copied) {
+  History_places(thread).choose(index, copied);
 }
 
 }  // namespace memdiag

@@ -39,6 +39,7 @@ HEADERS = (
     "mysys/memdiag_*.h",
     "storage/innobase/memdiag_*.h",
     "storage/perfschema/memdiag_*.h",
+    "storage/temptable/memdiag_*.h",
     "sql/memdiag_*.h",
 )
 

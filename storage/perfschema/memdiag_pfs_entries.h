@@ -1,19 +1,19 @@
 /*
-  Which entry of Performance Schema's arrays of memory statistics an instrument
-  has (patches/0038).
+  Which entry of Performance Schema's arrays of memory statistics and of
+  statements' statistics an instrument has (patches/0038).
 
-  Each thread has such an array, 34 KB, and each entry is written by its first
-  event. Upstream gives the entries away in the order of registration, so the
-  few dozens of instruments that serve sessions are spread over all pages of the
-  array. Here these instruments have the first entries.
+  Each thread has such arrays, 34 and 54 KB, and each entry is written by its
+  first event. Upstream gives the entries away in the order of registration, so
+  the few dozens of instruments that serve sessions are spread over all pages of
+  the array. Here these instruments have the first entries.
 
   Plain C++ without any header of the server or of this layer. Threads: several
   may register at the same time. The first instrument of a server (number 0) is
   registered before any other.
 */
 
-#ifndef MEMDIAG_PFS_MEMORY_ENTRIES_H
-#define MEMDIAG_PFS_MEMORY_ENTRIES_H
+#ifndef MEMDIAG_PFS_ENTRIES_H
+#define MEMDIAG_PFS_ENTRIES_H
 
 #include <atomic>
 #include <cstddef>
@@ -70,12 +70,65 @@ inline constexpr std::string_view memory_of_sessions[] = {
     "memory/innodb/btr0pcur",
 };
 
+/** Pools of connections send these, programs contain them. A page has 16. */
+inline constexpr std::string_view statements_of_sessions[] = {
+    "statement/sql/select",
+    "statement/sql/begin",
+    "statement/sql/commit",
+    "statement/sql/rollback",
+    "statement/sql/set_option",
+    "statement/sql/insert",
+    "statement/sql/update",
+    "statement/sql/delete",
+    "statement/com/Prepare",
+    "statement/com/Execute",
+    "statement/com/Close stmt",
+    "statement/com/Reset stmt",
+    "statement/com/Init DB",
+    "statement/com/Ping",
+    "statement/com/Reset Connection",
+    "statement/com/Quit",
+    "statement/sql/call_procedure",
+    "statement/sp/stmt",
+    "statement/sp/set",
+    "statement/sp/set_trigger_field",
+    "statement/sp/jump",
+    "statement/sp/jump_if_not",
+    "statement/sp/freturn",
+    "statement/sp/hpush_jump",
+    "statement/sp/hpop",
+    "statement/sp/hreturn",
+    "statement/sp/cpush",
+    "statement/sp/copen",
+    "statement/sp/cfetch",
+    "statement/sp/cclose",
+    "statement/sp/cpop",
+    "statement/sql/insert_select",
+    "statement/sql/replace",
+    "statement/sql/change_db",
+    "statement/sql/show_variables",
+    "statement/sql/show_status",
+    "statement/sql/show_warnings",
+    "statement/sql/prepare_sql",
+    "statement/sql/execute_sql",
+    "statement/sql/dealloc_sql",
+    "statement/sql/savepoint",
+    "statement/sql/release_savepoint",
+    "statement/sql/rollback_to_savepoint",
+    "statement/sql/lock_tables",
+    "statement/sql/unlock_tables",
+    "statement/sql/error",
+};
+
 /** The entries that instruments have in an array.
-Most: of performance_schema_max_memory_classes. */
-class Memory_entries {
+@tparam names  of the instruments that have the first ones */
+template <const auto &names>
+class Entries {
  public:
+  /** Of performance_schema_max_memory_classes, and more than there are kinds of
+  statements. */
   static constexpr unsigned most = 1024;
-  static constexpr unsigned of_sessions = std::size(memory_of_sessions);
+  static constexpr unsigned of_sessions = std::size(names);
 
   /** @param number   of instruments that were registered before
       @param name     the instrument's
@@ -85,7 +138,7 @@ class Memory_entries {
     if (entries > most || entries <= of_sessions) return number;
     if (number == 0) clear();
     for (unsigned entry = 0; entry < of_sessions; ++entry)
-      if (name == memory_of_sessions[entry] && takes(entry)) return entry;
+      if (name == names[entry] && takes(entry)) return entry;
     for (unsigned entry = of_sessions; entry < entries; ++entry)
       if (takes(entry)) return entry;
     for (unsigned entry = of_sessions; entry-- > 0;)
@@ -102,8 +155,9 @@ class Memory_entries {
   std::atomic<bool> m_taken[most]{};
 };
 
-inline Memory_entries memory_entries;
+inline Entries<memory_of_sessions> memory_entries;
+inline Entries<statements_of_sessions> statement_entries;
 
 }  // namespace memdiag
 
-#endif  // MEMDIAG_PFS_MEMORY_ENTRIES_H
+#endif  // MEMDIAG_PFS_ENTRIES_H

@@ -1,6 +1,6 @@
-/* Entries of Performance Schema's arrays of memory statistics. */
+/* Entries of Performance Schema's arrays of statistics. */
 
-#include "storage/perfschema/memdiag_pfs_memory_entries.h"
+#include "storage/perfschema/memdiag_pfs_entries.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,10 @@
 
 namespace memdiag_test {
 
-using memdiag::Memory_entries;
+using Memory_entries = memdiag::Entries<memdiag::memory_of_sessions>;
+using Statement_entries = memdiag::Entries<memdiag::statements_of_sessions>;
 
-TEST(PfsMemoryEntries, InstrumentsOfSessionsComeFirst) {
+TEST(PfsEntries, InstrumentsOfSessionsComeFirst) {
   Memory_entries entries;
   const auto &names = memdiag::memory_of_sessions;
   EXPECT_EQ(Memory_entries::of_sessions, entries.take(0, "other", 470));
@@ -20,7 +21,7 @@ TEST(PfsMemoryEntries, InstrumentsOfSessionsComeFirst) {
   EXPECT_EQ(Memory_entries::of_sessions + 1, entries.take(3, "another", 470));
 }
 
-TEST(PfsMemoryEntries, EachInstrumentHasAnEntryOfItsOwn) {
+TEST(PfsEntries, EachInstrumentHasAnEntryOfItsOwn) {
   for (unsigned size :
        {1u, 10u, Memory_entries::of_sessions, Memory_entries::of_sessions + 1,
         470u, Memory_entries::most, Memory_entries::most + 1}) {
@@ -40,11 +41,18 @@ TEST(PfsMemoryEntries, EachInstrumentHasAnEntryOfItsOwn) {
   }
 }
 
-TEST(PfsMemoryEntries, TheFirstInstrumentBeginsAnew) {
+TEST(PfsEntries, TheFirstInstrumentBeginsAnew) {
   Memory_entries entries;
   const auto name = memdiag::memory_of_sessions[1];
   EXPECT_EQ(1u, entries.take(0, name, 470));
   EXPECT_EQ(1u, entries.take(0, name, 470));
+}
+
+TEST(PfsEntries, StatementsOfSessionsComeFirst) {
+  Statement_entries entries;
+  EXPECT_EQ(0u, entries.take(0, "statement/sql/select", 218));
+  EXPECT_EQ(Statement_entries::of_sessions,
+            entries.take(1, "statement/sql/create_table", 218));
 }
 
 }  // namespace memdiag_test
