@@ -1,34 +1,71 @@
 /*
-  Gives back the block that a session keeps for its temporary tables
+  The block that a session keeps for its internal temporary tables
   (patches/0017).
 
   Upstream's first block of a session, 1 MB, stays until the session ends, with
-  every page that a temporary table has ever written. Here it goes back to its
-  pool with the last of the session's temporary tables, and the next statement,
-  mostly one of another session, writes the same pages again.
+  every page that a temporary table has ever written. Here its memory goes back
+  to the pool with the last of the session's temporary tables, and the next
+  statement, mostly one of another session, writes the same pages again.
+
+  Towards temptable_max_ram the block counts until the session ends, as in
+  stock: a session that had one has it again, however much others use. A block
+  in a mapped file stays.
 
   Ownership: the block's slot stays the session's. Threads: the session's.
+  Units: bytes. Errors: as in stock, where the block cannot be had.
 */
 
 #ifndef MEMDIAG_SHARED_BLOCK_H
 #define MEMDIAG_SHARED_BLOCK_H
 
-#include "storage/temptable/include/temptable/allocator.h"
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
 #include "storage/temptable/include/temptable/block.h"
+#include "storage/temptable/include/temptable/constants.h"
 
 namespace memdiag {
 
-/** @param block  of the session; nullptr: it has none, because another session
-    has its slot */
+/** The sizes of blocks whose memory went back, slot by slot; 0: none. */
+inline std::array<size_t, temptable::SHARED_BLOCK_POOL_SIZE> sizes_given_back;
+
+/** Blocks of slots lie in an array, each in a cache line of its own. */
+inline size_t &size_given_back(const temptable::Block *block) {
+  return sizes_given_back[reinterpret_cast<uintptr_t>(block) /
+                          temptable::L1_DCACHE_SIZE %
+                          temptable::SHARED_BLOCK_POOL_SIZE];
+}
+
+/** The session ends, or has another block.
+@return what still counts for the block whose memory went back */
+inline size_t forget_given_back(const temptable::Block *block) {
+  return std::exchange(size_given_back(block), 0);
+}
+
+/** A temporary table of the session has ended.
+@param block  nullptr: another session has the session's slot */
 inline void give_back_unused(temptable::Block *block) {
   if (block == nullptr || block->is_empty() ||
-      block->number_of_used_chunks() != 0)
+      block->number_of_used_chunks() != 0 ||
+      block->type() != temptable::Source::RAM)
     return;
-  if (block->type() == temptable::Source::RAM)
-    temptable::MemoryMonitor::RAM::decrease(block->size());
-  else if (block->type() == temptable::Source::MMAP_FILE)
-    temptable::MemoryMonitor::MMAP::decrease(block->size());
+  size_given_back(block) = block->size();
   block->destroy();
+}
+
+/** @return the session's new block; one that it gave back counts already */
+template <class Scheme>
+temptable::Block first_block(const temptable::Block *block, size_t size) {
+  if (size_given_back(block) == size) {
+    const temptable::Block again{size, temptable::Source::RAM};
+    forget_given_back(block);
+    return again;
+  }
+  if (const size_t counts = forget_given_back(block); counts != 0)
+    Scheme::block_freed(counts, temptable::Source::RAM);
+  return {size, Scheme::block_source(size)};
 }
 
 }  // namespace memdiag
