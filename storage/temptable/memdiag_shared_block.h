@@ -28,7 +28,9 @@
 
 namespace memdiag {
 
-/** The sizes of blocks whose memory went back, slot by slot; 0: none. */
+/** Slot by slot, what counts while the block is empty; 0: nothing. It is
+written once in a session's life, because slots of sessions that run on other
+processors have the same cache line. */
 inline std::array<size_t, temptable::SHARED_BLOCK_POOL_SIZE> sizes_given_back;
 
 /** Blocks of slots lie in an array, each in a cache line of its own. */
@@ -38,10 +40,11 @@ inline size_t &size_given_back(const temptable::Block *block) {
                           temptable::SHARED_BLOCK_POOL_SIZE];
 }
 
-/** The session ends, or has another block.
-@return what still counts for the block whose memory went back */
+/** The session ends, or needs a larger block.
+@return what still counts for a block whose memory went back */
 inline size_t forget_given_back(const temptable::Block *block) {
-  return std::exchange(size_given_back(block), 0);
+  const size_t size = std::exchange(size_given_back(block), 0);
+  return block->is_empty() ? size : 0;
 }
 
 /** A temporary table of the session has ended.
@@ -51,18 +54,16 @@ inline void give_back_unused(temptable::Block *block) {
       block->number_of_used_chunks() != 0 ||
       block->type() != temptable::Source::RAM)
     return;
-  size_given_back(block) = block->size();
+  size_t &size = size_given_back(block);
+  if (size != block->size()) size = block->size();
   block->destroy();
 }
 
-/** @return the session's new block; one that it gave back counts already */
+/** @param block  is empty
+    @return the session's new block; one that it gave back counts already */
 template <class Scheme>
 temptable::Block first_block(const temptable::Block *block, size_t size) {
-  if (size_given_back(block) == size) {
-    const temptable::Block again{size, temptable::Source::RAM};
-    forget_given_back(block);
-    return again;
-  }
+  if (size_given_back(block) == size) return {size, temptable::Source::RAM};
   if (const size_t counts = forget_given_back(block); counts != 0)
     Scheme::block_freed(counts, temptable::Source::RAM);
   return {size, Scheme::block_source(size)};
