@@ -70,7 +70,8 @@ inline constexpr std::string_view memory_of_sessions[] = {
     "memory/innodb/btr0pcur",
 };
 
-/** Pools of connections send these, programs contain them. A page has 16. */
+/** Pools of connections send these, programs contain them. A page has 16. By
+default only the first of the programs' is counted. */
 inline constexpr std::string_view statements_of_sessions[] = {
     "statement/sql/select",
     "statement/sql/begin",
@@ -90,19 +91,6 @@ inline constexpr std::string_view statements_of_sessions[] = {
     "statement/com/Quit",
     "statement/sql/call_procedure",
     "statement/sp/stmt",
-    "statement/sp/set",
-    "statement/sp/set_trigger_field",
-    "statement/sp/jump",
-    "statement/sp/jump_if_not",
-    "statement/sp/freturn",
-    "statement/sp/hpush_jump",
-    "statement/sp/hpop",
-    "statement/sp/hreturn",
-    "statement/sp/cpush",
-    "statement/sp/copen",
-    "statement/sp/cfetch",
-    "statement/sp/cclose",
-    "statement/sp/cpop",
     "statement/sql/insert_select",
     "statement/sql/replace",
     "statement/sql/change_db",
@@ -118,6 +106,19 @@ inline constexpr std::string_view statements_of_sessions[] = {
     "statement/sql/lock_tables",
     "statement/sql/unlock_tables",
     "statement/sql/error",
+    "statement/sp/set",
+    "statement/sp/set_trigger_field",
+    "statement/sp/jump",
+    "statement/sp/jump_if_not",
+    "statement/sp/freturn",
+    "statement/sp/hpush_jump",
+    "statement/sp/hpop",
+    "statement/sp/hreturn",
+    "statement/sp/cpush",
+    "statement/sp/copen",
+    "statement/sp/cfetch",
+    "statement/sp/cclose",
+    "statement/sp/cpop",
 };
 
 /** The entries that instruments have in an array.

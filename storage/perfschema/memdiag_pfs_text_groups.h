@@ -13,7 +13,8 @@
 
   The last group is never shared. A reader that takes the place of an old text
   and the length of the new one thus reads beyond the place and not beyond the
-  thread's memory: readers of the history take no lock.
+  array of all threads: readers of the history take no lock. Such a torn row, as
+  rare as in stock, may end with another text.
 
   Plain C++ without any header of the server or of this layer. Threads: the one
   whose statement it is.

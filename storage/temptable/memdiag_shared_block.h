@@ -40,7 +40,7 @@ inline size_t &size_given_back(const temptable::Block *block) {
                           temptable::SHARED_BLOCK_POOL_SIZE];
 }
 
-/** The session ends, or needs a larger block.
+/** The session ends.
 @return what still counts for a block whose memory went back */
 inline size_t forget_given_back(const temptable::Block *block) {
   const size_t size = std::exchange(size_given_back(block), 0);
@@ -59,14 +59,13 @@ inline void give_back_unused(temptable::Block *block) {
   block->destroy();
 }
 
-/** @param block  is empty
-    @return the session's new block; one that it gave back counts already */
-template <class Scheme>
-temptable::Block first_block(const temptable::Block *block, size_t size) {
-  if (size_given_back(block) == size) return {size, temptable::Source::RAM};
-  if (const size_t counts = forget_given_back(block); counts != 0)
-    Scheme::block_freed(counts, temptable::Source::RAM);
-  return {size, Scheme::block_source(size)};
+/** A temporary table of the session is about to allocate. The block that went
+back is there again, as if it had stayed.
+@param block  as above */
+inline void have_again(temptable::Block *block) {
+  if (block == nullptr || !block->is_empty()) return;
+  if (const size_t size = size_given_back(block); size != 0)
+    *block = temptable::Block(size, temptable::Source::RAM);
 }
 
 }  // namespace memdiag
