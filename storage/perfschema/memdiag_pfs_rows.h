@@ -39,6 +39,12 @@ inline constexpr size_t rows_of_page<PFS_user> = 128;
 template <>
 inline constexpr size_t rows_of_page<PFS_host> = 128;
 
+/** @return bytes of the container of `Row` that are not in its rows */
+template <class Row>
+size_t bytes_beside_rows() {
+  return 0;
+}
+
 /** While an object lives, its thread gets exact numbers instead of estimates.
  */
 class Exact_rows {

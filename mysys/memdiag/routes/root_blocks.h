@@ -10,9 +10,13 @@
   roots: open tables, prepared statements, stored programs. The next block of
   such a root is a quarter of its blocks together.
 
+  Where it is known what a kept root will need (mysys/memdiag/routes/
+  root_sizes.h), its last block has just that. Blocks behind it are small.
+
   Upstream gives an allocation that is larger than the next block a block of its
-  own, so a small next block loses nothing. Plain functions without state.
-  Client programs use them, too, and have no pools. Units: bytes.
+  own, so a small next block loses nothing. Plain functions; what a root will
+  need is known by its thread. Client programs use them, too, and have no pools.
+  Units: bytes.
 */
 
 #ifndef MEMDIAG_ROOT_BLOCKS_H
@@ -35,6 +39,9 @@ constexpr size_t headers = 32 + 16;
 constexpr size_t largest = size_t{1} << 20;
 /** A kept root that began with larger blocks goes on with such ones. */
 constexpr size_t kept_least = 4096 - headers;
+
+/** Behind what was known to be enough: a sixteenth of it, at least this. */
+constexpr size_t beyond_least = 1024 - headers;
 
 /** The size class of a block. A large block keeps its size, because the rest of
 its last page is all that it can lose. */
@@ -63,6 +70,18 @@ constexpr size_t room(size_t limit, size_t wanted, size_t least) {
   const size_t reduced = wanted < 4096 ? wanted : wanted - headers;
   return filled(std::max({reduced, least, size_t{64}}) + headers) - headers;
 }
+
+/** The smallest block size for which room() is at least `bytes`. */
+constexpr size_t size_for(size_t bytes) {
+  return bytes < 4096 ? bytes : bytes + headers;
+}
+
+/** What a kept root needs. It is one that this thread fills. */
+struct Expected {
+  uint32_t key{0};  ///< of the root's memory
+  size_t bytes{0};  ///< of all its blocks; 0: unknown
+};
+inline constinit thread_local Expected expected;
 
 /** One bit for each pool that keeps its blocks longer than a statement. */
 constexpr uint32_t keeping_pools = [] {
@@ -95,7 +114,13 @@ inline bool is_kept(uint32_t key) {
 inline void adjust(size_t *size, size_t first, uint32_t key, size_t has,
                    size_t limit) {
   if (is_limited(limit)) return;
-  if (is_kept(key)) *size = std::max(has / 4, std::min(first, kept_least));
+  if (is_kept(key)) {
+    *size = std::max(has / 4, std::min(first, kept_least));
+    if (expected.bytes != 0 && expected.key == key)
+      *size = has < expected.bytes
+                  ? std::min(*size, size_for(expected.bytes - has))
+                  : std::max(has / 16, beyond_least);
+  }
   *size = std::min(*size, std::max(first, largest));
 }
 

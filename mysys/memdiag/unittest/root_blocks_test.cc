@@ -73,6 +73,46 @@ FRESH_TEST(RootBlocks, OfWhatIsKeptAreAQuarterOfIt) {
   EXPECT_EQ((std::vector<size_t>{8192, 4096, 4096, 5120, 6144}), blocks);
 }
 
+FRESH_TEST(RootBlocks, TheLastHasWhatIsExpected) {
+  ASSERT_EQ(7u, memdiag_note_instrument("sql", "THD::main_mem_root", 7));
+  ASSERT_EQ(8u, memdiag_note_instrument(
+                    "sql", "Prepared_statement::main_mem_root", 8));
+  for (size_t bytes = 8200; bytes < 40000; bytes += 8) {
+    root_blocks::expected = {8, bytes};
+    size_t all = 0;
+    for (const size_t block : blocks_of(8, 8192, bytes, no_limit))
+      all += block - root_blocks::headers;
+    // The last block fills its size class.
+    const size_t usual = std::max<size_t>(bytes / 4, 4096);
+    ASSERT_GE(all, bytes);
+    ASSERT_LE(all, bytes + usual / 4 + 64) << bytes;
+  }
+
+  root_blocks::expected = {8, 9384};
+  EXPECT_EQ((std::vector<size_t>{8192, 1536}),
+            blocks_of(8, 8192, 9384, no_limit));
+  // More than was expected comes in small blocks.
+  EXPECT_EQ((std::vector<size_t>{8192, 1536, 1024, 1024}),
+            blocks_of(8, 8192, 11000, no_limit));
+  // Other roots are not concerned.
+  EXPECT_EQ((std::vector<size_t>{8192, 12288}),
+            blocks_of(7, 8192, 9384, no_limit));
+  root_blocks::expected = {};
+  EXPECT_EQ((std::vector<size_t>{8192, 4096}),
+            blocks_of(8, 8192, 9384, no_limit));
+}
+
+TEST(RootBlocks, ASizeGivesTheRoomThatIsWanted) {
+  for (size_t bytes = 64; bytes < 40000; ++bytes) {
+    const size_t room =
+        root_blocks::room(no_limit, root_blocks::size_for(bytes), 8);
+    ASSERT_GE(room, bytes);
+    ASSERT_EQ(root_blocks::filled(bytes + root_blocks::headers),
+              room + root_blocks::headers)
+        << bytes;
+  }
+}
+
 FRESH_TEST(RootBlocks, TowardsALimitAreThoseOfStock) {
   ASSERT_EQ(7u, memdiag_note_instrument("sql", "TABLE_SHARE::mem_root", 7));
   size_t size = 1000;
