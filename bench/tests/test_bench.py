@@ -266,6 +266,15 @@ class Reports(unittest.TestCase):
         with self.assertRaisesRegex(Problem, "no tps"):
             sysbench_program.parse("nothing")
 
+    def test_sysbench_output_after_the_warm_up(self):
+        warm_up = SYSBENCH.replace("3007.58", "1000.00").replace("3.49", "9.99")
+        output = f"[ 4s ] Checkpoint report:\nSQL statistics:{warm_up}{HISTOGRAM}"
+        figures = sysbench_program.parse(f"{output}SQL statistics:{SYSBENCH}")
+        self.assertEqual((figures["tps"], figures["p95_ms"]), (3007.58, 3.49))
+        self.assertEqual(
+            [1, 1, 4, 16], [sysbench_oltp.warm_up(n) for n in (8, 64, 256, 1024)]
+        )
+
     def test_percentiles_of_a_histogram(self):
         found = [
             sysbench_program.percentile(HISTOGRAM, share)

@@ -71,6 +71,9 @@ def data_key() -> dict[str, object]:
 
 
 def parse(output: str, percentile: int = 95) -> dict[str, float]:
+    """The figures of the last report. With --report-checkpoints it begins at the last checkpoint, and so does the
+    histogram, of which there is only one."""
+    _, _, output = output.rpartition("SQL statistics:")
     patterns = {
         "tps": r"transactions:\s+\d+\s+\(([\d.]+) per sec",
         "average_ms": r"avg:\s+([\d.]+)",
