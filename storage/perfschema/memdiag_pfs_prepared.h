@@ -83,7 +83,8 @@ class Text {
     if (old != nullptr && m_kind >= kind && m_kind <= kind + 2) return old;
     char *const place = prepared_cells.take(kind);
     m_place.store(place, std::memory_order_relaxed);
-    // The length is written after this.
+    // A text's length is written after this, a name's while the record is
+    // dirty.
     std::atomic_thread_fence(std::memory_order_release);
     if (old != nullptr) prepared_cells.give_back(old, m_kind);
     m_kind = kind;

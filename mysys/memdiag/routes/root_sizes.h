@@ -1,14 +1,15 @@
 /*
   How much a memory root needed when it was filled for the same text before.
 
-  Sessions of a pool prepare the same statements, and cache the same programs.
-  The memory root of each is filled in the same order by the same text, so it
-  needs the same bytes. A root that is kept takes its last block accordingly.
+  Sessions of a pool prepare the same statements. The memory root of each is
+  filled in the same order by the same text, so it needs the same bytes. It
+  takes its last block accordingly (sql/memdiag_known_root.h).
 
   A number is found by the hash of the text. A table of fixed size has it; a
   text takes the entry of another one. What it says is only expected: a text
-  that needs less or more this time, because a table has changed meanwhile or
-  another text has the same hash, gets a block too large or one block more.
+  that needs less or more this time, because a table or a variable has changed
+  or another text has the same hash, gets a block too large or small blocks
+  more.
 
   Threads: any, without locks. Units: bytes. Memory: 32 KB in all.
 */
