@@ -22,7 +22,7 @@ size_t hash(const THD *thd, std::string_view text) {
   return name == nullptr ? hash(text) : hash(text) ^ hash({name, length}) * 31;
 }
 
-/** Of the next block by default. */
+/** The room of a root's next block if no size is expected. */
 size_t usual_room(const THD *thd, size_t has) {
   return has != 0
              ? root_blocks::kept_least
@@ -48,7 +48,8 @@ Known_root::~Known_root() {
   if (root_blocks::expected.bytes != 0)
     m_root->set_block_size(root_blocks::beyond_least);
   root_blocks::expected = m_before;
-  if (m_thd->is_error()) return;  // It may have ended before it was complete.
+  // An error may have ended the preparation before the root was complete.
+  if (m_thd->is_error()) return;
   const auto [begin, end] = m_root->Peek();
   sizes.note(m_text, m_root->allocated_size() - (end - begin));
 }

@@ -1,11 +1,10 @@
 /*
-  The memory root of a prepared statement takes blocks of the sizes that the
-  same text needed before (patches/0047). mysys/memdiag/routes/root_sizes.h
-  tells why that is known.
+  The memory root of a prepared statement expects the size that it reached for
+  the same text before (patches/0047, mysys/memdiag/routes/root_sizes.h).
 
-  What a cursor or an execution adds later goes into small blocks. Where
-  parser_max_mem_size is set, whole blocks count towards it, and a root has
-  those of stock.
+  A cursor or an execution may allocate in the root later. It gets small blocks.
+  If parser_max_mem_size is set, whole blocks count towards it, so the root
+  takes the blocks of stock.
 
   Threads: the one that fills the root. Units: bytes.
 */

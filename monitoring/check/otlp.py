@@ -51,12 +51,16 @@ def prometheus_name(name: str, unit: str, kind: str) -> str:
     return name.replace(".", "_") + suffix + ("_total" if kind == "counter" else "")
 
 
+def wait_for_exports(got: sink.Sink, count: int) -> None:
+    seen = got.requests
+    running.until(lambda: got.requests >= seen + count, "more metrics come")
+
+
 def exports(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
     one.server.query(f"INSTALL COMPONENT {COMPONENT}")
     running.until(lambda: "mysql.memdiag.process.resident" in got.meters.get(METER, {}), "the sink gets metrics", 40)  # fmt: skip
     # The first export may be older than the first sample of the host.
-    seen = got.requests
-    running.until(lambda: got.requests >= seen + 3, "more metrics come")
+    wait_for_exports(got, 3)
     metrics = got.meters[METER]
     wanted = documented()
     checks.check("the reference has every metric that is exported", metrics.keys() <= wanted.keys(), sorted(metrics.keys() - wanted.keys()) or "")  # fmt: skip
@@ -81,27 +85,23 @@ def exports(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
     sessions = [one.server.connect() for _ in range(60)]
     for session in sessions:
         session.query("SET @kept = REPEAT('k', 65536)")
-    seen = got.requests
-    running.until(lambda: got.requests >= seen + 3, "more metrics come")
+    wait_for_exports(got, 3)
     later = sum(len(metric.values) for metric in got.meters[METER].values())
     checks.check("60 sessions add no series", later <= count + 10, f"{count}, {later}")
     for session in sessions:
         session.close()
     one.server.query(f"UPDATE performance_schema.setup_meters SET ENABLED = 'NO' WHERE NAME = '{METER}'")  # fmt: skip
-    seen = got.requests
-    running.until(lambda: got.requests >= seen + 2, "more metrics come")
+    wait_for_exports(got, 2)
     got.meters.clear()
-    seen = got.requests
-    running.until(lambda: got.requests >= seen + 2, "more metrics come")
+    wait_for_exports(got, 2)
     checks.check("a meter that is switched off is silent", METER not in got.meters and got.meters)  # fmt: skip
     forget_component(one)
 
 
 def exported_ledger(got: sink.Sink) -> float:
     """The bytes of the ledger in an export that began after the call."""
-    seen = got.requests
     # The next may have begun before; the last may not be decoded yet.
-    running.until(lambda: got.requests >= seen + 3, "more metrics come")
+    wait_for_exports(got, 3)
     return sum(got.meters[METER]["mysql.memdiag.ledger.resident"].values.values())
 
 

@@ -9,13 +9,13 @@
   that came back serve the next text of their size. Pages live as long as the
   process, as those of Performance Schema's records usually do.
 
-  Readers of records take no lock: such a reader may use the place of an old
-  text with the length of the new one. Behind the last cell of a page are 1,024
-  bytes that no cell uses, so that even this read ends within the page.
+  Readers of records take no lock. A reader may use the place of an old text
+  with the length of the new one. No cell uses the last 1,024 bytes of a page,
+  so even this read ends within the page.
 
-  Plain C++ without any header of the server or of this layer. Ownership: who
-  takes a cell gives it back or keeps it. Threads: any; a mutex, held for a few
-  instructions or for the allocation of a page. Units: bytes.
+  Plain C++ without any header of the server or of this layer. Ownership: the
+  taker of a cell keeps it or gives it back. Threads: any. A thread holds the
+  mutex for a few instructions or for the allocation of a page. Units: bytes.
 */
 
 #ifndef MEMDIAG_PFS_CELLS_H

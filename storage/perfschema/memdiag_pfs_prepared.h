@@ -13,8 +13,8 @@
 
   Ownership: a record keeps its cells for the statements that it serves later. A
   text returns a cell that is too small or more than four times too large; a
-  name of an owner never does. Threads: the statement's writes. Others read at
-  any time without a lock and drop what they read if the record's version has
+  name of an owner never does. Threads: the statement's thread writes. Other
+  threads read without a lock, and drop the row if the record's version has
   changed meanwhile. A reader never goes beyond a page of cells: a text's
   length, which upstream keeps, is at most the greatest cell, and the length of
   an owner's name lies with the name. Errors: without memory a text is zeros and
@@ -71,7 +71,7 @@ class Text {
 
   /** @return `most` bytes that can be read */
   operator const char *() const {
-    // The length was read before; the place must not be older.
+    // The reader has read the length already. The place must not be older.
     std::atomic_thread_fence(std::memory_order_acquire);
     const char *const place = m_place.load(std::memory_order_relaxed);
     return place != nullptr ? place : s_zeros;

@@ -10,13 +10,14 @@
   roots: open tables, prepared statements, stored programs. The next block of
   such a root is a quarter of its blocks together.
 
-  Where it is known what a kept root will need (mysys/memdiag/routes/
-  root_sizes.h), its last block has just that. Blocks behind it are small.
+  A thread may expect a size of the kept root that it fills (mysys/memdiag/
+  routes/root_sizes.h). The last block then has just the missing bytes. Blocks
+  beyond the expected size are small.
 
   Upstream gives an allocation that is larger than the next block a block of its
-  own, so a small next block loses nothing. Plain functions; what a root will
-  need is known by its thread. Client programs use them, too, and have no pools.
-  Units: bytes.
+  own, so a small next block loses nothing. The functions keep no state. A
+  thread_local variable has the expected size. Client programs use the
+  functions, too, and have no pools. Units: bytes.
 */
 
 #ifndef MEMDIAG_ROOT_BLOCKS_H
@@ -40,7 +41,8 @@ constexpr size_t largest = size_t{1} << 20;
 /** A kept root that began with larger blocks goes on with such ones. */
 constexpr size_t kept_least = 4096 - headers;
 
-/** Behind what was known to be enough: a sixteenth of it, at least this. */
+/** A block beyond the expected size has a sixteenth of the root, at least this.
+ */
 constexpr size_t beyond_least = 1024 - headers;
 
 /** The size class of a block. A large block keeps its size, because the rest of
@@ -76,7 +78,7 @@ constexpr size_t size_for(size_t bytes) {
   return bytes < 4096 ? bytes : bytes + headers;
 }
 
-/** What a kept root needs. It is one that this thread fills. */
+/** The expected size of the kept root that this thread fills. */
 struct Expected {
   uint32_t key{0};  ///< of the root's memory
   size_t bytes{0};  ///< of all its blocks; 0: unknown

@@ -1,15 +1,14 @@
 /*
-  How much a memory root needed when it was filled for the same text before.
+  The sizes of memory roots, by the text that filled them.
 
-  Sessions of a pool prepare the same statements. The memory root of each is
-  filled in the same order by the same text, so it needs the same bytes. It
-  takes its last block accordingly (sql/memdiag_known_root.h).
+  Sessions of a pool prepare the same statements. The same text fills each
+  memory root in the same order, so the roots reach the same size. A root takes
+  its last block accordingly (sql/memdiag_known_root.h).
 
-  A number is found by the hash of the text. A table of fixed size has it; a
-  text takes the entry of another one. What it says is only expected: a text
-  that needs less or more this time, because a table or a variable has changed
-  or another text has the same hash, gets a block too large or small blocks
-  more.
+  A table of fixed size has the sizes, by the hash of the text. Texts that share
+  an entry replace each other. The size is a forecast: a table or a variable may
+  have changed, and two texts may have the same hash. A root then takes a block
+  that is too large, or small blocks beyond it.
 
   Threads: any, without locks. Units: bytes. Memory: 32 KB in all.
 */

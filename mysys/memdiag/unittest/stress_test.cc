@@ -284,7 +284,7 @@ TEST(Stress, EverythingAtOnce) {
 
   for (const uint64_t start = now_us(CLOCK_MONOTONIC);
        (now_us(CLOCK_MONOTONIC) - start < duration_us ||
-        // On a busy machine it takes longer until one meets a limit.
+        // A busy machine needs longer until an allocation is refused.
         (soak.refused.load() == 0 &&
          now_us(CLOCK_MONOTONIC) - start < 20 * duration_us)) &&
        !HasFailure();)
