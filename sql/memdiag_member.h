@@ -26,7 +26,8 @@ read.
 
 namespace memdiag {
 
-/** @tparam Memory  System_Memory_Info of the component */
+/** Replaces the figures as memdiag_member_memory() does.
+@tparam Memory  System_Memory_Info of the component */
 template <typename Memory>
 void judge(unsigned limit_percent, Memory *memory) {
   if (memdiag_member_memory != nullptr)

@@ -94,7 +94,7 @@ class Valid_keys {
   auto end() const { return m_keys->end(); }
   auto find(const Text &key) const { return m_keys->find(key); }
 
-  /** For upstream's unit tests, which are not built here. */
+  /** Only upstream's unit tests change a set, in one thread. */
   void clear() { m_keys = &none; }
   template <typename Iterator>
   void insert(Iterator from, Iterator to) {

@@ -3,7 +3,7 @@
 
   One thread does nearly everything then, and on its way over the CPUs it would
   leave an arena on each of them. Sharing ends when the first client is served,
-  and some seconds after the purger began, because a replica may have no client.
+  and ten seconds after the purger began, because a replica may have no client.
   Arenas that were made stay in use.
 
   Threads: any. No function takes a lock.

@@ -2,16 +2,17 @@
   The layer's own thread, the purger. It watches the pools, dates their peaks,
   and gives a pool's unused pages back, so that no query pays for it:
   - once the pool has fallen quiet (Policy::quiet_ms);
-  - once the pool is busy, but most of its unused pages were not needed for as
-    long: a burst is over, and a steady load goes on;
+  - once the pool is busy, but most of its unused pages, and 8 MB at least, were
+    not needed for as long: a burst is over, and a steady load goes on;
   - once the pool has more of them than it may (Policy::dirty_limit).
   It learns from what purging costs: where the pages are taken again at once,
-  it waits longer before the next purge.
+  quiet_ms counts several times from then on.
 
-  Every tick it reads a few counters of the layer; jemalloc is asked only when
-  a pool is purged. Every two seconds it drops the caches of small blocks that
-  were hardly used, and one that is in use. A pool that fell quiet is purged
-  once and then left alone until a megabyte has come and gone in it again.
+  Every tick it reads a few counters of the layer. It asks jemalloc for a pool's
+  unused pages when the pool has moved much, or when a period of a busy pool
+  ends. Every two seconds it drops the caches of small blocks that were hardly
+  used, and one that is in use. A pool that fell quiet is purged once and then
+  left alone until a megabyte has come and gone in it again.
 
   Threads: start() and stop() as Worker has them; the plugin calls them. A Watch
   is used by one thread at a time.
@@ -72,8 +73,9 @@ class Watch {
     uint64_t last_purge{0};
     uint32_t purged_ms_ago{0};
     bool judged{true};
-    /** Live bytes: the most in the current period of quiet_ms, and its length
-    so far; those at the last purge, and the most since. */
+    /** Live bytes: the most in the current period, which is quiet_ms long or
+    longer (back-off), and its length so far; those at the last purge, and the
+    most since. */
     uint64_t most_needed{0};
     uint32_t period_ms{0};
     uint64_t needed_at_purge{0};

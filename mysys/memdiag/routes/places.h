@@ -1,10 +1,10 @@
 /*
   Places: code that allocates without a memory instrument of its own.
 
-  The enumeration stands alone, because nearly every file of upstream's InnoDB
-  and of its SQL layer includes it. Names and pools of places are in
-  mysys/memdiag/routes/route_list.h, in the same order; routes.cc checks that. A
-  change of the list therefore compiles routes.cc and not the server.
+  Nearly every file of InnoDB and of the SQL layer includes the enumeration.
+  mysys/memdiag/routes/route_list.h has the names and pools, in the same order,
+  so a change of these compiles routes.cc only. The functions need the hooks of
+  the server (hooks.h), which describe memory, threads and errors.
 */
 
 #ifndef MEMDIAG_PLACES_H

@@ -298,8 +298,8 @@ void free_of_place(Place place, void *block) noexcept {
 
 uint32_t note_instrument(const char *category, const char *name,
                          uint32_t key) noexcept {
-  Registry &all = registry();
   try {
+    Registry &all = registry();
     const std::lock_guard<std::mutex> guard(all.mutex);
     take_over_options(&all);
     const std::string full = std::string("memory/") + category + "/" + name;

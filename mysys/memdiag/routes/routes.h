@@ -2,18 +2,19 @@
   Routes: what an allocation is for, and therefore which pool it comes from.
 
   A route is a memory instrument as Performance Schema knows them
-  ("memory/sql/TABLE"), or a place that has none of its own ("mem_heap/dict").
-  Which pool each has is declared in mysys/memdiag/routes/route_list.h and may
-  be overridden at start-up: blocks that were allocated before keep theirs.
-  Routes appear as their instruments register; nothing here depends on
-  Performance Schema being on.
+  ("memory/sql/TABLE"), or a place that has none of its own
+  ("mem_heap/dictionary"). Which pool each has is declared in
+  mysys/memdiag/routes/route_list.h and may be overridden at start-up: blocks
+  that were allocated before keep theirs. Routes appear as their instruments
+  register; nothing here depends on Performance Schema being on.
 
   What lives under a route is counted where blocks come from a pool: bytes of
   size classes, and blocks. Blocks of Pool::general are not counted.
 
   Threads: everything may be called from any thread; registering and overriding
   take a mutex, allocating does not.
-  Lifetime: routes are never removed. Names are copied.
+  Lifetime: routes are never removed. Names are copied. Units: bytes.
+  Errors: a function that is not noexcept may throw std::bad_alloc.
 */
 
 #ifndef MEMDIAG_ROUTES_H

@@ -1,8 +1,8 @@
 /*
   The functions that patched files of the SQL layer call when a connection's
   thread begins, before a statement runs, and when a statement, a transaction or
-  a session has ended. They are weak, as in mysys/memdiag/routes/hooks.h, and
-  include no header.
+  a session has ended. They are weak, as in mysys/memdiag/routes/hooks.h. The
+  session's own thread calls them. They keep no pointer that they get.
 
   A digest is 32 bytes. All of them are 0 if Performance Schema computed none.
   The function that counts a statement sets its digest to 0. A command without a

@@ -2,7 +2,7 @@
   The functions that threads of the plugin group_replication call
   (plugin/group_replication/memdiag_threads.cc). They are weak, as in
   mysys/memdiag/routes/hooks.h: the plugin may be loaded by a server without our
-  layer.
+  layer, and then uses malloc() itself. Threads: any. Units: bytes.
 */
 
 #ifndef MEMDIAG_THREAD_HOOKS_H
@@ -15,7 +15,8 @@ extern "C" {
 group_replication, unless that pool is disabled. */
 [[gnu::weak]] void memdiag_group_replication_thread();
 /** malloc() or calloc(), and free(), for the plugin's own code on any thread. A
-session's block that it passes to a thread of the plugin is of the pool, too. */
+session's block that it passes to a thread of the plugin is of the pool, too.
+Allocating returns nullptr if there is no memory. */
 [[gnu::weak]] void *memdiag_group_replication_allocate(size_t size, bool zero);
 [[gnu::weak]] void memdiag_group_replication_free(void *block);
 }

@@ -4,9 +4,9 @@
 
   Two forms:
   - Exact: the kernel is asked for every page, and the allocator's extents are
-    walked (mysys/memdiag/pages/extents.h): some 5 ms for 200 MB of blocks. If
-    VmRSS has changed meanwhile by more than 0.25%, all is read again, up to
-    four times.
+    walked (mysys/memdiag/pages/extents.h): some 10 ms for each 200 MB in small
+    blocks. If VmRSS has changed meanwhile by more than 0.25%, all is read
+    again, up to four times.
   - Cheap: figures are extrapolated from the last reading (pool_shares.h,
     slow_figures.h). If more than 1% of VmRSS stays unexplained, the mappings
     are read again; the walk and the slow figures are renewed by the rules of
