@@ -22,13 +22,6 @@ size_t hash(const THD *thd, std::string_view text) {
   return name == nullptr ? hash(text) : hash(text) ^ hash({name, length}) * 31;
 }
 
-/** The room of a root's next block if no size is expected. */
-size_t usual_room(const THD *thd, size_t has) {
-  return has != 0
-             ? root_blocks::kept_least
-             : root_blocks::room(0, thd->variables.query_alloc_block_size, 0);
-}
-
 }  // namespace
 
 Known_root::Known_root(const THD *thd, MEM_ROOT *root, const char *text,
@@ -40,8 +33,7 @@ Known_root::Known_root(const THD *thd, MEM_ROOT *root, const char *text,
   root_blocks::expected = {key_memory_prepared_statement_main_mem_root, bytes};
   // PREPARE in SQL has put the statement's name there already.
   const size_t has = root->allocated_size();
-  if (bytes > has && bytes - has < usual_room(thd, has))
-    root->set_block_size(root_blocks::size_for(bytes - has));
+  if (bytes > has) root->set_block_size(root_blocks::size_towards(bytes - has));
 }
 
 Known_root::~Known_root() {

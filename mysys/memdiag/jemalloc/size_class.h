@@ -25,6 +25,12 @@ constexpr size_t size_class(size_t size) {
   return (size + spacing - 1) & ~(spacing - 1);
 }
 
+/** The next smaller class. @param size  a class from 32 to largest_fixed_class
+ */
+constexpr size_t size_class_below(size_t size) {
+  return size - std::max<size_t>(16, std::bit_floor(size - 1) / 4);
+}
+
 }  // namespace memdiag
 
 #endif  // MEMDIAG_SIZE_CLASS_H

@@ -11,8 +11,9 @@
   such a root is a quarter of its blocks together.
 
   A thread may expect a size of the kept root that it fills (mysys/memdiag/
-  routes/root_sizes.h). The last block then has just the missing bytes. Blocks
-  beyond the expected size are small.
+  routes/root_sizes.h). The next block then has all missing bytes, or most of
+  them: each boundary between blocks costs what did not fit in front of it.
+  Blocks beyond the expected size are small.
 
   Upstream gives an allocation that is larger than the next block a block of its
   own, so a small next block loses nothing. The functions keep no state. A
@@ -73,9 +74,20 @@ constexpr size_t room(size_t limit, size_t wanted, size_t least) {
   return filled(std::max({reduced, least, size_t{64}}) + headers) - headers;
 }
 
-/** The smallest block size for which room() is at least `bytes`. */
+/** A block size for which room() has place for `bytes`, and hardly more. */
 constexpr size_t size_for(size_t bytes) {
   return bytes < 4096 ? bytes : bytes + headers;
+}
+
+/** The block size for a root that lacks so many bytes. All of them are in the
+block if its size class hardly exceeds them. Otherwise the block is of the class
+below, and the next one has the rest. */
+constexpr size_t size_towards(size_t missing) {
+  const size_t block = missing + headers;
+  const size_t whole = filled(block);
+  if (block <= kept_least || whole - block <= block / 16)
+    return size_for(missing);
+  return size_for(size_class_below(whole) - headers);
 }
 
 /** The expected size of the kept root that this thread fills. */
@@ -119,9 +131,8 @@ inline void adjust(size_t *size, size_t first, uint32_t key, size_t has,
   if (is_kept(key)) {
     *size = std::max(has / 4, std::min(first, kept_least));
     if (expected.bytes != 0 && expected.key == key)
-      *size = has < expected.bytes
-                  ? std::min(*size, size_for(expected.bytes - has))
-                  : std::max(has / 16, beyond_least);
+      *size = has < expected.bytes ? size_towards(expected.bytes - has)
+                                   : std::max(has / 16, beyond_least);
   }
   *size = std::min(*size, std::max(first, largest));
 }

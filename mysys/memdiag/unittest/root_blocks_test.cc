@@ -73,24 +73,40 @@ FRESH_TEST(RootBlocks, OfWhatIsKeptAreAQuarterOfIt) {
   EXPECT_EQ((std::vector<size_t>{8192, 4096, 4096, 5120, 6144}), blocks);
 }
 
+TEST(RootBlocks, TheClassBelowIsTheNextSmallerOne) {
+  size_t below = 16;
+  for (size_t size = 17; size <= memdiag::largest_fixed_class; ++size) {
+    const size_t found = memdiag::size_class(size);
+    if (found == size) {
+      ASSERT_EQ(below, memdiag::size_class_below(size));
+      below = size;
+    }
+  }
+}
+
 FRESH_TEST(RootBlocks, TheLastHasWhatIsExpected) {
   ASSERT_EQ(7u, memdiag_note_instrument("sql", "THD::main_mem_root", 7));
   ASSERT_EQ(8u, memdiag_note_instrument(
                     "sql", "Prepared_statement::main_mem_root", 8));
   for (size_t bytes = 8200; bytes < 40000; bytes += 8) {
     root_blocks::expected = {8, bytes};
+    const auto blocks = blocks_of(8, 8192, bytes, no_limit);
     size_t all = 0;
-    for (const size_t block : blocks_of(8, 8192, bytes, no_limit))
-      all += block - root_blocks::headers;
-    // The last block fills its size class.
-    const size_t usual = std::max<size_t>(bytes / 4, 4096);
+    for (const size_t block : blocks) all += block - root_blocks::headers;
     ASSERT_GE(all, bytes);
-    ASSERT_LE(all, bytes + usual / 4 + 64) << bytes;
+    // The last block fills its size class.
+    ASSERT_LE(all, bytes + std::max<size_t>((bytes - 8096) / 16, 512)) << bytes;
+    ASSERT_LE(blocks.size(), 3u) << bytes;
   }
 
   root_blocks::expected = {8, 9384};
   EXPECT_EQ((std::vector<size_t>{8192, 1536}),
             blocks_of(8, 8192, 9384, no_limit));
+  // One block of 12,288 would be a fifth larger.
+  root_blocks::expected = {8, 18400};
+  EXPECT_EQ((std::vector<size_t>{8192, 10240, 112}),
+            blocks_of(8, 8192, 18400, no_limit));
+  root_blocks::expected = {8, 9384};
   // More than was expected comes in small blocks.
   EXPECT_EQ((std::vector<size_t>{8192, 1536, 1024, 1024}),
             blocks_of(8, 8192, 11000, no_limit));
