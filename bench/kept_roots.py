@@ -175,8 +175,8 @@ def measure(arm: arm_list.Arm, folder: Path) -> dict[str, Any]:
 
 def render(raw: dict[str, Any]) -> str:
     blocks = ["# What a kept memory root consists of\n"]
-    for arm, runs in raw["runs"].items():
-        for kind, found in runs[-1]["kinds"].items():
+    for arm, (run,) in raw["runs"].items():
+        for kind, found in run["kinds"].items():
             total = sum(number for _, number in found)
             times = Counter(name for name, _ in found)
             sums: Counter[str] = Counter()
@@ -196,9 +196,10 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",))
+    parser = rounds.parser(
+        __doc__.splitlines()[0], rounds=1, arms=("dev",), one_round=True
+    )
     options = parser.parse_args()
-    rounds.require_positive(options)
     if not shutil.which("gdb"):
         raise Problem("gdb is missing; install Debian's package gdb")
     return rounds.run(

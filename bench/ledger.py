@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from bench.runner import memory, prepared, report, rounds
 from bench.workloads import WORKLOADS, chosen
 from bench.workloads.base import Workload
 from harness.burst import Sampler
-from harness.common import say
 from harness.problem import Problem, run_main
 from harness.server import Server
 
@@ -41,7 +41,8 @@ def unexplained(server: Server) -> dict[str, float]:
 def measure(workload: Workload, arm: arm_list.Arm, folder: Path) -> dict[str, Any]:
     with arm.server(folder, workload.mysqld_options()) as server:
         server.start()
-        found: dict[str, Any] = {"before": unexplained(server)}
+        found: dict[str, Any] = {"workload": workload.name}
+        found["before"] = unexplained(server)
         with Sampler(2.0, lambda: unexplained(server)) as sampler:
             workload.load(server)
         found["after"] = unexplained(server)
@@ -51,14 +52,25 @@ def measure(workload: Workload, arm: arm_list.Arm, folder: Path) -> dict[str, An
         return found
 
 
+def measure_round(
+    arms: Sequence[arm_list.Arm], workloads: Sequence[Workload]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    for arm in arms:
+        for workload in workloads:
+            with prepared.copy(memory.template(workload, arms), arm) as folder:
+                measured = measure(workload, arm, folder)
+            yield arm.name, measured
+
+
 def render(raw: dict[str, Any]) -> str:
+    (runs,) = raw["runs"].values()
     rows = []
-    for name, found in raw["runs"].items():
+    for found in runs:
         for form in FORMS:
             loaded = [abs(figures[form]) for figures in found["in"]]
             rows.append(
                 [
-                    f"{name} {form}",
+                    f"{found['workload']} {form}",
                     *(f"{found[moment][form]:.2f}" for moment in MOMENTS),
                     f"{report.median(loaded):.2f}",
                     f"{max(loaded):.2f}",
@@ -67,11 +79,7 @@ def render(raw: dict[str, Any]) -> str:
     targets = [
         report.target(
             f"{form}, percent, the most at rest",
-            max(
-                abs(found[moment][form])
-                for found in raw["runs"].values()
-                for moment in MOMENTS
-            ),
+            max(abs(found[moment][form]) for found in runs for moment in MOMENTS),
             "<=",
             bound,
         )
@@ -90,21 +98,28 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",))
+    parser = rounds.parser(
+        __doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True, one_round=True
+    )
     parser.add_argument(
         "--workloads", default=",".join(WORKLOADS), help="default: all of run.py's"
     )
     options = parser.parse_args()
     workloads = chosen(options.workloads.split(","))
-    (arm,) = arm_list.choose(options.arms)
-    raw = rounds.record(options, [arm], {})
-    raw["runs"] = {}
-    for workload in workloads:
-        with prepared.copy(memory.template(workload, [arm]), arm) as folder:
-            raw["runs"][workload.name] = measure(workload, arm, folder)
-        say(f"{workload.name}: {raw['runs'][workload.name]['after']}")
-    report.save("ledger", raw, render(raw), options.save)
-    return 0
+
+    def prepare(arms: Sequence[arm_list.Arm]) -> Path:
+        return [memory.template(workload, arms) for workload in workloads][0]
+
+    return rounds.run(
+        "ledger",
+        options,
+        settings={"workloads": [workload.name for workload in workloads]},
+        prepare=prepare,
+        measure=lambda arms, _template: measure_round(arms, workloads),
+        brief=lambda run: f"{run['workload']} {run['after']}",
+        render=render,
+        seconds_each=35 * len(workloads),
+    )
 
 
 if __name__ == "__main__":

@@ -419,7 +419,9 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",))
+    parser = rounds.parser(
+        __doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True
+    )
     parser.add_argument(
         "--sessions", type=int, default=200, help="default: %(default)s"
     )

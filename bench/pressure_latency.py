@@ -110,7 +110,9 @@ def render(raw: dict[str, Any]) -> str:
 
 def main() -> int:
     # A new server for each: one that was under pressure a moment ago acts more slowly.
-    parser = rounds.parser(__doc__.splitlines()[0], rounds=10, arms=("dev",))
+    parser = rounds.parser(
+        __doc__.splitlines()[0], rounds=10, arms=("dev",), one_arm=True
+    )
     options = parser.parse_args()
     rounds.require_positive(options)
     return rounds.run(

@@ -737,7 +737,9 @@ def choose(names: str) -> list[Machine]:
 
 
 def main() -> int:
-    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",))
+    parser = rounds.parser(
+        __doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True
+    )
     parser.add_argument(
         "--machines",
         default=";".join(machine.name for machine in MACHINES),

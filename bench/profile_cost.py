@@ -77,7 +77,9 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",))
+    parser = rounds.parser(
+        __doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True
+    )
     parser.add_argument("--blocks", type=int, default=60, help="of one window for each mode (default: %(default)s)")  # fmt: skip
     parser.add_argument("--seconds", type=float, default=1.0, help="of each window (default: %(default)s)")  # fmt: skip
     parser.add_argument("--workloads", default=",".join(WORKLOADS), help="comma-separated (default: %(default)s)")  # fmt: skip

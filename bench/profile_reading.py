@@ -195,7 +195,9 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",))
+    parser = rounds.parser(
+        __doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True
+    )
     parser.add_argument("--sessions", type=int, default=1000, help="default: %(default)s")  # fmt: skip
     parser.add_argument("--seconds", type=float, default=10, help="of each kind of reading (default: %(default)s)")  # fmt: skip
     parser.add_argument("--slices", type=int, default=5, help="that these seconds are divided into (default: %(default)s)")  # fmt: skip

@@ -31,7 +31,7 @@ from bench.runner.switching import (
     ratios,
 )
 from bench.workloads import sysbench_program
-from harness.problem import Problem, run_main
+from harness.problem import run_main
 from harness.server import Server
 from harness.sql import Connection
 from monitoring import programs, running, sink
@@ -183,13 +183,13 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser((__doc__ or "").splitlines()[0], rounds=1, arms=("dev",))
+    parser = rounds.parser(
+        (__doc__ or "").splitlines()[0], rounds=1, arms=("dev",), one_arm=True
+    )
     parser.add_argument("--blocks", type=int, default=40, help="of two windows, for each reader (default: %(default)s)")  # fmt: skip
     parser.add_argument("--seconds", type=float, default=2.0, help="of each window (default: %(default)s)")  # fmt: skip
     given = parser.parse_args()
     rounds.require_positive(given, "blocks", "seconds")
-    if "," in given.arms:
-        raise Problem("--arms takes one arm here")
     return rounds.run(
         "scrape_cost",
         given,

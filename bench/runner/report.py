@@ -1,4 +1,4 @@
-"""Reports of all benchmarks: the machine, medians, tables, and the two result files."""
+"""Reports of all benchmarks: the machine, medians, tables, and the result files."""
 
 from __future__ import annotations
 
@@ -92,24 +92,33 @@ def front_matter(raw: Mapping[str, object]) -> str:
     return "\n".join(lines)
 
 
-def save(name: str, raw: Mapping[str, object], text: str, keep: bool) -> None:
-    """Write NAME.json (everything measured) and NAME.md (the report), and print the report.
+def stem(name: str) -> str:
+    """The name of a run's files."""
+    return f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
 
-    Git ignores their folder. `keep` (--save) also writes the report, with the machine, the arms and the settings as JSON,
-    to the folder that git takes.
+
+def save_figures(stem: str, raw: Mapping[str, object]) -> None:
+    """Write STEM.json, everything measured, to a folder that git ignores."""
+    _write(RESULTS / f"{stem}.json", json.dumps(raw, indent=1))
+
+
+def save(stem: str, raw: Mapping[str, object], text: str, keep: bool) -> None:
+    """Print the report and write it to STEM.md.
+
+    `keep` (--save) also writes it, with the machine, the arms and the settings as JSON, to the folder that git takes.
     """
-    stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     print("\n" + text + "\n")
-    _write(RESULTS, stem, raw, text)
+    _write(RESULTS / f"{stem}.md", text)
     if keep:
-        _write(SAVED, stem, {title: raw[title] for title in _FRONT}, text)
+        front = {title: raw[title] for title in _FRONT}
+        _write(SAVED / f"{stem}.json", json.dumps(front, indent=1))
+        _write(SAVED / f"{stem}.md", text)
 
 
-def _write(folder: Path, stem: str, raw: Mapping[str, object], text: str) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{stem}.json").write_text(json.dumps(raw, indent=1) + "\n")
-    (folder / f"{stem}.md").write_text(text + "\n")
-    print(f"written: {os.path.relpath(folder / stem)}.md and .json")
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text + "\n")
+    print(f"written: {os.path.relpath(path)}")
 
 
 def _brief(value: object) -> str:

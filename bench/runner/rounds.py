@@ -36,16 +36,33 @@ class _Save(argparse.Action):
         setattr(namespace, self.dest, True)
 
 
+def _one_arm(name: str) -> str:
+    if "," in name:
+        raise Problem("--arms takes one arm here")
+    return name
+
+
 def parser(
-    description: str, rounds: int | None, arms: Sequence[str] = arm_list.DEFAULT
+    description: str,
+    rounds: int | None,
+    arms: Sequence[str] = arm_list.DEFAULT,
+    one_arm: bool = False,
+    one_round: bool = False,
 ) -> argparse.ArgumentParser:
+    """`one_arm`, `one_round`: the report has no place for more."""
     made = argparse.ArgumentParser(description=description)
     made.add_argument(
         "--arms",
+        type=_one_arm if one_arm else str,
         default=",".join(arms),
-        help=f"comma-separated, of: {', '.join(arm_list.ARMS)} (default: %(default)s)",
+        help=f"{'one' if one_arm else 'comma-separated,'} of: {', '.join(arm_list.ARMS)} (default: %(default)s)",
     )
-    made.add_argument("--rounds", type=int, default=rounds, help="default: %(default)s")
+    if one_round:
+        made.set_defaults(rounds=rounds)
+    else:
+        made.add_argument(
+            "--rounds", type=int, default=rounds, help="default: %(default)s"
+        )
     made.add_argument(
         "--save",
         action=_Save,
@@ -89,14 +106,13 @@ def turns(
     template: Path,
     measure: Round,
     brief: Callable[[Run], str],
-) -> dict[str, list[Run]]:
-    """All rounds of interleaved arms."""
-    runs: dict[str, list[Run]] = {arm.name: [] for arm in arms}
+    runs: dict[str, list[Run]],
+) -> None:
+    """All rounds of interleaved arms. Adds each turn to `runs`."""
     for number in range(rounds):
         for name, measured in measure(arm_list.rotated(arms, number), template):
             runs[name].append(measured)
             say(f"round {number + 1} {name}: {brief(measured)}")
-    return runs
 
 
 def run(
@@ -109,7 +125,7 @@ def run(
     render: Callable[[dict[str, Any]], str],
     seconds_each: float,
 ) -> int:
-    """All rounds, then the report.
+    """All rounds, then the report. After a failure or an interruption, the file with the finished turns is still written.
 
     `prepare` makes the template of the data, `measure` makes a round, `brief` sums up
     an arm's turn in one line, `render` makes the report from the record.
@@ -119,6 +135,12 @@ def run(
     template = prepare(arms)
     minutes = options.rounds * len(arms) * seconds_each / 60
     say(f"{options.rounds} rounds of {len(arms)} arms: about {minutes:.0f} min")
-    raw["runs"] = turns(arms, options.rounds, template, measure, brief)
-    report.save(name, raw, render(raw), options.save)
+    raw["runs"] = {arm.name: [] for arm in arms}
+    stem = report.stem(name)
+    try:
+        turns(arms, options.rounds, template, measure, brief, raw["runs"])
+    finally:
+        if any(raw["runs"].values()):
+            report.save_figures(stem, raw)
+    report.save(stem, raw, render(raw), options.save)
     return 0

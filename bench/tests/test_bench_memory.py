@@ -13,7 +13,7 @@ from unittest import mock
 from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from bench import run
+from bench import ledger, run
 from bench.runner import (
     idlers,
     memory,
@@ -587,9 +587,10 @@ class Saving(Scratch):
             mock.patch.object(report, "SAVED", saved),
             mock.patch("sys.stdout"),
         ):
-            report.save("other", raw, "# Title", keep=False)
+            report.save("other-1", raw, "# Title", keep=False)
             self.assertFalse(saved.exists())
-            report.save("some", raw, "# Title", keep=True)
+            report.save_figures("some-1", raw)
+            report.save("some-1", raw, "# Title", keep=True)
         [measured], [kept] = results.glob("some-*.json"), saved.glob("*.json")
         self.assertEqual(json.loads(measured.read_text()), raw)
         self.assertEqual(set(json.loads(kept.read_text())), {"machine", "arms", "settings"})  # fmt: skip
@@ -618,6 +619,29 @@ class Report(unittest.TestCase):
         )
         self.assertIsNone(figures["unexplained_cheap"])
         self.assertEqual(figures["unexplained_exact"], 0.1)
+
+    def test_the_most_that_a_ledger_left_unexplained_at_rest(self):
+        def of(name, before, loaded):
+            rest = dict.fromkeys(ledger.FORMS, 0.1)
+            return {
+                "workload": name,
+                "before": dict.fromkeys(ledger.FORMS, before),
+                "after": rest,
+                "5 s later": rest,
+                "in": [dict.fromkeys(ledger.FORMS, loaded)],
+            }
+
+        text = ledger.render(
+            {
+                "runs": {"dev": [of("triggers", -1.5, 9), of("partitions", 1, -9)]},
+                "machine": {},
+                "arms": {},
+                "settings": {},
+            }
+        )
+        self.assertRegex(text, r"\| triggers MEMDIAG_LEDGER +\| +-1\.50 ")
+        self.assertRegex(text, r"\| MEMDIAG_LEDGER, percent.* 1\.500 \| <= 2\.0 .* met")
+        self.assertRegex(text, r"\| MEMDIAG_LEDGER_EXACT, percent.* 1\.500 .* NOT MET")
 
     def test_has_workloads_of_an_earlier_part_of_the_run(self):
         options = argparse.Namespace(workloads="partitions", set=[], seconds=None)
