@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.runner import arms as arm_list
 from bench.runner import prepared, report, rounds
 from bench.runner.quiet import priority
+from harness.burst import Sampler
 from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection, SqlError
@@ -76,6 +77,7 @@ CONTROLS = {
 PROCESSES = 4
 NOTHING = ("SELECT 1",)
 CHURN_PAUSE_SECONDS = 0.02
+CONNECT_PAUSE_SECONDS = 0.002
 # After so many seconds a read is killed; so many milliseconds are its MAX_EXECUTION_TIME.
 KILLED_AFTER = (0.002, 0.01, 0.05)
 LIMITS_MS = (1, 10, 50)
@@ -105,15 +107,20 @@ def churning(server: Server, sessions: int) -> Iterator[None]:
         spawn.Process(target=churn, args=(str(server.socket), each, stop), daemon=True)
         for _ in range(PROCESSES)
     ]
+
+    def require_all() -> None:
+        if not all(child.is_alive() for child in children):
+            raise Problem("a client that connects and disconnects has ended")
+
     for child in children:
         child.start()
     try:
         with server.connect() as session:
             while int(threads(session)) < sessions:
-                if not all(child.is_alive() for child in children):
-                    raise Problem("a client that connects and disconnects has ended")
+                require_all()
                 time.sleep(0.1)
         yield
+        require_all()
     finally:
         stop.set()
         for child in children:
@@ -124,30 +131,13 @@ def threads(session: Connection) -> str:
     return session.query("SHOW GLOBAL STATUS LIKE 'Threads_connected'").rows[0][1] or ""
 
 
-class Probe:
-    """Connects and disconnects until the block ends; `longest_ms` is the longest connect."""
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self.longest_ms = 0.0
-
-    def __enter__(self) -> Probe:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._done.is_set():
-            began = time.monotonic()
-            with self._server.connect():
-                waited = 1000 * (time.monotonic() - began)
-            self.longest_ms = max(self.longest_ms, waited)
-            time.sleep(0.002)
+def connect_ms(server: Server) -> float:
+    """Milliseconds to connect. A pause follows."""
+    began = time.monotonic()
+    with server.connect():
+        waited = 1000 * (time.monotonic() - began)
+    time.sleep(CONNECT_PAUSE_SECONDS)
+    return waited
 
 
 def actions(session: Connection) -> dict[str, tuple[str, ...]]:
@@ -191,14 +181,14 @@ def waits(
     mutex_wait_ms(session)
     times = 0
     end = time.monotonic() + seconds
-    with Probe(server) as probe:
+    with Sampler(0, lambda: connect_ms(server)) as connects:
         while time.monotonic() < end:
             for statement in statements:
                 session.discard(statement)
             times += 1
     return {
         "times": times,
-        "connect_ms": probe.longest_ms,
+        "connect_ms": max(waited for _, waited in connects.samples),
         "mutex_ms": mutex_wait_ms(session),
     }
 

@@ -11,6 +11,7 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import busy_bursts, lock_waits
 from harness.common import ROOT
+from harness.problem import Problem
 
 
 def record(runs: dict, **settings: object) -> dict:
@@ -66,6 +67,30 @@ class LockWaits(unittest.TestCase):
         self.assertEqual(10, found["times"])
         self.assertEqual(9.0, found["connect_ms"])
         self.assertEqual(2.0, found["without_connect_ms"])
+
+    def test_a_connect_that_fails_is_no_short_wait(self) -> None:
+        session, server = mock.MagicMock(), mock.MagicMock()
+        session.query.return_value.scalar.return_value = "1"
+        found = lock_waits.waits(server, session, ("SHOW",), 0.01)
+        self.assertGreater(found["connect_ms"], 0)
+        server.connect.side_effect = ConnectionRefusedError("nobody there")
+        with self.assertRaisesRegex(Problem, "nobody there"):
+            lock_waits.waits(server, session, ("SHOW",), 0.01)
+
+    def test_a_client_that_ends_too_soon_is_a_problem(self) -> None:
+        spawn = mock.MagicMock()
+        with (
+            mock.patch.object(lock_waits.multiprocessing, "get_context", return_value=spawn),
+            mock.patch.object(lock_waits, "threads", return_value="200"),
+        ):  # fmt: skip
+            with lock_waits.churning(mock.MagicMock(), 200):
+                pass
+            spawn.Process.return_value.is_alive.return_value = False
+            with (
+                self.assertRaisesRegex(Problem, "has ended"),
+                lock_waits.churning(mock.MagicMock(), 200),
+            ):
+                pass
 
     def test_no_variable_is_left_out(self) -> None:
         declared = ROOT / "plugin/memdiag/tables/variable_list.h"
