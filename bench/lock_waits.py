@@ -22,7 +22,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
-from bench.runner import prepared, report, rounds
+from bench.runner import own_tables, prepared, report, rounds
 from bench.runner.quiet import priority
 from harness.burst import Sampler
 from harness.problem import Problem, run_main
@@ -143,7 +143,7 @@ def connect_ms(server: Server) -> float:
 def actions(session: Connection) -> dict[str, tuple[str, ...]]:
     """The loads that run meanwhile: name, and the statements that the load repeats."""
     named: dict[str, tuple[str, ...]] = {}
-    for table in tables(session):
+    for table in own_tables.every(session):
         named[table] = (f"SELECT * FROM information_schema.{table}",)
     named["SHOW GLOBAL STATUS"] = ("SHOW GLOBAL STATUS",)
     for name, values in (VARIABLES | CONTROLS).items():
@@ -153,15 +153,6 @@ def actions(session: Connection) -> dict[str, tuple[str, ...]]:
 
 def setting(variable: str) -> str:
     return f"SET GLOBAL {variable}"
-
-
-def tables(session: Connection) -> list[str]:
-    rows = session.query(
-        "SELECT TABLE_NAME FROM information_schema.TABLES"
-        " WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME LIKE 'MEMDIAG\\_%'"
-        " ORDER BY TABLE_NAME"
-    ).rows
-    return [name for (name,) in rows if name]
 
 
 def mutex_wait_ms(session: Connection) -> float:
@@ -298,7 +289,7 @@ def measure(
                     goes_on_after_limit(server, table, limit) for limit in LIMITS_MS
                 ),
             }
-            for table in tables(session)
+            for table in own_tables.every(session)
         }
         return {"waits": found, "ends": endings, "samples": samples}
 

@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
-from bench.runner import composition, memory, prepared, report, rounds
+from bench.runner import composition, memory, own_tables, prepared, report, rounds
 from bench.workloads import WORKLOADS, chosen
 from bench.workloads.base import Workload
 from harness.common import say
@@ -85,10 +85,8 @@ def read(session: Connection) -> composition.Reading | None:
 
 def go_first(session: Connection) -> None:
     """Lets this process and its thread of the server go before the load: a reading is to be of one moment. Only root may."""
-    query = "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()"  # fmt: skip
-    thread = int(session.query(query).scalar() or 0)
     with contextlib.suppress(PermissionError):
-        for process in (0, thread):
+        for process in (0, own_tables.thread_of(session)):
             os.setpriority(os.PRIO_PROCESS, process, -15)
 
 

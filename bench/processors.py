@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -21,16 +20,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import sysbench_oltp, table_cost
+from bench import sysbench_oltp
 from bench.runner import arms as arm_list
 from bench.runner import prepared, report, rounds
+from bench.runner.own_tables import cpu_ms, every, everyday, thread_of
 from bench.runner.quiet import priority, wait_until_quiet
 from bench.workloads import sysbench_program
 from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection
 
-TABLES_HEADER = arm_list.TOP / "plugin/memdiag/tables/tables.h"
 SHIM = "libmemdiag_cpu_shim.so"
 
 
@@ -89,15 +88,6 @@ TARGETS = {
     "cached_kb_per_cpu": 64.0,
     "large_arenas": 2,
 }
-
-
-def everyday() -> list[str]:
-    """The tables for people who run servers, according to the plugin's list of tables."""
-    text = TABLES_HEADER.read_text()
-    (macro,) = re.findall(
-        r"define MEMDIAG_EVERYDAY_TABLES\(TABLE\)((?:.*\\\n)*.*)", text
-    )
-    return [f"MEMDIAG_{name.upper()}" for name in re.findall(r"TABLE\((\w+)\)", macro)]
 
 
 def shimmed(arm: arm_list.Arm, machine: Machine) -> arm_list.Arm:
@@ -168,7 +158,7 @@ def threads(server: Server) -> dict[int, str]:
 def own_cpu_ms(server: Server) -> float:
     """Processor time of this project's threads and of jemalloc's."""
     return sum(
-        table_cost.cpu_ms(server, thread)
+        cpu_ms(server, thread)
         for thread, name in threads(server).items()
         if name.startswith(("memdiag", "jemalloc"))
     )
@@ -258,14 +248,6 @@ def select(table: str) -> str:
     return f"SELECT * FROM information_schema.{table}{seen}"
 
 
-def thread_of(session: Connection) -> int:
-    """The server's thread of the session."""
-    return number(
-        session,
-        "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()",
-    )
-
-
 def read(
     server: Server,
     reader: Connection,
@@ -285,9 +267,9 @@ def read(
         for name, times in taken.items():
             if not in_turn:
                 reader.query("SELECT 1")
-            before = (time.monotonic(), table_cost.cpu_ms(server, thread))
+            before = (time.monotonic(), cpu_ms(server, thread))
             reader.discard(select(name))
-            after = (time.monotonic(), table_cost.cpu_ms(server, thread))
+            after = (time.monotonic(), cpu_ms(server, thread))
             times.append((1000 * (after[0] - before[0]), after[1] - before[1]))
     return {
         name: (
@@ -305,17 +287,10 @@ def tables(server: Server, connections: int) -> dict[str, dict[str, float]]:
             sessions.enter_context(server.connect())
         reader = sessions.enter_context(server.connect())
         sessions.enter_context(foremost())
-        every = [
-            name or ""
-            for (name,) in reader.query(
-                "SELECT TABLE_NAME FROM information_schema.TABLES"
-                " WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME LIKE 'MEMDIAG%'"
-            ).rows
-        ]
         # The samples that were taken each 10 ms are not new any more.
         time.sleep(SEEN_SECONDS)
         in_turn = read(server, reader, everyday(), True)
-        alone = read(server, reader, every, False)
+        alone = read(server, reader, every(reader), False)
     return {
         name: {
             "alone_ms": ms,
@@ -398,11 +373,11 @@ def sample(server: Server, session: Connection, load: str) -> float:
     )
     count = "SELECT COUNT(*) FROM information_schema.MEMDIAG_HISTORY"
     session.query(f"SET GLOBAL memdiag_history_interval_ms = {SAMPLING_MS}")
-    before = (table_cost.cpu_ms(server, thread), number(session, count))
+    before = (cpu_ms(server, thread), number(session, count))
     end = time.monotonic() + SAMPLING_SECONDS
     while time.monotonic() < end:
         session.query(load)
-    after = (table_cost.cpu_ms(server, thread), number(session, count))
+    after = (cpu_ms(server, thread), number(session, count))
     session.query("SET GLOBAL memdiag_history_interval_ms = DEFAULT")
     return (after[0] - before[0]) / (after[1] - before[1])
 

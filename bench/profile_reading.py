@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
 from bench.runner import prepared, report, rounds
+from bench.runner.own_tables import thread_of
 from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection
@@ -92,11 +93,6 @@ class Task:
         """How often the thread gave its processor up."""
         text = (self._path / "status").read_bytes()
         return int(text.rpartition(b"\nvoluntary_ctxt_switches:")[2].split()[0])
-
-
-def thread_of(session: Connection) -> int:
-    query = "SELECT THREAD_OS_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()"  # fmt: skip
-    return int(session.query(query).scalar() or 0)
 
 
 def point_selects(server: Server, session: Connection, seconds: float) -> dict[str, list[float]]:  # fmt: skip

@@ -24,10 +24,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import per_object, processors, table_cost
+from bench import per_object, processors
 from bench.per_object import Line
 from bench.runner import arms as arm_list
-from bench.runner import prepared, report, rounds, verdicts
+from bench.runner import own_tables, prepared, report, rounds, verdicts
 from bench.runner.quiet import priority, wait_until_quiet
 from harness import burst
 from harness.common import require_disk, say
@@ -320,7 +320,7 @@ def settled_mb(server: Server, session: Connection, pace: Pace) -> float:
 def everyday(server: Server, pace: Pace) -> Figures:
     """The time to read each everyday table after the other, as a monitor does."""
     with server.connect() as reader, processors.foremost():
-        took = processors.read(server, reader, processors.everyday(), True, pace.reads)
+        took = processors.read(server, reader, own_tables.everyday(), True, pace.reads)
     return {
         "everyday_ms": sum(ms for ms, _ in took.values()),
         "everyday_cpu_ms": sum(cpu for _, cpu in took.values()),
@@ -332,12 +332,12 @@ def purge(server: Server, pace: Pace) -> Figures:
     """The time of purges, each right after the same statement."""
     took = []
     with server.connect() as purger, processors.foremost():
-        thread = processors.thread_of(purger)
+        thread = own_tables.thread_of(purger)
         for _ in range(pace.purges):
             purger.query(LITTER)
-            before = (time.monotonic(), table_cost.cpu_ms(server, thread))
+            before = (time.monotonic(), own_tables.cpu_ms(server, thread))
             receipt = purger.query("SELECT memdiag_purge('all')").scalar()
-            after = (time.monotonic(), table_cost.cpu_ms(server, thread))
+            after = (time.monotonic(), own_tables.cpu_ms(server, thread))
             released = json.loads(receipt or "{}").get("released_bytes") or 0
             took.append((1000 * (after[0] - before[0]), after[1] - before[1], released / 2**20))  # fmt: skip
     names = ("purge_ms", "purge_cpu_ms", "purge_mb")

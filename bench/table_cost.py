@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench import sysbench_oltp
 from bench.runner import arms as arm_list
 from bench.runner import report, rounds
+from bench.runner.own_tables import cpu_ms, every, thread_of
 from bench.workloads import sysbench_program
 from harness.burst import Sampler
 from harness.problem import run_main
@@ -46,35 +47,16 @@ TARGETS = {"cheap_ms": 10.0, "poll_cost": 0.005, "sessions_cost": 0.01}
 Switch = Callable[[], contextlib.AbstractContextManager[None]]
 
 
-def cpu_ms(server: Server, thread: int) -> float:
-    """CPU time of a thread so far; the first figure of /proc/PID/task/TID/schedstat is nanoseconds on a processor."""
-    return (
-        int(Path(f"/proc/{server.pid}/task/{thread}/schedstat").read_text().split()[0])
-        / 1e6
-    )
-
-
 def read_tables(server: Server, connections: int) -> dict[str, dict[str, float]]:
     """Median milliseconds of each table, by the clock and by the processor, with so many idle sessions."""
     with contextlib.ExitStack() as sessions:
         for _ in range(connections):
             sessions.enter_context(server.connect())
         reader = sessions.enter_context(server.connect())
-        thread = int(
-            reader.query(
-                "SELECT THREAD_OS_ID FROM performance_schema.threads"
-                " WHERE PROCESSLIST_ID = CONNECTION_ID()"
-            ).scalar()
-            or 0
-        )
-        names = [
-            row["TABLE_NAME"]
-            for row in reader.query(
-                "SELECT TABLE_NAME FROM information_schema.TABLES"
-                " WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME LIKE 'MEMDIAG%'"
-            ).dicts()
-        ]
-        taken: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+        thread = thread_of(reader)
+        taken: dict[str, list[tuple[float, float]]] = {
+            name: [] for name in every(reader)
+        }
         for _ in range(READS):
             # A monitor reads one table after the other, and again a second later.
             time.sleep(POLL_SECONDS)
