@@ -19,7 +19,7 @@ from bench import (
     sysbench_oltp,
     table_cost,
 )
-from bench.runner import arms, prepared, report
+from bench.runner import arms, own_tables, prepared, report
 from bench.workloads import phrase_burst as collection
 from bench.workloads import sysbench_program
 from harness.problem import Problem
@@ -396,6 +396,22 @@ class Reports(unittest.TestCase):
         self.assertRegex(text, r"each second takes +\| +0.002 \| +<= 0.005 \| +met")
         self.assertRegex(text, r"meanwhile +\| +0.010 \| +<= 0.005 \| +NOT MET")
         self.assertRegex(text, r"lost with it +\| +0.030 \| +<= 0.01 \| +NOT MET")
+
+    def test_what_a_monitor_reads_each_second(self):
+        cheap = table_cost.cheap()
+        for name in ("SUMMARY", "POOLS", "LEDGER", "ADVICE"):
+            self.assertIn(f"MEMDIAG_{name}", cheap)
+        for name in (
+            "LAST_RUN_PROFILE",
+            "PROFILE_HISTORY",
+            "SAMPLES",
+            "STACKS",
+            "ARENAS",
+            "ROUTES",
+            "REGIONS",
+        ):
+            self.assertNotIn(f"MEMDIAG_{name}", cheap)
+        self.assertLessEqual(set(table_cost.ON_DEMAND), set(own_tables.everyday()))
 
     def test_what_monitoring_costs(self):
         def block(base, reader, speed, part):
