@@ -78,9 +78,9 @@ def turn(
             began = time.monotonic()
             for number in range(rounds):
                 for workload in chosen:
-                    if number:
-                        workload.renew(server)
                     try:
+                        if number:
+                            workload.renew(server)
                         workload.load(server)
                     except FAILURES as problem:
                         # The other rounds are still useful, unless the server is gone.

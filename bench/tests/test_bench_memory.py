@@ -485,7 +485,7 @@ class Pools(unittest.TestCase):
         self.assertEqual(memory.highest_pools([]), {})
 
 
-class Soak(unittest.TestCase):
+class Soak(Scratch):
     def moment(self, name, rss):
         return {
             "moment": name,
@@ -521,6 +521,34 @@ class Soak(unittest.TestCase):
         self.assertEqual(soak.growth_ratio(start, end), 1.5)
         self.assertIn("triggers: broken", text)
         self.assertIn("no luck", text)
+
+    def test_data_that_cannot_be_renewed_cost_one_load(self):
+        workload = mock.MagicMock()
+        workload.renew.side_effect = [Problem("duplicate"), None]
+        with (
+            mock.patch.object(soak, "mysqld_options"),
+            mock.patch.object(soak, "state", lambda _server, moment: moment),
+            mock.patch.object(soak, "brief", str),
+            mock.patch.object(soak, "IDLE_SECONDS", (0,)),
+            mock.patch("sys.stdout"),
+        ):
+            done = soak.turn([workload], mock.MagicMock(), self.root, 3, 0)
+        self.assertEqual(workload.load.call_count, 2)
+        self.assertEqual(len(done["failures"]), 1)
+        self.assertIn("round 3", done["moments"])
+
+    def test_rows_that_a_failed_delete_has_left_go_first(self):
+        server = mock.MagicMock()
+        WORKLOADS["fk_cascade"]().renew(server)
+        session = server.connect.return_value.__enter__.return_value
+        asked = [call.args[0] for call in session.query.call_args_list]
+        emptied = [
+            asked.index(f"DELETE FROM {name}")
+            for name in ("grandchild", "child", "parent")
+        ]
+        self.assertEqual(emptied, sorted(emptied))
+        (first, *_) = (n for n, text in enumerate(asked) if text.startswith("INSERT"))
+        self.assertLess(emptied[-1], first)
 
     def test_options_once_and_the_largest_buffer_pool(self):
         options = soak.mysqld_options(soak.workloads())

@@ -42,6 +42,8 @@ class ForeignKeyCascade(Workload):
     def renew(self, server: Server) -> None:
         middle = self.rows // (1 + CHILDREN_EACH)
         with server.connect(self.name) as session:
+            for table in ("grandchild", "child", "parent"):
+                session.query(f"DELETE FROM {table}")  # left by a load that failed
             for table, count, above in (
                 ("parent", PARENTS, ""),
                 ("child", middle, f", i % {PARENTS} + 1, REPEAT('c', 80)"),
