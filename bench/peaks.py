@@ -269,8 +269,8 @@ class Case:
             }
             for figure in ("peak_kb", "pages_kb")
         )
-        others = {arm: peak for arm, peak in self.peaks.items() if arm != OURS}
-        self.lowest = min(others, key=others.__getitem__) if others else None
+        self.others = [arm for arm in self.peaks if not arm_list.ARMS[arm].ours]
+        self.lowest = min(self.others, key=self.peaks.__getitem__, default=None)
 
     @property
     def ratio(self) -> float | None:
@@ -289,8 +289,7 @@ class Case:
         text = f"{mb(program)} MB are the program and files. {mb(pages)} MB are pages of the buffer pool"
         if self.lowest is None:
             return f"{text}. No other arm was measured."
-        others = [arm for arm in self.pages if arm != OURS]
-        text += f"; so many are in {', '.join(others)}, too. "
+        text += f"; so many are in {', '.join(self.others)}, too. "
         half = HALF * self.peaks[self.lowest]
         left, taken = half - program - pages, self.peaks[OURS] - program - pages
         if self.peaks[OURS] <= half:

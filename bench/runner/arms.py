@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from harness.common import SHIPPED
 from harness.problem import Problem
 from harness.server import Build, Server, Unpacked
 from tools.build import debian
@@ -53,6 +54,11 @@ class Arm:
     options: tuple[str, ...] = ()
     # Candidates for LD_PRELOAD; the first one that exists is taken.
     preload: tuple[str, ...] = ()
+
+    @property
+    def ours(self) -> bool:
+        """True if it is this project's server."""
+        return self.preset in (*SHIPPED, "profile")
 
     def build(self) -> Build:
         kind = Distribution if self.preset == "debian" else Build

@@ -51,7 +51,7 @@ class Target:
             known = {
                 arm: base
                 for arm, figures in by_arm.items()
-                if ARMS[arm].preset != OURS and (base := figures.get(name))
+                if not ARMS[arm].ours and (base := figures.get(name))
             }
             if not known:
                 return Verdict(None, None)

@@ -436,7 +436,10 @@ class Verdicts(unittest.TestCase):
         return {
             "stock": figures(1000, 900, 100, 10),
             "tcmalloc": figures(800, 950, 110, 20),
-            "dev-prof-off": figures(1, 1, 1000, 1),  # dev is not one of the others
+            # Arms of this server are none of the others.
+            "dev-prof-off": figures(1, 1, 1000, 1),
+            "optimised": figures(1, 1, 1000, 1),
+            "profile": figures(1, 1, 1000, 1),
             "dev": {**figures(600, 700, 109, 10.4), **ours},
         }
 

@@ -271,6 +271,19 @@ class Report(unittest.TestCase):
         # Pages that only this server holds could go.
         self.assertIn("20.0 MB are pages", self.rendered(290, 500, made, 20))
 
+    def test_another_arm_of_this_server_is_no_other(self) -> None:
+        runs = {
+            arm: [{"triggers": turn_of(peak)}]
+            for arm, peak in (
+                ("stock", 500),
+                ("dev", 290),
+                ("dev-no-pools", 300),
+                ("optimised", 280),
+            )
+        }
+        case = peaks.Case("triggers", runs)
+        self.assertEqual(("stock", 290 / 500), (case.lowest, case.ratio))
+
     def test_too_little_explained_is_said(self) -> None:
         text = self.rendered(290, 500, found(stack("session", "sort", 60)))
         self.assertRegex(text, r"explained share of RSS +\| +0\.827 .*NOT MET")
