@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.runner import arms as arm_list
 from bench.runner import prepared, report, rounds
 from bench.runner.own_tables import thread_of
+from harness.burst import percentile
 from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection
@@ -154,10 +155,8 @@ def measure(arm: arm_list.Arm, folder: Path, count: int, seconds: float, slices:
 
 
 def figures(stalls: list[float], totals: list[float]) -> dict[str, float]:
-    stalls, totals = sorted(stalls), sorted(totals)
-    last = int(0.999 * len(stalls))
-    return {"queries": len(stalls), "longest": stalls[-1], "p999": stalls[last], "stalled": sum(one > 0 for one in stalls),
-            "total_longest": totals[-1], "total_median": totals[len(totals) // 2]}  # fmt: skip
+    return {"queries": len(stalls), "longest": max(stalls), "p999": percentile(stalls, 99.9), "stalled": sum(one > 0 for one in stalls),
+            "total_longest": max(totals), "total_median": report.median(totals)}  # fmt: skip
 
 
 def longest(runs: list[dict[str, Any]], name: str) -> float:

@@ -18,6 +18,11 @@ from harness.sql import Connection
 T = TypeVar("T")
 
 
+def percentile(values: Sequence[float], percent: float) -> float:
+    """By nearest rank: the least value that so many percent of all do not exceed."""
+    return sorted(values)[max(1, math.ceil(len(values) * percent / 100)) - 1]
+
+
 @dataclass
 class Burst:
     """The figures of a burst. A statement under way at the end is finished but not counted."""
@@ -33,13 +38,11 @@ class Burst:
         return len(self.latencies) / self.seconds
 
     def latency(self, percent: float) -> float:
-        """A percentile by nearest rank."""
         if not self.latencies:
             raise Problem(
                 "no statement was completed in the burst; give it more seconds"
             )
-        ordered = sorted(self.latencies)
-        return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+        return percentile(self.latencies, percent)
 
 
 def run(

@@ -107,6 +107,12 @@ class Crowd(unittest.TestCase):
         self.assertEqual((len(done.latencies), done.rows_seen), (6, 3))
         self.assertEqual(Load.of(done, count=7, more=1.0).extra, {"more": 1.0})
 
+    def test_percentiles_are_of_the_nearest_rank(self):
+        done = burst.Burst(1.0, 1, [float(n) for n in range(100, 0, -1)])
+        found = [done.latency(percent) for percent in (0.1, 50, 99, 99.9, 100)]
+        self.assertEqual(found, [1, 50, 99, 100, 100])
+        self.assertEqual(burst.Burst(1.0, 1, [3.0, 1.0, 2.0]).latency(50), 2)
+
     def test_a_failure_ends_all_clients(self):
         def steps(number):
             yield 0

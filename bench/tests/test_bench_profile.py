@@ -25,6 +25,11 @@ class ProfileReading(unittest.TestCase):
         self.assertRegex(text, r"with MEMDIAG_PROFILE, ms above that without +\| +1\.5\d* \| <= 1.0 \| NOT MET")  # fmt: skip
         self.assertRegex(text, r"with MEMDIAG_SAMPLES, ms above that without +\| +-2\.5\d* \| <= 1.0 \| +met")  # fmt: skip
 
+    def test_a_percentile_is_of_the_nearest_rank(self) -> None:
+        stalls = [float(n) for n in range(1, 1001)]
+        found = figures(stalls, [1.0, 2.0, 3.0])
+        self.assertEqual((999, 2), (found["p999"], found["total_median"]))
+
     def test_a_thread_that_waits_gives_its_processor_up(self) -> None:
         task = Task("/proc/thread-self")
         before, ran = task.switches(), task.clock()[0]
