@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,14 +74,18 @@ def ledger(session: Connection) -> dict[str, float]:
     """Resident kB of each part of the ledger; empty if the server has none."""
     try:
         rows = session.query(
-            "SELECT CONCAT_WS(' ', COMPONENT, NAME), SUM(RESIDENT_BYTES) / 1024"
-            " FROM INFORMATION_SCHEMA.MEMDIAG_LEDGER_EXACT GROUP BY 1"
+            "SELECT COMPONENT, NAME, RESIDENT_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_LEDGER_EXACT"
         ).rows
     except SqlError as error:
         if error.code == _UNKNOWN_TABLE:
             return {}
         raise
-    return {str(name).strip(): float(kb) for name, kb in rows if kb is not None}
+    found: Counter[str] = Counter()
+    for component, name, resident in rows:
+        if resident is None:
+            raise Problem("MEMDIAG_LEDGER_EXACT could not be read: see its warnings")
+        found[f"{component} {name}".strip()] += int(resident)
+    return {part: resident / 1024 for part, resident in found.items()}
 
 
 def reading(

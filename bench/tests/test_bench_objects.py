@@ -92,6 +92,28 @@ class Rest(unittest.TestCase):
         self.assertAlmostEqual(per_object.PATIENCE_SECONDS, now[0], delta=0.2)
 
 
+class Ledger(unittest.TestCase):
+    def test_parts_are_sums_of_their_rows(self) -> None:
+        session = mock.MagicMock()
+        session.query.return_value.rows = [
+            ("pool", "session", "2048"),
+            ("pool", "session", "1024"),
+            ("program", "", "512"),
+        ]
+        self.assertEqual(
+            {"pool session": 3, "program": 0.5}, per_object.ledger(session)
+        )
+
+    def test_a_part_that_cannot_be_read_is_not_empty(self) -> None:
+        session = mock.MagicMock()
+        session.query.return_value.rows = [
+            ("pool", "session", "2048"),
+            ("pool", "session", None),
+        ]
+        with self.assertRaisesRegex(Problem, "could not be read"):
+            per_object.ledger(session)
+
+
 class Report(unittest.TestCase):
     def test_medians_targets_and_parts(self) -> None:
         text = rendered(
