@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import resource
 import signal
 import threading
 import time
@@ -177,7 +176,6 @@ class Turn:
         start = server.memory()
         server.reset_peak()
         usage_before = server.usage()
-        own_before = _own_cpu()
         self._rss.__enter__()
         self._stack.callback(self._end_sampling)
         began = time.monotonic()
@@ -193,12 +191,10 @@ class Turn:
             done = self._workload.load(server)
         self._ended = time.monotonic()
         usage = server.usage().since(usage_before)
-        own_cpu = _own_cpu() - own_before
         peak = server.memory()
         self._run = {
             "outcome": "survived",
             "start_rss_kb": start.rss_kb,
-            "start_anon_kb": start.anon_kb,
             "peak_rss_kb": peak.peak_kb,
             "idle": {},
             "known_peak_kb": max(value for _, value in known.samples),
@@ -215,8 +211,6 @@ class Turn:
             "cpu_user_seconds": usage.user_seconds,
             "cpu_system_seconds": usage.system_seconds,
             "minor_faults": usage.minor_faults,
-            "major_faults": usage.major_faults,
-            "load_generator_cpu_seconds": own_cpu,
         }
         self._watch.start()
 
@@ -251,12 +245,6 @@ def turn(
 
 def _session(stack: contextlib.ExitStack, server: Server) -> Connection:
     return stack.enter_context(server.connect())
-
-
-def _own_cpu() -> float:
-    """CPU seconds of this process and of the programs that it ran (sysbench, mysqldump)."""
-    both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 
 def _known_kb(session: Connection) -> int:
@@ -357,7 +345,7 @@ def figures(run: Run) -> dict[str, float | None]:
         "p50_ms": run["p50_ms"],
         "p99_ms": run["p99_ms"],
         "cpu_seconds": cpu,
-        "faults": run["minor_faults"] + run["major_faults"],
+        "faults": run["minor_faults"],
         "cpu_ms_each": 1000 * cpu / run["count"],
         "faults_each": run["minor_faults"] / run["count"],
         "named_peak": named_share(run["pools_peak"]),

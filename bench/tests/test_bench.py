@@ -225,7 +225,6 @@ def burst_run(start: int, peak: int, speed: float) -> dict:
         "cpu_user_seconds": 1.0,
         "cpu_system_seconds": 0.0,
         "minor_faults": 100,
-        "major_faults": 0,
     }
 
 

@@ -62,7 +62,6 @@ def survived(start: int, peak: int, idle: int) -> memory.Run:
         "cpu_user_seconds": 1.0,
         "cpu_system_seconds": 0.5,
         "minor_faults": 100,
-        "major_faults": 1,
         "rss_timeline": [(0.0, start * 1024), (2.0, peak * 1024), (62.0, idle * 1024)],
     }
 
@@ -87,6 +86,10 @@ class Figures(unittest.TestCase):
         figures = memory.medians([KILLED, survived(100, 500, 90)])
         self.assertEqual(figures["peak"], 500)
         self.assertEqual(memory.medians([KILLED]), {})
+
+    def test_page_faults_are_the_minor_ones(self):
+        figures = memory.figures(survived(100, 500, 90))
+        self.assertEqual((figures["faults"], figures["faults_each"]), (100, 10))
 
     def test_a_thinned_timeline_keeps_its_peak_and_its_end(self):
         samples = [(float(at), 1000 if at == 333 else at) for at in range(1000)]
