@@ -140,6 +140,12 @@ def render(raw: dict[str, Any]) -> str:
     def median(arm: str, cell: str, figure: str) -> float:
         return report.median(run["cells"][cell][figure] for run in raw["runs"][arm])
 
+    def each(arm: str, cell: str, figure: str) -> float:
+        """For each transaction. The server's figures are of the warm-up, too."""
+        seconds = warm_up(int(cell.rpartition(" ")[2])) + raw["settings"]["seconds"]
+        cells = [run["cells"][cell] for run in raw["runs"][arm]]
+        return report.median(one[figure] / (one["tps"] * seconds) for one in cells)
+
     bases = [name for name in ("stock", "linked") if name in arms]
     both = len(bases) == 2
     rows, targets = [], []
@@ -156,6 +162,8 @@ def render(raw: dict[str, Any]) -> str:
                     f"{max(tps):.0f}",
                     *(f"{median(arm, cell, name):.2f}" for name in PERCENTILES),
                     f"{median(arm, cell, 'starved'):.0f}",
+                    f"{1000 * each(arm, cell, 'server_cpu_seconds'):.3f}",
+                    f"{each(arm, cell, 'minor_faults'):.2f}",
                     f"{median(arm, cell, 'rss_kb') / 1024:.0f}",
                     report.show(
                         report.ratio(report.median(tps), best) if best else None, 3
@@ -219,6 +227,8 @@ def render(raw: dict[str, Any]) -> str:
         "p99 ms",
         "p99.9 ms",
         "starved",
+        "CPU ms",
+        "faults",
         "RSS MB",
         "/ better of stock, linked",
     ]

@@ -76,9 +76,7 @@ def parse(output: str, percentile: int = 95) -> dict[str, float]:
     _, _, output = output.rpartition("SQL statistics:")
     patterns = {
         "tps": r"transactions:\s+\d+\s+\(([\d.]+) per sec",
-        "average_ms": r"avg:\s+([\d.]+)",
         f"p{percentile}_ms": rf"{percentile}th percentile:\s+([\d.]+)",
-        "errors": r"ignored errors:\s+(\d+)",
     }
     figures = {}
     for name, pattern in patterns.items():
