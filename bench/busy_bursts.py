@@ -74,26 +74,29 @@ def oltp(server: Server, seconds: float, *options: str) -> dict[str, float]:
 
 def measure(server: Server, rate: float, bursts: int) -> dict[str, Any]:
     steady: dict[str, float] = {}
+    failed: list[BaseException] = []
     seconds = bursts * PERIOD_SECONDS
-    rss: list[tuple[float, int]] = []
 
     def run_steady() -> None:
-        steady.update(oltp(server, seconds, f"--rate={rate:.0f}"))
+        try:
+            steady.update(oltp(server, seconds, f"--rate={rate:.0f}"))
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failed.append(error)
 
     thread = threading.Thread(target=run_steady, daemon=True)
     began = time.monotonic()
     took: list[float] = []
-    with Sampler(
-        SAMPLE_SECONDS, lambda: rss.append((time.monotonic() - began, server.rss_kb()))
-    ):
+    with Sampler(SAMPLE_SECONDS, server.rss_kb) as rss:
         thread.start()
         for number in range(bursts):
             time.sleep(max(0.0, began + number * PERIOD_SECONDS - time.monotonic()))
             took.append(sort_burst(server))
         thread.join()
+        if failed:
+            raise failed[0]
     # The first period is a warm-up. In the last one, the load may end a moment early.
     last = (bursts - 1) * PERIOD_SECONDS
-    kept = [(at, kb) for at, kb in rss if PERIOD_SECONDS <= at < last]
+    kept = [(at, kb) for at, kb in rss.samples if PERIOD_SECONDS <= at < last]
     between = [kb for at, kb in kept if at % PERIOD_SECONDS >= SETTLE_SECONDS]
     return {
         "rate": rate,

@@ -103,6 +103,27 @@ class LockWaits(unittest.TestCase):
 
 
 class BusyBursts(unittest.TestCase):
+    def measured(self, oltp) -> dict:
+        server = mock.MagicMock()
+        server.rss_kb.return_value = 2048
+        with (
+            mock.patch.object(busy_bursts, "oltp", oltp),
+            mock.patch.object(busy_bursts, "sort_burst", return_value=0.5),
+            mock.patch.object(busy_bursts, "PERIOD_SECONDS", 0.2),
+            mock.patch.object(busy_bursts, "SETTLE_SECONDS", 0.05),
+            mock.patch.object(busy_bursts, "SAMPLE_SECONDS", 0.001),
+        ):
+            return busy_bursts.measure(server, 100, 3)
+
+    def test_rss_between_bursts(self) -> None:
+        found = self.measured(lambda *_: {"tps": 9.0, "p95_ms": 3.0})
+        self.assertEqual((2.0, 2.0, 9.0), tuple(found[name] for name in ("between_mb", "peak_mb", "tps")))  # fmt: skip
+        self.assertTrue(all(0.2 <= at < 0.4 for at, _ in found["rss"]))
+
+    def test_the_reason_of_a_load_that_failed_is_said(self) -> None:
+        with self.assertRaisesRegex(Problem, "FATAL"):
+            self.measured(mock.Mock(side_effect=Problem("sysbench: FATAL")))
+
     def test_dev_is_compared_with_linked(self) -> None:
         def run(between: float, tps: float) -> dict:
             return {
