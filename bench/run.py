@@ -101,7 +101,7 @@ class Course:
         self._arms = arm_list.choose(options.arms)
 
     def run(self) -> bool:
-        """Runs all rounds. False: a turn failed."""
+        """Runs all rounds. False: one of their turns failed."""
         steps = [
             step
             for number in range(self._options.rounds)
@@ -119,7 +119,7 @@ class Course:
                     for surrounding in self._surroundings(workload):
                         self._visit(idlers, workload, surrounding, number)
         return not any(
-            run["outcome"].startswith("failed") for run in self._results.runs.values()
+            self._results.runs[step]["outcome"].startswith("failed") for step in steps
         )
 
     def _surroundings(self, workload: Workload) -> Sequence[str]:

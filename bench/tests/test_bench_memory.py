@@ -357,6 +357,32 @@ class Resumed(unittest.TestCase):
         self.assertEqual(self.options("--soak", "--arms=dev").arms, "dev")
 
 
+class Outcome(Scratch):
+    def test_failed_turns_of_an_earlier_part_do_not_count(self):
+        results = stored.Results(self.root, HEAD)
+        earlier = stored.Step("triggers", PLAIN, 1, "dev")
+        results.add(earlier, idlers.failed("no reason"))
+        options = argparse.Namespace(
+            arms="dev", rounds=1, surroundings=PLAIN, idlers=1, set=[], seconds=None
+        )
+
+        def succeeded(outcome):
+            def turn(course, _idlers, step, *_):
+                course._store(step, outcome)
+
+            with (
+                mock.patch.object(run.arm_list, "choose", return_value=[ARMS["dev"]]),
+                mock.patch.object(run.memory, "template"),
+                mock.patch.object(run.Course, "_turn", turn),
+                mock.patch("sys.stdout"),
+            ):
+                workloads = run.chosen_workloads("partitions", [])
+                return run.Course(results, workloads, options).run()
+
+        self.assertFalse(succeeded(idlers.failed("gone")))
+        self.assertTrue(succeeded(survived(100, 500, 90)))
+
+
 class FakeTurn:
     def __init__(self, idling=True, result=None):
         self._idling = idling
