@@ -12,7 +12,7 @@ import itertools
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.runner.arms import TOP, Arm
@@ -54,7 +54,7 @@ def template(
             f"{workload}: preparing the data with {source.name} (once; kept in {folder})",
             flush=True,
         )
-        shutil.rmtree(folder.parent, ignore_errors=True)
+        _remove(folder.parent.glob("*"), source)
         folder.mkdir(parents=True)
         if base:
             shutil.copytree(base / "data", folder / "data")
@@ -71,7 +71,7 @@ def template(
 def copy(source: Path, arm: Arm) -> Iterator[Path]:
     """A folder with a copy of a template, for one turn. Several may exist at a time."""
     if source not in _swept:
-        _sweep(source.parent, arm)
+        _remove(source.parent.glob("turn*"), arm)
         _swept.add(source)
     names = (f"turn-{number}" for number in itertools.count())
     folder = next(
@@ -88,9 +88,9 @@ def copy(source: Path, arm: Arm) -> Iterator[Path]:
 _swept: set[Path] = set()
 
 
-def _sweep(parent: Path, arm: Arm) -> None:
-    """Remove the folders of a run that was killed."""
-    for folder in parent.glob("turn*"):
+def _remove(folders: Iterable[Path], arm: Arm) -> None:
+    """Remove the folders that a run has left. A server of a run that was killed may still use them."""
+    for folder in folders:
         owner = Server(arm.build(), folder).socket_owner()
         if owner is not None:
             raise Problem(

@@ -182,6 +182,29 @@ class Prepared(unittest.TestCase):
                 self.assertEqual(len(made), 3)
                 self.assertTrue((second / "data/file").exists())
 
+    def test_data_below_a_server_are_not_removed(self):
+        arm = arms.Arm("one", "stock", "")
+        for name in ("template", "turn-0"):
+            with tempfile.TemporaryDirectory() as scratch:
+                folder = Path(scratch) / "w" / name
+                (folder / "data").mkdir(parents=True)
+
+                def owner(server, folder=folder):
+                    return 4711 if server.folder == folder.resolve() else None
+
+                with (
+                    self.subTest(name),
+                    mock.patch.object(prepared, "WORK", Path(scratch)),
+                    mock.patch.object(prepared, "_alone"),
+                    mock.patch.object(arms.Arm, "build"),
+                    mock.patch.object(prepared.Server, "socket_owner", owner),
+                    mock.patch.object(prepared, "initialise", side_effect=AssertionError),
+                    mock.patch("sys.stdout"),
+                ):  # fmt: skip
+                    with self.assertRaisesRegex(Problem, "4711"):
+                        prepared.template("w", {}, [arm], (), self.fail)
+                    self.assertTrue((folder / "data").exists())
+
 
 class Collection(unittest.TestCase):
     def test_documents_are_the_same_every_time(self):
