@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.runner import arms as arm_list
 from bench.runner import prepared
+from bench.workloads.base import digest
 from harness.server import Server
 from harness.sql import Connection
 
@@ -162,14 +161,13 @@ KINDS: dict[str, Kind] = {
 
 def data_key() -> dict[str, object]:
     """Data of other counts, or of another version of the code, are made again."""
-    source = "".join(map(inspect.getsource, (fill, wide_table, procedure)))
     return {
         "tables": TABLES,
         "partitioned": PARTITIONED,
         "partitions": PARTITIONS,
         "procedures": PROCEDURES,
         "ifs": IFS,
-        "source": hashlib.sha256(source.encode()).hexdigest()[:16],
+        "source": digest(fill, wide_table, procedure),
     }
 
 

@@ -26,7 +26,7 @@ from bench.runner import (
     verdicts,
 )
 from bench.runner.arms import ALLOCATORS, ARMS, DEFAULT
-from bench.workloads import WORKLOADS, connection_storm
+from bench.workloads import WORKLOADS, base, connection_storm, sysbench_program
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Load
 from harness import burst, cgroup, huge_pages
 from harness.common import ROOT
@@ -152,6 +152,23 @@ class Choice(unittest.TestCase):
         )
         self.assertNotEqual(small.data_key(), large.data_key())
         self.assertEqual(same.data_key(), WORKLOADS["triggers"]().data_key())
+
+    def test_data_of_other_code_are_made_again(self):
+        def other(*_):
+            """Takes the place of a function that makes data."""
+
+        triggers, sysbench = (
+            WORKLOADS[n]() for n in ("triggers", "sysbench_read_only")
+        )
+        for workload, module, name in (
+            (triggers, base, "insert_rows"),
+            (sysbench, sysbench_program, "fill"),
+            (sysbench, sysbench_program, "run"),
+        ):
+            with mock.patch.object(sysbench_program, "version", return_value="1"):
+                before = workload.data_key()
+                with self.subTest(name), mock.patch.object(module, name, other):
+                    self.assertNotEqual(before, workload.data_key())
 
     def test_groups(self):
         names = [workload.name for workload in run.chosen_workloads("memory", [])]

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import sys
 from dataclasses import asdict, dataclass, field
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from harness.burst import Burst
 from harness.server import Server
@@ -14,6 +14,12 @@ from harness.sql import Connection
 
 # The surroundings: the server as it is, with huge pages everywhere, and with a memory limit like a container's.
 PLAIN, HUGE_PAGES, LIMIT = "plain", "huge-pages", "limit"
+
+
+def digest(*code: Any) -> str:
+    """Of the source of modules and functions."""
+    source = "".join(map(inspect.getsource, code))
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
 
 
 @dataclass
@@ -68,9 +74,9 @@ class Workload:
 
     def data_key(self) -> dict[str, object]:
         """Data prepared under another key are made again: other sizes, or another version of the code."""
-        source = inspect.getsource(sys.modules[type(self).__module__])
         chosen = {name: getattr(self, name) for name in self.data}
-        return {**chosen, "source": hashlib.sha256(source.encode()).hexdigest()[:16]}
+        module = sys.modules[type(self).__module__]
+        return {**chosen, "source": digest(module, insert_rows)}
 
     def fill(self, server: Server) -> None:
         """Load the data into a fresh server; its database exists."""

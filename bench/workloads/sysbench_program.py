@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 
+from bench.workloads.base import digest
 from harness.problem import Problem
 from harness.server import Server, last_line
 
@@ -67,7 +68,12 @@ def version() -> str:
 
 
 def data_key() -> dict[str, object]:
-    return {"tables": TABLES, "rows": ROWS, "sysbench": version()}
+    return {
+        "tables": TABLES,
+        "rows": ROWS,
+        "sysbench": version(),
+        "source": digest(fill, run),
+    }
 
 
 def parse(output: str, percentile: int = 95) -> dict[str, float]:
