@@ -31,7 +31,8 @@ from bench.runner.switching import (
     ratios,
 )
 from bench.workloads import sysbench_program
-from harness.problem import run_main
+from harness.checks import Failed
+from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection
 from monitoring import programs, running, sink
@@ -82,14 +83,21 @@ def telemetry(server: Server, got: sink.Sink) -> Iterator[Switch]:
         switch(session, "otlp")
     got.meters.clear()
     server.query(f"INSTALL COMPONENT {COMPONENT}")
+    running.until(lambda: "mysql.memdiag" in got.meters, "the collector gets metrics", 40)  # fmt: skip
+    yield switch
+    # The component does not go while it knows another session than the one that removes it.
+    with server.connect() as session:
+        running.until(lambda: int(session.query(LIVE_SESSIONS).scalar() or 0) <= 1, "the load's sessions have ended")  # fmt: skip
+        session.query(f"UNINSTALL COMPONENT {COMPONENT}")
+
+
+@contextlib.contextmanager
+def problems() -> Iterator[None]:
+    """What fails a check of monitoring/ is a Problem here."""
     try:
-        running.until(lambda: "mysql.memdiag" in got.meters, "the collector gets metrics", 40)  # fmt: skip
-        yield switch
-    finally:
-        # The component does not go while it knows another session than the one that removes it.
-        with server.connect() as session:
-            running.until(lambda: int(session.query(LIVE_SESSIONS).scalar() or 0) <= 1, "the load's sessions have ended")  # fmt: skip
-            session.query(f"UNINSTALL COMPONENT {COMPONENT}")
+        yield
+    except Failed as failed:
+        raise Problem(str(failed)) from failed
 
 
 def options(port: int, endpoint: str) -> tuple[str, ...]:
@@ -116,6 +124,7 @@ def measure(arm: arm_list.Arm, folder: Path, blocks: int, seconds: float) -> dic
     rest: dict[str, float] = {}
     found: dict[str, list[dict[str, Window]]] = {}
     with (
+        problems(),
         sink.listening() as got,
         arm.server(folder, options(port, got.endpoint)) as server,
     ):

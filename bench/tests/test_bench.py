@@ -22,6 +22,7 @@ from bench import (
 from bench.runner import arms, own_tables, prepared, report
 from bench.workloads import phrase_burst as collection
 from bench.workloads import sysbench_program
+from harness.checks import Failed
 from harness.problem import Problem
 
 SYSBENCH = """
@@ -459,6 +460,26 @@ class Reports(unittest.TestCase):
         self.assertRegex(text, r"lost, exporter +\| +0.002 \| <= 0.005 \| +met")
         self.assertRegex(text, r"lost, otlp +\| +0.010 \| <= 0.005 \| NOT MET")
         self.assertRegex(text, r"\| otlp / component +\| +0.9900 \| 0.9900 \| 0.9900")
+
+    def test_monitoring_that_fails_is_a_problem(self):
+        arm = mock.MagicMock()
+        with (
+            mock.patch.object(scrape_cost.running, "free_port", return_value=1),
+            mock.patch.object(
+                scrape_cost.sink, "listening", side_effect=Failed("waited 20 s")
+            ),
+            self.assertRaisesRegex(Problem, "waited 20 s"),
+        ):
+            scrape_cost.measure(arm, Path("/"), 1, 1.0)
+
+    def test_the_first_failure_of_a_load_is_said(self):
+        waits = mock.Mock(side_effect=[None, Failed("sessions have not ended")])
+        with (
+            mock.patch.object(scrape_cost.running, "until", waits),
+            self.assertRaisesRegex(Problem, "the load failed"),
+            scrape_cost.telemetry(mock.MagicMock(), mock.MagicMock()),
+        ):
+            raise Problem("the load failed")
 
     def test_table_is_aligned(self):
         lines = report.table(["a", "b"], [["long name", "1"], ["x", "22"]]).splitlines()
