@@ -18,7 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
-from bench.runner import objects, prepared, report, rounds
+from bench.runner import memory, objects, prepared, report, rounds
 from harness.common import say
 from harness.problem import Problem, run_main
 from harness.server import Server
@@ -65,11 +65,6 @@ def rest(server: Server) -> int:
     return server.rss_kb()
 
 
-def buffer_pool_kb(session: Connection) -> int:
-    rows = session.query("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_bytes_data'").rows
-    return int(rows[0][1] or 0) // 1024
-
-
 def ledger(session: Connection) -> dict[str, float]:
     """Resident kB of each part of the ledger; empty if the server has none."""
     try:
@@ -94,7 +89,7 @@ def reading(
     time.sleep(kind.idle_seconds)
     # Pages of the buffer pool serve everybody. They are no part of an object.
     rss_kb = rest(server)
-    pages_kb = buffer_pool_kb(session)
+    pages_kb = memory.buffer_pool_kb(session)
     return {"count": count, "kb": rss_kb - pages_kb, "parts": ledger(session)}
 
 

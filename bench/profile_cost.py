@@ -14,16 +14,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench import sysbench_oltp
 from bench.runner import arms as arm_list
-from bench.runner import prepared, report, rounds
+from bench.runner import memory, prepared, report, rounds
 from bench.runner.switching import block_seconds, blocks_under_load, interval, ratios
 from bench.workloads.base import Workload
 from bench.workloads.connection_storm import ConnectionStorm
 from bench.workloads.phrase_burst import PhraseBurst
-from bench.workloads.sysbench import PointSelect, ReadWrite
+from bench.workloads.sysbench import PointSelect, ReadWrite, Sysbench
 from harness.common import say
 from harness.problem import Problem, run_main
-from harness.server import Server
 from harness.sql import Connection
 
 WORKLOADS: dict[str, Workload] = {
@@ -94,8 +94,11 @@ def main() -> int:
         for name in names:
             load = WORKLOADS[name]
             # The tests of sysbench use the same tables.
-            folder = "sysbench" if name.startswith("sysbench") else name
-            templates[name] = prepared.template(folder, load.data_key(), arms, load.mysqld_options(), lambda server, load=load: fill(server, load))  # fmt: skip
+            templates[name] = (
+                sysbench_oltp.template(arms)
+                if isinstance(load, Sysbench)
+                else memory.template(load, arms)
+            )
         return templates[names[0]]
 
     def measure_round(arms: Sequence[arm_list.Arm], _template: Path) -> Any:
@@ -112,12 +115,6 @@ def main() -> int:
         render=render,
         seconds_each=len(names) * (options.blocks * block_seconds(len(MODES), options.seconds) + 20),
     )  # fmt: skip
-
-
-def fill(server: Server, load: Workload) -> None:
-    if not load.name.startswith("sysbench"):  # sysbench makes its own database
-        server.query(f"CREATE DATABASE {load.name}")
-    load.fill(server)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench import per_object, processors
 from bench.per_object import Line
 from bench.runner import arms as arm_list
-from bench.runner import own_tables, prepared, report, rounds, verdicts
+from bench.runner import memory, own_tables, prepared, report, rounds, verdicts
 from bench.runner.quiet import priority, wait_until_quiet
 from harness import burst
 from harness.common import require_disk, say
@@ -314,7 +314,7 @@ def settled_mb(server: Server, session: Connection, pace: Pace) -> float:
     time.sleep(pace.idle_seconds)
     wait_until_quiet(lambda: server.usage().cpu_seconds)
     kb = per_object.rest(server) if pace.still else server.rss_kb()
-    return (kb - per_object.buffer_pool_kb(session)) / 1024
+    return (kb - memory.buffer_pool_kb(session)) / 1024
 
 
 def everyday(server: Server, pace: Pace) -> Figures:
@@ -366,7 +366,7 @@ def measure(
             axis.work(server, size, held)
             figures["work_s"] = time.monotonic() - began
         figures["rss_mb"] = settled_mb(server, session, pace)
-        figures["pages_mb"] = per_object.buffer_pool_kb(session) / 1024
+        figures["pages_mb"] = memory.buffer_pool_kb(session) / 1024
         if is_ours(session):
             figures |= everyday(server, pace) | purge(server, pace)
         return figures

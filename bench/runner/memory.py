@@ -256,6 +256,12 @@ def _known_kb(session: Connection) -> int:
     return int(total or 0) // 1024
 
 
+def buffer_pool_kb(session: Connection) -> int:
+    """The pages that InnoDB's buffer pool holds."""
+    rows = session.query("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_bytes_data'").rows
+    return int(rows[0][1] or 0) // 1024
+
+
 def _pools(session: Connection) -> Pools:
     rows = session.query(
         "SELECT POOL, LIVE_BYTES, RESIDENT_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_POOLS"
@@ -298,14 +304,13 @@ def named_share(pools: Pools) -> float | None:
 
 def ask(server: Server) -> dict[str, Any]:
     """The server's own figures of its memory; resident and allocated are None in an arm without memdiag."""
-    pages = server.query("SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_bytes_data'")
     with server.connect() as session, Diagnostics(server) as diagnostics:
         allocator = diagnostics.snapshot().allocator
         return {
             "known_kb": _known_kb(session),
             "resident_bytes": allocator.get("RESIDENT_BYTES"),
             "allocated_bytes": allocator.get("ALLOCATED_BYTES"),
-            "buffer_pool_kb": int(pages.rows[0][1] or 0) // 1024,
+            "buffer_pool_kb": buffer_pool_kb(session),
             "pools": _pools(session) if allocator else {},
         }
 
