@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Loads in a memory cgroup of 0.8 of their own peak, with and without admission.
 
-In each round, the first arm measures the peak first, in a group without a limit. README.md explains the
-figures.
+Each round begins with the peak of arm dev in a group without a limit. README.md explains the figures.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ PHRASE_WORDS = 12  # phrases are made of the most frequent so many words
 
 
 def words(count: int) -> list[str]:
-    """Pronounceable distinct words of six letters and more, the same in every run."""
+    """Pronounceable distinct words of six letters, the same in every run."""
     syllables = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
     return [
         "".join(parts)
