@@ -26,12 +26,19 @@ from bench.runner import (
     verdicts,
 )
 from bench.runner.arms import ALLOCATORS, ARMS, DEFAULT
-from bench.workloads import WORKLOADS, base, connection_storm, sysbench_program
+from bench.workloads import (
+    WORKLOADS,
+    base,
+    connection_storm,
+    dump_oltp,
+    sysbench_program,
+)
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Load
 from harness import burst, cgroup, huge_pages
 from harness.common import ROOT
 from harness.problem import NotPossible, Problem
 from harness.scratch import Scratch
+from harness.server import Build
 
 
 def survived(start: int, peak: int, idle: int) -> memory.Run:
@@ -678,6 +685,29 @@ class Saving(Scratch):
         self.assertEqual(json.loads(measured.read_text()), raw)
         self.assertEqual(set(json.loads(kept.read_text())), {"machine", "arms", "settings"})  # fmt: skip
         self.assertEqual([file.read_text() for file in saved.glob("*.md")], ["# Title\n"])  # fmt: skip
+
+
+class DumpProgram(Scratch):
+    def build(self, name: str, program: str = "mysqldump") -> Build:
+        build = Build(self.root / name)
+        build.program(program).parent.mkdir(parents=True)
+        build.program(program).touch()
+        return build
+
+    def test_the_first_build_that_has_it_gives_it(self):
+        dev, own = self.build("dev"), self.build("profile")
+        found = dump_oltp.client(dev.directory, own)
+        self.assertEqual(found, dev.program("mysqldump"))
+
+    def test_packaging_builds_no_dev(self):
+        own = self.build("profile")
+        found = dump_oltp.client(self.root / "dev", own)
+        self.assertEqual(found, own.program("mysqldump"))
+
+    def test_none_has_it(self):
+        own = self.build("profile", "mysqld")
+        with self.assertRaisesRegex(Problem, "mysqldump is missing"):
+            dump_oltp.client(self.root / "dev", own)
 
 
 class Report(unittest.TestCase):

@@ -7,12 +7,23 @@ import random
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench.workloads.base import Load, Workload, insert_rows
 from harness import burst
 from harness.common import ROOT
 from harness.problem import Problem
 from harness.server import Build, Server, last_line
+
+
+def client(first: Path, second: Build) -> Path:
+    """mysqldump of the first of two builds that has it. Every arm gets that of preset dev if it is there: Debian's server
+    package has none. packaging/build does not build dev."""
+    for build in (Build(first), second):
+        program = build.program("mysqldump")
+        if program.exists():
+            return program
+    raise Problem(f"{program} is missing: build upstream's target mysqldump")
 
 
 @dataclass(frozen=True)
@@ -41,10 +52,7 @@ class DumpOltp(Workload):
                 )
 
     def load(self, server: Server) -> Load:
-        # The same client for each arm; Debian's server package has none.
-        program = Build.of_preset(ROOT, "dev").program("mysqldump")
-        if not program.exists():
-            raise Problem(f"{program} is missing: build upstream's target mysqldump")
+        program = client(ROOT / "build/dev/bld", server.build)
         dump = [
             str(program),
             "--no-defaults",
