@@ -44,7 +44,8 @@ SOURCES = tuple(
     for name in ("*.c", "*.cc", "*.h", "CMakeLists.txt")
 )
 PATCHES = ("patches/*.patch", "patches/series")
-BUILD_FILES = ("CMakeLists.txt", "cmake/**/*")
+# What makes the tree that is compiled, and the build itself.
+BUILD_FILES = ("CMakeLists.txt", "cmake/**/*", "tools/build/*.py")
 # The workloads of bench/pgo_train.py.
 TRAINING = (
     "bench/pgo_train.py",
