@@ -293,17 +293,21 @@ def unpack(archive: Path, into: Path, member: str = "", want: str = "") -> None:
         with contextlib.ExitStack() as stack:
             source = open_archive(archive, member, stack)
             head = source.read(6)
+            # No pipe: tar would wait where its warnings fill it, before it reads on.
+            messages = stack.enter_context(tempfile.TemporaryFile())
             untar = stack.enter_context(
                 subprocess.Popen(
                     untar_command(head, staging),
                     stdin=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
+                    stderr=messages,
                 )
             )
             got = ""
             with contextlib.suppress(BrokenPipeError):  # tar says why, below
                 got = copy_hashing(head, source, untar.stdin, archive.stat().st_size)
-            words = untar.communicate()[1].decode(errors="replace").splitlines()
+            untar.communicate()
+            messages.seek(0)
+            words = messages.read().decode(errors="replace").splitlines()
         if untar.returncode or not any(staging.iterdir()):
             raise Problem(
                 f"{archive} cannot be unpacked, it is truncated or no tar archive "

@@ -199,6 +199,24 @@ class Unpack(Case):
                 sources.unpack(archive, self.cache / "src" / "mysql")
         self.assert_nothing_left()
 
+    def test_many_warnings(self):
+        """macOS adds headers to each file that GNU tar does not know: it warns of each."""
+        archive = self.root / "a.tar"
+        with tarfile.open(archive, "w") as tar:
+            for number in range(2000):
+                info = tarfile.TarInfo(f"m/{number}")
+                info.pax_headers = {"LIBARCHIVE.xattr.com.apple.provenance": "x"}
+                tar.addfile(info)
+        program = (
+            "import sys; from pathlib import Path; from tools.build import sources\n"
+            "sources.unpack(Path(sys.argv[1]), Path(sys.argv[2]))"
+        )
+        tree = self.cache / "src" / "mysql"
+        # Another process, which can be ended if it hangs.
+        command = [sys.executable, "-c", program, archive, tree]
+        subprocess.run(command, cwd=common.ROOT, check=True, timeout=60)
+        self.assertEqual(len(list(tree.iterdir())), 2000)
+
     @unittest.skipUnless(shutil.which("dpkg-deb"), "needs dpkg-deb")
     def test_tarball_inside_a_package(self):
         build = self.root / "package"
