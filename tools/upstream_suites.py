@@ -288,6 +288,8 @@ def arguments() -> argparse.Namespace:
     )
     options = parser.parse_args()
     known_preset(options.preset)
+    if options.preset == "stock":
+        raise Problem("a preset is compared with stock; name another one")
     if options.save:
         require_clean(commit())
     return options

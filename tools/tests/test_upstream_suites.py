@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import sys
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -13,6 +14,7 @@ from harness.problem import Problem
 from harness.scratch import Scratch
 from tools.upstream_suites import (
     DIFFERENCES,
+    arguments,
     as_nobody,
     disabled_everywhere,
     keyrings,
@@ -33,6 +35,16 @@ OUTPUT = """\
 [ 42%] rpl.rpl_d                                 w1  [ disabled ]   BUG#1
 [100%] shutdown_report                           [ pass ]
 """
+
+
+class Arguments(unittest.TestCase):
+    def test_stock_is_not_compared_with_itself(self):
+        """It would wait for its own lock for ever."""
+        with (
+            mock.patch.object(sys, "argv", ["upstream_suites", "--preset", "stock"]),
+            self.assertRaisesRegex(Problem, "compared with stock"),
+        ):
+            arguments()
 
 
 class Lines(unittest.TestCase):
