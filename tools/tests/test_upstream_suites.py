@@ -19,6 +19,7 @@ from tools.upstream_suites import (
     disabled_everywhere,
     keyrings,
     lent_to_nobody,
+    outdated,
     read_differences,
     report,
     verdicts,
@@ -183,6 +184,19 @@ class Differences(unittest.TestCase):
         for line in ("main.grant", "main.grant: ", "grant: reason"):
             with self.assertRaisesRegex(Problem, "line 1"):
                 read_differences(line)
+
+    def test_entries_that_are_out_of_date(self):
+        results = {
+            test: {"result": result, "comment": ""}
+            for test, result in (("main.a", "pass"), ("main.b", "fail"))
+        }
+        reasons = dict.fromkeys(("main.a", "main.b", "main.renamed", "x.other"), "why")
+        passes = {"main.a": "passes"}
+        self.assertEqual(outdated(reasons, results, []), passes)
+        self.assertEqual(
+            outdated(reasons, results, ["main"]),
+            {**passes, "main.renamed": "has no result"},
+        )
 
     def test_the_list_itself(self):
         read_differences((ROOT / DIFFERENCES).read_text())
