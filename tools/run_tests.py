@@ -356,7 +356,7 @@ def main() -> int:
             results = perform(steps, run, programs, progress)
         finally:
             programs.end()
-        progress.finish()
+        progress.finish(steps)
     say_summary(results, time.monotonic() - began)
     return 1 if any(x.failed for x in results.values()) else 0
 

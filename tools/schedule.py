@@ -144,15 +144,24 @@ class Progress:
 
     def add(self, step: Step, result: Result) -> None:
         self.done[step.name] = asdict(result)
+        self._write()
+
+    def finish(self, steps: list[Step]) -> None:
+        """Forgets these steps. After --only, those of an interrupted run of all steps stay."""
+        for step in steps:
+            self.done.pop(step.name, None)
+        if self.done:
+            self._write()
+        else:
+            self.path.unlink(missing_ok=True)
+
+    def _write(self) -> None:
         state = {
             "fingerprint": self.print,
             "mysqld": self._mysqld(),
             "done": self.done,
         }
         self.path.write_text(json.dumps(state, indent=1))
-
-    def finish(self) -> None:
-        self.path.unlink(missing_ok=True)
 
 
 # --- performing --------------------------------------------------------------------

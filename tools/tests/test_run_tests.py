@@ -214,8 +214,17 @@ class Resuming(Scratch):
     def test_a_finished_run_leaves_nothing(self):
         progress = self.progress("a")
         progress.add(self.step, Result(3))
-        progress.finish()
+        progress.finish([self.step])
         self.assertEqual(self.progress("a").done, {})
+        self.assertFalse(self.path.exists())
+
+    def test_a_run_of_one_step_leaves_the_others(self):
+        other = run_tests.STEPS[1]
+        self.progress("a").add(self.step, Result(3))
+        progress = self.progress("a")
+        progress.add(other, Result(3))
+        progress.finish([other])
+        self.assertEqual(list(self.progress("a").done), [self.step.name])
 
 
 class Performing(Scratch):
