@@ -6,16 +6,14 @@ the stages before it unnecessary, even if their products were removed.
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from harness.common import say
 from harness.problem import Problem
+from harness.state_file import read_state, write_state
 
 Inputs = dict[str, str]
 
@@ -42,22 +40,6 @@ def states(paths: Iterable[Path]) -> dict[str, list[int]] | None:
     return found or None
 
 
-def read_stamp(path: Path) -> dict[str, Any]:
-    """Empty where there is no whole one."""
-    try:
-        stamp = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return stamp if isinstance(stamp, dict) else {}
-
-
-def write_stamp(path: Path, stamp: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(json.dumps(stamp, indent=1) + "\n")
-    os.replace(unfinished, path)
-
-
 def all_inputs(stages: Sequence[Stage]) -> list[Inputs]:
     """For each stage, its own and those of the stages before it."""
     found: list[Inputs] = []
@@ -67,7 +49,7 @@ def all_inputs(stages: Sequence[Stage]) -> list[Inputs]:
 
 
 def is_done(stage: Stage, wanted: Inputs) -> bool:
-    stamp, made = read_stamp(stage.stamp), states(stage.products())
+    stamp, made = read_state(stage.stamp), states(stage.products())
     return (
         made is not None
         and stamp.get("inputs") == wanted
@@ -91,7 +73,7 @@ def changed(before: Inputs, after: Inputs) -> list[str]:
 
 def reason(stage: Stage, wanted: Inputs) -> str:
     """Why a stage that was done runs again; empty if it was not done."""
-    before = read_stamp(stage.stamp).get("inputs")
+    before = read_state(stage.stamp).get("inputs")
     if not isinstance(before, dict):
         return ""
     names = changed(before, wanted)
@@ -130,7 +112,7 @@ def perform(stages: Sequence[Stage], commit: str) -> None:
         made = states(stage.products())
         if made is None:
             raise Problem(f"{stage.name} ended, but did not make what it should")
-        write_stamp(
+        write_state(
             stage.stamp,
             {
                 "stage": stage.name,
