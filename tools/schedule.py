@@ -1,7 +1,6 @@
 """Runs the steps of ./run-tests in order, some side by side. An interrupted run continues where it stopped."""
 
 import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from pathlib import Path
 from harness.common import ROOT, say
 from harness.problem import Problem
 from harness.programs import Programs
+from harness.state_file import read_state, write_state
 from tools.build.environment import ENVIRONMENT, environment
 from tools.checkout import own_files
 from tools.runner_output import Result
@@ -129,10 +129,10 @@ class Progress:
     def __init__(self, path: Path, fresh: bool, offline: bool = False):
         self.path, self.print = path, fingerprint(offline)
         self.done: dict[str, dict] = {}
-        if path.is_file() and not fresh:
-            state = json.loads(path.read_text())
-            if state["fingerprint"] == self.print and state["mysqld"] == self._mysqld():
-                self.done = state["done"]
+        state = {} if fresh else read_state(path)
+        same_files = state.get("fingerprint") == self.print
+        if same_files and state["mysqld"] == self._mysqld():
+            self.done = state["done"]
 
     def _mysqld(self) -> list[int]:
         """Size and time of the server. Another build may replace it between two runs."""
@@ -161,7 +161,7 @@ class Progress:
             "mysqld": self._mysqld(),
             "done": self.done,
         }
-        self.path.write_text(json.dumps(state, indent=1))
+        write_state(self.path, state)
 
 
 # --- performing --------------------------------------------------------------------

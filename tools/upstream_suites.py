@@ -12,7 +12,6 @@ to be there and to differ. --save keeps the counts and the verdicts, with the co
 import argparse
 import contextlib
 import hashlib
-import json
 import os
 import pwd
 import shutil
@@ -28,6 +27,7 @@ from harness.commit import commit, require_clean
 from harness.common import ROOT, known_preset, lock, say
 from harness.markdown import table
 from harness.problem import Problem, run_main
+from harness.state_file import read_state, write_state
 
 SUITES = "main,innodb,innodb_fts,perfschema,sys_vars,binlog,rpl,parts"
 DIFFERENCES = ROOT / "mysql-test" / "upstream_differences.txt"
@@ -55,8 +55,7 @@ class Server:
         self.server = f"{digest} {os.environ.get('MALLOC_CONF', '')}".strip()
         self.results: dict[str, dict[str, str]] = {}
         self.alone: dict[str, dict[str, str]] = {}
-        if self.path.is_file():
-            state = json.loads(self.path.read_text())
+        if state := read_state(self.path):
             if state["server"] == self.server:
                 self.results, self.alone = state["results"], state["alone"]
             else:
@@ -64,7 +63,7 @@ class Server:
 
     def save(self) -> None:
         state = {"server": self.server, "results": self.results, "alone": self.alone}
-        self.path.write_text(json.dumps(state, indent=1))
+        write_state(self.path, state)
 
     def tests_of(self, suite: str) -> list[str]:
         where = "t" if suite == "main" else f"suite/{suite}/t"

@@ -26,6 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from harness.common import ROOT, cache_dir, lock, require_disk, say
 from harness.problem import Problem, run_main
+from harness.state_file import write_state
 
 PINS = ROOT / "cmake" / "sources.json"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -535,12 +536,10 @@ def main() -> int:
     cache = cache_dir()
     with lock(cache / "sources.lock", "fetching the sources"):
         result = provide(wanted, cache, json.loads(PINS.read_text()), args.build_dir)
-    text = json.dumps(result, indent=2) + "\n"
     if args.result:
-        args.result.parent.mkdir(parents=True, exist_ok=True)
-        args.result.write_text(text)
+        write_state(args.result, result)
     else:
-        say(text.rstrip())
+        say(json.dumps(result, indent=1))
     return 0
 
 

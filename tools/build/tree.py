@@ -11,7 +11,6 @@ the build that follows is as small as the change.
 """
 
 import argparse
-import json
 import os
 import shutil
 import subprocess
@@ -22,6 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from harness.common import ROOT, say
 from harness.problem import Problem, run_main
+from harness.state_file import read_state, write_state
 from tools.build import patches
 
 # The folders in which upstream looks for plugins and test suites -> ours.
@@ -125,7 +125,7 @@ def copy_headers(tree: Path, root: Path) -> None:
 
 def materialise(pristine: Path, tree: Path, patched: bool) -> None:
     state_path = tree.with_name(tree.name + ".state.json")
-    state = json.loads(state_path.read_text()) if state_path.is_file() else {}
+    state = read_state(state_path)
     if tree.exists() and state.get("pristine") != str(pristine):
         say(f"-- {tree} comes from another source; making it anew")
         shutil.rmtree(tree)
@@ -144,7 +144,7 @@ def materialise(pristine: Path, tree: Path, patched: bool) -> None:
     touched = sorted(before.union(*(patch.files for patch in series)))
     record = {"pristine": str(pristine), "touched": touched}
     if record != state:
-        state_path.write_text(json.dumps(record, indent=1) + "\n")
+        write_state(state_path, record)
     sync(pristine, tree, series, before)
     if patched:
         link_own_folders(tree, ROOT)

@@ -427,6 +427,14 @@ class Tree(Case):
         tree.materialise(other, self.tree, True)
         self.assertEqual((self.tree / "c.txt").read_text(), "new\n")
 
+    def test_a_damaged_state_makes_the_tree_anew(self):
+        self.make()
+        (self.tree / "c.txt").unlink()
+        state = self.tree.with_name(f"{self.tree.name}.state.json")
+        state.write_text(state.read_text()[:-3])
+        self.make()
+        self.assertTrue((self.tree / "c.txt").is_file())
+
     def test_own_headers(self):
         self.make()
         self.assertTrue((self.tree / "mysys/memdiag/own.h").is_file())

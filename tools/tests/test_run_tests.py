@@ -172,6 +172,11 @@ class Resuming(Scratch):
         for other in (self.progress("b"), self.progress("a", fresh=True)):
             self.assertEqual(other.done, {})
 
+    def test_a_damaged_file_starts_over(self):
+        self.progress("a").add(self.step, Result(3))
+        self.path.write_text(self.path.read_text()[:-3])
+        self.assertEqual(self.progress("a").done, {})
+
     def test_another_server_starts_over(self):
         mysqld = self.root / schedule.MYSQLD
         mysqld.parent.mkdir(parents=True)

@@ -12,13 +12,16 @@ from harness import mtr
 from harness.common import ROOT
 from harness.problem import Problem
 from harness.scratch import Scratch
+from tools import upstream_suites
 from tools.upstream_suites import (
     DIFFERENCES,
+    Server,
     arguments,
     as_nobody,
     disabled_everywhere,
     keyrings,
     lent_to_nobody,
+    mysqld,
     outdated,
     read_differences,
     report,
@@ -63,6 +66,22 @@ class Lines(unittest.TestCase):
             },
         )
         self.assertEqual(found["rpl.rpl_b"]["comment"], "Need linux")
+
+
+class Resuming(Scratch):
+    def test_results_of_this_server_that_are_whole(self):
+        patch = mock.patch.object(upstream_suites, "ROOT", self.root)
+        patch.start()
+        self.addCleanup(patch.stop)
+        for file in (mysqld("dev"), self.root / "build/dev/bld/mysql-test/mysql-test-run.pl"):  # fmt: skip
+            file.parent.mkdir(parents=True)
+            file.touch()
+        server = Server("dev", 1)
+        server.results["main.a"] = {"result": "pass", "comment": ""}
+        server.save()
+        self.assertEqual(Server("dev", 1).results, server.results)
+        server.path.write_text(server.path.read_text()[:-3])
+        self.assertEqual(Server("dev", 1).results, {})
 
 
 class Account(Scratch):
