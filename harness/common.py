@@ -6,13 +6,11 @@ import fcntl
 import json
 import os
 import shutil
-import signal
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness import signals
 from harness.problem import Problem
+from harness.programs import run_group
 
 ROOT = Path(__file__).resolve().parent.parent
 # The presets that packages are made from. A sanitizer's memory is not the server's, so its presets are not here.
@@ -25,22 +23,13 @@ def say(text: str) -> None:
 
 def run_step(command: Sequence[str]) -> None:
     """Run a program in the checkout. An interruption also ends it, with all that it has started."""
-    process = None
     try:
-        with signals.held():
-            process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
-        code = process.wait()
+        code = run_group(command, cwd=ROOT)
     except FileNotFoundError:
         raise Problem(
             f"{command[0]} is missing; on Debian, as root, this installs what is needed:"
             " . tools/bootstrap.sh; memdiag_bootstrap"
         ) from None
-    except BaseException:
-        if process is not None:
-            # A program that a script starts in the background ignores SIGINT.
-            os.killpg(process.pid, signal.SIGTERM)
-            process.wait()
-        raise
     if code != 0:
         raise Problem(f"'{' '.join(command)}' failed; its own messages are above")
 

@@ -1,9 +1,13 @@
-"""Programs that run side by side, and how an interruption ends them."""
+"""Programs that a program runs, and how an interruption ends them."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import tempfile
 import threading
+import time
+from collections.abc import Sequence
 from typing import Self
 
 from harness import signals
@@ -12,8 +16,33 @@ from harness import signals
 CLEAN_UP = 60.0
 
 
+def run_group(command: Sequence[str | os.PathLike], **options) -> int:
+    """Runs a program in a session of its own and returns its status. An interruption ends it and all that it has
+    started, and waits for their end."""
+    process = None
+    try:
+        with signals.held():
+            process = subprocess.Popen(command, start_new_session=True, **options)
+        return process.wait()
+    except BaseException:
+        if process is not None:
+            _end_group(process)
+        raise
+
+
+def _end_group(leader: subprocess.Popen) -> None:
+    deadline = time.monotonic() + CLEAN_UP
+    with contextlib.suppress(ProcessLookupError):  # the last one has ended
+        # A program that a script starts in the background ignores SIGINT.
+        os.killpg(leader.pid, signal.SIGTERM)
+        leader.wait()
+        while time.monotonic() < deadline:
+            os.killpg(leader.pid, 0)
+            time.sleep(0.05)
+
+
 class Programs:
-    """The programs that run now. An interruption ends them, and no other program.
+    """The programs that run now, side by side. An interruption ends them, and no other program.
 
     Threads may share it. As a context manager it ends what still runs when the block is left.
     """
@@ -32,12 +61,12 @@ class Programs:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def run(self, command: list) -> subprocess.CompletedProcess[str]:
+    def run(self, command: list, **options) -> subprocess.CompletedProcess[str]:
         """Runs a program to its end and returns its output. After an interruption it waits until the
-        program has cleaned up."""
+        program has cleaned up. `options`: of Popen."""
         # An interrupted caller reads no pipe, and a full pipe would block the clean-up.
         with tempfile.TemporaryFile("w+", errors="replace") as output:
-            process = self.start(command, stdout=output)
+            process = self.start(command, stdout=output, **options)
             try:
                 process.wait()
             except BaseException:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from harness import signals
 from harness.problem import Problem
 from harness.sql import Connection, Result, SqlError
 
@@ -263,19 +264,19 @@ class Server:
             "--loose-mysqlx=OFF",  # preset profile has none
             *self._options,
         ]
-        with self.error_log.open("ab") as log:
-            # A session of its own: Ctrl-C in the terminal must not reach mysqld, which we stop ourselves.
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=self._env,
-                cwd=self.folder,
-                start_new_session=True,
-            )
-        self.pid = self._process.pid
         try:
+            with self.error_log.open("ab") as log, signals.held():
+                # A session of its own: Ctrl-C in the terminal must not reach mysqld, which we stop ourselves.
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=self._env,
+                    cwd=self.folder,
+                    start_new_session=True,
+                )
+                self.pid = self._process.pid
             self._wait_until_it_answers(timeout)
         except BaseException:
             self._end_process()

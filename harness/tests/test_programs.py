@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from unittest import mock
 
 from harness.common import ROOT
-from harness.programs import Programs
+from harness.programs import Programs, run_group
 from harness.scratch import Scratch
 
 # A check that cleans up for a while after an interruption.
@@ -54,11 +54,20 @@ run_main("all", all.main)
 """
 
 
+GROUP = """
+import sys
+from harness.problem import run_main
+from harness.programs import run_group
+run_main("caller", lambda: run_group(sys.argv[1:]))
+"""
+
+
 class Running(Scratch):
     def test_output_and_status(self):
+        script = "echo said; echo error >&2; exit 3"
         with Programs() as programs:
-            done = programs.run(["sh", "-c", "echo said; exit 3"])
-        self.assertEqual((done.returncode, done.stdout), (3, "said\n"))
+            done = programs.run(["sh", "-c", script], stderr=subprocess.STDOUT)
+        self.assertEqual((done.returncode, done.stdout), (3, "said\nerror\n"))
 
     def test_nothing_starts_after_the_end(self):
         programs = Programs()
@@ -129,6 +138,24 @@ class Running(Scratch):
         finally:
             process.kill()
         self.assertEqual(process.returncode, -signal.SIGKILL)
+
+
+class Groups(Scratch):
+    def test_status(self):
+        self.assertEqual(run_group(["sh", "-c", "exit 3"]), 3)
+
+    def test_an_interruption_waits_for_all_that_was_started(self):
+        begun, ended = self.root / "begun", self.root / "ended"
+        child = f"trap 'sleep 0.5; : >{ended}; exit' TERM; : >{begun}; while :; do sleep 0.05; done"
+        command = [sys.executable, "-c", GROUP, "sh", "-c", f"({child}) & wait"]
+        process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+        try:
+            until(begun.exists)
+            process.terminate()
+            self.assertEqual(process.wait(20), 130)
+        finally:
+            process.kill()
+        self.assertTrue(ended.exists())
 
 
 class Interrupting(Scratch):
