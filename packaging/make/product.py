@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.common import ROOT
 from harness.problem import Problem
+from harness.programs import run_group
 
 PACKAGING = ROOT / "packaging"
 COMMON = PACKAGING / "common"
@@ -83,10 +84,10 @@ def stamp(name: str, date: int) -> str:
 def logged(command: list, log: Path, failed: str, hint: str = "", **kwargs) -> None:
     """Runs a program with its output in a log. If it fails, raises a Problem that begins with `failed`."""
     with open(log, "w") as output:
-        done = subprocess.run(
-            command, stdout=output, stderr=subprocess.STDOUT, check=False, **kwargs
+        status = run_group(
+            command, stdout=output, stderr=subprocess.STDOUT, **kwargs
         )
-    if done.returncode:
+    if status:
         # rpmbuild adds a summary behind the messages of the step that failed.
         said = log.read_text(errors="replace").split("\nRPM build errors:")[0]
         tail = "\n  ".join(said.splitlines()[-5:])

@@ -26,8 +26,10 @@ from container.podman import Podman
 
 from harness.checks import Checks, Failed
 from harness.common import ROOT
+from harness.programs import CLEAN_UP, Programs
 from harness.server import last_line
 from tests.deb import Run
+from tests.machine import last_lines
 from tools.build.debian import remove
 
 ANYBODY = 54321
@@ -219,11 +221,12 @@ def make(run: Run, out: Path) -> Path:
     program = ROOT / "packaging/container/build"
     command = [sys.executable, program, "--packages", run.packages, "--out", out]
     command += ["--preset", run.preset]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with Programs(CLEAN_UP) as programs:
+        done = programs.run(command, stderr=subprocess.STDOUT)
     found = list(out.glob("mysql-memdiag_*.tar"))
     good = done.returncode == 0 and len(found) == 1
     size = f"{found[0].stat().st_size / 1e6:.0f} MB" if found else ""
-    run.report.check("one command makes the image", good, size or done.stderr.strip())
+    run.report.check("one command makes the image", good, size or last_lines(done.stdout))
     if not good:
         raise Failed("there is no image to test")
     return found[0]

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
+from harness import signals
 from harness.checks import Failed
 from harness.common import require_disk, say
 from harness.problem import Problem
@@ -136,7 +137,6 @@ class Machine:
         # All machines of the suite share the packages that apt has fetched.
         archives = self._work / "archives" / self._lower.name.split("-")[0]
         (archives / "partial").mkdir(parents=True, exist_ok=True)
-        log = (self.folder / "console").open("wb")
         command = [
             "systemd-nspawn",
             "--quiet",
@@ -151,23 +151,27 @@ class Machine:
         ]
         command += [f"--bind-ro={here}:{there}" for there, here in self._shown.items()]
         command += [f"--directory={self.tree}", f"--machine={self.name}"]
-        self._nspawn = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            # Control groups of version 2, as Debian has them, even where this machine has version 1.
-            env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
-        )
-        (self.folder / "pid").write_text(str(self._nspawn.pid))
+        with (self.folder / "console").open("wb") as log, signals.held():
+            self._nspawn = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                # Control groups of version 2, as Debian has them, even where this machine has version 1.
+                env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
+            )
+            (self.folder / "pid").write_text(str(self._nspawn.pid))
         children = Path(f"/proc/{self._nspawn.pid}/task/{self._nspawn.pid}/children")
         for _ in range(600):
             if self._nspawn.poll() is not None:
                 break
             pids = children.read_text().split()
-            if pids and Path(f"/proc/{pids[0]}/comm").read_text().strip() == "systemd":
-                self.pid = int(pids[0])
+            # The first child of systemd-nspawn may end meanwhile.
+            with contextlib.suppress(OSError):
+                if pids and Path(f"/proc/{pids[0]}/comm").read_text() == "systemd\n":
+                    self.pid = int(pids[0])
+            if self.pid:
                 state = self.run("systemctl is-system-running", check=False).strip()
                 if state in ("running", "degraded"):
                     return
@@ -270,6 +274,11 @@ def _output(
     except subprocess.TimeoutExpired:
         raise Failed(f"`{title}` did not end within {seconds:g} s") from None
     if check and done.returncode:
-        tail = "\n".join(done.stdout.splitlines()[-15:])
-        raise Failed(f"`{title}` failed ({done.returncode}):\n{tail}")
+        said = last_lines(done.stdout)
+        raise Failed(f"`{title}` failed ({done.returncode}):\n{said}")
     return done.stdout
+
+
+def last_lines(output: str) -> str:
+    """The end of a program's output, which has its errors."""
+    return "\n".join(output.splitlines()[-15:])

@@ -11,6 +11,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from make.product import logged
+
 from harness.checks import Failed
 from harness.common import ROOT, cache_dir, require_disk
 from tests import content, machine, userland
@@ -286,9 +288,11 @@ def rebuild(run: Run) -> None:
         if len(archives) != 1:
             raise Failed(f"{run.packages} has {len(archives)} source RPMs")
         archive = archives[0]
-        step(
+        logged(
             ["unshare", "--net", "rpmbuild", "--rebuild"]
             + ["--define", f"_topdir {top}", archive],
+            top.with_suffix(".log"),
+            "rpmbuild failed",
             env={**os.environ, "MEMDIAG_CACHE": str(cache)},
         )
         made = {path.name: path for path in top.glob("RPMS/*/*.rpm")}
@@ -319,12 +323,3 @@ def dump(package: Path) -> set[str]:
     command = ["rpm", "-qp", "--dump", package]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines())
-
-
-def step(command: list, **kwargs) -> None:
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, **kwargs
-    )
-    if done.returncode:
-        tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
-        raise Failed(f"{command[0]} failed ({done.returncode}):\n{tail}")

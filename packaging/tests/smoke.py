@@ -11,10 +11,11 @@ from pathlib import Path
 
 from harness.checks import Failed
 from harness.common import ROOT
-from harness.server import Server, Unpacked, initialise, last_line
+from harness.programs import CLEAN_UP, Programs
+from harness.server import Server, Unpacked, initialise
 from tests.deb import OURS, Run, sizes
 from tests.installed import memdiag_tables
-from tests.machine import remove
+from tests.machine import last_lines, remove
 from tools.build.sources import sha256_file
 
 
@@ -30,9 +31,10 @@ def build(
         out,
         *kinds,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    with Programs(CLEAN_UP) as programs:
+        done = programs.run(command, stderr=subprocess.STDOUT, env=env)
     if done.returncode:
-        raise Failed(done.stderr.strip() or last_line(done.stdout))
+        raise Failed(last_lines(done.stdout))
 
 
 def smoke(run: Run) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
@@ -281,11 +282,60 @@ class Arguments(Scratch):
             self.assertEqual("sysbench" in error, named)
 
 
+INTERRUPTED = """
+import sys
+from pathlib import Path
+root, folder = map(Path, sys.argv[1:3])
+sys.path[:0] = [str(root), str(root / "packaging")]
+from harness.problem import run_main
+from make import product
+from tests import smoke
+smoke.ROOT = folder
+run_main("caller", lambda: {call})
+"""
+# It needs a moment for its end.
+PROGRAM = """trap 'sleep 0.5; : >{0}/ended; exit' TERM
+: >{0}/begun
+while :; do sleep 0.05; done
+"""
+
+
+class Interruptions(Scratch):
+    """The caller waits until the program that it has started has ended."""
+
+    def check(self, call: str) -> None:
+        command = [sys.executable, "-c", INTERRUPTED.format(call=call), ROOT, self.root]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + 20
+            while not (self.root / "begun").exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            process.terminate()
+            self.assertEqual(process.wait(20), 130)
+        finally:
+            process.kill()
+        self.assertTrue((self.root / "ended").exists())
+
+    def test_of_the_test_that_makes_packages(self):
+        (self.root / "packaging").mkdir()
+        script = PROGRAM.format(self.root)
+        # smoke.build() calls it by this Python.
+        (self.root / "packaging/build").write_text(
+            f"import os\nos.execvp('sh', ['sh', '-c', {script!r}])\n"
+        )
+        self.check("smoke.build('dev', folder / 'out')")
+
+    def test_of_a_program_with_a_log(self):
+        script = self.root / "script"
+        script.write_text(f"({PROGRAM.format(self.root)}) & wait\n")
+        self.check(f"product.logged(['sh', '{script}'], folder / 'log', 'failed')")
+
+
 class Plain(TestCase):
     """Tests and a rebuilt source RPM must not begin a training of hours."""
 
     def test_the_tests_name_their_preset(self):
-        with mock.patch.object(smoke.subprocess, "run") as run:
+        with mock.patch.object(smoke.Programs, "run") as run:
             run.return_value.returncode = 0
             smoke.build("dev", ROOT / "out")
         command = run.call_args.args[0]
