@@ -17,6 +17,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from harness.commit import commit, require_clean
 from harness.common import ROOT, known_preset, lock, say
 from harness.markdown import table
 from harness.problem import Problem, run_main
+from harness.programs import run_group
 from harness.state_file import read_state, write_state
 
 SUITES = "main,innodb,innodb_fts,perfschema,sys_vars,binlog,rpl,parts"
@@ -82,22 +84,25 @@ class Server:
         names.write_text("\n".join(tests) + "\n")
         command = mtr.command(self.build, jobs, f"--do-test-list={names}")
         plugins = self.build / "bld" / "plugin_output_directory"
-        with lent_to_nobody(self.build), keyrings(mysqld(self.preset), plugins):
-            done = subprocess.run(
+        with (
+            lent_to_nobody(self.build),
+            keyrings(mysqld(self.preset), plugins),
+            tempfile.TemporaryFile("w+", errors="replace") as output,
+        ):
+            status = run_group(
                 [*as_nobody(), *command],
                 cwd=self.mtr,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
+                stdout=output,
                 stderr=subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                check=False,
             )
+            output.seek(0)
+            said = output.read()
         with open(self.build / "upstream-suites.log", "a") as log:
-            log.write(done.stdout)
-        found = worst_by_test(mtr.parse(done.stdout))
-        if not found and done.returncode:
-            tail = "\n".join(done.stdout.splitlines()[-15:])
+            log.write(said)
+        found = worst_by_test(mtr.parse(said))
+        if not found and status:
+            tail = "\n".join(said.splitlines()[-15:])
             raise Problem(f"mysql-test-run of preset {self.preset} failed:\n{tail}")
         for test in tests:
             into[test] = found.get(test) or {"result": "skipped", "comment": "not run"}

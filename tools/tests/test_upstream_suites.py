@@ -68,20 +68,35 @@ class Lines(unittest.TestCase):
         self.assertEqual(found["rpl.rpl_b"]["comment"], "Need linux")
 
 
-class Resuming(Scratch):
-    def test_results_of_this_server_that_are_whole(self):
+class Servers(Scratch):
+    def setUp(self):
+        super().setUp()
         patch = mock.patch.object(upstream_suites, "ROOT", self.root)
         patch.start()
         self.addCleanup(patch.stop)
-        for file in (mysqld("dev"), self.root / "build/dev/bld/mysql-test/mysql-test-run.pl"):  # fmt: skip
+        self.driver = self.root / "build/dev/bld/mysql-test/mysql-test-run.pl"
+        for file in (mysqld("dev"), self.driver):
             file.parent.mkdir(parents=True)
             file.touch()
+
+    def test_results_of_this_server_that_are_whole(self):
         server = Server("dev", 1)
         server.results["main.a"] = {"result": "pass", "comment": ""}
         server.save()
         self.assertEqual(Server("dev", 1).results, server.results)
         server.path.write_text(server.path.read_text()[:-3])
         self.assertEqual(Server("dev", 1).results, {})
+
+    def test_a_call_of_the_driver(self):
+        server = Server("dev", 1)
+        self.driver.write_text(r'print "[ 50%] main.a  w1  [ pass ]  1\n"; exit 1')
+        with mock.patch.object(os, "geteuid", return_value=1000):
+            server.run(["main.a", "main.b"], server.results, 1)
+            results = {test: x["result"] for test, x in server.results.items()}
+            self.assertEqual(results, {"main.a": "pass", "main.b": "skipped"})
+            self.driver.write_text('print STDERR "no port"; exit 1')
+            with self.assertRaisesRegex(Problem, "preset dev failed:\nno port"):
+                server.run(["main.c"], server.results, 1)
 
 
 class Account(Scratch):
