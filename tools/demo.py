@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import phrase_searches
 from harness.checks import Checks
-from harness.common import ROOT, known_preset, lock, run_step, say
+from harness.common import ROOT, known_preset, lock, presets, run_step, say
 from harness.problem import run_main
 from harness.server import Build, Server
 
@@ -130,15 +130,18 @@ def demonstrate(options: argparse.Namespace, server: Server) -> int:
         phrase_searches.start(server)
         statements = phrase_searches.prepare(server, options.documents)
         checks = Checks("demo", show=False)
+        # The others have no memdiag tables, so the checks of these do not count.
+        ours = presets()[options.preset] == "product"
         phrase_searches.run(
-            server, statements, options.clients, options.seconds, checks, figures=False
+            server,
+            statements,
+            options.clients,
+            options.seconds,
+            checks if ours else Checks(show=False),
+            figures=False,
         )
         write_report(server, checks)
-        if options.smoke:
-            server.stop()
-            checks.check("the server ended", not server.alive())
-            return checks.finish()
-        keep = not options.stop_after
+        keep = not (options.smoke or options.stop_after)
     finally:
         if not keep:
             server.stop()
@@ -146,8 +149,10 @@ def demonstrate(options: argparse.Namespace, server: Server) -> int:
         which = "" if options.preset == "dev" else f" --preset {options.preset}"
         say("\nThe server stays up.")
         say(f"  connect: {server.client_line(phrase_searches.DATABASE)}")
-        say(f"  stop:    ./run-demo --stop{which}")
-    return 0
+        say(f"  stop:    ./run-demo --stop{which}\n")
+    else:
+        checks.check("the server ended", not server.alive())
+    return checks.finish()
 
 
 def write_report(server: Server, checks: Checks) -> None:
