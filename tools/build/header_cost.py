@@ -21,10 +21,9 @@ from harness.common import ROOT, known_preset, say
 from harness.problem import Problem, run_main
 from tools.build.tree import HEADERS
 
-# Two folders are ours as a whole. Four of upstream's folders have headers of ours, known by name.
-OWN = re.compile(
-    r"(mysys|plugin)/memdiag/.*|(sql|storage/innobase|storage/perfschema|storage/temptable)/memdiag_[^/]*"
-)
+OWN_HEADERS = (*HEADERS, "plugin/memdiag/**/*.h")
+# How the paths of our headers begin, and those of the sources beside them.
+OWN = tuple(pattern.partition("*")[0] for pattern in OWN_HEADERS)
 PRECOMPILED = ".gch"
 
 
@@ -73,14 +72,14 @@ def users_of_headers(
         return path.removeprefix(tree).removeprefix(f"{top}/")
 
     def own(names: Iterable[str]) -> set[str]:
-        return {path for name in names if OWN.fullmatch(path := in_repository(name))}
+        return {path for name in names if (path := in_repository(name)).startswith(OWN)}
 
     headers = {output: own(names) for output, names in deps.items()}
     users: dict[str, Users] = {}
     for output, names in deps.items():
         if output.endswith(PRECOMPILED):
             continue
-        ours = bool(names) and OWN.fullmatch(in_repository(names[0])) is not None
+        ours = bool(names) and in_repository(names[0]).startswith(OWN)
         needed = headers[output].union(
             *(headers.get(name, ()) for name in pch.get(output, ()))
         )
@@ -152,7 +151,7 @@ def main() -> int:
     deps = recorded(ninja_deps(build))
     pch = precompiled((build / "build.ninja").read_text())
     users = users_of_headers(deps, pch, build, ROOT)
-    for pattern in (*HEADERS, "plugin/memdiag/**/*.h"):
+    for pattern in OWN_HEADERS:
         for path in ROOT.glob(pattern):
             users.setdefault(str(path.relative_to(ROOT)), Users())
     say("upstream  ours  header")

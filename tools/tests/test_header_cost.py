@@ -22,10 +22,11 @@ sql/CMakeFiles/sql_main.dir/cmake_pch.hxx.gch: #deps 3, deps mtime 1 (VALID)
     ../mysql/mysys/memdiag/routes/hooks.h
     ../mysql/include/mem_root.h
 
-storage/innobase/CMakeFiles/innobase.dir/mem0mem.cc.o: #deps 3, deps mtime 1 (STALE)
+storage/innobase/CMakeFiles/innobase.dir/mem0mem.cc.o: #deps 4, deps mtime 1 (STALE)
     ../mysql/storage/innobase/mem/mem0mem.cc
     ../mysql/storage/innobase/memdiag_heap.h
     ../mysql/storage/innobase/include/mem0mem.h
+    ../mysql/mysys/memdiag_realloc.h
 
 plugin/memdiag/CMakeFiles/memdiag.dir/plugin.cc.o: #deps 3, deps mtime 1 (VALID)
     ../mysql/plugin/memdiag/plugin.cc
@@ -60,6 +61,7 @@ class HeaderCost(unittest.TestCase):
                 "mysys/memdiag/routes/places.h",
                 "mysys/memdiag/routes/hooks.h",
                 "storage/innobase/memdiag_heap.h",
+                "mysys/memdiag_realloc.h",
                 "plugin/memdiag/base/unit.h",
             },
         )
