@@ -130,7 +130,7 @@ def compare(report: Checks, group: Group, writers: Writers, what: str) -> None:
         f"{name}: {table}"
         for name, found in sums.items()
         for table in found
-        if found[table] != first[table]
+        if found[table] != first.get(table)
     ]
     good = not different and all(x.keys() == first.keys() for x in others)
     report.check(f"{what}: all members have the same rows", good, "; ".join(different) or f"{writers.count()} transactions")  # fmt: skip
