@@ -28,9 +28,11 @@ class Installed(Server):
 
     def _wait(self) -> int:
         """Waits until the server answers; returns its process id outside of the machine."""
-        for _ in range(600):
+        end = time.monotonic() + 60
+        while True:
             try:
-                self.query("SELECT 1")
+                with self.connect(timeout=10) as session:
+                    session.query("SELECT 1")
                 with socket.socket(socket.AF_UNIX) as link:
                     link.connect(str(self.socket))
                     credentials = link.getsockopt(
@@ -38,9 +40,11 @@ class Installed(Server):
                     )
                 return struct.unpack("iII", credentials)[0]
             except (OSError, SqlError) as error:
-                last = error
+                if time.monotonic() > end:
+                    raise Failed(
+                        f"the server does not answer after a minute: {error}"
+                    ) from None
             time.sleep(0.1)
-        raise Failed(f"the server does not answer after a minute: {last}")
 
 
 def main_job(
