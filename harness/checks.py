@@ -12,7 +12,7 @@ from harness.problem import Problem
 from harness.sql import SqlError
 
 
-class Failed(Exception):
+class Failed(Problem):
     """Something that is tested does not work; the text has the program's own words."""
 
 
@@ -45,7 +45,7 @@ class Checks:
         """A check that passes unless the block raises. The program continues after it."""
         try:
             yield
-        except (Failed, Problem, SqlError, OSError, AssertionError) as error:
+        except (Problem, SqlError, OSError, AssertionError) as error:
             self.check(name, False, error)
         else:
             self.check(name, True)

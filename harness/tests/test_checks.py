@@ -1,11 +1,15 @@
 """Counting and showing checks."""
 
+import contextlib
+import io
+import signal
 import subprocess
 import unittest
 from unittest import mock
 
 from harness import checks
 from harness.checks import Checks, Failed, Total
+from harness.problem import run_main
 from tools import run_tests
 
 
@@ -62,6 +66,14 @@ class Counting(unittest.TestCase):
         self.assertEqual((made.passed, len(made.failures)), (1, 3))
         with self.assertRaises(ValueError), made.checking("a mistake of ours"):
             raise ValueError
+
+    def test_outside_of_a_check_it_is_a_message(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), self.assertRaises(SystemExit):
+            run_main("podman", mock.Mock(side_effect=Failed("no storage")))
+        self.assertEqual(said.getvalue(), "podman: no storage\n")
 
     def test_run_tests_reads_the_last_line(self):
         for name in ("", "thing"):
