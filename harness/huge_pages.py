@@ -14,8 +14,9 @@ SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 @contextlib.contextmanager
-def always() -> Iterator[None]:
-    """Switches huge pages on for the whole machine, and back to the former setting, even if this process is killed."""
+def always() -> Iterator[str]:
+    """Switches huge pages on for the whole machine, and back to the former setting, even if this process is killed.
+    The value of the block is that setting."""
     try:
         before = re.search(r"\[(\w+)\]", SETTING.read_text())
         assert before
@@ -29,7 +30,7 @@ def always() -> Iterator[None]:
     assert guard.stdin
     try:
         SETTING.write_text("always")
-        yield
+        yield before[1]
     finally:
         guard.stdin.close()
         guard.wait()

@@ -165,8 +165,7 @@ def huge_pages_everywhere(start: Callable[..., Server], checks: Checks) -> None:
             for pool in ("perfschema", "innodb", "general")
         )
 
-    former = chosen()
-    with huge_pages.always():
+    with huge_pages.always() as former:
         # With its default settings, the server asks the kernel for none.
         with start() as server, server.connect() as session:
             checks.check("with huge pages 'always' pools have none", of_pools() == 0)
@@ -344,7 +343,7 @@ def run(build: Build, folder: Path) -> int:
             state(start, checks)
         except NotPossible as reason:
             checks.skip(name, reason)
-        except (SqlError, OSError, subprocess.SubprocessError) as error:
+        except (Problem, SqlError, OSError, subprocess.SubprocessError) as error:
             checks.check(name, False, str(error))
     return checks.finish()
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+from harness import huge_pages
 from harness.cgroup import Limit
 from harness.common import ROOT
 from harness.problem import NotPossible, Problem
@@ -202,6 +203,15 @@ class SwapFile(Case):
             self.swaps = [str(self.file)]
 
 
+class HugePages(Case):
+    def test_a_kernel_without_them(self):
+        with (
+            mock.patch.object(huge_pages, "SETTING", self.root / "enabled"),
+            self.assertRaises(NotPossible),
+        ):
+            host_states.huge_pages_everywhere(None, None)
+
+
 class Found(unittest.TestCase):
     def test_subsystem_and_evidence(self):
         columns = ["SEVERITY", "SUBSYSTEM", "VERDICT", "EVIDENCE", "REMEDY"]
@@ -258,6 +268,15 @@ class Running(Case):
         self.assertEqual(code, 1)
         self.assertIn("FAILED  broken: it was killed", lines)
         self.assertEqual(lines[-1], "host_states: 1 passed, 1 failed, 0 skipped")
+
+    def test_a_problem_of_one_state(self):
+        def swap(_start, checks):
+            raise Problem("the file is still in use")
+
+        code, lines = self.run_states(swap=swap, other=lambda _start, _checks: None)
+        self.assertEqual(code, 1)
+        self.assertIn("FAILED  swap: the file is still in use", lines)
+        self.assertEqual(lines[-2:], ["== other", "host_states: 0 passed, 1 failed, 0 skipped"])  # fmt: skip
 
 
 if __name__ == "__main__":
