@@ -32,7 +32,8 @@ class Limit:
         )
 
     def resize(self, limit_bytes: int) -> bool:
-        """Sets another limit. False: the kernel (version 1) refuses it, because it cannot reclaim enough at once."""
+        """Sets another limit. False: the kernel (version 1) refuses it, because it cannot reclaim enough at once. Then
+        the limit is as before."""
         if self.version == 1:
             names = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]
         else:
@@ -42,10 +43,15 @@ class Limit:
             names.pop()
         elif len(names) == 2 and limit_bytes > int(with_swap.read_text()):
             names.reverse()  # the limit with swap must never be the lower one
+        changed: dict[Path, str] = {}
         try:
-            for name in names:
-                (self.group / name).write_text(str(limit_bytes))
+            for file in (self.group / name for name in names):
+                before = file.read_text()
+                file.write_text(str(limit_bytes))
+                changed[file] = before
         except OSError as error:
+            for file, before in changed.items():
+                file.write_text(before)
             if error.errno != errno.EBUSY:
                 raise
             return False
@@ -89,7 +95,8 @@ def groups(cgroup: str, mountinfo: str) -> tuple[int, list[Path]]:
     mounts = [line.split() for line in mountinfo.splitlines()]
     for version, kind in ((1, "cgroup"), (2, "cgroup2")):
         for _, controllers, path in entries:
-            if (version == 1) != ("memory" in controllers.split(",")):
+            # Version 2 has one entry, which names no controllers.
+            if "memory" not in controllers.split(",") if version == 1 else controllers:
                 continue
             for mount in mounts:
                 dash = mount.index("-")
