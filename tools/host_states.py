@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import cgroup, huge_pages
+from harness.at_the_end import at_the_end
 from harness.cgroup import Limit
 from harness.checks import Checks
 from harness.common import ROOT, lock, preset_of_arguments, require_disk, say
@@ -58,21 +59,6 @@ END_SERVER = (
 
 
 # --- states that end by themselves ------------------------------------------------
-
-
-@contextlib.contextmanager
-def at_the_end(script: str, *arguments: str | Path) -> Iterator[None]:
-    """Run a shell script when the block ends, or when this process does, for any reason."""
-    # The shell waits for the end of its input, which comes at the latest when this process ends.
-    command = ["sh", "-c", f"read -r _; {{ {script}; }} 2>/dev/null", "sh"]
-    command += map(str, arguments)
-    guard = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
-    assert guard.stdin
-    try:
-        yield
-    finally:
-        guard.stdin.close()
-        guard.wait()
 
 
 def _swaps() -> list[str]:

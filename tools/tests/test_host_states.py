@@ -1,10 +1,9 @@
-"""A state of the machine ends, whatever ends the program that made it."""
+"""States of the machine: how they are made and ended, and what is said of them."""
 
 import os
 import signal
 import subprocess
 import sys
-import time
 import unittest
 from contextlib import contextmanager, redirect_stdout
 from io import StringIO
@@ -13,8 +12,8 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness import huge_pages
+from harness.at_the_end import at_the_end
 from harness.cgroup import Limit
-from harness.common import ROOT
 from harness.problem import NotPossible, Problem
 from harness.scratch import Scratch
 from harness.sql import Result
@@ -35,41 +34,6 @@ class Case(Scratch):
         self.addCleanup(patch.stop)
 
 
-class AtTheEnd(Case):
-    def test_of_a_block(self):
-        file = self.root / "file"
-        with host_states.at_the_end('echo "$1" > "$2"', "back", file):
-            self.assertFalse(file.exists())
-        self.assertEqual(file.read_text(), "back\n")
-
-    def test_of_a_block_that_fails(self):
-        file = self.root / "file"
-        with (
-            self.assertRaises(ZeroDivisionError),
-            host_states.at_the_end('echo "$1" > "$2"', "back", file),
-        ):
-            _ = 1 / 0
-        self.assertEqual(file.read_text(), "back\n")
-
-    def test_of_a_process_that_is_killed(self):
-        file = self.root / "file"
-        program = (
-            "import os, signal, sys\n"
-            "from tools import host_states\n"
-            "with host_states.at_the_end('echo back > \"$1\"', sys.argv[1]):\n"
-            "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", program, str(file)], cwd=ROOT, check=False
-        )
-        self.assertEqual(done.returncode, -signal.SIGKILL)
-        for _ in range(100):
-            if file.exists() and file.read_text():
-                break
-            time.sleep(0.1)
-        self.assertEqual(file.read_text(), "back\n")
-
-
 class EndServer(Case):
     def end(self, data: str) -> bool:
         """True if a process of data directory /data/a ends."""
@@ -77,7 +41,7 @@ class EndServer(Case):
         with subprocess.Popen(program, stdin=subprocess.PIPE) as server:
             file = self.root / "pid"
             file.write_text(f"{server.pid}\n")
-            with host_states.at_the_end(host_states.END_SERVER, file, data):
+            with at_the_end(host_states.END_SERVER, file, data):
                 pass
             try:
                 return server.wait(timeout=0.5) == -signal.SIGTERM
