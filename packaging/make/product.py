@@ -84,9 +84,7 @@ def stamp(name: str, date: int) -> str:
 def logged(command: list, log: Path, failed: str, hint: str = "", **kwargs) -> None:
     """Runs a program with its output in a log. If it fails, raises a Problem that begins with `failed`."""
     with open(log, "w") as output:
-        status = run_group(
-            command, stdout=output, stderr=subprocess.STDOUT, **kwargs
-        )
+        status = run_group(command, stdout=output, stderr=subprocess.STDOUT, **kwargs)
     if status:
         # rpmbuild adds a summary behind the messages of the step that failed.
         said = log.read_text(errors="replace").split("\nRPM build errors:")[0]

@@ -226,7 +226,9 @@ def make(run: Run, out: Path) -> Path:
     found = list(out.glob("mysql-memdiag_*.tar"))
     good = done.returncode == 0 and len(found) == 1
     size = f"{found[0].stat().st_size / 1e6:.0f} MB" if found else ""
-    run.report.check("one command makes the image", good, size or last_lines(done.stdout))
+    run.report.check(
+        "one command makes the image", good, size or last_lines(done.stdout)
+    )
     if not good:
         raise Failed("there is no image to test")
     return found[0]
