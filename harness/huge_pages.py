@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness.at_the_end import at_the_end
 from harness.problem import NotPossible
 
 SETTING = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -24,13 +24,6 @@ def always() -> Iterator[str]:
         SETTING.write_text(before[1])
     except OSError as error:
         raise NotPossible(f"huge pages cannot be set: {error}") from None
-    # The shell waits for the end of its input, which comes at the latest when this process ends.
-    restore = ["sh", "-c", 'read -r _; echo "$1" > "$2"', "sh", before[1], SETTING]
-    guard = subprocess.Popen(restore, stdin=subprocess.PIPE, start_new_session=True)
-    assert guard.stdin
-    try:
+    with at_the_end('echo "$1" > "$2"', before[1], SETTING):
         SETTING.write_text("always")
         yield before[1]
-    finally:
-        guard.stdin.close()
-        guard.wait()

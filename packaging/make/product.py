@@ -14,6 +14,7 @@ from pathlib import Path
 from harness.common import ROOT
 from harness.problem import Problem
 from harness.programs import run_group
+from tools.build.sources import mysql_version
 
 PACKAGING = ROOT / "packaging"
 COMMON = PACKAGING / "common"
@@ -37,16 +38,10 @@ class Product:
 
 def versions(build: Path) -> tuple[str, str]:
     """Versions of the MySQL source that was built, which may differ from the pin, and of memdiag."""
-    upstream = dict(
-        line.split("=", 1)
-        for line in (build / "mysql" / "MYSQL_VERSION").read_text().split()
-        if "=" in line
-    )
-    parts = (upstream[f"MYSQL_VERSION_{part}"] for part in ("MAJOR", "MINOR", "PATCH"))
     project = re.search(
         r"project\(memdiag VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()
     )
-    return ".".join(parts), project[1]
+    return mysql_version(build / "mysql"), project[1]
 
 
 def commit() -> tuple[str, str, int]:

@@ -708,14 +708,19 @@ def sizes(package: Path) -> dict[str, int]:
         }
 
 
-def size(run: Run) -> None:
+def debians_packages(run: Run) -> list[Path]:
+    """Debian's packages of server and client, fetched once."""
     folder = run.work / "debians"
     if len(list(folder.glob("*.deb"))) < len(DEBIANS):
         apt = PrivateApt(cache_dir() / "apt")
         apt.update()
         apt.download(folder, "download", *DEBIANS)
+    return list(folder.glob("*.deb"))
+
+
+def size(run: Run) -> None:
     theirs: dict[str, int] = {}
-    for package in folder.glob("*.deb"):
+    for package in debians_packages(run):
         theirs |= sizes(package)
     ours: dict[str, int] = {}
     for name in OURS:

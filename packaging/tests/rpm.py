@@ -16,10 +16,9 @@ from make.product import logged
 from harness.checks import Failed
 from harness.common import ROOT, cache_dir, require_disk
 from tests import content, machine, userland
-from tests.deb import DEBIANS, Run, debians_server, files, kept, version
+from tests.deb import Run, debians_packages, debians_server, files, kept, version
 from tests.installed import Installed, main_job, memdiag_tables
 from tests.machine import Machine
-from tools.build.sources import PrivateApt
 
 SERVER, CLIENT = (
     f"/srv/packages/mysql-memdiag-{x}-*.rpm" for x in ("server", "client")
@@ -187,15 +186,10 @@ def refuse(run: Run, box: Machine) -> None:
 
 
 def stocks_rpm(run: Run, into: Path) -> None:
-    folder = run.work / "debians"
-    if len(list(folder.glob("*.deb"))) < len(DEBIANS):
-        apt = PrivateApt(cache_dir() / "apt")
-        apt.update()
-        apt.download(folder, "download", *DEBIANS)
     top = run.work / "stock-rpm"
     machine.remove(top)
     top.mkdir()
-    for package in folder.glob("*.deb"):
+    for package in debians_packages(run):
         subprocess.run(["dpkg-deb", "-x", package, top / "tree"], check=True)
     command = ["rpmbuild", "--quiet", "-bb", "--define", f"_topdir {top}"]
     command += ["--define", f"tree {top}/tree", ROOT / "packaging/tests/stock.spec"]
