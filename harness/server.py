@@ -104,6 +104,20 @@ class Unpacked(Build):
         ]
 
 
+class OfAnotherSuite(Unpacked):
+    """The same with the C library of the package's own suite of Debian, which is newer than this machine's."""
+
+    def command_of(self, name: str) -> list[str | Path]:
+        """The command that starts a program, without its options."""
+        usr = self.directory / "usr"
+        loader = usr / "lib64/ld-linux-x86-64.so.2"
+        libraries = usr / "lib/x86_64-linux-gnu"
+        return [loader, "--library-path", libraries, self.program(name)]
+
+    def command(self) -> list[str | Path]:
+        return self.command_of("mysqld")
+
+
 @dataclass(frozen=True)
 class Memory:
     """The kernel's figures of the process, in kB. lazy_free_kb: given back by MADV_FREE, but still in RSS."""

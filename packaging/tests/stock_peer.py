@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.checks import Checks
 from harness.common import ROOT
 from harness.network import free_port, own_network
-from harness.server import Build, Server, Unpacked, initialise, last_line
+from harness.server import Build, OfAnotherSuite, Server, initialise, last_line
 from harness.sql import SqlError
 from tests import content, documents
 from tools.build import debian
@@ -86,8 +86,8 @@ class Persisting(Build):
         ]
 
 
-class Stock(Persisting, Unpacked):
-    """Debian's server and clients, run with the C library of their own suite."""
+class Stock(Persisting, OfAnotherSuite):
+    """Debian's server and clients of unstable."""
 
     @classmethod
     def below(cls, work: Path) -> Stock:
@@ -97,15 +97,6 @@ class Stock(Persisting, Unpacked):
             debian.root("unstable", unfinished, "extract", STOCK_PACKAGES)
             unfinished.rename(stock.directory)
         return stock
-
-    def client(self, name: str) -> list[str | Path]:
-        usr = self.directory / "usr"
-        loader = usr / "lib64/ld-linux-x86-64.so.2"
-        libraries = usr / "lib/x86_64-linux-gnu"
-        return [loader, "--library-path", libraries, self.program(name)]
-
-    def command(self) -> list[str | Path]:
-        return self.client("mysqld")
 
 
 # --- what our documents say -----------------------------------------------------------
@@ -432,7 +423,13 @@ def after_ours(
             session.query("SHOW GRANTS FOR root@localhost")
             # This makes the server write mysqld-auto.cnf anew.
             session.query("SET PERSIST max_connections = 150")
-        dump(report, stock.client("mysqldump"), server, folder / "stock.sql", "stock's")
+        dump(
+            report,
+            stock.command_of("mysqldump"),
+            server,
+            folder / "stock.sql",
+            "stock's",
+        )
         log = server.error_log.read_text(errors="replace")
     for whose in ("ours", "stock"):
         load(report, stock, folder, whose, before)
@@ -447,7 +444,7 @@ def load(
         initialise(stock, server.data)
         server.start()
         with (folder / f"{whose}.sql").open("rb") as file:
-            problem = client(stock.client("mysql"), server, [], stdin=file)
+            problem = client(stock.command_of("mysql"), server, [], stdin=file)
         report.check(f"{whose}.sql loads into stock", not problem, problem)
         what = f"rows and accounts of {whose}.sql are there"
         with report.checking(what), server.connect() as session:
