@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from harness.common import ROOT
 from harness.problem import Problem
@@ -34,6 +35,7 @@ class Product:
     stamp: str  # names the commit in version numbers; empty without git
     trained: bool  # the optimised build
     files: dict[str, list[str]]  # by package, below the tree, sorted
+    sources: dict[str, Any]  # of the build, as tools/build/sources.py names them
 
 
 def versions(build: Path) -> tuple[str, str]:

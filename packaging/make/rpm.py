@@ -7,23 +7,16 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import shutil
 import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from harness.common import ROOT, cache_dir, say
+from harness.common import ROOT, say
 from harness.problem import Problem
 from make.product import PACKAGING, Product, logged
-from tools.build.sources import (
-    PINS,
-    check,
-    chosen_version,
-    downloaded_mysql,
-    open_archive,
-)
+from tools.build.sources import PINS, check, open_archive
 
 # Programs that have to be installed, with their Debian packages.
 TOOLS = {
@@ -46,8 +39,8 @@ def build(tree: Path, out: Path, product: Product) -> list[Path]:
         "MYSQL_VERSION": product.mysql,
         "MEMDIAG_VERSION": product.memdiag,
         "RELEASE": release(product),
-        "MYSQL_ARCHIVE": upstream_archive("mysql", sources).name,
-        "JEMALLOC_ARCHIVE": upstream_archive("jemalloc", sources).name,
+        "MYSQL_ARCHIVE": upstream_archive("mysql", product.sources, sources).name,
+        "JEMALLOC_ARCHIVE": upstream_archive("jemalloc", product.sources, sources).name,
         "COMMIT": product.commit[:12],
         "DATE": time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(product.date)),
     }
@@ -104,32 +97,31 @@ def pack_checkout(path: Path, prefix: str) -> None:
     path.write_bytes(gzip.compress(tar.stdout, mtime=0))
 
 
-def upstream_archive(name: str, into: Path) -> Path:
+def upstream_archive(name: str, sources: dict, into: Path) -> Path:
     """Puts the archive that the build took its source from into a folder."""
-    pin = json.loads(PINS.read_text())[name]
-    if own := os.environ.get(f"{name.upper()}_SOURCE_TARBALL"):
-        return Path(shutil.copy(own, into))
-    if "tarball" in pin:
-        version = chosen_version(pin)
-        downloaded = downloaded_mysql(cache_dir(), pin, version)
-    else:
-        version = pin["version"]
-        downloaded = cache_dir() / "downloads" / pin["file"]
-    if not downloaded.is_file():
+    source = sources.get(name, {})
+    if "archive" not in source:
         raise Problem(
-            f"{downloaded} is not there, and the source RPM is to contain it.\n"
-            "  cmake --preset dev fetches it, or leave out the RPM: packaging/build deb"
+            f"the build does not say which archive of {name} it was made of.\n"
+            "  Configure its preset again, or leave out the RPM: packaging/build deb"
         )
-    if "tarball" not in pin:
-        return Path(shutil.copy(downloaded, into))
-    path = into / f"{name}-{pin['version']}.tar.gz"
+    archive = Path(source["archive"])
+    if not archive.is_file():
+        raise Problem(
+            f"{archive} is not there, and the source RPM is to contain it.\n"
+            f"  Bring it back, or remove {source['tree']} and configure the preset"
+            " again, or leave out the RPM: packaging/build deb"
+        )
+    if not source["member"]:
+        return Path(shutil.copy(archive, into))
+    path = into / f"{Path(source['tree']).name}.tar.gz"
     with ExitStack() as stack, open(path, "wb") as file:
         shutil.copyfileobj(
-            open_archive(downloaded, pin["tarball"], stack), file, 1 << 20
+            open_archive(archive, source["member"], stack), file, 1 << 20
         )
-    pinned = version == pin["version"]
-    if pinned and (problem := check(path, pin["tarball_sha256"])):
+    want = json.loads(PINS.read_text())[name]["tarball_sha256"]
+    if source["pinned"] and (problem := check(path, want)):
         raise Problem(
-            f"{problem}.\n  Remove {downloaded} and run cmake --preset dev again."
+            f"{problem}.\n  Remove {archive} and {source['tree']}, and configure the preset again."
         )
     return path

@@ -68,7 +68,7 @@ class Contents(Case):
 
 class Versions(Case):
     NAME = "abc1234" + "0" * 33
-    PLAIN = product.Product("9.7.4", "0.1.0", 0, NAME, "", False, {})
+    PLAIN = product.Product("9.7.4", "0.1.0", 0, NAME, "", False, {}, {})
 
     def of(self, date: int, trained: bool = False) -> product.Product:
         stamp = product.stamp(self.NAME, date)
@@ -129,6 +129,48 @@ class Versions(Case):
         )
         self.assertEqual(done.returncode, 1)
         self.assertIn("packages are made of dev and optimised", done.stderr)
+
+
+class SourceArchives(Case):
+    """The source RPM has the archives that the build was made of, whatever the environment says today."""
+
+    def put(self, **source: object) -> Path:
+        into = self.root / "SOURCES"
+        into.mkdir(exist_ok=True)
+        with mock.patch.dict(os.environ, MYSQL_SOURCE_TARBALL=str(self.root / "other")):
+            return rpm.upstream_archive("mysql", {"mysql": source}, into)
+
+    def test_an_archive_of_the_user(self):
+        archive = self.root / "own.tar.gz"
+        archive.write_text("own")
+        made = self.put(tree="/src/mysql-user-1", pinned=False, archive=str(archive), member="")  # fmt: skip
+        self.assertEqual((made.name, made.read_text()), ("own.tar.gz", "own"))
+
+    @unittest.skipUnless(shutil.which("dpkg-deb"), "needs dpkg-deb")
+    def test_debians_package_of_another_version(self):
+        package = self.root / "package"
+        (package / "DEBIAN").mkdir(parents=True)
+        (package / "DEBIAN/control").write_text(
+            "Package: mysql-source\nVersion: 9.7.6-1\nArchitecture: all\n"
+            "Maintainer: x <x@localhost>\nDescription: x\n"
+        )
+        (package / "source.tar.gz").write_text("inner")
+        archive = self.root / "mysql-source_9.7.6-1_amd64.deb"
+        command = ["dpkg-deb", "--root-owner-group", "-b", package, archive]
+        subprocess.run(command, check=True, capture_output=True)
+        source = {"tree": "/src/mysql-9.7.6-1", "archive": str(archive), "member": "./source.tar.gz"}  # fmt: skip
+        made = self.put(pinned=False, **source)
+        self.assertEqual((made.name, made.read_text()), ("mysql-9.7.6-1.tar.gz", "inner"))  # fmt: skip
+        with self.assertRaisesRegex(Problem, "mysql-9.7.6-1.tar.gz is damaged"):
+            self.put(pinned=True, **source)
+
+    def test_one_that_is_not_there(self):
+        for source, words in (
+            ({}, "does not say .* mysql"),
+            ({"tree": "/src/a", "archive": "/none.deb"}, "/none.deb is not there"),
+        ):
+            with self.assertRaisesRegex(Problem, f"{words}.*\n.*packaging/build deb"):
+                self.put(**source)
 
 
 class Manual(unittest.TestCase):

@@ -338,6 +338,19 @@ def mysql_version(tree: Path) -> str:
     return ".".join(parts)
 
 
+def provided(
+    tree: Path, version: str, pinned: bool, archive: Path, member: str = ""
+) -> dict:
+    """The result for a source. `archive` and `member` are those of unpack(): the source RPM contains what they name."""
+    return {
+        "tree": str(tree),
+        "version": version,
+        "pinned": pinned,
+        "archive": str(archive.absolute()),
+        "member": member,
+    }
+
+
 def user_tree(cache: Path, archive: Path, name: str, verify) -> Path:
     """The tree of an archive that the user names; each content is unpacked once."""
     if not archive.is_file():
@@ -371,8 +384,9 @@ def user_mysql(cache: Path, pin: dict, archive: Path) -> dict:
             )
 
     tree = user_tree(cache, archive, "mysql", verify)
-    say(f"-- MySQL {mysql_version(tree)} from {archive} (yours, not the pinned one)")
-    return {"tree": str(tree), "version": mysql_version(tree), "pinned": False}
+    version = mysql_version(tree)
+    say(f"-- MySQL {version} from {archive} (yours, not the pinned one)")
+    return provided(tree, version, False, archive)
 
 
 def chosen_version(pin: dict) -> str:
@@ -413,7 +427,8 @@ def archive_mysql(cache: Path, pin: dict, make_apt) -> dict:
     if not pinned:
         say(f"** NOT THE PINNED SOURCE: {pin['package']} {version}, as")
         say(f"** MYSQL_SOURCE_VERSION says, and not {pin['version']}.")
-    return {"tree": str(tree), "version": mysql_version(tree), "pinned": pinned}
+    package = downloaded_mysql(cache, pin, version)
+    return provided(tree, mysql_version(tree), pinned, package, pin["tarball"])
 
 
 def downloaded_mysql(cache: Path, pin: dict, version: str) -> Path:
@@ -460,13 +475,13 @@ def user_jemalloc(cache: Path, pin: dict, archive: Path) -> dict:
             )
 
     tree = user_tree(cache, archive, "jemalloc", verify)
-    return {"tree": str(tree), "version": pin["version"], "pinned": False}
+    return provided(tree, pin["version"], False, archive)
 
 
 def pinned_jemalloc(cache: Path, pin: dict, make_apt) -> dict:
     tree = cache / "src" / f"jemalloc-{pin['version']}"
+    path = cache / "downloads" / pin["file"]
     if not tree.is_dir():
-        path = cache / "downloads" / pin["file"]
 
         def download(folder: Path) -> None:
             apt = make_apt()
@@ -485,7 +500,7 @@ def pinned_jemalloc(cache: Path, pin: dict, make_apt) -> dict:
         path.parent.mkdir(parents=True, exist_ok=True)
         fetch_verified(path, pin["sha256"], download)
         unpack(path, tree)
-    return {"tree": str(tree), "version": pin["version"], "pinned": True}
+    return provided(tree, pin["version"], True, path)
 
 
 # --- main ----------------------------------------------------------------------

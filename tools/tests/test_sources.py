@@ -262,6 +262,7 @@ class OwnTarball(Case):
         archive = self.mysql(VERSION.format(9))
         first = self.provide("mysql", archive)
         self.assertEqual((first["version"], first["pinned"]), ("9.7.9", False))
+        self.assertEqual((first["archive"], first["member"]), (str(archive), ""))
         with mock.patch.object(sources, "unpack") as unpack:
             self.assertEqual(self.provide("mysql", archive), first)
         unpack.assert_not_called()
@@ -291,7 +292,9 @@ class OwnTarball(Case):
                 {"ChangeLog": f"* {version} (x)\n"},
             )
             if version == "5.3.1":
-                self.assertEqual(self.provide("jemalloc", archive)["version"], version)
+                source = self.provide("jemalloc", archive)
+                self.assertEqual(source["version"], version)
+                self.assertEqual(source["archive"], str(archive))
             else:
                 with self.assertRaisesRegex(Problem, "jemalloc 5.2.0; .*5.3.1"):
                     self.provide("jemalloc", archive)
@@ -354,6 +357,8 @@ class MovedOn(Case):
             result = self.get()
             self.assertFalse(result["pinned"])
             self.assertTrue(result["tree"].endswith("mysql-9.7.6-1"))
+            self.assertIn("mysql-source_9.7.6-1_", result["archive"])
+            self.assertTrue(Path(result["archive"]).is_file())
             self.assertIn("NOT THE PINNED SOURCE", " ".join(self.said))
         self.assertEqual(self.apt.asked, ["mysql-source=9.7.6-1"])
 
