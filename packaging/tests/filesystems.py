@@ -240,12 +240,13 @@ def changed_by_others(report: Checks, ours: Build, work: Path) -> None:
         survives_kill(report, "after changes by others", server)
 
 
-def samples(server: Server) -> int:
-    rows = server.query(
-        "SELECT COUNT(*), CAST(UNIX_TIMESTAMP(MAX(TIME)) * 1000000 AS UNSIGNED)"
+def newest_sample_us(server: Server) -> int:
+    """Microseconds since 1970; 0 where there is no sample."""
+    newest = server.query(
+        "SELECT CAST(UNIX_TIMESTAMP(MAX(TIME)) * 1000000 AS UNSIGNED)"
         " FROM information_schema.MEMDIAG_HISTORY"
-    ).rows
-    return int(rows[0][1] or 0)
+    ).scalar()
+    return int(newest or 0)
 
 
 def wait_for_samples(server: Server, count: int, seconds: float = 120) -> None:
@@ -257,7 +258,7 @@ def wait_for_samples(server: Server, count: int, seconds: float = 120) -> None:
             raise Failed("the server has ended")
         if time.monotonic() > end:
             raise Failed(f"only {len(seen)} of {count} samples within {seconds:.0f} s")
-        seen.add(samples(server))
+        seen.add(newest_sample_us(server))
 
 
 def goes_on(report: Checks, when: str, server: Server, count: int) -> None:
@@ -304,7 +305,7 @@ def was_logged(
 
 def survives_kill(report: Checks, when: str, server: Server) -> None:
     """Written samples survive SIGKILL: the next run shows them."""
-    last_us = samples(server)
+    last_us = newest_sample_us(server)
     wait_for_samples(server, 3)
     os.kill(server.pid, signal.SIGKILL)
     server.stop()
