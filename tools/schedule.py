@@ -31,8 +31,9 @@ class Step:
     name: str
     what: str
     run: Callable[["Run"], Result]
+    # The step is for presets of these flavours.
     flavours: tuple[str, ...] = ("product",)
-    # The flavours of presets that the step is for; empty: all.
+    # The names of these presets; empty: all.
     presets: tuple[str, ...] = ()
     # May run beside other such steps. A step that measures time, memory or the
     # machine runs alone.

@@ -16,11 +16,12 @@ PRESTART = "/usr/libexec/mysql-memdiag/prestart"
 
 
 def debian(run: Run, suite: str) -> Machine:
-    """A bare machine. A suite later than Debian 12 gets the libraries of this server from Debian 12."""
+    """A bare machine."""
     return run.machine(machine.base(run.work, suite))
 
 
 def add_bookworm(box: Machine) -> None:
+    """A suite later than Debian 12 gets the libraries of this server from Debian 12."""
     sources = "/etc/apt/sources.list"
     box.run(
         f"sed 's/ [a-z]* main/ bookworm main/' {sources} >{sources}.d/bookworm.list; apt-get -q update"
