@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import burst, cgroup
-from harness.checks import Checks, not_possible
+from harness.checks import Checks, Failed, not_possible
 from harness.common import ROOT, known_preset, say
 from harness.problem import NotPossible, run_main
 from harness.server import Build, Server, initialise
@@ -130,7 +130,8 @@ def shrink(checks: Checks, server: Server, groups: list[cgroup.Limit], load: Loa
             safe = figure(session, "safe_limit")
             assert safe is not None, "the safe limit is not known"
             limits.append(safe)
-            assert group.resize(safe), f"round {number}: the kernel refuses {safe}"
+            if not group.resize(safe):
+                raise Failed(f"round {number}: the kernel refuses {safe}")
             took = follows(session, rounded(safe))
             slowest = [max(pair) for pair in zip(slowest, took, strict=True)]
             time.sleep(0.5)
@@ -138,7 +139,8 @@ def shrink(checks: Checks, server: Server, groups: list[cgroup.Limit], load: Loa
             assert server.alive(), f"round {number}: not alive"
             assert not kills, f"round {number}: killed"
             assert load.failure is None, f"round {number}: {load.failure}"
-            assert group.resize(WIDE_KB << 10)
+            if not group.resize(WIDE_KB << 10):
+                raise Failed(f"round {number}: the kernel refuses the wide limit")
             time.sleep(0.1)
     done = load.statements - before
     checks.check(f"it survives {rounds} times", True, f"safe limit {min(limits) >> 20} to {max(limits) >> 20} MB, {done} statements meanwhile")  # fmt: skip
