@@ -90,7 +90,7 @@ def highest(snapshots: Iterable[Snapshot], peak_rss_bytes: int) -> Snapshot:
 
 
 def table(columns: Mapping[str, Snapshot]) -> str:
-    """Memory in MB: a line for each measure, a column for each moment, and how much the last is below the peak."""
+    """Memory in MiB: a line for each measure, a column for each moment, and how much the last is below the peak."""
     lines: list[tuple[str, list[int | None]]] = [
         (
             "process, as the kernel counts (RSS)",
@@ -123,7 +123,7 @@ def table(columns: Mapping[str, Snapshot]) -> str:
     rows = [
         "".join(
             [
-                f"{'memory, MB':{width}}",
+                f"{'memory, MiB':{width}}",
                 *(f"{name:>9}" for name in names),
                 f"{'given back':>12}",
             ]
@@ -133,12 +133,12 @@ def table(columns: Mapping[str, Snapshot]) -> str:
         if all(value is None for value in values):
             continue
         top, end = values[peak], values[-1]
-        back = _mb(top - end) if top is not None and end is not None else "-"
+        back = _mib(top - end) if top is not None and end is not None else "-"
         rows.append(
             "".join(
                 [
                     f"{title:{width}}",
-                    *(f"{_mb(value):>9}" for value in values),
+                    *(f"{_mib(value):>9}" for value in values),
                     f"{back:>12}",
                 ]
             )
@@ -167,16 +167,16 @@ def pool_lines(before: Snapshot, after: Snapshot) -> Iterator[str]:
         texts = after.pool_texts.get(name, {})
         purged, old_purged = figures.get("PURGED_BYTES"), earlier.get("PURGED_BYTES")
         given = (
-            "?" if purged is None or old_purged is None else _mb(purged - old_purged)
+            "?" if purged is None or old_purged is None else _mib(purged - old_purged)
         )
         yield (
             f"pool {name}: {grown('ALLOCATIONS')} allocations, {grown('FREES')} frees; {grown('PURGES')} purges gave"
-            f" back {given} MB in {grown('PURGE_MICROSECONDS')} microseconds; peak {_mb(figures.get('PEAK_BYTES'))} MB"
+            f" back {given} MiB in {grown('PURGE_MICROSECONDS')} microseconds; peak {_mib(figures.get('PEAK_BYTES'))} MiB"
             + (f" at {texts['PEAK_TIME']}" if "PEAK_TIME" in texts else "")
         )
 
 
-def _mb(value: int | None) -> str:
+def _mib(value: int | None) -> str:
     return "-" if value is None else f"{value / 2**20:.1f}"
 
 

@@ -164,8 +164,8 @@ def purge(server: Server) -> dict[str, object] | None:
         say(f"\nmemdiag_purge('all') gave an unreadable receipt: {answer}")
         return None
     say(
-        f"\nSELECT memdiag_purge('all'): resident {old / 2**20:.1f} MB before, {new / 2**20:.1f} MB after,"
-        f" {(old - new) / 2**20:.1f} MB given back in {taken / 1000:.1f} ms"
+        f"\nSELECT memdiag_purge('all'): resident {old / 2**20:.1f} MiB before, {new / 2**20:.1f} MiB after,"
+        f" {(old - new) / 2**20:.1f} MiB given back in {taken / 1000:.1f} ms"
     )
     return receipt
 
