@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.common import SHIPPED
 from harness.problem import Problem
-from harness.server import Build, Server, Unpacked
+from harness.server import Build, OfAnotherSuite, Server
 from tools.build import debian
 
 TOP = Path(__file__).resolve().parents[2]
@@ -27,8 +27,8 @@ _ALLOCATOR_VARIABLES = (
 )
 
 
-class Distribution(Unpacked):
-    """Debian's own package of unstable, run with the C library and the other libraries that it was built for."""
+class Distribution(OfAnotherSuite):
+    """Debian's own package of unstable."""
 
     @classmethod
     def of_preset(cls, top: Path, preset: str) -> Distribution:
@@ -38,11 +38,6 @@ class Distribution(Unpacked):
             debian.root("unstable", unfinished, "extract", "mysql-server-core")
             unfinished.rename(build.directory)
         return build
-
-    def command(self) -> list[str | Path]:
-        usr = self.directory / "usr"
-        loader = usr / "lib64/ld-linux-x86-64.so.2"
-        return [loader, "--library-path", usr / "lib/x86_64-linux-gnu", self.mysqld]
 
 
 @dataclass(frozen=True)
