@@ -1,5 +1,6 @@
 /*
-  Shrinks a session's network buffer (patches/0023).
+  Shrinks a session's network buffer (patches/0023): what a long statement
+  needed is not kept as long as the session.
 
   Threads: the session's own. Errors: without memory the session keeps its
   buffer.
@@ -18,11 +19,17 @@
 
 namespace memdiag {
 
-/** Like net_realloc(), for a buffer whose content is no longer needed. If there
-is no memory for the smaller buffer, the session keeps the old one;
-net_realloc() would end the session.
+/** A buffer that is not larger stays as it is. */
+constexpr size_t kept_buffer = 1024 * 1024;
+
+/** Like net_realloc(), after a statement whose content is no longer needed. If
+there is no memory for the smaller buffer, the session keeps the old one;
+net_realloc() would end the session. A compressed connection keeps it, because
+it may hold a part of the next statement.
+@param ends    the session ends: nothing to do
 @param length  bytes, rounded up to IO_SIZE */
-inline void shrink_buffer(NET *net, size_t length) {
+inline void shrink_buffer(bool ends, NET *net, size_t length) {
+  if (ends || net->max_packet <= kept_buffer || net->compress) return;
   length = (length + IO_SIZE - 1) & ~size_t{IO_SIZE - 1};
   auto *const buffer = static_cast<uchar *>(
       my_malloc(key_memory_NET_buff,

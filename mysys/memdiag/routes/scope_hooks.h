@@ -60,6 +60,21 @@ inline void session_ended() {
   if (memdiag_session_ended != nullptr) memdiag_session_ended();
 }
 
+/** The same of a session. @tparam Session  THD */
+template <typename Session>
+bool is_refused(Session *session) {
+  return is_refused(session, session->m_digest_state.m_digest_storage.m_hash);
+}
+template <typename Session>
+void statement_ended(Session *session) {
+  statement_ended(session->in_active_multi_stmt_transaction(),
+                  session->m_digest_state.m_digest_storage.m_hash);
+}
+template <typename Session>
+void part_ended(Session *session) {
+  part_ended(session->m_digest_state.m_digest_storage.m_hash);
+}
+
 }  // namespace memdiag
 
 #endif  // MEMDIAG_SCOPE_HOOKS_H
