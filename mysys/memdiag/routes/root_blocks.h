@@ -79,15 +79,20 @@ constexpr size_t size_for(size_t bytes) {
   return bytes < 4096 ? bytes : bytes + headers;
 }
 
-/** The block size for a root that lacks so many bytes. All of them are in the
-block if its size class hardly exceeds them. Otherwise the block is of the class
-below, and the next one has the rest. */
+/** Two blocks are taken in place of one if they are so much smaller together:
+what does not fit in front of the boundary is lost. */
+constexpr size_t boundary = 256;
+
+/** The block size for a root that lacks so many bytes: one block for all of
+them, or one of the class below, which leaves a small rest. */
 constexpr size_t size_towards(size_t missing) {
   const size_t block = missing + headers;
-  const size_t whole = filled(block);
-  if (block <= kept_least || whole - block <= block / 16)
+  if (block <= kept_least || block > largest_fixed_class)
     return size_for(missing);
-  return size_for(size_class_below(whole) - headers);
+  const size_t whole = filled(block);
+  const size_t most = size_class_below(whole);
+  const size_t rest = filled(std::max<size_t>(block - most, 64) + headers);
+  return size_for((most + rest + boundary > whole ? block : most) - headers);
 }
 
 /** The expected size of the kept root that this thread fills. */

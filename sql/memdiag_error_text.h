@@ -1,0 +1,52 @@
+/*
+  The text of a prepared statement's error (patches/0049). Upstream keeps a
+  buffer of 512 bytes in each prepared statement, although it is used only if a
+  parameter that was sent in parts has an error.
+
+  Ownership: the object owns its buffer. Threads: the session's own. Errors:
+  without memory the text is lost or another session's, and the error keeps its
+  number. Units: bytes.
+*/
+
+#ifndef MEMDIAG_ERROR_TEXT_H
+#define MEMDIAG_ERROR_TEXT_H
+
+#include <cstddef>
+#include <memory>
+#include <new>
+
+namespace memdiag {
+
+/** Behaves as the array that it replaces, but for sizeof.
+@tparam size  of the buffer */
+template <size_t size>
+class Error_text {
+  /** The first character. Without a buffer there is none, and the text ends. */
+  struct First {
+    char *at;
+    void operator=(char value) {
+      if (at != nullptr) *at = value;
+    }
+  };
+
+ public:
+  /** The buffer, to write a text or to read it. */
+  operator char *() {
+    if (m_text == nullptr) m_text.reset(new (std::nothrow) char[size]{});
+    return m_text != nullptr ? m_text.get() : s_lost;
+  }
+
+  First operator*() { return {m_text.get()}; }
+
+  bool has_buffer() const { return m_text != nullptr; }
+
+ private:
+  /** Sessions without memory write over each other's text here. */
+  inline static char s_lost[size];
+
+  std::unique_ptr<char[]> m_text;
+};
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_ERROR_TEXT_H
