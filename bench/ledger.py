@@ -107,14 +107,11 @@ def main() -> int:
     options = parser.parse_args()
     workloads = chosen(options.workloads.split(","))
 
-    def prepare(arms: Sequence[arm_list.Arm]) -> Path:
-        return [memory.template(workload, arms) for workload in workloads][0]
-
     return rounds.run(
         "ledger",
         options,
         settings={"workloads": [workload.name for workload in workloads]},
-        prepare=prepare,
+        prepare=lambda arms: memory.templates(workloads, arms),
         measure=lambda arms, _template: measure_round(arms, workloads),
         brief=lambda run: f"{run['workload']} {run['after']}",
         render=render,

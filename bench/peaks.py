@@ -386,14 +386,11 @@ def main() -> int:
         raise Problem(f"the arm '{min(missing)}' is needed")
     workloads = chosen(options.workloads.split(","))
 
-    def prepare(arms: Sequence[arm_list.Arm]) -> Path:
-        return [memory.template(workload, arms) for workload in workloads][0]
-
     return rounds.run(
         "peaks",
         options,
         settings={"workloads": [workload.name for workload in workloads]},
-        prepare=prepare,
+        prepare=lambda arms: memory.templates(workloads, arms),
         measure=lambda arms, _template: round_of(arms, workloads),
         brief=lambda run: ", ".join(
             f"{name} {one['peak_kb'] // 1024} MB" for name, one in run.items()

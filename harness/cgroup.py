@@ -95,8 +95,9 @@ def groups(cgroup: str, mountinfo: str) -> tuple[int, list[Path]]:
     mounts = [line.split() for line in mountinfo.splitlines()]
     for version, kind in ((1, "cgroup"), (2, "cgroup2")):
         for _, controllers, path in entries:
-            # Version 2 has one entry, which names no controllers.
-            if "memory" not in controllers.split(",") if version == 1 else controllers:
+            # The entry of version 2 names no controllers.
+            wanted = "memory" if version == 1 else ""
+            if wanted not in controllers.split(","):
                 continue
             for mount in mounts:
                 dash = mount.index("-")

@@ -38,6 +38,11 @@ def template(workload: Workload, arms: Sequence[arm_list.Arm]) -> Path:
     )
 
 
+def templates(workloads: Sequence[Workload], arms: Sequence[arm_list.Arm]) -> Path:
+    """All of them. The value is the first one: a round asks for each again by template()."""
+    return [template(workload, arms) for workload in workloads][0]
+
+
 class Turn:
     """A fresh server under load, then idling, in three steps: the next server is prepared while this one idles.
 

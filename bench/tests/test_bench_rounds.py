@@ -29,7 +29,7 @@ ONE_ARM = (
 ONE_ROUND = ("kept_roots", "ledger", "object_stacks")
 
 
-class Refused(Scratch):
+class Refused(unittest.TestCase):
     def refused(self, name: str, *words: str) -> object:
         program = importlib.import_module(f"bench.{name}")
         with (

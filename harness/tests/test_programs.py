@@ -7,11 +7,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from unittest import mock
 
 from harness.common import ROOT
 from harness.programs import Programs, run_group
 from harness.scratch import Scratch
+from harness.tests.interrupted import terminated_while_starting
 
 # A check that cleans up for a while after an interruption.
 CHECK = """
@@ -78,27 +78,10 @@ class Running(Scratch):
 
     def test_a_signal_while_a_program_starts(self):
         """The program is known by then, and is ended."""
-        # As run_main() does it. SIGINT may be ignored, as where a script starts the tests in the background.
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        self.addCleanup(signal.signal, signal.SIGTERM, before)
-        started = []
-
-        class Interrupted(subprocess.Popen):
-            def __init__(self, *words, **options):
-                super().__init__(*words, **options)
-                started.append(self)
-                signal.raise_signal(signal.SIGTERM)
-
-        with (
-            Programs() as programs,
-            mock.patch.object(subprocess, "Popen", Interrupted),
-            self.assertRaises(KeyboardInterrupt),
-        ):
-            programs.run(["sleep", "60"])
-        try:
+        with terminated_while_starting() as started:
+            with Programs() as programs, self.assertRaises(KeyboardInterrupt):
+                programs.run(["sleep", "60"])
             self.assertEqual(started[0].wait(5), -signal.SIGTERM)
-        finally:
-            started[0].kill()
 
     def test_a_program_gets_signals_as_before(self):
         script = "import signal; print(signal.getsignal(signal.SIGTERM), signal.pthread_sigmask(signal.SIG_BLOCK, []))"

@@ -3,16 +3,15 @@
 import os
 import signal
 import socket
-import subprocess
 import sys
 import unittest
 from pathlib import Path
-from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.problem import Problem
 from harness.scratch import Scratch
 from harness.server import Build, Server, initialise, private_socket
+from harness.tests.interrupted import terminated_while_starting
 
 
 class Case(Scratch):
@@ -54,28 +53,12 @@ class Starting(Case):
 
     def test_a_signal_while_it_starts(self):
         """The server is known by then, and is ended."""
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        self.addCleanup(signal.signal, signal.SIGTERM, before)
         (self.folder / "data").mkdir(parents=True)
         server = Server(self.build("exec sleep 1000"), self.folder)
-        started = []
-
-        class Interrupted(subprocess.Popen):
-            def __init__(self, *words, **options):
-                super().__init__(*words, **options)
-                started.append(self)
-                signal.raise_signal(signal.SIGTERM)
-
-        with (
-            mock.patch.object(subprocess, "Popen", Interrupted),
-            self.assertRaises(KeyboardInterrupt),
-            server,
-        ):
-            server.start()
-        try:
+        with terminated_while_starting() as started:
+            with self.assertRaises(KeyboardInterrupt), server:
+                server.start()
             self.assertEqual(started[0].wait(5), -signal.SIGTERM)
-        finally:
-            started[0].kill()
 
     def test_another_server_on_the_socket(self):
         (self.folder / "data").mkdir(parents=True)

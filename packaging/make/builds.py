@@ -44,7 +44,7 @@ SOURCES = tuple(
     for name in ("*.c", "*.cc", "*.h", "CMakeLists.txt")
 )
 PATCHES = ("patches/*.patch", "patches/series")
-# What makes the tree that is compiled, and the build itself.
+# tools/build makes the tree that CMake compiles.
 BUILD_FILES = ("CMakeLists.txt", "cmake/**/*", "tools/build/*.py")
 # The workloads of bench/pgo_train.py.
 TRAINING = (

@@ -25,6 +25,7 @@ from tests import documents, machine, stock_peer
 
 from harness.problem import Problem
 from harness.scratch import Scratch
+from harness.tests import source_package
 
 PREFLIGHT = COMMON / "preflight"
 LIBEXEC = COMMON / "tree/usr/libexec/mysql-memdiag"
@@ -149,15 +150,10 @@ class SourceArchives(Case):
     @unittest.skipUnless(shutil.which("dpkg-deb"), "needs dpkg-deb")
     def test_debians_package_of_another_version(self):
         package = self.root / "package"
-        (package / "DEBIAN").mkdir(parents=True)
-        (package / "DEBIAN/control").write_text(
-            "Package: mysql-source\nVersion: 9.7.6-1\nArchitecture: all\n"
-            "Maintainer: x <x@localhost>\nDescription: x\n"
-        )
+        package.mkdir()
         (package / "source.tar.gz").write_text("inner")
         archive = self.root / "mysql-source_9.7.6-1_amd64.deb"
-        command = ["dpkg-deb", "--root-owner-group", "-b", package, archive]
-        subprocess.run(command, check=True, capture_output=True)
+        source_package.pack(package, "9.7.6-1", archive)
         source = {"tree": "/src/mysql-9.7.6-1", "archive": str(archive), "member": "./source.tar.gz"}  # fmt: skip
         made = self.put(pinned=False, **source)
         self.assertEqual((made.name, made.read_text()), ("mysql-9.7.6-1.tar.gz", "inner"))  # fmt: skip

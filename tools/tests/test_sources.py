@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness import common
 from harness.problem import Problem
 from harness.scratch import Scratch
+from harness.tests import source_package
 from tools.build import sources
 
 VERSION = "MYSQL_VERSION_MAJOR=9\nMYSQL_VERSION_MINOR=7\nMYSQL_VERSION_PATCH={0}\n"
@@ -220,11 +221,6 @@ class Unpack(Case):
     @unittest.skipUnless(shutil.which("dpkg-deb"), "needs dpkg-deb")
     def test_tarball_inside_a_package(self):
         build = self.root / "package"
-        (build / "DEBIAN").mkdir(parents=True)
-        (build / "DEBIAN/control").write_text(
-            "Package: mysql-source\nVersion: 9.7.4-2\nArchitecture: all\n"
-            "Maintainer: x <x@localhost>\nDescription: x\n"
-        )
         (build / "usr/src/mysql").mkdir(parents=True)
         inner = tarball(
             build / "usr/src/mysql/mysql-source.tar.gz",
@@ -232,8 +228,7 @@ class Unpack(Case):
             {"MYSQL_VERSION": VERSION.format(4)},
         )
         package = self.root / "mysql-source.deb"
-        make = ["dpkg-deb", "--root-owner-group", "-b", build, package]
-        subprocess.run(make, check=True, capture_output=True)
+        source_package.pack(build, "9.7.4-2", package)
         member = "./usr/src/mysql/mysql-source.tar.gz"
         tree = self.cache / "src" / "mysql"
         with self.assertRaisesRegex(Problem, "pinned is 123"):
