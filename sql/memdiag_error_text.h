@@ -3,9 +3,8 @@
   buffer of 512 bytes in each prepared statement, although it is used only if a
   parameter that was sent in parts has an error.
 
-  Ownership: the object owns its buffer. Threads: the session's own. Errors:
-  without memory the text is lost or another session's, and the error keeps its
-  number. Units: bytes.
+  Ownership: the object owns its buffer. Threads: the session's own. Units:
+  bytes. Errors: without memory the error keeps its number and loses its text.
 */
 
 #ifndef MEMDIAG_ERROR_TEXT_H
@@ -33,7 +32,9 @@ class Error_text {
   /** The buffer, to write a text or to read it. */
   operator char *() {
     if (m_text == nullptr) m_text.reset(new (std::nothrow) char[size]{});
-    return m_text != nullptr ? m_text.get() : s_lost;
+    if (m_text != nullptr) return m_text.get();
+    s_lost[0] = '\0';
+    return s_lost;
   }
 
   First operator*() { return {m_text.get()}; }
@@ -41,7 +42,7 @@ class Error_text {
   bool has_buffer() const { return m_text != nullptr; }
 
  private:
-  /** Sessions without memory write over each other's text here. */
+  /** Sessions without memory write here. */
   inline static char s_lost[size];
 
   std::unique_ptr<char[]> m_text;

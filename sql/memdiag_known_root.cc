@@ -6,10 +6,13 @@
 #include "mysys/memdiag/routes/root_sizes.h"
 #include "sql/psi_memory_key.h"
 #include "sql/sql_class.h"
+#include "sql/sql_prepare.h"
 
 namespace memdiag {
 
 namespace {
+
+static_assert(sizeof(Prepared_statement) <= 512, "patches/0049");
 
 constinit Root_sizes sizes;
 

@@ -5,8 +5,8 @@
   - once the pool is busy, but most of its unused pages, and 8 MB at least, were
     not needed for as long: a burst is over, and a steady load goes on;
   - once the pool has more of them than it may (Policy::dirty_limit).
-  It learns from what purging costs: where the pages are taken again at once,
-  quiet_ms counts several times from then on.
+  It learns from what purging costs. A pool that takes the pages again at once
+  gets a back-off, and quiet_ms is multiplied by it.
 
   Every tick it reads a few counters of the layer. It asks jemalloc for a pool's
   unused pages when the pool has moved much, or when a period of a busy pool

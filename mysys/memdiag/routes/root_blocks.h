@@ -12,8 +12,8 @@
 
   A thread may expect a size of the kept root that it fills (mysys/memdiag/
   routes/root_sizes.h). The next block then has all missing bytes, or most of
-  them: each boundary between blocks costs what did not fit in front of it.
-  Blocks beyond the expected size are small.
+  them. Fewer blocks waste less: an allocation that does not fit leaves the rest
+  of its block empty. Blocks beyond the expected size are small.
 
   Upstream gives an allocation that is larger than the next block a block of its
   own, so a small next block loses nothing. The functions keep no state. A
@@ -79,15 +79,15 @@ constexpr size_t size_for(size_t bytes) {
   return bytes < 4096 ? bytes : bytes + headers;
 }
 
-/** Two blocks are taken in place of one if they are so much smaller together:
-what does not fit in front of the boundary is lost. */
+/** Two blocks take the place of one if they are so much smaller together. The
+first one may have an empty rest. */
 constexpr size_t boundary = 256;
 
 /** The block size for a root that lacks so many bytes: one block for all of
 them, or one of the class below, which leaves a small rest. */
 constexpr size_t size_towards(size_t missing) {
   const size_t block = missing + headers;
-  if (block <= kept_least || block > largest_fixed_class)
+  if (missing <= kept_least || block > largest_fixed_class)
     return size_for(missing);
   const size_t whole = filled(block);
   const size_t most = size_class_below(whole);
