@@ -66,7 +66,8 @@ inline constexpr bool zero_is_a_value =
 template <typename T>
 inline constexpr bool zero_is_a_value<std::atomic<T>> = zero_is_a_value<T>;
 /** A cell of a latch's waiting thread. Its members have initial values, and all
-of them are zero (sync0arr_impl.h). InnoDB makes 100,000 cells at start, 7 MB. */
+of them are zero (sync0arr_impl.h). InnoDB makes 100,000 cells at start, 7 MB.
+*/
 template <>
 inline constexpr bool zero_is_a_value<sync_cell_t> = true;
 

@@ -7,6 +7,10 @@
   that no event writes to takes no memory. Upstream's empty minimum is the
   highest number; here its complement is kept.
 
+  Upstream empties all entries of a new array, and of a thread's, an account's,
+  a user's and a host's at once. So reset() of an entry writes only if there is
+  something to empty.
+
   Plain C++ without any header of the server or of this layer. Threads: as for
   the statistics themselves.
 */
@@ -16,6 +20,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <new>
 
 namespace memdiag {
 
@@ -32,12 +37,19 @@ class Minimum {
   unsigned long long m_complement;
 };
 
-/** The same as stat->reset(), where that makes all bytes zero. Zeros are not
-written again. */
+/** True if nothing was written since the system gave the page, or only zeros.
+ */
 template <class Stat>
-void reset_if_written(Stat *stat) {
+bool all_zero(const Stat *stat) {
   static constexpr unsigned char zeros[sizeof(Stat)]{};
-  if (memcmp(stat, zeros, sizeof(Stat)) != 0) stat->reset();
+  return memcmp(stat, zeros, sizeof(Stat)) == 0;
+}
+
+/** Makes *stat a new Stat, where that is all zeros. Zeros are not written
+ * again. */
+template <class Stat>
+void empty_if_written(Stat *stat) {
+  if (!all_zero(stat)) new (stat) Stat();
 }
 
 /** The same as memcpy(stat, &empty, sizeof(Stat)). What is the same already is
