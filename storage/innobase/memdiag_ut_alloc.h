@@ -65,9 +65,9 @@ inline constexpr bool zero_is_a_value =
     !std::is_member_pointer_v<T>;
 template <typename T>
 inline constexpr bool zero_is_a_value<std::atomic<T>> = zero_is_a_value<T>;
-/** A cell of a latch's waiting thread. Its members have initial values, and all
-of them are zero (sync0arr_impl.h). InnoDB makes 100,000 cells at start, 7 MB.
-*/
+/** A cell in which a thread waits for a latch. Its members have initial values,
+and all of them are zero (sync0arr_impl.h). InnoDB makes 102,400 cells at start,
+7 MB. */
 template <>
 inline constexpr bool zero_is_a_value<sync_cell_t> = true;
 

@@ -37,16 +37,16 @@ class Minimum {
   unsigned long long m_complement;
 };
 
-/** True if nothing was written since the system gave the page, or only zeros.
- */
+/** True for an entry that was never written, and for one that was emptied. All
+its bytes are zero. */
 template <class Stat>
 bool all_zero(const Stat *stat) {
   static constexpr unsigned char zeros[sizeof(Stat)]{};
   return memcmp(stat, zeros, sizeof(Stat)) == 0;
 }
 
-/** Makes *stat a new Stat, where that is all zeros. Zeros are not written
- * again. */
+/** Makes *stat a new Stat, whose bytes are all zero. An entry that is so
+already is not written. */
 template <class Stat>
 void empty_if_written(Stat *stat) {
   if (!all_zero(stat)) new (stat) Stat();
