@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
 from bench.runner import prepared, report, rounds
+from bench.runner.executable import read_anew
 from bench.runner.quiet import wait_until_quiet
 from bench.workloads import sysbench_program
 from bench.workloads.sysbench_program import (
@@ -64,8 +65,11 @@ def measure(
     """One round: every test at every number of threads, one arm right after the other.
 
     All servers run through the whole round. The machine's own speed changes by a tenth within minutes, and only
-    seconds lie between two arms' turns at the same test.
+    seconds lie between two arms' turns at the same test. A server is faster or slower than another one of the same
+    executable through the whole round, so the number of rounds decides how exact a ratio is.
     """
+    for arm in arms:
+        read_anew(arm.build().mysqld)
     with contextlib.ExitStack() as stack:
         servers: dict[str, Server] = {}
         measured: dict[str, dict[str, Any]] = {}
@@ -146,35 +150,43 @@ def render(raw: dict[str, Any]) -> str:
         cells = [run["cells"][cell] for run in raw["runs"][arm]]
         return report.median(one[figure] / (one["tps"] * seconds) for one in cells)
 
+    def tps(arm: str, cell: str) -> list[float]:
+        return [run["cells"][cell]["tps"] for run in raw["runs"][arm]]
+
     bases = [name for name in ("stock", "linked") if name in arms]
     both = len(bases) == 2
     rows, targets = [], []
     for cell in cells:
-        best = max((median(base, cell, "tps") for base in bases), default=None)
+        best = max(bases, key=lambda base: median(base, cell, "tps"), default=None)
+        best_tps = median(best, cell, "tps") if best else None
         best_tail = min((median(base, cell, "p99_ms") for base in bases), default=None)
         for arm in arms:
-            tps = [run["cells"][cell]["tps"] for run in raw["runs"][arm]]
             rows.append(
                 [
                     f"{cell} {arm}",
-                    f"{report.median(tps):.0f}",
-                    f"{min(tps):.0f}",
-                    f"{max(tps):.0f}",
+                    f"{median(arm, cell, 'tps'):.0f}",
+                    f"{min(tps(arm, cell)):.0f}",
+                    f"{max(tps(arm, cell)):.0f}",
                     *(f"{median(arm, cell, name):.2f}" for name in PERCENTILES),
                     f"{median(arm, cell, 'starved'):.0f}",
                     f"{1000 * each(arm, cell, 'server_cpu_seconds'):.3f}",
                     f"{each(arm, cell, 'minor_faults'):.2f}",
                     f"{median(arm, cell, 'rss_kb') / 1024:.0f}",
                     report.show(
-                        report.ratio(report.median(tps), best) if best else None, 3
+                        median(arm, cell, "tps") / best_tps if best_tps else None, 3
                     ),
+                    report.ratio_range(tps(arm, cell), tps(best, cell))
+                    if best
+                    else "-",
                 ]
             )
         if "dev" in arms:
             targets.append(
                 report.target(
                     f"{cell} threads: tps / better of stock and linked",
-                    median("dev", cell, "tps") / best if best and both else None,
+                    median("dev", cell, "tps") / best_tps
+                    if best_tps and both
+                    else None,
                     ">=",
                     TARGET,
                 )
@@ -231,6 +243,7 @@ def render(raw: dict[str, Any]) -> str:
         "faults",
         "RSS MB",
         "/ better of stock, linked",
+        "9 of 10 resamplings",
     ]
     parts = [
         "# sysbench\n",

@@ -334,6 +334,16 @@ class Reports(unittest.TestCase):
         self.assertIn("0.970", text)
         self.assertIn("NOT MET", text)
 
+    def test_range_of_a_ratio(self):
+        base = [100.0, 110.0, 90.0, 105.0, 95.0]
+        # A slow round is slow for both.
+        self.assertEqual(
+            "0.90-0.90", report.ratio_range([0.9 * tps for tps in base], base)
+        )
+        low, high = map(float, report.ratio_range(base[::-1], base).split("-"))
+        self.assertTrue(0.8 < low < 1 < high < 1.25)
+        self.assertEqual("-", report.ratio_range(base[:4], base[:4]))
+
     def test_sysbench_measures_all_arms_before_the_next_cell(self):
         chosen = [arms.ARMS[name] for name in arms.DEFAULT]
         servers = {arm.name: mock.MagicMock() for arm in chosen}
@@ -352,6 +362,7 @@ class Reports(unittest.TestCase):
             mock.patch.object(arms.Arm, "server", server),
             mock.patch.object(prepared, "copy", mock.MagicMock()),
             mock.patch.object(sysbench_oltp, "wait_until_quiet"),
+            mock.patch.object(sysbench_oltp, "read_anew"),
             mock.patch.object(sysbench_oltp, "cell", cell),
         ):
             measured = dict(
