@@ -17,7 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench import sysbench_oltp
 from bench.runner import arms as arm_list
 from bench.runner import memory, prepared, report, rounds
-from bench.runner.switching import block_seconds, blocks_under_load, interval, ratios
+from bench.runner.resampling import interval
+from bench.runner.switching import block_seconds, blocks_under_load, ratios
 from bench.workloads.base import Workload
 from bench.workloads.connection_storm import ConnectionStorm
 from bench.workloads.phrase_burst import PhraseBurst

@@ -22,12 +22,12 @@ from bench import sysbench_oltp
 from bench.runner import arms as arm_list
 from bench.runner import report, rounds
 from bench.runner.quiet import wait_until_quiet
+from bench.runner.resampling import interval
 from bench.runner.switching import (
     Window,
     block_seconds,
     blocks_under_load,
     cpu_seconds,
-    interval,
     ratios,
 )
 from bench.workloads import sysbench_program

@@ -19,6 +19,7 @@ from bench.runner import arms as arm_list
 from bench.runner import prepared, report, rounds
 from bench.runner.executable import read_anew
 from bench.runner.quiet import wait_until_quiet
+from bench.runner.resampling import interval
 from bench.workloads import sysbench_program
 from bench.workloads.sysbench_program import (
     DATABASE,
@@ -42,6 +43,7 @@ WARM_UP_THREADS = 64  # that a second before the measurement is given to
 PERCENTILES = {"p95_ms": 0.95, "p99_ms": 0.99, "p99.9_ms": 0.999}
 OPTIMISED_TARGET = 1.25  # times Debian's package
 OPTIMISED_TAIL_TARGET = 1.0
+FEWEST_ROUNDS = 5  # that say how exact a ratio is
 
 
 def template(arms: Sequence[arm_list.Arm]) -> Path:
@@ -68,8 +70,8 @@ def measure(
     seconds lie between two arms' turns at the same test. A server is faster or slower than another one of the same
     executable through the whole round, so the number of rounds decides how exact a ratio is.
     """
-    for arm in arms:
-        read_anew(arm.build().mysqld)
+    for executable in dict.fromkeys(arm.build().mysqld for arm in arms):
+        read_anew(executable)
     with contextlib.ExitStack() as stack:
         servers: dict[str, Server] = {}
         measured: dict[str, dict[str, Any]] = {}
@@ -137,12 +139,31 @@ def cell(server: Server, test: str, threads: int, seconds: int) -> dict[str, Any
     }
 
 
+def ratio_range(values: Sequence[float], base: Sequence[float]) -> str:
+    """Nine tenths of the ratios of the two medians lie in it. `values` and `base` have a figure for each round. A drawn
+    round counts for both, so what slows a whole round does not widen the range.
+    """
+    rounds_of_both = list(zip(values, base, strict=True))
+    if len(rounds_of_both) < FEWEST_ROUNDS:
+        return "-"
+    _, low, high = interval(rounds_of_both, ratio_of_medians, share=0.9)
+    return f"{low:.2f}-{high:.2f}"
+
+
+def ratio_of_medians(pairs: Sequence[tuple[float, float]]) -> float:
+    values, base = zip(*pairs, strict=True)
+    return report.median(values) / report.median(base)
+
+
 def render(raw: dict[str, Any]) -> str:
     arms = [name for name, runs in raw["runs"].items() if runs]
     cells = list(raw["runs"][arms[0]][0]["cells"])
 
+    def figures(arm: str, cell: str, name: str) -> list[float]:
+        return [run["cells"][cell][name] for run in raw["runs"][arm]]
+
     def median(arm: str, cell: str, figure: str) -> float:
-        return report.median(run["cells"][cell][figure] for run in raw["runs"][arm])
+        return report.median(figures(arm, cell, figure))
 
     def each(arm: str, cell: str, figure: str) -> float:
         """For each transaction. The server's figures are of the warm-up, too."""
@@ -150,42 +171,41 @@ def render(raw: dict[str, Any]) -> str:
         cells = [run["cells"][cell] for run in raw["runs"][arm]]
         return report.median(one[figure] / (one["tps"] * seconds) for one in cells)
 
-    def tps(arm: str, cell: str) -> list[float]:
-        return [run["cells"][cell]["tps"] for run in raw["runs"][arm]]
-
     bases = [name for name in ("stock", "linked") if name in arms]
     both = len(bases) == 2
     rows, targets = [], []
     for cell in cells:
         best = max(bases, key=lambda base: median(base, cell, "tps"), default=None)
-        best_tps = median(best, cell, "tps") if best else None
         best_tail = min((median(base, cell, "p99_ms") for base in bases), default=None)
+        best_tps = figures(best, cell, "tps") if best else []
         for arm in arms:
+            tps = figures(arm, cell, "tps")
             rows.append(
                 [
                     f"{cell} {arm}",
-                    f"{median(arm, cell, 'tps'):.0f}",
-                    f"{min(tps(arm, cell)):.0f}",
-                    f"{max(tps(arm, cell)):.0f}",
+                    f"{report.median(tps):.0f}",
+                    f"{min(tps):.0f}",
+                    f"{max(tps):.0f}",
                     *(f"{median(arm, cell, name):.2f}" for name in PERCENTILES),
                     f"{median(arm, cell, 'starved'):.0f}",
                     f"{1000 * each(arm, cell, 'server_cpu_seconds'):.3f}",
                     f"{each(arm, cell, 'minor_faults'):.2f}",
                     f"{median(arm, cell, 'rss_kb') / 1024:.0f}",
                     report.show(
-                        median(arm, cell, "tps") / best_tps if best_tps else None, 3
+                        report.ratio(report.median(tps), report.median(best_tps))
+                        if best
+                        else None,
+                        3,
                     ),
-                    report.ratio_range(tps(arm, cell), tps(best, cell))
-                    if best
-                    else "-",
+                    ratio_range(tps, best_tps) if best else "-",
                 ]
             )
         if "dev" in arms:
             targets.append(
                 report.target(
                     f"{cell} threads: tps / better of stock and linked",
-                    median("dev", cell, "tps") / best_tps
-                    if best_tps and both
+                    report.ratio(median("dev", cell, "tps"), report.median(best_tps))
+                    if both
                     else None,
                     ">=",
                     TARGET,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import random
 import statistics
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,8 +16,6 @@ from harness.markdown import table
 
 RESULTS = TOP / "bench" / "results"
 SAVED = RESULTS / "saved"  # in git
-RESAMPLINGS = 1000
-FEWEST_TO_RESAMPLE = 5  # rounds
 _FRONT = ("machine", "arms", "settings")
 
 
@@ -61,24 +58,6 @@ def median(values: Iterable[float]) -> float:
 
 def ratio(value: float, base: float) -> float | None:
     return value / base if base else None
-
-
-def ratio_range(values: Sequence[float], base: Sequence[float]) -> str:
-    """How exact the ratio of two medians is: where nine tenths of such ratios lie when rounds are drawn with
-    replacement (percentile bootstrap, Efron 1979). `values` and `base` have a figure for each round, in the same
-    order. A drawn round counts for both: what slows a whole round does not widen the range. The draws are the same
-    each time.
-    """
-    count = min(len(values), len(base))  # the last round of an interrupted run
-    if count < FEWEST_TO_RESAMPLE:
-        return "-"
-    draw = random.Random(1)
-    ratios = sorted(
-        median(values[at] for at in drawn) / median(base[at] for at in drawn)
-        for drawn in (draw.choices(range(count), k=count) for _ in range(RESAMPLINGS))
-    )
-    low, high = ratios[RESAMPLINGS // 20], ratios[-1 - RESAMPLINGS // 20]
-    return f"{low:.2f}-{high:.2f}"
 
 
 def show(value: float | None, digits: int = 2) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import statistics
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +15,6 @@ WARM_SECONDS = 5.0
 SETTLE_SECONDS = 0.4  # after a switch, before counting begins
 LEAST_STATEMENTS = 20  # in a window; a window lasts longer to get them
 MOST_READINGS = 30  # in a window
-RESAMPLES = 2000
 
 
 def progress(session: Connection) -> int:
@@ -86,17 +84,6 @@ def blocks_under_load(
     if not found:
         raise Problem("the load ended before a block did; give it more blocks")
     return found
-
-
-def interval(values: Sequence[float]) -> tuple[float, float, float]:
-    """The median, and the ends of its 95% interval by bootstrap."""
-    chooser = random.Random(1)
-    medians = sorted(
-        statistics.median(chooser.choices(values, k=len(values)))
-        for _ in range(RESAMPLES)
-    )
-    low, high = medians[int(0.025 * RESAMPLES)], medians[int(0.975 * RESAMPLES)]
-    return statistics.median(values), low, high
 
 
 def ratios(blocks: Sequence[dict[str, Window]], way: str, base: str, figure: str) -> list[float]:  # fmt: skip

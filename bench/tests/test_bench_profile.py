@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import profile_cost, profile_reading
 from bench.profile_reading import READS, Task, figures, render
-from bench.runner import switching
+from bench.runner import resampling, switching
 
 
 class ProfileReading(unittest.TestCase):
@@ -62,7 +62,7 @@ class ProfileCost(unittest.TestCase):
 
     def test_the_machines_own_speed_does_not_count(self) -> None:
         blocks = [self.block(speed, 0.02) for speed in (1, 5, 2, 9, 3)]
-        median, low, high = switching.interval(switching.ratios(blocks, "ON", "OFF", "cpu_us"))  # fmt: skip
+        median, low, high = resampling.interval(switching.ratios(blocks, "ON", "OFF", "cpu_us"))  # fmt: skip
         for value in (median, low, high):
             self.assertAlmostEqual(1.02, value)
 
