@@ -3,10 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "log0chkp.h"
-#include "log0log.h"
-#include "log0sys.h"
-#include "univ.i"
+#include <cerrno>
 
 namespace memdiag {
 
@@ -15,40 +12,43 @@ namespace {
 /** include/uapi/asm-generic/mman-common.h of Linux. glibc has it since 2.35. */
 constexpr int populate_write = 23;
 
-/** A ring that log_t had. */
-struct Ring {
-  byte *begin{nullptr};
-  size_t bytes{0};
-  bool refused{false};
-  Ring_ahead ahead{0};
-};
-
-/** @return false: the kernel refuses */
-bool make_resident(const byte *begin, const byte *end) {
+/** @return false: the kernel cannot do this */
+bool populate(const char *begin, const char *end) {
   static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  // The page of the end may be another owner's. The next range begins with it.
+  // The next piece begins with the page in which this one ends. That of the
+  // ring's end may be another owner's.
   const uintptr_t from = reinterpret_cast<uintptr_t>(begin) & ~(page - 1);
   const uintptr_t to = reinterpret_cast<uintptr_t>(end) & ~(page - 1);
-  return from >= to || madvise(reinterpret_cast<void *>(from), to - from,
-                               populate_write) == 0;
+  return from >= to ||
+         madvise(reinterpret_cast<void *>(from), to - from, populate_write) ==
+             0 ||
+         errno != EINVAL;
 }
 
 }  // namespace
 
-void make_log_pages(log_t &log) {
-  if (mutex_enter_nowait(&log.checkpointer_mutex) != 0) return;
-  static Ring ring;  // the mutex guards it
-  if (ring.begin != log.buf || ring.bytes != log.buf_size)
-    ring = {.begin = log.buf,
-            .bytes = log.buf_size,
-            .ahead = Ring_ahead(log.buf_size)};
-  if (!ring.refused) {
-    if (const auto range = ring.ahead.next(log_get_lsn(log))) {
-      const byte *const begin = ring.begin + range->offset;
-      ring.refused = !make_resident(begin, begin + range->bytes);
-    }
+void Log_pages::begin(void *ring, size_t bytes) {
+  const std::lock_guard guard(m_mutex);
+  m_ring = static_cast<char *>(ring);
+  m_ahead = Ring_ahead(bytes);
+}
+
+bool Log_pages::make_piece_resident(std::optional<uint64_t> position) {
+  const std::lock_guard guard(m_mutex);
+  if (m_ring == nullptr) return false;
+  if (position) m_ahead.move_to(*position);
+  const auto piece = m_ahead.next();
+  if (!piece) return false;
+  const char *const begin = m_ring + piece->offset;
+  if (!populate(begin, begin + piece->bytes)) m_ring = nullptr;
+  return true;
+}
+
+void Log_pages::make_resident(uint64_t position) {
+  // The ring may change between two pieces. The new one has no position yet.
+  if (!make_piece_resident(position)) return;
+  while (make_piece_resident(std::nullopt)) {
   }
-  log_checkpointer_mutex_exit(log);
 }
 
 }  // namespace memdiag

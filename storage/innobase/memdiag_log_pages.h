@@ -1,24 +1,30 @@
 /*
-  The log buffer's pages become resident before redo records need them.
+  The pages of the log buffer become resident before redo records need them.
 
-  The log buffer is a ring of 64 MB that is not written at start (patch 0014).
-  The first use of a page is a page fault. Without this file it happens in a
-  thread that has reserved space in the log and not yet copied its records, and
-  all later records wait for it. So a background thread makes the next pages
-  resident, until each page of the ring was used once.
+  The log buffer is a ring. Nothing is written to it at start (patch 0014), so
+  the first use of each page is a page fault. Without this file the fault
+  happens in a thread that has reserved space in the log and not yet copied its
+  records there. No later record reaches the log's files before that copy ends.
+  So the thread that governs these files makes the next pages resident, until
+  each page was used once.
 
-  The way is madvise(MADV_POPULATE_WRITE), which changes no content, so other
-  threads may write into the same pages meanwhile. Kernels before 5.14 do not
-  have it. Pages become resident on their first use there.
+  It uses madvise(MADV_POPULATE_WRITE), which changes no content, so other
+  threads may write to the same pages meanwhile. Kernels before 5.14 do not have
+  it. There a page becomes resident by its first use.
 
-  Ownership: the ring is the log's. A range is a copy.
-  Threads: log_files_governor only, which calls every 10 ms.
-  Locks: the checkpointer's mutex, which each resize of the ring holds. It is
-  only tried, so this never waits; a later call makes up for it. It is held for
-  most_ahead bytes at most, half a millisecond.
-  Errors: if the kernel refuses, that ring is left alone.
-  Units: bytes. A position counts the bytes that were ever put into the ring, as
-  an LSN does.
+  What is reserved faster than the thread is called stays without help. The
+  thread is called every 10 ms, and less often while it makes files for the log.
+
+  Ownership: the ring is the log's, which says when it begins and ends.
+  Threads: begin() and end() by the thread that allocates and frees the ring,
+  make_resident() by one other thread.
+  Locks: a mutex, held while a piece becomes resident or the ring changes. So a
+  change of innodb_log_buffer_size waits for a piece at most, some 50
+  microseconds.
+  Errors: without MADV_POPULATE_WRITE nothing is done. A piece that the kernel
+  refuses for another reason is left out.
+  Units: bytes. A position counts all bytes that were ever reserved, as an LSN
+  does.
 */
 
 #ifndef MEMDIAG_LOG_PAGES_H
@@ -27,56 +33,86 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
-
-struct log_t;
 
 namespace memdiag {
 
-/** Says which part of a ring is needed next, once for each part. */
+/** Says which part of a ring is needed next, each part once. */
 class Ring_ahead {
  public:
-  /** Does not cross the end of the ring. */
-  struct Range {
+  /** It does not cross the end of the ring. */
+  struct Piece {
     size_t offset;
     size_t bytes;
   };
 
-  /** As many times what was written between two calls. Calls are late when the
-  processors are busy, which is when it matters. */
+  static constexpr size_t most_bytes_of_piece = size_t{256} << 10;
+
+  /** The distance is this many times what was reserved between two calls. Calls
+  are late while the processors are busy. */
   static constexpr uint64_t times_ahead = 4;
-  static constexpr uint64_t most_ahead = uint64_t{4} << 20;
+  /** Two pages of 64 KB, the largest that Linux has. */
+  static constexpr uint64_t least_ahead = uint64_t{128} << 10;
+  /** What 10 ms need at 200 MB/s, four times. A quiet server keeps these pages
+  for nothing. */
+  static constexpr uint64_t most_ahead = uint64_t{8} << 20;
 
-  explicit Ring_ahead(size_t ring_bytes) : m_ring_bytes(ring_bytes) {}
+  constexpr explicit Ring_ahead(size_t ring_bytes) : m_ring_bytes(ring_bytes) {}
 
-  /** @param position  the end of what is written. The first one starts the
-  count, later ones are not smaller. */
-  std::optional<Range> next(uint64_t position) {
-    if (!m_first) m_first = m_last = m_done = position;
-    const uint64_t ahead = times_ahead * (position - m_last);
-    m_last = position;
+  /** @param position  the end of what is reserved. The first one is where the
+  ring was begun to be used. */
+  void move_to(uint64_t position) {
+    if (!m_first) m_first = m_position = m_done = position;
+    const uint64_t ahead = times_ahead * (position - m_position);
     m_ahead = std::min(std::max(m_ahead, ahead), most_ahead);
+    m_position = position;
+    m_done = std::max(m_done, position);
+  }
 
-    const uint64_t begin = std::max(m_done, position);
-    const uint64_t end = std::min(position + m_ahead, *m_first + m_ring_bytes);
-    if (begin >= end) return std::nullopt;
-    const size_t offset = begin % m_ring_bytes;
-    const size_t bytes = std::min<uint64_t>(end - begin, m_ring_bytes - offset);
-    m_done = begin + bytes;
-    return Range{.offset = offset, .bytes = bytes};
+  /** The next piece, until all is done for this position. */
+  std::optional<Piece> next() {
+    if (!m_first) return std::nullopt;
+    const uint64_t end =
+        std::min(m_position + m_ahead, *m_first + m_ring_bytes);
+    if (m_done >= end) return std::nullopt;
+    const size_t offset = m_done % m_ring_bytes;
+    const size_t bytes = std::min<uint64_t>(
+        {end - m_done, m_ring_bytes - offset, most_bytes_of_piece});
+    m_done += bytes;
+    return Piece{.offset = offset, .bytes = bytes};
   }
 
  private:
   size_t m_ring_bytes;
   std::optional<uint64_t> m_first{};
-  uint64_t m_last{0};
+  uint64_t m_position{0};
+  /** Up to here nothing is left to do. */
   uint64_t m_done{0};
-  /** Grows only: a server that was busy once will be so again. */
-  uint64_t m_ahead{0};
+  /** It only grows: a server that was busy once will be so again. */
+  uint64_t m_ahead{least_ahead};
 };
 
-/** Make the next pages of the log's ring resident. */
-void make_log_pages(log_t &log);
+class Log_pages {
+ public:
+  /** The log has allocated its ring. */
+  void begin(void *ring, size_t bytes);
+  /** The log is about to free its ring. */
+  void end() { begin(nullptr, 0); }
+
+  /** @param position  the end of what is reserved in the log */
+  void make_resident(uint64_t position);
+
+ private:
+  /** @return true: it may have left a piece to do */
+  bool make_piece_resident(std::optional<uint64_t> position);
+
+  std::mutex m_mutex;
+  char *m_ring{nullptr};
+  Ring_ahead m_ahead{0};
+};
+
+inline constinit Log_pages log_pages;
 
 }  // namespace memdiag
 
