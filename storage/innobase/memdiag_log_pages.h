@@ -19,8 +19,7 @@
   Threads: begin() and end() by the thread that allocates and frees the ring,
   make_resident() by one other thread.
   Locks: a mutex, held while a piece becomes resident or the ring changes. So a
-  change of innodb_log_buffer_size waits for a piece at most, some 50
-  microseconds.
+  change of innodb_log_buffer_size waits for one piece at most.
   Errors: without MADV_POPULATE_WRITE nothing is done. A piece that the kernel
   refuses for another reason is left out.
   Units: bytes. A position counts all bytes that were ever reserved, as an LSN
