@@ -1,6 +1,6 @@
 # Builds our layer without the server: mysys/memdiag, the rooms of the plugin and the file
-# for InnoDB that do not use the server, and this preset's jemalloc. Each unittest/*_test.cc is a program. One
-# program generates and checks docs/reference.md.
+# for InnoDB that do not use the server, and this preset's jemalloc. Each
+# unittest/*_test.cc is a program. One program generates and checks docs/reference.md.
 file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/unittest/*_test.cc
   ${CMAKE_SOURCE_DIR}/plugin/memdiag/unittest/*_test.cc)
 file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/*.cc

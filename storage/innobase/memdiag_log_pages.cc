@@ -9,19 +9,16 @@ namespace memdiag {
 
 namespace {
 
-/** include/uapi/asm-generic/mman-common.h of Linux. glibc has it since 2.35. */
-constexpr int populate_write = 23;
-
 /** @return false: the kernel cannot do this */
 bool populate(const char *begin, const char *end) {
   static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  // The next piece begins with the page in which this one ends. That of the
-  // ring's end may be another owner's.
+  // The next piece begins with the page in which this one ends. The ring may
+  // share its last page with another owner.
   const uintptr_t from = reinterpret_cast<uintptr_t>(begin) & ~(page - 1);
   const uintptr_t to = reinterpret_cast<uintptr_t>(end) & ~(page - 1);
   return from >= to ||
-         madvise(reinterpret_cast<void *>(from), to - from, populate_write) ==
-             0 ||
+         madvise(reinterpret_cast<void *>(from), to - from,
+                 Log_pages::populate_write) == 0 ||
          errno != EINVAL;
 }
 
@@ -46,9 +43,8 @@ bool Log_pages::make_piece_resident(std::optional<uint64_t> position) {
 
 void Log_pages::make_resident(uint64_t position) {
   // The ring may change between two pieces. The new one has no position yet.
-  if (!make_piece_resident(position)) return;
-  while (make_piece_resident(std::nullopt)) {
-  }
+  bool more = make_piece_resident(position);
+  while (more) more = make_piece_resident(std::nullopt);
 }
 
 }  // namespace memdiag

@@ -12,10 +12,10 @@
   threads may write to the same pages meanwhile. Kernels before 5.14 do not have
   it. There a page becomes resident by its first use.
 
-  What is reserved faster than the thread is called stays without help. The
-  thread is called every 10 ms, and less often while it makes files for the log.
+  The thread runs every 10 ms, and less often while it makes files for the log.
+  It passes over space that was reserved and not made resident meanwhile.
 
-  Ownership: the ring is the log's, which says when it begins and ends.
+  Ownership: the log owns the ring, and says when it begins and ends.
   Threads: begin() and end() by the thread that allocates and frees the ring,
   make_resident() by one other thread.
   Locks: a mutex, held while a piece becomes resident or the ring changes. So a
@@ -37,7 +37,7 @@
 
 namespace memdiag {
 
-/** Says which part of a ring is needed next, each part once. */
+/** Chooses the next part of a ring. It chooses each part once. */
 class Ring_ahead {
  public:
   /** It does not cross the end of the ring. */
@@ -53,14 +53,14 @@ class Ring_ahead {
   static constexpr uint64_t times_ahead = 4;
   /** Two pages of 64 KB, the largest that Linux has. */
   static constexpr uint64_t least_ahead = uint64_t{128} << 10;
-  /** What 10 ms need at 200 MB/s, four times. A quiet server keeps these pages
-  for nothing. */
+  /** The log reserves 2 MB in 10 ms at 200 MB/s. This is times_ahead that much.
+  A server that becomes quiet keeps so many pages unused. */
   static constexpr uint64_t most_ahead = uint64_t{8} << 20;
 
   constexpr explicit Ring_ahead(size_t ring_bytes) : m_ring_bytes(ring_bytes) {}
 
-  /** @param position  the end of what is reserved. The first one is where the
-  ring was begun to be used. */
+  /** @param position  the end of the reserved space. The ring's first use
+  begins at the first position. */
   void move_to(uint64_t position) {
     if (!m_first) m_first = m_position = m_done = position;
     const uint64_t ahead = times_ahead * (position - m_position);
@@ -69,7 +69,7 @@ class Ring_ahead {
     m_done = std::max(m_done, position);
   }
 
-  /** The next piece, until all is done for this position. */
+  /** @return the next piece; nothing if all is done for this position */
   std::optional<Piece> next() {
     if (!m_first) return std::nullopt;
     const uint64_t end =
@@ -99,11 +99,15 @@ class Log_pages {
   /** The log is about to free its ring. */
   void end() { begin(nullptr, 0); }
 
-  /** @param position  the end of what is reserved in the log */
+  /** include/uapi/asm-generic/mman-common.h of Linux. glibc has it since 2.35.
+   */
+  static constexpr int populate_write = 23;
+
+  /** @param position  the end of the reserved space of the log */
   void make_resident(uint64_t position);
 
  private:
-  /** @return true: it may have left a piece to do */
+  /** @return false: no piece is left */
   bool make_piece_resident(std::optional<uint64_t> position);
 
   std::mutex m_mutex;

@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <thread>
@@ -127,10 +126,7 @@ class Mapped {
 };
 
 /** The kernel has MADV_POPULATE_WRITE. */
-bool supported() {
-  constexpr int populate_write = 23;
-  return madvise(nullptr, 0, populate_write) == 0;
-}
+bool supported() { return madvise(nullptr, 0, Log_pages::populate_write) == 0; }
 
 TEST(LogPages, ThePagesAreResidentAndKeepWhatTheyHold) {
   if (!supported()) GTEST_SKIP() << "needs Linux 5.14";
