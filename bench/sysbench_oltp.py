@@ -40,6 +40,7 @@ TAIL_TARGET = 1.05
 RSS_TARGET = 0.5  # times stock's, with so many threads:
 RSS_THREADS = 1024
 WARM_UP_THREADS = 64  # that a second before the measurement is given to
+WRITERS = 64  # of --write-first
 PERCENTILES = {"p95_ms": 0.95, "p99_ms": 0.99, "p99.9_ms": 0.999}
 OPTIMISED_TARGET = 1.25  # times Debian's package
 OPTIMISED_TAIL_TARGET = 1.0
@@ -63,6 +64,7 @@ def measure(
     tests: Sequence[str],
     threads: Sequence[int],
     seconds: int,
+    write_first: int,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """One round: every test at every number of threads, one arm right after the other.
 
@@ -82,6 +84,7 @@ def measure(
             servers[arm.name] = server
             measured[arm.name] = {"start_rss_kb": server.memory().rss_kb, "cells": {}}
             read_all(server)
+            write(server, write_first)
         for number, (test, count) in enumerate(itertools.product(tests, threads)):
             for arm in arm_list.rotated(arms, number):
                 wait_until_quiet(lambda: cpu_seconds(servers.values()))
@@ -97,6 +100,21 @@ def read_all(server: Server) -> None:
         server.query(
             f"SELECT COUNT(*), SUM(LENGTH(c)), SUM(LENGTH(pad)) FROM sbtest{number}",
             DATABASE,
+        )
+
+
+def write(server: Server, seconds: int) -> None:
+    """Use what a server uses once with its first transactions, such as each page of the redo log's buffer. Stock writes
+    much of this memory at start.
+    """
+    if seconds:
+        sysbench_program.run(
+            server,
+            "oltp_read_write",
+            "run",
+            f"--threads={WRITERS}",
+            f"--time={seconds}",
+            "--report-interval=0",
         )
 
 
@@ -285,6 +303,13 @@ def main() -> int:
         help="of each measurement, after the warm-up (default: %(default)s)",
     )
     parser.add_argument(
+        "--write-first",
+        type=int,
+        default=0,
+        metavar="SECONDS",
+        help=f"of oltp_read_write with {WRITERS} threads on each server before its first measurement (default: %(default)s)",
+    )
+    parser.add_argument(
         "--tests",
         default=",".join(DEFAULT_TESTS),
         help=f"comma-separated, of: {', '.join(TESTS)} (default: %(default)s)",
@@ -296,6 +321,8 @@ def main() -> int:
     )
     options = parser.parse_args()
     rounds.require_positive(options, "seconds")
+    if options.write_first < 0:
+        raise Problem("--write-first must be 0 or more seconds")
     tests = options.tests.split(",")
     if not set(tests) <= set(TESTS):
         raise Problem(
@@ -317,11 +344,12 @@ def main() -> int:
             "tables": TABLES,
             "rows": ROWS,
             "seconds": options.seconds,
+            "write_first": options.write_first,
             "mysqld": MYSQLD_OPTIONS,
         },
         prepare=template,
         measure=lambda arms, folder: measure(
-            arms, folder, tests, threads, options.seconds
+            arms, folder, tests, threads, options.seconds, options.write_first
         ),
         brief=lambda run: ", ".join(
             f"{cell}: {figures['tps']:.0f}" for cell, figures in run["cells"].items()
@@ -329,6 +357,7 @@ def main() -> int:
         render=render,
         seconds_each=len(tests)
         * sum(warm_up(count) + options.seconds + 2 for count in threads)
+        + options.write_first
         + 5,
     )
 

@@ -1,6 +1,6 @@
-# Builds our layer without the server: mysys/memdiag, the rooms of the plugin and the file
-# for InnoDB that do not use the server, and this preset's jemalloc. Each
-# unittest/*_test.cc is a program. One program generates and checks docs/reference.md.
+# Builds our layer without the server: mysys/memdiag, the rooms of the plugin that do not
+# use the server, and this preset's jemalloc. Each unittest/*_test.cc is a program. One
+# program generates and checks docs/reference.md.
 file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/unittest/*_test.cc
   ${CMAKE_SOURCE_DIR}/plugin/memdiag/unittest/*_test.cc)
 file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/*.cc
@@ -11,7 +11,6 @@ foreach(room allocator host ledger history advice profile)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/memdiag/${room}/*.cc)
   list(APPEND layer ${sources})
 endforeach()
-list(APPEND layer ${CMAKE_SOURCE_DIR}/storage/innobase/memdiag_log_pages.cc)
 
 find_package(GTest REQUIRED)
 find_package(Threads REQUIRED)

@@ -349,6 +349,11 @@ class Reports(unittest.TestCase):
         servers = {arm.name: mock.MagicMock() for arm in chosen}
         asked = []
         read = []
+        written = []
+
+        def write(server, seconds):
+            self.assertEqual([], asked)
+            written.append((server, seconds))
 
         def cell(server, test, threads, seconds):
             name = next(key for key, value in servers.items() if value is server)
@@ -369,11 +374,13 @@ class Reports(unittest.TestCase):
             mock.patch.object(prepared, "copy", mock.MagicMock()),
             mock.patch.object(sysbench_oltp, "wait_until_quiet"),
             mock.patch.object(sysbench_oltp, "read_anew", read.append),
+            mock.patch.object(sysbench_oltp, "write", write),
             mock.patch.object(sysbench_oltp, "cell", cell),
         ):
             measured = dict(
-                sysbench_oltp.measure(chosen, Path("/"), ("a", "b"), (1, 8), 5)
+                sysbench_oltp.measure(chosen, Path("/"), ("a", "b"), (1, 8), 5, 20)
             )
+        self.assertEqual([(servers[arm.name], 20) for arm in chosen], written)
         by_cell = [asked[at : at + 3] for at in range(0, len(asked), 3)]
         self.assertEqual(
             [turns[0][:2] for turns in by_cell],
