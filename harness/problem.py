@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 from collections.abc import Callable
@@ -16,22 +17,25 @@ class NotPossible(Problem):
 
 
 def run_main(name: str, main: Callable[[], int]) -> None:
-    """Run a script's main(); turn Problem, Ctrl-C and SIGTERM into one message and a non-zero exit.
+    """Run a script's main(); turn Problem, Ctrl-C, SIGTERM and SIGHUP into one message and a non-zero exit.
 
-    SIGTERM is turned into KeyboardInterrupt so that `finally` and `with` blocks end the servers that were started.
-    It does nothing after another interruption: Ctrl-C reaches the whole terminal, then the program that started
-    this one sends SIGTERM, and that must not stop those blocks midway. A second Ctrl-C does stop them.
+    SIGTERM and SIGHUP are turned into KeyboardInterrupt so that `finally` and `with` blocks end the servers that were
+    started. They do nothing after another interruption: Ctrl-C reaches the whole terminal, then the program that
+    started this one sends SIGTERM, and that must not stop those blocks midway. A second Ctrl-C does stop them.
     """
     ending = False
 
     def interrupted(number: int, _frame: object) -> None:
         nonlocal ending
-        if ending and number == signal.SIGTERM:
+        if ending and number != signal.SIGINT:
             return
         ending = True
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, interrupted)
+    # A terminal or a connection that is gone; nohup ignores that.
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, interrupted)
     # A program that a script starts in the background ignores SIGINT, and goes on so.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupted)
@@ -41,10 +45,12 @@ def run_main(name: str, main: Callable[[], int]) -> None:
         print(f"{name}: {problem}", file=sys.stderr)
         code = 1
     except KeyboardInterrupt:
-        print(
-            f"\n{name}: interrupted; run it again to continue where it stopped",
-            file=sys.stderr,
-        )
+        with contextlib.suppress(OSError):  # its terminal may be gone
+            print(
+                f"\n{name}: interrupted; run it again to continue where it stopped",
+                file=sys.stderr,
+                flush=True,
+            )
         code = 130
     except BrokenPipeError:
         code = 141

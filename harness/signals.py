@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def held() -> Iterator[None]:
-    """SIGINT and SIGTERM wait until the block has ended, and are handled then.
+    """SIGINT, SIGTERM and SIGHUP wait until the block has ended, and are handled then.
 
     A signal within Popen() would otherwise lose the program that has just been started. A program that starts in the
     block has the signals as before. Python handles signals in the main thread, so in others this does nothing.
@@ -19,7 +19,7 @@ def held() -> Iterator[None]:
     waiting: list[int] = []
     handlers = {
         number: handler
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         # A child keeps SIG_IGN and gets SIG_DFL for any function.
         if callable(handler := signal.getsignal(number))
     }

@@ -39,7 +39,7 @@ def parse_own(name: str, status: int, text: str) -> Result:
     passed, failed, skipped = (
         (int(x or 0) for x in match.groups()) if match else (0,) * 3
     )
-    if status and not failed:
+    if (status or not match) and not failed:
         failed = 1
     failures = re.findall(r"^FAILED +(.*)$", text, re.MULTILINE)
     return Result(passed, failed, skipped, closing(text, r"^.*\S.*$"), failures)
@@ -55,7 +55,7 @@ def parse_unittest(status: int, text: str) -> Result:
         for word in ("failures", "errors", "skipped")
     }
     failed = counts["failures"] + counts["errors"]
-    if status and not failed:  # the runner itself broke off
+    if (status or not total) and not failed:  # the runner itself broke off
         failed = 1
     words = closing(text, r"^Ran \d+ tests?.*$", r"^(?:OK|FAILED).*$")
     skipped = counts["skipped"]
@@ -71,7 +71,7 @@ def parse_ctest(status: int, text: str) -> Result:
     skipped = len(
         re.findall(r"^\s+\d+ - .*\((?:Skipped|Disabled)\)$", text, re.MULTILINE)
     )
-    if status and not failed:
+    if (status or not match) and not failed:
         failed = 1
     words = closing(text, r"^\d+% tests passed.*$", r"^Total Test time.*$")
     if not words:
@@ -86,7 +86,8 @@ def parse_mtr(status: int, text: str) -> Result:
     results = [line.result for line in lines]
     failures = [line.test for line in lines if line.result == "fail"]
     failed = len(failures)
-    if status and not failed:  # it could not start, or a server complained at its end
+    # It could not start, or a server complained at its end.
+    if (status or not lines) and not failed:
         failed = 1
     words = closing(
         text,

@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import os
 import pwd
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -85,8 +84,8 @@ class Server:
         command = mtr.command(self.build, jobs, f"--do-test-list={names}")
         plugins = self.build / "bld" / "plugin_output_directory"
         with (
-            lent_to_nobody(self.build),
             keyrings(mysqld(self.preset), plugins),
+            lent_to_nobody(self.build),
             tempfile.TemporaryFile("w+", errors="replace") as output,
         ):
             status = run_group(
@@ -146,46 +145,61 @@ def as_nobody() -> list[str]:
 @contextlib.contextmanager
 def lent_to_nobody(build: Path) -> Iterator[None]:
     """Meanwhile nobody may write where tests do: a link to their data, files in the driver's folders,
-    and keyrings' settings beside programs and plugins. Does nothing if another user than root runs this."""
+    and keyrings' settings beside programs and plugins. Does nothing if another user than root runs this.
+
+    The folders stay root's, with the sticky bit: nobody cannot replace what is there, such as mysqld, which root
+    runs as well."""
     if os.geteuid():
         yield
         return
+    nobody = pwd.getpwnam("nobody")
     names = ("mysql-test", "runtime_output_directory", "plugin_output_directory")
     folders = [
         *(build / "bld" / name for name in names),
         build / "mysql" / "mysql-test",
     ]
     var = folders[0] / "var"
-
-    def forget_data() -> None:
-        shutil.rmtree(var.resolve(), ignore_errors=True)
-        var.unlink(missing_ok=True)
-
-    forget_data()  # root's, which nobody could not remove
+    forget_data(var)  # root's, which nobody could not remove
     try:
         for folder in folders:
-            shutil.chown(folder, "nobody")
+            os.chown(folder, 0, nobody.pw_gid)
+            folder.chmod(0o1775)
         yield
     finally:
         for folder in folders:
-            shutil.chown(folder, "root")
-        forget_data()
+            os.chown(folder, 0, 0)
+            folder.chmod(0o755)
+        forget_data(var)
+
+
+def forget_data(var: Path) -> None:
+    """Removes the driver's link, and as the link's owner what it leads to: nobody could have made it lead elsewhere."""
+    if not os.path.lexists(var):
+        return
+    owner = as_nobody() if var.lstat().st_uid else []
+    subprocess.run([*owner, "rm", "-rf", f"{var.resolve()}"], check=False)
+    var.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def keyrings(program: Path, plugins: Path) -> Iterator[None]:
     """Meanwhile each server may load the keyring that files in its data directory name. Upstream's driver makes
-    these files beside mysqld and the plugins; Debian's source has that switched off."""
+    these files beside mysqld and the plugins; Debian's source has that switched off. They are the driver's, because
+    tests remove them and make them again."""
     texts = {program.with_suffix(".my"): '{ "read_local_manifest": true }'}
     for plugin in plugins.glob("component_keyring*.so"):
         texts[plugin.with_suffix(".cnf")] = '{ "read_local_config": true }'
     for path, text in texts.items():
-        path.write_text(text)
+        path.unlink(missing_ok=True)
+        with open(path, "x") as file:  # follows no link
+            file.write(text)
+            if not os.geteuid():
+                os.fchown(file.fileno(), pwd.getpwnam("nobody").pw_uid, -1)
     try:
         yield
     finally:
         for path in texts:
-            path.unlink()
+            path.unlink(missing_ok=True)
 
 
 def disabled_everywhere(text: str) -> set[str]:

@@ -36,7 +36,10 @@ def main() -> int:
     def run_row(row: tuple[tuple[str, ...], ...]) -> None:
         for name, *words in row:
             command = [sys.executable, str(Path(__file__).with_name(name)), "--preset", preset, *words]  # fmt: skip
-            ended.put(checks.run(command))
+            try:
+                ended.put(checks.run(command))
+            except OSError as error:  # no process or no memory is left
+                ended.put(subprocess.CompletedProcess(command, 1, str(error)))
 
     total = Total()
     # An interruption first ends the checks, then the pool waits for the rows. A row starts no check after that.

@@ -137,7 +137,11 @@ class MariaDb:
             yield self
         finally:
             self._process.terminate()
-            self._process.wait(60)
+            try:
+                self._process.wait(60)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
 
     def _wait(self) -> None:
         assert self._process

@@ -12,6 +12,7 @@ import sys
 from memdiag import __version__
 from memdiag.commands import diff, record, report, stacks, top, what_if
 from memdiag.commands.arguments import add_connection, split_short_password
+from memdiag.connect.process_list import hide_passwords
 from memdiag.model.words import printable
 from memdiag.problem import Problem
 
@@ -57,6 +58,7 @@ def run() -> None:
         # A name that the terminal's character set lacks is no reason to have no report.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    hide_passwords()
     try:
         code = main(sys.argv[1:])
         sys.stdout.flush()

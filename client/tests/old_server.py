@@ -139,7 +139,7 @@ class _Session:
     def connect(self, *_: Any) -> None:
         pass
 
-    _request_authentication = _read_packet = connect
+    _request_authentication = _read_packet = _read_bytes = connect
 
     def close(self) -> None:
         pass

@@ -73,6 +73,8 @@ class Machine(unittest.TestCase):
         self.assertEqual(kernel.pid_from_file(file | {"hostname": here}), 7)
         self.assertEqual(kernel.pid_from_file(file | {"hostname": f"not-{here}"}), 0)
         self.assertEqual(kernel.pid_from_file(file), 0)
+        endless = {"pid_file": "/dev/zero", "hostname": here}
+        self.assertEqual(kernel.pid_from_file(endless), 0)
 
 
 class InnodbStatus(unittest.TestCase):

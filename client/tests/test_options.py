@@ -1,4 +1,7 @@
+import contextlib
 import os
+import pwd
+import socket
 import tempfile
 import unittest
 from pathlib import Path
@@ -52,6 +55,24 @@ class OptionFiles(unittest.TestCase):
         path.chmod(0o600)
         password = read_option_file(path)["password"]
         self.assertEqual(password.encode(errors="surrogateescape"), b"\xe9")
+
+    def test_a_socket_in_tmp_counts_if_a_server_can_have_made_it(self):
+        with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            path = f"{folder}/mysql.sock"
+            with (
+                mock.patch("memdiag.connect.options.SOCKETS", ("/nowhere", path)),
+                contextlib.closing(socket.socket(socket.AF_UNIX)) as link,
+            ):
+                link.bind(path)
+                self.assertEqual(target({}).socket, path)
+                with mock.patch("os.geteuid", return_value=4321):
+                    if os.lstat(path).st_uid:
+                        self.assertEqual(target({}).socket, "/nowhere")
+                if not os.geteuid():
+                    os.chown(path, 4321, -1)
+                    self.assertEqual(target({}).socket, "/nowhere")
+                    os.chown(path, pwd.getpwnam("nobody").pw_uid, -1)
+                    self.assertEqual(target({}).socket, "/nowhere")
 
     def test_included_files(self):
         (self.root / "d").mkdir()

@@ -6,10 +6,12 @@ import struct
 import sys
 import threading
 import unittest
+from unittest import mock
 
 sys.path.append("/usr/lib/python3/dist-packages")  # Debian's PyMySQL
 
 from memdiag.cli import main
+from memdiag.connect import session
 from memdiag.connect.authentication import InClear, guarded
 from memdiag.connect.options import SSL_MODES, Target
 from memdiag.connect.session import Gone, Session, pymysql
@@ -149,6 +151,17 @@ class Harm(unittest.TestCase):
         server.close()
         (flags,) = struct.unpack_from("<I", server.heard, 4)
         self.assertFalse(flags & 0x800)
+
+    def test_an_answer_without_end(self):
+        server = self.connected(
+            greeting(), packet(2, DONE), packet(1, b"\1" * (1 << 20))
+        )
+        with (
+            mock.patch.object(session, "ANSWER_BYTES", 1 << 19),
+            self.assertRaisesRegex(Gone, "too large to be one"),
+        ):
+            Session(self.target)
+        server.close()
 
     def test_an_unknown_version_of_the_library_connects_to_nothing(self):
         class Library:

@@ -28,7 +28,15 @@ class Steps(Scratch):
         run_step(["true"])
 
     def test_an_interruption_ends_what_was_started(self):
-        begun, ended = self.root / "begun", self.root / "ended"
+        # As in a terminal. Under nohup programs ignore SIGHUP.
+        before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        self.addCleanup(signal.signal, signal.SIGHUP, before)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number):
+                self.interrupt(number)
+
+    def interrupt(self, number: int) -> None:
+        begun, ended = self.root / f"begun-{number}", self.root / f"ended-{number}"
         script = (
             f"trap ': >{ended}; exit' TERM; : >{begun}; while :; do sleep 0.05; done"
         )
@@ -41,7 +49,7 @@ class Steps(Scratch):
             deadline = time.monotonic() + 20
             while not begun.exists() and time.monotonic() < deadline:
                 time.sleep(0.02)
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(number)
             self.assertEqual(process.wait(20), 130)
         finally:
             process.kill()

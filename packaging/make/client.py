@@ -33,6 +33,7 @@ DOC = "usr/share/doc/memdiag"
 STARTER = """#!/usr/bin/python3
 import sys
 
+sys.dont_write_bytecode = True  # root's runs would leave files that no package owns
 sys.path.insert(0, "/usr/share/memdiag")
 from memdiag.cli import run
 

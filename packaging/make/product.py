@@ -69,6 +69,10 @@ def commit() -> tuple[str, str, int]:
             f"  {said}\n"
             "  Mend that, or set SOURCE_DATE_EPOCH to a date, in seconds since 1970."
         )
+    if not date.isdecimal():
+        raise Problem(
+            f"SOURCE_DATE_EPOCH is {date!r}; set it to a date, in seconds since 1970"
+        )
     return name, version, int(date)
 
 

@@ -121,6 +121,11 @@ class Versions(Case):
         unpacked.mkdir()
         self.assertEqual(self.commit_of(unpacked, SOURCE_DATE_EPOCH="7"), ("", "", 7))
 
+    def test_a_date_that_is_none(self):
+        for words in ("today", "-1", "1.5"):
+            with self.assertRaisesRegex(Problem, "SOURCE_DATE_EPOCH is .*since 1970"):
+                self.commit_of(ROOT, SOURCE_DATE_EPOCH=words)
+
     def test_only_what_is_shipped_is_packaged(self):
         done = subprocess.run(
             [sys.executable, ROOT / "packaging/build", "--preset", "debug", "tree"],
@@ -228,6 +233,19 @@ class Licences(Case):
         )
 
 
+class Image(Scratch):
+    def test_a_hook_ends_with_the_first_command_that_fails(self):
+        """mmdebstrap runs a hook by sh without -e."""
+        (self.root / "chroot").write_text("#!/bin/sh\nexit 7\n")
+        (self.root / "chroot").chmod(0o755)
+        names = runpy.run_path(str(ROOT / "packaging/container/build"))
+        for hook in ("ACCOUNT", "INSTALL"):
+            path = f"{self.root}:{os.environ['PATH']}"
+            command = ["sh", "-c", names[hook], "sh", self.root / "image"]
+            done = subprocess.run(command, env={"PATH": path}, check=False)
+            self.assertEqual(7, done.returncode, hook)
+
+
 class Preflight(Case):
     def refusal(self, megabytes: str, certain: bool = True) -> str:
         done = subprocess.run(
@@ -251,6 +269,17 @@ class Preflight(Case):
         for versions in (("8.4.6",), ("8.4.6", "9.7.9-memdiag")):
             self.history(*versions)
             self.assertEqual(self.refusal("1"), "")
+
+    @unittest.skipIf(os.geteuid(), "only root can run it as another user")
+    def test_a_user_who_may_not_look(self):
+        (self.data / "mysql").mkdir(parents=True)
+        self.root.chmod(0o755)
+        self.data.chmod(0o700)
+        nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
+        # nobody may not be able to enter the checkout.
+        done = subprocess.run([*nobody, "sh", "-s", self.data, "1"], input=PREFLIGHT.read_text(), capture_output=True, text=True, check=False)  # fmt: skip
+        self.assertEqual(2, done.returncode)
+        self.assertIn(f"may not look into {self.data}.", done.stderr)
 
     def test_what_it_does_not_take(self):
         (self.data / "mysql").mkdir(parents=True)
@@ -414,6 +443,14 @@ class Prestart(Script):
         self.assertEqual(sorted(os.listdir(self.data)), sorted(names))
         for name in names:
             self.assertEqual(os.listdir(self.data / name), ["theirs"])
+
+    def test_user_mysql_has_no_terminal_of_root(self):
+        self.run_it(
+            "ps -o sid= $$ >$ROOT/session; readlink /proc/self/fd/0 >$ROOT/input"
+        )
+        (session,) = self.lines("session")
+        self.assertNotEqual(os.getsid(0), int(session))
+        self.assertEqual(["/dev/null"], self.lines("input"))
 
     def test_makes_what_is_missing_once(self):
         for _ in range(2):

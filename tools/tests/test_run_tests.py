@@ -88,6 +88,16 @@ class Parsers(unittest.TestCase):
         self.check(runner_output.parse_unittest(0, text), 5, 0, 0, "OK")
         self.check(runner_output.parse_unittest(1, "Traceback\n"), 0, 1, 0)
 
+    def test_a_runner_that_ran_nothing_has_failed(self):
+        for parse in (
+            runner_output.parse_unittest,
+            runner_output.parse_ctest,
+            runner_output.parse_mtr,
+        ):
+            for text in ("", "Ran 0 tests in 0.000s\n\nOK\n"):
+                self.check(parse(0, text), 0, 1, 0)
+        self.check(runner_output.parse_own("demo", 0, "bye\n"), 0, 1, 0)
+
     def test_demo(self):
         text = (
             "ok      starts\nFAILED  purges: 0 MB\nFAILED  ends\n"

@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -122,14 +123,41 @@ class Account(Scratch):
     @unittest.skipIf(os.geteuid(), "only root can give a folder away")
     def test_root_has_it_run_by_nobody(self):
         folders = self.folders()
-        nobody = pwd.getpwnam("nobody").pw_uid
-        self.assertIn(f"--reuid={nobody}", as_nobody())
+        nobody = pwd.getpwnam("nobody")
+        self.assertIn(f"--reuid={nobody.pw_uid}", as_nobody())
         with self.assertRaises(KeyboardInterrupt), lent_to_nobody(self.root):
-            self.assertEqual({path.stat().st_uid for path in folders}, {nobody})
+            self.assertEqual({path.stat().st_gid for path in folders}, {nobody.pw_gid})
             self.assertEqual(list(folders[0].iterdir()), [])
             raise KeyboardInterrupt
-        self.assertEqual({path.stat().st_uid for path in folders}, {0})
+        self.assertEqual({path.stat().st_gid for path in folders}, {0})
+        self.assertEqual({path.stat().st_mode for path in folders}, {0o40755})
         self.assertFalse((self.root / "left").exists())
+
+    @unittest.skipIf(os.geteuid(), "only root can give a folder away")
+    def test_nobody_makes_files_and_replaces_none_of_root(self):
+        folders = self.folders()
+        self.root.chmod(0o755)
+        program = folders[1] / "mysqld"
+        program.touch()
+        with lent_to_nobody(self.root):
+            self.assertEqual(0, self.as_nobody("touch", folders[1] / "new"))
+            self.assertNotEqual(0, self.as_nobody("mv", folders[1] / "new", program))
+
+    @unittest.skipIf(os.geteuid(), "only root can give a folder away")
+    def test_root_follows_no_link_of_nobody(self):
+        folders = self.folders()
+        self.root.chmod(0o755)
+        precious = self.root / "precious"
+        precious.mkdir()
+        with lent_to_nobody(self.root):
+            var = folders[0] / "var"
+            self.assertEqual(0, self.as_nobody("ln", "-s", precious, var))
+        self.assertTrue(precious.exists())
+        self.assertFalse(os.path.lexists(var))
+
+    def as_nobody(self, *command: object) -> int:
+        words = [*as_nobody(), *map(str, command)]
+        return subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode
 
 
 class Keyrings(Scratch):

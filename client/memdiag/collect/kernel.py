@@ -43,7 +43,10 @@ def pid_from_file(variables: Row) -> int:
     if not path.is_absolute():
         path = Path(str(variables.get("datadir") or "/")) / path
     try:
-        return int(path.read_text())
+        if not path.is_file():  # a server that lies could name a device
+            return 0
+        with open(path, errors="replace") as file:
+            return int(file.read(32))
     except (OSError, ValueError):
         return 0
 

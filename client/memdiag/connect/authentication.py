@@ -14,14 +14,16 @@ from typing import Any
 from memdiag.connect.options import Target
 from memdiag.problem import Problem
 
+LOGIN_BYTES = 1 << 20  # at most, of what a server sends before the first statement
 _CLIENT_SSL = 1 << 11  # the protocol's flag
 _INSIST = ("REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
-_HOOKS = ("_request_authentication", "_read_packet")
+_HOOKS = ("_request_authentication", "_read_packet", "_read_bytes")
 _HELP = "use TLS (--ssl-mode=REQUIRED) or the socket (-S)"
 
 
 def guarded(library: ModuleType, target: Target) -> Any:
-    """PyMySQL's Connection that keeps the password to itself until the connection is safe."""
+    """PyMySQL's Connection that keeps the password to itself until the connection is safe, and reads at most
+    `bytes_left`."""
     base = library.Connection
     if any(not hasattr(base, name) for name in _HOOKS):
         raise Problem(
@@ -30,6 +32,15 @@ def guarded(library: ModuleType, target: Target) -> Any:
 
     class Guarded(base):
         _authenticating = False
+        bytes_left = LOGIN_BYTES
+
+        def _read_bytes(self, count: int) -> bytes:
+            self.bytes_left -= count
+            if self.bytes_left < 0:
+                raise library.err.OperationalError(
+                    2013, "its answer is too large to be one"
+                )
+            return super()._read_bytes(count)
 
         def _request_authentication(self) -> None:
             if not target.socket and not self.server_capabilities & _CLIENT_SSL:

@@ -6,9 +6,12 @@ MYSQL_PWD for the password. Of an option file the groups [client] and [memdiag] 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
 import re
 import shutil
+import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -232,7 +235,7 @@ def target(options: Mapping[str, str], words: str = "") -> Target:
     )
     socket = values.get("socket") or ""
     if by_socket and not socket:
-        socket = next((path for path in SOCKETS if os.path.exists(path)), SOCKETS[0])
+        socket = next(filter(_of_a_server, SOCKETS), SOCKETS[0])
     return Target(
         host=host,
         port=port,
@@ -245,6 +248,20 @@ def target(options: Mapping[str, str], words: str = "") -> Target:
         ssl_key=values.get("ssl-key") or "",
         connect_timeout=_number(values, "connect-timeout", 10),
     )
+
+
+def _of_a_server(path: str) -> bool:
+    """The socket is there, and no other user can have put it there to get the password."""
+    try:
+        about = os.lstat(path)
+    except OSError:
+        return False
+    if not path.startswith("/tmp/"):
+        return True
+    owners = {0, os.geteuid()}
+    with contextlib.suppress(KeyError):
+        owners.add(pwd.getpwnam("mysql").pw_uid)
+    return stat.S_ISSOCK(about.st_mode) and about.st_uid in owners
 
 
 def _of_words(words: str) -> dict[str, str]:

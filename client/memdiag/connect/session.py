@@ -20,9 +20,20 @@ from memdiag.problem import Problem
 Row = dict[str, Any]
 # A statement that takes longer would be no help in an emergency.
 STATEMENT_SECONDS = 20
+# No server sends that much. One that means harm could fill this machine's memory.
+ANSWER_BYTES = 128 << 20
 _CLIENT_ERRORS = range(2000, 3000)
-# PyMySQL's answer to what is no packet of MySQL: the X plugin's port, a web server, a text in no character set.
-_GARBLED = (AssertionError, LookupError, TypeError, ValueError, struct.error)
+# PyMySQL's answer to what is no packet of MySQL: the X plugin's port, a web server, a text in no character set. And
+# to a number or a request for a file that no server sends.
+_GARBLED = (
+    ArithmeticError,
+    AssertionError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
 
 
 class Refused(Problem):
@@ -75,6 +86,7 @@ class Session:
 
         Times are seconds since 1970."""
         with self._errors(), self._session.cursor() as cursor:
+            self._session.bytes_left = ANSWER_BYTES
             cursor.execute(statement)
             names = [str(column[0]).upper() for column in cursor.description or ()]
             return [

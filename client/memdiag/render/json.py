@@ -21,8 +21,7 @@ def render(page: Page, indent: int | None = 1) -> str:
                 "reports": [report.plain() for report in page.reports],
                 "snapshots": page.snapshots,
             },
-            indent=indent,
-            ensure_ascii=False,
+            indent=indent,  # ASCII alone: a name in it cannot steer the terminal
         )
         + "\n"
     )

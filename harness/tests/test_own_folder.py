@@ -1,0 +1,25 @@
+from harness.own_folder import own_folder
+from harness.problem import Problem
+from harness.scratch import Scratch
+
+
+class OwnFolder(Scratch):
+    def test_a_new_or_empty_one_and_the_same_again(self):
+        new = self.root / "a" / "b"
+        own_folder(new)
+        (new / "x.deb").touch()
+        own_folder(new)
+        own_folder(self.root / "c")
+
+    def test_files_of_the_user(self):
+        (self.root / "x.deb").touch()
+        with self.assertRaisesRegex(Problem, "files of yours.*name a new folder"):
+            own_folder(self.root)
+        self.assertEqual(["x.deb"], [path.name for path in self.root.iterdir()])
+
+    def test_no_folder(self):
+        path = self.root / "file"
+        path.touch()
+        for one in (path, path / "below"):
+            with self.assertRaisesRegex(Problem, "cannot be used: Not a directory"):
+                own_folder(one)
