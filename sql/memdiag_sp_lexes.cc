@@ -314,7 +314,8 @@ void Sp_lexes::start(THD *thd) {
 
   The parser makes the items of an expression partly before its LEX, and then
   stores pointers to the LEX in them. All of them are younger than the statement
-  before.
+  before. Those of the first DECLARE ... DEFAULT are older than any statement,
+  but its LEX is the first one and has no other that it could yield to.
 */
 bool Sp_lexes::is_unreferenced(const MEM_ROOT &root, const Room &room) const {
   const Mark now(root);

@@ -1,23 +1,24 @@
 /*
-  The events on which threads wait for latches. Latches share them.
+  The events on which threads wait for latches. The first waiter makes them.
 
   A mutex has one event and a rw-lock has two, of 144 bytes each. Each page of
   the buffer pool has a mutex and a rw-lock: 29 MB of events for each GB. Hardly
-  any of them has ever a waiter. So there is a fixed number of events, and a
-  latch has its events in common with others.
+  any of them has ever a waiter.
 
-  Why that is correct: a thread that waits for a latch (sync0arr.cc) resets the
-  event and keeps the number of signals, tries the latch once more, and sleeps
-  only while that number stays. When it wakes, it tries the latch again. The
-  signal of another latch wakes it too early at most, and no reset by the waiter
-  of another latch can hide a signal, because the number never goes back. Events
-  that are not a latch's stay alone, because their users ask if they are set.
+  Why no wakeup is lost: a thread that waits for a latch (sync0arr.cc) makes the
+  event, resets it, then sets the latch's mark of waiters or, for wait_ex_event,
+  has already changed lock_word; it tries the latch once more, and only then
+  sleeps. A thread that releases a latch changes the latch first, then reads the
+  mark or lock_word, then the event. All of these are sequentially consistent.
+  So the waiter sees that the latch is free, or the releaser sees the event.
+  Where it sees none, no thread sleeps.
 
-  Cost: with W latches that have waiters, a release wakes the waiters of W /
-  number_of_latch_events other latches on average.
+  Latches do not share events: the signal of another latch would begin the
+  waiter's time anew, and a wait of ten minutes ends the server, as in stock.
 
-  Ownership: the events are static. Threads: any. No lock, except to make them.
-  Errors: none; no memory is allocated.
+  Ownership: the latch's, until os_event_destroy(). Threads: any; destroy when
+  no other uses the latch. No lock. Errors: without memory for an event, latches
+  share one that was made before.
 */
 
 #ifndef MEMDIAG_LATCH_EVENTS_H
@@ -25,82 +26,73 @@
 
 #include <atomic>
 #include <cstddef>
-#include <memory>
-#include <mutex>
+#include <new>
 
+// As os0event.h declares them, which includes this file.
 struct os_event;
+os_event *os_event_create();
+void os_event_set(os_event *event);
+void os_event_destroy(os_event *&event);
 
 namespace memdiag {
 
-/** 256 KB. */
-inline constexpr size_t number_of_latch_events = 2048;
-
-/** Events that many users share. A static object: it is never destructed. */
-template <typename Event, size_t count>
-class Shared_events {
+class Latch_event {
  public:
-  /** The events one after the other, again and again. The first call makes all
-  of them. */
-  Event *next() {
-    if (!m_made.load(std::memory_order_acquire)) [[unlikely]]
-      make();
-    return event(m_next.fetch_add(1, std::memory_order_relaxed) % count);
+  /** For a thread that waits: makes the event if there is none. */
+  operator os_event *() {
+    os_event *const made = m_event.load();
+    return made != nullptr ? made : make();
   }
 
-  /** True for an event of next(). */
-  bool has(const Event *event) const {
-    const auto *at = reinterpret_cast<const std::byte *>(event);
-    return at >= m_places && at < m_places + sizeof(m_places);
+  bool operator==(std::nullptr_t) const { return m_event.load() == nullptr; }
+
+  /** Forgets the event. */
+  Latch_event &operator=(std::nullptr_t) {
+    m_event.store(nullptr);
+    return *this;
   }
 
-  /** Ends the events. Nobody uses them any more, and no call of next() is under
-  way. A later one makes them again. */
-  void end() {
-    const std::lock_guard guard(m_making);
-    if (!m_made.exchange(false)) return;
-    for (size_t i = 0; i < count; ++i) std::destroy_at(event(i));
+  friend void os_event_set(Latch_event &event) {
+    if (os_event *const made = event.m_event.load()) ::os_event_set(made);
+  }
+
+  friend void os_event_destroy(Latch_event &event) {
+    if (os_event *made = event.m_event.exchange(nullptr);
+        made != s_spare.load())
+      ::os_event_destroy(made);
+  }
+
+  /** Ends the spare event. No latch is used any more. */
+  static void end() {
+    if (os_event *spare = s_spare.exchange(nullptr)) ::os_event_destroy(spare);
   }
 
  private:
-  static constexpr size_t cache_line = 64;
-  static constexpr size_t stride =
-      (sizeof(Event) + cache_line - 1) / cache_line * cache_line;
-
-  Event *event(size_t i) {
-    return reinterpret_cast<Event *>(m_places + i * stride);
+  /** Stores a new event unless another thread was faster. Returns what is
+  there. */
+  static os_event *publish(std::atomic<os_event *> &place, os_event *mine) {
+    os_event *other = nullptr;
+    if (place.compare_exchange_strong(other, mine)) return mine;
+    if (mine != s_spare.load()) ::os_event_destroy(mine);
+    return other;
   }
 
-  void make() {
-    const std::lock_guard guard(m_making);
-    if (m_made.load(std::memory_order_relaxed)) return;
-    for (size_t i = 0; i < count; ++i) std::construct_at(event(i));
-    m_made.store(true, std::memory_order_release);
+  os_event *make() {
+    // The first wait of all, while the server starts.
+    if (s_spare.load() == nullptr) publish(s_spare, os_event_create());
+    os_event *mine;
+    try {
+      mine = os_event_create();
+    } catch (const std::bad_alloc &) {
+      mine = s_spare.load();
+    }
+    return publish(m_event, mine);
   }
 
-  std::atomic<bool> m_made{false};
-  std::atomic<size_t> m_next{0};
-  std::mutex m_making;
-  alignas(cache_line) std::byte m_places[count * stride]{};
+  static inline std::atomic<os_event *> s_spare{nullptr};
+
+  std::atomic<os_event *> m_event{nullptr};
 };
-
-template <typename Event>
-inline constinit Shared_events<Event, number_of_latch_events> latch_events;
-
-// os0event.cc instantiates these two, because only it has the type os_event.
-template <typename Event>
-Event *next_latch_event() {
-  return latch_events<Event>.next();
-}
-extern template os_event *next_latch_event<os_event>();
-
-/** The event of a new mutex. */
-inline os_event *latch_event() { return next_latch_event<os_event>(); }
-
-/** The two events of a new rw-lock. */
-inline void take_latch_events(os_event *&event, os_event *&wait_ex_event) {
-  event = latch_event();
-  wait_ex_event = latch_event();
-}
 
 }  // namespace memdiag
 
