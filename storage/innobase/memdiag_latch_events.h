@@ -1,9 +1,11 @@
 /*
   The events on which threads wait for latches. The first waiter makes them.
 
-  A mutex has one event and a rw-lock has two, of 144 bytes each. Each page of
-  the buffer pool has a mutex and a rw-lock: 29 MB of events for each GB. Hardly
-  any of them has ever a waiter.
+  A mutex has one event and a rw-lock has two. Each page of the buffer pool has
+  a mutex and a rw-lock, so at start the events take 30 MiB for each GiB: three
+  of 160 bytes for a page. A page's latches keep an event until the buffer pool
+  shrinks. Most get one of the three: for the threads that wait until another
+  one has read the page.
 
   Why no wakeup is lost: a thread that waits for a latch (sync0arr.cc) makes the
   event, resets it, then sets the latch's mark of waiters or, for wait_ex_event,
@@ -13,12 +15,16 @@
   So the waiter sees that the latch is free, or the releaser sees the event.
   Where it sees none, no thread sleeps.
 
-  Latches do not share events: the signal of another latch would begin the
-  waiter's time anew, and a wait of ten minutes ends the server, as in stock.
+  Latches do not share events. The signal of another latch would begin the
+  waiter's time anew, and InnoDB ends a server in which one thread waits for ten
+  minutes.
+
+  Performance Schema counts the events for the server and not for a thread: the
+  one that waits first does not own them.
 
   Ownership: the latch's, until os_event_destroy(). Threads: any; destroy when
-  no other uses the latch. No lock. Errors: without memory for an event, latches
-  share one that was made before.
+  no other uses the latch. Locks: the allocator's. Errors: without memory for an
+  event, latches share the one that begin() made.
 */
 
 #ifndef MEMDIAG_LATCH_EVENTS_H
@@ -62,7 +68,10 @@ class Latch_event {
       ::os_event_destroy(made);
   }
 
-  /** Ends the spare event. No latch is used any more. */
+  /** Makes the spare event, before the first latch is used. */
+  static void begin() { publish(s_spare, os_event_create()); }
+
+  /** Ends it. No latch is used any more. */
   static void end() {
     if (os_event *spare = s_spare.exchange(nullptr)) ::os_event_destroy(spare);
   }
@@ -78,8 +87,6 @@ class Latch_event {
   }
 
   os_event *make() {
-    // The first wait of all, while the server starts.
-    if (s_spare.load() == nullptr) publish(s_spare, os_event_create());
     os_event *mine;
     try {
       mine = os_event_create();

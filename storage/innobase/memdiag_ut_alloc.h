@@ -20,6 +20,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "mysql/psi/psi_memory.h"
 #include "mysys/memdiag/routes/hooks.h"
 
 struct sync_cell_t;
@@ -55,6 +56,12 @@ void free(Packed_tag tag, void *block, size_t size) {
     Alloc_fn::free(block);
   else
     memdiag_free(tag, block, size);
+}
+
+/** The flags of the instrument of a file's blocks. Events of latches belong to
+no thread (memdiag_latch_events.h). */
+inline unsigned memory_flags(const char *file) {
+  return strcmp(file, "os0event") == 0 ? PSI_FLAG_ONLY_GLOBAL_STAT : 0;
 }
 
 /** True if T{} is all zeros. An array of such objects needs no writing: the

@@ -42,6 +42,8 @@ using memdiag::Latch_event;
 
 class LatchEvents : public ::testing::Test {
  protected:
+  LatchEvents() { Latch_event::begin(); }
+
   ~LatchEvents() override {
     out_of_memory = false;
     Latch_event::end();
@@ -54,7 +56,7 @@ TEST_F(LatchEvents, ALatchWithoutWaitersHasNone) {
   EXPECT_TRUE(event == nullptr);
   os_event_set(event);  // nobody sleeps
   os_event_destroy(event);
-  EXPECT_EQ(0, alive);
+  EXPECT_EQ(1, alive);  // the spare one
 }
 
 TEST_F(LatchEvents, TheFirstWaiterMakesIt) {
@@ -100,8 +102,7 @@ TEST_F(LatchEvents, ManyWaitersMakeOne) {
     std::vector<std::jthread> threads;
     for (os_event *&mine : seen)
       threads.emplace_back([&event, &go, &mine] {
-        while (!go) {
-        }
+        while (!go) std::this_thread::yield();
         mine = event;
       });
     go = true;
@@ -113,27 +114,63 @@ TEST_F(LatchEvents, ManyWaitersMakeOne) {
 }
 
 // As a latch uses it: changed and looked at in this order, no wakeup is lost.
-TEST_F(LatchEvents, AReleaserSeesTheEventOrTheWaiterSeesTheRelease) {
+// `slept`: of the rounds, those in which the waiter did not see the release.
+template <typename Release, typename Wait>
+void race(Release release, Wait wait) {
+  int slept = 0;
   for (int round = 0; round < 2000; ++round) {
     Latch_event event;
-    std::atomic<int> lock_word{-1};
-    bool sleeps = false;
+    std::atomic<int> ready{0};
     os_event *slept_on = nullptr;
+    const auto together = [&ready] {
+      ++ready;
+      while (ready < 2) std::this_thread::yield();
+    };
     {
       const std::jthread releaser([&] {
-        ++lock_word;
-        os_event_set(event);
+        together();
+        // So that the release meets each step of the waiter in some round.
+        for (std::atomic<int> i{0}; i < round % 100; ++i) {
+        }
+        release(event, round);
       });
       const std::jthread waiter([&] {
-        slept_on = event;
-        sleeps = lock_word < 0;
+        together();
+        os_event *const made = event;
+        if (wait(round)) slept_on = made;
       });
     }
-    if (sleeps) {
+    if (slept_on != nullptr) {
+      ++slept;
       EXPECT_EQ(1, slept_on->signals);
     }
     os_event_destroy(event);
   }
+  EXPECT_GT(slept, 0);
+}
+
+TEST_F(LatchEvents, AWriterThatWaitsForReadersMissesNoRelease) {
+  std::atomic<int> readers{0};
+  race(
+      [&](Latch_event &event, int) {
+        ++readers;
+        os_event_set(event);
+      },
+      [&](int round) { return readers <= round; });
+}
+
+TEST_F(LatchEvents, AWaiterWithAMarkMissesNoRelease) {
+  std::atomic<int> released{0};
+  std::atomic<bool> waiters{false};
+  race(
+      [&](Latch_event &event, int) {
+        ++released;
+        if (waiters.exchange(false)) os_event_set(event);
+      },
+      [&](int round) {
+        waiters = true;
+        return released <= round;
+      });
 }
 
 }  // namespace memdiag_test

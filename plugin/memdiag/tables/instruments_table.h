@@ -16,8 +16,9 @@ inline constexpr Table instruments_table = [] {
       "MEMDIAG_INSTRUMENTS",
       "One row for each memory instrument of Performance Schema and each place "
       "that allocates without one: the bytes that are counted, allocated and "
-      "resident. Two differences from stock: memory/innodb/memory counts 16 "
-      "bytes less for each block, and there are fewer mutexes of transactions "
+      "resident. Three differences from stock: memory/innodb/memory counts 16 "
+      "bytes less for each block, memory/innodb/os0event is counted for the "
+      "server and not for threads, and there are fewer mutexes of transactions "
       "in mutex_instances.",
       0x0100,
       std::array{
