@@ -11,7 +11,7 @@ MARK = ".mysql-memdiag"
 def own_folder(path: Path) -> None:
     """Makes a folder that the user has named, or raises a Problem if it has files that are not this project's."""
     mark = path / MARK
-    ours = ROOT / "build" in path.absolute().parents
+    ours = ROOT / "build" in path.resolve().parents
     try:
         if not ours and path.exists() and not mark.exists() and any(path.iterdir()):
             raise Problem(

@@ -1,3 +1,6 @@
+from pathlib import Path
+
+from harness.common import ROOT
 from harness.own_folder import own_folder
 from harness.problem import Problem
 from harness.scratch import Scratch
@@ -16,6 +19,12 @@ class OwnFolder(Scratch):
         with self.assertRaisesRegex(Problem, "files of yours.*name a new folder"):
             own_folder(self.root)
         self.assertEqual(["x.deb"], [path.name for path in self.root.iterdir()])
+
+    def test_a_way_through_the_build_folder_is_not_the_build_folder(self):
+        (self.root / "x.deb").touch()
+        back = ROOT / "build" / Path(*[".."] * len(ROOT.parts))
+        with self.assertRaisesRegex(Problem, "files of yours"):
+            own_folder(back / self.root.relative_to("/"))
 
     def test_no_folder(self):
         path = self.root / "file"

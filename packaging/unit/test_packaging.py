@@ -233,6 +233,20 @@ class Licences(Case):
         )
 
 
+class Work(Scratch):
+    def test_a_folder_with_files_of_the_user_is_left_alone(self):
+        (self.root / "smoke").mkdir()
+        done = subprocess.run(
+            [ROOT / "packaging/test", "--no-build", "--work", self.root, "smoke"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(1, done.returncode)
+        self.assertIn("has files of yours", done.stderr)
+        self.assertEqual(["smoke"], os.listdir(self.root))
+
+
 class Image(Scratch):
     def test_a_hook_ends_with_the_first_command_that_fails(self):
         """mmdebstrap runs a hook by sh without -e."""
@@ -276,7 +290,7 @@ class Preflight(Case):
         self.root.chmod(0o755)
         self.data.chmod(0o700)
         nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
-        # nobody may not be able to enter the checkout.
+        # User nobody may be unable to enter the checkout.
         done = subprocess.run([*nobody, "sh", "-s", self.data, "1"], input=PREFLIGHT.read_text(), capture_output=True, text=True, check=False)  # fmt: skip
         self.assertEqual(2, done.returncode)
         self.assertIn(f"may not look into {self.data}.", done.stderr)

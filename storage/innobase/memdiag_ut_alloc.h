@@ -2,7 +2,7 @@
   Blocks of InnoDB's instrumented allocators (ut::malloc_withkey and the
   others), from the pool of their memory key.
 
-  Only upstream's detail/ut/alloc.h and aligned_alloc.h call these functions.
+  Upstream's detail/ut/alloc.h, aligned_alloc.h and ut0new.cc call these.
   They keep a block's tag in bytes that their metadata leaves unused. `Alloc_fn`
   is upstream's wrapper of malloc(); blocks without a pool use it as before.
 

@@ -37,6 +37,7 @@ def guarded(library: ModuleType, target: Target) -> Any:
         def _read_bytes(self, count: int) -> bytes:
             self.bytes_left -= count
             if self.bytes_left < 0:
+                self._force_close()  # the rest would be taken for the next answer
                 raise library.err.OperationalError(
                     2013, "its answer is too large to be one"
                 )

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-// What InnoDB has in os0event.cc.
+// InnoDB has these in os0event.cc.
 struct os_event {
   std::atomic<int> signals{0};
 };
@@ -54,7 +54,7 @@ class LatchEvents : public ::testing::Test {
 TEST_F(LatchEvents, ALatchWithoutWaitersHasNone) {
   Latch_event event;
   EXPECT_TRUE(event == nullptr);
-  os_event_set(event);  // nobody sleeps
+  os_event_set(event);  // no thread sleeps
   os_event_destroy(event);
   EXPECT_EQ(1, alive);  // the spare one
 }
