@@ -53,8 +53,9 @@ class Pairs {
     const auto at = place(*this, pair.first);
     if (is_of(at, pair.first)) return at;
     const auto index = at - begin();
-    // A list gets its few pairs one by one and is kept: no spare room.
-    m_pairs.reserve(size() + 1);
+    // A list gets its few pairs one by one and is kept: no spare room. The list
+    // of a view's columns may be long.
+    if (size() < 16) m_pairs.reserve(size() + 1);
     return m_pairs.insert(begin() + index, pair);
   }
   Text &operator[](const Text &key) { return insert(end(), {key, {}})->second; }

@@ -337,7 +337,7 @@ void Sp_lexes::statement_ended(MEM_ROOT *root) {
         root->allocated_size() < FIRST_BLOCKS ? FIRST_BLOCK_SIZE : BLOCK_SIZE;
     root->set_block_size(size);
     // MEM_ROOT::AllocBlock() leaves so much of it (patches/0024).
-    m_block_room = root_blocks::room(0, size, 0);
+    m_block_room = root_blocks::room(0, 0, size, 0);
   }
   const Mark now(*root);
   // Holes in what comes next would have words of the block's last user. To

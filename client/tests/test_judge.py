@@ -142,6 +142,12 @@ class Held(unittest.TestCase):
             for holder in ("user variables", "binary log caches", "session 42"):
                 self.assertIn("do not KILL this session", found[holder].remedy)
 
+    def test_what_a_replica_has_not_applied_is_no_cache_of_the_binary_log(self):
+        rows = [instrument("memory/sql/Log_event", 128 * MIB)]
+        found = named(stock(500 * MIB, memory=rows))
+        self.assertIn("replication events", found)
+        self.assertNotIn("binary log caches", found)
+
     def test_a_name_that_breaks_a_statement_is_in_none(self):
         rows = [instrument("memory/memory/HP_PTRS", 300 * MIB)]
         tables = [{"TABLE_SCHEMA": "a", "TABLE_NAME": "t`;\n```\x1b[2J", "BYTES": 5, "TABLE_ROWS": 1}]  # fmt: skip

@@ -116,6 +116,7 @@ _VARIABLES = (
     ("innodb_dedicated_server stored_program_definition_cache internal_tmp_mem_storage_engine temptable_max_ram"
      " max_execution_time information_schema_stats_expiry", MYSQL),
     ("temptable_max_mmap", Since("8.0.23", NEVER)),  # [M]
+    ("replica_pending_jobs_size_max", Since("8.0.26", NEVER)),  # [M]
     ("global_connection_memory_limit connection_memory_limit global_connection_memory_tracking", Since("8.0.28", NEVER)),  # [M]
     ("container_aware server_memory", Since("9.7", NEVER)),  # [S]
     ("query_cache_size", MARIADB),  # [M]: removed in 8.0.3

@@ -1,4 +1,4 @@
-"""The stages that make the packages, and the inputs of each: see docs/packages.md, "The optimised build"."""
+"""The stages that make the packages, and the inputs of each: see packaging/README.md, "The optimised build"."""
 
 from __future__ import annotations
 

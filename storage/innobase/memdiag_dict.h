@@ -19,6 +19,13 @@
 
 namespace memdiag {
 
+/** Allocates from the heap of an index. InnoDB's dictionary cache adds up the
+heaps of its indexes. It is told if the index is one of them: IMPORT TABLESPACE
+changes such an index. Takes the dictionary's mutex then; the caller has not.
+@param[in,out] heap    the heap of the index
+@param[in]     cached  the index is in the cache */
+void *allocate_in_index(mem_heap_t *heap, bool cached, size_t size);
+
 /** The number of nullable columns in each row version. Few tables have more
 than one row version (INSTANT columns), and an array for all versions takes 1
 KB, so the array is made only for those. All zeros are a valid empty object:
@@ -27,11 +34,14 @@ template <size_t versions>
 class Nullables {
  public:
   /** Set all numbers to 0.
-  @param[in,out]  heap  the heap of the index
-  @param[in]      last  the highest row version of the table */
-  void clear(mem_heap_t *heap, uint32_t last) {
+  @tparam         Index  dict_index_t
+  @param[in,out]  index  the owner
+  @param[in]      last   the highest row version of the table */
+  template <typename Index>
+  void clear(Index *index, uint32_t last) {
     if (last > 0 && m_all == nullptr) {
-      m_all = static_cast<uint32_t *>(mem_heap_alloc(heap, size));
+      m_all = static_cast<uint32_t *>(
+          allocate_in_index(index->heap, index->cached, size));
     }
     m_first = 0;
     if (m_all != nullptr) std::memset(m_all, 0, size);

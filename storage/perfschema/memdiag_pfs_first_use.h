@@ -40,6 +40,13 @@ inline void first_use(PFS_statements_digest_stat *record, size_t index,
   record->m_query_sample_cs_number = system_charset_info->number;
 }
 
+/** True until first_use(). A record that TRUNCATE has freed may be written once
+more, by a statement that had found it before, so the next TRUNCATE empties it
+again. */
+inline bool was_never_taken(PFS_statements_digest_stat &record) {
+  return record.m_lock.is_free() && record.m_query_sample == nullptr;
+}
+
 /** The same of a record of the history. */
 inline void first_use(PFS_events_statements *record, size_t index,
                       unsigned char *tokens, char *texts) {

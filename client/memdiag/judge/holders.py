@@ -90,17 +90,24 @@ HOLDERS = (
     Holder(
         "binary log caches",
         (
-            "memory/sql/binlog_cache_mngr",
-            "memory/sql/Log_event",
             "memory/sql/binlog",
+            "binlog_event_rows",
+            "memory/sql/Row_data_memory",
             # Stock counts the buffers of all its files there, also those of sorts, which are small.
             "memory/mysys/IO_CACHE",
         ),
-        pools=("binlog",),
         of_sessions=True,
         what="changes of transactions that have not committed yet",
         remedy="commit in smaller parts",
         statement="SELECT * FROM information_schema.INNODB_TRX ORDER BY TRX_ROWS_MODIFIED DESC LIMIT 5",
+    ),
+    Holder(
+        "replication events",
+        ("memory/sql/Log_event", "memory/sql/rpl"),
+        what="events that wait for the workers of a replica",
+        remedy="let fewer of them wait",
+        statement="SET GLOBAL replica_pending_jobs_size_max = %",
+        variable="replica_pending_jobs_size_max",
     ),
     Holder(
         "temporary tables",

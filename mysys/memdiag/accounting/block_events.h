@@ -6,7 +6,9 @@
   While both are off, the pools have no listener, and an allocation pays one
   load and one branch.
 
-  Threads: any; no lock.
+  Threads: any; no lock. After set(nullptr) a thread may still call the old
+  listener. A listener must not allocate from a pool. Units: bytes of size
+  classes. Errors: none.
 */
 
 #ifndef MEMDIAG_BLOCK_EVENTS_H

@@ -4,12 +4,12 @@
   purpose: a session keeps the first block of its memory root. In both cases the
   pool cannot give it back although nothing is at work.
 
-  Counted only while it is asked for. A thread notes for each route what came
-  less what went; when a scope of it ends, what is left joins the route's
-  survivors. A later scope of any thread that frees more than it takes lessens
-  them. Threads that serve no session (InnoDB's own, replica appliers) end no
-  scope: what they free of survivors is missed until the route is empty, so a
-  row never says more than what lives of its route.
+  Counted only while it is asked for. A thread sums, for each route, the bytes
+  that it allocated minus those that it freed. When one of its scopes ends, the
+  sum is added to the route's survivors; a negative one reduces them. Threads
+  that serve no session (InnoDB's own, replica appliers) end no scope, so
+  survivors that they free are not subtracted until the route is empty. A row
+  therefore never shows more than the live bytes of its route.
 
   Threads: any. Noting takes no lock; the end of a scope that leaves something
   takes a mutex.

@@ -249,7 +249,8 @@ void statement_ended(unsigned char *digest, Peak_stack top) noexcept {
   Entry &entry = *entry_of(of);
   ++entry.statements;
   entry.taken += ended.taken;
-  const auto peak = static_cast<uint64_t>(ended.peak);
+  // Below 0 if the statement ends within an interval that freed older memory.
+  const auto peak = static_cast<uint64_t>(std::max<int64_t>(ended.peak, 0));
   if (peak > entry.peak) {
     entry.peak = peak;
     entry.peak_stack = top;

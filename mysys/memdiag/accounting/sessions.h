@@ -1,23 +1,22 @@
 /*
-  Memory of pools by its holders: bytes that each thread took less those it
-  freed, by pool; and bytes that statements take, by digest. The counts begin
-  when they are switched on.
+  Memory of pools by its holders: bytes that each thread allocated minus those
+  it freed, by pool; and bytes that statements allocate, by digest. The counts
+  begin when they are switched on.
 
-  Blocks are counted for the thread that takes them and against the thread that
-  frees them: a thread may have freed more than it took, and is then below 0.
-  The sum over all threads and those that are gone is exactly what lives of the
-  blocks that came since counting began, less what was freed of those that were
-  there before. Counted are blocks of pools that have a route, not malloc()'s,
-  nor those that the general allocator served for a pool.
+  Blocks are counted for the thread that allocates them and against the thread
+  that frees them: a thread that freed more than it allocated is below 0. The
+  sum over live and ended threads is exactly the bytes allocated since counting
+  began minus the bytes freed since. Counted are blocks of pools that have a
+  route, not malloc()'s, nor those that malloc() served for a pool.
 
   A statement is what the session's own thread does from the end of the one
   before: reading the packet is in it, what other threads do for it is not.
 
   Threads: any. A thread counts in memory that no other thread writes;
   a mutex is taken when a thread first counts, when a session ends and when a
-  statement ends. fork() leaves the child with its one thread, the others gone.
-  Memory: nothing is allocated but by holdings() and digests(), for the caller.
-  Units: bytes of size classes; microseconds since the epoch.
+  statement ends. After a fork() the child has one thread; the others have
+  ended. Memory: nothing is allocated but by holdings() and digests(), for the
+  caller. Units: bytes of size classes; microseconds since the epoch.
 */
 
 #ifndef MEMDIAG_SESSIONS_H
@@ -122,6 +121,10 @@ bool may_be_large(const unsigned char *digest) noexcept;
 struct Past {
   uint64_t statements;
   uint64_t peak_bytes;
+
+  bool is_small() const {
+    return statements >= known_statements && peak_bytes < large_statement_bytes;
+  }
 };
 /** As in digests(); zeros: the digest is not there. Takes a mutex. */
 Past past_of(const Digest &digest) noexcept;

@@ -1,10 +1,12 @@
 /*
   The gate that statements pass before they run. The plugin decides
   (plugin/memdiag/server/admission.h). This file lets small statements pass
-  without asking it. Without a gate a statement pays a load and a branch. With a
-  gate, a statement whose digest is known to be small pays one more of each.
+  without asking it. Without a gate a statement pays one load and two branches.
+  With a gate, a statement whose digest is known to be small pays one load and
+  one branch more.
 
-  Threads: any; set() from one at a time.
+  Threads: any; set() from one at a time. Errors: the gate raises those of the
+  session.
 */
 
 #ifndef MEMDIAG_STATEMENT_GATE_H

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -44,6 +45,11 @@ constinit std::mutex stacks_mutex;
 constinit Stack *first_stack = nullptr;
 constinit regions::Total all_stacks{0, 0};
 
+/** The most of the first thread's stack that is looked at. Its range ends at
+the limit of the stack, and without a limit (ulimit -s unlimited) at whatever is
+mapped below. 8 MiB is Linux's default limit. */
+constexpr size_t max_first_stack = size_t{8} << 20;
+
 /** Empty while the thread's stack is not linked. It needs no construction: the
 profiler reads it in the middle of an allocation. */
 constinit thread_local Address_range stack_of_thread{0, 0};
@@ -57,8 +63,9 @@ class Stack_of_thread {
     void *address;
     size_t bytes;
     if (pthread_attr_getstack(&attributes, &address, &bytes) == 0) {
-      const auto begin = reinterpret_cast<uintptr_t>(address);
-      m_stack.range = {begin, begin + bytes};
+      const auto end = reinterpret_cast<uintptr_t>(address) + bytes;
+      if (getpid() == gettid()) bytes = std::min(bytes, max_first_stack);
+      m_stack.range = {end - bytes, end};
     }
     (void)pthread_attr_destroy(&attributes);
     const std::lock_guard<std::mutex> guard(stacks_mutex);

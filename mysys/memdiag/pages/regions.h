@@ -10,11 +10,10 @@
 
   Ownership: none; the layer only remembers addresses.
   Threads: every function may be called from any thread, before main() and at
-  exit too. Adding and removing take a mutex that is held for a microsecond:
-  chunks and blocks of megabytes and threads come and go here, not rows.
-  Errors: adding cannot fail. What does not fit is counted.
-  Memory: a fixed table. Lists of what there is are the caller's.
-  Units: bytes; pages of the system's size.
+  exit too. Adding and removing take a mutex that is held for a microsecond.
+  Both are rare: only chunks, blocks of megabytes and threads are added. Errors:
+  adding cannot fail. What does not fit is counted. Memory: a fixed table. Lists
+  of what there is are the caller's. Units: bytes; pages of the system's size.
 */
 
 #ifndef MEMDIAG_REGIONS_H

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <utility>
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
@@ -81,6 +82,9 @@ class Binding {
 /** The calling thread's pool; Pool::general: it is not bound. */
 constinit thread_local Pool bound_to = Pool::general;
 
+/** suspend_cache() has freed the calling thread's cache. */
+constinit thread_local bool suspended = false;
+
 /** Made if need be; negative: it cannot be had. */
 int arena_of_slot(Pool pool, unsigned slot) {
   const int arena = arena_in_slot(pool, slot);
@@ -133,12 +137,15 @@ void free_as_bound(Pool pool, void *block) noexcept {
 }
 
 void suspend_cache() noexcept {
-  if (mallctl::serves_malloc())
-    (void)mallctl::write<Ctl::thread_tcache_enabled>(false);
+  if (!mallctl::serves_malloc()) return;
+  // MALLOC_CONF=tcache:false
+  const Result<bool> enabled = mallctl::read<Ctl::thread_tcache_enabled>();
+  if (!enabled || !enabled.value()) return;
+  suspended = mallctl::write<Ctl::thread_tcache_enabled>(false) == 0;
 }
 
 void resume_cache() noexcept {
-  if (!mallctl::serves_malloc()) return;
+  if (!std::exchange(suspended, false)) return;
   (void)mallctl::write<Ctl::thread_tcache_enabled>(true);
   limit_cache();
 }

@@ -4,8 +4,9 @@
 
   Threads: each binds itself, to the pool's arena with the fewest bound threads.
   A pool has no arena before its first thread is bound. Then it has one for each
-  CPU of the process, and more where 16 threads share each, up to the number in
-  pool_list.h.
+  CPU of the process, or one for each 16 threads if that is more, up to the
+  number in pool_list.h. Ownership: as for malloc(). Errors: without an arena or
+  a cache, the thread goes on as it is. Units: bytes.
 */
 
 #ifndef MEMDIAG_BOUND_THREADS_H
@@ -41,7 +42,7 @@ void free_as_bound(Pool pool, void *block) noexcept;
 /** Empty the calling thread's cache of malloc()'s blocks and free the cache
 itself. Until resume_cache(), each block is taken from its arena. */
 void suspend_cache() noexcept;
-/** Make a new cache for the calling thread, unless it has one. */
+/** Make a new cache for the calling thread, if suspend_cache() freed one. */
 void resume_cache() noexcept;
 
 }  // namespace memdiag::pools

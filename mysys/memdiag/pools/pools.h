@@ -6,8 +6,9 @@
   each serves one or several CPUs. Nothing else allocates there: pools bypass
   the threads' automatic caches in both directions, so a block freed into a pool
   is never handed to another subsystem, nor the reverse. Pages of a pool
-  therefore fall empty together and can be given back together. Pool::connection
-  is the exception: it is malloc() of some threads.
+  therefore fall empty together and can be given back together. Pools for which
+  uses_malloc() is true are the exception: they are malloc(), of some threads or
+  of all.
 
   Ownership: a block belongs to the caller. Any thread may free it, with the
   pool, the size and the account it was allocated with.
@@ -106,7 +107,7 @@ uint64_t fallback_blocks(Pool pool);
 uint64_t allocated_bytes(Pool pool);
 
 /** Called for each block of an account that a pool hands out (bytes > 0) or
-takes back (bytes < 0), by the thread that does it, while it holds the shard: it
+takes back (bytes < 0), by the thread that does it, which may hold the shard: it
 must not allocate from a pool. */
 using Block_listener = void (*)(Pool, Account, int64_t bytes) noexcept;
 

@@ -13,8 +13,7 @@
 
   A thread that cannot go elsewhere pauses and asks again. A mutex in the flag's
   place would wake one sleeper at a time, and the next one only after that one
-  had its turn at the CPU: among 1,024 running threads, 300 slept up to twelve
-  seconds before a mutex that was free nearly all the time.
+  had its turn at the CPU (mysys/memdiag/README.md, "Stand-ins").
 
   Nothing depends on the flag. After 130 pauses, 1 s in all, a thread frees what
   was left in the arena and goes to the arena's locks. Caches that are filled or

@@ -2,8 +2,8 @@
   The layer's own thread, the purger. It watches the pools, dates their peaks,
   and gives a pool's unused pages back, so that no query pays for it:
   - once the pool has fallen quiet (Policy::quiet_ms);
-  - once the pool is busy, but most of its unused pages, and 8 MB at least, were
-    not needed for as long: a burst is over, and a steady load goes on;
+  - once the pool is busy, has at least 8 MB of dirty pages, and needed less
+  than half of them for as long: a burst is over, and a steady load goes on;
   - once the pool has more of them than it may (Policy::dirty_limit).
   It learns from what purging costs. A pool that takes the pages again at once
   gets a back-off, and quiet_ms is multiplied by it.
@@ -12,7 +12,7 @@
   unused pages when the pool has moved much, or when a period of a busy pool
   ends. Every two seconds it drops the caches of small blocks that were hardly
   used, and one that is in use. A pool that fell quiet is purged once and then
-  left alone until a megabyte has come and gone in it again.
+  left alone until it has allocated and freed a megabyte again.
 
   Threads: start() and stop() as Worker has them; the plugin calls them. A Watch
   is used by one thread at a time.

@@ -11,7 +11,9 @@
   performance_schema=OFF, memdiag_note_instrument() gives them.
 
   Ownership: a block belongs to its caller, who frees it with the same tag.
-  Threads: any, without a lock, except where a function says otherwise.
+  Threads: any, without a mutex, except to make an arena and where a function
+  says otherwise. A call may sleep for up to a second for a block that no cache
+  holds (mysys/memdiag/pools/uncached.h).
   Units: bytes. Includes no header of the server or of this layer.
 */
 
@@ -34,6 +36,8 @@ constexpr size_t large_block = 16384;
 constexpr size_t large_heap_block = 2048;
 
 constexpr Packed_tag tag_of_block(Packed_tag tag, size_t size, size_t limit) {
+  if (tag == 0)
+    return 0;  // malloc(): one branch, which the caller's test joins
   if ((tag & only_large) == 0) return tag;
   return size > limit ? tag & ~only_large : 0;
 }

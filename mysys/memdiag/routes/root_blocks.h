@@ -1,7 +1,7 @@
 /*
   The sizes of a memory root's blocks (patches/0024-mem-root-growth.patch).
-  Towards a limit, whole blocks count, so a root with a limit has those of
-  stock.
+  Upstream counts whole blocks towards a root's limit, so a root with a limit,
+  or that gets one, keeps stock's sizes.
 
   A block fills its size class of jemalloc, headers included. The rest of the
   class would be lost. Upstream makes each block half as large again as the last
@@ -25,6 +25,7 @@
 #define MEMDIAG_ROOT_BLOCKS_H
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -65,11 +66,24 @@ constexpr bool is_limited(size_t limit) {
   return limit != 0 && limit != SIZE_MAX;
 }
 
+/** The instrument of hash joins and set operations. Their roots get a limit,
+which is join_buffer_size for example, behind the first block. */
+constexpr std::string_view limited_later = "memory/sql/hashed_operation";
+/** Its key; 0: not registered. memdiag_note_instrument() sets it. */
+inline constinit std::atomic<uint32_t> key_limited_later{0};
+
+inline bool has_stock_sizes(uint32_t key, size_t limit) {
+  return is_limited(limit) ||
+         (key != 0 && key == key_limited_later.load(std::memory_order_relaxed));
+}
+
 /** The room of a block that shall have this room, and at least `least`. From 4
 KB on, the headers are part of what was wanted: a block of 8,192 would take one
-of 10,240. */
-constexpr size_t room(size_t limit, size_t wanted, size_t least) {
-  if (is_limited(limit) || ends_are_watched) return wanted;
+of 10,240.
+@param key    of the root's memory
+@param limit  the root's */
+inline size_t room(uint32_t key, size_t limit, size_t wanted, size_t least) {
+  if (has_stock_sizes(key, limit) || ends_are_watched) return wanted;
   const size_t reduced = wanted < 4096 ? wanted : wanted - headers;
   return filled(std::max({reduced, least, size_t{64}}) + headers) - headers;
 }
@@ -132,7 +146,7 @@ inline bool is_kept(uint32_t key) {
 */
 inline void adjust(size_t *size, size_t first, uint32_t key, size_t has,
                    size_t limit) {
-  if (is_limited(limit)) return;
+  if (has_stock_sizes(key, limit)) return;
   if (is_kept(key)) {
     *size = std::max(has / 4, std::min(first, kept_least));
     if (expected.bytes != 0 && expected.key == key)

@@ -15,6 +15,7 @@
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/lists.h"
+#include "mysys/memdiag/routes/root_blocks.h"
 
 namespace memdiag {
 namespace {
@@ -314,6 +315,8 @@ uint32_t note_instrument(const char *category, const char *name,
     else if (known == 0 && i < max_own_keys)
       known = max_keys - 1 - static_cast<uint32_t>(i);
     set_tags(all, i);
+    if (full == root_blocks::limited_later)
+      root_blocks::key_limited_later = known;
     // The command line has been read when engines begin.
     if (strcmp(category, "innodb") == 0) set_tags_without_key(all);
     return known;
@@ -323,12 +326,13 @@ uint32_t note_instrument(const char *category, const char *name,
 }
 
 std::vector<Row> all() {
+  // Adding up takes long, and Performance Schema's memory waits for the mutex.
+  const std::vector<pools::Live> live = pools::live_of_first(max_routes);
+  std::vector<Row> rows;
+  rows.reserve(max_routes);
   Registry &known = registry();
   const std::lock_guard<std::mutex> guard(known.mutex);
-  const std::vector<pools::Live> live =
-      pools::live_of_first(route_count(known));
-  std::vector<Row> rows;
-  for (size_t i = 0; i < live.size(); ++i)
+  for (size_t i = 0; i < route_count(known); ++i)
     rows.push_back(row_of(known, i, live[i]));
   return rows;
 }

@@ -8,6 +8,14 @@
   The function that counts a statement sets its digest to 0. A command without a
   digest leaves the bytes as they are, and would be taken for the statement
   before it otherwise.
+
+  Code that runs within a statement may run statements of another session on the
+  same thread (the service of plugins and components that run SQL). They are a
+  part of the outer statement, which alone is counted.
+
+  Ownership: the caller's; nothing is kept. Locks: the end of a statement takes
+  a mutex while memdiag_sessions or the profiler is ON, and where it leaves
+  survivors.
 */
 
 #ifndef MEMDIAG_SCOPE_HOOKS_H
@@ -65,14 +73,33 @@ template <typename Session>
 bool is_refused(Session *session) {
   return is_refused(session, session->m_digest_state.m_digest_storage.m_hash);
 }
+
+/** The statements that run on the calling thread, one within the other. */
+inline constinit thread_local unsigned running_statements = 0;
+
+/** The statement that the thread runs while this lives. */
 template <typename Session>
-void statement_ended(Session *session) {
-  statement_ended(session->in_active_multi_stmt_transaction(),
-                  session->m_digest_state.m_digest_storage.m_hash);
-}
+class Statement {
+ public:
+  explicit Statement(Session *session) : m_session(session) {
+    ++running_statements;
+  }
+  ~Statement() {
+    if (--running_statements == 0)
+      statement_ended(m_session->in_active_multi_stmt_transaction(),
+                      m_session->m_digest_state.m_digest_storage.m_hash);
+  }
+  Statement(const Statement &) = delete;
+  Statement &operator=(const Statement &) = delete;
+
+ private:
+  Session *const m_session;
+};
+
 template <typename Session>
 void part_ended(Session *session) {
-  part_ended(session->m_digest_state.m_digest_storage.m_hash);
+  if (running_statements == 1)
+    part_ended(session->m_digest_state.m_digest_storage.m_hash);
 }
 
 }  // namespace memdiag

@@ -113,6 +113,16 @@ TEST(IdleClient, HasNoCacheUntilItIsBack) {
   }).join();
 }
 
+TEST(IdleClient, WithoutACacheGetsNone) {
+  if (!mallctl::serves_malloc()) GTEST_SKIP() << "malloc() is a sanitizer's";
+  std::thread([] {
+    ASSERT_EQ(0, mallctl::write<Ctl::thread_tcache_enabled>(false));
+    memdiag_client_is_idle();
+    memdiag_client_is_back();
+    EXPECT_FALSE(has_cache());
+  }).join();
+}
+
 TEST(IdleClient, MayEndWhileItIsIdle) {
   std::thread([] {
     pools::bind_thread(Pool::connection);

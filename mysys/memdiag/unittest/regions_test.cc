@@ -3,6 +3,7 @@
 #include "mysys/memdiag/pages/regions.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <cerrno>
@@ -84,6 +85,19 @@ TEST(Regions, StacksAreLookedAtFromTheirEnd) {
   EXPECT_EQ(200 * page, bytes()) << "far below its use";
   for (size_t i = 0; i < pages; ++i) mapping.begin()[i * page] = 1;
   EXPECT_EQ(pages * page, bytes());
+}
+
+FRESH_TEST(Regions, TheFirstThreadsStackHasAnEndWithoutALimit) {
+  rlimit limit;
+  ASSERT_EQ(0, getrlimit(RLIMIT_STACK, &limit));
+  limit.rlim_cur = limit.rlim_max;
+  ASSERT_EQ(0, setrlimit(RLIMIT_STACK, &limit));
+  memdiag_thread_begins();
+  const memdiag::Address_range stack = regions::stack_of_this_thread();
+  EXPECT_LT(page, stack.bytes());
+  EXPECT_GE(size_t{8} << 20, stack.bytes());
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  EXPECT_TRUE(stack.begin < here && here < stack.end);
 }
 
 FRESH_TEST(Regions, AddedChangedAndRemoved) {

@@ -17,7 +17,7 @@ std::vector<size_t> blocks_of(uint32_t key, size_t first, size_t bytes,
   std::vector<size_t> blocks;
   size_t size = first;
   for (size_t has = 0; has < bytes;) {
-    const size_t room = root_blocks::room(limit, size, 8);
+    const size_t room = root_blocks::room(key, limit, size, 8);
     blocks.push_back(room + root_blocks::headers);
     has += room;
     size += size / 2;
@@ -37,14 +37,15 @@ TEST(RootBlocks, FillTheirClassAndHoldWhatIsNeeded) {
   for (const size_t wanted :
        {8, 100, 512, 1024, 4095, 4096, 8192, 14336, 50000})
     for (const size_t least : {1, 8, 600, 5000, 8192}) {
-      const size_t room = root_blocks::room(no_limit, wanted, least);
+      const size_t room = root_blocks::room(0, no_limit, wanted, least);
       const size_t block = room + root_blocks::headers;
       EXPECT_EQ(root_blocks::filled(block), block) << wanted;
       EXPECT_GE(room, least) << wanted;
       EXPECT_LE(block, root_blocks::filled(std::max<size_t>(wanted, least) +
                                            64 + root_blocks::headers));
     }
-  EXPECT_EQ(8192u, root_blocks::room(no_limit, 8192, 8) + root_blocks::headers);
+  EXPECT_EQ(8192u,
+            root_blocks::room(0, no_limit, 8192, 8) + root_blocks::headers);
 }
 
 FRESH_TEST(RootBlocks, OfAStatementGrowByHalfUpToAMegabyte) {
@@ -122,7 +123,7 @@ FRESH_TEST(RootBlocks, TheLastHasWhatIsExpected) {
 TEST(RootBlocks, ASizeGivesTheRoomThatIsWanted) {
   for (size_t bytes = 64; bytes < 40000; ++bytes) {
     const size_t room =
-        root_blocks::room(no_limit, root_blocks::size_for(bytes), 8);
+        root_blocks::room(0, no_limit, root_blocks::size_for(bytes), 8);
     ASSERT_GE(room, bytes);
     ASSERT_EQ(root_blocks::filled(bytes + root_blocks::headers),
               room + root_blocks::headers)
@@ -138,6 +139,15 @@ FRESH_TEST(RootBlocks, TowardsALimitAreThoseOfStock) {
     size += size / 2;
   }
   EXPECT_FALSE(root_blocks::is_limited(SIZE_MAX));
+}
+
+FRESH_TEST(RootBlocks, OfHashJoinsAreThoseOfStockBeforeTheirLimit) {
+  ASSERT_EQ(7u, memdiag_note_instrument("sql", "hashed_operation", 7));
+  size_t size = 16384;
+  for (const size_t block : blocks_of(7, size, 1 << 20, no_limit)) {
+    EXPECT_EQ(size + root_blocks::headers, block);
+    size += size / 2;
+  }
 }
 
 }  // namespace memdiag_test

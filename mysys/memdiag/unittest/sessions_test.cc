@@ -279,6 +279,43 @@ TEST_F(Sessions, APacketOfSeveralStatements) {
   }
 }
 
+/** A THD. */
+struct A_session {
+  bool in_active_multi_stmt_transaction() const { return false; }
+  struct {
+    struct {
+      unsigned char m_hash[32]{};
+    } m_digest_storage;
+  } m_digest_state;
+
+  explicit A_session(uint64_t digest) {
+    memcpy(m_digest_state.m_digest_storage.m_hash, digest_of(digest).data(),
+           32);
+  }
+};
+
+TEST_F(Sessions, AStatementWithinAnotherIsAPartOfIt) {
+  memdiag::session_began();
+  A_session outer(1);
+  A_session inner(2);
+  {
+    const memdiag::Statement statement(&outer);
+    void *kept = take(Pool::statement);
+    {
+      const memdiag::Statement nested(&inner);
+      give_back(Pool::statement, take(Pool::statement));
+      memdiag::part_ended(&inner);
+    }
+    give_back(Pool::statement, kept);
+  }
+  EXPECT_FALSE(row_of(digest_of(2)));
+  EXPECT_EQ(2 * block_size,
+            static_cast<int64_t>(row_of(digest_of(1))->peak_bytes));
+  const memdiag::Statement next(&inner);
+  memdiag::part_ended(&inner);
+  EXPECT_EQ(1u, row_of(digest_of(2))->statements);
+}
+
 /** Bytes taken in an interval, which stays open; -1: not counted. */
 struct So_far {
   int64_t taken = -1, growth = -1, peak = -1;
@@ -345,6 +382,17 @@ TEST_F(Sessions, AnIntervalDoesNotOutliveItsStatement) {
   end_statement(digest_of(2));
   EXPECT_EQ(0u, row_of(digest_of(2))->peak_bytes);
   give_back(Pool::statement, block);
+}
+
+TEST_F(Sessions, AStatementThatEndsWithinAnInterval) {
+  memdiag::session_began();
+  void *kept = take(Pool::statement);
+  end_statement(digest_of(1));
+  give_back(Pool::statement, kept);
+  memdiag::Interval interval;
+  memdiag_interval_begins(&interval);
+  end_statement(digest_of(2));
+  EXPECT_EQ(0u, row_of(digest_of(2))->peak_bytes);
 }
 
 TEST_F(Sessions, AnIntervalDoesNotOutliveCounting) {

@@ -236,8 +236,7 @@ class Advisor {
             "frees those of triggers; " +
             flush_waits);
     judge_holder(
-        "binlog", "caches of the binary log hold",
-        m_now.pools[static_cast<size_t>(Pool::binlog)].live_bytes,
+        "binlog", "caches of the binary log hold", m_now.binlog_caches_bytes,
         (m_now.binlog_cache_size.value_or(0) > 2 * min_binlog_cache_bytes
              ? text("SET GLOBAL binlog_cache_size = %" PRIu64,
                     *m_now.binlog_cache_size / 2)
@@ -351,7 +350,10 @@ class Advisor {
     const Reading most = host::limit_bytes(m_now.host);
     if (most && m_now.global_buffers_bytes && m_now.session_buffers_bytes &&
         m_now.max_connections) {
-      const uint64_t global = *m_now.global_buffers_bytes;
+      // Huge pages that large_pages reserves do not count towards the limit.
+      const uint64_t buffers = *m_now.global_buffers_bytes;
+      const uint64_t global =
+          buffers - std::min(buffers, m_now.host.hugetlb_bytes.value_or(0));
       const uint64_t each = *m_now.session_buffers_bytes;
       const uint64_t all = global + each * *m_now.max_connections;
       if (global > *most)

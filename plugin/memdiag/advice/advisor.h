@@ -71,6 +71,9 @@ struct Situation {
   those that sessions have cached, and triggers of open tables. */
   uint64_t prepared_statements_bytes;
   uint64_t stored_programs_bytes;
+  /** Live blocks of changes that sessions have not committed. A replica's
+  events are not among them. */
+  uint64_t binlog_caches_bytes;
   /** The value of the variable: programs that a session caches. */
   Reading stored_program_cache;
   /** Values of the variables, for one session. */

@@ -67,13 +67,17 @@ void add_budget(std::span<const budget::Row> rows, Situation *situation) {
         *of_sessions / *situation->max_connections;
 }
 
-void add_programs(std::span<const routes::Row> routes, Situation *situation) {
+void add_holders(std::span<const routes::Row> routes, Situation *situation) {
   for (const routes::Row &route : routes) {
     const uint64_t bytes = route.live_bytes.value_or(0);
     if (route.name.starts_with("memory/sql/Prepared_statement"))
       situation->prepared_statements_bytes += bytes;
     else if (route.name == "memory/sql/sp_head::main_mem_root")
       situation->stored_programs_bytes += bytes;
+    else if (route.name.starts_with("memory/sql/binlog") ||
+             route.name.starts_with("memory/sql/Row_data_memory") ||
+             route.name == "binlog_event_rows")
+      situation->binlog_caches_bytes += bytes;
   }
 }
 
@@ -93,7 +97,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.preloaded = snapshot.allocator.preloaded;
   situation.allocator_huge_pages = snapshot.allocator.huge_pages;
   add_budget(budget, &situation);
-  add_programs(routes, &situation);
+  add_holders(routes, &situation);
 
   samples = recent(samples);
   if (!samples.empty() &&

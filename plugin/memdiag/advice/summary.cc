@@ -113,10 +113,9 @@ void keep_largest(std::vector<Amount> *amounts, size_t most) {
 class Summary {
  public:
   explicit Summary(const Facts &facts) : m_facts(facts) {
-    for (const Resident &part : facts.resident) {
-      m_rss += part.bytes;
+    m_rss = static_cast<int64_t>(facts.rss_bytes.value_or(0));
+    for (const Resident &part : facts.resident)
       if (part.component == "buffer_pool") m_buffer_pool += part.bytes;
-    }
   }
 
   std::vector<Row> rows() {

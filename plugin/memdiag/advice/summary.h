@@ -80,6 +80,8 @@ struct Session {
 
 struct Facts {
   uint64_t now_us;
+  /** VmRSS. The parts below may be fewer: what could not be read is missing. */
+  Reading rss_bytes;
   std::vector<Resident> resident;
   std::vector<Instrument> instruments;
   std::array<Peak, pool_count> pool_peaks;

@@ -2,7 +2,8 @@
   Figures that may be unknown, and moments.
 
   A Reading is empty when its source could not be read. Arithmetic keeps that:
-  a result is empty when one of its operands is.
+  a result is empty when one of its operands is. A Reading that does not fit is
+  empty, too. Plain values: any thread. Units: those of the operands.
 */
 
 #ifndef MEMDIAG_READING_H

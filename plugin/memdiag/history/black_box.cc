@@ -159,7 +159,9 @@ int Box::append(Sample sample) noexcept {
       m_ring[at] = sample;
     ++m_appended;
   }
-  if (m_file < 0 || (m_retry_in != 0 && --m_retry_in != 0)) return 0;
+  // The last sample says that the run was shut down: it does not wait.
+  const bool waits = m_retry_in != 0 && --m_retry_in != 0 && sample.ended == 0;
+  if (m_file < 0 || waits) return 0;
   int error;
   if (m_is_behind || !is_intact()) {
     error = write_all();

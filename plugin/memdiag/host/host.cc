@@ -314,6 +314,7 @@ class Collector {
     figures.machine_bytes = unsigned_number("memory", "MemTotal");
     figures.available_bytes = unsigned_number("memory", "MemAvailable");
     figures.resident_bytes = unsigned_number("process", "VmRSS");
+    figures.hugetlb_bytes = unsigned_number("process", "HugetlbPages");
     figures.swapped_bytes = unsigned_number("process", "VmSwap");
     figures.limit_bytes = unsigned_number("cgroup", "effective_limit");
     if (const Row *const usage = find(m_report, "cgroup", "effective_usage");

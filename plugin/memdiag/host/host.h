@@ -96,6 +96,9 @@ struct Figures {
   std::optional<uint64_t> machine_bytes;
   std::optional<uint64_t> available_bytes;
   std::optional<uint64_t> resident_bytes;
+  /** The process's huge pages of large_pages=ON. Neither VmRSS nor, by default,
+  a control group counts them. */
+  std::optional<uint64_t> hugetlb_bytes;
   /** The process's. */
   std::optional<uint64_t> swapped_bytes;
   /** The lowest limit of the control group and those above, and the use of the

@@ -1,5 +1,5 @@
 /*
-  Reads a whole file of /proc, /sys or a control group.
+  Reads a whole file of /proc, /sys or a control group. Threads: any; no state.
 */
 
 #ifndef MEMDIAG_KERNEL_FILE_H

@@ -1,6 +1,7 @@
 #include "plugin/memdiag/ledger/process_memory.h"
 
 #include <fcntl.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,6 +41,17 @@ std::optional<uintptr_t> address(std::string_view word) {
              : std::nullopt;
 }
 
+/** The end of the object in which the range begins; 0: it begins in none. */
+uintptr_t end_of_object(const std::vector<Address_range> &objects,
+                        Address_range range) {
+  const auto next = std::upper_bound(
+      objects.begin(), objects.end(), range.begin,
+      [](uintptr_t at, const Address_range &one) { return at < one.begin; });
+  if (next == objects.begin()) return 0;
+  const Address_range &object = *std::prev(next);
+  return range.begin < object.end ? object.end : 0;
+}
+
 /** A line of maps: "begin-end perms offset device inode   path". */
 struct Line {
   Address_range range;
@@ -68,6 +80,8 @@ std::optional<Line> parse_line(std::string_view text) {
 }
 
 Backing backing_of(const Line &line, std::string_view program) {
+  // Neither VmRSS nor, by default, a control group counts such pages.
+  if (line.path.starts_with("/anon_hugepage")) return Backing::kernel;
   if (line.inode != 0)
     return line.path == program ? Backing::program : Backing::file;
   if (line.path == "[heap]") return Backing::heap;
@@ -96,7 +110,32 @@ std::optional<uint64_t> resident_bytes() {
   return text ? parse_statm(*text) : std::nullopt;
 }
 
-Mappings parse_maps(std::string_view text, std::string_view program) {
+std::vector<Address_range> loaded_objects() {
+  std::vector<Address_range> found;
+  const auto add = [](dl_phdr_info *object, size_t, void *to) {
+    Address_range range{UINTPTR_MAX, 0};
+    for (size_t i = 0; i < object->dlpi_phnum; ++i) {
+      const auto &part = object->dlpi_phdr[i];
+      if (part.p_type != PT_LOAD) continue;
+      const uintptr_t begin = object->dlpi_addr + part.p_vaddr;
+      range.begin = std::min(range.begin, begin / page_size() * page_size());
+      range.end = std::max(range.end, (begin + part.p_memsz + page_size() - 1) /
+                                          page_size() * page_size());
+    }
+    if (range.begin < range.end)
+      static_cast<std::vector<Address_range> *>(to)->push_back(range);
+    return 0;
+  };
+  (void)dl_iterate_phdr(add, &found);
+  std::sort(found.begin(), found.end(),
+            [](const Address_range &a, const Address_range &b) {
+              return a.begin < b.begin;
+            });
+  return found;
+}
+
+Mappings parse_maps(std::string_view text, std::string_view program,
+                    const std::vector<Address_range> &objects) {
   Mappings found{};
   std::vector<Line> lines;
   /** Files with an executable mapping. */
@@ -117,15 +156,20 @@ Mappings parse_maps(std::string_view text, std::string_view program) {
         libraries.contains({line.device, line.inode}))
       backing = Backing::library;
     const bool writable = line.permissions[1] == 'w';
-    bool bss = false;
+    Address_range rest = line.range;
     if (backing == Backing::anonymous && !found.all.empty()) {
       const Mapping &before = found.all.back();
-      bss = before.range.end == line.range.begin && before.writable &&
-            (before.backing == Backing::program ||
-             before.backing == Backing::library);
-      if (bss) backing = before.backing;
+      const Backing owner = before.backing;
+      const uintptr_t end = std::min(end_of_object(objects, rest), rest.end);
+      if (before.range.end == rest.begin && before.writable &&
+          (owner == Backing::program || owner == Backing::library) &&
+          end > rest.begin) {
+        found.all.push_back({{rest.begin, end}, owner, writable, true});
+        rest.begin = end;
+      }
     }
-    found.all.push_back({line.range, backing, writable, bss});
+    if (rest.bytes() != 0)
+      found.all.push_back({rest, backing, writable, false});
   }
   return found;
 }
@@ -136,7 +180,8 @@ std::optional<Mappings> mappings() {
       std::max<ssize_t>(readlink("/proc/self/exe", program, sizeof program), 0);
   const auto text = read_file("/proc/self/maps");
   if (!text) return std::nullopt;
-  return parse_maps(*text, {program, static_cast<size_t>(length)});
+  return parse_maps(*text, {program, static_cast<size_t>(length)},
+                    loaded_objects());
 }
 
 Page_map::Page_map()

@@ -34,7 +34,8 @@ enum class Backing : uint8_t {
   library,
   /** Any other file, and shared memory. */
   file,
-  /** vdso and the like. */
+  /** What VmRSS does not count: vdso and the like, and huge pages of
+  large_pages=ON. */
   kernel
 };
 
@@ -42,8 +43,8 @@ struct Mapping {
   Address_range range;
   Backing backing;
   bool writable;
-  /** Anonymous memory right behind a program's or library's data: its variables
-  without an initial value (.bss). */
+  /** Anonymous memory within a program or library: its variables without an
+  initial value (.bss). */
   bool bss;
 };
 
@@ -53,8 +54,14 @@ struct Mappings {
 };
 
 /** From the text of /proc/self/maps.
-@param program  the path of the running program, as in the text */
-Mappings parse_maps(std::string_view text, std::string_view program);
+@param program  the path of the running program, as in the text
+@param objects  where the program and its libraries lie, in the order of their
+                addresses. Memory of others may follow at once, so the text
+                alone does not tell where .bss ends */
+Mappings parse_maps(std::string_view text, std::string_view program,
+                    const std::vector<Address_range> &objects);
+/** As the dynamic linker knows them. */
+std::vector<Address_range> loaded_objects();
 std::optional<Mappings> mappings();
 
 /** Resident pages of file mappings: the file's own pages, and private copies

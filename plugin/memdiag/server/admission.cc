@@ -24,6 +24,7 @@
 #include "sql/auth/sql_security_ctx.h"
 #include "sql/derror.h"
 #include "sql/mysqld.h"
+#include "sql/protocol_classic.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
 
@@ -99,7 +100,13 @@ bool has_grant(THD *thd, const char *privilege) {
       .first;
 }
 
-/** Commands that end something, and EXECUTE: its statement asks by itself. */
+/** Who has one of these, or one of the static privileges below, never waits. */
+constexpr const char *administrators[] = {
+    admin_privilege_name, "CONNECTION_ADMIN", "GROUP_REPLICATION_ADMIN",
+    "REPLICATION_SLAVE_ADMIN", "SYSTEM_VARIABLES_ADMIN"};
+
+/** Commands that end something, and EXECUTE: its statement asks by itself. The
+ones that stop a server or a part of it would give all of its memory back. */
 bool never_waits(enum_sql_command command) {
   switch (command) {
     case SQLCOM_BEGIN:
@@ -117,6 +124,10 @@ bool never_waits(enum_sql_command command) {
     case SQLCOM_UNLOCK_INSTANCE:
     case SQLCOM_HA_CLOSE:
     case SQLCOM_KILL:
+    case SQLCOM_SHUTDOWN:
+    case SQLCOM_RESTART_SERVER:
+    case SQLCOM_REPLICA_STOP:
+    case SQLCOM_STOP_GROUP_REPLICATION:
     case SQLCOM_CHANGE_DB:
     case SQLCOM_PREPARE:
     case SQLCOM_EXECUTE:
@@ -127,14 +138,22 @@ bool never_waits(enum_sql_command command) {
   }
 }
 
+/** A statement of init_connect has no client yet. An error would end the
+connection. */
+bool is_of_no_client(THD *thd) {
+  return thd->is_classic_protocol() &&
+         thd->get_protocol_classic()->get_vio() == nullptr;
+}
+
 bool is_exempt(THD *thd) {
-  return thd->system_thread != NON_SYSTEM_THREAD || thd->slave_thread ||
-         thd->in_sub_stmt != 0 || thd->sp_runtime_ctx != nullptr ||
-         never_waits(thd->lex->sql_command) ||
+  return is_of_no_client(thd) || thd->system_thread != NON_SYSTEM_THREAD ||
+         thd->slave_thread || thd->in_sub_stmt != 0 ||
+         thd->sp_runtime_ctx != nullptr || never_waits(thd->lex->sql_command) ||
          thd->security_context()->check_access(
-             SUPER_ACL | PROCESS_ACL | REPL_SLAVE_ACL, "", true) ||
-         has_grant(thd, "CONNECTION_ADMIN") ||
-         has_grant(thd, admin_privilege_name);
+             SUPER_ACL | PROCESS_ACL | SHUTDOWN_ACL | REPL_SLAVE_ACL, "",
+             true) ||
+         std::any_of(std::begin(administrators), std::end(administrators),
+                     [thd](const char *name) { return has_grant(thd, name); });
 }
 
 /** As they are now, without a refresh of jemalloc's statistics. Unknown is
@@ -187,10 +206,10 @@ PSI_stage_info waits_for_memory = {0, "Waiting for memory (memdiag_admission)",
 /** A statement that asks. */
 class Asking {
  public:
-  Asking(THD *thd, const sessions::Digest &digest)
+  Asking(THD *thd, const sessions::Digest &digest, const sessions::Past &past)
       : m_thd(thd), m_self(&state()) {
     m_mine = {};
-    m_mine.past = sessions::past_of(digest);
+    m_mine.past = past;
     m_mine.held_bytes = &sessions::held_by_statement();
     m_mine.asked_us = clock_us(CLOCK_MONOTONIC);
     m_mine.wait_us = uint64_t{value_of(wait_ms)} * 1000;
@@ -352,9 +371,12 @@ class Asking {
 bool refuses(void *session, const sessions::Digest &digest) {
   auto *const thd = static_cast<THD *>(session);
   // Performance Schema computed none: nothing will be known of it.
-  if (digest == sessions::Digest{} || is_exempt(thd)) return false;
+  if (digest == sessions::Digest{}) return false;
+  // Another digest may have taken the mark that says so (may_be_large()).
+  const sessions::Past past = sessions::past_of(digest);
+  if (past.is_small() || is_exempt(thd)) return false;
   try {
-    return Asking(thd, digest).is_refused();
+    return Asking(thd, digest, past).is_refused();
   } catch (const std::bad_alloc &) {
     // If an error was raised, the statement ends with it.
     return thd->is_error();

@@ -1,6 +1,8 @@
 /*
   Reads Performance Schema's counts of memory instruments: without a lock, as
   its own tables do, and all of them in one pass over the threads.
+
+  Threads: any. Errors: empty where Performance Schema is off. Units: bytes.
 */
 
 #ifndef MEMDIAG_PERFSCHEMA_MEMORY_H

@@ -5,6 +5,8 @@
 
   The thread's instrumentation must not go away during the call; nullptr, as
   with performance_schema=OFF, is one of which nothing is known.
+
+  Threads: any. Ownership: results are copies.
 */
 
 #ifndef MEMDIAG_PERFSCHEMA_SESSION_H

@@ -1,5 +1,8 @@
 /*
   Binds the status variables to the server.
+
+  Ownership: the array is static; the server reads it. Threads: any; the shared
+  snapshot is under a mutex. Errors: a figure that cannot be read is empty.
 */
 
 #ifndef MEMDIAG_STATUS_SERVER_H

@@ -105,6 +105,7 @@ void add_rows(Statement *statement, Sink<summary::Row> *sink) {
   const std::vector<advisor::Finding> findings = findings_of(statement, budget);
   summary::Facts facts{};
   facts.now_us = clock_us(CLOCK_REALTIME);
+  facts.rss_bytes = host.resident_bytes;
   for (const ledger::Row &row : ledger)
     if (row.resident_bytes)
       facts.resident.push_back(

@@ -62,12 +62,14 @@ inline constexpr Table bins_table = [] {
                column<Row, &Row::requests>(
                    "REQUESTS", Unit::count,
                    "Requested blocks. A block from a cache counts when the "
-                   "cache is next filled or flushed."),
+                   "cache is next filled or flushed. Flushes of a pool's cache "
+                   "count in an arena of the pool `general`."),
                column<Row, &Row::fills>("FILLS", Unit::count,
                                         "Times that a cache was filled."),
                column<Row, &Row::flushes>(
                    "FLUSHES", Unit::count,
-                   "Times that a cache was emptied, completely or in part.")})};
+                   "Times that a cache was emptied, completely or in part; of "
+                   "a pool's cache in an arena of the pool `general`.")})};
 }();
 
 static_assert(fingerprint(bins_table) == 1049875284u,

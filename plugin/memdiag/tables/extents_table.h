@@ -17,7 +17,8 @@ inline constexpr Table extents_table = [] {
       "MEMDIAG_EXTENTS",
       "One row for each size class of unused extents (runs of pages) in each "
       "arena. Classes without extents have no row. The columns of bytes add up "
-      "to those of MEMDIAG_POOLS, but for extents that came or went while the "
+      "to those of MEMDIAG_POOLS, but for extents that were made or freed "
+      "while the "
       "allocator was counting.",
       0x0100,
       join(arena_columns<Row>(),

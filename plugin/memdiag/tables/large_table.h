@@ -43,7 +43,8 @@ inline constexpr Table large_table = [] {
                column<Row, &Row::requests>(
                    "REQUESTS", Unit::count,
                    "Requested blocks. A block from a cache counts when the "
-                   "cache is next flushed.")})};
+                   "cache is next flushed, of a pool's cache in an arena of "
+                   "the pool `general`.")})};
 }();
 
 static_assert(fingerprint(large_table) == 1056171996u,

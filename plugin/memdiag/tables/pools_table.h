@@ -16,9 +16,10 @@ inline constexpr Table pools_table = [] {
   return Table{
       "MEMDIAG_POOLS",
       "One row for each pool: memory of one purpose, in arenas of its own. The "
-      "pool `general` has everything else. It is malloc(), and so are "
-      "`connection` and `group_replication` for their threads: blocks of these "
-      "three are not counted one by one. Each column of bytes adds up to its "
+      "pool `general` has everything else. `general`, `connection` and "
+      "`group_replication` are malloc(), the last two for their threads. "
+      "Blocks of these three are not counted one by one. Each column of bytes "
+      "adds up to its "
       "column in MEMDIAG_ALLOCATOR, exactly within one statement; LIVE_BYTES "
       "and CACHED_BYTES together add up to ALLOCATED_BYTES.",
       0x0102,
@@ -92,9 +93,11 @@ inline constexpr Table pools_table = [] {
                   "released since the server started, or made muzzy."),
               column<Row, &Row::quiet_ms>(
                   "QUIET_MS", Unit::milliseconds,
-                  "A burst has ended when no more than 64 KiB came or went in "
+                  "A burst has ended when no more than 64 KiB were allocated "
+                  "or freed in "
                   "any 100 ms of this time. The pool is then purged, if more "
-                  "than 1 MiB came or went since its last purge. 0: the pool "
+                  "than 1 MiB were allocated or freed since its last purge. 0: "
+                  "the pool "
                   "is left to decay. Set by memdiag_quiet_ms."),
               column<Row, &Row::backoff>(
                   "BACKOFF", Unit::count,

@@ -56,7 +56,7 @@ inline constexpr auto system_variables = [] {
   using enum System_variable::Changed;
   return std::to_array<System_variable>({
       {"memdiag_routes", list, at_start, 0, 0, 0,
-       "Takes memory from other pools than the built-in ones. A list of "
+       "Assigns routes to other pools than the built-in ones. A list of "
        "route=pool. A route is the name of a memory instrument, or the "
        "beginning of several names, as INFORMATION_SCHEMA.MEMDIAG_ROUTES shows "
        "them. If several entries match, the last one counts. Example: "
@@ -140,18 +140,17 @@ inline constexpr auto system_variables = [] {
        "that restores the size; the server does not restore it by itself. 0 "
        "leaves the buffer pool alone"},
       {"memdiag_admission", watcher_mode, any_time, 0, 0, 2,
-       "Holds back a statement that is about to run while less memory is left "
-       "below the limit than it is expected to take. It is expected to take "
-       "the most that a statement of its digest has taken, or a guess while "
-       "little is known of the digest. OFF: every statement runs. ON: unused "
-       "pages are purged, and the statement waits for "
-       "memdiag_admission_wait_ms at most; then it gets an error. WATCH: it "
-       "runs. INFORMATION_SCHEMA.MEMDIAG_ADMISSIONS lists such statements, and "
-       "the error log has a line at most every ten seconds. Needs "
-       "memdiag_sessions = ON, which counts what a digest takes, and digests "
-       "of Performance Schema. Digests that are known to take less than 256 "
-       "KiB, sessions with CONNECTION_ADMIN, MEMDIAG_ADMIN, PROCESS, "
-       "REPLICATION SLAVE or SUPER, and replication never wait"},
+       "A statement waits while its expected memory exceeds the free memory "
+       "below the limit. The expected memory is the most that a statement of "
+       "its digest has taken, or a guess while little is known of the digest. "
+       "OFF: every statement runs. ON: the server purges unused pages, and the "
+       "statement waits for memdiag_admission_wait_ms at most; then it gets an "
+       "error. WATCH: it runs. INFORMATION_SCHEMA.MEMDIAG_ADMISSIONS lists "
+       "such statements, and the error log has a line at most every ten "
+       "seconds. Needs memdiag_sessions = ON, which counts what a digest "
+       "takes, and digests of Performance Schema. Digests that are known to "
+       "take less than 256 KiB, replication and administrators never wait "
+       "(docs/container-limits.md)"},
       {"memdiag_admission_wait_ms", number, any_time, 10000, 0, 3600 * 1000,
        "How long a statement waits for memory at most, in milliseconds. "
        "max_execution_time of a SELECT ends the wait earlier"},

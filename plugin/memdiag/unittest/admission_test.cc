@@ -487,6 +487,9 @@ TEST(Admission, KnownSmallStatementsAreNotAsked) {
   EXPECT_EQ(2 * sessions::large_statement_bytes,
             sessions::past_of(digest).peak_bytes);
   EXPECT_EQ(9u, sessions::past_of(digest).statements);
+  EXPECT_FALSE(sessions::past_of(digest).is_small());
+  std::copy_n(small, 32, digest.begin());
+  EXPECT_TRUE(sessions::past_of(digest).is_small()) << "whoever has the mark";
   digest[31] = 9;
   EXPECT_EQ(0u, sessions::past_of(digest).statements);
   EXPECT_EQ(0u, sessions::past_of({}).statements);
@@ -509,6 +512,8 @@ TEST(Admission, KnownSmallStatementsAreNotAsked) {
   EXPECT_EQ(1u, ended);
   refuse_next = true;
   EXPECT_TRUE(is_refused(nullptr, large));
+  int other_session = 0;
+  EXPECT_FALSE(is_refused(&other_session, large)) << "it has no error";
   statement_gate::statement_ended();
   EXPECT_EQ(1u, ended) << "it never ran";
   unsigned char refused[32];

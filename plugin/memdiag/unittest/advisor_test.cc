@@ -267,6 +267,7 @@ const std::vector<Expected> all_expected = {
     {"caches of the binary log",
      [](Situation *all) {
        pool_of(all, Pool::binlog).live_bytes = 300 * mb;
+       all->binlog_caches_bytes = 300 * mb;
        pool_of(all, Pool::binlog).active_bytes = 300 * mb;
        all->binlog_cache_size = 64 * mb;
      },
@@ -338,6 +339,10 @@ TEST(Advisor, WhatIsNotKnownProvesNothing) {
 
 TEST(Advisor, WhatIsSmallOrShortOrUnsteadyIsNoFinding) {
   const std::vector<std::function<void(Situation *)>> harmless = {
+      [](Situation *all) {  // a pool in huge pages, which no limit counts
+        all->global_buffers_bytes = 9 * gb;
+        all->host.hugetlb_bytes = 8 * gb;
+      },
       [](Situation *all) {  // a warm-up
         pool_of(all, Pool::session).trend = Trend{1e8, 0.99, 900.0 * mb, 20};
       },
@@ -487,6 +492,10 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
       route("memory/sql/Prepared_statement_map::name_hash", 6),
       route("memory/sql/sp_head::main_mem_root", 7),
       route("memory/sql/sp_head::execute_mem_root", 8),
+      route("memory/sql/binlog_cache_mngr", 20),
+      route("binlog_event_rows", 30),
+      // Events that a replica's workers have not applied.
+      route("memory/sql/Log_event", 900),
       {"memory/sql/Prepared_statement::infrastructure", Pool::general,
        "general", 0, std::nullopt, std::nullopt}};
   const std::vector<memdiag::budget::Row> budget = {
@@ -502,6 +511,7 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
        .largest_session = memdiag::advisor::Session{42, 11}});
   EXPECT_EQ(11u, all.prepared_statements_bytes);
   EXPECT_EQ(7u, all.stored_programs_bytes);
+  EXPECT_EQ(50u, all.binlog_caches_bytes);
   EXPECT_EQ(256u, all.stored_program_cache);
   EXPECT_EQ(32768u, all.binlog_cache_size);
   EXPECT_EQ(700u, all.other_resident_bytes);

@@ -273,6 +273,19 @@ TEST_F(Black_box, AFailedWriteIsToldAndMadeUpFor) {
   }
 }
 
+TEST_F(Black_box, TheLastSampleDoesNotWaitForTheNextAttempt) {
+  Box box;
+  ASSERT_EQ(0, box.open(m_path, 10, {}));
+  failing_writes = {ENOSPC, 1};
+  EXPECT_EQ(ENOSPC, box.append(sample_of(0)));
+  Sample last = sample_of(1);
+  last.ended = 1;
+  EXPECT_EQ(0, box.append(last));
+  const std::vector<Sample> found = loaded(m_path);
+  ASSERT_EQ(2u, found.size());
+  EXPECT_EQ(1u, found.back().ended);
+}
+
 TEST_F(Black_box, AFailedWriteAtTheStartLeavesNoFile) {
   failing_writes = {EIO, 1};
   Box box;

@@ -31,8 +31,13 @@ constexpr const char *maps =
     "7ffe00000000-7ffe00021000 rw-p 00000000 00:00 0       [stack]\n"
     "7ffe00100000-7ffe00102000 r-xp 00000000 00:00 0       [vdso]\n";
 
+/** Of the text above. */
+const std::vector<memdiag::Address_range> objects = {
+    {0x55d000000000, 0x55d000009000}, {0x7f0000200000, 0x7f0000203000}};
+
 TEST(ProcessMemory, Mappings) {
-  const auto found = process_memory::parse_maps(maps, "/usr/sbin/mysqld");
+  const auto found =
+      process_memory::parse_maps(maps, "/usr/sbin/mysqld", objects);
   EXPECT_EQ(0u, found.bad_lines);
   std::vector<Backing> backings;
   for (const auto &mapping : found.all) backings.push_back(mapping.backing);
@@ -49,16 +54,57 @@ TEST(ProcessMemory, Mappings) {
   EXPECT_EQ(0x100000u, found.all[5].range.bytes());
 }
 
+TEST(ProcessMemory, MemoryThatFollowsALibraryIsNotItsOwn) {
+  const std::string text =
+      "7f0000200000-7f0000202000 r-xp 00000000 fe:00 78      /lib/libc.so.6\n"
+      "7f0000202000-7f0000203000 rw-p 00002000 fe:00 78      /lib/libc.so.6\n"
+      "7f0000203000-7f0000800000 rw-p 00000000 00:00 0 \n"
+      "7f0000800000-7f0000801000 rw-p 00000000 00:00 0 \n";
+  const auto with_bss =
+      process_memory::parse_maps(text, "", {{0x7f0000200000, 0x7f0000205000}});
+  ASSERT_EQ(5u, with_bss.all.size());
+  EXPECT_TRUE(with_bss.all[2].bss);
+  EXPECT_EQ(0x2000u, with_bss.all[2].range.bytes());
+  EXPECT_EQ(Backing::library, with_bss.all[2].backing);
+  EXPECT_EQ(Backing::anonymous, with_bss.all[3].backing);
+  EXPECT_EQ(0x7f0000205000u, with_bss.all[3].range.begin);
+  EXPECT_EQ(0x7f0000800000u, with_bss.all[3].range.end);
+  EXPECT_EQ(Backing::anonymous, with_bss.all[4].backing);
+  const auto without =
+      process_memory::parse_maps(text, "", {{0x7f0000200000, 0x7f0000203000}});
+  ASSERT_EQ(4u, without.all.size());
+  EXPECT_EQ(Backing::anonymous, without.all[2].backing);
+}
+
+TEST(ProcessMemory, ReservedHugePagesAreNotInRss) {
+  const auto found = process_memory::parse_maps(
+      "7f0000000000-7f0040000000 rw-p 00000000 00:10 5 /anon_hugepage "
+      "(deleted)\n",
+      "", {});
+  EXPECT_EQ(Backing::kernel, found.all.at(0).backing);
+}
+
+/** Variables without an initial value. */
+char zeros[1 << 20];
+
+TEST(ProcessMemory, TheLinkerKnowsWhereTheProgramLies) {
+  const auto at = reinterpret_cast<uintptr_t>(zeros);
+  size_t objects_with_it = 0;
+  for (const auto &object : process_memory::loaded_objects())
+    objects_with_it += object.begin <= at && at + sizeof zeros <= object.end;
+  EXPECT_EQ(1u, objects_with_it);
+}
+
 TEST(ProcessMemory, LinesOfAnotherFormAreCountedAndLeftOut) {
   for (const char *line :
        {"x", "12-", "-", "5-4 rw-p 0 0:0 0", "1000-2000 rw 0 0:0 0",
         "1000-2000 rw-p 0 0:0", "1000-fffffffffffffffff rw-p 0 0:0 0",
         "1000-2000 rw-p 0 0:0 1x /f"}) {
-    const auto found = process_memory::parse_maps(line, "");
+    const auto found = process_memory::parse_maps(line, "", {});
     EXPECT_EQ(1u, found.bad_lines) << line;
     EXPECT_TRUE(found.all.empty()) << line;
   }
-  EXPECT_EQ(0u, process_memory::parse_maps("", "").bad_lines);
+  EXPECT_EQ(0u, process_memory::parse_maps("", "", {}).bad_lines);
 }
 
 TEST(ProcessMemory, Statm) {
@@ -74,7 +120,8 @@ TEST(ProcessMemory, DamagedTexts) {
   std::mt19937 random(1);
   for (int i = 0; i < 20000; ++i) {
     const std::string text = mutate(maps, &random);
-    const auto found = process_memory::parse_maps(text, "/usr/sbin/mysqld");
+    const auto found =
+        process_memory::parse_maps(text, "/usr/sbin/mysqld", objects);
     for (const auto &mapping : found.all)
       EXPECT_LT(mapping.range.begin, mapping.range.end);
     (void)process_memory::parse_statm(text);

@@ -63,16 +63,26 @@ class SummaryTest : public testing::Test {
            "|" + row.statement;
   }
 
-  std::vector<std::string> answers(std::string_view question) {
+  std::vector<Row> all_rows() {
     facts.samples = samples;
     facts.findings = findings;
+    // As the ledger adds up.
+    int64_t rss = 0;
+    for (const auto &part : facts.resident) rss += part.bytes;
+    if (rss > 0) facts.rss_bytes = static_cast<uint64_t>(rss) + unread_bytes;
+    return rows(facts);
+  }
+
+  std::vector<std::string> answers(std::string_view question) {
     std::vector<std::string> found;
-    for (const Row &row : rows(facts))
+    for (const Row &row : all_rows())
       if (row.question == question) found.push_back(text_of(row));
     return found;
   }
 
   Facts facts{};
+  /** Of parts whose figure could not be read. */
+  uint64_t unread_bytes{0};
   std::vector<Sample> samples;
   std::vector<memdiag::advisor::Finding> findings;
 };
@@ -87,6 +97,13 @@ TEST_F(SummaryTest, WhoHolds) {
                    "holds|unused pages|100 MiB|3% of RSS|",
                    "holds|pool table_cache|90 MiB|3% of RSS|",
                    "holds|program and files|84 MiB|3% of RSS|"}));
+}
+
+TEST_F(SummaryTest, APartThatCouldNotBeReadCountsInTheWhole) {
+  unread_bytes = 2 * gib;
+  const Texts found = answers("holds");
+  EXPECT_EQ("holds|process (RSS)|4.88 GiB|limit: 8.00 GiB|", found[0]);
+  EXPECT_EQ("holds|buffer pool|2.00 GiB|41% of RSS|", found[1]);
 }
 
 TEST_F(SummaryTest, NothingIsKnown) {
@@ -334,9 +351,7 @@ TEST_F(SummaryTest, ItFitsOnAScreen) {
   samples[1].rss_peak_bytes = 1000 * gib;
   samples[1].rss_peak_us = 1;
 
-  facts.samples = samples;
-  facts.findings = findings;
-  const std::vector<Row> all = rows(facts);
+  const std::vector<Row> all = all_rows();
   EXPECT_EQ(all.size(), memdiag::summary::max_rows);
   for (const Row &row : all) {
     EXPECT_LE(std::string(row.question).size(),
