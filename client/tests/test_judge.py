@@ -143,7 +143,7 @@ class Held(unittest.TestCase):
                 self.assertIn("do not KILL this session", found[holder].remedy)
 
     def test_what_a_replica_has_not_applied_is_no_cache_of_the_binary_log(self):
-        rows = [instrument("memory/sql/Log_event", 128 * MIB)]
+        rows = [instrument("memory/sql/Log_event", 64 * MIB), instrument("binlog_event_rows", 64 * MIB)]  # fmt: skip
         found = named(stock(500 * MIB, memory=rows))
         self.assertIn("replication events", found)
         self.assertNotIn("binary log caches", found)

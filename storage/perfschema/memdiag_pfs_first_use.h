@@ -40,7 +40,8 @@ inline void first_use(PFS_statements_digest_stat *record, size_t index,
   record->m_query_sample_cs_number = system_charset_info->number;
 }
 
-/** True until first_use(). A record that TRUNCATE has freed may be written once
+/** True until first_use(), and for a free record if texts have no length. A
+record that TRUNCATE has freed may be written once
 more, by a statement that had found it before, so the next TRUNCATE empties it
 again. */
 inline bool was_never_taken(PFS_statements_digest_stat &record) {

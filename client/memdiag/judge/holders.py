@@ -91,7 +91,6 @@ HOLDERS = (
         "binary log caches",
         (
             "memory/sql/binlog",
-            "binlog_event_rows",
             "memory/sql/Row_data_memory",
             # Stock counts the buffers of all its files there, also those of sorts, which are small.
             "memory/mysys/IO_CACHE",
@@ -103,7 +102,7 @@ HOLDERS = (
     ),
     Holder(
         "replication events",
-        ("memory/sql/Log_event", "memory/sql/rpl"),
+        ("memory/sql/Log_event", "binlog_event_rows", "memory/sql/rpl"),
         what="events that wait for the workers of a replica",
         remedy="let fewer of them wait",
         statement="SET GLOBAL replica_pending_jobs_size_max = %",

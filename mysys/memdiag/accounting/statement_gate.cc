@@ -17,8 +17,6 @@ constinit std::atomic<const Gate *> in_use{nullptr};
 constexpr Gate refusal{};
 /** The gate that let the thread's statement through, or `refusal`. */
 constinit thread_local const Gate *passed = nullptr;
-/** The session that `refusal` concerns. An error was raised in it alone. */
-constinit thread_local const void *refused = nullptr;
 
 }  // namespace
 
@@ -34,14 +32,13 @@ bool refuses(void *session, const unsigned char *digest) {
   const Gate *const gate = in_use.load(std::memory_order_acquire);
   if (gate == nullptr) return false;
   // A statement within another's: the gate has answered for the outer one.
-  if (passed != nullptr) return passed == &refusal && session == refused;
+  if (passed != nullptr) return passed == &refusal;
   // Nothing would ever be known of it.
   if (!block_events::is_on(block_events::sessions)) return false;
   sessions::Digest copy;
   memcpy(copy.data(), digest, copy.size());
   if (!gate->refuses(session, copy)) return false;
   passed = &refusal;
-  refused = session;
   return true;
 }
 

@@ -66,8 +66,9 @@ constexpr bool is_limited(size_t limit) {
   return limit != 0 && limit != SIZE_MAX;
 }
 
-/** The instrument of hash joins and set operations. Their roots get a limit,
-which is join_buffer_size for example, behind the first block. */
+/** The instrument of hash joins, set operations and batched key access. Roots
+of the first two get a limit, which is join_buffer_size for example, behind the
+first block. */
 constexpr std::string_view limited_later = "memory/sql/hashed_operation";
 /** Its key; 0: not registered. memdiag_note_instrument() sets it. */
 inline constinit std::atomic<uint32_t> key_limited_later{0};

@@ -22,6 +22,8 @@
 #define MEMDIAG_SCOPE_HOOKS_H
 
 #include <atomic>
+#include <cstddef>
+#include <cstring>
 
 extern "C" {
 /** Large statements pass a gate: memdiag_admission is not OFF. */
@@ -46,6 +48,8 @@ on with the memory of this one. */
 
 namespace memdiag {
 
+constexpr size_t digest_size = 32;
+
 inline bool is_refused(void *session, const unsigned char *digest) {
   return &memdiag_has_gate != nullptr &&
          memdiag_has_gate.load(std::memory_order_relaxed) &&
@@ -68,14 +72,16 @@ inline void session_ended() {
   if (memdiag_session_ended != nullptr) memdiag_session_ended();
 }
 
-/** The same of a session. @tparam Session  THD */
-template <typename Session>
-bool is_refused(Session *session) {
-  return is_refused(session, session->m_digest_state.m_digest_storage.m_hash);
-}
-
 /** The statements that run on the calling thread, one within the other. */
 inline constinit thread_local unsigned running_statements = 0;
+
+/** The same of a session. The gate has answered for the outer statement.
+@tparam Session  THD */
+template <typename Session>
+bool is_refused(Session *session) {
+  return running_statements == 1 &&
+         is_refused(session, session->m_digest_state.m_digest_storage.m_hash);
+}
 
 /** The statement that the thread runs while this lives. */
 template <typename Session>
@@ -85,9 +91,12 @@ class Statement {
     ++running_statements;
   }
   ~Statement() {
+    unsigned char *const digest =
+        m_session->m_digest_state.m_digest_storage.m_hash;
     if (--running_statements == 0)
-      statement_ended(m_session->in_active_multi_stmt_transaction(),
-                      m_session->m_digest_state.m_digest_storage.m_hash);
+      statement_ended(m_session->in_active_multi_stmt_transaction(), digest);
+    else
+      std::memset(digest, 0, digest_size);
   }
   Statement(const Statement &) = delete;
   Statement &operator=(const Statement &) = delete;

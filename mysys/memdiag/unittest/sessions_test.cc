@@ -311,6 +311,9 @@ TEST_F(Sessions, AStatementWithinAnotherIsAPartOfIt) {
   EXPECT_FALSE(row_of(digest_of(2)));
   EXPECT_EQ(2 * block_size,
             static_cast<int64_t>(row_of(digest_of(1))->peak_bytes));
+  EXPECT_EQ(0, inner.m_digest_state.m_digest_storage.m_hash[0])
+      << "a command without a digest would have it";
+  inner = A_session(2);
   const memdiag::Statement next(&inner);
   memdiag::part_ended(&inner);
   EXPECT_EQ(1u, row_of(digest_of(2))->statements);

@@ -259,13 +259,25 @@ class Advisor {
                session->processlist_id, session->processlist_id));
   }
 
+  /** Huge pages that large_pages reserves: the machine's memory has them, and
+  the limit of a control group does not count them. */
+  uint64_t not_counted_bytes() const {
+    const host::Figures &host = m_now.host;
+    const bool is_of_group =
+        host.limit_bytes &&
+        (!host.machine_bytes || *host.limit_bytes < *host.machine_bytes);
+    return is_of_group ? host.hugetlb_bytes.value_or(0) : 0;
+  }
+
   /** Growth outside the buffer pool, towards the limit less a full buffer pool:
   a pool that warms up does not predict where the process ends. */
   void judge_growth() {
     const Reading most = host::limit_bytes(m_now.host);
     const auto &trend = m_now.trend_without_buffer_pool;
     if (!most || !m_now.buffer_pool_bytes || !grows(trend)) return;
-    const uint64_t pool = *m_now.buffer_pool_bytes;
+    const uint64_t pool =
+        *m_now.buffer_pool_bytes -
+        std::min(*m_now.buffer_pool_bytes, not_counted_bytes());
     const auto left = seconds_until(*trend, *most - std::min(*most, pool));
     if (!left || *left >= day) return;
     const std::string limit = "the limit of " + size(*most);
@@ -350,10 +362,8 @@ class Advisor {
     const Reading most = host::limit_bytes(m_now.host);
     if (most && m_now.global_buffers_bytes && m_now.session_buffers_bytes &&
         m_now.max_connections) {
-      // Huge pages that large_pages reserves do not count towards the limit.
       const uint64_t buffers = *m_now.global_buffers_bytes;
-      const uint64_t global =
-          buffers - std::min(buffers, m_now.host.hugetlb_bytes.value_or(0));
+      const uint64_t global = buffers - std::min(buffers, not_counted_bytes());
       const uint64_t each = *m_now.session_buffers_bytes;
       const uint64_t all = global + each * *m_now.max_connections;
       if (global > *most)

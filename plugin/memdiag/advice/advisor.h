@@ -71,8 +71,8 @@ struct Situation {
   those that sessions have cached, and triggers of open tables. */
   uint64_t prepared_statements_bytes;
   uint64_t stored_programs_bytes;
-  /** Live blocks of changes that sessions have not committed. A replica's
-  events are not among them. */
+  /** Live blocks of changes that sessions have not committed, without events
+  that a replica has read. */
   uint64_t binlog_caches_bytes;
   /** The value of the variable: programs that a session caches. */
   Reading stored_program_cache;

@@ -75,8 +75,7 @@ void add_holders(std::span<const routes::Row> routes, Situation *situation) {
     else if (route.name == "memory/sql/sp_head::main_mem_root")
       situation->stored_programs_bytes += bytes;
     else if (route.name.starts_with("memory/sql/binlog") ||
-             route.name.starts_with("memory/sql/Row_data_memory") ||
-             route.name == "binlog_event_rows")
+             route.name.starts_with("memory/sql/Row_data_memory"))
       situation->binlog_caches_bytes += bytes;
   }
 }

@@ -14,8 +14,8 @@
 #include "plugin/memdiag/advice/pressure_response.h"
 #include "plugin/memdiag/advice/relief.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/host/reserved_pages.h"
 #include "plugin/memdiag/server/admission.h"
-#include "plugin/memdiag/server/buffer_pool_pages.h"
 #include "plugin/memdiag/server/error_log.h"
 #include "sql/mysqld.h"
 #include "sql/mysqld_cs.h"
@@ -127,7 +127,7 @@ class Server final : public Server_memory {
  private:
   static uint64_t buffer_pool_step(const innodb::Buffer_pool_size &size) {
     const uint64_t min_bytes = value_of(buffer_pool_min_bytes);
-    return min_bytes == 0 || has_reserved_pages()
+    return min_bytes == 0 || host::has_reserved_pages()
                ? 0
                : relief::buffer_pool_step(size.bytes, size.unit_bytes,
                                           std::max(min_bytes, size.min_bytes));

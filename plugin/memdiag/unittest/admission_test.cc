@@ -463,6 +463,16 @@ bool count_question(void *, const sessions::Digest &) {
 void count_end() { ++ended; }
 const statement_gate::Gate counting_gate{count_question, count_end};
 
+/** A THD. */
+struct A_session {
+  bool in_active_multi_stmt_transaction() const { return false; }
+  struct {
+    struct {
+      unsigned char m_hash[32]{};
+    } m_digest_storage;
+  } m_digest_state;
+};
+
 TEST(Admission, KnownSmallStatementsAreNotAsked) {
   sessions::track(true);
   unsigned char small[32];
@@ -512,8 +522,6 @@ TEST(Admission, KnownSmallStatementsAreNotAsked) {
   EXPECT_EQ(1u, ended);
   refuse_next = true;
   EXPECT_TRUE(is_refused(nullptr, large));
-  int other_session = 0;
-  EXPECT_FALSE(is_refused(&other_session, large)) << "it has no error";
   statement_gate::statement_ended();
   EXPECT_EQ(1u, ended) << "it never ran";
   unsigned char refused[32];
@@ -525,6 +533,20 @@ TEST(Admission, KnownSmallStatementsAreNotAsked) {
   digest_of(3, refused);
   std::copy_n(refused, 32, digest.begin());
   EXPECT_EQ(0u, sessions::past_of(digest).statements) << "none of them ran";
+  A_session outer;
+  A_session inner;
+  std::copy_n(large, 32, outer.m_digest_state.m_digest_storage.m_hash);
+  std::copy_n(large, 32, inner.m_digest_state.m_digest_storage.m_hash);
+  {
+    const memdiag::Statement statement(&outer);
+    const memdiag::Statement nested(&inner);
+    EXPECT_FALSE(memdiag::is_refused(&inner)) << "its outer one has passed";
+  }
+  std::copy_n(large, 32, outer.m_digest_state.m_digest_storage.m_hash);
+  {
+    const memdiag::Statement statement(&outer);
+    EXPECT_TRUE(memdiag::is_refused(&outer));
+  }
   refuse_next = false;
   EXPECT_FALSE(is_refused(nullptr, refused));
   memdiag::part_ended(refused);

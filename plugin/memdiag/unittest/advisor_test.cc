@@ -184,6 +184,15 @@ const std::vector<Expected> all_expected = {
      },
      Severity::critical, "server", "misconfiguration", "9216 MiB",
      "SET PERSIST innodb_buffer_pool_size = 4294967296"},
+    {"buffers that cannot be there, in huge pages of the machine",
+     [](Situation *all) {
+       all->host.limit_bytes.reset();
+       all->global_buffers_bytes = 17 * gb;
+       all->buffer_pool_bytes = 16 * gb;
+       all->host.hugetlb_bytes = 16 * gb;
+     },
+     Severity::critical, "server", "misconfiguration", "17.0 GiB",
+     "SET PERSIST innodb_buffer_pool_size = "},
     {"buffers that cannot be there, a little of them the buffer pool",
      [](Situation *all) {
        all->global_buffers_bytes = 9 * gb;
@@ -493,9 +502,10 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
       route("memory/sql/sp_head::main_mem_root", 7),
       route("memory/sql/sp_head::execute_mem_root", 8),
       route("memory/sql/binlog_cache_mngr", 20),
-      route("binlog_event_rows", 30),
+      route("memory/sql/Row_data_memory::memory", 30),
       // Events that a replica's workers have not applied.
       route("memory/sql/Log_event", 900),
+      route("binlog_event_rows", 900),
       {"memory/sql/Prepared_statement::infrastructure", Pool::general,
        "general", 0, std::nullopt, std::nullopt}};
   const std::vector<memdiag::budget::Row> budget = {
