@@ -290,7 +290,7 @@ class Preflight(Case):
         self.root.chmod(0o755)
         self.data.chmod(0o700)
         nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
-        # User nobody may be unable to enter the checkout.
+        # The checkout may be closed to user nobody.
         done = subprocess.run([*nobody, "sh", "-s", self.data, "1"], input=PREFLIGHT.read_text(), capture_output=True, text=True, check=False)  # fmt: skip
         self.assertEqual(2, done.returncode)
         self.assertIn(f"may not look into {self.data}.", done.stderr)

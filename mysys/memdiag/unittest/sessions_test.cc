@@ -12,6 +12,7 @@
 #include "mysys/memdiag/routes/interval_hooks.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "mysys/memdiag/routes/scope_hooks.h"
+#include "mysys/memdiag/unittest/a_session.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -279,25 +280,10 @@ TEST_F(Sessions, APacketOfSeveralStatements) {
   }
 }
 
-/** A THD. */
-struct A_session {
-  bool in_active_multi_stmt_transaction() const { return false; }
-  struct {
-    struct {
-      unsigned char m_hash[32]{};
-    } m_digest_storage;
-  } m_digest_state;
-
-  explicit A_session(uint64_t digest) {
-    memcpy(m_digest_state.m_digest_storage.m_hash, digest_of(digest).data(),
-           32);
-  }
-};
-
 TEST_F(Sessions, AStatementWithinAnotherIsAPartOfIt) {
   memdiag::session_began();
-  A_session outer(1);
-  A_session inner(2);
+  A_session outer(digest_of(1).data());
+  A_session inner(digest_of(2).data());
   {
     const memdiag::Statement statement(&outer);
     void *kept = take(Pool::statement);
@@ -313,7 +299,7 @@ TEST_F(Sessions, AStatementWithinAnotherIsAPartOfIt) {
             static_cast<int64_t>(row_of(digest_of(1))->peak_bytes));
   EXPECT_EQ(0, inner.m_digest_state.m_digest_storage.m_hash[0])
       << "a command without a digest would have it";
-  inner = A_session(2);
+  inner.set_digest(digest_of(2).data());
   const memdiag::Statement next(&inner);
   memdiag::part_ended(&inner);
   EXPECT_EQ(1u, row_of(digest_of(2))->statements);

@@ -34,7 +34,7 @@ enum class Backing : uint8_t {
   library,
   /** Any other file, and shared memory. */
   file,
-  /** What VmRSS does not count: vdso and the like, and huge pages of
+  /** VmRSS does not count these: vdso and the like, and huge pages of
   large_pages=ON. */
   kernel
 };

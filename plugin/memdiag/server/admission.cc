@@ -100,7 +100,8 @@ bool has_grant(THD *thd, const char *privilege) {
       .first;
 }
 
-/** Who has one of these, or one of the static privileges below, never waits. */
+/** Sessions with one of these privileges, or with a static one that is_exempt()
+names, never wait. */
 constexpr const char *administrators[] = {
     admin_privilege_name, "CONNECTION_ADMIN", "GROUP_REPLICATION_ADMIN",
     "REPLICATION_SLAVE_ADMIN", "SYSTEM_VARIABLES_ADMIN"};

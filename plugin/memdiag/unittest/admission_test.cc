@@ -15,6 +15,7 @@
 
 #include "mysys/memdiag/accounting/statement_gate.h"
 #include "mysys/memdiag/routes/scope_hooks.h"
+#include "mysys/memdiag/unittest/a_session.h"
 #include "plugin/memdiag/advice/admission_gate.h"
 
 namespace memdiag::admission {
@@ -463,16 +464,6 @@ bool count_question(void *, const sessions::Digest &) {
 void count_end() { ++ended; }
 const statement_gate::Gate counting_gate{count_question, count_end};
 
-/** A THD. */
-struct A_session {
-  bool in_active_multi_stmt_transaction() const { return false; }
-  struct {
-    struct {
-      unsigned char m_hash[32]{};
-    } m_digest_storage;
-  } m_digest_state;
-};
-
 TEST(Admission, KnownSmallStatementsAreNotAsked) {
   sessions::track(true);
   unsigned char small[32];
@@ -499,7 +490,8 @@ TEST(Admission, KnownSmallStatementsAreNotAsked) {
   EXPECT_EQ(9u, sessions::past_of(digest).statements);
   EXPECT_FALSE(sessions::past_of(digest).is_small());
   std::copy_n(small, 32, digest.begin());
-  EXPECT_TRUE(sessions::past_of(digest).is_small()) << "whoever has the mark";
+  EXPECT_TRUE(sessions::past_of(digest).is_small())
+      << "another digest has its mark";
   digest[31] = 9;
   EXPECT_EQ(0u, sessions::past_of(digest).statements);
   EXPECT_EQ(0u, sessions::past_of({}).statements);
@@ -533,16 +525,14 @@ TEST(Admission, KnownSmallStatementsAreNotAsked) {
   digest_of(3, refused);
   std::copy_n(refused, 32, digest.begin());
   EXPECT_EQ(0u, sessions::past_of(digest).statements) << "none of them ran";
-  A_session outer;
-  A_session inner;
-  std::copy_n(large, 32, outer.m_digest_state.m_digest_storage.m_hash);
-  std::copy_n(large, 32, inner.m_digest_state.m_digest_storage.m_hash);
+  memdiag_test::A_session outer(large);
+  memdiag_test::A_session inner(large);
   {
     const memdiag::Statement statement(&outer);
     const memdiag::Statement nested(&inner);
     EXPECT_FALSE(memdiag::is_refused(&inner)) << "its outer one has passed";
   }
-  std::copy_n(large, 32, outer.m_digest_state.m_digest_storage.m_hash);
+  outer.set_digest(large);
   {
     const memdiag::Statement statement(&outer);
     EXPECT_TRUE(memdiag::is_refused(&outer));

@@ -31,7 +31,7 @@ constexpr const char *maps =
     "7ffe00000000-7ffe00021000 rw-p 00000000 00:00 0       [stack]\n"
     "7ffe00100000-7ffe00102000 r-xp 00000000 00:00 0       [vdso]\n";
 
-/** Of the text above. */
+/** The program and the library of `maps`. */
 const std::vector<memdiag::Address_range> objects = {
     {0x55d000000000, 0x55d000009000}, {0x7f0000200000, 0x7f0000203000}};
 

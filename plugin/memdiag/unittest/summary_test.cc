@@ -81,7 +81,7 @@ class SummaryTest : public testing::Test {
   }
 
   Facts facts{};
-  /** Of parts whose figure could not be read. */
+  /** The bytes of parts that the ledger could not read. */
   uint64_t unread_bytes{0};
   std::vector<Sample> samples;
   std::vector<memdiag::advisor::Finding> findings;
