@@ -6,7 +6,9 @@
   is_interrupted() and stop; what they have by then is incomplete, and the
   caller throws it away. Without an Interruptible nothing is interrupted.
 
-  Threads: each has its own. Cost: one thread-local load where there is none.
+  Threads: each has its own. The innermost Interruptible alone is asked, and
+  they end in the reverse order. Ownership: the context is the caller's and
+  lives longer. Cost: one thread-local load where there is none.
 */
 
 #ifndef MEMDIAG_INTERRUPTION_H

@@ -21,7 +21,8 @@ namespace memdiag {
 so the added pointer to a heap refuses no query. */
 constexpr size_t sizeof_rbt = sizeof(ib_rbt_t) - sizeof(mem_heap_t *);
 
-/** Allocate a node that will be added. Never returns nullptr.
+/** Allocate a node that will be added. Without memory a heap ends the server;
+a tree without a heap gets nullptr, for which upstream does not test either.
 @param key  memory key of a node outside of a heap */
 inline ib_rbt_node_t *rbt_allocate(const ib_rbt_t *tree,
                                    ut::PSI_memory_key_t key, size_t size) {

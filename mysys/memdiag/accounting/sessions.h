@@ -100,7 +100,8 @@ struct Digest_row {
   Peak_stack peak_stack;
   /** When the last one ended. */
   uint64_t last_us;
-  /** Statements whose digest found no room. */
+  /** Statements whose digest found no room. Only the row without a digest has
+  the figure, and counts them among its own; 0 in others. */
   uint64_t overflowed;
 };
 
@@ -129,8 +130,9 @@ struct Past {
 /** As in digests(); zeros: the digest is not there. Takes a mutex. */
 Past past_of(const Digest &digest) noexcept;
 
-/** Bytes that the calling thread's statement has taken and not freed. Other
-threads may read the figure until this thread ends. */
+/** Bytes that the calling thread's statement has taken and not freed. Below 0
+if it freed more that came before. Other threads may read the figure until this
+thread ends. */
 const std::atomic<int64_t> &held_by_statement() noexcept;
 /** @} */
 

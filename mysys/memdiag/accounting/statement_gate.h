@@ -24,7 +24,10 @@ struct Gate {
   void (*ended)();
 };
 
-/** @param gate  lives for ever; nullptr: every statement runs */
+/** A thread may still be in the former gate's refuses(). The former gate's
+ended() is called for each statement that it let through. While sessions are not
+counted (sessions.h), the gate is not asked.
+@param gate  lives for ever; nullptr: every statement runs */
 void set(const Gate *gate) noexcept;
 
 /** The calling thread's statement has a place behind the gate until it ends. */

@@ -8,8 +8,12 @@
 
   Errors: every call returns a Result or an errno, never a default value that
   could be taken for a reading. No call throws, logs or aborts.
-  Threads: all calls may be made from any thread; jemalloc serialises control
-  calls internally with one mutex, so nothing here belongs on a hot path.
+  Threads: all calls may be made from any thread. jemalloc serialises its
+  controls with one mutex, so read(), write(), call() and refresh() do not
+  belong on a hot path. `placed`, arena_of(), extent_at(), arena_pages() and
+  purge_arena() do not take that mutex. arena_pages() and purge_arena() take
+  mutexes of the arena.
+  Units: bytes, except where a name says otherwise.
   Ownership: strings that come back are jemalloc's own and static, except
   arena names, which are copied out.
   Works before main(), after fork() and at exit.
@@ -208,6 +212,7 @@ constexpr Cache no_cache = -1;
 void *allocate(unsigned arena, Cache cache, size_t size, bool zero) noexcept;
 
 /** Free a block into the cache, or into the arena it came from.
+@param block  of jemalloc, not nullptr
 @param size  as asked for at allocation */
 void free(void *block, Cache cache, size_t size) noexcept;
 

@@ -9,6 +9,13 @@
   MEMDIAG_CTL_MUTEX(id, "name"): the counters below the name of a mutex. A file
   that wants the mutexes and not their counters defines the macro first.
 
+  Units: as in jemalloc(3). Sizes are bytes; pactive, pdirty and pmuzzy are
+  pages; decay times are milliseconds; wait times, uptime and run_interval are
+  nanoseconds.
+
+  To read arenas.create or tcache.create makes an arena or a cache, which the
+  reader owns. tcache.destroy frees a cache. The layer never destroys an arena.
+
   No include guard: included with different definitions of MEMDIAG_CTL.
 */
 #ifndef MEMDIAG_CTL_MUTEX

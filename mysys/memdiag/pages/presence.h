@@ -65,7 +65,8 @@ class Presence {
   not.
   @param[in,out] huge_bytes  those in huge pages are added, where a scan tells;
   see scanned()
-  @return empty: the kernel did not tell, which errno explains */
+  @return empty: the kernel did not tell, which errno explains; EINTR: the
+  caller's Interruptible (interruption.h) ended the read */
   std::optional<uint64_t> bytes(Address_range part,
                                 uint64_t *huge_bytes = nullptr);
 

@@ -64,8 +64,9 @@ std::optional<Pool> find_pool(std::string_view name);
 
 namespace pools {
 
-/** A number that a caller gives with its blocks, to have its live bytes
-counted; 0: not counted. */
+/** A number below max_accounts that a caller gives with its blocks, to have its
+live bytes counted; 0: not counted. Nothing checks it on the way: a larger
+number would write outside of the table. */
 using Account = uint16_t;
 constexpr size_t max_accounts = 1024;
 

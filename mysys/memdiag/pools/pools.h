@@ -66,7 +66,9 @@ Live live(Account account);
 std::vector<Live> live_of_first(size_t accounts);
 
 /** The layer's own counters of a pool; the statistics of its arenas have
-the rest. Each value is of one moment, not all of the same one. */
+the rest. Each value is of one moment, not all of the same one. Blocks that the
+general allocator served for the pool are in `fallbacks` only; activity(),
+allocated_bytes() and the Block_listener leave them out, too. */
 struct Counters {
   /** Bytes handed out and not yet freed; 0 where uses_malloc(). */
   uint64_t live_bytes;

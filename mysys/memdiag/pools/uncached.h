@@ -76,7 +76,8 @@ class At_work {
   At_work(const At_work &) = delete;
   At_work &operator=(const At_work &) = delete;
 
-  /** false: the pauses were in vain. */
+  /** false: the pauses were in vain, or all CPUs share one arena (sharing.h),
+  where no thread pauses. slot() is the first choice then. */
   bool is_mine() const { return m_is_mine; }
   unsigned slot() const { return m_slot; }
 

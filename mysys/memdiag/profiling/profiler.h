@@ -18,8 +18,8 @@
   Threads: any. The hooks take no lock, allocate nothing and never wait.
   switch_on() and switch_off() take a mutex. switch_off() waits until no hook
   and no View uses the memory any more. After a second it gives up and leaves
-  the memory mapped for ever. Errors: values. A profiler that cannot be switched
-  on is off. Units: bytes of size classes; microseconds since the epoch.
+  the memory mapped for ever. Errors: values; see switch_on().
+  Units: bytes of size classes; microseconds since the epoch.
 */
 
 #ifndef MEMDIAG_PROFILER_H
@@ -60,12 +60,18 @@ struct Settings {
 struct Switched {
   /** 0, or an errno. */
   int error;
-  /** The step that failed: a control of jemalloc, or "mmap". */
+  /** What failed: a control of jemalloc, "mmap", or the setting "sample_bytes"
+  or "memory_bytes"; nullptr: nothing. A constant. "sample_bytes" with ENOENT:
+  jemalloc's profiler was not initialised (prof:false). */
   const char *step;
 };
 
-/** Begin an empty profile. If the profiler is on, end the present one first. */
+/** Begin an empty profile. If the profiler is on, end the present one first.
+EINVAL: a setting is out of range, and the present profile goes on. After any
+other error the profiler is off. */
 [[nodiscard]] Switched switch_on(const Settings &settings) noexcept;
+/** The caller has no View: it would wait a second for itself, and the memory
+would stay mapped. */
 void switch_off() noexcept;
 
 /** True while the profiler is on: one load. */
@@ -80,7 +86,8 @@ struct Context {
 /** Called in the hook, on the allocating thread: it must neither allocate nor
 take a lock. */
 using Context_reader = void (*)(Context *) noexcept;
-/** nullptr: none. Set before the profiler is switched on. */
+/** nullptr: none. Set before the profiler is switched on. A hook may still call
+the former reader until switch_off() has ended. */
 void set_context_reader(Context_reader reader) noexcept;
 
 /** A site's number is valid for one run of the profiler. */

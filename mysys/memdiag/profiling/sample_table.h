@@ -58,6 +58,8 @@ class Sample_table {
   /** Bytes that so many places need. */
   static size_t bytes_of(size_t places);
 
+  /** @param memory  bytes_of(places), aligned as a pointer
+  @param places  as places_in() gives them: a power of two, not 0 */
   Sample_table(void *memory, size_t places);
 
   std::optional<Handle> add(const Sample &sample) noexcept;

@@ -5,7 +5,9 @@
   The walk reads only memory between the caller's frame and the end of the
   thread's stack, as pages/regions.h recorded it. If a library without frame
   pointers leaves any value in the register, the walk ends early and never reads
-  elsewhere. A thread whose stack is not recorded yields no frame.
+  elsewhere. A thread whose stack is not recorded yields no frame. The walk also
+  ends at code that was loaded after the last note_code() (code_ranges.h), such
+  as a plugin's. Before the first call it finds nothing.
 
   Threads: any. It takes no lock, allocates nothing, and may be called while the
   allocator is at work.

@@ -3,8 +3,10 @@
   declares them, and server variables change them at run time.
 
   A variable holds a list "pool=value,...", where `all` stands for every pool
-  that can have the policy. A pool that the list does not name has the declared
-  value. So the list is the whole state, fit for SET PERSIST.
+  that can have the policy. Of several entries for a pool the last counts. Times
+  go up to an hour. A dirty_limit may end in K, M or G. A pool that the list
+  does not name has the declared value. So the list is the whole state, fit for
+  SET PERSIST.
 
   Threads: any. Reading is a relaxed load; changing takes a mutex.
   Errors: a list is taken as a whole or not at all.
@@ -52,7 +54,8 @@ std::string check(Policy policy, std::string_view list);
 it reads its command line, and keeps them. */
 extern const char *options[policy_count];
 
-/** Take the options over, at start-up. @return as set() */
+/** Take the options over, at start-up. Lists before the first wrong one are in
+force; later ones are not looked at. @return as set() */
 std::string apply_options();
 
 /** Around fork(), see mysys/memdiag/fork.cc: the mutex is held. */

@@ -2,8 +2,10 @@
   Purges: a pool's unused pages go back to the system, on the calling thread.
 
   Threads: any. Purges are serialised by a mutex, so that the sizes before and
-  after are the purge's own. Allocation goes on meanwhile.
-  Errors: a receipt has the errno of the first step that failed.
+  after are the purge's own. Allocation goes on meanwhile. A call may sleep: if
+  another thread is purging an arena, it tries again for up to 63 ms.
+  Errors: a receipt has the errno of the first step that failed. An arena that
+  was still being purged after that time is left alone, which is no error.
   Units: bytes, microseconds. Resident bytes are jemalloc's, of the purged
   arenas.
 */
@@ -19,8 +21,9 @@
 
 namespace memdiag::purging {
 
-/** Purge a pool's arenas, and note it in the log of purges. Pool::general
-stands for all arenas that no pool owns. */
+/** Purge a pool's arenas, and note it in the log of purges. The pool's caches
+are dropped first, except for Purge_reason::excess. Pool::general stands for all
+arenas that no pool owns. */
 Receipt purge(Pool pool, Purge_reason reason = Purge_reason::asked);
 
 /** Purge every arena there is. The receipt has the sums. */

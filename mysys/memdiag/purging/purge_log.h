@@ -62,7 +62,10 @@ std::optional<Purge> last_of(Pool pool) noexcept;
 /** `bytes` of those that the purge gave back were allocated again. */
 void note_refault(uint64_t sequence, uint64_t bytes) noexcept;
 
-/** As shown in MEMDIAG_PURGES. */
+/** As shown in MEMDIAG_PURGES. Resident and released bytes are empty for other
+actions than a purge, and after an error. refaulted_bytes is empty until the
+purger has judged the purge, and stays so for a pool that uses_malloc(). error
+is empty if there was none. Texts are constants. */
 struct Row {
   uint64_t sequence;
   uint64_t time_us;

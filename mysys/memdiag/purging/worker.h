@@ -3,10 +3,12 @@
 
   start() and stop() are for the server's start-up and shutdown: never before
   main(), and never before the fork of --daemonize, whose child would not have
-  the thread. Both may be called from any thread, and again.
-  Signals: a worker's thread takes none but those of its own faults.
-  Ownership: the worker must outlive its thread. Those of the server are never
-  destroyed, because the server may exit without a shutdown.
+  the thread. Both may be called again, and from any thread but the worker's
+  own, for which stop() would wait. A worker whose body returned by itself
+  counts as running until stop(): start() then says EALREADY. Signals: a
+  worker's thread takes none but those of its own faults. Ownership: the worker
+  must outlive its thread. Those of the server are never destroyed, because the
+  server may exit without a shutdown.
 */
 
 #ifndef MEMDIAG_WORKER_H

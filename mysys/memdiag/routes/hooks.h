@@ -63,10 +63,13 @@ extern memdiag::Packed_tag memdiag_tags[memdiag::tag_table_size];
 [[gnu::weak]] uint32_t memdiag_note_instrument(const char *category,
                                                const char *name, uint32_t key);
 
-/** The tag for a new block of a place (mysys/memdiag/routes/places.h). */
+/** The tag for a new block of a place (mysys/memdiag/routes/places.h). It may
+have the flag only_large: tag_of_block() with the place's limit says which tag a
+block of some size has. */
 [[gnu::weak]] memdiag::Packed_tag memdiag_tag_of_place(uint16_t place);
 
-/** Allocate a block. @return nullptr: no memory */
+/** Allocate a block. The flag only_large in a tag is ignored.
+@return nullptr: no memory */
 [[gnu::weak]] void *memdiag_allocate(memdiag::Packed_tag tag, size_t size,
                                      bool zero);
 /** Free a block. @param size  as at its allocation; 0: not known */
@@ -74,6 +77,7 @@ extern memdiag::Packed_tag memdiag_tags[memdiag::tag_table_size];
                                 size_t size);
 
 /** Performance Schema's own memory. It keeps no tag with its blocks.
+Allocating takes the mutex of the routes, to take over options.
 @param alignment  a power of two up to 64
 @param zero       zeros, as fresh pages are; a page that is never written takes
                   no memory */
@@ -85,11 +89,15 @@ the block, which takes longer, so such blocks should be large. */
 [[gnu::weak]] void *memdiag_place_allocate(uint16_t place, size_t size);
 [[gnu::weak]] void memdiag_place_free(uint16_t place, void *block);
 
-/** See mysys/memdiag/pages/regions.h. @param key  the region's memory key */
+/** See mysys/memdiag/pages/regions.h. Adding takes the mutex of the routes,
+then that of the regions; removing takes the second one.
+@param key  the region's memory key; one that is not known: Region_kind::other
+ */
 [[gnu::weak]] void memdiag_region_add(uint32_t key, void *address,
                                       size_t bytes);
 [[gnu::weak]] void memdiag_region_remove(void *address);
-/** The calling thread has begun. A second call changes nothing. */
+/** The calling thread has begun. A second call changes nothing. The first one
+takes the mutex of the stacks. */
 [[gnu::weak]] void memdiag_thread_begins();
 }
 

@@ -7,8 +7,8 @@
   when it began. What one takes is also the outer ones'. Blocks are counted as
   in mysys/memdiag/accounting/sessions.h: those of pools that have a route.
 
-  Threads: an interval is its thread's. No lock but for a thread's first block;
-  nothing is allocated. Units: bytes.
+  Threads: an interval is its thread's. No lock but for a thread's first block
+  or interval; nothing is allocated. Units: bytes.
 */
 
 #ifndef MEMDIAG_INTERVAL_HOOKS_H
@@ -45,6 +45,7 @@ extern "C" {
 nothing else need be called. */
 extern std::atomic<bool> memdiag_counts_intervals;
 
+/** @param interval  a new one: if it is not counted, it stays as it is */
 void memdiag_interval_begins(memdiag::Interval *interval);
 /** Call it as often as is of use before the end.
 @return false: not counted, or the statement has ended */

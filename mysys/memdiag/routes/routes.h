@@ -11,8 +11,9 @@
   What lives under a route is counted where blocks come from a pool: bytes of
   size classes, and blocks. Blocks of Pool::general are not counted.
 
-  Threads: everything may be called from any thread; registering and overriding
-  take a mutex, allocating does not.
+  Threads: everything may be called from any thread. Registering, options,
+  name_of_key(), all() and find() take a mutex. Allocating, freeing, tags and
+  is_disabled() do not.
   Lifetime: routes are never removed. Names are copied. Units: bytes.
   Errors: a function that is not noexcept may throw std::bad_alloc.
 */

@@ -116,7 +116,8 @@ class Gate {
   static constexpr uint64_t most_guess_bytes = 16 << 20;
 
   /** @param wake  called when a waiting statement may run or has become the
-  leader, and when the leader has something to do */
+  leader, and when the leader has something to do; with the caller's mutex held,
+  from within a function of the gate, so it must not call the gate */
   explicit Gate(void (*wake)(Statement *)) : m_wake(wake) {}
 
   /** The figures are too old for any statement. */

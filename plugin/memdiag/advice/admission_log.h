@@ -43,6 +43,7 @@ struct Row {
 };
 
 struct Decided {
+  /** Since the epoch. */
   uint64_t time_us;
   uint64_t processlist_id;
   sessions::Digest digest;

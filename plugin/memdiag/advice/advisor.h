@@ -52,6 +52,7 @@ struct Situation {
   its configured size and no further. */
   std::optional<Trend> trend_without_buffer_pool;
   std::optional<bool> background_threads;
+  /** As other_allocators() (preload.h), but empty where there is none. */
   std::optional<std::string> preloaded;
   /** jemalloc's option thp. */
   std::optional<std::string> allocator_huge_pages;

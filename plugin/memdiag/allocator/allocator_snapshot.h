@@ -59,6 +59,7 @@ struct Allocator_row {
   Reading background_run_interval_ns;
   Reading arenas;
   std::optional<std::string> version;
+  /** As other_allocators() (preload.h), but empty where there is none. */
   std::optional<std::string> preloaded;
   std::optional<std::string> profiling;
   std::optional<std::string> options;
@@ -91,10 +92,11 @@ struct Pool_row : Arena_figures {
   const char *name;
   const char *purpose;
   const char *lifetime;
-  /** live_bytes is jemalloc's figure. It is the sum of the blocks that the
-  pool's users hold, as the layer counts them, and of those that wait in the
-  pool's caches; unknown for pools that use malloc(), whose caches belong to
-  threads. */
+  /** live_bytes is jemalloc's figure. It is the sum of held_bytes, the blocks
+  that the pool's users hold as the layer counts them, and of cached_bytes,
+  those that wait in the pool's caches. For pools that use malloc(), whose
+  caches belong to threads, held_bytes is live_bytes, and cached_bytes,
+  peak_bytes and fallbacks are empty. */
   Reading held_bytes;
   Reading cached_bytes;
   Reading arenas;
@@ -151,8 +153,9 @@ struct Snapshot {
 };
 
 /** Waits while other threads take theirs. Inside an Interruptible that ends the
-read (interruption.h) it neither waits nor reads on, and what is missing is
-empty. @throws std::bad_alloc */
+read (interruption.h) it neither waits nor reads on. Throw that snapshot away:
+its sums may be of some arenas only, and its counters of purges 0.
+@throws std::bad_alloc */
 Snapshot take_snapshot(Details details = 0);
 
 /** Takes one without details, unless another thread is taking one: nothing is

@@ -6,7 +6,10 @@
   executable, whose symbols precede those of libraries. The library only takes
   memory, and the person who preloaded it believes that it is in use.
 
-  Threads: any. Errors: a library that cannot be examined is left out.
+  Threads: any. A mutex is held while libraries are examined, and the loader's
+  lock is taken, so it must not be called from a callback of dl_iterate_phdr().
+  Cost: libraries are examined only when one was loaded or unloaded since the
+  last call. Errors: a library that cannot be examined is left out.
 */
 
 #ifndef MEMDIAG_PRELOAD_H

@@ -83,7 +83,9 @@ inline int write_at(int file, size_t offset, std::span<const std::byte> bytes) {
   return 0;
 }
 
-/** A new file of that size whose blocks are reserved. @return -1: see errno */
+/** A new file of that size, mode 0640, whose blocks are reserved. A file that
+has the name is removed first.
+@return its descriptor, which the caller closes; -1: see errno */
 inline int make_file(const char *path, size_t bytes) {
   if (unlink(path) != 0 && errno != ENOENT) return -1;
   const int file =
@@ -98,8 +100,10 @@ inline int make_file(const char *path, size_t bytes) {
 }
 
 /** Gives a new file its name, and takes the name from an older one. The content
-is on disk before that: some file systems could otherwise show the new name
-without it after a power failure. @return 0 or an errno */
+is written to disk before that: some file systems could otherwise show the new
+name without it after a power failure. If that writing fails, the file is named
+all the same. A power failure may leave the older file.
+@return 0, or the errno of rename() */
 inline int publish(int file, const char *fresh, const char *path) {
   (void)fdatasync(file);
   return rename(fresh, path) == 0 ? 0 : errno;

@@ -126,7 +126,7 @@ std::string load(const std::string &path, Contents *contents);
 /** Threads: open() and append() belong to one thread; former_runs() and
 this_run() may be called from any thread once open() has returned. A mutex is
 held while samples are copied, so append() may wait for a reader. It is never
-held over a system call. */
+held while the file is read or written. */
 class Box {
  public:
   Box() = default;
@@ -150,7 +150,11 @@ class Box {
 
   /** Oldest first. They do not change any more. */
   const std::vector<Sample> &former_runs() const { return m_former; }
-  /** Copies of those not older than a moment, oldest first.
+  /** Copies of the newest samples up to the first that is older than a moment,
+  in the order in which they were taken: time_us falls where the clock was set
+  back. Inside an Interruptible that ends the read (interruption.h), some are
+  missing.
+  @param since_us  since the epoch
   @throws std::bad_alloc */
   std::vector<Sample> this_run(uint64_t since_us = 0) const;
 

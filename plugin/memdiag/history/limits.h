@@ -39,12 +39,14 @@ struct Figures {
   std::string safe_source;
 };
 
-/** @param max_age_us  an earlier reading may be as old as this
+/** @param max_age_us  an earlier reading may be as old as this, or 5 s old
+while another thread reads; if it is older still, all figures are unknown
 @throws std::bad_alloc */
 Figures now(uint64_t max_age_us);
 
 /** Bytes that the server will take without a new statement or session; empty:
-not known. Throws nothing. */
+not known. Throws nothing. Called by any thread that calls now(), with the mutex
+of the reading held: it must not call now(). */
 using Growth = Reading (*)();
 
 /** nullptr: nothing, the default. */

@@ -4,10 +4,11 @@
   tick() takes one sample. The server's only recorder is driven by a thread
   (history.h); tests call tick() and set the clock.
 
-  Threads: open(), tick() and close() belong to one thread at a time; this_run()
-  and former_runs() may be called from any thread meanwhile.
-  Errors: where no file can be written, samples are kept in memory only. The
-  first failed write of a run is reported.
+  Threads: open(), tick(), end() and close() belong to one thread at a time;
+  this_run() and former_runs() may be called from any thread meanwhile, and give
+  nothing before open() and after close(). tick() and end() may be called
+  between these two only. Errors: where no file can be written, samples are kept
+  in memory only. The first failed write of a run is reported.
 */
 
 #ifndef MEMDIAG_RECORDER_H

@@ -5,8 +5,11 @@
 
     slope = Sxy / Sxx,  r2 = Sxy^2 / (Sxx * Syy)
 
-  where S are sums of squares and products of deviations from the means. Pure
-  functions. Units: bytes, seconds.
+  where S are sums of squares and products of deviations from the means.
+
+  Threads: any; nothing is shared. Inside an Interruptible that ends the read
+  (interruption.h), trend() gives the line through the samples until then.
+  Units: bytes, seconds.
 */
 
 #ifndef MEMDIAG_TREND_H
@@ -104,7 +107,8 @@ class Trend_window {
   Sum m_yy = 0;
 };
 
-/** @param figure  a member of Sample, or a function of a Sample that returns
+/** @param samples  oldest first
+@param figure  a member of Sample, or a function of a Sample that returns
 uint64_t; samples where it is unknown do not count
 @return empty: less than three samples, or all of one moment */
 template <typename Figure>

@@ -35,7 +35,8 @@ struct Group {
 std::optional<Group> find_group(const kernel_text::Memory_cgroup &of,
                                 const std::vector<kernel_text::Mount> &mounts);
 
-/** Reads a file; empty: there is no such file. */
+/** Reads a file; empty: there is no such file, which counts as no limit. For a
+file that cannot be read it must return "", which counts as not known. */
 using Read_file =
     std::function<std::optional<std::string>(const std::string &file)>;
 

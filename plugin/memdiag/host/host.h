@@ -86,7 +86,8 @@ struct Limit {
   /** The file that says how much is used. */
   std::string usage_file;
   uint64_t limit_bytes;
-  /** Without page cache that the kernel takes back first. */
+  /** Without page cache that the kernel takes back first. Never more than
+  limit_bytes, even if the group uses more. */
   uint64_t usage_bytes;
 };
 

@@ -10,7 +10,8 @@
 namespace memdiag::kernel_file {
 
 /** Appends a file's content to a text.
-@return 0 or an errno; EFBIG: too large to be such a file
+@return 0, or an errno, when the text may have got a part of the content; EFBIG:
+more than 64 MiB, too large to be such a file
 @throws std::bad_alloc */
 int read(const std::string &path, std::string *text);
 

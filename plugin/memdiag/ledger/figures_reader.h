@@ -53,6 +53,7 @@ class Figures_reader {
   /** The ranges that the allocator's extents may lie in, after
   read_mappings(). */
   const std::vector<Address_range> &anonymous() const { return m_anonymous; }
+  /** The caller fills in rss_bytes, pools and walked; the object the others. */
   Figures &figures() { return m_figures; }
 
   /** Adds a warning with the text of errno, once for each subject. */

@@ -72,6 +72,7 @@ struct Row {
 };
 
 /** Sorted by name, with the places that allocate without an instrument.
+@param routes  in the order of routes::all(): places before instruments
 @throws std::bad_alloc */
 std::vector<Row> rows(std::span<const routes::Row> routes,
                       std::span<const Counted> counted, const Shares &shares);

@@ -6,8 +6,9 @@
     most 1% of the time.
   - After that, and until a minute after the find, it serves while the caller
     says that it still fits.
-  - Otherwise the caller finds a new one. Other threads use the last value
-    meanwhile.
+  - Otherwise the caller finds a new one. For a minute at most, other threads
+    use the last value meanwhile, whether or not it fits. A finder that throws
+    leaves it so. Without a last value, each caller finds one.
 
   Ownership: a Recent owns its value and returns copies.
   Threads: any; a mutex is held while the value is copied and while the

@@ -32,6 +32,8 @@ struct Server_session {
 
 /** One row of MEMDIAG_SESSIONS. */
 struct Row {
+  /** session, background (all threads without a session) or ended. Only
+  "session" has the members up to the digest. */
   const char *holder;
   std::optional<uint64_t> processlist_id;
   std::optional<std::string> user;
@@ -39,6 +41,7 @@ struct Row {
   std::optional<std::string> program;
   std::optional<std::string> digest;
   const char *pool;
+  /** Below 0 if its threads freed more than they took: blocks of others. */
   int64_t bytes;
 };
 

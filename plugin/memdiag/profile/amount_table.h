@@ -4,7 +4,8 @@
 
   Ownership: it owns its memory; rows() are its own and change with the next
   call. Threads: each object belongs to one thread. Errors: std::bad_alloc from
-  the constructor only. Pairs that find no room count for site 0.
+  the constructor only. Samples of site 0, and of pairs that find no room, are
+  one row of site 0 without a digest.
   Units: bytes of size classes; microseconds since the epoch.
 */
 
@@ -23,7 +24,7 @@ namespace memdiag::profile {
 
 class Amount_table {
  public:
-  /** @param pairs  room for so many pairs of site and digest: 250 bytes each
+  /** @param pairs  room for so many pairs of site and digest: 184 bytes each
   @throws std::bad_alloc */
   explicit Amount_table(size_t pairs);
 

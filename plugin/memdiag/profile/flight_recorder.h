@@ -8,8 +8,9 @@
   the pairs of site and digest with most bytes; the snapshot's sum includes all
   pairs.
 
-  Threads: one at a time calls load(), begin(), tick() and end(); any calls
-  last_run() and this_run().
+  Threads: load() comes first: last_run() reads without a lock what load() has
+  set. One thread at a time calls load(), begin(), tick() and end(); any calls
+  last_run() and this_run(). tick() waits while this_run() reads the file.
   Errors: an errno; the next tick() tries again. std::bad_alloc where said.
   Units: bytes; microseconds since the epoch.
 */
@@ -50,7 +51,9 @@ class Flight_recorder {
   @throws std::bad_alloc */
   int begin();
 
-  /** Record a snapshot if it is due. @param rss_bytes  the present RSS
+  /** Record a snapshot if it is due. Nothing is recorded before begin(), while
+  the profiler is off, or after it was switched on anew until the next begin().
+  @param rss_bytes  the present RSS; if it is not known, do not call
   @return 0, or the errno of writing it */
   int tick(uint64_t rss_bytes) noexcept;
 
@@ -60,7 +63,8 @@ class Flight_recorder {
   /** The run before this one that recorded anything.
   @throws std::bad_alloc */
   std::optional<Recorded_run> last_run() const;
-  /** The records of this run so far. @throws std::bad_alloc */
+  /** The records of this run so far. Empty: there are none, or the file cannot
+  be read. @throws std::bad_alloc */
   std::optional<Recorded_run> this_run() const;
 
  private:

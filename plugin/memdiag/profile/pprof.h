@@ -3,13 +3,14 @@
   speedscope: the message Profile of profile.proto
   (https://github.com/google/pprof/blob/main/proto/profile.proto).
 
-  Contents: a sample for each pair of site and digest. Its values are
-  inuse_objects/count and inuse_space/bytes, the unbiased estimates; readers
-  must not scale them again. Its labels are pool, route, digest (hexadecimal, if
-  known), and in seconds age (of the median sample) and oldest. Frames of the
-  allocator are left out (frames_text.h). An address is one byte before the
-  return address, which is within the call. Mappings have build ids and file
-  offsets, so a reader with the debug package can add line numbers.
+  Contents: a sample for each pair of site and digest; entries without a Site
+  (Entry::site) are left out. Its values are inuse_objects/count and
+  inuse_space/bytes, the unbiased estimates; readers must not scale them again.
+  Its labels are pool, route, digest (hexadecimal, if known), and in seconds age
+  (of the median sample) and oldest. Frames of the allocator are left out
+  (frames_text.h). An address is one byte before the return address, which is
+  within the call. Mappings have build ids and file offsets, so a reader with
+  the debug package can add line numbers.
 
   This code writes the message itself, whose fields are only numbers and
   strings. libprotobuf would add a code generator to the build and a library to

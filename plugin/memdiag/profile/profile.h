@@ -45,7 +45,7 @@ struct Module {
 1. No number is used twice until the profiler is switched off. */
 struct Site {
   uint32_t number;
-  /** Name of a pool; empty where the arena is unknown. */
+  /** Name of a pool; empty: site 0 of Recorded_run::profile_of(). */
   std::string pool;
   /** Name of a route, or "malloc". */
   std::string route;
@@ -89,7 +89,9 @@ inline Amount weight_of(uint64_t size, uint64_t sample_bytes) {
 
 /** Live blocks of one site for one digest. */
 struct Entry {
-  /** Site::number. */
+  /** Site::number; 0: a stack that found no room. The profile of the running
+  server has no Site 0. Recorded_run::profile_of() makes one. Stacks, pprof and
+  live_by_site() leave out an entry without a Site. */
   uint32_t site;
   /** The digest of the statement that allocated; empty: none, or not known. */
   std::optional<Digest> digest;

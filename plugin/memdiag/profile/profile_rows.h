@@ -2,7 +2,9 @@
   The rows of MEMDIAG_PROFILE, MEMDIAG_SAMPLES, MEMDIAG_STACKS, MEMDIAG_PINNED
   and MEMDIAG_DIGESTS, made from a profile.
 
-  Pure functions. Threads: any. Errors: std::bad_alloc.
+  Threads: any. Errors: std::bad_alloc. After the statement was killed
+  (interruption.h) rows are missing. digest_rows() asks the profiler whether the
+  run of a stack still goes on; all else depends on the arguments alone.
   Units: bytes of size classes; seconds of age.
 */
 
@@ -107,6 +109,7 @@ constexpr double nearly_empty = 0.5;
 constexpr size_t stacks_of_a_class = 3;
 
 /** @param bins  of all arenas
+@param samples  those that `profile` is made of, by take_profile(&samples)
 @return the class with most waste first */
 std::vector<Pinned_row> pinned_rows(std::span<const Bin_row> bins,
                                     const Samples &samples,
@@ -120,7 +123,9 @@ struct Digest_row : sessions::Digest_row {
   std::optional<std::string> peak_frames;
 };
 
-/** @param profile  of now; nullptr: the profiler is off */
+/** @param rows  read before the profile was taken: otherwise a stack of a later
+run of the profiler would be looked up in this one
+@param profile  of now; nullptr: the profiler is off */
 std::vector<Digest_row> digest_rows(std::span<const sessions::Digest_row> rows,
                                     const Profile *profile,
                                     const Symbols &symbols);

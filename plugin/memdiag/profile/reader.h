@@ -4,7 +4,10 @@
   Reading stops no thread (sample_table.h). A sample may be missing if it comes
   or goes meanwhile.
 
-  Threads: any. Errors: std::bad_alloc; empty while the profiler is off.
+  Threads: any. take_profile() takes the dynamic linker's lock (modules.h).
+  Switching the profiler off waits while samples are copied.
+  Errors: std::bad_alloc; empty while the profiler is off, and `of_same_moment`
+  is unchanged then.
 */
 
 #ifndef MEMDIAG_PROFILE_READER_H

@@ -52,7 +52,9 @@ class Record_policy {
   explicit Record_policy(const Settings &settings) : m_settings(settings) {}
 
   /** Decides whether to record now. The caller must then do so, or call
-  failed(). The first call always records. */
+  failed(). The first call always records.
+  @param rss_bytes  not 0 for unknown: that would end a ramp, and the next call
+  would begin one */
   Record_decision tick(uint64_t now_us, uint64_t rss_bytes);
 
   /** The record that the last tick() asked for was not made. The next tick()

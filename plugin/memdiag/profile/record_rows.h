@@ -2,7 +2,8 @@
   The rows of MEMDIAG_LAST_RUN_PROFILE and MEMDIAG_PROFILE_HISTORY, made from
   what the flight recorder wrote.
 
-  Pure functions. Threads: any. Errors: std::bad_alloc.
+  The functions that make rows look up names in files (symbols.h has the cost).
+  Threads: any. Errors: std::bad_alloc; a file that cannot be read has no names.
   Units: bytes of size classes; microseconds since the epoch.
 */
 

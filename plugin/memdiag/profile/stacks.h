@@ -30,7 +30,8 @@ enum class First_frame : uint8_t {
 std::string digest_text(const Digest &digest);
 
 /** Live bytes by pool and folded stack (frames_text.h). Sites whose functions
-are the same are added up. A pool whose name is not known is "unknown". */
+are the same are added up. A pool whose name is not known is "unknown". Entries
+without a Site (Entry::site) are left out. */
 using Folded_stacks = std::map<std::string, std::map<std::string, Amount>>;
 
 /** @param symbols  of this profile */

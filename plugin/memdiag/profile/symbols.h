@@ -12,7 +12,8 @@
   Cost: 2,000 addresses of mysqld (200,000 symbols) take 30 ms and 1 MB.
 
   Ownership: values. Threads: any. Errors: std::bad_alloc; a file that cannot be
-  read has no names.
+  read has no names. After the statement was killed (interruption.h) names are
+  missing or not demangled.
 */
 
 #ifndef MEMDIAG_PROFILE_SYMBOLS_H

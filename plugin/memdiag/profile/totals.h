@@ -29,7 +29,8 @@ inline std::optional<size_t> index_of_site(const Profile &profile,
 }
 
 /** Live blocks of each site, for all digests together, in the order of
-profile.sites. */
+profile.sites. Entries without a Site (Entry::site) are in no element, so the
+sum may be less than total_live(). */
 inline std::vector<Amount> live_by_site(const Profile &profile) {
   std::vector<Amount> live(profile.sites.size());
   for (const Entry &entry : profile.entries)

@@ -17,9 +17,12 @@
   KILL ends the wait, and so does max_execution_time of a SELECT. That time
   begins anew when the statement runs.
 
-  Threads: a session's own thread asks; the rest from any thread.
-  Errors: a statement runs if a figure is unknown, or if there is no memory for
-  the decision.
+  Threads: a session's own thread asks; the rest from any thread. stop() does
+  not wait: it wakes the waiting statements, and they run. Locks: all functions
+  here, and a statement that asks, take one mutex. It is held while the kernel's
+  figures and the pools' unused pages are read, but not while a statement waits
+  or purges. Errors: a statement runs if a figure is unknown, or if there is no
+  memory for the decision.
 */
 
 #ifndef MEMDIAG_ADMISSION_H

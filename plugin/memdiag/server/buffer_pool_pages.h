@@ -20,8 +20,9 @@ inline std::optional<ledger::Buffer_pool_pages> buffer_pool_pages() {
                                    pool->dirty_pages};
 }
 
-/** Free pages of the buffer pool, which it takes as data are read. Pages that
-were in use before are resident already and count here, too. */
+/** Bytes of the buffer pool's free pages, which it takes as data are read.
+Pages that were in use before are resident already and count here, too. Empty:
+InnoDB is not up. Threads: any. It throws nothing and takes no lock. */
 inline Reading buffer_pool_growth() {
   const auto pool = innodb::buffer_pool();
   if (!pool) return std::nullopt;

@@ -2,9 +2,11 @@
   Values that a session's statements share, kept for a short time after the last
   of them has ended.
 
-  Threads: any. Ownership: shared by the list and the statements that use a
-  value; a statement that runs holds its own reference.
-  Units: microseconds of the monotonic clock.
+  Threads: any. A mutex is held while a value is made or freed and while
+  has_ended() runs: none of these may use the list. The mutex does not protect a
+  value, which only its session's thread uses. Ownership: shared by the list and
+  the statements that use a value; a statement that runs holds its own
+  reference. Units: microseconds of the monotonic clock.
 */
 
 #ifndef MEMDIAG_KEPT_VALUES_H

@@ -30,6 +30,7 @@ does not subtract from a thread what another one freed. But no thread holds more
 of an instrument than there is of it. The thread must not go away during the
 call.
 @param all  as counted() has all of them
+@return empty, too, if thread is nullptr
 @throws std::bad_alloc */
 std::vector<Held> held_at_most(PSI_thread *thread,
                                std::span<const Counted> all);

@@ -26,11 +26,12 @@ namespace memdiag::perfschema {
 std::optional<std::string> program_name(PSI_thread *thread);
 
 /** The digest of the statement that the session runs: of the outermost, where
-it is within a stored program. */
+it is within a stored program. It allocates nothing and takes no lock, because
+the profiler calls it within an allocation (profile_switch.cc). */
 std::optional<sessions::Digest> current_digest(PSI_thread *thread);
 
 /** Live bytes that the session's thread took, of all enabled instruments
-(threads.TOTAL_MEMORY). */
+(threads.TOTAL_MEMORY). What another thread freed is not subtracted. */
 std::optional<uint64_t> memory_bytes(PSI_thread *thread);
 
 }  // namespace memdiag::perfschema

@@ -3,8 +3,10 @@
   statement of a sample, and the thread of the flight recorder. That thread
   reads RSS four times a second while memdiag_profile is RECORD.
 
-  Threads: start() and stop() from the plugin's start and end; set() by
-  sessions, under the lock of global variables.
+  Threads: start() and stop() from the plugin's start and end. Sessions call
+  apply(), one at a time. It waits for the recorder's thread and for readers of
+  the profile, so the caller releases LOCK_global_system_variables meanwhile.
+  last_run() and this_run() from any thread, after start().
 */
 
 #ifndef MEMDIAG_PROFILE_SWITCH_H
@@ -30,8 +32,8 @@ extern unsigned long long memory_bytes;
 
 /** Do what the variables ask for: switch the profiler on, anew if it is on
 already, or off.
-@return why it could not be switched on, with what to do; it is off then. Empty:
-done. */
+@return why it could not be switched on, with what to do; it is off then, and so
+is `mode`. Empty: done. Too little memory is such a reason, too. */
 std::string apply();
 
 /** Give the profiler the server's sessions, read what the last run recorded,

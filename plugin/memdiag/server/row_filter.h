@@ -6,7 +6,9 @@
   Only simple terms are used: comparisons of the table's own columns with
   constants. Evaluating them once more has no effect that could be seen.
 
-  Threads: the session's own.
+  Threads: the session's own. Lifetime: it refers to the condition's items,
+  which belong to the statement. Errors: comparing may raise an error in the
+  session. The caller asks the THD after accepts() has returned false.
 */
 
 #ifndef MEMDIAG_ROW_FILTER_H

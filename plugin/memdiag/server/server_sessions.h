@@ -36,14 +36,16 @@ struct Client {
   uint64_t processlist_id;
   /** The most that it can still hold. */
   uint64_t bytes;
-  /** The same by instrument. Empty: it does not hold much. */
+  /** The same by instrument. Empty: Performance Schema counts less than 16 MiB,
+  and `bytes` may include what other threads freed. */
   std::vector<instruments::Held> held;
 };
 
 /** The session of a client that can still hold most
 (perfschema::held_at_most()). A replica's session, which sends the binary log,
 is none.
-@param counted  called only if a session may hold much
+@param counted  called only if a session may hold 16 MiB
+@return empty: there is no client, or Performance Schema is off
 @throws std::bad_alloc */
 std::optional<Client> largest_client(const Ask_counted &counted);
 

@@ -51,7 +51,8 @@ class Statement {
   Statement(const Statement &) = delete;
   Statement &operator=(const Statement &) = delete;
 
-  /** Valid as long as this object, or until the next call.
+  /** Valid as long as this object, or until a call that asks for details which
+  this snapshot does not have. The functions below ask for none.
   @param details  the rows that the snapshot must have
   @throws std::bad_alloc */
   const Snapshot &snapshot(Details details = 0);
@@ -63,12 +64,12 @@ class Statement {
   @throws std::bad_alloc */
   const std::vector<routes::Row> &all_routes();
 
-  /** The cheap form of the ledger, made from snapshot(). Valid as long as this
-  object, or until the next call of snapshot(). @throws std::bad_alloc */
+  /** The cheap form of the ledger, made from snapshot(). Valid as long as that
+  is. @throws std::bad_alloc */
   const std::vector<ledger::Row> &ledger_rows();
 
   /** The rows of MEMDIAG_INSTRUMENTS, made from the above and from counted().
-  Valid as long as this object. @throws std::bad_alloc */
+  Valid as long as snapshot() is. @throws std::bad_alloc */
   const std::vector<instruments::Row> &instrument_rows();
 
   /** As perfschema::counted() has all of them. Valid as long as this object.
@@ -88,7 +89,8 @@ class Statement {
   @throws std::bad_alloc */
   const budget::Facts &budget_facts();
 
-  /** As sessions::largest_client() has it. */
+  /** As sessions::largest_client() has it. Valid as long as this object.
+  @throws std::bad_alloc */
   const std::optional<sessions::Client> &largest_client();
 
   /** KILL or MAX_EXECUTION_TIME has ended it. */
@@ -97,6 +99,8 @@ class Statement {
   /** Adds a warning. */
   void warn(const std::string &text);
 
+  /** No later statement gets these readings. What the functions above returned
+  is no longer valid. */
   void forget_readings();
 
  private:

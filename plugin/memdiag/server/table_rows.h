@@ -19,7 +19,9 @@ class Statement;
 template <typename Row>
 class Sink {
  public:
-  /** @return false: no more rows are wanted */
+  /** @param row  used during the call only, with its texts
+  @return false: no more rows are wanted, because the statement was killed or an
+  error was raised */
   virtual bool add(const Row &row) = 0;
 
  protected:

@@ -71,8 +71,9 @@ struct Table {
   std::array<Column<Row_type>, column_count> columns;
 };
 
-/** A hash of what the data dictionary records of a table. Asserted beside each
-table, so that columns cannot change while the version stays. */
+/** A hash (FNV-1a, 32 bits, over letters and numbers) of what the data
+dictionary records of a table. Asserted beside each table, so that columns
+cannot change while the version stays. */
 template <typename Row, size_t n>
 constexpr uint32_t fingerprint(const Table<Row, n> &table) {
   uint32_t hash = 2166136261u;
@@ -176,7 +177,8 @@ constexpr Column<Row> moment_column(const char *name, const char *comment) {
 }
 
 /** A column that prints a text member, or a literal that a method returns.
-@param length  characters that the column holds; longer text is cut */
+@param length  characters that the column holds; longer text is cut. The text is
+in the server's system_charset_info (UTF-8) */
 template <typename Row, auto member>
 constexpr Column<Row> text_column(const char *name, uint32_t length,
                                   const char *comment) {

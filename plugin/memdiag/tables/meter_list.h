@@ -41,7 +41,8 @@ struct Readings {
   limits::Figures limits;
 };
 
-/** Both are string literals. */
+/** Both are string literals. The server delivers the first three that have a
+value, and none whose value is "" (server/meters.cc). */
 struct Attribute {
   const char *name;
   const char *value;

@@ -25,6 +25,9 @@ struct Status_variable {
   const char *name;
   Unit unit;
   const char *comment;
+  /** SHOW GLOBAL STATUS calls it under LOCK_status, which each disconnect
+  needs: it must not wait for another thread. Empty is shown as an empty text.
+*/
   Reading (*value)(const Snapshot &);
 };
 

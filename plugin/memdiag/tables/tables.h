@@ -4,6 +4,8 @@
 
   A table is <name>_table, the spec in <name>_table.h, and an overload of
   add_rows() in server/table_rows.cc that makes its rows.
+
+  At most 64 tables: a statement has a bit for each (server/read_group.h).
 */
 
 #ifndef MEMDIAG_TABLES_H
