@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from harness.problem import Problem
@@ -12,6 +13,9 @@ LINE = re.compile(
     re.MULTILINE,
 )
 
+# Below the last test.
+RULE = re.compile(r"^-{60,}$", re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class Line:
@@ -20,6 +24,7 @@ class Line:
     test: str
     result: str  # pass, fail, skipped, disabled
     comment: str
+    report: str  # what the driver prints below, such as the difference of the results
 
 
 def folder(build: Path) -> Path:
@@ -53,11 +58,14 @@ def command(build: Path, jobs: int, *selection: str) -> list[str]:
 
 
 def parse(text: str) -> list[Line]:
+    matches = list(LINE.finditer(text))
+    ends = [found.start() for found in matches[1:]]
     return [
         Line(
             found["test"],
             "pass" if found["result"] == "opt-pass" else found["result"],
             found["comment"].strip(),
+            RULE.split(text[found.end() : end], maxsplit=1)[0].strip("\n"),
         )
-        for found in LINE.finditer(text)
+        for found, end in zip_longest(matches, ends)
     ]

@@ -10,6 +10,7 @@ built server has changed.
 import argparse
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -374,7 +375,7 @@ def say_summary(results: dict[str, Result], seconds: float) -> None:
             say(f"{'':14} {result.words}")
         # The output of the step may be thousands of lines up, or cut.
         for failure in result.failures:
-            say(f"{'':14} failed: {failure}")
+            say(textwrap.indent(f"failed: {failure}", " " * 15))
     say(f"this run took {seconds / 60:.1f} min")
     passed = sum(x.passed for x in results.values())
     failed = sum(x.failed for x in results.values())

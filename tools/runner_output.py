@@ -5,6 +5,11 @@ from dataclasses import dataclass, field
 
 from harness import mtr
 
+# Of what mysql-test-run prints about a failed test. The summary shows this much, because
+# CI may keep no more than the summary.
+REPORT_LINES = 20
+REPORT_WIDTH = 300
+
 
 @dataclass
 class Result:
@@ -12,7 +17,8 @@ class Result:
     failed: int = 0
     skipped: int = 0
     words: str = ""  # the runner's own closing lines
-    failures: list[str] = field(default_factory=list)  # as the runner names them
+    # As the runner names them. The driver's report may follow, in lines of its own.
+    failures: list[str] = field(default_factory=list)
     seconds: float = 0
     cpu_seconds: float = 0  # of the programs that the step has run
 
@@ -84,7 +90,7 @@ def parse_ctest(status: int, text: str) -> Result:
 def parse_mtr(status: int, text: str) -> Result:
     lines = mtr.parse(text)
     results = [line.result for line in lines]
-    failures = [line.test for line in lines if line.result == "fail"]
+    failures = [with_report(line) for line in lines if line.result == "fail"]
     failed = len(failures)
     # It could not start, or a server complained at its end.
     if (status or not lines) and not failed:
@@ -96,3 +102,8 @@ def parse_mtr(status: int, text: str) -> Result:
     )
     skipped = results.count("skipped") + results.count("disabled")
     return Result(results.count("pass"), failed, skipped, words, failures)
+
+
+def with_report(line: mtr.Line) -> str:
+    report = [x for x in line.report.splitlines() if x.strip()][:REPORT_LINES]
+    return "\n".join([line.test, *(f"  {x[:REPORT_WIDTH]}" for x in report)])

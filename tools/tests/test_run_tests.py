@@ -23,6 +23,17 @@ from tools.schedule import Run, Step
 MTR = """\
 [ 25%] memdiag.pools                             w1  [ pass ]   120
 [ 50%] memdiag.purge                             w2  [ fail ]
+        Test ended at 2026-11-26 16:32:45
+
+CURRENT_TEST: memdiag.purge
+--- r/purge.result	2026-11-25 20:31:23
++++ log/purge.reject	2026-11-26 16:32:44
+@@ -1 +1 @@
+-purged
++nothing
+
+mysqltest: Result length mismatch
+
 [ 75%] memdiag.linux                             w1  [ skipped ]  Need linux
 [ 75%] memdiag.old                               w1  [ disabled ]   BUG#1
 [100%] shutdown_report                           [ pass ]
@@ -43,7 +54,21 @@ class Parsers(unittest.TestCase):
     def test_mtr(self):
         result = runner_output.parse_mtr(1, MTR)
         self.check(result, 2, 1, 2, "Failed 1/3", "1 tests were skipped")
-        self.assertEqual(result.failures, ["memdiag.purge"])
+        self.assertEqual(len(result.failures), 1)
+        lines = result.failures[0].splitlines()
+        self.assertEqual(lines[0], "memdiag.purge")
+        self.assertIn("  -purged", lines)
+        self.assertIn("  mysqltest: Result length mismatch", lines)
+        self.assertNotIn("memdiag.linux", result.failures[0])
+
+    def test_a_long_report_of_mtr_is_cut(self):
+        report = "".join(f"+{n} {'x' * 1000}\n" for n in range(1000))
+        text = (
+            "[ 50%] memdiag.purge  w2  [ fail ]\n" + report + "[100%] x.y  [ pass ]\n"
+        )
+        lines = runner_output.parse_mtr(1, text).failures[0].splitlines()
+        self.assertEqual(len(lines), 1 + runner_output.REPORT_LINES)
+        self.assertTrue(all(len(x) <= 2 + runner_output.REPORT_WIDTH for x in lines))
 
     def test_mtr_that_does_not_start(self):
         text = "mysql-test-run: *** ERROR: Could not find mysqld\n"
