@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import statistics
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -64,12 +65,13 @@ def measure(
     tests: Sequence[str],
     threads: Sequence[int],
     seconds: int,
+    slices: int,
     write_first: int,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """One round: every test at every number of threads, one arm right after the other.
+    """One round: every test at every number of threads, in slices, one arm right after the other.
 
     All servers run through the whole round. The machine's own speed changes by a tenth within minutes, and only
-    seconds lie between two arms' turns at the same test. A server is faster or slower than another one of the same
+    seconds lie between two arms' slices of the same test. A server is faster or slower than another one of the same
     executable through the whole round, so the number of rounds decides how exact a ratio is.
     """
     for executable in dict.fromkeys(arm.build().mysqld for arm in arms):
@@ -85,11 +87,18 @@ def measure(
             measured[arm.name] = {"start_rss_kb": server.memory().rss_kb, "cells": {}}
             read_all(server)
             write(server, write_first)
-        for number, (test, count) in enumerate(itertools.product(tests, threads)):
-            for arm in arm_list.rotated(arms, number):
-                wait_until_quiet(lambda: cpu_seconds(servers.values()))
+        turn = itertools.count()
+        for test, count in itertools.product(tests, threads):
+            made: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in arms}
+            for _ in range(slices):
+                for arm in arm_list.rotated(arms, next(turn)):
+                    wait_until_quiet(lambda: cpu_seconds(servers.values()))
+                    made[arm.name].append(
+                        one_slice(servers[arm.name], test, count, seconds)
+                    )
+            for arm in arms:
                 measured[arm.name]["cells"][f"{test} {count}"] = cell(
-                    servers[arm.name], test, count, seconds
+                    made[arm.name], seconds
                 )
     yield from measured.items()
 
@@ -127,7 +136,7 @@ def warm_up(threads: int) -> int:
     return -(-threads // WARM_UP_THREADS)
 
 
-def cell(server: Server, test: str, threads: int, seconds: int) -> dict[str, Any]:
+def one_slice(server: Server, test: str, threads: int, seconds: int) -> dict[str, Any]:
     """Runs one test with one number of threads. What the warm-up did is in no figure but RSS and the server's usage."""
     server.reset_peak()
     before = server.usage()
@@ -143,17 +152,28 @@ def cell(server: Server, test: str, threads: int, seconds: int) -> dict[str, Any
     )
     usage = server.usage().since(before)
     return {
-        **parse(output),
-        **{
-            name: sysbench_program.percentile(output, share)
-            for name, share in PERCENTILES.items()
-        },
-        # At most one of each thread.
-        "starved": sysbench_program.longer_than(output, seconds * 1000 / 2),
+        "output": output,
         "server_cpu_seconds": usage.cpu_seconds,
         "minor_faults": usage.minor_faults,
         # The highest: sysbench has closed its connections by now.
         "rss_kb": server.memory().peak_kb,
+    }
+
+
+def cell(slices: Sequence[dict[str, Any]], seconds: int) -> dict[str, Any]:
+    """The figures of all slices of a test, each of which has these seconds. Percentiles are of all transactions."""
+    outputs = "\n".join(one["output"] for one in slices)
+    return {
+        "tps": statistics.fmean(parse(one["output"])["tps"] for one in slices),
+        **{
+            name: sysbench_program.percentile(outputs, share)
+            for name, share in PERCENTILES.items()
+        },
+        # At most one of each thread in each slice.
+        "starved": sysbench_program.longer_than(outputs, seconds * 1000 / 2),
+        "server_cpu_seconds": sum(one["server_cpu_seconds"] for one in slices),
+        "minor_faults": sum(one["minor_faults"] for one in slices),
+        "rss_kb": max(one["rss_kb"] for one in slices),
     }
 
 
@@ -186,6 +206,7 @@ def render(raw: dict[str, Any]) -> str:
     def each(arm: str, cell: str, figure: str) -> float:
         """For each transaction. The server's figures are of the warm-up, too."""
         seconds = warm_up(int(cell.rpartition(" ")[2])) + raw["settings"]["seconds"]
+        seconds *= raw["settings"]["slices"]
         cells = [run["cells"][cell] for run in raw["runs"][arm]]
         return report.median(one[figure] / (one["tps"] * seconds) for one in cells)
 
@@ -300,7 +321,13 @@ def main() -> int:
         "--seconds",
         type=int,
         default=15,
-        help="of each measurement, after the warm-up (default: %(default)s)",
+        help="of each slice, after the warm-up (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--slices",
+        type=int,
+        default=1,
+        help="of each test in a round; the arms take turns at slices (default: %(default)s)",
     )
     parser.add_argument(
         "--write-first",
@@ -320,7 +347,7 @@ def main() -> int:
         help="comma-separated (default: %(default)s)",
     )
     options = parser.parse_args()
-    rounds.require_positive(options, "seconds")
+    rounds.require_positive(options, "seconds", "slices")
     if options.write_first < 0:
         raise Problem("--write-first must be 0 or more seconds")
     tests = options.tests.split(",")
@@ -344,18 +371,26 @@ def main() -> int:
             "tables": TABLES,
             "rows": ROWS,
             "seconds": options.seconds,
+            "slices": options.slices,
             "write_first": options.write_first,
             "mysqld": MYSQLD_OPTIONS,
         },
         prepare=template,
         measure=lambda arms, folder: measure(
-            arms, folder, tests, threads, options.seconds, options.write_first
+            arms,
+            folder,
+            tests,
+            threads,
+            options.seconds,
+            options.slices,
+            options.write_first,
         ),
         brief=lambda run: ", ".join(
             f"{cell}: {figures['tps']:.0f}" for cell, figures in run["cells"].items()
         ),
         render=render,
         seconds_each=len(tests)
+        * options.slices
         * sum(warm_up(count) + options.seconds + 2 for count in threads)
         + options.write_first
         + 5,

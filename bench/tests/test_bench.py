@@ -307,6 +307,30 @@ class Reports(unittest.TestCase):
         with self.assertRaisesRegex(Problem, "no histogram"):
             sysbench_program.percentile(SYSBENCH, 0.99)
 
+    def test_slices_become_one_measurement(self):
+        slow = HISTOGRAM.replace("1.000 |", "3.000 |").replace("1.020", "4.000")
+        slices = [
+            {
+                "output": histogram + SYSBENCH.replace("3007.58", tps),
+                "server_cpu_seconds": 1.5,
+                "minor_faults": 10,
+                "rss_kb": rss,
+            }
+            for histogram, tps, rss in ((HISTOGRAM, "1000.00", 7), (slow, "500.00", 9))
+        ]
+        slices[0]["output"] = "SQL statistics:" + slices[0]["output"]
+        cell = sysbench_oltp.cell(slices, 1)
+        self.assertEqual(
+            (750.0, 3.0, 20, 9),
+            tuple(
+                cell[name]
+                for name in ("tps", "server_cpu_seconds", "minor_faults", "rss_kb")
+            ),
+        )
+        # Of 2,000 transactions, 990 are below 3 ms and 1,980 up to 4 ms.
+        self.assertEqual((4.0, 4.0), (cell["p95_ms"], cell["p99_ms"]))
+        self.assertEqual(0, cell["starved"])
+
     def test_transactions_that_took_longer(self):
         found = [
             sysbench_program.longer_than(HISTOGRAM, least)
@@ -327,7 +351,7 @@ class Reports(unittest.TestCase):
             return [{"cells": {"oltp_read_only 8": cell}}]
 
         raw = self.raw({"stock": runs(100), "linked": runs(90), "dev": runs(97)})
-        raw["settings"]["seconds"] = 15
+        raw["settings"] |= {"seconds": 15, "slices": 1}
         text = sysbench_oltp.render(raw)
         # The warm-up of one second has a sixteenth of the 1600 transactions.
         self.assertRegex(text, r"stock +\| .*\| +5\.000 \| +2\.00 \|")
@@ -344,7 +368,37 @@ class Reports(unittest.TestCase):
         self.assertTrue(0.8 < low < 1 < high < 1.25)
         self.assertEqual("-", sysbench_oltp.ratio_range(base[:4], base[:4]))
 
+    def test_sysbench_measures_all_arms_before_the_next_slice(self):
+        asked, servers, measured = self.sysbench_turns(slices=2)
+        by_slice = [asked[at : at + 3] for at in range(0, len(asked), 3)]
+        self.assertEqual(
+            [turns[0][:2] for turns in by_slice],
+            [(test, threads) for test in "ab" for threads in (1, 8) for _ in range(2)],
+        )
+        for turns in by_slice:
+            self.assertEqual({turn[2] for turn in turns}, set(servers))
+        # Each is first about as often as the others.
+        firsts = [turns[0][2] for turns in by_slice]
+        self.assertEqual({2, 3}, {firsts.count(name) for name in servers})
+        turns = [at + 1 for at, turn in enumerate(asked) if turn == ("b", 1, "dev")]
+        self.assertEqual(measured["dev"]["cells"]["b 1"], (turns, 5))
+
     def test_sysbench_measures_all_arms_before_the_next_cell(self):
+        asked, servers, measured = self.sysbench_turns(slices=1)
+        by_cell = [asked[at : at + 3] for at in range(0, len(asked), 3)]
+        self.assertEqual(
+            [turns[0][:2] for turns in by_cell],
+            [("a", 1), ("a", 8), ("b", 1), ("b", 8)],
+        )
+        for turns in by_cell:
+            self.assertEqual(len({turn[:2] for turn in turns}), 1)
+            self.assertEqual({turn[2] for turn in turns}, set(servers))
+        self.assertEqual({turns[0][2] for turns in by_cell[:3]}, set(servers))
+        first = asked.index(("b", 1, "dev"))
+        self.assertEqual(measured["dev"]["cells"]["b 1"], ([first + 1], 5))
+
+    def sysbench_turns(self, slices):
+        """The turns in their order, the servers, and what is measured: the numbers of the turns."""
         chosen = [arms.ARMS[name] for name in arms.DEFAULT]
         servers = {arm.name: mock.MagicMock() for arm in chosen}
         asked = []
@@ -355,10 +409,10 @@ class Reports(unittest.TestCase):
             self.assertEqual([], asked)
             written.append((server, seconds))
 
-        def cell(server, test, threads, seconds):
+        def one_slice(server, test, threads, seconds):
             name = next(key for key, value in servers.items() if value is server)
             asked.append((test, threads, name))
-            return {"tps": float(len(asked))}
+            return len(asked)
 
         @contextlib.contextmanager
         def server(arm, *_):
@@ -375,23 +429,16 @@ class Reports(unittest.TestCase):
             mock.patch.object(sysbench_oltp, "wait_until_quiet"),
             mock.patch.object(sysbench_oltp, "read_anew", read.append),
             mock.patch.object(sysbench_oltp, "write", write),
-            mock.patch.object(sysbench_oltp, "cell", cell),
+            mock.patch.object(sysbench_oltp, "one_slice", one_slice),
+            mock.patch.object(sysbench_oltp, "cell", lambda *made: made),
         ):
             measured = dict(
-                sysbench_oltp.measure(chosen, Path("/"), ("a", "b"), (1, 8), 5, 20)
+                sysbench_oltp.measure(
+                    chosen, Path("/"), ("a", "b"), (1, 8), 5, slices, 20
+                )
             )
         self.assertEqual([(servers[arm.name], 20) for arm in chosen], written)
-        by_cell = [asked[at : at + 3] for at in range(0, len(asked), 3)]
-        self.assertEqual(
-            [turns[0][:2] for turns in by_cell],
-            [("a", 1), ("a", 8), ("b", 1), ("b", 8)],
-        )
-        for turns in by_cell:
-            self.assertEqual(len({turn[:2] for turn in turns}), 1)
-            self.assertEqual({turn[2] for turn in turns}, set(servers))
-        self.assertEqual({turns[0][2] for turns in by_cell[:3]}, set(servers))
-        first = asked.index(("b", 1, "dev"))
-        self.assertEqual(measured["dev"]["cells"]["b 1"]["tps"], first + 1)
+        return asked, servers, measured
 
     def test_allocator_functions_by_name(self):
         for name in (

@@ -94,14 +94,14 @@ def parse(output: str, percentile: int = 95) -> dict[str, float]:
 
 
 def histogram(output: str) -> list[tuple[float, int]]:
-    """(latency in milliseconds, transactions) of a run with --histogram, the shortest first. A line of it has the middle of
-    a range of latencies, which is 2% above the one before."""
-    counts = [
+    """(latency in milliseconds, transactions) of a run with --histogram, or of several, the shortest first. A line has the
+    middle of a range of latencies, which is 2% above the one before."""
+    counts = sorted(
         (float(found[1]), int(found[2]))
         for found in re.finditer(
             r"^\s*([\d.]+) \|\**\s+(\d+)\s*$", output, re.MULTILINE
         )
-    ]
+    )
     if not counts:
         raise Problem(f"sysbench printed no histogram:\n{output}")
     return counts
