@@ -144,7 +144,7 @@ def full_disk(
         if reflinks:
             # A write to a block that the copy shares needs a new block.
             _run(["cp", "--reflink=always", str(file), str(folder / "copy")])
-        filler = fill(folder)
+        filler = fill(server, folder)
         report.check(f"{kind}: the disk is full", free_bytes(folder) < 1 << 20, free_bytes(folder))  # fmt: skip
         goes_on(report, f"{kind}, full", server, 2 * RETRY_SAMPLES)
         if reflinks:
@@ -180,7 +180,7 @@ def recorder_on_disk_that_fills(
     file = server.data / RECORDER
     if reflinks:
         _run(["cp", "--reflink=always", str(file), str(folder / "copy")])
-    filler = fill(folder)
+    filler = fill(server, folder)
     before = records(server)
     with server.connect() as session, report.checking(f"{kind}, full: the recorder goes on, or the log says why not"):  # fmt: skip
         # Each allocation is a new high of RSS.
@@ -286,6 +286,11 @@ def wait_until(
         time.sleep(0.1)
 
 
+def dirty_pages(server: Server) -> int:
+    query = "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'"
+    return int(server.query(query).rows[0][1] or 0)
+
+
 def logged(server: Server, file: str, error: str) -> int:
     """Counts lines in the table of the error log, because the log's file may lie on the full disk."""
     found = server.query(
@@ -317,8 +322,10 @@ def survives_kill(report: Checks, when: str, server: Server) -> None:
     report.check(f"{when}: killed, and its last samples are there", int(found or 0) > 0, found)  # fmt: skip
 
 
-def fill(folder: Path) -> Path:
-    """Fills the disk with one file, down to the last block."""
+def fill(server: Server, folder: Path) -> Path:
+    """Fills the disk with one file, down to the last block. InnoDB ends a server that cannot write a page, so it writes all
+    of them first."""
+    wait_until(server, lambda: dirty_pages(server) == 0)
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file:
         size = 1 << 20
