@@ -96,10 +96,8 @@ def measure(
                     made[arm.name].append(
                         one_slice(servers[arm.name], test, count, seconds)
                     )
-            for arm in arms:
-                measured[arm.name]["cells"][f"{test} {count}"] = cell(
-                    made[arm.name], seconds
-                )
+            for name, made_by_arm in made.items():
+                measured[name]["cells"][f"{test} {count}"] = cell(made_by_arm, seconds)
     yield from measured.items()
 
 

@@ -13,7 +13,7 @@ LINE = re.compile(
     re.MULTILINE,
 )
 
-# Below the last test.
+# The driver prints it below the last test.
 RULE = re.compile(r"^-{60,}$", re.MULTILINE)
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from harness import mtr
 
-# Of what mysql-test-run prints about a failed test. The summary shows this much, because
-# CI may keep no more than the summary.
+# mysql-test-run prints a report about a failed test. The summary shows its first lines,
+# because CI may keep no more than the summary. REPORT_WIDTH counts characters of a line.
 REPORT_LINES = 20
 REPORT_WIDTH = 300
 

@@ -288,7 +288,10 @@ def wait_until(
 
 def dirty_pages(server: Server) -> int:
     query = "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'"
-    return int(server.query(query).rows[0][1] or 0)
+    ((_, pages),) = server.query(query).rows
+    if pages is None:
+        raise Problem("the server does not say how many pages are dirty")
+    return int(pages)
 
 
 def logged(server: Server, file: str, error: str) -> int:
@@ -323,8 +326,8 @@ def survives_kill(report: Checks, when: str, server: Server) -> None:
 
 
 def fill(server: Server, folder: Path) -> Path:
-    """Fills the disk with one file, down to the last block. InnoDB ends a server that cannot write a page, so it writes all
-    of them first."""
+    """Fills the disk with one file, down to the last block. InnoDB ends a server that cannot write a page. So fill() first
+    waits until no page is dirty."""
     wait_until(server, lambda: dirty_pages(server) == 0)
     filler = folder / "filler"
     with filler.open("wb", buffering=0) as file:

@@ -41,6 +41,16 @@ Completed: Failed 1/3 tests, 66.67% were successful.
 
 1 tests were skipped, 1 by the test itself.
 """
+PURGE_REPORT = """\
+memdiag.purge
+          Test ended at 2026-11-26 16:32:45
+  CURRENT_TEST: memdiag.purge
+  --- r/purge.result\t2026-11-25 20:31:23
+  +++ log/purge.reject\t2026-11-26 16:32:44
+  @@ -1 +1 @@
+  -purged
+  +nothing
+  mysqltest: Result length mismatch"""
 
 
 class Parsers(unittest.TestCase):
@@ -54,12 +64,12 @@ class Parsers(unittest.TestCase):
     def test_mtr(self):
         result = runner_output.parse_mtr(1, MTR)
         self.check(result, 2, 1, 2, "Failed 1/3", "1 tests were skipped")
-        self.assertEqual(len(result.failures), 1)
-        lines = result.failures[0].splitlines()
-        self.assertEqual(lines[0], "memdiag.purge")
-        self.assertIn("  -purged", lines)
-        self.assertIn("  mysqltest: Result length mismatch", lines)
-        self.assertNotIn("memdiag.linux", result.failures[0])
+        self.assertEqual([PURGE_REPORT], result.failures)
+
+    def test_the_report_of_the_last_test_ends_at_the_rule(self):
+        text = f"[100%] a.b  [ fail ]\nits report\n{'-' * 78}\nCompleted: Failed 1/1\n"
+        result = runner_output.parse_mtr(1, text)
+        self.assertEqual(["a.b\n  its report"], result.failures)
 
     def test_a_long_report_of_mtr_is_cut(self):
         report = "".join(f"+{n} {'x' * 1000}\n" for n in range(1000))
