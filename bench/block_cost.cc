@@ -22,8 +22,8 @@
 #include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/pools/sharing.h"
-#include "mysys/memdiag/routes/hooks.h"
 #include "mysys/memdiag/routes/routes.h"
+#include "mysys/memdiag/upstream/hooks.h"
 
 namespace {
 

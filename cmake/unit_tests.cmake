@@ -1,13 +1,16 @@
 # Builds our layer without the server: mysys/memdiag, the rooms of the plugin that do not
-# use the server, and this preset's jemalloc. Each unittest/*_test.cc is a program. One
+# use the server, and this preset's jemalloc. Each *_test.cc below a unittest/ is a program. One
 # program generates and checks docs/reference.md.
-file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/unittest/*_test.cc
-  ${CMAKE_SOURCE_DIR}/plugin/memdiag/unittest/*_test.cc)
+file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/unittest/*/*_test.cc
+  ${CMAKE_SOURCE_DIR}/sql/memdiag/unittest/*_test.cc
+  ${CMAKE_SOURCE_DIR}/storage/*/memdiag/unittest/*_test.cc
+  ${CMAKE_SOURCE_DIR}/plugin/memdiag/unittest/*/*_test.cc)
 file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/*.cc
   ${CMAKE_SOURCE_DIR}/mysys/memdiag/*/*.cc)
 list(FILTER layer EXCLUDE REGEX "/unittest/.*_test[.]cc$")
 # The plugin's other rooms need the server's headers.
-foreach(room allocator host ledger history advice profile)
+foreach(room allocator host ledger history budget advice pressure admission profile
+    profile_file profile_export)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/memdiag/${room}/*.cc)
   list(APPEND layer ${sources})
 endforeach()
@@ -71,7 +74,7 @@ foreach(source IN LISTS tests)
 endforeach()
 
 memdiag_program(memdiag_reference
-  ${CMAKE_SOURCE_DIR}/plugin/memdiag/tables/reference_main.cc)
+  ${CMAKE_SOURCE_DIR}/plugin/memdiag/reference/reference_main.cc)
 add_test(NAME reference_page
   COMMAND memdiag_reference --check ${CMAKE_SOURCE_DIR}/docs/reference.md)
 

@@ -125,8 +125,8 @@ function(memdiag_add_to_upstream)
   set_target_properties(mysqld PROPERTIES INTERFACE_LINK_LIBRARIES "")
 
   if(MEMDIAG_FLAVOUR STREQUAL product)
-    memdiag_add_sources(innobase storage/innobase)
-    memdiag_add_sources(sql_main sql)
+    memdiag_add_sources(innobase storage/innobase/memdiag)
+    memdiag_add_sources(sql_main sql/memdiag)
     # The system variables are linked into mysqld itself and not into the plugin's archive:
     # nothing refers to their objects, so the linker would leave them out.
     target_sources(mysqld PRIVATE

@@ -2,7 +2,7 @@
   fork() holds every mutex of the layer, so that the child finds none of them
   locked by a thread that it does not have. This list has them all, in the order
   in which they nest: a mutex that is held while another is taken comes first.
-  Those of a Worker (purging/worker.h) are left out: its thread is not in the
+  Those of a Worker (base/worker.h) are left out: its thread is not in the
   child, and the server starts workers after the fork of --daemonize.
 */
 

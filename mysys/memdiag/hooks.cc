@@ -1,8 +1,8 @@
 /*
-  Every function that patched files of upstream call: routes/hooks.h,
-  routes/realloc_hooks.h, routes/scope_hooks.h, routes/thread_hooks.h,
-  routes/idle_hooks.h and routes/interval_hooks.h declare them. Each hands its
-  call on to the room that does the work. This file is above all rooms, and
+  Every function that patched files of upstream call: upstream/hooks.h,
+  upstream/realloc_hooks.h, upstream/scope_hooks.h, upstream/thread_hooks.h,
+  upstream/idle_hooks.h and upstream/interval_hooks.h declare them. Each hands
+  its call on to the room that does the work. This file is above all rooms, and
   nothing calls it by any other name.
 */
 
@@ -20,13 +20,13 @@
 #include "mysys/memdiag/pools/bound_threads.h"
 #include "mysys/memdiag/pools/sharing.h"
 #include "mysys/memdiag/profiling/profiler.h"
-#include "mysys/memdiag/routes/hooks.h"
-#include "mysys/memdiag/routes/idle_hooks.h"
-#include "mysys/memdiag/routes/interval_hooks.h"
-#include "mysys/memdiag/routes/realloc_hooks.h"
 #include "mysys/memdiag/routes/routes.h"
-#include "mysys/memdiag/routes/scope_hooks.h"
-#include "mysys/memdiag/routes/thread_hooks.h"
+#include "mysys/memdiag/upstream/hooks.h"
+#include "mysys/memdiag/upstream/idle_hooks.h"
+#include "mysys/memdiag/upstream/interval_hooks.h"
+#include "mysys/memdiag/upstream/realloc_hooks.h"
+#include "mysys/memdiag/upstream/scope_hooks.h"
+#include "mysys/memdiag/upstream/thread_hooks.h"
 
 using memdiag::Packed_tag;
 using memdiag::Place;

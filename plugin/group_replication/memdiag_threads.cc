@@ -20,7 +20,7 @@
 
 #include <cerrno>
 
-#include "mysys/memdiag/routes/thread_hooks.h"
+#include "mysys/memdiag/upstream/thread_hooks.h"
 
 bool my_thread_init_of_server() asm("__real__Z14my_thread_initv");
 int xcom_taskmain2_of_plugin(unsigned short port) asm(

@@ -36,11 +36,8 @@ FOLDERS = {
 # folder.
 HEADERS = (
     "mysys/memdiag/**/*.h",
-    "mysys/memdiag_*.h",
-    "storage/innobase/memdiag_*.h",
-    "storage/perfschema/memdiag_*.h",
-    "storage/temptable/memdiag_*.h",
-    "sql/memdiag_*.h",
+    "storage/*/memdiag/*.h",
+    "sql/memdiag/*.h",
 )
 
 

@@ -139,7 +139,7 @@ def _of_value(row: Row, value: int) -> tuple[int | None, int | None]:
 
 
 def _sum(row: Row) -> dict[str, Any]:
-    """Kind and worst case. The server has the same rule: is_unlimited() in plugin/memdiag/advice/budget.cc."""
+    """Kind and worst case. The server has the same rule: is_unlimited() in plugin/memdiag/budget/budget.cc."""
     if row.each is None or row.times is None:
         return {"worst": None}
     if row.each >= 1 << 47 or (row.each == 0 and row.variable in _UNLIMITED_IF_0):

@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "mysys/memdiag/accounting/block_events.h"
-#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/routes/routes.h"
 
 namespace memdiag {

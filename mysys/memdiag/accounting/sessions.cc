@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "mysys/memdiag/accounting/block_events.h"
-#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/base/clock.h"
 
 constinit std::atomic<bool> memdiag_counts_intervals{false};
 

@@ -33,7 +33,7 @@
 #include <vector>
 
 #include "mysys/memdiag/pools/pool.h"
-#include "mysys/memdiag/routes/interval_hooks.h"
+#include "mysys/memdiag/upstream/interval_hooks.h"
 
 namespace memdiag::sessions {
 
@@ -54,10 +54,10 @@ struct Peak_stack {
   /** 0: not known. */
   uint32_t site;
 };
-/** @param digest  as in mysys/memdiag/routes/scope_hooks.h
+/** @param digest  as in mysys/memdiag/upstream/scope_hooks.h
 @param top  at the statement's peak */
 void statement_ended(unsigned char *digest, Peak_stack top = {}) noexcept;
-/** See mysys/memdiag/routes/interval_hooks.h. */
+/** See mysys/memdiag/upstream/interval_hooks.h. */
 void interval_begins(Interval *interval) noexcept;
 bool interval_so_far(const Interval &interval,
                      Interval_memory *memory) noexcept;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "mysys/memdiag/accounting/block_events.h"
-#include "mysys/memdiag/routes/scope_hooks.h"
+#include "mysys/memdiag/upstream/scope_hooks.h"
 
 constinit std::atomic<bool> memdiag_has_gate{false};
 

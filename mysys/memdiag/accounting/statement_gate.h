@@ -1,9 +1,9 @@
 /*
   The gate that statements pass before they run. The plugin decides
-  (plugin/memdiag/server/admission.h). This file lets small statements pass
-  without asking it. Without a gate a statement pays one load and two branches.
-  With a gate, a statement whose digest is known to be small pays one load and
-  one branch more.
+  (plugin/memdiag/server/threads/admission.h). This file lets small statements
+  pass without asking it. Without a gate a statement pays one load and two
+  branches. With a gate, a statement whose digest is known to be small pays one
+  load and one branch more.
 
   Threads: any; set() from one at a time. Errors: the gate raises those of the
   session.

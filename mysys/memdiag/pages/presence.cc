@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "mysys/memdiag/interruption.h"
+#include "mysys/memdiag/base/interruption.h"
 
 namespace memdiag {
 namespace {

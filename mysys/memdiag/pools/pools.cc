@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <span>
 
-#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/attention.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
 

@@ -11,7 +11,7 @@
 #include <new>
 #include <optional>
 
-#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/arenas.h"

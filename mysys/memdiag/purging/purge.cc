@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <mutex>
 
-#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge_log.h"

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "mysys/memdiag/base/worker.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/pools/sharing.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "mysys/memdiag/purging/purge_log.h"
-#include "mysys/memdiag/purging/worker.h"
 
 namespace memdiag::purger {
 namespace {

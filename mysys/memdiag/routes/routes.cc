@@ -15,7 +15,7 @@
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/lists.h"
-#include "mysys/memdiag/routes/root_blocks.h"
+#include "mysys/memdiag/upstream/root_blocks.h"
 
 namespace memdiag {
 namespace {

@@ -29,8 +29,8 @@
 #include <vector>
 
 #include "mysys/memdiag/pools/pools.h"
-#include "mysys/memdiag/routes/hooks.h"
-#include "mysys/memdiag/routes/places.h"
+#include "mysys/memdiag/upstream/hooks.h"
+#include "mysys/memdiag/upstream/places.h"
 
 namespace memdiag {
 

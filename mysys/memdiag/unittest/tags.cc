@@ -1,5 +1,5 @@
 /* Symbols that the patched my_malloc.cc defines in the server. */
 
-#include "mysys/memdiag/routes/hooks.h"
+#include "mysys/memdiag/upstream/hooks.h"
 
 memdiag::Packed_tag memdiag_tags[memdiag::tag_table_size];

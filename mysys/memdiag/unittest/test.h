@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/bound_threads.h"

@@ -12,8 +12,8 @@
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/advice/advisor.h"
-#include "plugin/memdiag/advice/budget.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/budget/budget.h"
 #include "plugin/memdiag/history/black_box.h"
 #include "plugin/memdiag/host/host.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "mysys/memdiag/interruption.h"
+#include "mysys/memdiag/base/interruption.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purge.h"

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "mysys/memdiag/interruption.h"
+#include "mysys/memdiag/base/interruption.h"
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/base/record_file.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "mysys/memdiag/purging/worker.h"
+#include "mysys/memdiag/base/worker.h"
 
 namespace memdiag::history {
 

@@ -5,7 +5,7 @@
 
   Threads: start() and stop() are called one at a time, and start() not again
   before stop(): it opens the recorder, which the thread uses without a lock.
-  Otherwise as those of a Worker (mysys/memdiag/purging/worker.h). The other
+  Otherwise as those of a Worker (mysys/memdiag/base/worker.h). The other
   functions: any thread.
   Errors: a figure that cannot be read is unknown, and the next sample tries
   again.

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/base/clock.h"
 #include "plugin/memdiag/host/limit_reader.h"
 #include "plugin/memdiag/host/safe_limit.h"
 

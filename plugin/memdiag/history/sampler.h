@@ -24,7 +24,7 @@
 #include <optional>
 
 #include "mysys/memdiag/accounting/sessions.h"
-#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/base/clock.h"
 #include "plugin/memdiag/history/black_box.h"
 
 namespace memdiag::history {

@@ -21,7 +21,7 @@
 #include <optional>
 #include <span>
 
-#include "mysys/memdiag/interruption.h"
+#include "mysys/memdiag/base/interruption.h"
 #include "plugin/memdiag/history/black_box.h"
 
 namespace memdiag {

@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/pages/extents.h"
 #include "mysys/memdiag/pages/regions.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"

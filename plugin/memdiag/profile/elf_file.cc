@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "mysys/memdiag/interruption.h"
+#include "mysys/memdiag/base/interruption.h"
 
 namespace memdiag::profile {
 namespace {

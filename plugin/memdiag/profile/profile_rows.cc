@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "mysys/memdiag/interruption.h"
+#include "mysys/memdiag/base/interruption.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "plugin/memdiag/profile/frames_text.h"
 #include "plugin/memdiag/profile/totals.h"

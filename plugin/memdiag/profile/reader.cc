@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/profiling/code_ranges.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/routes/routes.h"

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "mysys/memdiag/interruption.h"
+#include "mysys/memdiag/base/interruption.h"
 #include "plugin/memdiag/profile/elf_file.h"
 #include "plugin/memdiag/profile/function_name.h"
 

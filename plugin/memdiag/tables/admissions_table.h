@@ -5,7 +5,7 @@
 #ifndef MEMDIAG_ADMISSIONS_TABLE_H
 #define MEMDIAG_ADMISSIONS_TABLE_H
 
-#include "plugin/memdiag/advice/admission_log.h"
+#include "plugin/memdiag/admission/admission_log.h"
 #include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {

@@ -5,7 +5,7 @@
 #ifndef MEMDIAG_BUDGET_TABLE_H
 #define MEMDIAG_BUDGET_TABLE_H
 
-#include "plugin/memdiag/advice/budget.h"
+#include "plugin/memdiag/budget/budget.h"
 #include "plugin/memdiag/tables/column.h"
 
 namespace memdiag {

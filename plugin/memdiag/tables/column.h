@@ -4,8 +4,8 @@
   A table is one constexpr object (pools_table.h is an example). Each column
   names a member of the row's struct. The SQL type and whether NULL is possible
   follow from the member's C++ type, so that the declaration cannot contradict
-  the value. The server's field definitions (server/table_fields.h), the writing
-  of rows (server/information_schema.cc) and the reference page
+  the value. The server's field definitions (server/tables/table_fields.h), the
+  writing of rows (server/tables/information_schema.cc) and the reference page
   (reference_main.cc) are made from the spec.
 
   Free of the server's headers. No state, no threads, no errors; a Value refers

@@ -6,7 +6,7 @@
 #define MEMDIAG_INNODB_TABLE_H
 
 #include "plugin/memdiag/tables/column.h"
-#include "storage/innobase/memdiag_innodb.h"
+#include "storage/innobase/memdiag/innodb.h"
 
 namespace memdiag {
 

@@ -5,7 +5,7 @@
 #ifndef MEMDIAG_LAST_RUN_PROFILE_TABLE_H
 #define MEMDIAG_LAST_RUN_PROFILE_TABLE_H
 
-#include "plugin/memdiag/profile/record_rows.h"
+#include "plugin/memdiag/profile_file/record_rows.h"
 #include "plugin/memdiag/tables/column.h"
 #include "plugin/memdiag/tables/shared_columns.h"
 

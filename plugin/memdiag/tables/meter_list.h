@@ -7,8 +7,8 @@
   are the names that monitoring/queries.libsonnet gives to the same figures, and
   attributes are its labels: one dashboard serves both.
 
-  Free of the server's headers: server/meters.h registers the metrics, and the
-  reference page is made from here.
+  Free of the server's headers: server/threads/meters.h registers the metrics,
+  and the reference page is made from here.
 
   Errors: a figure that could not be read is not delivered.
   Threads: pure functions; nothing is allocated.
@@ -42,7 +42,7 @@ struct Readings {
 };
 
 /** Both are string literals. The server delivers the first three that have a
-value, and none whose value is "" (server/meters.cc). */
+value, and none whose value is "" (server/threads/meters.cc). */
 struct Attribute {
   const char *name;
   const char *value;

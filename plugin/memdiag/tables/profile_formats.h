@@ -10,13 +10,13 @@
 #include <array>
 #include <string>
 
-#include "plugin/memdiag/profile/difference.h"
-#include "plugin/memdiag/profile/flame_graph.h"
 #include "plugin/memdiag/profile/folded.h"
-#include "plugin/memdiag/profile/gzip.h"
-#include "plugin/memdiag/profile/pprof.h"
 #include "plugin/memdiag/profile/profile.h"
 #include "plugin/memdiag/profile/symbols.h"
+#include "plugin/memdiag/profile_export/difference.h"
+#include "plugin/memdiag/profile_export/flame_graph.h"
+#include "plugin/memdiag/profile_export/gzip.h"
+#include "plugin/memdiag/profile_export/pprof.h"
 
 namespace memdiag {
 

@@ -3,9 +3,9 @@
   field definitions and the reference page come from here.
 
   A table is <name>_table, the spec in <name>_table.h, and an overload of
-  add_rows() in server/table_rows.cc that makes its rows.
+  add_rows() in server/tables/table_rows.cc that makes its rows.
 
-  At most 64 tables: a statement has a bit for each (server/read_group.h).
+  At most 64 tables: a statement has a bit for each (base/read_group.h).
 */
 
 #ifndef MEMDIAG_TABLES_H

@@ -1,7 +1,7 @@
 /*
   memdiag_advance_clock(ms), a loadable function for tests: puts the clock of
-  the allocator layer and of the plugin (mysys/memdiag/clock.h) forward by so
-  many milliseconds. 0: the clock is the system's again. Returns `ms`.
+  the allocator layer and of the plugin (mysys/memdiag/base/clock.h) forward by
+  so many milliseconds. 0: the clock is the system's again. Returns `ms`.
 */
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "mysys/memdiag/clock.h"
+#include "mysys/memdiag/base/clock.h"
 
 namespace {
 

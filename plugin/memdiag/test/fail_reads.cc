@@ -18,9 +18,9 @@
 #include "mysys/memdiag/pages/presence.h"
 #include "plugin/memdiag/allocator/control_reader.h"
 #include "plugin/memdiag/host/host.h"
-#include "plugin/memdiag/server/budget_facts.h"
-#include "plugin/memdiag/server/profile_switch.h"
-#include "storage/innobase/memdiag_innodb.h"
+#include "plugin/memdiag/server/bridge/budget_facts.h"
+#include "plugin/memdiag/server/threads/profile_switch.h"
+#include "storage/innobase/memdiag/innodb.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 /*
   memdiag_stop_clock(stop), a loadable function for tests: stops the clock of
-  read groups (plugin/memdiag/server/read_group.h), or lets it go again if
+  read groups (plugin/memdiag/base/read_group.h), or lets it go again if
   `stop` is 0. Returns `stop`.
 */
 
@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "plugin/memdiag/server/statement.h"
+#include "plugin/memdiag/server/tables/statement.h"
 
 extern "C" bool memdiag_stop_clock_init(UDF_INIT *init, UDF_ARGS *args,
                                         char *message) {

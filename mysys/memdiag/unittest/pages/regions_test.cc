@@ -1,0 +1,281 @@
+/* Regions: what is added, what of it is in physical memory, threads' stacks. */
+
+#include "mysys/memdiag/pages/regions.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <cerrno>
+#include <latch>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "mysys/memdiag/unittest/test.h"
+#include "mysys/memdiag/upstream/hooks.h"
+
+namespace memdiag_test {
+
+using memdiag::Region_kind;
+namespace regions = memdiag::regions;
+
+constexpr size_t page = 4096;
+
+/** Pages of the system's, unmapped at the end. */
+class Mapping {
+ public:
+  explicit Mapping(size_t bytes)
+      : m_bytes(bytes),
+        m_begin(static_cast<char *>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+    // One page each is what the tests count.
+    (void)madvise(m_begin, bytes, MADV_NOHUGEPAGE);
+  }
+  ~Mapping() { munmap(m_begin, m_bytes); }
+  Mapping(const Mapping &) = delete;
+  Mapping &operator=(const Mapping &) = delete;
+  char *begin() const { return m_begin; }
+
+ private:
+  size_t m_bytes;
+  char *m_begin;
+};
+
+std::optional<uint64_t> resident_bytes(const void *address, size_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  const memdiag::Address_range range{begin, begin + bytes};
+  return memdiag::Presence(range).bytes(range);
+}
+
+regions::Row row_of(Region_kind kind) {
+  int error = -1;
+  const auto rows = regions::all(&error);
+  EXPECT_EQ(0, error);
+  return rows[static_cast<size_t>(kind)];
+}
+
+TEST(Regions, OnlyPagesThatWereTouchedAreResident) {
+  const Mapping mapping(5000 * page);
+  EXPECT_EQ(0u, resident_bytes(mapping.begin(), 5000 * page));
+  for (size_t i = 0; i < 5000; i += 2) mapping.begin()[i * page] = 1;
+  EXPECT_EQ(2500 * page, resident_bytes(mapping.begin(), 5000 * page));
+  EXPECT_EQ(page, resident_bytes(mapping.begin() + 100, 1));
+}
+
+TEST(Regions, WhatIsNotMappedIsNotResident) {
+  const Mapping mapping(100 * page);
+  for (size_t i = 0; i < 100; ++i) mapping.begin()[i * page] = 1;
+  munmap(mapping.begin() + 30 * page, 11 * page);
+  EXPECT_EQ(89 * page, resident_bytes(mapping.begin(), 100 * page));
+}
+
+TEST(Regions, StacksAreLookedAtFromTheirEnd) {
+  constexpr size_t pages = 1000;
+  const Mapping mapping(pages * page);
+  const auto begin = reinterpret_cast<uintptr_t>(mapping.begin());
+  const memdiag::Address_range stack{begin, begin + pages * page};
+  const auto bytes = [&stack] {
+    return regions::resident_bytes(stack, Region_kind::thread_stack);
+  };
+  EXPECT_EQ(0u, bytes());
+  for (size_t i = 1; i <= 200; ++i) mapping.begin()[(pages - i) * page] = 1;
+  EXPECT_EQ(200 * page, bytes());
+  mapping.begin()[0] = 1;
+  EXPECT_EQ(200 * page, bytes()) << "far below its use";
+  for (size_t i = 0; i < pages; ++i) mapping.begin()[i * page] = 1;
+  EXPECT_EQ(pages * page, bytes());
+}
+
+FRESH_TEST(Regions, TheFirstThreadsStackHasAnEndWithoutALimit) {
+  rlimit limit;
+  ASSERT_EQ(0, getrlimit(RLIMIT_STACK, &limit));
+  if (limit.rlim_max != RLIM_INFINITY) GTEST_SKIP() << "the stack has a limit";
+  limit.rlim_cur = limit.rlim_max;
+  ASSERT_EQ(0, setrlimit(RLIMIT_STACK, &limit));
+  memdiag_thread_begins();
+  const memdiag::Address_range stack = regions::stack_of_this_thread();
+  EXPECT_LT(page, stack.bytes());
+  EXPECT_GE(size_t{8} << 20, stack.bytes());
+  const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+  EXPECT_TRUE(stack.begin < here && here < stack.end);
+}
+
+FRESH_TEST(Regions, AddedChangedAndRemoved) {
+  EXPECT_EQ(0u, row_of(Region_kind::buffer_pool).count);
+  const Mapping one(10 * page);
+  const Mapping other(20 * page);
+  one.begin()[0] = 1;
+  regions::add(Region_kind::buffer_pool, one.begin(), 10 * page);
+  regions::add(Region_kind::buffer_pool, other.begin(), 20 * page);
+  regions::Row row = row_of(Region_kind::buffer_pool);
+  EXPECT_STREQ("buffer_pool", row.name);
+  EXPECT_EQ(2u, row.count);
+  EXPECT_EQ(30 * page, row.mapped_bytes);
+  EXPECT_EQ(page, row.resident_bytes);
+  regions::add(Region_kind::other, one.begin(), 5 * page);
+  row = row_of(Region_kind::buffer_pool);
+  EXPECT_EQ(1u, row.count);
+  EXPECT_EQ(20 * page, row.mapped_bytes);
+  EXPECT_EQ(5 * page, row_of(Region_kind::other).mapped_bytes);
+  regions::remove(one.begin());
+  regions::remove(one.begin());
+  regions::remove(nullptr);
+  regions::remove(other.begin());
+  EXPECT_EQ(0u, row_of(Region_kind::buffer_pool).count);
+  EXPECT_EQ(0u, row_of(Region_kind::other).count);
+}
+
+FRESH_TEST(Regions, WhatIsKnownIsNotAskedFor) {
+  constexpr auto stack = static_cast<size_t>(Region_kind::thread_stack);
+  constexpr auto buffer_pool = static_cast<size_t>(Region_kind::buffer_pool);
+  memdiag_thread_begins();
+  const Mapping one(10 * page);
+  const Mapping other(20 * page);
+  other.begin()[0] = 1;
+  regions::add(Region_kind::buffer_pool, one.begin(), 10 * page);
+  regions::add(Region_kind::other, other.begin(), 20 * page);
+  int error = -1;
+  const auto asked = regions::all(&error);
+  const auto totals = regions::totals();
+  for (size_t i = 0; i < memdiag::region_kinds; ++i) {
+    EXPECT_EQ(asked[i].count, totals[i].count) << asked[i].name;
+    EXPECT_EQ(asked[i].mapped_bytes, totals[i].mapped_bytes) << asked[i].name;
+  }
+  EXPECT_EQ(1u, totals[stack].count);
+  EXPECT_EQ(1u, regions::list(regions::Stacks::with).size() -
+                    regions::list(regions::Stacks::without).size());
+
+  regions::Resident known{};
+  known[stack] = totals[stack].mapped_bytes + page;
+  known[buffer_pool] = 3 * page;
+  const auto rows = regions::all(&error, known);
+  EXPECT_EQ(totals[stack].mapped_bytes, rows[stack].resident_bytes)
+      << "no more than there is";
+  EXPECT_EQ(1u, rows[stack].count);
+  EXPECT_EQ(3 * page, rows[buffer_pool].resident_bytes);
+  EXPECT_EQ(10 * page, rows[buffer_pool].mapped_bytes);
+  EXPECT_EQ(page, rows[static_cast<size_t>(Region_kind::other)].resident_bytes);
+  regions::remove(one.begin());
+  regions::remove(other.begin());
+}
+
+FRESH_TEST(Regions, TheInstrumentTellsTheKind) {
+  const Mapping mapping(page);
+  const uint32_t key =
+      memdiag_note_instrument("temptable", "physical_disk", 17);
+  memdiag_region_add(key, mapping.begin(), page);
+  EXPECT_EQ(1u, row_of(Region_kind::temp_table_file).count);
+  memdiag_region_remove(mapping.begin());
+  memdiag_region_add(0, mapping.begin(), page);
+  EXPECT_EQ(1u, row_of(Region_kind::other).count);
+  EXPECT_EQ(0u, row_of(Region_kind::temp_table_file).count);
+}
+
+FRESH_TEST(Regions, WhatFindsNoRoomIsCounted) {
+  const auto address = [](size_t i) { return reinterpret_cast<void *>(i); };
+  for (size_t i = 1; i <= regions::max_regions + 3; ++i)
+    regions::add(Region_kind::ddl_log, address(i), 1);
+  regions::add(Region_kind::ddl_log, address(1), 2);
+  regions::remove(address(regions::max_regions + 1));
+  EXPECT_EQ(regions::max_regions, row_of(Region_kind::ddl_log).count);
+  EXPECT_EQ(3u, row_of(Region_kind::ddl_log).untracked);
+  regions::remove(address(7));
+  regions::add(Region_kind::ddl_log, address(8000000), 1);
+  EXPECT_EQ(regions::max_regions, row_of(Region_kind::ddl_log).count);
+}
+
+FRESH_TEST(Regions, AFailedReadIsNotZero) {
+  const Mapping mapping(page);
+  regions::add(Region_kind::other, mapping.begin(), page);
+  memdiag::Presence::fail_for_test(true);
+  int error = 0;
+  const auto rows = regions::all(&error);
+  EXPECT_EQ(EIO, error);
+  const auto &row = rows[static_cast<size_t>(Region_kind::other)];
+  EXPECT_EQ(page, row.mapped_bytes);
+  EXPECT_FALSE(row.resident_bytes);
+  EXPECT_EQ(0u, rows[0].resident_bytes) << "of nothing is nothing";
+}
+
+FRESH_TEST(Regions, StacksComeAndGoWithTheirThreads) {
+  std::thread([] {
+    memdiag_thread_begins();
+    memdiag_thread_begins();
+    const regions::Row row = row_of(Region_kind::thread_stack);
+    EXPECT_EQ(1u, row.count);
+    EXPECT_LT(64u * 1024, row.mapped_bytes);
+    EXPECT_LT(0u, row.resident_bytes);
+    EXPECT_GE(row.mapped_bytes, row.resident_bytes);
+  }).join();
+  EXPECT_EQ(0u, row_of(Region_kind::thread_stack).count);
+  // The main thread's may grow: not all of it is mapped.
+  memdiag_thread_begins();
+  EXPECT_LT(0u, row_of(Region_kind::thread_stack).resident_bytes);
+}
+
+// The threads of a child get their stacks where the others' stacks were.
+FRESH_TEST(Regions, AChildHasTheStackOfTheThreadThatForked) {
+  constexpr auto stack = static_cast<size_t>(Region_kind::thread_stack);
+  const auto stacks = [] { return regions::totals()[stack].count; };
+  std::latch all_began(3);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 3; ++i)
+    others.emplace_back([&] {
+      memdiag_thread_begins();
+      all_began.count_down();
+      stop.wait(false);
+    });
+  all_began.wait();
+  EXPECT_EQ(3u, stacks());
+  EXPECT_EQ(0, in_child([&] { return stacks() == 0 ? 0 : 1; }))
+      << "this thread is not one of those that began";
+  std::thread([&] {
+    memdiag_thread_begins();
+    EXPECT_EQ(4u, stacks());
+    EXPECT_EQ(0, in_child([&] {
+                if (stacks() != 1) return 1;
+                // The child's thread has a list whose links are its own.
+                if (!malloc_after_fork) return 0;
+                std::thread(memdiag_thread_begins).join();
+                return stacks() == 1 ? 0 : 2;
+              }));
+  }).join();
+  EXPECT_EQ(3u, stacks());
+  stop = true;
+  stop.notify_all();
+  for (std::thread &thread : others) thread.join();
+  EXPECT_EQ(0u, stacks());
+}
+
+FRESH_TEST(Regions, EverythingAtOnce) {
+  std::atomic<bool> stop{false};
+  std::thread reader([&stop] {
+    while (!stop) {
+      int error;
+      (void)regions::all(&error);
+      ASSERT_EQ(0, error);
+    }
+  });
+  std::vector<std::thread> threads;
+  for (unsigned seed = 1; seed <= 4; ++seed)
+    threads.emplace_back([seed] {
+      std::minstd_rand random(seed);
+      for (int i = 0; i < 300; ++i) {
+        const Mapping mapping((1 + random() % 50) * page);
+        mapping.begin()[0] = 1;
+        regions::add(static_cast<Region_kind>(random() % 3), mapping.begin(),
+                     page);
+        if (i % 10 == 0) std::thread(memdiag_thread_begins).join();
+        regions::remove(mapping.begin());
+      }
+    });
+  for (std::thread &thread : threads) thread.join();
+  stop = true;
+  reader.join();
+  int error;
+  for (const regions::Row &row : regions::all(&error)) EXPECT_EQ(0u, row.count);
+}
+
+}  // namespace memdiag_test

@@ -1,0 +1,260 @@
+/* Pools before main(), over fork() and at exit. */
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/pools/uncached.h"
+#include "mysys/memdiag/unittest/test.h"
+
+namespace memdiag_test {
+
+// ------------------------------------------------------- before main, at exit
+
+/** Uses a pool from the first constructor to the last exit handler, in a
+process that has the variable set; ends that process with 42 if all went well.
+*/
+constexpr const char *whole_life_variable = "MEMDIAG_TEST_WHOLE_LIFE";
+
+void require(bool condition, int code) {
+  if (!condition) _exit(code);
+}
+
+Block block_of_constructor;
+Block block_of_handler;
+
+void at_exit_last() {
+  require(block_of_constructor.intact(), 2);
+  block_of_constructor.free();
+  require(block_of_handler.intact(), 3);
+  block_of_handler.free();
+  require(pools::counters(pool).live_bytes == 0, 4);
+  require(purging::purge(pool).error == 0, 5);
+  require(allocated_in_pool() == 0, 6);
+  _exit(42);
+}
+
+void at_exit_first() {
+  block_of_handler = Block::make(5000, 2);
+  require(lies_in_pool(block_of_handler.memory), 7);
+  require(purging::purge_all().error == 0, 8);
+}
+
+[[gnu::constructor(101)]] void before_everything() {
+  if (getenv(whole_life_variable) == nullptr) return;
+  block_of_constructor = Block::make(3000, 1);
+  require(lies_in_pool(block_of_constructor.memory), 9);
+  require(pools::counters(pool).live_bytes != 0, 10);
+  require(purging::purge(pool).error == 0, 11);
+  atexit(at_exit_last);  // the first registered is the last to run
+}
+
+/** Constructed before main(), destroyed after it. */
+struct Whole_life {
+  Block block{};
+  Whole_life() {
+    if (getenv(whole_life_variable) == nullptr) return;
+    block = Block::make(100000, 3);
+    require(lies_in_pool(block.memory), 12);
+    atexit(at_exit_first);
+  }
+  ~Whole_life() {
+    if (block.memory == nullptr) return;
+    require(block.intact(), 13);
+    block.free();
+  }
+};
+Whole_life whole_life;
+
+TEST(WholeLife, FromStaticConstructorsToExitHandlers) {
+  if (getenv(whole_life_variable) != nullptr) return;  // then on to exit()
+  setenv(whole_life_variable, "1", 1);
+  EXPECT_EQ(42, run_in_fresh_process());
+  unsetenv(whole_life_variable);
+}
+
+// ----------------------------------------------------------------------- fork
+
+/** A child uses a pool. @return 0, or the number of the step that failed */
+int use_in_child(const Block &of_parent) {
+  const uint64_t before = pools::counters(pool).live_bytes;
+  std::vector<Block> blocks;
+  for (size_t size : sizes)
+    for (int i = 0; i < 5; ++i) blocks.push_back(Block::make(size, 6));
+  for (const Block &block : blocks) {
+    if (!lies_in_pool(block.memory)) return 20;
+    if (!block.intact()) return 21;
+    block.free();
+  }
+  if (pools::counters(pool).live_bytes != before) return 22;
+  if (purging::purge(pool).error != 0) return 23;
+  if (dirty_pages(pool) != 0) return 24;
+  if (purging::purge_all().error != 0) return 25;
+  if (!of_parent.intact()) return 26;
+  of_parent.free();
+  return 0;
+}
+
+TEST(Fork, ChildUsesThePoolAndTheParentGoesOn) {
+  const Block block = Block::make(20000, 7);
+  const uint64_t live = pools::counters(pool).live_bytes;
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(0, in_child([&] { return use_in_child(block); }));
+    EXPECT_TRUE(block.intact());
+    EXPECT_EQ(live, pools::counters(pool).live_bytes);
+    EXPECT_EQ(live, allocated_in_pool());
+    Block::make(1 << 20, 1).free();
+    EXPECT_EQ(0, purging::purge(pool).error);
+  }
+  block.free();
+}
+
+/** The holder is not in the child. */
+TEST(Fork, NoArenaIsHeldInTheChild) {
+  const pools::At_work at_work(pool, 0);
+  ASSERT_TRUE(at_work.is_mine());
+  memdiag::set_pause_for_test([](unsigned) { std::abort(); });
+  EXPECT_EQ(0,
+            in_child([] { return pools::At_work(pool, 0).is_mine() ? 0 : 1; }));
+  memdiag::set_pause_for_test(nullptr);
+}
+
+FRESH_TEST(Fork, ChildUsesThePoolFirst) {
+  EXPECT_EQ(0, in_child([] {
+              const Block block = Block::make(100, 1);
+              return use_in_child(block);
+            }));
+  EXPECT_TRUE(arenas_of_pool().empty());
+  Block::make(100, 1).free();
+  EXPECT_EQ(1u, arenas_of_pool().size());
+}
+
+// --daemonize: the child is the server. It has no background thread until one
+// is asked for again.
+TEST(Fork, BackgroundThreadOfAChild) {
+  if (thread_sanitized) GTEST_SKIP() << "no new threads in a forked child";
+  ASSERT_TRUE(mallctl::read<Ctl::background_thread>().value());
+  EXPECT_EQ(
+      0, in_child([] {
+        if (mallctl::read<Ctl::background_thread>().value_or(true)) return 1;
+        if (mallctl::write<Ctl::background_thread>(true) != 0) return 2;
+        if (!mallctl::read<Ctl::background_thread>().value_or(false)) return 3;
+        if (mallctl::refresh() != 0) return 4;
+        if (mallctl::read<Ctl::stats_background_threads>().value_or(0) == 0)
+          return 5;
+        return 0;
+      }));
+  EXPECT_TRUE(mallctl::read<Ctl::background_thread>().value());
+}
+
+/** Threads that do something over and over while this one forks. */
+template <typename Work>
+struct Workers {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  Workers(int count, Work work) {
+    for (int t = 0; t < count; ++t)
+      threads.emplace_back([this, work] {
+        while (!stop) work();
+      });
+  }
+  ~Workers() {
+    stop = true;
+    for (std::thread &thread : threads) thread.join();
+  }
+};
+
+TEST(Fork, WhileOthersAllocate) {
+  const uint64_t live = pools::counters(pool).live_bytes;
+  const Block block = Block::make(20000, 7);
+  {
+    const Workers workers(4, [] {
+      for (size_t size : {64, 5000, 40000, 1 << 20})
+        Block::make(size, 1).free();
+    });
+    for (int i = 0; i < 30; ++i)
+      EXPECT_EQ(0, in_child([&] {
+                  for (size_t size : sizes) {
+                    const Block mine = Block::make(size, 6);
+                    if (!lies_in_pool(mine.memory) || !mine.intact()) return 1;
+                    mine.free();
+                  }
+                  if (!block.intact()) return 2;
+                  block.free();
+                  return purging::purge(pool).error;
+                }));
+  }
+  block.free();
+  EXPECT_EQ(live, pools::counters(pool).live_bytes);
+  EXPECT_EQ(live, allocated_in_pool());
+}
+
+// jemalloc's statistics go through lists of caches. A cache that was made
+// before fork() is flushed in the child, where its neighbours in a list may
+// have been of threads that are gone.
+TEST(Fork, CachesOfThreadsThatAreGone) {
+  const auto use_caches = [](int rounds) {
+    for (int i = 0; i < rounds; ++i)
+      for (size_t p = first_pool; p < memdiag::pool_count; ++p)
+        pools::free(static_cast<Pool>(p),
+                    pools::allocate(static_cast<Pool>(p), 100), 100);
+  };
+  const Workers workers(8, [&] { use_caches(1); });
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(0, in_child([&] {
+                alarm(20);
+                for (int round = 0; round < 3; ++round) {
+                  use_caches(100);
+                  for (size_t p = first_pool; p < memdiag::pool_count; ++p)
+                    if (purging::purge(static_cast<Pool>(p)).error != 0)
+                      return 1;
+                }
+                return mallctl::refresh();
+              }));
+}
+
+TEST(Fork, WhileOthersPurge) {
+  const Workers workers(3, [] {
+    Block::make(1 << 20, 1).free();
+    (void)purging::purge(pool);
+    (void)purging::purge(Pool::general);
+  });
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_EQ(0, in_child([] {
+                alarm(10);
+                Block::make(1 << 20, 1).free();
+                // A purge that was under way in the parent must not block this
+                // one.
+                if (purging::purge(pool).error != 0) return 1;
+                return dirty_pages(pool) == 0 ? 0 : 2;
+              }));
+    if (HasFailure()) break;
+  }
+}
+
+TEST(Fork, WhileOthersFallBack) {
+  if (!malloc_after_fork) GTEST_SKIP() << "the child falls back to malloc()";
+  const Workers workers(2, [] {
+    pools::fail_allocations_for_test({.count = 3});
+    Block::make(5000, 1).free();
+  });
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(0, in_child([] {
+                pools::fail_allocations_for_test({.count = 0});
+                for (size_t size : sizes) {
+                  const Block block = Block::make(size, 2);
+                  if (!lies_in_pool(block.memory)) return 1;
+                  block.free();
+                }
+                pools::fail_allocations_for_test({.count = 1});
+                const Block fallback = Block::make(600, 3);
+                if (lies_in_pool(fallback.memory)) return 2;
+                fallback.free();
+                return 0;
+              }));
+  pools::fail_allocations_for_test({.count = 0});
+}
+
+}  // namespace memdiag_test

@@ -1,0 +1,133 @@
+/* A thread whose client is idle: how its wait is cut, and what it gives back.
+ */
+
+#include "mysys/memdiag/upstream/idle_hooks.h"
+
+#include <cerrno>
+#include <thread>
+
+#include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/unittest/test.h"
+#include "mysys/memdiag/upstream/hooks.h"
+
+namespace memdiag_test {
+
+using memdiag::Client_wait;
+namespace regions = memdiag::regions;
+
+constexpr int timed_out = 0;
+constexpr int ready = 1;
+
+bool has_cache() { return mallctl::read<Ctl::thread_tcache_enabled>().value(); }
+
+TEST(ClientWait, IsCutInTwo) {
+  timespec timeout{100, 7};
+  Client_wait wait(true, &timeout);
+  EXPECT_EQ(5, wait.timeout()->tv_sec);
+  EXPECT_EQ(0, wait.timeout()->tv_nsec);
+  EXPECT_TRUE(wait.goes_on(timed_out));
+  EXPECT_EQ(95, wait.timeout()->tv_sec);
+  EXPECT_EQ(7, wait.timeout()->tv_nsec);
+  EXPECT_FALSE(wait.goes_on(timed_out));
+}
+
+TEST(ClientWait, MayLastForEver) {
+  Client_wait wait(true, nullptr);
+  EXPECT_EQ(5, wait.timeout()->tv_sec);
+  EXPECT_TRUE(wait.goes_on(timed_out));
+  EXPECT_EQ(nullptr, wait.timeout());
+}
+
+TEST(ClientWait, EndsWhenTheClientSends) {
+  timespec timeout{10, 0};
+  Client_wait wait(true, &timeout);
+  EXPECT_FALSE(wait.goes_on(ready));
+  EXPECT_FALSE(wait.goes_on(-1)) << "interrupted";
+  EXPECT_EQ(10, timeout.tv_sec);
+}
+
+TEST(ClientWait, IsNotCutWhereItIsShortOrWrites) {
+  timespec timeout{9, 999999999};
+  Client_wait shorter(true, &timeout);
+  EXPECT_EQ(&timeout, shorter.timeout());
+  EXPECT_FALSE(shorter.goes_on(timed_out));
+  Client_wait writes(false, nullptr);
+  EXPECT_EQ(nullptr, writes.timeout());
+  EXPECT_FALSE(writes.goes_on(timed_out));
+}
+
+/** Uses so much of the stack below the caller. */
+[[gnu::noinline]] void use_stack(size_t bytes) {
+  volatile char *used = static_cast<char *>(__builtin_alloca(bytes));
+  for (size_t i = 0; i < bytes; i += 512) used[i] = 1;
+}
+
+TEST(IdleClient, GivesBackTheStackThatNobodyUses) {
+  if (sanitized) GTEST_SKIP() << "the sanitizer has stacks of its own";
+  std::thread([] {
+    memdiag_thread_begins();
+    const auto resident = [] {
+      return *regions::resident_bytes(regions::stack_of_this_thread(),
+                                      memdiag::Region_kind::thread_stack);
+    };
+    int kept[256];
+    for (int i = 0; i < 256; ++i) kept[i] = i;
+    use_stack(200000);
+    EXPECT_LT(200000u, resident());
+    memdiag_client_is_idle();
+    // Asking uses some again.
+    EXPECT_GT(100000u, resident());
+    for (int i = 0; i < 256; ++i) EXPECT_EQ(i, kept[i]);
+    use_stack(200000);
+    memdiag_client_is_back();
+  }).join();
+}
+
+TEST(IdleClient, AStackThatIsNotKnownStays) {
+  std::thread([] {
+    use_stack(100000);
+    memdiag_client_is_idle();
+    memdiag_client_is_back();
+  }).join();
+}
+
+TEST(IdleClient, HasNoCacheUntilItIsBack) {
+  if (!mallctl::serves_malloc()) GTEST_SKIP() << "malloc() is a sanitizer's";
+  std::thread([] {
+    pools::bind_thread(Pool::connection);
+    free(malloc(100));
+    ASSERT_TRUE(has_cache());
+    const unsigned arena = mallctl::read<Ctl::thread_arena>().value();
+    errno = ENOTTY;
+    {
+      Client_wait wait(true, nullptr);
+      EXPECT_TRUE(wait.goes_on(timed_out));
+      EXPECT_FALSE(has_cache());
+      // The server may allocate meanwhile, to end the session for example.
+      for (const size_t size : {size_t{10}, size_t{5000}, size_t{100000}})
+        free(malloc(size));
+    }
+    EXPECT_EQ(ENOTTY, errno);
+    EXPECT_TRUE(has_cache());
+    EXPECT_EQ(arena, mallctl::read<Ctl::thread_arena>().value());
+  }).join();
+}
+
+TEST(IdleClient, WithoutACacheGetsNone) {
+  if (!mallctl::serves_malloc()) GTEST_SKIP() << "malloc() is a sanitizer's";
+  std::thread([] {
+    ASSERT_EQ(0, mallctl::write<Ctl::thread_tcache_enabled>(false));
+    memdiag_client_is_idle();
+    memdiag_client_is_back();
+    EXPECT_FALSE(has_cache());
+  }).join();
+}
+
+TEST(IdleClient, MayEndWhileItIsIdle) {
+  std::thread([] {
+    pools::bind_thread(Pool::connection);
+    memdiag_client_is_idle();
+  }).join();
+}
+
+}  // namespace memdiag_test

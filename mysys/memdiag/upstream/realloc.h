@@ -1,0 +1,38 @@
+/*
+  Reduces a block of my_malloc() without moving it
+  (patches/0039-realloc-in-place.patch). The patched my_malloc.cc alone includes
+  this.
+*/
+
+#ifndef MEMDIAG_REALLOC_H
+#define MEMDIAG_REALLOC_H
+
+#include "mysql/psi/mysql_memory.h"
+#include "mysys/memdiag/upstream/realloc_hooks.h"
+
+namespace memdiag {
+
+/** Reduces a block to `size` bytes where it lies, if it is a pool's and keeps
+its size class. Growing is another matter: where a pool is disabled, another
+malloc() than jemalloc's may have served the block. Performance Schema counts a
+new block and a freed one, as in stock.
+@tparam header_size  bytes from the header to the block
+@return false: the block is as before */
+template <size_t header_size, typename Header>
+bool reduced_in_place(Header *header, PSI_memory_key key, size_t size) {
+  if (size >= header->m_size || tag_behind<header_size>(header) == 0 ||
+      !memdiag_is_same_size_class(header_size + header->m_size,
+                                  header_size + size))
+    return false;
+  const Header old = *header;
+  header->m_key =
+      PSI_MEMORY_CALL(memory_alloc)(key, header_size + size, &header->m_owner);
+  PSI_MEMORY_CALL(memory_free)
+  (old.m_key, header_size + old.m_size, old.m_owner);
+  header->m_size = size;
+  return true;
+}
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_REALLOC_H

@@ -1,0 +1,149 @@
+#include "plugin/memdiag/profile_file/flight_recorder.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "mysys/memdiag/profiling/profiler.h"
+#include "mysys/memdiag/routes/routes.h"
+#include "plugin/memdiag/profile/modules.h"
+#include "plugin/memdiag/profile_file/amount_table.h"
+
+namespace memdiag::profile {
+
+/** The memory in which a snapshot is made. */
+struct Flight_recorder::Buffers {
+  Amount_table sums{amounts_room};
+  std::array<Site_amount, ramp_amounts> amounts;
+  /** Names of routes, by their numbers: registered after begin(), a route has
+  none here. */
+  std::vector<std::string> routes;
+
+  /** The largest that a snapshot has room for, in order of their sites. */
+  std::span<const Site_amount> largest() noexcept {
+    const auto rows = sums.rows();
+    const auto begin = amounts.begin();
+    const auto end = begin + std::min(rows.size(), ramp_amounts);
+    std::partial_sort_copy(rows.begin(), rows.end(), begin, end,
+                           [](const Site_amount &a, const Site_amount &b) {
+                             return a.bytes > b.bytes;
+                           });
+    std::sort(begin, end, [](const Site_amount &a, const Site_amount &b) {
+      return a.site < b.site;
+    });
+    return {begin, end};
+  }
+};
+
+std::string Flight_recorder::load(const std::string &path, const Run_id &run) {
+  m_path = path;
+  m_run = run;
+  Contents contents;
+  const std::string remark = profile::load(path, &contents);
+  m_last_run = std::move(contents.latest ? contents.latest : contents.former);
+  return remark;
+}
+
+int Flight_recorder::begin() {
+  if (m_buffers == nullptr) m_buffers = std::make_shared<Buffers>();
+  m_buffers->routes.clear();
+  for (const routes::Row &route : routes::all())
+    m_buffers->routes.push_back(route.name);
+  if (m_file == nullptr) {
+    auto file = std::make_shared<Profile_file>();
+    const auto opened = file->open(m_path, m_run);
+    if (opened.error != 0) return opened.error;
+    const std::lock_guard<std::mutex> guard(m_mutex);
+    m_file = std::move(file);
+  }
+  m_policy = std::make_unique<Record_policy>();
+  profiling::Status status;
+  {
+    const profiling::View view;
+    if (!view) return 0;
+    status = view.status();
+  }
+  m_since_us = status.since_us;
+  return m_file->begin_profile(status.since_us, status.sample_bytes,
+                               modules_of_this_process());
+}
+
+int Flight_recorder::tick(uint64_t rss_bytes) noexcept {
+  if (m_file == nullptr || m_policy == nullptr) return 0;
+  const Record_decision decision =
+      m_policy->tick(m_clock(CLOCK_MONOTONIC), rss_bytes);
+  if (decision.reason == Record_reason::none) return 0;
+  const int error = record(decision, rss_bytes);
+  if (error != 0) m_policy->failed();
+  return error;
+}
+
+int Flight_recorder::record(const Record_decision &decision,
+                            uint64_t rss_bytes) noexcept {
+  Buffers &buffers = *m_buffers;
+  const profiling::View view;
+  if (!view) return 0;
+  const profiling::Status status = view.status();
+  // Switched on anew: until begin(), the file has its numbers for other sites.
+  if (status.since_us != m_since_us) return 0;
+  buffers.sums.clear();
+  view.samples().for_each([&](const profiling::Sample &sample) {
+    buffers.sums.add(sample.site, sample.digest,
+                     weight_of(sample.bytes, status.sample_bytes),
+                     sample.time_us);
+  });
+  const auto amounts = buffers.largest();
+  int error = 0;
+  view.sites().for_each([&](const profiling::Site &site) {
+    const auto found = std::lower_bound(
+        amounts.begin(), amounts.end(), site.number,
+        [](const Site_amount &a, uint32_t number) { return a.site < number; });
+    if (found == amounts.end() || found->site != site.number ||
+        m_file->has_site(site.number))
+      return;
+    const bool has_route =
+        site.account != 0 && site.account < buffers.routes.size();
+    static_assert(sizeof(uintptr_t) == sizeof(uint64_t));
+    const int failed = m_file->add_site(
+        site.number, spec_of(site.pool).name,
+        has_route ? buffers.routes[site.account].c_str() : "malloc",
+        {reinterpret_cast<const uint64_t *>(site.frames.data()),
+         site.frames.size()});
+    // Without room the amounts count for site 0.
+    if (failed != 0 && failed != ENOSPC) error = failed;
+  });
+  const Amount &total = buffers.sums.total();
+  const int failed = m_file->append(
+      {m_clock(CLOCK_REALTIME), rss_bytes,
+       static_cast<uint64_t>(std::llround(total.bytes)),
+       static_cast<uint64_t>(std::llround(std::sqrt(total.bytes_variance))),
+       status.dropped_samples},
+      decision, amounts);
+  return failed != 0 ? failed : error;
+}
+
+int Flight_recorder::end() noexcept {
+  return m_file == nullptr ? 0 : m_file->end(m_clock(CLOCK_REALTIME));
+}
+
+std::optional<Recorded_run> Flight_recorder::last_run() const {
+  return m_last_run;
+}
+
+std::optional<Recorded_run> Flight_recorder::this_run() const {
+  std::shared_ptr<Profile_file> file;
+  {
+    const std::lock_guard<std::mutex> guard(m_mutex);
+    file = m_file;
+  }
+  if (file == nullptr) return std::nullopt;
+  Contents contents;
+  (void)file->read(&contents);
+  return std::move(contents.latest);
+}
+
+}  // namespace memdiag::profile

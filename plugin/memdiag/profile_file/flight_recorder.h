@@ -1,0 +1,90 @@
+/*
+  The flight recorder: writes the live profile to the flight recorder's file
+  once a minute and at new highs of RSS. So after SIGKILL the next start knows
+  which code grew.
+
+  begin() allocates what tick() needs. tick() runs near the limit, so it
+  allocates nothing, creates no file and looks up no function name. It records
+  the pairs of site and digest with most bytes; the snapshot's sum includes all
+  pairs.
+
+  Threads: load() comes first: last_run() reads without a lock what load() has
+  set. One thread at a time calls load(), begin(), tick() and end(); any calls
+  last_run() and this_run(). tick() waits while this_run() reads the file.
+  Errors: an errno; the next tick() tries again. std::bad_alloc where said.
+  Units: bytes; microseconds since the epoch.
+*/
+
+#ifndef MEMDIAG_FLIGHT_RECORDER_H
+#define MEMDIAG_FLIGHT_RECORDER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mysys/memdiag/base/clock.h"
+#include "plugin/memdiag/profile_file/profile_file.h"
+#include "plugin/memdiag/profile_file/record_policy.h"
+
+namespace memdiag::profile {
+
+class Flight_recorder {
+ public:
+  /** So many pairs are told apart before the largest are chosen. */
+  static constexpr size_t amounts_room = 4096;
+
+  explicit Flight_recorder(Clock clock = clock_us) : m_clock(clock) {}
+
+  /** Remember the file's name, and what the last run left in the file. It
+  writes nothing; begin() does.
+  @return a remark for the error log, or ""
+  @throws std::bad_alloc */
+  std::string load(const std::string &path, const Run_id &run);
+
+  /** The profiler was switched on: record it from now on. The first call makes
+  the file anew.
+  @return 0, or the errno that says why nothing is recorded
+  @throws std::bad_alloc */
+  int begin();
+
+  /** Record a snapshot if it is due. Nothing is recorded before begin(), while
+  the profiler is off, or after it was switched on anew until the next begin().
+  @param rss_bytes  the present RSS; if it is not known, do not call
+  @return 0, or the errno of writing it */
+  int tick(uint64_t rss_bytes) noexcept;
+
+  /** The server is being shut down. @return 0 or an errno */
+  int end() noexcept;
+
+  /** The run before this one that recorded anything.
+  @throws std::bad_alloc */
+  std::optional<Recorded_run> last_run() const;
+  /** The records of this run so far. Empty: there are none, or the file cannot
+  be read. @throws std::bad_alloc */
+  std::optional<Recorded_run> this_run() const;
+
+ private:
+  struct Buffers;
+
+  int record(const Record_decision &decision, uint64_t rss_bytes) noexcept;
+
+  const Clock m_clock;
+  std::string m_path;
+  Run_id m_run{};
+  std::optional<Recorded_run> m_last_run;
+  /** Protects m_file while it is set. */
+  mutable std::mutex m_mutex;
+  std::shared_ptr<Profile_file> m_file;
+  std::unique_ptr<Record_policy> m_policy;
+  std::shared_ptr<Buffers> m_buffers;
+  /** The profile that begin() found. */
+  uint64_t m_since_us{0};
+};
+
+}  // namespace memdiag::profile
+
+#endif  // MEMDIAG_FLIGHT_RECORDER_H

@@ -1,0 +1,801 @@
+#include "plugin/memdiag/profile_file/profile_file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <type_traits>
+#include <utility>
+
+#include "plugin/memdiag/base/reason.h"
+#include "plugin/memdiag/base/record_file.h"
+
+namespace memdiag::profile {
+namespace {
+
+using record_file::Descriptor;
+using record_file::fnv1a;
+using record_file::make_file;
+using record_file::publish;
+using record_file::read_all;
+using record_file::write_at;
+
+// --- records -----------------------------------------------------------------
+
+/** The beginning of a file of this build. */
+struct Header {
+  char magic[8];
+  uint32_t format;
+  uint32_t run_bytes;
+  uint32_t module_bytes;
+  uint32_t modules;
+  uint32_t site_bytes;
+  uint32_t sites;
+  uint32_t ramp_bytes;
+  uint32_t ramps;
+  uint32_t highs;
+  uint32_t history_bytes;
+  uint32_t history;
+  uint32_t zero;
+};
+
+/** Each record begins with its checksum, which covers the rest. */
+struct Run_record {
+  uint64_t checksum;
+  uint64_t started_us;
+  uint64_t ended_us;
+  uint32_t process;
+  uint32_t version;
+};
+
+struct Module_record {
+  uint64_t checksum;
+  uint64_t begin;
+  uint64_t end;
+  uint64_t load_bias;
+  uint64_t file_offset;
+  char build_id[136];
+  char path[512];
+};
+
+struct Site_record {
+  uint64_t checksum;
+  uint64_t since_us;
+  uint32_t number;
+  uint32_t frames;
+  char pool[32];
+  char route[96];
+  uint64_t addresses[file_frames];
+};
+
+template <size_t amounts>
+struct Snapshot_record {
+  static constexpr size_t room = amounts;
+  uint64_t checksum;
+  uint64_t sequence;
+  Moment moment;
+  uint64_t since_us;
+  uint64_t sample_bytes;
+  uint32_t reason;
+  uint32_t ramp;
+  uint32_t is_before_ramp;
+  uint32_t count;
+  Site_amount amount[amounts];
+};
+using Ramp_record = Snapshot_record<ramp_amounts>;
+using History_record = Snapshot_record<history_amounts>;
+
+static_assert(std::has_unique_object_representations_v<Header>);
+static_assert(std::has_unique_object_representations_v<Run_record>);
+static_assert(std::has_unique_object_representations_v<Module_record>);
+static_assert(std::has_unique_object_representations_v<Site_record>);
+static_assert(std::has_unique_object_representations_v<Ramp_record>);
+static_assert(std::has_unique_object_representations_v<History_record>);
+
+constexpr Header this_build() {
+  return {{'m', 'e', 'm', 'd', 'i', 'a', 'g', 'p'},
+          1,
+          sizeof(Run_record),
+          sizeof(Module_record),
+          file_modules,
+          sizeof(Site_record),
+          file_sites,
+          sizeof(Ramp_record),
+          file_ramps,
+          file_highs,
+          sizeof(History_record),
+          file_history,
+          0};
+}
+
+// --- places in a file --------------------------------------------------------
+
+/** The record before a ramp comes first, then the ramp's highs. */
+constexpr size_t snapshots_of_ramp = 1 + file_highs;
+
+constexpr size_t header_bytes = 4096;
+constexpr size_t run_offset = 0;
+constexpr size_t modules_offset = run_offset + sizeof(Run_record);
+constexpr size_t sites_offset =
+    modules_offset + file_modules * sizeof(Module_record);
+constexpr size_t ramps_offset = sites_offset + file_sites * sizeof(Site_record);
+constexpr size_t history_offset =
+    ramps_offset + file_ramps * snapshots_of_ramp * sizeof(Ramp_record);
+constexpr size_t part_bytes =
+    history_offset + file_history * sizeof(History_record);
+constexpr size_t file_bytes = header_bytes + 2 * part_bytes;
+/** The former run comes first. */
+constexpr size_t this_part = header_bytes + part_bytes;
+
+template <typename Record>
+uint64_t checksum_of(const Record &record) {
+  return fnv1a(std::as_bytes(std::span{&record, 1}).subspan(sizeof(uint64_t)));
+}
+
+bool is_zero(std::span<const std::byte> bytes) {
+  return bytes[0] == std::byte{0} &&
+         memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+}
+
+/** A file's record, if it was written and is whole; counts damaged ones. */
+template <typename Record>
+bool take(std::span<const std::byte> part, size_t offset, Record *record,
+          size_t *damaged) {
+  if (part.size() < offset + sizeof(Record)) return false;
+  if (is_zero(part.subspan(offset, sizeof(Record)))) return false;
+  memcpy(record, part.data() + offset, sizeof(Record));
+  if (record->checksum == checksum_of(*record)) return true;
+  ++*damaged;
+  return false;
+}
+
+template <size_t size>
+void set_text(std::string_view text, char (&to)[size]) {
+  const size_t length = std::min(text.size(), size - 1);
+  memcpy(to, text.data(), length);
+  memset(to + length, 0, size - length);
+}
+
+template <size_t size>
+std::string text_of(const char (&text)[size]) {
+  return {text, strnlen(text, size)};
+}
+
+/** @return true: a TIMESTAMP can show it; those end in 2038 */
+bool is_plausible(uint64_t time_us) {
+  return time_us < uint64_t{INT32_MAX} * 1000000;
+}
+
+// --- reading -----------------------------------------------------------------
+
+template <typename Record>
+void take_snapshot(std::span<const std::byte> part, size_t offset,
+                   std::vector<std::pair<uint64_t, Snapshot>> *snapshots,
+                   size_t *damaged) {
+  Record record;
+  if (!take(part, offset, &record, damaged)) return;
+  if (record.count > Record::room || !is_plausible(record.moment.time_us) ||
+      !is_plausible(record.since_us) || record.reason > 2) {
+    ++*damaged;
+    return;
+  }
+  Snapshot snapshot{record.moment,
+                    record.since_us,
+                    record.sample_bytes,
+                    static_cast<Record_reason>(record.reason),
+                    record.ramp,
+                    record.is_before_ramp != 0,
+                    {record.amount, record.amount + record.count}};
+  for (Site_amount &amount : snapshot.amounts) {
+    if (!is_plausible(amount.oldest_us)) amount.oldest_us = 0;
+    if (!is_plausible(amount.median_us)) amount.median_us = 0;
+  }
+  snapshots->emplace_back(record.sequence, std::move(snapshot));
+}
+
+std::vector<Snapshot> in_order(
+    std::vector<std::pair<uint64_t, Snapshot>> snapshots) {
+  std::stable_sort(
+      snapshots.begin(), snapshots.end(),
+      [](const auto &a, const auto &b) { return a.first < b.first; });
+  std::vector<Snapshot> result;
+  result.reserve(snapshots.size());
+  for (auto &[sequence, snapshot] : snapshots)
+    result.push_back(std::move(snapshot));
+  return result;
+}
+
+/** Empty: nothing was recorded. */
+std::optional<Recorded_run> parse_part(std::span<const std::byte> part,
+                                       size_t *damaged) {
+  Recorded_run run{};
+  Run_record id;
+  if (take(part, run_offset, &id, damaged)) {
+    if (is_plausible(id.started_us) && is_plausible(id.ended_us)) {
+      run.id = {id.started_us, id.process, id.version};
+      run.ended_us = id.ended_us;
+    } else {
+      ++*damaged;
+    }
+  }
+  for (size_t i = 0; i < file_modules; ++i) {
+    Module_record module;
+    if (take(part, modules_offset + i * sizeof module, &module, damaged))
+      run.modules.push_back({text_of(module.path), text_of(module.build_id),
+                             module.begin, module.end, module.load_bias,
+                             module.file_offset});
+  }
+  for (size_t i = 0; i < file_sites; ++i) {
+    Site_record site;
+    if (!take(part, sites_offset + i * sizeof site, &site, damaged)) continue;
+    if (site.frames > file_frames || site.number == 0) {
+      ++*damaged;
+      continue;
+    }
+    run.sites.push_back({site.since_us,
+                         {site.number,
+                          text_of(site.pool),
+                          text_of(site.route),
+                          {site.addresses, site.addresses + site.frames}}});
+  }
+  std::sort(run.sites.begin(), run.sites.end(),
+            [](const Recorded_run::Stored_site &a,
+               const Recorded_run::Stored_site &b) {
+              return std::pair{a.since_us, a.site.number} <
+                     std::pair{b.since_us, b.site.number};
+            });
+  std::vector<std::pair<uint64_t, Snapshot>> snapshots;
+  for (size_t i = 0; i < file_ramps * snapshots_of_ramp; ++i)
+    take_snapshot<Ramp_record>(part, ramps_offset + i * sizeof(Ramp_record),
+                               &snapshots, damaged);
+  run.ramps = in_order(std::exchange(snapshots, {}));
+  for (size_t i = 0; i < file_history; ++i)
+    take_snapshot<History_record>(
+        part, history_offset + i * sizeof(History_record), &snapshots, damaged);
+  run.history = in_order(std::move(snapshots));
+  if (run.ramps.empty() && run.history.empty()) return std::nullopt;
+  return run;
+}
+
+/** @return a remark, or ""; bytes are empty if it is not a file of this build
+ */
+std::string load_bytes(const std::string &path, std::vector<std::byte> *bytes) {
+  // O_NONBLOCK: it might be a pipe.
+  const Descriptor file(
+      ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (file < 0)
+    return errno == ENOENT ? ""
+                           : path + " cannot be read: error " + reason(errno);
+  const int error = read_all(file, file_bytes, bytes);
+  if (error == EFBIG) return path + " is not a file of profiles";
+  if (error != 0) {
+    bytes->clear();
+    return path + " cannot be read: error " + reason(error);
+  }
+  const Header expected = this_build();
+  if (bytes->size() >= header_bytes &&
+      memcmp(bytes->data(), &expected, sizeof expected) == 0)
+    return "";
+  bytes->clear();
+  return path +
+         " is not of this build: it may be of another version, or damaged";
+}
+
+std::span<const std::byte> part_of(std::span<const std::byte> file,
+                                   size_t offset) {
+  if (file.size() <= offset) return {};
+  return file.subspan(offset, std::min(file.size() - offset, part_bytes));
+}
+
+std::string remark_on_damage(const std::string &path, size_t damaged) {
+  return damaged == 0 ? ""
+                      : path + ": " + std::to_string(damaged) +
+                            " records are half written or damaged";
+}
+
+// --- writing -----------------------------------------------------------------
+
+/** Sets the checksum and writes. @return 0 or an errno */
+template <typename Record>
+int write_record(int file, size_t offset, Record *record) {
+  record->checksum = checksum_of(*record);
+  return write_at(file, offset, std::as_bytes(std::span{record, 1}));
+}
+
+int reserve(int file) {
+  return posix_fallocate(file, 0, static_cast<off_t>(file_bytes));
+}
+
+}  // namespace
+
+// --- a run that was recorded -------------------------------------------------
+
+const Snapshot *Recorded_run::at_peak() const {
+  const Snapshot *peak = nullptr;
+  const auto take_if_higher = [&peak](const Snapshot &snapshot) {
+    if (peak == nullptr || snapshot.moment.rss_bytes > peak->moment.rss_bytes)
+      peak = &snapshot;
+  };
+  for (const Snapshot &snapshot : ramps)
+    if (!snapshot.is_before_ramp) take_if_higher(snapshot);
+  if (peak != nullptr) return peak;
+  for (const Snapshot &snapshot : ramps) take_if_higher(snapshot);
+  for (const Snapshot &snapshot : history) take_if_higher(snapshot);
+  return peak;
+}
+
+const Snapshot *Recorded_run::before_ramp() const {
+  const Snapshot *const peak = at_peak();
+  if (peak == nullptr) return nullptr;
+  for (const Snapshot &snapshot : ramps)
+    if (snapshot.is_before_ramp && &snapshot != peak &&
+        snapshot.ramp == peak->ramp && snapshot.since_us == peak->since_us)
+      return &snapshot;
+  const Snapshot *lowest = nullptr;
+  for (const Snapshot &snapshot : history)
+    if (snapshot.since_us == peak->since_us &&
+        snapshot.moment.time_us < peak->moment.time_us &&
+        snapshot.moment.rss_bytes < peak->moment.rss_bytes &&
+        (lowest == nullptr ||
+         snapshot.moment.rss_bytes <= lowest->moment.rss_bytes))
+      lowest = &snapshot;
+  return lowest;
+}
+
+Profile Recorded_run::profile_of(const Snapshot &snapshot) const {
+  const Moment &moment = snapshot.moment;
+  Profile profile{moment.time_us,
+                  snapshot.since_us,
+                  snapshot.sample_bytes,
+                  moment.rss_bytes,
+                  modules,
+                  {},
+                  {},
+                  moment.dropped_samples};
+  const auto squared = [](uint64_t error) {
+    return static_cast<double>(error) * static_cast<double>(error);
+  };
+  std::map<uint32_t, const Site *> used;
+  Amount listed;
+  Entry rest{};
+  for (const Site_amount &amount : snapshot.amounts) {
+    const Amount live{
+        static_cast<double>(amount.bytes), static_cast<double>(amount.objects),
+        squared(amount.bytes_error), squared(amount.objects_error)};
+    listed += live;
+    const auto site = std::lower_bound(
+        sites.begin(), sites.end(), std::pair{snapshot.since_us, amount.site},
+        [](const Stored_site &stored, const auto &wanted) {
+          return std::pair{stored.since_us, stored.site.number} < wanted;
+        });
+    if (site == sites.end() || site->since_us != snapshot.since_us ||
+        site->site.number != amount.site) {
+      rest.live += live;
+      rest.samples += amount.samples;
+      continue;
+    }
+    used.emplace(amount.site, &site->site);
+    Entry entry{amount.site,    std::nullopt,     live,
+                amount.samples, amount.oldest_us, amount.median_us};
+    if (amount.digest != Digest{}) entry.digest = amount.digest;
+    profile.entries.push_back(entry);
+  }
+  const double unlisted = static_cast<double>(moment.live_bytes) - listed.bytes;
+  if (unlisted > 0) {
+    rest.live.bytes += unlisted;
+    rest.live.bytes_variance +=
+        std::max(0.0, squared(moment.live_bytes_error) - listed.bytes_variance);
+  }
+  if (rest.live.bytes > 0) {
+    profile.entries.push_back(rest);
+    profile.sites.push_back({0, "", "", {}});
+  }
+  for (const auto &[number, site] : used) profile.sites.push_back(*site);
+  return profile;
+}
+
+bool parse(std::span<const std::byte> file, Contents *contents) {
+  const Header expected = this_build();
+  if (file.size() < header_bytes ||
+      memcmp(file.data(), &expected, sizeof expected) != 0)
+    return false;
+  Contents found;
+  found.former = parse_part(part_of(file, header_bytes), &found.damaged);
+  found.latest = parse_part(part_of(file, this_part), &found.damaged);
+  *contents = std::move(found);
+  return true;
+}
+
+std::string load(const std::string &path, Contents *contents) {
+  *contents = {};
+  std::vector<std::byte> bytes;
+  std::string remark = load_bytes(path, &bytes);
+  if (!bytes.empty() && parse(bytes, contents) && remark.empty())
+    remark = remark_on_damage(path, contents->damaged);
+  return remark;
+}
+
+// --- the writer --------------------------------------------------------------
+
+struct Profile_file::Buffers {
+  /** A site of this run in the file. */
+  struct Slot {
+    uint64_t since_us;
+    /** 0: free. */
+    uint32_t number;
+    /** The last snapshot that used it. */
+    uint64_t used;
+    /** A bit for each snapshot of the ramps that needs it. */
+    uint64_t needed;
+  };
+  /** The bit for `low`. */
+  static constexpr size_t low_bit = file_ramps * snapshots_of_ramp;
+  static_assert(low_bit < 64);
+
+  /** A ramp of this run in the file. */
+  struct Ramp {
+    uint64_t since_us;
+    /** 0: free. */
+    uint32_t number;
+    /** The first snapshot. */
+    uint64_t sequence;
+    uint64_t peak_bytes;
+    uint64_t highs;
+  };
+
+  std::array<Slot, file_sites> slots{};
+  std::array<Ramp, file_ramps> ramps{};
+  size_t modules{0};
+  std::array<Module_record, file_modules> module{};
+  Site_record site{};
+  Ramp_record snapshot{};
+  /** The newest record with the mark of Record_decision::is_low. */
+  Ramp_record low{};
+  History_record history{};
+  std::array<std::byte, 65536> zeros{};
+};
+
+Profile_file::Profile_file() = default;
+
+Profile_file::~Profile_file() {
+  if (m_file >= 0) (void)close(m_file);
+}
+
+Profile_file::Opened Profile_file::open(const std::string &path,
+                                        const Run_id &run) {
+  const std::lock_guard<std::mutex> guard(m_mutex);
+  m_buffers = std::make_unique<Buffers>();
+  m_run = run;
+
+  Opened opened{0, ""};
+  std::vector<std::byte> old;
+  opened.remark = load_bytes(path, &old);
+  // The last run's records; or those that it had found, if it recorded nothing.
+  std::span<const std::byte> former;
+  size_t damaged = 0;
+  for (const size_t offset : {this_part, header_bytes})
+    if (former.empty() && parse_part(part_of(old, offset), &damaged))
+      former = part_of(old, offset);
+  if (opened.remark.empty()) opened.remark = remark_on_damage(path, damaged);
+
+  const std::string fresh = path + ".new";
+  m_file = make_file(fresh.c_str(), file_bytes);
+  if (m_file < 0) {
+    opened.error = errno;
+    return opened;
+  }
+  const Header header = this_build();
+  opened.error = write_at(m_file, 0, std::as_bytes(std::span{&header, 1}));
+  if (opened.error == 0) opened.error = write_at(m_file, header_bytes, former);
+  if (opened.error == 0) opened.error = write_run();
+  if (opened.error == 0)
+    opened.error = publish(m_file, fresh.c_str(), path.c_str());
+  if (opened.error == 0) return opened;
+  (void)unlink(fresh.c_str());
+  (void)close(m_file);
+  m_file = -1;
+  return opened;
+}
+
+bool Profile_file::is_open() const {
+  const std::lock_guard<std::mutex> guard(m_mutex);
+  return m_file >= 0;
+}
+
+int Profile_file::write_run() noexcept {
+  Run_record record{0, m_run.started_us, m_ended_us, m_run.process,
+                    m_run.version};
+  return write_record(m_file, this_part + run_offset, &record);
+}
+
+int Profile_file::write_modules() noexcept {
+  for (size_t i = 0; i < m_buffers->modules; ++i)
+    if (const int error = write_record(
+            m_file, this_part + modules_offset + i * sizeof(Module_record),
+            &m_buffers->module[i]);
+        error != 0)
+      return error;
+  // Those that are no longer there.
+  constexpr size_t end = modules_offset + file_modules * sizeof(Module_record);
+  for (size_t at = modules_offset + m_buffers->modules * sizeof(Module_record);
+       at < end;) {
+    const size_t count = std::min(end - at, m_buffers->zeros.size());
+    if (const int error = write_at(m_file, this_part + at,
+                                   std::span{m_buffers->zeros}.first(count));
+        error != 0)
+      return error;
+    at += count;
+  }
+  return 0;
+}
+
+/** The file has its size and its header. Truncation and overwriting from the
+beginning are noticed by these. */
+bool Profile_file::is_intact() const noexcept {
+  struct stat about;
+  if (fstat(m_file, &about) != 0 ||
+      static_cast<size_t>(about.st_size) != file_bytes)
+    return false;
+  const Header expected = this_build();
+  Header found;
+  return pread(m_file, &found, sizeof found, 0) == sizeof found &&
+         memcmp(&found, &expected, sizeof found) == 0;
+}
+
+/** Makes a damaged file anew: all records of it are removed, because another
+file may have been copied over this one. @return 0 or an errno */
+int Profile_file::make_intact() noexcept {
+  if (is_intact()) return 0;
+  if (ftruncate(m_file, static_cast<off_t>(file_bytes)) != 0) return errno;
+  if (const int error = reserve(m_file); error != 0) return error;
+  m_buffers->slots = {};
+  m_buffers->ramps = {};
+  m_history_written = 0;
+  // The header comes last: until then, the file is not whole.
+  for (size_t at = 0; at < file_bytes;) {
+    const size_t count = std::min(file_bytes - at, m_buffers->zeros.size());
+    if (const int error =
+            write_at(m_file, at, std::span{m_buffers->zeros}.first(count));
+        error != 0)
+      return error;
+    at += count;
+  }
+  if (const int error = write_run(); error != 0) return error;
+  if (const int error = write_modules(); error != 0) return error;
+  const Header header = this_build();
+  return write_at(m_file, 0, std::as_bytes(std::span{&header, 1}));
+}
+
+int Profile_file::begin_profile(uint64_t since_us, uint64_t sample_bytes,
+                                std::span<const Module> modules) noexcept {
+  const std::lock_guard<std::mutex> guard(m_mutex);
+  if (m_file < 0) return EBADF;
+  m_since_us = since_us;
+  m_sample_bytes = sample_bytes;
+  // The low is another profile's: a ramp is not to be compared with it.
+  m_buffers->low = {};
+  mark_used(&m_buffers->low, Buffers::low_bit);
+  m_buffers->modules = std::min(modules.size(), file_modules);
+  for (size_t i = 0; i < m_buffers->modules; ++i) {
+    Module_record &record = m_buffers->module[i];
+    const Module &module = modules[i];
+    record.begin = module.begin;
+    record.end = module.end;
+    record.load_bias = module.load_bias;
+    record.file_offset = module.file_offset;
+    set_text(module.build_id, record.build_id);
+    set_text(module.path, record.path);
+  }
+  if (const int error = make_intact(); error != 0) return error;
+  return write_modules();
+}
+
+bool Profile_file::has_site(uint32_t number) const noexcept {
+  const std::lock_guard<std::mutex> guard(m_mutex);
+  if (m_file < 0) return false;
+  return std::any_of(m_buffers->slots.begin(), m_buffers->slots.end(),
+                     [this, number](const Buffers::Slot &slot) {
+                       return slot.number == number &&
+                              slot.since_us == m_since_us;
+                     });
+}
+
+/** @return file_sites: all are needed */
+size_t Profile_file::slot_for_site() const noexcept {
+  size_t found = file_sites;
+  for (size_t i = 0; i < file_sites; ++i) {
+    const Buffers::Slot &slot = m_buffers->slots[i];
+    if (slot.number == 0) return i;
+    // One that was added for the next snapshot has not been used yet.
+    if (slot.needed != 0 || slot.used > m_sequence) continue;
+    if (found == file_sites || slot.used < m_buffers->slots[found].used)
+      found = i;
+  }
+  return found;
+}
+
+int Profile_file::add_site(uint32_t number, std::string_view pool,
+                           std::string_view route,
+                           std::span<const uint64_t> addresses) noexcept {
+  if (number == 0) return EINVAL;
+  const std::lock_guard<std::mutex> guard(m_mutex);
+  if (m_file < 0) return EBADF;
+  if (const int error = make_intact(); error != 0) return error;
+  const size_t index = slot_for_site();
+  if (index == file_sites) return ENOSPC;
+  Site_record &record = m_buffers->site;
+  record.since_us = m_since_us;
+  record.number = number;
+  record.frames =
+      static_cast<uint32_t>(std::min(addresses.size(), file_frames));
+  set_text(pool, record.pool);
+  set_text(route, record.route);
+  std::fill(std::copy_n(addresses.begin(), record.frames, record.addresses),
+            std::end(record.addresses), 0);
+  // If the write fails half-way, the slot has neither site.
+  m_buffers->slots[index] = {};
+  const int error = write_record(
+      m_file, this_part + sites_offset + index * sizeof record, &record);
+  if (error == 0)
+    m_buffers->slots[index] = {m_since_us, number, m_sequence + 1, 0};
+  return error;
+}
+
+/** The sites of a snapshot are used.
+@param bit  of the place that keeps the snapshot; the former snapshot of that
+place needs no site any more. 64: none */
+void Profile_file::mark_used(const void *record, size_t bit) noexcept {
+  const auto &snapshot = *static_cast<const Ramp_record *>(record);
+  const uint64_t mask = bit < 64 ? uint64_t{1} << bit : 0;
+  for (Buffers::Slot &slot : m_buffers->slots) {
+    slot.needed &= ~mask;
+    if (slot.number == 0 || slot.since_us != snapshot.since_us ||
+        std::none_of(snapshot.amount, snapshot.amount + snapshot.count,
+                     [&slot](const Site_amount &amount) {
+                       return amount.site == slot.number;
+                     }))
+      continue;
+    slot.used = std::max(slot.used, snapshot.sequence);
+    slot.needed |= mask;
+  }
+}
+
+/** The place of a ramp, or its future place. */
+size_t Profile_file::slot_for_ramp(uint32_t ramp) const noexcept {
+  const auto &ramps = m_buffers->ramps;
+  size_t highest = 0;
+  for (size_t i = 0; i < file_ramps; ++i) {
+    if (ramps[i].number == ramp && ramps[i].since_us == m_since_us) return i;
+    if (ramps[i].peak_bytes > ramps[highest].peak_bytes) highest = i;
+  }
+  size_t found = file_ramps;
+  for (size_t i = 0; i < file_ramps; ++i) {
+    if (ramps[i].number == 0) return i;
+    if (i != highest &&
+        (found == file_ramps || ramps[i].sequence < ramps[found].sequence))
+      found = i;
+  }
+  return found;
+}
+
+/** Writes a snapshot to its place in a ramp; none: the place becomes empty.
+@return 0 or an errno */
+int Profile_file::write_of_ramp(size_t ramp, size_t place,
+                                void *record) noexcept {
+  const size_t number = ramp * snapshots_of_ramp + place;
+  const size_t offset = this_part + ramps_offset + number * sizeof(Ramp_record);
+  if (record != nullptr) {
+    mark_used(record, number);
+    return write_record(m_file, offset, static_cast<Ramp_record *>(record));
+  }
+  for (Buffers::Slot &slot : m_buffers->slots)
+    slot.needed &= ~(uint64_t{1} << number);
+  static_assert(sizeof(Ramp_record) <= sizeof(Buffers::zeros));
+  return write_at(m_file, offset,
+                  std::span{m_buffers->zeros}.first(sizeof(Ramp_record)));
+}
+
+/** Writes the snapshot as a high of its ramp; before the first one, what lived
+before. @return 0 or an errno */
+int Profile_file::write_high(uint32_t ramp_number) noexcept {
+  const size_t index = slot_for_ramp(ramp_number);
+  Buffers::Ramp &ramp = m_buffers->ramps[index];
+  Ramp_record &snapshot = m_buffers->snapshot;
+  if (ramp.number != ramp_number || ramp.since_us != m_since_us) {
+    ramp = {m_since_us, ramp_number, snapshot.sequence, 0, 0};
+    for (size_t place = 1; place < snapshots_of_ramp; ++place)
+      if (const int error = write_of_ramp(index, place, nullptr); error != 0)
+        return error;
+    Ramp_record &low = m_buffers->low;
+    low.ramp = ramp_number;
+    low.is_before_ramp = 1;
+    if (const int error =
+            write_of_ramp(index, 0, low.reason != 0 ? &low : nullptr);
+        error != 0)
+      return error;
+  }
+  ramp.peak_bytes = std::max(ramp.peak_bytes, snapshot.moment.rss_bytes);
+  const size_t place = 1 + ramp.highs % file_highs;
+  ++ramp.highs;
+  return write_of_ramp(index, place, &snapshot);
+}
+
+int Profile_file::append(const Moment &moment, const Record_decision &decision,
+                         std::span<const Site_amount> amounts) noexcept {
+  if (decision.reason == Record_reason::none) return 0;
+  const std::lock_guard<std::mutex> guard(m_mutex);
+  if (m_file < 0) return EBADF;
+  if (const int error = make_intact(); error != 0) return error;
+
+  Ramp_record &snapshot = m_buffers->snapshot;
+  snapshot.sequence = ++m_sequence;
+  snapshot.moment = moment;
+  snapshot.since_us = m_since_us;
+  snapshot.sample_bytes = m_sample_bytes;
+  snapshot.reason = static_cast<uint32_t>(decision.reason);
+  snapshot.ramp = decision.ramp;
+  snapshot.is_before_ramp = 0;
+  const auto is_larger = [](const Site_amount &a, const Site_amount &b) {
+    return a.bytes != b.bytes ? a.bytes > b.bytes : a.site < b.site;
+  };
+  Site_amount *const end = std::partial_sort_copy(
+      amounts.begin(), amounts.end(), std::begin(snapshot.amount),
+      std::end(snapshot.amount), is_larger);
+  snapshot.count = static_cast<uint32_t>(end - snapshot.amount);
+  std::fill(end, std::end(snapshot.amount), Site_amount{});
+  mark_used(&snapshot, 64);
+  if (decision.is_low) {
+    m_buffers->low = snapshot;
+    mark_used(&snapshot, Buffers::low_bit);
+  }
+  if (decision.reason == Record_reason::new_high)
+    return write_high(decision.ramp);
+  History_record &history = m_buffers->history;
+  history.sequence = snapshot.sequence;
+  history.moment = snapshot.moment;
+  history.since_us = snapshot.since_us;
+  history.sample_bytes = snapshot.sample_bytes;
+  history.reason = snapshot.reason;
+  history.ramp = snapshot.ramp;
+  history.is_before_ramp = 0;
+  history.count = std::min<uint32_t>(snapshot.count, history_amounts);
+  std::copy_n(snapshot.amount, history_amounts, history.amount);
+  const int error =
+      write_record(m_file,
+                   this_part + history_offset +
+                       m_history_written % file_history * sizeof history,
+                   &history);
+  if (error == 0) ++m_history_written;
+  return error;
+}
+
+int Profile_file::end(uint64_t time_us) noexcept {
+  const std::lock_guard<std::mutex> guard(m_mutex);
+  if (m_file < 0) return EBADF;
+  m_ended_us = time_us;
+  if (const int error = make_intact(); error != 0) return error;
+  return write_run();
+}
+
+std::string Profile_file::read(Contents *contents) const {
+  *contents = {};
+  std::vector<std::byte> bytes;
+  int error = EBADF;
+  {
+    const std::lock_guard<std::mutex> guard(m_mutex);
+    if (m_file >= 0) error = read_all(m_file, file_bytes, &bytes);
+  }
+  if (error != 0)
+    return "the file of profiles cannot be read: error " + reason(error);
+  if (!parse(bytes, contents))
+    return "the file of profiles was truncated or overwritten";
+  return remark_on_damage("the file of profiles", contents->damaged);
+}
+
+}  // namespace memdiag::profile

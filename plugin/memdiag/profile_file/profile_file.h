@@ -1,0 +1,258 @@
+/*
+  The flight recorder's file: profiles of the running server that outlive the
+  process, however it ends. Each record goes to the file with one pwrite(). From
+  then on the kernel has it: SIGKILL loses nothing.
+
+  Near the limit, a record allocates nothing, creates no file and looks up no
+  name: open() allocates every buffer and reserves every block of the file, and
+  records store addresses as numbers. The reader of a profile looks the names up
+  (symbols.h), as long as the program and its libraries have the same build ids.
+
+  Contents, in two equal parts: the last run that recorded anything, and this
+  run. Each part has
+  - one record of the run;
+  - modules;
+  - sites (numbered stacks), with room for those of the snapshots. A new site
+    takes the place of the one that was used longest ago and that no ramp needs;
+  - ramps (record_policy.h): a snapshot from before the ramp, and those of its
+    last five highs. A new ramp takes the place of the oldest, but never of the
+    highest;
+  - the history: a ring of snapshots with few amounts each, for a picture of
+    live memory over time.
+
+  Format: a page with a header, then fixed-size records in this machine's byte
+  order. Each record has a checksum (FNV-1a, 64 bits). If one is half-written or
+  damaged, only this record is lost. The header names the layout; a file with
+  another header is not read. Each start writes a new file with the last run
+  that recorded anything, and renames it over the old one. A run that recorded
+  nothing does not take the place of the one before it.
+
+  Files under a running server:
+  - The server goes on writing to a deleted or renamed file. It is not read.
+  - If the file was truncated, or its header was overwritten, the next record
+    makes the file anew. Its contents are lost, and has_site() is false again.
+  - After a failed write (full disk, I/O error) the next record is tried as
+    usual. The failed record is missing.
+
+  Size: 17.2 MB on disk from open() on. load(), open() and read() hold as much
+  in memory meanwhile. Longer texts are cut: 31 bytes of a pool's name, 95 of a
+  route's, 135 of a build id and 511 of a module's path.
+
+  Threads: open() comes first; then any. A mutex is held over the writes of one
+  record, and while the file is read.
+  Errors: an errno, or a remark for the error log. No state of the file ends the
+  process. std::bad_alloc from open(), load() and read() only.
+  Units: bytes; microseconds since the epoch.
+*/
+
+#ifndef MEMDIAG_PROFILE_FILE_H
+#define MEMDIAG_PROFILE_FILE_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plugin/memdiag/profile/profile.h"
+#include "plugin/memdiag/profile_file/record_policy.h"
+
+namespace memdiag::profile {
+
+/** @name Room of each part @{ */
+constexpr size_t file_modules = 256;
+constexpr size_t file_sites = 2048;
+constexpr size_t file_ramps = 6;
+constexpr size_t file_highs = 5;
+constexpr size_t file_history = 1440;
+/** The most amounts of a snapshot: in a ramp, in the history. */
+constexpr size_t ramp_amounts = 256;
+constexpr size_t history_amounts = 40;
+/** Frames of a site. A deeper stack loses its outermost frames. */
+constexpr size_t file_frames = 128;
+/** @} */
+
+/** Estimates of the live blocks of one site for one digest. It has no padding,
+because records are compared and summed byte by byte. */
+struct Site_amount {
+  /** Site::number; 0: unknown. */
+  uint32_t site;
+  uint32_t samples;
+  /** Zeros: no statement, or not known. */
+  Digest digest;
+  uint64_t bytes;
+  uint64_t objects;
+  /** Standard errors. */
+  uint64_t bytes_error;
+  uint64_t objects_error;
+  /** Times of the oldest and the median sample. A writer that does not know the
+   * median gives the mean. */
+  uint64_t oldest_us;
+  uint64_t median_us;
+};
+
+/** The moment of a snapshot. */
+struct Moment {
+  uint64_t time_us;
+  uint64_t rss_bytes;
+  /** Sums over all sites, also those for which the snapshot has no room. */
+  uint64_t live_bytes;
+  uint64_t live_bytes_error;
+  /** Since the profiler was switched on. */
+  uint64_t dropped_samples;
+};
+
+struct Snapshot {
+  Moment moment;
+  /** When the profiler was switched on, and its R. */
+  uint64_t since_us;
+  uint64_t sample_bytes;
+  Record_reason reason;
+  /** The ramp's number, from 1; 0: a snapshot of the history. */
+  uint32_t ramp;
+  /** true: the snapshot from before the ramp. */
+  bool is_before_ramp;
+  /** The largest first. */
+  std::vector<Site_amount> amounts;
+};
+
+/** Identifies a run of the server. */
+struct Run_id {
+  uint64_t started_us;
+  uint32_t process;
+  /** The server's version: 90704. */
+  uint32_t version;
+};
+
+/** A part of a file, as values: it does not refer to the file. */
+struct Recorded_run {
+  Run_id id;
+  /** When the run was shut down; 0: it was killed, or still runs. */
+  uint64_t ended_us{0};
+  std::vector<Module> modules;
+  /** In order of time. Snapshots of ramps are not in the history. */
+  std::vector<Snapshot> ramps;
+  std::vector<Snapshot> history;
+
+  /** The snapshot with the highest RSS. It is one of a ramp if there is any
+  ramp. nullptr: there is no snapshot. */
+  const Snapshot *at_peak() const;
+  /** The snapshot from before the ramp that led to the peak. If there is none:
+  the one with the lowest RSS before the peak. nullptr: not known. */
+  const Snapshot *before_ramp() const;
+
+  /** A snapshot as a profile. One entry of site 0, which has no stack, contains
+  all amounts without room or without a stored site. So the sums are complete.
+  @throws std::bad_alloc */
+  Profile profile_of(const Snapshot &snapshot) const;
+
+  /** A site. After the profiler was switched on again, the same number is
+  another site; since_us tells them apart. In this order. */
+  struct Stored_site {
+    uint64_t since_us;
+    Site site;
+  };
+  std::vector<Stored_site> sites;
+};
+
+struct Contents {
+  /** Empty: there is no run that recorded anything. */
+  std::optional<Recorded_run> former;
+  std::optional<Recorded_run> latest;
+  /** Records with a wrong checksum. */
+  size_t damaged{0};
+};
+
+/** Parses any bytes.
+@return false: not a file of this build; contents are unchanged
+@throws std::bad_alloc */
+bool parse(std::span<const std::byte> file, Contents *contents);
+
+/** Reads a file; one that does not exist is empty.
+@return a remark for the error log, or ""
+@throws std::bad_alloc */
+std::string load(const std::string &path, Contents *contents);
+
+class Profile_file {
+ public:
+  Profile_file();
+  ~Profile_file();
+  Profile_file(const Profile_file &) = delete;
+  Profile_file &operator=(const Profile_file &) = delete;
+
+  struct Opened {
+    /** 0, or the errno that says why nothing is recorded. */
+    int error;
+    /** A remark about the file that was there; "": none. */
+    std::string remark;
+  };
+  /** Write a new file in place of `path`. Call it once.
+  @throws std::bad_alloc */
+  Opened open(const std::string &path, const Run_id &run);
+
+  bool is_open() const;
+
+  /** The profiler was switched on: the numbers of sites and ramps begin anew
+  (so use a new Record_policy). Earlier snapshots keep their sites.
+  @return 0 or an errno */
+  int begin_profile(uint64_t since_us, uint64_t sample_bytes,
+                    std::span<const Module> modules) noexcept;
+
+  /** @return true: the file has the site of that number */
+  bool has_site(uint32_t number) const noexcept;
+
+  /** Add a site before the snapshot that needs it, if has_site() is false:
+  otherwise it takes a second place. The number is not 0.
+  @return 0, or an errno; ENOSPC: ramps need all stored sites. The new site's
+  amounts then count for site 0. */
+  int add_site(uint32_t number, std::string_view pool, std::string_view route,
+               std::span<const uint64_t> addresses) noexcept;
+
+  /** Add a snapshot with the largest amounts, as many as there is room for.
+  @param amounts  in any order, each pair of site and digest once
+  @return 0 or an errno */
+  int append(const Moment &moment, const Record_decision &decision,
+             std::span<const Site_amount> amounts) noexcept;
+
+  /** The server is being shut down.
+  @return 0 or an errno */
+  int end(uint64_t time_us) noexcept;
+
+  /** Reads the file through the descriptor of open().
+  @return a remark, or ""
+  @throws std::bad_alloc */
+  std::string read(Contents *contents) const;
+
+ private:
+  struct Buffers;
+
+  int make_intact() noexcept;
+  bool is_intact() const noexcept;
+  int write_run() noexcept;
+  int write_modules() noexcept;
+  int write_high(uint32_t ramp) noexcept;
+  int write_of_ramp(size_t ramp, size_t place, void *record) noexcept;
+  size_t slot_for_site() const noexcept;
+  size_t slot_for_ramp(uint32_t ramp) const noexcept;
+  void mark_used(const void *record, size_t bit) noexcept;
+
+  mutable std::mutex m_mutex;
+  int m_file{-1};
+  Run_id m_run{};
+  uint64_t m_ended_us{0};
+  uint64_t m_since_us{0};
+  uint64_t m_sample_bytes{0};
+  uint64_t m_sequence{0};
+  uint64_t m_history_written{0};
+  /** Everything large: allocated by open(). */
+  std::unique_ptr<Buffers> m_buffers;
+};
+
+}  // namespace memdiag::profile
+
+#endif  // MEMDIAG_PROFILE_FILE_H

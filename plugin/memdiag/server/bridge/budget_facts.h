@@ -1,0 +1,42 @@
+/*
+  Collector: the facts that the budget is made from, asked of the running
+  server.
+
+  For sessions: the server's variables are read as for them. Takes the locks
+  that SHOW VARIABLES takes, one variable at a time. The list of replication
+  channels is not read while another thread changes it.
+
+  Errors: what cannot be read is missing in the facts, and named.
+*/
+
+#ifndef MEMDIAG_BUDGET_FACTS_H
+#define MEMDIAG_BUDGET_FACTS_H
+
+#include <span>
+#include <vector>
+
+#include "mysys/memdiag/routes/routes.h"
+#include "plugin/memdiag/budget/budget.h"
+#include "storage/innobase/memdiag/innodb.h"
+
+namespace memdiag::budget {
+
+/** All but the peaks of instruments.
+@param routes      as routes::all() has them
+@param components  as innodb::components() has them
+@param unreadable  gets the names of what could not be read
+@throws std::bad_alloc */
+Facts take_facts(std::span<const routes::Row> routes,
+                 std::span<const innodb::Component> components,
+                 std::vector<const char *> *unreadable);
+
+/** Most clients at one time since the server started. */
+uint64_t max_used_connections();
+
+/** Treat system variables as unreadable from now on, to test what that looks
+like. */
+void fail_reads_for_test(bool fail);
+
+}  // namespace memdiag::budget
+
+#endif  // MEMDIAG_BUDGET_FACTS_H

@@ -1,0 +1,36 @@
+/* InnoDB's page counts in the forms of others, which know no InnoDB. */
+
+#ifndef MEMDIAG_BUFFER_POOL_PAGES_H
+#define MEMDIAG_BUFFER_POOL_PAGES_H
+
+#include <optional>
+
+#include "plugin/memdiag/base/reading.h"
+#include "plugin/memdiag/host/reserved_pages.h"
+#include "plugin/memdiag/ledger/ledger_rows.h"
+#include "storage/innobase/memdiag/innodb.h"
+
+namespace memdiag {
+
+/** Empty while InnoDB is not up. */
+inline std::optional<ledger::Buffer_pool_pages> buffer_pool_pages() {
+  const auto pool = innodb::buffer_pool();
+  if (!pool) return std::nullopt;
+  return ledger::Buffer_pool_pages{pool->page_size, pool->data_pages,
+                                   pool->dirty_pages};
+}
+
+/** Bytes of the buffer pool's free pages, which it takes as data are read.
+Pages that were in use before are resident already and count here, too. Empty:
+InnoDB is not up. Threads: any. It throws nothing and takes no lock. */
+inline Reading buffer_pool_growth() {
+  const auto pool = innodb::buffer_pool();
+  if (!pool) return std::nullopt;
+  // It takes none that a limit counts.
+  if (host::has_reserved_pages()) return 0;
+  return product(pool->free_pages, pool->page_size);
+}
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_BUFFER_POOL_PAGES_H

@@ -1,0 +1,143 @@
+#include "plugin/memdiag/server/bridge/perfschema_memory.h"
+
+#include <algorithm>
+
+#include "storage/perfschema/pfs_account.h"
+#include "storage/perfschema/pfs_builtin_memory.h"
+#include "storage/perfschema/pfs_global.h"
+#include "storage/perfschema/pfs_host.h"
+#include "storage/perfschema/pfs_instr.h"
+#include "storage/perfschema/pfs_instr_class.h"
+#include "storage/perfschema/pfs_stat.h"
+#include "storage/perfschema/pfs_visitor.h"
+
+namespace memdiag::perfschema {
+namespace {
+
+std::string_view name_of(const PFS_memory_class &instrument) {
+  return {instrument.m_name.str(), instrument.m_name.length()};
+}
+
+bool is_wanted(const PFS_memory_class &instrument,
+               std::span<const char *const> only) {
+  return only.empty() ||
+         std::find(only.begin(), only.end(), name_of(instrument)) != only.end();
+}
+
+struct Sum {
+  const PFS_memory_class *instrument;
+  PFS_memory_monitoring_stat stat;
+
+  Counted counted() {
+    stat.normalize(true);
+    const auto positive = [](ssize_t value) {
+      return static_cast<uint64_t>(std::max<ssize_t>(value, 0));
+    };
+    return {name_of(*instrument), instrument->m_enabled,
+            positive(stat.m_alloc_size - stat.m_free_size),
+            positive(stat.m_alloc_count - stat.m_free_count),
+            positive(stat.m_high_size_used)};
+  }
+};
+
+Sum nothing_of(const PFS_memory_class &instrument) {
+  Sum sum{&instrument, {}};
+  sum.stat.reset();
+  return sum;
+}
+
+/** Adds up the instruments of others than Performance Schema itself. */
+class Sums : public PFS_connection_visitor {
+ public:
+  explicit Sums(std::span<const char *const> only) {
+    const PFS_memory_class *instrument;
+    for (PFS_memory_key key = 1;
+         (instrument = find_memory_class(key)) != nullptr; ++key)
+      if (is_wanted(*instrument, only))
+        m_sums.push_back(nothing_of(*instrument));
+    for (Sum &sum : m_sums)
+      if (!sum.instrument->is_global())
+        m_sums_of_parts.push_back(
+            {sum.instrument->m_event_name_index, &sum.stat});
+  }
+
+  void visit_global() override {
+    for (Sum &sum : m_sums)
+      memory_monitoring_aggregate(
+          &global_instr_class_memory_array[sum.instrument->m_event_name_index],
+          &sum.stat);
+  }
+  void visit_host(PFS_host *host) override { add_part(host); }
+  void visit_account(PFS_account *account) override { add_part(account); }
+  void visit_thread(PFS_thread *thread) override { add_part(thread); }
+
+  std::vector<Sum> &all() { return m_sums; }
+
+ private:
+  struct Sum_of_parts {
+    uint index;
+    PFS_memory_monitoring_stat *stat;
+  };
+
+  /** A session uses few of the instruments. Most of the time goes into finding
+  the others unused, so this loop does no more than that. */
+  template <typename Part>
+  void add_part(Part *part) {
+    const auto *const stats = part->read_instr_class_memory_stats();
+    if (stats == nullptr) return;
+    for (const Sum_of_parts &sum : m_sums_of_parts)
+      if (stats[sum.index].m_used)
+        memory_monitoring_aggregate(&stats[sum.index], sum.stat);
+  }
+
+  std::vector<Sum> m_sums;
+  /** Those that sessions count, too. */
+  std::vector<Sum_of_parts> m_sums_of_parts;
+};
+
+}  // namespace
+
+std::vector<Counted> counted(std::span<const char *const> only) {
+  std::vector<Counted> all;
+  if (!pfs_initialized) return all;
+  Sums sums(only);
+  PFS_connection_iterator::visit_global(true, false, true, true, false, &sums);
+  for (Sum &sum : sums.all()) all.push_back(sum.counted());
+
+  const PFS_builtin_memory_class *own;
+  for (PFS_builtin_memory_key key = 1;
+       (own = find_builtin_memory_class(key)) != nullptr; ++key) {
+    if (!is_wanted(own->m_class, only)) continue;
+    Sum sum = nothing_of(own->m_class);
+    memory_monitoring_aggregate(&own->m_stat, &sum.stat);
+    all.push_back(sum.counted());
+  }
+  return all;
+}
+
+std::vector<Held> held_at_most(PSI_thread *thread,
+                               std::span<const Counted> all) {
+  std::vector<Held> held;
+  auto *const pfs = reinterpret_cast<PFS_thread *>(thread);
+  if (!pfs_initialized || pfs == nullptr) return held;
+  const PFS_memory_safe_stat *const stats =
+      pfs->read_instr_class_memory_stats();
+  if (stats == nullptr) return held;
+  const PFS_memory_class *instrument;
+  for (PFS_memory_key key = 1;
+       key <= all.size() && (instrument = find_memory_class(key)) != nullptr;
+       ++key) {
+    const Counted &everywhere = all[key - 1];
+    // A plugin's instrument came after the others had been counted.
+    if (everywhere.name != name_of(*instrument)) break;
+    const PFS_memory_safe_stat &stat = stats[instrument->m_event_name_index];
+    if (instrument->is_global() || !stat.m_used) continue;
+    Sum sum = nothing_of(*instrument);
+    memory_monitoring_aggregate(&stat, &sum.stat);
+    held.push_back({name_of(*instrument),
+                    std::min(sum.counted().bytes, everywhere.bytes)});
+  }
+  return held;
+}
+
+}  // namespace memdiag::perfschema

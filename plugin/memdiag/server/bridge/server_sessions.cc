@@ -1,0 +1,120 @@
+#include "plugin/memdiag/server/bridge/server_sessions.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "mutex_lock.h"
+#include "plugin/memdiag/server/bridge/perfschema_memory.h"
+#include "plugin/memdiag/server/bridge/perfschema_session.h"
+#include "sql/auth/sql_security_ctx.h"
+#include "sql/mysqld_thd_manager.h"
+#include "sql/sql_class.h"
+
+namespace memdiag::sessions {
+namespace {
+
+class Collect : public Do_THD_Impl {
+ public:
+  void operator()(THD *thd) override {
+    if (thd->real_id == null_thread_initializer) return;
+    Server_session session{};
+    session.thread = thd->real_id;
+    session.processlist_id = thd->thread_id();
+    {
+      MUTEX_LOCK(guard, &thd->LOCK_thd_security_ctx);
+      // Not that of a stored program which it may be in.
+      const Security_context &context = thd->m_main_security_ctx;
+      const LEX_CSTRING user = context.user();
+      if (user.str != nullptr)
+        session.user.assign(user.str, user.length);
+      else
+        session.user =
+            thd->system_thread ? "system user" : "unauthenticated user";
+      const LEX_CSTRING host = context.host_or_ip();
+      if (host.str != nullptr) session.host.assign(host.str, host.length);
+    }
+    session.program = perfschema::program_name(thd->get_psi());
+    if (const auto digest = perfschema::current_digest(thd->get_psi()))
+      session.digest = text_of(*digest);
+    found.push_back(std::move(session));
+  }
+
+  std::vector<Server_session> found;
+};
+
+/** held_at_most() costs more than a session with less is worth. */
+constexpr uint64_t worth_bounding_bytes = 16 << 20;
+
+class Find_largest : public Do_THD_Impl {
+ public:
+  void operator()(THD *thd) override {
+    const auto bytes = perfschema::memory_bytes(thd->get_psi());
+    if (!bytes || *bytes <= (found ? found->bytes : 0)) return;
+    found = {thd->thread_id(), *bytes,
+             perfschema::current_digest(thd->get_psi()).value_or(Digest{})};
+  }
+
+  std::optional<history::Holder> found;
+};
+
+bool is_client(THD *thd) {
+  const enum_server_command command = thd->get_command();
+  return thd->system_thread == NON_SYSTEM_THREAD &&
+         command != COM_BINLOG_DUMP && command != COM_BINLOG_DUMP_GTID;
+}
+
+class Find_largest_client : public Do_THD_Impl {
+ public:
+  /** @param all  nullptr: bytes may include some that others have freed */
+  explicit Find_largest_client(const std::vector<instruments::Counted> *all)
+      : m_all(all) {}
+
+  void operator()(THD *thd) override {
+    if (!is_client(thd)) return;
+    const auto counted = perfschema::memory_bytes(thd->get_psi());
+    if (!counted || *counted <= (found ? found->bytes : 0)) return;
+    Client client{thd->thread_id(), *counted, {}};
+    if (m_all != nullptr && *counted >= worth_bounding_bytes) {
+      client.held = perfschema::held_at_most(thd->get_psi(), *m_all);
+      uint64_t held = 0;
+      for (const instruments::Held &each : client.held) held += each.bytes;
+      client.bytes = std::min(client.bytes, held);
+      if (client.bytes <= (found ? found->bytes : 0)) return;
+    }
+    found = std::move(client);
+  }
+
+  std::optional<Client> found;
+
+ private:
+  const std::vector<instruments::Counted> *const m_all;
+};
+
+std::optional<Client> find_largest_client(
+    const std::vector<instruments::Counted> *all) {
+  Find_largest_client find(all);
+  Global_THD_manager::get_instance()->do_for_all_thd_copy(&find);
+  return std::move(find.found);
+}
+
+}  // namespace
+
+std::optional<history::Holder> largest_session() {
+  Find_largest find;
+  Global_THD_manager::get_instance()->do_for_all_thd_copy(&find);
+  return find.found;
+}
+
+std::optional<Client> largest_client(const Ask_counted &counted) {
+  auto found = find_largest_client(nullptr);
+  if (!found || found->bytes < worth_bounding_bytes) return found;
+  return find_largest_client(&counted());
+}
+
+std::vector<Server_session> server_sessions() {
+  Collect collect;
+  Global_THD_manager::get_instance()->do_for_all_thd_copy(&collect);
+  return std::move(collect.found);
+}
+
+}  // namespace memdiag::sessions

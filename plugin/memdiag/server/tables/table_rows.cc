@@ -1,0 +1,335 @@
+#include "plugin/memdiag/server/tables/table_rows.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "mysys/memdiag/base/clock.h"
+#include "plugin/memdiag/advice/situation.h"
+#include "plugin/memdiag/advice/summary.h"
+#include "plugin/memdiag/base/reason.h"
+#include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/history/limits.h"
+#include "plugin/memdiag/history/trend.h"
+#include "plugin/memdiag/ledger/ledger_reader.h"
+#include "plugin/memdiag/profile/modules.h"
+#include "plugin/memdiag/profile/reader.h"
+#include "plugin/memdiag/profile/symbols.h"
+#include "plugin/memdiag/profile_file/record_rows.h"
+#include "plugin/memdiag/server/bridge/budget_facts.h"
+#include "plugin/memdiag/server/bridge/buffer_pool_pages.h"
+#include "plugin/memdiag/server/bridge/server_sessions.h"
+#include "plugin/memdiag/server/tables/statement.h"
+#include "plugin/memdiag/server/threads/admission.h"
+#include "plugin/memdiag/server/threads/profile_switch.h"
+#include "storage/innobase/memdiag/innodb.h"
+
+namespace memdiag {
+namespace {
+
+template <typename Rows, typename Row>
+void add_all(const Rows &rows, Sink<Row> *sink) {
+  for (const Row &row : rows)
+    if (!sink->add(row)) return;
+}
+
+template <typename Row>
+void add_rows_of_snapshot(Statement *statement, Sink<Row> *sink) {
+  add_all(rows_of<Row>(statement->snapshot(detail_of<Row>)), sink);
+}
+
+std::vector<advisor::Finding> findings_of(
+    Statement *statement, const std::vector<budget::Row> &budget) {
+  const Snapshot &snapshot = statement->snapshot();
+  const host::Figures &host = statement->host_report().figures;
+  advisor::Server_facts server{};
+  server.max_used_connections = budget::max_used_connections();
+  if (const auto &session = statement->largest_client())
+    server.largest_session = {session->processlist_id, session->bytes};
+  for (const ledger::Row &row : statement->ledger_rows()) {
+    const auto pool = find_pool(row.name);
+    if (row.component == std::string_view{"pool"} && pool &&
+        row.resident_bytes && row.state == std::string_view{"dirty"})
+      server.resident_dirty_bytes[static_cast<size_t>(*pool)] =
+          static_cast<uint64_t>(*row.resident_bytes);
+  }
+  return advisor::findings(advisor::make_situation(
+      snapshot, host, budget,
+      history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
+      scopes::survivors(), statement->all_routes(), server));
+}
+
+/** Functions of a former build may have no names. */
+void warn_of_replaced(Statement *statement, const profile::Recorded_run &run) {
+  const std::vector<std::string> paths =
+      profile::replaced_modules(run, profile::modules_of_this_process());
+  if (paths.empty()) return;
+  std::string which = paths.front();
+  if (paths.size() > 1)
+    which += " and " + std::to_string(paths.size() - 1) + " more";
+  statement->warn(which +
+                  " of the last run had another build ID than now: install the "
+                  "debug package of that build, or functions have no names");
+}
+
+void add_safe_limit(Statement *statement, std::vector<host::Row> *rows) {
+  constexpr uint64_t max_age_us = 200'000;
+  const limits::Figures figures = limits::now(max_age_us);
+  if (figures.safe_source.empty()) return;
+  if (!figures.safe_bytes)
+    statement->warn("the safe limit of the control group is not known: " +
+                    figures.safe_source +
+                    ", memory.stat beside it, or the free pages of InnoDB's "
+                    "buffer pool could not be read");
+  rows->push_back({"cgroup",
+                   "safe_limit",
+                   figures.safe_bytes
+                       ? std::optional(static_cast<double>(*figures.safe_bytes))
+                       : std::nullopt,
+                   {},
+                   "bytes",
+                   figures.safe_source});
+}
+
+}  // namespace
+
+void add_rows(Statement *statement, Sink<summary::Row> *sink) {
+  const Snapshot &snapshot = statement->snapshot();
+  const host::Figures &host = statement->host_report().figures;
+  const std::vector<budget::Row> budget =
+      budget::rows(statement->budget_facts());
+  const std::vector<ledger::Row> &ledger = statement->ledger_rows();
+  const std::vector<advisor::Finding> findings = findings_of(statement, budget);
+  summary::Facts facts{};
+  facts.now_us = clock_us(CLOCK_REALTIME);
+  facts.rss_bytes = host.resident_bytes;
+  for (const ledger::Row &row : ledger)
+    if (row.resident_bytes)
+      facts.resident.push_back(
+          {row.component, row.name, row.state, *row.resident_bytes});
+  for (const instruments::Row &row : statement->instrument_rows())
+    // Live bytes are of the allocator; blocks of malloc() have those that
+    // Performance Schema counts.
+    if (const Reading bytes =
+            row.live_bytes ? row.live_bytes : row.counted_bytes)
+      facts.instruments.push_back(
+          {row.event_name, *bytes, row.pool.value_or("")});
+  for (size_t i = 0; i < pool_count; ++i)
+    facts.pool_peaks[i] = {snapshot.pools[i].peak_bytes,
+                           snapshot.pools[i].peak_time};
+  constexpr uint64_t hour_us = 3600 * uint64_t{1000000};
+  const std::vector<black_box::Sample> samples =
+      history::this_run(facts.now_us - hour_us);
+  facts.samples = samples;
+  facts.findings = findings;
+  facts.limit_bytes = host::limit_bytes(host);
+  if (const auto &session = statement->largest_client()) {
+    std::map<std::string_view, std::string_view> pools;
+    for (const summary::Instrument &instrument : facts.instruments)
+      pools[instrument.name] = instrument.pool;
+    facts.largest_session = {session->processlist_id, {}};
+    for (const instruments::Held &held : session->held)
+      facts.largest_session->held.push_back(
+          {held.name, held.bytes, pools[held.name]});
+  }
+  for (const budget::Row &row : budget)
+    if (row.value) facts.variables[row.variable] = *row.value;
+  add_all(summary::rows(facts), sink);
+}
+
+void add_rows(Statement *statement, Sink<advisor::Finding> *sink) {
+  add_all(findings_of(statement, budget::rows(statement->budget_facts())),
+          sink);
+}
+
+void add_rows(Statement *statement, Sink<ledger::Row> *sink) {
+  add_all(statement->ledger_rows(), sink);
+}
+
+void add_rows(Statement *statement, Sink<Exact_ledger_row> *sink) {
+  const ledger::Ledger ledger = ledger::reader().take(
+      statement->snapshot(), buffer_pool_pages(), ledger::Precision::exact);
+  for (const std::string &text : ledger.warnings) statement->warn(text);
+  for (const ledger::Row &row : ledger.rows)
+    if (!sink->add({row})) return;
+}
+
+void add_rows(Statement *statement, Sink<Allocator_row> *sink) {
+  add_rows_of_snapshot(statement, sink);
+}
+
+void add_rows(Statement *statement, Sink<Pool_row> *sink) {
+  add_rows_of_snapshot(statement, sink);
+}
+
+void add_rows(Statement *statement, Sink<Arena_row> *sink) {
+  add_rows_of_snapshot(statement, sink);
+}
+
+void add_rows(Statement *statement, Sink<Bin_row> *sink) {
+  add_rows_of_snapshot(statement, sink);
+}
+
+void add_rows(Statement *statement, Sink<Large_row> *sink) {
+  add_rows_of_snapshot(statement, sink);
+}
+
+void add_rows(Statement *statement, Sink<Extents_row> *sink) {
+  add_rows_of_snapshot(statement, sink);
+}
+
+void add_rows(Statement *statement, Sink<Mutex_row> *sink) {
+  add_rows_of_snapshot(statement, sink);
+}
+
+void add_rows(Statement *statement, Sink<routes::Row> *sink) {
+  add_all(statement->all_routes(), sink);
+}
+
+void add_rows(Statement *statement, Sink<instruments::Row> *sink) {
+  add_all(statement->instrument_rows(), sink);
+}
+
+void add_rows(Statement *, Sink<scopes::Row> *sink) {
+  add_all(scopes::survivors(), sink);
+}
+
+void add_rows(Statement *, Sink<sessions::Row> *sink) {
+  // Sessions first: a session that begins meanwhile is in the background.
+  const auto all = sessions::server_sessions();
+  add_all(sessions::rows(sessions::holdings(), all), sink);
+}
+
+void add_rows(Statement *, Sink<profile::Digest_row> *sink) {
+  // Digests first: a stack of a later profile is not looked up in this one.
+  const auto digests = sessions::digests();
+  const auto profile = profile::take_profile();
+  add_all(profile::digest_rows(
+              digests, profile ? &*profile : nullptr,
+              profile ? profile::Symbols(*profile) : profile::Symbols()),
+          sink);
+}
+
+void add_rows(Statement *statement, Sink<regions::Row> *sink) {
+  int error;
+  const auto all = regions::all(
+      &error, ledger::reader().recent_regions(buffer_pool_pages()));
+  if (error != 0)
+    statement->warn(
+        "resident pages of regions could not be read (mincore): error " +
+        reason(error));
+  add_all(all, sink);
+}
+
+void add_rows(Statement *statement, Sink<innodb::Component> *sink) {
+  const auto &components = statement->innodb_components();
+  for (const innodb::Component &component : components)
+    if (component.busy)
+      statement->warn(std::string(component.name) +
+                      " could not be read: InnoDB's dictionary was in use");
+  add_all(components, sink);
+}
+
+void add_rows(Statement *statement, Sink<budget::Row> *sink) {
+  budget::Facts facts = statement->budget_facts();
+  for (const instruments::Counted &of :
+       statement->counted_of(budget::instruments()))
+    if (of.enabled) facts.high_water_bytes[of.name] = of.high_bytes;
+  add_all(budget::rows(facts), sink);
+}
+
+void add_rows(Statement *statement, Sink<host::Row> *sink) {
+  std::vector<host::Row> rows = statement->host_report().rows;
+  const char *const variable = "innodb_numa_interleave";
+  if (const auto on = innodb::numa_interleave())
+    rows.push_back({"numa", variable, {}, *on ? "ON" : "OFF", "", variable});
+  add_safe_limit(statement, &rows);
+  const auto walk = ledger::reader().recent_walk(buffer_pool_pages());
+  if (!walk)
+    statement->warn("the huge pages of the pools could not be read");
+  else if (walk->huge_known)
+    for (size_t i = 0; i < pool_count; ++i)
+      rows.push_back({"huge_pages",
+                      std::string("pool.") + spec_of(static_cast<Pool>(i)).name,
+                      static_cast<double>(walk->pools[i].huge_bytes),
+                      {},
+                      "bytes",
+                      "/proc/self/pagemap"});
+  add_all(rows, sink);
+}
+
+void add_rows(Statement *, Sink<purge_log::Row> *sink) {
+  add_all(purge_log::all(), sink);
+}
+
+void add_rows(Statement *, Sink<admission::Row> *sink) {
+  add_all(admission::decisions(), sink);
+}
+
+void add_rows(Statement *, Sink<profile::Profile_row> *sink) {
+  if (const auto profile = profile::take_profile())
+    add_all(profile::profile_rows(*profile, profile::Symbols(*profile)), sink);
+}
+
+void add_rows(Statement *, Sink<profile::Sample_row> *sink) {
+  const auto samples = profile::take_samples();
+  if (!samples) return;
+  for (const profile::Live_sample &sample : samples->samples)
+    if (!sink->add(profile::sample_row(*samples, sample))) return;
+}
+
+void add_rows(Statement *, Sink<profile::Stack_row> *sink) {
+  if (const auto profile = profile::take_profile())
+    add_all(profile::stack_rows(*profile, profile::Symbols(*profile)), sink);
+}
+
+void add_rows(Statement *statement, Sink<profile::Pinned_row> *sink) {
+  profile::Samples samples{};
+  const auto profile = profile::take_profile(&samples);
+  if (!profile) return;
+  add_all(profile::pinned_rows(
+              rows_of<Bin_row>(statement->snapshot(detail_of<Bin_row>)),
+              samples, *profile, profile::Symbols(*profile)),
+          sink);
+}
+
+void add_rows(Statement *statement, Sink<profile::Last_run_profile_row> *sink) {
+  const auto run = profile_switch::last_run();
+  if (!run) return;
+  warn_of_replaced(statement, *run);
+  add_all(profile::last_run_profile_rows(*run), sink);
+}
+
+void add_rows(Statement *statement, Sink<profile::Profile_history_row> *sink) {
+  bool goes_on = true;
+  const auto add = [&](const profile::Profile_history_row &row) {
+    return goes_on = sink->add(row);
+  };
+  if (const auto run = profile_switch::last_run()) {
+    warn_of_replaced(statement, *run);
+    profile::profile_history_rows(*run, 1, add);
+  }
+  if (const auto run = profile_switch::this_run(); run && goes_on)
+    profile::profile_history_rows(*run, 0, add);
+}
+
+void add_rows(Statement *, Sink<History_row> *sink) {
+  history_rows(history::this_run(),
+               [sink](const History_row &row) { return sink->add(row); });
+}
+
+void add_rows(Statement *, Sink<History_pool_row> *sink) {
+  history_pool_rows(
+      *history::former_runs(), history::this_run(),
+      [sink](const History_pool_row &row) { return sink->add(row); });
+}
+
+void add_rows(Statement *, Sink<Last_run_row> *sink) {
+  last_run_rows(*history::former_runs(),
+                [sink](const Last_run_row &row) { return sink->add(row); });
+}
+
+}  // namespace memdiag

@@ -1,0 +1,195 @@
+#include "plugin/memdiag/server/threads/profile_switch.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <mutex>
+#include <new>
+
+#include "mysql_version.h"
+#include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/base/worker.h"
+#include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pages/presence.h"
+#include "mysys/memdiag/profiling/profiler.h"
+#include "plugin/memdiag/base/reason.h"
+#include "plugin/memdiag/profile_file/flight_recorder.h"
+#include "plugin/memdiag/server/bridge/error_log.h"
+#include "plugin/memdiag/server/bridge/perfschema_session.h"
+#include "sql/current_thd.h"
+#include "sql/sql_class.h"
+
+namespace memdiag::profile_switch {
+namespace {
+
+/** The session and statement of the calling thread. Within an allocation:
+Performance Schema's record is read as other threads read it, because this
+thread may be about to change it. */
+void read_context(profiling::Context *context) noexcept {
+  THD *const thd = current_thd;
+  if (thd == nullptr) return;
+  context->session = thd->thread_id();
+  if (const auto digest = perfschema::current_digest(thd->get_psi()))
+    context->digest = *digest;
+}
+
+constexpr uint64_t tick_ms = 250;
+
+/** See fail_for_test(). */
+constinit std::atomic<bool> fails{false};
+
+/** Never destroyed: the server may exit while the thread runs. */
+struct State {
+  /** Held while the recorder is used. */
+  std::mutex mutex;
+  profile::Flight_recorder recorder;
+  Worker worker;
+  /** /proc/self/statm, which the thread reads near the limit. */
+  int statm{-1};
+  bool can_record{false};
+  bool has_warned{false};
+};
+State &state() {
+  static State *const instance = new State;
+  return *instance;
+}
+
+/** VmRSS; 0: not known. It allocates nothing. */
+uint64_t rss_bytes(int statm) {
+  char text[128];
+  const ssize_t length = pread(statm, text, sizeof text - 1, 0);
+  if (length <= 0) return 0;
+  text[length] = '\0';
+  unsigned long long resident = 0;
+  if (sscanf(text, "%*u %llu", &resident) != 1) return 0;
+  return resident * page_size();
+}
+
+void run_recorder(Worker *worker) {
+  State &self = state();
+  do {
+    const uint64_t rss = rss_bytes(self.statm);
+    if (rss == 0) continue;
+    const std::lock_guard<std::mutex> guard(self.mutex);
+    const int error = self.recorder.tick(rss);
+    if (error == 0 || self.has_warned) continue;
+    try {
+      error_log::warn(std::string(file_name) + " cannot be written (" +
+                      reason(error) + "): it is tried again.");
+      self.has_warned = true;
+    } catch (const std::bad_alloc &) {
+      // An exception would end the server here. The next failure warns.
+    }
+  } while (worker->wait_ms(tick_ms));
+}
+
+/** @return why nothing is recorded; empty: it is */
+std::string begin_to_record() {
+  State &self = state();
+  if (!self.can_record)
+    return "a data directory that is being made is not recorded";
+  int error = 0;
+  {
+    const std::lock_guard<std::mutex> guard(self.mutex);
+    self.has_warned = false;
+    if (self.statm < 0)
+      self.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    error = self.statm < 0 ? errno : self.recorder.begin();
+  }
+  if (error == 0) {
+    error = self.worker.start("memdiag_profile", run_recorder);
+    if (error == EALREADY) error = 0;
+  }
+  return error == 0
+             ? ""
+             : std::string(file_name) +
+                   " cannot be made in the data directory: " + reason(error);
+}
+
+std::string why(const profiling::Switched &switched) {
+  if (switched.error == ENOMEM)
+    return "the system has no " + std::to_string(memory_bytes) +
+           " bytes (memdiag_profile_memory)";
+  if (switched.error == ENOENT)
+    return "jemalloc was started without profiling: remove prof:false from "
+           "MALLOC_CONF and restart the server";
+  if (switched.error == EINVAL)
+    return "memdiag_profile_sample_bytes must be a power of two, for example "
+           "524288";
+  return std::string(switched.step) + " failed: error " +
+         reason(switched.error);
+}
+
+/** As apply(). @throws std::bad_alloc */
+std::string apply_mode() {
+  if (mode != record) state().worker.stop();
+  if (mode == off) {
+    profiling::switch_off();
+    return {};
+  }
+  const auto switched = profiling::switch_on({sample_bytes, memory_bytes});
+  if (switched.error != 0) return why(switched);
+  if (fails) throw std::bad_alloc();
+  return mode == record ? begin_to_record() : "";
+}
+
+}  // namespace
+
+unsigned long mode;
+unsigned long long sample_bytes;
+unsigned long long memory_bytes;
+
+std::string apply() {
+  std::string wrong;
+  try {
+    wrong = apply_mode();
+  } catch (const std::bad_alloc &) {
+    wrong = "no memory";  // which fits into the string itself
+  }
+  if (wrong.empty()) return wrong;
+  state().worker.stop();
+  profiling::switch_off();
+  mode = off;
+  return wrong;
+}
+
+std::string start(const std::string &path) {
+  profiling::set_context_reader(read_context);
+  if (!path.empty()) {
+    state().can_record = true;
+    try {
+      const std::string remark = state().recorder.load(
+          path, {clock_us(CLOCK_REALTIME), static_cast<uint32_t>(getpid()),
+                 MYSQL_VERSION_ID});
+      if (!remark.empty()) error_log::note(remark);
+    } catch (const std::bad_alloc &) {
+      error_log::note("no memory to read what the last run recorded");
+    }
+  }
+  return apply();
+}
+
+std::optional<profile::Recorded_run> last_run() {
+  return state().recorder.last_run();
+}
+
+std::optional<profile::Recorded_run> this_run() {
+  return state().recorder.this_run();
+}
+
+void stop() {
+  state().worker.stop();
+  {
+    const std::lock_guard<std::mutex> guard(state().mutex);
+    (void)state().recorder.end();
+  }
+  profiling::switch_off();
+  profiling::set_context_reader(nullptr);
+}
+
+void fail_for_test(bool fail) { fails.store(fail); }
+
+}  // namespace memdiag::profile_switch

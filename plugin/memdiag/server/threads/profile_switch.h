@@ -1,0 +1,56 @@
+/*
+  Binds the heap profiler to the server: its system variables, the session and
+  statement of a sample, and the thread of the flight recorder. That thread
+  reads RSS four times a second while memdiag_profile is RECORD.
+
+  Threads: start() and stop() from the plugin's start and end. Sessions call
+  apply(), one at a time. It waits for the recorder's thread and for readers of
+  the profile, so the caller releases LOCK_global_system_variables meanwhile.
+  last_run() and this_run() from any thread, after start().
+*/
+
+#ifndef MEMDIAG_PROFILE_SWITCH_H
+#define MEMDIAG_PROFILE_SWITCH_H
+
+#include <optional>
+#include <string>
+
+#include "plugin/memdiag/profile_file/profile_file.h"
+
+namespace memdiag::profile_switch {
+
+/** In the order of profile_modes (tables/variable_list.h). */
+enum Mode : unsigned long { off, on, record };
+
+inline constexpr const char *file_name = "memdiag_profile.bin";
+
+/** @name Values of the system variables @{ */
+extern unsigned long mode;
+extern unsigned long long sample_bytes;
+extern unsigned long long memory_bytes;
+/** @} */
+
+/** Do what the variables ask for: switch the profiler on, anew if it is on
+already, or off.
+@return why it could not be switched on, with what to do; it is off then, and so
+is `mode`. Empty: done. Too little memory is such a reason, too. */
+std::string apply();
+
+/** Give the profiler the server's sessions, read what the last run recorded,
+and apply() at start-up.
+@param path  of the flight recorder's file; empty: nothing is recorded
+@return as apply() */
+std::string start(const std::string &path);
+void stop();
+
+/** The runs that the flight recorder knows; empty: none recorded anything.
+@throws std::bad_alloc */
+std::optional<profile::Recorded_run> last_run();
+std::optional<profile::Recorded_run> this_run();
+
+/** While true, each switching on finds no memory. */
+void fail_for_test(bool fail);
+
+}  // namespace memdiag::profile_switch
+
+#endif  // MEMDIAG_PROFILE_SWITCH_H

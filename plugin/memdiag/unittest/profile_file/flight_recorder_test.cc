@@ -1,0 +1,180 @@
+/* The flight recorder: what a killed run leaves, and what the next one reads.
+ */
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/profiling/profiler.h"
+#include "plugin/memdiag/profile_file/flight_recorder.h"
+#include "plugin/memdiag/profile_file/record_rows.h"
+
+namespace memdiag::profile {
+namespace {
+
+uint64_t time_us = 1'700'000'000'000'000;
+uint64_t test_clock(clockid_t) { return time_us; }
+
+/** A file that the test removes. */
+class FlightRecorder : public testing::Test {
+ protected:
+  FlightRecorder() {
+    char name[] = "/tmp/memdiag_flight_XXXXXX";
+    const int file = mkstemp(name);
+    EXPECT_GE(file, 0);
+    close(file);
+    unlink(name);
+    m_path = name;
+    regions::add_stack_of_thread();
+    EXPECT_EQ(0, profiling::switch_on({1, 64 << 20}).error);
+    // This thread's first interval ends.
+    pools::free(Pool::session, pools::allocate(Pool::session, 4 << 20),
+                4 << 20);
+  }
+  ~FlightRecorder() override {
+    profiling::switch_off();
+    unlink(m_path.c_str());
+  }
+
+  static Run_id run() { return {time_us, 1, 90704}; }
+
+  std::string m_path;
+};
+
+[[gnu::noinline]] void *culprit(size_t bytes) {
+  void *const block = pools::allocate(Pool::ddl, bytes);
+  asm volatile("" ::: "memory");
+  return block;
+}
+
+TEST_F(FlightRecorder, TheNextRunSeesWhatGrewBeforeTheLastOneWasKilled) {
+  constexpr uint64_t low = 1 << 30;
+  std::vector<void *> blocks;
+  {
+    Flight_recorder recorder(test_clock);
+    EXPECT_EQ("", recorder.load(m_path, run()));
+    EXPECT_FALSE(recorder.last_run());
+    ASSERT_EQ(0, recorder.begin());
+    blocks.push_back(pools::allocate(Pool::session, 100000));
+    EXPECT_EQ(0, recorder.tick(low));
+    for (int i = 0; i < 8; ++i) {
+      time_us += 5'000'000;
+      blocks.push_back(culprit(10 << 20));
+      EXPECT_EQ(0, recorder.tick(low + (i + 1) * (uint64_t{128} << 20)));
+    }
+    ASSERT_TRUE(recorder.this_run());
+    EXPECT_FALSE(recorder.this_run()->ramps.empty());
+    // No end(): it is killed.
+  }
+  Flight_recorder next(test_clock);
+  EXPECT_EQ("", next.load(m_path, run()));
+  const auto last = next.last_run();
+  ASSERT_TRUE(last);
+  EXPECT_EQ(0u, last->ended_us);
+  const auto rows = last_run_profile_rows(*last);
+  ASSERT_GE(rows.size(), 2u);
+  EXPECT_EQ("ddl", rows[0].pool);
+  EXPECT_GE(rows[0].peak_bytes, uint64_t{70} << 20);
+  EXPECT_EQ(0u, rows[0].before_bytes);
+  EXPECT_EQ(static_cast<int64_t>(rows[0].peak_bytes), rows[0].growth_bytes);
+  ASSERT_TRUE(rows[0].folded);
+  EXPECT_NE(std::string::npos, rows[0].folded->find("culprit"));
+  size_t history = 0;
+  profile_history_rows(*last, 1, [&history](const Profile_history_row &row) {
+    EXPECT_EQ(1u, row.run);
+    ++history;
+    return true;
+  });
+  EXPECT_GT(history, rows.size());
+  pools::free(Pool::session, blocks.front(), 100000);
+  for (size_t i = 1; i < blocks.size(); ++i)
+    pools::free(Pool::ddl, blocks[i], 10 << 20);
+}
+
+TEST_F(FlightRecorder, WithoutBeginNothingIsWritten) {
+  Flight_recorder recorder(test_clock);
+  EXPECT_EQ("", recorder.load(m_path, run()));
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  EXPECT_EQ(0, recorder.end());
+  EXPECT_NE(0, access(m_path.c_str(), F_OK));
+  EXPECT_FALSE(recorder.this_run());
+}
+
+TEST_F(FlightRecorder, APathThatCannotBeMadeIsAnError) {
+  Flight_recorder recorder(test_clock);
+  (void)recorder.load("/nonexistent/memdiag", run());
+  EXPECT_EQ(ENOENT, recorder.begin());
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+}
+
+TEST_F(FlightRecorder, ASecondBeginGoesOnInTheSameFile) {
+  Flight_recorder recorder(test_clock);
+  (void)recorder.load(m_path, run());
+  ASSERT_EQ(0, recorder.begin());
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  profiling::switch_off();
+  // Off: there is nothing to record.
+  time_us += 61'000'000;
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  EXPECT_EQ(0, profiling::switch_on({1, 64 << 20}).error);
+  ASSERT_EQ(0, recorder.begin());
+  time_us += 61'000'000;
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  EXPECT_EQ(0, recorder.end());
+  Flight_recorder next(test_clock);
+  EXPECT_EQ("", next.load(m_path, run()));
+  ASSERT_TRUE(next.last_run());
+  EXPECT_NE(0u, next.last_run()->ended_us);
+  EXPECT_EQ(2u,
+            next.last_run()->history.size() + next.last_run()->ramps.size());
+}
+
+TEST_F(FlightRecorder, AnotherProfileIsNotRecordedBeforeItsBegin) {
+  Flight_recorder recorder(test_clock);
+  (void)recorder.load(m_path, run());
+  ASSERT_EQ(0, recorder.begin());
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  // Its numbers of sites mean other stacks.
+  EXPECT_EQ(0, profiling::switch_on({1, 64 << 20}).error);
+  time_us += 61'000'000;
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  ASSERT_TRUE(recorder.this_run());
+  EXPECT_EQ(1u, recorder.this_run()->history.size());
+  ASSERT_EQ(0, recorder.begin());
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  EXPECT_EQ(2u, recorder.this_run()->history.size());
+}
+
+TEST(Record_rows, AModuleOfAnotherBuildIsNamed) {
+  Recorded_run run{};
+  run.modules = {{"/usr/sbin/mysqld", "aa01", 0x1000, 0x2000, 0, 0},
+                 {"/usr/lib/libz.so.1", "bb01", 0x3000, 0x4000, 0, 0},
+                 {"/usr/lib/udf.so", "cc01", 0x5000, 0x6000, 0, 0},
+                 {"/usr/lib/plain.so", "", 0x7000, 0x8000, 0, 0},
+                 {"linux-vdso.so.1", "ee01", 0x9000, 0xa000, 0, 0}};
+  std::vector<Module> now = run.modules;
+  EXPECT_TRUE(replaced_modules(run, now).empty());
+  // Elsewhere, but the same build; and one that is not loaded now.
+  now[0].path = "/opt/mysql/bin/mysqld";
+  now.erase(now.begin() + 2);
+  EXPECT_TRUE(replaced_modules(run, now).empty());
+  now[0].build_id = "aa02";
+  EXPECT_EQ(std::vector<std::string>{"/usr/sbin/mysqld"},
+            replaced_modules(run, now));
+  // Without its former build ID nothing is known, and another kernel is no
+  // other server.
+  for (Module &module : now)
+    if (module.path != now[0].path) module.build_id += "ff";
+  now[1].build_id = "bb01";
+  EXPECT_EQ(1u, replaced_modules(run, now).size());
+  EXPECT_TRUE(replaced_modules(run, {}).empty());
+}
+
+}  // namespace
+}  // namespace memdiag::profile
