@@ -96,9 +96,7 @@ class Crowd:
         got = Answers()
         end = time.monotonic() + seconds
         threads = [
-            threading.Thread(
-                target=self._client, args=(server, number, end, got), daemon=True
-            )
+            threading.Thread(target=self._client, args=(server, number, end, got), daemon=True)
             for number in range(self.clients)
         ]
         for thread in threads:
@@ -113,11 +111,7 @@ class Crowd:
         for statements in self.sessions(number):
             made: list[Connection] = []
             connected = got.ask(
-                lambda made=made: made.append(
-                    Connection(
-                        server.socket, self.workload.name, ACCOUNT, PATIENCE_SECONDS
-                    )
-                )
+                lambda made=made: made.append(Connection(server.socket, self.workload.name, ACCOUNT, PATIENCE_SECONDS))
             )
             if not connected or not made:
                 return
@@ -160,15 +154,10 @@ def crowds(phrase_clients: int) -> dict[str, Crowd]:
     }
 
 
-def turn(
-    crowd: Crowd, arm: arm_list.Arm, folder: Path, limit_kb: int, seconds: float
-) -> dict[str, Any]:
+def turn(crowd: Crowd, arm: arm_list.Arm, folder: Path, limit_kb: int, seconds: float) -> dict[str, Any]:
     """One turn: a server in a group of its own."""
     options = (*crowd.workload.mysqld_options(), *OPTIONS)
-    with (
-        cgroup.memory_limit(limit_kb) as limit,
-        arm.server(folder, options, limit.wrapper()) as server,
-    ):
+    with cgroup.memory_limit(limit_kb) as limit, arm.server(folder, options, limit.wrapper()) as server:
         run: dict[str, Any] = {"limit_kb": limit_kb, "outcome": "survived"}
         got = Answers()
         used = Sampler(0.05, limit.used_bytes)
@@ -215,12 +204,8 @@ def _brief(run: dict[str, Any]) -> str:
     )
 
 
-def measure_round(
-    wanted: dict[str, Crowd], factor: float, seconds: float
-) -> rounds.Round:
-    def measure(
-        arms: Sequence[arm_list.Arm], _template: Path
-    ) -> Iterator[tuple[str, rounds.Run]]:
+def measure_round(wanted: dict[str, Crowd], factor: float, seconds: float) -> rounds.Round:
+    def measure(arms: Sequence[arm_list.Arm], _template: Path) -> Iterator[tuple[str, rounds.Run]]:
         first = arm_list.ARMS["dev"]
         runs: dict[str, dict[str, Any]] = {arm.name: {} for arm in arms}
         for name, crowd in wanted.items():
@@ -246,12 +231,7 @@ def measure_round(
 
 def good(run: dict[str, Any]) -> bool:
     """True if every client got its answer or the error, and the server lives."""
-    return (
-        run["outcome"] == "survived"
-        and not run["lost"]
-        and not run["other_errors"]
-        and run["answers"] > 0
-    )
+    return run["outcome"] == "survived" and not run["lost"] and not run["other_errors"] and run["answers"] > 0
 
 
 def render(raw: dict[str, Any]) -> str:
@@ -283,7 +263,7 @@ def render(raw: dict[str, Any]) -> str:
             if arm == "dev-admission":
                 targets.append(
                     report.target(f"{name}: rounds with an answer or the error for all", survived / len(runs), ">=", 1)
-                )  # fmt: skip
+                )
     return "\n".join(
         [
             "# Admission below a limit of the own peak\n",
@@ -312,19 +292,13 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser(
-        (__doc__ or "").splitlines()[0],
-        rounds=3,
-        arms=("dev", "dev-admission", "debian"),
-    )
+    parser = rounds.parser((__doc__ or "").splitlines()[0], rounds=3, arms=("dev", "dev-admission", "debian"))
     parser.add_argument(
-        "--loads",
-        default="connection_storm,phrase_burst",
-        help="comma-separated (default: %(default)s)",
+        "--loads", default="connection_storm,phrase_burst", help="comma-separated (default: %(default)s)"
     )
-    parser.add_argument("--factor", type=float, default=0.8, help="of the peak (default: %(default)s)")  # fmt: skip
-    parser.add_argument("--seconds", type=float, default=15.0, help="of each load (default: %(default)s)")  # fmt: skip
-    parser.add_argument("--phrase-clients", type=int, default=64, help="default: %(default)s")  # fmt: skip
+    parser.add_argument("--factor", type=float, default=0.8, help="of the peak (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=15.0, help="of each load (default: %(default)s)")
+    parser.add_argument("--phrase-clients", type=int, default=64, help="default: %(default)s")
     options = parser.parse_args()
     rounds.require_positive(options, "factor", "seconds", "phrase_clients")
     every = crowds(options.phrase_clients)
@@ -347,7 +321,7 @@ def main() -> int:
         brief=brief,
         render=render,
         seconds_each=len(wanted) * (options.seconds + 12) * 4 / 3,
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

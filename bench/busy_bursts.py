@@ -49,9 +49,7 @@ def sort_burst(server: Server) -> float:
     """Runs all sorts of one burst; returns the seconds that they took."""
 
     def steps(number: int) -> Iterator[int]:
-        statement = SORT.format(
-            bytes=SORT_BUFFER_MB << 20, table=1 + number % sysbench_oltp.TABLES
-        )
+        statement = SORT.format(bytes=SORT_BUFFER_MB << 20, table=1 + number % sysbench_oltp.TABLES)
         with server.connect(sysbench_oltp.DATABASE) as session:
             yield 0
             yield len(session.query(statement).rows)
@@ -61,14 +59,7 @@ def sort_burst(server: Server) -> float:
 
 def oltp(server: Server, seconds: float, *options: str) -> dict[str, float]:
     return sysbench_program.parse(
-        sysbench_program.run(
-            server,
-            TEST,
-            "run",
-            f"--threads={THREADS}",
-            f"--time={seconds:.0f}",
-            *options,
-        )
+        sysbench_program.run(server, TEST, "run", f"--threads={THREADS}", f"--time={seconds:.0f}", *options)
     )
 
 
@@ -109,16 +100,11 @@ def measure(server: Server, rate: float, bursts: int) -> dict[str, Any]:
     }
 
 
-def measure_round(
-    arms: Sequence[arm_list.Arm], template: Path, bursts: int
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def measure_round(arms: Sequence[arm_list.Arm], template: Path, bursts: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """Each arm has the machine for itself. All run at the same rate: LOAD times what the first arm can do."""
     rate = 0.0
     for arm in arms:
-        with (
-            prepared.copy(template, arm) as folder,
-            arm.server(folder, sysbench_oltp.MYSQLD_OPTIONS) as server,
-        ):
+        with prepared.copy(template, arm) as folder, arm.server(folder, sysbench_oltp.MYSQLD_OPTIONS) as server:
             server.start()
             most = oltp(server, CALIBRATION_SECONDS)["tps"]
             rate = rate or LOAD * most
@@ -135,13 +121,7 @@ def render(raw: dict[str, Any]) -> str:
             arm,
             *(
                 f"{figure(arm, name):.{digits}f}"
-                for name, digits in (
-                    ("tps", 0),
-                    ("p95_ms", 1),
-                    ("burst_seconds", 2),
-                    ("peak_mb", 0),
-                    ("between_mb", 0),
-                )
+                for name, digits in (("tps", 0), ("p95_ms", 1), ("burst_seconds", 2), ("peak_mb", 0), ("between_mb", 0))
             ),
         ]
         for arm in arms
@@ -151,9 +131,7 @@ def render(raw: dict[str, Any]) -> str:
         targets = [
             report.target(
                 "RSS between bursts, dev to linked",
-                report.ratio(
-                    figure("dev", "between_mb"), figure("linked", "between_mb")
-                ),  # fmt: skip
+                report.ratio(figure("dev", "between_mb"), figure("linked", "between_mb")),
                 "<=",
                 TARGETS["rss"],
             ),
@@ -170,17 +148,7 @@ def render(raw: dict[str, Any]) -> str:
             f"{TEST} with {THREADS} threads at {LOAD:.0%} of what the first arm of a round reaches;"
             f" every {PERIOD_SECONDS:.0f} s {SORTERS} sorts of {SORT_BUFFER_MB} MB. RSS in MB: the most, and the"
             f" median from {SETTLE_SECONDS:.0f} s after a burst began to the next.\n",
-            report.table(
-                [
-                    "arm",
-                    "transactions/s",
-                    "95% within ms",
-                    "burst, s",
-                    "most",
-                    "between bursts",
-                ],  # fmt: skip
-                rows,
-            ),
+            report.table(["arm", "transactions/s", "95% within ms", "burst, s", "most", "between bursts"], rows),
             *(["\n## Targets\n", report.target_table(targets)] if targets else []),
             report.front_matter(raw),
         ]
@@ -188,12 +156,8 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser(
-        __doc__.splitlines()[0], rounds=3, arms=("stock", "linked", "dev")
-    )
-    parser.add_argument(
-        "--bursts", type=int, default=8, help="of each turn (default: %(default)s)"
-    )
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=3, arms=("stock", "linked", "dev"))
+    parser.add_argument("--bursts", type=int, default=8, help="of each turn (default: %(default)s)")
     options = parser.parse_args()
     rounds.require_positive(options, "bursts")
     if options.bursts < 3:
@@ -201,11 +165,7 @@ def main() -> int:
     return rounds.run(
         "busy_bursts",
         options,
-        settings={
-            "sysbench": sysbench_program.version(),
-            "bursts": options.bursts,
-            "nice": os.nice(0),
-        },
+        settings={"sysbench": sysbench_program.version(), "bursts": options.bursts, "nice": os.nice(0)},
         prepare=sysbench_oltp.template,
         measure=lambda arms, template: measure_round(arms, template, options.bursts),
         brief=lambda run: (

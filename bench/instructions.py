@@ -55,15 +55,7 @@ Counts = Counter[str]  # instructions by function; "" is the sum
 
 def run_transactions(server: Server, test: str, events: int) -> None:
     """Runs so many transactions with prepared statements in one session. They are always the same."""
-    sysbench_program.run(
-        server,
-        test,
-        "run",
-        "--threads=1",
-        f"--events={events}",
-        "--time=0",
-        "--rand-seed=1",
-    )
+    sysbench_program.run(server, test, "run", "--threads=1", f"--events={events}", "--time=0", "--rand-seed=1")
 
 
 def perf_works() -> bool:
@@ -75,9 +67,7 @@ def perf_works() -> bool:
 
 
 @contextmanager
-def perf_counting(
-    server: Server, _folder: Path
-) -> Iterator[Callable[[Callable[[], None]], Counts]]:
+def perf_counting(server: Server, _folder: Path) -> Iterator[Callable[[Callable[[], None]], Counts]]:
     def count(work: Callable[[], None]) -> Counts:
         with tempfile.NamedTemporaryFile(mode="r") as output:
             command = ["perf", "stat", "-x,", "-e", "instructions:u"]
@@ -99,15 +89,11 @@ def perf_counting(
 
 
 @contextmanager
-def callgrind_counting(
-    server: Server, folder: Path
-) -> Iterator[Callable[[Callable[[], None]], Counts]]:
+def callgrind_counting(server: Server, folder: Path) -> Iterator[Callable[[Callable[[], None]], Counts]]:
     control = ["callgrind_control", str(server.pid)]
 
     def tell(*options: str) -> None:
-        done = subprocess.run(
-            [*control, *options], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([*control, *options], capture_output=True, text=True, check=False)
         if done.returncode != 0 or "Error" in done.stdout + done.stderr:
             complaint = last_line(done.stdout + done.stderr)
             raise Problem(f"callgrind_control {' '.join(options)}: {complaint}")
@@ -134,10 +120,7 @@ def callgrind_counting(
 def _annotated(path: Path) -> Counts:
     """Reads instructions by function from callgrind_annotate's table."""
     done = subprocess.run(
-        ["callgrind_annotate", "--threshold=100", "--auto=no", path],
-        capture_output=True,
-        text=True,
-        check=False,
+        ["callgrind_annotate", "--threshold=100", "--auto=no", path], capture_output=True, text=True, check=False
     )
     counts: Counts = Counter()
     for line in done.stdout.splitlines():
@@ -156,9 +139,7 @@ def _annotated(path: Path) -> Counts:
     return counts
 
 
-def measure(
-    arm: arm_list.Arm, folder: Path, tool: str, test: str, events: int
-) -> dict[str, float]:
+def measure(arm: arm_list.Arm, folder: Path, tool: str, test: str, events: int) -> dict[str, float]:
     """Instructions of one transaction by function.
 
     The difference between a long and a short run: both contain the cost of connecting and
@@ -207,12 +188,8 @@ def render(raw: dict[str, Any]) -> str:
     rows = []
     for name, counts in by_arm.items():
         allocator = f"{allocator_part(counts):.0f}" if tool == "callgrind" else "-"
-        rest = (
-            f"{counts[''] - allocator_part(counts):.0f}" if tool == "callgrind" else "-"
-        )
-        ratios = [
-            report.show(report.ratio(counts[""], by_arm[base][""]), 4) for base in bases
-        ]
+        rest = f"{counts[''] - allocator_part(counts):.0f}" if tool == "callgrind" else "-"
+        ratios = [report.show(report.ratio(counts[""], by_arm[base][""]), 4) for base in bases]
         rows.append([name, f"{counts['']:.0f}", allocator, rest, *ratios])
     head = ["arm", "instructions each", "allocator", "the rest"]
     head += [f"/ {base}" for base in bases]
@@ -257,10 +234,7 @@ def choose_tool(wanted: str | None) -> str:
 def main() -> int:
     parser = rounds.parser(__doc__.splitlines()[0], rounds=1)
     parser.add_argument(
-        "--test",
-        choices=sysbench_oltp.TESTS,
-        default=sysbench_oltp.TESTS[0],
-        help="default: %(default)s",
+        "--test", choices=sysbench_oltp.TESTS, default=sysbench_oltp.TESTS[0], help="default: %(default)s"
     )
     parser.add_argument(
         "--events",
@@ -269,11 +243,7 @@ def main() -> int:
         " (default: 20000 point selects with perf, 2000 with callgrind; of the"
         " longer transactions a twentieth)",
     )
-    parser.add_argument(
-        "--tool",
-        choices=("perf", "callgrind"),
-        help="default: perf where it works, else callgrind",
-    )
+    parser.add_argument("--tool", choices=("perf", "callgrind"), help="default: perf where it works, else callgrind")
     options = parser.parse_args()
     tool = choose_tool(options.tool)
     if options.events is None:
@@ -292,9 +262,7 @@ def main() -> int:
             "mysqld": MYSQLD_OPTIONS,
         },
         prepare=sysbench_oltp.template,
-        measure=rounds.one_by_one(
-            lambda arm, folder: measure(arm, folder, tool, options.test, options.events)
-        ),
+        measure=rounds.one_by_one(lambda arm, folder: measure(arm, folder, tool, options.test, options.events)),
         brief=lambda run: f"{run['']:.0f} instructions",
         render=render,
         seconds_each=20 if tool == "perf" else 30,

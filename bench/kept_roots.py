@@ -98,17 +98,11 @@ def prepare(session: Connection) -> None:
 
 KINDS = {
     "prepared statement": Kind(
-        ("Prepared_statement::prepare", "parse_sql"),
-        "rdi",
-        "Prepared_statement::deallocate",
-        prepare,
+        ("Prepared_statement::prepare", "parse_sql"), "rdi", "Prepared_statement::deallocate", prepare
     ),
     # The parser makes the same of CREATE PROCEDURE as of the first CALL in a session.
     "cached procedure": Kind(
-        ("sp_head::reset_lex",),
-        "rsi",
-        "sp_head::~sp_head",
-        lambda session: session.query(objects.procedure("kept")),
+        ("sp_head::reset_lex",), "rsi", "sp_head::~sp_head", lambda session: session.query(objects.procedure("kept"))
     ),
 }
 
@@ -124,32 +118,21 @@ def allocations(text: str) -> Iterator[tuple[str, int]]:
     yield "what was there before the parser began", free - block - BLOCK_HEAD
     for part in text.split("\nMOVED ")[1:]:
         number, _, rest = part.partition("\n")
-        frames = re.findall(
-            r"^#\d+ +(?:0x\w+ in )?(.+?) \(.*\) at (?:\S*/)?(\S+):\d+$", rest, re.M
-        )
+        frames = re.findall(r"^#\d+ +(?:0x\w+ in )?(.+?) \(.*\) at (?:\S*/)?(\S+):\d+$", rest, re.M)
         if frames and frames[0][0] in MOVES:
             continue
-        wanted = [
-            f"{name}, {file}" for name, file in frames if not CARRIERS.match(name)
-        ]
+        wanted = [f"{name}, {file}" for name, file in frames if not CARRIERS.match(name)]
         yield (wanted[0] if wanted else "?"), int(number)
 
 
 def follow(server: Server, kind: Kind) -> list[tuple[str, int]]:
-    with (
-        tempfile.TemporaryDirectory() as name,
-        server.connect(objects.DATABASE) as session,
-    ):
-        script, output, ready = (
-            Path(name) / part for part in ("script", "output", "ready")
-        )
+    with tempfile.TemporaryDirectory() as name, server.connect(objects.DATABASE) as session:
+        script, output, ready = (Path(name) / part for part in ("script", "output", "ready"))
         script.write_text(kind.script(ready))
         command = ["gdb", "-q", "-batch", "-nx", "-x", script, "-p", str(server.pid)]
         # A pipe would be full before the statement, which waits for gdb, has ended.
         with open(output, "w") as said:
-            gdb = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said
-            )
+            gdb = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
         try:
             while not ready.exists() and gdb.poll() is None:
                 time.sleep(0.1)
@@ -196,9 +179,7 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser(
-        __doc__.splitlines()[0], rounds=1, arms=("dev",), one_round=True
-    )
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",), one_round=True)
     options = parser.parse_args()
     if not shutil.which("gdb"):
         raise Problem("gdb is missing; install Debian's package gdb")
@@ -209,8 +190,7 @@ def main() -> int:
         prepare=objects.template,
         measure=rounds.one_by_one(measure),
         brief=lambda run: ", ".join(
-            f"{kind} {sum(number for _, number in found):,} bytes"
-            for kind, found in run["kinds"].items()
+            f"{kind} {sum(number for _, number in found):,} bytes" for kind, found in run["kinds"].items()
         ),
         render=render,
         seconds_each=60,

@@ -52,9 +52,7 @@ def measure(workload: Workload, arm: arm_list.Arm, folder: Path) -> dict[str, An
         return found
 
 
-def measure_round(
-    arms: Sequence[arm_list.Arm], workloads: Sequence[Workload]
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def measure_round(arms: Sequence[arm_list.Arm], workloads: Sequence[Workload]) -> Iterator[tuple[str, dict[str, Any]]]:
     for arm in arms:
         for workload in workloads:
             with prepared.copy(memory.template(workload, arms), arm) as folder:
@@ -98,12 +96,8 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser(
-        __doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True, one_round=True
-    )
-    parser.add_argument(
-        "--workloads", default=",".join(WORKLOADS), help="default: all of run.py's"
-    )
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True, one_round=True)
+    parser.add_argument("--workloads", default=",".join(WORKLOADS), help="default: all of run.py's")
     options = parser.parse_args()
     workloads = chosen(options.workloads.split(","))
 

@@ -69,11 +69,7 @@ VARIABLES = {
     "memdiag_admission_reserve": ("33554432", "0"),
 }
 # Variables that stock MySQL has too. Setting them shows what a machine does that pauses a virtual processor.
-CONTROLS = {
-    "long_query_time": ("5", "10"),
-    "net_read_timeout": ("20", "30"),
-    "sort_buffer_size": ("524288", "262144"),
-}
+CONTROLS = {"long_query_time": ("5", "10"), "net_read_timeout": ("20", "30"), "sort_buffer_size": ("524288", "262144")}
 PROCESSES = 4
 NOTHING = ("SELECT 1",)
 CHURN_PAUSE_SECONDS = 0.02
@@ -104,8 +100,7 @@ def churning(server: Server, sessions: int) -> Iterator[None]:
     stop = spawn.Event()
     each = sessions // PROCESSES
     children = [
-        spawn.Process(target=churn, args=(str(server.socket), each, stop), daemon=True)
-        for _ in range(PROCESSES)
+        spawn.Process(target=churn, args=(str(server.socket), each, stop), daemon=True) for _ in range(PROCESSES)
     ]
 
     def require_all() -> None:
@@ -159,16 +154,12 @@ def mutex_wait_ms(session: Connection) -> float:
     """The longest wait of any session for one of the mutexes since the last call."""
     names = ", ".join(f"'{name}'" for name in MUTEXES)
     summary = "performance_schema.events_waits_summary_global_by_event_name"
-    longest = session.query(
-        f"SELECT MAX(MAX_TIMER_WAIT) / 1e9 FROM {summary} WHERE EVENT_NAME IN ({names})"
-    ).scalar()
+    longest = session.query(f"SELECT MAX(MAX_TIMER_WAIT) / 1e9 FROM {summary} WHERE EVENT_NAME IN ({names})").scalar()
     session.query(f"TRUNCATE TABLE {summary}")
     return float(longest or 0)
 
 
-def waits(
-    server: Server, session: Connection, statements: Sequence[str], seconds: float
-) -> dict[str, float]:
+def waits(server: Server, session: Connection, statements: Sequence[str], seconds: float) -> dict[str, float]:
     mutex_wait_ms(session)
     times = 0
     end = time.monotonic() + seconds
@@ -185,11 +176,7 @@ def waits(
 
 
 def in_turn(
-    server: Server,
-    session: Connection,
-    statements: Sequence[str],
-    seconds: float,
-    slices: int,
+    server: Server, session: Connection, statements: Sequence[str], seconds: float, slices: int
 ) -> dict[str, float]:
     """Alternates slices with and without the action. The longest wait of all slices of a kind counts."""
     each = seconds / slices
@@ -212,9 +199,7 @@ def goes_on_after_limit(server: Server, table: str, limit_ms: int) -> float:
     with server.connect() as reader:
         began = time.monotonic()
         with contextlib.suppress(SqlError):
-            reader.discard(
-                f"SELECT /*+ MAX_EXECUTION_TIME({limit_ms}) */ * FROM information_schema.{table}"
-            )
+            reader.discard(f"SELECT /*+ MAX_EXECUTION_TIME({limit_ms}) */ * FROM information_schema.{table}")
         return max(0.0, 1000 * (time.monotonic() - began) - limit_ms)
 
 
@@ -257,23 +242,14 @@ def fill_history(session: Connection, samples: int) -> int:
 
 
 def measure(
-    arm: arm_list.Arm,
-    folder: Path,
-    sessions: int,
-    seconds: float,
-    slices: int,
-    readers: int,
+    arm: arm_list.Arm, folder: Path, sessions: int, seconds: float, slices: int, readers: int
 ) -> dict[str, Any]:
-    with (
-        arm.server(folder, OPTIONS, priority()) as server,
-        contextlib.ExitStack() as others,
-    ):
+    with arm.server(folder, OPTIONS, priority()) as server, contextlib.ExitStack() as others:
         server.start()
         session = others.enter_context(server.connect())
         others.enter_context(churning(server, sessions))
         found = {
-            name: in_turn(server, session, statements, seconds, slices)
-            for name, statements in actions(session).items()
+            name: in_turn(server, session, statements, seconds, slices) for name, statements in actions(session).items()
         }
         samples = fill_history(session, SAMPLES)
         # Without the profiler, its tables are empty.
@@ -282,29 +258,18 @@ def measure(
             others.enter_context(server.connect())
         endings = {
             table: {
-                "kill_ms": max(
-                    goes_on_after_kill(server, table, after) for after in KILLED_AFTER
-                ),
-                "limit_ms": max(
-                    goes_on_after_limit(server, table, limit) for limit in LIMITS_MS
-                ),
+                "kill_ms": max(goes_on_after_kill(server, table, after) for after in KILLED_AFTER),
+                "limit_ms": max(goes_on_after_limit(server, table, limit) for limit in LIMITS_MS),
             }
             for table in own_tables.every(session)
         }
         return {"waits": found, "ends": endings, "samples": samples}
 
 
-def longest(
-    runs: list[dict[str, Any]], part: str, figure: str, controls: bool = False
-) -> float:
+def longest(runs: list[dict[str, Any]], part: str, figure: str, controls: bool = False) -> float:
     """Of the controls, or of all else."""
     names = [setting(name) for name in CONTROLS]
-    return max(
-        row[figure]
-        for run in runs
-        for name, row in run[part].items()
-        if (name in names) == controls
-    )
+    return max(row[figure] for run in runs for name, row in run[part].items() if (name in names) == controls)
 
 
 def render(raw: dict[str, Any]) -> str:
@@ -319,26 +284,14 @@ def render(raw: dict[str, Any]) -> str:
             f"{raw['settings']['sessions']} sessions, each of which is replaced all the time. The longest of each, in ms;"
             " without: in slices of time in between, in which nothing is looked at.\n",
             report.table(
-                [
-                    "meanwhile",
-                    "times",
-                    "connect",
-                    "without",
-                    "mutex of connecting or ending",
-                    "without",
-                ],
+                ["meanwhile", "times", "connect", "without", "mutex of connecting or ending", "without"],
                 [
                     [
                         name,
                         f"{sum(run['waits'][name]['times'] for run in runs)}",
                         *(
                             worst("waits", name, figure)
-                            for figure in (
-                                "connect_ms",
-                                "without_connect_ms",
-                                "mutex_ms",
-                                "without_mutex_ms",
-                            )
+                            for figure in ("connect_ms", "without_connect_ms", "mutex_ms", "without_mutex_ms")
                         ),
                     ]
                     for name in runs[0]["waits"]
@@ -348,14 +301,7 @@ def render(raw: dict[str, Any]) -> str:
             " reading goes on after KILL QUERY, and after MAX_EXECUTION_TIME, in ms:\n",
             report.table(
                 ["table", "KILL QUERY", "MAX_EXECUTION_TIME"],
-                [
-                    [
-                        name,
-                        worst("ends", name, "kill_ms"),
-                        worst("ends", name, "limit_ms"),
-                    ]  # fmt: skip
-                    for name in runs[0]["ends"]
-                ],
+                [[name, worst("ends", name, "kill_ms"), worst("ends", name, "limit_ms")] for name in runs[0]["ends"]],
             ),
             "\n## Targets\n",
             report.target_table(
@@ -368,23 +314,18 @@ def render(raw: dict[str, Any]) -> str:
                     ),
                     report.target(
                         "the same, ms above that while stock's own variables are set",
-                        longest(runs, "waits", "mutex_ms")
-                        - longest(runs, "waits", "mutex_ms", controls=True),
+                        longest(runs, "waits", "mutex_ms") - longest(runs, "waits", "mutex_ms", controls=True),
                         "<=",
                         TARGETS["wait_ms"],
                     ),
                     report.target(
                         "longest connect, ms above that without looking",
-                        longest(runs, "waits", "connect_ms")
-                        - longest(runs, "waits", "without_connect_ms"),
+                        longest(runs, "waits", "connect_ms") - longest(runs, "waits", "without_connect_ms"),
                         "<=",
                         TARGETS["wait_ms"],
                     ),
                     report.target(
-                        "longest end of a killed read, ms",
-                        longest(runs, "ends", "kill_ms"),
-                        "<=",
-                        TARGETS["end_ms"],
+                        "longest end of a killed read, ms", longest(runs, "ends", "kill_ms"), "<=", TARGETS["end_ms"]
                     ),
                     report.target(
                         "longest end of a read with a time limit, ms",
@@ -400,29 +341,16 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser(
-        __doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True)
+    parser.add_argument("--sessions", type=int, default=200, help="default: %(default)s")
+    parser.add_argument(
+        "--seconds", type=float, default=3, help="of each action, and as many without (default: %(default)s)"
     )
     parser.add_argument(
-        "--sessions", type=int, default=200, help="default: %(default)s"
+        "--slices", type=int, default=3, help="that these seconds are divided into (default: %(default)s)"
     )
     parser.add_argument(
-        "--seconds",
-        type=float,
-        default=3,
-        help="of each action, and as many without (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--slices",
-        type=int,
-        default=3,
-        help="that these seconds are divided into (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--readers",
-        type=int,
-        default=1000,
-        help="sessions while reads are killed (default: %(default)s)",
+        "--readers", type=int, default=1000, help="sessions while reads are killed (default: %(default)s)"
     )
     options = parser.parse_args()
     rounds.require_positive(options, "sessions", "seconds", "slices", "readers")
@@ -436,18 +364,9 @@ def main() -> int:
             "readers": options.readers,
             "priority": " ".join(priority()),
         },
-        prepare=lambda arms: prepared.template(
-            "empty", {}, arms, OPTIONS, lambda server: None
-        ),
+        prepare=lambda arms: prepared.template("empty", {}, arms, OPTIONS, lambda server: None),
         measure=rounds.one_by_one(
-            lambda arm, folder: measure(
-                arm,
-                folder,
-                options.sessions,
-                options.seconds,
-                options.slices,
-                options.readers,
-            )
+            lambda arm, folder: measure(arm, folder, options.sessions, options.seconds, options.slices, options.readers)
         ),
         brief=lambda run: (
             f"longest wait for a mutex {longest([run], 'waits', 'mutex_ms'):.1f} ms,"

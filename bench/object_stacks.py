@@ -20,11 +20,7 @@ from harness.server import Server
 from harness.sql import Connection
 
 # Each block is a sample, from each thread's beginning.
-OPTIONS = (
-    "--memdiag-profile=ON",
-    "--memdiag-profile-sample-bytes=1",
-    "--memdiag-profile-memory=1G",
-)
+OPTIONS = ("--memdiag-profile=ON", "--memdiag-profile-sample-bytes=1", "--memdiag-profile-memory=1G")
 STACKS = 16
 READ = """
 SELECT POOL, FRAMES, FOLDED, LIVE_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_PROFILE WHERE LIVE_BYTES > 0
@@ -73,14 +69,8 @@ def measure(arm: arm_list.Arm, folder: Path) -> dict[str, Any]:
         kinds[kind.name] = {
             "kib": sum(stack.bytes for stack in stacks) / kind.step / 1024,
             "groups": [
-                {
-                    "pool": group.pool,
-                    "code": group.text(),
-                    "kib": group.bytes / kind.step / 1024,
-                }
-                for group in composition.grouped(
-                    [stack for stack in stacks if stack.bytes > 0], STACKS
-                )
+                {"pool": group.pool, "code": group.text(), "kib": group.bytes / kind.step / 1024}
+                for group in composition.grouped([stack for stack in stacks if stack.bytes > 0], STACKS)
             ],
         }
     return {"kinds": kinds}
@@ -90,10 +80,7 @@ def render(raw: dict[str, Any]) -> str:
     blocks = ["# The code that allocated one more\n"]
     for arm, (run,) in raw["runs"].items():
         for kind, found in run["kinds"].items():
-            rows = [
-                [group["code"], group["pool"], f"{group['kib']:.1f}"]
-                for group in found["groups"]
-            ]
+            rows = [[group["code"], group["pool"], f"{group['kib']:.1f}"] for group in found["groups"]]
             blocks += [
                 f"\n## {kind}, {arm}: {found['kib']:.1f} KiB\n",
                 report.table(["allocated by", "pool", "KiB"], rows),
@@ -103,22 +90,15 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser(
-        __doc__.splitlines()[0], rounds=1, arms=("dev",), one_round=True
-    )
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",), one_round=True)
     options = parser.parse_args()
     return rounds.run(
         "object_stacks",
         options,
-        settings={
-            "kinds": list(objects.KINDS),
-            "mysqld": (*objects.OPTIONS, *OPTIONS),
-        },
+        settings={"kinds": list(objects.KINDS), "mysqld": (*objects.OPTIONS, *OPTIONS)},
         prepare=objects.template,
         measure=rounds.one_by_one(measure),
-        brief=lambda run: ", ".join(
-            f"{kind} {found['kib']:.1f} KiB" for kind, found in run["kinds"].items()
-        ),
+        brief=lambda run: ", ".join(f"{kind} {found['kib']:.1f} KiB" for kind, found in run["kinds"].items()),
         render=render,
         seconds_each=60,
     )

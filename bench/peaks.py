@@ -32,14 +32,7 @@ from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection, SqlError
 
-NAMES = (
-    "triggers",
-    "fk_cascade",
-    "partitions",
-    "connection_storm",
-    "replica_rows",
-    "dump_oltp",
-)
+NAMES = ("triggers", "fk_cascade", "partitions", "connection_storm", "replica_rows", "dump_oltp")
 OURS, PROFILED = "dev", "dev-profile"
 # The allocators that have had the lowest peaks besides this server, in bench/run.py.
 OTHERS = ("stock", "glibc-arenas2", "linked")
@@ -90,7 +83,7 @@ def go_first(session: Connection) -> None:
             os.setpriority(os.PRIO_PROCESS, process, -15)
 
 
-def read_highs(socket: str, pid: int, floor_kb: float, ready: Event, stop: Event, result: Sender) -> None:  # fmt: skip
+def read_highs(socket: str, pid: int, floor_kb: float, ready: Event, stop: Event, result: Sender) -> None:
     """Reads at rest, then at new highs until it is told to stop, and sends the composition at the highest."""
     statm, page_kb = Path(f"/proc/{pid}/statm"), os.sysconf("SC_PAGE_SIZE") // 1024
     pace, highest, seconds = Pace(floor_kb), None, []
@@ -121,7 +114,9 @@ def highs(server: Server, floor_kb: float) -> Iterator[dict[str, Any]]:
     spawn = multiprocessing.get_context("spawn")
     ready, stop = spawn.Event(), spawn.Event()
     ours, theirs = spawn.Pipe(duplex=False)
-    child = spawn.Process(target=read_highs, args=(str(server.socket), server.pid, floor_kb, ready, stop, theirs), daemon=True)  # fmt: skip
+    child = spawn.Process(
+        target=read_highs, args=(str(server.socket), server.pid, floor_kb, ready, stop, theirs), daemon=True
+    )
     child.start()
     theirs.close()
     found: dict[str, Any] = {}
@@ -138,7 +133,7 @@ def highs(server: Server, floor_kb: float) -> Iterator[dict[str, Any]]:
         raise Problem("the reader of the heap profile failed: see its message above")
 
 
-def turn(workload: Workload, arm: arm_list.Arm, floor_kb: float | None) -> dict[str, Any]:  # fmt: skip
+def turn(workload: Workload, arm: arm_list.Arm, floor_kb: float | None) -> dict[str, Any]:
     """`floor_kb`: RSS from which readings begin; None: none."""
     found: dict[str, Any] = {}
     with (
@@ -164,23 +159,16 @@ def turn(workload: Workload, arm: arm_list.Arm, floor_kb: float | None) -> dict[
 def order(arms: Sequence[arm_list.Arm], number: int) -> list[arm_list.Arm]:
     """The profiled arm comes last: its readings begin near the peak of the same server without the profiler."""
     plain = [arm for arm in arms if arm.name != PROFILED]
-    return [
-        *arm_list.rotated(plain, number),
-        *(arm for arm in arms if arm.name == PROFILED),
-    ]
+    return [*arm_list.rotated(plain, number), *(arm for arm in arms if arm.name == PROFILED)]
 
 
-def round_of(arms: Sequence[arm_list.Arm], workloads: Sequence[Workload]) -> Iterator[tuple[str, dict[str, Any]]]:  # fmt: skip
+def round_of(arms: Sequence[arm_list.Arm], workloads: Sequence[Workload]) -> Iterator[tuple[str, dict[str, Any]]]:
     """One round: all arms of a workload follow each other."""
     measured: dict[str, dict[str, Any]] = {arm.name: {} for arm in arms}
     for number, workload in enumerate(workloads):
         try:
             for arm in order(arms, number):
-                floor_kb = (
-                    NEAR * measured[OURS][workload.name]["peak_kb"]
-                    if arm.name == PROFILED
-                    else None
-                )
+                floor_kb = NEAR * measured[OURS][workload.name]["peak_kb"] if arm.name == PROFILED else None
                 run = turn(workload, arm, floor_kb)
                 measured[arm.name][workload.name] = run
                 say(f"{workload.name}, {arm.name}: peak {run['peak_kb'] // 1024} MB")
@@ -207,11 +195,11 @@ def part_rows(found: Mapping[str, Any]) -> list[list[str]]:
     """A row for each part of the ledger, the largest first; small pools share one."""
     rest, peak = found["rest"]["parts"], found["peak"]["parts"]
     rss = found["peak"]["rss"]
-    live = {composition.pool_part(pool): size for pool, size in found["allocated"].items()}  # fmt: skip
+    live = {composition.pool_part(pool): size for pool, size in found["allocated"].items()}
     rows: list[list[str]] = []
 
     def row(name: str, before: float, size: float, live: float | None = None) -> None:
-        rows.append([name, "", mb(before), mb(size), f"{100 * size / rss:.1f}", mb(live), ""])  # fmt: skip
+        rows.append([name, "", mb(before), mb(size), f"{100 * size / rss:.1f}", mb(live), ""])
 
     small_before, small = 0, 0
     for name in sorted(peak, key=lambda name: -part_size(peak, name)):
@@ -223,7 +211,7 @@ def part_rows(found: Mapping[str, Any]) -> list[list[str]]:
         for own, size in sorted(peak[name].items(), key=lambda item: -item[1]):
             if own and size >= SHOWN_OWN * rss:
                 before = rest.get(name, {}).get(own, 0)
-                rows.append([f"- of these: {own}", "", mb(before), mb(size), f"({100 * size / rss:.1f})", "", ""])  # fmt: skip
+                rows.append([f"- of these: {own}", "", mb(before), mb(size), f"({100 * size / rss:.1f})", "", ""])
     row("other pools", small_before, small)
     return rows
 
@@ -232,15 +220,26 @@ def code_rows(found: Mapping[str, Any]) -> list[list[str]]:
     """Parts of the pools' rows: what is older than the profiler, then the code."""
     rss = found["peak"]["rss"]
     before, older = (
-        sum(size for pool, size in found[when]["older"].items() if pool != "perfschema")
-        for when in ("rest", "peak")
+        sum(size for pool, size in found[when]["older"].items() if pool != "perfschema") for when in ("rest", "peak")
     )
-    rows = [["allocated before the profiler began", "several", mb(before), mb(older), f"({100 * older / rss:.1f})", "", ""]]  # fmt: skip
+    rows = [
+        ["allocated before the profiler began", "several", mb(before), mb(older), f"({100 * older / rss:.1f})", "", ""]
+    ]
     for code in found["code"]:
         name = code["text"]
         if code["stacks"] > 1:
             name += f" ({code['stacks']} stacks)"
-        rows.append([name, code["pool"], "", mb(code["resident"]), f"({100 * code['resident'] / rss:.1f})", mb(code["live"]), mb(code["error"])])  # fmt: skip
+        rows.append(
+            [
+                name,
+                code["pool"],
+                "",
+                mb(code["resident"]),
+                f"({100 * code['resident'] / rss:.1f})",
+                mb(code["live"]),
+                mb(code["error"]),
+            ]
+        )
     return rows
 
 
@@ -254,19 +253,12 @@ def middle(runs: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 class Case:
     """The figures of a workload over all rounds. Units: bytes."""
 
-    def __init__(self, name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:  # fmt: skip
-        of_all = {
-            arm: [run[name] for run in done if name in run]
-            for arm, done in runs.items()
-        }
+    def __init__(self, name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        of_all = {arm: [run[name] for run in done if name in run] for arm, done in runs.items()}
         self.name = name
         self.profiled = middle(of_all.pop(PROFILED, []))
         self.peaks, self.pages = (
-            {
-                arm: 1024 * report.median(run[figure] for run in done)
-                for arm, done in of_all.items()
-                if done
-            }
+            {arm: 1024 * report.median(run[figure] for run in done) for arm, done in of_all.items() if done}
             for figure in ("peak_kb", "pages_kb")
         )
         self.others = [arm for arm in self.peaks if not arm_list.ARMS[arm].ours]
@@ -295,7 +287,7 @@ class Case:
         if self.peaks[OURS] <= half:
             return text + f"The peak is at most half of that of {self.lowest}."
         if left <= 0:
-            return text + f"These alone exceed half of the peak of {self.lowest}, {mb(half)} MB."  # fmt: skip
+            return text + f"These alone exceed half of the peak of {self.lowest}, {mb(half)} MB."
         return text + (
             f"Half of the peak of {self.lowest} is {mb(half)} MB. It leaves {mb(left)} MB for all else,"
             f" which takes {mb(taken)} MB."
@@ -304,18 +296,19 @@ class Case:
     def section(self) -> list[str]:
         lines = [f"\n## {self.name}\n", f"{WORKLOADS[self.name].shows}.\n"]
         if self.profiled is None:
-            return [*lines, f"Not read: RSS stayed below {NEAR:.0%} of the peak without the profiler, or a figure was missing."]  # fmt: skip
+            return [
+                *lines,
+                f"Not read: RSS stayed below {NEAR:.0%} of the peak without the profiler, or a figure was missing.",
+            ]
         found, peak = self.profiled["found"], 1024 * self.profiled["peak_kb"]
         seconds = found["reading_seconds"]
         rss = found["peak"]["rss"]
         missing = [
             f"{name} {mb(size)} MB"
-            for name, size in sorted(
-                found["missing"].items(), key=lambda item: -item[1]
-            )
+            for name, size in sorted(found["missing"].items(), key=lambda item: -item[1])
             if size >= SHOWN * rss
         ]
-        head = ["part of RSS", "pool", "at rest, MB", "at the peak", "% of RSS", "live, MB", "± MB"]  # fmt: skip
+        head = ["part of RSS", "pool", "at rest, MB", "at the peak", "% of RSS", "live, MB", "± MB"]
         return [
             *lines,
             f"The peak was {mb(self.peaks[OURS])} MB without the profiler and {mb(peak)} MB with it. The reading is of"
@@ -339,12 +332,14 @@ def render(raw: dict[str, Any]) -> str:
     rows, targets, sections = [], [], []
     for case in cases:
         lowest = case.lowest and f"{mb(case.peaks[case.lowest])} {case.lowest}"
-        rows.append([case.name, mb(case.peaks[OURS]), lowest or "-", report.show(case.ratio)])  # fmt: skip
+        rows.append([case.name, mb(case.peaks[OURS]), lowest or "-", report.show(case.ratio)])
         found = case.profiled and case.profiled["found"]
         targets += [
             report.target(f"{case.name}: peak to the lowest other", case.ratio, "<=", HALF),
-            report.target(f"{case.name}: explained share of RSS", found and composition.explained(found), ">=", EXPLAINED),
-        ]  # fmt: skip
+            report.target(
+                f"{case.name}: explained share of RSS", found and composition.explained(found), ">=", EXPLAINED
+            ),
+        ]
         sections += case.section()
     read_ones = [case.profiled["found"] for case in cases if case.profiled]
     if read_ones:
@@ -356,9 +351,7 @@ def render(raw: dict[str, Any]) -> str:
             "\n## At rest: the largest instruments\n",
             f"Before the load of {next(case.name for case in cases if case.profiled)}. They also name what the server"
             " allocated before the profiler began.\n",
-            report.table(
-                ["instrument", "pool", "at rest, MB", "live, MB"], instruments
-            ),
+            report.table(["instrument", "pool", "at rest, MB", "live, MB"], instruments),
         ]
     if absent:
         sections.insert(0, f"\nFailed, see the output of the run: {', '.join(absent)}.")
@@ -376,10 +369,10 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser(
-        __doc__.splitlines()[0], rounds=1, arms=(*OTHERS, OURS, PROFILED)
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=(*OTHERS, OURS, PROFILED))
+    parser.add_argument(
+        "--workloads", default=",".join(NAMES), help="comma-separated, of run.py's (default: %(default)s)"
     )
-    parser.add_argument("--workloads", default=",".join(NAMES), help="comma-separated, of run.py's (default: %(default)s)")  # fmt: skip
     options = parser.parse_args()
     rounds.require_positive(options)
     if missing := {OURS, PROFILED} - set(options.arms.split(",")):
@@ -392,9 +385,7 @@ def main() -> int:
         settings={"workloads": [workload.name for workload in workloads]},
         prepare=lambda arms: memory.templates(workloads, arms),
         measure=lambda arms, _template: round_of(arms, workloads),
-        brief=lambda run: ", ".join(
-            f"{name} {one['peak_kb'] // 1024} MB" for name, one in run.items()
-        ),
+        brief=lambda run: ", ".join(f"{name} {one['peak_kb'] // 1024} MB" for name, one in run.items()),
         render=render,
         seconds_each=30 * len(workloads),
     )

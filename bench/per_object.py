@@ -68,9 +68,7 @@ def rest(server: Server) -> int:
 def ledger(session: Connection) -> dict[str, float]:
     """Resident kB of each part of the ledger; empty if the server has none."""
     try:
-        rows = session.query(
-            "SELECT COMPONENT, NAME, RESIDENT_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_LEDGER_EXACT"
-        ).rows
+        rows = session.query("SELECT COMPONENT, NAME, RESIDENT_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_LEDGER_EXACT").rows
     except SqlError as error:
         if error.code == _UNKNOWN_TABLE:
             return {}
@@ -83,9 +81,7 @@ def ledger(session: Connection) -> dict[str, float]:
     return {part: resident / 1024 for part, resident in found.items()}
 
 
-def reading(
-    server: Server, session: Connection, kind: objects.Kind, count: int
-) -> dict[str, Any]:
+def reading(server: Server, session: Connection, kind: objects.Kind, count: int) -> dict[str, Any]:
     time.sleep(kind.idle_seconds)
     # Pages of the buffer pool serve everybody. They are no part of an object.
     rss_kb = rest(server)
@@ -118,10 +114,7 @@ def round_of(
     measured: dict[str, dict[str, Any]] = {arm.name: {} for arm in arms}
     for number, kind in enumerate(kinds):
         for arm in arm_list.rotated(arms, number):
-            with (
-                prepared.copy(template, arm) as folder,
-                arm.server(folder, objects.OPTIONS) as server,
-            ):
+            with prepared.copy(template, arm) as folder, arm.server(folder, objects.OPTIONS) as server:
                 server.start()
                 readings = series(server, kind)
             measured[arm.name][kind.name] = readings
@@ -139,9 +132,7 @@ def parts(runs: Sequence[dict[str, Any]], kind: str) -> dict[str, float]:
     for run in runs:
         names = {name for point in run[kind] for name in point["parts"]}
         for name in names:
-            points = [
-                (point["count"], point["parts"].get(name, 0.0)) for point in run[kind]
-            ]
+            points = [(point["count"], point["parts"].get(name, 0.0)) for point in run[kind]]
             slopes.setdefault(name, []).append(Line.through(points).slope)
     found = {name: report.median(values) for name, values in slopes.items()}
     return dict(sorted(found.items(), key=lambda item: -item[1]))
@@ -169,14 +160,7 @@ def render(raw: dict[str, Any]) -> str:
                 if abs(slope) >= SHOWN_KIB:
                     details.append([f"{kind}, {arm}: {name}", f"{slope:.1f}"])
         if "dev" in medians:
-            targets.append(
-                report.target(
-                    f"KiB of one more {kind}",
-                    medians["dev"],
-                    "<=",
-                    objects.KINDS[kind].goal_kib,
-                )
-            )
+            targets.append(report.target(f"KiB of one more {kind}", medians["dev"], "<=", objects.KINDS[kind].goal_kib))
     head = ["one more", "KiB", "standard error", "lowest", "highest"]
     blocks = [
         "# What one more costs in RSS\n",
@@ -186,10 +170,7 @@ def render(raw: dict[str, Any]) -> str:
     if targets:
         blocks += ["\n## Targets\n", report.target_table(targets)]
     if details:
-        blocks += [
-            "\n## Where it lies: MEMDIAG_LEDGER_EXACT\n",
-            report.table(["part", "KiB"], details),
-        ]
+        blocks += ["\n## Where it lies: MEMDIAG_LEDGER_EXACT\n", report.table(["part", "KiB"], details)]
     blocks.append(report.front_matter(raw))
     return "\n".join(blocks)
 
@@ -198,21 +179,13 @@ def chosen(names: str) -> list[objects.Kind]:
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in objects.KINDS]
     if unknown or not wanted:
-        raise Problem(
-            f"unknown object {', '.join(unknown) or '(none given)'}; there are: {', '.join(objects.KINDS)}"
-        )
+        raise Problem(f"unknown object {', '.join(unknown) or '(none given)'}; there are: {', '.join(objects.KINDS)}")
     return [objects.KINDS[name] for name in wanted]
 
 
 def main() -> int:
-    parser = rounds.parser(
-        __doc__.splitlines()[0], rounds=3, arms=("dev", "dev-no-pools", "debian")
-    )
-    parser.add_argument(
-        "--objects",
-        default=",".join(objects.KINDS),
-        help="comma-separated (default: %(default)s)",
-    )
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=3, arms=("dev", "dev-no-pools", "debian"))
+    parser.add_argument("--objects", default=",".join(objects.KINDS), help="comma-separated (default: %(default)s)")
     options = parser.parse_args()
     rounds.require_positive(options)
     kinds = chosen(options.objects)
@@ -226,9 +199,7 @@ def main() -> int:
         },
         prepare=objects.template,
         measure=lambda arms, folder: round_of(arms, folder, kinds),
-        brief=lambda run: ", ".join(
-            f"{kind} {line(readings).slope:.1f} KiB" for kind, readings in run.items()
-        ),
+        brief=lambda run: ", ".join(f"{kind} {line(readings).slope:.1f} KiB" for kind, readings in run.items()),
         render=render,
         seconds_each=30 * len(kinds),
     )

@@ -59,30 +59,21 @@ def counts() -> list[Path]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--workloads",
-        default=",".join(DEFAULT),
-        help="comma-separated, see bench/run.py --list (default: %(default)s)",
+        "--workloads", default=",".join(DEFAULT), help="comma-separated, see bench/run.py --list (default: %(default)s)"
     )
     workloads = chosen(parser.parse_args().workloads.split(","))
     arm = ARMS["profile"]
     arm.build()
     if not PROFILED.is_file():
-        raise Problem(
-            f"{PROFILED} is not there; run: cmake --preset profile && cmake --build --preset profile"
-        )
+        raise Problem(f"{PROFILED} is not there; run: cmake --preset profile && cmake --build --preset profile")
     templates = []
     for number, workload in enumerate(workloads, 1):
         say(f"{workload.name}: data, {number} of {len(workloads)}")
         templates.append(memory.template(workload, [arm]))
     # Removes the counts of loading the data, which is not the work of a server in production.
     shutil.rmtree(PROFILE, ignore_errors=True)
-    for number, (workload, template) in enumerate(
-        zip(workloads, templates, strict=True), 1
-    ):
-        with (
-            prepared.copy(template, arm) as folder,
-            arm.server(folder, workload.mysqld_options()) as server,
-        ):
+    for number, (workload, template) in enumerate(zip(workloads, templates, strict=True), 1):
+        with prepared.copy(template, arm) as folder, arm.server(folder, workload.mysqld_options()) as server:
             server.start()
             done = workload.load(server)
             say(
@@ -100,9 +91,7 @@ def main() -> int:
     for file in files:
         file.rename(file.with_name(name_in_optimised(file.name)))
     # The second line changes the compile command of preset optimised, so that other counts compile everything.
-    TRAINED.write_text(
-        f"{PROFILED.read_text().strip()}\n{digest(PROFILE, ['**/*.gcda'])}\n"
-    )
+    TRAINED.write_text(f"{PROFILED.read_text().strip()}\n{digest(PROFILE, ['**/*.gcda'])}\n")
     say(f"{PROFILE}: {len(files)} files")
     return 0
 

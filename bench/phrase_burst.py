@@ -28,15 +28,7 @@ def render(raw: dict[str, Any]) -> str:
             *(f"{figures[key]:.0f}" for key in ("start", "peak", "growth", "pages")),
             *(f"{figures[f'idle_{moment}']:.0f}" for moment in IDLE_SECONDS),
             f"{figures['per_second']:.1f}",
-            *(
-                f"{figures[key]:.0f}"
-                for key in (
-                    "p50_ms",
-                    "p99_ms",
-                    "cpu_ms_each",
-                    "faults_each",
-                )
-            ),
+            *(f"{figures[key]:.0f}" for key in ("p50_ms", "p99_ms", "cpu_ms_each", "faults_each")),
         ]
         for name, figures in by_arm.items()
     ]
@@ -75,13 +67,8 @@ def _ratios(by_arm: dict[str, dict[str, float]]) -> tuple[list[str], list[list[s
     for name, figures in by_arm.items():
         row = [name]
         for base in bases:
-            row += [
-                report.show(report.ratio(figures[key], by_arm[base][key]))
-                for key in ("growth", "per_second")
-            ]
-        row += [
-            report.show(figures[f"over_start_{moment}"], 3) for moment in IDLE_SECONDS
-        ]
+            row += [report.show(report.ratio(figures[key], by_arm[base][key])) for key in ("growth", "per_second")]
+        row += [report.show(figures[f"over_start_{moment}"], 3) for moment in IDLE_SECONDS]
         rows.append(row)
     return head, rows
 
@@ -89,24 +76,14 @@ def _ratios(by_arm: dict[str, dict[str, float]]) -> tuple[list[str], list[list[s
 def _targets(by_arm: dict[str, dict[str, float]]) -> list[tuple[str, ...]]:
     dev = by_arm["dev"]
     stock = by_arm.get("stock")
-    others = [
-        by_arm[name]["per_second"] for name in ("stock", "linked") if name in by_arm
-    ]
+    others = [by_arm[name]["per_second"] for name in ("stock", "linked") if name in by_arm]
     complete = {"stock", "linked"} <= by_arm.keys()
     return [
-        report.target(
-            "growth of peak RSS / stock's",
-            dev["growth"] / stock["growth"] if stock else None,
-            "<=",
-            0.30,
-        ),
+        report.target("growth of peak RSS / stock's", dev["growth"] / stock["growth"] if stock else None, "<=", 0.30),
         report.target("RSS 2 s after / start", dev["over_start_2"], "<=", 1.08),
         report.target("RSS 5 s after / start", dev["over_start_5"], "<=", 1.07),
         report.target(
-            "searches/s / better of stock and linked",
-            dev["per_second"] / max(others) if complete else None,
-            ">=",
-            1.05,
+            "searches/s / better of stock and linked", dev["per_second"] / max(others) if complete else None, ">=", 1.05
         ),
     ]
 
@@ -114,24 +91,12 @@ def _targets(by_arm: dict[str, dict[str, float]]) -> list[tuple[str, ...]]:
 def main() -> int:
     parser = rounds.parser(__doc__.splitlines()[0], rounds=3)
     defaults = workload.PhraseBurst()
+    parser.add_argument("--clients", type=int, default=defaults.clients, help="default: %(default)s")
+    parser.add_argument("--seconds", type=float, default=30, help="length of the burst (default: %(default)s)")
     parser.add_argument(
-        "--clients", type=int, default=defaults.clients, help="default: %(default)s"
+        "--settle", type=float, default=3, help="seconds between start and burst (default: %(default)s)"
     )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=30,
-        help="length of the burst (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--settle",
-        type=float,
-        default=3,
-        help="seconds between start and burst (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--documents", type=int, default=defaults.documents, help="default: %(default)s"
-    )
+    parser.add_argument("--documents", type=int, default=defaults.documents, help="default: %(default)s")
     options = parser.parse_args()
     rounds.require_positive(options, "clients", "seconds", "settle", "documents")
     chosen = workload.PhraseBurst(options.documents, options.clients, options.seconds)
@@ -150,11 +115,7 @@ def main() -> int:
             "mysqld": chosen.mysqld_options(),
         },
         prepare=lambda arms: memory.template(chosen, arms),
-        measure=rounds.one_by_one(
-            lambda arm, folder: memory.turn(
-                chosen, arm, folder, options.settle, IDLE_SECONDS
-            )
-        ),
+        measure=rounds.one_by_one(lambda arm, folder: memory.turn(chosen, arm, folder, options.settle, IDLE_SECONDS)),
         brief=memory.brief,
         render=render,
         seconds_each=options.seconds + options.settle + max(IDLE_SECONDS) + 8,

@@ -53,9 +53,7 @@ def react(server: Server, limit: cgroup.Limit, hog: Popen[bytes]) -> float:
         hog.stdin.flush()
         while limit.used_bytes() < bound:
             if time.time() > began + PATIENCE_SECONDS:
-                raise Problem(
-                    f"the group has {limit.used_bytes()} bytes and does not reach the watcher's {bound}"
-                )
+                raise Problem(f"the group has {limit.used_bytes()} bytes and does not reach the watcher's {bound}")
         passed = time.time()
         while True:
             first = session.query(
@@ -94,14 +92,7 @@ def render(raw: dict[str, Any]) -> str:
             "# Time until memory goes back under pressure\n",
             f"{len(seconds)} times: median {report.median(seconds):.3f} s, longest {seconds[-1]:.3f} s.\n",
             report.target_table(
-                [
-                    report.target(
-                        "seconds until memory has gone back, the longest",
-                        seconds[-1],
-                        "<=",
-                        TARGET_SECONDS,
-                    )
-                ]
+                [report.target("seconds until memory has gone back, the longest", seconds[-1], "<=", TARGET_SECONDS)]
             ),
             report.front_matter(raw),
         ]
@@ -110,21 +101,14 @@ def render(raw: dict[str, Any]) -> str:
 
 def main() -> int:
     # A new server for each: one that was under pressure a moment ago acts more slowly.
-    parser = rounds.parser(
-        __doc__.splitlines()[0], rounds=10, arms=("dev",), one_arm=True
-    )
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=10, arms=("dev",), one_arm=True)
     options = parser.parse_args()
     rounds.require_positive(options)
     return rounds.run(
         "pressure_latency",
         options,
-        settings={
-            "limit_mb": LIMIT_MB,
-            "limit_percent": LIMIT_PERCENT,
-        },
-        prepare=lambda arms: prepared.template(
-            "pressure_latency", {}, arms, (), lambda server: None
-        ),
+        settings={"limit_mb": LIMIT_MB, "limit_percent": LIMIT_PERCENT},
+        prepare=lambda arms: prepared.template("pressure_latency", {}, arms, (), lambda server: None),
         measure=rounds.one_by_one(measure),
         brief=lambda run: f"{run['seconds']:.3f} s",
         render=render,

@@ -74,11 +74,7 @@ MOVES_MEMORY = "SELECT LENGTH(REPEAT('x', 4 << 20))"
 RESTS = "SELECT SLEEP(0.5)"
 LARGE_SESSIONS = 32
 LARGE_BYTES = 1 << 20
-FUNCTIONS = (
-    "memdiag_shim_questions",
-    "memdiag_shim_bypasses",
-    "memdiag_shim_refreshes",
-)
+FUNCTIONS = ("memdiag_shim_questions", "memdiag_shim_bypasses", "memdiag_shim_refreshes")
 START_PARTS = ("start_perfschema_mb", "start_resident_metadata_mb", "start_unused_mb")
 TARGETS = {
     "start_mb_per_cpu": 0.25,
@@ -95,8 +91,7 @@ def shimmed(arm: arm_list.Arm, machine: Machine) -> arm_list.Arm:
     shim = arm.build().directory.parent / "unittest" / SHIM
     if not shim.exists():
         raise Problem(
-            f"{shim} is missing; build it with:"
-            f" cmake --build --preset {arm.preset} --target memdiag_cpu_shim"
+            f"{shim} is missing; build it with: cmake --build --preset {arm.preset} --target memdiag_cpu_shim"
         )
     return dataclasses.replace(
         arm,
@@ -117,70 +112,45 @@ def number(session: Connection, query: str) -> int:
 
 def figures(session: Connection, names: Sequence[str]) -> dict[str, int]:
     """A row of the table of the allocator."""
-    (row,) = session.query(
-        f"SELECT {', '.join(names)} FROM information_schema.MEMDIAG_ALLOCATOR"
-    ).dicts()
+    (row,) = session.query(f"SELECT {', '.join(names)} FROM information_schema.MEMDIAG_ALLOCATOR").dicts()
     return {name: int(value or 0) for name, value in row.items()}
 
 
 def cached_bytes(session: Connection) -> int:
-    return number(
-        session, "SELECT SUM(CACHED_BYTES) FROM information_schema.MEMDIAG_POOLS"
-    )
+    return number(session, "SELECT SUM(CACHED_BYTES) FROM information_schema.MEMDIAG_POOLS")
 
 
 def tcache_bytes(session: Connection) -> int:
-    return number(
-        session, "SELECT SUM(TCACHE_BYTES) FROM information_schema.MEMDIAG_ARENAS"
-    )
+    return number(session, "SELECT SUM(TCACHE_BYTES) FROM information_schema.MEMDIAG_ARENAS")
 
 
 def load(server: Server, threads: int) -> float:
     """Runs the load; returns transactions per second."""
-    output = sysbench_program.run(
-        server,
-        "oltp_read_write",
-        "run",
-        f"--threads={threads}",
-        f"--time={LOAD_SECONDS}",
-    )
+    output = sysbench_program.run(server, "oltp_read_write", "run", f"--threads={threads}", f"--time={LOAD_SECONDS}")
     return sysbench_program.parse(output)["tps"]
 
 
 def threads(server: Server) -> dict[int, str]:
     """The names of the server's threads."""
-    return {
-        int(task.parent.name): task.read_text().strip()
-        for task in Path(f"/proc/{server.pid}/task").glob("*/comm")
-    }
+    return {int(task.parent.name): task.read_text().strip() for task in Path(f"/proc/{server.pid}/task").glob("*/comm")}
 
 
 def own_cpu_ms(server: Server) -> float:
     """Processor time of this project's threads and of jemalloc's."""
     return sum(
-        cpu_ms(server, thread)
-        for thread, name in threads(server).items()
-        if name.startswith(("memdiag", "jemalloc"))
+        cpu_ms(server, thread) for thread, name in threads(server).items() if name.startswith(("memdiag", "jemalloc"))
     )
 
 
 def resident_mb(session: Connection) -> dict[str, float]:
     """Parts of RSS that differ by the number of processors."""
     rows = session.query(
-        "SELECT COMPONENT, NAME, STATE, RESIDENT_BYTES"
-        " FROM information_schema.MEMDIAG_LEDGER_EXACT"
+        "SELECT COMPONENT, NAME, STATE, RESIDENT_BYTES FROM information_schema.MEMDIAG_LEDGER_EXACT"
     ).rows
     parts = {(part, name, state): int(size or 0) for part, name, state, size in rows}
 
     def sum_of(*states: str) -> float:
-        return (
-            sum(
-                size
-                for (part, _, state), size in parts.items()
-                if part == "pool" and state in states
-            )
-            / 2**20
-        )
+        return sum(size for (part, _, state), size in parts.items() if part == "pool" and state in states) / 2**20
 
     return {
         "start_perfschema_mb": parts["pool", "perfschema", "live"] / 2**20,
@@ -209,14 +179,9 @@ def at_start(server: Server, session: Connection) -> dict[str, Any]:
     }
 
 
-def collisions(
-    server: Server, session: Connection, threads: int
-) -> dict[str, float | int]:
+def collisions(server: Server, session: Connection, threads: int) -> dict[str, float | int]:
     """A block asks for its CPU when it comes and when it goes."""
-    questions, bypasses = (
-        f"SELECT {name}()"
-        for name in ("memdiag_shim_questions", "memdiag_shim_bypasses")
-    )
+    questions, bypasses = (f"SELECT {name}()" for name in ("memdiag_shim_questions", "memdiag_shim_bypasses"))
     before = (number(session, questions), number(session, bypasses))
     tps = load(server, threads)
     blocks = (number(session, questions) - before[0]) / 2
@@ -249,11 +214,7 @@ def select(table: str) -> str:
 
 
 def read(
-    server: Server,
-    reader: Connection,
-    names: Sequence[str],
-    in_turn: bool,
-    reads: int = READS,
+    server: Server, reader: Connection, names: Sequence[str], in_turn: bool, reads: int = READS
 ) -> dict[str, tuple[float, float]]:
     """Median milliseconds of each table, by the clock and of processor time.
 
@@ -272,10 +233,7 @@ def read(
             after = (time.monotonic(), cpu_ms(server, thread))
             times.append((1000 * (after[0] - before[0]), after[1] - before[1]))
     return {
-        name: (
-            report.median(ms for ms, _ in times),
-            report.median(cpu for _, cpu in times),
-        )
+        name: (report.median(ms for ms, _ in times), report.median(cpu for _, cpu in times))
         for name, times in taken.items()
     }
 
@@ -295,11 +253,7 @@ def tables(server: Server, connections: int) -> dict[str, dict[str, float]]:
         name: {
             "alone_ms": ms,
             "alone_cpu_ms": cpu,
-            **(
-                {"ms": in_turn[name][0], "cpu_ms": in_turn[name][1]}
-                if name in in_turn
-                else {}
-            ),
+            **({"ms": in_turn[name][0], "cpu_ms": in_turn[name][1]} if name in in_turn else {}),
         }
         for name, (ms, cpu) in alone.items()
     }
@@ -336,11 +290,7 @@ def purge(server: Server, session: Connection) -> dict[str, float]:
         " (SELECT c, pad FROM sbtest1 ORDER BY pad, c LIMIT 49999) AS sorted"
     )
     times, refreshes, released = [], [], []
-    with (
-        no_samples(session),
-        server.connect(sysbench_oltp.DATABASE) as sorter,
-        server.connect() as purger,
-    ):
+    with no_samples(session), server.connect(sysbench_oltp.DATABASE) as sorter, server.connect() as purger:
         session.query("SET GLOBAL memdiag_quiet_ms = 'session=0'")
         for _ in range(PURGES):
             sorter.query(sort)
@@ -348,9 +298,7 @@ def purge(server: Server, session: Connection) -> dict[str, float]:
             began = time.monotonic()
             purger.query("SELECT memdiag_purge('session')")
             times.append(1000 * (time.monotonic() - began))
-            refreshes.append(
-                number(purger, "SELECT memdiag_shim_refreshes()") - before
-            )  # fmt: skip
+            refreshes.append(number(purger, "SELECT memdiag_shim_refreshes()") - before)
             released.append(
                 number(
                     purger,
@@ -368,9 +316,7 @@ def purge(server: Server, session: Connection) -> dict[str, float]:
 
 def sample(server: Server, session: Connection, load: str) -> float:
     """The processor time that the sampler's thread takes for a sample, while the statement runs again and again."""
-    (thread,) = (
-        thread for thread, name in threads(server).items() if name == "memdiag_history"
-    )
+    (thread,) = (thread for thread, name in threads(server).items() if name == "memdiag_history")
     count = "SELECT COUNT(*) FROM information_schema.MEMDIAG_HISTORY"
     session.query(f"SET GLOBAL memdiag_history_interval_ms = {SAMPLING_MS}")
     before = (cpu_ms(server, thread), number(session, count))
@@ -397,9 +343,7 @@ def large_blocks(server: Server, session: Connection) -> dict[str, int]:
         }
 
 
-def measure_machine(
-    arm: arm_list.Arm, template: Path, machine: Machine, connections: int
-) -> dict[str, Any]:
+def measure_machine(arm: arm_list.Arm, template: Path, machine: Machine, connections: int) -> dict[str, Any]:
     shown = shimmed(arm, machine)
     with (
         prepared.copy(template, arm) as folder,
@@ -411,10 +355,7 @@ def measure_machine(
             for name in FUNCTIONS:
                 session.query(f"CREATE FUNCTION {name} RETURNS INTEGER SONAME '{SHIM}'")
             sysbench_oltp.read_all(server)
-            found["collisions"] = {
-                threads: collisions(server, session, threads)
-                for threads in COLLISION_THREADS
-            }
+            found["collisions"] = {threads: collisions(server, session, threads) for threads in COLLISION_THREADS}
             found.update(caches(server, session))
             found.update(large_blocks(server, session))
             found.update(purge(server, session))
@@ -423,45 +364,28 @@ def measure_machine(
             found["tables"] = tables(server, connections)
     listed = everyday()
     for figure in ("ms", "cpu_ms", "alone_ms"):
-        found[f"everyday_{figure}"] = sum(
-            found["tables"][name][figure] for name in listed
-        )
+        found[f"everyday_{figure}"] = sum(found["tables"][name][figure] for name in listed)
     return found
 
 
 def measure_round(
-    arms: Sequence[arm_list.Arm],
-    template: Path,
-    machines: Sequence[Machine],
-    connections: int,
+    arms: Sequence[arm_list.Arm], template: Path, machines: Sequence[Machine], connections: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     for arm in arms:
-        yield (
-            arm.name,
-            {
-                machine.name: measure_machine(arm, template, machine, connections)
-                for machine in machines
-            },
-        )
+        yield (arm.name, {machine.name: measure_machine(arm, template, machine, connections) for machine in machines})
 
 
-def growth_per_cpu(
-    raw: dict[str, Any], figure: str, without: str = ""
-) -> dict[str, float]:
+def growth_per_cpu(raw: dict[str, Any], figure: str, without: str = "") -> dict[str, float]:
     """{machine: the growth since the smallest machine, for each further processor}. `without` is subtracted."""
     (runs,) = raw["runs"].values()
     cpus = raw["settings"]["machines"]
 
     def median(name: str) -> float:
-        return report.median(
-            run[name][figure] - (run[name][without] if without else 0) for run in runs
-        )
+        return report.median(run[name][figure] - (run[name][without] if without else 0) for run in runs)
 
     least = min(cpus, key=cpus.__getitem__)
     return {
-        name: (median(name) - median(least)) / (cpus[name] - cpus[least])
-        for name in cpus
-        if cpus[name] > cpus[least]
+        name: (median(name) - median(least)) / (cpus[name] - cpus[least]) for name in cpus if cpus[name] > cpus[least]
     }
 
 
@@ -479,17 +403,12 @@ def render(raw: dict[str, Any]) -> str:
         return report.median(value(run) for run in runs)
 
     def rows(columns: Sequence[tuple[str, int]]) -> list[list[str]]:
-        return [
-            [name, *(f"{median(name, figure):.{digits}f}" for figure, digits in columns)]
-            for name in cpus
-        ]  # fmt: skip
+        return [[name, *(f"{median(name, figure):.{digits}f}" for figure, digits in columns)] for name in cpus]
 
     grown = growth_per_cpu(raw, "start_rss_mb")
     grown_of_ours = growth_per_cpu(raw, "start_rss_mb", "start_perfschema_mb")
     several = {name: count for name, count in cpus.items() if count >= 16}
-    cached = {
-        name: median(name, "cached_rested_kb") / count for name, count in cpus.items()
-    }
+    cached = {name: median(name, "cached_rested_kb") / count for name, count in cpus.items()}
     running = list(runs[0][most]["collisions"])
     listed = everyday()
     names = sorted(runs[0][most]["tables"], key=lambda name: name not in listed)
@@ -531,13 +450,7 @@ def render(raw: dict[str, Any]) -> str:
             " (innodb_read_io_threads, innodb_log_writer_threads), as stock MySQL does. Performance Schema then makes room for 32 more, little of"
             " which is written.\n",
             report.table(
-                [
-                    "processors",
-                    "Performance Schema",
-                    "the allocator's metadata",
-                    "unused pages",
-                    "all else",
-                ],
+                ["processors", "Performance Schema", "the allocator's metadata", "unused pages", "all else"],
                 [
                     [
                         name,
@@ -551,12 +464,7 @@ def render(raw: dict[str, Any]) -> str:
             report.table(
                 ["processors", "pools' caches", "later", "threads' caches", "later"],
                 rows(
-                    (
-                        ("cached_kb", 0),
-                        ("cached_rested_kb", 0),
-                        ("thread_cached_kb", 0),
-                        ("thread_cached_rested_kb", 0),
-                    )
+                    (("cached_kb", 0), ("cached_rested_kb", 0), ("thread_cached_kb", 0), ("thread_cached_rested_kb", 0))
                 ),
             ),
             "\n## Collisions\n",
@@ -565,13 +473,7 @@ def render(raw: dict[str, Any]) -> str:
             report.table(
                 ["processors", *(f"{count} threads" for count in running)],
                 [
-                    [
-                        name,
-                        *(
-                            f"{median(name, 'collisions', count, 'per_thousand'):.3f}"
-                            for count in running
-                        ),
-                    ]
+                    [name, *(f"{median(name, 'collisions', count, 'per_thousand'):.3f}" for count in running)]
                     for name in cpus
                 ],
             ),
@@ -601,31 +503,12 @@ def render(raw: dict[str, Any]) -> str:
             f"{raw['settings']['connections']} connections open; milliseconds by the clock and of the reading thread's"
             " processor. A monitor reads the everyday tables one after the other, and they share readings.\n",
             report.table(
-                [
-                    "processors",
-                    "everyday tables, one after the other",
-                    "CPU",
-                    "each alone",
-                ],
-                rows(
-                    (
-                        ("everyday_ms", 1),
-                        ("everyday_cpu_ms", 1),
-                        ("everyday_alone_ms", 1),
-                    )
-                ),
+                ["processors", "everyday tables, one after the other", "CPU", "each alone"],
+                rows((("everyday_ms", 1), ("everyday_cpu_ms", 1), ("everyday_alone_ms", 1))),
             ),
             "",
             report.table(
-                [
-                    "table",
-                    "",
-                    *(
-                        f"{how}, {name}"
-                        for name in shown
-                        for how in ("in turn", "CPU", "alone", "CPU")
-                    ),
-                ],
+                ["table", "", *(f"{how}, {name}" for name in shown for how in ("in turn", "CPU", "alone", "CPU"))],
                 [
                     [
                         name,
@@ -663,10 +546,7 @@ def render(raw: dict[str, Any]) -> str:
                         TARGETS["everyday_ms"],
                     ),
                     report.target(
-                        "the same, of the processor",
-                        median(most, "everyday_cpu_ms"),
-                        "<=",
-                        TARGETS["everyday_ms"],
+                        "the same, of the processor", median(most, "everyday_cpu_ms"), "<=", TARGETS["everyday_ms"]
                     ),
                     report.target(
                         "idle CPU, most of all machines, %",
@@ -688,10 +568,7 @@ def render(raw: dict[str, Any]) -> str:
                     ),
                     report.target(
                         "arenas of large blocks, least of machines with 16 processors or more",
-                        min(
-                            (median(name, "large_arenas") for name in several),
-                            default=None,
-                        ),
+                        min((median(name, "large_arenas") for name in several), default=None),
                         ">=",
                         TARGETS["large_arenas"],
                     ),
@@ -712,17 +589,13 @@ def choose(names: str) -> list[Machine]:
 
 
 def main() -> int:
-    parser = rounds.parser(
-        __doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True
-    )
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True)
     parser.add_argument(
         "--machines",
         default=";".join(machine.name for machine in MACHINES),
         help="separated by semicolons (default: %(default)s)",
     )
-    parser.add_argument(
-        "--connections", type=int, default=1000, help="default: %(default)s"
-    )
+    parser.add_argument("--connections", type=int, default=1000, help="default: %(default)s")
     options = parser.parse_args()
     rounds.require_positive(options, "connections")
     machines = choose(options.machines)
@@ -737,9 +610,7 @@ def main() -> int:
             "machines": {machine.name: machine.count for machine in machines},
         },
         prepare=sysbench_oltp.template,
-        measure=lambda arms, template: measure_round(
-            arms, template, machines, options.connections
-        ),
+        measure=lambda arms, template: measure_round(arms, template, machines, options.connections),
         brief=lambda run: "; ".join(
             f"{name}: {found['start_rss_mb']:.0f} MB, everyday tables {found['everyday_ms']:.1f} ms"
             for name, found in run.items()

@@ -68,7 +68,7 @@ def reading(server: Server, statement: str) -> Iterator[None]:
         return
     spawn = multiprocessing.get_context("spawn")
     ready, stop = spawn.Event(), spawn.Event()
-    child = spawn.Process(target=read, args=(str(server.socket), statement, ready, stop), daemon=True)  # fmt: skip
+    child = spawn.Process(target=read, args=(str(server.socket), statement, ready, stop), daemon=True)
     child.start()
     try:
         if not ready.wait(120):
@@ -96,7 +96,7 @@ class Task:
         return int(text.rpartition(b"\nvoluntary_ctxt_switches:")[2].split()[0])
 
 
-def point_selects(server: Server, session: Connection, seconds: float) -> dict[str, list[float]]:  # fmt: skip
+def point_selects(server: Server, session: Connection, seconds: float) -> dict[str, list[float]]:
     """Milliseconds of each query: of its stall, and in all."""
     servers = Task(f"/proc/{server.pid}/task/{thread_of(session)}")
     own = Task("/proc/thread-self")
@@ -127,36 +127,39 @@ def point_selects(server: Server, session: Connection, seconds: float) -> dict[s
 def fill(server: Server, sessions: list[Connection]) -> None:
     with server.connect() as session:
         session.query("CREATE DATABASE IF NOT EXISTS bench")
-        session.query("CREATE TABLE IF NOT EXISTS bench.rows_ (id INT PRIMARY KEY, c VARCHAR(200))")  # fmt: skip
-        session.insert("INSERT INTO bench.rows_ VALUES (%s, %s)", [(str(n), "x" * 120) for n in range(ROWS)])  # fmt: skip
+        session.query("CREATE TABLE IF NOT EXISTS bench.rows_ (id INT PRIMARY KEY, c VARCHAR(200))")
+        session.insert("INSERT INTO bench.rows_ VALUES (%s, %s)", [(str(n), "x" * 120) for n in range(ROWS)])
     for session in sessions:
         session.query(f"PREPARE held FROM 'SELECT {STATEMENT}'")
         session.query(f"SET @held = REPEAT('x', {VARIABLE_BYTES})")
 
 
-def measure(arm: arm_list.Arm, folder: Path, count: int, seconds: float, slices: int) -> dict[str, Any]:  # fmt: skip
+def measure(arm: arm_list.Arm, folder: Path, count: int, seconds: float, slices: int) -> dict[str, Any]:
     with arm.server(folder, OPTIONS) as server, contextlib.ExitStack() as others:
         server.start()
         sessions = [others.enter_context(server.connect()) for _ in range(count)]
         fill(server, sessions)
         session = others.enter_context(server.connect())
-        found: dict[str, dict[str, list[float]]] = {name: {"stalls": [], "totals": []} for name in READS}  # fmt: skip
+        found: dict[str, dict[str, list[float]]] = {name: {"stalls": [], "totals": []} for name in READS}
         for _ in range(slices):
             for name, statement in READS.items():
                 with reading(server, statement):
                     of_slice = point_selects(server, session, seconds / slices)
                 for key, values in of_slice.items():
                     found[name][key] += values
-        samples = session.query("SELECT COUNT(*) FROM information_schema.MEMDIAG_SAMPLES").scalar()  # fmt: skip
-        return {
-            "samples": int(samples or 0),
-            "reads": {name: figures(**lists) for name, lists in found.items()},
-        }
+        samples = session.query("SELECT COUNT(*) FROM information_schema.MEMDIAG_SAMPLES").scalar()
+        return {"samples": int(samples or 0), "reads": {name: figures(**lists) for name, lists in found.items()}}
 
 
 def figures(stalls: list[float], totals: list[float]) -> dict[str, float]:
-    return {"queries": len(stalls), "longest": max(stalls), "p999": percentile(stalls, 99.9), "stalled": sum(one > 0 for one in stalls),
-            "total_longest": max(totals), "total_median": report.median(totals)}  # fmt: skip
+    return {
+        "queries": len(stalls),
+        "longest": max(stalls),
+        "p999": percentile(stalls, 99.9),
+        "stalled": sum(one > 0 for one in stalls),
+        "total_longest": max(totals),
+        "total_median": report.median(totals),
+    }
 
 
 def longest(runs: list[dict[str, Any]], name: str) -> float:
@@ -168,46 +171,75 @@ def render(raw: dict[str, Any]) -> str:
     rows = []
     for name in READS:
         of_all = [run["reads"][name] for run in runs]
-        rows.append([name, f"{sum(one['queries'] for one in of_all)}",
-                     f"{sum(one['stalled'] for one in of_all)}", f"{report.median(one['p999'] for one in of_all):.3f}",
-                     f"{longest(runs, name):.3f}", f"{report.median(one['total_median'] for one in of_all):.3f}",
-                     f"{max(one['total_longest'] for one in of_all):.1f}"])  # fmt: skip
+        rows.append(
+            [
+                name,
+                f"{sum(one['queries'] for one in of_all)}",
+                f"{sum(one['stalled'] for one in of_all)}",
+                f"{report.median(one['p999'] for one in of_all):.3f}",
+                f"{longest(runs, name):.3f}",
+                f"{report.median(one['total_median'] for one in of_all):.3f}",
+                f"{max(one['total_longest'] for one in of_all):.1f}",
+            ]
+        )
     base = max(longest(runs, "nothing"), longest(runs, "another load"))
     return "\n".join(
         [
             "# How long a query stalls while the heap profile is read\n",
             f"Point selects of one session, in ms, beside {raw['settings']['sessions']} sessions and"
             f" {min(run['samples'] for run in runs)} samples.\n",
-            report.table(["meanwhile is read", "queries", "stalled", "stall, 99.9%", "longest", "whole query, median", "longest"], rows),
+            report.table(
+                [
+                    "meanwhile is read",
+                    "queries",
+                    "stalled",
+                    "stall, 99.9%",
+                    "longest",
+                    "whole query, median",
+                    "longest",
+                ],
+                rows,
+            ),
             "\n## Targets\n",
             report.target_table(
-                [report.target(f"longest stall with {name}, ms above that without", longest(runs, name) - base, "<=", TARGET_MS)
-                 for name in list(READS)[2:]]
+                [
+                    report.target(
+                        f"longest stall with {name}, ms above that without", longest(runs, name) - base, "<=", TARGET_MS
+                    )
+                    for name in list(READS)[2:]
+                ]
             ),
             report.front_matter(raw),
         ]
-    )  # fmt: skip
+    )
 
 
 def main() -> int:
-    parser = rounds.parser(
-        __doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True)
+    parser.add_argument("--sessions", type=int, default=1000, help="default: %(default)s")
+    parser.add_argument("--seconds", type=float, default=10, help="of each kind of reading (default: %(default)s)")
+    parser.add_argument(
+        "--slices", type=int, default=5, help="that these seconds are divided into (default: %(default)s)"
     )
-    parser.add_argument("--sessions", type=int, default=1000, help="default: %(default)s")  # fmt: skip
-    parser.add_argument("--seconds", type=float, default=10, help="of each kind of reading (default: %(default)s)")  # fmt: skip
-    parser.add_argument("--slices", type=int, default=5, help="that these seconds are divided into (default: %(default)s)")  # fmt: skip
     options = parser.parse_args()
     rounds.require_positive(options, "sessions", "seconds", "slices")
     return rounds.run(
         "profile_reading",
         options,
-        settings={"sessions": options.sessions, "seconds": options.seconds, "slices": options.slices, "mysqld": OPTIONS},
+        settings={
+            "sessions": options.sessions,
+            "seconds": options.seconds,
+            "slices": options.slices,
+            "mysqld": OPTIONS,
+        },
         prepare=lambda arms: prepared.template("empty", {}, arms, OPTIONS, lambda server: None),
-        measure=rounds.one_by_one(lambda arm, folder: measure(arm, folder, options.sessions, options.seconds, options.slices)),
+        measure=rounds.one_by_one(
+            lambda arm, folder: measure(arm, folder, options.sessions, options.seconds, options.slices)
+        ),
         brief=lambda run: f"longest stall {max(one['longest'] for one in run['reads'].values()):.3f} ms",
         render=render,
         seconds_each=30 + 7 * options.seconds,
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

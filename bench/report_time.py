@@ -34,11 +34,24 @@ def processor_seconds(server: Server) -> float:
 
 
 def make(server: Server, form: str) -> tuple[dict[str, float], str]:
-    command = [sys.executable, "-m", "memdiag", "report", "--no-defaults", "-S", server.socket, "-u", "root", f"--{form}", "-o", "-"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "memdiag",
+        "report",
+        "--no-defaults",
+        "-S",
+        server.socket,
+        "-u",
+        "root",
+        f"--{form}",
+        "-o",
+        "-",
+    ]
     environment = {**os.environ, "PYTHONPATH": str(arm_list.TOP / "client")}
     began, used = time.monotonic(), processor_seconds(server)
-    done = subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True, check=False)  # fmt: skip
-    took = {"seconds": time.monotonic() - began, "cpu": processor_seconds(server) - used}  # fmt: skip
+    done = subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True, check=False)
+    took = {"seconds": time.monotonic() - began, "cpu": processor_seconds(server) - used}
     if done.returncode:
         raise Problem(f"memdiag report failed: {done.stderr.strip()}")
     return took, done.stdout
@@ -65,8 +78,8 @@ def render(raw: dict[str, Any]) -> str:
             seconds = [run[form]["seconds"] for run in runs]
             middle = report.median(seconds)
             cpu = report.median(run[form]["cpu"] for run in runs)
-            rows.append([f"{arm}, {form}", f"{middle:.2f}", f"{max(seconds):.2f}", f"{cpu:.2f}"])  # fmt: skip
-            targets.append(report.target(f"{arm}, {form}: seconds", middle, "<=", TARGET_SECONDS))  # fmt: skip
+            rows.append([f"{arm}, {form}", f"{middle:.2f}", f"{max(seconds):.2f}", f"{cpu:.2f}"])
+            targets.append(report.target(f"{arm}, {form}: seconds", middle, "<=", TARGET_SECONDS))
     return "\n".join(
         [
             "# The time of a report\n",
@@ -81,7 +94,7 @@ def render(raw: dict[str, Any]) -> str:
 
 def main() -> int:
     parser = rounds.parser(__doc__.splitlines()[0], rounds=5, arms=("dev", "debian"))
-    parser.add_argument("--sessions", type=int, default=1000, help="default: %(default)s")  # fmt: skip
+    parser.add_argument("--sessions", type=int, default=1000, help="default: %(default)s")
     options = parser.parse_args()
     rounds.require_positive(options, "sessions")
     return rounds.run(
@@ -93,7 +106,7 @@ def main() -> int:
         brief=lambda run: ", ".join(f"{form} {run[form]['seconds']:.2f} s" for form in FORMS),
         render=render,
         seconds_each=30,
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

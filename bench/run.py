@@ -43,19 +43,13 @@ CHANGEABLE = ("rounds", "arms", "workloads", "surroundings", "idlers")
 STORED = (*CHANGEABLE, "set", "seconds", "idle", "settle", "soak")
 
 
-def chosen_workloads(
-    names: str, settings: Sequence[str], seconds: int | None = None
-) -> list[Workload]:
+def chosen_workloads(names: str, settings: Sequence[str], seconds: int | None = None) -> list[Workload]:
     """`settings`: FIELD=VALUE for every workload that has the field, or WORKLOAD.FIELD=VALUE."""
-    wanted = [
-        workload for name in names.split(",") for workload in GROUPS.get(name, [name])
-    ]
+    wanted = [workload for name in names.split(",") for workload in GROUPS.get(name, [name])]
     made = chosen(wanted)
     if seconds:
         made = [
-            dataclasses.replace(workload, seconds=seconds)
-            if "seconds" in workload.parameters()
-            else workload
+            dataclasses.replace(workload, seconds=seconds) if "seconds" in workload.parameters() else workload
             for workload in made
         ]
     for setting in settings:
@@ -89,12 +83,7 @@ def moments(idle: float) -> list[float]:
 class Course:
     """All rounds of all workloads. A round visits every arm; the order rotates."""
 
-    def __init__(
-        self,
-        results: Results,
-        workloads: Sequence[Workload],
-        options: argparse.Namespace,
-    ) -> None:
+    def __init__(self, results: Results, workloads: Sequence[Workload], options: argparse.Namespace) -> None:
         self._results = results
         self._workloads = workloads
         self._options = options
@@ -110,37 +99,27 @@ class Course:
             for step, _ in self._steps(workload, surrounding, number)
         ]
         minutes = len(steps) * TURN_SECONDS / 60
-        say(
-            f"{len(steps)} turns: about {minutes:.0f} min, and what preparing data takes"
-        )
+        say(f"{len(steps)} turns: about {minutes:.0f} min, and what preparing data takes")
         with Idlers[Step](self._options.idlers, self._store) as idlers:
             for number in range(self._options.rounds):
                 for workload in self._workloads:
                     for surrounding in self._surroundings(workload):
                         self._visit(idlers, workload, surrounding, number)
-        return not any(
-            self._results.runs[step]["outcome"].startswith("failed") for step in steps
-        )
+        return not any(self._results.runs[step]["outcome"].startswith("failed") for step in steps)
 
     def _surroundings(self, workload: Workload) -> Sequence[str]:
         named = self._options.surroundings
         return named.split(",") if named else workload.surroundings
 
-    def _steps(
-        self, workload: Workload, surrounding: str, number: int
-    ) -> list[tuple[Step, Arm]]:
+    def _steps(self, workload: Workload, surrounding: str, number: int) -> list[tuple[Step, Arm]]:
         """The steps of a round that are still to be done."""
         return [
             (step, arm)
             for arm in arm_list.rotated(self._arms, number)
-            if not self._results.finished(
-                step := Step(workload.name, surrounding, number + 1, arm.name)
-            )
+            if not self._results.finished(step := Step(workload.name, surrounding, number + 1, arm.name))
         ]
 
-    def _visit(
-        self, idlers: Idlers[Step], workload: Workload, surrounding: str, number: int
-    ) -> None:
+    def _visit(self, idlers: Idlers[Step], workload: Workload, surrounding: str, number: int) -> None:
         steps = self._steps(workload, surrounding, number)
         if not steps:
             return
@@ -152,43 +131,24 @@ class Course:
             if surrounding == LIMIT:
                 idlers.drain()  # the limit depends on a peak that one of them may reach
             limit = self._limit_kb(workload) if surrounding == LIMIT else 0
-            with (
-                machine_of_huge_pages(idlers)
-                if surrounding == HUGE_PAGES
-                else nothing()
-            ):
+            with machine_of_huge_pages(idlers) if surrounding == HUGE_PAGES else nothing():
                 for step, arm in steps:
                     self._turn(idlers, step, workload, arm, template, limit)
         except FAILURES as problem:
-            reason = (
-                "not possible here" if isinstance(problem, NotPossible) else "failed"
-            )
+            reason = "not possible here" if isinstance(problem, NotPossible) else "failed"
             for step, _ in steps:
                 if step not in self._results.runs:
                     self._store(step, failed(problem, reason))
 
     def _turn(
-        self,
-        idlers: Idlers[Step],
-        step: Step,
-        workload: Workload,
-        arm: Arm,
-        template: Path,
-        limit_kb: int,
+        self, idlers: Idlers[Step], step: Step, workload: Workload, arm: Arm, template: Path, limit_kb: int
     ) -> None:
         idlers.make_room()
         try:
             with contextlib.ExitStack() as stack:
                 folder = stack.enter_context(prepared.copy(template, arm))
                 turn = stack.enter_context(
-                    memory.Turn(
-                        workload,
-                        arm,
-                        folder,
-                        self._options.settle,
-                        moments(self._options.idle),
-                        limit_kb,
-                    )
+                    memory.Turn(workload, arm, folder, self._options.settle, moments(self._options.idle), limit_kb)
                 )
                 turn.start()
                 with idlers.quiet() as neighbours:
@@ -203,9 +163,7 @@ class Course:
 
     def _store(self, step: Step, run: memory.Run) -> None:
         self._results.add(step, run)
-        say(
-            f"{step.workload} {step.surrounding} round {step.round} {step.arm}: {memory.brief(run)}"
-        )
+        say(f"{step.workload} {step.surrounding} round {step.round} {step.arm}: {memory.brief(run)}")
         # Written after each turn, so there is a report at any time.
         run_report.write(self._results, every_workload(self._options))
 
@@ -234,20 +192,12 @@ nothing = contextlib.nullcontext
 
 
 def arguments() -> argparse.Namespace:
-    parser = rounds.parser(
-        __doc__.splitlines()[0], rounds=None, arms=arm_list.ALLOCATORS
-    )
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=None, arms=arm_list.ALLOCATORS)
     parser.add_argument(
-        "--workloads",
-        default="all",
-        help=f"comma-separated; groups: {', '.join(GROUPS)} (default: %(default)s)",
+        "--workloads", default="all", help=f"comma-separated; groups: {', '.join(GROUPS)} (default: %(default)s)"
     )
-    parser.add_argument(
-        "--list", action="store_true", help="show the workloads and what can be set"
-    )
-    parser.add_argument(
-        "--prepare", action="store_true", help="only make the data, for a later run"
-    )
+    parser.add_argument("--list", action="store_true", help="show the workloads and what can be set")
+    parser.add_argument("--prepare", action="store_true", help="only make the data, for a later run")
     parser.add_argument(
         "--set",
         action="append",
@@ -255,14 +205,9 @@ def arguments() -> argparse.Namespace:
         metavar="[WORKLOAD.]SIZE=VALUE",
         help="another size than the default; may be given several times",
     )
+    parser.add_argument("--seconds", type=int, help="of load, where the workload has a time")
     parser.add_argument(
-        "--seconds", type=int, help="of load, where the workload has a time"
-    )
-    parser.add_argument(
-        "--idle",
-        type=float,
-        default=IDLE_SECONDS[-1],
-        help="seconds of idling after the load (default: %(default)s)",
+        "--idle", type=float, default=IDLE_SECONDS[-1], help="seconds of idling after the load (default: %(default)s)"
     )
     parser.add_argument(
         "--idlers",
@@ -270,12 +215,7 @@ def arguments() -> argparse.Namespace:
         default=4,
         help="servers that idle while others are under load, at most (default: %(default)s)",
     )
-    parser.add_argument(
-        "--settle",
-        type=float,
-        default=2,
-        help="seconds between start and load (default: %(default)s)",
-    )
+    parser.add_argument("--settle", type=float, default=2, help="seconds between start and load (default: %(default)s)")
     parser.add_argument(
         "--surroundings",
         help=f"comma-separated, of: {', '.join(SURROUNDINGS)} (default: plain for all, the others for those that they"
@@ -304,9 +244,7 @@ def arguments() -> argparse.Namespace:
         options.rounds = soak.ROUNDS if options.soak else 3
     if options.soak and options.arms == ",".join(arm_list.ALLOCATORS):
         options.arms = ",".join(soak.ARMS)
-    if options.surroundings and (
-        unknown := set(options.surroundings.split(",")) - SURROUNDINGS.keys()
-    ):
+    if options.surroundings and (unknown := set(options.surroundings.split(",")) - SURROUNDINGS.keys()):
         parser.error(f"unknown surroundings: {', '.join(unknown)}")
     rounds.require_positive(options, "idle", "settle", "idlers")
     return options
@@ -317,11 +255,7 @@ def opened(options: argparse.Namespace) -> Results:
     plots.require()
     arms = arm_list.choose(options.arms)
     settings = {name: getattr(options, name) for name in STORED}
-    head = rounds.record(
-        options,
-        arms,
-        {"idle_seconds": options.idle, "settle_seconds": options.settle},
-    )
+    head = rounds.record(options, arms, {"idle_seconds": options.idle, "settle_seconds": options.settle})
     head["options"] = settings
     head = json.loads(json.dumps(head))  # as a reader gets it: lists, no tuples
     if not options.resume:
@@ -335,14 +269,8 @@ def opened(options: argparse.Namespace) -> Results:
         former = results.head["arms"]
         for name, arm in head["arms"].items():
             if former.get(name, arm) != arm:
-                raise Problem(
-                    f"the arm '{name}' is another than when the run began; begin a new run"
-                )
-        results.head |= {
-            "arms": former | head["arms"],
-            "settings": head["settings"],
-            "options": settings,
-        }
+                raise Problem(f"the arm '{name}' is another than when the run began; begin a new run")
+        results.head |= {"arms": former | head["arms"], "settings": head["settings"], "options": settings}
     results.save_head()
     return results
 
@@ -363,9 +291,7 @@ def main() -> int:
             memory.template(workload, arm_list.choose(options.arms))
         return 0
     results = opened(options)
-    say(
-        f"finished turns go to {os.path.relpath(results.folder)}; --resume continues there"
-    )
+    say(f"finished turns go to {os.path.relpath(results.folder)}; --resume continues there")
     succeeded = Course(results, workloads, options).run()
     say("\n" + run_report.write(results, every_workload(options)))
     run_report.write_pictures(results, every_workload(options))

@@ -50,15 +50,8 @@ OPTIONS = (
     "--table-open-cache-instances=1",
     f"--table-definition-cache={CACHED_TABLES}",
 )
-FILL_OPTIONS = (
-    *OPTIONS,
-    f"--innodb-buffer-pool-size={POOL_MB}M",
-    "--innodb-doublewrite=OFF",
-)
-TABLE = (
-    "CREATE TABLE t{} (id INT PRIMARY KEY, a INT, b VARCHAR(50), KEY (a))"
-    " TABLESPACE scale"
-)
+FILL_OPTIONS = (*OPTIONS, f"--innodb-buffer-pool-size={POOL_MB}M", "--innodb-doublewrite=OFF")
+TABLE = "CREATE TABLE t{} (id INT PRIMARY KEY, a INT, b VARCHAR(50), KEY (a)) TABLESPACE scale"
 CLIENTS = 4
 SAID = 10_000  # tables between two lines of progress
 GB_EACH = 0.25  # of disk for a data directory,
@@ -107,9 +100,7 @@ def connect(server: Server, count: int, held: contextlib.ExitStack) -> None:
         held.enter_context(server.connect())
 
 
-def each(
-    server: Server, numbers: range, step: Callable[[Connection, int], None]
-) -> None:
+def each(server: Server, numbers: range, step: Callable[[Connection, int], None]) -> None:
     """Calls `step` for each number, by several clients at once."""
 
     def steps(client: int) -> Iterator[int]:
@@ -128,12 +119,8 @@ def open_tables(server: Server, count: int, _held: contextlib.ExitStack) -> None
         # As an option at start, the size would be cut to half of the files that may be open. These tables share a file.
         for name in ("table_open_cache", "table_definition_cache"):
             session.query(f"SET GLOBAL {name} = {max(CACHED_TABLES, count + SPARE)}")
-        each(
-            server,
-            range(count),
-            lambda reader, number: reader.discard(f"SELECT * FROM t{number}"),
-        )
-        kept = int(session.query("SHOW GLOBAL STATUS LIKE 'Open_tables'").rows[0][1])  # fmt: skip
+        each(server, range(count), lambda reader, number: reader.discard(f"SELECT * FROM t{number}"))
+        kept = int(session.query("SHOW GLOBAL STATUS LIKE 'Open_tables'").rows[0][1])
         if kept < count:
             raise Problem(f"the server keeps {kept} tables open of {count}")
 
@@ -145,7 +132,7 @@ AXES = {
         Axis("tables", (100, 1000, 10_000, 100_000), (10, 50, 250), open_tables, filled=True),
         Axis("buffer_pool", (128, 512, 2048, 12_288), (128, 256, 512)),
     )
-}  # fmt: skip
+}
 UNITS = {"buffer_pool": "MB"}
 Points = dict[str, tuple[int, ...]]
 
@@ -166,11 +153,7 @@ def chosen(axes: str, given: Sequence[str], quick: bool) -> Points:
     wanted = [name.strip() for name in axes.split(",")]
     if unknown := set(wanted) - set(AXES):
         raise Problem(f"unknown axis '{min(unknown)}'; there are: {', '.join(AXES)}")
-    points = {
-        name: AXES[name].quick if quick else AXES[name].sizes
-        for name in AXES
-        if name in wanted
-    }
+    points = {name: AXES[name].quick if quick else AXES[name].sizes for name in AXES if name in wanted}
     for words in given:
         name, _, sizes = words.partition("=")
         if name not in points:
@@ -226,7 +209,7 @@ def allow_files(needed: int) -> None:
 
 def require_granted(arm: arm_list.Arm, session: Connection, allowed: int) -> None:
     """A server that got fewer files than it demanded has lowered these."""
-    for name, wanted in (("max_connections", allowed), ("table_open_cache", CACHED_TABLES)):  # fmt: skip
+    for name, wanted in (("max_connections", allowed), ("table_open_cache", CACHED_TABLES)):
         if (found := processors.number(session, f"SELECT @@GLOBAL.{name}")) < wanted:
             raise Problem(f"arm {arm.name} lowered {name} to {found}; raise ulimit -Hn")
 
@@ -253,10 +236,7 @@ def fill(server: Server, first: int, last: int) -> None:
 def data_key(tables: int) -> dict[str, object]:
     """Data of other counts, or of another version of the code, are made again."""
     source = inspect.getsource(fill) + TABLE
-    return {
-        "tables": tables,
-        "source": hashlib.sha256(source.encode()).hexdigest()[:16],
-    }
+    return {"tables": tables, "source": hashlib.sha256(source.encode()).hexdigest()[:16]}
 
 
 def folder_name(tables: int) -> str:
@@ -265,7 +245,7 @@ def folder_name(tables: int) -> str:
 
 def counts(points: Points) -> list[int]:
     """The numbers of tables for which there is a data directory."""
-    return sorted({0, *(size for name, sizes in points.items() if AXES[name].filled for size in sizes)})  # fmt: skip
+    return sorted({0, *(size for name, sizes in points.items() if AXES[name].filled for size in sizes)})
 
 
 def disk_gb(points: Points, arms: int) -> float:
@@ -339,22 +319,14 @@ def purge(server: Server, pace: Pace) -> Figures:
             receipt = purger.query("SELECT memdiag_purge('all')").scalar()
             after = (time.monotonic(), own_tables.cpu_ms(server, thread))
             released = json.loads(receipt or "{}").get("released_bytes") or 0
-            took.append((1000 * (after[0] - before[0]), after[1] - before[1], released / 2**20))  # fmt: skip
+            took.append((1000 * (after[0] - before[0]), after[1] - before[1], released / 2**20))
     names = ("purge_ms", "purge_cpu_ms", "purge_mb")
-    return {
-        name: report.median(one[place] for one in took)
-        for place, name in enumerate(names)
-    }
+    return {name: report.median(one[place] for one in took) for place, name in enumerate(names)}
 
 
-def measure(
-    arm: arm_list.Arm, folder: Path, name: str, points: Points, size: int, pace: Pace
-) -> Figures:
+def measure(arm: arm_list.Arm, folder: Path, name: str, points: Points, size: int, pace: Pace) -> Figures:
     axis = AXES[name]
-    with (
-        arm.server(folder, options(name, points, size), priority()) as server,
-        contextlib.ExitStack() as held,
-    ):
+    with arm.server(folder, options(name, points, size), priority()) as server, contextlib.ExitStack() as held:
         began = time.monotonic()
         server.start()
         figures: Figures = {"start_s": time.monotonic() - began}
@@ -373,28 +345,17 @@ def measure(
 
 
 def measure_round(
-    arms: Sequence[arm_list.Arm],
-    made: Mapping[int, Path],
-    points: Points,
-    pace: Pace,
+    arms: Sequence[arm_list.Arm], made: Mapping[int, Path], points: Points, pace: Pace
 ) -> Iterator[tuple[str, Figures]]:
     """One round: at each point a server of each arm, one right after the other."""
     found: dict[str, Figures] = {arm.name: {} for arm in arms}
     for name, sizes in points.items():
         with contextlib.ExitStack() as stack:
             # These servers write nothing, so all points share a copy.
-            shared = {
-                arm.name: stack.enter_context(warmed(made[0], arm))
-                for arm in arms
-                if not AXES[name].filled
-            }
+            shared = {arm.name: stack.enter_context(warmed(made[0], arm)) for arm in arms if not AXES[name].filled}
             for number, size in enumerate(sizes):
                 for arm in arm_list.rotated(arms, number):
-                    place = (
-                        contextlib.nullcontext(shared[arm.name])
-                        if shared
-                        else warmed(made[size], arm)
-                    )
+                    place = contextlib.nullcontext(shared[arm.name]) if shared else warmed(made[size], arm)
                     with place as folder:
                         figures = measure(arm, folder, name, points, size, pace)
                     found[arm.name].setdefault(name, {})[str(size)] = figures
@@ -404,9 +365,7 @@ def measure_round(
 
 def brief(figures: Figures) -> str:
     return ", ".join(
-        f"{heading} {figures[name]:.{digits}f}"
-        for name, (heading, digits) in FIGURES.items()
-        if name in figures
+        f"{heading} {figures[name]:.{digits}f}" for name, (heading, digits) in FIGURES.items() if name in figures
     )
 
 
@@ -440,13 +399,10 @@ class Growth:
             # A difference between rounds is no growth.
             math.log(low / high) / math.log(after / before)
             for before, after in itertools.pairwise(sizes)
-            if (high := max(one[before] for one in series)) > 0
-            and (low := min(one[after] for one in series)) > 0
+            if (high := max(one[before] for one in series)) > 0 and (low := min(one[after] for one in series)) > 0
         ]
         return cls(
-            power([(size, one[size]) for size in sizes for one in series]),
-            power(grown),
-            max(steps, default=None),
+            power([(size, one[size]) for size in sizes for one in series]), power(grown), max(steps, default=None)
         )
 
     def faster(self) -> bool:
@@ -472,16 +428,10 @@ def power(points: Sequence[tuple[float, float]]) -> Line | None:
     return Line.through([(math.log(size), math.log(value)) for size, value in points])
 
 
-def series_of(
-    runs: Sequence[Figures], axis: str, value: Callable[[Figures], float | None]
-) -> list[Series]:
+def series_of(runs: Sequence[Figures], axis: str, value: Callable[[Figures], float | None]) -> list[Series]:
     """The value at each size, for each round."""
     return [
-        {
-            int(size): found
-            for size, figures in run[axis].items()
-            if (found := value(figures)) is not None
-        }
+        {int(size): found for size, figures in run[axis].items() if (found := value(figures)) is not None}
         for run in runs
     ]
 
@@ -491,7 +441,7 @@ def middle(series: Sequence[Series], size: int) -> float | None:
     return report.median(values) if values else None
 
 
-def curve(runs: Mapping[str, Sequence[Figures]], axis: str, sizes: Sequence[int]) -> list[str]:  # fmt: skip
+def curve(runs: Mapping[str, Sequence[Figures]], axis: str, sizes: Sequence[int]) -> list[str]:
     """The part of the report on one axis, without its growth."""
     series = {
         (arm, name): series_of(mine, axis, lambda found, name=name: found.get(name))
@@ -502,34 +452,39 @@ def curve(runs: Mapping[str, Sequence[Figures]], axis: str, sizes: Sequence[int]
     rows = []
     for size, arm in itertools.product(sizes, runs):
         values = {name: middle(series[arm, name], size) for name in FIGURES}
-        row = [f"{size} {arm}", *(report.show(values[name], FIGURES[name][1]) for name in FIGURES)]  # fmt: skip
+        row = [f"{size} {arm}", *(report.show(values[name], FIGURES[name][1]) for name in FIGURES)]
         if base:
-            row.append(report.show(report.ratio(values["rss_mb"], middle(series[base, "rss_mb"], size))))  # fmt: skip
+            row.append(report.show(report.ratio(values["rss_mb"], middle(series[base, "rss_mb"], size))))
         rows.append(row)
-    head = [f"{UNITS.get(axis, axis)}, arm", *(heading for heading, _ in FIGURES.values())]  # fmt: skip
-    parts = [
-        f"\n## {axis}\n",
-        report.table([*head, f"RSS / {base}"] if base else head, rows),
-    ]
+    head = [f"{UNITS.get(axis, axis)}, arm", *(heading for heading, _ in FIGURES.values())]
+    parts = [f"\n## {axis}\n", report.table([*head, f"RSS / {base}"] if base else head, rows)]
     for arm, mine in runs.items():
         if names := mine[0][axis][str(sizes[0])].get("tables"):
-            parts += [f"\n### {axis}: the everyday tables of {arm}, ms\n", everyday_table(mine, axis, sizes, names)]  # fmt: skip
+            parts += [f"\n### {axis}: the everyday tables of {arm}, ms\n", everyday_table(mine, axis, sizes, names)]
     return parts
 
 
-def everyday_table(
-    runs: Sequence[Figures], axis: str, sizes: Sequence[int], names: Sequence[str]
-) -> str:
+def everyday_table(runs: Sequence[Figures], axis: str, sizes: Sequence[int], names: Sequence[str]) -> str:
     """Each table by the clock, the slowest first, and its processor time at the largest size."""
     rows = []
     for name in names:
         clock, cpu = (
             series_of(runs, axis, lambda found, name=name, figure=figure: found["tables"][name][figure])
             for figure in ("ms", "cpu_ms")
-        )  # fmt: skip
+        )
         times = [middle(clock, size) or 0.0 for size in sizes]
         growth = Growth.of(clock).grown
-        rows.append((times[-1], [name, *map(report.show, times), report.show(middle(cpu, sizes[-1])), report.show(growth.slope if growth else None)]))  # fmt: skip
+        rows.append(
+            (
+                times[-1],
+                [
+                    name,
+                    *map(report.show, times),
+                    report.show(middle(cpu, sizes[-1])),
+                    report.show(growth.slope if growth else None),
+                ],
+            )
+        )
     rows.sort(key=lambda row: -row[0])
     head = ["table", *map(str, sizes), "CPU ms", "exponent of the growth"]
     return report.table(head, [row for _, row in rows])
@@ -546,15 +501,23 @@ def render(raw: dict[str, Any]) -> str:
     for axis, sizes in points.items():
         parts += curve(runs, axis, sizes)
         rows = []
-        for (name, (heading, _)), (arm, mine) in itertools.product(FIGURES.items(), runs.items()):  # fmt: skip
+        for (name, (heading, _)), (arm, mine) in itertools.product(FIGURES.items(), runs.items()):
             series = series_of(mine, axis, lambda found, name=name: found.get(name))
             if not any(series):
                 continue
             growth = Growth.of(series)
             if growth.faster():
                 faster.append((axis, name, arm))
-            rows.append([f"{heading}, {arm}", *growth.cells(), "FASTER" if growth.faster() else "no"])  # fmt: skip
-        head = ["figure, arm", "exponent", "standard error", "of the growth", "standard error", "steepest step", "faster than its work"]  # fmt: skip
+            rows.append([f"{heading}, {arm}", *growth.cells(), "FASTER" if growth.faster() else "no"])
+        head = [
+            "figure, arm",
+            "exponent",
+            "standard error",
+            "of the growth",
+            "standard error",
+            "steepest step",
+            "faster than its work",
+        ]
         growing += [f"\n### Growth with {axis}\n", report.table(head, rows)]
     parts += [
         "\n## Growth\n",
@@ -565,19 +528,19 @@ def render(raw: dict[str, Any]) -> str:
         *([f"- {axis}: {name} of {arm}" for axis, name, arm in faster] or ["Nothing."]),
     ]
     if verdicts.OURS in runs:
-        found = {axis: sum(one[0] == axis and one[2] == verdicts.OURS for one in faster) for axis in points}  # fmt: skip
+        found = {axis: sum(one[0] == axis and one[2] == verdicts.OURS for one in faster) for axis in points}
         rows = [
             report.target(f"{axis}: figures of {verdicts.OURS} that grow faster than their work", count, "<=", 0)
             for axis, count in found.items()
-        ]  # fmt: skip
+        ]
         parts += ["\n## Targets\n", report.target_table(rows)]
     parts.append(report.front_matter(raw))
     return "\n".join(parts)
 
 
 def arguments() -> argparse.ArgumentParser:
-    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("stock", "debian", verdicts.OURS))  # fmt: skip
-    parser.add_argument("--axes", default=",".join(AXES), help="comma-separated (default: %(default)s)")  # fmt: skip
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("stock", "debian", verdicts.OURS))
+    parser.add_argument("--axes", default=",".join(AXES), help="comma-separated (default: %(default)s)")
     parser.add_argument(
         "--points",
         action="append",
@@ -601,7 +564,11 @@ def arguments() -> argparse.ArgumentParser:
 def seconds_each(points: Points, pace: Pace) -> float:
     """Roughly, of an arm."""
     turn = 7 + 2 * pace.idle_seconds + pace.reads + (5 if pace.still else 0)
-    return sum(turn + max(size / 500 if name == "connections" else 0, size / 400 if AXES[name].filled else 0) for name, sizes in points.items() for size in sizes)  # fmt: skip
+    return sum(
+        turn + max(size / 500 if name == "connections" else 0, size / 400 if AXES[name].filled else 0)
+        for name, sizes in points.items()
+        for size in sizes
+    )
 
 
 def main() -> int:
@@ -633,7 +600,7 @@ def main() -> int:
         brief=lambda run: ", ".join(run),
         render=render,
         seconds_each=seconds_each(points, pace),
-    )  # fmt: skip
+    )
     if parsed.remove_data:
         for count in made:
             shutil.rmtree(prepared.WORK / folder_name(count), ignore_errors=True)

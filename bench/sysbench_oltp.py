@@ -22,14 +22,7 @@ from bench.runner.executable import read_anew
 from bench.runner.quiet import wait_until_quiet
 from bench.runner.resampling import interval
 from bench.workloads import sysbench_program
-from bench.workloads.sysbench_program import (
-    DATABASE,
-    MAX_THREADS,
-    MYSQLD_OPTIONS,
-    ROWS,
-    TABLES,
-    parse,
-)
+from bench.workloads.sysbench_program import DATABASE, MAX_THREADS, MYSQLD_OPTIONS, ROWS, TABLES, parse
 from harness.problem import Problem, run_main
 from harness.server import Server
 
@@ -50,13 +43,7 @@ FEWEST_ROUNDS = 5  # that say how exact a ratio is
 
 def template(arms: Sequence[arm_list.Arm]) -> Path:
     """A folder with the tables of sysbench."""
-    return prepared.template(
-        "sysbench",
-        sysbench_program.data_key(),
-        arms,
-        MYSQLD_OPTIONS,
-        sysbench_program.fill,
-    )
+    return prepared.template("sysbench", sysbench_program.data_key(), arms, MYSQLD_OPTIONS, sysbench_program.fill)
 
 
 def measure(
@@ -93,9 +80,7 @@ def measure(
             for _ in range(slices):
                 for arm in arm_list.rotated(arms, next(turn)):
                     wait_until_quiet(lambda: cpu_seconds(servers.values()))
-                    made[arm.name].append(
-                        one_slice(servers[arm.name], test, count, seconds)
-                    )
+                    made[arm.name].append(one_slice(servers[arm.name], test, count, seconds))
             for name, made_by_arm in made.items():
                 measured[name]["cells"][f"{test} {count}"] = cell(made_by_arm, seconds)
     yield from measured.items()
@@ -104,10 +89,7 @@ def measure(
 def read_all(server: Server) -> None:
     """Read every row once. All rows fit into the buffer pool, so later measurements do not read from the disk."""
     for number in range(1, TABLES + 1):
-        server.query(
-            f"SELECT COUNT(*), SUM(LENGTH(c)), SUM(LENGTH(pad)) FROM sbtest{number}",
-            DATABASE,
-        )
+        server.query(f"SELECT COUNT(*), SUM(LENGTH(c)), SUM(LENGTH(pad)) FROM sbtest{number}", DATABASE)
 
 
 def write(server: Server, seconds: int) -> None:
@@ -116,12 +98,7 @@ def write(server: Server, seconds: int) -> None:
     """
     if seconds:
         sysbench_program.run(
-            server,
-            "oltp_read_write",
-            "run",
-            f"--threads={WRITERS}",
-            f"--time={seconds}",
-            "--report-interval=0",
+            server, "oltp_read_write", "run", f"--threads={WRITERS}", f"--time={seconds}", "--report-interval=0"
         )
 
 
@@ -163,10 +140,7 @@ def cell(slices: Sequence[dict[str, Any]], seconds: int) -> dict[str, Any]:
     outputs = "\n".join(one["output"] for one in slices)
     return {
         "tps": statistics.fmean(parse(one["output"])["tps"] for one in slices),
-        **{
-            name: sysbench_program.percentile(outputs, share)
-            for name, share in PERCENTILES.items()
-        },
+        **{name: sysbench_program.percentile(outputs, share) for name, share in PERCENTILES.items()},
         # At most one of each thread in each slice.
         "starved": sysbench_program.longer_than(outputs, seconds * 1000 / 2),
         "server_cpu_seconds": sum(one["server_cpu_seconds"] for one in slices),
@@ -228,12 +202,7 @@ def render(raw: dict[str, Any]) -> str:
                     f"{1000 * each(arm, cell, 'server_cpu_seconds'):.3f}",
                     f"{each(arm, cell, 'minor_faults'):.2f}",
                     f"{median(arm, cell, 'rss_kb') / 1024:.0f}",
-                    report.show(
-                        report.ratio(report.median(tps), report.median(best_tps))
-                        if best
-                        else None,
-                        3,
-                    ),
+                    report.show(report.ratio(report.median(tps), report.median(best_tps)) if best else None, 3),
                     ratio_range(tps, best_tps) if best else "-",
                 ]
             )
@@ -241,9 +210,7 @@ def render(raw: dict[str, Any]) -> str:
             targets.append(
                 report.target(
                     f"{cell} threads: tps / better of stock and linked",
-                    report.ratio(median("dev", cell, "tps"), report.median(best_tps))
-                    if both
-                    else None,
+                    report.ratio(median("dev", cell, "tps"), report.median(best_tps)) if both else None,
                     ">=",
                     TARGET,
                 )
@@ -251,9 +218,7 @@ def render(raw: dict[str, Any]) -> str:
             targets.append(
                 report.target(
                     f"{cell} threads: p99 / better of stock and linked",
-                    median("dev", cell, "p99_ms") / best_tail
-                    if best_tail and both
-                    else None,
+                    median("dev", cell, "p99_ms") / best_tail if best_tail and both else None,
                     "<=",
                     TAIL_TARGET,
                 )
@@ -262,9 +227,7 @@ def render(raw: dict[str, Any]) -> str:
                 targets.append(
                     report.target(
                         f"{cell} threads: RSS / stock",
-                        median("dev", cell, "rss_kb") / median("stock", cell, "rss_kb")
-                        if "stock" in arms
-                        else None,
+                        median("dev", cell, "rss_kb") / median("stock", cell, "rss_kb") if "stock" in arms else None,
                         "<=",
                         RSS_TARGET,
                     )
@@ -281,8 +244,7 @@ def render(raw: dict[str, Any]) -> str:
             targets.append(
                 report.target(
                     f"{cell} threads: p99, optimised / debian",
-                    median("optimised", cell, "p99_ms")
-                    / median("debian", cell, "p99_ms"),
+                    median("optimised", cell, "p99_ms") / median("debian", cell, "p99_ms"),
                     "<=",
                     OPTIMISED_TAIL_TARGET,
                 )
@@ -302,11 +264,7 @@ def render(raw: dict[str, Any]) -> str:
         "/ better of stock, linked",
         "9 of 10 resamplings",
     ]
-    parts = [
-        "# sysbench\n",
-        f"Medians of {raw['settings']['rounds']} rounds.\n",
-        report.table(head, rows),
-    ]
+    parts = ["# sysbench\n", f"Medians of {raw['settings']['rounds']} rounds.\n", report.table(head, rows)]
     if targets:
         parts += ["\n## Targets\n", report.target_table(targets)]
     parts.append(report.front_matter(raw))
@@ -316,10 +274,7 @@ def render(raw: dict[str, Any]) -> str:
 def main() -> int:
     parser = rounds.parser(__doc__.splitlines()[0], rounds=5)
     parser.add_argument(
-        "--seconds",
-        type=int,
-        default=15,
-        help="of each slice, after the warm-up (default: %(default)s)",
+        "--seconds", type=int, default=15, help="of each slice, after the warm-up (default: %(default)s)"
     )
     parser.add_argument(
         "--slices",
@@ -339,26 +294,18 @@ def main() -> int:
         default=",".join(DEFAULT_TESTS),
         help=f"comma-separated, of: {', '.join(TESTS)} (default: %(default)s)",
     )
-    parser.add_argument(
-        "--threads",
-        default=",".join(map(str, THREADS)),
-        help="comma-separated (default: %(default)s)",
-    )
+    parser.add_argument("--threads", default=",".join(map(str, THREADS)), help="comma-separated (default: %(default)s)")
     options = parser.parse_args()
     rounds.require_positive(options, "seconds", "slices")
     if options.write_first < 0:
         raise Problem("--write-first must be 0 or more seconds")
     tests = options.tests.split(",")
     if not set(tests) <= set(TESTS):
-        raise Problem(
-            f"unknown test in '{options.tests}'; there are: {', '.join(TESTS)}"
-        )
+        raise Problem(f"unknown test in '{options.tests}'; there are: {', '.join(TESTS)}")
     try:
         threads = [int(word) for word in options.threads.split(",")]
     except ValueError:
-        raise Problem(
-            f"'{options.threads}' is not a comma-separated list of numbers of threads"
-        ) from None
+        raise Problem(f"'{options.threads}' is not a comma-separated list of numbers of threads") from None
     if not all(1 <= count <= MAX_THREADS for count in threads):
         raise Problem(f"numbers of threads must lie between 1 and {MAX_THREADS}")
     return rounds.run(
@@ -375,21 +322,11 @@ def main() -> int:
         },
         prepare=template,
         measure=lambda arms, folder: measure(
-            arms,
-            folder,
-            tests,
-            threads,
-            options.seconds,
-            options.slices,
-            options.write_first,
+            arms, folder, tests, threads, options.seconds, options.slices, options.write_first
         ),
-        brief=lambda run: ", ".join(
-            f"{cell}: {figures['tps']:.0f}" for cell, figures in run["cells"].items()
-        ),
+        brief=lambda run: ", ".join(f"{cell}: {figures['tps']:.0f}" for cell, figures in run["cells"].items()),
         render=render,
-        seconds_each=len(tests)
-        * options.slices
-        * sum(warm_up(count) + options.seconds + 2 for count in threads)
+        seconds_each=len(tests) * options.slices * sum(warm_up(count) + options.seconds + 2 for count in threads)
         + options.write_first
         + 5,
     )

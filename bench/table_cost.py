@@ -55,9 +55,7 @@ def read_tables(server: Server, connections: int) -> dict[str, dict[str, float]]
             sessions.enter_context(server.connect())
         reader = sessions.enter_context(server.connect())
         thread = thread_of(reader)
-        taken: dict[str, list[tuple[float, float]]] = {
-            name: [] for name in every(reader)
-        }
+        taken: dict[str, list[tuple[float, float]]] = {name: [] for name in every(reader)}
         for _ in range(READS):
             # A monitor reads one table after the other, and again a second later.
             time.sleep(POLL_SECONDS)
@@ -67,10 +65,7 @@ def read_tables(server: Server, connections: int) -> dict[str, dict[str, float]]
                 ended = (time.monotonic(), cpu_ms(server, thread))
                 times.append((1000 * (ended[0] - began[0]), ended[1] - began[1]))
     return {
-        name: {
-            "ms": report.median(ms for ms, _ in times),
-            "cpu_ms": report.median(cpu for _, cpu in times),
-        }
+        name: {"ms": report.median(ms for ms, _ in times), "cpu_ms": report.median(cpu for _, cpu in times)}
         for name, times in taken.items()
     }
 
@@ -102,9 +97,7 @@ def pairs_of(server: Server, switch: Switch, pairs: int, seconds: int) -> list[A
 
     def once() -> dict[str, float]:
         before = server.usage()
-        output = sysbench_program.run(
-            server, "oltp_point_select", "run", "--threads=8", f"--time={seconds}"
-        )
+        output = sysbench_program.run(server, "oltp_point_select", "run", "--threads=8", f"--time={seconds}")
         usage = server.usage().since(before)
         tps = sysbench_program.parse(output)["tps"]
         cpu_seconds = usage.cpu_seconds
@@ -121,13 +114,8 @@ def pairs_of(server: Server, switch: Switch, pairs: int, seconds: int) -> list[A
     return measured
 
 
-def measure(
-    arm: arm_list.Arm, folder: Path, connections: int, pairs: int, seconds: int
-) -> dict[str, Any]:
-    options = (
-        *(o for o in sysbench_program.MYSQLD_OPTIONS if "-size=" not in o),
-        "--innodb-buffer-pool-size=2G",
-    )
+def measure(arm: arm_list.Arm, folder: Path, connections: int, pairs: int, seconds: int) -> dict[str, Any]:
+    options = (*(o for o in sysbench_program.MYSQLD_OPTIONS if "-size=" not in o), "--innodb-buffer-pool-size=2G")
     with arm.server(folder, options) as server:
         server.start()
         tables = read_tables(server, connections)
@@ -136,19 +124,14 @@ def measure(
             "cheap_ms": sum(tables[name]["ms"] for name in cheap()),
             "cheap_cpu_ms": sum(tables[name]["cpu_ms"] for name in cheap()),
             "polled": pairs_of(server, lambda: polled(server, cheap()), pairs, seconds),
-            "sessions": pairs_of(
-                server, lambda: sessions_counted(server), pairs, seconds
-            ),
+            "sessions": pairs_of(server, lambda: sessions_counted(server), pairs, seconds),
         }
 
 
 def cost(runs: list[dict[str, Any]], switch: str, figure: str) -> float:
     """The share by which the switch lowers a figure, or raises a cost."""
     pairs = [pair for run in runs for pair in run[switch]]
-    change = (
-        report.median(pair["with"][figure] / pair["without"][figure] for pair in pairs)
-        - 1
-    )
+    change = report.median(pair["with"][figure] / pair["without"][figure] for pair in pairs) - 1
     return change if figure == "cpu_us" else -change
 
 
@@ -158,18 +141,12 @@ def render(raw: dict[str, Any]) -> str:
     rows = [
         [
             name,
-            *(
-                f"{report.median(run['tables'][name][figure] for run in runs):.2f}"
-                for figure in ("ms", "cpu_ms")
-            ),
+            *(f"{report.median(run['tables'][name][figure] for run in runs):.2f}" for figure in ("ms", "cpu_ms")),
             "" if name in cheap() else "on demand",
         ]
         for name in names
     ]
-    cheap_ms, cheap_cpu_ms = (
-        report.median(run[figure] for run in runs)
-        for figure in ("cheap_ms", "cheap_cpu_ms")
-    )
+    cheap_ms, cheap_cpu_ms = (report.median(run[figure] for run in runs) for figure in ("cheap_ms", "cheap_cpu_ms"))
     share = cheap_cpu_ms / (1000 * POLL_SECONDS * raw["machine"]["cpus"])
     return "\n".join(
         [
@@ -179,24 +156,14 @@ def render(raw: dict[str, Any]) -> str:
             "\n## Targets\n",
             report.target_table(
                 [
-                    report.target(
-                        "all cheap tables together, ms",
-                        cheap_ms,
-                        "<=",
-                        TARGETS["cheap_ms"],
-                    ),
+                    report.target("all cheap tables together, ms", cheap_ms, "<=", TARGETS["cheap_ms"]),
                     report.target(
                         "processor time of the machine that reading them each second takes",
                         share,
                         "<=",
                         TARGETS["poll_cost"],
                     ),
-                    report.target(
-                        "throughput lost meanwhile",
-                        cost(runs, "polled", "tps"),
-                        "<=",
-                        TARGETS["poll_cost"],
-                    ),
+                    report.target("throughput lost meanwhile", cost(runs, "polled", "tps"), "<=", TARGETS["poll_cost"]),
                     report.target(
                         "processor time more for each transaction, memdiag_sessions ON",
                         cost(runs, "sessions", "cpu_us"),
@@ -204,10 +171,7 @@ def render(raw: dict[str, Any]) -> str:
                         TARGETS["sessions_cost"],
                     ),
                     report.target(
-                        "throughput lost with it",
-                        cost(runs, "sessions", "tps"),
-                        "<=",
-                        TARGETS["sessions_cost"],
+                        "throughput lost with it", cost(runs, "sessions", "tps"), "<=", TARGETS["sessions_cost"]
                     ),
                 ]
             ),
@@ -217,21 +181,10 @@ def render(raw: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    parser = rounds.parser(
-        __doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True
-    )
-    parser.add_argument(
-        "--connections", type=int, default=1000, help="default: %(default)s"
-    )
-    parser.add_argument(
-        "--pairs",
-        type=int,
-        default=8,
-        help="of loads without and with (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seconds", type=int, default=8, help="of each load (default: %(default)s)"
-    )
+    parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=("dev",), one_arm=True)
+    parser.add_argument("--connections", type=int, default=1000, help="default: %(default)s")
+    parser.add_argument("--pairs", type=int, default=8, help="of loads without and with (default: %(default)s)")
+    parser.add_argument("--seconds", type=int, default=8, help="of each load (default: %(default)s)")
     options = parser.parse_args()
     rounds.require_positive(options, "connections", "pairs", "seconds")
     return rounds.run(
@@ -245,9 +198,7 @@ def main() -> int:
         },
         prepare=sysbench_oltp.template,
         measure=rounds.one_by_one(
-            lambda arm, folder: measure(
-                arm, folder, options.connections, options.pairs, options.seconds
-            )
+            lambda arm, folder: measure(arm, folder, options.connections, options.pairs, options.seconds)
         ),
         brief=lambda run: (
             f"all cheap tables {run['cheap_ms']:.1f} ms, {run['cheap_cpu_ms']:.1f} ms of them on a processor"

@@ -39,20 +39,11 @@ class Burst:
 
     def latency(self, percent: float) -> float:
         if not self.latencies:
-            raise Problem(
-                "no statement was completed in the burst; give it more seconds"
-            )
+            raise Problem("no statement was completed in the burst; give it more seconds")
         return percentile(self.latencies, percent)
 
 
-def run(
-    socket: Path,
-    database: str,
-    statements: Sequence[str],
-    clients: int,
-    seconds: float,
-    seed: int = 1,
-) -> Burst:
+def run(socket: Path, database: str, statements: Sequence[str], clients: int, seconds: float, seed: int = 1) -> Burst:
     """Sessions that each run statement after statement until the time is up."""
 
     def steps(number: int) -> Iterator[int]:
@@ -67,9 +58,7 @@ def run(
     return crowd(steps, clients, seconds)
 
 
-def crowd(
-    steps: Callable[[int], Iterator[int]], clients: int, seconds: float | None = None
-) -> Burst:
+def crowd(steps: Callable[[int], Iterator[int]], clients: int, seconds: float | None = None) -> Burst:
     """Run clients at once, each through the steps of steps(its number); wait until all have ended.
 
     A client is ready when it yields for the first time. After each step it yields the number of rows that it saw.
@@ -114,10 +103,7 @@ def crowd(
             if seconds is None:
                 burst.seconds = max(burst.seconds, done - begin)
 
-    threads = [
-        threading.Thread(target=client, args=(number,), daemon=True)
-        for number in range(clients)
-    ]
+    threads = [threading.Thread(target=client, args=(number,), daemon=True) for number in range(clients)]
     for thread in threads:
         thread.start()
     try:
@@ -163,7 +149,5 @@ class Sampler(Generic[T]):
             except Exception as error:  # noqa: BLE001 - shown by __exit__
                 self._failure = error
                 return
-            if self._stop.wait(
-                max(0.0, begin + tick * self._interval - time.monotonic())
-            ):
+            if self._stop.wait(max(0.0, begin + tick * self._interval - time.monotonic())):
                 return

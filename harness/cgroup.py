@@ -26,18 +26,12 @@ class Limit:
 
     def wrapper(self) -> tuple[str, ...]:
         """Words before a command, which move it into the group."""
-        return (
-            *("sh", "-c", 'echo $$ > "$0" && exec "$@"'),
-            str(self.group / "cgroup.procs"),
-        )
+        return (*("sh", "-c", 'echo $$ > "$0" && exec "$@"'), str(self.group / "cgroup.procs"))
 
     def resize(self, limit_bytes: int) -> bool:
         """Sets another limit. False: the kernel (version 1) refuses it, because it cannot reclaim enough at once. Then
         the limit is as before."""
-        if self.version == 1:
-            names = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]
-        else:
-            names = ["memory.max"]
+        names = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes"] if self.version == 1 else ["memory.max"]
         with_swap = self.group / names[-1]
         if len(names) == 2 and not with_swap.exists():
             names.pop()
@@ -62,9 +56,7 @@ class Limit:
             names = ("memory.oom_control", "memory.max_usage_in_bytes")
         else:
             names = ("memory.events", "memory.peak")
-        kills = re.search(
-            r"^oom_kill (\d+)", (self.group / names[0]).read_text(), re.MULTILINE
-        )
+        kills = re.search(r"^oom_kill (\d+)", (self.group / names[0]).read_text(), re.MULTILINE)
         try:
             peak = int((self.group / names[1]).read_text())
         except FileNotFoundError:  # version 2 before Linux 5.19
@@ -77,10 +69,7 @@ class Limit:
             names = ("memory.usage_in_bytes", "total_inactive_file")
         else:
             names = ("memory.current", "inactive_file")
-        stat = dict(
-            line.split()
-            for line in (self.group / "memory.stat").read_text().splitlines()
-        )
+        stat = dict(line.split() for line in (self.group / "memory.stat").read_text().splitlines())
         return int((self.group / names[0]).read_text()) - int(stat[names[1]])
 
 
@@ -101,9 +90,7 @@ def groups(cgroup: str, mountinfo: str) -> tuple[int, list[Path]]:
                 continue
             for mount in mounts:
                 dash = mount.index("-")
-                if mount[dash + 1] != kind or (
-                    version == 1 and "memory" not in mount[-1].split(",")
-                ):
+                if mount[dash + 1] != kind or (version == 1 and "memory" not in mount[-1].split(",")):
                     continue
                 top = Path(mount[4])
                 own = top / path.removeprefix(mount[3].rstrip("/")).strip("/")
@@ -134,10 +121,7 @@ def _make(limit_kb: int, above: Limit | None) -> Limit:
     if above is not None:
         version, parents = above.version, [above.group]
     else:
-        version, parents = groups(
-            Path("/proc/self/cgroup").read_text(),
-            Path("/proc/self/mountinfo").read_text(),
-        )
+        version, parents = groups(Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text())
     reason: object = "this process is in no memory cgroup that it can see"
     for parent in parents:
         group = parent / f"memdiag-bench-{os.getpid()}-{next(_number)}"
@@ -155,11 +139,7 @@ def _make(limit_kb: int, above: Limit | None) -> Limit:
                 if version == 1
                 else ("memory.max", "memory.swap.max")
             )
-            for name, value in zip(
-                names,
-                (limit_kb << 10, limit_kb << 10 if version == 1 else 0),
-                strict=True,
-            ):
+            for name, value in zip(names, (limit_kb << 10, limit_kb << 10 if version == 1 else 0), strict=True):
                 # Not every kernel counts swap. Where it does, swap must not take what exceeds the limit.
                 if name == names[0] or (group / name).exists():
                     (group / name).write_text(str(value))

@@ -57,10 +57,7 @@ class Checks:
                 say(f"FAILED  {failure}")
         begin = f"{self._name}: " if self._name else ""
         reasons = f": {'; '.join(self.skipped)}" if self.skipped else ""
-        say(
-            f"{begin}{self.passed} passed, {len(self.failures)} failed,"
-            f" {len(self.skipped)} skipped{reasons}"
-        )
+        say(f"{begin}{self.passed} passed, {len(self.failures)} failed, {len(self.skipped)} skipped{reasons}")
         return 1 if self.failures else 0
 
 

@@ -10,10 +10,7 @@ def commit() -> str:
     """As git describes the checkout: a tree with changes ends in -dirty."""
     try:
         done = subprocess.run(
-            ["git", "-C", ROOT, "describe", "--always", "--dirty"],
-            capture_output=True,
-            text=True,
-            check=False,
+            ["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
         )
     except FileNotFoundError:
         return "unknown"

@@ -84,9 +84,7 @@ def presets() -> dict[str, str]:
     """{name: flavour} of the CMake presets that are not hidden."""
     described = json.loads((ROOT / "CMakePresets.json").read_text())
     return {
-        preset["name"]: preset.get("cacheVariables", {}).get(
-            "MEMDIAG_FLAVOUR", "product"
-        )
+        preset["name"]: preset.get("cacheVariables", {}).get("MEMDIAG_FLAVOUR", "product")
         for preset in described["configurePresets"]
         if not preset.get("hidden")
     }

@@ -42,10 +42,7 @@ class Corpus:
         have = len(self.documents)
         if count >= have:
             return self
-        return Corpus(
-            [self.documents[index * have // count] for index in range(count)],
-            self.source,
-        )
+        return Corpus([self.documents[index * have // count] for index in range(count)], self.source)
 
 
 def load() -> Corpus:
@@ -53,28 +50,19 @@ def load() -> Corpus:
     short = _unique(_descriptions(_output(["apt-cache", "dumpavail"])))
     if _mostly_long(short):
         return Corpus(short, "package descriptions of apt's index")
-    long = _unique(
-        itertools.chain.from_iterable(_descriptions(text) for text in _translations())
-    )
+    long = _unique(itertools.chain.from_iterable(_descriptions(text) for text in _translations()))
     if len(long) >= ENOUGH:
         return Corpus(long, "package descriptions of the distribution's archive")
     if len(short) >= ENOUGH:
         return Corpus(short, "short package descriptions of apt's index")
-    return Corpus(
-        _built_in(),
-        "built-in text (this machine has no package index; apt-get update makes one)",
-    )
+    return Corpus(_built_in(), "built-in text (this machine has no package index; apt-get update makes one)")
 
 
 def _output(command: list[str]) -> Iterator[str]:
     """The lines that a program prints; none if it is missing or fails."""
     try:
         done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            env={**os.environ, "LC_ALL": "C.UTF-8"},
+            command, stdin=subprocess.DEVNULL, capture_output=True, check=False, env={**os.environ, "LC_ALL": "C.UTF-8"}
         )
     except FileNotFoundError:
         return iter(())
@@ -113,17 +101,13 @@ def _unique(documents: Iterable[Document]) -> list[Document]:
 
 
 def _mostly_long(documents: list[Document]) -> bool:
-    return len(documents) >= ENOUGH and 2 * sum(
-        "\n" in text for _, text in documents
-    ) > len(documents)
+    return len(documents) >= ENOUGH and 2 * sum("\n" in text for _, text in documents) > len(documents)
 
 
 def _translations() -> Iterator[Iterator[str]]:
     """The lines of each Translation-en file of the configured archives, fetched where the cache lacks it."""
     form = "$(BASE_URI)\t$(COMPONENT)\t$(FILENAME)\t$(BY_HASH)"
-    for line in _output(
-        ["apt-get", "indextargets", "--format", form, "Created-By: Packages"]
-    ):
+    for line in _output(["apt-get", "indextargets", "--format", form, "Created-By: Packages"]):
         fields = line.split("\t")
         if len(fields) != 4:
             continue
@@ -132,11 +116,7 @@ def _translations() -> Iterator[Iterator[str]]:
         if expected is None:
             continue
         name, sha256 = expected
-        url = (
-            f"{base}{component}/i18n/by-hash/SHA256/{sha256}"
-            if by_hash == "yes"
-            else f"{base}{name}"
-        )
+        url = f"{base}{component}/i18n/by-hash/SHA256/{sha256}" if by_hash == "yes" else f"{base}{name}"
         path = _fetch(url, sha256, Path(name).suffix)
         if path is not None:
             yield _output([HELPER, "cat-file", str(path)])
@@ -151,9 +131,7 @@ def _expected(packages: Path, component: str) -> tuple[str, str] | None:
         return None
     for suffix in ("xz", "bz2", "gz"):
         name = f"{component}/i18n/Translation-en.{suffix}"
-        found = re.search(
-            rf"^ ([0-9a-f]{{64}}) +\d+ {re.escape(name)}$", release, re.MULTILINE
-        )
+        found = re.search(rf"^ ([0-9a-f]{{64}}) +\d+ {re.escape(name)}$", release, re.MULTILINE)
         if found:
             return name, found[1]
     return None
@@ -167,15 +145,7 @@ def _fetch(url: str, sha256: str, suffix: str) -> Path | None:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"partial-{os.getpid()}-{path.name}")
     # No sandbox user, because it could not write to root's cache folder. The hash protects against bad files.
-    command = [
-        HELPER,
-        "-o",
-        'APT::Sandbox::User=""',
-        "-o",
-        "Acquire::http::Timeout=20",
-        "-o",
-        "Acquire::Retries=1",
-    ]
+    command = [HELPER, "-o", 'APT::Sandbox::User=""', "-o", "Acquire::http::Timeout=20", "-o", "Acquire::Retries=1"]
     try:
         done = subprocess.run(
             [*command, "download-file", url, str(partial), f"SHA256:{sha256}"],
@@ -196,30 +166,46 @@ def _fetch(url: str, sha256: str, suffix: str) -> Path | None:
 # The built-in text: sentences in the manner of package descriptions. The openings recur, as in real descriptions, so
 # there are phrases of common words to search for.
 _OPENINGS = (
-    "this package provides", "this package contains", "the library provides", "the program allows users",
-    "it can be used", "this module implements", "the command line tool reads", "these files are needed",
-)  # fmt: skip
-_SUBJECTS = (
-    "shared library", "header files", "graphical user interface", "command line", "source code", "regular expressions",
-    "network protocol", "database server", "file system", "text editor", "configuration files", "test suite",
-    "image viewer", "programming language", "data structures", "documentation files", "video player", "audio plugin",
-)  # fmt: skip
-_ADJECTIVES = (
-    "small",
-    "fast",
-    "portable",
-    "simple",
-    "flexible",
-    "common",
-    "modern",
-    "complete",
-    "free",
-    "powerful",
+    "this package provides",
+    "this package contains",
+    "the library provides",
+    "the program allows users",
+    "it can be used",
+    "this module implements",
+    "the command line tool reads",
+    "these files are needed",
 )
+_SUBJECTS = (
+    "shared library",
+    "header files",
+    "graphical user interface",
+    "command line",
+    "source code",
+    "regular expressions",
+    "network protocol",
+    "database server",
+    "file system",
+    "text editor",
+    "configuration files",
+    "test suite",
+    "image viewer",
+    "programming language",
+    "data structures",
+    "documentation files",
+    "video player",
+    "audio plugin",
+)
+_ADJECTIVES = ("small", "fast", "portable", "simple", "flexible", "common", "modern", "complete", "free", "powerful")
 _ENDINGS = (
-    "for the desktop environment", "written in pure python", "with support for unicode", "using the standard library",
-    "for scientific computing", "from many different formats", "over an encrypted connection", "with few dependencies",
-)  # fmt: skip
+    "for the desktop environment",
+    "written in pure python",
+    "with support for unicode",
+    "using the standard library",
+    "for scientific computing",
+    "from many different formats",
+    "over an encrypted connection",
+    "with few dependencies",
+)
 
 
 def _built_in() -> list[Document]:
@@ -239,9 +225,7 @@ def _built_in() -> list[Document]:
 
 _WORD = re.compile(r"[a-z0-9_]+")
 # InnoDB's default stop words of four letters and more (INFORMATION_SCHEMA.INNODB_FT_DEFAULT_STOPWORD).
-_STOPWORDS = frozenset(
-    ["about", "from", "that", "this", "what", "when", "where", "will", "with"]
-)
+_STOPWORDS = frozenset(["about", "from", "that", "this", "what", "when", "where", "will", "with"])
 
 
 def phrases(documents: list[Document], count: int) -> list[str]:
@@ -262,7 +246,5 @@ def phrases(documents: list[Document], count: int) -> list[str]:
         and pair[0] != pair[1]
         and all(len(word) >= 4 and word not in _STOPWORDS for word in pair)
     ]
-    wanted.sort(
-        key=lambda pair: (-min(in_documents[pair[0]], in_documents[pair[1]]), pair)
-    )
+    wanted.sort(key=lambda pair: (-min(in_documents[pair[0]], in_documents[pair[1]]), pair))
     return [" ".join(pair) for pair in wanted[:count]]

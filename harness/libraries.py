@@ -23,6 +23,5 @@ def library(name: str, package: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise Problem(
-            f"{sys.executable} cannot import {name} ({error});"
-            f" install it with: apt-get install {package}"
+            f"{sys.executable} cannot import {name} ({error}); install it with: apt-get install {package}"
         ) from None

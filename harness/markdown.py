@@ -12,10 +12,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     def line(row: Sequence[str]) -> str:
         padded = [
             row[0].ljust(widths[0]),
-            *[
-                text.rjust(width)
-                for text, width in zip(row[1:], widths[1:], strict=True)
-            ],
+            *[text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True)],
         ]
         return "| " + " | ".join(padded) + " |"
 

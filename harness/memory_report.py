@@ -51,10 +51,7 @@ class Diagnostics:
     def snapshot(self) -> Snapshot:
         allocator = self._table("MEMDIAG_ALLOCATOR").dicts()
         pools = self._table("MEMDIAG_POOLS").dicts()
-        regions = [
-            _figures(row).get("RESIDENT_BYTES")
-            for row in self._table("MEMDIAG_REGIONS").dicts()
-        ]
+        regions = [_figures(row).get("RESIDENT_BYTES") for row in self._table("MEMDIAG_REGIONS").dicts()]
         known = [bytes for bytes in regions if bytes is not None]
         memory = self._server.memory()
         return Snapshot(
@@ -63,10 +60,7 @@ class Diagnostics:
             regions_bytes=sum(known) if known and len(known) == len(regions) else None,
             allocator=_figures(allocator[0]) if allocator else {},
             pools={str(row["POOL"]): _figures(row) for row in pools},
-            pool_texts={
-                str(row["POOL"]): {key: value for key, value in row.items() if value}
-                for row in pools
-            },
+            pool_texts={str(row["POOL"]): {key: value for key, value in row.items() if value} for row in pools},
         )
 
     def _table(self, name: str) -> Result:
@@ -92,19 +86,14 @@ def highest(snapshots: Iterable[Snapshot], peak_rss_bytes: int) -> Snapshot:
 def table(columns: Mapping[str, Snapshot]) -> str:
     """Memory in MiB: a line for each measure, a column for each moment, and how much the last is below the peak."""
     lines: list[tuple[str, list[int | None]]] = [
-        (
-            "process, as the kernel counts (RSS)",
-            [column.rss_bytes for column in columns.values()],
-        )
+        ("process, as the kernel counts (RSS)", [column.rss_bytes for column in columns.values()])
     ]
     for title, name in (
         ("allocator: in use by the server", "ALLOCATED_BYTES"),
         ("allocator: resident, once all is written", "RESIDENT_BYTES"),
         ("allocator: free but not given back", "DIRTY_BYTES"),
     ):
-        lines.append(
-            (title, [column.allocator.get(name) for column in columns.values()])
-        )
+        lines.append((title, [column.allocator.get(name) for column in columns.values()]))
     for pool in {name: None for column in columns.values() for name in column.pools}:
 
         def over_time(name: str, pool: str = pool) -> list[int | None]:
@@ -120,29 +109,13 @@ def table(columns: Mapping[str, Snapshot]) -> str:
     names = list(columns)
     peak = names.index("peak")
     width = max(len(title) for title, _ in lines)
-    rows = [
-        "".join(
-            [
-                f"{'memory, MiB':{width}}",
-                *(f"{name:>9}" for name in names),
-                f"{'given back':>12}",
-            ]
-        )
-    ]
+    rows = ["".join([f"{'memory, MiB':{width}}", *(f"{name:>9}" for name in names), f"{'given back':>12}"])]
     for title, values in lines:
         if all(value is None for value in values):
             continue
         top, end = values[peak], values[-1]
         back = _mib(top - end) if top is not None and end is not None else "-"
-        rows.append(
-            "".join(
-                [
-                    f"{title:{width}}",
-                    *(f"{_mib(value):>9}" for value in values),
-                    f"{back:>12}",
-                ]
-            )
-        )
+        rows.append("".join([f"{title:{width}}", *(f"{_mib(value):>9}" for value in values), f"{back:>12}"]))
     return "\n".join(rows)
 
 
@@ -155,9 +128,7 @@ def pool_lines(before: Snapshot, after: Snapshot) -> Iterator[str]:
     """A sentence for each pool that was used much between two snapshots."""
     for name, figures in after.pools.items():
         earlier = before.pools.get(name, {})
-        if (figures.get("ALLOCATIONS") or 0) - (
-            earlier.get("ALLOCATIONS") or 0
-        ) < MANY_ALLOCATIONS:
+        if (figures.get("ALLOCATIONS") or 0) - (earlier.get("ALLOCATIONS") or 0) < MANY_ALLOCATIONS:
             continue
 
         def grown(figure: str, now: Figures = figures, then: Figures = earlier) -> str:
@@ -166,9 +137,7 @@ def pool_lines(before: Snapshot, after: Snapshot) -> Iterator[str]:
 
         texts = after.pool_texts.get(name, {})
         purged, old_purged = figures.get("PURGED_BYTES"), earlier.get("PURGED_BYTES")
-        given = (
-            "?" if purged is None or old_purged is None else _mib(purged - old_purged)
-        )
+        given = "?" if purged is None or old_purged is None else _mib(purged - old_purged)
         yield (
             f"pool {name}: {grown('ALLOCATIONS')} allocations, {grown('FREES')} frees; {grown('PURGES')} purges gave"
             f" back {given} MiB in {grown('PURGE_MICROSECONDS')} microseconds; peak {_mib(figures.get('PEAK_BYTES'))} MiB"
@@ -194,6 +163,4 @@ def _figures(row: Mapping[str, str | None]) -> Figures:
 def _raise_to(highest_so_far: Figures, figures: Figures) -> None:
     for name, value in figures.items():
         old = highest_so_far.get(name)
-        highest_so_far[name] = (
-            value if old is None else old if value is None else max(old, value)
-        )
+        highest_so_far[name] = value if old is None else old if value is None else max(old, value)

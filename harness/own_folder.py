@@ -14,9 +14,7 @@ def own_folder(path: Path) -> None:
     ours = ROOT / "build" in path.resolve().parents
     try:
         if not ours and path.exists() and not mark.exists() and any(path.iterdir()):
-            raise Problem(
-                f"{path} has files of yours, and this program removes files there; name a new folder"
-            )
+            raise Problem(f"{path} has files of yours, and this program removes files there; name a new folder")
         path.mkdir(parents=True, exist_ok=True)
         mark.touch()
     except OSError as error:

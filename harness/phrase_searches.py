@@ -35,9 +35,7 @@ def start(server: Server) -> None:
         if server.runs_current_program():
             say(f"== using the server that is up already (process {server.pid})")
             return
-        say(
-            f"== the running server (process {server.pid}) is of an earlier build: restarting it"
-        )
+        say(f"== the running server (process {server.pid}) is of an earlier build: restarting it")
         server.stop()
     if not server.data.exists():
         say("== initialising a private data directory (5 s)")
@@ -52,9 +50,7 @@ def load(server: Server, texts: corpus.Corpus) -> None:
     digest = hashlib.sha256(json.dumps(texts.documents).encode()).hexdigest()
     what = {"documents": len(texts.documents), "source": texts.source, "sha256": digest}
     if mark.exists() and mark.read_text() == json.dumps(what):
-        say(
-            f"== {len(texts.documents):,} documents are loaded already ({texts.source})"
-        )
+        say(f"== {len(texts.documents):,} documents are loaded already ({texts.source})")
         return
     mark.unlink(missing_ok=True)
     count = len(texts.documents)
@@ -70,9 +66,7 @@ def load(server: Server, texts: corpus.Corpus) -> None:
         shown = time.monotonic()
         for first in range(0, count, 200):
             batch = texts.documents[first : first + 200]
-            session.insert(
-                "INSERT INTO descriptions (name, text) VALUES (%s, %s)", batch
-            )
+            session.insert("INSERT INTO descriptions (name, text) VALUES (%s, %s)", batch)
             if time.monotonic() - shown > 3:
                 say(f"   {100 * first // count}%")
                 shown = time.monotonic()
@@ -88,9 +82,7 @@ def prepare(server: Server, documents: int) -> list[str]:
     load(server, texts)
     phrases = corpus.phrases(texts.documents, PHRASES)
     if not phrases:
-        raise Problem(
-            "the texts have no phrase that is frequent enough to search for; take more --documents"
-        )
+        raise Problem("the texts have no phrase that is frequent enough to search for; take more --documents")
     return [statement(phrase) for phrase in phrases]
 
 
@@ -99,12 +91,7 @@ def statement(phrase: str) -> str:
 
 
 def run(
-    server: Server,
-    statements: Sequence[str],
-    clients: int,
-    seconds: float,
-    checks: Checks,
-    figures: bool = True,
+    server: Server, statements: Sequence[str], clients: int, seconds: float, checks: Checks, figures: bool = True
 ) -> None:
     """Runs the burst, shows its figures (without `figures` only RSS), and makes the checks that every run must pass."""
     say(f"== warming up: {len(statements)} phrases once each (about 5 s)")
@@ -137,8 +124,8 @@ def run(
         for line in memory_report.pool_lines(before, last):
             say(line)
     else:
-        moments = {"before": before, "at its peak": peak, f"{AFTER_SECONDS[-1]} s after": last}  # fmt: skip
-        say("RSS: " + ", ".join(f"{one.rss_bytes / 2**20:.0f} MiB {moment}" for moment, one in moments.items()))  # fmt: skip
+        moments = {"before": before, "at its peak": peak, f"{AFTER_SECONDS[-1]} s after": last}
+        say("RSS: " + ", ".join(f"{one.rss_bytes / 2**20:.0f} MiB {moment}" for moment, one in moments.items()))
     receipt = None
     if before.pools:
         receipt = purge(server)
@@ -152,10 +139,7 @@ def purge(server: Server) -> dict[str, object] | None:
     try:
         answer = server.query("SELECT memdiag_purge('all')").scalar()
         receipt = json.loads(answer or "")
-        old, new = (
-            int(receipt["resident_bytes_before"]),
-            int(receipt["resident_bytes_after"]),
-        )
+        old, new = (int(receipt["resident_bytes_before"]), int(receipt["resident_bytes_after"]))
         taken = int(receipt["microseconds"])
     except SqlError as error:
         say(f"\nmemdiag_purge('all'): {error.message}")
@@ -171,12 +155,7 @@ def purge(server: Server) -> dict[str, object] | None:
 
 
 def check(
-    checks: Checks,
-    found: int,
-    before: Snapshot,
-    peak: Snapshot,
-    last: Snapshot,
-    receipt: dict[str, object] | None,
+    checks: Checks, found: int, before: Snapshot, peak: Snapshot, last: Snapshot, receipt: dict[str, object] | None
 ) -> None:
     """Checks the relations that hold in every run. The figures themselves depend on the machine."""
     checks.check("phrases were found", found > 0)
@@ -203,65 +182,30 @@ def check(
             raise TypeError(f"{figure} (it is NULL)")
         return value
 
-    relation(
-        "the searches used the pool",
-        lambda: pool(last, "ALLOCATIONS") > pool(before, "ALLOCATIONS"),
-    )
-    relation(
-        "the pool's live bytes rose in the burst",
-        lambda: pool(peak, "LIVE_BYTES") > pool(before, "LIVE_BYTES"),
-    )
-    relation(
-        "the pool is empty of queries afterwards",
-        lambda: pool(last, "LIVE_BYTES") <= pool(before, "LIVE_BYTES"),
-    )
-    relation(
-        "no more frees than allocations",
-        lambda: pool(last, "FREES") <= pool(last, "ALLOCATIONS"),
-    )
+    relation("the searches used the pool", lambda: pool(last, "ALLOCATIONS") > pool(before, "ALLOCATIONS"))
+    relation("the pool's live bytes rose in the burst", lambda: pool(peak, "LIVE_BYTES") > pool(before, "LIVE_BYTES"))
+    relation("the pool is empty of queries afterwards", lambda: pool(last, "LIVE_BYTES") <= pool(before, "LIVE_BYTES"))
+    relation("no more frees than allocations", lambda: pool(last, "FREES") <= pool(last, "ALLOCATIONS"))
     # jemalloc counts blocks in its caches as live, and the pool does not. A moment passes
     # between the two counts.
     relation(
-        "the recorded peak covers what was seen",
-        lambda: pool(last, "PEAK_BYTES") >= pool(peak, "LIVE_BYTES") * 3 // 4,
+        "the recorded peak covers what was seen", lambda: pool(last, "PEAK_BYTES") >= pool(peak, "LIVE_BYTES") * 3 // 4
     )
     relation(
         "the pool's pages went back",
-        lambda: (
-            pool(last, "RESIDENT_BYTES")
-            <= pool(before, "RESIDENT_BYTES") + pool(peak, "RESIDENT_BYTES") // 4
-        ),
+        lambda: pool(last, "RESIDENT_BYTES") <= pool(before, "RESIDENT_BYTES") + pool(peak, "RESIDENT_BYTES") // 4,
     )
-    relation(
-        "allocated <= active",
-        lambda: total(last, "ALLOCATED_BYTES") <= total(last, "ACTIVE_BYTES"),
-    )
-    relation(
-        "active <= resident",
-        lambda: total(last, "ACTIVE_BYTES") <= total(last, "RESIDENT_BYTES"),
-    )
-    relation(
-        "resident <= mapped",
-        lambda: total(last, "RESIDENT_BYTES") <= total(last, "MAPPED_BYTES"),
-    )
-    relation(
-        "the pools are part of allocated",
-        lambda: pool(last, "LIVE_BYTES") <= total(last, "ALLOCATED_BYTES"),
-    )
+    relation("allocated <= active", lambda: total(last, "ALLOCATED_BYTES") <= total(last, "ACTIVE_BYTES"))
+    relation("active <= resident", lambda: total(last, "ACTIVE_BYTES") <= total(last, "RESIDENT_BYTES"))
+    relation("resident <= mapped", lambda: total(last, "RESIDENT_BYTES") <= total(last, "MAPPED_BYTES"))
+    relation("the pools are part of allocated", lambda: pool(last, "LIVE_BYTES") <= total(last, "ALLOCATED_BYTES"))
     # jemalloc counts a page as resident when it is mapped, the kernel at its first touch. The rest of RSS is only the
     # program's own data and stacks of threads that the server does not know.
     relation(
         "the kernel has nothing that the tables do not know",
-        lambda: (
-            last.anon_bytes
-            <= 1.02 * (total(last, "RESIDENT_BYTES") + (last.regions_bytes or 0))
-            + (24 << 20)
-        ),
+        lambda: last.anon_bytes <= 1.02 * (total(last, "RESIDENT_BYTES") + (last.regions_bytes or 0)) + (24 << 20),
     )
     relation(
         "the purge left no more than there was",
-        lambda: (
-            receipt is not None
-            and receipt["resident_bytes_after"] <= receipt["resident_bytes_before"]
-        ),
+        lambda: receipt is not None and receipt["resident_bytes_after"] <= receipt["resident_bytes_before"],
     )

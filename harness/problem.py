@@ -46,11 +46,7 @@ def run_main(name: str, main: Callable[[], int]) -> None:
         code = 1
     except KeyboardInterrupt:
         with contextlib.suppress(OSError):  # its terminal may be gone
-            print(
-                f"\n{name}: interrupted; run it again to continue where it stopped",
-                file=sys.stderr,
-                flush=True,
-            )
+            print(f"\n{name}: interrupted; run it again to continue where it stopped", file=sys.stderr, flush=True)
         code = 130
     except BrokenPipeError:
         code = 141

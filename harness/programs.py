@@ -76,9 +76,7 @@ class Programs:
             finally:
                 self._has_ended(process)
             output.seek(0)
-            return subprocess.CompletedProcess(
-                command, process.returncode, output.read()
-            )
+            return subprocess.CompletedProcess(command, process.returncode, output.read())
 
     def start(self, command: list, **options) -> subprocess.Popen:
         process = None

@@ -59,10 +59,7 @@ class Build:
     def version(self) -> str:
         """The output of `mysqld --version` without the program's path."""
         done = subprocess.run(
-            [*self.command(), "--no-defaults", "--version"],
-            capture_output=True,
-            text=True,
-            check=False,
+            [*self.command(), "--no-defaults", "--version"], capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
             raise Problem(f"{self.mysqld} does not run: {last_line(done.stderr)}")
@@ -91,17 +88,8 @@ class Unpacked(Build):
     def common_options(self) -> list[str]:
         messages = next((self.directory / "usr/share").glob("mysql*/english")).parent
         plugins = self.directory / "usr/lib/mysql/plugin"
-        options = [
-            option
-            for option in super().common_options()
-            if "-dir=" not in option and "basedir" not in option
-        ]
-        return [
-            *options,
-            f"--basedir={self.directory}/usr",
-            f"--lc-messages-dir={messages}",
-            f"--plugin-dir={plugins}",
-        ]
+        options = [option for option in super().common_options() if "-dir=" not in option and "basedir" not in option]
+        return [*options, f"--basedir={self.directory}/usr", f"--lc-messages-dir={messages}", f"--plugin-dir={plugins}"]
 
 
 class OfAnotherSuite(Unpacked):
@@ -168,24 +156,13 @@ def private_socket(folder: Path) -> Path:
     if len(os.fsencode(near)) <= _SOCKET_PATH_MAX:
         return near
     name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:12]
-    far = (
-        Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
-        / f"memdiag-{os.getuid()}-{name}"
-    )
+    far = Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"memdiag-{os.getuid()}-{name}"
     far.mkdir(mode=0o700, exist_ok=True)
     status = far.lstat()
-    if (
-        not stat.S_ISDIR(status.st_mode)
-        or status.st_uid != os.getuid()
-        or status.st_mode & 0o077
-    ):
-        raise Problem(
-            f"{far} is not a folder of this user alone; remove it, or set TMPDIR to another place"
-        )
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise Problem(f"{far} is not a folder of this user alone; remove it, or set TMPDIR to another place")
     if len(os.fsencode(far / "mysqld.sock")) > _SOCKET_PATH_MAX:
-        raise Problem(
-            f"the path of the socket is too long ({far}/mysqld.sock); set TMPDIR to a shorter folder"
-        )
+        raise Problem(f"the path of the socket is too long ({far}/mysqld.sock); set TMPDIR to a shorter folder")
     return far / "mysqld.sock"
 
 
@@ -199,20 +176,9 @@ def initialise(build: Build, data: Path, options: Sequence[str] = ()) -> None:
     unfinished = data.with_name(data.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
     data.parent.mkdir(parents=True, exist_ok=True)
-    command = [
-        *build.command(),
-        *build.common_options(),
-        "--initialize-insecure",
-        f"--datadir={unfinished}",
-        *options,
-    ]
+    command = [*build.command(), *build.common_options(), "--initialize-insecure", f"--datadir={unfinished}", *options]
     done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     if done.returncode != 0:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -305,13 +271,9 @@ class Server:
             pid = int(self.pid_file.read_text())
             command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (OSError, ValueError):
-            raise Problem(
-                f"a server that this program did not start answers on {self.socket}; stop it first"
-            ) from None
+            raise Problem(f"a server that this program did not start answers on {self.socket}; stop it first") from None
         if os.fsencode(f"--datadir={self.data}") not in command:
-            raise Problem(
-                f"a server that this program did not start answers on {self.socket}; stop it first"
-            )
+            raise Problem(f"a server that this program did not start answers on {self.socket}; stop it first")
         self.pid = pid
         return True
 
@@ -346,10 +308,7 @@ class Server:
         except (SqlError, OSError):
             self._signal(signal.SIGTERM)  # for mysqld the same clean shutdown
         if not self._wait_for_the_end(timeout):
-            print(
-                f"mysqld (process {self.pid}) did not end within {timeout:.0f} s: killing it",
-                file=sys.stderr,
-            )
+            print(f"mysqld (process {self.pid}) did not end within {timeout:.0f} s: killing it", file=sys.stderr)
             self._signal(signal.SIGKILL)
             self._wait_for_the_end(30)
         self._forget()
@@ -358,9 +317,7 @@ class Server:
         if self._process is not None:
             return self._process.poll() is None
         try:
-            state = (
-                Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-            )
+            state = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
         except OSError:
             return False
         return state not in "ZX"
@@ -377,13 +334,7 @@ class Server:
 
     def client_line(self, database: str = "") -> str:
         """The shell line with which a person connects."""
-        words = [
-            str(self.build.program("mysql")),
-            "--no-defaults",
-            "-uroot",
-            f"--socket={self.socket}",
-            database,
-        ]
+        words = [str(self.build.program("mysql")), "--no-defaults", "-uroot", f"--socket={self.socket}", database]
         return " ".join(word for word in words if word)
 
     # Watching.
@@ -396,9 +347,7 @@ class Server:
         """Resident memory with its parts; smaps_rollup walks the page tables, so not for tight sampling."""
         status = _kb_fields(Path(f"/proc/{self.pid}/status"))
         rollup = _kb_fields(Path(f"/proc/{self.pid}/smaps_rollup"))
-        return Memory(
-            status["VmRSS"], status["VmHWM"], status["RssAnon"], rollup["LazyFree"]
-        )
+        return Memory(status["VmRSS"], status["VmHWM"], status["RssAnon"], rollup["LazyFree"])
 
     def reset_peak(self) -> None:
         """Make VmHWM start again from the present RSS (see proc(5), clear_refs)."""
@@ -407,12 +356,7 @@ class Server:
     def usage(self) -> Usage:
         fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
         # proc(5) counts fields from 1. The list begins with the state, field 3: field N is fields[N - 3].
-        return Usage(
-            int(fields[11]) / _TICKS,
-            int(fields[12]) / _TICKS,
-            int(fields[7]),
-            int(fields[9]),
-        )
+        return Usage(int(fields[11]) / _TICKS, int(fields[12]) / _TICKS, int(fields[7]), int(fields[9]))
 
     # Internals.
 
@@ -420,9 +364,7 @@ class Server:
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if not self.alive():
-                raise Problem(
-                    f"mysqld ended while starting (exit {self._exit_code()}):\n{self.log_tail()}"
-                )
+                raise Problem(f"mysqld ended while starting (exit {self._exit_code()}):\n{self.log_tail()}")
             try:
                 with self.connect(timeout=10) as connection:
                     connection.query("SELECT 1")
@@ -430,12 +372,8 @@ class Server:
             except (FileNotFoundError, ConnectionError, TimeoutError):
                 time.sleep(0.05)
             except SqlError as error:
-                raise Problem(
-                    f"mysqld does not let root in without a password: {error}"
-                ) from None
-        raise Problem(
-            f"mysqld did not answer within {timeout:.0f} s:\n{self.log_tail()}"
-        )
+                raise Problem(f"mysqld does not let root in without a password: {error}") from None
+        raise Problem(f"mysqld did not answer within {timeout:.0f} s:\n{self.log_tail()}")
 
     def log_tail(self) -> str:
         """The last errors of the error log; where it has none, its last lines."""
@@ -478,10 +416,7 @@ class Server:
 def _tail(log: str, lines: int = 12) -> str:
     every = [line for line in log.splitlines() if line.strip()]
     errors = [line for line in every if "[ERROR]" in line]
-    return (
-        "\n".join("  " + line for line in (errors or every)[-lines:])
-        or "  (the log is empty)"
-    )
+    return "\n".join("  " + line for line in (errors or every)[-lines:]) or "  (the log is empty)"
 
 
 def _kb_fields(path: Path) -> dict[str, int]:

@@ -46,9 +46,7 @@ class Result:
     def scalar(self) -> str | None:
         """The single value of a one-row, one-column answer."""
         if len(self.rows) != 1 or len(self.rows[0]) != 1:
-            raise ValueError(
-                f"expected one value, got {len(self.rows)} rows of {len(self.columns)} columns"
-            )
+            raise ValueError(f"expected one value, got {len(self.rows)} rows of {len(self.columns)} columns")
         return self.rows[0][0]
 
 
@@ -56,11 +54,7 @@ class Connection:
     """One session, of an account without a password. Not for use by several threads at once."""
 
     def __init__(
-        self,
-        socket_path: Path | str,
-        database: str = "",
-        user: str = "root",
-        timeout: float | None = None,
+        self, socket_path: Path | str, database: str = "", user: str = "root", timeout: float | None = None
     ) -> None:
         """`timeout`: seconds to wait for an answer; None waits for ever."""
         self._pymysql = library("pymysql", "python3-pymysql")

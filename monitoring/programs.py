@@ -29,16 +29,10 @@ def provide() -> Path:
         say(f"-- unpacking {', '.join(PACKAGES)} into {folder}")
         with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
             done = subprocess.run(
-                ["apt-get", "-q", "download", *PACKAGES],
-                cwd=scratch,
-                capture_output=True,
-                text=True,
-                check=False,
+                ["apt-get", "-q", "download", *PACKAGES], cwd=scratch, capture_output=True, text=True, check=False
             )
             if done.returncode:
-                raise Problem(
-                    f"apt-get could not fetch {', '.join(PACKAGES)}: {last_line(done.stderr)}"
-                )
+                raise Problem(f"apt-get could not fetch {', '.join(PACKAGES)}: {last_line(done.stderr)}")
             tree = Path(scratch) / "tree"
             for package in Path(scratch).glob("*.deb"):
                 subprocess.run(["dpkg-deb", "-x", package, tree], check=True)
@@ -67,16 +61,9 @@ def environment() -> dict[str, str]:
     return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(libraries)}
 
 
-def start(name: str, *words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:  # fmt: skip
+def start(name: str, *words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [program(name), *map(str, words)]
-    return subprocess.run(
-        command,
-        cwd=cwd,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
 
 
 def run(name: str, *words: object, cwd: Path | None = None) -> str:

@@ -31,9 +31,7 @@ def rendered() -> dict[Path, str]:
     made = json.loads(programs.run("jsonnet", FOLDER / "render.jsonnet"))
     # Older versions of jsonnet put all keys of YAML in quotes.
     return {
-        FOLDER / name: re.sub(r'(?m)^([ -]*)"([A-Za-z_]+)":', r"\1\2:", text)
-        if name.endswith(".yml")
-        else text
+        FOLDER / name: re.sub(r'(?m)^([ -]*)"([A-Za-z_]+)":', r"\1\2:", text) if name.endswith(".yml") else text
         for name, text in made.items()
     }
 
@@ -43,12 +41,10 @@ def check() -> int:
     programs.run("jsonnetfmt", "--test", *sources())
     files = rendered()
     stale = [
-        str(path.relative_to(ROOT))
-        for path, text in files.items()
-        if not path.is_file() or path.read_text() != text
+        str(path.relative_to(ROOT)) for path, text in files.items() if not path.is_file() or path.read_text() != text
     ]
     if stale:
-        raise Problem(f"not as the source says: {', '.join(stale)}; run monitoring/render.py")  # fmt: skip
+        raise Problem(f"not as the source says: {', '.join(stale)}; run monitoring/render.py")
     return len(files)
 
 

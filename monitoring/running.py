@@ -67,7 +67,7 @@ def get(url: str, timeout: float = 10) -> str:
 
 def metric_names() -> set[str]:
     """Every metric that the configurations export."""
-    return {line.split()[0] for line in (FOLDER / "metrics.txt").read_text().splitlines() if line}  # fmt: skip
+    return {line.split()[0] for line in (FOLDER / "metrics.txt").read_text().splitlines() if line}
 
 
 def statements() -> dict[str, dict]:
@@ -98,7 +98,7 @@ def measured(preset: str, *options: str) -> Iterator[Measured]:
         build = Build.of_preset(ROOT, preset)
         initialise(build, Path(folder) / "data", OPTIONS[:2])
         port = free_port()
-        with Server(build, Path(folder), (*OPTIONS, f"--port={port}", *options)) as server:  # fmt: skip
+        with Server(build, Path(folder), (*OPTIONS, f"--port={port}", *options)) as server:
             server.start()
             one = Measured(server, port)
             one.create_account()
@@ -150,14 +150,16 @@ class Exporter:
 
 
 @contextlib.contextmanager
-def exporter(folder: Path, mysql_port: int, user: str = "memdiag_exporter", seconds: str = "1s") -> Iterator[str]:  # fmt: skip
+def exporter(folder: Path, mysql_port: int, user: str = "memdiag_exporter", seconds: str = "1s") -> Iterator[str]:
     """As started_exporter(); yields its address."""
     with started_exporter(folder, mysql_port, user, seconds) as one:
         yield one.address
 
 
 @contextlib.contextmanager
-def started_exporter(folder: Path, mysql_port: int, user: str = "memdiag_exporter", seconds: str = "1s") -> Iterator[Exporter]:  # fmt: skip
+def started_exporter(
+    folder: Path, mysql_port: int, user: str = "memdiag_exporter", seconds: str = "1s"
+) -> Iterator[Exporter]:
     """Runs Debian's prometheus-sql-exporter with the shipped configuration."""
     text = (FOLDER / "debian/prometheus-sql-exporter.yml").read_text()
     text = text.replace(":3306)", f":{mysql_port})").replace("CHANGE-ME", PASSWORD)
@@ -181,7 +183,7 @@ class Prometheus:
     process: subprocess.Popen
 
     def ask(self, path: str, **words: object) -> dict:
-        text = get(f"http://{self.address}/api/v1/{path}?{urllib.parse.urlencode(words)}")  # fmt: skip
+        text = get(f"http://{self.address}/api/v1/{path}?{urllib.parse.urlencode(words)}")
         return json.loads(text)["data"] if text else {}
 
     def values(self, query: str) -> list[dict]:
@@ -189,7 +191,7 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def prometheus(folder: Path, exporter_address: str, seconds: str = "1s") -> Iterator[Prometheus]:  # fmt: skip
+def prometheus(folder: Path, exporter_address: str, seconds: str = "1s") -> Iterator[Prometheus]:
     """Runs Debian's Prometheus with the shipped configuration and rules."""
     text = (FOLDER / "prometheus/prometheus.yml").read_text()
     text = text.replace("127.0.0.1:9237", exporter_address)

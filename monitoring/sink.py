@@ -37,8 +37,8 @@ def provide() -> None:
             unfinished = folder.with_suffix(".unfinished")
             shutil.rmtree(unfinished, ignore_errors=True)
             command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-            command += ["--require-hashes", "--only-binary", ":all:", "--target", str(unfinished)]  # fmt: skip
-            done = subprocess.run([*command, "-r", PINS], capture_output=True, text=True, check=False)  # fmt: skip
+            command += ["--require-hashes", "--only-binary", ":all:", "--target", str(unfinished)]
+            done = subprocess.run([*command, "-r", PINS], capture_output=True, text=True, check=False)
             if done.returncode:
                 raise pip_failure(done.stderr)
             unfinished.rename(folder)
@@ -94,7 +94,7 @@ def decoded(body: bytes) -> dict[str, dict[str, Metric]]:
                     points = one.sum.data_points
                 values = {}
                 for point in points:
-                    key = tuple(sorted((a.key, a.value.string_value) for a in point.attributes))  # fmt: skip
+                    key = tuple(sorted((a.key, a.value.string_value) for a in point.attributes))
                     is_int = point.WhichOneof("value") == "as_int"
                     values[key] = float(point.as_int if is_int else point.as_double)
                 metrics[one.name] = Metric(one.unit, kind, values)

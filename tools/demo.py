@@ -23,51 +23,17 @@ from harness.server import Build, Server
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="run-demo",
-        description="Build the server and show what it does with memory.",
-    )
-    parser.add_argument(
-        "--stop-after", action="store_true", help="end the server after the report"
-    )
-    parser.add_argument(
-        "--stop",
-        action="store_true",
-        help="end the server that an earlier run left, and nothing else",
-    )
-    parser.add_argument(
-        "--smoke",
-        action="store_true",
-        help="short run that checks itself; always ends its server",
-    )
-    parser.add_argument(
-        "--clients",
-        type=int,
-        default=8,
-        help="concurrent searches (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        help="length of the burst (default: 20; 5 with --smoke)",
-    )
-    parser.add_argument(
-        "--documents",
-        type=int,
-        help="take so many of the texts (default: all; 5000 with --smoke)",
-    )
-    parser.add_argument(
-        "--preset",
-        default="dev",
-        help="build and run this CMake preset (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--no-build", action="store_true", help="take the build as it is"
-    )
+    parser = argparse.ArgumentParser(prog="run-demo", description="Build the server and show what it does with memory.")
+    parser.add_argument("--stop-after", action="store_true", help="end the server after the report")
+    parser.add_argument("--stop", action="store_true", help="end the server that an earlier run left, and nothing else")
+    parser.add_argument("--smoke", action="store_true", help="short run that checks itself; always ends its server")
+    parser.add_argument("--clients", type=int, default=8, help="concurrent searches (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, help="length of the burst (default: 20; 5 with --smoke)")
+    parser.add_argument("--documents", type=int, help="take so many of the texts (default: all; 5000 with --smoke)")
+    parser.add_argument("--preset", default="dev", help="build and run this CMake preset (default: %(default)s)")
+    parser.add_argument("--no-build", action="store_true", help="take the build as it is")
     # run-demo checks the arguments before it installs anything.
-    parser.add_argument(
-        "--check-arguments", action="store_true", help=argparse.SUPPRESS
-    )
+    parser.add_argument("--check-arguments", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.seconds is None:
         options.seconds = 5 if options.smoke else 20
@@ -87,29 +53,20 @@ def main() -> int:
     known_preset(options.preset)
     if options.check_arguments:
         return 0
-    folder = (
-        ROOT / "build" / options.preset / ("demo-smoke" if options.smoke else "demo")
-    )
+    folder = ROOT / "build" / options.preset / ("demo-smoke" if options.smoke else "demo")
     if options.stop:
         return stop(options.preset, folder)
     if not options.no_build:
         build(options.preset)
-    server = Server(
-        Build.of_preset(ROOT, options.preset), folder, phrase_searches.MYSQLD_OPTIONS
-    )
+    server = Server(Build.of_preset(ROOT, options.preset), folder, phrase_searches.MYSQLD_OPTIONS)
     guard = folder.with_name(f"{folder.name}.lock")
     with lock(guard, "running the demonstration in this checkout"):
         return demonstrate(options, server)
 
 
 def build(preset: str) -> None:
-    say(
-        "== building the server (most of an hour the first time, seconds when nothing has changed)"
-    )
-    for command in (
-        ["cmake", "--preset", preset],
-        ["cmake", "--build", "--preset", preset],
-    ):
+    say("== building the server (most of an hour the first time, seconds when nothing has changed)")
+    for command in (["cmake", "--preset", preset], ["cmake", "--build", "--preset", preset]):
         run_step(command)
 
 
@@ -133,12 +90,7 @@ def demonstrate(options: argparse.Namespace, server: Server) -> int:
         # The others have no memdiag tables, so the checks of these do not count.
         ours = presets()[options.preset] == "product"
         phrase_searches.run(
-            server,
-            statements,
-            options.clients,
-            options.seconds,
-            checks if ours else Checks(show=False),
-            figures=False,
+            server, statements, options.clients, options.seconds, checks if ours else Checks(show=False), figures=False
         )
         write_report(server, checks)
         keep = not (options.smoke or options.stop_after)

@@ -32,23 +32,11 @@ def searches(server: Server, statements: Sequence[str]) -> None:
     burst.run(server.socket, phrase_searches.DATABASE, statements, CLIENTS, SECONDS)
 
 
-def survives(
-    build: Build,
-    folder: Path,
-    options: Sequence[str],
-    statements: Sequence[str],
-    limit_kb: int,
-) -> bool:
+def survives(build: Build, folder: Path, options: Sequence[str], statements: Sequence[str], limit_kb: int) -> bool:
     """True if a server in a group of its own gets through the burst and still answers."""
     with (
         cgroup.memory_limit(limit_kb) as limit,
-        Server(
-            build,
-            folder,
-            (*phrase_searches.MYSQLD_OPTIONS, *options),
-            None,
-            limit.wrapper(),
-        ) as server,
+        Server(build, folder, (*phrase_searches.MYSQLD_OPTIONS, *options), None, limit.wrapper()) as server,
     ):
         with contextlib.suppress(Problem, SqlError, OSError):
             server.start()
@@ -56,9 +44,7 @@ def survives(
             if server.alive() and server.query("SELECT 1").scalar() == "1":
                 return limit.figures()["oom_kills"] == 0
         if limit.figures()["oom_kills"] == 0:
-            raise Problem(
-                f"the server failed, and the kernel killed nothing: see {server.error_log}"
-            )
+            raise Problem(f"the server failed, and the kernel killed nothing: see {server.error_log}")
         return False
 
 

@@ -52,10 +52,7 @@ SQUEEZED_MB = 192
 ENOUGH_MB = 80
 PATIENCE_SECONDS = 10
 # Ends the server if this program was killed. A server that was stopped has no pid file.
-END_SERVER = (
-    'read -r pid < "$1" && grep -qF -- "--datadir=$2" "/proc/$pid/cmdline" '
-    '&& kill "$pid"'
-)
+END_SERVER = 'read -r pid < "$1" && grep -qF -- "--datadir=$2" "/proc/$pid/cmdline" && kill "$pid"'
 
 
 # --- states that end by themselves ------------------------------------------------
@@ -63,9 +60,7 @@ END_SERVER = (
 
 def _swaps() -> list[str]:
     try:
-        return [
-            line.split()[0] for line in Path("/proc/swaps").read_text().splitlines()[1:]
-        ]
+        return [line.split()[0] for line in Path("/proc/swaps").read_text().splitlines()[1:]]
     except OSError as error:
         raise NotPossible(f"this kernel does not swap: {error}") from None
 
@@ -79,10 +74,7 @@ def swap_file(path: Path) -> Iterator[None]:
         raise NotPossible("only root can add swap")
     path.unlink(missing_ok=True)
     # A second try: a control group that was made small needs a moment to become large again.
-    remove = (
-        'swapoff "$1" || { grep -qF "$1 " /proc/swaps && sleep 2 && swapoff "$1"; }; '
-        'rm -f "$1"'
-    )
+    remove = 'swapoff "$1" || { grep -qF "$1 " /proc/swaps && sleep 2 && swapoff "$1"; }; rm -f "$1"'
     with at_the_end(remove, path):
         try:
             file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
@@ -91,9 +83,7 @@ def swap_file(path: Path) -> Iterator[None]:
             finally:
                 os.close(file)
             for command in (["mkswap"], ["swapon", "--priority=32767"]):
-                subprocess.run(
-                    [*command, str(path)], check=True, capture_output=True, text=True
-                )
+                subprocess.run([*command, str(path)], check=True, capture_output=True, text=True)
         except OSError as error:
             raise NotPossible(f"no swap file can be made: {error}") from None
         except subprocess.CalledProcessError as error:
@@ -146,10 +136,7 @@ def huge_pages_everywhere(start: Callable[..., Server], checks: Checks) -> None:
         return found(session, "allocator", "huge pages are 'always'")
 
     def of_pools() -> int:
-        return sum(
-            int(host(session, "huge_pages", f"pool.{pool}"))
-            for pool in ("perfschema", "innodb", "general")
-        )
+        return sum(int(host(session, "huge_pages", f"pool.{pool}")) for pool in ("perfschema", "innodb", "general"))
 
     with huge_pages.always() as former:
         # With its default settings, the server asks the kernel for none.
@@ -176,11 +163,7 @@ def near_the_limit(start: Callable[..., Server], checks: Checks) -> None:
     def seen() -> dict[str, str] | None:
         return found(session, "cgroup", r"of the control group's limit of \d+ MB are")
 
-    with (
-        cgroup.memory_limit(LIMIT_MB << 10) as limit,
-        start(limit.wrapper()) as server,
-        server.connect() as session,
-    ):
+    with cgroup.memory_limit(LIMIT_MB << 10) as limit, start(limit.wrapper()) as server, server.connect() as session:
         checks.check("far from the limit nothing is said", seen() is None)
         count = 0
         while limit.used_bytes() < FULL * LIMIT_MB * MB:
@@ -191,9 +174,7 @@ def near_the_limit(start: Callable[..., Server], checks: Checks) -> None:
         if row is None:
             return
         checks.check("it is critical", row["SEVERITY"] == "critical")
-        checks.check(
-            "the limit is the group's", f"limit of {LIMIT_MB} MB" in row["EVIDENCE"]
-        )
+        checks.check("the limit is the group's", f"limit of {LIMIT_MB} MB" in row["EVIDENCE"])
         for number in range(count):
             session.query(f"SET @v{number} = NULL")
         checks.check("what is freed is kept, and found", seen() is not None)
@@ -205,11 +186,7 @@ def near_the_limit(start: Callable[..., Server], checks: Checks) -> None:
 
 
 def killed(start: Callable[..., Server], checks: Checks) -> None:
-    with (
-        cgroup.memory_limit(LIMIT_MB << 10) as limit,
-        start(limit.wrapper()) as server,
-        server.connect() as session,
-    ):
+    with cgroup.memory_limit(LIMIT_MB << 10) as limit, start(limit.wrapper()) as server, server.connect() as session:
         # This makes the kernel kill the process first.
         first = 'echo 1000 > /proc/self/oom_score_adj && exec "$@"'
         hog = [sys.executable, "-c", f"bytearray(b'x') * ({2 * LIMIT_MB} << 20)"]
@@ -227,19 +204,13 @@ def killed(start: Callable[..., Server], checks: Checks) -> None:
 
 def page_cache(start: Callable[..., Server], checks: Checks) -> None:
     """Pages of files fill a group. That is no shortage, because the kernel drops these pages first."""
-    with (
-        cgroup.memory_limit(LIMIT_MB << 10) as limit,
-        start(limit.wrapper()) as server,
-        server.connect() as session,
-    ):
+    with cgroup.memory_limit(LIMIT_MB << 10) as limit, start(limit.wrapper()) as server, server.connect() as session:
         if host(session, "device", "file_system") == "tmpfs":
             raise NotPossible("the build is on a file system that is memory")
         file = server.folder / "page-cache"
         copy = ["dd", "if=/dev/zero", f"of={file}", "bs=1M", f"count={LIMIT_MB}"]
         try:
-            subprocess.run(
-                [*limit.wrapper(), *copy, "conv=fsync", "status=none"], check=True
-            )
+            subprocess.run([*limit.wrapper(), *copy, "conv=fsync", "status=none"], check=True)
             usage = float(host(session, "cgroup", "effective_usage"))
             if usage < FULL * LIMIT_MB * MB:
                 raise NotPossible(f"the kernel keeps {usage / MB:.0f} MB only")
@@ -263,11 +234,7 @@ def swap(start: Callable[..., Server], checks: Checks) -> None:
             for number in range(IDLE_MB // IDLE_STEP_MB):
                 keep(session, f"@idle{number}", IDLE_STEP_MB)
             checks.check("nothing is said before", seen() is None)
-            swap_out(
-                limit,
-                limit.used_bytes() - SQUEEZED_MB * MB,
-                lambda: swapped_mb(server) >= ENOUGH_MB,
-            )
+            swap_out(limit, limit.used_bytes() - SQUEEZED_MB * MB, lambda: swapped_mb(server) >= ENOUGH_MB)
             swapped = swapped_mb(server)
             if swapped < ENOUGH_MB:
                 raise NotPossible(f"the kernel swapped out {swapped} MB only")

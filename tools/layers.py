@@ -51,11 +51,7 @@ class Layers:
     only: dict[str, list[str]]  # header: the rooms that may include it
 
     def room(self, path: str) -> str | None:
-        found = (
-            name
-            for name in (*self.rooms, *self.tests)
-            if path == name or path.startswith(f"{name}/")
-        )
+        found = (name for name in (*self.rooms, *self.tests) if path == name or path.startswith(f"{name}/"))
         return max(found, key=len, default=None)
 
     def is_test(self, path: str) -> bool:
@@ -75,9 +71,7 @@ def load(text: str) -> Layers:
             else:
                 names = {use} & set(rooms)
             if not names:
-                raise Problem(
-                    f"layers.toml: {room} uses {use}, but no room above it has that name"
-                )
+                raise Problem(f"layers.toml: {room} uses {use}, but no room above it has that name")
             allowed |= names
         rooms[room] = frozenset(allowed)
     tests, server = frozenset(table["tests"]), frozenset(table["server"])
@@ -158,15 +152,9 @@ def read_sources(layers: Layers, root: Path, files: set[str]):
                 pass
             elif rooms := layers.only.get(header):
                 if room not in rooms:
-                    problems.append(
-                        f"{user}:{line} includes {header}, which only "
-                        f"{' and '.join(rooms)} may include"
-                    )
+                    problems.append(f"{user}:{line} includes {header}, which only {' and '.join(rooms)} may include")
             elif is_server_header(mark, header) and room not in layers.server:
-                problems.append(
-                    f"{user}:{line} includes {header}: {room} may not include headers "
-                    "of the server"
-                )
+                problems.append(f"{user}:{line} includes {header}: {room} may not include headers of the server")
     return list(arrows.values()), problems
 
 
@@ -179,11 +167,7 @@ def code_files(root: Path) -> set[str]:
     found = set()
     for path in own_files(root):
         name = str(path.relative_to(root))
-        if (
-            path.suffix in (".h", ".cc", ".c", ".py")
-            or not path.suffix
-            and re.match(rb"#!.*python", path.read_bytes())
-        ):
+        if path.suffix in (".h", ".cc", ".c", ".py") or not path.suffix and re.match(rb"#!.*python", path.read_bytes()):
             found.add(name)
     return found
 
@@ -237,9 +221,7 @@ def objects_of(build: Path, files: set[str], root: Path) -> dict[Path, str]:
     return found
 
 
-def read_objects(
-    layers: Layers, build: Path, files: set[str], root: Path
-) -> dict[str, Symbols]:
+def read_objects(layers: Layers, build: Path, files: set[str], root: Path) -> dict[str, Symbols]:
     objects = objects_of(build, files, root)
     if not objects:
         raise Problem(f"{build} compiles nothing of ours; name a build folder")
@@ -250,18 +232,12 @@ def read_objects(
             continue
         if not path.is_file() or path.stat().st_mtime < (root / source).stat().st_mtime:
             raise Problem(f"the object of {source} is missing or old; build {build}")
-        done = subprocess.run(
-            ["nm", "-C", path], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(["nm", "-C", path], capture_output=True, text=True, check=False)
         if done.returncode or "plugin needed" in done.stderr:
             raise Problem(f"nm {path}: {done.stderr.strip()}")
         symbols = parse_nm(done.stdout)
         if known := result.get(source):
-            symbols = Symbols(
-                known.strong | symbols.strong,
-                known.weak | symbols.weak,
-                known.needs | symbols.needs,
-            )
+            symbols = Symbols(known.strong | symbols.strong, known.weak | symbols.weak, known.needs | symbols.needs)
         result[source] = symbols
     return result
 
@@ -332,16 +308,10 @@ def circles(arrows: dict[tuple[str, str], Arrow]) -> list[list[str]]:
 
 def check(layers: Layers, files: set[str], arrows: Iterable[Arrow]) -> list[str]:
     """One sentence for each fault."""
-    problems = [
-        f"{path} lies in no room of tools/layers.toml"
-        for path in sorted(files)
-        if not layers.room(path)
-    ]
+    problems = [f"{path} lies in no room of tools/layers.toml" for path in sorted(files) if not layers.room(path)]
     used_rooms = {layers.room(path) for path in files}
     problems += [
-        f"tools/layers.toml names {room}, which has no file"
-        for room in layers.rooms
-        if room not in used_rooms
+        f"tools/layers.toml names {room}, which has no file" for room in layers.rooms if room not in used_rooms
     ]
     between_rooms: dict[tuple[str, str], Arrow] = {}
     between_files: dict[tuple[str, str], Arrow] = {}
@@ -356,19 +326,13 @@ def check(layers: Layers, files: set[str], arrows: Iterable[Arrow]) -> list[str]
             continue
         between_rooms.setdefault((user, used), arrow)
         if used not in layers.rooms[user]:
-            problems.append(
-                f"{arrow.user} uses {arrow.used} ({arrow.how}): "
-                f"{user} may not use {used}"
-            )
+            problems.append(f"{arrow.user} uses {arrow.used} ({arrow.how}): {user} may not use {used}")
     for kind, graph in (("rooms", between_rooms), ("files", between_files)):
         for circle in circles(graph):
             ways = [
-                f"{arrow.user} uses {arrow.used} ({arrow.how})"
-                for arrow in (graph[pair] for pair in pairwise(circle))
+                f"{arrow.user} uses {arrow.used} ({arrow.how})" for arrow in (graph[pair] for pair in pairwise(circle))
             ]
-            problems.append(
-                f"{kind} in a circle, {' -> '.join(circle)}: {'; '.join(ways)}"
-            )
+            problems.append(f"{kind} in a circle, {' -> '.join(circle)}: {'; '.join(ways)}")
     return problems
 
 

@@ -29,11 +29,7 @@ PAUSE = 0.05
 # The last high may be two seconds older than the end.
 LEAST_GROWTH_MB = 150
 PATIENCE = 30.0
-OPTIONS = (
-    "--innodb-buffer-pool-size=64M",
-    "--innodb-redo-log-capacity=64M",
-    "--disable-log-bin",
-)
+OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "--disable-log-bin")
 RECORD = ("--memdiag-profile=RECORD", "--memdiag-profile-sample-bytes=65536")
 
 
@@ -64,26 +60,23 @@ def check_last_run(checks: Checks, server: Server) -> None:
     row = rows[0]
     growth_mb = int(row["GROWTH_BYTES"] or 0) >> 20
     frames = row["FRAMES"] or ""
-    checks.check("it names the code that grew", "user_var_entry::store" in frames, frames)  # fmt: skip
+    checks.check("it names the code that grew", "user_var_entry::store" in frames, frames)
     checks.check("it names the pool", row["POOL"] == "session", row["POOL"])
     checks.check("it names the statement", row["IS_DIGEST"] == "1")
-    checks.check("it was recorded near the limit", growth_mb >= LEAST_GROWTH_MB, f"{growth_mb} MB")  # fmt: skip
+    checks.check("it was recorded near the limit", growth_mb >= LEAST_GROWTH_MB, f"{growth_mb} MB")
 
 
 def run(preset: str) -> int:
     checks = Checks("recorder_in_cgroup")
     build = Build.of_preset(ROOT, preset)
-    with (
-        tempfile.TemporaryDirectory(prefix="memdiag-") as name,
-        cgroup.memory_limit(LIMIT_MB << 10) as limit,
-    ):
+    with tempfile.TemporaryDirectory(prefix="memdiag-") as name, cgroup.memory_limit(LIMIT_MB << 10) as limit:
         folder = Path(name)
         initialise(build, folder / "data", OPTIONS[:2])
-        with Server(build, folder, (*OPTIONS, *RECORD), None, limit.wrapper()) as server:  # fmt: skip
+        with Server(build, folder, (*OPTIONS, *RECORD), None, limit.wrapper()) as server:
             server.start()
             grow(server)
             kills = limit.figures()["oom_kills"]
-            checks.check("the kernel kills the server", kills > 0 and not server.alive(), kills)  # fmt: skip
+            checks.check("the kernel kills the server", kills > 0 and not server.alive(), kills)
         with Server(build, folder, OPTIONS) as server:
             server.start()
             with checks.checking("the next start reads what was recorded"):

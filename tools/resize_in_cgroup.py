@@ -31,11 +31,7 @@ WIDE_KB = 4 << 20
 PATIENCE = 30.0
 HOST_SECONDS = 1.0
 HISTORY_SECONDS = 3.0
-OPTIONS = (
-    "--innodb-buffer-pool-size=64M",
-    "--innodb-redo-log-capacity=64M",
-    "--disable-log-bin",
-)
+OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "--disable-log-bin")
 DATABASE = "test"
 # 70 MB of rows, which is more than the buffer pool.
 LOAD = (
@@ -87,8 +83,7 @@ class Load:
 
 def figure(session: Connection, name: str) -> int | None:
     value = session.query(
-        "SELECT NUMBER FROM information_schema.MEMDIAG_HOST"
-        f" WHERE SUBJECT = 'cgroup' AND NAME = '{name}'"
+        f"SELECT NUMBER FROM information_schema.MEMDIAG_HOST WHERE SUBJECT = 'cgroup' AND NAME = '{name}'"
     ).scalar()
     return None if value is None else int(float(value))
 
@@ -119,7 +114,7 @@ def rounded(limit_bytes: float) -> int:
     return int(limit_bytes) // 4096 * 4096
 
 
-def shrink(checks: Checks, server: Server, groups: list[cgroup.Limit], load: Load, rounds: int) -> None:  # fmt: skip
+def shrink(checks: Checks, server: Server, groups: list[cgroup.Limit], load: Load, rounds: int) -> None:
     """Shrinks a limit to the safe limit, again and again."""
     slowest = [0.0, 0.0]
     limits = []
@@ -143,10 +138,14 @@ def shrink(checks: Checks, server: Server, groups: list[cgroup.Limit], load: Loa
                 raise Failed(f"round {number}: the kernel refuses the wide limit")
             time.sleep(0.1)
     done = load.statements - before
-    checks.check(f"it survives {rounds} times", True, f"safe limit {min(limits) >> 20} to {max(limits) >> 20} MB, {done} statements meanwhile")  # fmt: skip
+    checks.check(
+        f"it survives {rounds} times",
+        True,
+        f"safe limit {min(limits) >> 20} to {max(limits) >> 20} MB, {done} statements meanwhile",
+    )
     checks.check("the load goes on meanwhile", done >= rounds, done)
-    checks.check("MEMDIAG_HOST follows", slowest[0] < HOST_SECONDS, f"within {slowest[0]:.2f} s")  # fmt: skip
-    checks.check("MEMDIAG_HISTORY follows", slowest[1] < HISTORY_SECONDS, f"within {slowest[1]:.2f} s")  # fmt: skip
+    checks.check("MEMDIAG_HOST follows", slowest[0] < HOST_SECONDS, f"within {slowest[0]:.2f} s")
+    checks.check("MEMDIAG_HISTORY follows", slowest[1] < HISTORY_SECONDS, f"within {slowest[1]:.2f} s")
 
 
 def below(checks: Checks, server: Server, group: cgroup.Limit, load: Load) -> None:
@@ -157,14 +156,14 @@ def below(checks: Checks, server: Server, group: cgroup.Limit, load: Load) -> No
         for part in parts:
             safe = figure(session, "safe_limit")
             assert safe is not None, "the safe limit is not known"
-            kept = session.query("SHOW GLOBAL STATUS LIKE 'Memdiag_safe_limit'").rows[0][1]  # fmt: skip
+            kept = session.query("SHOW GLOBAL STATUS LIKE 'Memdiag_safe_limit'").rows[0][1]
             if not group.resize(rounded(part * safe)):
                 ended = "the kernel refuses it"
             else:
                 time.sleep(2)
                 if load.failure is not None or not server.alive():
                     ended = "the kernel kills the server"
-            say(f"   at {part} of {safe >> 20} MB ({kept} in the status variable): {ended or 'it survives for 2 s'}")  # fmt: skip
+            say(f"   at {part} of {safe >> 20} MB ({kept} in the status variable): {ended or 'it survives for 2 s'}")
             if ended:
                 break
             group.resize(WIDE_KB << 10)

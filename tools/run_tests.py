@@ -20,15 +20,7 @@ from harness import mtr
 from harness.common import ROOT, SHIPPED, known_preset, lock, presets, say
 from harness.problem import Problem, run_main
 from harness.programs import Programs
-from tools.runner_output import (
-    Result,
-    closing,
-    parse_ctest,
-    parse_mtr,
-    parse_own,
-    parse_unittest,
-    yes_or_no,
-)
+from tools.runner_output import Result, closing, parse_ctest, parse_mtr, parse_own, parse_unittest, yes_or_no
 from tools.schedule import Progress, Run, Step, perform
 
 # Python's unit tests: name, folder, and the folder from which they import.
@@ -68,12 +60,7 @@ def check_layers(run: Run) -> Result:
         command += ["--limit", limit]
     status, text = run.output("header-cost", command)
     words = closing(text, r"^header_cost: .*$") or "no header costs too much"
-    return Result(
-        layers.passed + (status == 0),
-        layers.failed + (status != 0),
-        0,
-        f"{layers.words}; {words}",
-    )
+    return Result(layers.passed + (status == 0), layers.failed + (status != 0), 0, f"{layers.words}; {words}")
 
 
 def test_tools(run: Run) -> Result:
@@ -121,9 +108,7 @@ def own(name: str, *command: str) -> Callable[[Run], Result]:
     """A program of ours that tests itself."""
 
     def run_it(run: Run) -> Result:
-        status, text = run.output(
-            name, [sys.executable, *command, "--preset", run.preset]
-        )
+        status, text = run.output(name, [sys.executable, *command, "--preset", run.preset])
         return parse_own(name, status, text)
 
     return run_it
@@ -158,20 +143,8 @@ def run_mtr(run: Run, suite: str, jobs: int) -> Result:
 # The steps begin in this order: first cheap ones that find much, and the longest early. A step
 # without `beside` runs alone, because it measures or needs all processors.
 STEPS = [
-    Step(
-        "patches",
-        "the rules of the patch series, seconds",
-        lint_patches,
-        beside=True,
-        needs_build=False,
-    ),
-    Step(
-        "style",
-        "shellcheck, ruff and clang-format, seconds",
-        check_style,
-        beside=True,
-        needs_build=False,
-    ),
+    Step("patches", "the rules of the patch series, seconds", lint_patches, beside=True, needs_build=False),
+    Step("style", "shellcheck, ruff and clang-format, seconds", check_style, beside=True, needs_build=False),
     Step(
         "build",
         "configure and build; most of an hour where the compiler cache is empty",
@@ -186,13 +159,7 @@ STEPS = [
         beside=True,
         waits=True,
     ),
-    Step(
-        "memdiag",
-        "our suite of mysql-test-run, minutes",
-        mtr_memdiag,
-        beside=True,
-        waits=True,
-    ),
+    Step("memdiag", "our suite of mysql-test-run, minutes", mtr_memdiag, beside=True, waits=True),
     Step(
         "asan",
         "the same under the address and undefined sanitizers, about 2 minutes",
@@ -243,18 +210,9 @@ STEPS = [
         beside=True,
         waits=True,
     ),
+    Step("tools", "unit tests of the tools, less than a minute", test_tools, beside=True, needs_build=False),
     Step(
-        "tools",
-        "unit tests of the tools, less than a minute",
-        test_tools,
-        beside=True,
-        needs_build=False,
-    ),
-    Step(
-        "layers",
-        "includes and symbols against tools/layers.toml, cost of headers, seconds",
-        check_layers,
-        beside=True,
+        "layers", "includes and symbols against tools/layers.toml, cost of headers, seconds", check_layers, beside=True
     ),
     Step(
         "demo",
@@ -286,11 +244,7 @@ def steps_of(preset: str) -> list[Step]:
     flavour = presets()[preset]
     if flavour == "unit":  # a build of the unit tests and nothing else
         return [Step(preset, "unit tests of our layer", sanitized(preset))]
-    return [
-        step
-        for step in STEPS
-        if flavour in step.flavours and (not step.presets or preset in step.presets)
-    ]
+    return [step for step in STEPS if flavour in step.flavours and (not step.presets or preset in step.presets)]
 
 
 # --- main --------------------------------------------------------------------------
@@ -299,28 +253,15 @@ def steps_of(preset: str) -> list[Step]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="run-tests", description="Run all tests.")
     parser.add_argument("--preset", default="dev", help="default: %(default)s")
-    parser.add_argument(
-        "--only",
-        action="append",
-        metavar="STEP",
-        help="only this step; may be repeated",
-    )
+    parser.add_argument("--only", action="append", metavar="STEP", help="only this step; may be repeated")
     parser.add_argument("--list", action="store_true", help="list the steps")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
+    parser.add_argument("--fresh", action="store_true", help="repeat the finished steps of an interrupted run")
     parser.add_argument(
-        "--fresh",
-        action="store_true",
-        help="repeat the finished steps of an interrupted run",
-    )
-    parser.add_argument(
-        "--offline",
-        action="store_true",
-        help="skip ruff and clang-format where they would have to be installed",
+        "--offline", action="store_true", help="skip ruff and clang-format where they would have to be installed"
     )
     # run-tests checks the arguments with this before it installs anything.
-    parser.add_argument(
-        "--check-arguments", action="store_true", help=argparse.SUPPRESS
-    )
+    parser.add_argument("--check-arguments", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     known_preset(options.preset)
     if options.jobs < 1:
@@ -328,10 +269,7 @@ def arguments() -> argparse.Namespace:
     names = [step.name for step in steps_of(options.preset)]
     for name in options.only or []:
         if name not in names:
-            raise Problem(
-                f"preset {options.preset} has no step {name!r}; it has: "
-                f"{', '.join(names)}"
-            )
+            raise Problem(f"preset {options.preset} has no step {name!r}; it has: {', '.join(names)}")
     return options
 
 
@@ -350,9 +288,7 @@ def main() -> int:
     run = Run(options.preset, options.jobs, programs, options.offline)
     began = time.monotonic()
     with lock(run.build / "run-tests.lock", "running the tests of this preset"):
-        progress = Progress(
-            run.build / "run-tests.json", options.fresh, options.offline
-        )
+        progress = Progress(run.build / "run-tests.json", options.fresh, options.offline)
         try:
             results = perform(steps, run, programs, progress)
         finally:

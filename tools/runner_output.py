@@ -37,14 +37,8 @@ def yes_or_no(status: int, words: str) -> Result:
 
 
 def parse_own(name: str, status: int, text: str) -> Result:
-    match = re.search(
-        rf"^(?:{name}: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped(?:: .*)?)?$",
-        text,
-        re.MULTILINE,
-    )
-    passed, failed, skipped = (
-        (int(x or 0) for x in match.groups()) if match else (0,) * 3
-    )
+    match = re.search(rf"^(?:{name}: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped(?:: .*)?)?$", text, re.MULTILINE)
+    passed, failed, skipped = (int(x or 0) for x in match.groups()) if match else (0,) * 3
     if (status or not match) and not failed:
         failed = 1
     failures = re.findall(r"^FAILED +(.*)$", text, re.MULTILINE)
@@ -55,9 +49,7 @@ def parse_unittest(status: int, text: str) -> Result:
     ran = re.search(r"^Ran (\d+) tests?", text, re.MULTILINE)
     total = int(ran.group(1)) if ran else 0
     counts = {
-        word: sum(
-            int(n) for n in re.findall(rf"\b{word}=(\d+)", text.split("Ran ")[-1])
-        )
+        word: sum(int(n) for n in re.findall(rf"\b{word}=(\d+)", text.split("Ran ")[-1]))
         for word in ("failures", "errors", "skipped")
     }
     failed = counts["failures"] + counts["errors"]
@@ -70,13 +62,9 @@ def parse_unittest(status: int, text: str) -> Result:
 
 
 def parse_ctest(status: int, text: str) -> Result:
-    match = re.search(
-        r"^\d+% tests passed, (\d+) tests? failed out of (\d+)", text, re.MULTILINE
-    )
+    match = re.search(r"^\d+% tests passed, (\d+) tests? failed out of (\d+)", text, re.MULTILINE)
     failed, total = (int(x) for x in match.groups()) if match else (0, 0)
-    skipped = len(
-        re.findall(r"^\s+\d+ - .*\((?:Skipped|Disabled)\)$", text, re.MULTILINE)
-    )
+    skipped = len(re.findall(r"^\s+\d+ - .*\((?:Skipped|Disabled)\)$", text, re.MULTILINE))
     if (status or not match) and not failed:
         failed = 1
     words = closing(text, r"^\d+% tests passed.*$", r"^Total Test time.*$")
@@ -95,11 +83,7 @@ def parse_mtr(status: int, text: str) -> Result:
     # It could not start, or a server complained at its end.
     if (status or not lines) and not failed:
         failed = 1
-    words = closing(
-        text,
-        r"^Completed: .*$|^mysql-test-run: \*\*\* ERROR: .*$",
-        r"^\d+ tests were skipped.*$",
-    )
+    words = closing(text, r"^Completed: .*$|^mysql-test-run: \*\*\* ERROR: .*$", r"^\d+ tests were skipped.*$")
     skipped = results.count("skipped") + results.count("disabled")
     return Result(results.count("pass"), failed, skipped, words, failures)
 

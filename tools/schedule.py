@@ -48,13 +48,7 @@ class Run:
     """Everything that a step needs: where the build is, and how programs are run."""
 
     def __init__(
-        self,
-        preset: str,
-        jobs: int,
-        programs: Programs,
-        offline: bool = False,
-        live: bool = True,
-        nice: int = 0,
+        self, preset: str, jobs: int, programs: Programs, offline: bool = False, live: bool = True, nice: int = 0
     ):
         self.preset, self.jobs, self.offline = preset, jobs, offline
         self.build = ROOT / "build" / preset
@@ -88,8 +82,7 @@ class Run:
                 )
             except FileNotFoundError:
                 raise Problem(
-                    f"{command[0]} is missing; ./run-tests, as root on Debian, "
-                    "installs what is needed"
+                    f"{command[0]} is missing; ./run-tests, as root on Debian, installs what is needed"
                 ) from None
             try:
                 with process.stdout:
@@ -157,11 +150,7 @@ class Progress:
             self.path.unlink(missing_ok=True)
 
     def _write(self) -> None:
-        state = {
-            "fingerprint": self.print,
-            "mysqld": self._mysqld(),
-            "done": self.done,
-        }
+        state = {"fingerprint": self.print, "mysqld": self._mysqld(), "done": self.done}
         write_state(self.path, state)
 
 
@@ -188,9 +177,7 @@ def run_step(step: Step, run: Run) -> Result:
     return result
 
 
-def run_batch(
-    batch: list[Step], run: Run, programs: Programs
-) -> Iterator[tuple[Step, Result]]:
+def run_batch(batch: list[Step], run: Run, programs: Programs) -> Iterator[tuple[Step, Result]]:
     """Yields each step when it has ended."""
     if len(batch) == 1:
         say(f"== {batch[0].name}: {batch[0].what}")
@@ -217,9 +204,7 @@ def run_batch(
             raise
 
 
-def perform(
-    steps: list[Step], run: Run, programs: Programs, progress: Progress
-) -> dict[str, Result]:
+def perform(steps: list[Step], run: Run, programs: Programs, progress: Progress) -> dict[str, Result]:
     """The results in the order of the steps."""
     results: dict[str, Result] = {}
     broken = False

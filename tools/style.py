@@ -41,10 +41,7 @@ def provide(pins: Path, cache: Path, offline: bool) -> Path | None:
         shutil.rmtree(folder, ignore_errors=True)
         install = [folder / "bin/python", "-m", "pip", "install", "--quiet"]
         install += ["--no-deps", "--require-hashes", "--only-binary", ":all:"]
-        for command in (
-            [sys.executable, "-m", "venv", folder],
-            [*install, "-r", pins],
-        ):
+        for command in ([sys.executable, "-m", "venv", folder], [*install, "-r", pins]):
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 words = (done.stdout + done.stderr).strip().replace("\n", "\n  ")
@@ -61,8 +58,7 @@ def shell_scripts(files: list[Path]) -> list[Path]:
     return [
         path
         for path in files
-        if path.suffix == ".sh"
-        or re.match(rb"#!.*\b(ba)?sh$", path.read_bytes().partition(b"\n")[0])
+        if path.suffix == ".sh" or re.match(rb"#!.*\b(ba)?sh$", path.read_bytes().partition(b"\n")[0])
     ]
 
 

@@ -121,8 +121,7 @@ class Server:
             left = (time.monotonic() - began) / done * len(rest) / 60
             say(
                 f"-- {self.preset}: {done} of {total} tests, up to {piece[-1]}, about "
-                f"{left:.0f} min left"
-                + (f"; failed: {' '.join(failed)}" * bool(failed))
+                f"{left:.0f} min left" + (f"; failed: {' '.join(failed)}" * bool(failed))
             )
         return True
 
@@ -154,10 +153,7 @@ def lent_to_nobody(build: Path) -> Iterator[None]:
         return
     nobody = pwd.getpwnam("nobody")
     names = ("mysql-test", "runtime_output_directory", "plugin_output_directory")
-    folders = [
-        *(build / "bld" / name for name in names),
-        build / "mysql" / "mysql-test",
-    ]
+    folders = [*(build / "bld" / name for name in names), build / "mysql" / "mysql-test"]
     var = folders[0] / "var"
     forget_data(var)  # root's, which nobody could not remove
     try:
@@ -225,18 +221,13 @@ def read_differences(text: str) -> dict[str, str]:
             continue
         test, colon, why = line.partition(": ")
         if not colon or "." not in test or not why.strip():
-            raise Problem(
-                f"{DIFFERENCES.name}, line {number}: it should be `suite.test: reason`"
-            )
+            raise Problem(f"{DIFFERENCES.name}, line {number}: it should be `suite.test: reason`")
         reasons[test.strip()] = why.strip()
     return reasons
 
 
 def verdicts(
-    failed: list[str],
-    alone: dict[str, str],
-    stock: dict[str, str],
-    reasons: dict[str, str],
+    failed: list[str], alone: dict[str, str], stock: dict[str, str], reasons: dict[str, str]
 ) -> dict[str, str]:
     """{test: what its failure means}, for the tests that failed with this server."""
     words = {}
@@ -253,11 +244,7 @@ def verdicts(
     return words
 
 
-def outdated(
-    reasons: dict[str, str],
-    results: dict[str, dict[str, str]],
-    suites: list[str],
-) -> dict[str, str]:
+def outdated(reasons: dict[str, str], results: dict[str, dict[str, str]], suites: list[str]) -> dict[str, str]:
     """{test: what its result is}, for entries of the file that should go. `suites`: those that ran as a whole."""
     words = {}
     for test in reasons:
@@ -269,9 +256,7 @@ def outdated(
     return words
 
 
-def report(
-    state: str, results: dict[str, dict[str, str]], words: dict[str, str]
-) -> str:
+def report(state: str, results: dict[str, dict[str, str]], words: dict[str, str]) -> str:
     """The page that --save writes. `state`: the commit; `results`: of all tests that ran;
     `words`: what each failure means."""
     by_suite: dict[str, list[str]] = {}
@@ -308,12 +293,8 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--preset", default="dev", help="default: %(default)s")
     parser.add_argument("--suites", default=SUITES, help="default: %(default)s")
-    parser.add_argument(
-        "--tests", metavar="TEST,...", help="these instead of whole suites"
-    )
-    parser.add_argument(
-        "--minutes", type=float, default=1e6, help="begin no further piece after that"
-    )
+    parser.add_argument("--tests", metavar="TEST,...", help="these instead of whole suites")
+    parser.add_argument("--minutes", type=float, default=1e6, help="begin no further piece after that")
     parser.add_argument("--jobs", type=int, default=4, metavar="N")
     parser.add_argument(
         "--save",
@@ -341,10 +322,7 @@ def main() -> int:
         lock(ROOT / "build" / "stock" / "run-tests.lock", "testing preset stock"),
     ):
         ours = Server(options.preset, options.jobs)
-        if options.tests:
-            tests = options.tests.split(",")
-        else:
-            tests = [t for suite in suites for t in ours.tests_of(suite)]
+        tests = options.tests.split(",") if options.tests else [t for suite in suites for t in ours.tests_of(suite)]
         if not ours.run_in_pieces(tests, deadline):
             say("-- time is up; the same command continues")
             return 2

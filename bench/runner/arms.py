@@ -17,14 +17,7 @@ from tools.build import debian
 TOP = Path(__file__).resolve().parents[2]
 
 # These settings of the caller's shell could make one arm behave like another.
-_ALLOCATOR_VARIABLES = (
-    "MALLOC_",
-    "LD_PRELOAD",
-    "TCMALLOC_",
-    "MIMALLOC_",
-    "GLIBC_TUNABLES",
-    "_RJEM_MALLOC_CONF",
-)
+_ALLOCATOR_VARIABLES = ("MALLOC_", "LD_PRELOAD", "TCMALLOC_", "MIMALLOC_", "GLIBC_TUNABLES", "_RJEM_MALLOC_CONF")
 
 
 class Distribution(OfAnotherSuite):
@@ -61,35 +54,21 @@ class Arm:
 
     def environment(self) -> dict[str, str]:
         """The whole environment of this arm's mysqld: the caller's, without any allocator setting of the caller's."""
-        env = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(_ALLOCATOR_VARIABLES)
-        }
+        env = {name: value for name, value in os.environ.items() if not name.startswith(_ALLOCATOR_VARIABLES)}
         env.update(self.env)
         if self.preload:
             env["LD_PRELOAD"] = self.library()
         return env
 
-    def server(
-        self, folder: Path, options: Sequence[str], wrapper: Sequence[str] = ()
-    ) -> Server:
+    def server(self, folder: Path, options: Sequence[str], wrapper: Sequence[str] = ()) -> Server:
         """This arm's, with its options after those of the benchmark."""
-        return Server(
-            self.build(),
-            folder,
-            (*options, *self.options),
-            self.environment(),
-            wrapper,
-        )
+        return Server(self.build(), folder, (*options, *self.options), self.environment(), wrapper)
 
     def library(self) -> str:
         """The preloaded one."""
         found = [path for path in self.preload if Path(path).exists()]
         if not found:
-            raise Problem(
-                f"arm '{self.name}' needs one of these libraries: {', '.join(self.preload)}"
-            )
+            raise Problem(f"arm '{self.name}' needs one of these libraries: {', '.join(self.preload)}")
         return found[0]
 
     def describe(self) -> dict[str, object]:
@@ -99,9 +78,7 @@ class Arm:
             **asdict(self),
             "version": build.version(),
             # Versions stay the same from build to build.
-            "built": time.strftime(
-                "%Y-%m-%d %H:%M:%S", time.localtime(build.mysqld.stat().st_mtime)
-            ),
+            "built": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(build.mysqld.stat().st_mtime)),
         }
         if self.preload:
             described["preload"] = _package(self.library())
@@ -114,9 +91,7 @@ def _package(library: str) -> str:
     def ask(*question: str) -> str:
         try:
             command = ["dpkg-query", *question]
-            return subprocess.run(
-                command, capture_output=True, text=True, check=False
-            ).stdout
+            return subprocess.run(command, capture_output=True, text=True, check=False).stdout
         except FileNotFoundError:
             return ""
 
@@ -137,11 +112,7 @@ ARMS: dict[str, Arm] = {
             "upstream with this project's jemalloc merely linked: the allocator without the pools and the diet",
             env={"MALLOC_CONF": _LINKED},
         ),
-        Arm(
-            "dev",
-            "dev",
-            "this project's server with the options that are compiled into it",
-        ),
+        Arm("dev", "dev", "this project's server with the options that are compiled into it"),
         Arm(
             "dev-prof-off",
             "dev",
@@ -183,16 +154,8 @@ ARMS: dict[str, Arm] = {
             "optimised",
             "the same compiled by the profile of bench/pgo_train.py, with link-time optimization",
         ),
-        Arm(
-            "profile",
-            "profile",
-            "the same writing that profile: slow, only for bench/pgo_train.py",
-        ),
-        Arm(
-            "debian",
-            "debian",
-            "Debian's own mysql-server of unstable, unpacked",
-        ),
+        Arm("profile", "profile", "the same writing that profile: slow, only for bench/pgo_train.py"),
+        Arm("debian", "debian", "Debian's own mysql-server of unstable, unpacked"),
         Arm(
             "debian-jemalloc",
             "debian",
@@ -200,20 +163,12 @@ ARMS: dict[str, Arm] = {
             env={"MALLOC_CONF": _LINKED},
             preload=(f"{_LIBRARIES}/libjemalloc.so.2",),
         ),
-        Arm(
-            "glibc-arenas2",
-            "stock",
-            "stock, with the usual advice for containers",
-            env={"MALLOC_ARENA_MAX": "2"},
-        ),
+        Arm("glibc-arenas2", "stock", "stock, with the usual advice for containers", env={"MALLOC_ARENA_MAX": "2"}),
         Arm(
             "tcmalloc",
             "stock",
             "stock with tcmalloc preloaded",
-            preload=(
-                f"{_LIBRARIES}/libtcmalloc_minimal.so.4",
-                f"{_LIBRARIES}/libtcmalloc.so.4",
-            ),
+            preload=(f"{_LIBRARIES}/libtcmalloc_minimal.so.4", f"{_LIBRARIES}/libtcmalloc.so.4"),
         ),
         Arm(
             "jemalloc-preload",
@@ -225,17 +180,10 @@ ARMS: dict[str, Arm] = {
             "jemalloc-preload-5s",
             "stock",
             "the same with background threads and five seconds of decay, the usual advice for operators",
-            env={
-                "MALLOC_CONF": "background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000"
-            },
+            env={"MALLOC_CONF": "background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000"},
             preload=(f"{_LIBRARIES}/libjemalloc.so.2",),
         ),
-        Arm(
-            "mimalloc",
-            "stock",
-            "stock with mimalloc preloaded",
-            preload=(f"{_LIBRARIES}/libmimalloc.so.2",),
-        ),
+        Arm("mimalloc", "stock", "stock with mimalloc preloaded", preload=(f"{_LIBRARIES}/libmimalloc.so.2",)),
     )
 }
 
@@ -258,9 +206,7 @@ def choose(names: str) -> list[Arm]:
     wanted = [name for name in names.split(",") if name]
     unknown = [name for name in wanted if name not in ARMS]
     if unknown or not wanted:
-        raise Problem(
-            f"unknown arm {', '.join(unknown) or '(none given)'}; there are: {', '.join(ARMS)}"
-        )
+        raise Problem(f"unknown arm {', '.join(unknown) or '(none given)'}; there are: {', '.join(ARMS)}")
     if len(set(wanted)) < len(wanted):
         raise Problem(f"an arm is named twice in '{names}'")
     chosen = [ARMS[name] for name in wanted]

@@ -22,12 +22,7 @@ FAILURES = (Problem, SqlError, OSError, KeyError)
 
 def failed(problem: object, outcome: str = "failed") -> memory.Run:
     """A turn without figures."""
-    return {
-        "outcome": f"{outcome}: {problem}",
-        "peak_rss_kb": 0,
-        "seconds": 0.0,
-        "rss_timeline": [],
-    }
+    return {"outcome": f"{outcome}: {problem}", "peak_rss_kb": 0, "seconds": 0.0, "rss_timeline": []}
 
 
 def available_kb() -> int:
@@ -64,15 +59,11 @@ class Idlers(Generic[Key]):
     def make_room(self) -> None:
         """End the servers that have idled. Wait for more of them where there are too many or memory is short."""
         while self._waiting and (
-            not self._waiting[0][1].idling()
-            or len(self._waiting) >= self._most
-            or available_kb() < LEAST_AVAILABLE_KB
+            not self._waiting[0][1].idling() or len(self._waiting) >= self._most or available_kb() < LEAST_AVAILABLE_KB
         ):
             self._end_first()
         if available_kb() < LEAST_AVAILABLE_KB:
-            raise Problem(
-                f"less than {LEAST_AVAILABLE_KB >> 20} GB of memory are available"
-            )
+            raise Problem(f"less than {LEAST_AVAILABLE_KB >> 20} GB of memory are available")
 
     def add(self, key: Key, turn: memory.Turn, stack: contextlib.ExitStack) -> None:
         """`stack` ends the turn."""

@@ -33,9 +33,7 @@ def template(workload: Workload, arms: Sequence[arm_list.Arm]) -> Path:
         server.query(f"CREATE DATABASE {workload.name}")
         workload.fill(server)
 
-    return prepared.template(
-        workload.name, workload.data_key(), arms, workload.mysqld_options(), fill
-    )
+    return prepared.template(workload.name, workload.data_key(), arms, workload.mysqld_options(), fill)
 
 
 def templates(workloads: Sequence[Workload], arms: Sequence[arm_list.Arm]) -> Path:
@@ -71,16 +69,10 @@ class Turn:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
-            self._limit = (
-                stack.enter_context(cgroup.memory_limit(self._limit_kb))
-                if self._limit_kb
-                else None
-            )
+            self._limit = stack.enter_context(cgroup.memory_limit(self._limit_kb)) if self._limit_kb else None
             self.server = stack.enter_context(
                 self._arm.server(
-                    self._folder,
-                    self._workload.mysqld_options(),
-                    self._limit.wrapper() if self._limit else (),
+                    self._folder, self._workload.mysqld_options(), self._limit.wrapper() if self._limit else ()
                 )
             )
             stack.callback(self._kill)
@@ -135,9 +127,7 @@ class Turn:
                             "cheap": _distance(session, "MEMDIAG_LEDGER"),
                             "exact": _distance(session, "MEMDIAG_LEDGER_EXACT"),
                         }
-                self._run["buffer_pool_growth_kb"] = (
-                    after["buffer_pool_kb"] - self._run["before"]["buffer_pool_kb"]
-                )
+                self._run["buffer_pool_growth_kb"] = after["buffer_pool_kb"] - self._run["before"]["buffer_pool_kb"]
         if self._limit:
             self._run["limit"] = {"kb": self._limit_kb, **self._limit.figures()}
         # Its end may have had to wait for the load of another.
@@ -185,14 +175,10 @@ class Turn:
         self._stack.callback(self._end_sampling)
         began = time.monotonic()
         with contextlib.ExitStack() as sessions:
-            known = sessions.enter_context(
-                Sampler(1, functools.partial(_known_kb, _session(sessions, server)))
-            )
+            known = sessions.enter_context(Sampler(1, functools.partial(_known_kb, _session(sessions, server))))
             pools = None
             if before["pools"]:
-                pools = sessions.enter_context(
-                    Sampler(1, functools.partial(_pools, _session(sessions, server)))
-                )
+                pools = sessions.enter_context(Sampler(1, functools.partial(_pools, _session(sessions, server))))
             done = self._workload.load(server)
         self._ended = time.monotonic()
         usage = server.usage().since(usage_before)
@@ -203,9 +189,7 @@ class Turn:
             "peak_rss_kb": peak.peak_kb,
             "idle": {},
             "known_peak_kb": max(value for _, value in known.samples),
-            "pools_peak": highest_pools([value for _, value in pools.samples])
-            if pools
-            else {},
+            "pools_peak": highest_pools([value for _, value in pools.samples]) if pools else {},
             "before": before,
             "seconds": self._ended - began,
             "count": done.count,
@@ -226,21 +210,12 @@ class Turn:
                 if self._over.wait(max(0.0, self._ended + moment - time.monotonic())):
                     return
                 memory = self.server.memory()
-                self._run["idle"][f"{moment:g}"] = {
-                    "rss_kb": memory.rss_kb,
-                    "lazy_free_kb": memory.lazy_free_kb,
-                }
+                self._run["idle"][f"{moment:g}"] = {"rss_kb": memory.rss_kb, "lazy_free_kb": memory.lazy_free_kb}
         except Exception as error:  # noqa: BLE001 - raised by end()
             self._failure = error
 
 
-def turn(
-    workload: Workload,
-    arm: arm_list.Arm,
-    folder: Path,
-    settle: float,
-    idle: Sequence[float],
-) -> Run:
+def turn(workload: Workload, arm: arm_list.Arm, folder: Path, settle: float, idle: Sequence[float]) -> Run:
     """All of a turn, one step after the other."""
     with Turn(workload, arm, folder, settle, idle) as whole:
         whole.start()
@@ -255,8 +230,7 @@ def _session(stack: contextlib.ExitStack, server: Server) -> Connection:
 def _known_kb(session: Connection) -> int:
     """Memory in use by Performance Schema's count."""
     total = session.query(
-        "SELECT SUM(current_number_of_bytes_used)"
-        " FROM performance_schema.memory_summary_global_by_event_name"
+        "SELECT SUM(current_number_of_bytes_used) FROM performance_schema.memory_summary_global_by_event_name"
     ).scalar()
     return int(total or 0) // 1024
 
@@ -268,21 +242,15 @@ def buffer_pool_kb(session: Connection) -> int:
 
 
 def _pools(session: Connection) -> Pools:
-    rows = session.query(
-        "SELECT POOL, LIVE_BYTES, RESIDENT_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_POOLS"
-    ).rows
+    rows = session.query("SELECT POOL, LIVE_BYTES, RESIDENT_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_POOLS").rows
     if any(None in row for row in rows):
         raise Problem("MEMDIAG_POOLS could not be read: see its warnings")
-    return {
-        str(pool): (int(str(live)), int(str(resident))) for pool, live, resident in rows
-    }
+    return {str(pool): (int(str(live)), int(str(resident))) for pool, live, resident in rows}
 
 
 def unexplained(session: Connection, ledger: str) -> float | None:
     """The row `unexplained` of a ledger, in percent of RSS; None: it could not be read."""
-    percent = session.query(
-        f"SELECT PERCENT FROM INFORMATION_SCHEMA.{ledger} WHERE COMPONENT = 'unexplained'"
-    ).scalar()
+    percent = session.query(f"SELECT PERCENT FROM INFORMATION_SCHEMA.{ledger} WHERE COMPONENT = 'unexplained'").scalar()
     return None if percent is None else float(percent)
 
 
@@ -293,11 +261,7 @@ def _distance(session: Connection, ledger: str) -> float | None:
 
 def highest_pools(samples: Sequence[Pools]) -> Pools:
     """The sample in which all pools together had the most resident bytes."""
-    return max(
-        samples,
-        key=lambda pools: sum(resident for _, resident in pools.values()),
-        default={},
-    )
+    return max(samples, key=lambda pools: sum(resident for _, resident in pools.values()), default={})
 
 
 def named_share(pools: Pools) -> float | None:
@@ -320,15 +284,10 @@ def ask(server: Server) -> dict[str, Any]:
         }
 
 
-def thin(
-    samples: Sequence[tuple[float, int]], points: int = POINTS
-) -> list[tuple[float, int]]:
+def thin(samples: Sequence[tuple[float, int]], points: int = POINTS) -> list[tuple[float, int]]:
     """The highest of every few samples, so that peaks stay, and the last one."""
     each = -(-len(samples) // points) or 1
-    chosen = [
-        max(samples[at : at + each], key=lambda sample: sample[1])
-        for at in range(0, len(samples), each)
-    ]
+    chosen = [max(samples[at : at + each], key=lambda sample: sample[1]) for at in range(0, len(samples), each)]
     if samples and chosen[-1] != samples[-1]:
         chosen.append(samples[-1])
     return [(round(moment, 2), value) for moment, value in chosen]
@@ -346,9 +305,7 @@ def figures(run: Run) -> dict[str, float | None]:
         "pages": run["buffer_pool_growth_kb"] / 1024,
         "known_peak": run["known_peak_kb"] / 1024,
         "known_after": after["known_kb"] / 1024,
-        "resident_ratio": report.ratio(
-            after["resident_bytes"], after["allocated_bytes"]
-        )
+        "resident_ratio": report.ratio(after["resident_bytes"], after["allocated_bytes"])
         if after["resident_bytes"] is not None
         else None,
         "per_second": run["per_second"],
@@ -377,20 +334,13 @@ def medians(runs: Sequence[Run]) -> dict[str, float | None]:
     for found in every:
         for name, value in found.items():
             columns.setdefault(name, []).append(value)
-    return {
-        name: None if None in values else report.median(values)
-        for name, values in columns.items()
-    }
+    return {name: None if None in values else report.median(values) for name, values in columns.items()}
 
 
 def brief(run: Run) -> str:
     if run["outcome"] != "survived":
         return f"{run['outcome']} after {run['seconds']:.0f} s at {run['peak_rss_kb'] // 1024} MB"
-    after = ", ".join(
-        f"{moment} s after {memory['rss_kb'] // 1024}"
-        for moment, memory in run["idle"].items()
-    )
+    after = ", ".join(f"{moment} s after {memory['rss_kb'] // 1024}" for moment, memory in run["idle"].items())
     return (
-        f"start {run['start_rss_kb'] // 1024} MB, peak {run['peak_rss_kb'] // 1024}, {after};"
-        f" {run['per_second']:.1f}/s"
+        f"start {run['start_rss_kb'] // 1024} MB, peak {run['peak_rss_kb'] // 1024}, {after}; {run['per_second']:.1f}/s"
     )

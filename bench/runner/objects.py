@@ -65,9 +65,7 @@ def fill(server: Server) -> None:
     server.query(f"CREATE DATABASE {DATABASE}")
     with server.connect(DATABASE) as session:
         for name in ("lefts", "rights"):
-            session.query(
-                f"CREATE TABLE {name} (id INT PRIMARY KEY, partner INT, note VARCHAR(100), KEY (partner))"
-            )
+            session.query(f"CREATE TABLE {name} (id INT PRIMARY KEY, partner INT, note VARCHAR(100), KEY (partner))")
             session.insert(
                 f"INSERT INTO {name} VALUES (%s, %s, %s)",
                 [(str(i), str(i * 7 % 1000), f"note {i}") for i in range(1000)],
@@ -89,17 +87,13 @@ def wide_table(name: str) -> str:
     types = ("INT", "VARCHAR(100)", "DATETIME", "DECIMAL(12,2)", "VARCHAR(40) NOT NULL")
     columns = [f"c{i} {types[i % len(types)]}" for i in range(1, 30)]
     keys = ["KEY (c1)", "KEY (c2, c3)", "KEY (c4, c1)"]
-    return (
-        f"CREATE TABLE {name} (id INT PRIMARY KEY, {', '.join(columns)},"
-        f" {', '.join(keys)})"
-    )
+    return f"CREATE TABLE {name} (id INT PRIMARY KEY, {', '.join(columns)}, {', '.join(keys)})"
 
 
 def procedure(name: str) -> str:
     """A body of 40 IFs. A call with NULL enters none, but the session keeps all of it."""
     ifs = (
-        f"IF a = {i} THEN SET n = n + CHAR_LENGTH(CONCAT(text, '{i}'));"
-        f" SET text = LOWER(CONCAT(text, n * a)); END IF;"
+        f"IF a = {i} THEN SET n = n + CHAR_LENGTH(CONCAT(text, '{i}')); SET text = LOWER(CONCAT(text, n * a)); END IF;"
         for i in range(IFS)
     )
     return (
@@ -143,14 +137,7 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
         Kind("idle connection", 160, 150, connect, idle_seconds=6),
-        Kind(
-            "first query of a connection",
-            160,
-            15,
-            first_query,
-            idle_seconds=6,
-            sessions_each=1,
-        ),
+        Kind("first query of a connection", 160, 15, first_query, idle_seconds=6, sessions_each=1),
         Kind("prepared statement", 600, 20, prepare, sessions_each=1 / 100),
         Kind("cached procedure", 32, 250, call, sessions_each=1 / PROCEDURES),
         Kind("open table", 80, 60, open_tables),

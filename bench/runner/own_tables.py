@@ -15,9 +15,7 @@ _HEADER = TOP / "plugin/memdiag/tables/tables.h"
 def everyday() -> list[str]:
     """The tables for people who run servers, according to the plugin's list of tables."""
     text = _HEADER.read_text()
-    (macro,) = re.findall(
-        r"define MEMDIAG_EVERYDAY_TABLES\(TABLE\)((?:.*\\\n)*.*)", text
-    )
+    (macro,) = re.findall(r"define MEMDIAG_EVERYDAY_TABLES\(TABLE\)((?:.*\\\n)*.*)", text)
     return [f"MEMDIAG_{name.upper()}" for name in re.findall(r"TABLE\((\w+)\)", macro)]
 
 
@@ -41,7 +39,4 @@ def thread_of(session: Connection) -> int:
 
 def cpu_ms(server: Server, thread: int) -> float:
     """CPU time of a thread so far; the first figure of /proc/PID/task/TID/schedstat is nanoseconds on a processor."""
-    return (
-        int(Path(f"/proc/{server.pid}/task/{thread}/schedstat").read_text().split()[0])
-        / 1e6
-    )
+    return int(Path(f"/proc/{server.pid}/task/{thread}/schedstat").read_text().split()[0]) / 1e6

@@ -24,9 +24,7 @@ def require() -> None:
     library("matplotlib.figure", PACKAGE)
 
 
-def lines(
-    path: Path, title: str, series: Mapping[str, Points], marks: Mapping[str, float]
-) -> None:
+def lines(path: Path, title: str, series: Mapping[str, Points], marks: Mapping[str, float]) -> None:
     """A line for every name, in seconds and MB. `marks`: a dot at this second of the line."""
     figure, axes = _frame(title)
     for name, points in series.items():
@@ -41,12 +39,7 @@ def lines(
     _save(figure, axes, path)
 
 
-def bars(
-    path: Path,
-    title: str,
-    groups: Mapping[str, Sequence[float]],
-    labels: Sequence[str],
-) -> None:
+def bars(path: Path, title: str, groups: Mapping[str, Sequence[float]], labels: Sequence[str]) -> None:
     """A group of bars for every name, one bar for each label, in MB."""
     figure, axes = _frame(title)
     thick = 0.8 / max(1, len(labels))

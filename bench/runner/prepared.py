@@ -50,10 +50,7 @@ def template(
     # Not the server's version: a data directory of one 9.7 is good for any other.
     key = json.dumps(parameters, sort_keys=True)
     if not mark.exists() or mark.read_text() != key:
-        print(
-            f"{workload}: preparing the data with {source.name} (once; kept in {folder})",
-            flush=True,
-        )
+        print(f"{workload}: preparing the data with {source.name} (once; kept in {folder})", flush=True)
         _remove(folder.parent.glob("*"), source)
         folder.mkdir(parents=True)
         if base:
@@ -74,9 +71,7 @@ def copy(source: Path, arm: Arm) -> Iterator[Path]:
         _remove(source.parent.glob("turn*"), arm)
         _swept.add(source)
     names = (f"turn-{number}" for number in itertools.count())
-    folder = next(
-        path for name in names if not (path := source.with_name(name)).exists()
-    )
+    folder = next(path for name in names if not (path := source.with_name(name)).exists())
     try:
         shutil.copytree(source / "data", folder / "data")
         os.sync()  # the copy's pages are not to be written during the turn
@@ -93,7 +88,5 @@ def _remove(folders: Iterable[Path], arm: Arm) -> None:
     for folder in folders:
         owner = Server(arm.build(), folder).socket_owner()
         if owner is not None:
-            raise Problem(
-                f"a server (process {owner}) still runs on {folder}; end it first"
-            )
+            raise Problem(f"a server (process {owner}) still runs on {folder}; end it first")
         shutil.rmtree(folder, ignore_errors=True)

@@ -22,30 +22,16 @@ _FRONT = ("machine", "arms", "settings")
 def machine() -> dict[str, object]:
     """The machine and the commit of the figures."""
     cpu = next(
-        (
-            line.split(":", 1)[1].strip()
-            for line in _lines("/proc/cpuinfo")
-            if line.startswith("model name")
-        ),
-        "?",
+        (line.split(":", 1)[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), "?"
     )
-    memory_kb = next(
-        (
-            int(line.split()[1])
-            for line in _lines("/proc/meminfo")
-            if line.startswith("MemTotal")
-        ),
-        0,
-    )
+    memory_kb = next((int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
     return {
         "cpu": cpu,
         "cpus": len(os.sched_getaffinity(0)),
         "memory_mb": memory_kb // 1024,
         "kernel": platform.release(),
         "libc": " ".join(platform.libc_ver()),
-        "transparent_hugepage": next(
-            iter(_lines("/sys/kernel/mm/transparent_hugepage/enabled")), "?"
-        ),
+        "transparent_hugepage": next(iter(_lines("/sys/kernel/mm/transparent_hugepage/enabled")), "?"),
         "load_average_at_start": os.getloadavg(),
         "commit": commit(),
         "date": time.strftime("%Y-%m-%d %H:%M:%S %z"),
@@ -69,11 +55,7 @@ def target(name: str, value: float | None, sense: str, bound: float) -> tuple[st
     if value is None:
         verdict = "not measured"
     else:
-        verdict = (
-            "met"
-            if (value <= bound if sense == "<=" else value >= bound)
-            else "NOT MET"
-        )
+        verdict = "met" if (value <= bound if sense == "<=" else value >= bound) else "NOT MET"
     return (name, show(value, 3), f"{sense} {bound}", verdict)
 
 
@@ -123,11 +105,7 @@ def _write(path: Path, text: str) -> None:
 
 def _brief(value: object) -> str:
     if isinstance(value, Mapping):
-        return "; ".join(
-            f"{name} {_brief(inner)}"
-            for name, inner in value.items()
-            if inner not in ({}, [], (), "")
-        )
+        return "; ".join(f"{name} {_brief(inner)}" for name, inner in value.items() if inner not in ({}, [], (), ""))
     if isinstance(value, (list, tuple)):
         return " ".join(_brief(inner) for inner in value)
     return str(value)

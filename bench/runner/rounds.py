@@ -60,9 +60,7 @@ def parser(
     if one_round:
         made.set_defaults(rounds=rounds)
     else:
-        made.add_argument(
-            "--rounds", type=int, default=rounds, help="default: %(default)s"
-        )
+        made.add_argument("--rounds", type=int, default=rounds, help="default: %(default)s")
     made.add_argument(
         "--save",
         action=_Save,
@@ -77,9 +75,7 @@ def require_positive(options: argparse.Namespace, *names: str) -> None:
             raise Problem(f"--{name} must be above zero")
 
 
-def record(
-    options: argparse.Namespace, arms: Sequence[Arm], settings: Mapping[str, object]
-) -> dict[str, Any]:
+def record(options: argparse.Namespace, arms: Sequence[Arm], settings: Mapping[str, object]) -> dict[str, Any]:
     """The part of the results that is known before the first turn."""
     return {
         "machine": report.machine(),

@@ -50,15 +50,11 @@ def section(name: str, record: Record) -> str:
             if run["outcome"].startswith(("failed", "not possible"))
         ]
         parts += [*failures, ""] if failures else []
-        parts += [
-            f"![{name}]({stem(name, surrounding)}-{kind}.svg)\n" for kind in kinds(runs)
-        ]
+        parts += [f"![{name}]({stem(name, surrounding)}-{kind}.svg)\n" for kind in kinds(runs)]
     return "\n".join(parts)
 
 
-def table(
-    by_arm: dict[str, dict[str, float | None]], unit: str
-) -> tuple[list[str], list[list[str]]]:
+def table(by_arm: dict[str, dict[str, float | None]], unit: str) -> tuple[list[str], list[list[str]]]:
     some = next(iter(by_arm.values()))
     idle = [key for key in some if key.startswith("idle_")]
     known = {
@@ -87,13 +83,7 @@ def table(
         and key not in ("growth", "p50_ms", "cpu_ms_each", "faults_each")
     }
     rows = [
-        [
-            arm,
-            *(
-                report.show(figures.get(key), _digits(key, figures.get(key)))
-                for key in columns
-            ),
-        ]
+        [arm, *(report.show(figures.get(key), _digits(key, figures.get(key))) for key in columns)]
         for arm, figures in by_arm.items()
     ]
     return ["arm", *columns.values()], rows
@@ -108,18 +98,13 @@ def _digits(key: str, value: float | None) -> int:
     return 0 if value >= 100 else 1 if value >= 10 else 2
 
 
-def outcomes(
-    runs: dict[str, list[memory.Run]],
-) -> tuple[list[str], list[list[str]]]:
+def outcomes(runs: dict[str, list[memory.Run]]) -> tuple[list[str], list[list[str]]]:
     rows = [
         [
             arm,
             " ".join(run["outcome"].split(":")[0] for run in mine),
             " ".join(f"{run['peak_rss_kb'] / 1024:.0f}" for run in mine),
-            " ".join(
-                f"{run['limit']['kb'] / 1024:.0f}" if "limit" in run else "-"
-                for run in mine
-            ),
+            " ".join(f"{run['limit']['kb'] / 1024:.0f}" if "limit" in run else "-" for run in mine),
         ]
         for arm, mine in runs.items()
     ]
@@ -139,25 +124,16 @@ def kinds(runs: dict[str, list[memory.Run]]) -> list[str]:
     return ["rss", "bars"] if survived else ["rss"]
 
 
-def draw(
-    folder: Path, name: str, surrounding: str, runs: dict[str, list[memory.Run]]
-) -> None:
+def draw(folder: Path, name: str, surrounding: str, runs: dict[str, list[memory.Run]]) -> None:
     """RSS over time, of each arm's run with the middle peak; and bars."""
-    wanted = {
-        kind: folder / f"{stem(name, surrounding)}-{kind}.svg" for kind in kinds(runs)
-    }
+    wanted = {kind: folder / f"{stem(name, surrounding)}-{kind}.svg" for kind in kinds(runs)}
     if not wanted:
         return
     middle = {
-        arm: _middle(drawn)
-        for arm, mine in runs.items()
-        if (drawn := [run for run in mine if run["rss_timeline"]])
+        arm: _middle(drawn) for arm, mine in runs.items() if (drawn := [run for run in mine if run["rss_timeline"]])
     }
     title = f"{name} {SURROUNDINGS[surrounding]}".strip()
-    series = {
-        arm: [(moment, kb / 1024) for moment, kb in run["rss_timeline"]]
-        for arm, run in middle.items()
-    }
+    series = {arm: [(moment, kb / 1024) for moment, kb in run["rss_timeline"]] for arm, run in middle.items()}
     plots.lines(
         wanted["rss"],
         f"{title}: RSS; the dot is the end of the load",
@@ -167,19 +143,14 @@ def draw(
     if "bars" not in wanted:
         return
     by_arm = {arm: memory.medians(mine) for arm, mine in runs.items()}
-    idle = max(
-        (float(key) for run in middle.values() for key in run.get("idle", ())),
-        default=0,
-    )
+    idle = max((float(key) for run in middle.values() for key in run.get("idle", ())), default=0)
     values = {
         arm: [figures["start"], figures["peak"], figures[f"idle_{idle:g}"]]
         for arm, figures in by_arm.items()
         if figures
     }
     labels = ("start", "peak", f"{idle:g} s idle")
-    plots.bars(
-        wanted["bars"], f"{title}: RSS; after idling less LazyFree", values, labels
-    )
+    plots.bars(wanted["bars"], f"{title}: RSS; after idling less LazyFree", values, labels)
 
 
 def pool_table(runs: Sequence[memory.Run]) -> str:

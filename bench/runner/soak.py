@@ -43,9 +43,7 @@ _LARGEST = "--innodb-buffer-pool-size=512M"
 
 
 def workloads() -> list[Workload]:
-    return [
-        dataclasses.replace(WORKLOADS[name](), **sizes) for name, sizes in SIZES.items()
-    ]
+    return [dataclasses.replace(WORKLOADS[name](), **sizes) for name, sizes in SIZES.items()]
 
 
 def mysqld_options(chosen: Sequence[Workload]) -> tuple[str, ...]:
@@ -64,9 +62,7 @@ def template(chosen: Sequence[Workload], arms: Sequence[Arm]) -> Path:
     return prepared.template(NAME, key, arms, mysqld_options(chosen), fill)
 
 
-def turn(
-    chosen: Sequence[Workload], arm: Arm, folder: Path, rounds: int, settle: float
-) -> memory.Run:
+def turn(chosen: Sequence[Workload], arm: Arm, folder: Path, rounds: int, settle: float) -> memory.Run:
     server = arm.server(folder, mysqld_options(chosen))
     with server:
         server.start()
@@ -86,9 +82,7 @@ def turn(
                         # The other rounds are still useful, unless the server is gone.
                         if not server.alive():
                             raise Problem(f"{problem}\n{server.log_tail()}") from None
-                        failures.append(
-                            f"round {number + 1}, {workload.name}: {problem}"
-                        )
+                        failures.append(f"round {number + 1}, {workload.name}: {problem}")
                         say(failures[-1])
                 moments.append(state(server, f"round {number + 1}"))
                 say(f"{arm.name}: {brief(moments[-1])}")
@@ -122,9 +116,7 @@ def state(server: Server, moment: str) -> dict[str, Any]:
         "moment": moment,
         "rss_kb": now.rss_less_lazy_kb,
         "anon_kb": now.anon_kb,
-        "live_kb": allocated // 1024
-        if allocated is not None
-        else asked["known_kb"] - int(chunks or 0) // 1024,
+        "live_kb": allocated // 1024 if allocated is not None else asked["known_kb"] - int(chunks or 0) // 1024,
         "live_by": "allocator" if allocated is not None else "Performance Schema",
         **asked,
     }
@@ -148,10 +140,7 @@ def brief(moment: dict[str, Any]) -> str:
 
 
 def render(results: Results) -> str:
-    runs = {
-        arm: mine[-1]
-        for arm, mine in results.grouped(NAME, PLAIN, results.head["arms"]).items()
-    }
+    runs = {arm: mine[-1] for arm, mine in results.grouped(NAME, PLAIN, results.head["arms"]).items()}
     whole = {arm: run for arm, run in runs.items() if run["outcome"] == "survived"}
     ours = whole.get("dev")
     at_five = next(
@@ -165,14 +154,7 @@ def render(results: Results) -> str:
     parts = [
         f"# {results.head['settings']['rounds']} rounds of workloads 1 to 8 in one server\n",
         report.target_table(
-            [
-                report.target(
-                    f"RSS of dev after {IDLE_SECONDS[0]} s / (live + buffer pool)",
-                    at_five,
-                    "<=",
-                    TARGET,
-                )
-            ]
+            [report.target(f"RSS of dev after {IDLE_SECONDS[0]} s / (live + buffer pool)", at_five, "<=", TARGET)]
         ),
         (
             "\nRSS is less LazyFree, in MB; anonymous: without the program's own file. Live: allocated bytes by"
@@ -193,25 +175,14 @@ def render(results: Results) -> str:
         rows = [
             [
                 moment["moment"],
-                *(
-                    f"{moment[key] / 1024:.0f}"
-                    for key in ("rss_kb", "anon_kb", "live_kb", "buffer_pool_kb")
-                ),
+                *(f"{moment[key] / 1024:.0f}" for key in ("rss_kb", "anon_kb", "live_kb", "buffer_pool_kb")),
                 f"{ratio(moment):.3f}",
                 report.show(growth_ratio(run["moments"][0], moment), 3),
                 report.show(memory.named_share(moment["pools"]), 1),
             ]
             for moment in run["moments"]
         ]
-        heads = [
-            "moment",
-            "RSS",
-            "anonymous",
-            "live",
-            "buffer pool holds",
-            "ratio",
-            "of growth",
-        ]
+        heads = ["moment", "RSS", "anonymous", "live", "buffer pool holds", "ratio", "of growth"]
         parts.append(report.table([*heads, "named pools %"], rows))
         parts += [f"\nFailed: {failure}" for failure in run["failures"]]
     parts.append(f"\n![RSS]({NAME}-rss.svg)\n")
@@ -236,10 +207,7 @@ def draw(results: Results) -> None:
 def run(results: Results, options: argparse.Namespace) -> int:
     chosen = workloads()
     arms = arm_list.choose(options.arms)
-    results.head["settings"] |= {
-        **SIZES,
-        "mysqld": mysqld_options(chosen),
-    }
+    results.head["settings"] |= {**SIZES, "mysqld": mysqld_options(chosen)}
     results.save_head()
     source = template(chosen, arms)
     for arm in arms:

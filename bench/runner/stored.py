@@ -37,11 +37,7 @@ class Results:
     def open(cls, folder: Path) -> Results:
         try:
             made = cls(folder, json.loads((folder / HEAD).read_text()))
-            lines = (
-                (folder / TURNS).read_text().splitlines()
-                if (folder / TURNS).exists()
-                else []
-            )
+            lines = (folder / TURNS).read_text().splitlines() if (folder / TURNS).exists() else []
         except (OSError, ValueError) as error:
             raise Problem(f"{folder} is not the folder of a run: {error}") from None
         for line in lines:
@@ -82,15 +78,10 @@ class Results:
         outcome = self.runs.get(step, {}).get("outcome", "none")
         return outcome in ("survived", "killed")
 
-    def grouped(
-        self, workload: str, surrounding: str, arms: Iterable[str]
-    ) -> dict[str, list[memory.Run]]:
+    def grouped(self, workload: str, surrounding: str, arms: Iterable[str]) -> dict[str, list[memory.Run]]:
         """The runs of each arm in the order of rounds; only arms that have any."""
         found: dict[str, list[memory.Run]] = {arm: [] for arm in arms}
         for step in sorted(self.runs, key=lambda step: step.round):
-            if (
-                step.workload,
-                step.surrounding,
-            ) == (workload, surrounding) and step.arm in found:
+            if (step.workload, step.surrounding) == (workload, surrounding) and step.arm in found:
                 found[step.arm].append(self.runs[step])
         return {arm: runs for arm, runs in found.items() if runs}

@@ -50,9 +50,13 @@ def block_seconds(ways: int, seconds: float) -> float:
 
 
 def blocks_under_load(
-    server: Server, load: Callable[[int], object], switch: Callable[[Connection, str], object],
-    ways: Sequence[str], blocks: int, seconds: float,
-) -> list[dict[str, Window]]:  # fmt: skip
+    server: Server,
+    load: Callable[[int], object],
+    switch: Callable[[Connection, str], object],
+    ways: Sequence[str],
+    blocks: int,
+    seconds: float,
+) -> list[dict[str, Window]]:
     """Measures blocks while one load lasts. A block has one window for each way, after switch() to it. The order is
     random, but the same in every run. load() gets its seconds."""
     chooser = random.Random(1)
@@ -86,6 +90,6 @@ def blocks_under_load(
     return found
 
 
-def ratios(blocks: Sequence[dict[str, Window]], way: str, base: str, figure: str) -> list[float]:  # fmt: skip
+def ratios(blocks: Sequence[dict[str, Window]], way: str, base: str, figure: str) -> list[float]:
     """The ratio within each block, where the machine's speed changes less."""
     return [block[way][figure] / block[base][figure] for block in blocks]

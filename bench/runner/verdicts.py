@@ -26,9 +26,7 @@ class Verdict:
         if self.value is None:
             return "not measured"
         words = "reached" if self.reached else "NOT reached"
-        return f"{self.value:.3g} {words}" + (
-            f" ({self.versus})" if self.versus else ""
-        )
+        return f"{self.value:.3g} {words}" + (f" ({self.versus})" if self.versus else "")
 
 
 @dataclass(frozen=True)
@@ -48,11 +46,7 @@ class Target:
         versus = ""
         if value is not None and self.others:
             name = self.others(by_arm[OURS])
-            known = {
-                arm: base
-                for arm, figures in by_arm.items()
-                if not ARMS[arm].ours and (base := figures.get(name))
-            }
+            known = {arm: base for arm, figures in by_arm.items() if not ARMS[arm].ours and (base := figures.get(name))}
             if not known:
                 return Verdict(None, None)
             best = min if self.sense == "<=" else max
@@ -84,14 +78,8 @@ TARGETS = (
 def table(rows: Sequence[tuple[str, Mapping[str, Medians]]]) -> str:
     """`rows`: a workload's name and the medians of its arms."""
     judged = [(name, [target.judge(arms) for target in TARGETS]) for name, arms in rows]
-    known = [
-        verdict.reached
-        for _, verdicts in judged
-        for verdict in verdicts
-        if verdict.reached is not None
-    ]
+    known = [verdict.reached for _, verdicts in judged for verdict in verdicts if verdict.reached is not None]
     text = report.table(
-        ["dev", *(target.heading() for target in TARGETS)],
-        [[name, *map(str, verdicts)] for name, verdicts in judged],
+        ["dev", *(target.heading() for target in TARGETS)], [[name, *map(str, verdicts)] for name, verdicts in judged]
     )
     return f"{sum(known)} of {len(known)} figures reached.\n\n{text}"

@@ -11,14 +11,7 @@ from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from bench import (
-    instructions,
-    pgo_train,
-    phrase_burst,
-    scrape_cost,
-    sysbench_oltp,
-    table_cost,
-)
+from bench import instructions, pgo_train, phrase_burst, scrape_cost, sysbench_oltp, table_cost
 from bench.runner import arms, own_tables, prepared, report
 from bench.workloads import phrase_burst as collection
 from bench.workloads import sysbench_program
@@ -58,9 +51,7 @@ class Arms(unittest.TestCase):
     def test_the_callers_allocator_settings_do_not_leak_in(self):
         leaking = {"MALLOC_CONF": "x", "MALLOC_ARENA_MAX": "1", "LD_PRELOAD": "y"}
         with mock.patch.dict("os.environ", {**leaking, "HOME": "/h"}):
-            self.assertEqual(
-                leaking.keys() & arms.ARMS["dev"].environment().keys(), set()
-            )
+            self.assertEqual(leaking.keys() & arms.ARMS["dev"].environment().keys(), set())
             linked = arms.ARMS["linked"].environment()
         self.assertIn("background_thread", linked["MALLOC_CONF"])
         self.assertEqual(linked["HOME"], "/h")
@@ -68,16 +59,10 @@ class Arms(unittest.TestCase):
 
 class Commands(unittest.TestCase):
     def test_each_can_be_run_by_itself(self):
-        commands = [
-            path
-            for path in (arms.TOP / "bench").glob("*.py")
-            if os.access(path, os.X_OK)
-        ]
+        commands = [path for path in (arms.TOP / "bench").glob("*.py") if os.access(path, os.X_OK)]
         self.assertGreater(len(commands), 5)
         for command in commands:
-            done = subprocess.run(
-                [command, "--help"], capture_output=True, text=True, check=False
-            )
+            done = subprocess.run([command, "--help"], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 0, f"{command.name}: {done.stderr}")
 
 
@@ -86,8 +71,7 @@ class Training(unittest.TestCase):
         top = str(pgo_train.TOP).replace("/", "#")
         source = "#memdiag#mysys#mysys/memdiag/pools/pools.cc.gcda"
         self.assertEqual(
-            pgo_train.name_in_optimised(f"a.dir{top}#build#profile{source}"),
-            f"a.dir{top}#build#optimised{source}",
+            pgo_train.name_in_optimised(f"a.dir{top}#build#profile{source}"), f"a.dir{top}#build#optimised{source}"
         )
         upstream = "sql#CMakeFiles#sql_main.dir#sql_profile.cc.gcda"
         self.assertEqual(pgo_train.name_in_optimised(upstream), upstream)
@@ -132,10 +116,7 @@ class Training(unittest.TestCase):
         self.assertNotEqual(marks[0][1], marks[2][1])
 
     def test_a_server_that_wrote_no_counts(self):
-        with (
-            tempfile.TemporaryDirectory() as scratch,
-            self.assertRaisesRegex(Problem, "wrote no counts"),
-        ):
+        with tempfile.TemporaryDirectory() as scratch, self.assertRaisesRegex(Problem, "wrote no counts"):
             self.train(scratch, lambda profile: None)
 
 
@@ -151,9 +132,7 @@ class Prepared(unittest.TestCase):
             pair = [arms.Arm("one", "stock", ""), arms.Arm("two", "dev", "")]
 
             def template(size, name="w", base=None):
-                return prepared.template(
-                    name, {"size": size}, pair, (), made.append, base
-                )
+                return prepared.template(name, {"size": size}, pair, (), made.append, base)
 
             with (
                 mock.patch.object(prepared, "WORK", Path(scratch)),
@@ -167,10 +146,7 @@ class Prepared(unittest.TestCase):
                 first = template(1)
                 self.assertEqual(len(made), 1)
                 for _ in range(2):
-                    with (
-                        prepared.copy(first, pair[1]) as folder,
-                        prepared.copy(first, pair[1]) as neighbour,
-                    ):
+                    with prepared.copy(first, pair[1]) as folder, prepared.copy(first, pair[1]) as neighbour:
                         self.assertEqual((folder / "data/file").read_text(), "0")
                         (folder / "data/file").write_text("changed")
                         self.assertEqual((neighbour / "data/file").read_text(), "0")
@@ -201,7 +177,7 @@ class Prepared(unittest.TestCase):
                     mock.patch.object(prepared.Server, "socket_owner", owner),
                     mock.patch.object(prepared, "initialise", side_effect=AssertionError),
                     mock.patch("sys.stdout"),
-                ):  # fmt: skip
+                ):
                     with self.assertRaisesRegex(Problem, "4711"):
                         prepared.template("w", {}, [arm], (), self.fail)
                     self.assertTrue((folder / "data").exists())
@@ -223,10 +199,7 @@ class Collection(unittest.TestCase):
 
 
 def burst_run(start: int, peak: int, speed: float) -> dict:
-    idle = {
-        str(moment): {"rss_kb": start * 1030, "lazy_free_kb": 0}
-        for moment in phrase_burst.IDLE_SECONDS
-    }
+    idle = {str(moment): {"rss_kb": start * 1030, "lazy_free_kb": 0} for moment in phrase_burst.IDLE_SECONDS}
     return {
         "start_rss_kb": start * 1024,
         "peak_rss_kb": peak * 1024,
@@ -234,12 +207,7 @@ def burst_run(start: int, peak: int, speed: float) -> dict:
         "buffer_pool_growth_kb": 1024,
         "outcome": "survived",
         "known_peak_kb": 1024,
-        "after": {
-            "known_kb": 1024,
-            "resident_bytes": None,
-            "allocated_bytes": None,
-            "pools": {},
-        },
+        "after": {"known_kb": 1024, "resident_bytes": None, "allocated_bytes": None, "pools": {}},
         "pools_peak": {},
         "extra": {},
         "count": 10,
@@ -254,12 +222,7 @@ def burst_run(start: int, peak: int, speed: float) -> dict:
 
 class Reports(unittest.TestCase):
     def raw(self, runs: dict) -> dict:
-        return {
-            "machine": {},
-            "arms": {},
-            "settings": {"rounds": 1, "tool": "callgrind"},
-            "runs": runs,
-        }
+        return {"machine": {}, "arms": {}, "settings": {"rounds": 1, "tool": "callgrind"}, "runs": runs}
 
     def test_phrase_burst_targets(self):
         text = phrase_burst.render(
@@ -294,15 +257,10 @@ class Reports(unittest.TestCase):
         output = f"[ 4s ] Checkpoint report:\nSQL statistics:{warm_up}{HISTOGRAM}"
         figures = sysbench_program.parse(f"{output}SQL statistics:{SYSBENCH}")
         self.assertEqual((figures["tps"], figures["p95_ms"]), (3007.58, 3.49))
-        self.assertEqual(
-            [1, 1, 4, 16], [sysbench_oltp.warm_up(n) for n in (8, 64, 256, 1024)]
-        )
+        self.assertEqual([1, 1, 4, 16], [sysbench_oltp.warm_up(n) for n in (8, 64, 256, 1024)])
 
     def test_percentiles_of_a_histogram(self):
-        found = [
-            sysbench_program.percentile(HISTOGRAM, share)
-            for share in (0.5, 0.95, 0.99, 0.999, 1)
-        ]
+        found = [sysbench_program.percentile(HISTOGRAM, share) for share in (0.5, 0.95, 0.99, 0.999, 1)]
         self.assertEqual([1.0, 1.02, 1.02, 50.11, 100.23], found)
         with self.assertRaisesRegex(Problem, "no histogram"):
             sysbench_program.percentile(SYSBENCH, 0.99)
@@ -320,21 +278,14 @@ class Reports(unittest.TestCase):
         ]
         cell = sysbench_oltp.cell(slices, 1)
         self.assertEqual(
-            (750.0, 3.0, 20, 9),
-            tuple(
-                cell[name]
-                for name in ("tps", "server_cpu_seconds", "minor_faults", "rss_kb")
-            ),
+            (750.0, 3.0, 20, 9), tuple(cell[name] for name in ("tps", "server_cpu_seconds", "minor_faults", "rss_kb"))
         )
         # The slices have 2,000 transactions. 1,890 take at most 3 ms, 1,980 at most 4 ms.
         self.assertEqual((4.0, 4.0), (cell["p95_ms"], cell["p99_ms"]))
         self.assertEqual(0, cell["starved"])
 
     def test_transactions_that_took_longer(self):
-        found = [
-            sysbench_program.longer_than(HISTOGRAM, least)
-            for least in (0, 1.02, 50.11, 200)
-        ]
+        found = [sysbench_program.longer_than(HISTOGRAM, least) for least in (0, 1.02, 50.11, 200)]
         self.assertEqual([1000, 10, 1, 0], found)
 
     def test_sysbench_compares_with_the_better_base(self):
@@ -360,9 +311,7 @@ class Reports(unittest.TestCase):
     def test_range_of_a_ratio(self):
         base = [100.0, 110.0, 90.0, 105.0, 95.0]
         # A slow round is slow for both.
-        self.assertEqual(
-            "0.90-0.90", sysbench_oltp.ratio_range([0.9 * tps for tps in base], base)
-        )
+        self.assertEqual("0.90-0.90", sysbench_oltp.ratio_range([0.9 * tps for tps in base], base))
         low, high = map(float, sysbench_oltp.ratio_range(base[::-1], base).split("-"))
         self.assertTrue(0.8 < low < 1 < high < 1.25)
         self.assertEqual("-", sysbench_oltp.ratio_range(base[:4], base[:4]))
@@ -385,10 +334,7 @@ class Reports(unittest.TestCase):
     def test_sysbench_measures_all_arms_before_the_next_cell(self):
         asked, servers, measured = self.sysbench_turns(slices=1)
         by_cell = [asked[at : at + 3] for at in range(0, len(asked), 3)]
-        self.assertEqual(
-            [turns[0][:2] for turns in by_cell],
-            [("a", 1), ("a", 8), ("b", 1), ("b", 8)],
-        )
+        self.assertEqual([turns[0][:2] for turns in by_cell], [("a", 1), ("a", 8), ("b", 1), ("b", 8)])
         for turns in by_cell:
             self.assertEqual(len({turn[:2] for turn in turns}), 1)
             self.assertEqual({turn[2] for turn in turns}, set(servers))
@@ -420,9 +366,7 @@ class Reports(unittest.TestCase):
 
         with (
             # A machine may have none of the builds.
-            mock.patch.object(
-                arms.Arm, "build", lambda arm: mock.Mock(mysqld=arm.preset)
-            ),
+            mock.patch.object(arms.Arm, "build", lambda arm: mock.Mock(mysqld=arm.preset)),
             mock.patch.object(arms.Arm, "server", server),
             mock.patch.object(prepared, "copy", mock.MagicMock()),
             mock.patch.object(sysbench_oltp, "wait_until_quiet"),
@@ -431,11 +375,7 @@ class Reports(unittest.TestCase):
             mock.patch.object(sysbench_oltp, "one_slice", one_slice),
             mock.patch.object(sysbench_oltp, "cell", lambda *made: made),
         ):
-            measured = dict(
-                sysbench_oltp.measure(
-                    chosen, Path("/"), ("a", "b"), (1, 8), 5, slices, 20
-                )
-            )
+            measured = dict(sysbench_oltp.measure(chosen, Path("/"), ("a", "b"), (1, 8), 5, slices, 20))
         self.assertEqual([(servers[arm.name], 20) for arm in chosen], written)
         return asked, servers, measured
 
@@ -463,10 +403,7 @@ class Reports(unittest.TestCase):
 
     def test_what_looking_costs(self):
         def pair(tps, cpu_us):
-            return {
-                "without": {"tps": 100.0, "cpu_us": 50.0},
-                "with": {"tps": tps, "cpu_us": cpu_us},
-            }
+            return {"without": {"tps": 100.0, "cpu_us": 50.0}, "with": {"tps": tps, "cpu_us": cpu_us}}
 
         run = {
             "tables": {
@@ -481,12 +418,7 @@ class Reports(unittest.TestCase):
         self.assertAlmostEqual(table_cost.cost([run], "polled", "tps"), 0.01)
         self.assertAlmostEqual(table_cost.cost([run], "sessions", "cpu_us"), 0.01)
         text = table_cost.render(
-            {
-                "runs": {"dev": [run]},
-                "machine": {"cpus": 1},
-                "arms": {},
-                "settings": {"connections": 7},
-            }
+            {"runs": {"dev": [run]}, "machine": {"cpus": 1}, "arms": {}, "settings": {"connections": 7}}
         )
         self.assertRegex(text, r"MEMDIAG_POOLS +\| +2.00 \| +1.50")
         self.assertRegex(text, r"2.000 \| +<= 10.0 \| +met")
@@ -498,33 +430,23 @@ class Reports(unittest.TestCase):
         cheap = table_cost.cheap()
         for name in ("SUMMARY", "POOLS", "LEDGER", "ADVICE"):
             self.assertIn(f"MEMDIAG_{name}", cheap)
-        for name in (
-            "LAST_RUN_PROFILE",
-            "PROFILE_HISTORY",
-            "SAMPLES",
-            "STACKS",
-            "ARENAS",
-            "ROUTES",
-            "REGIONS",
-        ):
+        for name in ("LAST_RUN_PROFILE", "PROFILE_HISTORY", "SAMPLES", "STACKS", "ARENAS", "ROUTES", "REGIONS"):
             self.assertNotIn(f"MEMDIAG_{name}", cheap)
         self.assertLessEqual(set(table_cost.ON_DEMAND), set(own_tables.everyday()))
 
     def test_what_monitoring_costs(self):
         def block(base, reader, speed, part):
             rates = {base: speed, reader: speed * part}
-            return {way: {"rate": rate, "cpu_us": 50000 / rate} for way, rate in rates.items()}  # fmt: skip
+            return {way: {"rate": rate, "cpu_us": 50000 / rate} for way, rate in rates.items()}
 
         parts = {"exporter": 0.998, "otlp": 0.99}
         blocks = {
             reader: [block(base, reader, speed, parts[reader]) for speed in (1000, 5000, 2000)]
             for reader, base in scrape_cost.READERS.items()
-        }  # fmt: skip
+        }
         rest = {"without": 2.0, "exporter": 8.0, "component": 3.0, "otlp": 17.0}
         run = {"blocks": blocks, "rest_ms": rest}
-        text = scrape_cost.render(
-            {"runs": {"dev": [run]}, "machine": {"cpus": 2}, "arms": {}, "settings": {}}
-        )
+        text = scrape_cost.render({"runs": {"dev": [run]}, "machine": {"cpus": 2}, "arms": {}, "settings": {}})
         self.assertRegex(text, r"takes for it, exporter +\| +0.003 \| <= 0.005 \| +met")
         self.assertRegex(text, r"takes for it, otlp +\| +0.007 \| <= 0.005 \| NOT MET")
         self.assertRegex(text, r"lost, exporter +\| +0.002 \| <= 0.005 \| +met")
@@ -535,9 +457,7 @@ class Reports(unittest.TestCase):
         arm = mock.MagicMock()
         with (
             mock.patch.object(scrape_cost.running, "free_port", return_value=1),
-            mock.patch.object(
-                scrape_cost.sink, "listening", side_effect=Failed("waited 20 s")
-            ),
+            mock.patch.object(scrape_cost.sink, "listening", side_effect=Failed("waited 20 s")),
             self.assertRaisesRegex(Problem, "waited 20 s"),
         ):
             scrape_cost.measure(arm, Path("/"), 1, 1.0)

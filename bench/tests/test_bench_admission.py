@@ -27,20 +27,12 @@ class Answers(unittest.TestCase):
         self.assertFalse(got.ask(raising(TimeoutError())))
         figures = got.figures()
         figures.pop("slowest_s")
-        self.assertEqual(
-            figures,
-            {"answers": 1, "refused": 1, "other_errors": {1064: 1}, "lost": 2},
-        )
+        self.assertEqual(figures, {"answers": 1, "refused": 1, "other_errors": {1064: 1}, "lost": 2})
 
     def test_a_round_is_good_only_if_all_clients_were_answered(self):
         run = {"outcome": "survived", "lost": 0, "other_errors": {}, "answers": 5}
         self.assertTrue(admission.good({**run, "refused": 3}))
-        for change in (
-            {"outcome": "killed"},
-            {"lost": 1},
-            {"other_errors": {2013: 1}},
-            {"answers": 0},
-        ):
+        for change in ({"outcome": "killed"}, {"lost": 1}, {"other_errors": {2013: 1}}, {"answers": 0}):
             self.assertFalse(admission.good({**run, **change}), change)
 
 
@@ -48,10 +40,7 @@ class Crowds(unittest.TestCase):
     def test_each_client_sends_the_same_in_every_run(self):
         for name, crowd in admission.crowds(3).items():
             firsts = [
-                [
-                    list(itertools.islice(statements, 4))
-                    for statements in itertools.islice(crowd.sessions(number), 2)
-                ]
+                [list(itertools.islice(statements, 4)) for statements in itertools.islice(crowd.sessions(number), 2)]
                 for number in (1, 1, 2)
             ]
             self.assertEqual(firsts[0], firsts[1], name)
@@ -76,9 +65,7 @@ class Report(unittest.TestCase):
             "machine": {},
             "arms": {},
             "settings": {"loads": ["storm"], "factor": 0.8, "seconds": 15.0},
-            "runs": {
-                "dev-admission": [{"storm": run}, {"storm": {**run, "lost": 1}}],
-            },
+            "runs": {"dev-admission": [{"storm": run}, {"storm": {**run, "lost": 1}}]},
         }
         text = admission.render(raw)
         self.assertIn("1 of 2", text)

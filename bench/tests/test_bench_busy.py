@@ -29,25 +29,16 @@ class LockWaits(unittest.TestCase):
                 "without_mutex_ms": 99.0,
             }
             return {
-                "waits": {
-                    "MEMDIAG_POOLS": waits,
-                    "SET GLOBAL long_query_time": {**waits, "mutex_ms": 0.5},
-                },
+                "waits": {"MEMDIAG_POOLS": waits, "SET GLOBAL long_query_time": {**waits, "mutex_ms": 0.5}},
                 "ends": {"MEMDIAG_POOLS": {"kill_ms": kill, "limit_ms": 1.0}},
                 "samples": 100,
             }
 
-        text = lock_waits.render(
-            record(
-                {"dev": [run(5, 6, 1, 7), run(4, 30, 21, 101)]},
-                sessions=200,
-                readers=1000,
-            )
-        )
-        self.assertRegex(text, r"connecting or ending, ms +\| +21\.\d+ \| +<= 20.0 \| +NOT MET")  # fmt: skip
-        self.assertRegex(text, r"own variables are set +\| +20\.5\d* \| +<= 20.0 \| +NOT MET")  # fmt: skip
+        text = lock_waits.render(record({"dev": [run(5, 6, 1, 7), run(4, 30, 21, 101)]}, sessions=200, readers=1000))
+        self.assertRegex(text, r"connecting or ending, ms +\| +21\.\d+ \| +<= 20.0 \| +NOT MET")
+        self.assertRegex(text, r"own variables are set +\| +20\.5\d* \| +<= 20.0 \| +NOT MET")
         self.assertRegex(text, r"without looking +\| +25\.\d+ \| +<= 20.0 \| +NOT MET")
-        self.assertRegex(text, r"killed read, ms +\| +101\.\d+ \| +<= 100.0 \| +NOT MET")  # fmt: skip
+        self.assertRegex(text, r"killed read, ms +\| +101\.\d+ \| +<= 100.0 \| +NOT MET")
         self.assertRegex(text, r"time limit, ms +\| +1\.\d+ \| +<= 100.0 \| +met")
 
     def test_slices_without_the_action_lie_in_between(self) -> None:
@@ -60,10 +51,7 @@ class LockWaits(unittest.TestCase):
 
         with mock.patch.object(lock_waits, "waits", waits):
             found = lock_waits.in_turn(None, None, ("SHOW",), 3.0, 2)
-        self.assertEqual(
-            [(lock_waits.NOTHING, 1.5), (("SHOW",), 1.5)] * 2,
-            done,
-        )
+        self.assertEqual([(lock_waits.NOTHING, 1.5), (("SHOW",), 1.5)] * 2, done)
         self.assertEqual(10, found["times"])
         self.assertEqual(9.0, found["connect_ms"])
         self.assertEqual(2.0, found["without_connect_ms"])
@@ -82,14 +70,11 @@ class LockWaits(unittest.TestCase):
         with (
             mock.patch.object(lock_waits.multiprocessing, "get_context", return_value=spawn),
             mock.patch.object(lock_waits, "threads", return_value="200"),
-        ):  # fmt: skip
+        ):
             with lock_waits.churning(mock.MagicMock(), 200):
                 pass
             spawn.Process.return_value.is_alive.return_value = False
-            with (
-                self.assertRaisesRegex(Problem, "has ended"),
-                lock_waits.churning(mock.MagicMock(), 200),
-            ):
+            with self.assertRaisesRegex(Problem, "has ended"), lock_waits.churning(mock.MagicMock(), 200):
                 pass
 
     def test_no_variable_is_left_out(self) -> None:
@@ -117,7 +102,7 @@ class BusyBursts(unittest.TestCase):
 
     def test_rss_between_bursts(self) -> None:
         found = self.measured(lambda *_: {"tps": 9.0, "p95_ms": 3.0})
-        self.assertEqual((2.0, 2.0, 9.0), tuple(found[name] for name in ("between_mb", "peak_mb", "tps")))  # fmt: skip
+        self.assertEqual((2.0, 2.0, 9.0), tuple(found[name] for name in ("between_mb", "peak_mb", "tps")))
         self.assertTrue(all(0.2 <= at < 0.4 for at, _ in found["rss"]))
 
     def test_the_reason_of_a_load_that_failed_is_said(self) -> None:
@@ -126,13 +111,7 @@ class BusyBursts(unittest.TestCase):
 
     def test_dev_is_compared_with_linked(self) -> None:
         def run(between: float, tps: float) -> dict:
-            return {
-                "tps": tps,
-                "p95_ms": 3.0,
-                "burst_seconds": 0.5,
-                "peak_mb": 900.0,
-                "between_mb": between,
-            }
+            return {"tps": tps, "p95_ms": 3.0, "burst_seconds": 0.5, "peak_mb": 900.0, "between_mb": between}
 
         text = busy_bursts.render(
             record(

@@ -30,10 +30,7 @@ class ReadAnew(Scratch):
             told.append(("read", len(piece)))
             return piece
 
-        with (
-            mock.patch.object(os, "posix_fadvise", advise),
-            mock.patch.object(os, "read", reading),
-        ):
+        with mock.patch.object(os, "posix_fadvise", advise), mock.patch.object(os, "read", reading):
             executable.read_anew(path)
         self.assertEqual("drop", told[0][0])
         self.assertEqual(path.stat().st_size, sum(size for _, size in told[1:]))

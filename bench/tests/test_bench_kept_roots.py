@@ -30,11 +30,7 @@ class Allocations(unittest.TestCase):
     def test_each_belongs_to_the_function_that_wanted_it(self):
         self.assertEqual(
             list(kept_roots.allocations(SAID)),
-            [
-                ("what was there before the parser began", 4000),
-                ("create_item, items.cc", 24),
-                ("parse, parse.cc", 40),
-            ],
+            [("what was there before the parser began", 4000), ("create_item, items.cc", 24), ("parse, parse.cc", 40)],
         )
 
     def test_what_does_not_fit_is_an_error(self):

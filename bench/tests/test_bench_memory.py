@@ -14,25 +14,9 @@ from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import ledger, run
-from bench.runner import (
-    idlers,
-    memory,
-    plots,
-    report,
-    rounds,
-    run_report,
-    soak,
-    stored,
-    verdicts,
-)
+from bench.runner import idlers, memory, plots, report, rounds, run_report, soak, stored, verdicts
 from bench.runner.arms import ALLOCATORS, ARMS, DEFAULT
-from bench.workloads import (
-    WORKLOADS,
-    base,
-    connection_storm,
-    dump_oltp,
-    sysbench_program,
-)
+from bench.workloads import WORKLOADS, base, connection_storm, dump_oltp, sysbench_program
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Load
 from harness import burst, cgroup, huge_pages
 from harness.common import ROOT
@@ -46,18 +30,10 @@ def survived(start: int, peak: int, idle: int) -> memory.Run:
         "outcome": "survived",
         "start_rss_kb": start * 1024,
         "peak_rss_kb": peak * 1024,
-        "idle": {
-            moment: {"rss_kb": (idle + 10) * 1024, "lazy_free_kb": 10 * 1024}
-            for moment in ("1", "5", "60")
-        },
+        "idle": {moment: {"rss_kb": (idle + 10) * 1024, "lazy_free_kb": 10 * 1024} for moment in ("1", "5", "60")},
         "known_peak_kb": 1024,
         "before": {},
-        "after": {
-            "known_kb": 1024,
-            "resident_bytes": 300,
-            "allocated_bytes": 200,
-            "pools": {},
-        },
+        "after": {"known_kb": 1024, "resident_bytes": 300, "allocated_bytes": 200, "pools": {}},
         "pools_peak": {},
         "buffer_pool_growth_kb": 0,
         "seconds": 2.0,
@@ -146,16 +122,13 @@ class Crowd(unittest.TestCase):
 
 class Choice(unittest.TestCase):
     def test_sizes(self):
-        chosen = run.chosen_workloads(
-            "triggers,partitions,fk_cascade", ["partitions.tables=2"], seconds=5
-        )
+        chosen = run.chosen_workloads("triggers,partitions,fk_cascade", ["partitions.tables=2"], seconds=5)
         self.assertEqual([workload.seconds for workload in chosen[:2]], [5, 5])
         self.assertEqual([workload.tables for workload in chosen[:2]], [100, 2])
 
     def test_what_the_data_depend_on(self):
         (small,), (same,), (large,) = (
-            run.chosen_workloads("triggers", [setting])
-            for setting in ("tables=2", "seconds=1", "tables=3")
+            run.chosen_workloads("triggers", [setting]) for setting in ("tables=2", "seconds=1", "tables=3")
         )
         self.assertNotEqual(small.data_key(), large.data_key())
         self.assertEqual(same.data_key(), WORKLOADS["triggers"]().data_key())
@@ -164,9 +137,7 @@ class Choice(unittest.TestCase):
         def other(*_):
             """Takes the place of a function that makes data."""
 
-        triggers, sysbench = (
-            WORKLOADS[n]() for n in ("triggers", "sysbench_read_only")
-        )
+        triggers, sysbench = (WORKLOADS[n]() for n in ("triggers", "sysbench_read_only"))
         for workload, module, name in (
             (triggers, base, "insert_rows"),
             (sysbench, sysbench_program, "fill"),
@@ -181,9 +152,7 @@ class Choice(unittest.TestCase):
         names = [workload.name for workload in run.chosen_workloads("memory", [])]
         self.assertIn("replica_rows", names)
         self.assertNotIn("sysbench_read_only", names)
-        self.assertEqual(
-            len(run.chosen_workloads("memory,sysbench", [])), len(WORKLOADS)
-        )
+        self.assertEqual(len(run.chosen_workloads("memory,sysbench", [])), len(WORKLOADS))
 
     def test_bad_choices(self):
         for names, settings, complaint in (
@@ -202,9 +171,7 @@ class Choice(unittest.TestCase):
             self.assertTrue(set(workload.data) <= workload.parameters().keys())
             names = [option.partition("=")[0] for option in workload.mysqld_options()]
             self.assertEqual(len(names), len(set(names)))
-        self.assertNotIn(
-            "--disable-log-bin", WORKLOADS["replica_rows"]().mysqld_options()
-        )
+        self.assertNotIn("--disable-log-bin", WORKLOADS["replica_rows"]().mysqld_options())
 
     def test_arms(self):
         self.assertTrue(set(DEFAULT) <= set(ALLOCATORS) <= ARMS.keys())
@@ -238,9 +205,7 @@ class Plots(Scratch):
         return set(ElementTree.fromstring(texts[0]).itertext())
 
     def test_lines_have_title_and_names(self):
-        words = self.draw(
-            plots.lines, "a < b & c", {"x": [(0, 1), (1, 200)], "y": []}, {"x": 1.0}
-        )
+        words = self.draw(plots.lines, "a < b & c", {"x": [(0, 1), (1, 200)], "y": []}, {"x": 1.0})
         self.assertLessEqual({"a < b & c", "x", "y", "seconds", "MB"}, words)
 
     def test_bars_have_labels_and_figures(self):
@@ -268,18 +233,12 @@ class Surroundings(unittest.TestCase):
             (1, [Path("/cg/memory/a/b"), Path("/cg/memory/a"), Path("/cg/memory")]),
         )
         two = "30 23 0:2 /box /cg rw - cgroup2 cgroup2 rw,nsdelegate\n"
-        self.assertEqual(
-            cgroup.groups("0::/box/a\n", two), (2, [Path("/cg/a"), Path("/cg")])
-        )
+        self.assertEqual(cgroup.groups("0::/box/a\n", two), (2, [Path("/cg/a"), Path("/cg")]))
         self.assertEqual(cgroup.groups("1:cpu:/\n", one), (0, []))
 
     def test_where_it_is_not_possible(self):
         missing = Path("/nonexistent/enabled")
-        with (
-            mock.patch.object(huge_pages, "SETTING", missing),
-            self.assertRaises(NotPossible),
-            huge_pages.always(),
-        ):
+        with mock.patch.object(huge_pages, "SETTING", missing), self.assertRaises(NotPossible), huge_pages.always():
             self.fail("it is not possible")
         with (
             mock.patch.object(cgroup, "groups", return_value=(1, [missing])),
@@ -295,20 +254,14 @@ class Surroundings(unittest.TestCase):
             with (
                 mock.patch.object(huge_pages, "SETTING", Path(file.name)),
                 # The kernel shows the choice in brackets; a file shows what was written.
-                mock.patch.object(
-                    Path, "read_text", return_value="always [madvise] never"
-                ),
+                mock.patch.object(Path, "read_text", return_value="always [madvise] never"),
                 huge_pages.always(),
             ):
                 self.assertEqual(Path(file.name).read_bytes(), b"always")
             self.assertEqual(Path(file.name).read_text().strip(), "madvise")
 
 
-HEAD = {
-    "machine": {"cpu": "x"},
-    "arms": {"stock": {}, "dev": {}},
-    "settings": {"rounds": 1},
-}
+HEAD = {"machine": {"cpu": "x"}, "arms": {"stock": {}, "dev": {}}, "settings": {"rounds": 1}}
 
 
 class Stored(unittest.TestCase):
@@ -358,15 +311,10 @@ class Resumed(unittest.TestCase):
     def test_options_hold_and_rounds_may_be_added(self):
         with tempfile.TemporaryDirectory() as scratch:
             with mock.patch.object(run.report, "RESULTS", Path(scratch)):
-                first = self.opened(
-                    self.options("--arms=stock,dev", "--idle=7", "--set=rows=5")
-                )
+                first = self.opened(self.options("--arms=stock,dev", "--idle=7", "--set=rows=5"))
             again = ("--resume", str(first.folder))
             options = self.options(*again, "--rounds=9")
-            self.assertEqual(
-                (options.arms, options.idle, options.set, options.rounds),
-                ("stock,dev", 7, ["rows=5"], 9),
-            )
+            self.assertEqual((options.arms, options.idle, options.set, options.rounds), ("stock,dev", 7, ["rows=5"], 9))
             self.assertEqual(self.opened(options).head["settings"]["rounds"], 9)
             self.assertEqual(self.options(*again).rounds, 9)
             with self.assertRaisesRegex(Problem, "begin a new run"):
@@ -386,9 +334,7 @@ class Outcome(Scratch):
         results = stored.Results(self.root, HEAD)
         earlier = stored.Step("triggers", PLAIN, 1, "dev")
         results.add(earlier, idlers.failed("no reason"))
-        options = argparse.Namespace(
-            arms="dev", rounds=1, surroundings=PLAIN, idlers=1, set=[], seconds=None
-        )
+        options = argparse.Namespace(arms="dev", rounds=1, surroundings=PLAIN, idlers=1, set=[], seconds=None)
 
         def succeeded(outcome):
             def turn(course, _idlers, step, *_):
@@ -430,9 +376,7 @@ class Idling(unittest.TestCase):
         self.done = {}
         self.closed = []
         self.idlers = idlers.Idlers(2, self.done.__setitem__)
-        self.available = mock.patch.object(
-            idlers, "available_kb", return_value=idlers.LEAST_AVAILABLE_KB
-        ).start()
+        self.available = mock.patch.object(idlers, "available_kb", return_value=idlers.LEAST_AVAILABLE_KB).start()
         self.addCleanup(mock.patch.stopall)
 
     def add(self, name, **fake):
@@ -484,13 +428,7 @@ class Idling(unittest.TestCase):
 class Verdicts(unittest.TestCase):
     def arms(self, **ours):
         def figures(peak, idle, speed, p99):
-            return {
-                "peak": peak,
-                "idle_5": idle + 100,
-                "idle_60": idle,
-                "per_second": speed,
-                "p99_ms": p99,
-            }
+            return {"peak": peak, "idle_5": idle + 100, "idle_60": idle, "per_second": speed, "p99_ms": p99}
 
         return {
             "stock": figures(1000, 900, 100, 10),
@@ -507,12 +445,7 @@ class Verdicts(unittest.TestCase):
 
     def test_against_the_best_other(self):
         idle, peak, speed, p99, at_peak, after, cheap, exact = self.judged(
-            self.arms(
-                named_peak=96.0,
-                named_after=94.0,
-                unexplained_cheap=1.9,
-                unexplained_exact=0.6,
-            )
+            self.arms(named_peak=96.0, named_after=94.0, unexplained_cheap=1.9, unexplained_exact=0.6)
         )
         self.assertEqual((idle.value, idle.versus), (800 / 900, "stock"))
         self.assertEqual((peak.value, peak.versus), (600 / 800, "tcmalloc"))
@@ -571,9 +504,7 @@ class Soak(Scratch):
         with tempfile.TemporaryDirectory() as scratch:
             results = stored.Results(Path(scratch), HEAD)
             results.add(stored.Step(soak.NAME, PLAIN, 1, "dev"), run_)
-            results.add(
-                stored.Step(soak.NAME, PLAIN, 1, "stock"), idlers.failed("no luck")
-            )
+            results.add(stored.Step(soak.NAME, PLAIN, 1, "stock"), idlers.failed("no luck"))
             text = soak.write(results)
         self.assertRegex(text, r"1\.090 \| <= 1\.1 \| +met")
         self.assertIn("2.000", text)
@@ -604,10 +535,7 @@ class Soak(Scratch):
         WORKLOADS["fk_cascade"]().renew(server)
         session = server.connect.return_value.__enter__.return_value
         asked = [call.args[0] for call in session.query.call_args_list]
-        emptied = [
-            asked.index(f"DELETE FROM {name}")
-            for name in ("grandchild", "child", "parent")
-        ]
+        emptied = [asked.index(f"DELETE FROM {name}") for name in ("grandchild", "child", "parent")]
         self.assertEqual(emptied, sorted(emptied))
         (first, *_) = (n for n, text in enumerate(asked) if text.startswith("INSERT"))
         self.assertLess(emptied[-1], first)
@@ -626,11 +554,7 @@ class Saving(Scratch):
     def test_a_tree_with_changes_is_refused(self):
         parser = rounds.parser("", rounds=1)
         self.assertFalse(parser.parse_args([]).save)
-        for state, good in (
-            ("abc1234", True),
-            ("abc1234-dirty", False),
-            ("unknown", False),
-        ):
+        for state, good in (("abc1234", True), ("abc1234-dirty", False), ("unknown", False)):
             with self.subTest(state), mock.patch.object(report, "commit") as commit:
                 commit.return_value = state
                 if good:
@@ -683,8 +607,8 @@ class Saving(Scratch):
             report.save("some-1", raw, "# Title", keep=True)
         [measured], [kept] = results.glob("some-*.json"), saved.glob("*.json")
         self.assertEqual(json.loads(measured.read_text()), raw)
-        self.assertEqual(set(json.loads(kept.read_text())), {"machine", "arms", "settings"})  # fmt: skip
-        self.assertEqual([file.read_text() for file in saved.glob("*.md")], ["# Title\n"])  # fmt: skip
+        self.assertEqual(set(json.loads(kept.read_text())), {"machine", "arms", "settings"})
+        self.assertEqual([file.read_text() for file in saved.glob("*.md")], ["# Title\n"])
 
 
 class DumpProgram(Scratch):
@@ -713,10 +637,7 @@ class DumpProgram(Scratch):
 class Report(unittest.TestCase):
     def test_a_pool_that_cannot_be_read_is_not_empty(self):
         session = mock.MagicMock()
-        session.query.return_value.rows = [
-            ("general", "7", "9"),
-            ("session", "7", None),
-        ]
+        session.query.return_value.rows = [("general", "7", "9"), ("session", "7", None)]
         with self.assertRaisesRegex(Problem, "MEMDIAG_POOLS"):
             memory._pools(session)
         session.query.return_value.rows = [("general", "7", "9")]
@@ -727,9 +648,7 @@ class Report(unittest.TestCase):
         for answer, wanted in ((None, None), ("-0.25", -0.25)):
             session.query.return_value.scalar.return_value = answer
             self.assertEqual(memory.unexplained(session, "MEMDIAG_LEDGER"), wanted)
-        figures = memory.figures(
-            {**survived(100, 800, 800), "unexplained": {"cheap": None, "exact": 0.1}}
-        )
+        figures = memory.figures({**survived(100, 800, 800), "unexplained": {"cheap": None, "exact": 0.1}})
         self.assertIsNone(figures["unexplained_cheap"])
         self.assertEqual(figures["unexplained_exact"], 0.1)
 
@@ -785,10 +704,7 @@ class Report(unittest.TestCase):
                 results.add(stored.Step("triggers", surrounding, 1, arm), one)
             text = run_report.write(results, run.chosen_workloads("all", []))
             self.assertEqual((results.folder / "report.md").read_text(), text + "\n")
-            with (
-                mock.patch.object(plots, "lines") as lines,
-                mock.patch.object(plots, "bars") as bars,
-            ):
+            with mock.patch.object(plots, "lines") as lines, mock.patch.object(plots, "bars") as bars:
                 run_report.write_pictures(results, run.chosen_workloads("all", []))
             drawn = [*lines.call_args_list, *bars.call_args_list]
             pictures = sorted(call.args[0].name for call in drawn)
@@ -801,21 +717,13 @@ class Report(unittest.TestCase):
         self.assertIn("at most 5.0% of one processor", text)
         self.assertRegex(text, r"table_cache +\| +512\.0")
         self.assertEqual(
-            pictures,
-            [
-                "triggers-bars.svg",
-                "triggers-limit-bars.svg",
-                "triggers-limit-rss.svg",
-                "triggers-rss.svg",
-            ],
+            pictures, ["triggers-bars.svg", "triggers-limit-bars.svg", "triggers-limit-rss.svg", "triggers-rss.svg"]
         )
         for name in pictures:
             self.assertIn(f"]({name})", text)
 
     def test_the_limit_follows_from_our_own_peak(self):
-        self.assertEqual(
-            run.limit_kb({"dev": [survived(100, 1000, 1)]}), int(1.3 * 1000 * 1024)
-        )
+        self.assertEqual(run.limit_kb({"dev": [survived(100, 1000, 1)]}), int(1.3 * 1000 * 1024))
         with self.assertRaises(NotPossible):
             run.limit_kb({"stock": [survived(100, 1000, 1)]})
 

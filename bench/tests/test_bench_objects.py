@@ -19,11 +19,7 @@ IDLE, TABLE = "idle connection", "open table"
 def readings(slope: float, part: float = 0.0) -> list[dict]:
     """Six, exactly on a line, with one part of the ledger from the third on."""
     return [
-        {
-            "count": 100 * n,
-            "kb": 5000 + slope * 100 * n,
-            "parts": {"pool session": part * 100 * n} if part else {},
-        }
+        {"count": 100 * n, "kb": 5000 + slope * 100 * n, "parts": {"pool session": part * 100 * n} if part else {}}
         for n in range(1, 7)
     ]
 
@@ -100,16 +96,11 @@ class Ledger(unittest.TestCase):
             ("pool", "session", "1024"),
             ("program", "", "512"),
         ]
-        self.assertEqual(
-            {"pool session": 3, "program": 0.5}, per_object.ledger(session)
-        )
+        self.assertEqual({"pool session": 3, "program": 0.5}, per_object.ledger(session))
 
     def test_a_part_that_cannot_be_read_is_not_empty(self) -> None:
         session = mock.MagicMock()
-        session.query.return_value.rows = [
-            ("pool", "session", "2048"),
-            ("pool", "session", None),
-        ]
+        session.query.return_value.rows = [("pool", "session", "2048"), ("pool", "session", None)]
         with self.assertRaisesRegex(Problem, "could not be read"):
             per_object.ledger(session)
 
@@ -117,8 +108,7 @@ class Ledger(unittest.TestCase):
 class Report(unittest.TestCase):
     def test_medians_targets_and_parts(self) -> None:
         text = rendered(
-            dev=[{IDLE: readings(140, 12), TABLE: readings(61)}],
-            debian=[{IDLE: readings(490), TABLE: readings(100)}],
+            dev=[{IDLE: readings(140, 12), TABLE: readings(61)}], debian=[{IDLE: readings(490), TABLE: readings(100)}]
         )
         self.assertRegex(text, r"idle connection, dev +\| +140.0 \| +0.0 ")
         self.assertRegex(text, r"idle connection, debian +\| +490.0 ")
@@ -134,21 +124,14 @@ class Report(unittest.TestCase):
 
 class Objects(unittest.TestCase):
     def test_there_is_data_for_the_most_of_each(self) -> None:
-        most = {
-            name: kind.step * (objects.STEPS + 1)
-            for name, kind in objects.KINDS.items()
-        }
+        most = {name: kind.step * (objects.STEPS + 1) for name, kind in objects.KINDS.items()}
         self.assertLessEqual(most["open table"], objects.TABLES)
+        self.assertLessEqual(most["open partition"], objects.PARTITIONED * objects.PARTITIONS)
         self.assertLessEqual(
-            most["open partition"], objects.PARTITIONED * objects.PARTITIONS
+            most["first query of a connection"], objects.KINDS["first query of a connection"].sessions()
         )
         self.assertLessEqual(
-            most["first query of a connection"],
-            objects.KINDS["first query of a connection"].sessions(),
-        )
-        self.assertLessEqual(
-            most["cached procedure"],
-            objects.KINDS["cached procedure"].sessions() * objects.PROCEDURES,
+            most["cached procedure"], objects.KINDS["cached procedure"].sessions() * objects.PROCEDURES
         )
 
     def test_a_wide_table_has_30_columns_and_4_indexes(self) -> None:

@@ -25,13 +25,11 @@ def stack(pool: str, path: str, size: float, error: float = 0.0) -> Stack:
 
 def reading(ledger: dict, allocated: dict, *stacks: Stack) -> composition.Reading:
     """`ledger`: MB of (component, name, state)."""
-    rows: list[tuple[str | None, ...]] = [
-        ("ledger", *row, str(size * MB), "0") for row, size in ledger.items()
-    ]
-    rows += [("pool", name, "", "", str(size * MB), "0") for name, size in allocated.items()]  # fmt: skip
+    rows: list[tuple[str | None, ...]] = [("ledger", *row, str(size * MB), "0") for row, size in ledger.items()]
+    rows += [("pool", name, "", "", str(size * MB), "0") for name, size in allocated.items()]
     for one in stacks:
         frames = " < ".join(one.path[:-6:-1])
-        rows.append(("stack", one.pool, frames, ";".join(one.path), str(one.bytes), str(one.error)))  # fmt: skip
+        rows.append(("stack", one.pool, frames, ";".join(one.path), str(one.bytes), str(one.error)))
     made = reading_of(rows)
     assert made
     return made
@@ -81,7 +79,13 @@ class Parts(unittest.TestCase):
 
     def test_the_names_are_those_of_the_ledger(self) -> None:
         source = (arm_list.TOP / "plugin/memdiag/ledger/ledger_rows.cc").read_text()
-        names = [*composition._POOL_STATES, *composition._BUFFER_POOL_STATES, *composition._FILES, *composition.UNKNOWN, "anonymous"]  # fmt: skip
+        names = [
+            *composition._POOL_STATES,
+            *composition._BUFFER_POOL_STATES,
+            *composition._FILES,
+            *composition.UNKNOWN,
+            "anonymous",
+        ]
         for name in names:
             self.assertIn(f'"{name}"', source)
         regions = (arm_list.TOP / "mysys/memdiag/pages/region_list.h").read_text()
@@ -115,7 +119,7 @@ class Groups(unittest.TestCase):
         groups = grouped([stack("session", "sort", 50), *many], 2)
         self.assertEqual([50 * MB, 16 * MB], [group.bytes for group in groups])
         self.assertEqual("sort < dispatch_command < start_thread", groups[0].text())
-        self.assertEqual("... < parse < dispatch_command < start_thread", groups[1].text())  # fmt: skip
+        self.assertEqual("... < parse < dispatch_command < start_thread", groups[1].text())
         self.assertEqual((16, 12 * MB), (groups[1].stacks, groups[1].variance ** 0.5))
 
     def test_a_small_pool_takes_no_place_of_a_large_one(self) -> None:
@@ -127,7 +131,7 @@ class Groups(unittest.TestCase):
     def test_what_has_only_the_pool_in_common_says_so(self) -> None:
         stacks = [Stack("general", (f"thread{n}", "f"), 5, 0) for n in range(4)]
         found = grouped([*stacks, Stack("general", ("thread", "g"), 50, 0)], 2)
-        self.assertEqual(["g < thread", "no function in common"], [group.text() for group in found])  # fmt: skip
+        self.assertEqual(["g < thread", "no function in common"], [group.text() for group in found])
 
     def test_few_stacks_stay_as_they_are(self) -> None:
         found = grouped([stack("session", "a b c", 1), stack("session", "a b c", 2)])
@@ -142,16 +146,17 @@ class Composition(unittest.TestCase):
         # Missing: 5 MB of the session pool, and the 10 MB by which the reading is off.
         self.assertAlmostEqual(1 - 15 / 300, composition.explained(made))
         missing = {name: size / MB for name, size in made["missing"].items() if size}
-        self.assertEqual({"pool session without a stack": 5, "unexplained": 10}, missing)  # fmt: skip
-        self.assertEqual({"innodb": 30, "session": 2, "perfschema": 18}, {pool: size / MB for pool, size in made["peak"]["older"].items()})  # fmt: skip
+        self.assertEqual({"pool session without a stack": 5, "unexplained": 10}, missing)
+        self.assertEqual(
+            {"innodb": 30, "session": 2, "perfschema": 18},
+            {pool: size / MB for pool, size in made["peak"]["older"].items()},
+        )
 
     def test_what_was_never_touched_does_not_count(self) -> None:
         ledger = {("pool", "session", "live"): 10}
         big = stack("session", "blob", 40)
-        made = composition.composition(
-            reading({}, {}), reading(ledger, {"session": 40}, big)
-        )
-        self.assertEqual((40 * MB, 10 * MB), (made["code"][0]["live"], made["code"][0]["resident"]))  # fmt: skip
+        made = composition.composition(reading({}, {}), reading(ledger, {"session": 40}, big))
+        self.assertEqual((40 * MB, 10 * MB), (made["code"][0]["live"], made["code"][0]["resident"]))
         self.assertEqual(1, composition.explained(made))
 
     def test_old_blocks_that_were_never_touched_do_not_shrink_new_ones(self) -> None:
@@ -162,8 +167,7 @@ class Composition(unittest.TestCase):
         before = {("pool", "innodb", "live"): 30}
         after = {("pool", "innodb", "live"): 90}
         made = composition.composition(
-            reading(before, {"innodb": 100}),
-            reading(after, {"innodb": 102}, stack("innodb", "lock", 2)),
+            reading(before, {"innodb": 100}), reading(after, {"innodb": 102}, stack("innodb", "lock", 2))
         )
         self.assertEqual({"innodb": 30 * MB}, made["rest"]["older"])
         self.assertEqual({"innodb": 88 * MB}, made["peak"]["older"])
@@ -186,7 +190,7 @@ class Composition(unittest.TestCase):
         self.assertEqual({"innodb": 30 * MB}, made["peak"]["older"])
 
     def test_stacks_beyond_the_list_are_missing(self) -> None:
-        with mock.patch.object(composition, "grouped", lambda stacks: grouped(stacks, 1)):  # fmt: skip
+        with mock.patch.object(composition, "grouped", lambda stacks: grouped(stacks, 1)):
             made = found(stack("session", "sort", 100), stack("innodb", "lock", 2))
         self.assertEqual(2 * MB, made["missing"]["other stacks of pool innodb"])
 
@@ -207,7 +211,7 @@ class Pace(unittest.TestCase):
 
 class Arms(unittest.TestCase):
     def test_the_profiled_arm_comes_after_the_one_that_tells_its_peak(self) -> None:
-        arms = arm_list.rotated([arm_list.ARMS[name] for name in ("stock", "dev", "dev-profile")], 2)  # fmt: skip
+        arms = arm_list.rotated([arm_list.ARMS[name] for name in ("stock", "dev", "dev-profile")], 2)
         for number in range(3):
             ordered = [arm.name for arm in peaks.order(arms, number)]
             self.assertEqual("dev-profile", ordered[-1])
@@ -228,11 +232,11 @@ class Arms(unittest.TestCase):
 
 
 def turn_of(peak: float, pages: float = 60, **more: object) -> dict:
-    return {"start_kb": 100 << 10, "peak_kb": peak * 1024, "pages_kb": pages * 1024, "per_second": 1.0, **more}  # fmt: skip
+    return {"start_kb": 100 << 10, "peak_kb": peak * 1024, "pages_kb": pages * 1024, "per_second": 1.0, **more}
 
 
 class Report(unittest.TestCase):
-    def rendered(self, dev: float, stock: float, made: dict, stock_pages: float = 60) -> str:  # fmt: skip
+    def rendered(self, dev: float, stock: float, made: dict, stock_pages: float = 60) -> str:
         instruments = [("memory/innodb/log", "innodb", str(16 * MB), str(64 * MB))]
         made |= {"instruments": instruments, "reading_seconds": [0.1, 0.2, 0.3]}
         raw = {
@@ -250,22 +254,29 @@ class Report(unittest.TestCase):
     def test_parts_code_and_what_is_missing(self) -> None:
         stacks = stack("session", "sort", 60, 5), stack("session", "join", 35, 4)
         text = self.rendered(290, 500, found(*stacks))
-        self.assertRegex(text, r"triggers: peak to the lowest other +\| +0\.580 .* NOT MET")  # fmt: skip
-        self.assertRegex(text, r"triggers: explained share of RSS +\| +0\.943 .*\| +met")  # fmt: skip
-        self.assertIn("The reading is of 300.0 MB, 96.8% of the latter. 3 readings took 200 ms each.", text)  # fmt: skip
-        self.assertRegex(text, r"\| pool session +\| +\| +2\.0 \| +102\.0 \| +34\.0 \| +102\.0 \|")  # fmt: skip
+        self.assertRegex(text, r"triggers: peak to the lowest other +\| +0\.580 .* NOT MET")
+        self.assertRegex(text, r"triggers: explained share of RSS +\| +0\.943 .*\| +met")
+        self.assertIn("The reading is of 300.0 MB, 96.8% of the latter. 3 readings took 200 ms each.", text)
+        self.assertRegex(text, r"\| pool session +\| +\| +2\.0 \| +102\.0 \| +34\.0 \| +102\.0 \|")
         self.assertRegex(text, r"- of these: pool session +\| +\| +0\.0 \| +40\.0 \|")
-        self.assertRegex(text, r"\| sort < dispatch_command .*\| +session \| +\| +60\.0 \| +\(20\.0\) \| +60\.0 \| +5\.0 \|")  # fmt: skip
-        self.assertRegex(text, r"allocated before the profiler began +\| several \| +32\.0 \|")  # fmt: skip
-        self.assertIn("Missing: unexplained 10.0 MB, pool session without a stack 5.0 MB, pool innodb without a stack 2.0 MB.", text)  # fmt: skip
+        self.assertRegex(
+            text, r"\| sort < dispatch_command .*\| +session \| +\| +60\.0 \| +\(20\.0\) \| +60\.0 \| +5\.0 \|"
+        )
+        self.assertRegex(text, r"allocated before the profiler began +\| several \| +32\.0 \|")
+        self.assertIn(
+            "Missing: unexplained 10.0 MB, pool session without a stack 5.0 MB, pool innodb without a stack 2.0 MB.",
+            text,
+        )
         self.assertRegex(text, r"memory/innodb/log +\| innodb \| +16\.0 \| +64\.0 \|")
         self.assertIn("see the output of the run: partitions.", text)
 
     def test_what_the_goal_leaves(self) -> None:
         made = found(stack("session", "sort", 100))
         text = self.rendered(290, 500, made)
-        self.assertIn("40.0 MB are the program and files. 60.0 MB are pages of the buffer pool; so many are in stock, too.", text)  # fmt: skip
-        self.assertIn("250.0 MB. It leaves 150.0 MB for all else, which takes 190.0 MB.", text)  # fmt: skip
+        self.assertIn(
+            "40.0 MB are the program and files. 60.0 MB are pages of the buffer pool; so many are in stock, too.", text
+        )
+        self.assertIn("250.0 MB. It leaves 150.0 MB for all else, which takes 190.0 MB.", text)
         self.assertIn("alone exceed half", self.rendered(290, 190, made))
         self.assertIn("at most half of that of stock", self.rendered(290, 600, made))
         # Pages that only this server holds could go.
@@ -274,12 +285,7 @@ class Report(unittest.TestCase):
     def test_another_arm_of_this_server_is_no_other(self) -> None:
         runs = {
             arm: [{"triggers": turn_of(peak)}]
-            for arm, peak in (
-                ("stock", 500),
-                ("dev", 290),
-                ("dev-no-pools", 300),
-                ("optimised", 280),
-            )
+            for arm, peak in (("stock", 500), ("dev", 290), ("dev-no-pools", 300), ("optimised", 280))
         }
         case = peaks.Case("triggers", runs)
         self.assertEqual(("stock", 290 / 500), (case.lowest, case.ratio))
@@ -294,12 +300,9 @@ class Report(unittest.TestCase):
         self.assertRegex(text, r"explained share of RSS +\| +- .*not measured")
 
     def test_without_other_arms_there_is_no_ratio(self) -> None:
-        made = found(stack("session", "sort", 100)) | {"instruments": [], "reading_seconds": [0.1]}  # fmt: skip
+        made = found(stack("session", "sort", 100)) | {"instruments": [], "reading_seconds": [0.1]}
         raw = {
-            "runs": {
-                "dev": [{"triggers": turn_of(290)}],
-                "dev-profile": [{"triggers": turn_of(310, found=made)}],
-            },
+            "runs": {"dev": [{"triggers": turn_of(290)}], "dev-profile": [{"triggers": turn_of(310, found=made)}]},
             "machine": {},
             "arms": {},
             "settings": {"rounds": 1, "workloads": ["triggers"]},

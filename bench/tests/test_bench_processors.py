@@ -42,10 +42,7 @@ def figures(start: float, everyday: float, cached: float, large: int) -> dict:
         "everyday_cpu_ms": everyday / 2,
         "everyday_alone_ms": 3 * everyday,
         "tables": {
-            **{
-                name: {"ms": 1.0, "cpu_ms": 0.5, "alone_ms": 2.0, "alone_cpu_ms": 1.0}
-                for name in named
-            },
+            **{name: {"ms": 1.0, "cpu_ms": 0.5, "alone_ms": 2.0, "alone_cpu_ms": 1.0} for name in named},
             "MEMDIAG_BINS": {"alone_ms": 2.0, "alone_cpu_ms": 1.0},
         },
     }
@@ -80,11 +77,9 @@ class Machines(unittest.TestCase):
 class Report(unittest.TestCase):
     def test_growth_is_for_each_processor_more(self) -> None:
         text = rendered(figures(150, 10, 0, 1), figures(181, 26, 64 * 65, 16))
-        self.assertRegex(
-            text, r"each processor more +\| +0.500 \| +<= 0.25 \| +NOT MET"
-        )
+        self.assertRegex(text, r"each processor more +\| +0.500 \| +<= 0.25 \| +NOT MET")
         self.assertRegex(text, r"the same without Performance Schema +\| +0.495 \|")
-        self.assertRegex(text, r"everyday tables together on 64, ms +\| +26.000 \| .*NOT MET")  # fmt: skip
+        self.assertRegex(text, r"everyday tables together on 64, ms +\| +26.000 \| .*NOT MET")
         self.assertRegex(text, r"10 s after a burst +\| +65.000 \| .*NOT MET")
         # The small machine has one arena for large blocks, and need not have more.
         self.assertRegex(text, r"16 processors or more +\| +16.000 \| +>= 2 \| +met")

@@ -19,11 +19,13 @@ class ProfileReading(unittest.TestCase):
     def test_what_is_as_long_without_reading_does_not_count(self) -> None:
         def run(other: float, profile: float) -> dict:
             longest = {"another load": other, "MEMDIAG_PROFILE": profile}
-            return {"samples": 9, "reads": {name: figures([0.0, longest.get(name, 0.5)], [1.0, 2.0]) for name in READS}}  # fmt: skip
+            return {"samples": 9, "reads": {name: figures([0.0, longest.get(name, 0.5)], [1.0, 2.0]) for name in READS}}
 
-        text = render({"runs": {"dev": [run(3, 2), run(1, 4.5)]}, "machine": {}, "arms": {}, "settings": {"sessions": 5}})  # fmt: skip
-        self.assertRegex(text, r"with MEMDIAG_PROFILE, ms above that without +\| +1\.5\d* \| <= 1.0 \| NOT MET")  # fmt: skip
-        self.assertRegex(text, r"with MEMDIAG_SAMPLES, ms above that without +\| +-2\.5\d* \| <= 1.0 \| +met")  # fmt: skip
+        text = render(
+            {"runs": {"dev": [run(3, 2), run(1, 4.5)]}, "machine": {}, "arms": {}, "settings": {"sessions": 5}}
+        )
+        self.assertRegex(text, r"with MEMDIAG_PROFILE, ms above that without +\| +1\.5\d* \| <= 1.0 \| NOT MET")
+        self.assertRegex(text, r"with MEMDIAG_SAMPLES, ms above that without +\| +-2\.5\d* \| <= 1.0 \| +met")
 
     def test_a_percentile_is_of_the_nearest_rank(self) -> None:
         stalls = [float(n) for n in range(1, 1001)]
@@ -48,7 +50,7 @@ class ProfileReading(unittest.TestCase):
         self.assertGreater(task.clock()[0] - ran, 15_000_000)
 
     def test_each_table_that_needs_the_profile_is_read(self) -> None:
-        self.assertLess({"MEMDIAG_PROFILE", "MEMDIAG_SAMPLES", "MEMDIAG_PINNED"}, set(READS))  # fmt: skip
+        self.assertLess({"MEMDIAG_PROFILE", "MEMDIAG_SAMPLES", "MEMDIAG_PINNED"}, set(READS))
         self.assertEqual("", next(iter(profile_reading.READS.values())))
 
 
@@ -62,15 +64,17 @@ class ProfileCost(unittest.TestCase):
 
     def test_the_machines_own_speed_does_not_count(self) -> None:
         blocks = [self.block(speed, 0.02) for speed in (1, 5, 2, 9, 3)]
-        median, low, high = resampling.interval(switching.ratios(blocks, "ON", "OFF", "cpu_us"))  # fmt: skip
+        median, low, high = resampling.interval(switching.ratios(blocks, "ON", "OFF", "cpu_us"))
         for value in (median, low, high):
             self.assertAlmostEqual(1.02, value)
 
     def test_a_cost_above_the_target_is_said(self) -> None:
         blocks = [self.block(1000, 0.006)] * 9
-        text = profile_cost.render({"runs": {"dev": [{"load": {"blocks": blocks}}]}, "machine": {}, "arms": {}, "settings": {}})  # fmt: skip
+        text = profile_cost.render(
+            {"runs": {"dev": [{"load": {"blocks": blocks}}]}, "machine": {}, "arms": {}, "settings": {}}
+        )
         self.assertRegex(text, r"load, ON: statements +\| +0.994 \| >= 0.99 +\| +met")
-        self.assertRegex(text, r"load, RECORD: statements +\| +0.988 \| >= 0.99 +\| NOT MET")  # fmt: skip
+        self.assertRegex(text, r"load, RECORD: statements +\| +0.988 \| >= 0.99 +\| NOT MET")
 
     def test_processor_time_of_ended_threads_counts(self) -> None:
         class This:

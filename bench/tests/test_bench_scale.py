@@ -88,9 +88,7 @@ class Arguments(unittest.TestCase):
         return scale.chosen(found.axes, found.points, found.quick)
 
     def test_all_axes_and_sizes(self) -> None:
-        self.assertEqual(
-            {name: axis.sizes for name, axis in AXES.items()}, self.chosen()
-        )
+        self.assertEqual({name: axis.sizes for name, axis in AXES.items()}, self.chosen())
         self.assertEqual(10_000, max(AXES["connections"].sizes))
         self.assertEqual(100_000, max(AXES["tables"].sizes))
         self.assertEqual((128, 12 * 1024), AXES["buffer_pool"].sizes[::3])
@@ -103,13 +101,14 @@ class Arguments(unittest.TestCase):
 
     def test_others(self) -> None:
         self.assertEqual(
-            {"tables": (5, 50, 500)},
-            self.chosen("--axes", "tables", "--points", "tables=50,5,500,5", "--quick"),
+            {"tables": (5, 50, 500)}, self.chosen("--axes", "tables", "--points", "tables=50,5,500,5", "--quick")
         )
         self.assertEqual(
             {"connections": (1, 2), "buffer_pool": (64,)},
-            self.chosen("--axes", "buffer_pool,connections", "--points", "connections=1,2", "--points", "buffer_pool=64"),
-        )  # fmt: skip
+            self.chosen(
+                "--axes", "buffer_pool,connections", "--points", "connections=1,2", "--points", "buffer_pool=64"
+            ),
+        )
 
     def test_faults_are_problems(self) -> None:
         for words, message in (
@@ -202,25 +201,16 @@ class Data(unittest.TestCase):
             found = scale.templates({"tables": (10, 50), "connections": (7,)}, ())
         self.assertEqual([0, 10, 50], list(found))
         self.assertEqual(
-            [
-                ("scale-0", 0, None),
-                ("scale-10", 10, Path("scale-0")),
-                ("scale-50", 50, Path("scale-10")),
-            ],
-            made,
+            [("scale-0", 0, None), ("scale-10", 10, Path("scale-0")), ("scale-50", 50, Path("scale-10"))], made
         )
         filled = [text for text in server.statements if " to " in text]
         self.assertEqual(["0 to 10", "10 to 50"], filled)
-        self.assertEqual(
-            1, sum("CREATE DATABASE" in text for text in server.statements)
-        )
+        self.assertEqual(1, sum("CREATE DATABASE" in text for text in server.statements))
         redo = [text for text in server.statements if "REDO_LOG" in text]
         self.assertEqual(["DISABLE", "ENABLE"] * 2, [text.split()[2] for text in redo])
 
     def test_without_tables_one_directory_is_enough(self) -> None:
-        self.assertEqual(
-            [0], scale.counts({"connections": (1, 10), "buffer_pool": (128,)})
-        )
+        self.assertEqual([0], scale.counts({"connections": (1, 10), "buffer_pool": (128,)}))
 
     def test_several_clients_make_each_table_once(self) -> None:
         done: list[int] = []
@@ -260,9 +250,7 @@ def figures(rss: float, everyday: float | None = None) -> dict:
 class Report(unittest.TestCase):
     def rendered(self, times: tuple[float, ...]) -> str:
         sizes = (100, 1000, 10_000)
-        ours = {
-            str(size): figures(100, ms) for size, ms in zip(sizes, times, strict=True)
-        }
+        ours = {str(size): figures(100, ms) for size, ms in zip(sizes, times, strict=True)}
         theirs = {str(size): figures(200.0) for size in sizes}
         return scale.render(
             {
@@ -271,15 +259,13 @@ class Report(unittest.TestCase):
                 "arms": {},
                 "settings": {"rounds": 1, "points": {"tables": sizes}},
             }
-        )  # fmt: skip
+        )
 
     def test_more_than_its_work_is_said(self) -> None:
         text = self.rendered((10, 200, 4000))
         self.assertIn("- tables: everyday_ms of dev", text)
-        self.assertRegex(text, r"everyday tables ms, dev +\| +1.30 \| +0.00 .* 1.30 \| +FASTER")  # fmt: skip
-        self.assertRegex(
-            text, r"tables: figures of dev .*\| +2.000 \| +<= 0 \| +NOT MET"
-        )
+        self.assertRegex(text, r"everyday tables ms, dev +\| +1.30 \| +0.00 .* 1.30 \| +FASTER")
+        self.assertRegex(text, r"tables: figures of dev .*\| +2.000 \| +<= 0 \| +NOT MET")
 
     def test_as_fast_as_its_work_is_fine(self) -> None:
         text = self.rendered((10, 100, 1000))
@@ -289,19 +275,16 @@ class Report(unittest.TestCase):
 
     def test_the_curves_compare_with_stock(self) -> None:
         text = self.rendered((10, 100, 1000))
-        self.assertRegex(text, r"10000 dev +\| +1.00 \| +100.0 \| +- \| +100.0 \| +1000.0 \| +500.0 .* 0.50 \|")  # fmt: skip
-        self.assertRegex(text, r"10000 stock +\| +1.00 \| +100.0 \| +- \| +200.0 \| +- \| +- .* 1.00 \|")  # fmt: skip
+        self.assertRegex(text, r"10000 dev +\| +1.00 \| +100.0 \| +- \| +100.0 \| +1000.0 \| +500.0 .* 0.50 \|")
+        self.assertRegex(text, r"10000 stock +\| +1.00 \| +100.0 \| +- \| +200.0 \| +- \| +- .* 1.00 \|")
 
     def test_tables_stand_by_themselves_the_slowest_first(self) -> None:
         text = self.rendered((10, 100, 1000))
-        self.assertRegex(text, r"MEMDIAG_SESSIONS +\| +10.00 \| +100.00 \| +1000.00 \| +0.75 \|")  # fmt: skip
+        self.assertRegex(text, r"MEMDIAG_SESSIONS +\| +10.00 \| +100.00 \| +1000.00 \| +0.75 \|")
         self.assertLess(text.index("MEMDIAG_SESSIONS"), text.index("MEMDIAG_POOLS"))
 
     def test_progress_has_what_was_measured(self) -> None:
-        self.assertEqual(
-            "start s 1.00, RSS MB at start 100.0, RSS MB at work 200.0",
-            scale.brief(figures(200.0)),
-        )
+        self.assertEqual("start s 1.00, RSS MB at start 100.0, RSS MB at work 200.0", scale.brief(figures(200.0)))
 
 
 if __name__ == "__main__":

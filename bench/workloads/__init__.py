@@ -40,7 +40,5 @@ WORKLOADS: dict[str, type[Workload]] = {
 def chosen(names: Sequence[str]) -> list[Workload]:
     """With the sizes that they have by default."""
     if unknown := [name for name in names if name not in WORKLOADS]:
-        raise Problem(
-            f"unknown workload '{unknown[0]}'; there are: {', '.join(WORKLOADS)}"
-        )
+        raise Problem(f"unknown workload '{unknown[0]}'; there are: {', '.join(WORKLOADS)}")
     return [WORKLOADS[name]() for name in names]

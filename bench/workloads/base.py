@@ -64,9 +64,7 @@ class Workload:
             "--disable-log-bin",
         )
         # A workload's own value takes the place of the common one.
-        named = {
-            option.partition("=")[0]: option for option in (*common, *self.options)
-        }
+        named = {option.partition("=")[0]: option for option in (*common, *self.options)}
         return tuple(named.values())
 
     def parameters(self) -> dict[str, object]:

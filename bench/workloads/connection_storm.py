@@ -28,8 +28,7 @@ def statement(chooser: random.Random, rows: int) -> str:
             f"SELECT LENGTH(JSON_ARRAYAGG(doc)) FROM things WHERE id <= {some}",
             f"SELECT COUNT(*) FROM things WHERE id IN ({','.join(map(str, range(key, key + some // 4 + 1)))})",
             " UNION ALL ".join(
-                f"SELECT id, note FROM things WHERE id = {key + number}"
-                for number in range(1, key % 60 + 2)
+                f"SELECT id, note FROM things WHERE id = {key + number}" for number in range(1, key % 60 + 2)
             ),
         )
     )
@@ -53,9 +52,7 @@ class ConnectionStorm(Workload):
 
     def fill(self, server: Server) -> None:
         with server.connect(self.name) as session:
-            session.query(
-                "CREATE TABLE things (id INT PRIMARY KEY, note VARCHAR(255) NOT NULL, doc JSON NOT NULL)"
-            )
+            session.query("CREATE TABLE things (id INT PRIMARY KEY, note VARCHAR(255) NOT NULL, doc JSON NOT NULL)")
             insert_rows(
                 session,
                 "things",

@@ -45,10 +45,7 @@ class DumpOltp(Workload):
                     f"CREATE TABLE t{table} (id INT PRIMARY KEY, a INT NOT NULL, note VARCHAR(200), more TEXT, KEY (a))"
                 )
                 insert_rows(
-                    session,
-                    f"t{table}",
-                    self.rows,
-                    "i, i % 10, REPEAT(SHA2(i, 256), 3), REPEAT('m', i % 3000)",
+                    session, f"t{table}", self.rows, "i, i % 10, REPEAT(SHA2(i, 256), 3), REPEAT('m', i % 3000)"
                 )
 
     def load(self, server: Server) -> Load:
@@ -67,9 +64,7 @@ class DumpOltp(Workload):
             yield 0
             if number == 0:
                 for _ in itertools.count():
-                    done = subprocess.run(
-                        dump, capture_output=True, text=True, check=False
-                    )
+                    done = subprocess.run(dump, capture_output=True, text=True, check=False)
                     if done.returncode != 0:
                         raise Problem(f"mysqldump failed: {last_line(done.stderr)}")
                     yield 1  # only dumps are counted as rows

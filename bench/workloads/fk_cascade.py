@@ -24,10 +24,7 @@ class ForeignKeyCascade(Workload):
     native: int = 0  # 1: cascades by InnoDB, as before 9.6; 0: by the SQL layer, upstream's default
 
     def mysqld_options(self) -> tuple[str, ...]:
-        return (
-            *super().mysqld_options(),
-            f"--innodb-native-foreign-keys={self.native}",
-        )
+        return (*super().mysqld_options(), f"--innodb-native-foreign-keys={self.native}")
 
     def fill(self, server: Server) -> None:
         with server.connect(self.name) as session:
@@ -47,11 +44,7 @@ class ForeignKeyCascade(Workload):
             for table, count, above in (
                 ("parent", PARENTS, ""),
                 ("child", middle, f", i % {PARENTS} + 1, REPEAT('c', 80)"),
-                (
-                    "grandchild",
-                    self.rows - middle,
-                    f", i % {middle} + 1, REPEAT('g', 80)",
-                ),
+                ("grandchild", self.rows - middle, f", i % {middle} + 1, REPEAT('g', 80)"),
             ):
                 insert_rows(session, table, count, f"i{above}")
                 session.query(f"ANALYZE TABLE {table}")

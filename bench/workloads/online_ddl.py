@@ -27,9 +27,7 @@ class OnlineDdl(Workload):
             session.query(
                 "CREATE TABLE t (id INT PRIMARY KEY, a CHAR(64) NOT NULL, b CHAR(56) NOT NULL, c INT NOT NULL)"
             )
-            insert_rows(
-                session, "t", self.rows, "i, SHA2(i, 256), SHA2(i, 224), i % 1000"
-            )
+            insert_rows(session, "t", self.rows, "i, SHA2(i, 256), SHA2(i, 224), i % 1000")
             session.query("ANALYZE TABLE t")
 
     def load(self, server: Server) -> Load:

@@ -38,9 +38,7 @@ class Partitions(Workload):
                 )
 
     def load(self, server: Server) -> Load:
-        rows = ",".join(
-            f"({part}, REPEAT('p', {part % 100}))" for part in range(self.partitions)
-        )
+        rows = ",".join(f"({part}, REPEAT('p', {part % 100}))" for part in range(self.partitions))
 
         def steps(number: int) -> Iterator[int]:
             with server.connect(self.name) as session:
@@ -48,9 +46,7 @@ class Partitions(Workload):
                 for visit in itertools.count(number * self.tables // self.clients):
                     table = visit % self.tables
                     session.query(f"INSERT INTO t{table} (part, body) VALUES {rows}")
-                    session.query(
-                        f"SELECT COUNT(*), MAX(body), SUM(part) FROM t{table}"
-                    )
+                    session.query(f"SELECT COUNT(*), MAX(body), SUM(part) FROM t{table}")
                     yield 0
                     # One client flushes, or clients would hardly ever find a table open.
                     if number == 0 and table == self.tables - 1:

@@ -26,27 +26,17 @@ PHRASE_WORDS = 12  # phrases are made of the most frequent so many words
 def words(count: int) -> list[str]:
     """Pronounceable distinct words of six letters, the same in every run."""
     syllables = [c + v for c in "bdfgklmnprstvz" for v in "aeiou"]
-    return [
-        "".join(parts)
-        for parts in itertools.islice(itertools.product(syllables, repeat=3), count)
-    ]
+    return ["".join(parts) for parts in itertools.islice(itertools.product(syllables, repeat=3), count)]
 
 
 def documents(count: int) -> Iterator[str]:
     chooser = random.Random(SEED)
     vocabulary = words(VOCABULARY)
     chooser.shuffle(vocabulary)
-    cumulative = list(
-        itertools.accumulate(
-            1 / (rank + SHIFT) ** SKEW for rank in range(1, VOCABULARY + 1)
-        )
-    )
+    cumulative = list(itertools.accumulate(1 / (rank + SHIFT) ** SKEW for rank in range(1, VOCABULARY + 1)))
     total = cumulative[-1]
     for _ in range(count):
-        draws = (
-            bisect.bisect(cumulative, chooser.random() * total)
-            for _ in range(WORDS_PER_DOCUMENT)
-        )
+        draws = (bisect.bisect(cumulative, chooser.random() * total) for _ in range(WORDS_PER_DOCUMENT))
         yield " ".join(vocabulary[min(draw, VOCABULARY - 1)] for draw in draws)
 
 
@@ -80,19 +70,12 @@ class PhraseBurst(Workload):
 
     def fill(self, server: Server) -> None:
         with server.connect(self.name) as session:
-            session.query(
-                "CREATE TABLE documents (id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT, body TEXT NOT NULL)"
-            )
+            session.query("CREATE TABLE documents (id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT, body TEXT NOT NULL)")
             every = documents(self.documents)
             while batch := list(itertools.islice(every, 500)):
-                session.query(
-                    "INSERT INTO documents (body) VALUES "
-                    + ",".join(f"('{text}')" for text in batch)
-                )
+                session.query("INSERT INTO documents (body) VALUES " + ",".join(f"('{text}')" for text in batch))
             session.query("CREATE FULLTEXT INDEX body ON documents (body)")
             session.query("ANALYZE TABLE documents")
 
     def load(self, server: Server) -> Load:
-        return Load.of(
-            burst.run(server.socket, self.name, searches(), self.clients, self.seconds)
-        )
+        return Load.of(burst.run(server.socket, self.name, searches(), self.clients, self.seconds))

@@ -32,14 +32,9 @@ class RangeOptimizer(Workload):
             session.query("ANALYZE TABLE t")
 
     def load(self, server: Server) -> Load:
-        c3, c4 = (
-            ",".join(f"'{number}'" for number in range(count))
-            for count in (self.c3, self.c4)
-        )
+        c3, c4 = (",".join(f"'{number}'" for number in range(count)) for count in (self.c3, self.c4))
         explain = (
             f"EXPLAIN SELECT * FROM t FORCE INDEX (k) WHERE c1 = 'x' AND c2 = 1 AND c3 IN ({c3}) AND c4 IN ({c4})"
             " ORDER BY c3 DESC, c4 DESC, c5 DESC"
         )
-        return Load.of(
-            burst.run(server.socket, self.name, [explain], self.clients, self.seconds)
-        )
+        return Load.of(burst.run(server.socket, self.name, [explain], self.clients, self.seconds))

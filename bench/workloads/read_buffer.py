@@ -44,17 +44,10 @@ class ReadBuffer(Workload):
 
         scan, distinct = (
             burst.crowd(lambda _number, text=text: steps(text), 1)
-            for text in (
-                "SELECT * FROM t LIMIT 1",
-                "SELECT DISTINCT id, note FROM t LIMIT 1",
-            )
+            for text in ("SELECT * FROM t LIMIT 1", "SELECT DISTINCT id, note FROM t LIMIT 1")
         )
-        both = burst.Burst(
-            scan.seconds + distinct.seconds, 1, scan.latencies + distinct.latencies
-        )
-        return Load.of(
-            both, scan_seconds=scan.seconds, temporary_seconds=distinct.seconds
-        )
+        both = burst.Burst(scan.seconds + distinct.seconds, 1, scan.latencies + distinct.latencies)
+        return Load.of(both, scan_seconds=scan.seconds, temporary_seconds=distinct.seconds)
 
 
 @dataclass(frozen=True)

@@ -42,11 +42,7 @@ class ReplicaRows(Workload):
     blob_mb: int = 8
 
     def mysqld_options(self) -> tuple[str, ...]:
-        return tuple(
-            option
-            for option in super().mysqld_options()
-            if option != "--disable-log-bin"
-        )
+        return tuple(option for option in super().mysqld_options() if option != "--disable-log-bin")
 
     def fill(self, server: Server) -> None:
         with server.connect(self.name) as session:
@@ -56,10 +52,7 @@ class ReplicaRows(Workload):
             session.query("FLUSH BINARY LOGS")
             for batch in range(self.transactions):
                 session.query("BEGIN")
-                values = ",".join(
-                    f"({batch}, {row}, REPEAT('r', {self.row_kb << 10}))"
-                    for row in range(self.rows)
-                )
+                values = ",".join(f"({batch}, {row}, REPEAT('r', {self.row_kb << 10}))" for row in range(self.rows))
                 session.query(f"INSERT INTO t (batch, a, body) VALUES {values}")
                 for _ in range(self.blobs):
                     session.query(
@@ -72,9 +65,7 @@ class ReplicaRows(Workload):
             for number, log in enumerate(changes, 1):
                 (server.data / f"relay-bin.{number:06}").hardlink_to(log)
             (server.data / "relay-bin.index").write_text(
-                "".join(
-                    f"./relay-bin.{number + 1:06}\n" for number in range(len(changes))
-                )
+                "".join(f"./relay-bin.{number + 1:06}\n" for number in range(len(changes)))
             )
             # Or the replica would skip what its own history has.
             session.query("RESET BINARY LOGS AND GTIDS")

@@ -27,17 +27,10 @@ class Sysbench(Workload):
 
     def load(self, server: Server) -> Load:
         output = sysbench_program.run(
-            server,
-            self.test,
-            "run",
-            f"--threads={self.threads}",
-            f"--time={self.seconds}",
-            "--percentile=99",
+            server, self.test, "run", f"--threads={self.threads}", f"--time={self.seconds}", "--percentile=99"
         )
         figures = sysbench_program.parse(output, percentile=99)
-        return Load(
-            self.seconds, round(figures["tps"] * self.seconds), figures["p99_ms"]
-        )
+        return Load(self.seconds, round(figures["tps"] * self.seconds), figures["p99_ms"])
 
 
 class PointSelect(Sysbench):

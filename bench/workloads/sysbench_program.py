@@ -41,13 +41,8 @@ def run(server: Server, test: str, action: str, *options: str) -> str:
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        complaint = next(
-            (line for line in done.stdout.splitlines() if "FATAL" in line),
-            last_line(done.stderr),
-        )
-        raise Problem(
-            f"sysbench {test} {action} failed: {complaint}\n{server.log_tail()}"
-        )
+        complaint = next((line for line in done.stdout.splitlines() if "FATAL" in line), last_line(done.stderr))
+        raise Problem(f"sysbench {test} {action} failed: {complaint}\n{server.log_tail()}")
     return done.stdout
 
 
@@ -61,19 +56,12 @@ def fill(server: Server) -> None:
 def version() -> str:
     if shutil.which("sysbench") is None:
         raise Problem("sysbench is missing; install it with: apt-get install sysbench")
-    done = subprocess.run(
-        ["sysbench", "--version"], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["sysbench", "--version"], capture_output=True, text=True, check=False)
     return done.stdout.strip()
 
 
 def data_key() -> dict[str, object]:
-    return {
-        "tables": TABLES,
-        "rows": ROWS,
-        "sysbench": version(),
-        "source": digest(fill, run),
-    }
+    return {"tables": TABLES, "rows": ROWS, "sysbench": version(), "source": digest(fill, run)}
 
 
 def parse(output: str, percentile: int = 95) -> dict[str, float]:
@@ -98,9 +86,7 @@ def histogram(output: str) -> list[tuple[float, int]]:
     middle of a range of latencies, which is 2% above the one before."""
     counts = sorted(
         (float(found[1]), int(found[2]))
-        for found in re.finditer(
-            r"^\s*([\d.]+) \|\**\s+(\d+)\s*$", output, re.MULTILINE
-        )
+        for found in re.finditer(r"^\s*([\d.]+) \|\**\s+(\d+)\s*$", output, re.MULTILINE)
     )
     if not counts:
         raise Problem(f"sysbench printed no histogram:\n{output}")

@@ -32,19 +32,14 @@ class Triggers(Workload):
         )
         with server.connect(self.name) as session:
             for table in range(self.tables):
-                session.query(
-                    f"CREATE TABLE t{table} (id INT PRIMARY KEY AUTO_INCREMENT, a INT, b VARCHAR(200))"
-                )
+                session.query(f"CREATE TABLE t{table} (id INT PRIMARY KEY AUTO_INCREMENT, a INT, b VARCHAR(200))")
                 session.query(
                     f"CREATE TRIGGER large{table} BEFORE INSERT ON t{table} FOR EACH ROW"
                     f" BEGIN IF NEW.a < 0 THEN {body} END IF; END"
                 )
 
     def load(self, server: Server) -> Load:
-        inserts = [
-            f"INSERT INTO t{table} (a, b) VALUES ({table}, 'some text')"
-            for table in range(self.tables)
-        ]
+        inserts = [f"INSERT INTO t{table} (a, b) VALUES ({table}, 'some text')" for table in range(self.tables)]
         done = burst.run(server.socket, self.name, inserts, self.clients, self.seconds)
         before = time.monotonic()
         server.query("FLUSH TABLES")

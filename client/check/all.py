@@ -35,7 +35,7 @@ def main() -> int:
 
     def run_row(row: tuple[tuple[str, ...], ...]) -> None:
         for name, *words in row:
-            command = [sys.executable, str(Path(__file__).with_name(name)), "--preset", preset, *words]  # fmt: skip
+            command = [sys.executable, str(Path(__file__).with_name(name)), "--preset", preset, *words]
             try:
                 ended.put(checks.run(command))
             except OSError as error:  # no process or no memory is left

@@ -31,7 +31,7 @@ from harness.common import cache_dir, lock
 from harness.problem import run_main
 from harness.server import Build, Server, initialise
 
-OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "--max-prepared-stmt-count=100000")  # fmt: skip
+OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "--max-prepared-stmt-count=100000")
 PPROF = "github.com/google/pprof@v0.0.0-20260906184651-6331bc6350fe"
 SPEEDSCOPE = "speedscope@1.25.0"
 COMPARED = 3  # functions
@@ -82,7 +82,12 @@ def pprof() -> Path | None:
     if not program.exists() and shutil.which("go"):
         place.mkdir(parents=True, exist_ok=True)
         with lock(place / "lock", "installing pprof"):
-            subprocess.run(["go", "install", PPROF], env={**os.environ, "GOBIN": str(place), "GOFLAGS": "-mod=mod"}, capture_output=True, check=False)  # fmt: skip
+            subprocess.run(
+                ["go", "install", PPROF],
+                env={**os.environ, "GOBIN": str(place), "GOFLAGS": "-mod=mod"},
+                capture_output=True,
+                check=False,
+            )
     return program if program.exists() else None
 
 
@@ -91,7 +96,11 @@ def speedscope() -> Path | None:
     page = place / "node_modules/speedscope/dist/release/index.html"
     if not page.exists() and shutil.which("npm"):
         place.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["npm", "install", "--prefix", place, "--no-audit", "--no-fund", SPEEDSCOPE], capture_output=True, check=False)  # fmt: skip
+        subprocess.run(
+            ["npm", "install", "--prefix", place, "--no-audit", "--no-fund", SPEEDSCOPE],
+            capture_output=True,
+            check=False,
+        )
     return page if page.exists() else None
 
 
@@ -108,15 +117,18 @@ def load(server: Server, folder: Path) -> dict[str, str]:
         earlier = one.query("SELECT memdiag_profile('folded')").scalar() or ""
         with server.connect() as session:
             for number in range(300):
-                session.query(f"PREPARE s{number} FROM 'SELECT {', '.join(f'1 AS c{n}' for n in range(100))}'")  # fmt: skip
+                session.query(f"PREPARE s{number} FROM 'SELECT {', '.join(f'1 AS c{n}' for n in range(100))}'")
             for number in range(8):
                 session.query(f"SET @kept{number} = REPEAT('x', {4 * MIB})")
             for number in range(3):
                 one.query(f"SET @before{number} = NULL")
             # The server's own threads work meanwhile, and the first reading takes memory itself.
             for _ in range(ATTEMPTS):
-                texts = {name: other.query(f"SELECT memdiag_profile('{name}')").scalar() or "" for name in ("folded", "pprof", "svg")}  # fmt: skip
-                texts["folded again"] = other.query("SELECT memdiag_profile('folded')").scalar() or ""  # fmt: skip
+                texts = {
+                    name: other.query(f"SELECT memdiag_profile('{name}')").scalar() or ""
+                    for name in ("folded", "pprof", "svg")
+                }
+                texts["folded again"] = other.query("SELECT memdiag_profile('folded')").scalar() or ""
                 if len(unchanged(texts["folded"], texts["folded again"])) >= COMPARED:
                     break
             kept = other.query(f"SELECT memdiag_profile('svg', {literal(earlier)})")
@@ -130,8 +142,10 @@ def load(server: Server, folder: Path) -> dict[str, str]:
 
 def lines(server: Server) -> str:
     """The output of memdiag stacks: here the program itself has the debug information."""
-    command = [sys.executable, "-m", "memdiag", "stacks", "--no-defaults", "-S", str(server.socket), "-u", "root"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "client")})  # fmt: skip
+    command = [sys.executable, "-m", "memdiag", "stacks", "--no-defaults", "-S", str(server.socket), "-u", "root"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "client")}
+    )
     return done.stdout + done.stderr
 
 
@@ -151,7 +165,7 @@ def leaves(folded: str) -> Counter[str]:
 def unchanged(folded: str, again: str) -> Counter[str]:
     """Bytes of the innermost functions that have as many in both texts."""
     later = leaves(again)
-    return Counter({name: bytes_ for name, bytes_ in leaves(folded).items() if later[name] == bytes_})  # fmt: skip
+    return Counter({name: bytes_ for name, bytes_ in leaves(folded).items() if later[name] == bytes_})
 
 
 # --- the checks ----------------------------------------------------------------------
@@ -159,12 +173,12 @@ def unchanged(folded: str, again: str) -> Counter[str]:
 
 def with_lines(checks: Checks, text: str) -> None:
     if symbolizer() is None:
-        checks.skip("memdiag stacks", "neither llvm-symbolizer nor addr2line is installed")  # fmt: skip
+        checks.skip("memdiag stacks", "neither llvm-symbolizer nor addr2line is installed")
         return
     found = re.search(r"^  user_var_entry::\w+.*  \S+\.cc:\d+$", text, re.M)
-    checks.check("memdiag stacks: source lines", bool(found), found[0].strip() if found else text[-500:])  # fmt: skip
+    checks.check("memdiag stacks: source lines", bool(found), found[0].strip() if found else text[-500:])
     found = re.search(r"^  .*\.(cc|h):\d+  \(inlined\)$", text, re.M)
-    checks.check("memdiag stacks: inlined functions", bool(found), found[0].strip() if found else text[-500:])  # fmt: skip
+    checks.check("memdiag stacks: inlined functions", bool(found), found[0].strip() if found else text[-500:])
 
 
 def with_pprof(checks: Checks, folder: Path, folded: str, again: str) -> None:
@@ -173,16 +187,33 @@ def with_pprof(checks: Checks, folder: Path, folded: str, again: str) -> None:
     if program is None:
         checks.skip("pprof", "Go and its module proxy cannot provide it")
         return
-    command = [program, "-top", "-unit=B", "-nodefraction=0", "-nodecount=1000", "-symbolize=none", "-sample_index=inuse_space", folder / "profile.pb.gz"]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "HOME": str(folder)})  # fmt: skip
-    checks.check("pprof -top reads profile.proto", done.returncode == 0, done.stderr.strip())  # fmt: skip
+    command = [
+        program,
+        "-top",
+        "-unit=B",
+        "-nodefraction=0",
+        "-nodecount=1000",
+        "-symbolize=none",
+        "-sample_index=inuse_space",
+        folder / "profile.pb.gz",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "HOME": str(folder)})
+    checks.check("pprof -top reads profile.proto", done.returncode == 0, done.stderr.strip())
     rows = re.findall(r"^\s*(\d+)B\s+\S+\s+\S+\s+\S+\s+\S+\s+(.+?)$", done.stdout, re.M)
     flat = {name.strip(): int(number) for number, name in rows}
     ours = unchanged(folded, again)
-    checks.check("pprof: it has the functions of the folded stacks", len(ours) >= COMPARED and set(ours) <= set(flat), sorted(set(ours) - set(flat)))  # fmt: skip
+    checks.check(
+        "pprof: it has the functions of the folded stacks",
+        len(ours) >= COMPARED and set(ours) <= set(flat),
+        sorted(set(ours) - set(flat)),
+    )
     for name, bytes_ in ours.most_common(COMPARED):
         theirs = flat.get(name, 0)
-        checks.check(f"pprof: {name} has the bytes of the folded stacks", abs(theirs - bytes_) <= NEAR * bytes_, f"{theirs} and {bytes_}")  # fmt: skip
+        checks.check(
+            f"pprof: {name} has the bytes of the folded stacks",
+            abs(theirs - bytes_) <= NEAR * bytes_,
+            f"{theirs} and {bytes_}",
+        )
 
 
 def with_speedscope(checks: Checks, folder: Path) -> None:
@@ -194,13 +225,22 @@ def with_speedscope(checks: Checks, folder: Path) -> None:
         data = base64.b64encode((folder / name).read_bytes()).decode()
         script = folder / f"{name}.js"
         # As speedscope's own command does it.
-        script.write_text(f"speedscope.loadFileFromBase64({json.dumps(name)}, {json.dumps(data)})")  # fmt: skip
+        script.write_text(f"speedscope.loadFileFromBase64({json.dumps(name)}, {json.dumps(data)})")
         shot = folder / "speedscope.png"
-        words = ("--allow-file-access-from-files", "--enable-unsafe-swiftshader", "--virtual-time-budget=30000", "--window-size=1200,700")  # fmt: skip
+        words = (
+            "--allow-file-access-from-files",
+            "--enable-unsafe-swiftshader",
+            "--virtual-time-budget=30000",
+            "--window-size=1200,700",
+        )
         url = f"{page.as_uri()}#localProfilePath={script}"
         done = chromium(folder, url, *words, "--dump-dom")
         title = re.search(r"<title>(.*?)</title>", done.stdout)
-        checks.check(f"speedscope reads {name}", bool(title) and name in html.unescape(title[1]), title[1] if title else done.stderr[-200:])  # fmt: skip
+        checks.check(
+            f"speedscope reads {name}",
+            bool(title) and name in html.unescape(title[1]),
+            title[1] if title else done.stderr[-200:],
+        )
         if name == "profile.pb.gz":
             chromium(folder, url, *words, f"--screenshot={shot}")
         script.unlink()
@@ -211,21 +251,39 @@ def picture(checks: Checks, folder: Path, name: str, svg: str) -> None:
     path.write_text(svg)
     tested = folder / f"{name}.probe.svg"
     tested.write_text(with_probe(svg, WATCH, PROBE))
-    done = chromium(folder, tested, "--window-size=1300,900", "--virtual-time-budget=20000", "--dump-dom")  # fmt: skip
+    done = chromium(folder, tested, "--window-size=1300,900", "--virtual-time-budget=20000", "--dump-dom")
     found = re.search(r'<desc[^>]* id="probe"[^>]*>(.*?)</desc>', done.stdout, re.S)
     if not found:
         checks.check(f"{name}: the picture tells of itself", False, done.stderr[-300:])
         return
     told = json.loads(html.unescape(found[1]))
-    checks.check(f"{name}: nothing is requested, no error", not told["own"] and not told["errors"], told["own"] + told["errors"])  # fmt: skip
-    checks.check(f"{name}: a search marks frames and adds them up", told["matches"] > 0 and "MiB" in told["found"], told["found"])  # fmt: skip
-    checks.check(f"{name}: a search without a match says so", told["none"].startswith("0 frames"), told["none"])  # fmt: skip
-    checks.check(f"{name}: a wrong expression is said", "no regular expression" in told["wrong"], told["wrong"])  # fmt: skip
-    checks.check(f"{name}: a click zooms in, Escape goes back", told["zoomed"] < told["all"] == told["back"] == told["frames"] and told["width"] == "100%", told)  # fmt: skip
+    checks.check(
+        f"{name}: nothing is requested, no error", not told["own"] and not told["errors"], told["own"] + told["errors"]
+    )
+    checks.check(
+        f"{name}: a search marks frames and adds them up", told["matches"] > 0 and "MiB" in told["found"], told["found"]
+    )
+    checks.check(f"{name}: a search without a match says so", told["none"].startswith("0 frames"), told["none"])
+    checks.check(f"{name}: a wrong expression is said", "no regular expression" in told["wrong"], told["wrong"])
+    checks.check(
+        f"{name}: a click zooms in, Escape goes back",
+        told["zoomed"] < told["all"] == told["back"] == told["frames"] and told["width"] == "100%",
+        told,
+    )
     tested.write_text(with_probe(svg, "", ZOOM))
-    for what, address, number in (("dark", path.as_uri(), 0), ("search", path.as_uri() + "#s=user_var", 1), ("zoom", tested.as_uri(), 1)):  # fmt: skip
+    for what, address, number in (
+        ("dark", path.as_uri(), 0),
+        ("search", path.as_uri() + "#s=user_var", 1),
+        ("zoom", tested.as_uri(), 1),
+    ):
         shot = folder / f"{name}-{what}.png"
-        done = chromium(folder, address, "--window-size=1300,900", f"--blink-settings=preferredColorScheme={number}", f"--screenshot={shot}")  # fmt: skip
+        done = chromium(
+            folder,
+            address,
+            "--window-size=1300,900",
+            f"--blink-settings=preferredColorScheme={number}",
+            f"--screenshot={shot}",
+        )
         made(checks, f"{name}, {what}: a picture", done, shot, 15_000)
     tested.unlink()
 
@@ -239,9 +297,9 @@ def with_probe(svg: str, first: str, last: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--preset", default="dev")
-    parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")  # fmt: skip
+    parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")
     options = parser.parse_args()
-    build = Build(options.build) if options.build else Build.of_preset(ROOT, options.preset)  # fmt: skip
+    build = Build(options.build) if options.build else Build.of_preset(ROOT, options.preset)
     checks = Checks("heap profile")
     folder = ROOT / "build" / options.preset / "heap-profile"
     shutil.rmtree(folder, ignore_errors=True)

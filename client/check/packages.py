@@ -26,9 +26,9 @@ OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M")
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--preset", default="dev")
-    parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")  # fmt: skip
+    parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")
     options = parser.parse_args()
-    build = Build(options.build) if options.build else Build.of_preset(ROOT, options.preset)  # fmt: skip
+    build = Build(options.build) if options.build else Build.of_preset(ROOT, options.preset)
     checks = Checks("client packages")
     if not shutil.which("rpmbuild"):
         checks.skip("packages", "rpmbuild is not installed")
@@ -55,8 +55,8 @@ def main() -> int:
 
 
 def make(out: Path) -> list[Path]:
-    subprocess.run([ROOT / "packaging/build-client", "--out", out], check=True, stdout=subprocess.DEVNULL)  # fmt: skip
-    return sorted(path for path in out.iterdir() if path.suffix in (".deb", ".rpm", ".whl"))  # fmt: skip
+    subprocess.run([ROOT / "packaging/build-client", "--out", out], check=True, stdout=subprocess.DEVNULL)
+    return sorted(path for path in out.iterdir() if path.suffix in (".deb", ".rpm", ".whl"))
 
 
 def programs(folder: Path, packages: list[Path]) -> dict[str, list[str]]:
@@ -74,12 +74,12 @@ def programs(folder: Path, packages: list[Path]) -> dict[str, list[str]]:
             subprocess.run(["tar", "-xzf", f"{copy}.tgz", "-C", place], check=True)
         else:
             venv.create(place, system_site_packages=True, with_pip=True)
-            subprocess.run([place / "bin/pip", "install", "-q", "--no-deps", package], check=True)  # fmt: skip
+            subprocess.run([place / "bin/pip", "install", "-q", "--no-deps", package], check=True)
             result["wheel"] = [str(place / "bin/memdiag")]
             continue
         starter = place / "usr/bin/memdiag"
         # Unpacked, it is in another folder than installed.
-        text = starter.read_text().replace("/usr/share/memdiag", f"{place}/usr/share/memdiag")  # fmt: skip
+        text = starter.read_text().replace("/usr/share/memdiag", f"{place}/usr/share/memdiag")
         starter.write_text(text)
         result[package.suffix] = ["/usr/bin/python3", "-I", str(starter)]
     return result
@@ -87,10 +87,10 @@ def programs(folder: Path, packages: list[Path]) -> dict[str, list[str]]:
 
 def run(checks: Checks, kind: str, command: list[str], server: Server) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
-    words = ["report", "--no-defaults", "-S", str(server.socket), "-u", "root", "-o", "-"]  # fmt: skip
-    done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment, cwd="/", check=False)  # fmt: skip
+    words = ["report", "--no-defaults", "-S", str(server.socket), "-u", "root", "-o", "-"]
+    done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment, cwd="/", check=False)
     good = done.returncode == 0 and re.search(r"<h2>Nothing", done.stdout)
-    checks.check(f"{kind}: a report in HTML", bool(good), last_line(done.stderr) if done.stderr else "")  # fmt: skip
+    checks.check(f"{kind}: a report in HTML", bool(good), last_line(done.stderr) if done.stderr else "")
     page = Path(command[-1]).parents[1] / "share/man/man1/memdiag.1.gz"
     if kind != "wheel":
         checks.check(f"{kind}: a manual page", page.exists())

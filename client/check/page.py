@@ -66,7 +66,11 @@ def axe() -> str | None:
     script = place / "node_modules/axe-core/axe.min.js"
     if not script.exists() and shutil.which("npm"):
         place.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["npm", "install", "--prefix", place, "--no-audit", "--no-fund", "--ignore-scripts", AXE], capture_output=True, check=False)  # fmt: skip
+        subprocess.run(
+            ["npm", "install", "--prefix", place, "--no-audit", "--no-fund", "--ignore-scripts", AXE],
+            capture_output=True,
+            check=False,
+        )
     return script.read_text() if script.exists() else None
 
 
@@ -77,59 +81,90 @@ def pages() -> dict[str, str]:
             data = fixtures.snapshot(name)
             if name == "ours-triggers":
                 add_profile(data)
-            found[name] = html.render(Page(f"Memory of {name}", [report(data)], [], [data]))  # fmt: skip
+            found[name] = html.render(Page(f"Memory of {name}", [report(data)], [], [data]))
     several = [fixtures.snapshot(name) for name in ("ours-idle", "stock-idle")]
-    found["several"] = html.render(Page("Memory of two servers", [report(one) for one in several], ["the host 'db9' is not known"], several))  # fmt: skip
+    found["several"] = html.render(
+        Page("Memory of two servers", [report(one) for one in several], ["the host 'db9' is not known"], several)
+    )
     return found
 
 
 def add_profile(data: dict) -> None:
     """As a server with the heap profiler has it."""
-    rows = [{"STACK": 1, "POOL": "table_cache", "ROUTE": "memory/sql/TABLE", "LIVE_BYTES": 5 << 20, "LIVE_OBJECTS": 40, "DIGEST": None, "FOLDED": "main;do_command;open_table"}]  # fmt: skip
-    data["sources"]["memdiag_profile"] = {"source": "MEMDIAG_PROFILE", "rows": rows, "error": None}  # fmt: skip
-    data["sources"]["memdiag_profile_svg"] = {"source": "memdiag_profile('svg')", "rows": [{"SVG": SVG}], "error": None}  # fmt: skip
+    rows = [
+        {
+            "STACK": 1,
+            "POOL": "table_cache",
+            "ROUTE": "memory/sql/TABLE",
+            "LIVE_BYTES": 5 << 20,
+            "LIVE_OBJECTS": 40,
+            "DIGEST": None,
+            "FOLDED": "main;do_command;open_table",
+        }
+    ]
+    data["sources"]["memdiag_profile"] = {"source": "MEMDIAG_PROFILE", "rows": rows, "error": None}
+    data["sources"]["memdiag_profile_svg"] = {"source": "memdiag_profile('svg')", "rows": [{"SVG": SVG}], "error": None}
 
 
-def chromium(folder: Path, page: Path | str, *words: str) -> subprocess.CompletedProcess[str]:  # fmt: skip
+def chromium(folder: Path, page: Path | str, *words: str) -> subprocess.CompletedProcess[str]:
     """@param page  a file, or an address"""
     address = page.as_uri() if isinstance(page, Path) else page
     # A process of the browser before may still hold its profile.
     with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as profile:
-        command = ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-                   "--disable-background-networking", f"--user-data-dir={profile}"]  # fmt: skip
-        return subprocess.run([*command, *words, address], capture_output=True, text=True, check=False, timeout=180)  # fmt: skip
+        command = [
+            "chromium",
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--no-first-run",
+            "--disable-background-networking",
+            f"--user-data-dir={profile}",
+        ]
+        return subprocess.run([*command, *words, address], capture_output=True, text=True, check=False, timeout=180)
 
 
-def made(checks: Checks, name: str, done: subprocess.CompletedProcess[str], file: Path, least: int) -> None:  # fmt: skip
+def made(checks: Checks, name: str, done: subprocess.CompletedProcess[str], file: Path, least: int) -> None:
     """A check that the browser has written this file, of at least so many bytes."""
     good = file.exists() and file.stat().st_size > least
-    checks.check(name, good, "" if good else f"status {done.returncode}: {done.stderr[-300:]}")  # fmt: skip
+    checks.check(name, good, "" if good else f"status {done.returncode}: {done.stderr[-300:]}")
 
 
-def probe(checks: Checks, folder: Path, name: str, text: str, script: str | None) -> None:  # fmt: skip
+def probe(checks: Checks, folder: Path, name: str, text: str, script: str | None) -> None:
     """In both modes: contrast differs."""
     library = f"<script>{script}</script>" if script else ""
-    tested = text.replace("<head>", "<head>" + WATCH, 1).replace("</body>", library + PROBE + "</body>")  # fmt: skip
+    tested = text.replace("<head>", "<head>" + WATCH, 1).replace("</body>", library + PROBE + "</body>")
     path = folder / f"{name}.probe.html"
     path.write_text(tested)
     for mode, number in MODES.items():
         for size, (width, height) in SIZES.items():
-            words = (f"--window-size={width},{height}", f"--blink-settings=preferredColorScheme={number}", "--virtual-time-budget=20000", "--dump-dom")  # fmt: skip
+            words = (
+                f"--window-size={width},{height}",
+                f"--blink-settings=preferredColorScheme={number}",
+                "--virtual-time-budget=20000",
+                "--dump-dom",
+            )
             done = chromium(folder, path, *words)
             found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.S)
             what = f"{name}, {size}, {mode}"
             if not found:
-                checks.check(f"{what}: the page tells of itself", False, done.stderr[-200:])  # fmt: skip
+                checks.check(f"{what}: the page tells of itself", False, done.stderr[-200:])
                 continue
-            told = json.loads(found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))  # fmt: skip
-            checks.check(f"{what}: nothing is requested, no error", not told["own"] and not told["errors"], told["own"] + told["errors"])  # fmt: skip
+            told = json.loads(found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+            checks.check(
+                f"{what}: nothing is requested, no error",
+                not told["own"] and not told["errors"],
+                told["own"] + told["errors"],
+            )
             # Headless Chromium has no window below 500 pixels; the page then has these.
-            checks.check(f"{what}: nothing is wider than the window", told["wide"] <= 0, told["wide"])  # fmt: skip
+            checks.check(f"{what}: nothing is wider than the window", told["wide"] <= 0, told["wide"])
             if "MEMDIAG_HISTORY" in text:
-                checks.check(f"{what}: charts are drawn", told["charts"] >= 1, told["charts"])  # fmt: skip
+                checks.check(f"{what}: charts are drawn", told["charts"] >= 1, told["charts"])
             if script:
-                serious = [one for one in told["faults"] if one["impact"] in ("serious", "critical")]  # fmt: skip
-                checks.check(f"{what}: axe-core finds nothing serious", not serious, serious or f"{len(told['faults'])} lesser")  # fmt: skip
+                serious = [one for one in told["faults"] if one["impact"] in ("serious", "critical")]
+                checks.check(
+                    f"{what}: axe-core finds nothing serious", not serious, serious or f"{len(told['faults'])} lesser"
+                )
     path.unlink()
 
 
@@ -139,10 +174,18 @@ def pictures(checks: Checks, folder: Path, name: str, text: str) -> None:
     for mode, number in MODES.items():
         for size, (width, height) in SIZES.items():
             out = folder / f"{name}-{size}-{mode}.png"
-            done = chromium(folder, path, f"--window-size={width},{height * 3}", f"--blink-settings=preferredColorScheme={number}", f"--screenshot={out}")  # fmt: skip
+            done = chromium(
+                folder,
+                path,
+                f"--window-size={width},{height * 3}",
+                f"--blink-settings=preferredColorScheme={number}",
+                f"--screenshot={out}",
+            )
             made(checks, f"{name}, {size}, {mode}: a picture", done, out, 20_000)
     out = folder / f"{name}.pdf"
-    done = chromium(folder, path, "--blink-settings=preferredColorScheme=0", f"--print-to-pdf={out}", "--no-pdf-header-footer")  # fmt: skip
+    done = chromium(
+        folder, path, "--blink-settings=preferredColorScheme=0", f"--print-to-pdf={out}", "--no-pdf-header-footer"
+    )
     made(checks, f"{name}: prints", done, out, 20_000)
 
 

@@ -64,7 +64,7 @@ def fetch(into: Path) -> None:
                 check=False,
             )
             if done.returncode:
-                raise Problem(f"apt-get could not fetch MariaDB: {last_line(done.stderr)}")  # fmt: skip
+                raise Problem(f"apt-get could not fetch MariaDB: {last_line(done.stderr)}")
             tree = Path(scratch) / "tree"
             for package in Path(scratch).glob("*.deb"):
                 subprocess.run(["dpkg-deb", "-x", package, tree], check=True)
@@ -74,7 +74,7 @@ def fetch(into: Path) -> None:
 class MariaDb:
     """A private MariaDB, on a socket alone. Its data directory is made by its own bootstrap."""
 
-    def __init__(self, programs: Path, base: Path, options: tuple[str, ...] = ()) -> None:  # fmt: skip
+    def __init__(self, programs: Path, base: Path, options: tuple[str, ...] = ()) -> None:
         self._usr = programs / "usr"
         self._base = base
         self.data = base / "data"
@@ -106,11 +106,7 @@ class MariaDb:
         (self.data / "mysql").mkdir(parents=True)
         share = self._usr / "share/mysql"
         script = "CREATE DATABASE IF NOT EXISTS mysql;\nUSE mysql;\nSET @auth_root_socket = NULL;\nSET @skip_auth_anonymous = 1;\n"
-        for name in (
-            "mysql_system_tables",
-            "mysql_performance_tables",
-            "mysql_system_tables_data",
-        ):
+        for name in ("mysql_system_tables", "mysql_performance_tables", "mysql_system_tables_data"):
             script += (share / f"{name}.sql").read_text()
         done = subprocess.run(
             [*self._command(), "--bootstrap", "--skip-grant-tables"],
@@ -120,7 +116,7 @@ class MariaDb:
             check=False,
         )
         if done.returncode:
-            raise Problem(f"MariaDB could not be initialised: {last_line(done.stderr.decode(errors='replace'))}")  # fmt: skip
+            raise Problem(f"MariaDB could not be initialised: {last_line(done.stderr.decode(errors='replace'))}")
 
     @contextlib.contextmanager
     def running(self) -> Iterator[MariaDb]:
@@ -131,7 +127,7 @@ class MariaDb:
                 stdout=log,
                 stderr=log,
                 env=self._environment(),
-            )  # fmt: skip
+            )
         try:
             self._wait()
             yield self
@@ -152,7 +148,7 @@ class MariaDb:
                 return
             except (OSError, SqlError):
                 time.sleep(0.1)
-        raise Problem(f"MariaDB did not start: {last_line((self._base / 'error.log').read_text())}")  # fmt: skip
+        raise Problem(f"MariaDB did not start: {last_line((self._base / 'error.log').read_text())}")
 
 
 def main() -> int:

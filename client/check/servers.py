@@ -33,7 +33,12 @@ from harness.problem import run_main
 from harness.server import Build, Server, initialise
 from harness.sql import Connection
 
-OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "--max-connections=1100", "--loose-mysqlx=OFF")  # fmt: skip
+OPTIONS = (
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-redo-log-capacity=64M",
+    "--max-connections=1100",
+    "--loose-mysqlx=OFF",
+)
 MIB = 1 << 20
 
 
@@ -94,16 +99,12 @@ def any_server(checks: Checks, name: str, socket: Path, pid: int) -> None:
     seen = [rss for _, rss in kernel.samples] + [kernel_rss(pid)]
     parts = block(page, "ledger", "ledger")
     total = sum(part["value"] for part in parts["parts"])
-    checks.check(f"{name}: the parts of the ledger add up to RSS", total == parts["total"])  # fmt: skip
+    checks.check(f"{name}: the parts of the ledger add up to RSS", total == parts["total"])
     near = 0.97 * min(seen) <= parts["total"] <= 1.03 * max(seen)
-    checks.check(
-        f"{name}: RSS is the kernel's",
-        near,
-        f"{parts['total']}; meanwhile {min(seen)} to {max(seen)}",
-    )
+    checks.check(f"{name}: RSS is the kernel's", near, f"{parts['total']}; meanwhile {min(seen)} to {max(seen)}")
     for form in ("--text", "--md", "--html"):
         done = memdiag("report", *to(socket), form, "-o", "-")
-        checks.check(f"{name}: report {form}", done.returncode == 0 and len(done.stdout) > 4000, done.stderr[:200])  # fmt: skip
+        checks.check(f"{name}: report {form}", done.returncode == 0 and len(done.stdout) > 4000, done.stderr[:200])
 
 
 @contextlib.contextmanager
@@ -127,23 +128,27 @@ def same_figures(checks: Checks, server: Server) -> None:
 
         def ask(statement: str) -> dict[str, int | None]:
             rows = session.query(statement).rows
-            return {str(row[0]): None if row[1] is None else int(row[1]) for row in rows}  # fmt: skip
+            return {str(row[0]): None if row[1] is None else int(row[1]) for row in rows}
 
-        budget = ask("SELECT VARIABLE, WORST_CASE_BYTES FROM MEMDIAG_BUDGET WHERE KIND IN ('buffer', 'growing')")  # fmt: skip
-        variables = ask("SELECT VARIABLE_NAME, VARIABLE_VALUE FROM performance_schema.global_variables WHERE VARIABLE_VALUE REGEXP '^[0-9]{1,18}$'")  # fmt: skip
+        budget = ask("SELECT VARIABLE, WORST_CASE_BYTES FROM MEMDIAG_BUDGET WHERE KIND IN ('buffer', 'growing')")
+        variables = ask(
+            "SELECT VARIABLE_NAME, VARIABLE_VALUE FROM performance_schema.global_variables WHERE VARIABLE_VALUE REGEXP '^[0-9]{1,18}$'"
+        )
         pools = {row[0] for row in session.query("SELECT POOL FROM MEMDIAG_POOLS").rows}
-        ledger = ask("SELECT CONCAT(COMPONENT, '/', NAME, '/', STATE), RESIDENT_BYTES FROM MEMDIAG_LEDGER")  # fmt: skip
+        ledger = ask("SELECT CONCAT(COMPONENT, '/', NAME, '/', STATE), RESIDENT_BYTES FROM MEMDIAG_LEDGER")
     shown = {row[0]: row[5] for row in block(page, "budget", "budget")["rows"]}
     # Some sizes are measured, such as that of an open table, and move between two reads.
-    differing = [name for name, value in budget.items() if abs((shown.get(name) or 0) - (value or 0)) > (value or 0) * 0.05]  # fmt: skip
-    checks.check("the budget is the server's", not differing and len(shown) > 10, differing)  # fmt: skip
-    settings = {row[0]: row[1] for row in block(page, "configuration", "configuration")["rows"] if row[1] != ""}  # fmt: skip
+    differing = [
+        name for name, value in budget.items() if abs((shown.get(name) or 0) - (value or 0)) > (value or 0) * 0.05
+    ]
+    checks.check("the budget is the server's", not differing and len(shown) > 10, differing)
+    settings = {row[0]: row[1] for row in block(page, "configuration", "configuration")["rows"] if row[1] != ""}
     wrong = [name for name, value in settings.items() if variables.get(name) != value]
     checks.check("settings are the server's", not wrong and len(settings) > 20, wrong)
-    checks.check("all pools are there", {row[0] for row in block(page, "pools", "pools")["rows"]} == pools)  # fmt: skip
-    rows = {f"{row[0]}/{row[1]}/{row[2]}": row[3] for row in block(page, "ledger", "ledger-rows")["rows"]}  # fmt: skip
+    checks.check("all pools are there", {row[0] for row in block(page, "pools", "pools")["rows"]} == pools)
+    rows = {f"{row[0]}/{row[1]}/{row[2]}": row[3] for row in block(page, "ledger", "ledger-rows")["rows"]}
     # It takes memory for what it is asked.
-    far = [name for name, value in rows.items() if abs((value or 0) - (ledger.get(name) or 0)) > 4 * MIB]  # fmt: skip
+    far = [name for name, value in rows.items() if abs((value or 0) - (ledger.get(name) or 0)) > 4 * MIB]
     checks.check("rows of the ledger are the server's", not far and len(rows) > 20, far)
 
 
@@ -159,31 +164,41 @@ def forms_agree(checks: Checks, server: Server) -> None:
         for step in place.split("/"):
             node = node[int(step)] if step.isdigit() else node[step]
         wrong += str(node) != value
-    checks.check("each number of the page is in its JSON", not wrong and len(found) > 300, f"{len(found)} numbers")  # fmt: skip
+    checks.check("each number of the page is in its JSON", not wrong and len(found) > 300, f"{len(found)} numbers")
     others = foreign(data["reports"][0], data["snapshots"][0])
-    checks.check("each number of a table or a chart is an answer of the server", not others, others[:5])  # fmt: skip
+    checks.check("each number of a table or a chart is an answer of the server", not others, others[:5])
 
 
 # --- faults ----------------------------------------------------------------------------
 
 
-def one_line(checks: Checks, name: str, done: subprocess.CompletedProcess[str], words: str) -> None:  # fmt: skip
+def one_line(checks: Checks, name: str, done: subprocess.CompletedProcess[str], words: str) -> None:
     lines = done.stderr.strip().splitlines()
-    good = done.returncode == 1 and len(lines) == 1 and re.search(words, lines[0]) and not done.stdout  # fmt: skip
-    checks.check(f"{name}: one line and status 1", bool(good), done.stderr.strip()[:160])  # fmt: skip
+    good = done.returncode == 1 and len(lines) == 1 and re.search(words, lines[0]) and not done.stdout
+    checks.check(f"{name}: one line and status 1", bool(good), done.stderr.strip()[:160])
 
 
 def faults(checks: Checks, server: Server, folder: Path) -> None:
     report = ("report", "--no-defaults", "--text")
     one_line(checks, "unknown host", memdiag(*report, "nohost.invalid"), "is not known")
-    one_line(checks, "no socket", memdiag(*report, "/nowhere/x.sock"), "there is no socket")  # fmt: skip
-    one_line(checks, "nobody listens", memdiag(*report, "127.0.0.1:1"), "does not answer")  # fmt: skip
-    one_line(checks, "refused login", memdiag(*report, "-S", server.socket, "-u", "root", "-pwrong"), "refused the login of 'root'")  # fmt: skip
-    one_line(checks, "a folder that is not there", memdiag("report", *to(server.socket), "-o", folder / "no/x.html"), "cannot be written")  # fmt: skip
-    one_line(checks, "top without a terminal", memdiag("top", *to(server.socket)), "needs a terminal")  # fmt: skip
+    one_line(checks, "no socket", memdiag(*report, "/nowhere/x.sock"), "there is no socket")
+    one_line(checks, "nobody listens", memdiag(*report, "127.0.0.1:1"), "does not answer")
+    one_line(
+        checks,
+        "refused login",
+        memdiag(*report, "-S", server.socket, "-u", "root", "-pwrong"),
+        "refused the login of 'root'",
+    )
+    one_line(
+        checks,
+        "a folder that is not there",
+        memdiag("report", *to(server.socket), "-o", folder / "no/x.html"),
+        "cannot be written",
+    )
+    one_line(checks, "top without a terminal", memdiag("top", *to(server.socket)), "needs a terminal")
     done = memdiag(*report, "-u", "root", server.socket, "nohost.invalid")
-    good = done.returncode == 1 and "Not asked" not in done.stdout and "WHAT IS WRONG" in done.stdout  # fmt: skip
-    checks.check("one of two servers: a report, a line, status 1", good, done.stderr.strip())  # fmt: skip
+    good = done.returncode == 1 and "Not asked" not in done.stdout and "WHAT IS WRONG" in done.stdout
+    checks.check("one of two servers: a report, a line, status 1", good, done.stderr.strip())
 
 
 def accounts(checks: Checks, server: Server) -> None:
@@ -196,19 +211,17 @@ def accounts(checks: Checks, server: Server) -> None:
             session.query(statement)
     page = report_of(server.socket, "onlyprocess", "-pp w")
     missing = {row[0] for row in block(page, "about", "missing")["rows"]}
-    ours = {name for name in missing if name.startswith("MEMDIAG") and "PROFILE" not in name}  # fmt: skip
+    ours = {name for name in missing if name.startswith("MEMDIAG") and "PROFILE" not in name}
     checks.check("PROCESS alone reads all tables of ours", not ours, ", ".join(ours))
-    checks.check("PROCESS alone: Performance Schema is named as missing", "memory" in missing)  # fmt: skip
+    checks.check("PROCESS alone: Performance Schema is named as missing", "memory" in missing)
     page = report_of(server.socket, "nothing")
     reasons = {row[0]: row[1] for row in block(page, "about", "missing")["rows"]}
     lacking = "PROCESS" in reasons.get("MEMDIAG_LEDGER", "")
-    checks.check("without privileges: what is lacking is said", lacking, reasons.get("MEMDIAG_LEDGER"))  # fmt: skip
+    checks.check("without privileges: what is lacking is said", lacking, reasons.get("MEMDIAG_LEDGER"))
     rss = next(fact for fact in page["reports"][0]["facts"] if fact["label"] == "RSS")
     checks.check("without privileges: RSS comes from the kernel", bool(rss["value"]))
-    found = [one["headline"] for one in page["reports"][0]["findings"] if one["verdict"] != "host"]  # fmt: skip
-    checks.check(
-        "without privileges: nothing is found but of the host", not found, found
-    )
+    found = [one["headline"] for one in page["reports"][0]["findings"] if one["verdict"] != "host"]
+    checks.check("without privileges: nothing is found but of the host", not found, found)
 
 
 def ways_in(checks: Checks, server: Server, build: Build, folder: Path) -> None:
@@ -229,45 +242,58 @@ def ways_in(checks: Checks, server: Server, build: Build, folder: Path) -> None:
     if done.returncode == 0:
         local = json.loads(done.stdout)["snapshots"][0]["local"]
         checks.check("a server on loopback is found in /proc", local)
-    done = memdiag("report", "--no-defaults", *over, f"--ssl-ca={server.data / 'ca.pem'}", "--ssl-mode=VERIFY_CA", "--json")  # fmt: skip
-    checks.check("TLS with the server's CA", done.returncode == 0, done.stderr)
-    one_line(checks, "TLS switched off", memdiag("report", "--no-defaults", *over, "--ssl-mode=DISABLED"), "refused|TLS")  # fmt: skip
-    first = (
-        "-h",
-        "127.0.0.1",
-        "-P",
-        port,
-        "-u",
-        "no_tls",
-        "-psecret",
-        "--ssl-mode=DISABLED",
+    done = memdiag(
+        "report", "--no-defaults", *over, f"--ssl-ca={server.data / 'ca.pem'}", "--ssl-mode=VERIFY_CA", "--json"
     )
-    one_line(checks, "a password by an RSA key of the server", memdiag("report", "--no-defaults", *first), "RSA key")  # fmt: skip
-    one_line(checks, "a wrong CA file", memdiag("report", "--no-defaults", *over, "--ssl-mode=VERIFY_CA", "--ssl-ca=/etc/hostname"), "TLS files")  # fmt: skip
-    if shutil.which("expect") is None and not build.program("mysql_config_editor").exists():  # fmt: skip
+    checks.check("TLS with the server's CA", done.returncode == 0, done.stderr)
+    one_line(
+        checks, "TLS switched off", memdiag("report", "--no-defaults", *over, "--ssl-mode=DISABLED"), "refused|TLS"
+    )
+    first = ("-h", "127.0.0.1", "-P", port, "-u", "no_tls", "-psecret", "--ssl-mode=DISABLED")
+    one_line(checks, "a password by an RSA key of the server", memdiag("report", "--no-defaults", *first), "RSA key")
+    one_line(
+        checks,
+        "a wrong CA file",
+        memdiag("report", "--no-defaults", *over, "--ssl-mode=VERIFY_CA", "--ssl-ca=/etc/hostname"),
+        "TLS files",
+    )
+    if shutil.which("expect") is None and not build.program("mysql_config_editor").exists():
         checks.skip("a login path", "there is no mysql_config_editor")
         return
     file = folder / "mylogin.cnf"
-    set_path = [build.program("mysql_config_editor"), "set", "--login-path=here", f"--socket={server.socket}", "--user=root"]  # fmt: skip
-    subprocess.run(set_path, env={**os.environ, "MYSQL_TEST_LOGIN_FILE": str(file)}, check=True)  # fmt: skip
+    set_path = [
+        build.program("mysql_config_editor"),
+        "set",
+        "--login-path=here",
+        f"--socket={server.socket}",
+        "--user=root",
+    ]
+    subprocess.run(set_path, env={**os.environ, "MYSQL_TEST_LOGIN_FILE": str(file)}, check=True)
     path = f"{build.mysqld.parent}:{os.environ['PATH']}"
-    done = memdiag("report", "--login-path=here", "--no-defaults", "--json", MYSQL_TEST_LOGIN_FILE=str(file), PATH=path)  # fmt: skip
+    done = memdiag("report", "--login-path=here", "--no-defaults", "--json", MYSQL_TEST_LOGIN_FILE=str(file), PATH=path)
     checks.check("a login path", done.returncode == 0, done.stderr)
-    one_line(checks, "a login path that is not there", memdiag("report", "--login-path=no", "--no-defaults", MYSQL_TEST_LOGIN_FILE=str(file), PATH=path), "there is no login path")  # fmt: skip
+    one_line(
+        checks,
+        "a login path that is not there",
+        memdiag("report", "--login-path=no", "--no-defaults", MYSQL_TEST_LOGIN_FILE=str(file), PATH=path),
+        "there is no login path",
+    )
 
 
 def nothing_is_written(checks: Checks, server: Server) -> None:
     """No statement of a report changes anything: the server's counters of writing commands stay."""
-    wanted = "'Com_insert','Com_update','Com_delete','Com_flush','Com_kill','Com_create_table','Com_drop_table','Com_alter_table','Com_set_option'"  # fmt: skip
-    ask = f"SELECT VARIABLE_NAME, VARIABLE_VALUE FROM performance_schema.global_status WHERE VARIABLE_NAME IN ({wanted})"  # fmt: skip
+    wanted = "'Com_insert','Com_update','Com_delete','Com_flush','Com_kill','Com_create_table','Com_drop_table','Com_alter_table','Com_set_option'"
+    ask = (
+        f"SELECT VARIABLE_NAME, VARIABLE_VALUE FROM performance_schema.global_status WHERE VARIABLE_NAME IN ({wanted})"
+    )
     with server.connect() as session:
         variables = "SELECT * FROM performance_schema.global_variables"
         before, settings = session.query(ask).rows, session.query(variables).rows
         report_of(server.socket)
         after = session.query(ask).rows
-        changed = [name for (name, old), (_, new) in zip(before, after, strict=True) if old != new]  # fmt: skip
+        changed = [name for (name, old), (_, new) in zip(before, after, strict=True) if old != new]
         # SET SESSION of its own session.
-        checks.check("a report writes nothing", changed in ([], ["Com_set_option"]), changed)  # fmt: skip
+        checks.check("a report writes nothing", changed in ([], ["Com_set_option"]), changed)
         checks.check("and sets nothing", session.query(variables).rows == settings)
 
 
@@ -285,19 +311,32 @@ def many_sessions(checks: Checks, server: Server) -> None:
 def interrupted(checks: Checks, server: Server, folder: Path) -> None:
     """Ctrl-C keeps a recording whole, and leaves no other file."""
     out = folder / "recording"
-    process = subprocess.Popen([*command(), "record", *to(server.socket), "--every", "0.2s", "-o", out], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_interruptible)  # fmt: skip
+    process = subprocess.Popen(
+        [*command(), "record", *to(server.socket), "--every", "0.2s", "-o", out],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=_interruptible,
+    )
     unfinished = folder / "recording.unfinished"
     end = time.monotonic() + 30
-    while time.monotonic() < end and (not unfinished.exists() or unfinished.read_text().count("\n") < 4):  # fmt: skip
+    while time.monotonic() < end and (not unfinished.exists() or unfinished.read_text().count("\n") < 4):
         time.sleep(0.05)
     try:
         process.send_signal(signal.SIGINT)
         words, complaint = process.communicate(timeout=30)
     finally:
         process.kill()
-    checks.check("Ctrl-C ends a recording, which is whole", process.returncode == 0 and out.exists() and not unfinished.exists(), words or complaint)  # fmt: skip
+    checks.check(
+        "Ctrl-C ends a recording, which is whole",
+        process.returncode == 0 and out.exists() and not unfinished.exists(),
+        words or complaint,
+    )
     done = memdiag("what-if", out, "--limit", "4G")
-    checks.check("what-if reads it", done.returncode == 0 and "would have survived" in done.stdout, done.stdout.splitlines()[:1])  # fmt: skip
+    checks.check(
+        "what-if reads it", done.returncode == 0 and "would have survived" in done.stdout, done.stdout.splitlines()[:1]
+    )
     done = memdiag("diff", f"{out}@first", f"{out}@last", "--max-growth", "256M")
     checks.check("diff reads it", done.returncode == 0, done.stdout.splitlines()[-1:])
     done = memdiag("report", *to(server.socket), "--recording", out, "--text")
@@ -321,31 +360,42 @@ def hostile(checks: Checks, server: Server, folder: Path) -> None:
         for form in ("--text", "--md"):
             words = memdiag("report", *to(server.socket), form).stdout
             unseen = {one for one in words if not one.isprintable() and one != "\n"}
-            checks.check(f"a hostile name in {form} is only read", not unseen and "x1b]" in words.replace("\\", ""), unseen)  # fmt: skip
+            checks.check(
+                f"a hostile name in {form} is only read", not unseen and "x1b]" in words.replace("\\", ""), unseen
+            )
         words = memdiag("report", *to(server.socket), "-o", "-").stdout
-        checks.check("a hostile name in HTML is only read", "<script>[" not in words and "&lt;script&gt;[" in words)  # fmt: skip
+        checks.check("a hostile name in HTML is only read", "<script>[" not in words and "&lt;script&gt;[" in words)
         if shutil.which("tmux") is None:
             return
         words = [sys.executable, "-m", "memdiag", "top", *to(server.socket)]
         with terminal(folder, words) as screen:
             shown = screen.shows(r"<script>\[/\]\\x1b")
-            checks.check("a hostile name in top is only read", bool(shown), "" if shown else screen.text()[:300])  # fmt: skip
+            checks.check("a hostile name in top is only read", bool(shown), "" if shown else screen.text()[:300])
 
 
 def two_servers(checks: Checks, server: Server) -> None:
     words = ("--no-defaults", "-u", "root", server.socket, server.socket)
     done = memdiag("diff", *words, "--max-growth", "512M")
-    checks.check("diff of servers", done.returncode == 0 and "RSS" in done.stdout, done.stderr)  # fmt: skip
+    checks.check("diff of servers", done.returncode == 0 and "RSS" in done.stdout, done.stderr)
     done = memdiag("report", *words, "--text")
-    checks.check("a report of two servers", done.returncode == 0 and "verdict" in done.stdout, done.stderr)  # fmt: skip
+    checks.check("a report of two servers", done.returncode == 0 and "verdict" in done.stdout, done.stderr)
 
 
 def what_if(checks: Checks, server: Server) -> None:
-    done = memdiag("what-if", *to(server.socket), "--limit", "16G", "--set", "max_connections=10")  # fmt: skip
-    checks.check("what-if of a server's own history", done.returncode == 0 and "would have survived" in done.stdout, done.stdout.splitlines()[2:3])  # fmt: skip
+    done = memdiag("what-if", *to(server.socket), "--limit", "16G", "--set", "max_connections=10")
+    checks.check(
+        "what-if of a server's own history",
+        done.returncode == 0 and "would have survived" in done.stdout,
+        done.stdout.splitlines()[2:3],
+    )
     done = memdiag("what-if", *to(server.socket), "--limit", "1M")
     checks.check("what-if of a limit that is too low ends with 3", done.returncode == 3)
-    one_line(checks, "what-if of an unknown variable", memdiag("what-if", *to(server.socket), "--set", "no_such=1"), "does not know no_such")  # fmt: skip
+    one_line(
+        checks,
+        "what-if of an unknown variable",
+        memdiag("what-if", *to(server.socket), "--set", "no_such=1"),
+        "does not know no_such",
+    )
 
 
 # --- top ---------------------------------------------------------------------------
@@ -357,11 +407,13 @@ class Terminal:
     def __init__(self, folder: Path, words: list[str]) -> None:
         self._socket = folder / "tmux"
         setting = f"env PYTHONPATH={ROOT / 'client'} HOME={folder} TERM=screen-256color"
-        shell = f"cd {folder} && {setting} {' '.join(words)}; echo ended with $?; sleep 60"  # fmt: skip
+        shell = f"cd {folder} && {setting} {' '.join(words)}; echo ended with $?; sleep 60"
         self._run("new-session", "-d", "-s", "t", "-x", "110", "-y", "32", shell)
 
     def _run(self, *words: str) -> str:
-        done = subprocess.run(["tmux", "-S", str(self._socket), "-f", "/dev/null", *words], capture_output=True, text=True, check=False)  # fmt: skip
+        done = subprocess.run(
+            ["tmux", "-S", str(self._socket), "-f", "/dev/null", *words], capture_output=True, text=True, check=False
+        )
         return done.stdout
 
     def shows(self, words: str, seconds: float = 30) -> str:
@@ -400,10 +452,10 @@ def top(checks: Checks, server: Server, folder: Path) -> None:
     if shutil.which("tmux") is None:
         checks.skip("top", "tmux is not installed")
         return
-    words = [sys.executable, "-m", "memdiag", "top", *to(server.socket), "--every", "0.5s"]  # fmt: skip
+    words = [sys.executable, "-m", "memdiag", "top", *to(server.socket), "--every", "0.5s"]
     with terminal(folder, words) as screen:
         shown = screen.shows(r"RSS .*of.*\n(.*\n)*.*pool +live +unused")
-        checks.check("top shows RSS, limit and pools", bool(shown), "" if shown else screen.text()[:300])  # fmt: skip
+        checks.check("top shows RSS, limit and pools", bool(shown), "" if shown else screen.text()[:300])
         if not shown:
             return
         screen.press("o")
@@ -415,19 +467,19 @@ def top(checks: Checks, server: Server, folder: Path) -> None:
         screen.press("p")
         screen.shows("y: yes")
         screen.press("y")
-        checks.check("the purge has a receipt", bool(screen.shows(r"given back: .* in .* ms")))  # fmt: skip
+        checks.check("the purge has a receipt", bool(screen.shows(r"given back: .* in .* ms")))
         screen.press("r")
-        checks.check("r saves a report", bool(screen.shows(r"saved here: .*html")) and any(folder.glob("memdiag-*.html")))  # fmt: skip
+        checks.check(
+            "r saves a report", bool(screen.shows(r"saved here: .*html")) and any(folder.glob("memdiag-*.html"))
+        )
         screen.resize(70, 18)
         small = screen.shows(r"(?ms)^RSS.*session")
         lines = small.rstrip("\n").split("\n")
-        checks.check("a small terminal still has RSS and a session", bool(small) and len(lines) <= 18, len(lines))  # fmt: skip
+        checks.check("a small terminal still has RSS and a session", bool(small) and len(lines) <= 18, len(lines))
         screen.resize(110, 32)
         os.kill(server.pid, signal.SIGKILL)
         # The line wraps where the path of the socket is long.
-        checks.check(
-            "a server that dies is told", bool(screen.shows(r"asking\s+again"))
-        )
+        checks.check("a server that dies is told", bool(screen.shows(r"asking\s+again")))
         server.stop()
         server.start()
         back = screen.shows(r"(?s)\A(?!.*asking\s+again).*RSS .*of")
@@ -441,7 +493,13 @@ def top(checks: Checks, server: Server, folder: Path) -> None:
 
 def ours(checks: Checks, build: Build, folder: Path) -> None:
     port = free_port()
-    options = (*OPTIONS, "--skip-networking=OFF", "--bind-address=127.0.0.1", f"--port={port}", "--memdiag-history-interval-ms=200")  # fmt: skip
+    options = (
+        *OPTIONS,
+        "--skip-networking=OFF",
+        "--bind-address=127.0.0.1",
+        f"--port={port}",
+        "--memdiag-history-interval-ms=200",
+    )
     with Server(build, folder / "ours", options) as server:
         initialise(build, server.data)
         server.start()
@@ -458,12 +516,12 @@ def ours(checks: Checks, build: Build, folder: Path) -> None:
         interrupted(checks, server, folder)
         many_sessions(checks, server)
         top(checks, server, folder)
-    with Server(build, folder / "ours", (*OPTIONS, "--performance-schema=OFF")) as server:  # fmt: skip
+    with Server(build, folder / "ours", (*OPTIONS, "--performance-schema=OFF")) as server:
         server.start()
         any_server(checks, "ours without Performance Schema", server.socket, server.pid)
         page = report_of(server.socket)
         reasons = {row[0]: row[1] for row in block(page, "about", "missing")["rows"]}
-        checks.check("performance_schema=OFF is the reason", reasons.get("memory") == "performance_schema is OFF")  # fmt: skip
+        checks.check("performance_schema=OFF is the reason", reasons.get("memory") == "performance_schema is OFF")
 
 
 def stock(checks: Checks, programs: Path, folder: Path) -> None:
@@ -472,19 +530,27 @@ def stock(checks: Checks, programs: Path, folder: Path) -> None:
         initialise(build, server.data)
         server.start()
         any_server(checks, "Debian's MySQL", server.socket, server.pid)
-        checks.check("a line says what our server would show", "Only the server with memdiag" in memdiag("report", *to(server.socket), "--text").stdout.replace("\n", " "))  # fmt: skip
-        one_line(checks, "what-if without history", memdiag("what-if", *to(server.socket), "--limit", "1G"), "there is no history")  # fmt: skip
+        checks.check(
+            "a line says what our server would show",
+            "Only the server with memdiag" in memdiag("report", *to(server.socket), "--text").stdout.replace("\n", " "),
+        )
+        one_line(
+            checks,
+            "what-if without history",
+            memdiag("what-if", *to(server.socket), "--limit", "1G"),
+            "there is no history",
+        )
         interrupted(checks, server, folder)
-    with Server(build, folder / "stock", (*OPTIONS, "--performance-schema=OFF")) as server:  # fmt: skip
+    with Server(build, folder / "stock", (*OPTIONS, "--performance-schema=OFF")) as server:
         server.start()
-        any_server(checks, "Debian's MySQL without Performance Schema", server.socket, server.pid)  # fmt: skip
+        any_server(checks, "Debian's MySQL without Performance Schema", server.socket, server.pid)
 
 
 def mariadb(checks: Checks, programs: Path, folder: Path) -> None:
     for name, options in (
         ("MariaDB", ()),
         ("MariaDB with Performance Schema", ("--performance-schema=ON", "--performance-schema-instrument=memory/%=ON")),
-    ):  # fmt: skip
+    ):
         place = folder / name.replace(" ", "-")
         server = peers.MariaDb(programs, place, options)
         server.initialise()
@@ -495,11 +561,11 @@ def mariadb(checks: Checks, programs: Path, folder: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--preset", default="dev")
-    parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")  # fmt: skip
+    parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")
     parser.add_argument("--peers", type=Path, default=peers.folder())
     parser.add_argument("--only", action="append", choices=("ours", "stock", "mariadb"))
     options = parser.parse_args()
-    build = Build(options.build) if options.build else Build.of_preset(ROOT, options.preset)  # fmt: skip
+    build = Build(options.build) if options.build else Build.of_preset(ROOT, options.preset)
     checks = Checks("client servers")
     folder = ROOT / "build" / options.preset / "client-servers"
     with lock(folder.with_name("client-servers.lock"), "checking the client"):
@@ -509,7 +575,7 @@ def main() -> int:
     return checks.finish()
 
 
-def every_server(checks: Checks, build: Build, options: argparse.Namespace, folder: Path) -> None:  # fmt: skip
+def every_server(checks: Checks, build: Build, options: argparse.Namespace, folder: Path) -> None:
     try:
         for name, run in (("ours", ours), ("stock", stock), ("mariadb", mariadb)):
             if options.only and name not in options.only:

@@ -119,14 +119,11 @@ def table_cache(now: Situation) -> None:
 def triggers(now: Situation) -> None:
     session = now.session()
     body = "".join(
-        f"SET NEW.b = CONCAT(UPPER(NEW.b), '{number}', LENGTH(NEW.b) + NEW.a * {number}); "
-        for number in range(150)
+        f"SET NEW.b = CONCAT(UPPER(NEW.b), '{number}', LENGTH(NEW.b) + NEW.a * {number}); " for number in range(150)
     )
     aliases = 40
     for number in range(4):
-        session.query(
-            f"CREATE TABLE t{number} (id INT PRIMARY KEY AUTO_INCREMENT, a INT, b VARCHAR(200))"
-        )
+        session.query(f"CREATE TABLE t{number} (id INT PRIMARY KEY AUTO_INCREMENT, a INT, b VARCHAR(200))")
         session.query(
             f"CREATE TRIGGER large{number} BEFORE INSERT ON t{number} FOR EACH ROW BEGIN"
             f" DO GET_LOCK('gate', 120) + RELEASE_LOCK('gate'); IF NEW.a < 0 THEN {body} END IF; END"
@@ -141,15 +138,10 @@ def triggers(now: Situation) -> None:
         for number in range(4):
             session.query("DO GET_LOCK('gate', 0)")
             inserted = pool.map(
-                lambda one, table=number: one.query(
-                    f"INSERT INTO t{table} (a, b) VALUES (1, 'some text')"
-                ),
-                processes,
+                lambda one, table=number: one.query(f"INSERT INTO t{table} (a, b) VALUES (1, 'some text')"), processes
             )
             deadline = time.monotonic() + PATIENCE
-            while (
-                session.query(waiting).scalar() != "1" and time.monotonic() < deadline
-            ):
+            while session.query(waiting).scalar() != "1" and time.monotonic() < deadline:
                 time.sleep(0.05)
             session.query("DO RELEASE_LOCK('gate')")
             list(inserted)
@@ -185,15 +177,15 @@ def fragmentation(now: Situation) -> None:
     session = now.session()
     numbers = range(80_000)
     for begin in range(0, len(numbers), 500):
-        values = (f"@f{number} = REPEAT('f', 1700)" for number in numbers[begin : begin + 500])  # fmt: skip
+        values = (f"@f{number} = REPEAT('f', 1700)" for number in numbers[begin : begin + 500])
         session.query("SET " + ", ".join(values))
     freed = [number for number in numbers if number % 16]
     for begin in range(0, len(freed), 500):
-        session.query("SET " + ", ".join(f"@f{number} = NULL" for number in freed[begin : begin + 500]))  # fmt: skip
+        session.query("SET " + ", ".join(f"@f{number} = NULL" for number in freed[begin : begin + 500]))
     deadline = time.monotonic() + PATIENCE
     # Pages that are quite free are purged when the pool is quiet.
     while now.ours and time.monotonic() < deadline:
-        row = now.server.query("SELECT DIRTY_BYTES FROM information_schema.MEMDIAG_POOLS WHERE POOL = 'session'")  # fmt: skip
+        row = now.server.query("SELECT DIRTY_BYTES FROM information_schema.MEMDIAG_POOLS WHERE POOL = 'session'")
         if int(row.scalar() or 0) < 16 * MB:
             break
         time.sleep(0.3)
@@ -221,44 +213,50 @@ def swap(now: Situation) -> None:
     for number in range(10):
         session.query(f"SET @idle{number} = REPEAT('i', {32 * MB - 8192})")
     host_states.swap_out(
-        now.limit,
-        now.limit.used_bytes() - 192 * MB,
-        lambda: host_states.swapped_mb(now.server) >= 100,
+        now.limit, now.limit.used_bytes() - 192 * MB, lambda: host_states.swapped_mb(now.server) >= 100
     )
     if host_states.swapped_mb(now.server) < 80:
         raise NotPossible("the kernel swapped out too little")
 
 
 _LIMIT_MB = 768
-_KEPT = ("--loose-memdiag-quiet-ms=session=0", "--loose-memdiag-dirty-decay-ms=session=-1")  # fmt: skip
+_KEPT = ("--loose-memdiag-quiet-ms=session=0", "--loose-memdiag-dirty-decay-ms=session=-1")
 STATES = (
     State("leak", leak, ("user variables",)),
-    State("fragmentation", fragmentation, ("fragmentation of pool session",), on_stock=("unused pages", "memory that is not counted")),
+    State(
+        "fragmentation",
+        fragmentation,
+        ("fragmentation of pool session",),
+        on_stock=("unused pages", "memory that is not counted"),
+    ),
     State("table cache", table_cache, ("open tables",)),
     State("triggers", triggers, ("triggers",)),
     State("prepared statements", prepared_statements, ("prepared statements",)),
     State("MEMORY tables", memory_tables, ("MEMORY tables",)),
-    State("large transaction", large_transaction, ("binary log caches", "transactions and locks"), ("--binlog-cache-size=256M",)),
+    State(
+        "large transaction",
+        large_transaction,
+        ("binary log caches", "transactions and locks"),
+        ("--binlog-cache-size=256M",),
+    ),
     State("connection storm", connection_storm, ("sessions",)),
     State("swap", swap, ("swap",), limit_mb=2 * _LIMIT_MB),
     State("cgroup near its limit", near_limit, ("cgroup",), _KEPT, _LIMIT_MB),
-)  # fmt: skip
+)
 
 
 # --- carrying them out ---------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def situation(build: Build, folder: Path, state: State, ours: bool) -> Iterator[Situation]:  # fmt: skip
+def situation(build: Build, folder: Path, state: State, ours: bool) -> Iterator[Situation]:
     with contextlib.ExitStack() as stack:
         limit = None
         wrapper: tuple[str, ...] = ()
         if state.limit_mb:
             limit = stack.enter_context(cgroup.memory_limit(state.limit_mb << 10))
             wrapper = limit.wrapper()
-        server = stack.enter_context(
-            Server(build, folder, (*OPTIONS, *state.options), wrapper=wrapper)
-        )
+        server = stack.enter_context(Server(build, folder, (*OPTIONS, *state.options), wrapper=wrapper))
         server.start()
         with server.connect() as session:
             session.query("DROP DATABASE IF EXISTS state")
@@ -284,7 +282,7 @@ def rss(server: Server) -> int:
     return server.rss_kb() * 1024
 
 
-def drive(state: State, build: Build, folder: Path, ours: bool, checks: Checks, keep: Path | None) -> None:  # fmt: skip
+def drive(state: State, build: Build, folder: Path, ours: bool, checks: Checks, keep: Path | None) -> None:
     with situation(build, folder, state, ours) as now:
         began = rss(now.server)
         state.make(now)
@@ -344,24 +342,16 @@ def apply(now: Situation, finding: Finding) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__.splitlines()[0] if __doc__ else ""
-    )
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--preset", default="dev")
-    parser.add_argument(
-        "--build", type=Path, help="folder of a build, instead of --preset"
-    )
+    parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")
     parser.add_argument("--stock", type=Path)
     parser.add_argument("--only", action="append", choices=[one.name for one in STATES])
     parser.add_argument(
-        "--part",
-        choices=("1/3", "2/3", "3/3"),
-        help="a third of the states: three processes take a third of the time",
+        "--part", choices=("1/3", "2/3", "3/3"), help="a third of the states: three processes take a third of the time"
     )
     parser.add_argument("--folder", type=Path, help="data directories; removed before")
-    parser.add_argument(
-        "--keep", type=Path, help="folder for the snapshots, as fixtures"
-    )
+    parser.add_argument("--keep", type=Path, help="folder for the snapshots, as fixtures")
     options = parser.parse_args()
     checks = Checks("client states")
     if options.stock:

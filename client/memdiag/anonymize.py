@@ -20,12 +20,7 @@ _COLUMNS = {
     "TABLE_SCHEMA": "schema",
     "PROGRAM": "program",
 }
-_VARIABLES = {
-    "hostname": "host",
-    "datadir": "path",
-    "socket": "path",
-    "pid_file": "path",
-}
+_VARIABLES = {"hostname": "host", "datadir": "path", "socket": "path", "pid_file": "path"}
 # TABLE_NAME of memdiag_tables and columns names tables of the server itself.
 _TABLES = {"memory_tables"}
 _KEPT_USERS = {None, "", "root", "background", "event_scheduler", "system user"}
@@ -38,7 +33,7 @@ _GROUPS = re.compile(rf"(/sys/fs/cgroup(?:/memory)?)/([^{_END}]+)")
 _PATHS = re.compile(rf"(?<![\w/<])/(?!proc\b|sys\b)[^{_END}]+")
 _DIGESTS = re.compile(r"\b(?:[0-9a-f]{64}|[0-9a-f]{32})\b")
 # Unknown functions of a library or a plugin: mysqld and the system's libraries have the same names everywhere.
-_MODULES = re.compile(r"(?<![\w.+-])(?!mysqld\b|mariadbd\b|lib)[\w.+-]+?(?=\+0x[0-9a-f]+)")  # fmt: skip
+_MODULES = re.compile(r"(?<![\w.+-])(?!mysqld\b|mariadbd\b|lib)[\w.+-]+?(?=\+0x[0-9a-f]+)")
 _MOUNTED = {"mount_options", "file_system_options"}
 # A value may have commas in quotes, or after a backslash.
 _OPTION = re.compile(r'([^,=]+)=("[^"]*"|(?:\\.|[^,\\])*)')
@@ -90,10 +85,10 @@ class Names:
 
     def problem(self, words: str, known: dict[str, str]) -> str:
         """A line on a server that could not be asked. @param known  names in it, by the stand-in"""
-        named = {name: self._known(kind, name) for kind, name in known.items() if name and name != "localhost"}  # fmt: skip
+        named = {name: self._known(kind, name) for kind, name in known.items() if name and name != "localhost"}
         words = self._message(words)
         for name in sorted(named, key=len, reverse=True):
-            words = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", named[name], words)  # fmt: skip
+            words = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", named[name], words)
         return words
 
     def _row(self, source: str, row: dict[str, Any]) -> None:
@@ -179,15 +174,13 @@ class Names:
         names = {
             name: stand_in
             for (kind, name), stand_in in self._names.items()
-            if kind not in ("path", "program", "module", "group", "option")
-            and len(name) >= 4
-            and name != "localhost"
+            if kind not in ("path", "program", "module", "group", "option") and len(name) >= 4 and name != "localhost"
         }
         if not names:
             return data
         pattern = re.compile(
             r"(?<![\w-])(" + "|".join(map(re.escape, sorted(names, key=len, reverse=True))) + r")(?![\w-])"
-        )  # fmt: skip
+        )
         skipped = set(self._names.values())
 
         def walk(value: Any, key: str = "") -> Any:

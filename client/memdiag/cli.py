@@ -23,7 +23,7 @@ _COMMANDS = (
     ("diff", diff, "two reports, moments or servers, compared; a gate for CI"),
     ("stacks", stacks, "the code that holds most memory, with source lines; for servers with the heap profiler on"),
     ("what-if", what_if, "another limit for the recorded history; other values of variables"),
-)  # fmt: skip
+)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -67,14 +67,14 @@ def run() -> None:
         code = problem.status
     except KeyboardInterrupt:
         with contextlib.suppress(OSError):  # its terminal may be gone
-            print("\nmemdiag: interrupted; nothing was left half-written", file=sys.stderr, flush=True)  # fmt: skip
+            print("\nmemdiag: interrupted; nothing was left half-written", file=sys.stderr, flush=True)
         code = 130
     except BrokenPipeError:
         _leave_output()
         code = 141
     except OSError as error:
         # Files that a command writes are Problems; what is left is standard output on a full disk.
-        print(f"memdiag: {error.filename or 'the output'} cannot be written: {error.strerror}", file=sys.stderr)  # fmt: skip
+        print(f"memdiag: {error.filename or 'the output'} cannot be written: {error.strerror}", file=sys.stderr)
         _leave_output()
         code = 1
     sys.exit(code)

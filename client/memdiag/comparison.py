@@ -40,9 +40,7 @@ class Allowed:
         return one.growth > self.least and one.growth * 100 > one.before * self.percent
 
 
-def differences(
-    before: Moment, after: Moment, kinds: Sequence[str] = KINDS
-) -> list[Difference]:
+def differences(before: Moment, after: Moment, kinds: Sequence[str] = KINDS) -> list[Difference]:
     """Largest change first. A part that only one side has is 0 on the other, or as much as the other's source leaves out.
     A kind that only one side has is left out, and so is a part that one side does not know: they prove nothing."""
     result = []
@@ -74,23 +72,15 @@ def missing(before: Moment, after: Moment, kinds: Sequence[str]) -> list[str]:
     result = [
         kind
         for kind in kinds
-        if kind != "rss"
-        and any(
-            not one.parts.get(kind) or None in one.parts[kind].values()
-            for one in (before, after)
-        )
+        if kind != "rss" and any(not one.parts.get(kind) or None in one.parts[kind].values() for one in (before, after))
     ]
     if "rss" in kinds and (before.rss is None or after.rss is None):
         result.insert(0, "rss")
     return result
 
 
-def faults(
-    found: Sequence[Difference], allowed: Mapping[str, Allowed]
-) -> list[Difference]:
-    return [
-        one for one in found if one.kind in allowed and allowed[one.kind].exceeded(one)
-    ]
+def faults(found: Sequence[Difference], allowed: Mapping[str, Allowed]) -> list[Difference]:
+    return [one for one in found if one.kind in allowed and allowed[one.kind].exceeded(one)]
 
 
 def allowed_of(words: Sequence[str]) -> dict[str, Allowed]:
@@ -102,7 +92,7 @@ def allowed_of(words: Sequence[str]) -> dict[str, Allowed]:
         if equals and kind not in KINDS:
             raise WrongOption(f"{word!r}: the kinds are {', '.join(KINDS)}")
         percent = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*", amount)
-        one = Allowed(percent=float(percent[1])) if percent else Allowed(bytes=bytes_of(amount))  # fmt: skip
+        one = Allowed(percent=float(percent[1])) if percent else Allowed(bytes=bytes_of(amount))
         for name in kinds:
             result[name] = one
     return result

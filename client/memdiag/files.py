@@ -23,9 +23,7 @@ def whole_file(path: Path) -> Iterator[IO[str]]:
             yield file
         return
     try:
-        handle, name = tempfile.mkstemp(
-            prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent
-        )
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent)
     except OSError as error:
         raise Problem(f"{path} cannot be written: {error.strerror}") from None
     try:

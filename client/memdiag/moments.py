@@ -29,12 +29,12 @@ class Moment:
     cut: dict[str, int] = field(default_factory=dict)
 
 
-_LIKE_A_FILE = re.compile(r"(.+?)(?:@(?:first|last|peak|\d+|\d{4}-\d\d-.*)|(?<=\.html)|(?<=\.json)|(?<=\.rec))")  # fmt: skip
+_LIKE_A_FILE = re.compile(r"(.+?)(?:@(?:first|last|peak|\d+|\d{4}-\d\d-.*)|(?<=\.html)|(?<=\.json)|(?<=\.rec))")
 
 
 def is_file(operand: str) -> bool:
     """A file of ours; a socket is a server. @raises Problem if it is named as a file and is none"""
-    path = Path(operand.rpartition("@")[0]) if not Path(operand).exists() else Path(operand)  # fmt: skip
+    path = Path(operand.rpartition("@")[0]) if not Path(operand).exists() else Path(operand)
     if path.is_file():
         return True
     if not Path(operand).exists() and (found := _LIKE_A_FILE.fullmatch(operand)):
@@ -44,31 +44,22 @@ def is_file(operand: str) -> bool:
 
 def of_file(operand: str) -> Moment:
     """REPORT.json, REPORT.html, RECORDING, or RECORDING@first, @last, @peak, @NUMBER, @2026-11-22T03:00:00."""
-    path, _, when = (
-        (operand, "", "") if Path(operand).is_file() else operand.rpartition("@")
-    )
+    path, _, when = (operand, "", "") if Path(operand).is_file() else operand.rpartition("@")
     text = read_text(Path(path))
     if is_recording(text):
         recording = parsed(text, path)
-        return of_sample(
-            f"{path}{'@' + when if when else ''}",
-            _chosen(recording.samples, when or "last", path),
-        )
+        return of_sample(f"{path}{'@' + when if when else ''}", _chosen(recording.samples, when or "last", path))
     return of_snapshot(snapshots_of(text, path)[0], path)
 
 
 def snapshots_of(text: str, name: str) -> list[dict[str, Any]]:
-    found = re.search(
-        r'<script type="application/json" id="memdiag-data">(.*?)</script>', text, re.S
-    )
+    found = re.search(r'<script type="application/json" id="memdiag-data">(.*?)</script>', text, re.S)
     try:
         data = json.loads(found[1] if found else text)
     except ValueError:
         data = None
-    if not isinstance(data, dict) or data.get("format") != REPORT_FORMAT or not data.get("snapshots"):  # fmt: skip
-        raise Problem(
-            f"{name} is neither a report (HTML or JSON) nor a recording of memdiag"
-        )
+    if not isinstance(data, dict) or data.get("format") != REPORT_FORMAT or not data.get("snapshots"):
+        raise Problem(f"{name} is neither a report (HTML or JSON) nor a recording of memdiag")
     return data["snapshots"]
 
 
@@ -76,9 +67,7 @@ def of_snapshot(snapshot: dict[str, Any], label: str = "") -> Moment:
     view = View(snapshot)
     parts: dict[str, dict[str, int | None]] = {
         "pool": {name: one.get("live") for name, one in view.pool_states().items()},
-        "route": {
-            row["ROUTE"]: row["LIVE_BYTES"] for row in view.rows("memdiag_routes")
-        },
+        "route": {row["ROUTE"]: row["LIVE_BYTES"] for row in view.rows("memdiag_routes")},
         "instrument": {row["EVENT_NAME"]: row["BYTES"] for row in view.rows("memory")},
         "stack": {},
     }

@@ -41,9 +41,7 @@ def replay(samples: Sequence[Sample], limit: int) -> Outcome:
         survived_giving_back=needed <= limit if known else None,
         first_above=above[0] if above else None,
         above=len(above),
-        most_given_back=max(
-            (min(one.rss - limit, one.unused or 0) for one in above), default=0
-        ),
+        most_given_back=max((min(one.rss - limit, one.unused or 0) for one in above), default=0),
         lowest_limit=highest.rss,
         lowest_limit_giving_back=needed if known else None,
     )

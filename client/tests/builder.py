@@ -23,24 +23,25 @@ def snapshot(flavour: str = "mysql", **sources: list[dict[str, Any]]) -> dict[st
             "hostname": "h",
             "pid": 4711,
         },
-        "sources": {
-            name: {"source": name, "rows": rows, "error": None}
-            for name, rows in sources.items()
-        },
+        "sources": {name: {"source": name, "rows": rows, "error": None} for name, rows in sources.items()},
     }
 
 
-def stock(
-    rss: int, pool: int = 64 * MIB, **sources: list[dict[str, Any]]
-) -> dict[str, Any]:
+def stock(rss: int, pool: int = 64 * MIB, **sources: list[dict[str, Any]]) -> dict[str, Any]:
     """A stock server: 50 MiB of files, a buffer pool of `pool`."""
     pages = pool >> 14
     found = {
         "process": [{"VmRSS": rss, "VmHWM": rss, "VmSwap": 0, "RssFile": 50 * MIB, "RssShmem": 0}],
         "meminfo": [{"MemTotal": 16 * GIB, "MemAvailable": 8 * GIB}],
-        "status": [{"innodb_buffer_pool_pages_total": pages + 100, "innodb_buffer_pool_pages_free": 100, "innodb_page_size": 16384}],
+        "status": [
+            {
+                "innodb_buffer_pool_pages_total": pages + 100,
+                "innodb_buffer_pool_pages_free": 100,
+                "innodb_page_size": 16384,
+            }
+        ],
         "allocator_library": [{"library": None}],
-    }  # fmt: skip
+    }
     return snapshot("mysql", **(found | sources))
 
 

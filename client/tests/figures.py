@@ -37,13 +37,13 @@ def of_tables(report: dict[str, Any]) -> Iterator[tuple[str, str, int | float]]:
         for block in section["blocks"]:
             for row in block.get("rows", ()):
                 for column, value in zip(block["columns"], row, strict=True):
-                    yield from ((block["id"], column["name"], one) for one in numbers(value))  # fmt: skip
+                    yield from ((block["id"], column["name"], one) for one in numbers(value))
             for line in block.get("lines", ()):
-                yield from ((block["id"], line["label"], one) for one in numbers(line["values"]))  # fmt: skip
+                yield from ((block["id"], line["label"], one) for one in numbers(line["values"]))
             yield from ((block["id"], "time", one) for one in block.get("times", ()))
 
 
-def foreign(report: dict[str, Any], snapshot: dict[str, Any]) -> list[tuple[str, str, int | float]]:  # fmt: skip
+def foreign(report: dict[str, Any], snapshot: dict[str, Any]) -> list[tuple[str, str, int | float]]:
     """Numbers that the server did not give. @raises AssertionError if there is next to nothing to compare"""
     own = set(numbers(snapshot["sources"]))
     found = [one for one in of_tables(report) if one[:2] not in RECKONED]

@@ -43,6 +43,4 @@ def small(data: dict[str, Any]) -> dict[str, Any]:
 if __name__ == "__main__":
     for path in sorted(Path(sys.argv[1]).glob("*.json")):
         text = json.dumps(small(json.loads(path.read_text())), separators=(",", ":"))
-        (HERE / f"{path.stem}.json.gz").write_bytes(
-            gzip.compress(text.encode(), mtime=0)
-        )
+        (HERE / f"{path.stem}.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))

@@ -14,13 +14,7 @@ from tests import fixtures
 from tests.statements import Named, named
 from tests.versions import FUNCTIONS, Server, Since, table, variable
 
-NO_COLUMN, NO_TABLE, NO_SCHEMA_TABLE, NO_VARIABLE, NO_FUNCTION = (
-    1054,
-    1146,
-    1109,
-    1193,
-    1305,
-)
+NO_COLUMN, NO_TABLE, NO_SCHEMA_TABLE, NO_VARIABLE, NO_FUNCTION = (1054, 1146, 1109, 1193, 1305)
 
 
 @functools.cache
@@ -86,25 +80,25 @@ class OldServer:
                     raise MySQLError(NO_COLUMN, f"Unknown column '{name}'")
         for name in names.functions - FUNCTIONS:
             raise MySQLError(NO_FUNCTION, f"FUNCTION {name} does not exist")
-        if not names.tables and len(names.variables) == 1 and not self._has(variable(names.variables[0])):  # fmt: skip
-            raise MySQLError(NO_VARIABLE, f"Unknown system variable '{names.variables[0]}'")  # fmt: skip
+        if not names.tables and len(names.variables) == 1 and not self._has(variable(names.variables[0])):
+            raise MySQLError(NO_VARIABLE, f"Unknown system variable '{names.variables[0]}'")
 
     def _variables(self, text: str, names: list[str]) -> list[tuple]:
         source = "variables" if "VARIABLES" in text else "status"
         found = dict(self.sources[source]["rows"][0])
         if source == "variables":
-            found |= {"version": self.server.name, "version_comment": self.server.comment, "performance_schema": self._schema}  # fmt: skip
-        return [
-            (name, str(found[name]))
-            for name in names
-            if self._has(variable(name)) and name in found
-        ]
+            found |= {
+                "version": self.server.name,
+                "version_comment": self.server.comment,
+                "performance_schema": self._schema,
+            }
+        return [(name, str(found[name])) for name in names if self._has(variable(name)) and name in found]
 
     def _columns(self, statement: str) -> list[tuple]:
         result = []
         for one in ("threads", "events_statements_summary_by_digest"):
             for name, since in table(f"performance_schema.{one}").items():
-                if f"'{one}'" in statement and f"'{name}'" in statement and self._has(since):  # fmt: skip
+                if f"'{one}'" in statement and f"'{name}'" in statement and self._has(since):
                     result.append((one, name))
         return result
 
@@ -118,10 +112,7 @@ class OldServer:
                 rows = source["rows"]
                 if rows and wanted <= set(rows[0]):
                     return [
-                        tuple(
-                            None if expression == "NULL" else row[name]
-                            for name, expression in names.outputs.items()
-                        )
+                        tuple(None if expression == "NULL" else row[name] for name, expression in names.outputs.items())
                         for row in rows
                     ]
         return []

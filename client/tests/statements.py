@@ -5,8 +5,28 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-_KEYWORDS = {"SELECT", "FROM", "WHERE", "AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "ORDER", "GROUP", "BY", "DESC",
-             "LIMIT", "JOIN", "ON", "USING", "AS", "SECOND"}  # fmt: skip
+_KEYWORDS = {
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "IS",
+    "NULL",
+    "LIKE",
+    "ORDER",
+    "GROUP",
+    "BY",
+    "DESC",
+    "LIMIT",
+    "JOIN",
+    "ON",
+    "USING",
+    "AS",
+    "SECOND",
+}
 _TABLE = re.compile(
     r"\b(?:FROM|JOIN)\s+(\w+\.\w+)(?:\s+(?:AS\s+)?(?!(?:WHERE|ORDER|GROUP|JOIN|ON|USING|LIMIT)\b)(\w+))?"
 )
@@ -25,9 +45,14 @@ class Named:
 def named(statement: str) -> Named:
     """ValueError: a form that this does not know."""
     text = " ".join(statement.split()).rstrip(";")
-    if found := re.fullmatch(r"SHOW (?:GLOBAL|SESSION) (?:VARIABLES|STATUS) (?:WHERE Variable_name IN|LIKE) (.*)", text):  # fmt: skip
-        return Named(variables=[name.lower() for name in re.findall(r"'(\w+)'", found[1])])  # fmt: skip
-    if re.fullmatch(r"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED|SHOW ENGINE INNODB STATUS|SHOW FULL PROCESSLIST|FLUSH LOCAL TABLES|KILL \d+|ALTER TABLE `\w+`\.`\w+` ENGINE = InnoDB", text):  # fmt: skip
+    if found := re.fullmatch(
+        r"SHOW (?:GLOBAL|SESSION) (?:VARIABLES|STATUS) (?:WHERE Variable_name IN|LIKE) (.*)", text
+    ):
+        return Named(variables=[name.lower() for name in re.findall(r"'(\w+)'", found[1])])
+    if re.fullmatch(
+        r"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED|SHOW ENGINE INNODB STATUS|SHOW FULL PROCESSLIST|FLUSH LOCAL TABLES|KILL \d+|ALTER TABLE `\w+`\.`\w+` ENGINE = InnoDB",
+        text,
+    ):
         return Named()
     if found := re.fullmatch(r"SET (?:SESSION|GLOBAL|PERSIST) (\w+) = \S+", text):
         return Named(variables=[found[1].lower()])
@@ -59,15 +84,13 @@ def _select(text: str) -> Named:
     for table, alias in _TABLE.findall(text):
         result.tables.append(table.lower())
         aliases.add(alias)
-    result.functions = {
-        name for name in re.findall(r"\b(\w+)\(", text) if name not in _KEYWORDS
-    }
+    result.functions = {name for name in re.findall(r"\b(\w+)\(", text) if name not in _KEYWORDS}
     body = _TABLE.sub(" ", text)
     body = re.sub(r"\bAS \w+", " ", body)
-    body = re.sub(r"\b(\w+)\.(?=\w)", lambda one: "" if one[1] in aliases else one[0], body)  # fmt: skip
+    body = re.sub(r"\b(\w+)\.(?=\w)", lambda one: "" if one[1] in aliases else one[0], body)
     body = re.sub(r"\b\w+\(", "(", body)
     words = set(re.findall(r"\b[A-Za-z_]\w*\b", body)) - _KEYWORDS
     # ORDER BY may name an output; such a word is a column only if it is no alias.
-    renamed = {name for name, expression in result.outputs.items() if name != expression.split(".")[-1]}  # fmt: skip
+    renamed = {name for name, expression in result.outputs.items() if name != expression.split(".")[-1]}
     result.columns = words - renamed
     return result

@@ -19,11 +19,11 @@ def sentences() -> list[str]:
     """Adjacent literals as one; a number for each number that is filled in."""
     code = re.sub(r"//[^\n]*|/\*.*?\*/", "", SOURCE.read_text(), flags=re.S)
     code = re.sub(r'%"\s*PRI[iux]64(\s*")?', lambda one: "7" if one[1] else '7"', code)
-    return ["".join(re.findall(_LITERAL, one[0])) for one in re.finditer(rf"(?:{_LITERAL}\s*)+", code)]  # fmt: skip
+    return ["".join(re.findall(_LITERAL, one[0])) for one in re.finditer(rf"(?:{_LITERAL}\s*)+", code)]
 
 
 def row(**more: str) -> dict[str, str]:
-    return {"SEVERITY": "note", "SUBSYSTEM": "session", "VERDICT": "cache", "EVIDENCE": "", "REMEDY": ""} | more  # fmt: skip
+    return {"SEVERITY": "note", "SUBSYSTEM": "session", "VERDICT": "cache", "EVIDENCE": "", "REMEDY": ""} | more
 
 
 class Contract(unittest.TestCase):
@@ -54,10 +54,7 @@ class Contract(unittest.TestCase):
             begun = [
                 one
                 for one in sentence.split(";")
-                if re.search(
-                    r"\b(?:SET GLOBAL|SET PERSIST|FLUSH|KILL \d|SELECT)\b", one
-                )
-                and "<" not in one
+                if re.search(r"\b(?:SET GLOBAL|SET PERSIST|FLUSH|KILL \d|SELECT)\b", one) and "<" not in one
             ]
             self.assertEqual(len(found), len(begun), sentence)
         self.assertEqual(seen, {"SELECT", "SET", "FLUSH", "KILL"})
@@ -67,31 +64,43 @@ class Statements(unittest.TestCase):
     def test_words_are_no_statement(self):
         for remedy, expected in (
             ("KILL one of these, or have its application close its statements", []),
-            ("SELECT memdiag_purge('all'); then SET GLOBAL innodb_buffer_pool_size = <less>, or raise the limit", ["SELECT memdiag_purge('all')"]),
-            ("SELECT A FROM b.C WHERE D = 'low, x' ORDER BY 1 DESC tells more", ["SELECT A FROM b.C WHERE D = 'low, x' ORDER BY 1 DESC"]),
-            ("SET GLOBAL stored_program_cache = 128 bounds it; FLUSH LOCAL TABLES frees those", ["SET GLOBAL stored_program_cache = 128", "FLUSH LOCAL TABLES"]),
+            (
+                "SELECT memdiag_purge('all'); then SET GLOBAL innodb_buffer_pool_size = <less>, or raise the limit",
+                ["SELECT memdiag_purge('all')"],
+            ),
+            (
+                "SELECT A FROM b.C WHERE D = 'low, x' ORDER BY 1 DESC tells more",
+                ["SELECT A FROM b.C WHERE D = 'low, x' ORDER BY 1 DESC"],
+            ),
+            (
+                "SET GLOBAL stored_program_cache = 128 bounds it; FLUSH LOCAL TABLES frees those",
+                ["SET GLOBAL stored_program_cache = 128", "FLUSH LOCAL TABLES"],
+            ),
             ("lower max_connections", []),
             ("KILL 7; SET GLOBAL max_prepared_stmt_count = 100 bounds them", ["KILL 7"]),
-        ):  # fmt: skip
+        ):
             with self.subTest(remedy):
                 self.assertEqual(statements(remedy), expected)
 
 
 class Findings(unittest.TestCase):
-    SESSION = row(EVIDENCE="session 9 holds up to 300 MiB", REMEDY="SELECT 1; KILL 9 frees what it still holds")  # fmt: skip
+    SESSION = row(EVIDENCE="session 9 holds up to 300 MiB", REMEDY="SELECT 1; KILL 9 frees what it still holds")
 
     def of(self, **sources):
-        return [one for one in findings(View(snapshot("memdiag", **sources))) if one.source.endswith("ADVICE")]  # fmt: skip
+        return [one for one in findings(View(snapshot("memdiag", **sources))) if one.source.endswith("ADVICE")]
 
     def test_a_session_is_named_unless_a_holder_is(self):
-        kills = {"cgroup": [{"folder": "/g", "limit": None, "usage": 5, "oom_kills": 2}]}  # fmt: skip
+        kills = {"cgroup": [{"folder": "/g", "limit": None, "usage": 5, "oom_kills": 2}]}
         (one,) = self.of(memdiag_advice=[self.SESSION], **kills)
         self.assertEqual(one.statements, ["SELECT 1", "KILL 9"])
-        ledger = [{"COMPONENT": "pool", "NAME": "session", "STATE": state, "RESIDENT_BYTES": 300 * MIB, "PERCENT": 50} for state in ("live", "fragmentation")]  # fmt: skip
-        self.assertEqual(self.of(memdiag_advice=[self.SESSION], memdiag_ledger=ledger), [])  # fmt: skip
+        ledger = [
+            {"COMPONENT": "pool", "NAME": "session", "STATE": state, "RESIDENT_BYTES": 300 * MIB, "PERCENT": 50}
+            for state in ("live", "fragmentation")
+        ]
+        self.assertEqual(self.of(memdiag_advice=[self.SESSION], memdiag_ledger=ledger), [])
 
     def test_a_thread_of_replication_is_not_killed(self):
-        (one,) = self.of(memdiag_advice=[self.SESSION], system_threads=[{"SYSTEM_SESSION": 9}])  # fmt: skip
+        (one,) = self.of(memdiag_advice=[self.SESSION], system_threads=[{"SYSTEM_SESSION": 9}])
         self.assertEqual(one.statements, ["SELECT 1"])
 
 

@@ -33,41 +33,33 @@ def moment(rss, **parts):
 
 class Differences(unittest.TestCase):
     def test_largest_change_first_and_new_parts_from_zero(self):
-        found = differences(
-            moment(100, pool={"a": 1, "b": 50}), moment(130, pool={"a": 2, "c": 70})
-        )
+        found = differences(moment(100, pool={"a": 1, "b": 50}), moment(130, pool={"a": 2, "c": 70}))
         self.assertEqual(
             [(one.kind, one.name, one.growth) for one in found],
             [("rss", "RSS", 30), ("pool", "c", 70), ("pool", "b", -50), ("pool", "a", 1)],
-        )  # fmt: skip
+        )
 
     def test_what_only_one_side_has_proves_nothing(self):
         before, after = moment(1, pool={"a": 1}), moment(None, route={"r": 1})
         self.assertEqual(differences(before, after), [])
-        self.assertEqual(
-            missing(before, after, ("rss", "pool", "route", "stack")),
-            ["rss", "pool", "route", "stack"],
-        )
+        self.assertEqual(missing(before, after, ("rss", "pool", "route", "stack")), ["rss", "pool", "route", "stack"])
 
     def test_what_one_side_could_not_read_is_not_0(self):
-        before, after = moment(None, pool={"a": None, "b": 1}), moment(None, pool={"a": 9, "b": 3})  # fmt: skip
+        before, after = moment(None, pool={"a": None, "b": 1}), moment(None, pool={"a": 9, "b": 3})
         for one, other in ((before, after), (after, before)):
             self.assertEqual([each.name for each in differences(one, other)], ["b"])
             self.assertEqual(missing(one, other, ("pool",)), ["pool"])
 
     def test_an_absent_part_had_at_most_the_cut_off(self):
-        small, large = moment(1, stack={"a": 9}), moment(1, stack={"a": 9, "b": 5, "c": 30})  # fmt: skip
+        small, large = moment(1, stack={"a": 9}), moment(1, stack={"a": 9, "b": 5, "c": 30})
         small.cut = {"stack": 8}
         found = differences(small, large, ("stack",))
-        self.assertEqual([(one.name, one.before, one.after) for one in found], [("c", 8, 30)])  # fmt: skip
+        self.assertEqual([(one.name, one.before, one.after) for one in found], [("c", 8, 30)])
         found = differences(large, small, ("stack",))
-        self.assertEqual([(one.name, one.before, one.after) for one in found], [("c", 30, 8)])  # fmt: skip
+        self.assertEqual([(one.name, one.before, one.after) for one in found], [("c", 30, 8)])
 
     def test_thresholds(self):
-        found = differences(
-            moment(100 * MIB, pool={"a": 10 * MIB}),
-            moment(110 * MIB, pool={"a": 20 * MIB}),
-        )
+        found = differences(moment(100 * MIB, pool={"a": 10 * MIB}), moment(110 * MIB, pool={"a": 20 * MIB}))
         for words, names in (
             (["64M"], []),
             (["9M"], ["RSS", "a"]),
@@ -75,9 +67,7 @@ class Differences(unittest.TestCase):
             (["50%"], ["a"]),
             (["rss=5%"], ["RSS"]),
         ):
-            self.assertEqual(
-                [one.name for one in faults(found, allowed_of(words))], names, words
-            )
+            self.assertEqual([one.name for one in faults(found, allowed_of(words))], names, words)
         with self.assertRaises(Problem):
             allowed_of(["pools=5M"])
 
@@ -111,7 +101,7 @@ class Files(unittest.TestCase):
         write_whole(pipe, "a page")
         self.assertEqual(os.read(reader, 99), b"a page")
         self.assertTrue(pipe.is_fifo())
-        self.assertEqual(sorted(one.name for one in self.root.iterdir()), ["pipe", "stdout"])  # fmt: skip
+        self.assertEqual(sorted(one.name for one in self.root.iterdir()), ["pipe", "stdout"])
 
     def test_half_a_character_is_no_reason_to_write_nothing(self):
         write_whole(self.root / "x", "a\udce9b")
@@ -123,7 +113,7 @@ class Files(unittest.TestCase):
 
     def recording(self, name, *samples, **variables):
         path = self.root / name
-        lines = [{"format": FORMAT, "label": "db", "server": {}, "variables": variables}, *samples]  # fmt: skip
+        lines = [{"format": FORMAT, "label": "db", "server": {}, "variables": variables}, *samples]
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
         return path
 
@@ -138,12 +128,12 @@ class Files(unittest.TestCase):
                 parsed(f"{path.read_text()}{line}\n", "r")
 
     def test_times_are_utc_as_they_are_shown(self):
-        path = self.recording("r", *({"time": hour * 3600.0, "rss": hour} for hour in range(24)))  # fmt: skip
+        path = self.recording("r", *({"time": hour * 3600.0, "rss": hour} for hour in range(24)))
         before = os.environ.get("TZ")
         os.environ["TZ"] = "Asia/Tokyo"
         time.tzset()
         try:
-            for when in ("1970-01-01T03:00:00", "1970-01-01 03:00:00 UTC", "1970-01-01T05:00:00+02:00"):  # fmt: skip
+            for when in ("1970-01-01T03:00:00", "1970-01-01 03:00:00 UTC", "1970-01-01T05:00:00+02:00"):
                 self.assertEqual(of_file(f"{path}@{when}").rss, 3, when)
         finally:
             os.environ.pop("TZ")
@@ -165,7 +155,7 @@ class Files(unittest.TestCase):
             {"time": 3.0, "rss": 300 * MIB, "pools": {"a": [200 * MIB, 0]}},
             {"time": 4.0, "rss": 120 * MIB, "pools": {"a": [20 * MIB, 0]}},
         )
-        code, words = self.output("diff", f"{path}@first", f"{path}@peak", "--max-growth", "64M")  # fmt: skip
+        code, words = self.output("diff", f"{path}@first", f"{path}@peak", "--max-growth", "64M")
         self.assertEqual(code, 3)
         self.assertIn("too much", words)
         code, _ = self.output("diff", f"{path}@first", path, "--max-growth", "64M")
@@ -187,18 +177,18 @@ class Files(unittest.TestCase):
         )
         gate = ("--max-growth", "instrument=100K")
         self.assertEqual(self.output("diff", f"{path}@1", f"{path}@2", *gate)[0], 0)
-        self.assertEqual(self.output("diff", f"{path}@1", f"{path}@2", "--max-growth", "instrument=10K")[0], 3)  # fmt: skip
+        self.assertEqual(self.output("diff", f"{path}@1", f"{path}@2", "--max-growth", "instrument=10K")[0], 3)
 
     def test_a_profile_has_its_largest_stacks_only(self):
         def snapshot(stacks):
-            rows = [{"FOLDED": f"s{number}", "LIVE_BYTES": 1000 - number} for number in range(stacks)]  # fmt: skip
+            rows = [{"FOLDED": f"s{number}", "LIVE_BYTES": 1000 - number} for number in range(stacks)]
             return of_snapshot(builder.snapshot("memdiag", memdiag_profile=rows))
 
         whole, cut = snapshot(MOST_STACKS - 1), snapshot(MOST_STACKS)
         self.assertEqual((whole.cut, cut.cut), ({}, {"stack": 1001 - MOST_STACKS}))
 
     def test_a_stack_of_unknown_size_does_not_lower_the_cut_off(self):
-        rows = [{"FOLDED": f"s{number}", "LIVE_BYTES": 1000} for number in range(MOST_STACKS)]  # fmt: skip
+        rows = [{"FOLDED": f"s{number}", "LIVE_BYTES": 1000} for number in range(MOST_STACKS)]
         rows[0]["LIVE_BYTES"] = None
         cut = of_snapshot(builder.snapshot("memdiag", memdiag_profile=rows)).cut
         self.assertEqual(cut, {"stack": 1000})
@@ -232,10 +222,7 @@ class Files(unittest.TestCase):
 
     def test_a_file_that_is_not_there(self):
         for name in ("night.rec", "night@peak", "night@3", "report.html"):
-            with (
-                self.subTest(name),
-                self.assertRaisesRegex(Problem, "there is no file"),
-            ):
+            with self.subTest(name), self.assertRaisesRegex(Problem, "there is no file"):
                 self.output("diff", self.root / name, self.root / name)
         with self.assertRaisesRegex(Problem, "there is no file"):
             self.output("what-if", self.root / "night.rec", "--limit", "1G")
@@ -250,7 +237,7 @@ class Files(unittest.TestCase):
         code, words = self.output("diff", *paths, "--max-growth", "pool=64M")
         self.assertEqual(code, 3)
         self.assertIn("pool session grew by", words)
-        self.assertEqual(self.output("diff", paths[0], paths[0], "--max-growth", "0")[0], 0)  # fmt: skip
+        self.assertEqual(self.output("diff", paths[0], paths[0], "--max-growth", "0")[0], 0)
 
     def test_another_file_is_told(self):
         path = self.root / "x"
@@ -259,21 +246,18 @@ class Files(unittest.TestCase):
             self.output("diff", path, path)
 
     def test_what_if_of_a_recording(self):
-        samples = (
-            {"time": 1.0, "rss": 100 * MIB, "unused": 0},
-            {"time": 3.0, "rss": 300 * MIB, "unused": 150 * MIB},
-        )
+        samples = ({"time": 1.0, "rss": 100 * MIB, "unused": 0}, {"time": 3.0, "rss": 300 * MIB, "unused": 150 * MIB})
         for variables in ({}, {"memdiag_pressure_watcher": "OFF"}):
             path = self.recording("off", *samples, **variables)
             code, words = self.output("what-if", path, "--limit", "200M")
             self.assertEqual(code, 3)
-            self.assertIn("A purge of unused pages, up to 100 MiB at once, might have sufficed", words)  # fmt: skip
+            self.assertIn("A purge of unused pages, up to 100 MiB at once, might have sufficed", words)
         path = self.recording("r", *samples, memdiag_pressure_watcher="ON")
         code, words = self.output("what-if", path, "--limit", "320M")
         self.assertEqual((code, "would have survived: 20.0 MiB" in words), (0, True))
         code, words = self.output("what-if", path, "--limit", "200M")
         self.assertEqual(code, 0)
-        self.assertIn("memdiag_pressure_watcher is ON: it gives back unused pages, up to 100 MiB", words)  # fmt: skip
+        self.assertIn("memdiag_pressure_watcher is ON: it gives back unused pages, up to 100 MiB", words)
         self.assertNotIn("the kernel would have ended it", words)
         code, words = self.output("what-if", path, "--limit", "140M")
         self.assertEqual(code, 3)
@@ -283,7 +267,7 @@ class Files(unittest.TestCase):
             self.output("what-if", path, "--set", "max_connections=5")
 
     def test_what_if_below_the_limit_needs_no_unused_pages(self):
-        path = self.recording("r", {"time": 1.0, "rss": 100 * MIB, "unused": None}, memdiag_pressure_watcher="ON")  # fmt: skip
+        path = self.recording("r", {"time": 1.0, "rss": 100 * MIB, "unused": None}, memdiag_pressure_watcher="ON")
         self.assertEqual(self.output("what-if", path, "--limit", "200M")[0], 0)
         self.assertEqual(self.output("what-if", path, "--limit", "50M")[0], 3)
 
@@ -307,9 +291,7 @@ class Replay(unittest.TestCase):
     def test_the_lowest_limit(self):
         samples = [Sample(1, 100, 0), Sample(2, 300, 250), Sample(3, 200, 10)]
         outcome = replay(samples, 195)
-        self.assertEqual(
-            (outcome.lowest_limit, outcome.lowest_limit_giving_back), (300, 190)
-        )
+        self.assertEqual((outcome.lowest_limit, outcome.lowest_limit_giving_back), (300, 190))
         self.assertTrue(outcome.survived_giving_back)
         self.assertEqual((outcome.above, outcome.most_given_back), (2, 105))
 
@@ -324,7 +306,7 @@ class History(unittest.TestCase):
         rows = [
             {"TIME": 1.0, "RSS_BYTES": 300, "DIRTY_BYTES": 50, "RSS_PEAK_BYTES": 900, "RSS_PEAK_TIME": 0.5},
             {"TIME": 9.0, "RSS_BYTES": 200, "DIRTY_BYTES": 10, "RSS_PEAK_BYTES": 250, "RSS_PEAK_TIME": 8.5},
-        ]  # fmt: skip
+        ]
         samples = of_history(rows)
         self.assertEqual(samples[0], Sample(0.5, 900, 50))
         self.assertEqual(replay(samples, 500).lowest_limit, 900)
@@ -345,13 +327,15 @@ class Budget(unittest.TestCase):
 
     def test_the_buffer_pool_has_a_control_block_for_each_page(self):
         found = self.change(innodb_buffer_pool_size=64 << 30)
-        self.assertEqual(found, {"innodb_buffer_pool_size": (137232384, 137232384 * 512)})  # fmt: skip
+        self.assertEqual(found, {"innodb_buffer_pool_size": (137232384, 137232384 * 512)})
         found = self.change("stock-idle", innodb_buffer_pool_size=64 << 30)
         self.assertEqual(found["innodb_buffer_pool_size"][1], 64 << 30)
 
     def test_a_number_of_measured_ones(self):
         found = self.change(table_open_cache=8000, table_definition_cache=1000)
-        self.assertEqual(found, {"table_open_cache": (102980000, 205960000), "table_definition_cache": (36954000, 18477000)})  # fmt: skip
+        self.assertEqual(
+            found, {"table_open_cache": (102980000, 205960000), "table_definition_cache": (36954000, 18477000)}
+        )
 
     def test_connections_change_all_that_depends_on_them(self):
         found = self.change(max_connections=1510, sort_buffer_size=1 << 20)
@@ -375,14 +359,16 @@ class Budget(unittest.TestCase):
 
     def test_no_limit_is_not_0(self):
         found = self.change(range_optimizer_max_mem_size=0, parser_max_mem_size=1 << 20)
-        self.assertEqual(found, {"range_optimizer_max_mem_size": (1266679808, None), "parser_max_mem_size": (None, 151 << 20)})  # fmt: skip
+        self.assertEqual(
+            found, {"range_optimizer_max_mem_size": (1266679808, None), "parser_max_mem_size": (None, 151 << 20)}
+        )
 
     def test_a_variable_without_a_sum_of_its_own_is_told(self):
         view = View(fixtures.snapshot("ours-idle"))
         values = {"tmp_table_size": 5, "range_optimizer_max_mem_size": 0}
         words = "\n".join(budget_lines(view, values, None))
-        self.assertIn("tmp_table_size is in no sum: it is counted with another", words)  # fmt: skip
-        self.assertIn("range_optimizer_max_mem_size is in no sum: the variable does not bound", words)  # fmt: skip
+        self.assertIn("tmp_table_size is in no sum: it is counted with another", words)
+        self.assertIn("range_optimizer_max_mem_size is in no sum: the variable does not bound", words)
 
     def test_a_part_of_a_name_is_no_variable(self):
         view = View(fixtures.snapshot("ours-idle"))

@@ -51,7 +51,7 @@ class DrivenStates(unittest.TestCase):
         for name in ("ours-idle", "stock-idle", "mariadb-idle"):
             with self.subTest(name):
                 found = findings(View(fixtures.snapshot(name)))
-                self.assertEqual([one.headline for one in found if one.severity != "note"], [])  # fmt: skip
+                self.assertEqual([one.headline for one in found if one.severity != "note"], [])
 
     def test_nothing_is_concluded_from_nothing(self):
         for name in fixtures.names():
@@ -79,10 +79,12 @@ class Held(unittest.TestCase):
 
     def test_the_session_with_most_is_named(self):
         rows = [instrument("memory/sql/user_var_entry::value", 300 * MIB)]
-        sessions = [{"THREAD_ID": 1, "PROCESSLIST_ID": 42, "USER": "app", "COMMAND": "Sleep", "SECONDS": 5, "BYTES": 290 * MIB}]  # fmt: skip
+        sessions = [
+            {"THREAD_ID": 1, "PROCESSLIST_ID": 42, "USER": "app", "COMMAND": "Sleep", "SECONDS": 5, "BYTES": 290 * MIB}
+        ]
 
         def of(*own):
-            return named(stock(500 * MIB, memory=rows, threads=sessions, largest_session=list(own)))["user variables"]  # fmt: skip
+            return named(stock(500 * MIB, memory=rows, threads=sessions, largest_session=list(own)))["user variables"]
 
         def has(held, name="memory/sql/user_var_entry::value"):
             return {"EVENT_NAME": name, "BYTES": held}
@@ -109,30 +111,24 @@ class Held(unittest.TestCase):
             instrument("memory/mysys/IO_CACHE", 300 * MIB),
         ]
         sessions = [
-            {
-                "THREAD_ID": 1,
-                "PROCESSLIST_ID": 42,
-                "USER": None,
-                "COMMAND": "Query",
-                "SECONDS": 5,
-                "BYTES": 310 * MIB,
-            }
+            {"THREAD_ID": 1, "PROCESSLIST_ID": 42, "USER": None, "COMMAND": "Query", "SECONDS": 5, "BYTES": 310 * MIB}
         ]
         open_ = [
-            {
-                "TRX_ID": 1,
-                "PROCESSLIST_ID": 42,
-                "LOCK_BYTES": 5,
-                "ROWS_LOCKED": 5,
-                "ROWS_MODIFIED": 5,
-                "SECONDS": 5,
-            }
+            {"TRX_ID": 1, "PROCESSLIST_ID": 42, "LOCK_BYTES": 5, "ROWS_LOCKED": 5, "ROWS_MODIFIED": 5, "SECONDS": 5}
         ]
-        own = [{"EVENT_NAME": "memory/sql/x", "BYTES": 160 * MIB}, {"EVENT_NAME": "memory/sql/user_var_entry::value", "BYTES": 150 * MIB}]  # fmt: skip
-        sources = {"memory": rows, "threads": sessions, "transactions": open_, "largest_session": own}  # fmt: skip
+        own = [
+            {"EVENT_NAME": "memory/sql/x", "BYTES": 160 * MIB},
+            {"EVENT_NAME": "memory/sql/user_var_entry::value", "BYTES": 150 * MIB},
+        ]
+        sources = {"memory": rows, "threads": sessions, "transactions": open_, "largest_session": own}
 
         def killed(**more):
-            return {statement for one in findings(View(stock(700 * MIB, **sources, **more))) for statement in one.statements if "KILL" in statement}  # fmt: skip
+            return {
+                statement
+                for one in findings(View(stock(700 * MIB, **sources, **more)))
+                for statement in one.statements
+                if "KILL" in statement
+            }
 
         self.assertEqual(killed(), {"KILL 42"})
         for source in ("system_sessions", "system_threads"):
@@ -143,15 +139,15 @@ class Held(unittest.TestCase):
                 self.assertIn("do not KILL this session", found[holder].remedy)
 
     def test_what_a_replica_has_not_applied_is_no_cache_of_the_binary_log(self):
-        rows = [instrument("memory/sql/Log_event", 64 * MIB), instrument("binlog_event_rows", 64 * MIB)]  # fmt: skip
+        rows = [instrument("memory/sql/Log_event", 64 * MIB), instrument("binlog_event_rows", 64 * MIB)]
         found = named(stock(500 * MIB, memory=rows))
         self.assertIn("replication events", found)
         self.assertNotIn("binary log caches", found)
 
     def test_a_name_that_breaks_a_statement_is_in_none(self):
         rows = [instrument("memory/memory/HP_PTRS", 300 * MIB)]
-        tables = [{"TABLE_SCHEMA": "a", "TABLE_NAME": "t`;\n```\x1b[2J", "BYTES": 5, "TABLE_ROWS": 1}]  # fmt: skip
-        one = named(stock(500 * MIB, memory=rows, memory_tables=tables))["MEMORY tables"]  # fmt: skip
+        tables = [{"TABLE_SCHEMA": "a", "TABLE_NAME": "t`;\n```\x1b[2J", "BYTES": 5, "TABLE_ROWS": 1}]
+        one = named(stock(500 * MIB, memory=rows, memory_tables=tables))["MEMORY tables"]
         self.assertEqual([words.split()[0] for words in one.statements], ["SELECT"])
 
     def test_no_remedy_goes_to_the_binary_log_unasked(self):
@@ -159,9 +155,7 @@ class Held(unittest.TestCase):
         for name in fixtures.names():
             for one in findings(View(fixtures.snapshot(name))):
                 for statement in one.statements:
-                    if (
-                        one.source != "INFORMATION_SCHEMA.MEMDIAG_ADVICE"
-                    ):  # of the recorded server
+                    if one.source != "INFORMATION_SCHEMA.MEMDIAG_ADVICE":  # of the recorded server
                         self.assertNotIn("FLUSH TABLES", statement)
 
     def test_the_cost_of_flush_is_beside_it(self):
@@ -169,21 +163,22 @@ class Held(unittest.TestCase):
         seen = set()
         for name in fixtures.names():
             for one in findings(View(fixtures.snapshot(name))):
-                if one.source != "INFORMATION_SCHEMA.MEMDIAG_ADVICE" and "FLUSH LOCAL TABLES" in one.statements:  # fmt: skip
+                if one.source != "INFORMATION_SCHEMA.MEMDIAG_ADVICE" and "FLUSH LOCAL TABLES" in one.statements:
                     seen.add(one.holder)
                     self.assertIn(words, one.remedy)
         self.assertLessEqual({"open tables", "triggers"}, seen)
         states = {"live": 100, "fragmentation": 100}
-        ledger = [{"COMPONENT": "pool", "NAME": "table_cache", "STATE": state, "RESIDENT_BYTES": part * MIB, "PERCENT": 1} for state, part in states.items()]  # fmt: skip
-        one = named(snapshot("memdiag", memdiag_ledger=ledger))["fragmentation of pool table_cache"]  # fmt: skip
+        ledger = [
+            {"COMPONENT": "pool", "NAME": "table_cache", "STATE": state, "RESIDENT_BYTES": part * MIB, "PERCENT": 1}
+            for state, part in states.items()
+        ]
+        one = named(snapshot("memdiag", memdiag_ledger=ledger))["fragmentation of pool table_cache"]
         self.assertIn(words, one.remedy)
 
     def test_quoted_names(self):
-        tables = [{"TABLE_SCHEMA": "a`b", "TABLE_NAME": "t", "BYTES": 5, "TABLE_ROWS": 1}]  # fmt: skip
+        tables = [{"TABLE_SCHEMA": "a`b", "TABLE_NAME": "t", "BYTES": 5, "TABLE_ROWS": 1}]
         rows = [instrument("memory/memory/HP_PTRS", 300 * MIB)]
-        one = named(stock(500 * MIB, memory=rows, memory_tables=tables))[
-            "MEMORY tables"
-        ]
+        one = named(stock(500 * MIB, memory=rows, memory_tables=tables))["MEMORY tables"]
         self.assertEqual(one.statements, ["ALTER TABLE `a``b`.`t` ENGINE = InnoDB"])
 
 
@@ -191,7 +186,7 @@ class Unexplained(unittest.TestCase):
     """5.8 GB that are in neither buffer pool nor Performance Schema."""
 
     def data(self, now, high):
-        return stock(8 * GIB, memory=[instrument("memory/sql/THD::main_mem_root", now, high)])  # fmt: skip
+        return stock(8 * GIB, memory=[instrument("memory/sql/THD::main_mem_root", now, high)])
 
     def test_the_sum_is_rss(self):
         view = View(self.data(GIB, GIB))
@@ -214,7 +209,11 @@ class Unexplained(unittest.TestCase):
     def test_instruments_that_are_off_prove_no_leak(self):
         data = self.data(GIB, GIB)
         for off, verdict in ((0, "leak"), (100, "leak"), (500, "unexplained")):
-            data["sources"]["instruments"] = {"source": "i", "error": None, "rows": [{"INSTRUMENTS": 507, "SWITCHED_OFF": off}]}  # fmt: skip
+            data["sources"]["instruments"] = {
+                "source": "i",
+                "error": None,
+                "rows": [{"INSTRUMENTS": 507, "SWITCHED_OFF": off}],
+            }
             one = named(data)["memory that is not counted"]
             self.assertEqual(one.verdict, verdict)
         self.assertIn("memory/%=ON", one.remedy)
@@ -224,7 +223,7 @@ class Unexplained(unittest.TestCase):
         data["sources"]["memory"]["error"] = "this account may not read it"
         self.assertNotIn("memory that is not counted", named(data))
         words = text.render(Page("", [report(data)], [], [data]))
-        self.assertIn("this account may not read what Performance Schema counts", " ".join(words.split()))  # fmt: skip
+        self.assertIn("this account may not read what Performance Schema counts", " ".join(words.split()))
         self.assertNotIn("are in neither buffer pool nor", words)
         self.assertIn("Nothing was found to be wrong in what could be read.", words)
         data["sources"]["variables"]["rows"] = [{"performance_schema": "OFF"}]
@@ -249,14 +248,22 @@ class Unexplained(unittest.TestCase):
 
 class Limits(unittest.TestCase):
     def group(self, used, cache=0):
-        return [{"version": 2, "folder": "/g", "limit": GIB, "usage": used, "reclaimable_cache": cache, "peak": used, "oom_kills": 0}]  # fmt: skip
+        return [
+            {
+                "version": 2,
+                "folder": "/g",
+                "limit": GIB,
+                "usage": used,
+                "reclaimable_cache": cache,
+                "peak": used,
+                "oom_kills": 0,
+            }
+        ]
 
     def test_near_the_limit(self):
         near = self.group(int(0.91 * GIB))
-        self.assertEqual(
-            named(stock(100 * MIB, cgroup=near))["cgroup"].severity, "critical"
-        )
-        self.assertNotIn("cgroup", named(stock(100 * MIB, cgroup=self.group(int(0.89 * GIB)))))  # fmt: skip
+        self.assertEqual(named(stock(100 * MIB, cgroup=near))["cgroup"].severity, "critical")
+        self.assertNotIn("cgroup", named(stock(100 * MIB, cgroup=self.group(int(0.89 * GIB)))))
 
     def test_page_cache_is_no_use(self):
         full = self.group(GIB, cache=GIB // 2)
@@ -272,21 +279,39 @@ class Limits(unittest.TestCase):
             group = self.group(GIB)[0] | {"version": version, "folder": folder}
             return named(stock(100 * MIB, cgroup=[group]))["cgroup"].statements[-1]
 
-        self.assertEqual(of(2, "/sys/fs/cgroup/system.slice/mysql@a.service"), "systemctl set-property mysql@a.service MemoryMax=1280M")  # fmt: skip
-        self.assertEqual(of(2, "/sys/fs/cgroup/pod/db"), "echo 1280M > /sys/fs/cgroup/pod/db/memory.max")  # fmt: skip
+        self.assertEqual(
+            of(2, "/sys/fs/cgroup/system.slice/mysql@a.service"),
+            "systemctl set-property mysql@a.service MemoryMax=1280M",
+        )
+        self.assertEqual(of(2, "/sys/fs/cgroup/pod/db"), "echo 1280M > /sys/fs/cgroup/pod/db/memory.max")
         self.assertEqual(of(1, "/m/a b"), "echo 1280M > '/m/a b/memory.limit_in_bytes'")
 
     def test_a_group_above_with_less_room(self):
         """MEMDIAG_HOST has the lowest limit, and the room of another group."""
 
         def figure(name, number, place):
-            return {"SUBJECT": "cgroup", "NAME": name, "NUMBER": float(number), "VALUE": None, "UNIT": "bytes", "SOURCE": place}  # fmt: skip
+            return {
+                "SUBJECT": "cgroup",
+                "NAME": name,
+                "NUMBER": float(number),
+                "VALUE": None,
+                "UNIT": "bytes",
+                "SOURCE": place,
+            }
 
-        own = {"version": 2, "folder": "/g/own", "limit": GIB, "usage": GIB // 2, "reclaimable_cache": 0, "peak": None, "oom_kills": 0}  # fmt: skip
+        own = {
+            "version": 2,
+            "folder": "/g/own",
+            "limit": GIB,
+            "usage": GIB // 2,
+            "reclaimable_cache": 0,
+            "peak": None,
+            "oom_kills": 0,
+        }
         above = own | {"folder": "/g", "limit": 2 * GIB, "usage": 2 * GIB - 5}
-        host = [figure("effective_limit", GIB, "/g/own/memory.max"), figure("effective_room", 5, "/g/memory.current")]  # fmt: skip
+        host = [figure("effective_limit", GIB, "/g/own/memory.max"), figure("effective_room", 5, "/g/memory.current")]
         limit = View(stock(100 * MIB, cgroup=[own, above], memdiag_host=host)).limit
-        self.assertEqual((limit.bytes, limit.used, limit.source), (2 * GIB, 2 * GIB - 5, "/g"))  # fmt: skip
+        self.assertEqual((limit.bytes, limit.used, limit.source), (2 * GIB, 2 * GIB - 5, "/g"))
         host[1]["SOURCE"] = "/g/own/memory.current"
         limit = View(stock(100 * MIB, cgroup=[own, above], memdiag_host=host)).limit
         self.assertEqual((limit.bytes, limit.used), (GIB, GIB - 5))
@@ -306,7 +331,7 @@ class Limits(unittest.TestCase):
         def offered(others, room):
             data = stock(900 * MIB, cgroup=self.group(GIB - room))
             data["sources"]["process"]["rows"][0]["VmSwap"] = 110 * MIB
-            data["sources"]["meminfo"]["rows"][0] |= {"SwapTotal": 20 * GIB, "SwapFree": 20 * GIB - 110 * MIB - others}  # fmt: skip
+            data["sources"]["meminfo"]["rows"][0] |= {"SwapTotal": 20 * GIB, "SwapFree": 20 * GIB - 110 * MIB - others}
             return "swapoff -a && swapon -a" in named(data)["swap"].statements
 
         self.assertTrue(offered(0, 500 * MIB))
@@ -315,7 +340,7 @@ class Limits(unittest.TestCase):
 
     def test_growth_needs_a_line_and_time(self):
         def recording(step):
-            return [{"time": 100.0 * n, "rss": 500 * MIB + n * step, "buffer_pool": 0} for n in range(10)]  # fmt: skip
+            return [{"time": 100.0 * n, "rss": 500 * MIB + n * step, "buffer_pool": 0} for n in range(10)]
 
         data = stock(600 * MIB)
         grown = {one.holder for one in findings(View(data), recording(10 * MIB))}
@@ -326,12 +351,20 @@ class Limits(unittest.TestCase):
 
 class Ranking(unittest.TestCase):
     def test_what_holds_memory_comes_before_what_a_setting_may_lead_to(self):
-        advice = [{"SEVERITY": "warning", "SUBSYSTEM": "server", "VERDICT": "misconfiguration", "EVIDENCE": "too much", "REMEDY": "SET PERSIST max_connections = 5"}]  # fmt: skip
+        advice = [
+            {
+                "SEVERITY": "warning",
+                "SUBSYSTEM": "server",
+                "VERDICT": "misconfiguration",
+                "EVIDENCE": "too much",
+                "REMEDY": "SET PERSIST max_connections = 5",
+            }
+        ]
         ledger = [
             {"COMPONENT": "pool", "NAME": "session", "STATE": "dirty", "RESIDENT_BYTES": 70 * MIB, "PERCENT": 12},
             {"COMPONENT": "pool", "NAME": "session", "STATE": "live", "RESIDENT_BYTES": 500 * MIB, "PERCENT": 88},
-        ]  # fmt: skip
-        found = findings(View(snapshot("memdiag", memdiag_advice=advice, memdiag_ledger=ledger)))  # fmt: skip
+        ]
+        found = findings(View(snapshot("memdiag", memdiag_advice=advice, memdiag_ledger=ledger)))
         self.assertEqual([one.holder for one in found], ["unused pages", "server"])
         self.assertEqual(found[1].statements, ["SET PERSIST max_connections = 5"])
 
@@ -339,24 +372,34 @@ class Ranking(unittest.TestCase):
 class CountsOfOthers(unittest.TestCase):
     def test_a_session_does_not_hold_what_another_session_freed(self):
         name = "memory/memory/HP_PTRS"
-        session = [{"THREAD_ID": 1, "PROCESSLIST_ID": 9, "USER": "a", "COMMAND": "Sleep", "SECONDS": 5, "BYTES": 256 * MIB}]  # fmt: skip
+        session = [
+            {"THREAD_ID": 1, "PROCESSLIST_ID": 9, "USER": "a", "COMMAND": "Sleep", "SECONDS": 5, "BYTES": 256 * MIB}
+        ]
         own = [{"EVENT_NAME": name, "BYTES": 255 * MIB}]
 
         def of(left):
-            return named(stock(600 * MIB, memory=[instrument(name, left)], threads=session, largest_session=own))  # fmt: skip
+            return named(stock(600 * MIB, memory=[instrument(name, left)], threads=session, largest_session=own))
 
         self.assertNotIn("KILL 9", str(of(0)))
         self.assertIn("MEMORY tables", of(255 * MIB))
 
     def test_advice_about_pages_that_were_never_written(self):
-        advice = [{"SEVERITY": "note", "SUBSYSTEM": "binlog", "VERDICT": "cache", "EVIDENCE": "10.0 GiB of unused pages are kept", "REMEDY": "SELECT memdiag_purge('binlog')"}]  # fmt: skip
+        advice = [
+            {
+                "SEVERITY": "note",
+                "SUBSYSTEM": "binlog",
+                "VERDICT": "cache",
+                "EVIDENCE": "10.0 GiB of unused pages are kept",
+                "REMEDY": "SELECT memdiag_purge('binlog')",
+            }
+        ]
 
         def of(dirty):
-            ledger = [{"COMPONENT": "pool", "NAME": "binlog", "STATE": "dirty", "RESIDENT_BYTES": dirty, "PERCENT": 1},
-                      {"COMPONENT": "buffer_pool", "NAME": "", "STATE": "clean pages", "RESIDENT_BYTES": GIB, "PERCENT": 99}]  # fmt: skip
-            return named(
-                snapshot("memdiag", memdiag_advice=advice, memdiag_ledger=ledger)
-            )
+            ledger = [
+                {"COMPONENT": "pool", "NAME": "binlog", "STATE": "dirty", "RESIDENT_BYTES": dirty, "PERCENT": 1},
+                {"COMPONENT": "buffer_pool", "NAME": "", "STATE": "clean pages", "RESIDENT_BYTES": GIB, "PERCENT": 99},
+            ]
+            return named(snapshot("memdiag", memdiag_advice=advice, memdiag_ledger=ledger))
 
         self.assertEqual(of(MIB), {})
         self.assertIn("binlog", of(80 * MIB))

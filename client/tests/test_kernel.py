@@ -22,7 +22,7 @@ class Machine(unittest.TestCase):
 
     def test_version_2_takes_the_limits_above(self):
         self.write("proc/7/cgroup", "0::/pod/db\n")
-        self.write("proc/self/mountinfo", "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")  # fmt: skip
+        self.write("proc/self/mountinfo", "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
         for folder, limit in (("pod/db", "max"), ("pod", str(1 << 30)), ("", None)):
             base = f"sys/fs/cgroup/{folder}".rstrip("/")
             if limit is not None:
@@ -37,7 +37,7 @@ class Machine(unittest.TestCase):
 
     def test_version_1_without_a_limit(self):
         self.write("proc/7/cgroup", "4:cpu:/\n3:memory:/box\n")
-        self.write("proc/self/mountinfo", "30 1 0:26 / /m rw - cgroup cgroup rw,memory\n")  # fmt: skip
+        self.write("proc/self/mountinfo", "30 1 0:26 / /m rw - cgroup cgroup rw,memory\n")
         self.write("m/box/memory.limit_in_bytes", "9223372036854771712")
         self.write("m/box/memory.usage_in_bytes", "5")
         (row,) = kernel.cgroup(7, self.root).rows
@@ -51,20 +51,23 @@ class Machine(unittest.TestCase):
         self.assertFalse(kernel.is_server(7, self.root))
 
     def test_allocator(self):
-        self.write("proc/7/maps", "1-2 r-xp 0 0:0 1 /usr/lib/libtcmalloc_minimal.so.4\n1-2 rw-p 0 0:0 0\n")  # fmt: skip
+        self.write("proc/7/maps", "1-2 r-xp 0 0:0 1 /usr/lib/libtcmalloc_minimal.so.4\n1-2 rw-p 0 0:0 0\n")
         (row,) = kernel.process(7, self.root)["allocator_library"].rows
         self.assertEqual(row["library"], "tcmalloc_minimal.so.4")
 
     def test_an_allocator_whose_package_was_renewed(self):
-        self.write("proc/7/maps", "1-2 r-xp 0 0:0 1 /usr/lib/libjemalloc.so.2 (deleted)\n")  # fmt: skip
+        self.write("proc/7/maps", "1-2 r-xp 0 0:0 1 /usr/lib/libjemalloc.so.2 (deleted)\n")
         (row,) = kernel.process(7, self.root)["allocator_library"].rows
         self.assertEqual(row["library"], "jemalloc.so.2")
 
     def test_nodes(self):
         for number, free in ((10, 5), (2, 7)):
-            self.write(f"sys/devices/system/node/node{number}/meminfo", f"Node {number} MemTotal:  100 kB\nNode {number} MemFree:   {free} kB\n")  # fmt: skip
+            self.write(
+                f"sys/devices/system/node/node{number}/meminfo",
+                f"Node {number} MemTotal:  100 kB\nNode {number} MemFree:   {free} kB\n",
+            )
         rows = kernel.machine(self.root)["numa"].rows
-        self.assertEqual([(row["node"], row["MemFree"]) for row in rows], [("node2", 7 << 10), ("node10", 5 << 10)])  # fmt: skip
+        self.assertEqual([(row["node"], row["MemFree"]) for row in rows], [("node2", 7 << 10), ("node10", 5 << 10)])
 
     def test_a_server_behind_a_tunnel_is_not_the_one_of_this_machine(self):
         self.write("mysqld.pid", "7\n")

@@ -31,13 +31,15 @@ class Lines(unittest.TestCase):
         cls.folder = Path(folder.name)
         (cls.folder / "known.c").write_text(PROGRAM)
         cls.program = cls.folder / "known"
-        subprocess.run(["gcc", "-g", "-O2", "-Wl,--build-id", "-o", cls.program, cls.folder / "known.c"], check=True)  # fmt: skip
+        subprocess.run(["gcc", "-g", "-O2", "-Wl,--build-id", "-o", cls.program, cls.folder / "known.c"], check=True)
         cls.id = build_id(cls.program)
 
     def address_of_call(self):
-        text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", self.program], capture_output=True, text=True, check=True).stdout  # fmt: skip
+        text = subprocess.run(
+            ["objdump", "-d", "--no-show-raw-insn", self.program], capture_output=True, text=True, check=True
+        ).stdout
         within = text.split("<take_much>:")[1]
-        (line,) = [line for line in within.split("\n\n")[0].splitlines() if "malloc" in line]  # fmt: skip
+        (line,) = [line for line in within.split("\n\n")[0].splitlines() if "malloc" in line]
         return int(line.split(":")[0], 16)
 
     def test_an_inlined_function_has_its_own_line(self):
@@ -46,9 +48,9 @@ class Lines(unittest.TestCase):
             if program is None:
                 continue
             with self.subTest(name):
-                (found,) = lines_of(self.program, [self.address_of_call()], program).values()  # fmt: skip
+                (found,) = lines_of(self.program, [self.address_of_call()], program).values()
                 self.assertEqual([one.function for one in found], ["take", "take_much"])
-                self.assertEqual([one.place.rsplit("/")[-1] for one in found], ["known.c:5", "known.c:8"])  # fmt: skip
+                self.assertEqual([one.place.rsplit("/")[-1] for one in found], ["known.c:5", "known.c:8"])
 
     def test_a_file_counts_only_with_its_build_id(self):
         self.assertEqual(debug_file(str(self.program), self.id), self.program)
@@ -62,7 +64,7 @@ class Lines(unittest.TestCase):
         (folder / self.id[:2]).mkdir(parents=True)
         debug = folder / self.id[:2] / f"{self.id[2:]}.debug"
         stripped = self.folder / "stripped"
-        subprocess.run(["objcopy", "--only-keep-debug", self.program, debug], check=True)  # fmt: skip
+        subprocess.run(["objcopy", "--only-keep-debug", self.program, debug], check=True)
         subprocess.run(["objcopy", "--strip-all", self.program, stripped], check=True)
         address = self.address_of_call()
         self.assertEqual(lines_of(stripped, [address]), {})
@@ -74,25 +76,36 @@ class Lines(unittest.TestCase):
 class Parsed(unittest.TestCase):
     def test_what_is_not_known_is_missing(self):
         text = "0x10\nf(int)\n/a/b.cc:5 (discriminator 3)\ng\n/a/c.cc:7\n0x20\n??\n??:0\n0x30\nh\n??:?\n"
-        self.assertEqual(parse(text), {0x10: [Line("f(int)", "/a/b.cc:5"), Line("g", "/a/c.cc:7")]})  # fmt: skip
+        self.assertEqual(parse(text), {0x10: [Line("f(int)", "/a/b.cc:5"), Line("g", "/a/c.cc:7")]})
         self.assertEqual(parse(""), {})
         self.assertEqual(parse("f\n/a/b.cc:5\n0x10"), {})
 
     def test_a_frame_in_words(self):
-        frame = {"STACK": 1, "ADDRESS": "0x7", "FUNCTION": "g", "MODULE": "/m", "MODULE_ADDRESS": "0x10", "BUILD_ID": "ab"}  # fmt: skip
+        frame = {
+            "STACK": 1,
+            "ADDRESS": "0x7",
+            "FUNCTION": "g",
+            "MODULE": "/m",
+            "MODULE_ADDRESS": "0x10",
+            "BUILD_ID": "ab",
+        }
         known = {("ab", 0x10): [Line("f", "a.cc:5"), Line("g", "a.cc:9")]}
         self.assertEqual(of_frame(frame, known), ["f  a.cc:5  (inlined)", "g  a.cc:9"])
         self.assertEqual(of_frame(frame, {}), ["g"])
         self.assertEqual(of_frame({**frame, "FUNCTION": None}, {}), ["/m 0x10"])
-        self.assertEqual(of_frame({**frame, "FUNCTION": None, "MODULE": None, "MODULE_ADDRESS": None}, {}), ["? 0x7"])  # fmt: skip
-        stack = {"STACK": 1, "POOL": None, "ROUTE": "malloc", "LIVE_BYTES": 1 << 20, "LIVE_BYTES_ERROR": 1024, "LIVE_OBJECTS": 3, "DIGEST": None}  # fmt: skip
+        self.assertEqual(of_frame({**frame, "FUNCTION": None, "MODULE": None, "MODULE_ADDRESS": None}, {}), ["? 0x7"])
+        stack = {
+            "STACK": 1,
+            "POOL": None,
+            "ROUTE": "malloc",
+            "LIVE_BYTES": 1 << 20,
+            "LIVE_BYTES_ERROR": 1024,
+            "LIVE_OBJECTS": 3,
+            "DIGEST": None,
+        }
         self.assertEqual(
             shown([stack], [frame], known, []),
-            [
-                "1.00 MiB ± 1.00 KiB in 3 blocks, pool unknown, malloc, stack 1",
-                "  f  a.cc:5  (inlined)",
-                "  g  a.cc:9",
-            ],  # fmt: skip
+            ["1.00 MiB ± 1.00 KiB in 3 blocks, pool unknown, malloc, stack 1", "  f  a.cc:5  (inlined)", "  g  a.cc:9"],
         )
 
 

@@ -30,10 +30,7 @@ class OptionFiles(unittest.TestCase):
             "my.cnf",
             "[mysqld]\nsocket=/srv\n[client]\nuser = 'a b'\n# no\npassword='x#y' # z\n[memdiag]\nsocket=/c\n[mysql]\nport=1\n",
         )
-        self.assertEqual(
-            read_option_file(path),
-            {"user": "a b", "password": "x#y", "socket": "/c"},
-        )
+        self.assertEqual(read_option_file(path), {"user": "a b", "password": "x#y", "socket": "/c"})
 
     def test_comments_quotes_and_escapes_as_mysql_reads_them(self):
         for line, expected in (
@@ -91,16 +88,12 @@ class OptionFiles(unittest.TestCase):
     def test_the_extra_file_comes_before_the_users_own(self):
         paths = [
             self.write(name, "[client]\n" + "".join(f"{key}={name}\n" for key in keys))
-            for name, keys in (
-                ("global", ("user", "host", "socket")),
-                ("extra", ("user", "host")),
-                ("own", ("user",)),
-            )
+            for name, keys in (("global", ("user", "host", "socket")), ("extra", ("user", "host")), ("own", ("user",)))
         ]
-        where = mock.patch("memdiag.connect.options.default_files", lambda: [paths[0], paths[2]])  # fmt: skip
+        where = mock.patch("memdiag.connect.options.default_files", lambda: [paths[0], paths[2]])
         with where, mock.patch.dict(os.environ, {"MYSQL_TEST_LOGIN_FILE": "/no"}):
             got = option_values({}, defaults_extra_file=str(paths[1]))
-        self.assertEqual((got["user"], got["host"], got["socket"]), ("own", "extra", "global"))  # fmt: skip
+        self.assertEqual((got["user"], got["host"], got["socket"]), ("own", "extra", "global"))
 
     def test_a_missing_file_that_was_named_is_an_error(self):
         with self.assertRaisesRegex(Problem, "cannot be read"):
@@ -108,7 +101,7 @@ class OptionFiles(unittest.TestCase):
 
     def test_the_command_line_wins_and_the_environment_loses(self):
         path = self.write("my.cnf", "[client]\nuser=file\npassword=file\n")
-        with mock.patch.dict(os.environ, {"MYSQL_PWD": "environment", "HOME": str(self.root)}):  # fmt: skip
+        with mock.patch.dict(os.environ, {"MYSQL_PWD": "environment", "HOME": str(self.root)}):
             got = option_values({"user": "line"}, defaults_file=str(path))
             self.assertEqual((got["user"], got["password"]), ("line", "file"))
             got = option_values({}, no_defaults=True)
@@ -120,7 +113,10 @@ class OptionFiles(unittest.TestCase):
 
     def test_a_login_path_that_is_not_there(self):
         nowhere = str(self.root / "no.mylogin.cnf")
-        with mock.patch.dict(os.environ, {"MYSQL_TEST_LOGIN_FILE": nowhere}), self.assertRaisesRegex(Problem, "mysql_config_editor set"):  # fmt: skip
+        with (
+            mock.patch.dict(os.environ, {"MYSQL_TEST_LOGIN_FILE": nowhere}),
+            self.assertRaisesRegex(Problem, "mysql_config_editor set"),
+        ):
             option_values({}, login_path="remote")
 
 
@@ -135,21 +131,13 @@ class Targets(unittest.TestCase):
             ("localhost:3307", ("localhost", 3307, "", "me")),
         ):
             got = target({"user": "me"}, words)
-            self.assertEqual(
-                (got.host, got.port, got.socket, got.user), expected, words
-            )
+            self.assertEqual((got.host, got.port, got.socket, got.user), expected, words)
 
     def test_the_password_is_not_shown(self):
         self.assertNotIn("secret", repr(target({"password": "secret"})))
 
     def test_wrong_values_are_one_line(self):
-        for options in (
-            {"port": "x"},
-            {"port": "65536"},
-            {"port": "²"},
-            {"ssl-mode": "MAYBE"},
-            {"protocol": "PIPE"},
-        ):
+        for options in ({"port": "x"}, {"port": "65536"}, {"port": "²"}, {"ssl-mode": "MAYBE"}, {"protocol": "PIPE"}):
             with self.assertRaises(Problem):
                 target(options)
 
@@ -163,7 +151,6 @@ class Targets(unittest.TestCase):
 
     def test_a_password_is_one_word(self):
         self.assertEqual(
-            split_short_password(["-psecret", "db1", "--port=1"]),
-            ["--password=secret", "db1", "--port=1"],
+            split_short_password(["-psecret", "db1", "--port=1"]), ["--password=secret", "db1", "--port=1"]
         )
         self.assertEqual(split_short_password(["-p", "db1"])[1], "db1")

@@ -50,13 +50,13 @@ class Recording(unittest.TestCase):
         self.unfinished = self.out.with_name("r.unfinished")
 
     def record(self, clock: Clock, *words: str) -> int:
-        recorder = functools.partial(record.Recorder, clock=clock.now, sleep=clock.sleep)  # fmt: skip
+        recorder = functools.partial(record.Recorder, clock=clock.now, sleep=clock.sleep)
         with (
             mock.patch("memdiag.connect.session.pymysql", lambda: OldServer(SERVERS[0])),
             mock.patch("memdiag.commands.record.Recorder", recorder),
             redirect_stdout(io.StringIO()),
-        ):  # fmt: skip
-            return main(["record", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "-o", str(self.out), *words])  # fmt: skip
+        ):
+            return main(["record", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "-o", str(self.out), *words])
 
     def test_until_the_time_is_over(self):
         self.assertEqual(self.record(Clock(), "--every", "10s", "--for", "1m"), 0)
@@ -64,7 +64,7 @@ class Recording(unittest.TestCase):
         self.assertFalse(self.unfinished.exists())
 
     def test_two_interruptions_keep_it(self):
-        with mock.patch.object(record.Recorder, "_close", side_effect=KeyboardInterrupt):  # fmt: skip
+        with mock.patch.object(record.Recorder, "_close", side_effect=KeyboardInterrupt):
             self.assertEqual(self.record(Clock(3)), 0)
         self.assertEqual(len(read_recording(self.out).samples), 3)
         self.assertFalse(self.unfinished.exists())
@@ -91,10 +91,7 @@ class Recording(unittest.TestCase):
                 self.record(Clock(), "-o", place)
 
     def test_before_the_first_sample_nothing_is_left(self):
-        with (
-            mock.patch.object(record.Recorder, "sample", side_effect=KeyboardInterrupt),
-            self.assertRaises(Problem),
-        ):
+        with mock.patch.object(record.Recorder, "sample", side_effect=KeyboardInterrupt), self.assertRaises(Problem):
             self.record(Clock())
         self.assertEqual(list(self.out.parent.iterdir()), [])
 
@@ -102,7 +99,7 @@ class Recording(unittest.TestCase):
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
         try:
-            with self.assertRaisesRegex(Problem, r"keeps \d+ samples, cannot be written any more"):  # fmt: skip
+            with self.assertRaisesRegex(Problem, r"keeps \d+ samples, cannot be written any more"):
                 self.record(Clock())
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -133,7 +130,10 @@ class OurServer:
 
 class Samples(unittest.TestCase):
     def sample(self, **states):
-        rows = [{"COMPONENT": "pool", "NAME": "a", "STATE": state, "RESIDENT_BYTES": value} for state, value in states.items()]  # fmt: skip
+        rows = [
+            {"COMPONENT": "pool", "NAME": "a", "STATE": state, "RESIDENT_BYTES": value}
+            for state, value in states.items()
+        ]
         return Sampler(OurServer(*rows)).sample()
 
     def test_what_could_not_be_read_is_not_0(self):
@@ -165,8 +165,15 @@ with mock.patch("memdiag.connect.session.pymysql", lambda: OldServer(SERVERS[0])
     def test_a_connection_that_breaks_ends_a_recording_whole(self):
         with tempfile.TemporaryDirectory() as scratch:
             out = Path(scratch) / "r"
-            words = ["record", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "--every", "0.1s", "-o", str(out)]  # fmt: skip
-            done = subprocess.run([sys.executable, "-c", self.PROGRAM, *words], cwd=CLIENT, capture_output=True, text=True, check=False, timeout=30)  # fmt: skip
+            words = ["record", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "--every", "0.1s", "-o", str(out)]
+            done = subprocess.run(
+                [sys.executable, "-c", self.PROGRAM, *words],
+                cwd=CLIENT,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=30,
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertGreaterEqual(len(read_recording(out).samples), 1)
             self.assertEqual(list(Path(scratch).iterdir()), [out])
@@ -178,8 +185,8 @@ class Output(unittest.TestCase):
             for line in ({"format": FORMAT}, {"time": 1.0, "rss": 5}):
                 file.write(json.dumps(line) + "\n")
             file.flush()
-            command = [sys.executable, "-m", "memdiag", "what-if", file.name, "--limit", "1G"]  # fmt: skip
-            done = subprocess.run(command, cwd=CLIENT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)  # fmt: skip
+            command = [sys.executable, "-m", "memdiag", "what-if", file.name, "--limit", "1G"]
+            done = subprocess.run(command, cwd=CLIENT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
         self.assertIn("the output cannot be written: No space left", done.stderr)

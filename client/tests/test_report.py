@@ -24,7 +24,9 @@ def page_of(*snapshots):
 
 
 def unescaped(page):
-    return page.replace("&#39;", "'").replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">").replace("&#34;", '"')  # fmt: skip
+    return (
+        page.replace("&#39;", "'").replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">").replace("&#34;", '"')
+    )
 
 
 class Sums(unittest.TestCase):
@@ -32,16 +34,9 @@ class Sums(unittest.TestCase):
         for name in fixtures.names():
             with self.subTest(name):
                 made = report(fixtures.snapshot(name))
-                parts = [
-                    block
-                    for section in made.sections
-                    for block in section.blocks
-                    if block.kind == "parts"
-                ]
+                parts = [block for section in made.sections for block in section.blocks if block.kind == "parts"]
                 self.assertEqual(len(parts), 1)
-                self.assertEqual(
-                    sum(part.value for part in parts[0].parts), parts[0].total
-                )
+                self.assertEqual(sum(part.value for part in parts[0].parts), parts[0].total)
                 self.assertGreater(parts[0].total, 0)
 
     def test_every_number_is_the_servers_own(self):
@@ -52,24 +47,30 @@ class Sums(unittest.TestCase):
 
     def test_what_is_reckoned(self):
         data = fixtures.snapshot("stock-triggers")
-        blocks = {block.id: block for section in report(data).sections for block in section.blocks if block.kind == "table"}  # fmt: skip
+        blocks = {
+            block.id: block for section in report(data).sections for block in section.blocks if block.kind == "table"
+        }
         page = data["sources"]["status"]["rows"][0]["innodb_page_size"]
         for _, pages, size, _ in blocks["buffer-pool"].rows:
             self.assertEqual(size, pages * page)
         for row in blocks["budget"].rows:
-            values = dict(zip((column.name for column in blocks["budget"].columns), row, strict=True))  # fmt: skip
+            values = dict(zip((column.name for column in blocks["budget"].columns), row, strict=True))
             self.assertEqual(values["worst"], values["each"] * values["times"])
 
     def test_a_part_that_the_server_could_not_read_leaves_rss_known(self):
         data = fixtures.snapshot("ours-leak")
         rows = data["sources"]["memdiag_ledger"]["rows"]
-        rss = next(row["NUMBER"] for row in data["sources"]["memdiag_host"]["rows"] if (row["SUBJECT"], row["NAME"]) == ("process", "VmRSS"))  # fmt: skip
+        rss = next(
+            row["NUMBER"]
+            for row in data["sources"]["memdiag_host"]["rows"]
+            if (row["SUBJECT"], row["NAME"]) == ("process", "VmRSS")
+        )
         for row in rows:
             if row["COMPONENT"] in ("pool", "unexplained"):
                 row["RESIDENT_BYTES"] = None
         made = report(data)
         self.assertEqual(made.facts[0].value, rss)
-        (parts,) = [block for section in made.sections for block in section.blocks if block.kind == "parts"]  # fmt: skip
+        (parts,) = [block for section in made.sections for block in section.blocks if block.kind == "parts"]
         self.assertEqual(sum(part.value for part in parts.parts), parts.total)
 
     def test_every_figure_says_what_it_is_and_where_it_is_from(self):
@@ -86,7 +87,9 @@ class Sums(unittest.TestCase):
 
 class Events(unittest.TestCase):
     def labels(self, data):
-        (series,) = [block for section in report(data).sections for block in section.blocks if getattr(block, "id", "") == "rss"]  # fmt: skip
+        (series,) = [
+            block for section in report(data).sections for block in section.blocks if getattr(block, "id", "") == "rss"
+        ]
         return [event.label for event in series.events]
 
     def test_a_restart(self):
@@ -105,8 +108,19 @@ def with_session_of(name):
     return stock(
         500 * MIB,
         memory=[instrument("memory/sql/user_var_entry::value", 300 * MIB)],
-        threads=[{"THREAD_ID": 1, "PROCESSLIST_ID": 1, "USER": name, "HOST": name, "COMMAND": "Sleep", "SECONDS": 1, "BYTES": 290 * MIB, "HIGH_BYTES": 1}],
-    )  # fmt: skip
+        threads=[
+            {
+                "THREAD_ID": 1,
+                "PROCESSLIST_ID": 1,
+                "USER": name,
+                "HOST": name,
+                "COMMAND": "Sleep",
+                "SECONDS": 1,
+                "BYTES": 290 * MIB,
+                "HIGH_BYTES": 1,
+            }
+        ],
+    )
 
 
 class Renderers(unittest.TestCase):
@@ -130,12 +144,7 @@ class Renderers(unittest.TestCase):
                     for section in made.sections:
                         for block in section.blocks:
                             if hasattr(block, "title"):
-                                self.assertIn(
-                                    block.title,
-                                    words
-                                    if form != "html"
-                                    else words.replace("\n", " "),
-                                )
+                                self.assertIn(block.title, words if form != "html" else words.replace("\n", " "))
 
     def test_json_is_read_back(self):
         page = page_of(fixtures.snapshot("ours-idle"))
@@ -145,7 +154,7 @@ class Renderers(unittest.TestCase):
     def test_html_asks_for_nothing(self):
         page = html.render(page_of(fixtures.snapshot("ours-idle")))
         self.assertIn("default-src 'none'", page)
-        without_data = re.sub(r'<script type="application/json".*?</script>', "", page, flags=re.S)  # fmt: skip
+        without_data = re.sub(r'<script type="application/json".*?</script>', "", page, flags=re.S)
         loads = re.findall(r'(?:src|href)\s*=\s*"([^"#][^"]*)"', without_data)
         self.assertEqual([one for one in loads if not one.startswith("data:")], [])
         self.assertNotIn("@import", page)
@@ -177,9 +186,7 @@ class Renderers(unittest.TestCase):
     def test_exact_figures_are_in_the_page(self):
         page = page_of(fixtures.snapshot("ours-idle"))
         document = json.loads(as_json.render(page))
-        found = re.findall(
-            r'<data value="([^"]*)" data-at="([^"]*)"', html.render(page)
-        )
+        found = re.findall(r'<data value="([^"]*)" data-at="([^"]*)"', html.render(page))
         self.assertGreater(len(found), 200)
         for value, place in found:
             node = document
@@ -214,19 +221,44 @@ class Anonymous(unittest.TestCase):
             500 * MIB,
             memory=[instrument("memory/memory/HP_PTRS", 300 * MIB)],
             memory_tables=[{"TABLE_SCHEMA": schema, "TABLE_NAME": table, "BYTES": 5, "TABLE_ROWS": 1}],
-            threads=[{"THREAD_ID": 1, "PROCESSLIST_ID": 9, "USER": user, "HOST": host, "DB": schema, "COMMAND": "Sleep", "SECONDS": 1, "BYTES": 5, "HIGH_BYTES": 1}],
-            digests=[{"DIGEST": "abc", "SCHEMA_NAME": schema, "DIGEST_TEXT": f"SELECT * FROM {table}", "STATEMENTS": 1, "PEAK_BYTES": 5, "ACCUMULATED_BYTES": None}],
-            memdiag_advice=[{"SEVERITY": "note", "SUBSYSTEM": "x", "VERDICT": "cache", "EVIDENCE": f"{user} on {host}", "REMEDY": "none"}],
+            threads=[
+                {
+                    "THREAD_ID": 1,
+                    "PROCESSLIST_ID": 9,
+                    "USER": user,
+                    "HOST": host,
+                    "DB": schema,
+                    "COMMAND": "Sleep",
+                    "SECONDS": 1,
+                    "BYTES": 5,
+                    "HIGH_BYTES": 1,
+                }
+            ],
+            digests=[
+                {
+                    "DIGEST": "abc",
+                    "SCHEMA_NAME": schema,
+                    "DIGEST_TEXT": f"SELECT * FROM {table}",
+                    "STATEMENTS": 1,
+                    "PEAK_BYTES": 5,
+                    "ACCUMULATED_BYTES": None,
+                }
+            ],
+            memdiag_advice=[
+                {
+                    "SEVERITY": "note",
+                    "SUBSYSTEM": "x",
+                    "VERDICT": "cache",
+                    "EVIDENCE": f"{user} on {host}",
+                    "REMEDY": "none",
+                }
+            ],
             variables=[{"hostname": host, "datadir": path, "max_connections": 5}],
-        )  # fmt: skip
+        )
         data["label"], data["server"]["hostname"] = f"{host}:3307", host
         data["server"]["account"] = f"{user}@{host}"
         hidden = anonymized(data)
-        for words in (
-            html.render(page_of(hidden)),
-            text.render(page_of(hidden)),
-            as_json.render(page_of(hidden)),
-        ):
+        for words in (html.render(page_of(hidden)), text.render(page_of(hidden)), as_json.render(page_of(hidden))):
             for name in self.NAMES:
                 self.assertNotIn(name, words)
         self.assertIn("/proc/<pid>/status", text.render(page_of(hidden)))
@@ -237,12 +269,28 @@ class Anonymous(unittest.TestCase):
             500 * MIB,
             cgroup=[{"folder": "/sys/fs/cgroup/shop.slice/mysql@till.service", "limit": None, "usage": 5}],
             memdiag_host=[
-                {"SUBJECT": "cgroup", "NAME": "effective_limit", "NUMBER": 5.0, "VALUE": None, "UNIT": "bytes", "SOURCE": "/sys/fs/cgroup/memory/shop.slice/memory.limit_in_bytes"},
-                {"SUBJECT": "device", "NAME": "mount", "NUMBER": None, "VALUE": "/srv/our data/till", "UNIT": "", "SOURCE": "/proc/self/mountinfo"},
+                {
+                    "SUBJECT": "cgroup",
+                    "NAME": "effective_limit",
+                    "NUMBER": 5.0,
+                    "VALUE": None,
+                    "UNIT": "bytes",
+                    "SOURCE": "/sys/fs/cgroup/memory/shop.slice/memory.limit_in_bytes",
+                },
+                {
+                    "SUBJECT": "device",
+                    "NAME": "mount",
+                    "NUMBER": None,
+                    "VALUE": "/srv/our data/till",
+                    "UNIT": "",
+                    "SOURCE": "/proc/self/mountinfo",
+                },
             ],
-            memdiag_digests=[{"DIGEST": digest, "STATEMENTS": 1, "PEAK_BYTES": 5, "ACCUMULATED_BYTES": 5, "LAST_SEEN": 1.0}],
+            memdiag_digests=[
+                {"DIGEST": digest, "STATEMENTS": 1, "PEAK_BYTES": 5, "ACCUMULATED_BYTES": 5, "LAST_SEEN": 1.0}
+            ],
             memdiag_profile=[{"LIVE_BYTES": 5, "DIGEST": digest, "FOLDED": "main;till_udf.so+0x12;mysqld+0x34"}],
-        )  # fmt: skip
+        )
         data["sources"]["digest_texts"] = {
             "source": f"SELECT DIGEST FROM d WHERE DIGEST IN ('{digest}')",
             "rows": [],
@@ -262,11 +310,22 @@ class Anonymous(unittest.TestCase):
 
     def test_mount_options_name_no_host_account_or_folder(self):
         values = (
-            'rw,vers=4.2,rsize=1048576,proto=tcp,clientaddr=10.1.2.9,addr=10.1.2.5,hard',
+            "rw,vers=4.2,rsize=1048576,proto=tcp,clientaddr=10.1.2.9,addr=10.1.2.5,hard",
             'rw,username=backup,domain=CORP,uid=0,context="system_u:t:s0:c1,c2",empty=',
-            'rw,lowerdir=/var/lib/till\\,old:/l/AB,data=ordered,subvol=/@till',
-        )  # fmt: skip
-        rows = [{"SUBJECT": "device", "NAME": name, "NUMBER": None, "VALUE": value, "UNIT": "", "SOURCE": "/proc/self/mountinfo"} for value in values for name in ("mount_options", "file_system_options")]  # fmt: skip
+            "rw,lowerdir=/var/lib/till\\,old:/l/AB,data=ordered,subvol=/@till",
+        )
+        rows = [
+            {
+                "SUBJECT": "device",
+                "NAME": name,
+                "NUMBER": None,
+                "VALUE": value,
+                "UNIT": "",
+                "SOURCE": "/proc/self/mountinfo",
+            }
+            for value in values
+            for name in ("mount_options", "file_system_options")
+        ]
         hidden = anonymized(stock(500 * MIB, memdiag_host=rows))
         found = [row["VALUE"] for row in hidden["sources"]["memdiag_host"]["rows"]]
         self.assertEqual(found[::2], found[1::2])
@@ -295,10 +354,7 @@ class Anonymous(unittest.TestCase):
             "db3:3307 refused the login of 'bob': Access denied for user 'bob'@'10.0.0.7'",
             {"server": "db3:3307", "host": "db3", "user": "bob"},
         )
-        self.assertEqual(
-            line,
-            "server3 refused the login of 'user1': Access denied for user 'user1'@'host3'",
-        )
+        self.assertEqual(line, "server3 refused the login of 'user1': Access denied for user 'user1'@'host3'")
 
     def test_a_line_of_a_refusing_server_has_no_names(self):
         target = Target(host="db9.corp", socket="/no/such/till.sock", user="bob")
@@ -309,6 +365,4 @@ class Anonymous(unittest.TestCase):
     def test_figures_stay(self):
         data = fixtures.snapshot("ours-leak")
         before, after = report(data), report(anonymized(data))
-        self.assertEqual(
-            [fact.value for fact in before.facts], [fact.value for fact in after.facts]
-        )
+        self.assertEqual([fact.value for fact in before.facts], [fact.value for fact in after.facts])

@@ -77,11 +77,11 @@ class Harm(unittest.TestCase):
     def connected(self, *packets: bytes, **more: object) -> FakeServer:
         server = FakeServer(*packets)
         self.addCleanup(server.close)
-        self.target = Target(host="127.0.0.1", port=server.port, user="u", password=SECRET, connect_timeout=2, **more)  # fmt: skip
+        self.target = Target(host="127.0.0.1", port=server.port, user="u", password=SECRET, connect_timeout=2, **more)
         return server
 
     def test_what_is_no_server_is_one_line(self):
-        for sent in (X_NOTICE, b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n", packet(0, b"\x0a\xff"), b""):  # fmt: skip
+        for sent in (X_NOTICE, b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-x\r\n", packet(0, b"\x0a\xff"), b""):
             with self.subTest(sent):
                 self.connected(sent)
                 with self.assertRaises(Gone) as caught:
@@ -92,7 +92,7 @@ class Harm(unittest.TestCase):
         for plugin in (b"mysql_clear_password", b"dialog"):
             with self.subTest(plugin):
                 prompt = b"\x04Password: " if plugin == b"dialog" else b""
-                server = self.connected(greeting(), packet(2, b"\xfe" + plugin + b"\0" + prompt), b"")  # fmt: skip
+                server = self.connected(greeting(), packet(2, b"\xfe" + plugin + b"\0" + prompt), b"")
                 with self.assertRaisesRegex(Problem, "password in clear") as caught:
                     Session(self.target)
                 server.close()
@@ -114,23 +114,17 @@ class Harm(unittest.TestCase):
         for packets in (
             (greeting(b"sha256_password"), packet(2, key)),
             (greeting(), switch(b"sha256_password"), packet(4, key)),
-            (
-                greeting(b"caching_sha2_password"),
-                packet(2, b"\x01\x04"),
-                packet(4, key),
-            ),
+            (greeting(b"caching_sha2_password"), packet(2, b"\x01\x04"), packet(4, key)),
             (greeting(), switch(b"caching_sha2_password"), packet(4, b"\x01\x04")),
         ):
             for mode in SSL_MODES[:2]:
                 with self.subTest(packets[1:], mode=mode):
-                    server = self.connected(*packets, packet(6, DONE), b"", ssl_mode=mode)  # fmt: skip
-                    with self.assertRaisesRegex(Problem, "RSA key.*--ssl-mode=REQUIRED") as caught:  # fmt: skip
+                    server = self.connected(*packets, packet(6, DONE), b"", ssl_mode=mode)
+                    with self.assertRaisesRegex(Problem, "RSA key.*--ssl-mode=REQUIRED") as caught:
                         Session(self.target)
                     self.assertNotIsInstance(caught.exception, Gone)
                     server.close()
-                    self.assertNotIn(
-                        b"\x01\x00\x00\x03\x02", server.heard
-                    )  # give me your key
+                    self.assertNotIn(b"\x01\x00\x00\x03\x02", server.heard)  # give me your key
 
     def test_a_scramble_may_go_out(self):
         refused = b"\xff" + struct.pack("<H", 1820) + b"#HY000words"
@@ -138,7 +132,7 @@ class Harm(unittest.TestCase):
             (greeting(b"caching_sha2_password"), packet(2, b"\x01\x03") + packet(3, DONE)),
             (greeting(), switch(b"caching_sha2_password"), packet(4, b"\x01\x03") + packet(5, DONE)),
             (greeting(), packet(2, DONE)),
-        ):  # fmt: skip
+        ):
             with self.subTest(packets[1:]):
                 self.connected(*packets, packet(1, refused))
                 with self.assertRaisesRegex(Problem, "words"):  # of the first statement
@@ -153,13 +147,8 @@ class Harm(unittest.TestCase):
         self.assertFalse(flags & 0x800)
 
     def test_an_answer_without_end(self):
-        server = self.connected(
-            greeting(), packet(2, DONE), packet(1, b"\1" * (1 << 20))
-        )
-        with (
-            mock.patch.object(session, "ANSWER_BYTES", 1 << 19),
-            self.assertRaisesRegex(Gone, "too large to be one"),
-        ):
+        server = self.connected(greeting(), packet(2, DONE), packet(1, b"\1" * (1 << 20)))
+        with mock.patch.object(session, "ANSWER_BYTES", 1 << 19), self.assertRaisesRegex(Gone, "too large to be one"):
             Session(self.target)
         server.close()
 
@@ -192,7 +181,7 @@ class Harm(unittest.TestCase):
                 pass
 
         link = Link()
-        self.assertIs(InClear("mysql_clear_password", "db", link).authenticate(None), link)  # fmt: skip
+        self.assertIs(InClear("mysql_clear_password", "db", link).authenticate(None), link)
         self.assertEqual(link.sent, SECRET.encode() + b"\0")
         with self.assertRaises(AttributeError):  # PyMySQL has a dialog of its own
             InClear("dialog", "db", link).authenticate(None)
@@ -200,9 +189,21 @@ class Harm(unittest.TestCase):
     def test_an_account_whose_password_has_expired_is_one_line(self):
         words = b"You must reset your password using ALTER USER"
         done = packet(2, b"\x00\x00\x00\x02\x00\x00\x00")
-        self.connected(greeting(), done, packet(1, b"\xff" + struct.pack("<H", 1820) + b"#HY000" + words))  # fmt: skip
+        self.connected(greeting(), done, packet(1, b"\xff" + struct.pack("<H", 1820) + b"#HY000" + words))
         with self.assertRaisesRegex(Problem, "reset your password.*1820"):
-            main(["stacks", "--no-defaults", "-h", "127.0.0.1", "-P", str(self.target.port), "-u", "u", "--ssl-mode=DISABLED"])  # fmt: skip
+            main(
+                [
+                    "stacks",
+                    "--no-defaults",
+                    "-h",
+                    "127.0.0.1",
+                    "-P",
+                    str(self.target.port),
+                    "-u",
+                    "u",
+                    "--ssl-mode=DISABLED",
+                ]
+            )
 
 
 def setUpModule():

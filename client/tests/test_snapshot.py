@@ -27,7 +27,7 @@ class Obstructed(OldServer):
     """Statements with the words of `obstacle` are refused. Of those from the one with the words of `last` on, so many
     are answered before it dies. `values` are of variables and of the status."""
 
-    def __init__(self, obstacle: str = "", code: int = 1142, last: str = "", answers: int = 1, **values: str) -> None:  # fmt: skip
+    def __init__(self, obstacle: str = "", code: int = 1142, last: str = "", answers: int = 1, **values: str) -> None:
         super().__init__(STOCK)
         self._obstacle, self._code, self._values = obstacle, code, values
         self._last, self._answers, self._seen = last, answers, 0
@@ -38,10 +38,10 @@ class Obstructed(OldServer):
         if self._seen > self._answers:
             raise MySQLError(2013, "Lost connection to MySQL server during query")
         if self._obstacle and self._obstacle in statement:
-            raise MySQLError(self._code, "command denied; you need the PROCESS privilege")  # fmt: skip
+            raise MySQLError(self._code, "command denied; you need the PROCESS privilege")
         names, rows = super().answer(statement)
         if statement.startswith("SHOW GLOBAL"):
-            rows = [(name, self._values.get(name.lower(), value)) for name, value in rows]  # fmt: skip
+            rows = [(name, self._values.get(name.lower(), value)) for name, value in rows]
         return names, rows
 
 
@@ -90,7 +90,7 @@ class Dying(unittest.TestCase):
         out, words = io.StringIO(), io.StringIO()
         server = Obstructed(last=KNOWN)
         with linked(server), redirect_stdout(out), redirect_stderr(words):
-            code = main(["report", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "--text"])  # fmt: skip
+            code = main(["report", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "--text"])
         self.assertEqual(code, 1)
         self.assertEqual(len(words.getvalue().splitlines()), 1)
         self.assertIn("WHAT IS WRONG", out.getvalue())
@@ -113,7 +113,7 @@ class Names(unittest.TestCase):
         self.assertEqual(page.snapshots[0]["server"]["hostname"], "host1")
         data = snapshot_of(Obstructed(hostname="012345678901"))
         self.assertEqual(View(data).variable("hostname"), "012345678901")
-        self.assertIn("012345678901", text.render(mock.Mock(problems=[], reports=[report(data)])))  # fmt: skip
+        self.assertIn("012345678901", text.render(mock.Mock(problems=[], reports=[report(data)])))
 
 
 class Many(unittest.TestCase):
@@ -122,17 +122,17 @@ class Many(unittest.TestCase):
             {"HOLDER": "session", "PROCESSLIST_ID": number, "POOL": pool, "BYTES": number}
             for number in range(2000)
             for pool in ("session", "statement")
-        ]  # fmt: skip
+        ]
         kept = of_largest(rows)
         self.assertEqual(len(kept), 2 * MOST_SESSIONS)
-        self.assertEqual(min(row["PROCESSLIST_ID"] for row in kept), 2000 - MOST_SESSIONS)  # fmt: skip
+        self.assertEqual(min(row["PROCESSLIST_ID"] for row in kept), 2000 - MOST_SESSIONS)
 
     def test_two_servers_are_compared(self):
         out = io.StringIO()
         with linked(OldServer(STOCK, "stock-leak")), redirect_stdout(out):
-            code = main(["diff", "--no-defaults", "--ssl-mode=DISABLED", "db1", "db2", "--max-growth", "instrument=1M"])  # fmt: skip
+            code = main(["diff", "--no-defaults", "--ssl-mode=DISABLED", "db1", "db2", "--max-growth", "instrument=1M"])
         self.assertEqual(code, 0)
-        self.assertIn("not compared, as one side has no figures: rss, pool, route, stack", out.getvalue())  # fmt: skip
+        self.assertIn("not compared, as one side has no figures: rss, pool, route, stack", out.getvalue())
 
 
 if __name__ == "__main__":

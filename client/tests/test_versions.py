@@ -44,9 +44,9 @@ def snapshot_of(old: OldServer) -> dict:
 
 
 def modern(server: Server) -> bool:
-    return variable("global_connection_memory").has(server) and table(
-        "performance_schema.threads"
-    )["TOTAL_MEMORY"].has(server)
+    return variable("global_connection_memory").has(server) and table("performance_schema.threads")["TOTAL_MEMORY"].has(
+        server
+    )
 
 
 class Statements(unittest.TestCase):
@@ -60,9 +60,7 @@ class Statements(unittest.TestCase):
                 for form in (html, markdown, as_json):
                     self.assertTrue(form.render(page))
                 self.assertIn(server.name, words)
-                missing = {
-                    name for name, one in snapshot["sources"].items() if one["error"]
-                }
+                missing = {name for name, one in snapshot["sources"].items() if one["error"]}
                 self.assertEqual(missing, set() if modern(server) else UNKNOWN)
                 for name in missing:
                     self.assertIn(snapshot["sources"][name]["error"].split()[0], words)
@@ -79,7 +77,7 @@ class Statements(unittest.TestCase):
         old = fixtures.snapshot("stock-idle")
         old["server"]["version"] = "5.7.44-log"
         words = text.render(Page("", [report(old)], [], [old]))
-        self.assertIn("MySQL 5.7.44-log is older than 8.0, the oldest that memdiag knows", words)  # fmt: skip
+        self.assertIn("MySQL 5.7.44-log is older than 8.0, the oldest that memdiag knows", words)
 
     def test_performance_schema_off(self):
         """Its list of sessions is empty then, and nobody else has 0 sessions: memdiag's own is one."""
@@ -89,7 +87,7 @@ class Statements(unittest.TestCase):
                 self.assertGreater(View(snapshot).row("sessions")["SESSIONS"], 0)
                 for name in UNKNOWN | {"memory", "users", "prepared"}:
                     self.assertIn("OFF", snapshot["sources"][name]["error"])
-                self.assertIn("unknown", text.render(Page("", [report(snapshot)], [], [snapshot])))  # fmt: skip
+                self.assertIn("unknown", text.render(Page("", [report(snapshot)], [], [snapshot])))
 
     def test_only_known_gaps_are_refused(self):
         """A statement that some version refuses has another one that it answers."""
@@ -105,11 +103,11 @@ class Statements(unittest.TestCase):
                         else ("max_statement_time",)
                     )
                 }
-                if not any(one.has(server) for one in table("performance_schema.processlist").values()):  # fmt: skip
+                if not any(one.has(server) for one in table("performance_schema.processlist").values()):
                     expected.add((NO_TABLE, "performance_schema.processlist"))
                 found = set()
                 for code, statement in old.refused:
-                    (known,) = [one for one in expected if one[0] == code and one[1] in statement] or [("?", statement)]  # fmt: skip
+                    (known,) = [one for one in expected if one[0] == code and one[1] in statement] or [("?", statement)]
                     found.add(known)
                 self.assertEqual(found, expected)
 
@@ -122,9 +120,7 @@ class Statements(unittest.TestCase):
                     screen.refresh()
                     self.assertEqual(screen.down, "")
                     self.assertTrue(screen.sessions)
-                    self.assertTrue(
-                        all("PROCESSLIST_ID" in row for row in screen.sessions)
-                    )
+                    self.assertTrue(all("PROCESSLIST_ID" in row for row in screen.sessions))
                     screen.key("o")
                     self.assertEqual(screen.order, "time")
                     self.assertTrue(screen.sessions)
@@ -205,17 +201,19 @@ class Readers(unittest.TestCase):
             " performance_schema.prepared_statements_instances p JOIN performance_schema.threads t"
             " ON p.OWNER_THREAD_ID = t.THREAD_ID WHERE t.TYPE = 'FOREGROUND' ORDER BY STATEMENTS DESC LIMIT 10"
         )
-        self.assertEqual(found.tables, ["performance_schema.prepared_statements_instances", "performance_schema.threads"])  # fmt: skip
-        self.assertEqual(found.columns, {"PROCESSLIST_ID", "PROCESSLIST_USER", "OWNER_THREAD_ID", "THREAD_ID", "TYPE"})  # fmt: skip
+        self.assertEqual(
+            found.tables, ["performance_schema.prepared_statements_instances", "performance_schema.threads"]
+        )
+        self.assertEqual(found.columns, {"PROCESSLIST_ID", "PROCESSLIST_USER", "OWNER_THREAD_ID", "THREAD_ID", "TYPE"})
         self.assertEqual(found.functions, {"MAX", "COUNT"})
-        self.assertEqual(list(found.outputs), ["PROCESSLIST_ID", "USER", "STATEMENTS", "HIGH"])  # fmt: skip
+        self.assertEqual(list(found.outputs), ["PROCESSLIST_ID", "USER", "STATEMENTS", "HIGH"])
         with self.assertRaises(ValueError):
             named("OPTIMIZE TABLE t")
 
     def test_versions(self):
         columns = table("performance_schema.threads")
         has = [one.version for one in SERVERS if columns["TOTAL_MEMORY"].has(one)]
-        self.assertEqual(has, ["8.0.31", "8.0.46", "8.4.0", "8.4.9", "9.0.0", "9.7.4", "8.0.43-34", "8.4.6-6"])  # fmt: skip
+        self.assertEqual(has, ["8.0.31", "8.0.46", "8.4.0", "8.4.9", "9.0.0", "9.7.4", "8.0.43-34", "8.4.6-6"])
         with self.assertRaises(KeyError):
             variable("no_such_variable")
         self.assertFalse(variable("memdiag_sessions").has(SERVERS[0]))

@@ -29,11 +29,7 @@ class Since:
     mariadb_gone: str = NEVER
 
     def has(self, server: Server) -> bool:
-        first, gone = (
-            (self.mariadb, self.mariadb_gone)
-            if server.mariadb
-            else (self.mysql, self.mysql_gone)
-        )
+        first, gone = (self.mariadb, self.mariadb_gone) if server.mariadb else (self.mysql, self.mysql_gone)
         return _key(first) <= _key(server.version) < _key(gone)
 
 
@@ -59,7 +55,7 @@ SERVERS = (
     *(Server(v) for v in ("8.4.0", "8.4.9", "9.0.0", "9.7.4")),
     *(Server(v, comment=PERCONA) for v in ("8.0.30-22", "8.0.43-34", "8.4.6-6")),
     *(Server(v, True, "MariaDB Server") for v in ("10.6.0", "10.11.19", "11.4.2", "11.8.3")),
-)  # fmt: skip
+)
 
 BOTH = Since()
 MYSQL = Since(mariadb=NEVER)
@@ -69,13 +65,21 @@ _MEMORY = "EVENT_NAME CURRENT_NUMBER_OF_BYTES_USED"
 # (table, columns, since). A table is there if one of its columns is.
 _TABLES = (
     # [I], [D]: in MariaDB since 10.5.2.
-    ("performance_schema.memory_summary_global_by_event_name", f"{_MEMORY} CURRENT_COUNT_USED HIGH_NUMBER_OF_BYTES_USED SUM_NUMBER_OF_BYTES_ALLOC", BOTH),
+    (
+        "performance_schema.memory_summary_global_by_event_name",
+        f"{_MEMORY} CURRENT_COUNT_USED HIGH_NUMBER_OF_BYTES_USED SUM_NUMBER_OF_BYTES_ALLOC",
+        BOTH,
+    ),
     ("performance_schema.memory_summary_by_thread_by_event_name", f"{_MEMORY} THREAD_ID", BOTH),
     ("performance_schema.memory_summary_by_user_by_event_name", f"{_MEMORY} USER", BOTH),
     ("performance_schema.prepared_statements_instances", "OWNER_THREAD_ID", BOTH),
     # [I], [D]
     ("performance_schema.setup_instruments", "NAME ENABLED", BOTH),
-    ("performance_schema.threads", "THREAD_ID NAME TYPE PROCESSLIST_ID PROCESSLIST_USER PROCESSLIST_HOST PROCESSLIST_DB PROCESSLIST_COMMAND PROCESSLIST_TIME", BOTH),
+    (
+        "performance_schema.threads",
+        "THREAD_ID NAME TYPE PROCESSLIST_ID PROCESSLIST_USER PROCESSLIST_HOST PROCESSLIST_DB PROCESSLIST_COMMAND PROCESSLIST_TIME",
+        BOTH,
+    ),
     ("performance_schema.events_statements_summary_by_digest", "DIGEST SCHEMA_NAME DIGEST_TEXT COUNT_STAR", BOTH),
     # [P] 80031: memory of sessions (WL#14432). [S]: MariaDB has none of them.
     ("performance_schema.threads", "TOTAL_MEMORY MAX_TOTAL_MEMORY", Since("8.0.31", NEVER)),
@@ -85,54 +89,80 @@ _TABLES = (
     # [I], [D]
     ("information_schema.PROCESSLIST", "ID USER HOST DB COMMAND TIME", BOTH),
     ("information_schema.PROCESSLIST", "MEMORY_USED MAX_MEMORY_USED", MARIADB),
-    ("information_schema.INNODB_TRX", "TRX_ID TRX_MYSQL_THREAD_ID TRX_LOCK_MEMORY_BYTES TRX_ROWS_LOCKED TRX_ROWS_MODIFIED TRX_STARTED", BOTH),
+    (
+        "information_schema.INNODB_TRX",
+        "TRX_ID TRX_MYSQL_THREAD_ID TRX_LOCK_MEMORY_BYTES TRX_ROWS_LOCKED TRX_ROWS_MODIFIED TRX_STARTED",
+        BOTH,
+    ),
     ("information_schema.TABLES", "TABLE_SCHEMA TABLE_NAME TABLE_ROWS DATA_LENGTH INDEX_LENGTH ENGINE", BOTH),
     ("information_schema.COLUMNS", "TABLE_SCHEMA TABLE_NAME COLUMN_NAME", BOTH),
-)  # fmt: skip
+)
 
 COLUMNS: dict[str, dict[str, Since]] = {}
 for _table, _names, _since in _TABLES:
     COLUMNS.setdefault(_table.lower(), {}).update(dict.fromkeys(_names.split(), _since))
 
-FUNCTIONS = {"COUNT", "SUM", "MAX", "LEFT", "COALESCE", "TIMESTAMPDIFF", "CONVERT_TZ", "VERSION", "CURRENT_USER", "CONCAT",
-             "CONNECTION_ID", "UTC_TIMESTAMP"}  # fmt: skip
+FUNCTIONS = {
+    "COUNT",
+    "SUM",
+    "MAX",
+    "LEFT",
+    "COALESCE",
+    "TIMESTAMPDIFF",
+    "CONVERT_TZ",
+    "VERSION",
+    "CURRENT_USER",
+    "CONCAT",
+    "CONNECTION_ID",
+    "UTC_TIMESTAMP",
+}
 
 _OURS = "memdiag_"
 
 _VARIABLES = (
-    ("version version_comment version_compile_machine hostname port socket datadir pid_file performance_schema"
-     " max_connections thread_stack thread_cache_size wait_timeout innodb_buffer_pool_size innodb_log_buffer_size"
-     " innodb_adaptive_hash_index innodb_numa_interleave innodb_sort_buffer_size innodb_ft_cache_size"
-     " innodb_ft_total_cache_size innodb_ft_result_cache_limit innodb_optimize_fulltext_only key_buffer_size"
-     " table_open_cache table_definition_cache stored_program_cache tmp_table_size max_heap_table_size sort_buffer_size"
-     " join_buffer_size read_buffer_size read_rnd_buffer_size net_buffer_length max_allowed_packet binlog_cache_size"
-     " max_binlog_cache_size binlog_stmt_cache_size max_prepared_stmt_count large_pages transaction_alloc_block_size"
-     " query_alloc_block_size time_zone sql_mode innodb_buffer_pool_chunk_size table_open_cache_instances"
-     " performance_schema_max_memory_classes", BOTH),  # [S]
+    (
+        "version version_comment version_compile_machine hostname port socket datadir pid_file performance_schema"
+        " max_connections thread_stack thread_cache_size wait_timeout innodb_buffer_pool_size innodb_log_buffer_size"
+        " innodb_adaptive_hash_index innodb_numa_interleave innodb_sort_buffer_size innodb_ft_cache_size"
+        " innodb_ft_total_cache_size innodb_ft_result_cache_limit innodb_optimize_fulltext_only key_buffer_size"
+        " table_open_cache table_definition_cache stored_program_cache tmp_table_size max_heap_table_size sort_buffer_size"
+        " join_buffer_size read_buffer_size read_rnd_buffer_size net_buffer_length max_allowed_packet binlog_cache_size"
+        " max_binlog_cache_size binlog_stmt_cache_size max_prepared_stmt_count large_pages transaction_alloc_block_size"
+        " query_alloc_block_size time_zone sql_mode innodb_buffer_pool_chunk_size table_open_cache_instances"
+        " performance_schema_max_memory_classes",
+        BOTH,
+    ),  # [S]
     ("transaction_isolation", Since(mariadb="11.1.1")),  # [D]
     ("innodb_mem_total", Since(NEVER, NEVER)),  # [D]: only in MariaDB 10.2.0 and 10.2.1
     ("innodb_buffer_pool_instances", Since(mariadb_gone="10.6.0")),  # [D]
     # [M] before 8.0.11
-    ("innodb_dedicated_server stored_program_definition_cache internal_tmp_mem_storage_engine temptable_max_ram"
-     " max_execution_time information_schema_stats_expiry", MYSQL),
+    (
+        "innodb_dedicated_server stored_program_definition_cache internal_tmp_mem_storage_engine temptable_max_ram"
+        " max_execution_time information_schema_stats_expiry",
+        MYSQL,
+    ),
     ("temptable_max_mmap", Since("8.0.23", NEVER)),  # [M]
     ("replica_pending_jobs_size_max", Since("8.0.26", NEVER)),  # [M]
-    ("global_connection_memory_limit connection_memory_limit global_connection_memory_tracking", Since("8.0.28", NEVER)),  # [M]
+    (
+        "global_connection_memory_limit connection_memory_limit global_connection_memory_tracking",
+        Since("8.0.28", NEVER),
+    ),  # [M]
     ("container_aware server_memory", Since("9.7", NEVER)),  # [S]
     ("query_cache_size", MARIADB),  # [M]: removed in 8.0.3
     ("aria_pagecache_buffer_size max_statement_time", MARIADB),  # [D]
     ("memory_used memory_used_initial innodb_mem_dictionary innodb_mem_adaptive_hash", MARIADB),  # [S]
-    ("uptime threads_connected threads_running max_used_connections open_tables opened_tables open_table_definitions"
-     " prepared_stmt_count innodb_page_size innodb_buffer_pool_pages_total innodb_buffer_pool_pages_data"
-     " innodb_buffer_pool_pages_free innodb_buffer_pool_pages_misc innodb_buffer_pool_pages_dirty"
-     " innodb_buffer_pool_bytes_data binlog_cache_disk_use created_tmp_tables created_tmp_disk_tables"
-     " performance_schema_memory_classes_lost", BOTH),  # [S]
+    (
+        "uptime threads_connected threads_running max_used_connections open_tables opened_tables open_table_definitions"
+        " prepared_stmt_count innodb_page_size innodb_buffer_pool_pages_total innodb_buffer_pool_pages_data"
+        " innodb_buffer_pool_pages_free innodb_buffer_pool_pages_misc innodb_buffer_pool_pages_dirty"
+        " innodb_buffer_pool_bytes_data binlog_cache_disk_use created_tmp_tables created_tmp_disk_tables"
+        " performance_schema_memory_classes_lost",
+        BOTH,
+    ),  # [S]
     ("global_connection_memory", Since("8.0.28", NEVER)),  # [M]
-)  # fmt: skip
+)
 
-VARIABLES: dict[str, Since] = {
-    name: since for names, since in _VARIABLES for name in names.split()
-}
+VARIABLES: dict[str, Since] = {name: since for names, since in _VARIABLES for name in names.split()}
 
 
 def variable(name: str) -> Since:

@@ -20,16 +20,9 @@ from matplotlib import pyplot
 HERE = Path(__file__).resolve().parent
 REPORT = HERE.parents[1] / "bench/results/saved/memory-20261121-210844/report.md"
 # The report's columns, and the words below the bars.
-MOMENTS = {
-    "start": "before the burst",
-    "peak": "at its peak",
-    "60 s": "60 seconds after it",
-}
+MOMENTS = {"start": "before the burst", "peak": "at its peak", "60 s": "60 seconds after it"}
 # The report's arms, the words of the legend, and the colours of the bars.
-ARMS = {
-    "stock": ("stock MySQL 9.7.4", "#9aa0a6"),
-    "dev": ("this server", "#0b7a75"),
-}
+ARMS = {"stock": ("stock MySQL 9.7.4", "#9aa0a6"), "dev": ("this server", "#0b7a75")}
 INK = "#202124"
 
 
@@ -42,11 +35,7 @@ def resident_mb(report: str, workload: str) -> dict[str, dict[str, int]]:
         if line.startswith("| ")
     ]
     columns = rows[0]
-    return {
-        row[0]: {name: int(row[columns.index(name)]) for name in MOMENTS}
-        for row in rows
-        if row[0] in ARMS
-    }
+    return {row[0]: {name: int(row[columns.index(name)]) for name in MOMENTS} for row in rows if row[0] in ARMS}
 
 
 def draw(figures: dict[str, dict[str, int]], target: Path) -> None:
@@ -72,11 +61,7 @@ def draw(figures: dict[str, dict[str, int]], target: Path) -> None:
     axes.set_ylim(0, 1.15 * max(max(of.values()) for of in figures.values()))
     for side in ("left", "right", "top"):
         axes.spines[side].set_visible(False)
-    axes.set_title(
-        "RSS of mysqld: eight clients search for phrases for 15 seconds",
-        loc="left",
-        fontsize=14,
-    )
+    axes.set_title("RSS of mysqld: eight clients search for phrases for 15 seconds", loc="left", fontsize=14)
     axes.legend(frameon=False, loc="upper left")
     figure.tight_layout()
     figure.savefig(target, metadata={"Date": None, "Creator": None})

@@ -8,8 +8,7 @@ def pack(folder: Path, version: str, archive: Path) -> None:
     """Makes the package of what is in the folder."""
     (folder / "DEBIAN").mkdir()
     (folder / "DEBIAN/control").write_text(
-        f"Package: mysql-source\nVersion: {version}\nArchitecture: all\n"
-        "Maintainer: x <x@localhost>\nDescription: x\n"
+        f"Package: mysql-source\nVersion: {version}\nArchitecture: all\nMaintainer: x <x@localhost>\nDescription: x\n"
     )
     command = ["dpkg-deb", "--root-owner-group", "-b", folder, archive]
     subprocess.run(command, check=True, capture_output=True)

@@ -20,10 +20,7 @@ class AtTheEnd(Scratch):
 
     def test_of_a_block_that_fails(self):
         file = self.root / "file"
-        with (
-            self.assertRaises(ZeroDivisionError),
-            at_the_end('echo "$1" > "$2"', "back", file),
-        ):
+        with self.assertRaises(ZeroDivisionError), at_the_end('echo "$1" > "$2"', "back", file):
             _ = 1 / 0
         self.assertEqual(file.read_text(), "back\n")
 
@@ -35,9 +32,7 @@ class AtTheEnd(Scratch):
             "with at_the_end('echo back > \"$1\"', sys.argv[1]):\n"
             "    os.kill(os.getpid(), signal.SIGKILL)\n"
         )
-        done = subprocess.run(
-            [sys.executable, "-c", program, str(file)], cwd=ROOT, check=False
-        )
+        done = subprocess.run([sys.executable, "-c", program, str(file)], cwd=ROOT, check=False)
         self.assertEqual(done.returncode, -signal.SIGKILL)
         for _ in range(100):
             if file.exists() and file.read_text():

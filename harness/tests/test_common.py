@@ -19,10 +19,7 @@ run_main("caller", lambda: run_step(sys.argv[1:]))
 
 class Steps(Scratch):
     def test_failures_are_named(self):
-        for command, words in (
-            (["false"], "'false' failed"),
-            (["no-such-program"], "no-such-program is missing"),
-        ):
+        for command, words in ((["false"], "'false' failed"), (["no-such-program"], "no-such-program is missing")):
             with self.subTest(command), self.assertRaisesRegex(Problem, words):
                 run_step(command)
         run_step(["true"])
@@ -37,13 +34,9 @@ class Steps(Scratch):
 
     def interrupt(self, number: int) -> None:
         begun, ended = self.root / f"begun-{number}", self.root / f"ended-{number}"
-        script = (
-            f"trap ': >{ended}; exit' TERM; : >{begun}; while :; do sleep 0.05; done"
-        )
+        script = f"trap ': >{ended}; exit' TERM; : >{begun}; while :; do sleep 0.05; done"
         process = subprocess.Popen(
-            [sys.executable, "-c", CALLER, "sh", "-c", script],
-            cwd=ROOT,
-            stderr=subprocess.DEVNULL,
+            [sys.executable, "-c", CALLER, "sh", "-c", script], cwd=ROOT, stderr=subprocess.DEVNULL
         )
         try:
             deadline = time.monotonic() + 20

@@ -32,12 +32,7 @@ class Parsing(unittest.TestCase):
     def test_stanzas(self):
         found = list(corpus._descriptions(STANZAS.splitlines()))
         self.assertEqual(
-            found,
-            [
-                ("b", "short b"),
-                ("a", "short a\nlong line\n\nnext paragraph"),
-                ("b", "short b\nand more of it"),
-            ],
+            found, [("b", "short b"), ("a", "short a\nlong line\n\nnext paragraph"), ("b", "short b\nand more of it")]
         )
 
     def test_the_longest_text_of_a_name(self):
@@ -49,14 +44,8 @@ class Parsing(unittest.TestCase):
 class Sources(unittest.TestCase):
     def load(self, index: str, translations: list[str]):
         with (
-            mock.patch.object(
-                corpus, "_output", lambda command: iter(index.splitlines())
-            ),
-            mock.patch.object(
-                corpus,
-                "_translations",
-                lambda: (iter(text.splitlines()) for text in translations),
-            ),
+            mock.patch.object(corpus, "_output", lambda command: iter(index.splitlines())),
+            mock.patch.object(corpus, "_translations", lambda: (iter(text.splitlines()) for text in translations)),
         ):
             return corpus.load()
 
@@ -85,9 +74,7 @@ class Sources(unittest.TestCase):
 
 class Phrases(unittest.TestCase):
     def test_neighbours_only_and_no_stop_words(self):
-        documents = [
-            ("x", "shared library a file with files, and a\nshared library")
-        ] * 10
+        documents = [("x", "shared library a file with files, and a\nshared library")] * 10
         self.assertEqual(corpus.phrases(documents, 9), ["shared library"])
 
 

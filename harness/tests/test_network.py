@@ -25,9 +25,7 @@ class Network(unittest.TestCase):
                     inner = inside.getsockname()[1]
                     self.assertTrue(listens(inner))
                     seen: list[bool] = []
-                    thread = threading.Thread(
-                        target=lambda: seen.append(listens(inner))
-                    )
+                    thread = threading.Thread(target=lambda: seen.append(listens(inner)))
                     thread.start()
                     thread.join()
                     self.assertEqual(seen, [True], "a thread that was started inside")

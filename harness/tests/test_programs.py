@@ -94,8 +94,7 @@ class Running(Scratch):
         signals = self.root / "signals"
         ready = self.root / "ready"
         script = (
-            f"trap 'echo x >>{signals}' TERM; : >{ready}; "
-            "n=0; while [ $n -lt 10 ]; do sleep 0.05; n=$((n + 1)); done"
+            f"trap 'echo x >>{signals}' TERM; : >{ready}; n=0; while [ $n -lt 10 ]; do sleep 0.05; n=$((n + 1)); done"
         )
         programs = Programs()
         process = programs.start(["sh", "-c", script])

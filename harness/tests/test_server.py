@@ -85,18 +85,13 @@ class Starting(Case):
 
 class Initialising(Case):
     def test_a_failure_leaves_nothing(self):
-        build = self.build(
-            'for x; do case $x in --datadir=*) mkdir "${x#*=}";; esac; done\n'
-            "echo broken\nexit 1"
-        )
+        build = self.build('for x; do case $x in --datadir=*) mkdir "${x#*=}";; esac; done\necho broken\nexit 1')
         with self.assertRaisesRegex(Problem, "could not initialise .*\n.*broken"):
             initialise(build, self.folder / "data")
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_success_is_renamed(self):
-        build = self.build(
-            'for x; do case $x in --datadir=*) mkdir "${x#*=}";; esac; done'
-        )
+        build = self.build('for x; do case $x in --datadir=*) mkdir "${x#*=}";; esac; done')
         initialise(build, self.folder / "data")
         self.assertEqual(list(self.folder.iterdir()), [self.folder / "data"])
         with self.assertRaisesRegex(Problem, "exists already"):

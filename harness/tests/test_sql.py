@@ -60,11 +60,7 @@ class Session(Scratch):
     def test_a_server_that_goes_away(self):
         for words in ((2013, "Lost connection"), (0, ""), ("Packet number",), ()):
             self.cursor.execute.side_effect = DriverError(*words)
-            with (
-                self.subTest(words),
-                Connection(self.path) as session,
-                self.assertRaises(ConnectionLost),
-            ):
+            with self.subTest(words), Connection(self.path) as session, self.assertRaises(ConnectionLost):
                 session.query("SELECT 1")
 
     def test_closing_after_the_server_went_away(self):

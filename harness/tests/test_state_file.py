@@ -26,9 +26,6 @@ class StateFile(Scratch):
 
     def test_a_write_that_fails_leaves_what_was_there(self):
         write_state(self.path, {"a": 1})
-        with (
-            mock.patch.object(os, "replace", side_effect=OSError("the disk is full")),
-            self.assertRaises(OSError),
-        ):
+        with mock.patch.object(os, "replace", side_effect=OSError("the disk is full")), self.assertRaises(OSError):
             write_state(self.path, {"a": 2})
         self.assertEqual(read_state(self.path), {"a": 1})

@@ -34,20 +34,16 @@ COMPONENT = "'file://component_telemetry'"
 def documented() -> dict[str, tuple[str, str, set[str]]]:
     """Unit, kind and attributes of each metric in the reference."""
     page = (ROOT / "docs/reference.md").read_text()
-    rows = re.findall(r"^\| (mysql\.memdiag\.\S+) \| (\S+) \| ([^|]+) \| ([^|]*)\|", page, re.M)  # fmt: skip
+    rows = re.findall(r"^\| (mysql\.memdiag\.\S+) \| (\S+) \| ([^|]+) \| ([^|]*)\|", page, re.M)
     return {
-        name: (
-            unit,
-            kind.strip(),
-            set(filter(None, attributes.replace(",", " ").split())),
-        )  # fmt: skip
+        name: (unit, kind.strip(), set(filter(None, attributes.replace(",", " ").split())))
         for name, unit, kind, attributes in rows
     }
 
 
 def prometheus_name(name: str, unit: str, kind: str) -> str:
     """The name into which the specification of OpenTelemetry translates a metric."""
-    suffix = {"By": "_bytes", "s": "_seconds", "By/s": "_bytes_per_second"}.get(unit, "")  # fmt: skip
+    suffix = {"By": "_bytes", "s": "_seconds", "By/s": "_bytes_per_second"}.get(unit, "")
     return name.replace(".", "_") + suffix + ("_total" if kind == "counter" else "")
 
 
@@ -58,29 +54,37 @@ def wait_for_exports(got: sink.Sink, count: int) -> None:
 
 def exports(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
     one.server.query(f"INSTALL COMPONENT {COMPONENT}")
-    running.until(lambda: "mysql.memdiag.process.resident" in got.meters.get(METER, {}), "the sink gets metrics", 40)  # fmt: skip
+    running.until(lambda: "mysql.memdiag.process.resident" in got.meters.get(METER, {}), "the sink gets metrics", 40)
     # The first export may be older than the first sample of the host.
     wait_for_exports(got, 3)
     metrics = got.meters[METER]
     wanted = documented()
-    checks.check("the reference has every metric that is exported", metrics.keys() <= wanted.keys(), sorted(metrics.keys() - wanted.keys()) or "")  # fmt: skip
+    checks.check(
+        "the reference has every metric that is exported",
+        metrics.keys() <= wanted.keys(),
+        sorted(metrics.keys() - wanted.keys()) or "",
+    )
     missing = wanted.keys() - metrics.keys() - MAY_LACK
-    checks.check("every metric is exported", not missing, sorted(missing) or len(metrics))  # fmt: skip
+    checks.check("every metric is exported", not missing, sorted(missing) or len(metrics))
     wrong = [
         name
         for name, metric in metrics.items()
         if (metric.unit, metric.kind) != wanted[name][:2]
         or any({key for key, _ in attributes} - wanted[name][2] for attributes in metric.values)
-    ]  # fmt: skip
-    checks.check("unit, kind and attributes are those of the reference", not wrong, wrong or "")  # fmt: skip
+    ]
+    checks.check("unit, kind and attributes are those of the reference", not wrong, wrong or "")
     names = {prometheus_name(name, *wanted[name][:2]) for name in wanted}
-    checks.check("translated, they are the exporters' names", names <= running.metric_names(), sorted(names - running.metric_names()) or "")  # fmt: skip
+    checks.check(
+        "translated, they are the exporters' names",
+        names <= running.metric_names(),
+        sorted(names - running.metric_names()) or "",
+    )
     running.check_sum(checks, one.server, lambda: exported_ledger(got))
     pools = {value for ((_, value),) in metrics["mysql.memdiag.pool.active"].values}
-    table = {row[0] for row in one.server.query("SELECT POOL FROM information_schema.MEMDIAG_POOLS").rows}  # fmt: skip
+    table = {row[0] for row in one.server.query("SELECT POOL FROM information_schema.MEMDIAG_POOLS").rows}
     checks.check("there is a series for each pool", pools == table, len(pools))
     peaks = metrics["mysql.memdiag.pool.peak"].values
-    checks.check("what is not known is no measurement", (("pool", "general"),) not in peaks)  # fmt: skip
+    checks.check("what is not known is no measurement", (("pool", "general"),) not in peaks)
     count = sum(len(metric.values) for metric in metrics.values())
     sessions = [one.server.connect() for _ in range(60)]
     for session in sessions:
@@ -90,11 +94,11 @@ def exports(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
     checks.check("60 sessions add no series", later <= count + 10, f"{count}, {later}")
     for session in sessions:
         session.close()
-    one.server.query(f"UPDATE performance_schema.setup_meters SET ENABLED = 'NO' WHERE NAME = '{METER}'")  # fmt: skip
+    one.server.query(f"UPDATE performance_schema.setup_meters SET ENABLED = 'NO' WHERE NAME = '{METER}'")
     wait_for_exports(got, 2)
     got.meters.clear()
     wait_for_exports(got, 2)
-    checks.check("a meter that is switched off is silent", METER not in got.meters and got.meters)  # fmt: skip
+    checks.check("a meter that is switched off is silent", METER not in got.meters and got.meters)
     forget_component(one)
 
 
@@ -111,18 +115,14 @@ def forget_component(one: running.Measured) -> None:
     UNINSTALL COMPONENT would take the same two locks as a running export in the other order, and both would wait for ever:
     docs/monitoring.md.
     """
-    one.server.query(
-        "DELETE FROM mysql.component WHERE component_urn LIKE '%telemetry'"
-    )
+    one.server.query("DELETE FROM mysql.component WHERE component_urn LIKE '%telemetry'")
 
 
 def taken(one: running.Measured) -> tuple[int, int, int]:
     """The server's threads, sockets and resident kB. It opens files of tables at any time."""
     process = Path(f"/proc/{one.server.pid}")
     threads = len(list((process / "task").iterdir()))
-    sockets = sum(
-        os.readlink(file).startswith("socket:") for file in (process / "fd").iterdir()
-    )
+    sockets = sum(os.readlink(file).startswith("socket:") for file in (process / "fd").iterdir())
     return threads, sockets, one.server.rss_kb()
 
 
@@ -139,9 +139,13 @@ def hangs(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
         slowest = max(slowest, time.monotonic() - began)
         time.sleep(0.05)
     after = taken(one)
-    checks.check("a collector that hangs delays no statement", slowest < 2, f"slowest {slowest * 1000:.0f} ms")  # fmt: skip
-    figures = f"{got.requests} requests; {before} before, {after} after (threads, sockets, kB)"  # fmt: skip
-    checks.check("and takes no threads, sockets and memory", after[0] <= before[0] + 2 and after[1] <= before[1] + 2 and after[2] <= before[2] + 16384, figures)  # fmt: skip
+    checks.check("a collector that hangs delays no statement", slowest < 2, f"slowest {slowest * 1000:.0f} ms")
+    figures = f"{got.requests} requests; {before} before, {after} after (threads, sockets, kB)"
+    checks.check(
+        "and takes no threads, sockets and memory",
+        after[0] <= before[0] + 2 and after[1] <= before[1] + 2 and after[2] <= before[2] + 16384,
+        figures,
+    )
     forget_component(one)
     began = time.monotonic()
     one.server.stop()
@@ -152,18 +156,18 @@ def hangs(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
 def refused(checks: Checks, one: running.Measured) -> None:
     one.server.query(f"INSTALL COMPONENT {COMPONENT}")
     log = one.server.error_log
-    running.until(lambda: "OTLP" in log.read_text() or "OTEL" in log.read_text(), "the error log says so", 40)  # fmt: skip
+    running.until(lambda: "OTLP" in log.read_text() or "OTEL" in log.read_text(), "the error log says so", 40)
     checks.check("a wrong endpoint is named in the error log", True, "")
 
 
 def uninstalled(checks: Checks, one: running.Measured) -> None:
     """As docs/monitoring.md says: first the exports end, then the component goes."""
     one.server.stop()
-    one.server._options = [*one.server._options, "--loose-telemetry.metrics_enabled=OFF"]  # fmt: skip
+    one.server._options = [*one.server._options, "--loose-telemetry.metrics_enabled=OFF"]
     one.server.start()
     one.server.query(f"UNINSTALL COMPONENT {COMPONENT}")
-    rows = int(one.server.query("SELECT COUNT(*) FROM information_schema.MEMDIAG_LEDGER").scalar() or 0)  # fmt: skip
-    checks.check("a component that does not export can be uninstalled", rows > 0, str(rows))  # fmt: skip
+    rows = int(one.server.query("SELECT COUNT(*) FROM information_schema.MEMDIAG_LEDGER").scalar() or 0)
+    checks.check("a component that does not export can be uninstalled", rows > 0, str(rows))
 
 
 def main() -> int:

@@ -76,10 +76,10 @@ def fragmentation(server: Server) -> None:
     with server.connect() as session:
         for begin in range(0, 80_000, 500):
             numbers = range(begin, begin + 500)
-            session.query("SET " + ", ".join(f"@f{number} = REPEAT('f', 1700)" for number in numbers))  # fmt: skip
+            session.query("SET " + ", ".join(f"@f{number} = REPEAT('f', 1700)" for number in numbers))
         for begin in range(0, 80_000, 500):
             numbers = [number for number in range(begin, begin + 500) if number % 16]
-            session.query("SET " + ", ".join(f"@f{number} = NULL" for number in numbers))  # fmt: skip
+            session.query("SET " + ", ".join(f"@f{number} = NULL" for number in numbers))
         time.sleep(15)
 
 
@@ -87,7 +87,7 @@ def survivors(server: Server) -> None:
     with server.connect() as session:
         session.query("SET GLOBAL memdiag_scope_survivors = ON")
         session.query("CREATE DATABASE state")
-        session.query("CREATE TEMPORARY TABLE state.kept (id INT, filler CHAR(255)) ENGINE = MEMORY")  # fmt: skip
+        session.query("CREATE TEMPORARY TABLE state.kept (id INT, filler CHAR(255)) ENGINE = MEMORY")
         session.query("SET SESSION cte_max_recursion_depth = 1000000")
         session.query(
             "INSERT INTO state.kept WITH RECURSIVE n AS"
@@ -98,7 +98,7 @@ def survivors(server: Server) -> None:
 
 def backoff(server: Server) -> None:
     """A new burst begins as soon as the pages of the last one are purged."""
-    waits = "SELECT BACKOFF FROM information_schema.MEMDIAG_POOLS WHERE POOL = 'session'"  # fmt: skip
+    waits = "SELECT BACKOFF FROM information_schema.MEMDIAG_POOLS WHERE POOL = 'session'"
     with server.connect() as session:
         for _ in range(60):
             for number in range(8):
@@ -119,7 +119,7 @@ def growth(server: Server) -> None:
 def near_limit(server: Server) -> None:
     """Fills the group up to its limit. The kernel's charge counts, because RSS has pages of files that may be charged
     elsewhere."""
-    room = "SELECT NUMBER FROM information_schema.MEMDIAG_HOST WHERE SUBJECT = 'cgroup' AND NAME = 'effective_room'"  # fmt: skip
+    room = "SELECT NUMBER FROM information_schema.MEMDIAG_HOST WHERE SUBJECT = 'cgroup' AND NAME = 'effective_room'"
     with server.connect() as session:
         session.query("SET GLOBAL memdiag_pressure_watcher = ON")
         number = 0
@@ -152,20 +152,13 @@ STATES = {
     ),
     "fragmentation": State(fragmentation, "of 80,000 user variables each 16th is left"),
     "survivors": State(
-        survivors,
-        "a temporary MEMORY table of 150 MB outlives its statement",
-        ("--max-heap-table-size=512M",),
+        survivors, "a temporary MEMORY table of 150 MB outlives its statement", ("--max-heap-table-size=512M",)
     ),
     "backoff": State(
-        backoff,
-        "bursts of 48 MB, each begun when the last was purged",
-        ("--memdiag-quiet-ms=session=100",),
+        backoff, "bursts of 48 MB, each begun when the last was purged", ("--memdiag-quiet-ms=session=100",)
     ),
     "growth": State(
-        growth,
-        "in a memory cgroup of 1 GB a session keeps 1 MB more every two seconds",
-        limit_mb=1024,
-        step_seconds=30,
+        growth, "in a memory cgroup of 1 GB a session keeps 1 MB more every two seconds", limit_mb=1024, step_seconds=30
     ),
     "near_limit": State(
         near_limit,
@@ -177,11 +170,7 @@ STATES = {
 
 
 def name_of(metric: dict[str, str]) -> str:
-    labels = {
-        key: value
-        for key, value in sorted(metric.items())
-        if key not in ("__name__", "instance", "job")
-    }
+    labels = {key: value for key, value in sorted(metric.items()) if key not in ("__name__", "instance", "job")}
     # Every recording uses the same name.
     labels |= {"instance": "db1", "job": "mysql-memdiag"}
     inside = ",".join(f'{key}="{value}"' for key, value in labels.items())
@@ -194,26 +183,22 @@ def is_needed(metric: dict[str, str], values: list[list]) -> bool:
         return metric["job"] == "mysql-memdiag-debian"
     if name.startswith(LEFT_OUT):
         return False
-    return name != "mysql_memdiag_ledger_resident_bytes" or any(float(value) for _, value in values)  # fmt: skip
+    return name != "mysql_memdiag_ledger_resident_bytes" or any(float(value) for _, value in values)
 
 
-def recorded(prometheus: running.Prometheus, began: float, state: State, version: str) -> dict:  # fmt: skip
+def recorded(prometheus: running.Prometheus, began: float, state: State, version: str) -> dict:
     ended = time.time()
     step = state.step_seconds
     count = int((ended - began) // step) + 1
     data = prometheus.ask(
-        "query_range",
-        query='{__name__=~"mysql_memdiag_.+|up"}',
-        start=began,
-        end=began + (count - 1) * step,
-        step=step,
+        "query_range", query='{__name__=~"mysql_memdiag_.+|up"}', start=began, end=began + (count - 1) * step, step=step
     )
     series = {}
     for one in data["result"]:
         if not is_needed(one["metric"], one["values"]):
             continue
         at = {round((when - began) / step): value for when, value in one["values"]}
-        series[name_of(one["metric"])] = " ".join(at.get(number, "_") for number in range(count))  # fmt: skip
+        series[name_of(one["metric"])] = " ".join(at.get(number, "_") for number in range(count))
     return {
         "made": f"monitoring/check/record.py on {version}: {state.how}",
         "began": int(began),
@@ -226,28 +211,20 @@ def recorded(prometheus: running.Prometheus, began: float, state: State, version
 def record(name: str, state: State, build: Build) -> None:
     with contextlib.ExitStack() as stack:
         stack.enter_context(own_network())
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memdiag-")))  # fmt: skip
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="memdiag-")))
         initialise(build, folder / "data", running.OPTIONS[:2])
         wrapper: tuple[str, ...] = ()
         if state.limit_mb:
             limit = stack.enter_context(cgroup.memory_limit(state.limit_mb << 10))
             wrapper = limit.wrapper()
         port = running.free_port()
-        options = (*running.OPTIONS, f"--port={port}", "--max-allowed-packet=64M", *state.options)  # fmt: skip
+        options = (*running.OPTIONS, f"--port={port}", "--max-allowed-packet=64M", *state.options)
         server = stack.enter_context(Server(build, folder, options, wrapper=wrapper))
         server.start()
         running.Measured(server, port).create_account()
-        address = stack.enter_context(
-            running.exporter(folder, port, seconds=f"{state.step_seconds}s")
-        )
-        prometheus = stack.enter_context(
-            running.prometheus(folder, address, f"{state.step_seconds}s")
-        )
-        running.until(
-            lambda: prometheus.values("mysql_memdiag_process_resident_bytes"),
-            "Prometheus has figures",
-            120,
-        )
+        address = stack.enter_context(running.exporter(folder, port, seconds=f"{state.step_seconds}s"))
+        prometheus = stack.enter_context(running.prometheus(folder, address, f"{state.step_seconds}s"))
+        running.until(lambda: prometheus.values("mysql_memdiag_process_resident_bytes"), "Prometheus has figures", 120)
         began = time.time()
         state.make(server)
         made = recorded(prometheus, began, state, build.version())

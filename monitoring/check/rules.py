@@ -29,22 +29,31 @@ def expressions(value: object) -> str:
     """All texts below keys whose values are PromQL."""
     if isinstance(value, dict):
         return "\n".join(
-            one if isinstance(one, str) and key in ("expr", "query") else expressions(one)
-            for key, one in value.items()
-        )  # fmt: skip
+            one if isinstance(one, str) and key in ("expr", "query") else expressions(one) for key, one in value.items()
+        )
     if isinstance(value, list):
         return "\n".join(map(expressions, value))
     return ""
 
 
 def names_exist(checks: Checks) -> None:
-    mixin = json.loads(programs.run("jsonnet", "-e", f"local m = import '{running.FOLDER}/mixin/mixin.libsonnet'; {{r: m.prometheusRules, a: m.prometheusAlerts, d: m.grafanaDashboards}}"))  # fmt: skip
-    recorded = {rule["record"] for group in mixin["r"]["groups"] for rule in group["rules"]}  # fmt: skip
+    mixin = json.loads(
+        programs.run(
+            "jsonnet",
+            "-e",
+            f"local m = import '{running.FOLDER}/mixin/mixin.libsonnet'; {{r: m.prometheusRules, a: m.prometheusAlerts, d: m.grafanaDashboards}}",
+        )
+    )
+    recorded = {rule["record"] for group in mixin["r"]["groups"] for rule in group["rules"]}
     known = recorded | running.metric_names()
     for what, part in (("recording rules", "r"), ("alerts", "a"), ("dashboard", "d")):
         used = named(expressions(mixin[part]))
-        checks.check(f"every name in the {what} is a metric or a recorded series", used and used <= known, sorted(used - known) or len(used))  # fmt: skip
-    unused = recorded - named(expressions(mixin["a"]) + expressions(mixin["d"]) + expressions(mixin["r"]))  # fmt: skip
+        checks.check(
+            f"every name in the {what} is a metric or a recorded series",
+            used and used <= known,
+            sorted(used - known) or len(used),
+        )
+    unused = recorded - named(expressions(mixin["a"]) + expressions(mixin["d"]) + expressions(mixin["r"]))
     checks.check("every recorded series is used", not unused, sorted(unused) or "")
 
 
@@ -69,12 +78,12 @@ def rules_of(mutations: dict[str, str]) -> dict[str, dict[str, dict]]:
       local rules(config) = (mixin + {{ _config+:: config }}).prometheusAlerts.groups[0].rules;
       {{ '': rules({{}}), {", ".join(f"'{name}': {how}" for name, how in mutations.items())} }}"""
     made = json.loads(programs.run("jsonnet", "-e", text))
-    return {name: {rule["alert"]: rule for rule in rules} for name, rules in made.items()}  # fmt: skip
+    return {name: {rule["alert"]: rule for rule in rules} for name, rules in made.items()}
 
 
 def failing(file: Path, rules: list[Path], tests: list[dict]) -> tuple[set[str], str]:
     """The alerts whose tests fail with these rules, and promtool's messages."""
-    file.write_text(json.dumps({"rule_files": list(map(str, rules)), "evaluation_interval": "1m", "tests": tests}))  # fmt: skip
+    file.write_text(json.dumps({"rule_files": list(map(str, rules)), "evaluation_interval": "1m", "tests": tests}))
     done = programs.start("promtool", "test", "rules", file)
     text = done.stdout + done.stderr
     found = set(re.findall(r'expr: "ALERTS\{alertname=\\"(\w+)\\"', text))
@@ -85,11 +94,13 @@ def failing(file: Path, rules: list[Path], tests: list[dict]) -> tuple[set[str],
 
 def tested(checks: Checks) -> None:
     """promtool tests each state with the shipped rules, and all states with wrong rules."""
-    shipped = [running.FOLDER / "prometheus" / name for name in ("memdiag_rules.yml", "memdiag_alerts.yml")]  # fmt: skip
+    shipped = [running.FOLDER / "prometheus" / name for name in ("memdiag_rules.yml", "memdiag_alerts.yml")]
     alerts = rules_of(MUTATIONS)
     every = states.states()
     fired = set().union(*(state.names() for state in every))
-    checks.check("every alert fires in some state", fired == alerts[""].keys(), sorted(fired ^ alerts[""].keys()) or len(fired))  # fmt: skip
+    checks.check(
+        "every alert fires in some state", fired == alerts[""].keys(), sorted(fired ^ alerts[""].keys()) or len(fired)
+    )
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "test.json"
         for state in every:
@@ -99,24 +110,22 @@ def tested(checks: Checks) -> None:
                     raise Failed(text)
         for mutation in MUTATIONS:
             wrong = alerts[mutation]
-            changed = {name for name, rule in alerts[""].items() if differs(rule, wrong.get(name))}  # fmt: skip
+            changed = {name for name, rule in alerts[""].items() if differs(rule, wrong.get(name))}
             rules = Path(scratch) / "wrong.json"
-            rules.write_text(json.dumps({"groups": [{"name": "wrong", "rules": list(wrong.values())}]}))  # fmt: skip
+            rules.write_text(json.dumps({"groups": [{"name": "wrong", "rules": list(wrong.values())}]}))
             with checks.checking(f"rules that are {mutation} fail a test each"):
-                failed, _ = failing(file, [shipped[0], rules], [state.test(changed) for state in every])  # fmt: skip
+                failed, _ = failing(file, [shipped[0], rules], [state.test(changed) for state in every])
                 if missed := changed - failed:
                     raise Failed(f"no test notices {', '.join(sorted(missed))}")
 
 
 def differs(rule: dict, wrong: dict | None) -> bool:
-    return wrong is None or any(rule.get(key, "0s") != wrong.get(key, "0s") for key in ("expr", "for"))  # fmt: skip
+    return wrong is None or any(rule.get(key, "0s") != wrong.get(key, "0s") for key in ("expr", "for"))
 
 
 def main() -> int:
     checks = Checks("rules")
-    with checks.checking(
-        "jsonnet is formatted, and the files are as their sources say"
-    ):
+    with checks.checking("jsonnet is formatted, and the files are as their sources say"):
         render.check()
     folder = running.FOLDER / "prometheus"
     with checks.checking("promtool accepts rules and configuration"):

@@ -26,16 +26,12 @@ MAY_LACK = re.compile(
     r"|relief_.*|survivors_.*|last_run_.*|advice_.*|process_until_limit_seconds|process_growth.*)"
 )
 
-FAILED = re.compile(
-    r'^sql_exporter_last_scrape_failed\{[^}]*query="mysql_memdiag_pool"[^}]*\} 1$', re.M
-)
+FAILED = re.compile(r'^sql_exporter_last_scrape_failed\{[^}]*query="mysql_memdiag_pool"[^}]*\} 1$', re.M)
 
 
 def session_of(one: running.Measured, user: str):
     pymysql = library("pymysql", "python3-pymysql")
-    return pymysql.connect(
-        host="127.0.0.1", port=one.port, user=user, password=running.PASSWORD
-    )
+    return pymysql.connect(host="127.0.0.1", port=one.port, user=user, password=running.PASSWORD)
 
 
 def rows_of(session, statement: str) -> tuple[list[str], list[tuple]]:
@@ -58,11 +54,7 @@ def series(session, statements: dict[str, dict]) -> Iterator[tuple[str, tuple, f
                 raise AssertionError(f"{name} has a label that is NULL: {labels}")
             for value in one["values"]:
                 if by_name[value["column"]] is not None:
-                    yield (
-                        f"mysql_memdiag_{name}_{value['column']}",
-                        labels,
-                        float(by_name[value["column"]]),
-                    )
+                    yield (f"mysql_memdiag_{name}_{value['column']}", labels, float(by_name[value["column"]]))
 
 
 def ledger_bytes(session, statements: dict[str, dict]) -> float:
@@ -82,8 +74,8 @@ def statements_work(checks: Checks, one: running.Measured) -> None:
             for metric in running.metric_names() - {metric for metric, _ in keys}
             if not MAY_LACK.fullmatch(metric)
         }
-        checks.check("every metric has a value", not missing, sorted(missing) or len(keys))  # fmt: skip
-        running.check_sum(checks, one.server, lambda: ledger_bytes(session, statements))  # fmt: skip
+        checks.check("every metric has a value", not missing, sorted(missing) or len(keys))
+        running.check_sum(checks, one.server, lambda: ledger_bytes(session, statements))
         others = [one.server.connect() for _ in range(60)]
         for number, other in enumerate(others):
             other.query(f"SELECT {', '.join(['1'] * (number + 1))}")
@@ -93,8 +85,7 @@ def statements_work(checks: Checks, one: running.Measured) -> None:
         before = {key for key in keys if not MAY_LACK.fullmatch(key[0])}
         checks.check(
             "60 sessions and their statements add no series",
-            len(fixed - before)
-            <= 8,  # regions of kinds that the server uses for the first time
+            len(fixed - before) <= 8,  # regions of kinds that the server uses for the first time
             sorted(fixed - before),
         )
         for other in others:
@@ -103,7 +94,7 @@ def statements_work(checks: Checks, one: running.Measured) -> None:
 
 def without_privilege(checks: Checks, one: running.Measured, folder: Path) -> None:
     one.server.query("CREATE USER nobody_much@'127.0.0.1'")
-    one.server.query(f"ALTER USER nobody_much@'127.0.0.1' IDENTIFIED BY '{running.PASSWORD}'")  # fmt: skip
+    one.server.query(f"ALTER USER nobody_much@'127.0.0.1' IDENTIFIED BY '{running.PASSWORD}'")
     pymysql = library("pymysql", "python3-pymysql")
     refused = set()
     with session_of(one, "nobody_much") as session:
@@ -125,27 +116,26 @@ def without_privilege(checks: Checks, one: running.Measured, folder: Path) -> No
             "the exporter has asked everything",
         )
         text = running.get(f"http://{address}/metrics")
-        checks.check("an exporter without PROCESS has no figure", "sql_mysql_memdiag" not in text)  # fmt: skip
+        checks.check("an exporter without PROCESS has no figure", "sql_mysql_memdiag" not in text)
 
 
 def connections(one: running.Measured) -> int:
-    return int(one.server.query("SHOW GLOBAL STATUS LIKE 'Threads_connected'").rows[0][1] or 0)  # fmt: skip
+    return int(one.server.query("SHOW GLOBAL STATUS LIKE 'Threads_connected'").rows[0][1] or 0)
 
 
 def scraped(checks: Checks, one: running.Measured, folder: Path) -> None:
     with running.exporter(folder, one.port) as address:
         with running.prometheus(folder, address) as prometheus:
             running.until(
-                lambda: len(prometheus.values("instance:mysql_memdiag_resident_bytes:sum")) == 1
-                and prometheus.values("mysql_memdiag_process_resident_bytes"),
+                lambda: (
+                    len(prometheus.values("instance:mysql_memdiag_resident_bytes:sum")) == 1
+                    and prometheus.values("mysql_memdiag_process_resident_bytes")
+                ),
                 "Prometheus has the figures",
-            )  # fmt: skip
-            names = {
-                row["metric"]["__name__"]
-                for row in prometheus.values('{__name__=~"mysql_memdiag_.+"}')
-            }
-            missing = {name for name in running.metric_names() - names if not MAY_LACK.fullmatch(name)}  # fmt: skip
-            checks.check("Prometheus has every metric, by its name", not missing, sorted(missing) or len(names))  # fmt: skip
+            )
+            names = {row["metric"]["__name__"] for row in prometheus.values('{__name__=~"mysql_memdiag_.+"}')}
+            missing = {name for name in running.metric_names() - names if not MAY_LACK.fullmatch(name)}
+            checks.check("Prometheus has every metric, by its name", not missing, sorted(missing) or len(names))
             unknown = names - running.metric_names()
             checks.check("and no other", not unknown, sorted(unknown) or "")
             groups = prometheus.ask("rules").get("groups", [])
@@ -155,7 +145,7 @@ def scraped(checks: Checks, one: running.Measured, folder: Path) -> None:
                 for rule in group["rules"]
                 if rule["health"] == "err"
             ]
-            checks.check("every rule can be evaluated", groups and not bad, "; ".join(bad))  # fmt: skip
+            checks.check("every rule can be evaluated", groups and not bad, "; ".join(bad))
             before = one.server.rss_kb()
             prometheus.process.kill()
             prometheus.process.wait()
@@ -164,26 +154,32 @@ def scraped(checks: Checks, one: running.Measured, folder: Path) -> None:
             running.get(f"http://{address}/metrics", timeout=0.001)
         # The account may have three connections. The question takes one more.
         left, grown = connections(one), one.server.rss_kb() - before
-        checks.check("Prometheus that dies leaves no connections and no memory behind", left <= 4 and grown < 16384, f"{left} connections, {grown} kB more")  # fmt: skip
+        checks.check(
+            "Prometheus that dies leaves no connections and no memory behind",
+            left <= 4 and grown < 16384,
+            f"{left} connections, {grown} kB more",
+        )
 
 
 def wrong_endpoint(checks: Checks, folder: Path) -> None:
     with running.exporter(folder, running.free_port()) as address:
-        running.until(
-            lambda: "refused" in (folder / "exporter.log").read_text(),
-            "the exporter's log names the error",
-        )
+        running.until(lambda: "refused" in (folder / "exporter.log").read_text(), "the exporter's log names the error")
         text = running.get(f"http://{address}/metrics")
-        checks.check("an exporter of a wrong endpoint has no figure", "sql_mysql_memdiag" not in text)  # fmt: skip
+        checks.check("an exporter of a wrong endpoint has no figure", "sql_mysql_memdiag" not in text)
 
 
 def goes_down(one: running.Measured, folder: Path) -> None:
     """Debian's exporter repeats its last figures, and MemdiagNoMetrics reads that the last scrape failed."""
     with running.exporter(folder, one.port) as address:
-        running.until(lambda: "sql_mysql_memdiag" in running.get(f"http://{address}/metrics"), "the exporter has figures")  # fmt: skip
+        running.until(
+            lambda: "sql_mysql_memdiag" in running.get(f"http://{address}/metrics"), "the exporter has figures"
+        )
         one.server.stop()
         try:
-            running.until(lambda: FAILED.search(running.get(f"http://{address}/metrics")), "the exporter says that its scrape failed")  # fmt: skip
+            running.until(
+                lambda: FAILED.search(running.get(f"http://{address}/metrics")),
+                "the exporter says that its scrape failed",
+            )
         finally:
             one.server.start()
 
@@ -205,7 +201,7 @@ def main() -> int:
                 ("exporter and Prometheus", lambda: scraped(checks, one, folder)),
                 ("a wrong endpoint", lambda: wrong_endpoint(checks, folder)),
                 ("a server that goes down", lambda: goes_down(one, folder)),
-            ):  # fmt: skip
+            ):
                 with checks.checking(name):
                     check()
     return checks.finish()

@@ -42,18 +42,13 @@ class State:
         return {
             "name": self.name,
             "interval": f"{self.step_seconds}s",
-            "input_series": [
-                {"series": name, "values": values}
-                for name, values in self.series.items()
-            ],
+            "input_series": [{"series": name, "values": values} for name, values in self.series.items()],
             "promql_expr_test": [
                 {
                     "eval_time": f"{self.end_seconds + minutes * 60}s",
                     "expr": f'ALERTS{{alertname="{name}",alertstate="firing"}}',
                     "exp_samples": [
-                        {"labels": firing(labels), "value": 1}
-                        for labels in expected
-                        if labels["alertname"] == name
+                        {"labels": firing(labels), "value": 1} for labels in expected if labels["alertname"] == name
                     ],
                 }
                 for minutes, expected in self.expected.items()
@@ -63,12 +58,12 @@ class State:
 
     def names(self) -> set[str]:
         """The alerts that fire in this state."""
-        return {labels["alertname"] for expected in self.expected.values() for labels in expected}  # fmt: skip
+        return {labels["alertname"] for expected in self.expected.values() for labels in expected}
 
 
 def firing(labels: Labels) -> str:
     every = SERVER | {"alertstate": "firing"} | labels
-    return "ALERTS{" + ", ".join(f'{key}="{value}"' for key, value in every.items()) + "}"  # fmt: skip
+    return "ALERTS{" + ", ".join(f'{key}="{value}"' for key, value in every.items()) + "}"
 
 
 def alert(name: str, severity: str, **labels: str) -> Labels:
@@ -90,8 +85,7 @@ def recorded(name: str, expected: Expected) -> State:
     made = json.loads((RECORDED / f"{name}.json").read_text())
     step = made["step_seconds"]
     series = {
-        key: held(key, values.split(), made["began"], step, max(expected))
-        for key, values in made["series"].items()
+        key: held(key, values.split(), made["began"], step, max(expected)) for key, values in made["series"].items()
     }
     return State(name, step, series, made["samples"] * step, expected)
 
@@ -145,12 +139,7 @@ def of_recordings() -> Iterator[State]:
     yield recorded("backoff", {5: [], 12: [], 35: [BACKOFF]})
     yield recorded(
         "growth",
-        {
-            -14: [],
-            -8: [],
-            0: [POOL_GROWTH, REACHES],
-            15: [POOL_GROWTH, BACKOFF, BACKOFF | {"pool": "temp_table"}],
-        },
+        {-14: [], -8: [], 0: [POOL_GROWTH, REACHES], 15: [POOL_GROWTH, BACKOFF, BACKOFF | {"pool": "temp_table"}]},
     )
     yield recorded("near_limit", {2: [RELIEVED], 4: [NEAR, RELIEVED], 10: [NEAR]})
     yield recorded("killed", {1: [KILLED], 10: [KILLED]})
@@ -203,49 +192,30 @@ def of_writing() -> Iterator[State]:
     )
     # In this build, nothing takes so much outside of pools and regions.
     yield written(
-        "unexplained",
-        {ANONYMOUS: "0x60 0+4194304x60", GENERAL: "400000000x120"},
-        {70: [], 85: [], 120: [UNEXPLAINED]},
+        "unexplained", {ANONYMOUS: "0x60 0+4194304x60", GENERAL: "400000000x120"}, {70: [], 85: [], 120: [UNEXPLAINED]}
     )
     # This machine does not swap.
     yield written(
-        "pressure",
-        {GENERAL: "400000000x20", "host_stalled_seconds_total": "0+12x20"},
-        {3: [], 20: [PRESSURE]},
+        "pressure", {GENERAL: "400000000x20", "host_stalled_seconds_total": "0+12x20"}, {3: [], 20: [PRESSURE]}
     )
-    yield written(
-        "little_pressure",
-        {GENERAL: "400000000x20", "host_stalled_seconds_total": "0+0.6x20"},
-        {20: []},
-    )
+    yield written("little_pressure", {GENERAL: "400000000x20", "host_stalled_seconds_total": "0+0.6x20"}, {20: []})
     yield written(
         "last_run_was_shut_down",
-        {
-            GENERAL: "400000000x5",
-            "last_run_killed": "0x5",
-            "last_run_ended_timestamp_seconds": "0x5",
-        },  # fmt: skip
+        {GENERAL: "400000000x5", "last_run_killed": "0x5", "last_run_ended_timestamp_seconds": "0x5"},
         {5: []},
     )
     # Three days after its end.
     yield written(
         "killed_long_ago",
-        {
-            GENERAL: "400000000x5",
-            "last_run_killed": "1x5",
-            "last_run_ended_timestamp_seconds": "-259200x5",
-        },  # fmt: skip
+        {GENERAL: "400000000x5", "last_run_killed": "1x5", "last_run_ended_timestamp_seconds": "-259200x5"},
         {5: []},
     )
     # sql_exporter has an `up` of its own.
-    yield written("no_metrics", {'up{target="mysql"}': "1x20"}, {2: [], 20: [NO_METRICS]})  # fmt: skip
+    yield written("no_metrics", {'up{target="mysql"}': "1x20"}, {2: [], 20: [NO_METRICS]})
     # Debian's exporter repeats the last figures.
     yield written(
         "server_is_down",
-        {
-            GENERAL: "400000000x40",
-            'sql_exporter_last_scrape_failed{query="mysql_memdiag_pool"}': "0x20 1x20",
-        },
+        {GENERAL: "400000000x40", 'sql_exporter_last_scrape_failed{query="mysql_memdiag_pool"}': "0x20 1x20"},
         {20: [], 23: [], 40: [NO_METRICS]},
     )
 

@@ -51,28 +51,17 @@ class Installing(Scratch):
     def test_without_pip_or_network_it_is_skipped(self):
         for words in ("/usr/bin/python3: No module named pip\n", OFFLINE):
             said = io.StringIO()
-            with (
-                self.subTest(words),
-                self.pip_says(words),
-                contextlib.redirect_stdout(said),
-            ):
+            with self.subTest(words), self.pip_says(words), contextlib.redirect_stdout(said):
                 self.assertRaises(NotPossible, sink.provide)
                 self.assertEqual(otlp.main(), 0)
                 self.assertIn("otlp: 0 passed, 0 failed, 1 skipped", said.getvalue())
 
     def test_every_other_failure_is_one(self):
         for words in (OTHER_HASH, NO_VERSION, OFFLINE + OTHER_HASH, RETRIED, ""):
-            with (
-                self.subTest(words),
-                self.pip_says(words),
-                self.assertRaises(Problem) as caught,
-            ):
+            with self.subTest(words), self.pip_says(words), self.assertRaises(Problem) as caught:
                 otlp.main()
             self.assertNotIsInstance(caught.exception, NotPossible)
 
     def test_another_hash_is_named(self):
-        with (
-            self.pip_says(OTHER_HASH),
-            self.assertRaisesRegex(Problem, "DO NOT MATCH THE HASHES"),
-        ):
+        with self.pip_says(OTHER_HASH), self.assertRaisesRegex(Problem, "DO NOT MATCH THE HASHES"):
             sink.provide()

@@ -15,9 +15,7 @@ from typing import Self
 from harness.checks import Failed
 from tools.build.debian import remove
 
-PACKAGES = (
-    "podman runc"  # of Debian; crun refuses machines with control groups of both kinds
-)
+PACKAGES = "podman runc"  # of Debian; crun refuses machines with control groups of both kinds
 # Locks are files, because all podmans of this machine share the locks in shared memory. The limits are low enough for
 # any root to set; podman's own may be higher than this machine allows.
 SETTINGS = """[engine]
@@ -51,9 +49,7 @@ class Podman:
         sweep(self._folder)
         sweep(self._run)
 
-    def try_(
-        self, *words: str | Path, seconds: float = 300
-    ) -> subprocess.CompletedProcess[str]:
+    def try_(self, *words: str | Path, seconds: float = 300) -> subprocess.CompletedProcess[str]:
         command = [
             "podman",
             f"--root={self._folder}",

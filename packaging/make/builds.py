@@ -51,14 +51,7 @@ TRAINING = (
     "bench/pgo_train.py",
     *(
         f"bench/workloads/{name}.py"
-        for name in (
-            "base",
-            "connection_storm",
-            "dump_oltp",
-            "phrase_burst",
-            "sysbench",
-            "sysbench_program",
-        )
+        for name in ("base", "connection_storm", "dump_oltp", "phrase_burst", "sysbench", "sysbench_program")
     ),
     "harness/burst.py",
 )
@@ -82,8 +75,7 @@ def missing_libraries(plain: bool) -> list[str]:
     return [
         package
         for name, package in TRAINING_LIBRARIES.items()
-        if importlib.util.find_spec(name) is None
-        and not Path(DEBIAN_FOLDER, name).exists()
+        if importlib.util.find_spec(name) is None and not Path(DEBIAN_FOLDER, name).exists()
     ]
 
 
@@ -156,9 +148,7 @@ def update(preset: str) -> None:
     run_step(["cmake", "--build", "--preset", preset, "--target", "upstream"])
 
 
-def build_stage(
-    name: str, minutes: int, preset: str, more: Callable[[], Inputs]
-) -> Stage:
+def build_stage(name: str, minutes: int, preset: str, more: Callable[[], Inputs]) -> Stage:
     return Stage(
         name,
         minutes,
@@ -182,11 +172,7 @@ def training() -> Stage:
 
 
 def packages(
-    out: Path,
-    kinds: Sequence[str],
-    version: str,
-    made: Callable[[], list[Path]],
-    make: Callable[[], None],
+    out: Path, kinds: Sequence[str], version: str, made: Callable[[], list[Path]], make: Callable[[], None]
 ) -> Stage:
     """`version`: names the commit and the date."""
     return Stage(

@@ -47,9 +47,7 @@ Server and MariaDB. It changes nothing on the server."""
 
 
 def version() -> str:
-    found = re.search(
-        r'__version__ = "([^"]+)"', (CLIENT / "memdiag/__init__.py").read_text()
-    )
+    found = re.search(r'__version__ = "([^"]+)"', (CLIENT / "memdiag/__init__.py").read_text())
     if not found:
         raise Problem("client/memdiag/__init__.py has no __version__")
     return found[1]
@@ -58,7 +56,7 @@ def version() -> str:
 def missing_packages() -> list[str]:
     """The Debian packages of what build() needs and does not find."""
     script = "import sys, importlib.util as i; print(*(x for x in sys.argv[1:] if not i.find_spec(x)))"
-    asked = subprocess.run([PYTHON, "-c", script, *MODULES], capture_output=True, text=True, check=True)  # fmt: skip
+    asked = subprocess.run([PYTHON, "-c", script, *MODULES], capture_output=True, text=True, check=True)
     programs = [package for name, package in PROGRAMS.items() if not shutil.which(name)]
     return programs + [MODULES[name] for name in asked.stdout.split()]
 
@@ -75,7 +73,7 @@ def build(out: Path) -> list[Path]:
 
 def stage(tree: Path, date: int) -> None:
     shutil.rmtree(tree, ignore_errors=True)
-    shutil.copytree(CLIENT / "memdiag", tree / HOME / "memdiag", ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+    shutil.copytree(CLIENT / "memdiag", tree / HOME / "memdiag", ignore=shutil.ignore_patterns("__pycache__"))
     _write(tree / "usr/bin/memdiag", STARTER, 0o755)
     _write(tree / DOC / "copyright", _copyright())
     shutil.copy2(ROOT / "docs/client.md", tree / DOC / "client.md")
@@ -130,7 +128,7 @@ def deb(tree: Path, out: Path, full: str, date: int) -> Path:
     shutil.rmtree(staged, ignore_errors=True)
     shutil.copytree(tree, staged)
     files = sorted(path for path in staged.rglob("*") if path.is_file())
-    sums = "".join(f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(staged)}\n" for path in files)  # fmt: skip
+    sums = "".join(f"{hashlib.md5(path.read_bytes()).hexdigest()}  {path.relative_to(staged)}\n" for path in files)
     size = sum(path.stat().st_size for path in files) // 1024
     description = "\n".join(f" {line}" for line in TEXT.splitlines())
     _write(
@@ -198,13 +196,17 @@ def rpm(tree: Path, out: Path, full: str, date: int) -> Path:
     top.mkdir()
     plain, _, stamp = full.partition("+")
     spec = top / "memdiag.spec"
-    spec.write_text(SPEC.format(version=plain, stamp=f".{stamp}" if stamp else "", summary=SUMMARY, text=TEXT, tree=tree, home=HOME, doc=DOC))  # fmt: skip
+    spec.write_text(
+        SPEC.format(
+            version=plain, stamp=f".{stamp}" if stamp else "", summary=SUMMARY, text=TEXT, tree=tree, home=HOME, doc=DOC
+        )
+    )
     logged(
         ["rpmbuild", "-bb", "--define", f"_topdir {top}", "--define", f"_rpmdir {top}", spec],
         out / "rpm.log",
         "rpmbuild failed",
         env={**os.environ, "SOURCE_DATE_EPOCH": str(date)},
-    )  # fmt: skip
+    )
     for old in out.glob("memdiag-*.rpm"):
         old.unlink()
     (made,) = top.rglob("*.rpm")
@@ -217,15 +219,27 @@ def wheel(out: Path, date: int) -> Path:
     say("-- making the wheel of the client")
     source = out / "source"
     shutil.rmtree(source, ignore_errors=True)
-    shutil.copytree(CLIENT, source, ignore=shutil.ignore_patterns("__pycache__", "tests", "check"))  # fmt: skip
+    shutil.copytree(CLIENT, source, ignore=shutil.ignore_patterns("__pycache__", "tests", "check"))
     for old in out.glob("memdiag-*.whl"):
         old.unlink()
     logged(
-        [PYTHON, "-m", "pip", "wheel", "--quiet", "--no-index", "--no-build-isolation", "--no-deps", "--wheel-dir", out, source],
+        [
+            PYTHON,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-index",
+            "--no-build-isolation",
+            "--no-deps",
+            "--wheel-dir",
+            out,
+            source,
+        ],
         out / "wheel.log",
         "pip could not make the wheel",
         env={**os.environ, "SOURCE_DATE_EPOCH": str(date)},
-    )  # fmt: skip
+    )
     shutil.rmtree(source)
     (made,) = out.glob("memdiag-*.whl")
     return made

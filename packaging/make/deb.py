@@ -30,10 +30,7 @@ COMMON_FILES = {
     "sandbox.conf": "usr/share/mysql-memdiag/sandbox.conf",
 }
 # The names that dh_installsystemd --name=mysql expects.
-UNITS = {
-    "mysql.service": "mysql-memdiag-server.mysql.service",
-    "mysql@.service": "mysql-memdiag-server@.mysql.service",
-}
+UNITS = {"mysql.service": "mysql-memdiag-server.mysql.service", "mysql@.service": "mysql-memdiag-server@.mysql.service"}
 
 
 def version(product: Product) -> str:
@@ -66,15 +63,9 @@ def stage(tree: Path, folder: Path, product: Product) -> None:
         script = debian / f"mysql-memdiag-server.{name}"
         text = script.read_text().replace("#PREFLIGHT#\n", preflight)
         script.write_text(text)
-    copies = [
-        (tree / path, debian / package / path)
-        for package, paths in product.files.items()
-        for path in paths
-    ]
+    copies = [(tree / path, debian / package / path) for package, paths in product.files.items() for path in paths]
     server = debian / "mysql-memdiag-server"
-    copies += [
-        (COMMON / source, server / path) for source, path in COMMON_FILES.items()
-    ]
+    copies += [(COMMON / source, server / path) for source, path in COMMON_FILES.items()]
     copies.append((PACKAGING / "deb/family.sh", server / FAMILY))
     for source, path in copies:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,43 +26,28 @@ def copyright_of(build: Path) -> str:
     )
 
 
-def filled(
-    template: str, mysql: list[str], jemalloc: list[str], jemalloc_licence: str
-) -> str:
+def filled(template: str, mysql: list[str], jemalloc: list[str], jemalloc_licence: str) -> str:
     """The text in Debian's format: continuation lines begin with a space, an empty line is a dot."""
     return (
         template.replace("@MYSQL_HOLDERS@", "\n ".join(mysql))
         .replace("@JEMALLOC_HOLDERS@", "\n ".join(jemalloc))
-        .replace(
-            "@JEMALLOC_LICENCE@",
-            "\n".join(f" {line or '.'}" for line in jemalloc_licence.splitlines()),
-        )
+        .replace("@JEMALLOC_LICENCE@", "\n".join(f" {line or '.'}" for line in jemalloc_licence.splitlines()))
     )
 
 
 def holders(path: Path) -> list[str]:
     """Years and names of all lines of copyright."""
     lines = re.findall(
-        r"^\s*Copyright \(c\) (.+?)(?:\.\s+All rights reserved)?\.?$",
-        path.read_text(),
-        re.IGNORECASE | re.MULTILINE,
+        r"^\s*Copyright \(c\) (.+?)(?:\.\s+All rights reserved)?\.?$", path.read_text(), re.IGNORECASE | re.MULTILINE
     )
     if not lines:
-        raise Problem(
-            f"{path} names no holder of a copyright; correct packaging/make/licences.py"
-        )
+        raise Problem(f"{path} names no holder of a copyright; correct packaging/make/licences.py")
     return lines
 
 
 def licence(path: Path) -> str:
     """The text between the holders and the next rule."""
-    found = re.search(
-        r"^Redistribution and use.*?(?=\n--)",
-        path.read_text(),
-        re.MULTILINE | re.DOTALL,
-    )
+    found = re.search(r"^Redistribution and use.*?(?=\n--)", path.read_text(), re.MULTILINE | re.DOTALL)
     if not found:
-        raise Problem(
-            f"{path} has another licence than it had; correct packaging/make/licences.py"
-        )
+        raise Problem(f"{path} has another licence than it had; correct packaging/make/licences.py")
     return found[0]

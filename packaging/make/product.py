@@ -40,9 +40,7 @@ class Product:
 
 def versions(build: Path) -> tuple[str, str]:
     """Versions of the MySQL source that was built, which may differ from the pin, and of memdiag."""
-    project = re.search(
-        r"project\(memdiag VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()
-    )
+    project = re.search(r"project\(memdiag VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
     return mysql_version(build / "mysql"), project[1]
 
 
@@ -53,9 +51,7 @@ def commit() -> tuple[str, str, int]:
     # rpmbuild may unpack this into another repository's folder.
     env = {**os.environ, "GIT_CEILING_DIRECTORIES": str(ROOT.parent)}
     try:
-        done = subprocess.run(
-            command, cwd=ROOT, env=env, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
         name, date = done.stdout.split() if done.returncode == 0 else ("", "")
         said = done.stderr.strip()
     except FileNotFoundError:
@@ -70,9 +66,7 @@ def commit() -> tuple[str, str, int]:
             "  Mend that, or set SOURCE_DATE_EPOCH to a date, in seconds since 1970."
         )
     if not date.isdecimal():
-        raise Problem(
-            f"SOURCE_DATE_EPOCH is {date!r}; set it to a date, in seconds since 1970"
-        )
+        raise Problem(f"SOURCE_DATE_EPOCH is {date!r}; set it to a date, in seconds since 1970")
     return name, version, int(date)
 
 
@@ -103,9 +97,7 @@ def rules(text: str) -> Iterator[tuple[str, str]]:
         yield from ((package, pattern) for pattern in patterns)
 
 
-def assign(
-    paths: Iterable[str], entries: Iterable[tuple[str, str]]
-) -> dict[str, list[str]]:
+def assign(paths: Iterable[str], entries: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     """The files by package. Raises a Problem if a file belongs to no package or to two, or if a pattern has no file."""
     entries = list(entries)
     unused = {pattern for _, pattern in entries}

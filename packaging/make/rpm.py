@@ -19,12 +19,7 @@ from make.product import PACKAGING, Product, logged
 from tools.build.sources import PINS, check, open_archive
 
 # Programs that have to be installed, with their Debian packages.
-TOOLS = {
-    "rpmbuild": "rpm",
-    "find-debuginfo": "debugedit",
-    "eu-strip": "elfutils",
-    "git": "git",
-}
+TOOLS = {"rpmbuild": "rpm", "find-debuginfo": "debugedit", "eu-strip": "elfutils", "git": "git"}
 
 
 def build(tree: Path, out: Path, product: Product) -> list[Path]:
@@ -45,9 +40,7 @@ def build(tree: Path, out: Path, product: Product) -> list[Path]:
         "DATE": time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(product.date)),
     }
     spec = top / "mysql-memdiag.spec"
-    spec.write_text(
-        filled((PACKAGING / "rpm/mysql-memdiag.spec.in").read_text(), names)
-    )
+    spec.write_text(filled((PACKAGING / "rpm/mysql-memdiag.spec.in").read_text(), names))
     # Without a tree: as the source RPM is built later. Its header has the spec with all macros expanded, so they name
     # no folder.
     rpmbuild(top, Path("."), "-bs", spec.name)
@@ -85,15 +78,9 @@ def filled(text: str, names: dict[str, str]) -> str:
 
 def pack_checkout(path: Path, prefix: str) -> None:
     """The newest commit as a tarball, the same whenever it is made."""
-    tar = subprocess.run(
-        ["git", "-C", ROOT, "archive", f"--prefix={prefix}", "HEAD"],
-        capture_output=True,
-        check=False,
-    )
+    tar = subprocess.run(["git", "-C", ROOT, "archive", f"--prefix={prefix}", "HEAD"], capture_output=True, check=False)
     if tar.returncode:
-        raise Problem(
-            f"git could not pack {ROOT}: {tar.stderr.decode(errors='replace').strip()}"
-        )
+        raise Problem(f"git could not pack {ROOT}: {tar.stderr.decode(errors='replace').strip()}")
     path.write_bytes(gzip.compress(tar.stdout, mtime=0))
 
 
@@ -116,12 +103,8 @@ def upstream_archive(name: str, sources: dict, into: Path) -> Path:
         return Path(shutil.copy(archive, into))
     path = into / f"{Path(source['tree']).name}.tar.gz"
     with ExitStack() as stack, open(path, "wb") as file:
-        shutil.copyfileobj(
-            open_archive(archive, source["member"], stack), file, 1 << 20
-        )
+        shutil.copyfileobj(open_archive(archive, source["member"], stack), file, 1 << 20)
     want = json.loads(PINS.read_text())[name]["tarball_sha256"]
     if source["pinned"] and (problem := check(path, want)):
-        raise Problem(
-            f"{problem}.\n  Remove {archive} and {source['tree']}, and configure the preset again."
-        )
+        raise Problem(f"{problem}.\n  Remove {archive} and {source['tree']}, and configure the preset again.")
     return path

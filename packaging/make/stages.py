@@ -50,11 +50,7 @@ def all_inputs(stages: Sequence[Stage]) -> list[Inputs]:
 
 def is_done(stage: Stage, wanted: Inputs) -> bool:
     stamp, made = read_state(stage.stamp), states(stage.products())
-    return (
-        made is not None
-        and stamp.get("inputs") == wanted
-        and stamp.get("products") == made
-    )
+    return made is not None and stamp.get("inputs") == wanted and stamp.get("products") == made
 
 
 def number_done(stages: Sequence[Stage], wanted: Sequence[Inputs]) -> int:
@@ -66,9 +62,7 @@ def number_done(stages: Sequence[Stage], wanted: Sequence[Inputs]) -> int:
 
 
 def changed(before: Inputs, after: Inputs) -> list[str]:
-    return sorted(
-        name for name in {*before, *after} if before.get(name) != after.get(name)
-    )
+    return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
 
 
 def reason(stage: Stage, wanted: Inputs) -> str:
@@ -106,9 +100,7 @@ def perform(stages: Sequence[Stage], commit: str) -> None:
         seconds = time.monotonic() - began
         # The files changed meanwhile, so the products belong to neither state.
         if names := changed(wanted[number - 1], all_inputs(stages[:number])[-1]):
-            raise Problem(
-                f"{', '.join(names)} changed while {stage.name} ran; run the same command again"
-            )
+            raise Problem(f"{', '.join(names)} changed while {stage.name} ran; run the same command again")
         made = states(stage.products())
         if made is None:
             raise Problem(f"{stage.name} ended, but did not make what it should")

@@ -51,21 +51,11 @@ def prepare(command: list[str | Path], folder: Path, **kwargs) -> None:
         raise Unavailable(f"{command[0]} is not installed")
     folder.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-        **kwargs,
+        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **kwargs
     )
     if done.returncode:
-        words = [
-            line for line in (done.stderr + done.stdout).splitlines() if line.strip()
-        ]
-        raise Unavailable(
-            f"{' '.join(map(str, command))}: {words[-1] if words else done.returncode}"
-        )
+        words = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        raise Unavailable(f"{' '.join(map(str, command))}: {words[-1] if words else done.returncode}")
 
 
 def python(*packages: str, module: str) -> Callable:
@@ -73,9 +63,7 @@ def python(*packages: str, module: str) -> Callable:
         interpreter = folder / "bin/python"
         prepare([sys.executable, "-m", "venv", folder], folder)
         prepare([interpreter, "-m", "pip", "install", "-q", *packages], folder)
-        return lambda: box.run_here(
-            [interpreter, _SOURCES / "driver.py", module, *_WHERE]
-        )
+        return lambda: box.run_here([interpreter, _SOURCES / "driver.py", module, *_WHERE])
 
     return test
 
@@ -93,25 +81,12 @@ def go(box: Machine, folder: Path) -> Callable[[], object]:
 def java(box: Machine, folder: Path) -> Callable[[], object]:
     for transitive in _JAVA_DRIVER, "com.google.protobuf:protobuf-java:4.31.1":
         copy = [f"-Dartifact={transitive}", f"-DoutputDirectory={folder}"]
-        prepare(
-            [
-                "mvn",
-                "-q",
-                "-B",
-                "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy",
-                *copy,
-            ],
-            folder,
-        )
-    return lambda: box.run_here(
-        ["java", "-cp", f"{folder}/*", _SOURCES / "Client.java", *_WHERE]
-    )
+        prepare(["mvn", "-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy", *copy], folder)
+    return lambda: box.run_here(["java", "-cp", f"{folder}/*", _SOURCES / "Client.java", *_WHERE])
 
 
 def node(box: Machine, folder: Path) -> Callable[[], object]:
-    prepare(
-        ["npm", "install", "--silent", "--no-audit", "--no-fund", "mysql2@3"], folder
-    )
+    prepare(["npm", "install", "--silent", "--no-audit", "--no-fund", "mysql2@3"], folder)
     shutil.copy(_SOURCES / "client.js", folder)
     return lambda: box.run_here(["node", folder / "client.js", *_WHERE])
 
@@ -163,9 +138,7 @@ def sysbench(box: Machine, _folder: Path) -> Callable[[], object]:
         where = f"--mysql-host=127.0.0.1 --mysql-user={_USER} --mysql-password={_PASSWORD} --mysql-db=client"
         settings = "--tables=2 --table-size=5000 --threads=8 --time=5"
         for verb in "prepare", "run", "cleanup":
-            said = box.run(
-                f"sysbench oltp_read_write {where} {settings} {verb}", network=False
-            )
+            said = box.run(f"sysbench oltp_read_write {where} {settings} {verb}", network=False)
             if verb == "run" and "transactions:" not in said:
                 raise Failed(said)
 
@@ -184,16 +157,10 @@ def exporter(box: Machine, _folder: Path) -> Callable[[], object]:
         )
         read = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:9104/metrics').read().decode())"
         scrape = box.run_here([sys.executable, "-c", read])
-        metrics = {
-            line.split()[0] for line in scrape.splitlines() if line.startswith("mysql_")
-        }
+        metrics = {line.split()[0] for line in scrape.splitlines() if line.startswith("mysql_")}
         status = Installed(box).query("SHOW GLOBAL STATUS LIKE 'Memdiag\\_%'").rows
-        numbers = [
-            name.lower() for name, value in status if value.lstrip("-").isdigit()
-        ]
-        missing = [
-            name for name in numbers if f"mysql_global_status_{name}" not in metrics
-        ]
+        numbers = [name.lower() for name, value in status if value.lstrip("-").isdigit()]
+        missing = [name for name in numbers if f"mysql_global_status_{name}" not in metrics]
         if missing or not numbers or "mysql_up 1" not in scrape:
             raise Failed(f"not in the scrape: {' '.join(missing) or 'anything'}")
 
@@ -205,9 +172,7 @@ TESTS = {
     "mysqlbinlog": binlog,
     "sysbench": sysbench,
     "PyMySQL": python("pymysql", "cryptography", module="pymysql"),
-    "mysql-connector-python": python(
-        "mysql-connector-python", module="mysql.connector"
-    ),
+    "mysql-connector-python": python("mysql-connector-python", module="mysql.connector"),
     "go-sql-driver": go,
     "Connector/J": java,
     "mysql2 of node": node,

@@ -47,9 +47,7 @@ class Writers:
         self._group = group
         self.acknowledged: list[list[int]] = [[] for _ in range(WRITERS)]
         self.wrong: list[str] = []
-        self.longest = (
-            0.0  # seconds between two acknowledged transactions of one writer
-        )
+        self.longest = 0.0  # seconds between two acknowledged transactions of one writer
         self._next = [0] * WRITERS
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -57,10 +55,7 @@ class Writers:
     @contextlib.contextmanager
     def at_work(self) -> Iterator[None]:
         self._stop.clear()
-        self._threads = [
-            threading.Thread(target=self._write, args=(number,), daemon=True)
-            for number in range(WRITERS)
-        ]
+        self._threads = [threading.Thread(target=self._write, args=(number,), daemon=True) for number in range(WRITERS)]
         for thread in self._threads:
             thread.start()
         try:
@@ -109,8 +104,7 @@ class Writers:
         )
         session.query(f"INSERT INTO words VALUES ({id_}, 'row {id_} and a needle')")
         session.query(
-            f"INSERT INTO sums VALUES ({number}, 1, {id_})"
-            f" ON DUPLICATE KEY UPDATE n = n + 1, total = total + {id_}"
+            f"INSERT INTO sums VALUES ({number}, 1, {id_}) ON DUPLICATE KEY UPDATE n = n + 1, total = total + {id_}"
         )
         session.query("COMMIT")
         self.acknowledged[number].append(id_)
@@ -123,17 +117,16 @@ def compare(report: Checks, group: Group, writers: Writers, what: str) -> None:
     for member in group.members:
         with member.server.connect("kept") as session:
             lost = missing(session, writers)
-            report.check(f"{what}: {member.name} has each acknowledged row", not lost, lost)  # fmt: skip
+            report.check(f"{what}: {member.name} has each acknowledged row", not lost, lost)
             sums[member.name] = table_sums(session)
     first, *others = sums.values()
     different = [
-        f"{name}: {table}"
-        for name, found in sums.items()
-        for table in found
-        if found[table] != first.get(table)
+        f"{name}: {table}" for name, found in sums.items() for table in found if found[table] != first.get(table)
     ]
     good = not different and all(x.keys() == first.keys() for x in others)
-    report.check(f"{what}: all members have the same rows", good, "; ".join(different) or f"{writers.count()} transactions")  # fmt: skip
+    report.check(
+        f"{what}: all members have the same rows", good, "; ".join(different) or f"{writers.count()} transactions"
+    )
 
 
 def missing(session: Connection, writers: Writers) -> str:
@@ -227,19 +220,12 @@ def group_of_ours(run) -> None:
 
 def answered(report: Checks, writers: Writers) -> None:
     wrong = "; ".join(sorted(set(writers.wrong)))
-    report.check("clients see no other error than a member that leaves", not wrong, wrong)  # fmt: skip
+    report.check("clients see no other error than a member that leaves", not wrong, wrong)
     figures = f"{writers.count()} transactions, at most {writers.longest:.1f} s between two of a client"
-    report.check("clients wait for another primary at most a minute", writers.longest < 60, figures)  # fmt: skip
+    report.check("clients wait for another primary at most a minute", writers.longest < 60, figures)
 
 
-def roll(
-    report: Checks,
-    group: Group,
-    writers: Writers,
-    build: Build,
-    what: str,
-    primary_first: bool = False,
-) -> None:
+def roll(report: Checks, group: Group, writers: Writers, build: Build, what: str, primary_first: bool = False) -> None:
     """Replace the server of each member in turn, on its data directory."""
     with writers.at_work():
         writers.progress(report, f"before {what}")
@@ -265,14 +251,14 @@ def alone(report: Checks, group: Group, writers: Writers) -> None:
     """Three members of this build: DDL, a large transaction, a primary that is killed."""
     with writers.at_work():
         primary = group.primary()
-        with report.checking("DDL under load"), primary.server.connect("kept") as session:  # fmt: skip
+        with report.checking("DDL under load"), primary.server.connect("kept") as session:
             for statement in (
                 "ALTER TABLE types ADD COLUMN z VARCHAR(20) DEFAULT 'was not there', ALGORITHM=INSTANT",
                 "ALTER TABLE written ADD COLUMN later INT DEFAULT 7, ADD KEY (later), ALGORITHM=INPLACE",
                 "ALTER TABLE parts REORGANIZE PARTITION b INTO (PARTITION b VALUES LESS THAN (2002), PARTITION c VALUES LESS THAN MAXVALUE)",
             ):
                 session.query(statement)
-        with report.checking("a transaction of many rows"), primary.server.connect("kept") as session:  # fmt: skip
+        with report.checking("a transaction of many rows"), primary.server.connect("kept") as session:
             session.query("UPDATE types SET p = REPEAT(UNHEX(SHA2(id, 256)), 500)")
         killed(report, group, writers)
 
@@ -293,9 +279,7 @@ def killed(report: Checks, group: Group, writers: Writers) -> None:
         primary.join()
 
 
-def copied(
-    report: Checks, group: Group, writers: Writers, build: Build, what: str
-) -> None:
+def copied(report: Checks, group: Group, writers: Writers, build: Build, what: str) -> None:
     """A secondary loses its data, and becomes a clone of the primary while clients write."""
     with writers.at_work():
         member = group.secondaries()[-1]
@@ -305,9 +289,7 @@ def copied(
             member.start(build)
             member.clone_from(group.primary())
             with member.server.connect() as session:
-                done = (
-                    "SELECT state, error_message FROM performance_schema.clone_status"
-                )
+                done = "SELECT state, error_message FROM performance_schema.clone_status"
                 ((state, error),) = session.query(done).rows
             assert state == "Completed", f"{state}: {error}"
         with report.checking(f"clone {what}: it joins the group"):

@@ -60,10 +60,7 @@ def reported(report: Checks, folder: Path, group: Group, what: str) -> None:
     sockets = [str(member.server.socket) for member in group.members]
     page = folder / "report.html"
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "memdiag", "report", "--no-defaults", "-u", "root"),
-            *("-o", str(page), *sockets),
-        ],
+        [*(sys.executable, "-m", "memdiag", "report", "--no-defaults", "-u", "root"), *("-o", str(page), *sockets)],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "client"), "HOME": "/nonexistent"},
@@ -119,10 +116,7 @@ class Confined:
     def judged(self) -> tuple[int, int]:
         """The percentage that the component has read, and how often it was above its limit."""
         query = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = 'Gr_resource_manager_memory_{}'"
-        used, hits = (
-            int(self.member.server.query(query.format(name)).scalar())
-            for name in ("used", "threshold_hits")
-        )
+        used, hits = (int(self.member.server.query(query.format(name)).scalar()) for name in ("used", "threshold_hits"))
         return used, hits
 
     def fill(self, up_to: float = 1000, rest: float = 0.1) -> None:
@@ -179,9 +173,7 @@ def pressed(report: Checks, group: Group, stock: Build, ours: Build) -> None:
         session.query(f"CREATE DATABASE {SCHEMA}")
         columns = ", ".join(f"c{n} INT DEFAULT {n}" for n in range(COLUMNS))
         for number in range(TABLES):
-            session.query(
-                f"CREATE TABLE {SCHEMA}.t{number} (id INT PRIMARY KEY, {columns})"
-            )
+            session.query(f"CREATE TABLE {SCHEMA}.t{number} (id INT PRIMARY KEY, {columns})")
     group.catch_up()
     try:
         with confined(group, stock) as one:

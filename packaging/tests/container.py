@@ -87,12 +87,7 @@ class Box:
         (self.hooks / name).write_bytes(data)
         (self.hooks / name).chmod(mode)
 
-    def start(
-        self,
-        env: Mapping[str, str],
-        arguments: Sequence[str] = (),
-        options: Sequence[str] = (),
-    ) -> None:
+    def start(self, env: Mapping[str, str], arguments: Sequence[str] = (), options: Sequence[str] = ()) -> None:
         """Begin a new container on the volume; the one before is removed."""
         self.podman.run("rm", "--force", "--ignore", "--time=0", self.name)
         self.podman.run(
@@ -144,13 +139,7 @@ class Box:
     def signal(self, number: signal.Signals) -> None:
         self.podman.run("kill", f"--signal={number.name}", self.name)
 
-    def sql(
-        self,
-        statement: str,
-        user: str = "root",
-        password: str = PASSWORD,
-        *words: str,
-    ) -> str:
+    def sql(self, statement: str, user: str = "root", password: str = PASSWORD, *words: str) -> str:
         """Run SQL by TCP, as clients outside of the container do."""
         done = self.podman.try_(
             "exec",
@@ -174,7 +163,7 @@ class Box:
             if not self.running():
                 raise Failed(f"the container ended: {self.log()[-1500:]}")
             if time.monotonic() > end:
-                raise Failed(f"{problem} after {WAIT_SECONDS} s: {last_line(self.log())}")  # fmt: skip
+                raise Failed(f"{problem} after {WAIT_SECONDS} s: {last_line(self.log())}")
             time.sleep(0.5)  # asking more often would cost more than it saves
 
     def _state(self, field: str) -> str:
@@ -226,9 +215,7 @@ def make(run: Run, out: Path) -> Path:
     found = list(out.glob("mysql-memdiag_*.tar"))
     good = done.returncode == 0 and len(found) == 1
     size = f"{found[0].stat().st_size / 1e6:.0f} MB" if found else ""
-    run.report.check(
-        "one command makes the image", good, size or last_lines(done.stdout)
-    )
+    run.report.check("one command makes the image", good, size or last_lines(done.stdout))
     if not good:
         raise Failed("there is no image to test")
     return found[0]
@@ -243,12 +230,9 @@ def described(report: Checks, podman: Podman, image: str) -> None:
     report.check("a health check", check == ["CMD", "health"], check)
     preloaded = [x for x in config["Env"] if x.startswith(("LD_", "MALLOC_"))]
     report.check("no allocator is preloaded", not preloaded, " ".join(preloaded))
-    listed = (
-        "cat /etc/passwd; find /var/lib/mysql /docker-entrypoint-initdb.d -mindepth 1"
-        "; ls /etc/apt/apt.conf.d; env"
-    )
-    said = podman.run("run", "--rm", "--network=none", "--entrypoint=sh", image, "-c", listed)  # fmt: skip
-    report.check("user mysql has the number of other images", f"mysql:x:{MYSQL}:{MYSQL}:" in said)  # fmt: skip
+    listed = "cat /etc/passwd; find /var/lib/mysql /docker-entrypoint-initdb.d -mindepth 1; ls /etc/apt/apt.conf.d; env"
+    said = podman.run("run", "--rm", "--network=none", "--entrypoint=sh", image, "-c", listed)
+    report.check("user mysql has the number of other images", f"mysql:x:{MYSQL}:{MYSQL}:" in said)
     left = [x for x in said.splitlines() if x.startswith("/") or "mmdebstrap" in x]
     left += re.findall(r"(?im)^\w*_proxy=.*$", said)
     report.check("nothing of the machine that made it", not left, " ".join(left))
@@ -273,7 +257,7 @@ def everything_asked_for(report: Checks, box: Box) -> None:
     packers = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}
     for name, pack in packers.items():
         box.hook(f"2.sql.{name}", pack(STATEMENT.format(name).encode()))
-    zst = subprocess.run(["zstd"], input=STATEMENT.format("zst").encode(), capture_output=True, check=True).stdout  # fmt: skip
+    zst = subprocess.run(["zstd"], input=STATEMENT.format("zst").encode(), capture_output=True, check=True).stdout
     box.hook("2.sql.zst", zst)
     box.hook("3.sh", SOURCED)
     box.hook("4.sh", EXECUTED, 0o755)
@@ -317,7 +301,7 @@ def everything_asked_for(report: Checks, box: Box) -> None:
     events = "SHOW BINLOG EVENTS IN 'binlog.000001' LIMIT 300"
     logged = box.sql(events) + box.sql(events.replace("000001", "000002"))
     good = "CREATE TABLE plain" in logged and "healthcheck" not in logged
-    report.check("the binary log has what was asked for, and no account of the image's", good)  # fmt: skip
+    report.check("the binary log has what was asked for, and no account of the image's", good)
 
 
 def restrictions(report: Checks, box: Box) -> None:
@@ -331,7 +315,7 @@ def restrictions(report: Checks, box: Box) -> None:
     rights = fields["CapEff"]
     report.check("without any right", int(rights, 16) == 0, rights)
     environment = (process / "environ").read_bytes()
-    report.check("its environment has no password", PASSWORD.encode() not in environment)  # fmt: skip
+    report.check("its environment has no password", PASSWORD.encode() not in environment)
     left = [x.name for x in (process / "root/run/mysqld").glob("init.*")]
     report.check("nor is one left in a file", not left, " ".join(left))
     modes = {
@@ -347,7 +331,7 @@ def restrictions(report: Checks, box: Box) -> None:
 
 def memdiag(report: Checks, box: Box) -> None:
     """The check of tests.installed.memdiag_tables(), for a container."""
-    names = box.sql("SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'MEMDIAG\\_%'")  # fmt: skip
+    names = box.sql("SELECT table_name FROM information_schema.tables WHERE table_name LIKE 'MEMDIAG\\_%'")
     script = "".join(f"SELECT * FROM {name};" for name in names.split())
     said = box.sql(script, "root", PASSWORD, "--show-warnings", "information_schema")
     warnings = [x for x in said.splitlines() if x.startswith(("Warning", "Error"))]
@@ -434,7 +418,7 @@ def interrupted(report: Checks, box: Box) -> None:
         ended = box.until_ended()
         took = time.monotonic() - began
         good = ended == status and took < 20 and not (box.data / "mysql").exists()
-        report.check(f"{number.name} in a hook leaves no data directory", good, f"exit {ended}, {took:.1f} s")  # fmt: skip
+        report.check(f"{number.name} in a hook leaves no data directory", good, f"exit {ended}, {took:.1f} s")
     box.hook("2.sh", "false")
     box.start(ROOT_ONLY)
     ended = box.until_ended()
@@ -444,13 +428,13 @@ def interrupted(report: Checks, box: Box) -> None:
     (box.hooks / "2.sh").unlink()
     box.start(ROOT_ONLY)
     ended = box.until_ended()
-    good = ended == 1 and "ERROR 1046" in box.log() and not (box.data / "mysql").exists()  # fmt: skip
+    good = ended == 1 and "ERROR 1046" in box.log() and not (box.data / "mysql").exists()
     report.check("nor does SQL that fails, which is shown", good, f"exit {ended}")
     box.start(ROOT_ONLY, IN_DATADIR)
     ended = box.until_ended()
     there = sorted(x.name for x in box.data.iterdir() if not x.name.startswith("."))
     good = ended == 1 and not there
-    report.check("nor one whose settings name files in it", good, f"exit {ended}, {there}")  # fmt: skip
+    report.check("nor one whose settings name files in it", good, f"exit {ended}, {there}")
     (box.hooks / "2.sql").unlink()
     box.start(ROOT_ONLY, IN_DATADIR)
     box.until_healthy()
@@ -471,12 +455,7 @@ def refused(report: Checks, box: Box) -> None:
             (),
             "MYSQL_ROOT_PASSWORD and MYSQL_ROOT_PASSWORD_FILE are both set",
         ),
-        (
-            "a file that is not there",
-            {"MYSQL_ROOT_PASSWORD_FILE": "/none"},
-            (),
-            "/none, which cannot be read",
-        ),
+        ("a file that is not there", {"MYSQL_ROOT_PASSWORD_FILE": "/none"}, (), "/none, which cannot be read"),
         (
             "MYSQL_USER=root",
             {**ROOT_ONLY, "MYSQL_USER": "root", "MYSQL_PASSWORD": "x"},
@@ -497,7 +476,7 @@ def refused(report: Checks, box: Box) -> None:
     box.start({}, ["mysqld", "--version"])
     ended = box.until_ended()
     out = box.podman.try_("logs", box.name).stdout
-    report.check("--version needs no data directory", ended == 0 and "memdiag" in out, out.strip())  # fmt: skip
+    report.check("--version needs no data directory", ended == 0 and "memdiag" in out, out.strip())
 
 
 def said_no(report: Checks, box: Box, what: str, words: str, files: int = 0) -> None:
@@ -523,14 +502,14 @@ def started_as_root(report: Checks, box: Box) -> None:
     users = status.partition("Uid:")[2].split()[:4]
     owner = box.data.stat().st_uid
     good = users == [str(MYSQL)] * 4 and owner == MYSQL
-    report.check("root gives a new volume to user mysql, and becomes that user", good, f"{users}, {owner}")  # fmt: skip
-    words = ("exec", box.name, "mysql", "-uroot", "-Ne", "SELECT user, host FROM mysql.user WHERE user = 'root'")  # fmt: skip
+    report.check("root gives a new volume to user mysql, and becomes that user", good, f"{users}, {owner}")
+    words = ("exec", box.name, "mysql", "-uroot", "-Ne", "SELECT user, host FROM mysql.user WHERE user = 'root'")
     said = box.podman.run(*words)
-    report.check("MYSQL_ROOT_HOST and an empty password", said.split() == ["root", "localhost"], said)  # fmt: skip
+    report.check("MYSQL_ROOT_HOST and an empty password", said.split() == ["root", "localhost"], said)
 
 
 def random_and_once(report: Checks, box: Box) -> None:
-    box.start({"MYSQL_RANDOM_ROOT_PASSWORD": "1", "MYSQL_ONETIME_PASSWORD": "1", **QUICK})  # fmt: skip
+    box.start({"MYSQL_RANDOM_ROOT_PASSWORD": "1", "MYSQL_ONETIME_PASSWORD": "1", **QUICK})
     box.until_healthy()
     password = box.log().partition("GENERATED ROOT PASSWORD: ")[2].split("\n")[0]
     try:
@@ -539,7 +518,17 @@ def random_and_once(report: Checks, box: Box) -> None:
     except Failed as expired:
         problem = "" if "--connect-expired-password" in str(expired) else str(expired)
     report.check("a random password has to be changed first", not problem, problem)
-    words = ("exec", f"--env=MYSQL_PWD={password}", box.name, "mysql", "-h127.0.0.1", "-uroot", "--connect-expired-password", "-e", "ALTER USER USER() IDENTIFIED BY 'x'")  # fmt: skip
+    words = (
+        "exec",
+        f"--env=MYSQL_PWD={password}",
+        box.name,
+        "mysql",
+        "-h127.0.0.1",
+        "-uroot",
+        "--connect-expired-password",
+        "-e",
+        "ALTER USER USER() IDENTIFIED BY 'x'",
+    )
     box.podman.run(*words)
     said = box.sql("SELECT 1", "root", "x")
     report.check("and can be", said == "1", said)
@@ -579,19 +568,12 @@ def as_mysql_operator_does(report: Checks, box: Box) -> None:
     box.start(env, words, options)
     ended = box.until_ended()
     made = (box.data / "mysql").is_dir()
-    report.check("MYSQL_INITIALIZE_ONLY ends with a data directory", ended == 0 and made, f"exit {ended}")  # fmt: skip
+    report.check("MYSQL_INITIALIZE_ONLY ends with a data directory", ended == 0 and made, f"exit {ended}")
     box.start({}, words, options)
     box.until_healthy()
     probe = ("exec", box.name, "mysql", "-ulocalroot", "-Ne", "SELECT @@server_id")
     said = box.podman.run(*probe)
-    report.check("mysql-operator's account gets in through its socket", said == "1001", said)  # fmt: skip
+    report.check("mysql-operator's account gets in through its socket", said == "1001", said)
 
 
-TESTS = (
-    whole_life,
-    interrupted,
-    refused,
-    started_as_root,
-    random_and_once,
-    as_mysql_operator_does,
-)
+TESTS = (whole_life, interrupted, refused, started_as_root, random_and_once, as_mysql_operator_does)

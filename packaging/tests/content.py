@@ -20,9 +20,7 @@ def change(connection: Connection, round_: int) -> None:
     run_file(connection, "change.sql", "{round}", str(round_))
 
 
-def run_file(
-    connection: Connection, name: str, place: str = "{}", value: str = "{}"
-) -> None:
+def run_file(connection: Connection, name: str, place: str = "{}", value: str = "{}") -> None:
     """Run the statements of a file of this folder; `value` is put in each `place`."""
     for statement in (_HERE / name).read_text().replace(place, value).split(";\n"):
         if statement.strip():
@@ -49,22 +47,14 @@ def fingerprint(connection: Connection) -> dict[str, str]:
         note(f"rows of {table}", row_sums(table, names("column_name", columns)))
         note(f"indexes of {table}", f"CHECK TABLE {table} EXTENDED")
         note(f"definition of {table}", f"SHOW CREATE TABLE {table}")
-    for thing in (
-        "VIEW sums",
-        "FUNCTION twice",
-        "PROCEDURE fill",
-        "EVENT nightly",
-        "USER keeper@'%'",
-    ):
+    for thing in ("VIEW sums", "FUNCTION twice", "PROCEDURE fill", "EVENT nightly", "USER keeper@'%'"):
         note(thing, f"SHOW CREATE {thing}")
     # SHOW CREATE TRIGGER also shows when the trigger was made.
     note(
         "trigger",
         "SELECT action_statement, action_timing, definer, sql_mode FROM information_schema.triggers WHERE trigger_name = 'noted'",
     )
-    note(
-        "words", "SELECT COUNT(*), SUM(id) FROM texts WHERE MATCH(t) AGAINST('needle')"
-    )
+    note("words", "SELECT COUNT(*), SUM(id) FROM texts WHERE MATCH(t) AGAINST('needle')")
     area = "ST_GeomFromText('POLYGON((0 0, 0 40, 40 40, 40 0, 0 0))', 4326)"
     note("places", f"SELECT COUNT(*), SUM(id) FROM places WHERE MBRContains({area}, p)")
     note("JSON index", "SELECT COUNT(*) FROM types WHERE 77 MEMBER OF (s->'$.l')")
@@ -76,14 +66,9 @@ def fingerprint(connection: Connection) -> dict[str, str]:
 def row_sums(table: str, columns: list[str]) -> str:
     """The statement that counts and adds up all rows. CHECKSUM TABLE would not do: it also reads unused bits of a
     record, which differ after a mere restart of the same server."""
-    values = ", '|', ".join(
-        f"IFNULL(HEX(CONCAT(`{column}`)), 'NULL')" for column in columns
-    )
+    values = ", '|', ".join(f"IFNULL(HEX(CONCAT(`{column}`)), 'NULL')" for column in columns)
     digest = f"SHA2(CONCAT({values}), 256)"
-    halves = (
-        f"BIT_XOR(CAST(CONV(SUBSTR({digest}, {at}, 16), 16, 10) AS UNSIGNED))"
-        for at in (1, 17)
-    )
+    halves = (f"BIT_XOR(CAST(CONV(SUBSTR({digest}, {at}, 16), 16, 10) AS UNSIGNED))" for at in (1, 17))
     return f"SELECT COUNT(*), {', '.join(halves)} FROM `{table}`"
 
 
@@ -94,9 +79,5 @@ def differences(before: dict[str, str], after: dict[str, str]) -> str:
         for name in sorted({*before, *after})
         if before.get(name) != after.get(name)
     ]
-    wrong += [
-        f"{name}: {value}"
-        for name, value in after.items()
-        if name.startswith("indexes") and "'OK'" not in value
-    ]
+    wrong += [f"{name}: {value}" for name, value in after.items() if name.startswith("indexes") and "'OK'" not in value]
     return "; ".join(wrong)

@@ -27,19 +27,8 @@ OURS = ("mysql-memdiag-server", "mysql-memdiag-client")
 DEBIANS = ("mysql-server", "mysql-server-core", "mysql-client", "mysql-client-core")
 DATA = "/var/lib/mysql"
 # Packages of other servers and clients that have the same files.
-RIVALS = (
-    "mysql-community-server",
-    "mysql-community-server-core",
-    "mysql-community-client",
-    "percona-server-server",
-)
-RIVALS += (
-    "percona-server-client",
-    "mariadb-server",
-    "mariadb-server-core",
-    "mariadb-client",
-    "mysql-server",
-)
+RIVALS = ("mysql-community-server", "mysql-community-server-core", "mysql-community-client", "percona-server-server")
+RIVALS += ("percona-server-client", "mariadb-server", "mariadb-server-core", "mariadb-client", "mysql-server")
 # Stand-ins for upstream's packages, with the relations and scripts that matter to these packages.
 _LINK = "update-alternatives --install /etc/mysql/my.cnf my.cnf /etc/mysql"
 _COMMON = "mysql-common (>= 9.7.4), mysql-community-client-plugins (>= 9.7.4)"
@@ -54,34 +43,21 @@ UPSTREAMS = {
     ),
     "mysql-community-client-plugins": (
         "",
-        {
-            "usr/lib/mysql/plugin/telemetry_client.so": "",
-            "usr/lib/mysql/plugin/mysql_native_password.so": "",
-        },
+        {"usr/lib/mysql/plugin/telemetry_client.so": "", "usr/lib/mysql/plugin/mysql_native_password.so": ""},
     ),
     "libmysqlclient24": (f"Depends: {_COMMON}\n", {}),
     "mysql-community-client": (
-        (
-            f"Depends: {_COMMON}\nConflicts: mysql-server-core\n"
-            "Provides: virtual-mysql-client\n"
-        ),
+        (f"Depends: {_COMMON}\nConflicts: mysql-server-core\nProvides: virtual-mysql-client\n"),
         {},
     ),
     "mysql-community-server-core": (
-        (
-            "Conflicts: mysql-server-core\nReplaces: mysql-server-core\n"
-            "Provides: virtual-mysql-server-core\n"
-        ),
+        ("Conflicts: mysql-server-core\nReplaces: mysql-server-core\nProvides: virtual-mysql-server-core\n"),
         {},
     ),
     "mysql-community-server": (
-        (
-            f"Depends: {_COMMON}, mysql-community-client, mysql-community-server-core\n"
-            "Provides: virtual-mysql-server\n"
-        ),
+        (f"Depends: {_COMMON}, mysql-community-client, mysql-community-server-core\nProvides: virtual-mysql-server\n"),
         {
-            "etc/mysql/mysql.cnf": "!includedir /etc/mysql/conf.d/\n"
-            "!includedir /etc/mysql/mysql.conf.d/\n",
+            "etc/mysql/mysql.cnf": "!includedir /etc/mysql/conf.d/\n!includedir /etc/mysql/mysql.conf.d/\n",
             "etc/mysql/mysql.conf.d/mysqld.cnf": "[mysqld]\nsort_buffer_size = 333000\n",
             "DEBIAN/conffiles": "/etc/mysql/mysql.cnf\n/etc/mysql/mysql.conf.d/mysqld.cnf\n",
             # A first configuration alone sets the link, though each removal takes it away.
@@ -112,9 +88,7 @@ class Run:
     def deb(self, name: str) -> Path:
         found = sorted(self.packages.glob(f"{name}_*.deb"))
         if len(found) != 1:
-            raise Failed(
-                f"{self.packages} has {len(found)} files {name}_*.deb, and there should be one"
-            )
+            raise Failed(f"{self.packages} has {len(found)} files {name}_*.deb, and there should be one")
         return found[0]
 
 
@@ -123,23 +97,17 @@ def version(server: Installed) -> str:
 
 
 def installed(box: Machine, name: str) -> bool:
-    return box.run(
-        f"dpkg-query -W -f '${{db:Status-Abbrev}}' {name}", check=False
-    ).startswith("ii")
+    return box.run(f"dpkg-query -W -f '${{db:Status-Abbrev}}' {name}", check=False).startswith("ii")
 
 
 def files(box: Machine, *folders: str) -> str:
     """Names, owners, modes and contents of all files."""
     names = " ".join(folders)
-    return box.run(
-        f"find {names} -printf '%p %u %g %m\\n' | sort; find {names} -type f | sort | xargs sha256sum"
-    )
+    return box.run(f"find {names} -printf '%p %u %g %m\\n' | sort; find {names} -type f | sort | xargs sha256sum")
 
 
 @contextlib.contextmanager
-def kept(
-    report: Checks, box: Machine, what: str, outage: bool = True
-) -> Iterator[None]:
+def kept(report: Checks, box: Machine, what: str, outage: bool = True) -> Iterator[None]:
     """Checks the block, which replaces the server: no data are lost, and the server is away for a short time only."""
     with Installed(box).connect() as session:
         before = content.fingerprint(session)
@@ -149,29 +117,19 @@ def kept(
         server = Installed(box)
     with server.connect() as session:
         problem = content.differences(before, content.fingerprint(session))
-    report.check(
-        f"{what}: rows, indexes, definitions, accounts",
-        not problem,
-        problem or f"{len(before)} sums",
-    )
+    report.check(f"{what}: rows, indexes, definitions, accounts", not problem, problem or f"{len(before)} sums")
     log_in(report, box, what)
     if outage:
         report.check(
-            f"{what}: at most {OUTAGE_SECONDS} s away",
-            asking.seconds <= OUTAGE_SECONDS,
-            f"{asking.seconds:.1f} s",
+            f"{what}: at most {OUTAGE_SECONDS} s away", asking.seconds <= OUTAGE_SECONDS, f"{asking.seconds:.1f} s"
         )
 
 
 def log_in(report: Checks, box: Machine, what: str) -> None:
     """Connects with the client that is installed, as users do."""
-    with report.checking(
-        f"{what}: mysql connects by socket and, with a password, by TCP"
-    ):
+    with report.checking(f"{what}: mysql connects by socket and, with a password, by TCP"):
         for options in ("", f"-h127.0.0.1 -u{content.USER} '-p{content.PASSWORD}'"):
-            box.run(
-                f"mysql {options} -e 'SELECT COUNT(*) FROM kept.types'", network=False
-            )
+            box.run(f"mysql {options} -e 'SELECT COUNT(*) FROM kept.types'", network=False)
 
 
 # --- on a bare Debian 12 ------------------------------------------------------------
@@ -183,9 +141,7 @@ def bare(run: Run) -> None:
         with report.checking("it installs on a bare Debian 12"):
             box.apt(INSTALL)
         server = Installed(box)
-        report.check(
-            "the server says whose it is", "memdiag" in version(server), version(server)
-        )
+        report.check("the server says whose it is", "memdiag" in version(server), version(server))
         unit = dict(
             line.split("=", 1)
             for line in box.run(
@@ -195,9 +151,7 @@ def bare(run: Run) -> None:
         )
         wanted = {"Type": "notify", "ActiveState": "active", "UnitFileState": "enabled"}
         wanted |= {"MemoryHigh": "infinity", "OOMScoreAdjust": "0", "User": "mysql"}
-        report.check(
-            "the unit, by both names, and nothing imposed by it", unit == wanted, unit
-        )
+        report.check("the unit, by both names, and nothing imposed by it", unit == wanted, unit)
         sockets = box.run("ss -Hltn | awk '{print $4}' | sort", network=False).split()
         report.check(
             "it listens on loopback alone",
@@ -205,10 +159,7 @@ def bare(run: Run) -> None:
             " ".join(sockets),
         )
         with report.checking("nobody but root gets in by the socket"):
-            said = box.run(
-                "su -s /bin/sh -c 'mysql -uroot -e \"SELECT 1\"' nobody 2>&1",
-                check=False,
-            )
+            said = box.run("su -s /bin/sh -c 'mysql -uroot -e \"SELECT 1\"' nobody 2>&1", check=False)
             assert "Access denied" in said, said
         main_job(box, report)
         memdiag_tables(server, report)
@@ -221,27 +172,14 @@ def plugins(run: Run, box: Machine, server: Installed) -> None:
     """Plugins that are files of their own can be installed and uninstalled."""
     wrong = []
     loadable = {"clone": "mysql_clone", "group_replication": "group_replication"}
-    loadable |= {
-        "rpl_semi_sync_source": "semisync_source",
-        "rpl_semi_sync_replica": "semisync_replica",
-    }
+    loadable |= {"rpl_semi_sync_source": "semisync_source", "rpl_semi_sync_replica": "semisync_replica"}
     loadable |= {"mysql_no_login": "mysql_no_login"}
     statements = [
-        (f"INSTALL PLUGIN {name} SONAME '{file}.so'", f"UNINSTALL PLUGIN {name}")
-        for name, file in loadable.items()
+        (f"INSTALL PLUGIN {name} SONAME '{file}.so'", f"UNINSTALL PLUGIN {name}") for name, file in loadable.items()
     ]
-    for name in (
-        "validate_password",
-        "log_sink_json",
-        "audit_api_message_emit",
-        "telemetry",
-        "query_attributes",
-    ):
+    for name in ("validate_password", "log_sink_json", "audit_api_message_emit", "telemetry", "query_attributes"):
         statements.append(
-            (
-                f"INSTALL COMPONENT 'file://component_{name}'",
-                f"UNINSTALL COMPONENT 'file://component_{name}'",
-            )
+            (f"INSTALL COMPONENT 'file://component_{name}'", f"UNINSTALL COMPONENT 'file://component_{name}'")
         )
     for pair in statements:
         try:
@@ -249,29 +187,21 @@ def plugins(run: Run, box: Machine, server: Installed) -> None:
                 server.query(statement)
         except SqlError as error:
             wrong.append(f"{pair[0]}: {error}")
-    if server.query(
-        "SELECT plugin_status FROM information_schema.plugins WHERE plugin_name = 'mysqlx'"
-    ).rows != [("ACTIVE",)]:
+    if server.query("SELECT plugin_status FROM information_schema.plugins WHERE plugin_name = 'mysqlx'").rows != [
+        ("ACTIVE",)
+    ]:
         wrong.append("mysqlx is not active")
-    run.report.check(
-        "plugins and components load",
-        not wrong,
-        "; ".join(wrong) or f"{len(statements)} and mysqlx",
-    )
+    run.report.check("plugins and components load", not wrong, "; ".join(wrong) or f"{len(statements)} and mysqlx")
 
 
 def surroundings(report: Checks, box: Machine) -> None:
     """Everything beside the server: logrotate, AppArmor's profile, the manual page, Restart=."""
     box.apt("install logrotate apparmor man-db")
-    with report.checking(
-        "logrotate turns the logs and the server goes on in a new one"
-    ):
+    with report.checking("logrotate turns the logs and the server goes on in a new one"):
         box.run("logrotate -f /etc/logrotate.d/mysql*; ls /var/log/mysql/error.log.1")
         writes_to(box, "mysql", "/var/log/mysql/error.log")
     with report.checking("AppArmor's parser takes the profile"):
-        box.run(
-            "apparmor_parser --skip-kernel-load --skip-cache /etc/apparmor.d/usr.sbin.mysqld"
-        )
+        box.run("apparmor_parser --skip-kernel-load --skip-cache /etc/apparmor.d/usr.sbin.mysqld")
     with report.checking("its rules for us are mysqld's, and no other program's"):
         rules = "apparmor_parser --preprocess {} 2>/dev/null | grep -c 'pressure/'"
         mysqld = rules.format("/etc/apparmor.d/usr.sbin.mysqld")
@@ -312,9 +242,7 @@ def life(report: Checks, box: Machine) -> None:
         content.make(session)
         before = content.fingerprint(session)
     mine = "/etc/mysql/mysql.conf.d/memdiag.cnf"
-    box.run(
-        f"echo 'loose_memdiag_history_samples = 1234' >>{mine}; systemctl stop mysql"
-    )
+    box.run(f"echo 'loose_memdiag_history_samples = 1234' >>{mine}; systemctl stop mysql")
     data, settings = files(box, "/var/lib/mysql"), files(box, "/etc/mysql")
     with report.checking("the question that purging asks is known"):
         box.run("debconf-show mysql-memdiag-server | grep remove_data")
@@ -330,26 +258,20 @@ def life(report: Checks, box: Machine) -> None:
             problem = content.differences(before, content.fingerprint(session))
             assert not problem, problem
             assert session.query("SELECT @@memdiag_history_samples").scalar() == "1234"
-    with report.checking(
-        "purging keeps the data unless the question is answered with yes"
-    ):
+    with report.checking("purging keeps the data unless the question is answered with yes"):
         box.apt("purge mysql-memdiag-server")
         box.run("test -e /var/lib/mysql/ibdata1")
-    with report.checking(
-        "answered with yes, it removes the data and what is left of the package"
-    ):
+    with report.checking("answered with yes, it removes the data and what is left of the package"):
         box.apt(INSTALL)
         Installed(box)
-        box.run(
-            f"echo '{OURS[0]} {OURS[0]}/remove_data boolean true' | debconf-set-selections"
-        )
+        box.run(f"echo '{OURS[0]} {OURS[0]}/remove_data boolean true' | debconf-set-selections")
         box.apt("purge mysql-memdiag-server")
         left = box.run(
             "ls -d /var/lib/mysql* /var/log/mysql /etc/mysql/mysql.conf.d/*memdiag.cnf /etc/logrotate.d/mysql* 2>/dev/null",
             check=False,
         )
         assert not left.strip(), f"these are left: {left}"
-    with report.checking("it empties a data directory that is a mount, and no other mount"):  # fmt: skip
+    with report.checking("it empties a data directory that is a mount, and no other mount"):
         on_a_mount(box)
 
 
@@ -362,14 +284,12 @@ def on_a_mount(box: Machine) -> None:
     Installed(box)
     box.run(f"mkdir {DATA}/folder '{below}'; mount --bind /srv '{below}'")
     box.run(f"ln -s /srv {DATA}/link; touch /srv/kept {DATA}/folder/file")
-    box.run(
-        f"echo '{OURS[0]} {OURS[0]}/remove_data boolean true' | debconf-set-selections"
-    )
+    box.run(f"echo '{OURS[0]} {OURS[0]}/remove_data boolean true' | debconf-set-selections")
     box.apt(f"purge {OURS[0]}")
     box.run(f"dpkg --purge {OURS[0]}")
     left = sorted(box.run(f"ls -A {DATA} /srv").splitlines())
     # Two headings, an empty line, and the names.
-    wanted = sorted(["", f"{DATA}:", "below it", "lost+found", "/srv:", "kept", "packages"])  # fmt: skip
+    wanted = sorted(["", f"{DATA}:", "below it", "lost+found", "/srv:", "kept", "packages"])
     assert left == wanted, left
     box.run(f"umount '{below}' {DATA}; rm /srv/kept; rmdir {DATA}")
 
@@ -386,9 +306,7 @@ def debians_server(run: Run) -> Path:
             box.apt("install mysql-server")
             Installed(box)
             sources = "/etc/apt/sources.list"
-            box.run(
-                f"sed 's/ sid / bookworm /' {sources} >{sources}.d/bookworm.list; apt-get -q update"
-            )
+            box.run(f"sed 's/ sid / bookworm /' {sources} >{sources}.d/bookworm.list; apt-get -q update")
             box.freeze(base.name)
     return base
 
@@ -399,16 +317,11 @@ def stock(run: Run) -> None:
         server = Installed(box)
         theirs = version(server)
         say(f"-- Debian's own server is {theirs}")
-        box.run(
-            "printf '[mysqld]\\nsort_buffer_size = 333000\\n' >/etc/mysql/conf.d/mine.cnf; systemctl restart mysql"
-        )
+        box.run("printf '[mysqld]\\nsort_buffer_size = 333000\\n' >/etc/mysql/conf.d/mine.cnf; systemctl restart mysql")
         with Installed(box).connect() as session:
             content.make(session)
         settings = files(box, "/etc/mysql")
-        with (
-            kept(report, box, "Debian's server to ours"),
-            report.checking("it installs over Debian's running server"),
-        ):
+        with kept(report, box, "Debian's server to ours"), report.checking("it installs over Debian's running server"):
             box.apt(INSTALL)
         server = Installed(box)
         report.check(
@@ -433,26 +346,17 @@ def stock(run: Run) -> None:
         memdiag_tables(server, report)
         cnf = "/etc/mysql/mysql.conf.d/memdiag.cnf"
         box.run(f"sed -i 's/^#\\([a-z_]* = \\)/\\1/' {cnf}; systemctl restart mysql")
-        with (
-            kept(report, box, "ours back to Debian's"),
-            report.checking("Debian's server installs over ours"),
-        ):
+        with kept(report, box, "ours back to Debian's"), report.checking("Debian's server installs over ours"):
             box.apt("install mysql-server")
         server = Installed(box)
-        report.check(
-            "ours was replaced",
-            version(server) == theirs and not installed(box, OURS[0]),
-            version(server),
-        )
+        report.check("ours was replaced", version(server) == theirs and not installed(box, OURS[0]), version(server))
         with report.checking("what ours leaves behind disturbs no backup of stock's"):
             dump = "mysqldump --all-databases --routines --events"
             box.run(f"{dump} >/root/all.sql")
             # With GTIDs, the dump would name transactions that this server already has.
             box.run(f"{dump} --set-gtid-purged=OFF >/root/all.sql")
             box.run("mysql </root/all.sql")
-            box.run(
-                "mysql -e 'SHOW GRANTS FOR watcher@localhost; DROP USER watcher@localhost'"
-            )
+            box.run("mysql -e 'SHOW GRANTS FOR watcher@localhost; DROP USER watcher@localhost'")
         with server.connect() as session:
             content.change(session, 2)
         with kept(report, box, "and to ours again"):
@@ -506,12 +410,7 @@ def empty(box: Machine, name: str, fields: str = "") -> None:
     box.run(f"dpkg -i /root/{name}.deb")
 
 
-def stand_in(
-    box: Machine,
-    place: str,
-    fields: str,
-    paths: Mapping[str, str] = MappingProxyType({}),
-) -> None:
+def stand_in(box: Machine, place: str, fields: str, paths: Mapping[str, str] = MappingProxyType({})) -> None:
     """Make a package with this name below /root. Its files below DEBIAN/ are scripts and lists for dpkg."""
     name = Path(place).name
     control = f"Package: {name}\nVersion: 9.7.4-1\nArchitecture: all\nMaintainer: n <n@example.org>\n{fields}Description: empty\n"
@@ -528,8 +427,7 @@ def stand_in(
 
 # A conffile, and templates of files that postinst makes: dpkg or a script might ask about them.
 CHANGED = ("etc/mysql/mysql-memdiag.cnf",) + tuple(
-    f"usr/share/mysql-memdiag/{name}"
-    for name in ("logrotate", "apparmor-mysqld", "mysqld.cnf")
+    f"usr/share/mysql-memdiag/{name}" for name in ("logrotate", "apparmor-mysqld", "mysqld.cnf")
 )
 
 
@@ -570,17 +468,12 @@ def upgrade(run: Run) -> None:
         old = Installed(box).pid
         debs = box.path("/root/newer")
         shutil.copytree(higher, debs)
-        with (
-            kept(report, box, "ours to a newer one of ours"),
-            report.checking("it upgrades without a question"),
-        ):
+        with kept(report, box, "ours to a newer one of ours"), report.checking("it upgrades without a question"):
             box.apt("install /root/newer/*.deb")
         report.check(
             "the newer one runs",
             Installed(box).pid != old
-            and box.run("dpkg-query -W -f '${Version}' mysql-memdiag-server").endswith(
-                "-1.1"
-            ),
+            and box.run("dpkg-query -W -f '${Version}' mysql-memdiag-server").endswith("-1.1"),
         )
         report.check("settings are as they were", files(box, mine) == settings)
         with report.checking("what nobody changed is the newer one's"):
@@ -607,9 +500,7 @@ def refuse(run: Run) -> None:
         before = box.run("systemctl show mariadb -p MainPID; dpkg -l")
         refused(run, box, "the same with apt-utils", "MariaDB")
         after = box.run("systemctl show mariadb -p MainPID; dpkg -l")
-        run.report.check(
-            "MariaDB's server runs on, and apt did nothing", before == after
-        )
+        run.report.check("MariaDB's server runs on, and apt did nothing", before == after)
         box.apt("remove mariadb-server")
         data = files(box, DATA)
         refused(run, box, "MariaDB's data directory", "MariaDB")
@@ -624,9 +515,7 @@ def refuse(run: Run) -> None:
         data = files(box, DATA)
         refused(run, box, "a data directory of a newer series", "9.8")
         run.report.check("it is untouched too", files(box, DATA) == data)
-        box.run(
-            f"cp -a /root/mysql_upgrade_history {DATA}; mount -t tmpfs -o size=20m tmpfs {DATA}"
-        )
+        box.run(f"cp -a /root/mysql_upgrade_history {DATA}; mount -t tmpfs -o size=20m tmpfs {DATA}")
         refused(run, box, "a disk that is full", "no disk")
         with run.report.checking("once that is mended, it installs"):
             box.run(f"umount {DATA}")
@@ -675,15 +564,7 @@ def lintian(run: Run) -> None:
         run.report.skip("lintian", "not installed; apt-get install lintian")
         return
     packages = sorted(run.packages.glob("*.deb"))
-    command = [
-        "lintian",
-        "--allow-root",
-        "--fail-on",
-        "error",
-        "--tag-display-limit",
-        "0",
-        *packages,
-    ]
+    command = ["lintian", "--allow-root", "--fail-on", "error", "--tag-display-limit", "0", *packages]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     errors = [line for line in done.stdout.splitlines() if line.startswith("E:")]
     warnings = sum(line.startswith("W:") for line in done.stdout.splitlines())
@@ -701,11 +582,7 @@ def sizes(package: Path) -> dict[str, int]:
         subprocess.Popen(command, stdout=subprocess.PIPE) as process,
         tarfile.open(fileobj=process.stdout, mode="r|") as archive,
     ):
-        return {
-            member.name.removeprefix("."): member.size
-            for member in archive
-            if member.isfile()
-        }
+        return {member.name.removeprefix("."): member.size for member in archive if member.isfile()}
 
 
 def debians_packages(run: Run) -> list[Path]:
@@ -727,19 +604,7 @@ def size(run: Run) -> None:
         ours |= sizes(run.deb(name))
     ratio = sum(ours.values()) / sum(theirs.values())
     figures = f"{sum(ours.values()) / 1e6:.1f} MB, Debian's {sum(theirs.values()) / 1e6:.1f} MB, ratio {ratio:.3f}"
-    run.report.check(
-        f"installed size at most {SIZE_RATIO} of Debian's server and client",
-        ratio <= SIZE_RATIO,
-        figures,
-    )
-    for kind, below in (
-        ("plugin", "/usr/lib/mysql/plugin/"),
-        ("program", "/usr/bin/"),
-        ("program", "/usr/sbin/"),
-    ):
-        missing = sorted(
-            path for path in theirs if path.startswith(below) and path not in ours
-        )
-        run.report.check(
-            f"every {kind} of Debian's {below}", not missing, " ".join(missing)
-        )
+    run.report.check(f"installed size at most {SIZE_RATIO} of Debian's server and client", ratio <= SIZE_RATIO, figures)
+    for kind, below in (("plugin", "/usr/lib/mysql/plugin/"), ("program", "/usr/bin/"), ("program", "/usr/sbin/")):
+        missing = sorted(path for path in theirs if path.startswith(below) and path not in ours)
+        run.report.check(f"every {kind} of Debian's {below}", not missing, " ".join(missing))

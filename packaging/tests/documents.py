@@ -57,12 +57,7 @@ def _of_block(block: str) -> Iterator[Piece]:
             cells = (cell.strip() for cell in line.strip("|").split("|"))
             yield from (_split(cell) for cell in cells if _STATEMENT.match(cell))
     if any(line.startswith(_PROMPT) for line in lines):
-        typed = [
-            line[len(prompt) :]
-            for line in lines
-            for prompt in (_PROMPT, _CONTINUED)
-            if line.startswith(prompt)
-        ]
+        typed = [line[len(prompt) :] for line in lines for prompt in (_PROMPT, _CONTINUED) if line.startswith(prompt)]
     elif lines and _STATEMENT.match(lines[0].strip()):
         typed = lines
     else:

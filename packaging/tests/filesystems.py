@@ -24,13 +24,7 @@ from tests.machine import missing_tools
 BLACK_BOX = "memdiag_history.bin"
 RECORDER = "memdiag_profile.bin"
 # Without one of these, a failure that the black box has to survive would go untested.
-TOOLS = {
-    "mkfs.ext4": "e2fsprogs",
-    "mkfs.xfs": "xfsprogs",
-    "mkfs.btrfs": "btrfs-progs",
-    "rsync": "rsync",
-    "cc": "gcc",
-}
+TOOLS = {"mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "mkfs.btrfs": "btrfs-progs", "rsync": "rsync", "cc": "gcc"}
 # mkfs's arguments, and whether `cp --reflink` works. xfs is never smaller than 300 MB.
 FILE_SYSTEMS = {
     "ext4": (["mkfs.ext4", "-q", "-F"], False),
@@ -119,12 +113,7 @@ def mounted(folder: Path, mkfs: list[str]) -> Iterator[Path]:
         file.truncate(IMAGE_MB << 20)
     _run([*mkfs, str(image)])
     folder.mkdir()
-    done = subprocess.run(
-        ["mount", "-o", "loop", str(image), str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = subprocess.run(["mount", "-o", "loop", str(image), str(folder)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise Unmountable(done.stderr.strip() or "it cannot be mounted")
     try:
@@ -134,9 +123,7 @@ def mounted(folder: Path, mkfs: list[str]) -> Iterator[Path]:
         image.unlink()
 
 
-def full_disk(
-    report: Checks, kind: str, ours: Build, folder: Path, reflinks: bool
-) -> None:
+def full_disk(report: Checks, kind: str, ours: Build, folder: Path, reflinks: bool) -> None:
     with Server(ours, folder, OPTIONS) as server:
         server.start()
         file = server.data / BLACK_BOX
@@ -145,7 +132,7 @@ def full_disk(
             # A write to a block that the copy shares needs a new block.
             _run(["cp", "--reflink=always", str(file), str(folder / "copy")])
         filler = fill(server, folder)
-        report.check(f"{kind}: the disk is full", free_bytes(folder) < 1 << 20, free_bytes(folder))  # fmt: skip
+        report.check(f"{kind}: the disk is full", free_bytes(folder) < 1 << 20, free_bytes(folder))
         goes_on(report, f"{kind}, full", server, 2 * RETRY_SAMPLES)
         if reflinks:
             was_logged(report, kind, server, BLACK_BOX, "No space left on device")
@@ -164,16 +151,18 @@ def recorder_without_room(report: Checks, kind: str, server: Server) -> None:
         server.query("SET GLOBAL memdiag_profile = RECORD")
     except SqlError as error:
         message = str(error)
-    report.check(f"{kind}: RECORD says that there is no room", RECORDER in message and "No space left on device" in message, message)  # fmt: skip
+    report.check(
+        f"{kind}: RECORD says that there is no room",
+        RECORDER in message and "No space left on device" in message,
+        message,
+    )
     mode = server.query("SELECT @@GLOBAL.memdiag_profile").scalar()
     report.check(f"{kind}: the profiler stays off", mode == "OFF", mode)
     left = (server.data / RECORDER).exists()
     report.check(f"{kind}: no half a file is left", not left)
 
 
-def recorder_on_disk_that_fills(
-    report: Checks, kind: str, server: Server, folder: Path, reflinks: bool
-) -> None:
+def recorder_on_disk_that_fills(report: Checks, kind: str, server: Server, folder: Path, reflinks: bool) -> None:
     server.query("SET GLOBAL memdiag_profile = RECORD")
     with report.checking(f"{kind}: the recorder begins where there is room"):
         wait_until(server, lambda: records(server) > 0)
@@ -182,15 +171,15 @@ def recorder_on_disk_that_fills(
         _run(["cp", "--reflink=always", str(file), str(folder / "copy")])
     filler = fill(server, folder)
     before = records(server)
-    with server.connect() as session, report.checking(f"{kind}, full: the recorder goes on, or the log says why not"):  # fmt: skip
+    with server.connect() as session, report.checking(f"{kind}, full: the recorder goes on, or the log says why not"):
         # Each allocation is a new high of RSS.
         for number in range(4):
             session.query(f"SET @kept{number} = REPEAT('k', 48 << 20)")
-        wait_until(server, lambda: records(server) > before or logged(server, RECORDER, "No space left on device") > 0)  # fmt: skip
+        wait_until(server, lambda: records(server) > before or logged(server, RECORDER, "No space left on device") > 0)
     filler.unlink()
     (folder / "copy").unlink(missing_ok=True)
     before = records(server)
-    with server.connect() as session, report.checking(f"{kind}, with room again: the recorder goes on"):  # fmt: skip
+    with server.connect() as session, report.checking(f"{kind}, with room again: the recorder goes on"):
         for number in range(6):
             session.query(f"SET @kept{number} = REPEAT('k', 60 << 20)")
         wait_until(server, lambda: records(server) > before)
@@ -230,9 +219,7 @@ def changed_by_others(report: Checks, ours: Build, work: Path) -> None:
         steps: dict[str, Callable[[], object]] = {
             "truncated": lambda: os.truncate(file, 5000),
             "emptied (: >)": lambda: _run(["sh", "-c", ': > "$1"', "sh", str(file)]),
-            "rsync --inplace": lambda: _run(
-                ["rsync", "--inplace", "--ignore-times", str(earlier), str(file)]
-            ),
+            "rsync --inplace": lambda: _run(["rsync", "--inplace", "--ignore-times", str(earlier), str(file)]),
         }
         for name, step in steps.items():
             step()
@@ -243,8 +230,7 @@ def changed_by_others(report: Checks, ours: Build, work: Path) -> None:
 def newest_sample_us(server: Server) -> int:
     """Microseconds since 1970; 0 where there is no sample."""
     newest = server.query(
-        "SELECT CAST(UNIX_TIMESTAMP(MAX(TIME)) * 1000000 AS UNSIGNED)"
-        " FROM information_schema.MEMDIAG_HISTORY"
+        "SELECT CAST(UNIX_TIMESTAMP(MAX(TIME)) * 1000000 AS UNSIGNED) FROM information_schema.MEMDIAG_HISTORY"
     ).scalar()
     return int(newest or 0)
 
@@ -268,15 +254,11 @@ def goes_on(report: Checks, when: str, server: Server, count: int) -> None:
 
 def records(server: Server) -> int:
     """The flight recorder's moments of this run."""
-    found = server.query(
-        "SELECT COUNT(DISTINCT TIME) FROM information_schema.MEMDIAG_PROFILE_HISTORY WHERE RUN = 0"
-    )
+    found = server.query("SELECT COUNT(DISTINCT TIME) FROM information_schema.MEMDIAG_PROFILE_HISTORY WHERE RUN = 0")
     return int(found.scalar() or 0)
 
 
-def wait_until(
-    server: Server, condition: Callable[[], bool], seconds: float = 120
-) -> None:
+def wait_until(server: Server, condition: Callable[[], bool], seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while not condition():
         if not server.alive():
@@ -297,18 +279,15 @@ def dirty_pages(server: Server) -> int:
 def logged(server: Server, file: str, error: str) -> int:
     """Counts lines in the table of the error log, because the log's file may lie on the full disk."""
     found = server.query(
-        "SELECT COUNT(*) FROM performance_schema.error_log"
-        f" WHERE DATA LIKE '%{file}%' AND DATA LIKE '%{error}%'"
+        f"SELECT COUNT(*) FROM performance_schema.error_log WHERE DATA LIKE '%{file}%' AND DATA LIKE '%{error}%'"
     )
     return int(found.scalar() or 0)
 
 
-def was_logged(
-    report: Checks, when: str, server: Server, file: str, error: str
-) -> None:
+def was_logged(report: Checks, when: str, server: Server, file: str, error: str) -> None:
     """Checks that the log reports the failed write."""
     lines = logged(server, file, error)
-    report.check(f"{when}: the log says that {file} cannot be written", lines > 0, lines)  # fmt: skip
+    report.check(f"{when}: the log says that {file} cannot be written", lines > 0, lines)
 
 
 def survives_kill(report: Checks, when: str, server: Server) -> None:
@@ -322,7 +301,7 @@ def survives_kill(report: Checks, when: str, server: Server) -> None:
         "SELECT COUNT(*) FROM information_schema.MEMDIAG_LAST_RUN WHERE RUN = 1"
         f" AND SHUT_DOWN = 'NO' AND TIME >= FROM_UNIXTIME({last_us} / 1000000)"
     ).scalar()
-    report.check(f"{when}: killed, and its last samples are there", int(found or 0) > 0, found)  # fmt: skip
+    report.check(f"{when}: killed, and its last samples are there", int(found or 0) > 0, found)
 
 
 def fill(server: Server, folder: Path) -> Path:

@@ -38,9 +38,7 @@ class Member:
     def name(self) -> str:
         return f"member {self.number}"
 
-    def start(
-        self, build: Build, options: Sequence[str] = (), wrapper: Sequence[str] = ()
-    ) -> None:
+    def start(self, build: Build, options: Sequence[str] = (), wrapper: Sequence[str] = ()) -> None:
         """Starts the server. `options` come after those of the group; `wrapper` goes before mysqld."""
         options = [*self._options(), *options]
         self.server = Server(build, self.folder, options, wrapper=wrapper)
@@ -67,17 +65,14 @@ class Member:
             "--group-replication-recovery-get-public-key=ON",
             "--group-replication-message-cache-size=134217728",
             "--clone-enable-compression=OFF",
-            "--loose-clone-valid-donor-list="
-            + ",".join(f"127.0.0.1:{x.port}" for x in self._group.members),
+            "--loose-clone-valid-donor-list=" + ",".join(f"127.0.0.1:{x.port}" for x in self._group.members),
         ]
 
     def join(self, first: bool = False) -> None:
         with self.server.connect() as session:
             if first:
                 session.query("SET GLOBAL group_replication_bootstrap_group = ON")
-            session.query(
-                f"START GROUP_REPLICATION USER = '{ACCOUNT}', PASSWORD = '{self._group.password}'"
-            )
+            session.query(f"START GROUP_REPLICATION USER = '{ACCOUNT}', PASSWORD = '{self._group.password}'")
             if first:
                 session.query("SET GLOBAL group_replication_bootstrap_group = OFF")
         wait(f"{self.name} is not online", lambda: self.state() == "ONLINE")

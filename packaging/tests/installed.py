@@ -35,30 +35,22 @@ class Installed(Server):
                     session.query("SELECT 1")
                 with socket.socket(socket.AF_UNIX) as link:
                     link.connect(str(self.socket))
-                    credentials = link.getsockopt(
-                        socket.SOL_SOCKET, socket.SO_PEERCRED, 12
-                    )
+                    credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
                 return struct.unpack("iII", credentials)[0]
             except (OSError, SqlError) as error:
                 if time.monotonic() > end:
-                    raise Failed(
-                        f"the server does not answer after a minute: {error}"
-                    ) from None
+                    raise Failed(f"the server does not answer after a minute: {error}") from None
             time.sleep(0.1)
 
 
-def main_job(
-    machine: Machine, report: Checks, documents: int = 5000, seconds: float = 5
-) -> None:
+def main_job(machine: Machine, report: Checks, documents: int = 5000, seconds: float = 5) -> None:
     """The demonstration's burst of phrase searches, with its own checks."""
     server = Installed(machine)
     statements = phrase_searches.prepare(server, documents)
     checks = Checks(show=False)
     phrase_searches.run(server, statements, 8, seconds, checks)
     problem = "; ".join(checks.failures)
-    report.check(
-        "the main job", not problem, problem or f"{checks.passed} of its checks hold"
-    )
+    report.check("the main job", not problem, problem or f"{checks.passed} of its checks hold")
 
 
 def memdiag_tables(server: Server, report: Checks) -> None:

@@ -34,11 +34,7 @@ _ENVIRONMENT = {
     "LC_ALL": "C.UTF-8",
     "DEBIAN_FRONTEND": "noninteractive",
 }
-_TOOLS = {
-    "mmdebstrap": "mmdebstrap",
-    "systemd-nspawn": "systemd-container",
-    "lintian": "lintian",
-}
+_TOOLS = {"mmdebstrap": "mmdebstrap", "systemd-nspawn": "systemd-container", "lintian": "lintian"}
 
 
 def missing_tools(needed: Mapping[str, str] = _TOOLS) -> list[str]:
@@ -78,9 +74,7 @@ def end_left_machine(folder: Path, seconds: float = 30) -> None:
             words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
         except OSError:
             return False
-        return (
-            words[0].endswith("systemd-nspawn") and f"--machine={folder.name}" in words
-        )
+        return words[0].endswith("systemd-nspawn") and f"--machine={folder.name}" in words
 
     with contextlib.suppress(OSError, ValueError):
         pid = int((folder / "pid").read_text())
@@ -98,9 +92,7 @@ class Machine:
 
     _count = 0
 
-    def __init__(
-        self, work: Path, lower: Path, shown: Mapping[str, Path] = MappingProxyType({})
-    ) -> None:
+    def __init__(self, work: Path, lower: Path, shown: Mapping[str, Path] = MappingProxyType({})) -> None:
         Machine._count += 1
         self.name = f"memdiag-{os.getpid()}-{Machine._count}"
         self._work = work
@@ -116,10 +108,7 @@ class Machine:
             for part in ("upper", "scratch", "root"):
                 (self.folder / part).mkdir(parents=True)
             layers = f"lowerdir={self._lower},upperdir={self.folder}/upper,workdir={self.folder}/scratch"
-            subprocess.run(
-                ["mount", "-t", "overlay", "-o", layers, self.name, self.tree],
-                check=True,
-            )
+            subprocess.run(["mount", "-t", "overlay", "-o", layers, self.name, self.tree], check=True)
             self._boot()
         except BaseException:
             self.__exit__()
@@ -137,18 +126,8 @@ class Machine:
         # All machines of the suite share the packages that apt has fetched.
         archives = self._work / "archives" / self._lower.name.split("-")[0]
         (archives / "partial").mkdir(parents=True, exist_ok=True)
-        command = [
-            "systemd-nspawn",
-            "--quiet",
-            "--boot",
-            "--register=no",
-            "--keep-unit",
-            "--private-network",
-        ]
-        command += [
-            "--resolv-conf=replace-host",
-            f"--bind={archives}:/var/cache/apt/archives",
-        ]
+        command = ["systemd-nspawn", "--quiet", "--boot", "--register=no", "--keep-unit", "--private-network"]
+        command += ["--resolv-conf=replace-host", f"--bind={archives}:/var/cache/apt/archives"]
         command += [f"--bind-ro={here}:{there}" for there, here in self._shown.items()]
         command += [f"--directory={self.tree}", f"--machine={self.name}"]
         with (self.folder / "console").open("wb") as log, signals.held():
@@ -177,9 +156,7 @@ class Machine:
                     return
             time.sleep(0.1)
         console = (self.folder / "console").read_text(errors="replace")
-        raise Problem(
-            f"systemd-nspawn cannot boot a machine here: {last_line(console)}"
-        )
+        raise Problem(f"systemd-nspawn cannot boot a machine here: {last_line(console)}")
 
     def _power_off(self) -> None:
         if self.pid:
@@ -206,38 +183,13 @@ class Machine:
 
     # Programs.
 
-    def run(
-        self,
-        script: str,
-        check: bool = True,
-        network: bool = True,
-        seconds: float = 600,
-    ) -> str:
+    def run(self, script: str, check: bool = True, network: bool = True, seconds: float = 600) -> str:
         """Runs shell lines as root in the machine. `network`: with this machine's. Returns both output streams."""
-        command = [
-            "nsenter",
-            "-t",
-            str(self.pid),
-            "-m",
-            "-u",
-            "-i",
-            "-p",
-            "-C",
-            *([] if network else ["-n"]),
-        ]
-        command += [
-            "env",
-            "-i",
-            *(f"{k}={v}" for k, v in _ENVIRONMENT.items()),
-            "sh",
-            "-ec",
-            script,
-        ]
+        command = ["nsenter", "-t", str(self.pid), "-m", "-u", "-i", "-p", "-C", *([] if network else ["-n"])]
+        command += ["env", "-i", *(f"{k}={v}" for k, v in _ENVIRONMENT.items()), "sh", "-ec", script]
         return _output(command, script, check, seconds)
 
-    def run_here(
-        self, command: Sequence[str | Path], seconds: float = 300, **kwargs
-    ) -> str:
+    def run_here(self, command: Sequence[str | Path], seconds: float = 300, **kwargs) -> str:
         """Runs a program of this machine in the network of the booted one."""
         inside = ["nsenter", "-t", str(self.pid), "-n", *map(str, command)]
         return _output(inside, shlex.join(map(str, command)), True, seconds, **kwargs)
@@ -245,20 +197,14 @@ class Machine:
     def apt(self, words: str, check: bool = True) -> str:
         """Runs apt-get; fetches the package lists if there are none yet."""
         lists = "ls /var/lib/apt/lists/*Packages* >/dev/null 2>&1 || apt-get -q update >/dev/null;"
-        return self.run(
-            f"{lists} apt-get -q -y --no-install-recommends {words}",
-            check,
-            seconds=1200,
-        )
+        return self.run(f"{lists} apt-get -q -y --no-install-recommends {words}", check, seconds=1200)
 
     def path(self, inside: str) -> Path:
         """The path by which this process sees a path of the machine, with its mounts."""
         return Path(f"/proc/{self.pid}/root") / inside.lstrip("/")
 
 
-def _output(
-    command: Sequence[str], title: str, check: bool, seconds: float, **kwargs
-) -> str:
+def _output(command: Sequence[str], title: str, check: bool, seconds: float, **kwargs) -> str:
     try:
         done = subprocess.run(
             command,

@@ -23,9 +23,7 @@ def debian(run: Run, suite: str) -> Machine:
 def add_bookworm(box: Machine) -> None:
     """A suite later than Debian 12 gets the libraries of this server from Debian 12."""
     sources = "/etc/apt/sources.list"
-    box.run(
-        f"sed 's/ [a-z]* main/ bookworm main/' {sources} >{sources}.d/bookworm.list; apt-get -q update"
-    )
+    box.run(f"sed 's/ [a-z]* main/ bookworm main/' {sources} >{sources}.d/bookworm.list; apt-get -q update")
 
 
 # --- MariaDB's packages as neighbours ----------------------------------------------------
@@ -48,9 +46,7 @@ def beside_mariadb(run: Run, box: Machine, suite: str) -> None:
     place = box.run("mariadb -Ne 'SELECT @@datadir'").strip()
     # MariaDB's own packages may lack this name, which Debian's have.
     box.run("rm /usr/sbin/mysqld")
-    with report.checking(
-        f"{suite}: purging ours keeps a running MariaDB's data, {place}"
-    ):
+    with report.checking(f"{suite}: purging ours keeps a running MariaDB's data, {place}"):
         box.run(f"dpkg --purge {OURS[0]}")
         box.run("systemctl restart mariadb")
         said = box.run("mariadb -N -e 'SELECT a FROM mysql.kept'").strip()
@@ -101,22 +97,16 @@ def intruder(run: Run) -> None:
             "; mkdir -m 0755 /srv/victim"
         )
         lost = race(box, 200)
-        report.check(
-            "a swapped folder gives user mysql nothing of root's", not lost, lost
-        )
+        report.check("a swapped folder gives user mysql nothing of root's", not lost, lost)
         # Without a race: a part of the path belongs to the intruder.
         box.run("rm /usr/sbin/mysqld; mv /root/mysqld /usr/sbin; mkdir /var/lib/victim")
         box.run(f"rm -rf {DATA}; install -d -o mysql -g mysql {DATA}")
-        box.run(
-            f"setpriv --reuid mysql --clear-groups ln -s /var/lib/victim {DATA}/data"
-        )
+        box.run(f"setpriv --reuid mysql --clear-groups ln -s /var/lib/victim {DATA}/data")
         settings = "/etc/mysql/conf.d/deep.cnf"
         box.run(f"printf '[mysqld]\\ndatadir = {DATA}/data\\n' >{settings}")
         with report.checking("nor does a link in the path of the data directory"):
             box.run(f"{PRESTART} --make", check=False)
-            said = box.run(
-                "find /var/lib/victim -user mysql; stat -c %U /var/lib/victim"
-            )
+            said = box.run("find /var/lib/victim -user mysql; stat -c %U /var/lib/victim")
             assert said.split() == ["root"], said
         with report.checking("where the link is gone, user mysql makes the folder"):
             box.run(f"rm {DATA}/data; systemctl start mysql")
@@ -176,9 +166,7 @@ def second_instance(run: Run, box: Machine) -> None:
     # Read after mysqld.cnf, whose log_error would count otherwise.
     (box.path("/etc/mysql/mysql.conf.d") / "zz-replica1.cnf").write_text(REPLICA)
     ask = "mysql -S /run/mysqld/replica1.sock -Ne"
-    with report.checking(
-        "mysqld@replica1 makes its data directory and runs beside mysql"
-    ):
+    with report.checking("mysqld@replica1 makes its data directory and runs beside mysql"):
         box.run("systemctl start mysqld@replica1")
         said = box.run(f"{ask} 'SELECT @@datadir, @@port'").split()
         assert said == ["/var/lib/mysql-replica1/", "3307"], said
@@ -243,7 +231,7 @@ def sandbox(run: Run, box: Machine) -> None:
     server = Installed(box)
     now = float(box.run(score))
     figures = f"systemd-analyze security: {before} before, {now} with it"
-    run.report.check("the drop-in restricts it as documented", (before, now) == SCORES, figures)  # fmt: skip
+    run.report.check("the drop-in restricts it as documented", (before, now) == SCORES, figures)
     with run.report.checking("with the whole drop-in the server runs"):
         server.query("CREATE DATABASE sandboxed")
         file = "/var/lib/mysql-files/sandboxed"

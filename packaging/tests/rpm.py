@@ -20,9 +20,7 @@ from tests.deb import Run, debians_packages, debians_server, files, kept, versio
 from tests.installed import Installed, main_job, memdiag_tables
 from tests.machine import Machine
 
-SERVER, CLIENT = (
-    f"/srv/packages/mysql-memdiag-{x}-*.rpm" for x in ("server", "client")
-)
+SERVER, CLIENT = (f"/srv/packages/mysql-memdiag-{x}-*.rpm" for x in ("server", "client"))
 OURS = f"{SERVER} {CLIENT}"
 CONFIG = ROOT / "packaging/rpm/rpmlint.toml"
 # dnf has no repository but those on its command line.
@@ -40,12 +38,7 @@ def lint(run: Run) -> None:
         run.report.skip("rpmlint", "not installed; apt-get install rpmlint")
         return
     packages = sorted(run.packages.glob("*.rpm"))
-    done = subprocess.run(
-        ["rpmlint", "-c", CONFIG, *packages],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = subprocess.run(["rpmlint", "-c", CONFIG, *packages], capture_output=True, text=True, check=False)
     errors = [line for line in done.stdout.splitlines() if ": E: " in line]
     last = done.stdout.splitlines()[-1:]
     good = len(packages) == 5 and not errors and not done.returncode
@@ -75,17 +68,13 @@ def prepared(run: Run, lower: Path, programs: str, first: str = "true") -> Path:
 def bare(run: Run) -> None:
     report = run.report
     with run.machine(prepared(run, machine.base(run.work, "bookworm"), "rpm")) as box:
-        with report.checking(
-            "every dependency is met, and it installs with its scripts"
-        ):
+        with report.checking("every dependency is met, and it installs with its scripts"):
             box.run(f"rpm -i {OURS}")
         with report.checking("as it was packaged, so it is there"):
             box.run("rpm -V mysql-memdiag-client; rpm -V mysql-memdiag-server")
         box.run("systemctl start mysqld")
         server = Installed(box)
-        report.check(
-            "the server is ours", "memdiag" in version(server), version(server)
-        )
+        report.check("the server is ours", "memdiag" in version(server), version(server))
         with report.checking("mysql connects by the socket of either family"):
             for name in ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock"):
                 box.run(f"mysql -S {name} -e 'SELECT 1'", network=False)
@@ -103,9 +92,7 @@ def bare(run: Run) -> None:
         data = files(box, "/var/lib/mysql")
         with report.checking("it can be removed, and data and settings stay"):
             box.run("rpm -e mysql-memdiag-server")
-            assert files(box, "/var/lib/mysql") == data, (
-                "the data directory was changed"
-            )
+            assert files(box, "/var/lib/mysql") == data, "the data directory was changed"
             box.run("test -e /etc/my.cnf; test ! -e /usr/sbin/mysqld")
             box.run("grep -q 333000 /etc/my.cnf.d/memdiag.cnf.rpmsave")
         refuse(run, box)
@@ -204,9 +191,7 @@ def stocks_rpm(run: Run, into: Path) -> None:
 def stock(run: Run) -> None:
     """dnf replaces one package by the other in one transaction."""
     report = run.report
-    gone = (
-        "apt-get -y purge 'mysql-*'; rm -rf /var/lib/mysql* /var/log/mysql /etc/mysql"
-    )
+    gone = "apt-get -y purge 'mysql-*'; rm -rf /var/lib/mysql* /var/log/mysql /etc/mysql"
     with run.machine(prepared(run, debians_server(run), "rpm dnf", gone)) as box:
         stocks_rpm(run, box.path("/root"))
         box.run("rpm -i /root/stock-*.rpm; systemctl start mysqld")
@@ -214,45 +199,33 @@ def stock(run: Run) -> None:
         theirs = version(server)
         with server.connect() as session:
             content.make(session)
-        box.run(
-            "echo 'sort_buffer_size=333000' >>/etc/my.cnf; systemctl restart mysqld"
-        )
+        box.run("echo 'sort_buffer_size=333000' >>/etc/my.cnf; systemctl restart mysqld")
         settings = box.run("cat /etc/my.cnf")
-        with (
-            kept(report, box, "a stock RPM to ours"),
-            report.checking("dnf replaces a running stock server"),
-        ):
+        with kept(report, box, "a stock RPM to ours"), report.checking("dnf replaces a running stock server"):
             box.run(f"{DNF} install --allowerasing {OURS}")
         left = box.run("rpm -qa 'mysql-community-*'").split()
         report.check("what has the same files is gone", not left, " ".join(left))
         server = Installed(box)
-        report.check(
-            "the server is ours", "memdiag" in version(server), version(server)
-        )
+        report.check("the server is ours", "memdiag" in version(server), version(server))
         report.check("my.cnf is as it was", box.run("cat /etc/my.cnf") == settings)
         setting = server.query("SELECT @@sort_buffer_size").scalar()
         report.check("and counts", setting == "333000", setting)
-        with (
-            kept(report, box, "ours back to the stock RPM"),
-            report.checking("dnf replaces ours by the stock server"),
-        ):
+        with kept(report, box, "ours back to the stock RPM"), report.checking("dnf replaces ours by the stock server"):
             box.run(f"{DNF} install --allowerasing /root/stock-*.rpm")
         server = Installed(box)
         report.check("ours was replaced", version(server) == theirs, version(server))
-        report.check(
-            "my.cnf is still as it was", box.run("cat /etc/my.cnf") == settings
-        )
+        report.check("my.cnf is still as it was", box.run("cat /etc/my.cnf") == settings)
         service(run, box)
 
 
 def service(run: Run, box: Machine) -> None:
     """A replaced server leaves its service as the administrator set it: Pacemaker's are disabled and run."""
-    for change in ("systemctl disable mysqld", "systemctl enable mysqld; systemctl stop mysqld"):  # fmt: skip
+    for change in ("systemctl disable mysqld", "systemctl enable mysqld; systemctl stop mysqld"):
         box.run(f"systemctl start mysqld; {change}")
         before = state(box)
         for what, packages in (("ours", OURS), ("stock's", "/root/stock-*.rpm")):
             box.run(f"{DNF} install --allowerasing {packages}")
-            run.report.check(f"{before}: it stays so with {what}", state(box) == before, state(box))  # fmt: skip
+            run.report.check(f"{before}: it stays so with {what}", state(box) == before, state(box))
 
 
 def state(box: Machine) -> str:
@@ -283,8 +256,7 @@ def rebuild(run: Run) -> None:
             raise Failed(f"{run.packages} has {len(archives)} source RPMs")
         archive = archives[0]
         logged(
-            ["unshare", "--net", "rpmbuild", "--rebuild"]
-            + ["--define", f"_topdir {top}", archive],
+            ["unshare", "--net", "rpmbuild", "--rebuild"] + ["--define", f"_topdir {top}", archive],
             top.with_suffix(".log"),
             "rpmbuild failed",
             env={**os.environ, "MEMDIAG_CACHE": str(cache)},
@@ -293,20 +265,14 @@ def rebuild(run: Run) -> None:
         ours = {path.name: path for path in run.packages.glob("*.rpm")}
         del ours[archive.name]
         run.report.check(
-            "the source RPM alone makes the same packages",
-            ours and made.keys() == ours.keys(),
-            " ".join(sorted(made)),
+            "the source RPM alone makes the same packages", ours and made.keys() == ours.keys(), " ".join(sorted(made))
         )
         for name in sorted(made.keys() & ours.keys()):
-            different = sorted(
-                {line.split()[0] for line in dump(made[name]) ^ dump(ours[name])}
-            )
+            different = sorted({line.split()[0] for line in dump(made[name]) ^ dump(ours[name])})
             run.report.check(
                 f"with the same files: {name}",
                 not different,
-                f"{len(different)} differ: {' '.join(different[:5])}"
-                if different
-                else "",
+                f"{len(different)} differ: {' '.join(different[:5])}" if different else "",
             )
     finally:
         machine.remove(top)

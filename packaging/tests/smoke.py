@@ -19,18 +19,8 @@ from tests.machine import last_lines, remove
 from tools.build.sources import sha256_file
 
 
-def build(
-    preset: str, out: Path, *kinds: str, env: dict[str, str] | None = None
-) -> None:
-    command = [
-        sys.executable,
-        ROOT / "packaging/build",
-        "--preset",
-        preset,
-        "--out",
-        out,
-        *kinds,
-    ]
+def build(preset: str, out: Path, *kinds: str, env: dict[str, str] | None = None) -> None:
+    command = [sys.executable, ROOT / "packaging/build", "--preset", preset, "--out", out, *kinds]
     with Programs(CLEAN_UP) as programs:
         done = programs.run(command, stderr=subprocess.STDOUT, env=env)
     if done.returncode:
@@ -43,10 +33,7 @@ def smoke(run: Run) -> None:
     folder.mkdir(parents=True)
     try:
         # Without debug symbols and compression it takes seconds instead of minutes.
-        quick = {
-            "DEB_BUILD_OPTIONS": "noautodbgsym",
-            "DPKG_DEB_COMPRESSOR_TYPE": "none",
-        }
+        quick = {"DEB_BUILD_OPTIONS": "noautodbgsym", "DPKG_DEB_COMPRESSOR_TYPE": "none"}
         build(run.preset, folder, "deb", env={**os.environ, **quick})
         run = Run(run.report, run.preset, folder, run.work)
         contents(run)
@@ -61,40 +48,22 @@ def reproducible(run: Run) -> None:
     remove(folder)
     build(run.preset, folder)
     sums = [
-        {
-            path.name: sha256_file(path)
-            for place in ("*.deb", "*.rpm")
-            for path in packages.glob(place)
-        }
+        {path.name: sha256_file(path) for place in ("*.deb", "*.rpm") for path in packages.glob(place)}
         for packages in (run.packages, folder)
     ]
     remove(folder)
-    different = [
-        name
-        for name in {**sums[0], **sums[1]}
-        if sums[0].get(name) != sums[1].get(name)
-    ]
+    different = [name for name in {**sums[0], **sums[1]} if sums[0].get(name) != sums[1].get(name)]
     good = sums[0] and not different
-    run.report.check(
-        "two builds give the same files",
-        good,
-        " ".join(different) or f"{len(sums[0])} files",
-    )
+    run.report.check("two builds give the same files", good, " ".join(different) or f"{len(sums[0])} files")
 
 
 def contents(run: Run) -> None:
     report = run.report
     of = {name: sizes(run.deb(name)) for name in (*OURS, "mysql-memdiag-test")}
-    paths = [
-        path for files in of.values() for path in files if "/share/doc/" not in path
-    ]
+    paths = [path for files in of.values() for path in files if "/share/doc/" not in path]
     twice = sorted(path for path, count in Counter(paths).items() if count > 1)
     report.check("no file is in two packages", not twice, " ".join(twice))
-    places = {
-        OURS[0]: "/usr/sbin/mysqld",
-        OURS[1]: "/usr/bin/mysql",
-        "mysql-memdiag-test": "/usr/bin/mysqltest",
-    }
+    places = {OURS[0]: "/usr/sbin/mysqld", OURS[1]: "/usr/bin/mysql", "mysql-memdiag-test": "/usr/bin/mysqltest"}
     wrong = [path for name, path in places.items() if path not in of[name]]
     suite = "/usr/lib/mysql-test/suite/memdiag/t/ledger.test"
     report.check("our suite is there", suite in of["mysql-memdiag-test"], suite)
@@ -104,49 +73,30 @@ def contents(run: Run) -> None:
     report.check("server, client and tests are apart", not wrong, " ".join(wrong))
     fields = {}
     for name in OURS:
-        text = subprocess.run(
-            ["dpkg-deb", "-f", run.deb(name)],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        fields[name] = dict(
-            re.findall(r"^([\w-]+): (.*(?:\n .*)*)", text, re.MULTILINE)
-        )
+        text = subprocess.run(["dpkg-deb", "-f", run.deb(name)], capture_output=True, text=True, check=True).stdout
+        fields[name] = dict(re.findall(r"^([\w-]+): (.*(?:\n .*)*)", text, re.MULTILINE))
     for field, others in {
         "Provides": ("mysql-server", "virtual-mysql-server"),
-        "Conflicts": (
-            "mysql-server",
-            "mysql-community-server",
-            "percona-server-server",
-            "mariadb-server",
-        ),
-        "Replaces": (
-            "mysql-server",
-            "mysql-community-server",
-            "percona-server-server",
-            "mariadb-server",
-        ),
-        "Depends": (
-            f"mysql-memdiag-client (= {fields[OURS[0]]['Version']})",
-            "libssl3",
-            "libc6",
-        ),
+        "Conflicts": ("mysql-server", "mysql-community-server", "percona-server-server", "mariadb-server"),
+        "Replaces": ("mysql-server", "mysql-community-server", "percona-server-server", "mariadb-server"),
+        "Depends": (f"mysql-memdiag-client (= {fields[OURS[0]]['Version']})", "libssl3", "libc6"),
     }.items():
-        missing = [
-            name for name in others if name not in fields[OURS[0]].get(field, "")
-        ]
+        missing = [name for name in others if name not in fields[OURS[0]].get(field, "")]
         report.check(f"{field} of the server", not missing, " ".join(missing))
     archive = ["dpkg-deb", "--ctrl-tarfile", run.deb(OURS[0])]
-    conffiles = subprocess.run(
-        ["tar", "-xO", "./conffiles"], input=subprocess.run(archive, capture_output=True, check=True).stdout,
-        capture_output=True, check=True,
-    ).stdout.decode().split()  # fmt: skip
+    conffiles = (
+        subprocess.run(
+            ["tar", "-xO", "./conffiles"],
+            input=subprocess.run(archive, capture_output=True, check=True).stdout,
+            capture_output=True,
+            check=True,
+        )
+        .stdout.decode()
+        .split()
+    )
     etc = {path for path in of[OURS[0]] if path.startswith("/etc/")}
     report.check(
-        "what is below /etc is marked as configuration",
-        etc and etc == set(conffiles),
-        " ".join(etc ^ set(conffiles)),
+        "what is below /etc is marked as configuration", etc and etc == set(conffiles), " ".join(etc ^ set(conffiles))
     )
 
 
@@ -159,9 +109,7 @@ def server(run: Run, root: Path) -> None:
         initialise(build_, running.data)
         running.start()
         said = running.query("SELECT VERSION()").scalar()
-        run.report.check(
-            "mysqld runs from the package", "memdiag" in (said or ""), said
-        )
+        run.report.check("mysqld runs from the package", "memdiag" in (said or ""), said)
         memdiag_tables(running, run.report)
         running.query("INSTALL PLUGIN clone SONAME 'mysql_clone.so'")
         client = [
@@ -172,7 +120,5 @@ def server(run: Run, root: Path) -> None:
             "-Ne",
             "SELECT 6 * 7",
         ]
-        said = subprocess.run(
-            client, capture_output=True, text=True, check=False
-        ).stdout.strip()
+        said = subprocess.run(client, capture_output=True, text=True, check=False).stdout.strip()
         run.report.check("mysql of the package connects", said == "42", said)

@@ -35,10 +35,7 @@ INCOMPLETE = (
 )
 UNKNOWN_VARIABLE = "Currently unknown variable 'memdiag_"
 # Values for the gaps that a reader has to fill in; the tables are those of content.sql.
-GAPS = {
-    "<with a full-text index>": "kept.texts",
-    "@<each large one>": "@large",
-}
+GAPS = {"<with a full-text index>": "kept.texts", "@<each large one>": "@large"}
 # All memdiag variables that SET PERSIST keeps, each with a value that is not the default.
 PERSISTED = {
     "memdiag_quiet_ms": "'session=2000'",
@@ -61,19 +58,10 @@ PERSISTED = {
 }
 PERSISTED_FOR_THE_START = {"memdiag_history_samples": "600"}
 # Options alone set these: the server uses them before it reads mysqld-auto.cnf.
-AT_THE_START = {
-    "memdiag_routes": "memory/sql/NET=general",
-    "memdiag_disabled_pools": "fts_query",
-}
+AT_THE_START = {"memdiag_routes": "memory/sql/NET=general", "memdiag_disabled_pools": "fts_query"}
 # Documents set variables of this plugin. The plugin itself is not started.
-GROUP_REPLICATION = [
-    "--plugin-load-add=group_replication.so",
-    "--loose-group-replication-start-on-boot=OFF",
-]
-OUR_OPTIONS = [
-    *(f"--{name.replace('_', '-')}={x}" for name, x in AT_THE_START.items()),
-    *GROUP_REPLICATION,
-]
+GROUP_REPLICATION = ["--plugin-load-add=group_replication.so", "--loose-group-replication-start-on-boot=OFF"]
+OUR_OPTIONS = [*(f"--{name.replace('_', '-')}={x}" for name, x in AT_THE_START.items()), *GROUP_REPLICATION]
 
 
 class Persisting(Build):
@@ -81,8 +69,7 @@ class Persisting(Build):
 
     def common_options(self) -> list[str]:
         return [
-            "--defaults-file=/dev/null" if option == "--no-defaults" else option
-            for option in super().common_options()
+            "--defaults-file=/dev/null" if option == "--no-defaults" else option for option in super().common_options()
         ]
 
 
@@ -109,7 +96,7 @@ def use_everything(server: Server, report: Checks, role: str) -> None:
     found = documents.documented()
     report.check("pieces of SQL in our documents", len(found) >= 25, len(found))
     logged = [" ; ".join(x) for x in found if documents.logged_grants(x)]
-    report.check("each documented GRANT is kept out of the binary log", not logged, "; ".join(logged))  # fmt: skip
+    report.check("each documented GRANT is kept out of the binary log", not logged, "; ".join(logged))
     left = [" ; ".join(x) for x in found if documents.leaves_log_off(x)]
     report.check("and leaves a session that logs again", not left, "; ".join(left))
     runner = Runner(server, replica=role == "replica")
@@ -124,14 +111,14 @@ def use_everything(server: Server, report: Checks, role: str) -> None:
             runner.run((statement,))
     wrong = "; ".join(runner.wrong)
     figures = f"{runner.ran} run, {len(runner.names)} are names alone"
-    report.check(f"each documented statement runs on a {role}", not wrong, wrong or figures)  # fmt: skip
+    report.check(f"each documented statement runs on a {role}", not wrong, wrong or figures)
     logged = "; ".join(runner.logged)
     report.check(f"none of them is written to the log of a {role}", not logged, logged)
 
 
 def read_and_set(server: Server, report: Checks) -> None:
     with server.connect("information_schema") as session:
-        tables = session.query("SELECT TABLE_NAME FROM TABLES WHERE TABLE_NAME LIKE 'MEMDIAG\\_%'").rows  # fmt: skip
+        tables = session.query("SELECT TABLE_NAME FROM TABLES WHERE TABLE_NAME LIKE 'MEMDIAG\\_%'").rows
         for (table,) in tables:
             session.discard(f"SELECT * FROM {table}")
         variables = session.query("SHOW GLOBAL VARIABLES LIKE 'memdiag\\_%'").rows
@@ -207,9 +194,7 @@ class Runner:
                 session.query("SET GLOBAL memdiag_profile = ON")
             if "DROP DATABASE memdiag" in text:  # the schema of an earlier version
                 session.query("CREATE DATABASE IF NOT EXISTS memdiag")
-            elif self._replica and not re.search(
-                "GRANT|CREATE USER|INSTALL COMPONENT", text
-            ):
+            elif self._replica and not re.search("GRANT|CREATE USER|INSTALL COMPONENT", text):
                 session.query("SET GLOBAL super_read_only = ON")
 
     def _clear(self, text: str) -> None:
@@ -262,10 +247,7 @@ class Pair:
         self._port = free_port()
         self.source, self.replica = (
             Server(build, folder / name, on_loopback(port, number) + options_of(build))
-            for build, name, port, number in (
-                (source, "source", self._port, 1),
-                (replica, "replica", free_port(), 2),
-            )
+            for build, name, port, number in ((source, "source", self._port, 1), (replica, "replica", free_port(), 2))
         )
 
     @contextlib.contextmanager
@@ -276,16 +258,10 @@ class Pair:
                 server.start()
             password = secrets.token_hex(8)
             with self.source.connect() as session:
-                session.query(
-                    f"CREATE USER {REPLICATION_USER}@localhost IDENTIFIED BY '{password}'"
-                )
-                session.query(
-                    f"CREATE USER {REPLICATION_USER}@'127.0.0.1' IDENTIFIED BY '{password}'"
-                )
+                session.query(f"CREATE USER {REPLICATION_USER}@localhost IDENTIFIED BY '{password}'")
+                session.query(f"CREATE USER {REPLICATION_USER}@'127.0.0.1' IDENTIFIED BY '{password}'")
                 for host in ("localhost", "127.0.0.1"):
-                    session.query(
-                        f"GRANT REPLICATION SLAVE ON *.* TO {REPLICATION_USER}@'{host}'"
-                    )
+                    session.query(f"GRANT REPLICATION SLAVE ON *.* TO {REPLICATION_USER}@'{host}'")
             with self.replica.connect() as session:
                 session.query(
                     "CHANGE REPLICATION SOURCE TO SOURCE_HOST = '127.0.0.1',"
@@ -302,9 +278,7 @@ class Pair:
         end = time.monotonic() + seconds
         with self.replica.connect() as session:
             while time.monotonic() < end:
-                done = session.query(
-                    f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{wanted}', 1)"
-                ).scalar()
+                done = session.query(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{wanted}', 1)").scalar()
                 if done == "0":
                     return ""
                 (status,) = session.query("SHOW REPLICA STATUS").dicts()
@@ -316,12 +290,7 @@ class Pair:
     def errant(self) -> str:
         """The transactions that only the replica has."""
         source = self.source.query("SELECT @@GLOBAL.gtid_executed").scalar()
-        return (
-            self.replica.query(
-                f"SELECT GTID_SUBTRACT(@@GLOBAL.gtid_executed, '{source}')"
-            ).scalar()
-            or ""
-        )
+        return self.replica.query(f"SELECT GTID_SUBTRACT(@@GLOBAL.gtid_executed, '{source}')").scalar() or ""
 
 
 def check_pair(pair: Pair, report: Checks, what: str) -> None:
@@ -383,10 +352,7 @@ def replication(run) -> None:
 
 def going_back(run) -> None:
     report = run.report
-    with (
-        builds(run) as (folder, ours, stock),
-        Server(ours, folder / "server", OUR_OPTIONS) as server,
-    ):
+    with builds(run) as (folder, ours, stock), Server(ours, folder / "server", OUR_OPTIONS) as server:
         initialise(ours, server.data)
         server.start()
         with server.connect() as session:
@@ -405,15 +371,11 @@ def going_back(run) -> None:
         server.start()
         kept = server.query("SELECT @@GLOBAL.memdiag_quiet_ms").scalar()
         report.check(
-            "back again, this server has its persisted settings",
-            kept == PERSISTED["memdiag_quiet_ms"].strip("'"),
-            kept,
+            "back again, this server has its persisted settings", kept == PERSISTED["memdiag_quiet_ms"].strip("'"), kept
         )
 
 
-def after_ours(
-    report: Checks, folder: Path, stock: Stock, before: dict[str, str]
-) -> str:
+def after_ours(report: Checks, folder: Path, stock: Stock, before: dict[str, str]) -> str:
     """Starts stock on the data directory that this server used; returns its error log."""
     with Server(stock, folder / "server") as server:
         server.start()
@@ -423,22 +385,14 @@ def after_ours(
             session.query("SHOW GRANTS FOR root@localhost")
             # This makes the server write mysqld-auto.cnf anew.
             session.query("SET PERSIST max_connections = 150")
-        dump(
-            report,
-            stock.command_of("mysqldump"),
-            server,
-            folder / "stock.sql",
-            "stock's",
-        )
+        dump(report, stock.command_of("mysqldump"), server, folder / "stock.sql", "stock's")
         log = server.error_log.read_text(errors="replace")
     for whose in ("ours", "stock"):
         load(report, stock, folder, whose, before)
     return log
 
 
-def load(
-    report: Checks, stock: Stock, folder: Path, whose: str, before: dict[str, str]
-) -> None:
+def load(report: Checks, stock: Stock, folder: Path, whose: str, before: dict[str, str]) -> None:
     """Loads a dump into a new stock server."""
     with Server(stock, folder / f"{whose}-loaded") as server:
         initialise(stock, server.data)
@@ -457,16 +411,10 @@ def load(
 
 def rows_of(sums: dict[str, str]) -> dict[str, str]:
     """The part of the content that a dump keeps. A dump makes indexes anew and leaves persisted variables out."""
-    return {
-        name: value
-        for name, value in sums.items()
-        if name.startswith(("rows", "grants"))
-    }
+    return {name: value for name, value in sums.items() if name.startswith(("rows", "grants"))}
 
 
-def dump(
-    report: Checks, program: list[str | Path], server: Server, path: Path, whose: str
-) -> None:
+def dump(report: Checks, program: list[str | Path], server: Server, path: Path, whose: str) -> None:
     words = ["--all-databases", "--routines", "--events", "--triggers"]
     with path.open("wb") as file:
         problem = client(program, server, words, stdout=file)
@@ -476,13 +424,7 @@ def dump(
 
 def client(program: list[str | Path], server: Server, words: list[str], **files) -> str:
     """Runs a client program; returns its complaints, or an empty text."""
-    command = [
-        *program,
-        "--no-defaults",
-        "-uroot",
-        f"--socket={server.socket}",
-        *words,
-    ]
+    command = [*program, "--no-defaults", "-uroot", f"--socket={server.socket}", *words]
     done = subprocess.run(command, stderr=subprocess.PIPE, check=False, **files)
     if done.returncode == 0:
         return ""

@@ -39,17 +39,11 @@ def package(root: Path, into: Path) -> Path:
 
 def provided(root: Path) -> set[str]:
     folders = ("/bin", "/sbin", "/usr/bin", "/usr/sbin")
-    programs = {
-        f"{folder}/{path.name}"
-        for folder in folders
-        for path in (root / folder[1:]).glob("*")
-    }
+    programs = {f"{folder}/{path.name}" for folder in folders for path in (root / folder[1:]).glob("*")}
     libraries = [path for path in root.glob("usr/lib/**/*.so*") if is_elf(path)]
     modules = [path for path in root.glob("usr/**/perl*/**/*.pm") if path.is_file()]
     status = (root / "var/lib/dpkg/status").read_text()
-    names = {
-        line.split()[1] for line in status.splitlines() if line.startswith("Package:")
-    }
+    names = {line.split()[1] for line in status.splitlines() if line.startswith("Package:")}
     # Elsewhere glibc's package provides this for its loader; no file shows it.
     return (
         programs
@@ -71,7 +65,5 @@ def found(finder: list[str], files: list[Path]) -> set[str]:
     """What one of rpm's dependency generators finds in these files."""
     names = "".join(f"{file}\n" for file in files)
     command = [f"/usr/lib/rpm/{finder[0]}", *finder[1:]]
-    answer = subprocess.run(
-        command, input=names, capture_output=True, text=True, check=True
-    )
+    answer = subprocess.run(command, input=names, capture_output=True, text=True, check=True)
     return set(answer.stdout.split("\n")) - {""}

@@ -16,10 +16,7 @@ from harness.scratch import Scratch
 class ManualPage(Scratch):
     def test_paragraphs_are_joined_and_examples_are_not(self):
         lines = ["a", "b", "", "```", "c", "d", "```", "e", "| f |", "g"]
-        self.assertEqual(
-            client.unwrapped(lines),
-            ["a b", "", "```", "c", "d", "```", "e", "| f |", "g"],
-        )
+        self.assertEqual(client.unwrapped(lines), ["a b", "", "```", "c", "d", "```", "e", "| f |", "g"])
 
     def test_it_names_each_command(self):
         page = client.manual(0)
@@ -47,7 +44,7 @@ class Wheel(Scratch):
         with (
             mock.patch.object(client, "PROGRAMS", {"sh": "dash", "no-such": "none"}),
             mock.patch.object(client, "MODULES", {"re": "python3", "no_such": "python3-none"}),
-        ):  # fmt: skip
+        ):
             self.assertEqual(client.missing_packages(), ["none", "python3-none"])
 
 
@@ -55,9 +52,9 @@ class Tree(Scratch):
     def test_the_program_and_nothing_else(self):
         tree = self.root / "tree"
         client.stage(tree, 0)
-        files = {str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()}  # fmt: skip
+        files = {str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()}
         self.assertIn("usr/bin/memdiag", files)
         self.assertIn("usr/share/memdiag/memdiag/render/static/uplot.min.js", files)
-        self.assertFalse([name for name in files if re.search("pycache|/tests/|/check/", name)])  # fmt: skip
+        self.assertFalse([name for name in files if re.search("pycache|/tests/|/check/", name)])
         self.assertTrue((tree / "usr/bin/memdiag").stat().st_mode & 0o111)
         self.assertRegex(client.version(), r"^\d+\.\d+\.\d+$")

@@ -50,11 +50,7 @@ class Contents(Case):
     def test_differences_are_named(self):
         for files, entries, words in (
             ((*self.FILES, "bin/new"), (), "bin/new belongs to no package"),
-            (
-                self.FILES,
-                [("client", "*/a.so")],
-                "lib/a.so belongs to client and server",
-            ),
+            (self.FILES, [("client", "*/a.so")], "lib/a.so belongs to client and server"),
             (self.FILES[1:], (), "there is no file bin/mysqld"),
         ):
             with self.subTest(words), self.assertRaisesRegex(Problem, words):
@@ -84,12 +80,7 @@ class Versions(Case):
         self.assertEqual(rpm.release(self.PLAIN), "1.memdiag0.1.0")
 
     def test_later_commits_are_higher(self):
-        order = [
-            self.PLAIN,
-            self.of(1795257000),
-            self.of(1795257000, trained=True),
-            self.of(1795257060),
-        ]
+        order = [self.PLAIN, self.of(1795257000), self.of(1795257000, trained=True), self.of(1795257060)]
         for older, newer in itertools.pairwise(order):
             pair = deb.version(older), "lt", deb.version(newer)
             subprocess.run(["dpkg", "--compare-versions", *pair], check=True)
@@ -99,10 +90,7 @@ class Versions(Case):
 
     def commit_of(self, folder: Path, **names: str) -> tuple[str, str, int]:
         names = {"PATH": os.environ["PATH"], **names}
-        with (
-            mock.patch.object(product, "ROOT", folder),
-            mock.patch.dict(os.environ, names, clear=True),
-        ):
+        with mock.patch.object(product, "ROOT", folder), mock.patch.dict(os.environ, names, clear=True):
             return product.commit()
 
     def test_without_git_the_date_is_given(self):
@@ -149,7 +137,7 @@ class SourceArchives(Case):
     def test_an_archive_of_the_user(self):
         archive = self.root / "own.tar.gz"
         archive.write_text("own")
-        made = self.put(tree="/src/mysql-user-1", pinned=False, archive=str(archive), member="")  # fmt: skip
+        made = self.put(tree="/src/mysql-user-1", pinned=False, archive=str(archive), member="")
         self.assertEqual((made.name, made.read_text()), ("own.tar.gz", "own"))
 
     @unittest.skipUnless(shutil.which("dpkg-deb"), "needs dpkg-deb")
@@ -159,9 +147,9 @@ class SourceArchives(Case):
         (package / "source.tar.gz").write_text("inner")
         archive = self.root / "mysql-source_9.7.6-1_amd64.deb"
         source_package.pack(package, "9.7.6-1", archive)
-        source = {"tree": "/src/mysql-9.7.6-1", "archive": str(archive), "member": "./source.tar.gz"}  # fmt: skip
+        source = {"tree": "/src/mysql-9.7.6-1", "archive": str(archive), "member": "./source.tar.gz"}
         made = self.put(pinned=False, **source)
-        self.assertEqual((made.name, made.read_text()), ("mysql-9.7.6-1.tar.gz", "inner"))  # fmt: skip
+        self.assertEqual((made.name, made.read_text()), ("mysql-9.7.6-1.tar.gz", "inner"))
         with self.assertRaisesRegex(Problem, "mysql-9.7.6-1.tar.gz is damaged"):
             self.put(pinned=True, **source)
 
@@ -210,8 +198,7 @@ class Licences(Case):
         )
         self.assertEqual(
             said,
-            "Copyright: 1, X\nCopyright: 2002-present A <a@b>\n 2009 B\n"
-            " Redistribution and use\n .\n are permitted.\n",
+            "Copyright: 1, X\nCopyright: 2002-present A <a@b>\n 2009 B\n Redistribution and use\n .\n are permitted.\n",
         )
 
     def test_another_text_stops(self):
@@ -228,8 +215,7 @@ class Licences(Case):
     def test_none_of_it_is_kept_here(self):
         text = (COMMON.parent / "copyright.in").read_text()
         self.assertEqual(
-            re.findall("^Copyright: (.*)", text, re.MULTILINE)[::2],
-            ["@MYSQL_HOLDERS@", "@JEMALLOC_HOLDERS@"],
+            re.findall("^Copyright: (.*)", text, re.MULTILINE)[::2], ["@MYSQL_HOLDERS@", "@JEMALLOC_HOLDERS@"]
         )
 
 
@@ -262,12 +248,7 @@ class Image(Scratch):
 
 class Preflight(Case):
     def refusal(self, megabytes: str, certain: bool = True) -> str:
-        done = subprocess.run(
-            ["sh", PREFLIGHT, self.data, megabytes],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = subprocess.run(["sh", PREFLIGHT, self.data, megabytes], capture_output=True, text=True, check=False)
         status = 1 if certain else 2
         self.assertEqual(done.returncode, status if done.stderr else 0)
         return done.stderr
@@ -291,7 +272,13 @@ class Preflight(Case):
         self.data.chmod(0o700)
         nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
         # The checkout may be closed to user nobody.
-        done = subprocess.run([*nobody, "sh", "-s", self.data, "1"], input=PREFLIGHT.read_text(), capture_output=True, text=True, check=False)  # fmt: skip
+        done = subprocess.run(
+            [*nobody, "sh", "-s", self.data, "1"],
+            input=PREFLIGHT.read_text(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         self.assertEqual(2, done.returncode)
         self.assertIn(f"may not look into {self.data}.", done.stderr)
 
@@ -328,9 +315,7 @@ class Machines(Case):
         folder = self.root / "machines" / name
         folder.mkdir(parents=True)
         words = ["-c", "import time; time.sleep(60)", f"--machine={called or name}"]
-        process = subprocess.Popen(
-            ["systemd-nspawn", *words], executable=sys.executable
-        )
+        process = subprocess.Popen(["systemd-nspawn", *words], executable=sys.executable)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         (folder / "pid").write_text(str(process.pid))
@@ -366,9 +351,7 @@ class Script(Case):
     def moved(self, script: Path, copy: Path | None = None) -> Path:
         """A copy in which every absolute path is below `root`."""
         copy = copy or self.root / script.name
-        text = re.sub(
-            r"(?<![\w$}])/(?=(etc|run|usr|var)/)", f"{self.root}/", script.read_text()
-        )
+        text = re.sub(r"(?<![\w$}])/(?=(etc|run|usr|var)/)", f"{self.root}/", script.read_text())
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(text)
         copy.chmod(0o755)
@@ -408,10 +391,7 @@ class Prestart(Script):
         *((name, f'{WATCHED}exec {name} "$@"') for name in FILE_TOOLS),
         ("chown", f"{WATCHED}echo $* >>$ROOT/owners"),
         ("setpriv", 'shift 5; AS_MYSQL=yes exec "$@"'),
-        (
-            "my_print_defaults",
-            'echo $* >>$ROOT/asked\nprintf "%s\\n" --datadir=$DATA $PRINTED',
-        ),
+        ("my_print_defaults", 'echo $* >>$ROOT/asked\nprintf "%s\\n" --datadir=$DATA $PRINTED'),
         ("getent", "true"),
         (
             "mysqld",
@@ -459,9 +439,7 @@ class Prestart(Script):
             self.assertEqual(os.listdir(self.data / name), ["theirs"])
 
     def test_user_mysql_has_no_terminal_of_root(self):
-        self.run_it(
-            "ps -o sid= $$ >$ROOT/session; readlink /proc/self/fd/0 >$ROOT/input"
-        )
+        self.run_it("ps -o sid= $$ >$ROOT/session; readlink /proc/self/fd/0 >$ROOT/input")
         (session,) = self.lines("session")
         self.assertNotEqual(os.getsid(0), int(session))
         self.assertEqual(["/dev/null"], self.lines("input"))
@@ -589,11 +567,7 @@ class Prestart(Script):
         sysconfig = self.root / "etc/sysconfig/mysql"
         sysconfig.parent.mkdir(parents=True)
         options = f"--defaults-extra-file=/x.cnf --datadir={other} --flag"
-        for family, by_hand, made in (
-            ("deb", False, self.data),
-            ("rpm", False, other),
-            ("rpm", True, other),
-        ):
+        for family, by_hand, made in (("deb", False, self.data), ("rpm", False, other), ("rpm", True, other)):
             with self.subTest(family, by_hand=by_hand):
                 self.install_libexec(family)
                 sysconfig.write_text(f'X=1\nMYSQLD_OPTS="{options}"\n' * by_hand)
@@ -731,17 +705,11 @@ esac""",
 class SocketNames(Script):
     """socket-names of the RPM: the socket has two names."""
 
-    PROGRAMS = (
-        ("my_print_defaults", 'printf "%s\\n" $PRINTED'),
-        ("setpriv", "exit 1"),
-    )
+    PROGRAMS = (("my_print_defaults", 'printf "%s\\n" $PRINTED'), ("setpriv", "exit 1"))
 
     def test_a_link_leads_to_the_socket_in_use(self):
         self.install_libexec("rpm")
-        places = [
-            self.root / name
-            for name in ("run/mysqld/mysqld.sock", "var/lib/mysql/mysql.sock")
-        ]
+        places = [self.root / name for name in ("run/mysqld/mysqld.sock", "var/lib/mysql/mysql.sock")]
         for place in places:
             place.parent.mkdir(parents=True)
         script = COMMON.parent / "rpm/socket-names"
@@ -749,13 +717,7 @@ class SocketNames(Script):
             ({"PRINTED": ""}, 0),
             ({"PRINTED": f"--socket={places[1]}"}, 1),
             ({"PRINTED": "", "MYSQLD_OPTS": f"--x --socket {places[1]}"}, 1),
-            (
-                {
-                    "PRINTED": f"--socket={places[1]}",
-                    "MYSQLD_OPTS": f"--socket={places[0]}",
-                },
-                0,
-            ),
+            ({"PRINTED": f"--socket={places[1]}", "MYSQLD_OPTS": f"--socket={places[0]}"}, 0),
         ):
             process = self.start(script, **names)
             self.assertEqual(process.communicate(), (None, ""))
@@ -767,7 +729,7 @@ class SocketNames(Script):
         for folder in ("run/mysqld", "var/lib/mysql"):
             (self.root / folder).mkdir(parents=True)
         for name in ("ln", "rm"):
-            (self.root / "bin" / name).write_text(f"#!/bin/sh\necho {name}: no >&2\nexit 1\n")  # fmt: skip
+            (self.root / "bin" / name).write_text(f"#!/bin/sh\necho {name}: no >&2\nexit 1\n")
             (self.root / "bin" / name).chmod(0o755)
         (self.root / "run/mysqld/mysqld.sock").symlink_to("elsewhere")
         process = self.start(COMMON.parent / "rpm/socket-names", PRINTED="")
@@ -801,11 +763,7 @@ class Rotation(Script):
 class Units(unittest.TestCase):
     def test_an_instance_differs_in_what_it_must(self):
         main, instance = (
-            {
-                line
-                for line in (COMMON / name).read_text().splitlines()
-                if not line.startswith("#")
-            }
+            {line for line in (COMMON / name).read_text().splitlines() if not line.startswith("#")}
             for name in ("mysql.service", "mysql@.service")
         )
         self.assertEqual(
@@ -829,10 +787,7 @@ class Units(unittest.TestCase):
     def test_the_scripts_name_the_series_that_is_built(self):
         pinned = json.loads((ROOT / "cmake/sources.json").read_text())
         series = ".".join(pinned["mysql"]["version"].split(".")[:2])
-        for path, words in (
-            (PREFLIGHT, f"series={series} "),
-            (LIBEXEC / "options.sh", f"server mysqld-{series}"),
-        ):
+        for path, words in ((PREFLIGHT, f"series={series} "), (LIBEXEC / "options.sh", f"server mysqld-{series}")):
             self.assertIn(words, path.read_text(), path)
 
     def test_one_figure_against_the_oom_killer(self):
@@ -842,10 +797,7 @@ class Units(unittest.TestCase):
             ROOT / "docs/packages.md": r"^OOMScoreAdjust=(.*)",
             ROOT / "plugin/memdiag/advice/advisor.cc": r"OOMScoreAdjust=(-\d+)",
         }
-        found = [
-            re.findall(pattern, path.read_text(), re.MULTILINE)
-            for path, pattern in places.items()
-        ]
+        found = [re.findall(pattern, path.read_text(), re.MULTILINE) for path, pattern in places.items()]
         self.assertEqual(found, [["-600"]] * len(places))
 
 
@@ -856,7 +808,9 @@ class Documents(unittest.TestCase):
         return list(documents.pieces(text))
 
     def test_code_in_prose_and_tables(self):
-        text = "Run `SELECT 1`, then\n`SET a = 0;\nDROP DATABASE b;` or `ls -l` and `SELECT.x`.\n| why | `FLUSH LOGS` |\n"
+        text = (
+            "Run `SELECT 1`, then\n`SET a = 0;\nDROP DATABASE b;` or `ls -l` and `SELECT.x`.\n| why | `FLUSH LOGS` |\n"
+        )
         pieces = [("SELECT 1",), ("SET a = 0", "DROP DATABASE b"), ("FLUSH LOGS",)]
         self.assertEqual(self.found(text), pieces)
 
@@ -884,11 +838,11 @@ class Documents(unittest.TestCase):
         self.assertEqual(self.found("`SHUTDOWN`, `RESTART`, `STOP REPLICA`"), [])
 
     def test_our_documents_have_some(self):
-        every = [piece for path in documents.documents() for piece in self.found(path.read_text())]  # fmt: skip
+        every = [piece for path in documents.documents() for piece in self.found(path.read_text())]
         self.assertIn(("SELECT * FROM information_schema.memdiag_advice",), every)
 
     def test_what_reaches_a_replica(self):
-        grant, off, on = "GRANT MEMDIAG_ADMIN ON *.* TO a", "SET sql_log_bin = 0", "SET SESSION sql_log_bin=ON"  # fmt: skip
+        grant, off, on = "GRANT MEMDIAG_ADMIN ON *.* TO a", "SET sql_log_bin = 0", "SET SESSION sql_log_bin=ON"
         for piece, logged, left in (
             ((grant,), True, False),
             ((off, grant, on), False, False),
@@ -903,10 +857,7 @@ class Documents(unittest.TestCase):
         declared = (ROOT / "plugin/memdiag/tables/variable_list.h").read_text()
         found = re.findall(r'\{"(memdiag_\w+)", \w+, (any_time|at_start)', declared)
         of_start = {*stock_peer.PERSISTED_FOR_THE_START, *stock_peer.AT_THE_START}
-        for changed, known in (
-            ("any_time", set(stock_peer.PERSISTED)),
-            ("at_start", of_start),
-        ):
+        for changed, known in (("any_time", set(stock_peer.PERSISTED)), ("at_start", of_start)):
             with self.subTest(changed):
                 self.assertEqual({name for name, x in found if x == changed}, known)
 
@@ -945,22 +896,11 @@ class Configured(Script):
 
     def test_sections_that_mysqld_reads(self):
         for section in ("mysqld", "server", "mysqld-9.7"):
-            for text in (
-                "datadir=@theirs",
-                ' datadir = "@theirs" # note',
-                "datadir\t='@theirs'",
-            ):
+            for text in ("datadir=@theirs", ' datadir = "@theirs" # note', "datadir\t='@theirs'"):
                 self.assertEqual(self.found(a=f"[{section}]\n{text}\n"), "theirs")
 
     def test_sections_that_it_does_not_read(self):
-        for section in (
-            "client",
-            "mysqldump",
-            "mysqld_safe",
-            "mysqld@b",
-            "mariadb",
-            "mysqld-8.0",
-        ):
+        for section in ("client", "mysqldump", "mysqld_safe", "mysqld@b", "mariadb", "mysqld-8.0"):
             text = f"[mysqld]\nport=1\n[{section}]\ndatadir=@theirs\n"
             self.assertEqual(self.found(a=text), "", section)
         self.assertEqual(self.found(a="[mysqld]\n#datadir=@theirs\n"), "")
@@ -1032,11 +972,7 @@ class Maintainer(Script):
         (self.root / "etc/mysql/mariadb.cnf").touch()
         link, place = (self.root / "etc/mysql" / x for x in ("my.cnf", "mariadb.cnf"))
         command = [self.root / "bin/update-alternatives", "--install"]
-        subprocess.run(
-            [*command, link, "my.cnf", place, "500"],
-            env={"ROOT": str(self.root)},
-            check=True,
-        )
+        subprocess.run([*command, link, "my.cnf", place, "500"], env={"ROOT": str(self.root)}, check=True)
 
     def test_mariadbs_library_does_not_take_the_servers_settings(self):
         self.script("postinst", "configure", "")
@@ -1087,10 +1023,7 @@ class Maintainer(Script):
         script = self.root / name
         script.write_text(text.replace("#PREFLIGHT#\n", PREFLIGHT.read_text()))
         script = self.moved(script)
-        for parent, status, words in (
-            ("dpkg-preconfigure", -signal.SIGTERM, "apt is stopped"),
-            ("sh", 0, ""),
-        ):
+        for parent, status, words in (("dpkg-preconfigure", -signal.SIGTERM, "apt is stopped"), ("sh", 0, "")):
             asked = f'{parent} -c "sh {script}; :"; :'
             done = subprocess.run(
                 [self.root / "bin/apt-get", "-c", asked],
@@ -1106,9 +1039,7 @@ class Maintainer(Script):
     def test_an_estimate_does_not_stop_apt(self):
         for name in ("apt-get", "dpkg-preconfigure"):
             shutil.copy(os.path.realpath("/bin/sh"), self.root / "bin" / name)
-        (self.root / "bin/df").write_text(
-            '#!/bin/sh\nprintf "head\\n- 9 9 9 9%% /\\n"\n'
-        )
+        (self.root / "bin/df").write_text('#!/bin/sh\nprintf "head\\n- 9 9 9 9%% /\\n"\n')
         (self.root / "bin/df").chmod(0o755)
         name = "mysql-memdiag-server.config"
         text = (COMMON.parent / "deb" / name).read_text()
@@ -1171,7 +1102,7 @@ class Maintainer(Script):
 
     def test_purging_empties_a_mount_and_no_other_mount(self):
         namespace = ["unshare", "--map-root-user", "--mount"]
-        tried = subprocess.run([*namespace, "mount", "--bind", self.root, self.root], capture_output=True, check=False)  # fmt: skip
+        tried = subprocess.run([*namespace, "mount", "--bind", self.root, self.root], capture_output=True, check=False)
         if tried.returncode:
             self.skipTest("no namespace of mounts here")
         data, others = self.root / "var/lib/mysql", self.root / "others"
@@ -1182,7 +1113,7 @@ class Maintainer(Script):
             file.touch()
         (self.root / "answer").write_text("true")
         script = self.moved(COMMON.parent / "deb/mysql-memdiag-server.postrm")
-        mounts = 'mount --bind "$2" "$2"; mount --bind "$3" "$4"; mount --bind "$3" "$5"; sh "$1" purge; sh "$1" purge'  # fmt: skip
+        mounts = 'mount --bind "$2" "$2"; mount --bind "$3" "$4"; mount --bind "$3" "$5"; sh "$1" purge; sh "$1" purge'
         path = f"{self.root}/bin:{os.environ['PATH']}"
         done = subprocess.run(
             [*namespace, "sh", "-ec", mounts, "sh", script, data, others, *places],
@@ -1216,23 +1147,14 @@ class Maintainer(Script):
         data = self.root / "var/lib/mysql"
         data.mkdir(parents=True)
         (data / "ibdata1").touch()
-        for where, script in (
-            (data, "read line"),
-            ("/", f"exec 3<{data}/ibdata1; read line"),
-        ):
+        for where, script in ((data, "read line"), ("/", f"exec 3<{data}/ibdata1; read line")):
             process = subprocess.Popen(
-                ["sh", "-c", f"echo; {script}"],
-                cwd=where,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+                ["sh", "-c", f"echo; {script}"], cwd=where, stdin=subprocess.PIPE, stdout=subprocess.PIPE
             )
             with process:
                 process.stdout.readline()
                 for _ in range(100):
-                    links = [
-                        os.path.realpath(f"/proc/{process.pid}/{x}")
-                        for x in ("cwd", "fd/3")
-                    ]
+                    links = [os.path.realpath(f"/proc/{process.pid}/{x}") for x in ("cwd", "fd/3")]
                     if any(link.startswith(str(data)) for link in links):
                         break
                     time.sleep(0.01)

@@ -68,7 +68,7 @@ class Case(Scratch):
 class Resuming(Case):
     def test_all_run_once(self):
         self.assertEqual(self.run_again(), ["one", "two", "three"])
-        self.assertIn("stage 1 of 3, one: about 40 min, 2 h 0 min to the end", self.said[0])  # fmt: skip
+        self.assertIn("stage 1 of 3, one: about 40 min, 2 h 0 min to the end", self.said[0])
         self.assertEqual(self.run_again(), [])
         self.assertEqual(self.said[0], "== stage 1 of 3, one: done before")
 
@@ -91,11 +91,7 @@ class Resuming(Case):
         self.assertEqual(self.run_again(), ["two", "three"])
 
     def test_a_changed_input_redoes_its_stage_and_all_that_follow(self):
-        for name, redone in (
-            ("one", ["one", "two", "three"]),
-            ("two", ["two", "three"]),
-            ("three", ["three"]),
-        ):
+        for name, redone in (("one", ["one", "two", "three"]), ("two", ["two", "three"]), ("three", ["three"])):
             self.run_again()
             self.inputs[name] = "2"
             self.assertEqual(self.run_again(), redone)
@@ -138,10 +134,7 @@ class Resuming(Case):
         self.assertEqual(number_done(self.stages, all_inputs(self.stages)), 0)
 
     def test_a_stage_that_makes_nothing(self):
-        with (
-            mock.patch.object(self, "work"),
-            self.assertRaisesRegex(Problem, "did not make"),
-        ):
+        with mock.patch.object(self, "work"), self.assertRaisesRegex(Problem, "did not make"):
             self.run_again()
 
 
@@ -169,13 +162,7 @@ class Builds(TestCase):
         return builds.packages(ROOT / "out", ["deb"], "c 1", list, lambda: None)
 
     def test_every_pattern_names_something(self):
-        for pattern in (
-            *builds.SOURCES,
-            *builds.PATCHES,
-            *builds.BUILD_FILES,
-            *builds.TRAINING,
-            *builds.PACKAGED,
-        ):
+        for pattern in (*builds.SOURCES, *builds.PATCHES, *builds.BUILD_FILES, *builds.TRAINING, *builds.PACKAGED):
             if not pattern.endswith(("*.c", "CMakeLists.txt")):
                 self.assertTrue(list(ROOT.glob(pattern)), pattern)
 
@@ -198,10 +185,7 @@ class Builds(TestCase):
         ]
 
         def of(**changes: str) -> str:
-            changed = [
-                {**one, **changes} if one["name"] == changes.get("name") else one
-                for one in presets
-            ]
+            changed = [{**one, **changes} if one["name"] == changes.get("name") else one for one in presets]
             text = json.dumps({"configurePresets": changed})
             return builds.options_of("optimised", text)
 
@@ -213,9 +197,7 @@ class Builds(TestCase):
     def test_the_stages(self):
         last = self.last()
         names = [stage.name for stage in builds.stages(False, last)]
-        self.assertEqual(
-            names, ["server that counts", "training", "optimised build", "packages"]
-        )
+        self.assertEqual(names, ["server that counts", "training", "optimised build", "packages"])
         plain = builds.stages(True, last)
         self.assertEqual([stage.name for stage in plain], ["build", "packages"])
         inputs = all_inputs(plain)[-1]
@@ -320,9 +302,7 @@ class Interruptions(Scratch):
         (self.root / "packaging").mkdir()
         script = PROGRAM.format(self.root)
         # smoke.build() calls it by this Python.
-        (self.root / "packaging/build").write_text(
-            f"import os\nos.execvp('sh', ['sh', '-c', {script!r}])\n"
-        )
+        (self.root / "packaging/build").write_text(f"import os\nos.execvp('sh', ['sh', '-c', {script!r}])\n")
         self.check("smoke.build('dev', folder / 'out')")
 
     def test_of_a_program_with_a_log(self):
@@ -344,10 +324,7 @@ class Plain(TestCase):
     def test_the_source_rpm_packages_preset_dev(self):
         loader = SourceFileLoader("stage", str(ROOT / "packaging/rpm/stage"))
         stage = module_from_spec(spec_from_loader("stage", loader))
-        with (
-            mock.patch.object(sys, "path", [*sys.path]),
-            mock.patch.object(sys, "dont_write_bytecode", True),
-        ):
+        with mock.patch.object(sys, "path", [*sys.path]), mock.patch.object(sys, "dont_write_bytecode", True):
             loader.exec_module(stage)
         with (
             mock.patch.object(sys, "argv", ["stage", "root"]),

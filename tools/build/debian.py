@@ -21,12 +21,7 @@ def remove(folder: Path) -> None:
 
 
 def root(
-    suite: str,
-    folder: Path,
-    variant: str,
-    packages: str,
-    options: Sequence[str] = (),
-    date: int | None = None,
+    suite: str, folder: Path, variant: str, packages: str, options: Sequence[str] = (), date: int | None = None
 ) -> None:
     """Make a folder anew, as root; a killed run leaves it unfinished. A name with .tar is an archive instead.
 
@@ -34,20 +29,12 @@ def root(
     for example. `date`: no file is newer (seconds since 1970), so that two runs on one state of the archive are equal.
     """
     if not shutil.which("mmdebstrap"):
-        raise Problem(
-            "mmdebstrap is missing; install it with: apt-get install mmdebstrap"
-        )
+        raise Problem("mmdebstrap is missing; install it with: apt-get install mmdebstrap")
     remove(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     # This machine's settings for proxies, time-outs and the allowed age of a package list.
-    dump = subprocess.run(
-        ["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True
-    ).stdout
-    settings = re.findall(
-        r"^Acquire::(?:Check|http|ftp|Retries|Languages|ForceIPv).*$",
-        dump,
-        re.MULTILINE,
-    )
+    dump = subprocess.run(["apt-config", "dump", "Acquire"], capture_output=True, text=True, check=True).stdout
+    settings = re.findall(r"^Acquire::(?:Check|http|ftp|Retries|Languages|ForceIPv).*$", dump, re.MULTILINE)
     mirror = debian_mirror()
     command = [
         "mmdebstrap",
@@ -59,11 +46,7 @@ def root(
     ]
     dated = {} if date is None else {"SOURCE_DATE_EPOCH": str(date)}
     done = subprocess.run(
-        [*command, suite, folder, mirror],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **dated},
+        [*command, suite, folder, mirror], capture_output=True, text=True, check=False, env={**os.environ, **dated}
     )
     if done.returncode:
         remove(folder)

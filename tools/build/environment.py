@@ -12,6 +12,4 @@ ENVIRONMENT = (
 
 def environment(names: Sequence[str]) -> str:
     """The variables that are set, with their values."""
-    return " ".join(
-        f"{name}={os.environ[name]}" for name in names if name in os.environ
-    )
+    return " ".join(f"{name}={os.environ[name]}" for name in names if name in os.environ)

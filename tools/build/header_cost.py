@@ -50,19 +50,14 @@ def recorded(text: str) -> dict[str, list[str]]:
 def precompiled(text: str) -> dict[str, list[str]]:
     """{object: its precompiled headers} from build.ninja: the compiler's own list does not have them."""
     found = {}
-    for output, implicit in re.findall(
-        r"^build (\S+\.o): [^|\n]*\| ([^|\n]*)", text, re.MULTILINE
-    ):
+    for output, implicit in re.findall(r"^build (\S+\.o): [^|\n]*\| ([^|\n]*)", text, re.MULTILINE):
         if names := [x for x in implicit.split() if x.endswith(PRECOMPILED)]:
             found[output] = names
     return found
 
 
 def users_of_headers(
-    deps: Mapping[str, list[str]],
-    pch: Mapping[str, list[str]],
-    build: Path,
-    top: Path,
+    deps: Mapping[str, list[str]], pch: Mapping[str, list[str]], build: Path, top: Path
 ) -> dict[str, Users]:
     """By the header's path in this repository. `build`: the folder in which ninja runs."""
     tree = f"{build.parent / 'mysql'}/"
@@ -80,9 +75,7 @@ def users_of_headers(
         if output.endswith(PRECOMPILED):
             continue
         ours = bool(names) and in_repository(names[0]).startswith(OWN)
-        needed = headers[output].union(
-            *(headers.get(name, ()) for name in pch.get(output, ()))
-        )
+        needed = headers[output].union(*(headers.get(name, ()) for name in pch.get(output, ())))
         for header in needed:
             if header.endswith((".cc", ".c")):
                 continue
@@ -106,33 +99,22 @@ def exceeded(users: Mapping[str, Users], limits: Iterable[str]) -> list[str]:
             )
         count = len(users[found[0]].upstream)
         if count > int(most):
-            problems.append(
-                f"{found[0]}: a change compiles {count} objects of upstream, more than {most}"
-            )
+            problems.append(f"{found[0]}: a change compiles {count} objects of upstream, more than {most}")
     return problems
 
 
 def ninja_deps(build: Path) -> str:
     try:
-        done = subprocess.run(
-            ["ninja", "-C", build, "-t", "deps"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = subprocess.run(["ninja", "-C", build, "-t", "deps"], capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise Problem(
-            "ninja is missing; install it with: apt-get install ninja-build"
-        ) from None
+        raise Problem("ninja is missing; install it with: apt-get install ninja-build") from None
     if done.returncode:
         raise Problem(f"ninja -t deps in {build}: {done.stderr.strip()}")
     return done.stdout
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="tools/build/header_cost.py", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(prog="tools/build/header_cost.py", description=__doc__.splitlines()[0])
     parser.add_argument("--preset", default="dev", help="default: %(default)s")
     parser.add_argument(
         "--limit",
@@ -145,9 +127,7 @@ def main() -> int:
     preset = known_preset(options.preset)
     build = ROOT / "build" / preset / "bld"
     if not (build / ".ninja_deps").is_file():
-        raise Problem(
-            f"preset {preset} has not been built; cmake --build --preset {preset}"
-        )
+        raise Problem(f"preset {preset} has not been built; cmake --build --preset {preset}")
     deps = recorded(ninja_deps(build))
     pch = precompiled((build / "build.ninja").read_text())
     users = users_of_headers(deps, pch, build, ROOT)
@@ -155,9 +135,7 @@ def main() -> int:
         for path in ROOT.glob(pattern):
             users.setdefault(str(path.relative_to(ROOT)), Users())
     say("upstream  ours  header")
-    for header, both in sorted(
-        users.items(), key=lambda item: (-len(item[1].upstream), item[0])
-    ):
+    for header, both in sorted(users.items(), key=lambda item: (-len(item[1].upstream), item[0])):
         say(f"{len(both.upstream):8}  {len(both.own):4}  {header}")
     say(f"of {len(deps)} objects that have been compiled")
     problems = exceeded(users, options.limit)

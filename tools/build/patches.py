@@ -111,9 +111,7 @@ def apply_one(patch: Patch, tree: Path) -> str:
     """Applies a patch without fuzz; returns patch's messages about offsets, if any."""
     command = ["patch", "-p1", "--fuzz=0", "--forward", "--no-backup-if-mismatch"]
     command += ["--batch", "--reject-file=-", "-d", str(tree)]
-    done = subprocess.run(
-        command, input=patch.body, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, input=patch.body, capture_output=True, text=True, check=False)
     if done.returncode:
         words = (done.stdout + done.stderr).strip().replace("\n", "\n  ")
         raise Problem(
@@ -138,10 +136,7 @@ def diff(old: Path, new: Path, name: str) -> str:
     texts alone."""
     labels = ["--label", f"a/{name}", "--label", f"b/{name}"]
     done = subprocess.run(
-        ["diff", "-a", "-U1", *labels, str(old), str(new)],
-        capture_output=True,
-        text=True,
-        check=False,
+        ["diff", "-a", "-U1", *labels, str(old), str(new)], capture_output=True, text=True, check=False
     )
     if done.returncode > 1:
         raise Problem(f"diff of {name} failed: {done.stderr.strip()}")
@@ -256,9 +251,7 @@ GIT_SETTINGS = {
 
 def run_git(folder: Path, *args: str, text_in: str | None = None):
     command = ["git", "-C", str(folder), *args]
-    return subprocess.run(
-        command, input=text_in, capture_output=True, text=True, check=False
-    )
+    return subprocess.run(command, input=text_in, capture_output=True, text=True, check=False)
 
 
 def git(folder: Path, *args: str, text_in: str | None = None) -> str:
@@ -305,12 +298,7 @@ def rebase(series: list[Patch], old: Path, new: Path, folder: Path) -> str:
              with git as in any other rebase."""
     if not new.is_dir():
         raise Problem(f"{new} is no folder; name the unpacked new source.")
-    missing = [
-        f"{name} ({patch.name})"
-        for patch in series
-        for name in patch.files
-        if not (new / name).is_file()
-    ]
+    missing = [f"{name} ({patch.name})" for patch in series for name in patch.files if not (new / name).is_file()]
     if missing:
         raise Problem(
             f"the source in {new} lacks {len(missing)} files that patches change:\n  "
@@ -444,9 +432,7 @@ def main() -> int:
     for verb in ("edit", "take", "rebase", "export"):
         verbs.add_parser(verb).add_argument("folder", type=Path)
     verbs.choices["take"].add_argument("names", nargs="+")
-    verbs.choices["rebase"].add_argument(
-        "--onto", type=Path, required=True, metavar="NEW", help="the new source"
-    )
+    verbs.choices["rebase"].add_argument("--onto", type=Path, required=True, metavar="NEW", help="the new source")
     args = parser.parse_args()
 
     if args.verb == "export":

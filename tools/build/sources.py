@@ -45,11 +45,7 @@ def debian_mirror() -> str:
         # Without package lists, apt names the files that it would fetch.
         command = ["apt-get", "-o", f"Dir::State::lists={empty}"]
         done = subprocess.run(
-            [*command, "update", "--print-uris"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
+            [*command, "update", "--print-uris"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
     if mirror := main_archive(done.stdout, names):
         return mirror
@@ -62,9 +58,7 @@ def debian_mirror() -> str:
 
 def main_archive(uris: str, suites: set[str]) -> str:
     """The first archive with packages of main for one of the suites; `uris`: of apt-get update --print-uris."""
-    for mirror, suite in re.findall(
-        r"^'(\S+?)/dists/([^/\s]+)/main/binary-[^/\s]+/Packages\b", uris, re.MULTILINE
-    ):
+    for mirror, suite in re.findall(r"^'(\S+?)/dists/([^/\s]+)/main/binary-[^/\s]+/Packages\b", uris, re.MULTILINE):
         if suite in suites:
             return mirror
     return ""
@@ -74,9 +68,7 @@ def os_release() -> dict[str, str]:
     path = Path("/etc/os-release")
     if not path.is_file():
         return {}
-    pairs = (
-        line.split("=", 1) for line in path.read_text().splitlines() if "=" in line
-    )
+    pairs = (line.split("=", 1) for line in path.read_text().splitlines() if "=" in line)
     return {key: value.strip('"') for key, value in pairs}
 
 
@@ -146,14 +138,7 @@ class PrivateApt:
         # -c and not APT_CONFIG: apt reads this after the machine's own files, so it overrides them.
         command = [tool, "-c", str(self.conf), *args]
         env = {**os.environ, "LC_ALL": "C.UTF-8"}
-        return subprocess.run(
-            command,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            text=True,
-            env=env,
-            **kwargs,
-        )
+        return subprocess.run(command, check=False, stdin=subprocess.DEVNULL, text=True, env=env, **kwargs)
 
     def update(self) -> None:
         say(f"-- reading the package lists of Debian unstable from {self.mirror}")
@@ -175,9 +160,7 @@ class PrivateApt:
         return sorted(found, key=version_key, reverse=True)
 
     def sha256_of(self, package: str, version: str) -> str:
-        done = self._run(
-            "apt-cache", "show", f"{package}={version}", capture_output=True
-        )
+        done = self._run("apt-cache", "show", f"{package}={version}", capture_output=True)
         match = re.search(r"^SHA256: (\w+)$", done.stdout, re.MULTILINE)
         return match.group(1) if match else ""
 
@@ -297,11 +280,7 @@ def unpack(archive: Path, into: Path, member: str = "", want: str = "") -> None:
             # No pipe: tar would wait where its warnings fill it, before it reads on.
             messages = stack.enter_context(tempfile.TemporaryFile())
             untar = stack.enter_context(
-                subprocess.Popen(
-                    untar_command(head, staging),
-                    stdin=subprocess.PIPE,
-                    stderr=messages,
-                )
+                subprocess.Popen(untar_command(head, staging), stdin=subprocess.PIPE, stderr=messages)
             )
             got = ""
             with contextlib.suppress(BrokenPipeError):  # tar says why, below
@@ -338,9 +317,7 @@ def mysql_version(tree: Path) -> str:
     return ".".join(parts)
 
 
-def provided(
-    tree: Path, version: str, pinned: bool, archive: Path, member: str = ""
-) -> dict:
+def provided(tree: Path, version: str, pinned: bool, archive: Path, member: str = "") -> dict:
     """The result for a source. `archive` and `member` are those of unpack(): the source RPM contains what they name."""
     return {
         "tree": str(tree),
@@ -394,8 +371,7 @@ def chosen_version(pin: dict) -> str:
     version = os.environ.get("MYSQL_SOURCE_VERSION") or pin["version"]
     if not version.startswith(pin["series"] + "."):
         raise Problem(
-            f"MYSQL_SOURCE_VERSION={version} is not of MySQL {pin['series']}; the"
-            f" pinned version is {pin['version']}."
+            f"MYSQL_SOURCE_VERSION={version} is not of MySQL {pin['series']}; the pinned version is {pin['version']}."
         )
     return version
 
@@ -465,9 +441,7 @@ def fetch_mysql(cache: Path, pin: dict, version: str, make_apt) -> None:
 def user_jemalloc(cache: Path, pin: dict, archive: Path) -> dict:
     def verify(tree: Path) -> None:
         log = tree / "ChangeLog"
-        match = log.is_file() and re.search(
-            r"^\* (\d\S+)", log.read_text(), re.MULTILINE
-        )
+        match = log.is_file() and re.search(r"^\* (\d\S+)", log.read_text(), re.MULTILINE)
         if not match or match.group(1) != pin["version"]:
             raise Problem(
                 f"{archive} holds {'jemalloc ' + match.group(1) if match else 'no jemalloc'}"

@@ -25,35 +25,21 @@ from harness.state_file import read_state, write_state
 from tools.build import patches
 
 # The folders in which upstream looks for plugins and test suites -> ours.
-FOLDERS = {
-    "plugin/memdiag": "plugin/memdiag",
-    "mysql-test/suite/memdiag": "mysql-test/suite/memdiag",
-}
+FOLDERS = {"plugin/memdiag": "plugin/memdiag", "mysql-test/suite/memdiag": "mysql-test/suite/memdiag"}
 # Upstream's files include our headers by their paths in this repository. The root of
 # the source tree is searched by every target, so no compile command changes (and with
 # it the compiler cache). Copies, not links: where a precompiled header includes one,
 # the compiler follows a link, and then looks for that header's neighbours in the wrong
 # folder.
-HEADERS = (
-    "mysys/memdiag/**/*.h",
-    "storage/*/memdiag/*.h",
-    "sql/memdiag/*.h",
-)
+HEADERS = ("mysys/memdiag/**/*.h", "storage/*/memdiag/*.h", "sql/memdiag/*.h")
 
 
 def hard_link_copy(pristine: Path, tree: Path) -> None:
-    done = subprocess.run(
-        ["cp", "-al", str(pristine), str(tree)], capture_output=True, check=False
-    )
+    done = subprocess.run(["cp", "-al", str(pristine), str(tree)], capture_output=True, check=False)
     if done.returncode:  # another file system
         shutil.rmtree(tree, ignore_errors=True)
         say(f"-- copying the source tree to {tree} (no hard links to the cache)")
-        done = subprocess.run(
-            ["cp", "-a", str(pristine), str(tree)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = subprocess.run(["cp", "-a", str(pristine), str(tree)], capture_output=True, text=True, check=False)
     if done.returncode:
         shutil.rmtree(tree, ignore_errors=True)
         raise Problem(f"cannot copy the source tree: {done.stderr.strip()}")

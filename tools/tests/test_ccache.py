@@ -16,9 +16,7 @@ from harness.common import ROOT
 from harness.scratch import Scratch
 
 
-@unittest.skipUnless(
-    all(map(shutil.which, ("ccache", "cmake", "g++"))), "needs ccache, cmake, g++"
-)
+@unittest.skipUnless(all(map(shutil.which, ("ccache", "cmake", "g++"))), "needs ccache, cmake, g++")
 class PrecompiledHeaders(Scratch):
     def setUp(self):
         super().setUp()

@@ -47,11 +47,7 @@ class Demonstrating(Scratch):
         self.assertEqual(self.demonstrate("--preset", "stock", report=0)[0], 0)
 
     def test_the_server_stays_unless_the_arguments_say_otherwise(self):
-        for arguments, stopped in (
-            ([], False),
-            (["--stop-after"], True),
-            (["--smoke"], True),
-        ):
+        for arguments, stopped in (([], False), (["--stop-after"], True), (["--smoke"], True)):
             status, lines = self.demonstrate(*arguments, report=0)
             self.assertEqual((status, self.stopped), (0, stopped))
             self.assertEqual("The server stays up." in lines, not stopped)

@@ -106,12 +106,7 @@ class SwapFile(Case):
         self.swaps: list[str] = []
 
     def test_it_is_made_and_removed(self):
-        self.programs(
-            **{
-                name: f'echo {name} "$@" >> "$LOG"'
-                for name in ("mkswap", "swapon", "swapoff")
-            }
-        )
+        self.programs(**{name: f'echo {name} "$@" >> "$LOG"' for name in ("mkswap", "swapon", "swapoff")})
         with host_states.swap_file(self.file):
             status = self.file.stat()
             self.assertEqual(status.st_size, 1 << 20)
@@ -120,23 +115,12 @@ class SwapFile(Case):
         self.assertFalse(self.file.exists())
         self.assertEqual(
             (self.root / "log").read_text().splitlines(),
-            [
-                f"mkswap {self.file}",
-                f"swapon --priority=32767 {self.file}",
-                f"swapoff {self.file}",
-            ],
+            [f"mkswap {self.file}", f"swapon --priority=32767 {self.file}", f"swapoff {self.file}"],
         )
 
     def test_where_it_is_not_possible(self):
-        self.programs(
-            mkswap="exit 0",
-            swapon='echo "swapon: Invalid argument" >&2; exit 1',
-            swapoff="exit 1",
-        )
-        with (
-            self.assertRaisesRegex(NotPossible, "Invalid argument"),
-            host_states.swap_file(self.file),
-        ):
+        self.programs(mkswap="exit 0", swapon='echo "swapon: Invalid argument" >&2; exit 1', swapoff="exit 1")
+        with self.assertRaisesRegex(NotPossible, "Invalid argument"), host_states.swap_file(self.file):
             self.fail("it is not possible")
         self.assertFalse(self.file.exists())
 
@@ -151,28 +135,19 @@ class SwapFile(Case):
     def test_one_that_is_in_use_is_left_alone(self):
         self.file.write_text("pages")
         self.swaps = [str(self.file)]
-        with (
-            self.assertRaisesRegex(Problem, "in use.*swapoff"),
-            host_states.swap_file(self.file),
-        ):
+        with self.assertRaisesRegex(Problem, "in use.*swapoff"), host_states.swap_file(self.file):
             self.fail("it is in use")
         self.assertEqual(self.file.read_text(), "pages")
 
     def test_one_that_cannot_be_ended_is_said(self):
         self.programs(mkswap="exit 0", swapon="exit 0", swapoff="exit 1")
-        with (
-            self.assertRaisesRegex(Problem, "still in use"),
-            host_states.swap_file(self.file),
-        ):
+        with self.assertRaisesRegex(Problem, "still in use"), host_states.swap_file(self.file):
             self.swaps = [str(self.file)]
 
 
 class HugePages(Case):
     def test_a_kernel_without_them(self):
-        with (
-            mock.patch.object(huge_pages, "SETTING", self.root / "enabled"),
-            self.assertRaises(NotPossible),
-        ):
+        with mock.patch.object(huge_pages, "SETTING", self.root / "enabled"), self.assertRaises(NotPossible):
             host_states.huge_pages_everywhere(None, None)
 
 
@@ -181,11 +156,7 @@ class Found(unittest.TestCase):
         columns = ["SEVERITY", "SUBSYSTEM", "VERDICT", "EVIDENCE", "REMEDY"]
         session = mock.Mock()
         session.query.return_value = Result(
-            columns,
-            [
-                ("note", "machine", "host", "80 MB of it", "a"),
-                ("note", "cgroup", "host", "90 MB of it", "b"),
-            ],
+            columns, [("note", "machine", "host", "80 MB of it", "a"), ("note", "cgroup", "host", "90 MB of it", "b")]
         )
         row = host_states.found(session, "cgroup", r"^\d+ MB")
         self.assertEqual(row["REMEDY"], "b")
@@ -224,9 +195,7 @@ class Running(Case):
         code, lines = self.run_states(good=good, skipped=skipped)
         self.assertEqual(code, 0)
         self.assertIn("skipped skipped: no root", lines)
-        self.assertEqual(
-            lines[-1], "host_states: 1 passed, 0 failed, 1 skipped: no root"
-        )
+        self.assertEqual(lines[-1], "host_states: 1 passed, 0 failed, 1 skipped: no root")
         (self.root / "data").rmdir()
         code, lines = self.run_states(broken=broken, good=good)
         self.assertEqual(code, 1)
@@ -240,7 +209,7 @@ class Running(Case):
         code, lines = self.run_states(swap=swap, other=lambda _start, _checks: None)
         self.assertEqual(code, 1)
         self.assertIn("FAILED  swap: the file is still in use", lines)
-        self.assertEqual(lines[-2:], ["== other", "host_states: 0 passed, 1 failed, 0 skipped"])  # fmt: skip
+        self.assertEqual(lines[-2:], ["== other", "host_states: 0 passed, 1 failed, 0 skipped"])
 
 
 if __name__ == "__main__":

@@ -57,32 +57,15 @@ class Includes(Case):
 
     def test_upwards(self):
         self.write(low__a_cc='\n # include "middle/b.h"\n', middle__b_h="")
-        self.assert_problems(
-            self.check(),
-            "low/a.cc uses middle/b.h (includes it in line 2): low may not use middle",
-        )
+        self.assert_problems(self.check(), "low/a.cc uses middle/b.h (includes it in line 2): low may not use middle")
 
     def test_circle_of_files(self):
-        self.write(
-            low__a_h="",
-            low__a_cc='#include "low/a.h"\n#include "b.h"\n',
-            low__b_h='#include "low/a.h"\n',
-        )
-        self.assert_problems(
-            self.check(), "files in a circle, low/a -> low/b -> low/a: low/a.cc uses"
-        )
+        self.write(low__a_h="", low__a_cc='#include "low/a.h"\n#include "b.h"\n', low__b_h='#include "low/a.h"\n')
+        self.assert_problems(self.check(), "files in a circle, low/a -> low/b -> low/a: low/a.cc uses")
 
     def test_circle_of_rooms(self):
-        self.write(
-            low__a_h='#include "middle/b.h"\n',
-            middle__b_h="",
-            middle__c_h='#include "low/a.h"\n',
-        )
-        self.assert_problems(
-            self.check(),
-            "low may not use middle",
-            "rooms in a circle, low -> middle -> low",
-        )
+        self.write(low__a_h='#include "middle/b.h"\n', middle__b_h="", middle__c_h='#include "low/a.h"\n')
+        self.assert_problems(self.check(), "low may not use middle", "rooms in a circle, low -> middle -> low")
 
     def test_header_of_the_server(self):
         text = '#include "sql/field.h"\n#include <mysql/plugin.h>\n'
@@ -147,9 +130,7 @@ class Symbols(Case):
 
     def calls(self) -> list[layers.Arrow]:
         files = layers.code_files(self.root)
-        return layers.calls(
-            layers.read_objects(self.layers, self.build, files, self.root)
-        )
+        return layers.calls(layers.read_objects(self.layers, self.build, files, self.root))
 
     def two(self, low: str, middle: str) -> list[str]:
         self.write(low__a_cc=low, middle__b_cc=middle)
@@ -174,15 +155,10 @@ class Symbols(Case):
         self.assert_problems(problems, "low/a.cc uses middle/b.cc (needs hook of it)")
 
     def test_weak_function_that_another_replaces(self):
-        self.assert_problems(
-            self.two("[[gnu::weak]] void f() {}", "void f() {}"), "needs f() of it"
-        )
+        self.assert_problems(self.two("[[gnu::weak]] void f() {}", "void f() {}"), "needs f() of it")
 
     def test_variable(self):
-        self.assert_problems(
-            self.two("extern int seen; int f() { return seen; }", "int seen;"),
-            "needs seen of it",
-        )
+        self.assert_problems(self.two("extern int seen; int f() { return seen; }", "int seen;"), "needs seen of it")
 
     def test_inline_functions_are_no_calls(self):
         inline = "inline void both() {}\n"
@@ -190,18 +166,12 @@ class Symbols(Case):
         self.assertEqual(self.two(low, middle), [])
 
     def test_circle_of_files(self):
-        self.write(
-            low__a_cc="void g(); void f() { g(); }",
-            low__b_cc="void f(); void g() { f(); }",
-        )
+        self.write(low__a_cc="void g(); void f() { g(); }", low__b_cc="void f(); void g() { f(); }")
         self.compile("low/a.cc", "low/b.cc")
         self.assert_problems(self.check(*self.calls()), "files in a circle, low/a ->")
 
     def test_what_a_test_defines_is_no_use_of_the_test(self):
-        self.write(
-            low__a_cc="void of_server(); void f() { of_server(); }",
-            low__unittest__b_cc="void of_server() {}",
-        )
+        self.write(low__a_cc="void of_server(); void f() { of_server(); }", low__unittest__b_cc="void of_server() {}")
         self.compile("low/a.cc", "low/unittest/b.cc")
         self.assertEqual(self.check(*self.calls()), [])
 

@@ -40,10 +40,7 @@ class Case(Scratch):
 
     def hunk(self, name, line, new):
         before, old, after = (f"{name} {line + i}" for i in (-1, 0, 1))
-        return (
-            f"--- a/{name}\n+++ b/{name}\n"
-            f"@@ -{line - 1},3 +{line - 1},3 @@\n {before}\n-{old}\n+{new}\n {after}\n"
-        )
+        return f"--- a/{name}\n+++ b/{name}\n@@ -{line - 1},3 +{line - 1},3 @@\n {before}\n-{old}\n+{new}\n {after}\n"
 
     def patch(self, subject, name, line, new):
         return f"{HEADER.format(subject)}\n{self.hunk(name, line, new)}"
@@ -52,9 +49,7 @@ class Case(Scratch):
         for name, text in texts.items():
             (self.folder / name).write_text(text)
         names = sorted(x.name for x in self.folder.glob("*.patch"))
-        (self.folder / "series").write_text(
-            "# comment\n" + "\n".join(names if series is None else series) + "\n"
-        )
+        (self.folder / "series").write_text("# comment\n" + "\n".join(names if series is None else series) + "\n")
 
     def lint(self, offsets_allowed=False):
         return patches.lint(self.folder, self.pristine, offsets_allowed)
@@ -104,9 +99,7 @@ class Lint(Case):
         self.assert_lint("header lacks Why:")
 
     def test_does_not_apply(self):
-        self.write(
-            {"one.patch": self.patch("one", "a.txt", 5, "x").replace("txt 4", "txt 3")}
-        )
+        self.write({"one.patch": self.patch("one", "a.txt", 5, "x").replace("txt 4", "txt 3")})
         self.assert_lint("does not apply")
 
     def test_file_that_upstream_has_not(self):
@@ -127,14 +120,9 @@ class Lint(Case):
         self.write({"one.patch": f"{HEADER.format('one')}\n{body}"})
         self.assert_lint("not in the form that export writes")
         series = patches.load_series(self.folder)
-        patches.write_series(
-            patches.canonical(series, self.pristine), series, self.folder
-        )
+        patches.write_series(patches.canonical(series, self.pristine), series, self.folder)
         self.assertEqual(self.lint(), [])
-        self.assertEqual(
-            (self.folder / "one.patch").read_text(),
-            self.patch("one", name, 5, "five"),
-        )
+        self.assertEqual((self.folder / "one.patch").read_text(), self.patch("one", name, 5, "five"))
 
     def test_white_space(self):
         self.write({"one.patch": self.patch("one", "a.txt", 5, "five ")})
@@ -169,22 +157,14 @@ class Lint(Case):
 
     def test_lines_that_look_like_file_names_are_counted(self):
         text = self.patch("one", "a.txt", 5, "++ x")
-        self.assertEqual(
-            patches.parse("one.patch", text).changed(), ["-a.txt 5", "+++ x"]
-        )
+        self.assertEqual(patches.parse("one.patch", text).changed(), ["-a.txt 5", "+++ x"])
 
 
 class RoundTrip(Case):
     def setUp(self):
         super().setUp()
         # Two patches to one file, so that the order matters.
-        self.write(
-            {
-                "three.patch": self.patch("three", "a.txt", 6, "six").replace(
-                    "a.txt 5", "five"
-                )
-            }
-        )
+        self.write({"three.patch": self.patch("three", "a.txt", 6, "six").replace("a.txt 5", "five")})
         self.write({}, ["one.patch", "two.patch", "three.patch"])
         self.work = self.root / "edit"
 
@@ -212,9 +192,7 @@ class RoundTrip(Case):
         self.git("commit", "-q", "-a", "--amend", "--no-edit")
         patches.export(self.work, self.folder)
         after = self.texts()
-        self.assertEqual(
-            after.pop("three.patch"), before.pop("three.patch").replace("six", "sechs")
-        )
+        self.assertEqual(after.pop("three.patch"), before.pop("three.patch").replace("six", "sechs"))
         self.assertEqual(after, before)
         self.assertEqual(self.lint(), [])
 
@@ -412,9 +390,7 @@ class Tree(Case):
 
     def test_bad_patch_changes_nothing(self):
         self.make()
-        self.write(
-            {"one.patch": self.patch("one", "a.txt", 5, "x").replace("txt 4", "txt 3")}
-        )
+        self.write({"one.patch": self.patch("one", "a.txt", 5, "x").replace("txt 4", "txt 3")})
         with self.assertRaisesRegex(Problem, "does not apply"):
             self.make()
         self.assertIn("five\n", (self.tree / "a.txt").read_text())

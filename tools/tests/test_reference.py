@@ -20,11 +20,7 @@ UNITS = {
 
 def columns() -> list[tuple[str, str]]:
     """Names and units."""
-    return re.findall(
-        r"^\| (\w+) \| [A-Z][^|]* \| ([^|]*?) ?\| (?:yes|no) \|",
-        REFERENCE.read_text(),
-        re.MULTILINE,
-    )
+    return re.findall(r"^\| (\w+) \| [A-Z][^|]* \| ([^|]*?) ?\| (?:yes|no) \|", REFERENCE.read_text(), re.MULTILINE)
 
 
 class Units(unittest.TestCase):

@@ -55,9 +55,7 @@ memdiag.purge
 
 class Parsers(unittest.TestCase):
     def check(self, result: Result, passed, failed, skipped, *words):
-        self.assertEqual(
-            (result.passed, result.failed, result.skipped), (passed, failed, skipped)
-        )
+        self.assertEqual((result.passed, result.failed, result.skipped), (passed, failed, skipped))
         for word in words:
             self.assertIn(word, result.words)
 
@@ -73,9 +71,7 @@ class Parsers(unittest.TestCase):
 
     def test_a_long_report_of_mtr_is_cut(self):
         report = "".join(f"+{n} {'x' * 1000}\n" for n in range(1000))
-        text = (
-            "[ 50%] memdiag.purge  w2  [ fail ]\n" + report + "[100%] x.y  [ pass ]\n"
-        )
+        text = "[ 50%] memdiag.purge  w2  [ fail ]\n" + report + "[100%] x.y  [ pass ]\n"
         lines = runner_output.parse_mtr(1, text).failures[0].splitlines()
         self.assertEqual(len(lines), 1 + runner_output.REPORT_LINES)
         self.assertTrue(all(len(x) <= 2 + runner_output.REPORT_WIDTH for x in lines))
@@ -100,9 +96,7 @@ class Parsers(unittest.TestCase):
         )
         result = runner_output.parse_ctest(8, text)
         self.check(result, 61, 9, 2, "out of 72", "97.00")
-        self.assertEqual(
-            result.failures, ["Snapshot.Adds (Failed)", "Fork.Parent (SEGFAULT)"]
-        )
+        self.assertEqual(result.failures, ["Snapshot.Adds (Failed)", "Fork.Parent (SEGFAULT)"])
 
     def test_ctest_without_tests(self):
         result = runner_output.parse_ctest(8, "No tests were found!!!\n")
@@ -116,70 +110,45 @@ class Parsers(unittest.TestCase):
         )
         result = runner_output.parse_unittest(1, text)
         self.check(result, 2, 2, 1, "Ran 5", "FAILED")
-        self.assertEqual(
-            result.failures, ["test_a (tests.A.test_a)", "test_b (tests.B.test_b)"]
-        )
+        self.assertEqual(result.failures, ["test_a (tests.A.test_a)", "test_b (tests.B.test_b)"])
         text = "Ran 5 tests in 1.0s\n\nOK\n"
         self.check(runner_output.parse_unittest(0, text), 5, 0, 0, "OK")
         self.check(runner_output.parse_unittest(1, "Traceback\n"), 0, 1, 0)
 
     def test_a_runner_that_ran_nothing_has_failed(self):
-        for parse in (
-            runner_output.parse_unittest,
-            runner_output.parse_ctest,
-            runner_output.parse_mtr,
-        ):
+        for parse in (runner_output.parse_unittest, runner_output.parse_ctest, runner_output.parse_mtr):
             for text in ("", "Ran 0 tests in 0.000s\n\nOK\n"):
                 self.check(parse(0, text), 0, 1, 0)
         self.check(runner_output.parse_own("demo", 0, "bye\n"), 0, 1, 0)
 
     def test_demo(self):
-        text = (
-            "ok      starts\nFAILED  purges: 0 MB\nFAILED  ends\n"
-            "demo: 17 passed, 2 failed\n"
-        )
+        text = "ok      starts\nFAILED  purges: 0 MB\nFAILED  ends\ndemo: 17 passed, 2 failed\n"
         result = runner_output.parse_own("demo", 1, text)
         self.check(result, 17, 2, 0, "17 passed")
         self.assertEqual(result.failures, ["purges: 0 MB", "ends"])
-        self.check(
-            runner_output.parse_own("demo", 1, "demo: no server\n"),
-            0,
-            1,
-            0,
-            "no server",
-        )
+        self.check(runner_output.parse_own("demo", 1, "demo: no server\n"), 0, 1, 0, "no server")
         text = "demo_in_cgroup: 2 passed, 0 failed, 1 skipped: no group\n"
-        self.check(
-            runner_output.parse_own("demo_in_cgroup", 0, text), 2, 0, 1, "no group"
-        )
+        self.check(runner_output.parse_own("demo_in_cgroup", 0, text), 2, 0, 1, "no group")
 
 
 class Summary(unittest.TestCase):
     def test_the_end_names_each_failure(self):
         output = io.StringIO()
         results = {
-            "client": Result(
-                3, 2, 0, "client: 3 passed, 2 failed", ["one: 0 MB", "two"]
-            ),
+            "client": Result(3, 2, 0, "client: 3 passed, 2 failed", ["one: 0 MB", "two"]),
             "tools": Result(7, 0, 0, "tools: 7 passed"),
         }
         with contextlib.redirect_stdout(output):
             run_tests.say_summary(results, 60)
         lines = output.getvalue().splitlines()
         at = lines.index(f"{'':14} client: 3 passed, 2 failed")
-        self.assertEqual(
-            [line.strip() for line in lines[at + 1 : at + 3]],
-            ["failed: one: 0 MB", "failed: two"],
-        )
+        self.assertEqual([line.strip() for line in lines[at + 1 : at + 3]], ["failed: one: 0 MB", "failed: two"])
         self.assertEqual(lines[-1], "10 passed, 2 failed, 0 skipped")
 
 
 class Layers(unittest.TestCase):
     def check(self, failing):
-        outputs = {
-            "layers": "layers: 200 files, none with a problem",
-            "header-cost": "upstream  ours  header",
-        }
+        outputs = {"layers": "layers: 200 files, none with a problem", "header-cost": "upstream  ours  header"}
         if failing:
             outputs[failing] = f"{failing.replace('-', '_')}: too much"
         run = mock.Mock(preset="dev", build=Path("build/dev"))
@@ -353,11 +322,7 @@ class Performing(Scratch):
             self.step("alone", priority("alone")),
         )
         own = os.nice(0)
-        expected = {
-            "waits": own,
-            "computes": min(own + schedule.NICE, 19),
-            "alone": own,
-        }
+        expected = {"waits": own, "computes": min(own + schedule.NICE, 19), "alone": own}
         self.assertEqual(found, expected)
 
     def test_a_program_that_is_missing(self):
@@ -371,11 +336,7 @@ class Performing(Scratch):
         def fails(_run):
             return Result(0, 1)
 
-        results = self.perform(
-            self.step("build", fails),
-            self.step("needs"),
-            self.step("other", needs_build=False),
-        )
+        results = self.perform(self.step("build", fails), self.step("needs"), self.step("other", needs_build=False))
         self.assertEqual(self.started, ["other"])
         self.assertEqual(results["needs"].skipped, 1)
 
@@ -387,9 +348,7 @@ class Performing(Scratch):
         with self.assertRaises(KeyboardInterrupt):
             self.perform(*steps, self.step("c", interrupted), self.step("d"))
         self.perform(*steps, self.step("c"), self.step("d"))
-        self.assertEqual(
-            (sorted(self.started[:2]), self.started[2:]), (["a", "b"], ["c", "d"])
-        )
+        self.assertEqual((sorted(self.started[:2]), self.started[2:]), (["a", "b"], ["c", "d"]))
 
     def test_a_failed_step_runs_again(self):
         self.perform(self.step("a", lambda run: Result(0, 1)), self.step("b"))
@@ -410,9 +369,7 @@ class Performing(Scratch):
             raise Problem("a program is missing")
 
         with self.assertRaisesRegex(Problem, "is missing"):
-            self.perform(
-                self.step("a", waits, beside=True), self.step("b", fails, beside=True)
-            )
+            self.perform(self.step("a", waits, beside=True), self.step("b", fails, beside=True))
         # None where the program had not started when the neighbour failed.
         self.assertIn(self.started, ([-signal.SIGTERM], []))
 

@@ -44,11 +44,7 @@ class Case(Scratch):
         mock.patch.object(sources, "say", self.said.append).start()
         # Whatever the developer has set must not reach the tests.
         mock.patch.dict("os.environ").start()
-        for name in (
-            "MYSQL_SOURCE_TARBALL",
-            "MYSQL_SOURCE_VERSION",
-            "JEMALLOC_SOURCE_TARBALL",
-        ):
+        for name in ("MYSQL_SOURCE_TARBALL", "MYSQL_SOURCE_VERSION", "JEMALLOC_SOURCE_TARBALL"):
             sources.os.environ.pop(name, None)
         self.addCleanup(mock.patch.stopall)
 
@@ -75,9 +71,7 @@ class Mirror(Case):
     def test_apt_reads_both_forms_of_its_sources(self):
         etc = self.root / "etc"
         (etc / "sources.list.d").mkdir(parents=True)
-        (etc / "apt.conf").write_text(
-            f'Dir::Etc "{etc}";\nDir::Etc::parts "/dev/null";\n'
-        )
+        (etc / "apt.conf").write_text(f'Dir::Etc "{etc}";\nDir::Etc::parts "/dev/null";\n')
         sources.os.environ["APT_CONFIG"] = str(etc / "apt.conf")
         release = {"ID": "debian", "VERSION_CODENAME": "bookworm"}
         with mock.patch.object(sources, "os_release", return_value=release):
@@ -114,14 +108,9 @@ class PrivateConfiguration(Case):
         ):
             apt = sources.PrivateApt(self.cache / "apt")
         done = subprocess.run(
-            ["apt-config", "-c", apt.conf, "dump", *names],
-            capture_output=True,
-            text=True,
-            check=True,
+            ["apt-config", "-c", apt.conf, "dump", *names], capture_output=True, text=True, check=True
         )
-        self.assertEqual(
-            done.stdout.splitlines(), [f'{name} "false";' for name in names]
-        )
+        self.assertEqual(done.stdout.splitlines(), [f'{name} "false";' for name in names])
 
 
 class Verify(Case):
@@ -222,11 +211,7 @@ class Unpack(Case):
     def test_tarball_inside_a_package(self):
         build = self.root / "package"
         (build / "usr/src/mysql").mkdir(parents=True)
-        inner = tarball(
-            build / "usr/src/mysql/mysql-source.tar.gz",
-            "mysql-9.7",
-            {"MYSQL_VERSION": VERSION.format(4)},
-        )
+        inner = tarball(build / "usr/src/mysql/mysql-source.tar.gz", "mysql-9.7", {"MYSQL_VERSION": VERSION.format(4)})
         package = self.root / "mysql-source.deb"
         source_package.pack(build, "9.7.4-2", package)
         member = "./usr/src/mysql/mysql-source.tar.gz"
@@ -281,11 +266,7 @@ class OwnTarball(Case):
 
     def test_jemalloc(self):
         for version in ("5.3.1", "5.2.0"):
-            archive = tarball(
-                self.root / f"{version}.tar.gz",
-                "j",
-                {"ChangeLog": f"* {version} (x)\n"},
-            )
+            archive = tarball(self.root / f"{version}.tar.gz", "j", {"ChangeLog": f"* {version} (x)\n"})
             if version == "5.3.1":
                 source = self.provide("jemalloc", archive)
                 self.assertEqual(source["version"], version)
@@ -331,9 +312,7 @@ class MovedOn(Case):
             "tarball_sha256": "0" * 64,
             "download_mb": 428,
         }
-        package = tarball(
-            self.root / "new", "mysql-9.7", {"MYSQL_VERSION": VERSION.format(6)}
-        )
+        package = tarball(self.root / "new", "mysql-9.7", {"MYSQL_VERSION": VERSION.format(6)})
         self.apt = FakeApt(["10.0.1-1", "9.7.10-1", "9.7.6-1"], package)
 
     def get(self):
@@ -369,9 +348,7 @@ class MovedOn(Case):
 
     def test_nothing_of_the_series(self):
         self.apt.found = ["10.0.1-1"]
-        with self.assertRaisesRegex(
-            Problem, r"it has: 10\.0\.1-1\)\.\n  MYSQL_SOURCE_T"
-        ):
+        with self.assertRaisesRegex(Problem, r"it has: 10\.0\.1-1\)\.\n  MYSQL_SOURCE_T"):
             self.get()
 
     def test_numbers_not_letters_order_versions(self):
@@ -388,9 +365,7 @@ class Environment(Case):
             sources.PrivateApt(self.cache / "apt")
 
     def test_disk_says_how_much(self):
-        with self.assertRaisesRegex(
-            Problem, r"100000001.0 GB needed .*for x and .*, [\d.]+ GB free"
-        ):
+        with self.assertRaisesRegex(Problem, r"100000001.0 GB needed .*for x and .*, [\d.]+ GB free"):
             common.require_disk([(self.root / "a/b", 1e8, "x"), (self.root, 1, "y")])
         common.require_disk([(self.root, 0, "x")])
 

@@ -33,10 +33,7 @@ class Provide(Scratch):
             words = "" if self.works else "no such host\n"
             return subprocess.CompletedProcess(command, not self.works, "", words)
 
-        with (
-            mock.patch.object(style.subprocess, "run", run),
-            contextlib.redirect_stdout(io.StringIO()),
-        ):
+        with mock.patch.object(style.subprocess, "run", run), contextlib.redirect_stdout(io.StringIO()):
             return style.provide(self.pins, self.cache, offline)
 
     def test_installed_once(self):

@@ -180,13 +180,7 @@ class Verdicts(unittest.TestCase):
     def test_each(self):
         words = verdicts(
             ["m.flaky", "m.machine", "m.known", "m.new", "m.lone"],
-            {
-                "m.flaky": "pass",
-                "m.machine": "fail",
-                "m.known": "fail",
-                "m.new": "fail",
-                "m.lone": "fail",
-            },
+            {"m.flaky": "pass", "m.machine": "fail", "m.known": "fail", "m.new": "fail", "m.lone": "fail"},
             {"m.machine": "fail", "m.new": "pass"},
             {"m.known": "because"},
         )
@@ -217,9 +211,7 @@ class Report(unittest.TestCase):
         page = report("abc1234", results, {"main.b": "fails on stock too"})
         self.assertIn("commit abc1234", page)
         rows = [
-            [cell.strip() for cell in line.strip("|").split("|")]
-            for line in page.splitlines()
-            if line.startswith("| ")
+            [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")
         ]
         self.assertIn(["main", "1", "1", "1"], rows)
         self.assertIn(["rpl", "1", "0", "1"], rows)
@@ -248,17 +240,11 @@ class Differences(unittest.TestCase):
                 read_differences(line)
 
     def test_entries_that_are_out_of_date(self):
-        results = {
-            test: {"result": result, "comment": ""}
-            for test, result in (("main.a", "pass"), ("main.b", "fail"))
-        }
+        results = {test: {"result": result, "comment": ""} for test, result in (("main.a", "pass"), ("main.b", "fail"))}
         reasons = dict.fromkeys(("main.a", "main.b", "main.renamed", "x.other"), "why")
         passes = {"main.a": "passes"}
         self.assertEqual(outdated(reasons, results, []), passes)
-        self.assertEqual(
-            outdated(reasons, results, ["main"]),
-            {**passes, "main.renamed": "has no result"},
-        )
+        self.assertEqual(outdated(reasons, results, ["main"]), {**passes, "main.renamed": "has no result"})
 
     def test_the_list_itself(self):
         read_differences((ROOT / DIFFERENCES).read_text())

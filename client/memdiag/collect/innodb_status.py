@@ -25,12 +25,5 @@ def figures(text: str) -> list[Row]:
     for name, pattern, once in _LINES:
         found = [int(number) for number in re.findall(pattern, text, re.MULTILINE)]
         if found:
-            rows.append(
-                {
-                    "NAME": name,
-                    "VALUE": found[0]
-                    if once and name != "adaptive_hash_buffers"
-                    else sum(found),
-                }
-            )
+            rows.append({"NAME": name, "VALUE": found[0] if once and name != "adaptive_hash_buffers" else sum(found)})
     return rows

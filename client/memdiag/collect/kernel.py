@@ -13,9 +13,7 @@ from pathlib import Path
 from memdiag.collect.sources import Row, Source, failed, read
 
 _KB = re.compile(r"^(\w+(?:\(\w+\))?):\s+(\d+)(?: (kB))?$", re.MULTILINE)
-_ALLOCATORS = re.compile(
-    r"/[^\s/]*((?:jemalloc|tcmalloc|mimalloc)[^\s/]*)(?: \(deleted\))?$"
-)
+_ALLOCATORS = re.compile(r"/[^\s/]*((?:jemalloc|tcmalloc|mimalloc)[^\s/]*)(?: \(deleted\))?$")
 _V1_NO_LIMIT = 1 << 60
 
 
@@ -25,9 +23,7 @@ def is_server(pid: int, root: Path = Path("/")) -> bool:
         command = (root / f"proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return any(
-        re.search(rb"(mysqld|mariadbd)", os.path.basename(word)) for word in command[:5]
-    )
+    return any(re.search(rb"(mysqld|mariadbd)", os.path.basename(word)) for word in command[:5])
 
 
 def pid_from_file(variables: Row) -> int:
@@ -53,18 +49,13 @@ def pid_from_file(variables: Row) -> int:
 
 def fields(text: str) -> dict[str, int]:
     """The `Name:  12 kB` lines, in bytes; figures without a unit as they are."""
-    return {
-        name: int(number) << (10 if kb else 0) for name, number, kb in _KB.findall(text)
-    }
+    return {name: int(number) << (10 if kb else 0) for name, number, kb in _KB.findall(text)}
 
 
 def process(pid: int, root: Path = Path("/")) -> dict[str, Source]:
     folder = root / f"proc/{pid}"
     return {
-        "process": read(
-            f"/proc/{pid}/status",
-            lambda: [fields((folder / "status").read_text()) | _oom(folder)],
-        ),
+        "process": read(f"/proc/{pid}/status", lambda: [fields((folder / "status").read_text()) | _oom(folder)]),
         "allocator_library": read(f"/proc/{pid}/maps", lambda: [_allocator(folder)]),
         "cgroup": cgroup(pid, root),
     }
@@ -72,21 +63,13 @@ def process(pid: int, root: Path = Path("/")) -> dict[str, Source]:
 
 def machine(root: Path = Path("/")) -> dict[str, Source]:
     return {
-        "meminfo": read(
-            "/proc/meminfo", lambda: [fields((root / "proc/meminfo").read_text())]
-        ),
+        "meminfo": read("/proc/meminfo", lambda: [fields((root / "proc/meminfo").read_text())]),
         "pressure": read("/proc/pressure/memory", lambda: _pressure(root)),
         "numa": read("/sys/devices/system/node", lambda: _nodes(root)),
         "huge_pages": read(
             "/sys/kernel/mm/transparent_hugepage/enabled",
             lambda: [
-                {
-                    "transparent_hugepage": _chosen(
-                        (
-                            root / "sys/kernel/mm/transparent_hugepage/enabled"
-                        ).read_text()
-                    )
-                }
+                {"transparent_hugepage": _chosen((root / "sys/kernel/mm/transparent_hugepage/enabled").read_text())}
             ],
         ),
         "kernel": read(
@@ -102,16 +85,13 @@ def machine(root: Path = Path("/")) -> dict[str, Source]:
 
 
 def _oom(folder: Path) -> dict[str, int]:
-    return {
-        name: int((folder / name).read_text())
-        for name in ("oom_score", "oom_score_adj")
-    }
+    return {name: int((folder / name).read_text()) for name in ("oom_score", "oom_score_adj")}
 
 
 def _allocator(folder: Path) -> dict[str, str | None]:
     """The library that serves malloc(): one that is loaded besides the C library, or None for the C library's own."""
     text = (folder / "maps").read_text()
-    found = sorted({match[1] for line in text.splitlines() if (match := _ALLOCATORS.search(line))})  # fmt: skip
+    found = sorted({match[1] for line in text.splitlines() if (match := _ALLOCATORS.search(line))})
     environment = {}
     try:
         for entry in (folder / "environ").read_bytes().split(b"\0"):
@@ -129,12 +109,7 @@ def _pressure(root: Path) -> list[dict[str, object]]:
         kind, *pairs = line.split()
         figures = dict(pair.split("=") for pair in pairs)
         rows.append(
-            {"kind": kind}
-            | {
-                name: float(figures[name])
-                for name in ("avg10", "avg60", "avg300")
-                if name in figures
-            }
+            {"kind": kind} | {name: float(figures[name]) for name in ("avg10", "avg60", "avg300") if name in figures}
         )
     return rows
 
@@ -193,9 +168,7 @@ def _groups(entries: str, mounts: str, root: Path) -> tuple[int, list[Path]]:
                 words = mount.split()
                 dash = words.index("-")
                 kind = words[dash + 1]
-                if version == 1 and not (
-                    kind == "cgroup" and "memory" in words[-1].split(",")
-                ):
+                if version == 1 and not (kind == "cgroup" and "memory" in words[-1].split(",")):
                     continue
                 if version == 2 and kind != "cgroup2":
                     continue
@@ -221,9 +194,7 @@ def _group(version: int, folder: Path) -> dict[str, object] | None:
         limit = None
     stat = _pairs(folder / "memory.stat")
     cache = stat.get("total_inactive_file" if version == 1 else "inactive_file")
-    events = _pairs(
-        folder / ("memory.oom_control" if version == 1 else "memory.events")
-    )
+    events = _pairs(folder / ("memory.oom_control" if version == 1 else "memory.events"))
     return {
         "limit": limit,
         "usage": usage,

@@ -35,14 +35,16 @@ def symbolizer() -> str | None:
 def build_id(path: Path) -> str:
     """In hexadecimal; "" where the file cannot be read or has none."""
     try:
-        done = subprocess.run(["readelf", "-n", str(path)], capture_output=True, text=True, check=False, timeout=SECONDS)  # fmt: skip
+        done = subprocess.run(
+            ["readelf", "-n", str(path)], capture_output=True, text=True, check=False, timeout=SECONDS
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     found = re.search(r"Build ID: ([0-9a-f]+)", done.stdout)
     return found[1] if found else ""
 
 
-def debug_file(module: str, wanted: str, folders: Sequence[Path] = (DEBUG_FOLDER,)) -> Path | None:  # fmt: skip
+def debug_file(module: str, wanted: str, folders: Sequence[Path] = (DEBUG_FOLDER,)) -> Path | None:
     """The file that has the lines of a module with this build id."""
     if not re.fullmatch(r"[0-9a-f]{4,128}", wanted):
         return None
@@ -53,14 +55,14 @@ def debug_file(module: str, wanted: str, folders: Sequence[Path] = (DEBUG_FOLDER
     return None
 
 
-def lines_of(path: Path, addresses: Iterable[int], program: str | None = None) -> dict[int, list[Line]]:  # fmt: skip
+def lines_of(path: Path, addresses: Iterable[int], program: str | None = None) -> dict[int, list[Line]]:
     """Lines of those addresses of the file that have one. `program`: llvm-symbolizer or addr2line."""
     program = program or symbolizer()
     asked = sorted(set(addresses))
     if program is None or not asked:
         return {}
     if "llvm" in Path(program).name:
-        command = [program, "--obj", str(path), "--output-style=GNU", "--addresses", "--demangle", "--inlines"]  # fmt: skip
+        command = [program, "--obj", str(path), "--output-style=GNU", "--addresses", "--demangle", "--inlines"]
     else:
         command = [program, "-a", "-C", "-f", "-i", "-e", str(path)]
     try:

@@ -38,17 +38,14 @@ class Sampler:
         self.server = {
             "version": who,
             "flavour": "memdiag" if self.ours else "mariadb" if "mariadb" in who.lower() else "mysql",
-        }  # fmt: skip
+        }
         pid = session.server_process()
         if not pid and session.target.host in ("localhost", "127.0.0.1", "::1"):
             pid = kernel.pid_from_file(self.variables())
         self.pid = pid if pid and kernel.is_server(pid) else 0
 
     def variables(self) -> Row:
-        return {
-            row["VARIABLE_NAME"].lower(): row["VALUE"]
-            for row in self._try(queries.VARIABLES)
-        }
+        return {row["VARIABLE_NAME"].lower(): row["VALUE"] for row in self._try(queries.VARIABLES)}
 
     def sample(self) -> dict[str, Any]:
         view = self._view()
@@ -65,19 +62,13 @@ class Sampler:
             "sessions": view.status("Threads_connected"),
             "uptime": view.status("Uptime"),
             "instruments": {
-                row["EVENT_NAME"]: row["BYTES"]
-                for row in view.rows("memory")
-                if row["BYTES"] >= WORTH_BYTES
+                row["EVENT_NAME"]: row["BYTES"] for row in view.rows("memory") if row["BYTES"] >= WORTH_BYTES
             },
         }
         if self.ours:
             states = view.pool_states()
             result["pools"] = {
-                name: [
-                    one.get("live"),
-                    total([one.get("dirty"), one.get("muzzy")]),
-                ]
-                for name, one in states.items()
+                name: [one.get("live"), total([one.get("dirty"), one.get("muzzy")])] for name, one in states.items()
             }
             unused = [one[1] for one in result["pools"].values()]
             result["unused"] = total(unused) if unused else None
@@ -89,10 +80,7 @@ class Sampler:
         def keep(name: str, rows: list[Row]) -> None:
             sources[name] = {"source": name, "rows": rows, "error": None}
 
-        status = {
-            row["VARIABLE_NAME"].lower(): _number(row["VALUE"])
-            for row in self._try(queries.GLOBAL_STATUS)
-        }
+        status = {row["VARIABLE_NAME"].lower(): _number(row["VALUE"]) for row in self._try(queries.GLOBAL_STATUS)}
         keep("status", [status] if status else [])
         keep("memory", self._try(_INSTRUMENTS))
         if self.ours:
@@ -102,12 +90,7 @@ class Sampler:
             for name, source in (kernel.process(self.pid) | kernel.machine()).items():
                 keep(name, source.rows)
         return View(
-            {
-                "label": self._session.target.label,
-                "server": self.server,
-                "sources": sources,
-                "local": bool(self.pid),
-            }
+            {"label": self._session.target.label, "server": self.server, "sources": sources, "local": bool(self.pid)}
         )
 
     def _try(self, statement: str) -> list[Row]:

@@ -31,9 +31,7 @@ def silent(_: str) -> None:
     pass
 
 
-def take(
-    session: Session, progress: Progress = silent, partial: bool = False
-) -> dict[str, Any]:
+def take(session: Session, progress: Progress = silent, partial: bool = False) -> dict[str, Any]:
     """@param partial  a server that goes away meanwhile is no error: `gone` says so, and what was read stays"""
     return _Snapshot(session, progress, partial).take()
 
@@ -79,10 +77,7 @@ class _Snapshot:
     def _ask(self, name: str, statement: str) -> list[Row]:
         shown = " ".join(statement.split())
         try:
-            if self._gone:
-                source = failed(shown, _GONE)
-            else:
-                source = Source(shown, self._session.rows(statement))
+            source = failed(shown, _GONE) if self._gone else Source(shown, self._session.rows(statement))
         except Refused as error:
             source = failed(shown, _explained(error))
         except Gone:
@@ -104,10 +99,7 @@ class _Snapshot:
     # The server.
 
     def _variables(self) -> None:
-        for name, statement in (
-            ("variables", queries.VARIABLES),
-            ("status", queries.GLOBAL_STATUS),
-        ):
+        for name, statement in (("variables", queries.VARIABLES), ("status", queries.GLOBAL_STATUS)):
             rows = self._ask(name, statement)
             values = {row["VARIABLE_NAME"].lower(): row["VALUE"] for row in rows}
             for key in values.keys() - _WORDS:
@@ -156,16 +148,12 @@ class _Snapshot:
                 self._progress(table)
                 self._ask(table.lower(), f"SELECT * FROM information_schema.{table}")
         if "memdiag_sessions" in self._sources:
-            self._sources["memdiag_sessions"].rows = of_largest(
-                self._rows("memdiag_sessions")
-            )
+            self._sources["memdiag_sessions"].rows = of_largest(self._rows("memdiag_sessions"))
         for name in ("memdiag_instruments", "memdiag_routes"):
             # Most have never been used.
             if name in self._sources:
                 self._sources[name].rows = [
-                    row
-                    for row in self._rows(name)
-                    if row.get("LIVE_BYTES") or row.get("COUNTED_BYTES")
+                    row for row in self._rows(name) if row.get("LIVE_BYTES") or row.get("COUNTED_BYTES")
                 ]
         self._progress("history")
         self._history(columns.get("MEMDIAG_HISTORY", []))
@@ -196,41 +184,31 @@ class _Snapshot:
         ]
         if not wanted:
             return
-        rows = self._ask(
-            "memdiag_history", queries.HISTORY.format(columns=", ".join(wanted))
-        )
+        rows = self._ask("memdiag_history", queries.HISTORY.format(columns=", ".join(wanted)))
         kept = thinned(rows, "RSS_BYTES", queries.POINTS)
         self._sources["memdiag_history"].rows = kept
         times = [row["TIME"] for row in thinned(kept, "RSS_BYTES", 120)]
         if times:
             literals = ", ".join(f"'{_literal(moment)}'" for moment in times)
-            self._ask(
-                "memdiag_history_pools", queries.HISTORY_POOLS.format(times=literals)
-            )
-            self._sources[
-                "memdiag_history_pools"
-            ].source = "information_schema.MEMDIAG_HISTORY_POOLS"
+            self._ask("memdiag_history_pools", queries.HISTORY_POOLS.format(times=literals))
+            self._sources["memdiag_history_pools"].source = "information_schema.MEMDIAG_HISTORY_POOLS"
 
     def _profile(self, columns: list[str]) -> None:
         """The heap profile's columns are discovered: the table is younger than this program."""
         if not columns:
             self._sources["memdiag_profile"] = failed(
-                "information_schema.MEMDIAG_PROFILE",
-                "this version of the server has no heap profile",
+                "information_schema.MEMDIAG_PROFILE", "this version of the server has no heap profile"
             )
             return
         order = " ORDER BY LIVE_BYTES DESC" if "LIVE_BYTES" in columns else ""
         names = ", ".join(f"`{name}`" for name in columns)
         rows = self._ask(
-            "memdiag_profile",
-            f"SELECT {names} FROM information_schema.MEMDIAG_PROFILE{order} LIMIT {MOST_STACKS}",
+            "memdiag_profile", f"SELECT {names} FROM information_schema.MEMDIAG_PROFILE{order} LIMIT {MOST_STACKS}"
         )
         if rows:
             self._ask("memdiag_profile_svg", "SELECT memdiag_profile('svg') AS SVG")
         elif self._sources["memdiag_profile"].error is None:
-            self._sources[
-                "memdiag_profile"
-            ].error = "the heap profiler is OFF, or has no sample yet"
+            self._sources["memdiag_profile"].error = "the heap profiler is OFF, or has no sample yet"
 
     # Sources that every server has.
 
@@ -238,9 +216,7 @@ class _Snapshot:
         variables = (self._rows("variables") or [{}])[0]
         if str(variables.get("performance_schema", "")).upper() in ("OFF", "0"):
             for name in ("memory", "threads", "users", "prepared", "digests"):
-                self._sources[name] = failed(
-                    "performance_schema", "performance_schema is OFF"
-                )
+                self._sources[name] = failed("performance_schema", "performance_schema is OFF")
             return
         memory = self._ask("memory", queries.MEMORY_BY_EVENT)
         self._ask("instruments", queries.INSTRUMENTS_OFF)
@@ -256,12 +232,7 @@ class _Snapshot:
             )
         }
         if ("threads", "TOTAL_MEMORY") in columns:
-            self._ask(
-                "threads",
-                queries.THREADS.format(
-                    memory="TOTAL_MEMORY", highest="MAX_TOTAL_MEMORY"
-                ),
-            )
+            self._ask("threads", queries.THREADS.format(memory="TOTAL_MEMORY", highest="MAX_TOTAL_MEMORY"))
         elif memory:
             self._ask("threads", queries.THREADS_SUMMED)
         elif reason := self._sources["memory"].error:
@@ -271,15 +242,10 @@ class _Snapshot:
         self._digests(columns)
         threads = self._rows("threads")
         if threads and (threads[0].get("BYTES") or 0) > 16 << 20:
-            self._ask(
-                "largest_session",
-                queries.LARGEST_SESSION.format(thread=threads[0]["THREAD_ID"]),
-            )
+            self._ask("largest_session", queries.LARGEST_SESSION.format(thread=threads[0]["THREAD_ID"]))
 
     def _digests(self, columns: set[tuple[str, str]]) -> None:
-        largest = sorted(
-            self._rows("memdiag_digests"), key=lambda row: -(row["PEAK_BYTES"] or 0)
-        )
+        largest = sorted(self._rows("memdiag_digests"), key=lambda row: -(row["PEAK_BYTES"] or 0))
         ours = [row["DIGEST"] for row in largest if row["DIGEST"]]
         if ours:
             quoted = ", ".join(f"'{digest}'" for digest in ours[:50])
@@ -296,27 +262,20 @@ class _Snapshot:
         else:
             self._sources["digests"] = failed(
                 "performance_schema.events_statements_summary_by_digest",
-                self._sources["memory"].error
-                or "this version does not count memory by digest",
+                self._sources["memory"].error or "this version does not count memory by digest",
             )
 
     def _sessions(self, server: dict[str, Any]) -> None:
         if server["flavour"] == "mariadb":
             counted = self._rows("threads")[:1]
             first = self._ask("threads", queries.MARIADB_SESSIONS)[:1]
-            if [row["PROCESSLIST_ID"] for row in counted] != [row["PROCESSLIST_ID"] for row in first]:  # fmt: skip
+            if [row["PROCESSLIST_ID"] for row in counted] != [row["PROCESSLIST_ID"] for row in first]:
                 # Performance Schema counts another session as the largest.
                 self._sources.pop("largest_session", None)
-        rows = self._ask(
-            "sessions",
-            queries.SLEEPING.format(table="performance_schema.processlist"),
-        )
+        rows = self._ask("sessions", queries.SLEEPING.format(table="performance_schema.processlist"))
         # MySQL has the table since 8.0.22. It is empty while performance_schema is OFF; at least this session is connected.
         if not rows or not rows[0]["SESSIONS"]:
-            self._ask(
-                "sessions",
-                queries.SLEEPING.format(table="information_schema.PROCESSLIST"),
-            )
+            self._ask("sessions", queries.SLEEPING.format(table="information_schema.PROCESSLIST"))
         self._ask("system_sessions", queries.SYSTEM_SESSIONS)
 
     def _innodb(self, server: dict[str, Any]) -> None:
@@ -343,11 +302,7 @@ class _Snapshot:
         memory = {row["EVENT_NAME"]: row["BYTES"] for row in self._rows("memory")}
         for row in self._rows("memdiag_instruments"):
             memory.setdefault(row["EVENT_NAME"], row.get("LIVE_BYTES"))
-        engine = sum(
-            size or 0
-            for name, size in memory.items()
-            if name.startswith("memory/memory/")
-        )
+        engine = sum(size or 0 for name, size in memory.items() if name.startswith("memory/memory/"))
         if engine > 4 << 20:
             self._ask("memory_tables", queries.MEMORY_TABLES)
 
@@ -370,10 +325,7 @@ def thinned(rows: list[Row], key: str, most: int) -> list[Row]:
     inner = rows[1:-1]
     stretches = most - 2
     for number in range(stretches):
-        begin, end = (
-            len(inner) * number // stretches,
-            len(inner) * (number + 1) // stretches,
-        )
+        begin, end = (len(inner) * number // stretches, len(inner) * (number + 1) // stretches)
         stretch = inner[begin:end]
         if stretch:
             kept.append(max(stretch, key=lambda row: row.get(key) or 0))

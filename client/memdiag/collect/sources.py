@@ -29,9 +29,6 @@ def read(source: str, reader: Callable[[], list[Row]]) -> Source:
     except FileNotFoundError:
         return failed(source, "this machine does not have it")
     except PermissionError:
-        return failed(
-            source,
-            "this user may not read it; run memdiag as root or as the server's user",
-        )
+        return failed(source, "this user may not read it; run memdiag as root or as the server's user")
     except (OSError, ValueError) as error:
         return failed(source, getattr(error, "strerror", None) or str(error))

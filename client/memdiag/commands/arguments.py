@@ -29,18 +29,14 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
         help="without a value it is asked for; safer: an option file or a login path",
     )
     group.add_argument("--protocol", help="TCP or SOCKET")
-    group.add_argument(
-        "--ssl-mode", help="DISABLED, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY"
-    )
+    group.add_argument("--ssl-mode", help="DISABLED, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY")
     group.add_argument("--ssl-ca", help="file of certificates")
     group.add_argument("--ssl-cert")
     group.add_argument("--ssl-key")
     group.add_argument("--connect-timeout", help="seconds (default: 10)")
     group.add_argument("--login-path", default="", help="of mysql_config_editor")
     group.add_argument("--defaults-file", default="", help="read only this option file")
-    group.add_argument(
-        "--defaults-extra-file", default="", help="read this option file, too"
-    )
+    group.add_argument("--defaults-extra-file", default="", help="read this option file, too")
     group.add_argument("--no-defaults", action="store_true", help="read no option file")
 
 
@@ -59,14 +55,8 @@ _NAMES = [
 ]
 
 
-def chosen_targets(
-    options: argparse.Namespace, names: list[str] | None = None
-) -> list[Target]:
-    given = {
-        name.replace("_", "-"): value
-        for name in _NAMES
-        if (value := getattr(options, name)) is not None
-    }
+def chosen_targets(options: argparse.Namespace, names: list[str] | None = None) -> list[Target]:
+    given = {name.replace("_", "-"): value for name in _NAMES if (value := getattr(options, name)) is not None}
     if given.get("password") == _ASK:
         given["password"] = _asked()
     if "socket" in given and "host" not in given and "port" not in given:
@@ -83,9 +73,7 @@ def chosen_targets(
 
 def _asked() -> str:
     if not sys.stdin.isatty():
-        raise Problem(
-            "there is no terminal to ask for the password; use an option file, a login path or MYSQL_PWD"
-        )
+        raise Problem("there is no terminal to ask for the password; use an option file, a login path or MYSQL_PWD")
     try:
         return getpass.getpass("Enter password: ")
     except EOFError:

@@ -29,11 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
             metavar=name.upper(),
             help="a report (HTML or JSON), a recording with or without @first, @last, @peak, @NUMBER or @TIME, or a server",
         )
-    parser.add_argument(
-        "--by",
-        default=",".join(KINDS),
-        help="kinds to compare: %(default)s",
-    )
+    parser.add_argument("--by", default=",".join(KINDS), help="kinds to compare: %(default)s")
     parser.add_argument(
         "--max-growth",
         action="append",
@@ -52,9 +48,7 @@ def run(options: argparse.Namespace) -> int:
         if kind not in KINDS:
             raise WrongOption(f"--by {kind!r}: the kinds are {', '.join(KINDS)}")
     allowed = comparison.allowed_of(options.max_growth)
-    before, after = (
-        of_operand(options, operand) for operand in (options.before, options.after)
-    )
+    before, after = (of_operand(options, operand) for operand in (options.before, options.after))
     found = comparison.differences(before, after, kinds)
     missing = comparison.missing(before, after, kinds)
     for gate in not_checked(options.max_growth, kinds, missing):
@@ -75,11 +69,11 @@ def run(options: argparse.Namespace) -> int:
             )
         )
     else:
-        print(printable("\n".join(lines(before, after, found, missing, faults, options.all))))  # fmt: skip
+        print(printable("\n".join(lines(before, after, found, missing, faults, options.all))))
     return EXCEEDED if faults else 0
 
 
-def not_checked(max_growth: list[str], kinds: list[str], missing: list[str]) -> list[str]:  # fmt: skip
+def not_checked(max_growth: list[str], kinds: list[str], missing: list[str]) -> list[str]:
     """A line for each gate that cannot be checked."""
     result = []
     for word in max_growth:
@@ -88,7 +82,7 @@ def not_checked(max_growth: list[str], kinds: list[str], missing: list[str]) -> 
         if equals and kind not in kinds:
             result.append(f"--max-growth {word}: --by leaves out {kind}")
         elif not set(wanted) - set(missing):
-            result.append(f"{' and '.join(wanted)}: one side has no figures, so --max-growth cannot be checked")  # fmt: skip
+            result.append(f"{' and '.join(wanted)}: one side has no figures, so --max-growth cannot be checked")
     return result
 
 
@@ -112,13 +106,10 @@ def lines(
     faults: list[Difference],
     everything: bool,
 ) -> list[str]:
-    result = [
-        f"before: {before.label}, {moment(before.time)}",
-        f"after:  {after.label}, {moment(after.time)}",
-    ]
+    result = [f"before: {before.label}, {moment(before.time)}", f"after:  {after.label}, {moment(after.time)}"]
     for kind in KINDS:
         rows = [one for one in found if one.kind == kind]
-        shown = rows if everything else [one for one in rows if abs(one.growth) >= 1 << 16][:MOST]  # fmt: skip
+        shown = rows if everything else [one for one in rows if abs(one.growth) >= 1 << 16][:MOST]
         if not rows:
             continue
         result += ["", f"{kind:12} {'before':>12} {'after':>12} {'growth':>12}"]
@@ -133,16 +124,11 @@ def lines(
     if missing:
         known = {one.kind for one in found}
         names = [f"{kind} (in part)" if kind in known else kind for kind in missing]
-        result += [
-            "",
-            f"not compared, as one side has no figures: {', '.join(names)}",
-        ]
+        result += ["", f"not compared, as one side has no figures: {', '.join(names)}"]
     result.append("")
     if faults:
         first = faults[0]
-        result.append(
-            f"{len(faults)} too large; the first: {first.kind} {first.name} grew by {size(first.growth)}"
-        )
+        result.append(f"{len(faults)} too large; the first: {first.kind} {first.name} grew by {size(first.growth)}")
     else:
         result.append("within what is allowed" if found else "no difference")
     return result

@@ -25,17 +25,10 @@ from memdiag.recording import FORMAT
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("server", nargs="?", metavar="SERVER", help="as for report")
+    parser.add_argument("-o", "--out", metavar="FILE", required=True, help="the recording")
+    parser.add_argument("--every", default="10s", help="time between samples (default: %(default)s)")
     parser.add_argument(
-        "-o", "--out", metavar="FILE", required=True, help="the recording"
-    )
-    parser.add_argument(
-        "--every", default="10s", help="time between samples (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--for",
-        dest="length",
-        default="",
-        help="such as 30m, 8h; without it until Ctrl-C, which keeps the recording",
+        "--for", dest="length", default="", help="such as 30m, 8h; without it until Ctrl-C, which keeps the recording"
     )
     parser.set_defaults(run=run)
 
@@ -57,7 +50,9 @@ def run(options: argparse.Namespace) -> int:
         file = open(unfinished, "x", encoding="utf-8", opener=_private)  # noqa: SIM115
     except FileExistsError:
         # A recorder was killed and left it, or still writes it. Its samples may be the only ones of a night.
-        raise Problem(f"{unfinished} is there, of a recording that did not end; read it, and remove it or take another -o") from None  # fmt: skip
+        raise Problem(
+            f"{unfinished} is there, of a recording that did not end; read it, and remove it or take another -o"
+        ) from None
     except OSError as error:
         raise Problem(f"{unfinished} cannot be written: {error.strerror}") from None
     try:
@@ -65,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
             recorder.record(file, length)
     except OSError as error:
         # A full disk: what was recorded until then can be read.
-        raise Problem(f"{_left(unfinished, recorder.count)} cannot be written any more: {error.strerror}") from None  # fmt: skip
+        raise Problem(f"{_left(unfinished, recorder.count)} cannot be written any more: {error.strerror}") from None
     except KeyboardInterrupt:
         # A second Ctrl-C, or one before the first sample.
         if not recorder.count:
@@ -111,8 +106,16 @@ class Recorder:
         """Until the time is over, or Ctrl-C."""
         self._connect()
         assert self._sampler
-        _write(file, {"format": FORMAT, "label": self._target.label, "server": self._sampler.server,
-                      "every": self._every, "variables": self._sampler.variables()})  # fmt: skip
+        _write(
+            file,
+            {
+                "format": FORMAT,
+                "label": self._target.label,
+                "server": self._sampler.server,
+                "every": self._every,
+                "variables": self._sampler.variables(),
+            },
+        )
         begin = self._clock()
         with contextlib.suppress(KeyboardInterrupt):
             while True:
@@ -124,7 +127,7 @@ class Recorder:
                 except OSError:
                     self.count -= 1
                     raise
-                state = "the server is down" if sample.get("down") else f"RSS {size(sample['rss'])}"  # fmt: skip
+                state = "the server is down" if sample.get("down") else f"RSS {size(sample['rss'])}"
                 _show(f"\r{self.count} samples, {state}; Ctrl-C ends".ljust(70))
                 passed = self._clock() - begin
                 if length is not None and passed + self._every > length + 0.001:
@@ -165,9 +168,7 @@ def _write(file: IO[str], value: dict[str, Any]) -> None:
 
 
 def _show(words: str) -> None:
-    with contextlib.suppress(
-        OSError
-    ):  # the terminal may be gone, and the recording goes on
+    with contextlib.suppress(OSError):  # the terminal may be gone, and the recording goes on
         if sys.stderr.isatty():
             sys.stderr.write(words)
             sys.stderr.flush()

@@ -23,12 +23,7 @@ from memdiag.render import html, json, markdown, text
 from memdiag.render.page import Page
 from memdiag.report.build import report
 
-RENDERERS = {
-    "html": html.render,
-    "text": text.render,
-    "md": markdown.render,
-    "json": json.render,
-}
+RENDERERS = {"html": html.render, "text": text.render, "md": markdown.render, "json": json.render}
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -45,33 +40,22 @@ def add(parser: argparse.ArgumentParser) -> None:
         ("md", "Markdown"),
         ("json", "all figures, and what the report was made of"),
     ):
-        form.add_argument(
-            f"--{name}", dest="form", action="store_const", const=name, help=words
-        )
-    parser.add_argument(
-        "-o",
-        "--out",
-        metavar="FILE",
-        help="- is standard output (default for all but HTML)",
-    )
+        form.add_argument(f"--{name}", dest="form", action="store_const", const=name, help=words)
+    parser.add_argument("-o", "--out", metavar="FILE", help="- is standard output (default for all but HTML)")
     parser.add_argument(
         "--anonymize",
         action="store_true",
         help="hide names of users, hosts, schemas, tables and control groups, paths, and statements with their digests",
     )
     parser.add_argument(
-        "--recording",
-        metavar="FILE",
-        help="of memdiag record: shows it where the server keeps no history",
+        "--recording", metavar="FILE", help="of memdiag record: shows it where the server keeps no history"
     )
     parser.set_defaults(form="html", run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    recording = (
-        read_recording(Path(options.recording)).samples if options.recording else None
-    )
-    page, problems = collected(chosen_targets(options, options.servers), recording, options.anonymize)  # fmt: skip
+    recording = read_recording(Path(options.recording)).samples if options.recording else None
+    page, problems = collected(chosen_targets(options, options.servers), recording, options.anonymize)
     if not page.reports:
         raise Problem("; ".join(problems))
     text_of_page = RENDERERS[options.form](page)
@@ -81,15 +65,13 @@ def run(options: argparse.Namespace) -> int:
     else:
         write_whole(Path(place), text_of_page)
         print(Path(place).resolve())
-    old = [f"{view.label}: {view.too_old}" for view in map(View, page.snapshots) if view.too_old]  # fmt: skip
+    old = [f"{view.label}: {view.too_old}" for view in map(View, page.snapshots) if view.too_old]
     for line in [*problems, *old]:
         print(f"memdiag: {printable(line)}", file=sys.stderr)
     return 1 if problems else 0
 
 
-def collected(
-    targets: list[Target], recording: list[dict[str, Any]] | None, anonymous: bool
-) -> tuple[Page, list[str]]:
+def collected(targets: list[Target], recording: list[dict[str, Any]] | None, anonymous: bool) -> tuple[Page, list[str]]:
     """A page of those that answer, and a line for each that does not: the page has it, too, without names if
     `anonymous`."""
     page, problems, names = Page("", []), [], Names()
@@ -107,10 +89,10 @@ def collected(
             progress.done()
         if problem:
             problems.append(problem)
-            page.problems.append(names.problem(problem, _names_of(target)) if anonymous else problem)  # fmt: skip
+            page.problems.append(names.problem(problem, _names_of(target)) if anonymous else problem)
             continue
         if snapshot["gone"]:
-            problems.append(f"{target.label} did not answer any more: the report has what was read until then")  # fmt: skip
+            problems.append(f"{target.label} did not answer any more: the report has what was read until then")
         if anonymous:
             snapshot = anonymized(snapshot, names)
         page.snapshots.append(snapshot)

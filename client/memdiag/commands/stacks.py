@@ -18,7 +18,7 @@ MOST = 10
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("server", nargs="?", help="where it is not named by options")
-    parser.add_argument("--top", type=int, default=MOST, metavar="N", help="so many stacks (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--top", type=int, default=MOST, metavar="N", help="so many stacks (default: %(default)s)")
     parser.add_argument(
         "--debug-folder",
         action="append",
@@ -45,11 +45,15 @@ def run(options: argparse.Namespace) -> int:
 def read(session: Session, top: int) -> tuple[list[Row], list[Row]]:
     """The largest stacks, and the frames of these."""
     try:
-        stacks = session.rows(f"SELECT STACK, POOL, ROUTE, LIVE_BYTES, LIVE_BYTES_ERROR, LIVE_OBJECTS, DIGEST FROM information_schema.MEMDIAG_PROFILE WHERE STACK IS NOT NULL AND LIVE_BYTES > 0 ORDER BY LIVE_BYTES DESC LIMIT {top}")  # fmt: skip
+        stacks = session.rows(
+            f"SELECT STACK, POOL, ROUTE, LIVE_BYTES, LIVE_BYTES_ERROR, LIVE_OBJECTS, DIGEST FROM information_schema.MEMDIAG_PROFILE WHERE STACK IS NOT NULL AND LIVE_BYTES > 0 ORDER BY LIVE_BYTES DESC LIMIT {top}"
+        )
         if not stacks:
-            raise Problem("the heap profile is empty; switch it on with: SET GLOBAL memdiag_profile = ON")  # fmt: skip
+            raise Problem("the heap profile is empty; switch it on with: SET GLOBAL memdiag_profile = ON")
         numbers = ", ".join(str(row["STACK"]) for row in stacks)
-        frames = session.rows(f"SELECT STACK, FRAME, ADDRESS, `FUNCTION`, MODULE, MODULE_ADDRESS, BUILD_ID FROM information_schema.MEMDIAG_STACKS WHERE STACK IN ({numbers}) ORDER BY STACK, FRAME")  # fmt: skip
+        frames = session.rows(
+            f"SELECT STACK, FRAME, ADDRESS, `FUNCTION`, MODULE, MODULE_ADDRESS, BUILD_ID FROM information_schema.MEMDIAG_STACKS WHERE STACK IN ({numbers}) ORDER BY STACK, FRAME"
+        )
     except Refused as refused:
         if refused.code == 1109:
             raise Problem("this server has no heap profile") from None
@@ -60,7 +64,7 @@ def read(session: Session, top: int) -> tuple[list[Row], list[Row]]:
 Places = dict[tuple[str, int], list[lines.Line]]
 
 
-def lines_of_modules(frames: list[Row], folders: tuple[Path, ...]) -> tuple[Places, list[str]]:  # fmt: skip
+def lines_of_modules(frames: list[Row], folders: tuple[Path, ...]) -> tuple[Places, list[str]]:
     """Lines by build id and address, and what has none, in words."""
     if lines.symbolizer() is None:
         return {}, ["no lines: install llvm or binutils (llvm-symbolizer, addr2line)"]
@@ -76,13 +80,13 @@ def lines_of_modules(frames: list[Row], folders: tuple[Path, ...]) -> tuple[Plac
         path = lines.debug_file(paths[one], one, folders)
         found = lines.lines_of(path, of_module) if path else {}
         if not found:
-            missing.append(f"no lines of {paths[one]}: no debug information for build id {one} is installed here")  # fmt: skip
+            missing.append(f"no lines of {paths[one]}: no debug information for build id {one} is installed here")
         for address, places in found.items():
             known[one, address] = places
     return known, missing
 
 
-def shown(stacks: list[Row], frames: list[Row], known: Places, missing: list[str]) -> list[str]:  # fmt: skip
+def shown(stacks: list[Row], frames: list[Row], known: Places, missing: list[str]) -> list[str]:
     result = []
     for stack in stacks:
         result.append(
@@ -102,6 +106,6 @@ def of_frame(frame: Row, known: Places) -> list[str]:
     address = frame["MODULE_ADDRESS"]
     places = known.get((frame["BUILD_ID"], int(address, 16))) if address else None
     if not places:
-        return [frame["FUNCTION"] or f"{frame['MODULE'] or '?'} {address or frame['ADDRESS']}"]  # fmt: skip
+        return [frame["FUNCTION"] or f"{frame['MODULE'] or '?'} {address or frame['ADDRESS']}"]
     words = [f"{one.function}  {one.place}".rstrip() for one in places]
     return [*(f"{line}  (inlined)" for line in words[:-1]), words[-1]]

@@ -36,9 +36,7 @@ NOISE = 2e-5
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("server", nargs="?", metavar="SERVER", help="as for report")
-    parser.add_argument(
-        "--every", default="2s", help="time between two looks (default: %(default)s)"
-    )
+    parser.add_argument("--every", default="2s", help="time between two looks (default: %(default)s)")
     parser.set_defaults(run=run)
 
 
@@ -110,9 +108,7 @@ class Screen:
         if rss is not None:
             self.history.append((self.sample["time"], rss))
             newest = self.history[-1][0]
-            self.history = [
-                one for one in self.history if one[0] >= newest - TREND_SECONDS
-            ]
+            self.history = [one for one in self.history if one[0] >= newest - TREND_SECONDS]
 
     def key(self, key: str) -> None:
         if self.asking:
@@ -173,9 +169,9 @@ class Screen:
         if self._sampler.server["flavour"] == "mariadb":
             return self._rows(_SESSIONS_MARIADB.format(order=order))
         # MySQL before 8.0.31 does not add up a session's memory.
-        return self._rows(
-            _SESSIONS.format(memory="TOTAL_MEMORY", order=order)
-        ) or self._rows(_SESSIONS.format(memory="NULL", order="SECONDS"))
+        return self._rows(_SESSIONS.format(memory="TOTAL_MEMORY", order=order)) or self._rows(
+            _SESSIONS.format(memory="NULL", order="SECONDS")
+        )
 
     def _purge(self) -> None:
         import json
@@ -184,7 +180,7 @@ class Screen:
             self.message = "not purged: the server is gone"
             return
         try:
-            text = self._session.rows("SELECT memdiag_purge('all') AS RECEIPT")[0]["RECEIPT"]  # fmt: skip
+            text = self._session.rows("SELECT memdiag_purge('all') AS RECEIPT")[0]["RECEIPT"]
             receipt = json.loads(text)
             self.message = f"given back: {size(receipt['released_bytes'])} in {receipt['microseconds'] / 1000:.1f} ms"
         except Refused as error:
@@ -213,8 +209,7 @@ class Screen:
 
 def _rich() -> Any:
     return library(
-        "rich",
-        "rich is missing, and top needs it; install it with: apt-get install python3-rich, or pip install rich",
+        "rich", "rich is missing, and top needs it; install it with: apt-get install python3-rich, or pip install rich"
     )
 
 
@@ -226,14 +221,9 @@ def layout(screen: Screen, height: int, width: int) -> Any:
     sample = screen.sample
     head = _head(screen, width)
     left = max(4, height - len(head) - 3)
-    pools = sorted(
-        (sample.get("pools") or {}).items(),
-        key=lambda one: -((one[1][0] or 0) + (one[1][1] or 0)),
-    )
-    parts: list[Any] = [Text.from_markup(line, overflow="ellipsis", end="\n") for line in head]  # fmt: skip
-    holders = pools or sorted(
-        (sample.get("instruments") or {}).items(), key=lambda one: -one[1]
-    )
+    pools = sorted((sample.get("pools") or {}).items(), key=lambda one: -((one[1][0] or 0) + (one[1][1] or 0)))
+    parts: list[Any] = [Text.from_markup(line, overflow="ellipsis", end="\n") for line in head]
+    holders = pools or sorted((sample.get("instruments") or {}).items(), key=lambda one: -one[1])
     room = max(2, left * 2 // 5)
     parts.append(_pools(pools[:room]) if pools else _instruments(holders[:room]))
     left -= min(room, len(holders)) + 1
@@ -250,9 +240,7 @@ def layout(screen: Screen, height: int, width: int) -> Any:
     if not screen.asking:
         foot = f"{foot}  |  {KEYS}" if foot else KEYS
     style = "reverse" if screen.asking else "dim" if not screen.message else "bold"
-    parts.append(
-        Text(f" {_line(foot)} ", style=style, overflow="ellipsis", no_wrap=True)
-    )
+    parts.append(Text(f" {_line(foot)} ", style=style, overflow="ellipsis", no_wrap=True))
     return Group(*parts)
 
 
@@ -281,7 +269,7 @@ def _head(screen: Screen, width: int) -> list[str]:
         + (f"[bold]limit in {duration(to_limit)}[/]" if to_limit is not None else "no trend to the limit")
         + f"; unused {size(sample.get('unused'))}, buffer pool {size(sample.get('buffer_pool'))},"
         + f" swapped {size(sample.get('swap'))}, sessions {sample.get('sessions', 'unknown')}"
-    )  # fmt: skip
+    )
     return lines
 
 
@@ -320,7 +308,7 @@ def _instruments(rows: list[tuple[str, int]]) -> Any:
 
 
 def _sessions(screen: Screen, room: int) -> Any:
-    table = _table(("session", "right"), ("user", "left"), ("command", "left"), ("for", "right"), ("holds", "right"))  # fmt: skip
+    table = _table(("session", "right"), ("user", "left"), ("command", "left"), ("for", "right"), ("holds", "right"))
     for row in screen.sessions[:room]:
         _add(
             table,
@@ -334,7 +322,7 @@ def _sessions(screen: Screen, room: int) -> Any:
 
 
 def _purges(rows: list[dict[str, Any]]) -> Any:
-    table = _table(("last purges", "left"), ("pool", "left"), ("reason", "left"), ("released", "right"))  # fmt: skip
+    table = _table(("last purges", "left"), ("pool", "left"), ("reason", "left"), ("released", "right"))
     for row in rows:
         _add(
             table,
@@ -373,11 +361,11 @@ def _show(screen: Screen, every: float) -> None:
     from rich.live import Live
 
     console = Console()
-    with _raw_keys() as handle, Live(console=console, screen=True, auto_refresh=False) as live:  # fmt: skip
+    with _raw_keys() as handle, Live(console=console, screen=True, auto_refresh=False) as live:
         following = time.monotonic() + every
         size_before = console.size
         while not screen.ended:
-            live.update(layout(screen, console.size.height, console.size.width), refresh=True)  # fmt: skip
+            live.update(layout(screen, console.size.height, console.size.width), refresh=True)
             wait = max(0.0, min(following - time.monotonic(), 0.5))
             if select.select([handle], [], [], wait)[0]:
                 for key in os.read(handle, 64).decode(errors="replace"):

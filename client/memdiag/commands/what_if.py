@@ -22,15 +22,14 @@ from memdiag.replay import Outcome, Sample, replay
 # The kernel needs some room, and the next peak is not the last one.
 RESERVE = 1.1
 NOT_SURVIVED = 3
-_RUNS = "SELECT TIME, RSS_BYTES, DIRTY_BYTES, RSS_PEAK_BYTES, RSS_PEAK_TIME FROM information_schema.{table} ORDER BY TIME"
+_RUNS = (
+    "SELECT TIME, RSS_BYTES, DIRTY_BYTES, RSS_PEAK_BYTES, RSS_PEAK_TIME FROM information_schema.{table} ORDER BY TIME"
+)
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "source",
-        nargs="?",
-        metavar="SERVER|FILE",
-        help="a server, a report, or a recording of memdiag record",
+        "source", nargs="?", metavar="SERVER|FILE", help="a server, a report, or a recording of memdiag record"
     )
     parser.add_argument("--limit", metavar="SIZE", help="such as 8G")
     parser.add_argument(
@@ -112,11 +111,7 @@ def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None, bool]
 
 
 def of_history(found: list[dict[str, Any]]) -> list[Sample]:
-    samples = [
-        Sample(row["TIME"], row["RSS_BYTES"], _unused(row))
-        for row in found
-        if row["RSS_BYTES"] is not None
-    ]
+    samples = [Sample(row["TIME"], row["RSS_BYTES"], _unused(row)) for row in found if row["RSS_BYTES"] is not None]
     if samples:
         # The kernel also sees peaks between two samples, in each run its own. The unused pages of such a peak are not
         # known. They are taken to be those of the highest sample.
@@ -139,16 +134,10 @@ def _unused(row: dict[str, Any]) -> int | None:
 
 
 def of_recording(found: list[dict[str, Any]]) -> list[Sample]:
-    return [
-        Sample(row["time"], row["rss"], row.get("unused"))
-        for row in found
-        if row.get("rss") is not None
-    ]
+    return [Sample(row["time"], row["rss"], row.get("unused")) for row in found if row.get("rss") is not None]
 
 
-def limit_lines(
-    outcome: Outcome, samples: list[Sample], limit: int, gives_back: bool
-) -> list[str]:
+def limit_lines(outcome: Outcome, samples: list[Sample], limit: int, gives_back: bool) -> list[str]:
     span = duration(samples[-1].time - samples[0].time)
     lines = [
         f"{outcome.samples} samples of {span}, until {moment(samples[-1].time)}.",
@@ -162,15 +151,13 @@ def limit_lines(
         first = outcome.first_above
         assert first
         purged = gives_back and outcome.survived_giving_back
-        what = "there would have been a purge" if purged else "the kernel would have ended it"  # fmt: skip
+        what = "there would have been a purge" if purged else "the kernel would have ended it"
         lines.append(
             f"With a limit of {size(limit)} {what} at {moment(first.time)}:"
             f" RSS was {size(first.rss)}, and {outcome.above} samples are above the limit."
         )
         if outcome.survived_giving_back is None:
-            lines.append(
-                "How much of it was unused is not known. Only the server with memdiag records that."
-            )
+            lines.append("How much of it was unused is not known. Only the server with memdiag records that.")
         elif outcome.survived_giving_back:
             lines.append(
                 f"It would have survived, as memdiag_pressure_watcher is ON: it gives back unused pages, up to {size(outcome.most_given_back)} at once."
@@ -189,21 +176,15 @@ def limit_lines(
         )
         + f"; with a tenth in reserve {size(outcome.lowest_limit * RESERVE)}."
     )
-    lines.append(
-        "Only the server's process counts here, not what else shares its limit."
-    )
+    lines.append("Only the server's process counts here, not what else shares its limit.")
     return lines
 
 
 def budget_lines(view: View, values: dict[str, int], limit: int | None) -> list[str]:
     before = rows(view)
     if not before:
-        raise Problem(
-            "the budget is not known: this account may not read the variables"
-        )
-    unknown = [
-        name for name in values if not any(row.variable == name or row.depends_on(name) for row in before)
-    ]  # fmt: skip
+        raise Problem("the budget is not known: this account may not read the variables")
+    unknown = [name for name in values if not any(row.variable == name or row.depends_on(name) for row in before)]
     if unknown:
         raise Problem(
             f"the budget does not know {', '.join(unknown)}; it knows, for example,"
@@ -213,17 +194,13 @@ def budget_lines(view: View, values: dict[str, int], limit: int | None) -> list[
     old, new = sums(before), sums(after)
     own = view.limit
     bound = limit if limit is not None else own.bytes if own else None
-    lines = [
-        "budget, worst case".ljust(28) + f"{'now':>12} {'then':>12} {'change':>12}",
-    ]
+    lines = ["budget, worst case".ljust(28) + f"{'now':>12} {'then':>12} {'change':>12}"]
     for label, one, other in (
         ("the server's buffers", old.server_buffers, new.server_buffers),
         ("buffers of all sessions", old.session_buffers, new.session_buffers),
         ("what data can make it", old.growing, new.growing),
     ):
-        lines.append(
-            f"{label:28}{size(one):>12} {size(other):>12} {signed_size(other - one):>12}"
-        )
+        lines.append(f"{label:28}{size(one):>12} {size(other):>12} {signed_size(other - one):>12}")
     lines += [
         f"{row.variable} is in no sum: {NO_SUM[row.kind]}."
         for row in after
@@ -233,7 +210,5 @@ def budget_lines(view: View, values: dict[str, int], limit: int | None) -> list[
         lines.append("The limit is not known; say --limit.")
     else:
         fits = new.at_once <= bound
-        lines.append(
-            f"Buffers alone: {size(new.at_once)}, {'within' if fits else 'above'} the limit of {size(bound)}."
-        )
+        lines.append(f"Buffers alone: {size(new.at_once)}, {'within' if fits else 'above'} the limit of {size(bound)}.")
     return lines

@@ -26,9 +26,7 @@ def guarded(library: ModuleType, target: Target) -> Any:
     `bytes_left`."""
     base = library.Connection
     if any(not hasattr(base, name) for name in _HOOKS):
-        raise Problem(
-            "this version of PyMySQL is unknown, and could send the password in clear: install 1.0.2 to 1.2"
-        )
+        raise Problem("this version of PyMySQL is unknown, and could send the password in clear: install 1.0.2 to 1.2")
 
     class Guarded(base):
         _authenticating = False
@@ -38,9 +36,7 @@ def guarded(library: ModuleType, target: Target) -> Any:
             self.bytes_left -= count
             if self.bytes_left < 0:
                 self._force_close()  # the rest would be taken for the next answer
-                raise library.err.OperationalError(
-                    2013, "its answer is too large to be one"
-                )
+                raise library.err.OperationalError(2013, "its answer is too large to be one")
             return super()._read_bytes(count)
 
         def _request_authentication(self) -> None:
@@ -80,9 +76,7 @@ def safe(link: Any) -> bool:
 
 
 def _without_tls(target: Target) -> Problem:
-    return Problem(
-        f"{target.label} does not offer TLS, and ssl-mode is {target.ssl_mode}"
-    )
+    return Problem(f"{target.label} does not offer TLS, and ssl-mode is {target.ssl_mode}")
 
 
 class InClear:
@@ -95,9 +89,7 @@ class InClear:
     def authenticate(self, _packet: Any) -> Any:
         link = self._link
         if not safe(link):
-            raise Problem(
-                f"{self._label} wants the password in clear over a connection without TLS: {_HELP}"
-            )
+            raise Problem(f"{self._label} wants the password in clear over a connection without TLS: {_HELP}")
         if self._name == "dialog":
             raise AttributeError  # PyMySQL goes on with its own dialog
         link.write_packet(link.password + b"\0")
@@ -108,7 +100,4 @@ class InClear:
 
 def in_clear(target: Target) -> dict[str, Any]:
     """For PyMySQL's auth_plugin_map."""
-    return {
-        name: functools.partial(InClear, name, target.label)
-        for name in ("mysql_clear_password", "dialog")
-    }
+    return {name: functools.partial(InClear, name, target.label) for name in ("mysql_clear_password", "dialog")}

@@ -20,12 +20,7 @@ from pathlib import Path
 from memdiag.problem import Problem, WrongOption
 
 GROUPS = ("client", "memdiag")
-SOCKETS = (
-    "/var/run/mysqld/mysqld.sock",
-    "/run/mysqld/mysqld.sock",
-    "/var/lib/mysql/mysql.sock",
-    "/tmp/mysql.sock",
-)
+SOCKETS = ("/var/run/mysqld/mysqld.sock", "/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock")
 KNOWN = frozenset(
     [
         "host",
@@ -61,9 +56,7 @@ class Target:
 
     @property
     def label(self) -> str:
-        return self.socket or (
-            self.host if self.port == 3306 else f"{self.host}:{self.port}"
-        )
+        return self.socket or (self.host if self.port == 3306 else f"{self.host}:{self.port}")
 
 
 # --- option files -----------------------------------------------------------------
@@ -79,30 +72,22 @@ def default_files() -> list[Path]:
 def _home() -> Path:
     try:
         return Path.home()
-    except (
-        RuntimeError
-    ):  # a user of a container that has neither HOME nor an entry in /etc/passwd
+    except RuntimeError:  # a user of a container that has neither HOME nor an entry in /etc/passwd
         return Path("/nonexistent")
 
 
-def read_option_file(
-    path: Path, required: bool = False, depth: int = 0
-) -> dict[str, str]:
+def read_option_file(path: Path, required: bool = False, depth: int = 0) -> dict[str, str]:
     """The options of our groups; !include and !includedir as the mysql client follows them."""
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
         # mysql ignores it, too: anybody could have written it.
         if path.stat().st_mode & 0o002:
             if required:
-                raise Problem(
-                    f"the option file {path} is ignored: anybody may write it; see chmod o-w"
-                )
+                raise Problem(f"the option file {path} is ignored: anybody may write it; see chmod o-w")
             return {}
     except OSError as error:
         if required:
-            raise Problem(
-                f"the option file {path} cannot be read: {error.strerror}"
-            ) from None
+            raise Problem(f"the option file {path} cannot be read: {error.strerror}") from None
         return {}
     options: dict[str, str] = {}
     group = ""
@@ -135,10 +120,10 @@ def _name(text: str) -> str:
 
 def _without_comment(line: str) -> str:
     """A # begins a comment unless it is in quotes, also in the middle of a word."""
-    return re.match(r"""(?:[^#'"]|'(?:[^'\\]|\\.)*(?:'|$)|"(?:[^"\\]|\\.)*(?:"|$))*""", line)[0]  # type: ignore[index]  # fmt: skip
+    return re.match(r"""(?:[^#'"]|'(?:[^'\\]|\\.)*(?:'|$)|"(?:[^"\\]|\\.)*(?:"|$))*""", line)[0]  # type: ignore[index]
 
 
-_ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "s": " ", "\\": "\\", "'": "'", '"': '"'}  # fmt: skip
+_ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "r": "\r", "s": " ", "\\": "\\", "'": "'", '"': '"'}
 
 
 def _value(text: str) -> str:
@@ -169,16 +154,11 @@ def read_login_path(name: str, required: bool) -> dict[str, str]:
             )
         return {}
     done = subprocess.run(
-        [program, "--no-defaults", f"--login-path={name}", "--show", name],
-        capture_output=True,
-        text=True,
-        check=False,
+        [program, "--no-defaults", f"--login-path={name}", "--show", name], capture_output=True, text=True, check=False
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("--")]
     if required and not lines:
-        raise Problem(
-            f"there is no login path {name!r} in {file}; list them with: mysql_config_editor print --all"
-        )
+        raise Problem(f"there is no login path {name!r} in {file}; list them with: mysql_config_editor print --all")
     options = {}
     for line in lines:
         key, _, value = line[2:].partition("=")
@@ -229,9 +209,7 @@ def target(options: Mapping[str, str], words: str = "") -> Target:
     if protocol not in ("", "TCP", "SOCKET"):
         raise WrongOption(f"protocol is TCP or SOCKET, not {protocol!r}")
     by_socket = protocol == "SOCKET" or (
-        protocol != "TCP"
-        and host == "localhost"
-        and not (words and "port" in _of_words(words))
+        protocol != "TCP" and host == "localhost" and not (words and "port" in _of_words(words))
     )
     socket = values.get("socket") or ""
     if by_socket and not socket:

@@ -21,6 +21,4 @@ def hide_passwords() -> None:
             memory.seek(start)
             arguments = memory.read(end - start)
             memory.seek(start)
-            memory.write(
-                _SECRET.sub(lambda found: found[1] + b"x" * len(found[2]), arguments)
-            )
+            memory.write(_SECRET.sub(lambda found: found[1] + b"x" * len(found[2]), arguments))

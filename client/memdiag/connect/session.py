@@ -25,15 +25,7 @@ ANSWER_BYTES = 128 << 20
 _CLIENT_ERRORS = range(2000, 3000)
 # PyMySQL's answer to what is no packet of MySQL: the X plugin's port, a web server, a text in no character set. And
 # to a number or a request for a file that no server sends.
-_GARBLED = (
-    ArithmeticError,
-    AssertionError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-    struct.error,
-)
+_GARBLED = (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
 
 
 class Refused(Problem):
@@ -51,8 +43,7 @@ class Gone(Problem):
 
 def pymysql() -> ModuleType:
     return library(
-        "pymysql",
-        "PyMySQL is missing; install it with: apt-get install python3-pymysql, or pip install PyMySQL",
+        "pymysql", "PyMySQL is missing; install it with: apt-get install python3-pymysql, or pip install PyMySQL"
     )
 
 
@@ -89,10 +80,7 @@ class Session:
             self._session.bytes_left = ANSWER_BYTES
             cursor.execute(statement)
             names = [str(column[0]).upper() for column in cursor.description or ()]
-            return [
-                {name: plain(value) for name, value in zip(names, row, strict=True)}
-                for row in cursor.fetchall()
-            ]
+            return [{name: plain(value) for name, value in zip(names, row, strict=True)} for row in cursor.fetchall()]
 
     def server_process(self) -> int:
         """The process id of the server on the other end of a Unix socket; 0 where that is not known."""
@@ -159,10 +147,8 @@ class Session:
                 raise Problem(
                     f"{target.label} refused the login of {target.user!r}: {words}; see -u and -p, or --login-path"
                 ) from None
-            if isinstance(error.__cause__, socket.gaierror) or "Name or service" in words or "name resolution" in words:  # fmt: skip
-                raise Problem(
-                    f"the host {target.host!r} is not known: {_reason(words)}"
-                ) from None
+            if isinstance(error.__cause__, socket.gaierror) or "Name or service" in words or "name resolution" in words:
+                raise Problem(f"the host {target.host!r} is not known: {_reason(words)}") from None
             if code == 1040:
                 raise Problem(
                     f"{target.label} has no connection left ({words}); an account with CONNECTION_ADMIN gets one more"
@@ -173,9 +159,7 @@ class Session:
         except (OSError, RuntimeError) as error:
             raise Gone(f"{target.label} does not answer: {error}") from None
         except _GARBLED as error:
-            raise Gone(
-                f"{target.label} does not speak MySQL's protocol, or an option is wrong: {error}"
-            ) from None
+            raise Gone(f"{target.label} does not speak MySQL's protocol, or an option is wrong: {error}") from None
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -200,23 +184,17 @@ def _unix_socket(target: Target) -> socket.socket:
         link.connect(target.socket)
     except FileNotFoundError:
         link.close()
-        raise Gone(
-            f"there is no socket {target.socket}: the server is down, or its socket is elsewhere (-S)"
-        ) from None
+        raise Gone(f"there is no socket {target.socket}: the server is down, or its socket is elsewhere (-S)") from None
     except OSError as error:
         link.close()
-        raise Gone(
-            f"{target.socket} does not answer: {error.strerror or error}"
-        ) from None
+        raise Gone(f"{target.socket} does not answer: {error.strerror or error}") from None
     return link
 
 
 def _peer(link: socket.socket) -> int:
     if not hasattr(socket, "SO_PEERCRED"):
         return 0  # not Linux
-    credentials = link.getsockopt(
-        socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
-    )
+    credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return struct.unpack("3i", credentials)[0]
 
 

@@ -15,22 +15,13 @@ LEAST_SECONDS = 300
 
 
 def findings(view: View, recording: list[dict] | None) -> list[Finding]:
-    samples = [
-        (row["TIME"], row["RSS_BYTES"], row.get("BUFFER_POOL_BYTES"))
-        for row in view.rows("memdiag_history")
-    ]
+    samples = [(row["TIME"], row["RSS_BYTES"], row.get("BUFFER_POOL_BYTES")) for row in view.rows("memdiag_history")]
     source = "INFORMATION_SCHEMA.MEMDIAG_HISTORY"
     if not samples and recording:
-        samples = [
-            (row["time"], row.get("rss"), row.get("buffer_pool")) for row in recording
-        ]
+        samples = [(row["time"], row.get("rss"), row.get("buffer_pool")) for row in recording]
         source = "the recording"
     # The buffer pool fills after a start and then stays.
-    points = [
-        (moment, rss - pool)
-        for moment, rss, pool in samples
-        if rss is not None and pool is not None
-    ]
+    points = [(moment, rss - pool) for moment, rss, pool in samples if rss is not None and pool is not None]
     points = [point for point in points if point[0] >= points[-1][0] - 900]
     trend = line_through(points)
     if trend is None or points[-1][0] - points[0][0] < LEAST_SECONDS:
@@ -56,9 +47,7 @@ def _finding(view: View, trend: Trend, source: str, seconds: float) -> Finding:
         evidence=f"A straight line fits {percent(trend.r2 * 100)} of the last {duration(seconds)}."
         + (f" Pool {grown[0]} grew most: by {size(grown[1])}." if grown else ""),
         remedy="find who takes it: the section of sessions, or count them from now on",
-        statements=["SET GLOBAL memdiag_sessions = ON, memdiag_scope_survivors = ON"]
-        if view.ours
-        else [],
+        statements=["SET GLOBAL memdiag_sessions = ON, memdiag_scope_survivors = ON"] if view.ours else [],
         bytes=int(trend.per_second * 3600),
         source=source,
     )

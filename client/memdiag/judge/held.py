@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from memdiag.judge.holders import (
-    HOLDERS,
-    TRIGGERS,
-    Holder,
-    are_triggers,
-    bytes_of,
-    statements_of,
-)
+from memdiag.judge.holders import HOLDERS, TRIGGERS, Holder, are_triggers, bytes_of, statements_of
 from memdiag.judge.thresholds import WORTH_BYTES, severity
 from memdiag.model.document import Finding
 from memdiag.model.units import count, percent, share, shown, size
@@ -26,11 +19,7 @@ def findings(view: View) -> list[Finding]:
     outside = view.outside
     result = []
     for declared in HOLDERS:
-        holder = (
-            TRIGGERS
-            if declared.name == "stored programs" and are_triggers(view)
-            else declared
-        )
+        holder = TRIGGERS if declared.name == "stored programs" and are_triggers(view) else declared
         held = bytes_of(view, holder)
         # If RSS is not known (another machine), the size alone decides.
         unusual = outside is None or held * 100 > outside * holder.usual_percent
@@ -97,8 +86,7 @@ def _name_tables(view: View, found: Finding) -> None:
         ]
         return
     found.evidence += "; the largest: " + ", ".join(
-        f"{row['TABLE_SCHEMA']}.{row['TABLE_NAME']} with {size(row['BYTES'])}"
-        for row in tables[:3]
+        f"{row['TABLE_SCHEMA']}.{row['TABLE_NAME']} with {size(row['BYTES'])}" for row in tables[:3]
     )
     found.statements = [
         f"ALTER TABLE {_quoted(row['TABLE_SCHEMA'])}.{_quoted(row['TABLE_NAME'])} ENGINE = InnoDB"
@@ -132,9 +120,7 @@ def _name_session(view: View, holder: Holder, held: int, found: Finding) -> None
 def _cause(view: View, holder: Holder, held: int) -> tuple[Row | None, str]:
     if holder.name == "prepared statements":
         rows = view.rows("prepared")
-        all_of_them = view.status("Prepared_stmt_count") or sum(
-            row["STATEMENTS"] for row in rows
-        )
+        all_of_them = view.status("Prepared_stmt_count") or sum(row["STATEMENTS"] for row in rows)
         if rows and rows[0]["STATEMENTS"] * 2 >= all_of_them:
             first = rows[0]
             words = f"session {first['PROCESSLIST_ID']} of {shown(first['USER'])} has {count(first['STATEMENTS'])} of {count(all_of_them)}"
@@ -142,9 +128,7 @@ def _cause(view: View, holder: Holder, held: int) -> tuple[Row | None, str]:
         return None, ""
     if holder.name in ("transactions and locks", "binary log caches"):
         rows = view.rows("transactions")
-        key = (
-            "LOCK_BYTES" if holder.name == "transactions and locks" else "ROWS_MODIFIED"
-        )
+        key = "LOCK_BYTES" if holder.name == "transactions and locks" else "ROWS_MODIFIED"
         rows = sorted(rows, key=lambda row: -(row[key] or 0))
         everything = sum(row[key] or 0 for row in rows)
         if rows and everything and (rows[0][key] or 0) * 2 >= everything:
@@ -156,11 +140,7 @@ def _cause(view: View, holder: Holder, held: int) -> tuple[Row | None, str]:
             return first, words
         return None, ""
     # The session may hold much else. KILL is the remedy only for its part of this holder.
-    parts = [
-        row
-        for row in view.rows("largest_session")
-        if row["EVENT_NAME"].startswith(holder.parts)
-    ]
+    parts = [row for row in view.rows("largest_session") if row["EVENT_NAME"].startswith(holder.parts)]
     own = still_there(view, parts)
     threads = view.rows("threads")
     if threads and parts and own * 2 >= held:
@@ -174,10 +154,7 @@ def still_there(view: View, parts: list[Row]) -> int:
     """Bytes of a session's instruments. Performance Schema does not subtract from a session what another session freed.
     No session holds more of an instrument than there is of it."""
     everywhere = {row["EVENT_NAME"]: row["BYTES"] for row in view.rows("memory")}
-    return sum(
-        min(row["BYTES"], max(0, everywhere.get(row["EVENT_NAME"], row["BYTES"])))
-        for row in parts
-    )
+    return sum(min(row["BYTES"], max(0, everywhere.get(row["EVENT_NAME"], row["BYTES"]))) for row in parts)
 
 
 def rollback_words(view: View, session: int) -> str:
@@ -198,14 +175,8 @@ def idle_statements(view: View) -> list[str]:
         ),
         0,
     )
-    table = (
-        "information_schema.PROCESSLIST"
-        if view.flavour == "mariadb"
-        else "performance_schema.processlist"
-    )
-    if "information_schema.PROCESSLIST" in view.data["sources"].get("sessions", {}).get(
-        "source", ""
-    ):
+    table = "information_schema.PROCESSLIST" if view.flavour == "mariadb" else "performance_schema.processlist"
+    if "information_schema.PROCESSLIST" in view.data["sources"].get("sessions", {}).get("source", ""):
         table = "information_schema.PROCESSLIST"
     return [
         f"SELECT CONCAT('KILL ', ID, ';') AS STATEMENT FROM {table}"

@@ -141,11 +141,7 @@ HOLDERS = (
     ),
     Holder(
         "join buffers",
-        (
-            "memory/sql/JOIN_CACHE",
-            "memory/sql/hashed_operation",
-            "memory/sql/hash_join",
-        ),
+        ("memory/sql/JOIN_CACHE", "memory/sql/hashed_operation", "memory/sql/hash_join"),
         of_sessions=True,
         what="statements that join without an index",
         remedy="make the buffer smaller",
@@ -180,12 +176,7 @@ HOLDERS = (
     ),
     Holder(
         "transactions and locks",
-        (
-            "memory/innodb/trx0",
-            "memory/innodb/lock_sys",
-            "memory/innodb/read0read",
-            "memory/innodb/trx_sys_t",
-        ),
+        ("memory/innodb/trx0", "memory/innodb/lock_sys", "memory/innodb/read0read", "memory/innodb/trx_sys_t"),
         pools=("transaction",),
         of_sessions=True,
         what="locks of rows and other data of transactions that are open",
@@ -258,11 +249,7 @@ def bytes_of(view: View, holder: Holder) -> int:
     if holder.name == "transactions and locks":
         # Stock counts locks with all other heaps of InnoDB.
         return sum(row["LOCK_BYTES"] or 0 for row in view.rows("transactions"))
-    return sum(
-        value
-        for name, value in view.instruments.items()
-        if name.startswith(holder.parts)
-    )
+    return sum(value for name, value in view.instruments.items() if name.startswith(holder.parts))
 
 
 def are_triggers(view: View) -> bool:

@@ -11,14 +11,7 @@ from memdiag.model.view import Limit, View
 
 
 def findings(view: View) -> list[Finding]:
-    return [
-        *_gone(view),
-        *_near(view),
-        *_swapped(view),
-        *_killed(view),
-        *_stalls(view),
-        *_configuration(view),
-    ]
+    return [*_gone(view), *_near(view), *_swapped(view), *_killed(view), *_stalls(view), *_configuration(view)]
 
 
 def _gone(view: View) -> list[Finding]:
@@ -35,7 +28,7 @@ def _gone(view: View) -> list[Finding]:
             statements=["journalctl -k --since -1h | grep -iE 'killed process|out of memory'"],
             source="this report, as the connection ended",
         )
-    ]  # fmt: skip
+    ]
 
 
 def _raise(view: View, limit: Limit) -> str:
@@ -44,7 +37,7 @@ def _raise(view: View, limit: Limit) -> str:
     folder, _, name = limit.source.rpartition("/")
     if not name.startswith("memory."):
         version = view.row("cgroup").get("version")
-        folder, name = limit.source, "memory.max" if version == 2 else "memory.limit_in_bytes"  # fmt: skip
+        folder, name = limit.source, "memory.max" if version == 2 else "memory.limit_in_bytes"
     if folder.endswith(".service"):
         return f"systemctl set-property {shlex.quote(folder.rpartition('/')[2])} MemoryMax={more}M"
     return f"echo {more}M > {shlex.quote(f'{folder}/{name}')}"
@@ -103,9 +96,7 @@ def _swapped(view: View) -> list[Finding]:
         statements.append("swapoff -a && swapon -a")
     return [
         Finding(
-            severity="critical"
-            if swapped * 10 >= swapped + (view.rss or 0)
-            else "warning",
+            severity="critical" if swapped * 10 >= swapped + (view.rss or 0) else "warning",
             holder="swap",
             verdict="host",
             headline=f"{size(swapped)} of the server are swapped out",
@@ -122,7 +113,7 @@ def _can_read_back(view: View, swapped: int) -> bool:
     """swapoff reads what all processes of the machine have there, and each page counts in its control group."""
     available = view.host("memory", "MemAvailable")
     total, free = view.host("memory", "SwapTotal"), view.host("memory", "SwapFree")
-    everything = swapped if total is None or free is None else max(swapped, total - free)  # fmt: skip
+    everything = swapped if total is None or free is None else max(swapped, total - free)
     group = view.cgroup_limit
     if group and group.used is not None and group.bytes - group.used < 2 * swapped:
         return False
@@ -171,14 +162,7 @@ def _killed(view: View) -> list[Finding]:
 def _stalls(view: View) -> list[Finding]:
     waited = view.host("pressure", "machine.some.avg10")
     if waited is None:
-        waited = next(
-            (
-                row["avg10"]
-                for row in view.rows("pressure")
-                if row.get("kind") == "some"
-            ),
-            None,
-        )
+        waited = next((row["avg10"] for row in view.rows("pressure") if row.get("kind") == "some"), None)
     if not waited or waited < 10:
         return []
     return [
@@ -210,12 +194,8 @@ def _configuration(view: View) -> list[Finding]:
                 headline=f"The buffer pool may take {size(pool)}, and {limit.what} is {size(limit.bytes)}",
                 evidence="Everything else of the server needs memory, too.",
                 remedy="make the buffer pool smaller, or raise the limit"
-                + (
-                    "; write the size into the option file" if scope == "GLOBAL" else ""
-                ),
-                statements=[
-                    f"SET {scope} innodb_buffer_pool_size = {limit.bytes * 6 // 10}"
-                ],
+                + ("; write the size into the option file" if scope == "GLOBAL" else ""),
+                statements=[f"SET {scope} innodb_buffer_pool_size = {limit.bytes * 6 // 10}"],
                 bytes=None,
                 source="SHOW GLOBAL VARIABLES; " + limit.source,
             )

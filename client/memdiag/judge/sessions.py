@@ -31,9 +31,7 @@ def _largest(view: View) -> list[Finding]:
     outside = view.outside
     if held < WORTH_BYTES or (outside and held * 10 < outside):
         return []
-    names = "; ".join(
-        f"{size(row['BYTES'])} are {row['EVENT_NAME']}" for row in parts[:3]
-    )
+    names = "; ".join(f"{size(row['BYTES'])} are {row['EVENT_NAME']}" for row in parts[:3])
     return [
         Finding(
             severity=severity(view, held),
@@ -89,9 +87,7 @@ def memory_of_sessions(view: View, sessions: int) -> tuple[int | None, str]:
     """Bytes that sessions hold, and the words that prove it."""
     if view.ours:
         states = view.pool_states()
-        parts = {
-            f"pool {pool}": states.get(pool, {}).get("live") or 0 for pool in _POOLS
-        }
+        parts = {f"pool {pool}": states.get(pool, {}).get("live") or 0 for pool in _POOLS}
         for row in view.rows("memdiag_ledger"):
             if row["COMPONENT"] == "region" and row["NAME"] == "thread_stack":
                 parts["thread stacks"] = row["RESIDENT_BYTES"] or 0

@@ -47,16 +47,10 @@ def _switched_off(view: View) -> bool:
 def once_higher(view: View) -> int | None:
     """How much more Performance Schema has seen in use: each instrument's peak less its present. The peaks were not
     all at one time, so this is an upper bound."""
-    rows = [
-        row
-        for row in view.rows("memory")
-        if not row["EVENT_NAME"].startswith("memory/innodb/buf_buf_pool")
-    ]
+    rows = [row for row in view.rows("memory") if not row["EVENT_NAME"].startswith("memory/innodb/buf_buf_pool")]
     if not rows:
         return None
-    return sum(
-        max(0, (row["HIGH_BYTES"] or 0) - max(0, row["BYTES"] or 0)) for row in rows
-    )
+    return sum(max(0, (row["HIGH_BYTES"] or 0) - max(0, row["BYTES"] or 0)) for row in rows)
 
 
 def findings(view: View) -> list[Finding]:
@@ -87,10 +81,7 @@ def findings(view: View) -> list[Finding]:
             f"Performance Schema once saw up to {size(high)} more in use than now (the instruments' peaks together)."
             " The memory was freed, and the allocator kept it for reuse."
         )
-        remedy = (
-            "the check gives it back; from the next start on, bound it: "
-            + _for_good(view)
-        )
+        remedy = "the check gives it back; from the next start on, bound it: " + _for_good(view)
     else:
         holder, verdict = "memory that is not counted", "leak"
         evidence = (
@@ -112,8 +103,7 @@ def findings(view: View) -> list[Finding]:
             remedy=remedy,
             check=check(view),
             bytes=rest,
-            source="VmRSS and RssFile of /proc/<pid>/status; SHOW GLOBAL STATUS; "
-            + view.origin("memory"),
+            source="VmRSS and RssFile of /proc/<pid>/status; SHOW GLOBAL STATUS; " + view.origin("memory"),
         )
     ]
 
@@ -129,10 +119,7 @@ def allocator(view: View) -> str:
 def check(view: View) -> str:
     """The command that releases what the allocator keeps. RSS tells the rest."""
     pid = view.data["server"].get("pid") or "<pid>"
-    calls = {
-        "glibc": "(int) malloc_trim(0)",
-        "tcmalloc": "(void) MallocExtension_ReleaseFreeMemory()",
-    }
+    calls = {"glibc": "(int) malloc_trim(0)", "tcmalloc": "(void) MallocExtension_ReleaseFreeMemory()"}
     kind = allocator(view)
     after = "If RSS falls by about as much, the allocator had kept freed memory. If it does not, the memory is in use."
     if kind not in calls:

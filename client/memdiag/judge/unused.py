@@ -20,8 +20,7 @@ def findings(view: View) -> list[Finding]:
 
 def _unused(view: View) -> list[Finding]:
     pools = {
-        name: (states.get("dirty") or 0) + (states.get("muzzy") or 0)
-        for name, states in view.pool_states().items()
+        name: (states.get("dirty") or 0) + (states.get("muzzy") or 0) for name, states in view.pool_states().items()
     }
     held, rss = sum(pools.values()), view.rss or 0
     if held < WORTH_BYTES or held * 10 < rss:
@@ -72,8 +71,7 @@ def _remedy(view: View, pool: str) -> tuple[str, list[str]]:
     if pool in ("table_cache", "dictionary"):
         return f"close what keeps the pages; {FLUSH_WAITS}", ["FLUSH LOCAL TABLES"]
     prepared, threads = (
-        [row for row in view.rows(name) if view.may_end(row["PROCESSLIST_ID"])]
-        for name in ("prepared", "threads")
+        [row for row in view.rows(name) if view.may_end(row["PROCESSLIST_ID"])] for name in ("prepared", "threads")
     )
     if pool == "session" and prepared:
         first = prepared[0]["PROCESSLIST_ID"]

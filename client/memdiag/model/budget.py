@@ -93,14 +93,10 @@ def _estimated(view: View) -> list[Row]:
                 worst = value * times if isinstance(times, int) else None
                 result.append(Row(name, kind, value, times, times_of, worst, value))
     own = sum(
-        row["BYTES"] or 0
-        for row in view.rows("memory")
-        if row["EVENT_NAME"].startswith("memory/performance_schema/")
+        row["BYTES"] or 0 for row in view.rows("memory") if row["EVENT_NAME"].startswith("memory/performance_schema/")
     )
     if own:
-        result.append(
-            Row("performance_schema", "buffer", own, 1, "server", own, None, own)
-        )
+        result.append(Row("performance_schema", "buffer", own, 1, "server", own, None, own))
     return result
 
 
@@ -133,9 +129,7 @@ def _of_value(row: Row, value: int) -> tuple[int | None, int | None]:
         return value, row.times
     if row.each is not None and row.value and row.variable in _IN_PROPORTION:
         return row.each * value // row.value, row.times
-    raise Problem(
-        f"the bytes of {row.variable} are measured; they cannot be computed for another value"
-    )
+    raise Problem(f"the bytes of {row.variable} are measured; they cannot be computed for another value")
 
 
 def _sum(row: Row) -> dict[str, Any]:
@@ -162,9 +156,7 @@ class Sums:
 def sums(found: list[Row]) -> Sums:
     def add(kind: str, of_server: bool | None) -> int:
         return sum(
-            row.worst or 0
-            for row in found
-            if row.kind == kind and (of_server is None or row.of_server == of_server)
+            row.worst or 0 for row in found if row.kind == kind and (of_server is None or row.of_server == of_server)
         )
 
     return Sums(add("buffer", True), add("buffer", False), add("growing", None))

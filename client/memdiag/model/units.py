@@ -67,14 +67,7 @@ def share(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else 100.0 * part / whole
 
 
-_FORMATS = {
-    "bytes": size,
-    "signed bytes": signed_size,
-    "count": count,
-    "s": duration,
-    "%": percent,
-    "time": moment,
-}
+_FORMATS = {"bytes": size, "signed bytes": signed_size, "count": count, "s": duration, "%": percent, "time": moment}
 
 
 def shown(value: object, unit: str = "") -> str:
@@ -99,8 +92,6 @@ def bytes_of(text: str) -> int:
     """The bytes that a person wrote: 8G, 512M, 1.5GiB, 4096."""
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.I)
     if not found:
-        raise WrongOption(
-            f"{text!r} is not a size; write 8G, 512M or a number of bytes"
-        )
+        raise WrongOption(f"{text!r} is not a size; write 8G, 512M or a number of bytes")
     power = " KMGT".index(found[2].upper() or " ")
     return int(float(found[1]) * 1024**power)

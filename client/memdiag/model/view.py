@@ -13,12 +13,7 @@ Row = dict[str, Any]
 OLDEST = {"mariadb": (10, 6)}
 OLDEST_MYSQL = (8, 0)
 
-FLAVOURS = {
-    "memdiag": "MySQL with memdiag",
-    "mysql": "MySQL",
-    "percona": "Percona Server",
-    "mariadb": "MariaDB",
-}
+FLAVOURS = {"memdiag": "MySQL with memdiag", "mysql": "MySQL", "percona": "Percona Server", "mariadb": "MariaDB"}
 
 
 @dataclass(frozen=True)
@@ -72,11 +67,7 @@ class View:
             return " ".join(text.split(" WHERE ")[0].split())
         if " FROM " in text:
             table = text.split(" FROM ", 1)[1].split()[0]
-            return (
-                table.replace("information_schema.", "INFORMATION_SCHEMA.")
-                if "." in table
-                else table
-            )
+            return table.replace("information_schema.", "INFORMATION_SCHEMA.") if "." in table else table
         return text
 
     def variable(self, name: str) -> Any:
@@ -89,9 +80,7 @@ class View:
     def may_end(self, session: int) -> bool:
         """Whether KILL is a remedy: it stops replication where the session is its thread."""
         system = {
-            row["SYSTEM_SESSION"]
-            for source in ("system_sessions", "system_threads")
-            for row in self.rows(source)
+            row["SYSTEM_SESSION"] for source in ("system_sessions", "system_threads") for row in self.rows(source)
         }
         return session not in system
 
@@ -154,18 +143,12 @@ class View:
             return None
         # The one with the least room ends the server.
         tightest = min(limited, key=lambda row: row["limit"] - _used(row))
-        return Limit(
-            "the control group's limit",
-            tightest["limit"],
-            _used(tightest),
-            tightest["folder"],
-        )
+        return Limit("the control group's limit", tightest["limit"], _used(tightest), tightest["folder"])
 
     def _other_group_has_less_room(self) -> bool:
         """MEMDIAG_HOST does not show the limit of that group. The lowest limit less that room is the use of no group."""
         lowest, tightest = (
-            self._host_source("cgroup", name).rpartition("/")[0]
-            for name in ("effective_limit", "effective_room")
+            self._host_source("cgroup", name).rpartition("/")[0] for name in ("effective_limit", "effective_room")
         )
         return self.host("cgroup", "effective_room") is not None and lowest != tightest
 
@@ -185,11 +168,7 @@ class View:
     def buffer_pool(self) -> int | None:
         """Resident bytes of the buffer pool; on stock those of pages that hold something."""
         if self.ours and (rows := self.rows("memdiag_ledger")):
-            return total(
-                row["RESIDENT_BYTES"]
-                for row in rows
-                if row["COMPONENT"] == "buffer_pool"
-            )
+            return total(row["RESIDENT_BYTES"] for row in rows if row["COMPONENT"] == "buffer_pool")
         pages = self.status("Innodb_buffer_pool_pages_total")
         free = self.status("Innodb_buffer_pool_pages_free")
         if pages is None or free is None:
@@ -205,17 +184,10 @@ class View:
     @property
     def instruments(self) -> dict[str, int]:
         """Bytes by instrument: live in the allocator where our server knows them, else as Performance Schema counts."""
-        found = {
-            row["EVENT_NAME"]: row["BYTES"]
-            for row in self.rows("memory")
-            if row["BYTES"]
-        }
+        found = {row["EVENT_NAME"]: row["BYTES"] for row in self.rows("memory") if row["BYTES"]}
         for row in self.rows("memdiag_instruments"):
             live = row.get("LIVE_BYTES")
-            if live is not None and row.get("NOTE") in (
-                "exact",
-                "not counted by Performance Schema",
-            ):
+            if live is not None and row.get("NOTE") in ("exact", "not counted by Performance Schema"):
                 found[row["EVENT_NAME"]] = live
         return found
 

@@ -89,9 +89,7 @@ def sentence(words: str) -> str:
 
 def exact(value: Any) -> str:
     """The figure itself, for programs; what people see is rounded."""
-    return (
-        "" if value is None else repr(value) if isinstance(value, float) else str(value)
-    )
+    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
 
 
 def widths(table: Table, number: int) -> list[float]:
@@ -99,10 +97,7 @@ def widths(table: Table, number: int) -> list[float]:
     values = [row[number] for row in table.rows]
     most = max((value for value in values if isinstance(value, int | float)), default=0)
     return [
-        round(100 * max(0, value) / most, 2)
-        if most > 0 and isinstance(value, int | float)
-        else 0
-        for value in values
+        round(100 * max(0, value) / most, 2) if most > 0 and isinstance(value, int | float) else 0 for value in values
     ]
 
 

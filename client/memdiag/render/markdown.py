@@ -20,10 +20,7 @@ def render(page: Page) -> str:
         lines += _grid(
             ["", *(report.label for report in page.reports)],
             [
-                [
-                    label,
-                    *(shown(fact.value, fact.unit) if fact else "-" for fact in facts),
-                ]
+                [label, *(shown(fact.value, fact.unit) if fact else "-" for fact in facts)]
                 for label, facts in page.comparison
             ]
             + [["verdict", *(report.headline for report in page.reports)]],
@@ -70,7 +67,7 @@ def _finding(number: int, finding: Any) -> list[str]:
         lines += [f"Remedy: {_words(finding.remedy)}", ""]
     if finding.statements:
         # An end of a line in a name must not end the block.
-        lines += ["```sql", *(" ".join(one.split("\n")) for one in finding.statements), "```", ""]  # fmt: skip
+        lines += ["```sql", *(" ".join(one.split("\n")) for one in finding.statements), "```", ""]
     if finding.check:
         lines += [f"Check: {_words(finding.check)}", ""]
     return lines
@@ -87,23 +84,13 @@ def _note(note: Any) -> list[str]:
 
 
 def _parts(parts: Any) -> list[str]:
-    rows = [
-        [
-            part.label,
-            size(part.value),
-            percent(share(part.value, parts.total)),
-            part.what,
-        ]
-        for part in parts.parts
-    ]
+    rows = [[part.label, size(part.value), percent(share(part.value, parts.total)), part.what] for part in parts.parts]
     rows.append([parts.total_label, size(parts.total), "", "the sum"])
     return [
         "",
         f"### {parts.title}",
         "",
-        *_grid(
-            ["part", "size", "share", "what it is"], rows, [False, True, True, False]
-        ),
+        *_grid(["part", "size", "share", "what it is"], rows, [False, True, True, False]),
         *_tail(parts),
     ]
 
@@ -117,20 +104,13 @@ def _series(series: Any) -> list[str]:
         "",
         *_grid(*series_grid(series)),
     ]
-    lines += [
-        f"- {moment(event.time)}: {_words(event.label)}" for event in series.events
-    ]
+    lines += [f"- {moment(event.time)}: {_words(event.label)}" for event in series.events]
     return [*lines, *_tail(series)]
 
 
 def _table(table: Any) -> list[str]:
     right = [numeric(table, number) for number in range(len(table.columns))]
-    lines = [
-        "",
-        f"### {table.title}",
-        "",
-        *_grid([column.title for column in table.columns], cells(table), right),
-    ]
+    lines = ["", f"### {table.title}", "", *_grid([column.title for column in table.columns], cells(table), right)]
     lines += [f"- {_words(words)}" for words in meanings(table)]
     return [*lines, *_tail(table)]
 
@@ -150,14 +130,7 @@ def _tail(block: Any) -> list[str]:
     return ["", f"{note}From {_words(block.source)}.", ""]
 
 
-_BLOCKS = {
-    "fact": _fact,
-    "note": _note,
-    "parts": _parts,
-    "series": _series,
-    "table": _table,
-    "picture": _picture,
-}
+_BLOCKS = {"fact": _fact, "note": _note, "parts": _parts, "series": _series, "table": _table, "picture": _picture}
 
 
 def _grid(titles: list[str], rows: list[list[str]], right: list[bool]) -> list[str]:

@@ -19,31 +19,15 @@ class Page:
     @property
     def comparison(self) -> list[tuple[str, list[Fact | None]]]:
         """A comparison of several servers: each fact with the servers' figures side by side."""
-        labels = list(
-            dict.fromkeys(
-                fact.label for report in self.reports for fact in report.facts
-            )
-        )
+        labels = list(dict.fromkeys(fact.label for report in self.reports for fact in report.facts))
         return [
-            (
-                label,
-                [
-                    next((fact for fact in report.facts if fact.label == label), None)
-                    for report in self.reports
-                ],
-            )
+            (label, [next((fact for fact in report.facts if fact.label == label), None) for report in self.reports])
             for label in labels
         ]
 
 
 def cells(table: Table) -> list[list[str]]:
-    return [
-        [
-            shown(value, column.unit)
-            for value, column in zip(row, table.columns, strict=True)
-        ]
-        for row in table.rows
-    ]
+    return [[shown(value, column.unit) for value, column in zip(row, table.columns, strict=True)] for row in table.rows]
 
 
 def meanings(table: Table) -> list[str]:
@@ -63,10 +47,7 @@ def series_grid(series: Any) -> tuple[list[str], list[list[str]], list[bool]]:
             rows.append(
                 [
                     line.label,
-                    *(
-                        shown(value, series.unit)
-                        for value in (known[0], min(known), max(known), known[-1])
-                    ),
+                    *(shown(value, series.unit) for value in (known[0], min(known), max(known), known[-1])),
                     line.what,
                 ]
             )

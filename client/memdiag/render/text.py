@@ -29,8 +29,7 @@ def render(page: Page) -> str:
 def _comparison(page: Page) -> list[str]:
     titles = ["", *(report.label for report in page.reports)]
     rows = [
-        [label, *(shown(fact.value, fact.unit) if fact else "-" for fact in facts)]
-        for label, facts in page.comparison
+        [label, *(shown(fact.value, fact.unit) if fact else "-" for fact in facts)] for label, facts in page.comparison
     ]
     rows.append(["verdict", *(report.headline for report in page.reports)])
     return _grid(titles, rows, [False] + [False] * len(page.reports))
@@ -56,17 +55,11 @@ def _report(report: Report) -> list[str]:
 
 def _finding(number: int, finding: Any) -> list[str]:
     def part(label: str, words: str) -> list[str]:
-        return textwrap.wrap(
-            words, WIDTH, initial_indent=f"    {label:8}", subsequent_indent=" " * 12
-        )
+        return textwrap.wrap(words, WIDTH, initial_indent=f"    {label:8}", subsequent_indent=" " * 12)
 
     lines = [
         "",
-        *textwrap.wrap(
-            f"{_MARKS[finding.severity]} {number}. {finding.headline}",
-            WIDTH,
-            subsequent_indent="      ",
-        ),
+        *textwrap.wrap(f"{_MARKS[finding.severity]} {number}. {finding.headline}", WIDTH, subsequent_indent="      "),
         f"    {finding.severity}, {finding.verdict}: {finding.holder}",
     ]
     lines += part("proof", finding.evidence) if finding.evidence else []
@@ -99,86 +92,49 @@ def _parts(parts: Any) -> list[str]:
     return [
         "",
         f"{parts.title}",
-        *_grid(
-            ["part", "size", "share", "", "what it is"],
-            rows,
-            [False, True, True, False, False],
-        ),
+        *_grid(["part", "size", "share", "", "what it is"], rows, [False, True, True, False, False]),
         *_tail(parts),
     ]
 
 
 def _series(series: Any) -> list[str]:
     span = f"from {moment(series.times[0])} to {moment(series.times[-1])}, {len(series.times)} samples"
-    lines = [
-        "",
-        f"{series.title}, {span}",
-        *_grid(*series_grid(series)),
-    ]
+    lines = ["", f"{series.title}, {span}", *_grid(*series_grid(series))]
     lines += [f"  {moment(event.time)}  {event.label}" for event in series.events]
     return [*lines, *_tail(series)]
 
 
 def _table(table: Any) -> list[str]:
     right = [numeric(table, number) for number in range(len(table.columns))]
-    lines = [
-        "",
-        table.title,
-        *_grid([column.title for column in table.columns], cells(table), right),
-    ]
+    lines = ["", table.title, *_grid([column.title for column in table.columns], cells(table), right)]
     for words in meanings(table):
-        lines += textwrap.wrap(
-            words, WIDTH, initial_indent="  ", subsequent_indent="    "
-        )
+        lines += textwrap.wrap(words, WIDTH, initial_indent="  ", subsequent_indent="    ")
     return [*lines, *_tail(table)]
 
 
 def _picture(picture: Any) -> list[str]:
-    return [
-        "",
-        f"{picture.title}: see the HTML report. {picture.note}",
-        f"  from {picture.source}",
-    ]
+    return ["", f"{picture.title}: see the HTML report. {picture.note}", f"  from {picture.source}"]
 
 
 def _tail(block: Any) -> list[str]:
-    lines = textwrap.wrap(
-        block.note, WIDTH, initial_indent="  ", subsequent_indent="  "
-    )
+    lines = textwrap.wrap(block.note, WIDTH, initial_indent="  ", subsequent_indent="  ")
     return [*lines, f"  from {block.source}"]
 
 
-_BLOCKS = {
-    "fact": _fact,
-    "note": _note,
-    "parts": _parts,
-    "series": _series,
-    "table": _table,
-    "picture": _picture,
-}
+_BLOCKS = {"fact": _fact, "note": _note, "parts": _parts, "series": _series, "table": _table, "picture": _picture}
 
 
 def _grid(titles: list[str], rows: list[list[str]], right: list[bool]) -> list[str]:
     """Columns that are aligned; long cells take several lines."""
-    wrapped = [
-        [textwrap.wrap(cell, WIDEST_CELL) or [""] for cell in row]
-        for row in [titles, *rows]
-    ]
-    widths = [
-        max(len(line) for row in wrapped for line in row[number])
-        for number in range(len(titles))
-    ]
+    wrapped = [[textwrap.wrap(cell, WIDEST_CELL) or [""] for cell in row] for row in [titles, *rows]]
+    widths = [max(len(line) for row in wrapped for line in row[number]) for number in range(len(titles))]
     lines = []
     for number, row in enumerate(wrapped):
         for height in range(max(len(cell) for cell in row)):
             words = []
             for place, cell in enumerate(row):
                 text = cell[height] if height < len(cell) else ""
-                words.append(
-                    text.rjust(widths[place])
-                    if right[place]
-                    else text.ljust(widths[place])
-                )
+                words.append(text.rjust(widths[place]) if right[place] else text.ljust(widths[place]))
             lines.append("  " + "  ".join(words))
         if number == 0:
             lines.append("  " + "  ".join("-" * width for width in widths))

@@ -17,10 +17,16 @@ def section(view: View) -> Section:
             Fact("taken", view.data["time"], "time", "the moment of the figures", "this machine's clock"),
             Fact("it took", view.data.get("seconds"), "s", "the time to read everything", "this machine's clock"),
             Fact("account", server.get("account"), "", "decides what may be read", "CURRENT_USER()"),
-            Fact("server", f"{server['version']} {server.get('comment') or ''}".strip(), "", "as it says itself", "VERSION(), @@version_comment"),
+            Fact(
+                "server",
+                f"{server['version']} {server.get('comment') or ''}".strip(),
+                "",
+                "as it says itself",
+                "VERSION(), @@version_comment",
+            ),
             Fact("host", server.get("hostname"), "", "as the server says", "@@hostname"),
         ],
-    )  # fmt: skip
+    )
     if view.too_old:
         result.blocks.append(Note(f"{view.too_old}."))
     missing = [

@@ -16,25 +16,13 @@ def section(view: View) -> Section:
     )
     found = rows(view)
     if not found:
-        result.blocks.append(
-            Note(f"Unknown: {view.error('memdiag_budget') or view.error('variables')}.")
-        )
+        result.blocks.append(Note(f"Unknown: {view.error('memdiag_budget') or view.error('variables')}."))
         return result
-    source = (
-        "INFORMATION_SCHEMA.MEMDIAG_BUDGET"
-        if view.rows("memdiag_budget")
-        else "SHOW GLOBAL VARIABLES"
-    )
+    source = "INFORMATION_SCHEMA.MEMDIAG_BUDGET" if view.rows("memdiag_budget") else "SHOW GLOBAL VARIABLES"
     added = sums(found)
     limit = view.limit
     result.blocks += [
-        Fact(
-            "the server's buffers",
-            added.server_buffers,
-            "bytes",
-            "taken whole, by the server",
-            source,
-        ),
+        Fact("the server's buffers", added.server_buffers, "bytes", "taken whole, by the server", source),
         Fact(
             "buffers of all sessions",
             added.session_buffers,
@@ -42,13 +30,7 @@ def section(view: View) -> Section:
             "taken whole, if max_connections sessions use them at once",
             source,
         ),
-        Fact(
-            "what data can make it",
-            added.growing,
-            "bytes",
-            "limits of what grows as data need it",
-            source,
-        ),
+        Fact("what data can make it", added.growing, "bytes", "limits of what grows as data need it", source),
         Fact(
             "the limit",
             limit.bytes if limit else None,
@@ -63,37 +45,21 @@ def section(view: View) -> Section:
                 f"Buffers alone may take {size(added.at_once)}, more than {limit.what}. Nothing in the server prevents that."
             )
         )
-    shown = sorted(
-        (row for row in found if row.kind in ("buffer", "growing")),
-        key=lambda row: -(row.worst or 0),
-    )
+    shown = sorted((row for row in found if row.kind in ("buffer", "growing")), key=lambda row: -(row.worst or 0))
     result.blocks.append(
         Table(
             "budget",
             "By variable",
             [
                 Column("variable", "variable"),
-                Column(
-                    "kind", "kind", "", "buffer: taken whole; growing: as data need it"
-                ),
+                Column("kind", "kind", "", "buffer: taken whole; growing: as data need it"),
                 Column("each", "each", "bytes"),
                 Column("times", "times", "count"),
                 Column("times_of", "because of"),
                 Column("worst", "worst case", "bytes", bar=True),
                 Column("seen", "seen at most", "bytes", "since the server started"),
             ],
-            [
-                [
-                    row.variable,
-                    row.kind,
-                    row.each,
-                    row.times,
-                    row.times_of,
-                    row.worst,
-                    row.seen,
-                ]
-                for row in shown
-            ],
+            [[row.variable, row.kind, row.each, row.times, row.times_of, row.worst, row.seen] for row in shown],
             source,
             ""
             if view.rows("memdiag_budget")

@@ -9,23 +9,10 @@ from memdiag.judge.unexplained import not_readable
 from memdiag.model.document import Fact, Finding, Report
 from memdiag.model.units import percent, size
 from memdiag.model.view import View
-from memdiag.report import (
-    about,
-    budget,
-    configuration,
-    host,
-    innodb,
-    ledger,
-    over_time,
-    pools,
-    profile,
-    who,
-)
+from memdiag.report import about, budget, configuration, host, innodb, ledger, over_time, pools, profile, who
 
 
-def report(
-    snapshot: dict[str, Any], recording: list[dict[str, Any]] | None = None
-) -> Report:
+def report(snapshot: dict[str, Any], recording: list[dict[str, Any]] | None = None) -> Report:
     view = View(snapshot)
     found = judged(view, recording)
     sections = [
@@ -75,9 +62,7 @@ def facts(view: View) -> list[Fact]:
             view.rss,
             "bytes",
             "physical memory of the server's process",
-            "INFORMATION_SCHEMA.MEMDIAG_LEDGER, the sum of its rows"
-            if view.ours
-            else f"VmRSS of {process}",
+            "INFORMATION_SCHEMA.MEMDIAG_LEDGER, the sum of its rows" if view.ours else f"VmRSS of {process}",
         ),
         Fact(
             "peak RSS",
@@ -86,13 +71,7 @@ def facts(view: View) -> list[Fact]:
             "the highest RSS since the server started, as the kernel saw it",
             f"VmHWM of {process}",
         ),
-        Fact(
-            "swapped",
-            view.swapped,
-            "bytes",
-            "memory of the server on the swap device",
-            f"VmSwap of {process}",
-        ),
+        Fact("swapped", view.swapped, "bytes", "memory of the server on the swap device", f"VmSwap of {process}"),
     ]
     if limit:
         result.insert(
@@ -106,10 +85,7 @@ def facts(view: View) -> list[Fact]:
             ),
         )
     if view.ours:
-        unused = [
-            (states.get("dirty") or 0) + (states.get("muzzy") or 0)
-            for states in view.pool_states().values()
-        ]
+        unused = [(states.get("dirty") or 0) + (states.get("muzzy") or 0) for states in view.pool_states().values()]
         result.append(
             Fact(
                 "to get back at once",
@@ -120,15 +96,7 @@ def facts(view: View) -> list[Fact]:
             )
         )
     result.append(_sessions(view))
-    result.append(
-        Fact(
-            "up for",
-            view.status("Uptime"),
-            "s",
-            "time since the server started",
-            "SHOW GLOBAL STATUS",
-        )
-    )
+    result.append(Fact("up for", view.status("Uptime"), "s", "time since the server started", "SHOW GLOBAL STATUS"))
     return result
 
 

@@ -17,14 +17,22 @@ _SUBJECTS = {
     "device": "the data directory's device",
 }
 # Figures that decide something; --json has the others.
-_PROCESS = ("VmRSS", "VmHWM", "VmSwap", "VmSize", "RssAnon", "RssFile", "RssShmem", "VmPTE", "Threads")  # fmt: skip
-_MEMORY = ("MemTotal", "MemAvailable", "MemFree", "Cached", "SwapTotal", "SwapFree", "Committed_AS", "CommitLimit", "AnonHugePages")  # fmt: skip
+_PROCESS = ("VmRSS", "VmHWM", "VmSwap", "VmSize", "RssAnon", "RssFile", "RssShmem", "VmPTE", "Threads")
+_MEMORY = (
+    "MemTotal",
+    "MemAvailable",
+    "MemFree",
+    "Cached",
+    "SwapTotal",
+    "SwapFree",
+    "Committed_AS",
+    "CommitLimit",
+    "AnonHugePages",
+)
 
 
 def section(view: View) -> Section:
-    result = Section(
-        "host", "The host", "A limit ends the server, and the limit is the host's."
-    )
+    result = Section("host", "The host", "A limit ends the server, and the limit is the host's.")
     rows = _ours(view) if view.rows("memdiag_host") else _read_here(view)
     if rows:
         result.blocks.append(
@@ -46,11 +54,7 @@ def section(view: View) -> Section:
             )
         )
     if not view.rows("memdiag_host"):
-        for name, what in (
-            ("process", "The process"),
-            ("cgroup", "The control group"),
-            ("pressure", "Pressure"),
-        ):
+        for name, what in (("process", "The process"), ("cgroup", "The control group"), ("pressure", "Pressure")):
             if reason := view.error(name):
                 result.blocks.append(Note(f"{what}: unknown, {reason}."))
                 if name == "process" and not view.data["local"]:
@@ -68,10 +72,7 @@ def _cells(number: object, unit: str, word: object) -> list:
     shown = number
     if isinstance(number, float) and number.is_integer():
         shown = int(number)
-    return [
-        "",
-        shown if not unit or unit == "count" or shown is None else f"{shown} {unit}",
-    ]
+    return ["", shown if not unit or unit == "count" or shown is None else f"{shown} {unit}"]
 
 
 def _ours(view: View) -> list[list]:
@@ -88,12 +89,7 @@ def _ours(view: View) -> list[list]:
         if isinstance(number, float) and number.is_integer():
             number = int(number)
         result.append(
-            [
-                _SUBJECTS.get(subject, subject),
-                name,
-                *_cells(number, row["UNIT"], row["VALUE"]),
-                row["SOURCE"],
-            ]
+            [_SUBJECTS.get(subject, subject), name, *_cells(number, row["UNIT"], row["VALUE"]), row["SOURCE"]]
         )
     return result
 
@@ -122,57 +118,25 @@ def _read_here(view: View) -> list[list]:
         for name in ("limit", "usage", "reclaimable_cache", "peak"):
             value = row.get(name)
             none = "no limit" if name == "limit" and value is None else ""
-            result.append(
-                [
-                    _SUBJECTS["cgroup"],
-                    name,
-                    "" if none else value,
-                    none,
-                    row["folder"],
-                ]
-            )
+            result.append([_SUBJECTS["cgroup"], name, "" if none else value, none, row["folder"]])
         if row.get("oom_kills") is not None:
-            result.append(
-                [_SUBJECTS["cgroup"], "oom_kills", "", row["oom_kills"], row["folder"]]
-            )
+            result.append([_SUBJECTS["cgroup"], "oom_kills", "", row["oom_kills"], row["folder"]])
     for row in view.rows("pressure"):
-        result.append(
-            [
-                _SUBJECTS["pressure"],
-                f"{row['kind']} avg10",
-                "",
-                f"{row['avg10']} %",
-                "/proc/pressure/memory",
-            ]
-        )
+        result.append([_SUBJECTS["pressure"], f"{row['kind']} avg10", "", f"{row['avg10']} %", "/proc/pressure/memory"])
     for row in view.rows("numa"):
         for name in ("MemTotal", "MemFree"):
             if name in row:
                 place = f"/sys/devices/system/node/{row['node']}/meminfo"
-                result.append([_SUBJECTS["numa"], f"{row['node']}.{name}", row[name], "", place])  # fmt: skip
+                result.append([_SUBJECTS["numa"], f"{row['node']}.{name}", row[name], "", place])
     for source in ("huge_pages", "kernel"):
         for name, value in view.row(source).items():
             result.append([_SUBJECTS[source], name, "", value, view.origin(source)])
     library = view.row("allocator_library")
     if library:
         result.append(
-            [
-                _SUBJECTS["process"],
-                "allocator",
-                "",
-                library.get("library") or "the C library's",
-                f"/proc/{pid}/maps",
-            ]
+            [_SUBJECTS["process"], "allocator", "", library.get("library") or "the C library's", f"/proc/{pid}/maps"]
         )
         for name in ("LD_PRELOAD", "MALLOC_CONF", "MALLOC_ARENA_MAX"):
             if name in library:
-                result.append(
-                    [
-                        _SUBJECTS["process"],
-                        name,
-                        "",
-                        library[name],
-                        f"/proc/{pid}/environ",
-                    ]
-                )
+                result.append([_SUBJECTS["process"], name, "", library[name], f"/proc/{pid}/environ"])
     return result

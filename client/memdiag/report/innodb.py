@@ -11,20 +11,15 @@ _STATUS = (
     ("lock_heaps", "lock heaps", "bytes", "heaps of transactions' locks, added up"),
     ("adaptive_hash_buffers", "adaptive hash index", "count", "pages of the buffer pool that it uses"),
     ("history_list_length", "history list", "count", "undo logs that wait for the purge"),
-)  # fmt: skip
+)
 
 
 def section(view: View) -> Section:
-    result = Section(
-        "innodb", "InnoDB", "Parts of InnoDB's memory whose size it knows."
-    )
+    result = Section("innodb", "InnoDB", "Parts of InnoDB's memory whose size it knows.")
     rows = view.rows("memdiag_innodb")
     if rows:
-        shown = sorted(
-            (row for row in rows if row["BYTES"] != 0),
-            key=lambda row: -(row["BYTES"] or 0),
-        )
-        names = ("COMPONENT", "BYTES", "LIMIT_BYTES", "ITEMS", "ITEM", "POOL", "PART_OF", "NOTE")  # fmt: skip
+        shown = sorted((row for row in rows if row["BYTES"] != 0), key=lambda row: -(row["BYTES"] or 0))
+        names = ("COMPONENT", "BYTES", "LIMIT_BYTES", "ITEMS", "ITEM", "POOL", "PART_OF", "NOTE")
         result.blocks.append(
             Table(
                 "innodb",
@@ -40,13 +35,18 @@ def section(view: View) -> Section:
                     Column("NOTE", "note"),
                 ],
                 [
-                    ["" if row[name] is None and name in ("ITEM", "POOL", "PART_OF", "LIMIT_BYTES", "ITEMS") else row[name] for name in names]
+                    [
+                        ""
+                        if row[name] is None and name in ("ITEM", "POOL", "PART_OF", "LIMIT_BYTES", "ITEMS")
+                        else row[name]
+                        for name in names
+                    ]
                     for row in shown
                 ],
                 "INFORMATION_SCHEMA.MEMDIAG_INNODB",
                 folded=True,
             )
-        )  # fmt: skip
+        )
     pages = [
         ("pages_total", "pages", "as configured"),
         ("pages_data", "pages with data", "read or written"),
@@ -88,12 +88,7 @@ def section(view: View) -> Section:
                     Column("what", "what it is"),
                 ],
                 [
-                    [
-                        title,
-                        figures[name] if unit == "bytes" else "",
-                        figures[name] if unit == "count" else "",
-                        what,
-                    ]
+                    [title, figures[name] if unit == "bytes" else "", figures[name] if unit == "count" else "", what]
                     for name, title, unit, what in _STATUS
                     if name in figures
                 ],
@@ -101,7 +96,5 @@ def section(view: View) -> Section:
             )
         )
     elif view.error("innodb_status"):
-        result.blocks.append(
-            Note(f"InnoDB's monitor: unknown, {view.error('innodb_status')}.")
-        )
+        result.blocks.append(Note(f"InnoDB's monitor: unknown, {view.error('innodb_status')}."))
     return result

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from memdiag.judge.unexplained import (
-    bytes_unexplained,
-    file_backed,
-    not_readable,
-    outlook,
-)
+from memdiag.judge.unexplained import bytes_unexplained, file_backed, not_readable, outlook
 from memdiag.model.document import Column, Note, Part, Parts, Section, Table
 from memdiag.model.units import MIB, share, size
 from memdiag.model.view import View
@@ -38,52 +33,23 @@ def _bar(view: View) -> Parts:
     source = view.error("memdiag_ledger")
 
     def of(*components: str) -> int:
-        return sum(
-            row["RESIDENT_BYTES"] or 0 for row in rows if row["COMPONENT"] in components
-        )
+        return sum(row["RESIDENT_BYTES"] or 0 for row in rows if row["COMPONENT"] in components)
 
     pools = view.pool_states()
-    live = sorted(
-        ((states.get("live") or 0, name) for name, states in pools.items()),
-        reverse=True,
-    )
-    parts = [
-        Part("buffer pool", of("buffer_pool"), "buffer-pool", "InnoDB's cached pages")
-    ]
+    live = sorted(((states.get("live") or 0, name) for name, states in pools.items()), reverse=True)
+    parts = [Part("buffer pool", of("buffer_pool"), "buffer-pool", "InnoDB's cached pages")]
     parts += [
-        Part(
-            f"pool {name}, live",
-            held,
-            f"live-{number}",
-            "blocks in use; see the section of pools",
-        )
+        Part(f"pool {name}, live", held, f"live-{number}", "blocks in use; see the section of pools")
         for number, (held, name) in enumerate(live[:MOST_POOLS])
     ]
-    parts.append(
-        Part(
-            "other pools, live",
-            sum(held for held, _ in live[MOST_POOLS:]),
-            "live-other",
-            "blocks in use",
-        )
-    )
+    parts.append(Part("other pools, live", sum(held for held, _ in live[MOST_POOLS:]), "live-other", "blocks in use"))
 
     def state(*names: str) -> int:
         return sum(states.get(name) or 0 for states in pools.values() for name in names)
 
     parts += [
-        Part(
-            "fragmentation",
-            state("fragmentation"),
-            "fragmentation",
-            "free parts of pages that also hold something",
-        ),
-        Part(
-            "unused pages",
-            state("dirty", "muzzy"),
-            "unused",
-            "hold nothing; memdiag_purge('all') gives them back",
-        ),
+        Part("fragmentation", state("fragmentation"), "fragmentation", "free parts of pages that also hold something"),
+        Part("unused pages", state("dirty", "muzzy"), "unused", "hold nothing; memdiag_purge('all') gives them back"),
         Part("allocator's metadata", state("metadata"), "metadata", "its bookkeeping"),
         Part(
             "thread stacks and regions",
@@ -97,12 +63,7 @@ def _bar(view: View) -> Parts:
             "files",
             "code, constants and data of files; shared with other processes of the same program",
         ),
-        Part(
-            "other",
-            of("anonymous", "heap"),
-            "other",
-            "memory of the C library and of others",
-        ),
+        Part("other", of("anonymous", "heap"), "other", "memory of the C library and of others"),
     ]
     if any(row["RESIDENT_BYTES"] is None for row in rows):
         known = sum(part.value or 0 for part in parts)
@@ -125,11 +86,7 @@ def _bar(view: View) -> Parts:
 
 def _table(view: View) -> Table:
     rows = sorted(
-        (
-            row
-            for row in view.rows("memdiag_ledger")
-            if row["RESIDENT_BYTES"] or row["RESIDENT_BYTES"] is None
-        ),
+        (row for row in view.rows("memdiag_ledger") if row["RESIDENT_BYTES"] or row["RESIDENT_BYTES"] is None),
         key=lambda row: -(row["RESIDENT_BYTES"] or 0),
     )
     return Table(
@@ -148,13 +105,7 @@ def _table(view: View) -> Table:
             Column("PERCENT", "of RSS", "%"),
         ],
         [
-            [
-                row["COMPONENT"],
-                row["NAME"] or "",
-                row["STATE"] or "",
-                row["RESIDENT_BYTES"],
-                row["PERCENT"],
-            ]
+            [row["COMPONENT"], row["NAME"] or "", row["STATE"] or "", row["RESIDENT_BYTES"], row["PERCENT"]]
             for row in rows
         ],
         "INFORMATION_SCHEMA.MEMDIAG_LEDGER",
@@ -191,9 +142,7 @@ def _stock(view: View) -> list:
     rss = view.rss
     if rss is None:
         return [
-            Note(
-                f"RSS is unknown: {view.error('process')}. What Performance Schema counts is in the next section."
-            )
+            Note(f"RSS is unknown: {view.error('process')}. What Performance Schema counts is in the next section.")
         ]
     blocks: list = []
     parts = [
@@ -213,12 +162,7 @@ def _stock(view: View) -> list:
     areas = counted_by_area(view)
     if view.rows("memory"):
         parts += [
-            Part(
-                label,
-                held,
-                f"live-{number}",
-                f"counted by instruments {begin}*, resident or not",
-            )
+            Part(label, held, f"live-{number}", f"counted by instruments {begin}*, resident or not")
             for number, (begin, label) in enumerate(AREAS)
             if (held := areas[label])
         ]
@@ -247,8 +191,7 @@ def _stock(view: View) -> list:
             parts,
             rss,
             "RSS",
-            "VmRSS, RssFile and RssShmem of /proc/<pid>/status; SHOW GLOBAL STATUS; "
-            + view.origin("memory"),
+            "VmRSS, RssFile and RssShmem of /proc/<pid>/status; SHOW GLOBAL STATUS; " + view.origin("memory"),
         ),
     )
     rest = bytes_unexplained(view)

@@ -28,9 +28,7 @@ def section(view: View, recording: list[dict[str, Any]] | None) -> Section:
         result.blocks.append(_recording(recording))
     elif view.ours:
         result.blocks.append(
-            Note(
-                f"There is no history: {view.error('memdiag_history') or 'memdiag_history_interval_ms is 0'}."
-            )
+            Note(f"There is no history: {view.error('memdiag_history') or 'memdiag_history_interval_ms is 0'}.")
         )
     else:
         result.blocks.append(
@@ -46,9 +44,7 @@ def _history(view: View, rows: list[dict[str, Any]]) -> Series:
     lines = [
         Line("RSS", [row["RSS_BYTES"] for row in rows], what="VmRSS of the process"),
         Line(
-            "buffer pool",
-            [row.get("BUFFER_POOL_BYTES") for row in rows],
-            what="resident bytes of InnoDB's buffer pool",
+            "buffer pool", [row.get("BUFFER_POOL_BYTES") for row in rows], what="resident bytes of InnoDB's buffer pool"
         ),
         Line(
             "unused pages",
@@ -57,18 +53,14 @@ def _history(view: View, rows: list[dict[str, Any]]) -> Series:
         ),
     ]
     if any(row.get("SWAP_BYTES") for row in rows):
-        lines.append(
-            Line("swapped", [row["SWAP_BYTES"] for row in rows], what="VmSwap")
-        )
+        lines.append(Line("swapped", [row["SWAP_BYTES"] for row in rows], what="VmSwap"))
     return Series(
         "rss",
         "RSS of the server",
         [row["TIME"] for row in rows],
         lines,
         "INFORMATION_SCHEMA.MEMDIAG_HISTORY",
-        "Of each stretch of samples the one with the highest RSS is shown."
-        if len(rows) >= 400
-        else "",
+        "Of each stretch of samples the one with the highest RSS is shown." if len(rows) >= 400 else "",
         _events(view, rows),
     )
 
@@ -82,9 +74,7 @@ def _events(view: View, rows: list[dict[str, Any]]) -> list[Event]:
     first, last = rows[0]["TIME"], rows[-1]["TIME"]
     events = _start(view, first)
     peak = max(
-        (row for row in rows if row.get("RSS_PEAK_TIME")),
-        key=lambda row: row["RSS_PEAK_BYTES"] or 0,
-        default=None,
+        (row for row in rows if row.get("RSS_PEAK_TIME")), key=lambda row: row["RSS_PEAK_BYTES"] or 0, default=None
     )
     if peak:
         words = f"peak: {size(peak['RSS_PEAK_BYTES'])}"
@@ -94,24 +84,15 @@ def _events(view: View, rows: list[dict[str, Any]]) -> list[Event]:
     purges = [
         row
         for row in view.rows("memdiag_purges")
-        if max(row["RELEASED_BYTES"] or 0, row["FREED_BYTES"] or 0) >= WORTH_AN_EVENT
-        or row["REASON"] == "pressure"
+        if max(row["RELEASED_BYTES"] or 0, row["FREED_BYTES"] or 0) >= WORTH_AN_EVENT or row["REASON"] == "pressure"
     ]
     purges.sort(key=lambda row: -(row["RELEASED_BYTES"] or row["FREED_BYTES"] or 0))
     for row in purges[:MOST_EVENTS]:
-        given = (
-            row["RELEASED_BYTES"] if row["ACTION"] == "purge" else row["FREED_BYTES"]
-        )
+        given = row["RELEASED_BYTES"] if row["ACTION"] == "purge" else row["FREED_BYTES"]
         events.append(
-            Event(
-                row["TIME"],
-                f"{row['ACTION'].replace('_', ' ')} of {row['POOL']} ({row['REASON']}): {size(given)}",
-            )
+            Event(row["TIME"], f"{row['ACTION'].replace('_', ' ')} of {row['POOL']} ({row['REASON']}): {size(given)}")
         )
-    return sorted(
-        (event for event in events if first <= event.time <= last),
-        key=lambda event: event.time,
-    )
+    return sorted((event for event in events if first <= event.time <= last), key=lambda event: event.time)
 
 
 def _start(view: View, first: float) -> list[Event]:
@@ -137,9 +118,7 @@ def _runs(view: View) -> list[Table]:
                 Column("STARTED", "started", "time"),
                 Column("LAST_TIME", "last sample", "time"),
                 Column("SHUT_DOWN", "shut down", "", "NO: it was killed or crashed"),
-                Column(
-                    "MAX_RSS_BYTES", "highest RSS of the samples", "bytes", bar=True
-                ),
+                Column("MAX_RSS_BYTES", "highest RSS of the samples", "bytes", bar=True),
                 Column("RSS_PEAK_BYTES", "peak RSS", "bytes", "as the kernel saw it"),
                 Column("VERSION", "version"),
             ],
@@ -167,10 +146,7 @@ def _recording(samples: list[dict[str, Any]]) -> Series:
     names = {
         "rss": ("RSS", "VmRSS of the process"),
         "buffer_pool": ("buffer pool", "pages that hold something"),
-        "counted": (
-            "counted by Performance Schema",
-            "all instruments but the buffer pool's",
-        ),
+        "counted": ("counted by Performance Schema", "all instruments but the buffer pool's"),
         "unused": ("unused pages", "dirty pages of all pools"),
         "swap": ("swapped", "VmSwap"),
     }
@@ -185,9 +161,5 @@ def _recording(samples: list[dict[str, Any]]) -> Series:
         [row["time"] for row in samples],
         lines,
         "the recording",
-        events=[
-            Event(row["time"], "the server restarted")
-            for row in samples
-            if row.get("restarted")
-        ],
+        events=[Event(row["time"], "the server restarted") for row in samples if row.get("restarted")],
     )

@@ -10,11 +10,7 @@ from memdiag.model.view import View
 
 def section(view: View) -> Section:
     if view.ours:
-        result = Section(
-            "pools",
-            "Pools and holders",
-            "A pool is the memory of one purpose, in arenas of its own.",
-        )
+        result = Section("pools", "Pools and holders", "A pool is the memory of one purpose, in arenas of its own.")
         if series := _series(view):
             result.blocks.append(series)
         if view.rows("memdiag_pools"):
@@ -23,17 +19,11 @@ def section(view: View) -> Section:
         if view.rows("memdiag_purges"):
             result.blocks.append(_purges(view))
         return result
-    result = Section(
-        "pools",
-        "Holders",
-        "What Performance Schema counts, by purpose and by instrument.",
-    )
+    result = Section("pools", "Holders", "What Performance Schema counts, by purpose and by instrument.")
     if view.rows("memory"):
         result.blocks += [_holders(view), _instruments(view)]
     else:
-        result.blocks.append(
-            Note(f"Unknown: {view.error('memory') or 'no instrument counts'}.")
-        )
+        result.blocks.append(Note(f"Unknown: {view.error('memory') or 'no instrument counts'}."))
     return result
 
 
@@ -47,20 +37,14 @@ def _series(view: View) -> Series | None:
     for row in rows:
         values = pools.setdefault(row["POOL"], [None] * len(times))
         values[place[row["TIME"]]] = row["LIVE_BYTES"]
-    most = max(
-        (row["RSS_BYTES"] or 0 for row in view.rows("memdiag_history")), default=0
-    )
+    most = max((row["RSS_BYTES"] or 0 for row in view.rows("memdiag_history")), default=0)
     # More than ever was resident: most of it was never written, and the others would be a line at the bottom.
     unwritten = [
-        name
-        for name, values in pools.items()
-        if most and max((value or 0 for value in values), default=0) > most
+        name for name, values in pools.items() if most and max((value or 0 for value in values), default=0) > most
     ]
     for name in unwritten:
         del pools[name]
-    largest = sorted(
-        pools, key=lambda name: -max((value or 0 for value in pools[name]), default=0)
-    )
+    largest = sorted(pools, key=lambda name: -max((value or 0 for value in pools[name]), default=0))
     return Series(
         "pools-over-time",
         "Live bytes of the largest pools",
@@ -85,9 +69,7 @@ def _pools(view: View) -> Table:
     rows = []
     for row in view.rows("memdiag_pools"):
         parts = states.get(row["POOL"], {})
-        unused = (
-            None if not parts else (parts.get("dirty") or 0) + (parts.get("muzzy") or 0)
-        )
+        unused = None if not parts else (parts.get("dirty") or 0) + (parts.get("muzzy") or 0)
         rows.append(
             [
                 row["POOL"],
@@ -108,19 +90,9 @@ def _pools(view: View) -> Table:
         "Pools now",
         [
             Column("POOL", "pool"),
-            Column(
-                "live", "live", "bytes", "resident part of what is in use", bar=True
-            ),
-            Column(
-                "fragmentation",
-                "fragmentation",
-                "bytes",
-                "free parts of pages in use",
-                bar=True,
-            ),
-            Column(
-                "unused", "unused", "bytes", "pages that a purge gives back", bar=True
-            ),
+            Column("live", "live", "bytes", "resident part of what is in use", bar=True),
+            Column("fragmentation", "fragmentation", "bytes", "free parts of pages in use", bar=True),
+            Column("unused", "unused", "bytes", "pages that a purge gives back", bar=True),
             Column("LIVE_BYTES", "allocated", "bytes", "in use, resident or not"),
             Column("PEAK_BYTES", "peak", "bytes", "highest since the start"),
             Column("PEAK_TIME", "peak at", "time"),
@@ -138,17 +110,9 @@ def _holders(view: View) -> Table:
     outside = view.outside
     triggers = are_triggers(view)
     rows = [
-        [
-            holder.name,
-            held,
-            share(held, outside),
-            holder.usual_percent,
-            holder.what,
-        ]
+        [holder.name, held, share(held, outside), holder.usual_percent, holder.what]
         for declared in HOLDERS
-        for holder in [
-            TRIGGERS if triggers and declared.name == "stored programs" else declared
-        ]
+        for holder in [TRIGGERS if triggers and declared.name == "stored programs" else declared]
         if (held := bytes_of(view, holder))
     ]
     rows.sort(key=lambda row: -row[1])
@@ -165,18 +129,11 @@ def _holders(view: View) -> Table:
                 bar=True,
             ),
             Column("share", "share", "%", "of RSS besides the buffer pool"),
-            Column(
-                "usual",
-                "usual at most",
-                "%",
-                "a larger share, from 64 MiB on, is a finding",
-            ),
+            Column("usual", "usual at most", "%", "a larger share, from 64 MiB on, is a finding"),
             Column("what", "what it is"),
         ],
         rows,
-        "INFORMATION_SCHEMA.MEMDIAG_INSTRUMENTS, MEMDIAG_LEDGER"
-        if view.ours
-        else view.origin("memory"),
+        "INFORMATION_SCHEMA.MEMDIAG_INSTRUMENTS, MEMDIAG_LEDGER" if view.ours else view.origin("memory"),
         "Holders may overlap; they are no sum."
         + (
             " Where an instrument's memory is in pages that were never written, it is less in RSS."
@@ -189,17 +146,9 @@ def _holders(view: View) -> Table:
 def _instruments(view: View) -> Table:
     if view.ours and view.rows("memdiag_instruments"):
         rows = sorted(
-            view.rows("memdiag_instruments"),
-            key=lambda row: -(row["LIVE_BYTES"] or row["COUNTED_BYTES"] or 0),
+            view.rows("memdiag_instruments"), key=lambda row: -(row["LIVE_BYTES"] or row["COUNTED_BYTES"] or 0)
         )[:30]
-        names = (
-            "EVENT_NAME",
-            "POOL",
-            "COUNTED_BYTES",
-            "LIVE_BYTES",
-            "RESIDENT_BYTES",
-            "NOTE",
-        )
+        names = ("EVENT_NAME", "POOL", "COUNTED_BYTES", "LIVE_BYTES", "RESIDENT_BYTES", "NOTE")
         return Table(
             "instruments",
             "The 30 largest instruments",
@@ -225,10 +174,7 @@ def _instruments(view: View) -> Table:
             Column("HIGH_BYTES", "highest", "bytes", "since the server started"),
             Column("BLOCKS", "blocks", "count"),
         ],
-        [
-            [row["EVENT_NAME"], row["BYTES"], row["HIGH_BYTES"], row["BLOCKS"]]
-            for row in rows
-        ],
+        [[row["EVENT_NAME"], row["BYTES"], row["HIGH_BYTES"], row["BLOCKS"]] for row in rows],
         view.origin("memory"),
         "The buffer pool is counted whole, resident or not.",
         folded=True,
@@ -237,15 +183,7 @@ def _instruments(view: View) -> Table:
 
 def _purges(view: View) -> Table:
     rows = sorted(view.rows("memdiag_purges"), key=lambda row: -row["TIME"])[:20]
-    names = (
-        "TIME",
-        "POOL",
-        "REASON",
-        "ACTION",
-        "RELEASED_BYTES",
-        "MICROSECONDS",
-        "REFAULTED_BYTES",
-    )
+    names = ("TIME", "POOL", "REASON", "ACTION", "RELEASED_BYTES", "MICROSECONDS", "REFAULTED_BYTES")
     return Table(
         "purges",
         "The last 20 purges",
@@ -262,12 +200,7 @@ def _purges(view: View) -> Table:
             Column("ACTION", "action"),
             Column("RELEASED_BYTES", "released", "bytes", bar=True),
             Column("MICROSECONDS", "took", "µs"),
-            Column(
-                "REFAULTED_BYTES",
-                "taken again",
-                "bytes",
-                "within a second: the price of the purge",
-            ),
+            Column("REFAULTED_BYTES", "taken again", "bytes", "within a second: the price of the purge"),
         ],
         [[row[name] for name in names] for row in rows],
         "INFORMATION_SCHEMA.MEMDIAG_PURGES",

@@ -19,9 +19,7 @@ MOST = 40
 
 def section(view: View) -> Section:
     result = Section(
-        "stacks",
-        "Stacks that hold memory",
-        "Sampled blocks that live now, by the code that allocated them.",
+        "stacks", "Stacks that hold memory", "Sampled blocks that live now, by the code that allocated them."
     )
     if not view.ours:
         return result  # the ledger's section has the line about our server
@@ -41,11 +39,7 @@ def section(view: View) -> Section:
             )
         )
     else:
-        result.blocks.append(
-            Note(
-                f"No picture: {view.error('memdiag_profile_svg') or 'the server made none'}."
-            )
-        )
+        result.blocks.append(Note(f"No picture: {view.error('memdiag_profile_svg') or 'the server made none'}."))
     shown = [column for column in _SHOWN if column[0] in rows[0]]
     if any(name == "FOLDED" for name, _, _ in shown):
         shown = [column for column in shown if column[0] != "STACK"]
@@ -53,10 +47,7 @@ def section(view: View) -> Section:
         Table(
             "stacks",
             "The largest stacks",
-            [
-                Column(name, title, unit, bar=unit == "bytes")
-                for name, title, unit in shown
-            ],
+            [Column(name, title, unit, bar=unit == "bytes") for name, title, unit in shown],
             [[row[name] for name, _, _ in shown] for row in rows[:MOST]],
             "INFORMATION_SCHEMA.MEMDIAG_PROFILE",
             folded=True,

@@ -10,9 +10,7 @@ MOST = 20
 
 def section(view: View) -> Section:
     result = Section(
-        "who",
-        "Sessions, users, statements",
-        "Memory of those who are connected, and of the statements that took most.",
+        "who", "Sessions, users, statements", "Memory of those who are connected, and of the statements that took most."
     )
     result.blocks += _sessions(view)
     result.blocks += _users(view)
@@ -31,9 +29,7 @@ def _sessions(view: View) -> list:
                 "sessions",
                 "Sessions with most memory",
                 [
-                    Column(
-                        "PROCESSLIST_ID", "session", "", "CONNECTION_ID(), for KILL"
-                    ),
+                    Column("PROCESSLIST_ID", "session", "", "CONNECTION_ID(), for KILL"),
                     Column("USER", "user"),
                     Column("HOST", "host"),
                     Column("COMMAND", "command"),
@@ -44,15 +40,7 @@ def _sessions(view: View) -> list:
                 [
                     [
                         row.get(name)
-                        for name in (
-                            "PROCESSLIST_ID",
-                            "USER",
-                            "HOST",
-                            "COMMAND",
-                            "SECONDS",
-                            "BYTES",
-                            "HIGH_BYTES",
-                        )
+                        for name in ("PROCESSLIST_ID", "USER", "HOST", "COMMAND", "SECONDS", "BYTES", "HIGH_BYTES")
                     ]
                     for row in rows
                 ],
@@ -131,16 +119,12 @@ def _users(view: View) -> list:
 
 
 def _digests(view: View) -> list:
-    ours = sorted(
-        view.rows("memdiag_digests"), key=lambda row: -(row["PEAK_BYTES"] or 0)
-    )
+    ours = sorted(view.rows("memdiag_digests"), key=lambda row: -(row["PEAK_BYTES"] or 0))
     texts = {row["DIGEST"]: row for row in view.rows("digest_texts")}
     if ours:
         rows = [
             [
-                (texts.get(row["DIGEST"]) or {}).get("DIGEST_TEXT")
-                or row["DIGEST"]
-                or "all others",
+                (texts.get(row["DIGEST"]) or {}).get("DIGEST_TEXT") or row["DIGEST"] or "all others",
                 row["STATEMENTS"],
                 row["PEAK_BYTES"],
                 row["ACCUMULATED_BYTES"],
@@ -151,13 +135,7 @@ def _digests(view: View) -> list:
         source = "INFORMATION_SCHEMA.MEMDIAG_DIGESTS"
     elif view.rows("digests"):
         rows = [
-            [
-                row["DIGEST_TEXT"] or row["DIGEST"],
-                row["STATEMENTS"],
-                row["PEAK_BYTES"],
-                row["ACCUMULATED_BYTES"],
-                None,
-            ]
+            [row["DIGEST_TEXT"] or row["DIGEST"], row["STATEMENTS"], row["PEAK_BYTES"], row["ACCUMULATED_BYTES"], None]
             for row in view.rows("digests")[:MOST]
         ]
         source = view.origin("digests")
@@ -166,22 +144,12 @@ def _digests(view: View) -> list:
     columns = [
         Column("DIGEST", "statement", "", "its digest: values are left out"),
         Column("STATEMENTS", "times", "count"),
-        Column(
-            "PEAK_BYTES",
-            "peak of one",
-            "bytes",
-            "most that one had at a time",
-            bar=True,
-        ),
+        Column("PEAK_BYTES", "peak of one", "bytes", "most that one had at a time", bar=True),
         Column("ACCUMULATED_BYTES", "allocated in all", "bytes"),
         Column("LAST_SEEN", "last seen", "time"),
     ]
     # A column that this server cannot fill would only say `unknown`.
-    kept = [
-        number
-        for number in range(len(columns))
-        if any(row[number] is not None for row in rows)
-    ]
+    kept = [number for number in range(len(columns)) if any(row[number] is not None for row in rows)]
     return [
         Table(
             "digests",
@@ -200,14 +168,7 @@ def _transactions(view: View) -> list:
         if view.error("transactions"):
             return [Note(f"Open transactions: unknown, {view.error('transactions')}.")]
         return []
-    names = (
-        "TRX_ID",
-        "PROCESSLIST_ID",
-        "LOCK_BYTES",
-        "ROWS_LOCKED",
-        "ROWS_MODIFIED",
-        "SECONDS",
-    )
+    names = ("TRX_ID", "PROCESSLIST_ID", "LOCK_BYTES", "ROWS_LOCKED", "ROWS_MODIFIED", "SECONDS")
     return [
         Table(
             "transactions",
@@ -232,9 +193,7 @@ def _survivors(view: View) -> list:
     if not rows:
         if view.ours and str(view.variable("memdiag_scope_survivors")).upper() == "OFF":
             return [
-                Note(
-                    "What statements leave behind is not counted. SET GLOBAL memdiag_scope_survivors = ON starts it."
-                )
+                Note("What statements leave behind is not counted. SET GLOBAL memdiag_scope_survivors = ON starts it.")
             ]
         return []
     names = ("ROUTE", "POOL", "SCOPE", "BYTES", "BLOCKS", "SINCE")

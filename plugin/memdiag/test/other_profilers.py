@@ -42,7 +42,7 @@ def top(ways: Ways) -> list[str]:
 
 
 def run(*command: object) -> str:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)  # fmt: skip
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{command[0]}: {done.stderr.strip() or done.returncode}")
     return done.stdout
@@ -55,7 +55,7 @@ def of_program(text: str) -> Ways:
 
 def of_massif(text: str) -> Ways:
     """The tree of the last snapshot that has one: `n2: 1000 0xADDRESS: function (file:line)`, callers further in."""
-    trees = re.findall(r"heap_tree=(?:detailed|peak)\n(.*?)(?=^#|\Z)", text, re.M | re.S)  # fmt: skip
+    trees = re.findall(r"heap_tree=(?:detailed|peak)\n(.*?)(?=^#|\Z)", text, re.M | re.S)
     lines = []
     stack: list[str] = []
     rest: list[float] = []  # of each node, what its callers have not yet claimed
@@ -86,7 +86,7 @@ class Comparison:
 
     def tops(self, name: str, ours: Ways, theirs: Ways) -> None:
         missing = sorted(set(top(theirs)) ^ set(top(ours)))
-        self.say(not missing, f"the ten largest are those of {name}: {missing or top(ours)[0] + ', ...'}")  # fmt: skip
+        self.say(not missing, f"the ten largest are those of {name}: {missing or top(ours)[0] + ', ...'}")
 
 
 def main() -> int:
@@ -101,10 +101,13 @@ def main() -> int:
     result.tops("what was allocated", ours, truth)
     for way in top(truth):
         off, error = ours.get(way, 0) - truth[way], errors.get(way, 0)
-        result.say(abs(off) <= ERRORS * error, f"{way}: {ours.get(way, 0):.0f} of {truth[way]:.0f} bytes, off by {off / error if error else 0:.1f} errors")  # fmt: skip
+        result.say(
+            abs(off) <= ERRORS * error,
+            f"{way}: {ours.get(way, 0):.0f} of {truth[way]:.0f} bytes, off by {off / error if error else 0:.1f} errors",
+        )
 
     if shutil.which("perl") and jeprof.exists():
-        text = run("perl", jeprof, "--collapsed", "--inuse_space", program, folder / "heap")  # fmt: skip
+        text = run("perl", jeprof, "--collapsed", "--inuse_space", program, folder / "heap")
         lines = [line.rpartition(" ") for line in text.splitlines()]
         theirs = added([(stack.split(";"), float(count)) for stack, _, count in lines])
         result.tops("jeprof", ours, theirs)
@@ -117,13 +120,27 @@ def main() -> int:
     if shutil.which("valgrind"):
         out = folder / "massif"
         # The program contains jemalloc, so its malloc() is no library's.
-        plain = of_program(run("valgrind", "--tool=massif", "--soname-synonyms=somalloc=NONE", "--peak-inaccuracy=0.0", "--threshold=0.0", f"--massif-out-file={out}", program, "plain"))  # fmt: skip
+        plain = of_program(
+            run(
+                "valgrind",
+                "--tool=massif",
+                "--soname-synonyms=somalloc=NONE",
+                "--peak-inaccuracy=0.0",
+                "--threshold=0.0",
+                f"--massif-out-file={out}",
+                program,
+                "plain",
+            )
+        )
         theirs = of_massif(out.read_text())
         same = {way: count for way, count in ours.items() if way in plain}
         result.tops("Massif, without the pools", same, theirs)
         for way in [way for way in top(theirs) if way in top(truth)]:
             off, error = ours.get(way, 0) - theirs[way], errors.get(way, 0)
-            result.say(abs(off) <= ERRORS * error, f"{way}: off from Massif's {theirs[way]:.0f} bytes by {off / error if error else 0:.1f} errors")  # fmt: skip
+            result.say(
+                abs(off) <= ERRORS * error,
+                f"{way}: off from Massif's {theirs[way]:.0f} bytes by {off / error if error else 0:.1f} errors",
+            )
     else:
         print("skipped Massif: valgrind is not installed")
     shutil.rmtree(folder)
