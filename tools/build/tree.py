@@ -31,7 +31,13 @@ FOLDERS = {"plugin/memdiag": "plugin/memdiag", "mysql-test/suite/memdiag": "mysq
 # it the compiler cache). Copies, not links: where a precompiled header includes one,
 # the compiler follows a link, and then looks for that header's neighbours in the wrong
 # folder.
-HEADERS = ("mysys/memdiag/**/*.h", "storage/*/memdiag/*.h", "sql/memdiag/*.h")
+HEADERS = (
+    "mysys/memdiag/**/*.h",
+    "storage/innobase/memdiag/*.h",
+    "storage/perfschema/memdiag/*.h",
+    "storage/temptable/memdiag/*.h",
+    "sql/memdiag/*.h",
+)
 
 
 def hard_link_copy(pristine: Path, tree: Path) -> None:
