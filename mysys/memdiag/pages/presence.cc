@@ -6,16 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 
+#include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/base/interruption.h"
 
 namespace memdiag {
 namespace {
-
-constinit std::atomic<bool> fails{false};
 
 /** The interface of PAGEMAP_SCAN; headers of older kernels do not have it. */
 struct Scanned_region {
@@ -103,7 +101,7 @@ size_t page_size() {
 
 /** Ask about pages from `at` on, as many as there is room for. */
 bool Presence::load(uintptr_t at) {
-  if (fails.load(std::memory_order_relaxed)) {
+  if (fault::at(fault::Point::pages)) {
     errno = EIO;
     return false;
   }
@@ -156,7 +154,5 @@ std::optional<uint64_t> Presence::bytes(Address_range part,
   if (huge_bytes != nullptr) *huge_bytes += huge_pages * page;
   return pages * page;
 }
-
-void Presence::fail_for_test(bool fail) { fails.store(fail); }
 
 }  // namespace memdiag

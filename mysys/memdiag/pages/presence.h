@@ -73,10 +73,6 @@ class Presence {
   /** True if all answers so far came from scans, none from mincore(). */
   bool scanned() const { return m_scanned; }
 
-  /** Treat the kernel as not telling from now on (EIO), to test what that looks
-  like. */
-  static void fail_for_test(bool fail);
-
  private:
   bool load(uintptr_t at);
 

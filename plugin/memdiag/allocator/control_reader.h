@@ -10,13 +10,13 @@
 #ifndef MEMDIAG_CONTROL_READER_H
 #define MEMDIAG_CONTROL_READER_H
 
-#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "plugin/memdiag/base/reading.h"
 
@@ -31,14 +31,6 @@ struct Failed_read {
   unsigned times;
 };
 
-namespace detail {
-inline constinit std::atomic<Ctl> failing_ctl{Ctl::count};
-}
-
-/** Every later read of the control fails with EIO. Ctl::count: reads work
-again. */
-inline void fail_reads_for_test(Ctl ctl) { detail::failing_ctl.store(ctl); }
-
 class Control_reader {
  public:
   explicit Control_reader(std::vector<Failed_read> *failed)
@@ -48,7 +40,7 @@ class Control_reader {
   template <Ctl ctl>
   std::optional<ctl_type_t<ctl>> read(unsigned arena = 0, unsigned index = 0) {
     const Result<ctl_type_t<ctl>> result =
-        detail::failing_ctl.load(std::memory_order_relaxed) == ctl
+        fault::at(fault::Point::control, static_cast<uint32_t>(ctl))
             ? Result<ctl_type_t<ctl>>::failed(EIO)
             : mallctl::read<ctl>(arena, index);
     if (!result) {

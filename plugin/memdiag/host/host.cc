@@ -4,13 +4,13 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <span>
 #include <utility>
 
+#include "mysys/memdiag/base/fault.h"
 #include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/base/unit.h"
 #include "plugin/memdiag/host/cgroup_limits.h"
@@ -22,8 +22,6 @@ namespace memdiag::host {
 namespace {
 
 using namespace items;
-
-constinit std::atomic<const char *> failing_file{nullptr};
 
 class Collector {
  public:
@@ -53,8 +51,7 @@ class Collector {
   file */
   std::optional<std::string> read(const std::string &file) {
     std::string text;
-    const char *const failing = failing_file.load(std::memory_order_relaxed);
-    const int error = failing != nullptr && file == failing
+    const int error = fault::at(fault::Point::file, fault::digest_of(file))
                           ? EIO
                           : kernel_file::read(m_places.root + file, &text);
     // EOPNOTSUPP: the kernel has pressure stall information switched off.
@@ -370,7 +367,5 @@ const Row *find(const Report &report, std::string_view subject,
       });
   return row == report.rows.end() ? nullptr : &*row;
 }
-
-void fail_reads_for_test(const char *file) { failing_file.store(file); }
 
 }  // namespace memdiag::host

@@ -144,10 +144,6 @@ std::optional<uint64_t> limit_bytes(const Figures &figures);
 const Row *find(const Report &report, std::string_view subject,
                 std::string_view name);
 
-/** Every later read of the file fails with EIO.
-@param file  a string literal, as in Row::source; nullptr: reads work again */
-void fail_reads_for_test(const char *file);
-
 }  // namespace memdiag::host
 
 #endif  // MEMDIAG_HOST_H

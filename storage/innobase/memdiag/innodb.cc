@@ -17,6 +17,7 @@
 #include "log0log.h"
 #include "log0recv.h"
 #include "mem0mem.h"
+#include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "read0read.h"
 #include "srv0shutdown.h"
@@ -29,8 +30,6 @@
 
 namespace memdiag::innodb {
 namespace {
-
-constinit std::atomic<bool> dictionary_is_busy{false};
 
 /** True from the end of InnoDB's start until its shutdown begins to free
 memory. */
@@ -45,7 +44,7 @@ class Dictionary_guard {
  public:
   Dictionary_guard() {
     for (int tries = 10; tries > 0; --tries) {
-      m_owned = !dictionary_is_busy.load(std::memory_order_relaxed) &&
+      m_owned = !fault::at(fault::Point::dictionary) &&
                 mutex_enter_nowait(&dict_sys->mutex) == 0;
       if (m_owned) return;
       std::this_thread::sleep_for(std::chrono::microseconds{100});
@@ -475,10 +474,6 @@ std::optional<bool> numa_interleave() {
 #else
   return std::nullopt;
 #endif
-}
-
-void find_busy_for_test(bool busy) {
-  dictionary_is_busy.store(busy, std::memory_order_relaxed);
 }
 
 }  // namespace memdiag::innodb

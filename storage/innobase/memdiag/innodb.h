@@ -83,9 +83,6 @@ std::optional<Buffer_pool_size> buffer_pool_size();
 /** innodb_numa_interleave; empty in a build without NUMA. */
 std::optional<bool> numa_interleave();
 
-/** For tests: treat the dictionary's mutex as held by another thread. */
-void find_busy_for_test(bool busy);
-
 }  // namespace memdiag::innodb
 
 #endif  // MEMDIAG_INNODB_H

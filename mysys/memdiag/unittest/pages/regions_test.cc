@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "mysys/memdiag/upstream/hooks.h"
 
@@ -188,7 +189,7 @@ FRESH_TEST(Regions, WhatFindsNoRoomIsCounted) {
 FRESH_TEST(Regions, AFailedReadIsNotZero) {
   const Mapping mapping(page);
   regions::add(Region_kind::other, mapping.begin(), page);
-  memdiag::Presence::fail_for_test(true);
+  memdiag::fault::arm(memdiag::fault::Point::pages);
   int error = 0;
   const auto rows = regions::all(&error);
   EXPECT_EQ(EIO, error);

@@ -4,9 +4,9 @@
 #include <mysql/components/services/mysql_system_variable.h>
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 
+#include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "sql/conn_handler/connection_handler_manager.h"
 #include "sql/mysqld.h"
@@ -20,14 +20,12 @@ namespace {
 
 using Variables = my_service<SERVICE_TYPE(mysql_system_variable_reader)>;
 
-constinit std::atomic<bool> reads_fail{false};
-
 /** The global value of a variable; ON is 1. */
 Reading value_of(const Variables &variables, const char *name) {
   char text[64];
   void *to = text;
   size_t length = sizeof text - 1;
-  if (reads_fail.load(std::memory_order_relaxed) || !variables.is_valid() ||
+  if (fault::at(fault::Point::variables) || !variables.is_valid() ||
       variables->get(nullptr, "GLOBAL", "mysql_server", name, &to, &length))
     return std::nullopt;
   const std::string_view value{text, length};
@@ -117,10 +115,6 @@ Facts take_facts(std::span<const routes::Row> routes,
 
 uint64_t max_used_connections() {
   return Connection_handler_manager::max_used_connections;
-}
-
-void fail_reads_for_test(bool fail) {
-  reads_fail.store(fail, std::memory_order_relaxed);
 }
 
 }  // namespace memdiag::budget

@@ -33,10 +33,6 @@ Facts take_facts(std::span<const routes::Row> routes,
 /** Most clients at one time since the server started. */
 uint64_t max_used_connections();
 
-/** Treat system variables as unreadable from now on, to test what that looks
-like. */
-void fail_reads_for_test(bool fail);
-
 }  // namespace memdiag::budget
 
 #endif  // MEMDIAG_BUDGET_FACTS_H

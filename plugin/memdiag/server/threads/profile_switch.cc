@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <mutex>
@@ -11,6 +10,7 @@
 
 #include "mysql_version.h"
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/base/worker.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pages/presence.h"
@@ -37,9 +37,6 @@ void read_context(profiling::Context *context) noexcept {
 }
 
 constexpr uint64_t tick_ms = 250;
-
-/** See fail_for_test(). */
-constinit std::atomic<bool> fails{false};
 
 /** Never destroyed: the server may exit while the thread runs. */
 struct State {
@@ -132,7 +129,7 @@ std::string apply_mode() {
   }
   const auto switched = profiling::switch_on({sample_bytes, memory_bytes});
   if (switched.error != 0) return why(switched);
-  if (fails) throw std::bad_alloc();
+  if (fault::at(fault::Point::profile)) throw std::bad_alloc();
   return mode == record ? begin_to_record() : "";
 }
 
@@ -189,7 +186,5 @@ void stop() {
   profiling::switch_off();
   profiling::set_context_reader(nullptr);
 }
-
-void fail_for_test(bool fail) { fails.store(fail); }
 
 }  // namespace memdiag::profile_switch

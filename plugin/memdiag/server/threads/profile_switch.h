@@ -48,9 +48,6 @@ void stop();
 std::optional<profile::Recorded_run> last_run();
 std::optional<profile::Recorded_run> this_run();
 
-/** While true, each switching on finds no memory. */
-void fail_for_test(bool fail);
-
 }  // namespace memdiag::profile_switch
 
 #endif  // MEMDIAG_PROFILE_SWITCH_H

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/base/interruption.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
@@ -40,8 +41,11 @@ constexpr size_t query_pool = static_cast<size_t>(Pool::fts_query);
 /** Ends a failure that a test asked for, however the test ends. */
 class Failing_reads {
  public:
-  explicit Failing_reads(Ctl ctl) { fail_reads_for_test(ctl); }
-  ~Failing_reads() { fail_reads_for_test(Ctl::count); }
+  explicit Failing_reads(Ctl ctl) {
+    memdiag::fault::arm(memdiag::fault::Point::control,
+                        static_cast<uint32_t>(ctl));
+  }
+  ~Failing_reads() { memdiag::fault::disarm(); }
 };
 
 Reading sum_of_pools(const Snapshot &snapshot, Reading Pool_row::*member) {

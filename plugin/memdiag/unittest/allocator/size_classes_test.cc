@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
@@ -37,8 +38,11 @@ static_assert(spec_of(fresh_pool).cached_max == 0);
 /** Ends a failure that a test asked for, however the test ends. */
 class Failing_reads {
  public:
-  explicit Failing_reads(Ctl ctl) { fail_reads_for_test(ctl); }
-  ~Failing_reads() { fail_reads_for_test(Ctl::count); }
+  explicit Failing_reads(Ctl ctl) {
+    memdiag::fault::arm(memdiag::fault::Point::control,
+                        static_cast<uint32_t>(ctl));
+  }
+  ~Failing_reads() { memdiag::fault::disarm(); }
 };
 
 /** Blocks of a pool, freed in the end. */

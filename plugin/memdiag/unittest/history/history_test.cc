@@ -18,6 +18,7 @@
 #include <fstream>
 #include <thread>
 
+#include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
@@ -233,9 +234,9 @@ TEST_F(History, TheBufferPool) {
   regions::add(Region_kind::buffer_pool, memory, 2 * size);
   (void)open();
   EXPECT_EQ(size, next().buffer_pool_bytes);
-  Presence::fail_for_test(true);
+  memdiag::fault::arm(memdiag::fault::Point::pages);
   EXPECT_EQ(unknown, next().buffer_pool_bytes);
-  Presence::fail_for_test(false);
+  memdiag::fault::disarm();
   regions::remove(memory);
   EXPECT_EQ(0u, next().buffer_pool_bytes);
   munmap(memory, 2 * size);
@@ -313,9 +314,10 @@ TEST_F(History, WhileTheServerRestsTheAllocatorIsReadEveryTenSeconds) {
 
 TEST_F(History, AFailedReadIsUnknown) {
   (void)open();
-  fail_reads_for_test(Ctl::stats_arena_pdirty);
+  memdiag::fault::arm(memdiag::fault::Point::control,
+                      static_cast<uint32_t>(Ctl::stats_arena_pdirty));
   const Sample sample = next();
-  fail_reads_for_test(Ctl::count);
+  memdiag::fault::disarm();
   EXPECT_EQ(unknown, sample.dirty_bytes);
   EXPECT_EQ(unknown, sample.pools[0].dirty_bytes);
   EXPECT_NE(unknown, sample.pools[0].live_bytes);

@@ -5,6 +5,7 @@
 */
 
 #include "plugin/memdiag/host/host.h"
+#include "mysys/memdiag/base/fault.h"
 
 #include <gtest/gtest.h>
 
@@ -658,9 +659,10 @@ TEST(Host, AnAncestorThatCannotBeRead) {
 }
 
 TEST(Host, AFailureForTests) {
-  fail_reads_for_test("/proc/self/status");
+  memdiag::fault::arm(memdiag::fault::Point::file,
+                      memdiag::fault::digest_of("/proc/self/status"));
   const Report report = collect();
-  fail_reads_for_test(nullptr);
+  memdiag::fault::disarm();
   expect_sane(report);
   EXPECT_EQ(std::nullopt, number(report, "process", "VmRSS"));
   EXPECT_FALSE(report.figures.resident_bytes);

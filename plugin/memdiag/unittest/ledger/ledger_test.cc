@@ -12,6 +12,7 @@
 #include <string>
 #include <variant>
 
+#include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "plugin/memdiag/ledger/process_memory.h"
 #include "plugin/memdiag/tables/ledger_table.h"
@@ -302,9 +303,9 @@ TEST(Ledger, TheCheapFormAsksForNothingWhileAllAddsUp) {
   // jemalloc counts pages as dirty that came with others and were never used.
   (void)purging::purge(pool);
   // The kernel would not tell which pages are there.
-  memdiag::Presence::fail_for_test(true);
+  memdiag::fault::arm(memdiag::fault::Point::pages);
   const auto [rows, warnings] = take(Precision::cheap);
-  memdiag::Presence::fail_for_test(false);
+  memdiag::fault::disarm();
   EXPECT_TRUE(warnings.empty()) << warnings.front();
   const By_key after = by_key(rows);
   EXPECT_NEAR(1.0 * size, static_cast<double>(*after.at("pool/fts_query/live")),
@@ -505,9 +506,9 @@ TEST(Ledger, WithoutProcNothingIsZero) {
 }
 
 TEST(Ledger, WhatTheKernelDoesNotTellIsEmptyWithAWarning) {
-  memdiag::Presence::fail_for_test(true);
+  memdiag::fault::arm(memdiag::fault::Point::pages);
   const auto [rows, warnings] = take(Precision::exact);
-  memdiag::Presence::fail_for_test(false);
+  memdiag::fault::disarm();
   EXPECT_EQ(1u, warnings.size());
   EXPECT_FALSE(rows.back().resident_bytes);
   EXPECT_FALSE(by_key(rows).at("pool/fts_query/live"));
