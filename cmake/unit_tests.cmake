@@ -49,7 +49,7 @@ endfunction()
 
 # The thread sanitizer finds nothing in tests of one thread, and their fuzzers take half
 # of its time. The address sanitizer has them all.
-set(tests_of_one_thread advisor amount_table black_box budget connect_attributes elf_file
+set(tests_of_one_thread advisor amount_table black_box budget columns connect_attributes elf_file
   flame_graph folded function_name history_rows host instruments kept_values
   kernel_text ledger limit_reader member_memory meter_list pprof pressure_response process_memory profile_difference
   profile_file profile_rows read_group record_policy relief session_rows summary symbols)

@@ -54,6 +54,10 @@ struct Column {
   bool nullable;
   const char *comment;
   Value (*value)(const Row &);
+  /** The name of the row's member, as the compiler spells it. A column whose
+  name differs from it is declared in columns_test.cc, so that a column that
+  reads its neighbour fails a test. */
+  std::string_view member;
 };
 
 template <typename Row_type, size_t column_count>
@@ -139,6 +143,16 @@ Value value_of(const Row &row) {
   return to_value(std::invoke(member, row));
 }
 
+/** "x" for &Row::x. The compiler's own spelling of this function ends with the
+argument. */
+template <auto member>
+constexpr std::string_view member_name() {
+  std::string_view text = __PRETTY_FUNCTION__;
+  text = text.substr(text.find("member = "));
+  text = text.substr(0, text.find_first_of(";]"));
+  return text.substr(text.rfind(':') + 1);
+}
+
 template <typename Row, auto member>
 struct Member {
   using Type =
@@ -161,7 +175,8 @@ constexpr Column<Row> column(const char *name, Unit unit, const char *comment) {
           unit,
           Info::nullable,
           comment,
-          detail::value_of<Row, member>};
+          detail::value_of<Row, member>,
+          detail::member_name<member>()};
 }
 
 /** A column that prints a member of microseconds since the epoch. */
@@ -173,7 +188,8 @@ constexpr Column<Row> moment_column(const char *name, const char *comment) {
           Unit::none,
           false,
           comment,
-          [](const Row &row) { return Value{Timestamp{row.*member}}; }};
+          [](const Row &row) { return Value{Timestamp{row.*member}}; },
+          detail::member_name<member>()};
 }
 
 /** A column that prints a text member, or a literal that a method returns.
@@ -190,7 +206,8 @@ constexpr Column<Row> text_column(const char *name, uint32_t length,
           Unit::none,
           Info::nullable,
           comment,
-          detail::value_of<Row, member>};
+          detail::value_of<Row, member>,
+          detail::member_name<member>()};
 }
 
 }  // namespace memdiag
