@@ -8,7 +8,7 @@ tools/layers.toml says which room may use which. A .h file never includes its .c
 includes alone do not show every call: the symbols that an object needs and another one
 defines are read with nm. Fails where a room uses a room that it may not use, and where
 rooms, or the files of one room, use each other in a circle. A .h and its .cc are one file
-here.
+here. With --build it also fails for a permission that no file uses.
 """
 
 import argparse
@@ -46,6 +46,8 @@ class Layers:
     """tools/layers.toml"""
 
     rooms: dict[str, frozenset[str]]  # room: the rooms that it may use
+    # room: its permissions as the file has them, such as "folder/*", and the rooms that each stands for
+    permissions: dict[str, dict[str, frozenset[str]]]
     server: frozenset[str]
     tests: frozenset[str]
     only: dict[str, list[str]]  # header: the rooms that may include it
@@ -61,8 +63,10 @@ class Layers:
 def load(text: str) -> Layers:
     table = tomllib.loads(text)
     rooms: dict[str, frozenset[str]] = {}
+    permissions: dict[str, dict[str, frozenset[str]]] = {}
     for room, uses in table["rooms"].items():
         allowed: set[str] = set()
+        permissions[room] = {}
         for use in uses:
             if use == "*":
                 names = set(rooms)
@@ -72,13 +76,14 @@ def load(text: str) -> Layers:
                 names = {use} & set(rooms)
             if not names:
                 raise Problem(f"layers.toml: {room} uses {use}, but no room above it has that name")
+            permissions[room][use] = frozenset(names)
             allowed |= names
         rooms[room] = frozenset(allowed)
     tests, server = frozenset(table["tests"]), frozenset(table["server"])
     only = table["only"]
     for name in server.union(*only.values()) - set(rooms):
         raise Problem(f"layers.toml names {name}, which is no room")
-    return Layers(rooms, server, tests, only)
+    return Layers(rooms, permissions, server, tests, only)
 
 
 # --- includes and imports ------------------------------------------------------------
@@ -336,6 +341,20 @@ def check(layers: Layers, files: set[str], arrows: Iterable[Arrow]) -> list[str]
     return problems
 
 
+def unused_permissions(layers: Layers, arrows: Iterable[Arrow]) -> list[str]:
+    """One sentence for each permission of tools/layers.toml that no file uses. `arrows` includes those of symbols:
+    a permission may be there for a call alone."""
+    used: dict[str | None, set[str | None]] = defaultdict(set)
+    for arrow in arrows:
+        used[layers.room(arrow.user)].add(layers.room(arrow.used))
+    return [
+        f"tools/layers.toml lets {room} use {use}, but no file of {room} does"
+        for room, permissions in layers.permissions.items()
+        for use, names in permissions.items()
+        if not names & used[room]
+    ]
+
+
 def main() -> int:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=form)
@@ -348,6 +367,7 @@ def main() -> int:
         called = calls(read_objects(layers, args.build.absolute(), files, ROOT))
         arrows += called
         count += f", {len(called)} files that need another's symbols"
+        problems += unused_permissions(layers, arrows)
     problems += check(layers, files, arrows)
     for problem in problems:
         say(f"layers: {problem}")

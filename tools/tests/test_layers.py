@@ -187,6 +187,21 @@ class Symbols(Case):
             self.calls()
 
 
+class Permissions(Case):
+    def test_each_is_used(self):
+        arrows = [layers.Arrow("middle/b.cc", "low/a.h", ""), layers.Arrow("top/c.cc", "middle/b.h", "")]
+        self.assertEqual(layers.unused_permissions(self.layers, arrows), [])
+
+    def test_unused(self):
+        arrows = [layers.Arrow("top/c.cc", "low/a.h", ""), layers.Arrow("low/unittest/a.cc", "low/a.h", "")]
+        problems = layers.unused_permissions(self.layers, arrows)
+        self.assert_problems(problems, "lets middle use low, but no file of middle does")
+
+    def test_unused_star(self):
+        arrows = [layers.Arrow("middle/b.cc", "low/a.h", ""), layers.Arrow("top/c.cc", "top/d.h", "")]
+        self.assert_problems(layers.unused_permissions(self.layers, arrows), "lets top use *,")
+
+
 class Table(unittest.TestCase):
     def test_a_room_may_only_use_rooms_above_it(self):
         text = TABLE.replace('"low" = []', '"low" = ["middle"]')
