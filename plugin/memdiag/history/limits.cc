@@ -40,13 +40,17 @@ Figures read(State *self, uint64_t now_us) {
   self->safe_limit.add(
       now_us, sum(host.kept_bytes, growth == nullptr ? Reading{0} : growth()));
   Reading room;
-  if (host.tightest)
+  Reading room_limit;
+  if (host.tightest) {
     room = host.tightest->limit_bytes - host.tightest->usage_bytes;
+    room_limit = host.tightest->limit_bytes;
+  }
   return {host::limit_bytes(host),
           host.machine_bytes,
           host.available_bytes,
           host.group_limit_bytes,
           room,
+          room_limit,
           self->safe_limit.bytes(),
           std::move(host.usage_file)};
 }

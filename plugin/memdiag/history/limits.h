@@ -32,6 +32,9 @@ struct Figures {
   Reading group_limit_bytes;
   Reading group_room_bytes;
   /** @} */
+  /** The limit of the tightest group; above group_limit_bytes if a group above
+  has less room. */
+  Reading group_room_limit_bytes;
   /** host/safe_limit.h */
   Reading safe_bytes;
   /** The file that has the use it is computed from; "": the server is in no

@@ -290,6 +290,7 @@ TEST(Host, TheLeastRoomIsNotAlwaysBelowTheLowestLimit) {
   EXPECT_EQ(1e8, number(report, "cgroup", "effective_room"));
   EXPECT_EQ(slice + "memory.current",
             source(report, "cgroup", "effective_room"));
+  EXPECT_EQ(4e9, number(report, "cgroup", "room_limit"));
   EXPECT_EQ(2600000000u, report.figures.limit_bytes);
   ASSERT_TRUE(report.figures.tightest);
   EXPECT_EQ(4000000000u, report.figures.tightest->limit_bytes);
@@ -321,6 +322,7 @@ TEST(Host, NoLimitAnywhere) {
   EXPECT_EQ(std::nullopt, number(report, "cgroup", "effective_limit"));
   EXPECT_EQ("max", value(report, "cgroup", "effective_limit"));
   EXPECT_EQ(nullptr, find(report, "cgroup", "effective_room"));
+  EXPECT_EQ(nullptr, find(report, "cgroup", "room_limit"));
   EXPECT_FALSE(report.figures.tightest);
   EXPECT_FALSE(report.figures.limit_bytes);
   EXPECT_EQ(1600000000u, report.figures.usage_bytes);

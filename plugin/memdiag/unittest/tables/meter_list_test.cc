@@ -103,7 +103,7 @@ TEST(MeterListTest, WhatWasNotReadIsNoMeasurement) {
         "mysql.memdiag.process.growth", "mysql.memdiag.process.until_limit",
         "mysql.memdiag.host.memory", "mysql.memdiag.host.available",
         "mysql.memdiag.host.limit", "mysql.memdiag.host.room",
-        "mysql.memdiag.host.safe_limit"})
+        "mysql.memdiag.host.room_limit", "mysql.memdiag.host.safe_limit"})
     EXPECT_EQ(measured(name, sample).times, 0U) << name;
 }
 
@@ -113,12 +113,13 @@ TEST(MeterListTest, Limits) {
   readings.limits.available_bytes = 2;
   readings.limits.group_limit_bytes = 3;
   readings.limits.group_room_bytes = 4;
-  readings.limits.safe_bytes = 5;
+  readings.limits.group_room_limit_bytes = 5;
+  readings.limits.safe_bytes = 6;
   int64_t expected = 0;
   for (const char *name :
        {"mysql.memdiag.host.memory", "mysql.memdiag.host.available",
         "mysql.memdiag.host.limit", "mysql.memdiag.host.room",
-        "mysql.memdiag.host.safe_limit"}) {
+        "mysql.memdiag.host.room_limit", "mysql.memdiag.host.safe_limit"}) {
     const Kept kept = measured(name, readings);
     EXPECT_EQ(kept.times, 1U) << name;
     EXPECT_EQ(kept.values.at(""), ++expected) << name;
