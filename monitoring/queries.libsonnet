@@ -1,11 +1,11 @@
-// The statements that exporters run, and what their columns mean. Every exporter's
+// The statements that an exporter runs, and what their columns mean. The exporter's
 // configuration is made from here (monitoring/render.py), so that a figure has one
 // name everywhere: mysql_memdiag_<statement>_<column>.
 //
 // The values of a label come from lists that the build or the start of the server fixes. No
 // statement returns a row for each session, statement or digest.
 //
-// A NULL is no measurement: sql_exporter leaves it out, PMM shows NaN.
+// A NULL is no measurement, and the exporter leaves it out.
 
 local gauge(column, help) = { column: column, type: 'gauge', help: help };
 local counter(column, help) = { column: column, type: 'counter', help: help };
@@ -83,6 +83,7 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
         gauge('swapped_bytes', 'Swapped memory of the server.'),
         gauge('limit_bytes', 'Lowest limit of the control group and those above it. Absent: no limit.'),
         gauge('room_bytes', 'Least that is free below one of these limits. Absent: no limit.'),
+        gauge('room_limit_bytes', 'The limit with the least room. Absent: no limit.'),
         gauge('safe_limit_bytes', 'How low the limit of the control group may be set now without a kill.'),
         counter('oom_kills_total', 'Processes of the control group that the OOM killer has killed.'),
         counter('stalled_seconds_total', 'Time in which some task waited for memory.'),
@@ -93,6 +94,7 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
                MAX(IF(SUBJECT = 'process' AND NAME = 'VmSwap', NUMBER, NULL)) AS swapped_bytes,
                MAX(IF(SUBJECT = 'cgroup' AND NAME = 'effective_limit', NUMBER, NULL)) AS limit_bytes,
                MAX(IF(SUBJECT = 'cgroup' AND NAME = 'effective_room', NUMBER, NULL)) AS room_bytes,
+               MAX(IF(SUBJECT = 'cgroup' AND NAME = 'room_limit', NUMBER, NULL)) AS room_limit_bytes,
                MAX(IF(SUBJECT = 'cgroup' AND NAME = 'safe_limit', NUMBER, NULL)) AS safe_limit_bytes,
                MAX(IF(SUBJECT = 'cgroup' AND NAME IN ('memory.events.oom_kill',
                  'memory.oom_control.oom_kill'), NUMBER, NULL)) AS oom_kills_total,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the exporters' configurations, the rules and the dashboard from their jsonnet sources.
+"""Makes the exporter's configuration and the rules from their jsonnet sources.
 
 monitoring/render.py          writes the files
 monitoring/render.py check    fails where a file is not as its source says

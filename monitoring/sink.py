@@ -65,11 +65,13 @@ class Metric:
 
 @dataclass
 class Sink:
-    """The sink, with the last figures of each meter. `release` ends the requests of a sink that hangs."""
+    """The sink, with the last figures of each meter, and the attributes of the resource that sent them. `release` ends
+    the requests of a sink that hangs."""
 
     port: int = 0
     requests: int = 0
     meters: dict[str, dict[str, Metric]] = field(default_factory=dict)
+    resource: dict[str, str] = field(default_factory=dict)
     release: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -77,13 +79,16 @@ class Sink:
         return f"http://127.0.0.1:{self.port}/v1/metrics"
 
 
-def decoded(body: bytes) -> dict[str, dict[str, Metric]]:
+def decoded(body: bytes) -> tuple[dict[str, str], dict[str, dict[str, Metric]]]:
+    """The attributes of the last resource, and the metrics of each meter."""
     from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
 
     request = metrics_service_pb2.ExportMetricsServiceRequest()
     request.ParseFromString(body)
     meters: dict[str, dict[str, Metric]] = {}
+    attributes: dict[str, str] = {}
     for resource in request.resource_metrics:
+        attributes = {one.key: one.value.string_value for one in resource.resource.attributes}
         for scope in resource.scope_metrics:
             metrics = meters.setdefault(scope.scope.name, {})
             for one in scope.metrics:
@@ -98,7 +103,7 @@ def decoded(body: bytes) -> dict[str, dict[str, Metric]]:
                     is_int = point.WhichOneof("value") == "as_int"
                     values[key] = float(point.as_int if is_int else point.as_double)
                 metrics[one.name] = Metric(one.unit, kind, values)
-    return meters
+    return attributes, meters
 
 
 @contextlib.contextmanager
@@ -114,7 +119,9 @@ def listening(hangs: bool = False) -> Iterator[Sink]:
                 return
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)
-            sink.meters.update(decoded(body))
+            resource, meters = decoded(body)
+            sink.resource = resource
+            sink.meters.update(meters)
             self.send_response(200)
             self.send_header("Content-Type", "application/x-protobuf")
             self.send_header("Content-Length", "0")

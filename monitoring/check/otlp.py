@@ -5,7 +5,6 @@ is missing."""
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from pathlib import Path
@@ -19,6 +18,7 @@ from harness.network import own_network
 from harness.problem import NotPossible, Problem, run_main
 from harness.server import Build
 from monitoring import running, sink
+from monitoring.check import meter
 
 METER = "mysql.memdiag"
 # The forecast needs three samples. It has no time if its line does not reach the limit. A control group may have none.
@@ -27,24 +27,9 @@ MAY_LACK = {
     "mysql.memdiag.process.growth",
     "mysql.memdiag.host.limit",
     "mysql.memdiag.host.room",
+    "mysql.memdiag.host.room_limit",
 }
 COMPONENT = "'file://component_telemetry'"
-
-
-def documented() -> dict[str, tuple[str, str, set[str]]]:
-    """Unit, kind and attributes of each metric in the reference."""
-    page = (ROOT / "docs/reference.md").read_text()
-    rows = re.findall(r"^\| (mysql\.memdiag\.\S+) \| (\S+) \| ([^|]+) \| ([^|]*)\|", page, re.M)
-    return {
-        name: (unit, kind.strip(), set(filter(None, attributes.replace(",", " ").split())))
-        for name, unit, kind, attributes in rows
-    }
-
-
-def prometheus_name(name: str, unit: str, kind: str) -> str:
-    """The name into which the specification of OpenTelemetry translates a metric."""
-    suffix = {"By": "_bytes", "s": "_seconds", "By/s": "_bytes_per_second"}.get(unit, "")
-    return name.replace(".", "_") + suffix + ("_total" if kind == "counter" else "")
 
 
 def wait_for_exports(got: sink.Sink, count: int) -> None:
@@ -58,7 +43,7 @@ def exports(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
     # The first export may be older than the first sample of the host.
     wait_for_exports(got, 3)
     metrics = got.meters[METER]
-    wanted = documented()
+    wanted = meter.documented()
     checks.check(
         "the reference has every metric that is exported",
         metrics.keys() <= wanted.keys(),
@@ -73,12 +58,14 @@ def exports(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
         or any({key for key, _ in attributes} - wanted[name][2] for attributes in metric.values)
     ]
     checks.check("unit, kind and attributes are those of the reference", not wrong, wrong or "")
-    names = {prometheus_name(name, *wanted[name][:2]) for name in wanted}
+    names = {meter.prometheus_name(name, *wanted[name][:2]) for name in wanted}
     checks.check(
         "translated, they are the exporters' names",
         names <= running.metric_names(),
         sorted(names - running.metric_names()) or "",
     )
+    job = meter.job_of(got.resource)
+    checks.check("its job is the one for which the alerts are tested", job == meter.JOB, job)
     running.check_sum(checks, one.server, lambda: exported_ledger(got))
     pools = {value for ((_, value),) in metrics["mysql.memdiag.pool.active"].values}
     table = {row[0] for row in one.server.query("SELECT POOL FROM information_schema.MEMDIAG_POOLS").rows}

@@ -180,7 +180,7 @@ def name_of(metric: dict[str, str]) -> str:
 def is_needed(metric: dict[str, str], values: list[list]) -> bool:
     name = metric["__name__"]
     if name == "up":
-        return metric["job"] == "mysql-memdiag-debian"
+        return metric["job"] == "mysql-memdiag"
     if name.startswith(LEFT_OUT):
         return False
     return name != "mysql_memdiag_ledger_resident_bytes" or any(float(value) for _, value in values)

@@ -41,19 +41,19 @@ def names_exist(checks: Checks) -> None:
         programs.run(
             "jsonnet",
             "-e",
-            f"local m = import '{running.FOLDER}/mixin/mixin.libsonnet'; {{r: m.prometheusRules, a: m.prometheusAlerts, d: m.grafanaDashboards}}",
+            f"local m = import '{running.FOLDER}/mixin/mixin.libsonnet'; {{r: m.prometheusRules, a: m.prometheusAlerts}}",
         )
     )
     recorded = {rule["record"] for group in mixin["r"]["groups"] for rule in group["rules"]}
     known = recorded | running.metric_names()
-    for what, part in (("recording rules", "r"), ("alerts", "a"), ("dashboard", "d")):
+    for what, part in (("recording rules", "r"), ("alerts", "a")):
         used = named(expressions(mixin[part]))
         checks.check(
             f"every name in the {what} is a metric or a recorded series",
             used and used <= known,
             sorted(used - known) or len(used),
         )
-    unused = recorded - named(expressions(mixin["a"]) + expressions(mixin["d"]) + expressions(mixin["r"]))
+    unused = recorded - named(expressions(mixin["a"]) + expressions(mixin["r"]))
     checks.check("every recorded series is used", not unused, sorted(unused) or "")
 
 
@@ -104,10 +104,11 @@ def tested(checks: Checks) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "test.json"
         for state in every:
-            with checks.checking(f"alerts: {state.name}"):
-                _, text = failing(file, shipped, [state.test(alerts[""])])
-                if "FAILED" in text:
-                    raise Failed(text)
+            for one in (state, states.by_otlp(state)):
+                with checks.checking(f"alerts: {one.name}"):
+                    _, text = failing(file, shipped, [one.test(alerts[""])])
+                    if "FAILED" in text:
+                        raise Failed(text)
         for mutation in MUTATIONS:
             wrong = alerts[mutation]
             changed = {name for name, rule in alerts[""].items() if differs(rule, wrong.get(name))}

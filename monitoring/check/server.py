@@ -22,7 +22,7 @@ from monitoring import programs, running
 
 # A server has no figure for what it lacks: a limit, survivors, a run before this one, a pressure.
 MAY_LACK = re.compile(
-    r"mysql_memdiag_(host_(limit|room)_bytes|host_oom_kills_total|host_stalled_seconds_total"
+    r"mysql_memdiag_(host_(limit|room|room_limit)_bytes|host_oom_kills_total|host_stalled_seconds_total"
     r"|relief_.*|survivors_.*|last_run_.*|advice_.*|process_until_limit_seconds|process_growth.*)"
 )
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from monitoring import running
+from monitoring.check import meter
 
 RECORDED = running.FOLDER / "mixin/tests/recorded"
-SERVER = {"instance": "db1", "job": "mysql-memdiag"}
-INSIDE = 'instance="db1",job="mysql-memdiag"'
+JOB = "mysql-memdiag"
+INSIDE = f'instance="db1",job="{JOB}"'
 # The server's forecast is a line through 15 minutes of samples. If nothing changes any more, it ends after that time.
 FORECASTS = ("mysql_memdiag_process_growth", "mysql_memdiag_process_until_limit")
 FORECAST_SECONDS = 900
@@ -36,6 +37,7 @@ class State:
     series: dict[str, str]  # in promtool's notation
     end_seconds: int  # length of the recording
     expected: Expected
+    job: str = JOB
 
     def test(self, alerts: Iterable[str]) -> dict:
         """promtool's group of tests. Each of these alerts has a test of its own, so a failure names the alert."""
@@ -48,7 +50,7 @@ class State:
                     "eval_time": f"{self.end_seconds + minutes * 60}s",
                     "expr": f'ALERTS{{alertname="{name}",alertstate="firing"}}',
                     "exp_samples": [
-                        {"labels": firing(labels), "value": 1} for labels in expected if labels["alertname"] == name
+                        {"labels": firing(labels, self.job), "value": 1} for labels in expected if labels["alertname"] == name
                     ],
                 }
                 for minutes, expected in self.expected.items()
@@ -61,8 +63,8 @@ class State:
         return {labels["alertname"] for expected in self.expected.values() for labels in expected}
 
 
-def firing(labels: Labels) -> str:
-    every = SERVER | {"alertstate": "firing"} | labels
+def firing(labels: Labels, job: str) -> str:
+    every = {"instance": "db1", "job": job, "alertstate": "firing"} | labels
     return "ALERTS{" + ", ".join(f'{key}="{value}"' for key, value in every.items()) + "}"
 
 
@@ -114,7 +116,10 @@ REACHES = alert("MemdiagReachesLimit", "critical")
 GROWS = alert("MemdiagGrowsTowardsLimit", "warning")
 POOL_GROWTH = alert("MemdiagPoolGrowth", "warning", subsystem="session")
 RELIEVED = alert("MemdiagPressureRelieved", "info")
-NEAR = alert("MemdiagNearLimit", "critical")
+NEAR = alert("MemdiagNearLimit", "critical", of="cgroup")
+NEAR_MACHINE = NEAR | {"of": "machine"}
+CRITICAL = alert("MemdiagCriticalAdvice", "critical", subsystem="cgroup", verdict="host")
+CRITICAL_GROWTH = CRITICAL | {"subsystem": "server"}
 UNEXPLAINED = alert("MemdiagUnexplainedGrowth", "warning")
 PRESSURE = alert("MemdiagPressure", "warning")
 NO_METRICS = alert("MemdiagNoMetrics", "warning")
@@ -139,9 +144,14 @@ def of_recordings() -> Iterator[State]:
     yield recorded("backoff", {5: [], 12: [], 35: [BACKOFF]})
     yield recorded(
         "growth",
-        {-14: [], -8: [], 0: [POOL_GROWTH, REACHES], 15: [POOL_GROWTH, BACKOFF, BACKOFF | {"pool": "temp_table"}]},
+        {
+            -14: [],
+            -8: [CRITICAL_GROWTH],
+            0: [POOL_GROWTH, REACHES, CRITICAL_GROWTH],
+            15: [POOL_GROWTH, CRITICAL_GROWTH, BACKOFF, BACKOFF | {"pool": "temp_table"}],
+        },
     )
-    yield recorded("near_limit", {2: [RELIEVED], 4: [NEAR, RELIEVED], 10: [NEAR]})
+    yield recorded("near_limit", {2: [RELIEVED, CRITICAL], 4: [NEAR, RELIEVED, CRITICAL], 10: [NEAR, CRITICAL]})
     yield recorded("killed", {1: [KILLED], 10: [KILLED]})
 
 
@@ -199,6 +209,40 @@ def of_writing() -> Iterator[State]:
         "pressure", {GENERAL: "400000000x20", "host_stalled_seconds_total": "0+12x20"}, {3: [], 20: [PRESSURE]}
     )
     yield written("little_pressure", {GENERAL: "400000000x20", "host_stalled_seconds_total": "0+0.6x20"}, {20: []})
+    # A control group with a generous limit, on a machine without memory.
+    yield written(
+        "machine_is_full",
+        {
+            "host_limit_bytes": "60000000000x20",
+            "host_room_limit_bytes": "60000000000x20",
+            "host_room_bytes": "20000000000x20",
+            "host_memory_bytes": "64000000000x20",
+            "host_available_bytes": "32000000000x5 300000000x15",
+        },
+        {4: [], 7: [], 20: [NEAR_MACHINE]},
+    )
+    # Others fill a group above the one with the lowest limit.
+    yield written(
+        "group_above_is_full",
+        {
+            "host_limit_bytes": "4000000000x20",
+            "host_room_limit_bytes": "4000000000x5 512000000000x15",
+            "host_room_bytes": "3000000000x5 1000000000x15",
+            "host_memory_bytes": "1024000000000x20",
+            "host_available_bytes": "300000000000x20",
+        },
+        {4: [], 7: [], 20: [NEAR]},
+    )
+    # A critical finding of a rule for which there is no other alert.
+    yield written(
+        "critical_advice",
+        {
+            GENERAL: "400000000x20",
+            'advice_findings{severity="critical",subsystem="session",verdict="new"}': "_x5 1x15",
+            'advice_findings{severity="warning",subsystem="general",verdict="new"}': "1x20",
+        },
+        {4: [], 7: [], 20: [CRITICAL | {"subsystem": "session", "verdict": "new"}]},
+    )
     yield written(
         "last_run_was_shut_down",
         {GENERAL: "400000000x5", "last_run_killed": "0x5", "last_run_ended_timestamp_seconds": "0x5"},
@@ -210,14 +254,40 @@ def of_writing() -> Iterator[State]:
         {GENERAL: "400000000x5", "last_run_killed": "1x5", "last_run_ended_timestamp_seconds": "-259200x5"},
         {5: []},
     )
-    # sql_exporter has an `up` of its own.
-    yield written("no_metrics", {'up{target="mysql"}': "1x20"}, {2: [], 20: [NO_METRICS]})
+    yield written("no_metrics", {}, {2: [], 20: [NO_METRICS]})
     # Debian's exporter repeats the last figures.
     yield written(
         "server_is_down",
         {GENERAL: "400000000x40", 'sql_exporter_last_scrape_failed{query="mysql_memdiag_pool"}': "0x20 1x20"},
         {20: [], 23: [], 40: [NO_METRICS]},
     )
+
+
+# They read what the meter lacks.
+NOT_OF_OTLP = {
+    "MemdiagPressure",
+    "MemdiagPressureRelieved",
+    "MemdiagPoolGrowth",
+    "MemdiagCriticalAdvice",
+    "MemdiagSurvivors",
+    "MemdiagLastRunKilled",
+    "MemdiagNoMetrics",
+}
+
+
+def by_otlp(state: State) -> State:
+    """The same state by the meter mysql.memdiag."""
+    names = meter.metric_names()
+    series = {
+        name.replace(f'job="{JOB}"', f'job="{meter.JOB}"'): values
+        for name, values in state.series.items()
+        if name.partition("{")[0] in names
+    }
+    expected = {
+        minutes: [labels for labels in alerts if labels["alertname"] not in NOT_OF_OTLP]
+        for minutes, alerts in state.expected.items()
+    }
+    return replace(state, name=f"{state.name}, by OpenTelemetry", series=series, expected=expected, job=meter.JOB)
 
 
 def states() -> list[State]:

@@ -1,6 +1,9 @@
 // Alerts. Each says what is wrong, how much it is, and the statement that helps.
 {
-  local c = $._config { s: self.memdiagSelector },
+  local c = $._config {
+    s: if self.memdiagSelector == '' then '' else '{%s}' % self.memdiagSelector,
+    and_s: if self.memdiagSelector == '' then '' else ', ' + self.memdiagSelector,
+  },
   local worth(expr) = '%s > %d' % [expr, c.memdiagWorthBytes],
   local server = '{{ $labels.instance }}',
   // The server's own forecast is a line through at most 15 minutes of RSS. A burst or a start
@@ -8,12 +11,12 @@
   // have grown in every part (5 or 20 minutes) of the time since `age` ago. And the slowest part
   // must lead to the limit, too. The buffer pool is left out, because it stops at its size.
   local reaches(seconds, part, window, age) = |||
-    mysql_memdiag_process_until_limit_seconds{%(s)s} < %(seconds)d
+    mysql_memdiag_process_until_limit_seconds%(s)s < %(seconds)d
     and
     min_over_time(instance:mysql_memdiag_beside_buffer_pool_bytes:%(part)s[%(window)s]) * %(seconds)d
-      > clamp_min(mysql_memdiag_process_limit_bytes{%(s)s} - mysql_memdiag_process_resident_bytes{%(s)s}, 0)
+      > clamp_min(mysql_memdiag_process_limit_bytes%(s)s - mysql_memdiag_process_resident_bytes%(s)s, 0)
     and
-    mysql_memdiag_process_resident_bytes{%(s)s} offset %(age)s
+    mysql_memdiag_process_resident_bytes%(s)s offset %(age)s
   ||| % { s: c.s, seconds: seconds, part: part, window: window, age: age },
 
   prometheusAlerts+:: {
@@ -60,11 +63,22 @@
           },
           {
             alert: 'MemdiagPoolGrowth',
-            expr: 'sum without (severity, verdict) (mysql_memdiag_advice_findings{%s, verdict=~"growth|leak"}) > 0' % c.s,
+            expr: 'sum without (severity, verdict) (mysql_memdiag_advice_findings{verdict=~"growth|leak"%s}) > 0' % c.and_s,
             'for': '15m',
             labels: { severity: 'warning' },
             annotations: {
               summary: 'Memory of sessions or statements of MySQL grows steadily.',
+              description: server + ', {{ $labels.subsystem }}: SELECT * FROM information_schema.memdiag_advice has the figures and the remedy.',
+            },
+          },
+          {
+            // Any rule of the advice, also one that no alert here knows.
+            alert: 'MemdiagCriticalAdvice',
+            expr: 'sum without (severity) (mysql_memdiag_advice_findings{severity="critical"%s}) > 0' % c.and_s,
+            'for': '2m',
+            labels: { severity: 'critical' },
+            annotations: {
+              summary: 'The advice of MySQL about its memory is critical.',
               description: server + ', {{ $labels.subsystem }}: SELECT * FROM information_schema.memdiag_advice has the figures and the remedy.',
             },
           },
@@ -103,7 +117,7 @@
           },
           {
             alert: 'MemdiagSurvivors',
-            expr: 'mysql_memdiag_survivors_bytes{%s} > %d' % [c.s, c.memdiagWorthBytes],
+            expr: 'mysql_memdiag_survivors_bytes%s > %d' % [c.s, c.memdiagWorthBytes],
             'for': '15m',
             labels: { severity: 'warning' },
             annotations: {
@@ -113,7 +127,7 @@
           },
           {
             alert: 'MemdiagPurgeBackoff',
-            expr: 'min_over_time(mysql_memdiag_pool_backoff{%s}[10m]) > %d' % [c.s, c.memdiagBackoff],
+            expr: 'min_over_time(mysql_memdiag_pool_backoff%s[10m]) > %d' % [c.s, c.memdiagBackoff],
             'for': '10m',
             labels: { severity: 'info' },
             annotations: {
@@ -128,12 +142,12 @@
             labels: { severity: 'critical' },
             annotations: {
               summary: 'The memory that MySQL may use is nearly full.',
-              description: server + ": {{ $value | humanizePercentage }} of the limit is used. SELECT memdiag_purge('all') gives back what is unused; memdiag_pressure_watcher = ON does so by itself.",
+              description: server + ": {{ $value | humanizePercentage }} of the {{ if eq $labels.of \"machine\" }}machine's memory{{ else }}control group's limit{{ end }} is used. SELECT memdiag_purge('all') gives back what is unused; memdiag_pressure_watcher = ON does so by itself.",
             },
           },
           {
             alert: 'MemdiagPressure',
-            expr: 'rate(mysql_memdiag_host_stalled_seconds_total{%s}[5m]) > %g' % [c.s, c.memdiagStalledRatio],
+            expr: 'rate(mysql_memdiag_host_stalled_seconds_total%s[5m]) > %g' % [c.s, c.memdiagStalledRatio],
             'for': '2m',
             labels: { severity: 'warning' },
             annotations: {
@@ -143,7 +157,7 @@
           },
           {
             alert: 'MemdiagPressureRelieved',
-            expr: 'time() - mysql_memdiag_relief_last_timestamp_seconds{%(s)s} < %(memdiagRelievedSeconds)d' % c,
+            expr: 'time() - mysql_memdiag_relief_last_timestamp_seconds%(s)s < %(memdiagRelievedSeconds)d' % c,
             labels: { severity: 'info' },
             annotations: {
               summary: 'MySQL has freed memory because it was short.',
@@ -153,9 +167,9 @@
           {
             alert: 'MemdiagLastRunKilled',
             expr: |||
-              mysql_memdiag_last_run_killed{%(s)s} == 1
+              mysql_memdiag_last_run_killed%(s)s == 1
               and
-              time() - mysql_memdiag_last_run_ended_timestamp_seconds{%(s)s} < %(memdiagLastRunSeconds)d
+              time() - mysql_memdiag_last_run_ended_timestamp_seconds%(s)s < %(memdiagLastRunSeconds)d
             ||| % c,
             labels: { severity: 'warning' },
             annotations: {
@@ -165,12 +179,11 @@
           },
           {
             alert: 'MemdiagNoMetrics',
-            // sql_exporter adds an `up` of its own, with the label `target`. Debian's exporter
-            // repeats the last figures if the server is down.
+            // Debian's exporter repeats the last figures if the server is down.
             expr: |||
-              max without (target) (up{%(s)s}) == 1 unless on (instance, job) mysql_memdiag_ledger_resident_bytes{%(s)s}
+              up{%(memdiagExporterSelector)s} == 1 unless on (instance, job) mysql_memdiag_ledger_resident_bytes%(s)s
               or
-              max without (query) (sql_exporter_last_scrape_failed{%(s)s, query="mysql_memdiag_pool"}) == 1
+              max without (query) (sql_exporter_last_scrape_failed{query="mysql_memdiag_pool", %(memdiagExporterSelector)s}) == 1
             ||| % c,
             'for': '5m',
             labels: { severity: 'warning' },

@@ -2,8 +2,12 @@
 // (plugin/memdiag/advice/advisor.cc), so that an alert and MEMDIAG_ADVICE agree.
 {
   _config+:: {
-    // The series of the exporter.
-    memdiagSelector: 'job=~"mysql-memdiag.*"',
+    // Further labels of the series that the rules read, such as 'cluster="a"'. The names of the
+    // metrics are enough: an exporter's job has a name of the user's, and OpenTelemetry's is
+    // mysql/mysqld.
+    memdiagSelector: '',
+    // The jobs of exporters. An exporter that reads nothing has no metric of ours.
+    memdiagExporterSelector: 'job=~"mysql-memdiag.*"',
 
     // A smaller amount in one place is no reason to act.
     memdiagWorthBytes: 64 * 1024 * 1024,
@@ -22,7 +26,5 @@
     // Relief from pressure, and the end of the last run, are news for so long.
     memdiagRelievedSeconds: 300,
     memdiagLastRunSeconds: 86400,
-
-    memdiagTags: ['mysql', 'memdiag'],
   },
 }

@@ -1,5 +1,4 @@
-// Alerts, recording rules and a dashboard, in the form of the monitoring mixins.
+// Alerts and recording rules, in the form of the monitoring mixins.
 (import 'config.libsonnet')
 + (import 'rules.libsonnet')
 + (import 'alerts.libsonnet')
-+ (import 'dashboard.libsonnet')

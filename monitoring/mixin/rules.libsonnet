@@ -1,22 +1,23 @@
 // Recording rules: the sums that alerts and dashboard have in common.
 {
-  local selector = $._config.memdiagSelector,
-  local ledger(where) =
-    'sum without (component, name, state) (mysql_memdiag_ledger_resident_bytes{%s%s})'
-    % [selector, if where == '' then '' else ', ' + where],
-  local of_pools(where) =
-    'sum without (component, name, state) (label_replace(mysql_memdiag_ledger_resident_bytes{%s, component="pool"%s}, "pool", "$1", "name", "(.*)"))'
-    % [selector, if where == '' then '' else ', ' + where],
+  local where(matchers) =
+    local all = std.filter(function(one) one != '', [$._config.memdiagSelector] + matchers);
+    if all == [] then '' else '{%s}' % std.join(', ', all),
+  local ledger(matchers) =
+    'sum without (component, name, state) (mysql_memdiag_ledger_resident_bytes%s)' % where(matchers),
+  local of_pools(state) =
+    'sum without (component, name, state) (label_replace(mysql_memdiag_ledger_resident_bytes%s, "pool", "$1", "name", "(.*)"))'
+    % where(['component="pool"', state]),
 
   prometheusRules+:: {
     groups+: [
       {
         name: 'memdiag_rules',
         rules: [
-          { record: 'instance:mysql_memdiag_resident_bytes:sum', expr: ledger('') },
+          { record: 'instance:mysql_memdiag_resident_bytes:sum', expr: ledger([]) },
           {
             record: 'instance:mysql_memdiag_beside_buffer_pool_bytes:sum',
-            expr: ledger('component!="buffer_pool"'),
+            expr: ledger(['component!="buffer_pool"']),
           },
           {
             record: 'instance:mysql_memdiag_beside_buffer_pool_bytes:deriv5m',
@@ -28,21 +29,12 @@
           },
           {
             record: 'instance:mysql_memdiag_unused_bytes:sum',
-            expr: ledger('component="pool", state=~"dirty|muzzy"'),
+            expr: ledger(['component="pool"', 'state=~"dirty|muzzy"']),
           },
           {
             // Memory that belongs to no pool and no region.
             record: 'instance:mysql_memdiag_unexplained_bytes:sum',
-            expr: ledger('component=~"anonymous|heap|unexplained"'),
-          },
-          {
-            record: 'instance_component:mysql_memdiag_resident_bytes:sum',
-            expr: 'sum without (name, state) (mysql_memdiag_ledger_resident_bytes{%s})' % selector,
-          },
-          { record: 'instance_pool:mysql_memdiag_resident_bytes:sum', expr: of_pools('') },
-          {
-            record: 'instance_pool:mysql_memdiag_unused_bytes:sum',
-            expr: of_pools('state=~"dirty|muzzy"'),
+            expr: ledger(['component=~"anonymous|heap|unexplained"']),
           },
           {
             record: 'instance_pool:mysql_memdiag_fragmentation_bytes:sum',
@@ -56,13 +48,19 @@
             ||| % of_pools('state=~"live|fragmentation"'),
           },
           {
-            // The control group's limit; without one, the machine's.
+            // The machine and the control group with the least room each end a server. A meter of
+            // an older server does not know that group's limit.
             record: 'instance:mysql_memdiag_limit_used:ratio',
             expr: |||
-              1 - mysql_memdiag_host_room_bytes{%(s)s} / mysql_memdiag_host_limit_bytes{%(s)s}
+              label_replace(
+                1 - mysql_memdiag_host_room_bytes%(s)s
+                  / (mysql_memdiag_host_room_limit_bytes%(s)s or mysql_memdiag_host_limit_bytes%(s)s),
+                "of", "cgroup", "", "")
               or
-              1 - mysql_memdiag_host_available_bytes{%(s)s} / mysql_memdiag_host_memory_bytes{%(s)s}
-            ||| % { s: selector },
+              label_replace(
+                1 - mysql_memdiag_host_available_bytes%(s)s / mysql_memdiag_host_memory_bytes%(s)s,
+                "of", "machine", "", "")
+            ||| % { s: where([]) },
           },
         ],
       },
