@@ -1,4 +1,4 @@
-"""The report of bench/profile_reading.py, from literal figures and from this process."""
+"""The report of bench/profile_cost.py, from literal figures and from this process."""
 
 from __future__ import annotations
 
@@ -10,48 +10,8 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from bench import profile_cost, profile_reading
-from bench.profile_reading import READS, Task, figures, render
+from bench import profile_cost
 from bench.runner import resampling, switching
-
-
-class ProfileReading(unittest.TestCase):
-    def test_what_is_as_long_without_reading_does_not_count(self) -> None:
-        def run(other: float, profile: float) -> dict:
-            longest = {"another load": other, "MEMDIAG_PROFILE": profile}
-            return {"samples": 9, "reads": {name: figures([0.0, longest.get(name, 0.5)], [1.0, 2.0]) for name in READS}}
-
-        text = render(
-            {"runs": {"dev": [run(3, 2), run(1, 4.5)]}, "machine": {}, "arms": {}, "settings": {"sessions": 5}}
-        )
-        self.assertRegex(text, r"with MEMDIAG_PROFILE, ms above that without +\| +1\.5\d* \| <= 1.0 \| NOT MET")
-        self.assertRegex(text, r"with MEMDIAG_SAMPLES, ms above that without +\| +-2\.5\d* \| <= 1.0 \| +met")
-
-    def test_a_percentile_is_of_the_nearest_rank(self) -> None:
-        stalls = [float(n) for n in range(1, 1001)]
-        found = figures(stalls, [1.0, 2.0, 3.0])
-        self.assertEqual((999, 2), (found["p999"], found["total_median"]))
-
-    def test_a_thread_that_waits_gives_its_processor_up(self) -> None:
-        task = Task("/proc/thread-self")
-        before, ran = task.switches(), task.clock()[0]
-        read, write = os.pipe()
-        waker = threading.Timer(0.05, os.write, (write, b"x"))
-        waker.start()
-        os.read(read, 1)
-        waker.join()
-        for end in (read, write):
-            os.close(end)
-        self.assertGreater(task.switches(), before)
-        end_of_work = time.thread_time() + 0.02
-        while time.thread_time() < end_of_work:
-            pass
-        time.sleep(0.001)
-        self.assertGreater(task.clock()[0] - ran, 15_000_000)
-
-    def test_each_table_that_needs_the_profile_is_read(self) -> None:
-        self.assertLess({"MEMDIAG_PROFILE", "MEMDIAG_SAMPLES", "MEMDIAG_PINNED"}, set(READS))
-        self.assertEqual("", next(iter(profile_reading.READS.values())))
 
 
 class ProfileCost(unittest.TestCase):

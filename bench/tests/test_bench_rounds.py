@@ -18,15 +18,12 @@ from harness.scratch import Scratch
 
 ONE_ARM = (
     "ledger",
-    "lock_waits",
-    "pressure_latency",
     "processors",
     "profile_cost",
-    "profile_reading",
     "scrape_cost",
     "table_cost",
 )
-ONE_ROUND = ("kept_roots", "ledger", "object_stacks")
+ONE_ROUND = ("ledger",)
 
 
 class Refused(unittest.TestCase):

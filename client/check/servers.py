@@ -298,7 +298,7 @@ def nothing_is_written(checks: Checks, server: Server) -> None:
 
 
 def many_sessions(checks: Checks, server: Server) -> None:
-    """bench/report_time.py has the time that this takes."""
+    """bench/README.md has the time that this takes."""
     with contextlib.ExitStack() as stack:
         for _ in range(1000):
             session = Connection(server.socket)
