@@ -29,7 +29,7 @@ FAMILY = "usr/libexec/mysql-memdiag/family.sh"  # installed from deb/family.sh o
 @dataclass(frozen=True)
 class Product:
     mysql: str  # 9.7.4
-    memdiag: str  # 0.1.0
+    memdiag: str  # 1.0.0
     date: int  # SOURCE_DATE_EPOCH
     commit: str
     stamp: str  # names the commit in version numbers; empty without git

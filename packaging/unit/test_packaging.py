@@ -65,7 +65,7 @@ class Contents(Case):
 
 class Versions(Case):
     NAME = "abc1234" + "0" * 33
-    PLAIN = product.Product("9.7.4", "0.1.0", 0, NAME, "", False, {}, {})
+    PLAIN = product.Product("9.7.4", "1.0.0", 0, NAME, "", False, {}, {})
 
     def of(self, date: int, trained: bool = False) -> product.Product:
         stamp = product.stamp(self.NAME, date)
@@ -74,10 +74,10 @@ class Versions(Case):
     def test_they_name_the_commit(self):
         made = self.of(1795257000)
         stamp = "git202611211030.abc1234"
-        self.assertEqual(deb.version(made), f"9.7.4+memdiag0.1.0+{stamp}-1")
-        self.assertEqual(rpm.release(made), f"1.memdiag0.1.0.{stamp}")
-        self.assertEqual(deb.version(self.PLAIN), "9.7.4+memdiag0.1.0-1")
-        self.assertEqual(rpm.release(self.PLAIN), "1.memdiag0.1.0")
+        self.assertEqual(deb.version(made), f"9.7.4+memdiag1.0.0+{stamp}-1")
+        self.assertEqual(rpm.release(made), f"1.memdiag1.0.0.{stamp}")
+        self.assertEqual(deb.version(self.PLAIN), "9.7.4+memdiag1.0.0-1")
+        self.assertEqual(rpm.release(self.PLAIN), "1.memdiag1.0.0")
 
     def test_later_commits_are_higher(self):
         order = [self.PLAIN, self.of(1795257000), self.of(1795257000, trained=True), self.of(1795257060)]
