@@ -145,13 +145,13 @@ def of_recordings() -> Iterator[State]:
     yield recorded(
         "growth",
         {
-            -14: [],
+            -14: [CRITICAL_GROWTH],
             -8: [CRITICAL_GROWTH],
             0: [POOL_GROWTH, REACHES, CRITICAL_GROWTH],
             15: [POOL_GROWTH, CRITICAL_GROWTH, BACKOFF, BACKOFF | {"pool": "temp_table"}],
         },
     )
-    yield recorded("near_limit", {2: [RELIEVED, CRITICAL], 4: [NEAR, RELIEVED, CRITICAL], 10: [NEAR, CRITICAL]})
+    yield recorded("near_limit", {2: [RELIEVED], 4: [NEAR, RELIEVED], 10: [NEAR, CRITICAL]})
     yield recorded("killed", {1: [KILLED], 10: [KILLED]})
 
 
@@ -213,6 +213,7 @@ def of_writing() -> Iterator[State]:
     yield written(
         "machine_is_full",
         {
+            GENERAL: "400000000x20",
             "host_limit_bytes": "60000000000x20",
             "host_room_limit_bytes": "60000000000x20",
             "host_room_bytes": "20000000000x20",
@@ -225,6 +226,7 @@ def of_writing() -> Iterator[State]:
     yield written(
         "group_above_is_full",
         {
+            GENERAL: "400000000x20",
             "host_limit_bytes": "4000000000x20",
             "host_room_limit_bytes": "4000000000x5 512000000000x15",
             "host_room_bytes": "3000000000x5 1000000000x15",
@@ -241,7 +243,7 @@ def of_writing() -> Iterator[State]:
             'advice_findings{severity="critical",subsystem="session",verdict="new"}': "_x5 1x15",
             'advice_findings{severity="warning",subsystem="general",verdict="new"}': "1x20",
         },
-        {4: [], 7: [], 20: [CRITICAL | {"subsystem": "session", "verdict": "new"}]},
+        {4: [], 9: [], 20: [CRITICAL | {"subsystem": "session", "verdict": "new"}]},
     )
     yield written(
         "last_run_was_shut_down",

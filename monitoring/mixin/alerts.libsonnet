@@ -75,7 +75,7 @@
             // Any rule of the advice, also one that no alert here knows.
             alert: 'MemdiagCriticalAdvice',
             expr: 'sum without (severity) (mysql_memdiag_advice_findings{severity="critical"%s}) > 0' % c.and_s,
-            'for': '2m',
+            'for': '5m',
             labels: { severity: 'critical' },
             annotations: {
               summary: 'The advice of MySQL about its memory is critical.',
