@@ -16,13 +16,7 @@ from bench.runner import arms, report, rounds
 from harness.problem import Problem
 from harness.scratch import Scratch
 
-ONE_ARM = (
-    "ledger",
-    "processors",
-    "profile_cost",
-    "scrape_cost",
-    "table_cost",
-)
+ONE_ARM = ("ledger", "processors", "profile_cost", "scrape_cost", "table_cost")
 ONE_ROUND = ("ledger",)
 
 

@@ -50,7 +50,9 @@ class State:
                     "eval_time": f"{self.end_seconds + minutes * 60}s",
                     "expr": f'ALERTS{{alertname="{name}",alertstate="firing"}}',
                     "exp_samples": [
-                        {"labels": firing(labels, self.job), "value": 1} for labels in expected if labels["alertname"] == name
+                        {"labels": firing(labels, self.job), "value": 1}
+                        for labels in expected
+                        if labels["alertname"] == name
                     ],
                 }
                 for minutes, expected in self.expected.items()
