@@ -21,6 +21,8 @@ class Result:
     failures: list[str] = field(default_factory=list)
     seconds: float = 0
     cpu_seconds: float = 0  # of the programs that the step has run
+    # What was skipped, as far as the runner names it.
+    skips: list[str] = field(default_factory=list)
 
 
 def closing(text: str, *patterns: str) -> str:
@@ -37,12 +39,13 @@ def yes_or_no(status: int, words: str) -> Result:
 
 
 def parse_own(name: str, status: int, text: str) -> Result:
-    match = re.search(rf"^(?:{name}: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped(?:: .*)?)?$", text, re.MULTILINE)
-    passed, failed, skipped = (int(x or 0) for x in match.groups()) if match else (0,) * 3
+    match = re.search(rf"^(?:{name}: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped(?:: (.*))?)?$", text, re.MULTILINE)
+    passed, failed, skipped = (int(x or 0) for x in match.groups()[:3]) if match else (0,) * 3
+    skips = [match[4]] if match and match[4] else []
     if (status or not match) and not failed:
         failed = 1
     failures = re.findall(r"^FAILED +(.*)$", text, re.MULTILINE)
-    return Result(passed, failed, skipped, closing(text, r"^.*\S.*$"), failures)
+    return Result(passed, failed, skipped, closing(text, r"^.*\S.*$"), failures, skips=skips)
 
 
 def parse_unittest(status: int, text: str) -> Result:
@@ -64,7 +67,8 @@ def parse_unittest(status: int, text: str) -> Result:
 def parse_ctest(status: int, text: str) -> Result:
     match = re.search(r"^\d+% tests passed, (\d+) tests? failed out of (\d+)", text, re.MULTILINE)
     failed, total = (int(x) for x in match.groups()) if match else (0, 0)
-    skipped = len(re.findall(r"^\s+\d+ - .*\((?:Skipped|Disabled)\)$", text, re.MULTILINE))
+    skips = re.findall(r"^\s+\d+ - (.*) \((?:Skipped|Disabled)\)$", text, re.MULTILINE)
+    skipped = len(skips)
     if (status or not match) and not failed:
         failed = 1
     words = closing(text, r"^\d+% tests passed.*$", r"^Total Test time.*$")
@@ -72,7 +76,7 @@ def parse_ctest(status: int, text: str) -> Result:
         words = closing(text, r"^.*\S.*$")
     listed = text.partition("The following tests FAILED:")[2]
     failures = re.findall(r"^\s+\d+ - (.*)$", listed, re.MULTILINE)
-    return Result(max(total - failed - skipped, 0), failed, skipped, words, failures)
+    return Result(max(total - failed - skipped, 0), failed, skipped, words, failures, skips=skips)
 
 
 def parse_mtr(status: int, text: str) -> Result:
@@ -84,8 +88,8 @@ def parse_mtr(status: int, text: str) -> Result:
     if (status or not lines) and not failed:
         failed = 1
     words = closing(text, r"^Completed: .*$|^mysql-test-run: \*\*\* ERROR: .*$", r"^\d+ tests were skipped.*$")
-    skipped = results.count("skipped") + results.count("disabled")
-    return Result(results.count("pass"), failed, skipped, words, failures)
+    skips = [line.test for line in lines if line.result in ("skipped", "disabled")]
+    return Result(results.count("pass"), failed, len(skips), words, failures, skips=skips)
 
 
 def with_report(line: mtr.Line) -> str:

@@ -61,7 +61,9 @@ class Run:
     def for_step(self, live: bool, nice: int = 0) -> "Run":
         return Run(self.preset, self.jobs, self._programs, self.offline, live, nice)
 
-    def output(self, name: str, command: list, cwd: Path = ROOT) -> tuple[int, str]:
+    def output(
+        self, name: str, command: list, cwd: Path = ROOT, extra_environment: dict[str, str] | None = None
+    ) -> tuple[int, str]:
         """Runs a program and shows its output; returns status and output.
         test-logs/<name>.log keeps the output too."""
         lines = []
@@ -73,7 +75,7 @@ class Run:
                 process = self._programs.start(
                     [str(part) for part in command],
                     cwd=cwd,
-                    env={**os.environ, "CMAKE_BUILD_PARALLEL_LEVEL": str(self.jobs)},
+                    env={**os.environ, "CMAKE_BUILD_PARALLEL_LEVEL": str(self.jobs)} | (extra_environment or {}),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,

@@ -1,0 +1,64 @@
+"""Nothing vanishes in silence: a skip that tools/expected.toml does not list, and a step with fewer passed cases than its
+floor there, are failures."""
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from harness.common import ROOT
+from harness.problem import Problem
+from tools.runner_output import Result
+from tools.schedule import Run
+
+TABLE = ROOT / "tools/expected.toml"
+# The name of skips that a runner only counts.
+NO_NAME = "without a name"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The part of tools/expected.toml about one preset."""
+
+    floors: dict[str, int]  # step: passed cases at least
+    skips: dict[str, list[str]]  # step: patterns of names
+
+
+def load(text: str, preset: str) -> Expected | None:
+    """None: the file says nothing about the preset."""
+    part = tomllib.loads(text).get(preset)
+    if part is None:
+        return None
+    skips: dict[str, list[str]] = {}
+    for skip in part.get("skips", []):
+        if not skip.get("reason"):
+            raise Problem(f"expected.toml: the skip {skip['name']} of {preset} has no reason")
+        skips.setdefault(skip["step"], []).append(skip["name"])
+    return Expected(part["floors"], skips)
+
+
+def judge(step: str, result: Result, wanted: Expected) -> Result:
+    """Adds a failure for each unlisted skip, and one below the floor. A result that failed already stays as it is."""
+    if result.failed:
+        return result
+    names = result.skips or ([NO_NAME] if result.skipped else [])
+    patterns = wanted.skips.get(step, [])
+    found = [
+        f"skipped, and tools/expected.toml does not list it: {name}"
+        for name in names
+        if not any(fnmatchcase(name, pattern) for pattern in patterns)
+    ]
+    floor = wanted.floors.get(step)
+    if floor is None:
+        found.append("tools/expected.toml has no floor for this step")
+    elif result.passed < floor:
+        found.append(f"{result.passed} passed; tools/expected.toml wants {floor} at least")
+    result.failed += len(found)
+    result.failures += found
+    return result
+
+
+def judged(step: str, run: Callable[[Run], Result], preset: str) -> Callable[[Run], Result]:
+    """The same step, whose result is compared with tools/expected.toml."""
+    wanted = load(TABLE.read_text(), preset)
+    return run if wanted is None else lambda of: judge(step, run(of), wanted)

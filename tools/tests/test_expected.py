@@ -1,0 +1,72 @@
+"""Skips and floors of tools/expected.toml."""
+
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+from harness.problem import Problem
+from tools import expected, run_tests
+from tools.runner_output import Result, parse_mtr, parse_own
+
+TEXT = """
+[dev]
+skips = [{ step = "memdiag", name = "memdiag.numa*", reason = "one node" }]
+[dev.floors]
+memdiag = 2
+"""
+
+
+class Judging(unittest.TestCase):
+    def judge(self, result: Result, step: str = "memdiag") -> Result:
+        wanted = expected.load(TEXT, "dev")
+        assert wanted
+        return expected.judge(step, result, wanted)
+
+    def test_what_is_listed_passes(self):
+        self.assertEqual(self.judge(Result(2, 0, 1, skips=["memdiag.numa_nodes"])).failed, 0)
+
+    def test_a_skip_that_is_not_listed(self):
+        result = self.judge(Result(2, 0, 2, skips=["memdiag.numa_nodes", "memdiag.linux"]))
+        self.assertEqual(result.failed, 1)
+        self.assertIn("memdiag.linux", result.failures[0])
+
+    def test_a_skip_that_has_no_name(self):
+        result = self.judge(Result(2, 0, 3))
+        self.assertEqual(result.failed, 1)
+        self.assertIn(expected.NO_NAME, result.failures[0])
+
+    def test_below_the_floor(self):
+        result = self.judge(Result(1, 0, 0))
+        self.assertEqual(result.failures, ["1 passed; tools/expected.toml wants 2 at least"])
+
+    def test_a_step_without_a_floor(self):
+        self.assertEqual(self.judge(Result(9, 0, 0), "other").failed, 1)
+
+    def test_a_failed_step_keeps_its_count(self):
+        self.assertEqual(self.judge(Result(0, 1, 1)).failed, 1)
+
+    def test_another_preset_has_no_list(self):
+        self.assertIsNone(expected.load(TEXT, "stock"))
+
+    def test_a_skip_without_a_reason(self):
+        self.assertRaises(Problem, expected.load, TEXT.replace('"one node"', '""'), "dev")
+
+
+class Names(unittest.TestCase):
+    def test_mtr_names_its_skips(self):
+        text = "[ 50%] memdiag.linux  w1  [ skipped ]  Need linux\n[100%] memdiag.old  w1  [ disabled ]  BUG#1\n"
+        self.assertEqual(parse_mtr(0, text).skips, ["memdiag.linux", "memdiag.old"])
+
+    def test_a_program_of_ours_gives_its_reason(self):
+        self.assertEqual(
+            parse_own("otlp", 0, "otlp: 3 passed, 0 failed, 1 skipped: no network\n").skips, ["no network"]
+        )
+
+
+class Shipped(unittest.TestCase):
+    def test_every_step_has_a_floor(self):
+        wanted = expected.load(expected.TABLE.read_text(), "dev")
+        assert wanted
+        self.assertEqual(set(wanted.floors), {step.name for step in run_tests.steps_of("dev")})
+        self.assertTrue(all(floor >= 1 for floor in wanted.floors.values()))
