@@ -58,7 +58,7 @@ constexpr std::optional<Scope> scope_of(Pool pool) {
 
 namespace scopes {
 
-/** Begin to count, with none, or end it: what was counted stays on show. */
+/** Start counting from zero, or stop. What was counted stays on show. */
 void track(bool on);
 
 /** A scope of the calling thread has ended. */
@@ -70,7 +70,8 @@ struct Row {
   const char *scope_name;
   uint64_t bytes;
   uint64_t blocks;
-  /** Scopes that left more than they found, since there were none. */
+  /** Scopes that left more than they found, since the route last had no
+  survivors. */
   uint64_t scopes;
   /** When the first and the last of those ended. */
   uint64_t since_us;

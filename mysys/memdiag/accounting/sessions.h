@@ -115,8 +115,9 @@ constexpr uint64_t large_statement_bytes = 256 << 10;
 /** A digest is known when so many of its statements have ended. */
 constexpr unsigned known_statements = 8;
 /** One load. @param digest  of Digest's size
-@return false: the digest is known, and all its statements were small. Of 1000
-known digests, some 60 share a mark and count as not known */
+@return false: the digest is known, and all its statements were small. The marks
+are a hash table without chains: of 1000 known digests, some 60 share a mark
+with another and count as not known */
 bool may_be_large(const unsigned char *digest) noexcept;
 
 struct Past {

@@ -63,8 +63,8 @@ class Presence {
 
   /** Bytes of a part in physical memory, in whole pages. Unmapped pages are
   not.
-  @param[in,out] huge_bytes  those in huge pages are added, where a scan tells;
-  see scanned()
+  @param[in,out] huge_bytes  bytes in huge pages are added to it, if a scan can
+  tell them apart; see scanned()
   @return empty: the kernel did not tell, which errno explains; EINTR: the
   caller's Interruptible (interruption.h) ended the read */
   std::optional<uint64_t> bytes(Address_range part,

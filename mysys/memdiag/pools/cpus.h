@@ -48,9 +48,9 @@ while an interrupted thread holds the one before. With the CPU's own shard there
 are four, jemalloc's number of arenas for a CPU. */
 constexpr unsigned stand_ins = 3;
 
-/** The shards that a thread may take in place of its CPU's own: each
-`distance` on from the one before, below `end`. Where there are more CPUs, each
-has fewer. */
+/** The shards that a thread may take in place of its CPU's own: every
+`distance`-th shard after it, below `end`. The more CPUs, the fewer each has.
+*/
 struct Stand_ins {
   unsigned distance;
   unsigned end;

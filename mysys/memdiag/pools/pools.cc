@@ -31,8 +31,8 @@ constexpr size_t largest_cached = 32 << 10;
 
 /** Live bytes and blocks of an account in one shard of a pool. A block may be
 freed in another shard than it was allocated in, so only the sum over the shards
-means something. Behind the shards are rows for their bypasses, some of which
-share one. Most of the table is never touched. */
+means something. Behind the rows of the shards are some for their bypasses;
+several bypasses share a row. Most of the table is never touched. */
 struct Live_part {
   std::atomic<int64_t> bytes;
   std::atomic<int64_t> blocks;

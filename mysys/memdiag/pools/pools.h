@@ -49,8 +49,8 @@ account counts it.
 void free(Pool pool, void *block, size_t size, Account account = 0) noexcept;
 
 /** Free a block of the general allocator that was meant for a pool, or for
-none. It may have served for that pool, which then has one block less to look
-for. */
+none. If it served for the pool because the pool could not, it no longer counts
+as a fallback that is live. */
 void free_general(Pool pool, void *block) noexcept;
 
 /** Live bytes and blocks of an account, in all pools. Blocks that the general
@@ -96,8 +96,8 @@ constexpr uint64_t cached_bytes(const Counters &counters,
 /** Bytes that ever came into and left the pool; changes whenever it is used. */
 uint64_t activity(Pool pool);
 
-/** The most live bytes at a moment since the last call, less those of now, in
-blocks of more than 32 KB. For the purger: each call begins anew. */
+/** Peak minus current live bytes since the last call; blocks of more than 32 KB
+only. For the purger: each call begins anew. */
 uint64_t recent_surplus(Pool pool);
 
 /** Live blocks that the general allocator served for the pool. While there are

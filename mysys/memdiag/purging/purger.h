@@ -37,12 +37,12 @@ background threads never rest altogether. Pages that so little leaves behind are
 left to decay. */
 constexpr uint64_t quiet_bytes = 64 << 10;
 
-/** Every trim_ms, caches of small blocks that moved less than so much since are
-dropped, and in each pool one that moved more. */
+/** Every trim_ms, the purger drops caches of small blocks that moved less than
+least_cached_bytes since the last time, and in each pool one that moved more. */
 constexpr uint32_t trim_ms = 2000;
 constexpr uint64_t least_cached_bytes = 256 << 10;
 
-/** So long after its start the purger takes the server to have started
+/** The purger takes the server to have started after this time
 (share_one_arena() in pools/sharing.h). */
 constexpr uint32_t starting_ms = 10000;
 
