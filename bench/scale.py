@@ -281,10 +281,6 @@ def warmed(template: Path, arm: arm_list.Arm) -> Iterator[Path]:
     with prepared.copy(template, arm) as folder:
         with arm.server(folder, OPTIONS) as server:
             server.start()
-            with server.connect() as session:
-                if is_ours(session):
-                    # Another server may have made the data.
-                    session.query("GRANT MEMDIAG_ADMIN ON *.* TO root@localhost")
         yield folder
 
 

@@ -338,11 +338,8 @@ def stock(run: Run) -> None:
             content.change(session, 1)
             # Options that stock does not know must not stop it.
             session.query("SET PERSIST memdiag_quiet_ms = 'ddl=0'")
-            # As the documents say: a stock replica stops at this privilege.
-            session.query("SET sql_log_bin = 0")
             session.query("CREATE USER watcher@localhost")
-            session.query("GRANT MEMDIAG_ADMIN ON *.* TO watcher@localhost")
-            session.query("SET sql_log_bin = 1")
+            session.query("GRANT PROCESS, RELOAD ON *.* TO watcher@localhost")
         memdiag_tables(server, report)
         cnf = "/etc/mysql/mysql.conf.d/memdiag.cnf"
         box.run(f"sed -i 's/^#\\([a-z_]* = \\)/\\1/' {cnf}; systemctl restart mysql")

@@ -75,21 +75,10 @@ def is_name(statement: str) -> bool:
     return bool(_NAME.fullmatch(statement))
 
 
-def logged_grants(piece: Piece) -> list[str]:
-    """Statements about MEMDIAG_ADMIN that enter the binary log, where a stock replica reads them."""
-    wanted = re.compile(r"(?i)(GRANT|REVOKE) .*MEMDIAG_ADMIN")
-    return [text for text, logs in _with_log(piece) if logs and wanted.match(text)]
-
-
 def leaves_log_off(piece: Piece) -> bool:
     """True if the piece leaves the binary log off: replicas would miss what the reader does next in the session."""
-    return not [True, *(logs for _, logs in _with_log(piece))][-1]
-
-
-def _with_log(piece: Piece) -> Iterator[tuple[str, bool]]:
-    """Each statement, and whether the session logs after it."""
     logs = True
     for statement in piece:
         if switch := re.match(r"(?i)SET (SESSION )?sql_log_bin\s*=\s*(\w+)", statement):
             logs = switch[2].upper() not in ("0", "OFF")
-        yield statement, logs
+    return not logs

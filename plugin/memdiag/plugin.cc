@@ -20,9 +20,9 @@
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/history/limits.h"
-#include "plugin/memdiag/server/bridge/admin_privilege.h"
 #include "plugin/memdiag/server/bridge/buffer_pool_pages.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
+#include "plugin/memdiag/server/bridge/old_grants.h"
 #include "plugin/memdiag/server/bridge/server_sessions.h"
 #include "plugin/memdiag/server/functions/profile_function.h"
 #include "plugin/memdiag/server/functions/purge_function.h"
@@ -105,7 +105,7 @@ void warn_of_function(const char *name) {
                   "() cannot be registered: is there another of that name?");
 }
 
-int start(void *) {
+int start(void *plugin) {
   // A wrong option ends the server, as with any other option: it would run
   // otherwise than its user thinks.
   std::string wrong = routes::apply_options();
@@ -136,20 +136,19 @@ int start(void *) {
     admission::start();
   }
   start_profile();
-  if (!admin_privilege::register_it())
-    error_log::warn(std::string("the privilege ") + admin_privilege_name +
-                    " cannot be registered: it cannot be granted.");
+  if (!opt_initialize && !old_grants::watch_for(plugin))
+    error_log::warn("nothing reports old grants of MEMDIAG_ADMIN.");
   if (!purge_function::register_it()) warn_of_function(purge_function_name);
   if (!profile_function::register_it()) warn_of_function(profile_function_name);
   if (!opt_initialize) meters::register_them();
   return 0;
 }
 
-int stop(void *) {
+int stop(void *plugin) {
   meters::unregister_them();
   profile_function::unregister_it();
   purge_function::unregister_it();
-  admin_privilege::unregister_it();
+  old_grants::stop(plugin);
   profile_switch::stop();
   admission::stop();
   member_watch::stop();

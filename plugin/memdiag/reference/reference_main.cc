@@ -101,18 +101,8 @@ void print_purge_function(std::ostream &out) {
          "Releases the unused pages of a pool to the OS and returns a receipt, "
          "a JSON object. `pool` is the name of a pool in any letter case, or '"
       << all_pools_name << "'. Example: `SELECT " << purge_function_name
-      << "('fts_query')`. The function needs the privilege "
-      << admin_privilege_name
-      << ":\n\n```sql\n"
-         "SET SESSION sql_log_bin = 0;\nGRANT "
-      << admin_privilege_name
-      << " ON *.* TO 'dba'@'localhost';\nSET SESSION sql_log_bin = 1;\n```\n\n"
-         "Keep the statement out of the binary log as shown, and REVOKE "
-         "likewise: a replica that runs stock MySQL does not know the "
-         "privilege, "
-         "and its applier would stop. Grant it on each server. If another "
-         "server created the data directory, no account has the privilege yet; "
-         "root can grant it to itself.\n\n"
+      << "('fts_query')`. The function needs the privilege RELOAD, as FLUSH "
+         "does.\n\n"
          "The function purges once for each row that it is evaluated for. "
          "Tables "
          "read in the same statement show the state before it or after it, "

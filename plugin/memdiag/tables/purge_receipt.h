@@ -1,7 +1,7 @@
 /*
-  The name of memdiag_purge(), the privilege that it needs and its receipt. Free
-  of the server's headers: purge_function.cc registers the function, and the
-  reference page is made from here.
+  The name of memdiag_purge() and its receipt. Free of the server's headers:
+  purge_function.cc registers the function, and the reference page is made from
+  here.
 */
 
 #ifndef MEMDIAG_PURGE_RECEIPT_H
@@ -23,9 +23,6 @@ inline constexpr const char *purge_function_name = "memdiag_purge";
 
 /** The argument that stands for every pool. */
 inline constexpr const char *all_pools_name = "all";
-
-/** The dynamic privilege that purging needs. */
-inline constexpr const char *admin_privilege_name = "MEMDIAG_ADMIN";
 
 /** One member of the JSON object, besides "pool". */
 struct Receipt_field {

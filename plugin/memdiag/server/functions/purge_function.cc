@@ -14,7 +14,6 @@
 #include "mysqld_error.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/base/reason.h"
-#include "plugin/memdiag/server/bridge/admin_privilege.h"
 #include "plugin/memdiag/server/functions/sql_function.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
 #include "sql/current_thd.h"
@@ -69,7 +68,7 @@ bool purge(UDF_ARGS *args, std::string *json) {
   THD *const thd = current_thd;
   // Asked for here rather than in init(): a prepared statement or a view may
   // run long after, and for another user.
-  if (!admin_privilege::check(thd)) return false;
+  if (check_global_access(thd, RELOAD_ACL)) return false;
   if (args->args[0] == nullptr) {
     raise_unknown_pool("NULL");
     return false;

@@ -103,8 +103,8 @@ bool has_grant(THD *thd, const char *privilege) {
 /** Sessions with one of these privileges, or with a static one that is_exempt()
 names, never wait. */
 constexpr const char *administrators[] = {
-    admin_privilege_name, "CONNECTION_ADMIN", "GROUP_REPLICATION_ADMIN",
-    "REPLICATION_SLAVE_ADMIN", "SYSTEM_VARIABLES_ADMIN"};
+    "CONNECTION_ADMIN", "GROUP_REPLICATION_ADMIN", "REPLICATION_SLAVE_ADMIN",
+    "SYSTEM_VARIABLES_ADMIN"};
 
 /** Commands that end something, and EXECUTE: its statement asks by itself. The
 ones that stop a server or a part of it would give all of its memory back. */

@@ -6,8 +6,8 @@
   These never wait:
   - replication and all other system threads
   - sessions with the privilege CONNECTION_ADMIN, GROUP_REPLICATION_ADMIN,
-    MEMDIAG_ADMIN, PROCESS, REPLICATION SLAVE, REPLICATION_SLAVE_ADMIN,
-    SHUTDOWN, SUPER or SYSTEM_VARIABLES_ADMIN
+    PROCESS, REPLICATION SLAVE, REPLICATION_SLAVE_ADMIN, SHUTDOWN, SUPER or
+    SYSTEM_VARIABLES_ADMIN
   - statements within stored programs: the calling statement has passed the gate
   - statements that end something, such as COMMIT, KILL and SHUTDOWN
 
