@@ -1,0 +1,39 @@
+/*
+  The blocks of a stored program's memory root (patches/0021-sp-blocks.patch).
+
+  A root's blocks grow, and a session keeps the empty part of the last one for
+  as long as it caches the program. So each statement of the program that is
+  parsed sets the size of the next block again. A small program has smaller
+  blocks.
+
+  A root with a limit keeps stock's sizes: whole blocks count towards it. Units:
+  bytes. Threads: the one that parses the program.
+*/
+
+#ifndef MEMDIAG_PROGRAM_BLOCKS_H
+#define MEMDIAG_PROGRAM_BLOCKS_H
+
+#include <cstddef>
+
+#include "my_alloc.h"
+#include "mysys/memdiag/upstream/root_blocks.h"
+
+namespace memdiag {
+
+/** A size class of jemalloc without the page that it adds to larger ones. */
+constexpr size_t program_block_size = size_t{14} * 1024;
+constexpr size_t first_program_block_size = size_t{8} * 1024;
+/** A program that has taken less is small. */
+constexpr size_t small_program = 4 * first_program_block_size;
+
+/** A statement of the program whose body is parsed into `root` begins. */
+inline void size_blocks(MEM_ROOT *root) {
+  if (root_blocks::is_limited(root->get_max_capacity())) return;
+  root->set_block_size(root->allocated_size() < small_program
+                           ? first_program_block_size
+                           : program_block_size);
+}
+
+}  // namespace memdiag
+
+#endif  // MEMDIAG_PROGRAM_BLOCKS_H
