@@ -138,22 +138,49 @@ class Lint(Case):
         text = self.patch("one", "a.txt", 5, many)
         text = text.replace("@@ -4,3 +4,3 @@", "@@ -4,3 +4,602 @@")
         self.write({"one.patch": text})
-        self.assert_lint("changes 603 lines")
+        self.assert_lint("has 601 added lines with code")
 
     def test_patches_in_other_folders_are_counted(self):
-        self.assertEqual(patches.changed_lines(self.folder), 4)
+        self.assertEqual(patches.size_of(self.folder), patches.Size(hunks=2, added_lines=2))
         (self.folder / "other").mkdir()
         many = "\n+".join(f"line {i}" for i in range(400))
         text = self.patch("one", "a.txt", 5, many)
         text = text.replace("@@ -4,3 +4,3 @@", "@@ -4,3 +4,402 @@")
         (self.folder / "other/one.patch").write_text(text)
-        self.assert_lint("changes 405 lines")
+        self.assert_lint("has 402 added lines with code")
+
+    def test_deleted_lines_are_free(self):
+        gone = "".join(f"-a.txt {i}\n" for i in range(5, 11))
+        text = f"{HEADER.format('one')}\n--- a/a.txt\n+++ b/a.txt\n@@ -4,8 +4,2 @@\n a.txt 4\n{gone} a.txt 11\n"
+        self.write({"one.patch": text})
+        # Patch two has the one added line.
+        self.assertEqual(patches.size_of(self.folder), patches.Size(hunks=2, added_lines=1))
+
+    def test_comments_are_not_counted(self):
+        self.assertEqual(
+            [patches.is_code(line) for line in ("  // a", "/* a", " * a", "  */", "", "*p = 1;", "a;  // b")],
+            [False, False, False, False, False, True, True],
+        )
+
+    def test_hunks_and_functions_have_limits(self):
+        size = patches.Size(hunks=patches.MAX_HUNKS + 1, added_lines=0)
+        self.assertIn(f"has {patches.MAX_HUNKS + 1} hunks", size.problems(0)[0])
+        size = patches.Size(hunks=0, added_lines=0)
+        self.assertIn("functions", size.problems(patches.MAX_FUNCTIONS + 1)[0])
+        self.assertEqual(size.problems(patches.MAX_FUNCTIONS), [])
+
+    def test_functions_are_counted_once(self):
+        for name, words in (("before", "1 2 3 4 5 6 7 8"), ("after", "x 2 3 4 5 6 7 y")):
+            (self.root / name).mkdir()
+            lines = "".join(f"  {word};\n" for word in words.split())
+            (self.root / name / "f.cc").write_text(f"int f() {{\n  a;\n{lines}}}\n")
+        self.assertEqual(patches.changed_functions(self.root / "before", self.root / "after", ["f.cc"]), 1)
 
     def test_blank_lines_are_not_counted(self):
         text = self.patch("one", "a.txt", 5, "five\n+\n+six")
         self.write({"one.patch": text.replace("+4,3 @@", "+4,5 @@")})
         self.assertEqual(self.lint(), [])
-        self.assertEqual(patches.changed_lines(self.folder), 5)
+        self.assertEqual(patches.size_of(self.folder).added_lines, 3)
 
     def test_lines_that_look_like_file_names_are_counted(self):
         text = self.patch("one", "a.txt", 5, "++ x")
