@@ -30,7 +30,7 @@ from harness.problem import Problem, run_main
 PATCHES = ROOT / "patches"
 FIELDS = ("Subject", "Why", "Why not own code", "Test", "Remove when")
 # What the patches were when this was counted last. A new hook has to replace an old one.
-MAX_HUNKS = 205
+MAX_HUNKS = 204
 MAX_FUNCTIONS = 165
 MAX_ADDED_LINES = 260
 PRISTINE_MARK = "pristine:"
