@@ -1,6 +1,7 @@
 #include "sql/memdiag/parse_nodes.h"
 
 #include "mysys/memdiag/upstream/root_blocks.h"
+#include "sql/memdiag/program_blocks.h"
 #include "sql/psi_memory_key.h"
 #include "sql/sql_class.h"
 

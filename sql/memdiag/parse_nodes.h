@@ -10,7 +10,8 @@
 
   parsed               root
   -------------------  --------------------------------------------------------
-  stored program       one that begins and ends with the parsing of the body
+  stored program       one that Sp_lexes owns (sql/memdiag/sp_lexes.cc) and that
+                       ends with the parsing of the body
   prepared statement   that of the statement that prepares it
 
   Nothing uses this memory by then. No placeholder can be resolved or evaluated,
@@ -53,9 +54,6 @@ inline constinit thread_local Parse_roots parse_roots;
 inline MEM_ROOT *parse_root(MEM_ROOT *root) {
   return root == parse_roots.kept ? parse_roots.placeholders : root;
 }
-
-/** The body of a program is about to be parsed into `program`, its root. */
-void begin_parse_nodes(MEM_ROOT *program);
 
 /** The body of a program has been parsed, or its parsing was given up. */
 inline void end_parse_nodes(const MEM_ROOT *program) {

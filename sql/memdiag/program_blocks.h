@@ -1,5 +1,7 @@
 /*
-  The blocks of a stored program's memory root (patches/0021-sp-blocks.patch).
+  What parsing the body of a stored program does to the program's memory root
+  (patches/0021-sp-blocks.patch), and to the placeholders of the parser
+  (sql/memdiag/parse_nodes.h).
 
   A root's blocks grow, and a session keeps the empty part of the last one for
   as long as it caches the program. So each statement of the program that is
@@ -33,6 +35,10 @@ inline void size_blocks(MEM_ROOT *root) {
                            ? first_program_block_size
                            : program_block_size);
 }
+
+/** The body of a program is about to be parsed into `program`, its root:
+placeholders get a root of their own. See end_parse_nodes(). */
+void begin_parse_nodes(MEM_ROOT *program);
 
 }  // namespace memdiag
 
