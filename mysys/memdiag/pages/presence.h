@@ -28,6 +28,11 @@ struct Address_range {
   uintptr_t begin;
   uintptr_t end;
   size_t bytes() const { return end - begin; }
+  /** True if so many bytes from `at` on lie in the range, for any `at`. No sum
+  of addresses is formed, because it could pass the end of the address space. */
+  bool has(uintptr_t at, size_t count) const {
+    return at >= begin && at < end && count <= end - at;
+  }
 };
 
 /** True if the kernel has PAGEMAP_SCAN, and lets the process use it: one that

@@ -95,9 +95,7 @@ class Stack_of_thread {
   static void stay_alone() {
     const auto here = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
     Stack *own = first_stack;
-    while (own != nullptr &&
-           (here < own->range.begin || here >= own->range.end))
-      own = own->next;
+    while (own != nullptr && !own->range.has(here, 1)) own = own->next;
     first_stack = own;
     all_stacks = {0, 0};
     if (own == nullptr) return;
@@ -271,7 +269,7 @@ Address_range stack_of_this_thread() noexcept { return stack_of_thread; }
 void give_back_unused_stack() noexcept {
   const Address_range stack = stack_of_this_thread();
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  if (frame < stack.begin || frame >= stack.end) return;
+  if (!stack.has(frame, 1)) return;
   // This function and madvise() use what lies just below the frame.
   constexpr uintptr_t own = 2048;
   const size_t page = page_size();

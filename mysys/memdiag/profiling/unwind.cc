@@ -8,20 +8,19 @@ namespace memdiag::profiling {
 // The sanitizers watch reads of stacks, and these read whole frames of others.
 [[gnu::no_sanitize("address", "thread")]]
 size_t walk_stack(std::span<uintptr_t> frames) noexcept {
-  const Address_range stack = regions::stack_of_this_thread();
+  // The part of the stack that is left to walk.
+  Address_range left = regions::stack_of_this_thread();
   auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-  uintptr_t lowest = stack.begin;
   size_t count = 0;
   // A frame begins with the caller's frame pointer and the return address. Each
   // caller's lies above its callee's, so the walk ends.
-  while (count < frames.size() && frame >= lowest &&
-         frame % sizeof(uintptr_t) == 0 &&
-         frame + 2 * sizeof(uintptr_t) <= stack.end) {
+  while (count < frames.size() && frame % sizeof(uintptr_t) == 0 &&
+         left.has(frame, 2 * sizeof(uintptr_t))) {
     const auto *const words = reinterpret_cast<const uintptr_t *>(frame);
     // A word that is no return address ends the walk: the frame is none.
     if (!is_code(words[1])) break;
     frames[count++] = words[1];
-    lowest = frame + 2 * sizeof(uintptr_t);
+    left.begin = frame + 2 * sizeof(uintptr_t);
     frame = words[0];
   }
   return count;

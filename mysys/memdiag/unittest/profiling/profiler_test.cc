@@ -11,9 +11,44 @@ lives, with its stack, pool and route, and estimates are not biased. */
 #include <thread>
 
 #include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/profiling/code_ranges.h"
 #include "mysys/memdiag/profiling/profiler.h"
+#include "mysys/memdiag/profiling/unwind.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "mysys/memdiag/upstream/scope_hooks.h"
+
+/** Calls function(argument) with any value in the register of the frame
+pointer, as a library without frame pointers does. */
+extern "C" void memdiag_call_with_frame(uintptr_t frame,
+                                        void (*function)(void *),
+                                        void *argument);
+#if defined(__x86_64__)
+asm(R"(
+  .text
+  .type memdiag_call_with_frame, @function
+memdiag_call_with_frame:
+  push %rbp
+  mov %rdi, %rbp
+  mov %rdx, %rdi
+  call *%rsi
+  pop %rbp
+  ret
+  .size memdiag_call_with_frame, . - memdiag_call_with_frame
+)");
+#elif defined(__aarch64__)
+asm(R"(
+  .text
+  .type memdiag_call_with_frame, %function
+memdiag_call_with_frame:
+  stp x29, x30, [sp, #-16]!
+  mov x29, x0
+  mov x0, x2
+  blr x1
+  ldp x29, x30, [sp], #16
+  ret
+  .size memdiag_call_with_frame, . - memdiag_call_with_frame
+)");
+#endif
 
 namespace memdiag_test {
 
@@ -560,6 +595,54 @@ TEST(Profiler, AThreadWhoseStackIsNotKnownHasSamplesWithoutFrames) {
   }
   EXPECT_TRUE(found);
   pools::free(pool, block, 333, 6);
+}
+
+/** The frames that a walk finds below a frame pointer. */
+size_t frames_below(uintptr_t frame) {
+  size_t found = 0;
+  memdiag_call_with_frame(
+      frame,
+      [](void *count) {
+        uintptr_t frames[profiling::max_frames];
+        *static_cast<size_t *>(count) = profiling::walk_stack(frames);
+      },
+      &found);
+  return found;
+}
+
+TEST(Profiler, AnyFramePointerOfALibraryEndsTheWalk) {
+  profiling::note_code();
+  in_new_thread([] {
+    const memdiag::Address_range stack = regions::stack_of_this_thread();
+    const size_t least = frames_below(0);
+    EXPECT_GE(least, 1u);
+    // -16 and -8 wrap when a frame's size is added to them.
+    for (const intptr_t value : {-1, -7, -8, -15, -16, -17, -24, -32, 5, 8, 16})
+      EXPECT_EQ(least, frames_below(static_cast<uintptr_t>(value))) << value;
+    for (const uintptr_t address :
+         {uintptr_t{1} << 63, stack.begin, stack.begin - 8, stack.end - 8,
+          stack.end, stack.end + 8})
+      EXPECT_EQ(least, frames_below(address));
+    // The last words of the stack may be read, whatever is there.
+    (void)frames_below(stack.end - 16);
+  });
+  std::thread([] {
+    for (const intptr_t value : {-8, -16, 0, 8})
+      EXPECT_EQ(0u, frames_below(static_cast<uintptr_t>(value)));
+  }).join();
+}
+
+TEST(Profiler, ARangeHasWhatLiesInIt) {
+  const memdiag::Address_range range{4096, 8192};
+  EXPECT_TRUE(range.has(4096, 4096));
+  EXPECT_TRUE(range.has(8191, 1));
+  EXPECT_FALSE(range.has(4095, 1));
+  EXPECT_FALSE(range.has(8192, 0));
+  EXPECT_FALSE(range.has(8184, 16));
+  EXPECT_FALSE(range.has(UINTPTR_MAX - 7, 16));
+  EXPECT_FALSE(range.has(4096, SIZE_MAX));
+  EXPECT_FALSE((memdiag::Address_range{0, 0}.has(0, 16)));
+  EXPECT_FALSE((memdiag::Address_range{0, 0}.has(UINTPTR_MAX - 15, 16)));
 }
 
 }  // namespace memdiag_test
