@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <utility>
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/arenas.h"
@@ -82,8 +81,10 @@ class Binding {
 /** The calling thread's pool; Pool::general: it is not bound. */
 constinit thread_local Pool bound_to = Pool::general;
 
-/** suspend_cache() has freed the calling thread's cache. */
-constinit thread_local bool suspended = false;
+/** The calling thread should have a cache and has none: suspend_cache() freed
+it, or it could not be made. A thread that has none for another reason, such as
+MALLOC_CONF=tcache:false, gets none. */
+constinit thread_local bool lacks_cache = false;
 
 /** Made if need be; negative: it cannot be had. */
 int arena_of_slot(Pool pool, unsigned slot) {
@@ -91,11 +92,16 @@ int arena_of_slot(Pool pool, unsigned slot) {
   return arena < 0 ? make_arena(pool, slot) : arena;
 }
 
-/** Makes the calling thread's cache anew. It remains as it is, or there is
-none, if that fails. */
+bool has_cache() {
+  return mallctl::read<Ctl::thread_tcache_enabled>().value_or(false);
+}
+
+/** Makes the calling thread's cache anew. If that fails, the thread has none,
+and resume_cache() tries again. */
 void limit_cache() {
   if (bound_to == Pool::connection)
     (void)mallctl::write<Ctl::thread_tcache_sizes>(connection_cache);
+  lacks_cache = !has_cache();
 }
 
 }  // namespace
@@ -107,9 +113,10 @@ void bind_thread(Pool pool) noexcept {
   const int arena = arena_of_slot(pool, binding.choose(pool));
   if (arena < 0) return;
   (void)mallctl::write<Ctl::thread_arena>(static_cast<unsigned>(arena));
+  resume_cache();
   if (bound_to == pool) return;
   bound_to = pool;
-  limit_cache();
+  if (has_cache()) limit_cache();
 }
 
 void *allocate_as_bound(Pool pool, size_t size, bool zero) noexcept {
@@ -137,15 +144,12 @@ void free_as_bound(Pool pool, void *block) noexcept {
 }
 
 void suspend_cache() noexcept {
-  if (!mallctl::serves_malloc()) return;
-  // MALLOC_CONF=tcache:false
-  const Result<bool> enabled = mallctl::read<Ctl::thread_tcache_enabled>();
-  if (!enabled || !enabled.value()) return;
-  suspended = mallctl::write<Ctl::thread_tcache_enabled>(false) == 0;
+  if (!mallctl::serves_malloc() || !has_cache()) return;
+  lacks_cache = mallctl::write<Ctl::thread_tcache_enabled>(false) == 0;
 }
 
 void resume_cache() noexcept {
-  if (!std::exchange(suspended, false)) return;
+  if (!lacks_cache) return;
   (void)mallctl::write<Ctl::thread_tcache_enabled>(true);
   limit_cache();
 }

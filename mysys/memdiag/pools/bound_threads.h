@@ -42,7 +42,9 @@ void free_as_bound(Pool pool, void *block) noexcept;
 /** Empty the calling thread's cache of malloc()'s blocks and free the cache
 itself. Until resume_cache(), each block is taken from its arena. */
 void suspend_cache() noexcept;
-/** Make a new cache for the calling thread, if suspend_cache() freed one. */
+/** Make a new cache for the calling thread, if suspend_cache() freed one. If
+there is no memory for it, the thread goes on without. The next resume_cache()
+or bind_thread() tries again. */
 void resume_cache() noexcept;
 
 }  // namespace memdiag::pools

@@ -450,7 +450,10 @@ void trim_caches(Pool pool, uint64_t least_bytes) noexcept {
     if (!turn.is_mine()) continue;
     const uint64_t moved =
         shard.allocated_bytes.load() + shard.freed_bytes.load();
-    if (moved - shard.moved_at_trim < least_bytes) drop_cache(&shard);
+    // A shortage may have passed, so a busy shard tries again, too.
+    if (moved - shard.moved_at_trim < least_bytes ||
+        shard.cache.load(std::memory_order_relaxed) == unavailable)
+      drop_cache(&shard);
     shard.moved_at_trim = moved;
   }
   drop_next_cache(pool);

@@ -122,7 +122,8 @@ caches too. A cache in use at the moment is left alone. */
 void drop_caches(Pool pool) noexcept;
 
 /** The same for the caches of shards that moved less than so many bytes since
-the last call, and for one of the others, in turn. */
+the last call, and for one of the others, in turn. A shard whose cache could not
+be made tries again. */
 void trim_caches(Pool pool, uint64_t least_bytes) noexcept;
 
 /** @name Around fork(), see mysys/memdiag/fork.cc

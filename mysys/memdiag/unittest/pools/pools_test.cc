@@ -609,6 +609,40 @@ void stock_up_malloc(size_t blocks) {
     if (!(condition)) return __LINE__ % 200 + 1; \
   } while (0)
 
+/** Small blocks that come and go in the pool, more than a trim asks for. */
+bool are_cached() {
+  for (int i = 0; i < 2000; ++i)
+    pools::free(pool, pools::allocate(pool, 1000), 1000);
+  // A block that is freed waits in the cache, where jemalloc counts it as
+  // allocated.
+  return allocated_in_pool() > pools::counters(pool).live_bytes;
+}
+
+TEST(PoolFallback, ABusyShardGetsItsCacheOnceThereIsMemory) {
+  if (sanitized) GTEST_SKIP() << "sanitizers need address space of their own";
+  constexpr uint64_t least_bytes = 256 << 10;
+  EXPECT_EQ(0, in_child([] {
+              stay_on_this_cpu();
+              Block::make(1000, 1).free();
+              end_address_space();
+              // No page is left for the cache.
+              static void *blocks[100000];
+              size_t count = 0;
+              for (const size_t size : {1 << 20, 64 << 10, 4 << 10})
+                while (count < std::size(blocks) &&
+                       (blocks[count] = general_block(size)) != nullptr)
+                  ++count;
+              CHECK_IN_CHILD(!are_cached());
+              open_address_space();
+              while (count > 0) free(blocks[--count]);
+              CHECK_IN_CHILD(!are_cached());
+              // The shard is busy between the calls.
+              pools::trim_caches(pool, least_bytes);
+              CHECK_IN_CHILD(are_cached());
+              return 0;
+            }));
+}
+
 TEST(PoolFallback, AddressSpaceRunsOut) {
   if (sanitized) GTEST_SKIP() << "sanitizers need address space of their own";
   EXPECT_EQ(

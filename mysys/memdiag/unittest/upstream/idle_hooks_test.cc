@@ -3,6 +3,8 @@
 
 #include "mysys/memdiag/upstream/idle_hooks.h"
 
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <thread>
 
@@ -121,6 +123,69 @@ TEST(IdleClient, WithoutACacheGetsNone) {
     memdiag_client_is_back();
     EXPECT_FALSE(has_cache());
   }).join();
+}
+
+/** Nothing more can be mapped while this lives, and malloc() has no page left
+in the arena of caches. */
+class Shortage {
+ public:
+  Shortage() {
+    const auto arena = mallctl::read<Ctl::thread_arena>();
+    (void)mallctl::write<Ctl::thread_arena>(0);
+    limit(0);
+    for (const size_t kilobytes : {1024, 256, 64, 32, 28, 24, 20, 16, 14, 12,
+                                   10, 8, 7, 6, 5, 4})
+      while (void *const block = malloc(kilobytes << 10)) {
+        *static_cast<void **>(block) = m_last;
+        m_last = block;
+      }
+    (void)mallctl::write<Ctl::thread_arena>(arena.value_or(0));
+  }
+  ~Shortage() {
+    limit(RLIM_INFINITY);
+    while (m_last != nullptr) {
+      void *const block = m_last;
+      m_last = *static_cast<void **>(block);
+      free(block);
+    }
+  }
+  Shortage(const Shortage &) = delete;
+  Shortage &operator=(const Shortage &) = delete;
+
+ private:
+  static void limit(rlim_t bytes) {
+    const rlimit limit{bytes, RLIM_INFINITY};
+    setrlimit(RLIMIT_AS, &limit);
+  }
+
+  void *m_last = nullptr;
+};
+
+TEST(IdleClient, ItsCacheIsMadeAgainOnceThereIsMemory) {
+  if (!mallctl::serves_malloc()) GTEST_SKIP() << "malloc() is a sanitizer's";
+  EXPECT_EQ(0, in_child([] {
+              pools::bind_thread(Pool::connection);
+              if (!has_cache()) return 1;
+              memdiag_client_is_idle();
+              {
+                const Shortage shortage;
+                memdiag_client_is_back();
+                if (has_cache()) return 2;
+              }
+              // It is idle again, and comes back.
+              memdiag_client_is_idle();
+              memdiag_client_is_back();
+              if (!has_cache()) return 3;
+              // The same where the next thing is another connection.
+              memdiag_client_is_idle();
+              {
+                const Shortage shortage;
+                memdiag_client_is_back();
+                if (has_cache()) return 4;
+              }
+              pools::bind_thread(Pool::connection);
+              return has_cache() ? 0 : 5;
+            }));
 }
 
 TEST(IdleClient, MayEndWhileItIsIdle) {
