@@ -26,9 +26,6 @@ constexpr uint64_t fallbacks_before_retry = 1024;
 the cache is made: a CPU that hardly uses the pool has none. */
 constexpr uint16_t blocks_before_cache = 64;
 
-/** Larger blocks are pages of their own, which no cache holds. */
-constexpr size_t largest_cached = 32 << 10;
-
 /** Live bytes and blocks of an account in one shard of a pool. A block may be
 freed in another shard than it was allocated in, so only the sum over the shards
 means something. Behind the rows of the shards are some for their bypasses;
@@ -256,15 +253,10 @@ void *allocate_uncached(Pool pool, unsigned own, size_t size, bool zero) {
   };
   const At_work at_work = size >= large_size ? At_work::for_large_block(pool)
                                              : At_work::in_pool(pool, own);
-  return from(find_arena(pool, at_work.slot()));
-}
-
-void count_pages(Pool_state *state, uint64_t bytes) {
-  const uint64_t now = state->paged_bytes.fetch_add(bytes) + bytes;
-  uint64_t most = state->most_paged_bytes.load(std::memory_order_relaxed);
-  while (now > most &&
-         !state->most_paged_bytes.compare_exchange_weak(most, now)) {
-  }
+  void *const block = from(find_arena(pool, at_work.slot()));
+  if (block != nullptr && size > largest_cached)
+    note_pages(pool, at_work.slot(), placed::usable(size));
+  return block;
 }
 
 /** Count a block that came (sign 1) or goes (-1). */
@@ -323,9 +315,7 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
   }
   void *const block = allocate_uncached(pool, own, size, zero);
   if (block == nullptr) return allocate_fallback(state, size, zero);
-  const uint64_t bytes = placed::usable(size);
-  if (size > largest_cached) count_pages(&state, bytes);
-  count<1>(pool, Turn(&state, own), account, bytes);
+  count<1>(pool, Turn(&state, own), account, placed::usable(size));
   return block;
 }
 
@@ -346,7 +336,6 @@ void free(Pool pool, void *block, size_t size, Account account) noexcept {
     }
   }
   if (size == 0) size = placed::size_of(block);
-  if (size > largest_cached) state.paged_bytes.fetch_sub(placed::usable(size));
   {
     const Turn turn(&state, current_shard());
     count<-1>(pool, turn, account, placed::usable(size));
@@ -418,11 +407,8 @@ uint64_t fallback_blocks(Pool pool) {
 
 uint64_t allocated_bytes(Pool pool) { return sum_of_allocated(pool); }
 
-uint64_t recent_surplus(Pool pool) {
-  Pool_state &state = state_of(pool);
-  const uint64_t now = state.paged_bytes.load();
-  const uint64_t most = state.most_paged_bytes.exchange(now);
-  return most > now ? most - now : 0;
+uint64_t recent_surplus(Pool pool, unsigned slot) {
+  return surplus_of_pages(pool, slot);
 }
 
 uint64_t activity(Pool pool) {

@@ -96,9 +96,10 @@ constexpr uint64_t cached_bytes(const Counters &counters,
 /** Bytes that ever came into and left the pool; changes whenever it is used. */
 uint64_t activity(Pool pool);
 
-/** Peak minus current live bytes since the last call; blocks of more than 32 KB
-only. For the purger: each call begins anew. */
-uint64_t recent_surplus(Pool pool);
+/** Peak minus current live bytes since the last call, of the arena in a slot
+(arenas.h); blocks of more than 32 KB only. For the purger: each call begins
+anew. */
+uint64_t recent_surplus(Pool pool, unsigned slot);
 
 /** Live blocks that the general allocator served for the pool. While there are
 any, a free of the pool looks up where its block came from, unless

@@ -61,10 +61,6 @@ struct Pool_state {
   std::atomic<uint64_t> fallbacks{0};
   std::atomic<uint64_t> peak_bytes{0};
   std::atomic<uint64_t> peak_time_us{0};
-  /** Blocks above largest_cached bytes: live, and the most since
-  recent_surplus() was last called. */
-  alignas(64) std::atomic<uint64_t> paged_bytes{0};
-  std::atomic<uint64_t> most_paged_bytes{0};
   /** The shard where trim_caches() goes on. */
   std::atomic<unsigned> next_trimmed{0};
 };

@@ -52,6 +52,10 @@ struct Left_block {
 struct alignas(64) Arena_work {
   std::atomic<bool> held{false};
   std::atomic<Left_block *> left{nullptr};
+  /** Blocks above largest_cached bytes: live, and the most since
+  surplus_of_pages() was last called. */
+  std::atomic<uint64_t> paged_bytes{0};
+  std::atomic<uint64_t> most_paged_bytes{0};
 };
 constinit Arena_work work[pool_count][max_slots];
 
@@ -149,6 +153,8 @@ void free_uncached(Pool pool, void *block, size_t size) noexcept {
     return;
   }
   const unsigned slot = slot_of_arena(arena.value());
+  if (size > largest_cached)
+    work_of(pool, slot).paged_bytes.fetch_sub(placed::usable(size));
   if (size >= large_size) {
     const At_work at_work(pool, slot);
     placed::free(block, placed::no_cache, size);
@@ -166,6 +172,22 @@ void free_uncached(Pool pool, void *block, size_t size) noexcept {
   while (!there.left.compare_exchange_weak(left->next, left)) {
   }
   if (try_hold(&there)) let_go(&there);
+}
+
+void note_pages(Pool pool, unsigned slot, uint64_t bytes) noexcept {
+  Arena_work &arena = work_of(pool, slot);
+  const uint64_t now = arena.paged_bytes.fetch_add(bytes) + bytes;
+  uint64_t most = arena.most_paged_bytes.load(std::memory_order_relaxed);
+  while (now > most &&
+         !arena.most_paged_bytes.compare_exchange_weak(most, now)) {
+  }
+}
+
+uint64_t surplus_of_pages(Pool pool, unsigned slot) noexcept {
+  Arena_work &arena = work_of(pool, slot);
+  const uint64_t now = arena.paged_bytes.load();
+  const uint64_t most = arena.most_paged_bytes.exchange(now);
+  return most > now ? most - now : 0;
 }
 
 void forget_work_of_others() noexcept {

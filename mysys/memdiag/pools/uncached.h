@@ -30,6 +30,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 #include "mysys/memdiag/pools/cpus.h"
 #include "mysys/memdiag/pools/pool.h"
@@ -43,6 +44,9 @@ and take as many again. (jemalloc has one arena for blocks of more than 8 MB,
 for the same reason.) While another thread is at work in the arena, the block
 comes from another one; that costs pages, too, but less than a wait. */
 constexpr size_t large_size = 512 << 10;
+
+/** Larger blocks are pages of their own, which no cache holds. */
+constexpr size_t largest_cached = 32 << 10;
 
 /** The arenas that a thread may take in place of its first one are this many
 slots apart. So a pool with four arenas or more has another one for each
@@ -94,6 +98,14 @@ class At_work {
 another thread is at work in the arena of a large block.
 @param size  as asked for at allocation */
 void free_uncached(Pool pool, void *block, size_t size) noexcept;
+
+/** @name Blocks of more than largest_cached bytes in the arena of a slot
+free_uncached() counts them down. @{ */
+/** @param bytes  of a block that was allocated there */
+void note_pages(Pool pool, unsigned slot, uint64_t bytes) noexcept;
+/** The most live bytes at a moment since the last call, less those of now. */
+uint64_t surplus_of_pages(Pool pool, unsigned slot) noexcept;
+/** @} */
 
 /** The forked child's flags are free: their holders are not in it. */
 void forget_work_of_others() noexcept;

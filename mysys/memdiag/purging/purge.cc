@@ -30,15 +30,27 @@ constinit std::mutex purge_mutex;
 purge_mutex. */
 constinit bool skipped[pools::max_arenas];
 
+/** An arena's last purge, by its sequence in the log, and the resident bytes
+right after it. Guarded by purge_mutex. */
+struct Purged_arena {
+  uint64_t sequence;
+  uint64_t resident_bytes;
+};
+constinit Purged_arena purged_arenas[pools::max_arenas];
+
 Pool_purges &purges_of(Pool pool) {
   return purges_by_pool[static_cast<size_t>(pool)];
 }
 
-/** Calls visit(arena index) for each arena of the pool. Pool::general's may not
-exist yet.
+/** Calls visit(arena index) for each arena of the pool, or for those in `only`
+if it is not empty. Pool::general's may not exist yet.
 @return 0, or the errno with which their number could not be read */
 template <typename Visitor>
-int for_each_arena(Pool pool, Visitor visit) {
+int for_each_arena(Pool pool, std::span<const unsigned> only, Visitor visit) {
+  if (!only.empty()) {
+    for (const unsigned arena : only) visit(arena);
+    return 0;
+  }
   if (pool != Pool::general) {
     pools::for_each_arena(pool, visit);
     return 0;
@@ -49,30 +61,31 @@ int for_each_arena(Pool pool, Visitor visit) {
   return narenas ? 0 : narenas.error();
 }
 
-/** Calls visit(its pages) for each arena of the pool that exists.
+/** Calls visit(arena index, its pages) for each of them that exists.
 @return 0, or the errno of the first arena whose pages could not be read */
 template <typename Visitor>
-int for_each_arenas_pages(Pool pool, Visitor visit) {
+int for_each_arenas_pages(Pool pool, std::span<const unsigned> only,
+                          Visitor visit) {
   int error = 0;
-  const int unknown = for_each_arena(pool, [&](unsigned arena) {
+  const int unknown = for_each_arena(pool, only, [&](unsigned arena) {
     const auto pages = mallctl::arena_pages(arena);
     if (pages)
-      visit(pages.value());
+      visit(arena, pages.value());
     else if (pages.error() != EFAULT && error == 0)  // EFAULT: none is there
       error = pages.error();
   });
   return unknown != 0 ? unknown : error;
 }
 
-/** Purge all arenas of a pool. Caller holds purge_mutex. */
-Receipt purge_arenas(Pool pool) {
+/** Purge these arenas of a pool; empty: all. Caller holds purge_mutex. */
+Receipt purge_arenas(Pool pool, std::span<const unsigned> only) {
   Receipt receipt{0, 0, 0, 0, 0};
   const auto note_error = [&receipt](int error) {
     if (receipt.error == 0) receipt.error = error;
   };
   const uint64_t start_us = clock_us(CLOCK_MONOTONIC);
   note_error(for_each_arenas_pages(
-      pool, [&receipt](const mallctl::Arena_pages &pages) {
+      pool, only, [&receipt](unsigned, const mallctl::Arena_pages &pages) {
         receipt.resident_before_bytes += pages.resident_bytes;
         ++receipt.arenas;
       }));
@@ -85,7 +98,7 @@ Receipt purge_arenas(Pool pool) {
     if (attempt > 0) usleep(500U << attempt);
     const bool first = attempt == 0;
     again = false;
-    (void)for_each_arena(pool, [&](unsigned arena) {
+    (void)for_each_arena(pool, only, [&](unsigned arena) {
       bool &is_left = skipped[arena];
       if (!first && !is_left) return;
       const auto purged = mallctl::purge_arena(arena);
@@ -95,8 +108,10 @@ Receipt purge_arenas(Pool pool) {
     });
   }
   note_error(for_each_arenas_pages(
-      pool, [&receipt](const mallctl::Arena_pages &pages) {
+      pool, only,
+      [&receipt](unsigned arena, const mallctl::Arena_pages &pages) {
         receipt.resident_after_bytes += pages.resident_bytes;
+        purged_arenas[arena].resident_bytes = pages.resident_bytes;
       }));
   receipt.duration_us = clock_us(CLOCK_MONOTONIC) - start_us;
   return receipt;
@@ -104,16 +119,19 @@ Receipt purge_arenas(Pool pool) {
 
 }  // namespace
 
-Receipt purge(Pool pool, Purge_reason reason) {
+Receipt purge(Pool pool, Purge_reason reason, std::span<const unsigned> only) {
   const std::lock_guard<std::mutex> guard(purge_mutex);
-  // A busy pool is at work with its caches.
-  if (reason != Purge_reason::excess) pools::drop_caches(pool);
-  const Receipt receipt = purge_arenas(pool);
+  // The pool is at work with its caches while only some of its arenas rest.
+  if (only.empty()) pools::drop_caches(pool);
+  const Receipt receipt = purge_arenas(pool, only);
   Pool_purges &sums = purges_of(pool);
   sums.purged_bytes.fetch_add(receipt.released_bytes());
   sums.purge_us.fetch_add(receipt.duration_us);
-  purge_log::add({clock_us(CLOCK_REALTIME), pool, reason, receipt,
-                  pools::allocated_bytes(pool)});
+  const uint64_t sequence =
+      purge_log::add({clock_us(CLOCK_REALTIME), pool, reason, receipt});
+  (void)for_each_arena(pool, only, [sequence](unsigned arena) {
+    purged_arenas[arena].sequence = sequence;
+  });
   // Last: a thread that sees the purge counted sees what it did.
   sums.purges.fetch_add(1);
   return receipt;
@@ -143,9 +161,24 @@ Result<uint64_t> dirty_bytes(Pool pool) {
   if (!page) return Result<uint64_t>::failed(page.error());
   uint64_t pages = 0;
   const int error = for_each_arenas_pages(
-      pool,
-      [&pages](const mallctl::Arena_pages &now) { pages += now.dirty_pages; });
+      pool, {}, [&pages](unsigned, const mallctl::Arena_pages &now) {
+        pages += now.dirty_pages;
+      });
   return error == 0 ? Result<uint64_t>::ok(pages * page.value())
+                    : Result<uint64_t>::failed(error);
+}
+
+Result<uint64_t> taken_again(Pool pool, uint64_t sequence) {
+  const std::lock_guard<std::mutex> guard(purge_mutex);
+  uint64_t bytes = 0;
+  const int error = for_each_arenas_pages(
+      pool, {}, [&](unsigned arena, const mallctl::Arena_pages &now) {
+        const Purged_arena &then = purged_arenas[arena];
+        if (then.sequence == sequence &&
+            now.resident_bytes > then.resident_bytes)
+          bytes += now.resident_bytes - then.resident_bytes;
+      });
+  return error == 0 ? Result<uint64_t>::ok(bytes)
                     : Result<uint64_t>::failed(error);
 }
 

@@ -14,6 +14,7 @@
 #define MEMDIAG_PURGE_H
 
 #include <cstdint>
+#include <span>
 
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/pool.h"
@@ -21,10 +22,13 @@
 
 namespace memdiag::purging {
 
-/** Purge a pool's arenas, and note it in the log of purges. The pool's caches
-are dropped first, except for Purge_reason::excess. Pool::general stands for all
-arenas that no pool owns. */
-Receipt purge(Pool pool, Purge_reason reason = Purge_reason::asked);
+/** Purge a pool's arenas, and note it in the log of purges. Pool::general stands
+for all arenas that no pool owns.
+@param only  some of the pool's arenas; the others, and the pool's caches, are
+             left alone. Empty: all are purged, and the caches are dropped
+             first */
+Receipt purge(Pool pool, Purge_reason reason = Purge_reason::asked,
+              std::span<const unsigned> only = {});
 
 /** Purge every arena there is. The receipt has the sums. */
 Receipt purge_all(Purge_reason reason = Purge_reason::asked);
@@ -42,6 +46,11 @@ Counters counters(Pool pool);
 
 /** Bytes of the pool's unused pages as they are now. */
 Result<uint64_t> dirty_bytes(Pool pool);
+
+/** Resident bytes that the arenas of a purge have now and did not have right
+after it. Arenas that were purged again since are left out.
+@param sequence  the purge's, in the log of purges */
+Result<uint64_t> taken_again(Pool pool, uint64_t sequence);
 
 /** The pool is purged when it was quiet for so many times its quiet_ms: 1, or
 more where pages that were given back had to be taken again. */

@@ -42,13 +42,14 @@ Row row_of(const Purge &purge) {
 
 }  // namespace
 
-void add(const Purge &purge) noexcept {
+uint64_t add(const Purge &purge) noexcept {
   const std::lock_guard<std::mutex> guard(mutex);
   Purge &entry = ring[++last_sequence % max_purges];
   entry = purge;
   entry.sequence = last_sequence;
   if (purge.action == Action::purge)
     last_sequences[static_cast<size_t>(purge.pool)] = last_sequence;
+  return last_sequence;
 }
 
 std::optional<Purge> last_of(Pool pool) noexcept {

@@ -41,11 +41,9 @@ struct Purge {
   Purge_reason reason;
   /** Another action has only the duration and the error. */
   purging::Receipt receipt;
-  /** pools::allocated_bytes() at its end. */
-  uint64_t allocated_bytes;
   /** Counts all purges since the server started, from 1; given by add(). */
   uint64_t sequence{0};
-  /** The part of the bytes given back that was allocated again; see
+  /** The part of the bytes given back that was taken again; see
   note_refault(). */
   std::optional<uint64_t> refaulted_bytes{};
   Action action{Action::purge};
@@ -53,13 +51,15 @@ struct Purge {
   std::optional<uint64_t> freed_bytes{};
 };
 
-void add(const Purge &purge) noexcept;
+/** @return its sequence */
+uint64_t add(const Purge &purge) noexcept;
 
 /** The last entry of a pool whose action is a purge; empty if there was none,
 or if so many others came since that it is gone. */
 std::optional<Purge> last_of(Pool pool) noexcept;
 
-/** `bytes` of those that the purge gave back were allocated again. */
+/** The arenas of the purge have taken `bytes` again of those that it gave back.
+*/
 void note_refault(uint64_t sequence, uint64_t bytes) noexcept;
 
 /** As shown in MEMDIAG_PURGES. Resident and released bytes are empty for other

@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "mysys/memdiag/base/worker.h"
+#include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/pools/sharing.h"
 #include "mysys/memdiag/purging/policies.h"
@@ -16,7 +18,7 @@ namespace {
 /** A purge that gave back less is not judged. A pool in which no more has come
 and gone is not purged, but left to decay. */
 constexpr uint64_t worth_bytes = 1 << 20;
-/** Less is not worth a purge of a busy pool. */
+/** Less is not worth a purge of a busy pool's arenas. */
 constexpr uint64_t worth_bytes_of_excess = 8 << 20;
 /** A purge is judged so long after it, or just before the next one. */
 constexpr uint32_t judged_after_ms = 1000;
@@ -32,10 +34,10 @@ Worker &worker() {
 
 }  // namespace
 
-/** Judge the last purge by the pages that the pool has taken again since: those
-were better left to it. Nothing happens before it is `after_ms` old. */
+/** Judge the last purge by the pages that its arenas have taken again since:
+those were better left to them. Nothing happens before it is `after_ms` old. */
 void Watch::judge(Pool pool, Of_pool *watch, uint32_t after_ms) {
-  // The layer does not count malloc()'s blocks.
+  // The purger does not purge these, and has nothing to learn.
   if (uses_malloc(pool)) return;
   const std::optional<purge_log::Purge> last = purge_log::last_of(pool);
   if (!last) return;
@@ -46,13 +48,12 @@ void Watch::judge(Pool pool, Of_pool *watch, uint32_t after_ms) {
   }
   if (watch->judged || watch->purged_ms_ago < after_ms) return;
   watch->judged = true;
+  // Of a purge that could not read all sizes it is not known.
+  if (last->receipt.error != 0) return;
+  const auto taken_bytes = purging::taken_again(pool, last->sequence);
+  if (!taken_bytes) return;
   const uint64_t released_bytes = last->receipt.released_bytes();
-  // A busy pool allocates all the time, from pages that it has.
-  const uint64_t taken_bytes =
-      last->reason == Purge_reason::excess
-          ? watch->most_needed_since - watch->needed_at_purge
-          : pools::allocated_bytes(pool) - last->allocated_bytes;
-  const uint64_t wanted_bytes = std::min(taken_bytes, released_bytes);
+  const uint64_t wanted_bytes = std::min(taken_bytes.value(), released_bytes);
   purge_log::note_refault(last->sequence, wanted_bytes);
   // When to purge next time is learnt only from this thread's own decisions.
   if (released_bytes >= worth_bytes &&
@@ -63,30 +64,52 @@ void Watch::judge(Pool pool, Of_pool *watch, uint32_t after_ms) {
                           wanted_bytes > released_bytes / 2 ? max_backoff : 0);
 }
 
-void Watch::purge(Pool pool, Of_pool *watch, Purge_reason reason) {
+void Watch::purge(Pool pool, Of_pool *watch, Purge_reason reason,
+                  std::span<const unsigned> only) {
   judge(pool, watch, 0);
-  (void)purging::purge(pool, reason);
+  (void)purging::purge(pool, reason, only);
   watch->unpurged_bytes = 0;
   watch->uncounted_bytes = 0;
   watch->quiet_for_ms = 0;
-  watch->needed_at_purge = watch->most_needed_since =
-      pools::counters(pool).live_bytes;
 }
 
-/** true: most of a busy pool's unused pages are more than it needed in
-the last period, which has just ended. */
-bool Watch::has_excess(Pool pool, Of_pool *watch, uint64_t live_bytes,
-                       uint64_t quiet_ms) {
-  watch->most_needed =
-      std::max(watch->most_needed, live_bytes + pools::recent_surplus(pool));
+/** The arenas whose unused pages are mostly more than they needed in the last
+period. None before a period ends, or if that is not worth a purge. Between two
+ticks a statement may come and go: blocks of whole pages are counted when they
+come, slabs of small blocks are seen in a tick only. */
+Watch::Arenas Watch::resting_arenas(Pool pool, Of_pool *watch,
+                                    uint64_t quiet_ms) {
+  Arenas resting{};
+  const auto page_bytes = mallctl::read<Ctl::arenas_page>();
+  if (!page_bytes) return resting;
   watch->period_ms += tick_ms;
-  if (watch->period_ms < quiet_ms * purging::backoff(pool)) return false;
-  const uint64_t may_be_needed =
-      watch->most_needed > live_bytes ? watch->most_needed - live_bytes : 0;
-  watch->period_ms = 0;
-  watch->most_needed = live_bytes;
-  const uint64_t dirty = purging::dirty_bytes(pool).value_or(0);
-  return dirty >= worth_bytes_of_excess && may_be_needed < dirty / 2;
+  const bool ends = watch->period_ms >= quiet_ms * purging::backoff(pool);
+  if (ends) watch->period_ms = 0;
+  uint64_t unused_bytes = 0;
+  for (unsigned slot = 0; slot < spec_of(pool).arenas; ++slot) {
+    const int arena = pools::arena_in_slot(pool, slot);
+    if (arena < 0) continue;
+    uint64_t &most_needed = watch->arenas[slot].most_needed;
+    const auto pages = mallctl::arena_pages(static_cast<unsigned>(arena));
+    if (!pages) {
+      most_needed = UINT64_MAX;
+      continue;
+    }
+    const uint64_t dirty = pages.value().dirty_pages * page_bytes.value();
+    const uint64_t resident = pages.value().resident_bytes;
+    // Both are read while the arena is in use.
+    const uint64_t used = resident - std::min(dirty, resident);
+    most_needed =
+        std::max(most_needed, used + pools::recent_surplus(pool, slot));
+    if (!ends) continue;
+    if (dirty != 0 && most_needed - used < dirty / 2) {
+      resting.numbers[resting.count++] = static_cast<unsigned>(arena);
+      unused_bytes += dirty;
+    }
+    most_needed = used;
+  }
+  if (unused_bytes < worth_bytes_of_excess) resting.count = 0;
+  return resting;
 }
 
 void Watch::purge_if_due(Pool pool, Of_pool *watch) {
@@ -95,11 +118,7 @@ void Watch::purge_if_due(Pool pool, Of_pool *watch) {
   watch->activity = activity;
   watch->unpurged_bytes += moved_bytes;
   watch->uncounted_bytes += moved_bytes;
-  uint64_t live_bytes = 0;
-  if (moved_bytes != 0) {
-    live_bytes = pools::counters(pool).live_bytes;  // dates a new peak
-    watch->most_needed_since = std::max(watch->most_needed_since, live_bytes);
-  }
+  if (moved_bytes != 0) (void)pools::counters(pool);  // dates a new peak
   watch->purged_ms_ago += tick_ms;
   judge(pool, watch, judged_after_ms);
 
@@ -107,8 +126,10 @@ void Watch::purge_if_due(Pool pool, Of_pool *watch) {
   const auto limit =
       static_cast<uint64_t>(policies::get(Policy::dirty_limit, pool));
   if (limit != 0 && watch->uncounted_bytes > limit / 2) {
-    watch->uncounted_bytes = 0;
-    if (purging::dirty_bytes(pool).value_or(0) > limit) {
+    const auto dirty_bytes = purging::dirty_bytes(pool);
+    // A figure that could not be read is asked for again.
+    if (dirty_bytes) watch->uncounted_bytes = 0;
+    if (dirty_bytes && dirty_bytes.value() > limit) {
       purge(pool, watch, Purge_reason::dirty_limit);
       return;
     }
@@ -119,8 +140,10 @@ void Watch::purge_if_due(Pool pool, Of_pool *watch) {
   if (quiet_ms == 0) return;
   if (moved_bytes > quiet_bytes) {
     watch->quiet_for_ms = 0;
-    if (has_excess(pool, watch, live_bytes, quiet_ms))
-      purge(pool, watch, Purge_reason::excess);
+    const Arenas resting = resting_arenas(pool, watch, quiet_ms);
+    if (resting.count != 0)
+      purge(pool, watch, Purge_reason::excess,
+            {resting.numbers.data(), resting.count});
     return;
   }
   watch->quiet_for_ms += tick_ms;

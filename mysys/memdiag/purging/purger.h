@@ -2,15 +2,17 @@
   The layer's own thread, the purger. It watches the pools, dates their peaks,
   and gives a pool's unused pages back, so that no query pays for it:
   - once the pool has fallen quiet (Policy::quiet_ms);
-  - once the pool is busy, has at least 8 MB of dirty pages, and needed less
-  than half of them for as long: a burst is over, and a steady load goes on;
+  - once some arenas of a busy pool rest: each needed less than half of its dirty
+  pages for as long, and together they have at least 8 MB of these. A burst is
+  over, and a steady load goes on. Only these arenas are purged, because pages
+  of one arena do not serve another;
   - once the pool has more of them than it may (Policy::dirty_limit).
-  It learns from what purging costs. A pool that takes the pages again at once
-  gets a back-off, and quiet_ms is multiplied by it.
+  It learns from what purging costs. A second after a purge it counts the pages
+  that the purged arenas have taken again. If these are most of what went back,
+  the pool gets a back-off, and quiet_ms is multiplied by it.
 
-  Every tick it reads a few counters of the layer. It asks jemalloc for a pool's
-  unused pages when the pool has moved much, or when a period of a busy pool
-  ends. Every two seconds it drops the caches of small blocks that were hardly
+  Every tick it reads a few counters of the layer, and asks jemalloc for the
+  pages of each arena of the busy pools. Every two seconds it drops the caches of small blocks that were hardly
   used, and one that is in use. A pool that fell quiet is purged once and then
   left alone until it has allocated and freed a megabyte again.
 
@@ -22,7 +24,9 @@
 #define MEMDIAG_PURGER_H
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "mysys/memdiag/pools/pool.h"
 #include "mysys/memdiag/purging/receipt.h"
@@ -61,6 +65,11 @@ class Watch {
   void tick();
 
  private:
+  struct Of_arena {
+    /** Bytes of pages in use: the most in the current period; UINT64_MAX: not
+    known. */
+    uint64_t most_needed{0};
+  };
   struct Of_pool {
     /** pools::activity() at the last tick, and how much of it came since the
     last purge. */
@@ -73,20 +82,22 @@ class Watch {
     uint64_t last_purge{0};
     uint32_t purged_ms_ago{0};
     bool judged{true};
-    /** Live bytes: the most in the current period, which is quiet_ms long or
-    longer (back-off), and its length so far; those at the last purge, and the
-    most since. */
-    uint64_t most_needed{0};
+    /** The length so far of the current period of a busy pool. It will be
+    quiet_ms long or longer (back-off). */
     uint32_t period_ms{0};
-    uint64_t needed_at_purge{0};
-    uint64_t most_needed_since{0};
+    /** By slot. */
+    std::array<Of_arena, pools::max_slots> arenas{};
+  };
+  struct Arenas {
+    std::array<unsigned, pools::max_slots> numbers;
+    size_t count;
   };
 
-  static bool has_excess(Pool pool, Of_pool *watch, uint64_t live_bytes,
-                         uint64_t quiet_ms);
+  static Arenas resting_arenas(Pool pool, Of_pool *watch, uint64_t quiet_ms);
   static void judge(Pool pool, Of_pool *watch, uint32_t after_ms);
   static void purge_if_due(Pool pool, Of_pool *watch);
-  static void purge(Pool pool, Of_pool *watch, Purge_reason reason);
+  static void purge(Pool pool, Of_pool *watch, Purge_reason reason,
+                    std::span<const unsigned> only = {});
 
   std::array<Of_pool, pool_count> m_pools;
   uint32_t m_trimmed_ms_ago{0};

@@ -541,6 +541,85 @@ FRESH_TEST(Cpus, CachesInUseAreDroppedInTurn) {
   EXPECT_LE(cached_in(each), cpus * uint64_t{64} << 10);
 }
 
+/** A statement on a CPU: blocks of that size, 2 MB in all, come and go. */
+void statement_on(unsigned cpu, Pool each, size_t size) {
+  cpu_of_thread = static_cast<int>(cpu);
+  std::vector<void *> blocks;
+  for (size_t bytes = 0; bytes < size_t{2} << 20; bytes += size) {
+    blocks.push_back(pools::allocate(each, size));
+    memset(blocks.back(), 1, size);
+  }
+  for (void *const block : blocks) pools::free(each, block, size);
+}
+
+uint64_t dirty_bytes_of(Pool each) {
+  return purging::dirty_bytes(each).value_or(0);
+}
+
+/** The pool's arenas are more than the statements at a moment: all together
+have many unused pages, and each needs its own for its next statement. */
+FRESH_TEST(Cpus, ASteadyLoadOfFewStatementsIsNotPurged) {
+  constexpr unsigned cpus = 16;
+  constexpr Pool each = Pool::session;
+  const Allowed_cpus allowed(first_cpus(cpus));
+  memdiag::purger::Watch watch;
+  for (int tick = 0; tick < 150; ++tick) {
+    for (unsigned cpu = 0; cpu < cpus; ++cpu)
+      statement_on(cpu, each, 256 << 10);
+    watch.tick();
+  }
+  EXPECT_EQ(0u, purging::counters(each).purges);
+  EXPECT_GE(dirty_bytes_of(each), uint64_t{cpus} << 20);
+}
+
+/** One session that wanders over the CPUs, 33 statements in a second. Purges
+stop once it is seen that each CPU's pages are wanted again. */
+FRESH_TEST(Cpus, AWanderingSessionKeepsItsPages) {
+  constexpr unsigned cpus = 32;
+  constexpr Pool each = Pool::fts_query;
+  const Allowed_cpus allowed(first_cpus(cpus));
+  memdiag::purger::Watch watch;
+  unsigned cpu = 0;
+  const auto load = [&](int ticks) {
+    for (int tick = 0; tick < ticks; ++tick) {
+      for (int n = 0; n < (tick % 10 == 0 ? 6 : 3); ++n)
+        statement_on(cpu++ % cpus, each, 64 << 10);
+      watch.tick();
+    }
+  };
+  load(50);
+  const auto before = purging::counters(each);
+  EXPECT_LE(before.purges, 3u);
+  EXPECT_LE(before.purged_bytes - before.refaulted_bytes, 16u << 20)
+      << "what is wanted again is known";
+  load(100);
+  EXPECT_EQ(before.purges, purging::counters(each).purges);
+}
+
+/** After a burst on all CPUs, a steady load on a few goes on. */
+FRESH_TEST(Cpus, OnlyArenasThatRestArePurged) {
+  constexpr unsigned cpus = 16;
+  constexpr unsigned busy = 4;
+  constexpr Pool each = Pool::session;
+  const Allowed_cpus allowed(first_cpus(cpus));
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  memdiag::purger::Watch watch;
+  for (unsigned cpu = 0; cpu < cpus; ++cpu) statement_on(cpu, each, 256 << 10);
+  for (int tick = 0; tick < 20; ++tick) {
+    for (unsigned cpu = 0; cpu < busy; ++cpu)
+      statement_on(cpu, each, 256 << 10);
+    watch.tick();
+  }
+  const auto purged = purging::counters(each);
+  EXPECT_EQ(1u, purged.purges);
+  EXPECT_GE(purged.purged_bytes, uint64_t{cpus - busy} * 2 << 20);
+  EXPECT_EQ(0u, purged.refaulted_bytes);
+  EXPECT_EQ(1u, purging::backoff(each));
+  // The busy ones have kept theirs.
+  EXPECT_GE(dirty_bytes_of(each), uint64_t{busy} * 2 << 20);
+}
+
 /** A CPU that touches a pool now and then takes no memory for a cache. */
 FRESH_TEST(Cpus, ACacheIsMadeWhereItIsOfUse) {
   const Allowed_cpus allowed(first_cpus(8));

@@ -67,7 +67,7 @@ FRESH_TEST(PurgeLog, ARowForEachPurge) {
 
 FRESH_TEST(PurgeLog, AFailedPurgeHasNoSizes) {
   purge_log::add(
-      {7, pool, Purge_reason::asked, Receipt{9, 5, 3, 1, EFAULT}, 0});
+      {7, pool, Purge_reason::asked, Receipt{9, 5, 3, 1, EFAULT}});
   const auto rows = purge_log::all();
   ASSERT_EQ(1u, rows.size());
   EXPECT_EQ(EFAULT, rows[0].error);
@@ -79,8 +79,7 @@ FRESH_TEST(PurgeLog, AFailedPurgeHasNoSizes) {
 
 FRESH_TEST(PurgeLog, WhatIsNoPurge) {
   (void)purging::purge(pool);
-  purge_log::Purge step{7, pool, Purge_reason::pressure, Receipt{0, 0, 3, 0, 0},
-                        0};
+  purge_log::Purge step{7, pool, Purge_reason::pressure, Receipt{0, 0, 3, 0, 0}};
   step.action = purge_log::Action::close_tables;
   step.freed_bytes = 5;
   purge_log::add(step);
@@ -105,7 +104,7 @@ FRESH_TEST(PurgeLog, TheOldestGiveWay) {
   constexpr uint64_t count = 2 * purge_log::max_purges + 10;
   (void)purging::purge(Pool::ddl);
   for (uint64_t i = 2; i <= count; ++i)
-    purge_log::add({i, pool, Purge_reason::quiet, Receipt{0, 0, i, 0, 0}, 0});
+    purge_log::add({i, pool, Purge_reason::quiet, Receipt{0, 0, i, 0, 0}});
   const auto rows = purge_log::all();
   ASSERT_EQ(purge_log::max_purges, rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -193,7 +192,10 @@ FRESH_TEST(PurgeLog, SaysWhyAndWhatWasWantedAgain) {
   for (int i = 0; i < 5; ++i) again.push_back(Block::make(1 << 20, 2));
   ticks(11);
   EXPECT_EQ(quiet.sequence + 1, purge_log::all().back().sequence);
-  EXPECT_EQ(5u << 20, purge_log::all().back().refaulted_bytes);
+  // Pages are counted, and jemalloc may put one of padding behind each block.
+  const auto refaulted_bytes = purge_log::all().back().refaulted_bytes;
+  EXPECT_LE(5u << 20, refaulted_bytes);
+  EXPECT_GE((5u << 20) + 5 * 8192, refaulted_bytes);
   for (const Block &block : again) block.free();
   EXPECT_EQ(before.refaulted_bytes, purging::counters(pool).refaulted_bytes);
   EXPECT_EQ(1u, purging::backoff(pool));

@@ -154,6 +154,42 @@ FRESH_TEST(Purger, GivesBackPagesThatABusyPoolNoLongerNeeds) {
   }
 }
 
+/** Small bursts after a quiet purge use the same few pages again and again: the
+bytes that they allocate say nothing about the pages that they take. */
+FRESH_TEST(Purger, CountsPagesThatAreTakenAgainAndNotBytes) {
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  purger::Watch watch;
+  for (int round = 1; round <= 4; ++round) {
+    burst(100);
+    ticks(&watch, 1 + quiet_ticks);
+    EXPECT_EQ(static_cast<unsigned>(round), purges());
+    const auto before = purging::counters(pool);
+    for (int i = 0; i < 11; ++i) {
+      for (int n = 0; n < 150; ++n) Block::make(64 << 10, 1).free();
+      watch.tick();
+    }
+    EXPECT_LE(purging::counters(pool).refaulted_bytes - before.refaulted_bytes,
+              2u << 20);
+    EXPECT_EQ(1u, purging::backoff(pool));
+  }
+}
+
+/** Pages that are taken again make the pool wait longer, whatever the reason of
+the purge was. */
+FRESH_TEST(Purger, LearnsFromPagesThatAreTakenAgain) {
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  purger::Watch watch;
+  burst(32);
+  ticks(&watch, 1 + quiet_ticks);
+  ASSERT_EQ(1u, purges());
+  burst(32);
+  ticks(&watch, 10);
+  EXPECT_EQ(2u, purging::backoff(pool));
+  EXPECT_GE(purging::counters(pool).refaulted_bytes, uint64_t{31} << 20);
+}
+
 /** Background threads never rest altogether: pages that so little leaves behind
 are left to decay, however long it goes on. */
 FRESH_TEST(Purger, LeavesATrickleToDecay) {
