@@ -161,12 +161,17 @@ bool begin(Thread *mine) {
   return true;
 }
 
+/** The place that a digest asks for. */
+size_t first_place_of(const Digest &digest) {
+  uint64_t hash;
+  memcpy(&hash, digest.data(), sizeof hash);
+  return hash % entries.size();
+}
+
 /** The digest's place among the entries, which may be free. Caller holds the
 mutex. */
 size_t place_of(const Digest &digest) {
-  uint64_t hash;
-  memcpy(&hash, digest.data(), sizeof hash);
-  size_t i = hash % entries.size();
+  size_t i = first_place_of(digest);
   while (entries[i].statements != 0 && entries[i].digest != digest)
     i = (i + 1) % entries.size();
   return i;
@@ -178,14 +183,67 @@ const Entry *find_entry(const Digest &digest) {
   return entry.statements != 0 ? &entry : nullptr;
 }
 
-/** The entry of a digest. Caller holds the mutex. */
-Entry *entry_of(const Digest &digest) {
+/** true: the table loses less with `a` than with `b`. Small digests go first,
+the oldest of them before the others; then the smallest goes. */
+bool matters_less(const Entry &a, const Entry &b) {
+  const bool a_is_small = a.peak < sessions::large_statement_bytes;
+  const bool b_is_small = b.peak < sessions::large_statement_bytes;
+  if (a_is_small != b_is_small) return a_is_small;
+  if (!a_is_small && a.peak != b.peak) return a.peak < b.peak;
+  return a.last_us < b.last_us;
+}
+
+/** Takes an entry out. Those behind it move up, so that each can be reached
+from the place that it asks for. Caller holds the mutex. */
+void remove_entry(size_t place) {
+  constexpr size_t all = 2 * sessions::max_digests;
+  size_t hole = place;
+  for (size_t i = (hole + 1) % all; entries[i].statements != 0;
+       i = (i + 1) % all) {
+    const size_t first = first_place_of(entries[i].digest);
+    if ((i + all - first) % all < (i + all - hole) % all) continue;
+    entries[hole] = entries[i];
+    hole = i;
+  }
+  entries[hole] = {};
+  --used_entries;
+}
+
+/** Makes room in a full table. The row without a digest counts the statements
+of the digest that goes. Caller holds the mutex. */
+void replace_one() {
+  size_t least = entries.size();
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (entries[i].statements != 0 &&
+        (least == entries.size() || matters_less(entries[i], entries[least])))
+      least = i;
+  const Entry gone = entries[least];
+  remove_entry(least);
+  overflowed += gone.statements;
+  Entry &rest = entry_of_none;
+  rest.statements += gone.statements;
+  rest.taken += gone.taken;
+  if (gone.peak > rest.peak) {
+    rest.peak = gone.peak;
+    rest.peak_stack = gone.peak_stack;
+  }
+  rest.last_us = std::max(rest.last_us, gone.last_us);
+}
+
+/** The entry of a digest, one of whose statements had that peak. In a full
+table only a large one makes room for itself: of small ones the marks are all
+that admission needs. Caller holds the mutex. */
+Entry *entry_of(const Digest &digest, uint64_t peak) {
   if (digest == Digest{}) return &entry_of_none;
-  const size_t i = place_of(digest);
+  size_t i = place_of(digest);
   if (entries[i].statements != 0) return &entries[i];
   if (used_entries == sessions::max_digests) {
-    ++overflowed;
-    return &entry_of_none;
+    if (peak < sessions::large_statement_bytes) {
+      ++overflowed;
+      return &entry_of_none;
+    }
+    replace_one();
+    i = place_of(digest);
   }
   ++used_entries;
   entries[i].digest = digest;
@@ -246,11 +304,11 @@ void statement_ended(unsigned char *digest, Peak_stack top) noexcept {
   const uint64_t now = clock_us(CLOCK_REALTIME);
   const std::lock_guard<std::mutex> guard(digests_mutex);
   if (!mine.is_current()) return;
-  Entry &entry = *entry_of(of);
-  ++entry.statements;
-  entry.taken += ended.taken;
   // Below 0 if the statement ends within an interval that freed older memory.
   const auto peak = static_cast<uint64_t>(std::max<int64_t>(ended.peak, 0));
+  Entry &entry = *entry_of(of, peak);
+  ++entry.statements;
+  entry.taken += ended.taken;
   if (peak > entry.peak) {
     entry.peak = peak;
     entry.peak_stack = top;

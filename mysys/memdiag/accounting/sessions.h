@@ -87,7 +87,9 @@ using Digest = std::array<unsigned char, 32>;
 /** As Performance Schema writes it; empty for none. */
 std::optional<std::string> text_of(const Digest &digest);
 
-/** Further ones are counted as statements without. */
+/** Once there are so many, a further digest is counted as one without, until
+one of its statements is large. It then takes the place of the digest that
+matters least: the oldest of the small ones, or else the smallest. */
 constexpr size_t max_digests = 1000;
 
 struct Digest_row {
@@ -100,7 +102,7 @@ struct Digest_row {
   Peak_stack peak_stack;
   /** When the last one ended. */
   uint64_t last_us;
-  /** Statements whose digest found no room. Only the row without a digest has
+  /** Statements whose digest found no room, or gave way to another one. Only the row without a digest has
   the figure, and counts them among its own; 0 in others. */
   uint64_t overflowed;
 };
@@ -128,7 +130,8 @@ struct Past {
     return statements >= known_statements && peak_bytes < large_statement_bytes;
   }
 };
-/** As in digests(); zeros: the digest is not there. Takes a mutex. */
+/** As in digests(); zeros: the digest is not there, or gave way to another one.
+Takes a mutex. */
 Past past_of(const Digest &digest) noexcept;
 
 /** Bytes that the calling thread's statement has taken and not freed. Below 0

@@ -441,6 +441,55 @@ TEST_F(Sessions, DigestsOverflow) {
   EXPECT_TRUE(sessions::digests().empty());
 }
 
+/** A statement that had so much at its peak. */
+void run_statement(const Digest &digest, int64_t peak_bytes) {
+  sessions::note(Pool::statement, 1, peak_bytes);
+  sessions::note(Pool::statement, 1, -peak_bytes);
+  end_statement(digest);
+}
+
+TEST_F(Sessions, ALargeDigestFindsRoomInAFullTable) {
+  constexpr int64_t large = int64_t{1} << 30;
+  for (uint64_t i = 0; i < sessions::max_digests + 10; ++i)
+    run_statement(digest_of(i), 1000);
+  const Digest late = digest_of(5000);
+  for (int i = 0; i < 20; ++i) run_statement(late, large);
+  EXPECT_EQ(20u, sessions::past_of(late).statements);
+  EXPECT_EQ(uint64_t{large}, sessions::past_of(late).peak_bytes);
+  ASSERT_TRUE(row_of(late).has_value());
+  EXPECT_EQ(sessions::max_digests + 1, sessions::digests().size());
+  // One small digest gave way to it.
+  EXPECT_EQ(11u, row_of({})->statements);
+  EXPECT_EQ(11u, row_of({})->overflowed);
+  // Small ones that come later do not drive it out.
+  for (uint64_t i = 6000; i < 9000; ++i) run_statement(digest_of(i), 1000);
+  EXPECT_EQ(20u, sessions::past_of(late).statements);
+}
+
+TEST_F(Sessions, TheSmallestOfLargeDigestsGivesWay) {
+  const auto bytes_of = [](uint64_t i) {
+    return static_cast<int64_t>((1 << 20) + i * 4096);
+  };
+  constexpr uint64_t count = 3 * sessions::max_digests;
+  uint64_t statements = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    // Those of the first third are the largest.
+    run_statement(digest_of(i), bytes_of(i < sessions::max_digests
+                                             ? count + i
+                                             : i - sessions::max_digests));
+    ++statements;
+  }
+  // Each later one took the place of the one before.
+  for (uint64_t i = 1; i < sessions::max_digests; ++i)
+    EXPECT_EQ(1u, sessions::past_of(digest_of(i)).statements) << i;
+  EXPECT_EQ(1u, sessions::past_of(digest_of(count - 1)).statements);
+  EXPECT_EQ(0u, sessions::past_of(digest_of(0)).statements);
+  EXPECT_EQ(0u, sessions::past_of(digest_of(count - 2)).statements);
+  uint64_t counted = 0;
+  for (const auto &row : sessions::digests()) counted += row.statements;
+  EXPECT_EQ(statements, counted) << "none is lost";
+}
+
 TEST_F(Sessions, DigestsThatAskForTheSameEntry) {
   // Only bytes differ that are no part of the hash.
   for (unsigned char i = 0; i < 200; ++i) {
