@@ -19,12 +19,14 @@
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/history/history.h"
+#include "plugin/memdiag/server/bridge/error_log.h"
 #include "plugin/memdiag/server/threads/admission.h"
 #include "plugin/memdiag/server/threads/profile_switch.h"
 #include "plugin/memdiag/server/threads/watcher.h"
 #include "plugin/memdiag/tables/variable_list.h"
 #include "sql/derror.h"
 #include "sql/mysqld.h"
+#include "sql/sql_class.h"
 #include "sql/sql_error.h"
 #include "sql/sys_vars.h"
 
@@ -34,6 +36,37 @@ using memdiag::Policy;
 using memdiag::system_variable;
 using memdiag::System_variable;
 namespace tracking = memdiag::tracking;
+
+/** The server applies persisted variables while it starts, and the first that
+fails ends its loop: each variable that was persisted later would be lost,
+super_read_only among them. */
+bool is_starting() { return get_server_state() == SERVER_BOOTING; }
+
+/** A value that was refused, while the server starts: the variable takes its
+default, and the error log says why. @return false: the server runs */
+bool takes_default(sys_var *variable, THD *thd, set_var *var) {
+  if (!is_starting()) return false;
+  std::string reason = "it cannot have the value that was set";
+  if (thd->is_error()) {
+    reason = thd->get_stmt_da()->message_text();
+    thd->clear_error();
+  }
+  memdiag::error_log::warn(std::string(variable->name.str) +
+                           " has its default: " + reason);
+  variable->save_default(thd, var);
+  return true;
+}
+
+/** SET PERSIST_ONLY stores a value unchecked. The next start checks it.
+@param Base  one of the server's types of variables */
+template <typename Base>
+class Checked_at_start : public Base {
+ public:
+  using Base::Base;
+  bool do_check(THD *thd, set_var *var) override {
+    return Base::do_check(thd, var) && !takes_default(this, thd, var);
+  }
+};
 
 /** A list that is read before memory is routed, and holds for the run. */
 class Start_up_list : public Sys_var_charptr {
@@ -47,14 +80,16 @@ class Start_up_list : public Sys_var_charptr {
 };
 
 template <Policy policy>
-bool check_policy(sys_var *, THD *, set_var *var) {
+bool check_policy(sys_var *variable, THD *thd, set_var *var) {
   const LEX_STRING &list = var->save_result.string_value;
-  if (list.str == nullptr) return true;  // NULL; the server says so
-  const std::string wrong =
-      memdiag::policies::check(policy, {list.str, list.length});
-  if (wrong.empty()) return false;
-  my_error(ER_WRONG_ARGUMENTS, MYF(0), wrong.c_str());
-  return true;
+  // Of NULL the server itself says that it is refused.
+  if (list.str != nullptr) {
+    const std::string wrong =
+        memdiag::policies::check(policy, {list.str, list.length});
+    if (wrong.empty()) return false;
+    my_error(ER_WRONG_ARGUMENTS, MYF(0), wrong.c_str());
+  }
+  return !takes_default(variable, thd, var);
 }
 
 /** Called with LOCK_global_system_variables, which each new connection needs.
@@ -89,21 +124,23 @@ class Policy_list : public Sys_var_charptr {
             ON_UPDATE(update_policy<policy>)) {}
 };
 
-class Switch : public Sys_var_bool {
+class Switch : public Checked_at_start<Sys_var_bool> {
  public:
   Switch(const System_variable &of, bool &value, on_update_function update)
-      : Sys_var_bool(of.name, of.comment, GLOBAL_VAR(value), CMD_LINE(OPT_ARG),
-                     DEFAULT(of.default_value != 0), NO_MUTEX_GUARD,
-                     NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(update)) {}
+      : Checked_at_start(of.name, of.comment, GLOBAL_VAR(value),
+                         CMD_LINE(OPT_ARG), DEFAULT(of.default_value != 0),
+                         NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
+                         ON_UPDATE(update)) {}
 };
 
-class Number : public Sys_var_uint {
+class Number : public Checked_at_start<Sys_var_uint> {
  public:
   Number(const System_variable &of, unsigned &value, on_update_function update)
-      : Sys_var_uint(of.name, of.comment, GLOBAL_VAR(value),
-                     CMD_LINE(REQUIRED_ARG), VALID_RANGE(of.min, of.max),
-                     DEFAULT(of.default_value), BLOCK_SIZE(1), NO_MUTEX_GUARD,
-                     NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(update)) {}
+      : Checked_at_start(of.name, of.comment, GLOBAL_VAR(value),
+                         CMD_LINE(REQUIRED_ARG), VALID_RANGE(of.min, of.max),
+                         DEFAULT(of.default_value), BLOCK_SIZE(1),
+                         NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
+                         ON_UPDATE(update)) {}
 };
 
 class Start_up_number : public Sys_var_uint {
@@ -115,24 +152,24 @@ class Start_up_number : public Sys_var_uint {
                      NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(nullptr)) {}
 };
 
-class Bytes : public Sys_var_ulonglong {
+class Bytes : public Checked_at_start<Sys_var_ulonglong> {
  public:
   Bytes(const System_variable &of, ulonglong &value, on_update_function update,
         on_check_function check = nullptr)
-      : Sys_var_ulonglong(of.name, of.comment, GLOBAL_VAR(value),
-                          CMD_LINE(REQUIRED_ARG), VALID_RANGE(of.min, of.max),
-                          DEFAULT(of.default_value), BLOCK_SIZE(1),
-                          NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(check),
-                          ON_UPDATE(update)) {}
+      : Checked_at_start(of.name, of.comment, GLOBAL_VAR(value),
+                         CMD_LINE(REQUIRED_ARG), VALID_RANGE(of.min, of.max),
+                         DEFAULT(of.default_value), BLOCK_SIZE(1),
+                         NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(check),
+                         ON_UPDATE(update)) {}
 };
 
 /** A power of two, where the profiler needs one. */
-bool check_power_of_two(sys_var *, THD *, set_var *var) {
+bool check_power_of_two(sys_var *variable, THD *thd, set_var *var) {
   if (std::has_single_bit(var->save_result.ulonglong_value)) return false;
   my_error(ER_WRONG_ARGUMENTS, MYF(0),
            "memdiag_profile_sample_bytes (it must be a power of two, for "
            "example 524288)");
-  return true;
+  return !takes_default(variable, thd, var);
 }
 
 /** Switching waits for readers of the profile, so the lock that each new
@@ -147,6 +184,10 @@ bool apply_profile() {
   }
   mysql_mutex_lock(&LOCK_global_system_variables);
   if (wrong.empty()) return false;
+  if (is_starting()) {
+    memdiag::error_log::warn("memdiag_profile stays OFF: " + wrong);
+    return false;
+  }
   my_printf_error(ER_UNKNOWN_ERROR, "memdiag_profile is OFF: %s", MYF(0),
                   wrong.c_str());
   return true;
@@ -171,14 +212,14 @@ const char *profile_modes[] = {
     memdiag::profile_modes[memdiag::profile_switch::on],
     memdiag::profile_modes[memdiag::profile_switch::record], nullptr};
 
-class Mode : public Sys_var_enum {
+class Mode : public Checked_at_start<Sys_var_enum> {
  public:
   Mode(const System_variable &of, const char **modes, ulong &mode,
        on_update_function update)
-      : Sys_var_enum(of.name, of.comment, GLOBAL_VAR(mode),
-                     CMD_LINE(REQUIRED_ARG), modes, DEFAULT(of.default_value),
-                     NO_MUTEX_GUARD, NOT_IN_BINLOG, ON_CHECK(nullptr),
-                     ON_UPDATE(update)) {}
+      : Checked_at_start(of.name, of.comment, GLOBAL_VAR(mode),
+                         CMD_LINE(REQUIRED_ARG), modes,
+                         DEFAULT(of.default_value), NO_MUTEX_GUARD,
+                         NOT_IN_BINLOG, ON_CHECK(nullptr), ON_UPDATE(update)) {}
 };
 
 bool update_survivors(sys_var *, THD *, enum_var_type) {
