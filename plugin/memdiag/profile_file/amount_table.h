@@ -4,8 +4,11 @@
 
   Ownership: it owns its memory; rows() are its own and change with the next
   call. Threads: each object belongs to one thread. Errors: std::bad_alloc from
-  the constructor only. Samples of site 0, and of pairs that find no room, are
-  one row of site 0 without a digest.
+  the constructor only.
+  Bounds: a new pair that finds no room takes that of the smallest pairs. These
+  lose their digests first: they become one row of their site. The sites that
+  then hold least become a part of the row of site 0, as do samples of site 0.
+  So one large block keeps its stack, however late its sample comes.
   Units: bytes of size classes; microseconds since the epoch.
 */
 
@@ -51,12 +54,18 @@ class Amount_table {
     uint64_t oldest_us;
     /** The sum of the times. */
     double time_us;
+
+    void add(const Sum &other) noexcept;
+    bool is_larger(const Sum &than) const noexcept;
   };
 
-  Sum *find(uint32_t site, const Digest &digest) noexcept;
+  /** The place in m_index of a pair, or the free place where it belongs. */
+  uint32_t *place_of(uint32_t site, const Digest &digest) noexcept;
+  void make_room() noexcept;
 
-  /** The first is the sum of site 0. */
+  /** The first is the sum of site 0; m_used of them are in use. */
   std::vector<Sum> m_sums;
+  size_t m_used{0};
   /** Numbers of sums, found by hash. It has twice as many places as there are
   sums; 0: a free place. */
   std::vector<uint32_t> m_index;

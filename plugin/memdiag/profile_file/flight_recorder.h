@@ -34,7 +34,8 @@ namespace memdiag::profile {
 
 class Flight_recorder {
  public:
-  /** So many pairs are told apart before the largest are chosen. */
+  /** So many pairs are told apart before the largest are chosen. Of more, the
+  small ones lose their digests and then their sites (amount_table.h). */
   static constexpr size_t amounts_room = 4096;
 
   explicit Flight_recorder(Clock clock = clock_us) : m_clock(clock) {}

@@ -82,5 +82,46 @@ TEST(Amount_table, ManyPairs) {
               static_cast<double>(row.bytes));
 }
 
+/** A large block is one sample, and may come last. */
+TEST(Amount_table, OneHeavyLateSampleKeepsItsSiteAndDigest) {
+  constexpr double heavy = 4e9;
+  for (const uint32_t pairs : {4000u, 5000u, 20000u}) {
+    Amount_table table(4096);
+    for (uint32_t i = 0; i < pairs; ++i)
+      table.add(1 + i, Digest{static_cast<unsigned char>(i)},
+                {5e5 + i % 1000, 1, 0, 0}, 1);
+    table.add(77777, Digest{77}, {heavy, 1, 0, 0}, 1);
+    const auto rows = sorted(&table);
+    const auto found =
+        std::find_if(rows.begin(), rows.end(),
+                     [](const Site_amount &row) { return row.site == 77777; });
+    ASSERT_NE(rows.end(), found) << pairs;
+    EXPECT_EQ(Digest{77}, found->digest);
+    EXPECT_EQ(heavy, static_cast<double>(found->bytes));
+    double sum = 0;
+    for (const Site_amount &row : rows) sum += static_cast<double>(row.bytes);
+    EXPECT_DOUBLE_EQ(table.total().bytes, sum);
+  }
+}
+
+/** More digests than there is room for: the stacks have their whole sums. */
+TEST(Amount_table, DigestsAreLostBeforeSites) {
+  std::mt19937 random(20261127);
+  Amount_table table(1000);
+  std::map<uint32_t, double> expected;
+  std::map<uint32_t, double> found;
+  for (int i = 0; i < 100000; ++i) {
+    const auto site = static_cast<uint32_t>(1 + random() % 200);
+    const Digest digest{static_cast<unsigned char>(random()),
+                        static_cast<unsigned char>(random())};
+    const double bytes = 1000 + static_cast<double>(random() % 1000);
+    table.add(site, digest, {bytes, 1, 0, 0}, 1);
+    expected[site] += bytes;
+  }
+  for (const Site_amount &row : table.rows())
+    found[row.site] += static_cast<double>(row.bytes);
+  EXPECT_EQ(expected, found);
+}
+
 }  // namespace
 }  // namespace memdiag::profile
