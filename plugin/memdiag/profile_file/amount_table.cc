@@ -91,8 +91,8 @@ void Amount_table::make_room() noexcept {
 void Amount_table::add(uint32_t site, const Digest &digest, const Amount &live,
                        uint64_t time_us) noexcept {
   m_total += live;
-  const Sum sample{site, 1, digest, live, time_us,
-                   static_cast<double>(time_us)};
+  const Sum sample{site, 1,       digest,
+                   live, time_us, static_cast<double>(time_us)};
   if (site == 0) {
     m_sums[0].add(sample);
     return;
