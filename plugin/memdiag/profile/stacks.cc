@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "mysys/memdiag/base/interruption.h"
 #include "plugin/memdiag/profile/frames_text.h"
 #include "plugin/memdiag/profile/totals.h"
 
@@ -27,6 +28,7 @@ Folded_stacks folded_stacks(const Profile &profile, const Symbols &symbols,
   };
   if (first == First_frame::digest) {
     for (const Entry &entry : profile.entries) {
+      if (is_interrupted()) break;
       const auto index = index_of_site(profile, entry.site);
       if (!index) continue;
       const Site &site = profile.sites[*index];
@@ -38,7 +40,7 @@ Folded_stacks folded_stacks(const Profile &profile, const Symbols &symbols,
     return stacks;
   }
   const std::vector<Amount> live = live_by_site(profile);
-  for (size_t i = 0; i < profile.sites.size(); ++i) {
+  for (size_t i = 0; i < profile.sites.size() && !is_interrupted(); ++i) {
     const Site &site = profile.sites[i];
     std::string stack = folded_stack(site.addresses, symbols);
     if (first == First_frame::pool)

@@ -2,7 +2,8 @@
   The entries of a profile as stacks of names. Every text and picture of a
   profile is made from these.
 
-  Threads: any. Errors: std::bad_alloc.
+  Threads: any. Errors: std::bad_alloc. After the statement was killed
+  (interruption.h) stacks are missing.
 */
 
 #ifndef MEMDIAG_STACKS_H

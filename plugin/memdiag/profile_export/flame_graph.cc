@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "mysys/memdiag/base/interruption.h"
 #include "mysys/memdiag/pools/pool.h"
 #include "plugin/memdiag/profile/frames_text.h"
 #include "plugin/memdiag/profile_export/difference.h"
@@ -225,7 +226,7 @@ class Drawing {
   std::string run() const {
     size_t frames = most_frames;
     std::string svg = draw(frames);
-    while (svg.size() > max_svg_bytes && frames > 0) {
+    while (svg.size() > max_svg_bytes && frames > 0 && !is_interrupted()) {
       frames = static_cast<size_t>(0.95 * static_cast<double>(frames) *
                                    static_cast<double>(max_svg_bytes) /
                                    static_cast<double>(svg.size()));

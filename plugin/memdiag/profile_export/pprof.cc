@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "mysys/memdiag/base/interruption.h"
 #include "plugin/memdiag/profile/frames_text.h"
 #include "plugin/memdiag/profile/stacks.h"
 #include "plugin/memdiag/profile/totals.h"
@@ -114,9 +115,11 @@ class Writer {
     m_out.add(field::sample_type, value_type("inuse_objects", "count"));
     m_out.add(field::sample_type, value_type("inuse_space", "bytes"));
     m_has_functions.resize(m_profile.modules.size());
-    for (const Entry &entry : m_profile.entries)
+    for (const Entry &entry : m_profile.entries) {
+      if (is_interrupted()) break;
       if (const auto site = index_of_site(m_profile, entry.site))
         add_sample(entry, m_profile.sites[*site]);
+    }
     // After the samples, which show what modules have names.
     for (size_t i = 0; i < m_profile.modules.size(); ++i) add_mapping(i);
     m_out.add(field::time_nanos, m_profile.time_us * 1000);

@@ -11,12 +11,14 @@
 #include "my_sys.h"
 #include "mysql_com.h"
 #include "mysqld_error.h"
+#include "mysys/memdiag/base/interruption.h"
 #include "plugin/memdiag/profile/reader.h"
 #include "plugin/memdiag/server/functions/sql_function.h"
 #include "plugin/memdiag/tables/profile_formats.h"
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/auth_common.h"
 #include "sql/current_thd.h"
+#include "sql/sql_class.h"
 
 namespace memdiag::profile_function {
 namespace {
@@ -84,11 +86,17 @@ std::string parse_earlier(UDF_ARGS *args, profile::Folded_bytes *stacks) {
   return "";
 }
 
+/** By KILL, or because max_execution_time has passed. */
+bool is_killed(const void *thd) {
+  return static_cast<const THD *>(thd)->killed != THD::NOT_KILLED;
+}
+
 /** @throws std::bad_alloc */
 Outcome make_text(UDF_ARGS *args, std::string *text) {
   // Asked for here rather than in init(): a prepared statement or a view may
   // run long after, and for another user.
-  if (check_global_access(current_thd, PROCESS_ACL)) return Outcome::error;
+  THD *const thd = current_thd;
+  if (check_global_access(thd, PROCESS_ACL)) return Outcome::error;
   const Profile_format *const format = find_format(args);
   if (format == nullptr)
     return refuse("its first argument must be one of these formats: " +
@@ -101,11 +109,17 @@ Outcome make_text(UDF_ARGS *args, std::string *text) {
     if (const std::string wrong = parse_earlier(args, &earlier); !wrong.empty())
       return refuse(wrong);
   }
+  const Interruptible until_killed(is_killed, thd);
   const auto profile = profile::take_profile();
   if (!profile) return Outcome::null;
   const profile::Symbols symbols(*profile);
   *text = args->arg_count == 2 ? format->difference(earlier, *profile, symbols)
                                : format->text(*profile, symbols);
+  if (is_killed(thd)) {
+    text->clear();
+    thd->send_kill_message();
+    return Outcome::error;
+  }
   return Outcome::text;
 }
 

@@ -3,7 +3,8 @@
   (tables/profile_formats.h), or its difference from an earlier
   memdiag_profile('folded'). It needs PROCESS. NULL while the profiler is off.
 
-  Threads: as sql_function.h; calls from sessions' threads.
+  Threads: as sql_function.h; calls from sessions' threads. KILL and
+  max_execution_time end a call with an error.
 */
 
 #ifndef MEMDIAG_PROFILE_FUNCTION_H

@@ -8,7 +8,10 @@
 
 #include <string>
 
+#include "mysys/memdiag/base/interruption.h"
 #include "plugin/memdiag/profile/frames_text.h"
+#include "plugin/memdiag/profile/stacks.h"
+#include "plugin/memdiag/profile_export/pprof.h"
 #include "plugin/memdiag/unittest/profile_for_test.h"
 
 namespace memdiag::profile {
@@ -140,6 +143,24 @@ TEST(Folded, UnknownPoolsAndSites) {
   EXPECT_EQ("unknown;a 1\n",
             folded(maker.profile, maker.symbols(), First_frame::pool));
   EXPECT_EQ("", folded(Profile{}, Symbols()));
+}
+
+/** A killed statement throws the text away: none is made any more. */
+TEST(Stacks, AKilledStatementMakesNone) {
+  Profile_maker maker;
+  maker.add_live(maker.add_site({"malloc", "inner"}), 1000);
+  maker.add_live(maker.add_site({"malloc", "other"}), 2000);
+  const Symbols symbols;
+  const std::string whole = pprof(maker.profile, symbols);
+  for (const First_frame first :
+       {First_frame::function, First_frame::pool, First_frame::digest})
+    EXPECT_FALSE(folded_stacks(maker.profile, symbols, first).empty());
+
+  const Interruptible killed([](const void *) { return true; }, nullptr);
+  for (const First_frame first :
+       {First_frame::function, First_frame::pool, First_frame::digest})
+    EXPECT_TRUE(folded_stacks(maker.profile, symbols, first).empty());
+  EXPECT_LT(pprof(maker.profile, symbols).size(), whole.size());
 }
 
 }  // namespace
