@@ -36,10 +36,20 @@ empty. */
 struct Readings {
   std::optional<std::array<Pool_row, pool_count>> pools;
   std::vector<ledger::Row> ledger;
-  /** The last sample of this run. */
+  /** The last sample of this run, if is_of_now(). Otherwise what the process
+  has at the moment, without a trend. */
   std::optional<History_row> sample;
   limits::Figures limits;
 };
+
+/** Older readings are no measurement. */
+inline constexpr uint64_t max_age_us = 5'000'000;
+
+/** memdiag_history_interval_ms may be an hour, or 0 for no samples.
+@return false: the sample is too old, or the clock was set back since */
+constexpr bool is_of_now(uint64_t sample_us, uint64_t now_us) {
+  return sample_us <= now_us && now_us - sample_us <= max_age_us;
+}
 
 /** Both are string literals. The server delivers the first three that have a
 value, and none whose value is "" (server/threads/meters.cc). */

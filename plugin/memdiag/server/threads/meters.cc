@@ -8,12 +8,15 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "mysys/memdiag/base/clock.h"
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/history/trend.h"
+#include "plugin/memdiag/host/kernel_file.h"
+#include "plugin/memdiag/host/kernel_text.h"
 #include "plugin/memdiag/ledger/ledger_reader.h"
 #include "plugin/memdiag/server/bridge/buffer_pool_pages.h"
 #include "plugin/memdiag/tables/meter_list.h"
@@ -25,8 +28,17 @@ namespace {
 
 /** Longer than a consumer takes for all metrics. */
 constexpr uint64_t round_us = 500'000;
-/** Older readings are no measurement. */
-constexpr uint64_t max_age_us = 5'000'000;
+
+/** What a sample would have now, without its trend. */
+History_row read_process(const limits::Figures &limits) {
+  std::string text;
+  if (kernel_file::read("/proc/self/status", &text) != 0) text.clear();
+  History_row row{};
+  row.rss_bytes = kernel_text::amount_of(text, "VmRSS");
+  row.rss_peak_bytes = kernel_text::amount_of(text, "VmHWM");
+  row.limit_bytes = limits.limit_bytes;
+  return row;
+}
 
 Readings take_readings() {
   Readings readings;
@@ -41,12 +53,15 @@ Readings take_readings() {
   } else if (const auto last = last_snapshot()) {
     readings.pools = last->pools;
   }
-  history_rows(history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
+  const uint64_t now_us = clock_us(CLOCK_REALTIME);
+  history_rows(history::this_run(now_us - trend_us),
                [&readings](const History_row &row) {
                  readings.sample = row;
                  return true;
                });
   readings.limits = limits::now(round_us);
+  if (!readings.sample || !is_of_now(readings.sample->time_us, now_us))
+    readings.sample = read_process(readings.limits);
   return readings;
 }
 

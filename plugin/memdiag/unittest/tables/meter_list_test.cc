@@ -160,4 +160,15 @@ TEST(MeterListTest, TheLedgerKeepsItsSigns) {
   EXPECT_EQ(kept.values.at("component=unexplained name= state= "), -7);
 }
 
+/** memdiag_history_interval_ms = 0 leaves the last sample as it is for ever. */
+TEST(MeterListTest, AnOldSampleIsNotOfNow) {
+  using memdiag::meters::is_of_now;
+  using memdiag::meters::max_age_us;
+  constexpr uint64_t now_us = 1'700'000'000'000'000;
+  EXPECT_TRUE(is_of_now(now_us, now_us));
+  EXPECT_TRUE(is_of_now(now_us - max_age_us, now_us));
+  EXPECT_FALSE(is_of_now(now_us - max_age_us - 1, now_us));
+  EXPECT_FALSE(is_of_now(now_us + 1, now_us)) << "the clock was set back";
+}
+
 }  // namespace memdiag_test
