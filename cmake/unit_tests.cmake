@@ -77,6 +77,8 @@ memdiag_program(memdiag_reference
   ${CMAKE_SOURCE_DIR}/plugin/memdiag/reference/reference_main.cc)
 add_test(NAME reference_page
   COMMAND memdiag_reference --check ${CMAKE_SOURCE_DIR}/docs/reference.md)
+add_test(NAME holders_json COMMAND memdiag_reference --check-holders
+  ${CMAKE_SOURCE_DIR}/client/memdiag/judge/holders.json)
 
 # A sanitizer owns malloc(), and its programs do not run in valgrind.
 if(NOT MEMDIAG_SANITIZE)

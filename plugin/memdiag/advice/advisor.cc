@@ -95,10 +95,10 @@ class Advisor {
   }
 
  private:
-  void add(Severity severity, std::string subsystem, const char *verdict,
-           std::string evidence, std::string remedy) {
+  void add(const char *rule, Severity severity, std::string subsystem,
+           const char *verdict, std::string evidence, std::string remedy) {
     m_found.push_back({severity, std::move(subsystem), verdict,
-                       std::move(evidence), std::move(remedy)});
+                       std::move(evidence), std::move(remedy), rule});
   }
 
   bool is_large(uint64_t bytes) const {
@@ -115,7 +115,7 @@ class Advisor {
     const bool lasts =
         lifetime == "cache" || lifetime == "server" || uses_malloc(which);
     if (pool.survivors_bytes >= worth_bytes)
-      add(Severity::warning, name, "leak",
+      add("survivors", Severity::warning, name, "leak",
           size(pool.survivors_bytes) + " outlived the " + spec.lifetime +
               " that they were for, most of them of " + pool.survivors_route,
           "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_SURVIVORS ORDER BY BYTES "
@@ -126,7 +126,7 @@ class Advisor {
           "session; report the leak, with the rows of both tables");
     else if (grows(pool.trend) && !lasts)
       // Its users may still be at work.
-      add(Severity::warning, name, "growth",
+      add("growth_of_a_pool", Severity::warning, name, "growth",
           "live bytes grow by " + rate(*pool.trend) + ", to " +
               size(pool.trend->last_bytes) +
               "; a block of this pool should live no longer than its " +
@@ -142,12 +142,12 @@ class Advisor {
                         "dropped"
                       : ""));
     else if (grows(pool.trend))
-      add(Severity::note, name, "cache",
+      add("growth_of_a_cache", Severity::note, name, "cache",
           "live bytes grow by " + rate(*pool.trend) + ", to " +
               size(pool.trend->last_bytes),
           remedy_of_cache(name));
     if (pool.dirty_bytes && is_large(*pool.dirty_bytes))
-      add(Severity::note, name, "cache",
+      add("unused_pages", Severity::note, name, "cache",
           size(*pool.dirty_bytes) + " of unused pages are kept",
           "SELECT memdiag_purge('" + name + "')");
     if (pool.live_bytes && pool.active_bytes &&
@@ -156,7 +156,7 @@ class Advisor {
       if (is_large(free) &&
           static_cast<double>(free) >
               fragmented_part * static_cast<double>(*pool.active_bytes))
-        add(Severity::warning, name, "fragmentation",
+        add("fragmentation", Severity::warning, name, "fragmentation",
             size(free) + " of " + size(*pool.active_bytes) +
                 " in use are free parts of pages that hold something",
             (lasts && which != Pool::connection
@@ -211,7 +211,7 @@ class Advisor {
     if (!bytes || *bytes < worth_bytes || !all || is_zero(all)) return;
     const double part = static_cast<double>(*bytes) / static_cast<double>(*all);
     if (part < large_part) return;
-    add(Severity::note, subsystem, "cache",
+    add("holder", Severity::note, subsystem, "cache",
         holder + (" " + size(*bytes)) +
             text(", %.0f%% of the memory besides the buffer pool",
                  100 * std::min(part, 1.0)),
@@ -281,7 +281,7 @@ class Advisor {
     const auto left = seconds_until(*trend, *most - std::min(*most, pool));
     if (!left || *left >= day) return;
     const std::string limit = "the limit of " + size(*most);
-    add(Severity::critical, "server", "host",
+    add("growth_of_the_process", Severity::critical, "server", "host",
         "the process grows by " + rate(*trend) +
             " without the buffer pool; with a full buffer pool of " +
             size(pool) + " it " +
@@ -302,7 +302,7 @@ class Advisor {
         host.tightest ? Reading{host.tightest->usage_bytes} : host.usage_bytes;
     if (limit && usage &&
         static_cast<double>(*usage) >= near_limit * static_cast<double>(*limit))
-      add(Severity::critical, "cgroup", "host",
+      add("cgroup_near_its_limit", Severity::critical, "cgroup", "host",
           size(*usage) + " of the control group's limit of " + size(*limit) +
               " are used" +
               (host.tightest ? " (" + host.tightest->usage_file + ")" : ""),
@@ -313,13 +313,13 @@ class Advisor {
     else if (host.machine_bytes && host.available_bytes &&
              static_cast<double>(*host.available_bytes) <
                  (1 - near_limit) * static_cast<double>(*host.machine_bytes))
-      add(Severity::warning, "machine", "host",
+      add("machine_near_its_limit", Severity::warning, "machine", "host",
           size(*host.available_bytes) + " of " + size(*host.machine_bytes) +
               " are available",
           "SELECT memdiag_purge('all'); see which other processes run here: ps "
           "-eo rss,comm --sort=-rss");
     if (host.oom_kills && *host.oom_kills > 0)
-      add(Severity::warning, "cgroup", "host",
+      add("oom_kills", Severity::warning, "cgroup", "host",
           text("processes of the control group that the OOM killer has "
                "killed: %" PRIu64,
                *host.oom_kills),
@@ -367,12 +367,12 @@ class Advisor {
       const uint64_t each = *m_now.session_buffers_bytes;
       const uint64_t all = global + each * *m_now.max_connections;
       if (global > *most)
-        add(Severity::critical, "server", "misconfiguration",
+        add("server_buffers", Severity::critical, "server", "misconfiguration",
             "the server's own buffers take " + size(global) +
                 ", more than the " + size(*most) + " that it may use",
             remedy_of_server_buffers(*most));
       else if (all > *most)
-        add(Severity::warning, "server", "misconfiguration",
+        add("session_buffers", Severity::warning, "server", "misconfiguration",
             "buffers take " + size(global) + " for the server and " +
                 size(each) +
                 text(" for each of %" PRIu64 " connections at once: %s in all, "
@@ -383,14 +383,15 @@ class Advisor {
                                       std::max<uint64_t>(each, 1)));
     }
     if (m_now.background_threads && !*m_now.background_threads)
-      add(Severity::warning, "allocator", "misconfiguration",
+      add("background_threads", Severity::warning, "allocator",
+          "misconfiguration",
           "the allocator's background threads are off: queries give back "
           "unused "
           "memory outside of the pools, at their own cost",
           "take background_thread:false out of MALLOC_CONF, in the service's "
           "file or the environment, and restart");
     if (m_now.preloaded)
-      add(Severity::note, "allocator", "misconfiguration",
+      add("other_allocators", Severity::note, "allocator", "misconfiguration",
           "other allocators are loaded and serve nothing: " + *m_now.preloaded,
           "take them out of LD_PRELOAD (systemctl edit <service>) and restart");
   }
@@ -399,7 +400,7 @@ class Advisor {
     const host::Figures &host = m_now.host;
     if (host.transparent_huge_pages == "always" && m_now.allocator_huge_pages &&
         *m_now.allocator_huge_pages != "never")
-      add(Severity::warning, "allocator", "misconfiguration",
+      add("huge_pages", Severity::warning, "allocator", "misconfiguration",
           text("transparent huge pages are 'always' and the allocator has "
                "thp:%s: a page of 2 MiB stays for a block of 4 KiB",
                m_now.allocator_huge_pages->c_str()),
@@ -407,19 +408,19 @@ class Advisor {
           "environment, and restart; until then: echo madvise > "
           "/sys/kernel/mm/transparent_hugepage/enabled");
     if (host.swapped_bytes && *host.swapped_bytes >= worth_bytes)
-      add(Severity::warning, "machine", "host",
+      add("swap", Severity::warning, "machine", "host",
           size(*host.swapped_bytes) + " of the server are swapped out",
           "sysctl -w vm.swappiness=1; lower innodb_buffer_pool_size so that "
           "the machine has room");
     if (host.pressure_some_avg10 &&
         *host.pressure_some_avg10 >= pressure_percent)
-      add(Severity::warning, host.is_pressure_of_cgroup ? "cgroup" : "machine",
-          "host",
+      add("pressure", Severity::warning,
+          host.is_pressure_of_cgroup ? "cgroup" : "machine", "host",
           text("in %.0f%% of the last 10 s a task waited for memory",
                *host.pressure_some_avg10),
           "SELECT memdiag_purge('all')");
     if (host.oom_score_adj && *host.oom_score_adj > 0)
-      add(Severity::note, "machine", "misconfiguration",
+      add("oom_score", Severity::note, "machine", "misconfiguration",
           text("oom_score_adj is %" PRId64
                ": the kernel kills this server before others",
                *host.oom_score_adj),

@@ -92,7 +92,19 @@ struct Finding {
   /** leak, growth, fragmentation, cache, misconfiguration or host. */
   const char *verdict;
   std::string evidence;
+  /** In words. */
   std::string remedy;
+  /** The rule's name. It stays the same in later versions. */
+  std::string rule;
+  /** The name in holder_list.h; empty: the finding is about none. */
+  std::optional<std::string> holder{};
+  /** What it is about, resident. */
+  Reading bytes{};
+  /** Empty: not known, or the same. */
+  Reading allocated_bytes{};
+  /** It runs as it stands and helps. One with a column RUN has the statements
+  to run in its rows. */
+  std::optional<std::string> statement{};
 
   const char *severity_name() const {
     constexpr const char *names[] = {"note", "warning", "critical"};

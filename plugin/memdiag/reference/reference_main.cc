@@ -4,6 +4,9 @@
 
     memdiag_reference                 prints the page
     memdiag_reference --check <file>  fails when the file is not that page
+    memdiag_reference --holders       prints the client's list of holders
+    memdiag_reference --check-holders <file>
+                                      fails when the file is not that list
 
   Exit codes: 0, or 1 (different or unreadable file), 2 (wrong arguments).
 */
@@ -18,6 +21,7 @@
 #include <string>
 
 #include "mysys/memdiag/pools/pools.h"
+#include "plugin/memdiag/advice/holder_list.h"
 #include "plugin/memdiag/history/black_box.h"
 #include "plugin/memdiag/tables/meter_list.h"
 #include "plugin/memdiag/tables/profile_formats.h"
@@ -289,29 +293,42 @@ std::string reference() {
   return out.str();
 }
 
-int check(const char *path) {
+/** @param arguments  those that make the file anew */
+int check(const char *path, const std::string &expected,
+          const char *arguments) {
   std::ifstream file(path);
   const std::string found{std::istreambuf_iterator<char>(file), {}};
   if (!file.is_open()) {
     std::cerr << path << ": cannot be read\n";
     return 1;
   }
-  if (found == reference()) return 0;
+  if (found == expected) return 0;
   std::cerr << path << " does not describe this build: make it anew with "
-            << "memdiag_reference > " << path << '\n';
+            << "memdiag_reference" << arguments << " > " << path << '\n';
   return 1;
+}
+
+int print(const std::string &text) {
+  std::cout << text;
+  return std::cout.flush().good() ? 0 : 1;
 }
 
 }  // namespace
 }  // namespace memdiag
 
 int main(int argc, char **argv) {
-  if (argc == 1) {
-    std::cout << memdiag::reference();
-    return std::cout.flush().good() ? 0 : 1;
-  }
-  if (argc == 3 && strcmp(argv[1], "--check") == 0)
-    return memdiag::check(argv[2]);
-  fprintf(stderr, "usage: %s [--check <file>]\n", argv[0]);
+  const auto is = [&](int count, const char *option) {
+    return argc == count && strcmp(argv[1], option) == 0;
+  };
+  if (argc == 1) return memdiag::print(memdiag::reference());
+  if (is(2, "--holders"))
+    return memdiag::print(memdiag::advisor::holders_json());
+  if (is(3, "--check"))
+    return memdiag::check(argv[2], memdiag::reference(), "");
+  if (is(3, "--check-holders"))
+    return memdiag::check(argv[2], memdiag::advisor::holders_json(),
+                          " --holders");
+  fprintf(stderr, "usage: %s [--holders | --check[-holders] <file>]\n",
+          argv[0]);
   return 2;
 }

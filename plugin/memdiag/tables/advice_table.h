@@ -17,7 +17,7 @@ inline constexpr Table advice_table = [] {
       "One row for each finding about the server's memory, the most severe "
       "first. No rows: nothing was found. A figure that could not be read "
       "proves nothing.",
-      0x0100,
+      0x0101,
       std::array{
           text_column<Row, &Row::severity_name>("SEVERITY", 16,
                                                 "critical, warning or note."),
@@ -37,8 +37,28 @@ inline constexpr Table advice_table = [] {
           text_column<Row, &Row::evidence>("EVIDENCE", 1024,
                                            "The figures that prove it."),
           text_column<Row, &Row::remedy>(
-              "REMEDY", 1024,
-              "Statements or shell commands that remedy it, or show more.")}};
+              "REMEDY", 1024, "In words: what remedies it, or shows more."),
+          text_column<Row, &Row::rule>(
+              "RULE", 64,
+              "The name of the rule that made the row. It stays the same in "
+              "later versions, for programs to compare."),
+          text_column<Row, &Row::holder>(
+              "HOLDER", 64,
+              "The holder of the memory, such as user variables. NULL: the "
+              "finding is about none of the known ones."),
+          column<Row, &Row::bytes>(
+              "BYTES", Unit::bytes,
+              "The resident bytes that the finding is about, never more than "
+              "the process has. NULL: not known, or it is about none."),
+          column<Row, &Row::allocated_bytes>(
+              "ALLOCATED_BYTES", Unit::bytes,
+              "What is allocated, where that is more than BYTES: the rest was "
+              "never written. NULL: the same, or not known."),
+          text_column<Row, &Row::statement>(
+              "STATEMENT", 2048,
+              "A statement that remedies it and runs as it stands. If it has "
+              "one column with the name RUN, its rows are the statements to "
+              "run. NULL: no statement does, see REMEDY.")}};
 }();
 
 static_assert(fingerprint(advice_table) == 2936053397u,

@@ -1,0 +1,167 @@
+#include "plugin/memdiag/advice/holder_list.h"
+
+#include <utility>
+
+namespace memdiag::advisor {
+namespace {
+
+constexpr std::string_view least_of_a_session = "65536";
+
+/** A regular expression for the beginnings of names. None of them has a letter
+that means something in one. */
+std::string pattern(const Holder &holder) {
+  std::string result = "^(";
+  for (const std::string_view part : holder.instruments) {
+    if (result.size() > 2) result += '|';
+    result += part;
+  }
+  return result + ')';
+}
+
+/** Sessions of clients, as threads of Performance Schema. Replication has
+threads of other names, and the commands of those that send the binary log are
+none of those that the callers ask for. */
+std::string sessions_that(const std::string &command, const std::string &events,
+                          const std::string &commands) {
+  return "SELECT CONCAT(" + command +
+         ", PROCESSLIST_ID) AS RUN FROM performance_schema.threads JOIN "
+         "performance_schema.memory_summary_by_thread_by_event_name USING "
+         "(THREAD_ID) WHERE EVENT_NAME RLIKE '" +
+         events +
+         "' AND NAME = 'thread/sql/one_connection' AND PROCESSLIST_COMMAND "
+         "IN (" +
+         commands + ") AND PROCESSLIST_ID <> CONNECTION_ID()";
+}
+
+std::string the_largest_first(std::string statement) {
+  return std::move(statement) +
+         " GROUP BY PROCESSLIST_ID, PROCESSLIST_COMMAND HAVING "
+         "SUM(CURRENT_NUMBER_OF_BYTES_USED) >= " +
+         std::string(least_of_a_session) +
+         " ORDER BY SUM(CURRENT_NUMBER_OF_BYTES_USED) DESC";
+}
+
+constexpr const char *not_memdiags =
+    " AND PROCESSLIST_ID NOT IN (SELECT PROCESSLIST_ID FROM "
+    "performance_schema.session_connect_attrs WHERE ATTR_NAME = "
+    "'program_name' AND ATTR_VALUE = 'memdiag')";
+
+/** The end of a session rolls back what it has changed. */
+constexpr const char *not_in_a_transaction =
+    " AND PROCESSLIST_ID NOT IN (SELECT trx_mysql_thread_id FROM "
+    "information_schema.INNODB_TRX)";
+
+std::string json_text(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
+template <typename List, typename Text>
+std::string json_list(const List &list, Text text) {
+  std::string result;
+  for (const auto &one : list) {
+    if (!result.empty()) result += ", ";
+    result += json_text(text(one));
+  }
+  return '[' + result + ']';
+}
+
+}  // namespace
+
+const Holder *find_holder(std::string_view name) {
+  for (const Holder &holder : holders)
+    if (holder.name == name) return &holder;
+  return nullptr;
+}
+
+std::string rule_of(const Holder &holder) {
+  std::string result;
+  for (const char c : std::string_view{holder.name})
+    if (c >= 'A' && c <= 'Z')
+      result += static_cast<char>(c - 'A' + 'a');
+    else if (c == ' ' || c == '-')
+      result += '_';
+    else if (c != ',')
+      result += c;
+  return result;
+}
+
+std::string ending_statement(const Holder &holder) {
+  switch (holder.end) {
+    case End::sessions:
+      return the_largest_first(
+          sessions_that("'KILL '", pattern(holder), "'Sleep'") +
+          not_in_a_transaction + not_memdiags);
+    case End::queries:
+      return the_largest_first(sessions_that("'KILL QUERY '", pattern(holder),
+                                             "'Query', 'Execute'"));
+    case End::sessions_or_queries:
+      return the_largest_first(
+          sessions_that(
+              "IF(PROCESSLIST_COMMAND = 'Sleep', 'KILL ', 'KILL QUERY ')",
+              pattern(holder), "'Sleep', 'Query', 'Execute'") +
+          " AND (PROCESSLIST_COMMAND <> 'Sleep' OR PROCESSLIST_ID NOT IN "
+          "(SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX))" +
+          not_memdiags);
+    case End::transactions:
+      return "SELECT CONCAT('KILL ', trx_mysql_thread_id) AS RUN FROM "
+             "information_schema.INNODB_TRX JOIN performance_schema.threads ON "
+             "PROCESSLIST_ID = trx_mysql_thread_id WHERE NAME = "
+             "'thread/sql/one_connection' AND trx_mysql_thread_id <> "
+             "CONNECTION_ID() AND trx_lock_memory_bytes >= " +
+             std::string(least_of_a_session) +
+             " ORDER BY trx_lock_memory_bytes DESC";
+    case End::binlog_dump:
+      return the_largest_first(
+          sessions_that("'KILL '", "^memory/sql/String::value",
+                        "'Binlog Dump', 'Binlog Dump GTID'"));
+    case End::statement:
+      break;
+  }
+  return {};
+}
+
+std::optional<std::string> statement_of(const Holder &holder,
+                                        std::optional<uint64_t> value) {
+  if (holder.statement == nullptr) {
+    if (holder.end == End::statement) return std::nullopt;
+    return ending_statement(holder);
+  }
+  std::string result = holder.statement;
+  if (holder.variable == nullptr) return result;
+  if (!value || *value < 2) return std::nullopt;
+  return result.replace(result.find('%'), 1, std::to_string(*value / 2));
+}
+
+std::string holders_json() {
+  std::string result;
+  for (const Holder &holder : holders) {
+    // A lower stored_program_cache helps only a session with more programs.
+    const bool ends = holder.end != End::statement;
+    const auto statement =
+        ends ? ending_statement(holder)
+             : std::string{holder.statement != nullptr ? holder.statement : ""};
+    const char *const variable = ends ? nullptr : holder.variable;
+    result += result.empty() ? "[\n" : ",\n";
+    result +=
+        "  {\n    \"name\": " + json_text(holder.name) +
+        ",\n    \"instruments\": " +
+        json_list(holder.instruments,
+                  [](std::string_view one) { return one; }) +
+        ",\n    \"pools\": " +
+        json_list(holder.pools, [](Pool pool) { return spec_of(pool).name; }) +
+        ",\n    \"usual_percent\": " + std::to_string(holder.usual_percent) +
+        ",\n    \"of_sessions\": " + (holder.of_sessions() ? "true" : "false") +
+        ",\n    \"statement\": " +
+        (statement.empty() ? "null" : json_text(statement)) +
+        ",\n    \"variable\": " +
+        (variable == nullptr ? "null" : json_text(variable)) + "\n  }";
+  }
+  return result + "\n]\n";
+}
+
+}  // namespace memdiag::advisor

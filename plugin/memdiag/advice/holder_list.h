@@ -1,0 +1,403 @@
+/*
+  Holders of memory, the share that each usually has, and what gives it back:
+  the one list of the advice, of the summary and of the client, whose copy
+  `memdiag_reference --holders` makes (client/memdiag/judge/holders.json).
+
+  A share is a percentage of the resident memory outside the buffer pool. 10%
+  is large. Some holders have more on a small server that works well: open
+  tables and the dictionary 20%, Performance Schema 40% with its defaults.
+
+  This server knows what is live in a pool. Where a holder has pools of its
+  own, all of them is the holder's, and its instruments serve to find its
+  sessions. Stock has instruments alone; the list has stock's as well, and
+  those that this server does not have are of no bytes here.
+
+  A statement frees what the holder has. It is not one that merely shows more,
+  and none enters the binary log: on a replica it would be an errant
+  transaction. So LOCAL, where the server logs a statement without it.
+
+  Constants and pure functions. Threads: any. Units: percent, bytes.
+*/
+
+#ifndef MEMDIAG_HOLDER_LIST_H
+#define MEMDIAG_HOLDER_LIST_H
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "mysys/memdiag/pools/pools.h"
+
+namespace memdiag::advisor {
+
+/** A few values in a constant. */
+template <typename T, size_t most>
+class Few {
+ public:
+  constexpr Few(std::initializer_list<T> values) {
+    for (const T &value : values) m_values[m_size++] = value;
+  }
+  constexpr const T *begin() const { return m_values.data(); }
+  constexpr const T *end() const { return m_values.data() + m_size; }
+  constexpr bool empty() const { return m_size == 0; }
+
+ private:
+  std::array<T, most> m_values{};
+  size_t m_size{0};
+};
+
+/** How what a holder has ends. */
+enum class End : uint8_t {
+  /** With the statement that the list names, or by what the remedy says. */
+  statement,
+  /** With sessions, which may be idle. */
+  sessions,
+  /** With statements that run. */
+  queries,
+  /** With either. */
+  sessions_or_queries,
+  /** With transactions. */
+  transactions,
+  /** With threads that send the binary log. */
+  binlog_dump
+};
+
+struct Holder {
+  /** Stable: clients and alerts may compare it. */
+  const char *name;
+  /** Beginnings of the names of instruments, and of places (route_list.h). */
+  Few<std::string_view, 7> instruments;
+  Few<Pool, 1> pools;
+  unsigned usual_percent;
+  End end;
+  const char *verb;
+  /** What it is, for the evidence. */
+  const char *what;
+  /** What helps for good, or where a statement does not; no SQL to run as it
+  stands. */
+  const char *remedy;
+  /** For End::statement: `%` stands for half the variable's value. nullptr:
+  the remedy is all. */
+  const char *statement{nullptr};
+  /** The variable of `%`. */
+  const char *variable{nullptr};
+
+  /** The memory ends with sessions, or with what they run. */
+  constexpr bool of_sessions() const {
+    return end != End::statement && end != End::binlog_dump;
+  }
+};
+
+/** Writes out full-text caches. Without the variable OPTIMIZE would rebuild
+the table; the last row restores it. */
+inline constexpr const char *write_full_text_caches =
+    "SELECT 'SET GLOBAL innodb_optimize_fulltext_only = ON' AS RUN UNION ALL "
+    "SELECT DISTINCT CONCAT('OPTIMIZE LOCAL TABLE `', REPLACE(TABLE_SCHEMA, "
+    "'`', '``'), '`.`', REPLACE(TABLE_NAME, '`', '``'), '`') FROM "
+    "information_schema.STATISTICS JOIN information_schema.TABLES USING "
+    "(TABLE_SCHEMA, TABLE_NAME) WHERE INDEX_TYPE = 'FULLTEXT' AND ENGINE = "
+    "'InnoDB' UNION ALL SELECT CONCAT('SET GLOBAL "
+    "innodb_optimize_fulltext_only = ', @@innodb_optimize_fulltext_only)";
+
+inline constexpr auto holders = std::to_array<Holder>({
+    {"prepared statements",
+     // Stock has the second, in small letters.
+     {"memory/sql/Prepared_statement", "memory/sql/prepared_statement"},
+     {},
+     10,
+     End::sessions,
+     "hold",
+     "statements that sessions prepared and did not close",
+     // A lower max_prepared_stmt_count would only refuse new ones.
+     "have the application close its statements"},
+    {"stored programs",
+     {"memory/sql/sp_head::main_mem_root", "memory/sql/THD::sp_cache"},
+     {},
+     10,
+     End::sessions,
+     "hold",
+     "each session keeps the stored programs that it called",
+     "let sessions end that are idle for long; stored_program_cache bounds the "
+     "programs of a session",
+     "SET GLOBAL stored_program_cache = %",
+     "stored_program_cache"},
+    {"triggers",
+     // Told from stored programs by are_triggers().
+     {},
+     {},
+     10,
+     End::statement,
+     "hold",
+     "each open table has its own copy of its triggers' programs",
+     "lower table_open_cache or table_open_cache_instances to bound them",
+     "FLUSH LOCAL TABLES"},
+    {"open tables",
+     {"memory/sql/TABLE", "mem_heap/row0mysql", "memory/innodb/row0mysql",
+      "memory/innodb/ha_inno", "memory/sql/Partition",
+      "memory/innodb/partitioning", "memory/innodb/row0sel"},
+     {},
+     20,
+     End::statement,
+     "hold",
+     "the table cache keeps tables open for the next statement",
+     "lower table_open_cache or table_open_cache_instances to bound them",
+     "FLUSH LOCAL TABLES"},
+    {"dictionary cache",
+     {"memory/sql/dd::", "memory/innodb/dict", "memory/innodb/mem0mem/dict",
+      "mem_heap/dictionary"},
+     {Pool::dictionary},
+     20,
+     End::statement,
+     "holds",
+     "definitions of tables and other objects",
+     "lower table_definition_cache to bound it",
+     "FLUSH LOCAL TABLES"},
+    {"accounts and privileges",
+     {"memory/sql/sql_acl_", "memory/sql/acl_"},
+     {},
+     10,
+     End::statement,
+     "hold",
+     "accounts, grants and roles are always in memory",
+     "drop accounts and grants that are not used: roles take less than grants "
+     "of each account"},
+    {"binary log caches",
+     {"memory/sql/binlog", "memory/sql/Row_data_memory",
+      // Stock counts the buffers of all its files there, also those of sorts,
+      // which are small.
+      "memory/mysys/IO_CACHE"},
+     {},
+     10,
+     End::sessions,
+     "hold",
+     "changes of transactions, and caches that sessions keep after them",
+     "commit large transactions in parts; binlog_cache_size is for each "
+     "session, and new sessions get a lower value"},
+    {"replication events",
+     {"memory/sql/Log_event", "binlog_event_rows", "memory/sql/rpl"},
+     {},
+     10,
+     End::statement,
+     "hold",
+     "events that wait for the workers of a replica",
+     // The applier reads the variable when it starts.
+     "lower replica_pending_jobs_size_max, then restart the SQL thread of the "
+     "replica; SHOW REPLICA STATUS shows how far it is behind"},
+    {"binary log dump threads",
+     // Of memory/sql/String::value: what these threads have of it.
+     {},
+     {},
+     10,
+     End::binlog_dump,
+     "hold",
+     "each replica's thread keeps a buffer as large as the largest event that "
+     "it sent",
+     "KILL frees it; a replica that is there connects again by itself and goes "
+     "on where it was"},
+    {"temporary tables",
+     {"temptable", "memory/temptable/"},
+     {},
+     10,
+     End::statement,
+     "hold",
+     "internal temporary tables of statements that run",
+     "end the statement that has them; SET GLOBAL temptable_max_ram lets new "
+     "ones go to disk earlier",
+     "SET GLOBAL temptable_max_ram = %",
+     "temptable_max_ram"},
+    {"MEMORY tables",
+     {"memory/memory/"},
+     {},
+     10,
+     End::statement,
+     "hold",
+     "tables with ENGINE=MEMORY stay until they are dropped",
+     "move the largest to InnoDB, which keeps the rows; SHOW TABLE STATUS "
+     "WHERE Engine = 'MEMORY' lists those of a schema"},
+    {"user variables",
+     {"memory/sql/user_var_entry"},
+     {},
+     10,
+     End::sessions,
+     "hold",
+     "values that sessions put into @variables stay until the session ends",
+     "have the application set its variables to NULL"},
+    {"sort buffers",
+     {"memory/sql/Filesort", "memory/sql/Unique"},
+     {},
+     10,
+     End::queries,
+     "hold",
+     "statements that sort",
+     "lower sort_buffer_size"},
+    {"join buffers",
+     {"memory/sql/JOIN_CACHE", "memory/sql/hashed_operation",
+      "memory/sql/hash_join"},
+     {},
+     10,
+     End::queries,
+     "hold",
+     "statements that join without an index",
+     "lower join_buffer_size, or add the index"},
+    {"network buffers",
+     {"memory/sql/NET::"},
+     {},
+     10,
+     End::sessions,
+     "hold",
+     "a session's packet buffer stays as large as its largest packet",
+     "let idle sessions end"},
+    {"read buffers",
+     {"memory/sql/READ_", "memory/sql/IndexRangeScanIterator"},
+     {},
+     10,
+     End::queries,
+     "hold",
+     "statements that read rows in order of their keys",
+     "lower read_rnd_buffer_size"},
+    {"sets of DISTINCT",
+     {"memory/mysys/TREE"},
+     {},
+     10,
+     End::queries,
+     "hold",
+     "COUNT(DISTINCT), GROUP_CONCAT(DISTINCT) and GROUP_CONCAT(ORDER BY)",
+     "lower tmp_table_size, which bounds those of COUNT(DISTINCT), or "
+     "group_concat_max_len"},
+    {"strings",
+     {"memory/sql/String::value"},
+     {},
+     10,
+     End::sessions_or_queries,
+     "hold",
+     "results of functions, of GROUP_CONCAT and of parameters",
+     "lower group_concat_max_len or max_allowed_packet"},
+    {"running statements",
+     {"memory/sql/THD::main_mem_root", "memory/sql/test_quick_select"},
+     {Pool::statement},
+     10,
+     End::queries,
+     "hold",
+     "parsing, optimizing and executing",
+     "see the statements that run: SHOW FULL PROCESSLIST"},
+    {"JSON and containers",
+     {"memory/sql/JSON"},
+     {Pool::connection},
+     10,
+     End::sessions_or_queries,
+     "hold",
+     "JSON documents and containers of statements and of their variables",
+     "see the statements that run: SHOW FULL PROCESSLIST"},
+    {"transactions, locks",
+     {"memory/innodb/trx0", "memory/innodb/lock_sys", "memory/innodb/read0read",
+      "memory/innodb/trx_sys_t"},
+     {Pool::transaction},
+     10,
+     End::transactions,
+     "hold",
+     "locks of rows and other data of transactions that are open",
+     "commit in smaller parts"},
+    {"online DDL",
+     {"memory/innodb/ddl", "memory/innodb/row_log_buf"},
+     {Pool::ddl},
+     10,
+     End::queries,
+     "holds",
+     "indexes that are built, and changes meanwhile",
+     "lower innodb_ddl_buffer_size"},
+    {"full-text queries",
+     {"memory/innodb/fts0que"},
+     {Pool::fts_query},
+     10,
+     End::statement,
+     "hold",
+     "documents and rankings of full-text searches",
+     "a search that passes innodb_ft_result_cache_limit ends with an error",
+     "SET GLOBAL innodb_ft_result_cache_limit = %",
+     "innodb_ft_result_cache_limit"},
+    {"full-text caches",
+     {"memory/innodb/fts0fts", "memory/innodb/fts0ast"},
+     {Pool::fts_cache},
+     10,
+     End::statement,
+     "hold",
+     "words that are not yet written to full-text indexes",
+     "OPTIMIZE LOCAL TABLE writes them, and rebuilds the whole table while "
+     "innodb_optimize_fulltext_only is OFF; innodb_ft_total_cache_size bounds "
+     "them from the next start",
+     write_full_text_caches},
+    {"adaptive hash index",
+     {"memory/innodb/adaptive hash index"},
+     {},
+     10,
+     End::statement,
+     "holds",
+     "hashes of index pages",
+     "switch it off",
+     "SET GLOBAL innodb_adaptive_hash_index = OFF"},
+    {"MyISAM key cache",
+     {"memory/mysys/KEY_CACHE"},
+     {},
+     10,
+     End::statement,
+     "holds",
+     "index blocks of MyISAM tables",
+     "make it smaller",
+     "SET GLOBAL key_buffer_size = %",
+     "key_buffer_size"},
+    {"group replication",
+     {"memory/group_rpl/"},
+     {Pool::group_replication},
+     10,
+     End::statement,
+     "holds",
+     "its cache of messages, and rows that certification keeps until each "
+     "member has applied them",
+     "lower group_replication_message_cache_size, which bounds the cache; see "
+     "which member lags in performance_schema.replication_group_member_stats"},
+    {"Performance Schema",
+     {"memory/performance_schema/", "performance_schema"},
+     {Pool::perfschema},
+     40,
+     End::statement,
+     "holds",
+     "Performance Schema's own tables",
+     // Switched off, it would take the digests along, and with them what a
+     // statement is known by.
+     "lower performance_schema_max_* and performance_schema_*_size, which need "
+     "a restart"},
+});
+
+inline constexpr size_t holder_count = holders.size();
+
+/** @return nullptr: there is none of that name */
+const Holder *find_holder(std::string_view name);
+
+/** A stable name for the rule that judges a holder: its name in small letters
+and underscores. */
+std::string rule_of(const Holder &holder);
+
+/** The statement that frees what the holder has. One with a column RUN has the
+statements to run in its rows: it asks for the sessions when it is run, and
+leaves out its own, those that hold less than 64 KiB of it, replication and
+memdiag's.
+@param value  the variable's, where the statement has one
+@return empty: there is none, or its variable is unknown or smaller than 2
+@throws std::bad_alloc */
+std::optional<std::string> statement_of(const Holder &holder,
+                                        std::optional<uint64_t> value);
+
+/** The same, though the list names another statement: it ends the sessions,
+the statements or the transactions that have the memory.
+@throws std::bad_alloc */
+std::string ending_statement(const Holder &holder);
+
+/** The list as the client has it. @throws std::bad_alloc */
+std::string holders_json();
+
+}  // namespace memdiag::advisor
+
+#endif  // MEMDIAG_HOLDER_LIST_H
