@@ -17,6 +17,11 @@ constexpr uint64_t worth_bytes = 64 * mib;
 a minute has sixty samples. */
 constexpr double min_r2 = 0.8;
 constexpr double min_seconds = 60;
+/** A forecast looks this many times as far ahead as the growth has lasted. */
+constexpr double look_ahead = 10;
+/** A page at night wants a quarter of an hour of growth: the window of trends,
+less two samples of a server that rests. */
+constexpr double min_critical_seconds = 880;
 /** A large part of the server's memory. */
 constexpr double large_part = 0.1;
 
@@ -279,9 +284,12 @@ class Advisor {
         *m_now.buffer_pool_bytes -
         std::min(*m_now.buffer_pool_bytes, not_counted_bytes());
     const auto left = seconds_until(*trend, *most - std::min(*most, pool));
-    if (!left || *left >= day) return;
+    if (!left || *left >= std::min(day, look_ahead * trend->seconds)) return;
     const std::string limit = "the limit of " + size(*most);
-    add("growth_of_the_process", Severity::critical, "server", "host",
+    add("growth_of_the_process",
+        trend->seconds >= min_critical_seconds ? Severity::critical
+                                               : Severity::warning,
+        "server", "host",
         "the process grows by " + rate(*trend) +
             " without the buffer pool; with a full buffer pool of " +
             size(pool) + " it " +
@@ -345,17 +353,33 @@ class Advisor {
   @param fitting  the number of connections whose buffers fit */
   std::string remedy_of_session_buffers(uint64_t fitting) const {
     const Reading &used = m_now.max_used_connections;
-    if (used && fitting >= *used + std::max<uint64_t>(min_spare_connections,
-                                                      *used / 10))
-      return text("SET PERSIST max_connections = %" PRIu64, fitting);
-    return "SELECT VARIABLE, VALUE, WORST_CASE_BYTES FROM "
+    const bool is_of_a_day =
+        m_now.max_used_seconds &&
+        static_cast<double>(*m_now.max_used_seconds) >= day;
+    if (used && is_of_a_day &&
+        fitting >=
+            *used + std::max<uint64_t>(min_spare_connections, *used / 10))
+      return first_buffer() +
+             text("SET PERSIST max_connections = %" PRIu64, fitting);
+    return first_buffer() +
+           "SELECT VARIABLE, VALUE, WORST_CASE_BYTES FROM "
            "INFORMATION_SCHEMA.MEMDIAG_BUDGET WHERE KIND = 'buffer' AND "
            "TIMES_OF LIKE '%max_connections%' ORDER BY WORST_CASE_BYTES DESC "
            "shows which session buffers to lower" +
-           (used ? text(": up to %" PRIu64 " clients were connected at once, "
-                        "too many for a lower max_connections",
-                        *used)
-                 : std::string{});
+           (used && is_of_a_day
+                ? text(": up to %" PRIu64 " clients were connected at once, "
+                       "too many for a lower max_connections",
+                       *used)
+                : std::string{});
+  }
+
+  /** What each connection takes most of is the first to lower. */
+  std::string first_buffer() const {
+    const auto &largest = m_now.largest_session_buffer;
+    if (!largest) return {};
+    return text("the largest is %s = %" PRIu64
+                ", which each connection may take: lower it first; ",
+                largest->variable, largest->bytes);
   }
 
   void judge_configuration() {

@@ -45,6 +45,12 @@ struct Session {
   uint64_t bytes;
 };
 
+/** A variable, and the bytes that it may take of each connection. */
+struct Buffer {
+  const char *variable;
+  uint64_t bytes;
+};
+
 struct Situation {
   host::Figures host;
   std::array<Pool_situation, pool_count> pools;
@@ -63,8 +69,12 @@ struct Situation {
   /** The configured size. */
   Reading buffer_pool_bytes;
   Reading max_connections;
-  /** Most clients at one time since the server started. */
+  /** Most clients at one time within the last max_used_seconds: since the
+  server started, or since FLUSH STATUS. */
   Reading max_used_connections;
+  Reading max_used_seconds;
+  /** Empty: not known. */
+  std::optional<Buffer> largest_session_buffer;
   /** The process without the buffer pool, resident. Shares of holders are of
   this: the buffer pool is as large as its user made it. */
   Reading other_resident_bytes;
@@ -95,7 +105,7 @@ struct Finding {
   /** In words. */
   std::string remedy;
   /** The rule's name. It stays the same in later versions. */
-  std::string rule;
+  std::string rule{};
   /** The name in holder_list.h; empty: the finding is about none. */
   std::optional<std::string> holder{};
   /** What it is about, resident. */

@@ -373,6 +373,14 @@ inline constexpr auto holders = std::to_array<Holder>({
 
 inline constexpr size_t holder_count = holders.size();
 
+/** KILL frees what a session took from the pool. It does not free a cache that
+the session has filled, nor the server's own memory. What malloc() serves is of
+either kind, and is taken to be the session's. */
+inline bool ends_with_session(Pool pool) {
+  const std::string_view lifetime = spec_of(pool).lifetime;
+  return uses_malloc(pool) || (lifetime != "cache" && lifetime != "server");
+}
+
 /** @return nullptr: there is none of that name */
 const Holder *find_holder(std::string_view name);
 

@@ -57,6 +57,9 @@ void add_budget(std::span<const budget::Row> rows, Situation *situation) {
     Reading &sum = of_session ? of_sessions : global;
     sum = sum && row.worst_case_bytes ? Reading{*sum + *row.worst_case_bytes}
                                       : std::nullopt;
+    auto &largest = situation->largest_session_buffer;
+    if (of_session && row.value && (!largest || *row.value > largest->bytes))
+      largest = {row.variable, *row.value};
     // Other rows are for multiples of it.
     if (of_session && std::string_view{*row.times_of} == "max_connections")
       situation->max_connections = row.times;
@@ -90,6 +93,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
                          const Server_facts &server) {
   Situation situation{};
   situation.max_used_connections = server.max_used_connections;
+  situation.max_used_seconds = server.max_used_seconds;
   situation.largest_session = server.largest_session;
   situation.host = host;
   situation.background_threads = snapshot.allocator.background_thread_enabled;

@@ -22,6 +22,7 @@ namespace memdiag::advisor {
 /** Facts that only the server knows; empty: not known. */
 struct Server_facts {
   Reading max_used_connections;
+  Reading max_used_seconds{};
   std::optional<Session> largest_session;
   /** Dirty pages that are in physical memory, by pool. jemalloc also counts
   those as dirty that were allocated and never written. */

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ctime>
 
 #include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/pools/pools.h"
@@ -14,6 +15,10 @@
 #include "sql/rpl_msr.h"
 #include "sql/sql_base.h"
 #include "sql/table_cache.h"
+
+/** mysqld.cc defines it, and no header declares it: the start of the server, or
+the last FLUSH STATUS. */
+extern time_t flush_status_time;
 
 namespace memdiag::budget {
 namespace {
@@ -115,6 +120,13 @@ Facts take_facts(std::span<const routes::Row> routes,
 
 uint64_t max_used_connections() {
   return Connection_handler_manager::max_used_connections;
+}
+
+uint64_t max_used_connections_seconds() {
+  const time_t now = time(nullptr);
+  return now > flush_status_time
+             ? static_cast<uint64_t>(now - flush_status_time)
+             : 0;
 }
 
 }  // namespace memdiag::budget

@@ -30,8 +30,12 @@ Facts take_facts(std::span<const routes::Row> routes,
                  std::span<const innodb::Component> components,
                  std::vector<const char *> *unreadable);
 
-/** Most clients at one time since the server started. */
+/** Most clients at one time since the server started, or since the last FLUSH
+STATUS. */
 uint64_t max_used_connections();
+
+/** How long ago that was. */
+uint64_t max_used_connections_seconds();
 
 }  // namespace memdiag::budget
 

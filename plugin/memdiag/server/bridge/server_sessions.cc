@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "mutex_lock.h"
+#include "mysys/memdiag/routes/routes.h"
+#include "plugin/memdiag/advice/holder_list.h"
 #include "plugin/memdiag/server/bridge/perfschema_memory.h"
 #include "plugin/memdiag/server/bridge/perfschema_session.h"
 #include "sql/auth/sql_security_ctx.h"
@@ -76,6 +78,9 @@ class Find_largest_client : public Do_THD_Impl {
     Client client{thd->thread_id(), *counted, {}};
     if (m_all != nullptr && *counted >= worth_bounding_bytes) {
       client.held = perfschema::held_at_most(thd->get_psi(), *m_all);
+      std::erase_if(client.held, [](const instruments::Held &each) {
+        return !advisor::ends_with_session(routes::declared_pool(each.name));
+      });
       uint64_t held = 0;
       for (const instruments::Held &each : client.held) held += each.bytes;
       client.bytes = std::min(client.bytes, held);

@@ -34,7 +34,8 @@ using Ask_counted = std::function<const std::vector<instruments::Counted> &()>;
 
 struct Client {
   uint64_t processlist_id;
-  /** The most that it can still hold. */
+  /** The most of it that KILL can still free: without the caches that the
+  session filled (advisor::ends_with_session()). */
   uint64_t bytes;
   /** The same by instrument. Empty: Performance Schema counts less than 16 MiB,
   and `bytes` may include what other threads freed. */

@@ -47,6 +47,7 @@ std::vector<advisor::Finding> findings_of(
   const host::Figures &host = statement->host_report().figures;
   advisor::Server_facts server{};
   server.max_used_connections = budget::max_used_connections();
+  server.max_used_seconds = budget::max_used_connections_seconds();
   if (const auto &session = statement->largest_client())
     server.largest_session = {session->processlist_id, session->bytes};
   for (const ledger::Row &row : statement->ledger_rows()) {

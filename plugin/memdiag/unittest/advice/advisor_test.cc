@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/memdiag/advice/holder_list.h"
 #include "plugin/memdiag/advice/situation.h"
 #include "plugin/memdiag/unittest/logged_statements.h"
 
@@ -53,6 +54,7 @@ Situation healthy() {
   all.buffer_pool_bytes = 1 * gb;
   all.max_connections = 151;
   all.max_used_connections = 60;
+  all.max_used_seconds = 100000;
   all.other_resident_bytes = 1 * gb;
   all.prepared_statements_bytes = 20 * mb;
   all.stored_programs_bytes = 20 * mb;
@@ -141,10 +143,15 @@ const std::vector<Expected> all_expected = {
      [](Situation *all) {
        all->trend_without_buffer_pool = Trend{1e6, 0.95, 6.0 * gb, 600};
      },
-     Severity::critical, "server", "host",
+     Severity::warning, "server", "host",
      "with a full buffer pool of 1024 MiB it reaches the limit of 8192 MiB in "
      "18 min",
      "MEMDIAG_HISTORY"},
+    {"the end is near after a quarter of an hour of growth",
+     [](Situation *all) {
+       all->trend_without_buffer_pool = Trend{1e6, 0.95, 6.0 * gb, 890};
+     },
+     Severity::critical, "server", "host", "in 18 min", "MEMDIAG_HISTORY"},
     {"the end is near only if the buffer pool takes what it may",
      [](Situation *all) {
        all->trend_without_buffer_pool = Trend{15e3, 0.95, 6.0 * gb, 9000};
@@ -154,7 +161,7 @@ const std::vector<Expected> all_expected = {
      [](Situation *all) {
        all->trend_without_buffer_pool = Trend{1e6, 0.95, 7.5 * gb, 600};
      },
-     Severity::critical, "server", "host",
+     Severity::warning, "server", "host",
      "with a full buffer pool of 1024 MiB it is above the limit of 8192 MiB "
      "already",
      "MEMDIAG_HISTORY"},
@@ -248,6 +255,16 @@ const std::vector<Expected> all_expected = {
      },
      Severity::warning, "server", "misconfiguration", "151 connections",
      "which session buffers to lower"},
+    {"more connections than memory, on a server younger than a day",
+     [](Situation *all) {
+       all->max_connections = 10000;
+       all->max_used_seconds = 86399;
+       all->largest_session_buffer =
+           memdiag::advisor::Buffer{"binlog_cache_size", 256 * mb};
+     },
+     Severity::warning, "server", "misconfiguration", "10000 connections",
+     "the largest is binlog_cache_size = 268435456, which each connection may "
+     "take: lower it first; SELECT VARIABLE"},
     {"more connections than memory, and those used are unknown",
      [](Situation *all) {
        all->max_connections = 10000;
@@ -376,6 +393,9 @@ TEST(Advisor, WhatIsSmallOrShortOrUnsteadyIsNoFinding) {
       },
       [](Situation *all) {  // for days
         all->trend_without_buffer_pool = Trend{1e4, 0.95, 3.0 * gb, 9000};
+      },
+      [](Situation *all) {  // connections that warm up within a minute
+        all->trend_without_buffer_pool = Trend{1e6, 0.99, 6.0 * gb, 75};
       },
       [](Situation *all) {  // for longer than a day, where there is no pool
         all->trend_without_buffer_pool = Trend{15e3, 0.95, 6.0 * gb, 9000};
@@ -569,6 +589,9 @@ TEST(Situation, ABufferPoolThatWarmsUpIsNoGrowth) {
   // From the samples to what is said.
   for (const bool grows : {false, true}) {
     Situation all = healthy();
+    // Within ten times the five minutes that the growth has lasted.
+    all.host.limit_bytes = 3 * gb;
+    all.host.usage_bytes = 2 * gb;
     all.trend_without_buffer_pool =
         trend_of(samples_of(300, warming, grows ? +growing : +same));
     EXPECT_EQ(grows ? 1u : 0u, findings(all).size());
@@ -619,6 +642,48 @@ TEST(Situation, WithoutTheBufferPoolsFigureASampleDoesNotCount) {
   for (memdiag::black_box::Sample &sample : samples)
     sample.buffer_pool_bytes = memdiag::black_box::unknown;
   EXPECT_FALSE(trend_of(samples));
+}
+
+TEST(Holders, EachPoolOfTheListIsOneHoldersAlone) {
+  for (size_t i = 0; i < pool_count; ++i) {
+    size_t owners = 0;
+    for (const auto &holder : memdiag::advisor::holders)
+      for (const Pool pool : holder.pools)
+        owners += pool == static_cast<Pool>(i) ? 1 : 0;
+    EXPECT_GE(1u, owners) << i;
+  }
+}
+
+TEST(Holders, RulesAndStatementsFitTheirColumns) {
+  for (const auto &holder : memdiag::advisor::holders) {
+    EXPECT_GE(64u, memdiag::advisor::rule_of(holder).size()) << holder.name;
+    EXPECT_EQ(&holder, memdiag::advisor::find_holder(holder.name));
+    const auto statement = memdiag::advisor::statement_of(holder, UINT64_MAX);
+    if (!statement) continue;
+    EXPECT_GE(2048u, statement->size()) << holder.name;
+    EXPECT_EQ("", memdiag_test::logged_statement(*statement)) << *statement;
+    EXPECT_EQ(std::string::npos, statement->find("<less>"));
+  }
+}
+
+TEST(Holders, AStatementHasHalfTheVariablesValue) {
+  const auto *const holder = memdiag::advisor::find_holder("MyISAM key cache");
+  ASSERT_NE(nullptr, holder);
+  EXPECT_EQ("SET GLOBAL key_buffer_size = 500",
+            memdiag::advisor::statement_of(*holder, 1000));
+  EXPECT_FALSE(memdiag::advisor::statement_of(*holder, 1));
+  EXPECT_FALSE(memdiag::advisor::statement_of(*holder, {}));
+}
+
+TEST(Holders, WhatKillDoesNotFreeIsNotTheSessions) {
+  using memdiag::advisor::ends_with_session;
+  for (const Pool pool : {Pool::fts_cache, Pool::dictionary, Pool::table_cache,
+                          Pool::innodb, Pool::perfschema})
+    EXPECT_FALSE(ends_with_session(pool)) << static_cast<int>(pool);
+  for (const Pool pool :
+       {Pool::session, Pool::statement, Pool::temp_table, Pool::binlog,
+        Pool::transaction, Pool::connection, Pool::general})
+    EXPECT_TRUE(ends_with_session(pool)) << static_cast<int>(pool);
 }
 
 }  // namespace
