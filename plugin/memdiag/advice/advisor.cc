@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include "plugin/memdiag/advice/holder_list.h"
+
 namespace memdiag::advisor {
 namespace {
 
@@ -100,10 +102,36 @@ class Advisor {
   }
 
  private:
-  void add(const char *rule, Severity severity, std::string subsystem,
-           const char *verdict, std::string evidence, std::string remedy) {
+  /** @return for what else is known of it; valid until the next call */
+  Finding &add(const char *rule, Severity severity, std::string subsystem,
+               const char *verdict, std::string evidence, std::string remedy) {
     m_found.push_back({severity, std::move(subsystem), verdict,
                        std::move(evidence), std::move(remedy), rule});
+    return m_found.back();
+  }
+
+  /** Bytes of a finding: resident, and allocated where that is more. */
+  struct Amount {
+    uint64_t bytes;
+    uint64_t allocated_bytes;
+
+    std::string words() const {
+      return size(bytes) + (allocated_bytes > bytes
+                                ? " (" + size(allocated_bytes) + " allocated)"
+                                : "");
+    }
+    void put_into(Finding *finding) const {
+      finding->bytes = bytes;
+      if (allocated_bytes > bytes) finding->allocated_bytes = allocated_bytes;
+    }
+  };
+
+  /** No more of live blocks is resident than their pool has. */
+  Amount amount_of(uint64_t live_bytes, const Pool_situation &pool) const {
+    uint64_t bytes =
+        std::min(live_bytes, pool.resident_live_bytes.value_or(live_bytes));
+    bytes = std::min(bytes, m_now.host.resident_bytes.value_or(bytes));
+    return {bytes, live_bytes};
   }
 
   bool is_large(uint64_t bytes) const {
@@ -119,16 +147,18 @@ class Advisor {
     // Blocks of malloc() may be the server's as well as a session's.
     const bool lasts =
         lifetime == "cache" || lifetime == "server" || uses_malloc(which);
-    if (pool.survivors_bytes >= worth_bytes)
-      add("survivors", Severity::warning, name, "leak",
-          size(pool.survivors_bytes) + " outlived the " + spec.lifetime +
+    const Amount survivors = amount_of(pool.survivors_bytes, pool);
+    if (survivors.bytes >= worth_bytes)
+      survivors.put_into(&add(
+          "survivors", Severity::warning, name, "leak",
+          survivors.words() + " outlived the " + spec.lifetime +
               " that they were for, most of them of " + pool.survivors_route,
           "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_SURVIVORS ORDER BY BYTES "
           "DESC shows what it is and since when; SET GLOBAL memdiag_sessions = "
           "ON; and after a while SELECT * FROM "
           "INFORMATION_SCHEMA.MEMDIAG_SESSIONS ORDER BY BYTES DESC shows "
           "whether one session holds more and more of it: if so, end that "
-          "session; report the leak, with the rows of both tables");
+          "session; report the leak, with the rows of both tables"));
     else if (grows(pool.trend) && !lasts)
       // Its users may still be at work.
       add("growth_of_a_pool", Severity::warning, name, "growth",
@@ -151,10 +181,14 @@ class Advisor {
           "live bytes grow by " + rate(*pool.trend) + ", to " +
               size(pool.trend->last_bytes),
           remedy_of_cache(name));
-    if (pool.dirty_bytes && is_large(*pool.dirty_bytes))
-      add("unused_pages", Severity::note, name, "cache",
-          size(*pool.dirty_bytes) + " of unused pages are kept",
-          "SELECT memdiag_purge('" + name + "')");
+    if (pool.dirty_bytes && is_large(*pool.dirty_bytes)) {
+      Finding &unused =
+          add("unused_pages", Severity::note, name, "cache",
+              size(*pool.dirty_bytes) + " of unused pages are kept",
+              "SELECT memdiag_purge('" + name + "')");
+      unused.bytes = pool.dirty_bytes;
+      unused.statement = unused.remedy;
+    }
     if (pool.live_bytes && pool.active_bytes &&
         *pool.active_bytes > *pool.live_bytes) {
       const uint64_t free = *pool.active_bytes - *pool.live_bytes;
@@ -209,30 +243,56 @@ class Advisor {
   }
 
   /** A note if a holder has a large share of the memory besides the buffer
-  pool, which is as large as its user made it. */
-  void judge_holder(const char *subsystem, const char *holder, Reading bytes,
-                    const std::string &remedy) {
+  pool, which is as large as its user made it.
+  @return nullptr: it has not */
+  Finding *judge_holder(const char *rule, const char *subsystem,
+                        const std::string &holder, const Amount &amount,
+                        const std::string &remedy) {
     const Reading &all = m_now.other_resident_bytes;
-    if (!bytes || *bytes < worth_bytes || !all || is_zero(all)) return;
-    const double part = static_cast<double>(*bytes) / static_cast<double>(*all);
-    if (part < large_part) return;
-    add("holder", Severity::note, subsystem, "cache",
-        holder + (" " + size(*bytes)) +
-            text(", %.0f%% of the memory besides the buffer pool",
-                 100 * std::min(part, 1.0)),
-        remedy);
+    if (amount.bytes < worth_bytes || !all || is_zero(all)) return nullptr;
+    const double part =
+        static_cast<double>(amount.bytes) / static_cast<double>(*all);
+    if (part < large_part) return nullptr;
+    Finding &found = add(rule, Severity::note, subsystem, "cache",
+                         holder + " " + amount.words() +
+                             text(", %.0f%% of the memory besides the buffer "
+                                  "pool",
+                                  100 * std::min(part, 1.0)),
+                         remedy);
+    amount.put_into(&found);
+    return &found;
+  }
+
+  /** The same for a holder of the list, whose live blocks lie in a pool. */
+  void judge_listed(const char *name, const char *subsystem,
+                    const std::string &words, uint64_t live_bytes, Pool pool,
+                    const std::string &remedy) {
+    const Holder *const holder = find_holder(name);
+    if (holder == nullptr) return;
+    Finding *const found = judge_holder(
+        rule_of(*holder).c_str(), subsystem, words,
+        amount_of(live_bytes, m_now.pools[static_cast<size_t>(pool)]), remedy);
+    if (found == nullptr) return;
+    found->holder = name;
+    // A lower cache of stored programs, or KILL, helps against programs that
+    // sessions called; FLUSH against those of triggers. Which of them it is,
+    // is not known here.
+    if (holder->variable == nullptr)
+      found->statement = statement_of(*holder, std::nullopt);
   }
 
   void judge_holders() {
-    judge_holder(
-        "session", "prepared statements hold", m_now.prepared_statements_bytes,
+    judge_listed(
+        "prepared statements", "session", "prepared statements hold",
+        m_now.prepared_statements_bytes, Pool::session,
         "SELECT PROCESSLIST_ID, COUNT(*) FROM "
         "performance_schema.prepared_statements_instances JOIN "
         "performance_schema.threads ON OWNER_THREAD_ID = THREAD_ID GROUP BY 1 "
         "ORDER BY 2 DESC LIMIT 5 names the sessions that hold most of them; "
         "KILL one of these, or have its application close its statements");
-    judge_holder(
-        "table_cache", "stored programs hold", m_now.stored_programs_bytes,
+    judge_listed(
+        "stored programs", "table_cache", "stored programs hold",
+        m_now.stored_programs_bytes, Pool::table_cache,
         (m_now.stored_program_cache.value_or(0) > 1
              ? text("SET GLOBAL stored_program_cache = %" PRIu64,
                     *m_now.stored_program_cache / 2)
@@ -240,8 +300,9 @@ class Advisor {
             " bounds the programs that each session keeps; FLUSH LOCAL TABLES "
             "frees those of triggers; " +
             flush_waits);
-    judge_holder(
-        "binlog", "caches of the binary log hold", m_now.binlog_caches_bytes,
+    judge_listed(
+        "binary log caches", "binlog", "caches of the binary log hold",
+        m_now.binlog_caches_bytes, Pool::binlog,
         (m_now.binlog_cache_size.value_or(0) > 2 * min_binlog_cache_bytes
              ? text("SET GLOBAL binlog_cache_size = %" PRIu64,
                     *m_now.binlog_cache_size / 2)
@@ -251,10 +312,11 @@ class Advisor {
             "most");
     if (const auto &session = m_now.largest_session)
       judge_holder(
-          "session",
-          text("session %" PRIu64 " holds up to", session->processlist_id)
-              .c_str(),
-          session->bytes,
+          "session", "session",
+          text("session %" PRIu64 " holds up to", session->processlist_id),
+          Amount{std::min(session->bytes,
+                          m_now.other_resident_bytes.value_or(session->bytes)),
+                 session->bytes},
           text("SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
                "performance_schema.memory_summary_by_thread_by_event_name JOIN "
                "performance_schema.threads USING (THREAD_ID) WHERE "

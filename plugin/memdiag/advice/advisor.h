@@ -29,6 +29,9 @@ struct Pool_situation {
   Reading live_bytes;
   Reading active_bytes;
   Reading dirty_bytes;
+  /** What of live_bytes is resident: the rest was never written. Empty: not
+  known. */
+  Reading resident_live_bytes;
   /** The trend of its live bytes. */
   std::optional<Trend> trend;
   /** Blocks that outlived their statement, transaction or session, and the

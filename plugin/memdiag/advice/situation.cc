@@ -114,6 +114,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
     pool.live_bytes = row.live_bytes;
     pool.active_bytes = row.active_bytes;
     pool.dirty_bytes = row.dirty_bytes;
+    pool.resident_live_bytes = server.resident_live_bytes[i];
     if (const Reading resident = server.resident_dirty_bytes[i];
         resident && pool.dirty_bytes)
       pool.dirty_bytes = std::min(*pool.dirty_bytes, *resident);

@@ -27,6 +27,8 @@ struct Server_facts {
   /** Dirty pages that are in physical memory, by pool. jemalloc also counts
   those as dirty that were allocated and never written. */
   std::array<Reading, pool_count> resident_dirty_bytes{};
+  /** The same of live blocks. */
+  std::array<Reading, pool_count> resident_live_bytes{};
 };
 
 /** @param samples    of this run, oldest first: trends are over the last

@@ -52,10 +52,14 @@ std::vector<advisor::Finding> findings_of(
     server.largest_session = {session->processlist_id, session->bytes};
   for (const ledger::Row &row : statement->ledger_rows()) {
     const auto pool = find_pool(row.name);
-    if (row.component == std::string_view{"pool"} && pool &&
-        row.resident_bytes && row.state == std::string_view{"dirty"})
-      server.resident_dirty_bytes[static_cast<size_t>(*pool)] =
-          static_cast<uint64_t>(*row.resident_bytes);
+    if (row.component != std::string_view{"pool"} || !pool ||
+        !row.resident_bytes)
+      continue;
+    const auto i = static_cast<size_t>(*pool);
+    const auto bytes = static_cast<uint64_t>(*row.resident_bytes);
+    const std::string_view state = row.state;
+    if (state == "dirty") server.resident_dirty_bytes[i] = bytes;
+    if (state == "live") server.resident_live_bytes[i] = bytes;
   }
   return advisor::findings(advisor::make_situation(
       snapshot, host, budget,

@@ -351,6 +351,11 @@ TEST(Advisor, EachSituationHasItsFindingAndNoOther) {
         << expected.name << ": " << one.remedy;
     EXPECT_GE(1024u, one.evidence.size());
     EXPECT_GE(1024u, one.remedy.size());
+    EXPECT_NE("", one.rule) << expected.name;
+    if (one.statement) {
+      EXPECT_GE(2048u, one.statement->size()) << expected.name;
+      EXPECT_EQ("", memdiag_test::logged_statement(*one.statement));
+    }
     EXPECT_EQ("", memdiag_test::logged_statement(one.remedy)) << expected.name;
   }
 }
@@ -642,6 +647,40 @@ TEST(Situation, WithoutTheBufferPoolsFigureASampleDoesNotCount) {
   for (memdiag::black_box::Sample &sample : samples)
     sample.buffer_pool_bytes = memdiag::black_box::unknown;
   EXPECT_FALSE(trend_of(samples));
+}
+
+TEST(Advisor, AFindingIsAboutResidentBytes) {
+  Situation all = healthy();
+  all.stored_programs_bytes = 1724 * mb;
+  pool_of(&all, Pool::table_cache).resident_live_bytes = 900 * mb;
+  std::vector<Finding> found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_EQ("stored_programs", found[0].rule);
+  EXPECT_EQ("stored programs", found[0].holder);
+  EXPECT_EQ(900 * mb, found[0].bytes);
+  EXPECT_EQ(1724 * mb, found[0].allocated_bytes);
+  EXPECT_TRUE(found[0].evidence.starts_with(
+      "stored programs hold 900 MiB (1724 MiB allocated), 88%"))
+      << found[0].evidence;
+
+  // Never more than the process has.
+  pool_of(&all, Pool::table_cache).resident_live_bytes.reset();
+  all.stored_programs_bytes = 5 * gb;
+  found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_EQ(all.host.resident_bytes, found[0].bytes);
+}
+
+TEST(Advisor, WhatWasNeverWrittenIsNoLeakAndNoHolder) {
+  Situation all = healthy();
+  all.binlog_caches_bytes = 512 * mb;
+  pool_of(&all, Pool::binlog).survivors_bytes = 512 * mb;
+  pool_of(&all, Pool::binlog).resident_live_bytes = 1 * mb;
+  EXPECT_TRUE(findings(all).empty());
+  pool_of(&all, Pool::binlog).resident_live_bytes = 400 * mb;
+  const std::vector<Finding> found = findings(all);
+  ASSERT_EQ(2u, found.size());
+  for (const Finding &one : found) EXPECT_EQ(400 * mb, one.bytes) << one.rule;
 }
 
 TEST(Holders, EachPoolOfTheListIsOneHoldersAlone) {
