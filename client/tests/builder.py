@@ -41,6 +41,8 @@ def stock(rss: int, pool: int = 64 * MIB, **sources: list[dict[str, Any]]) -> di
             }
         ],
         "allocator_library": [{"library": None}],
+        "system_sessions": [],
+        "transactions": [],
     }
     return snapshot("mysql", **(found | sources))
 

@@ -21,6 +21,7 @@ _KEYWORDS = {
     "BY",
     "DESC",
     "LIMIT",
+    "LEFT",
     "JOIN",
     "ON",
     "USING",

@@ -1,107 +1,137 @@
-"""The client knows rules of the server by words of its sentences. These are read from the server's source."""
+"""What our server found is shown as it is."""
 
-import re
 import unittest
-from pathlib import Path
 
-from memdiag.judge import advice
-from memdiag.judge.advice import statements
 from memdiag.judge.findings import findings
 from memdiag.model.view import View
 
-from tests.builder import MIB, snapshot
-
-SOURCE = Path(__file__).resolve().parents[2] / "plugin/memdiag/advice/advisor.cc"
-_LITERAL = r'"((?:[^"\\]|\\.)*)"'
+from tests import fixtures
+from tests.builder import GIB, MIB, snapshot
 
 
-def sentences() -> list[str]:
-    """Adjacent literals as one; a number for each number that is filled in."""
-    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", SOURCE.read_text(), flags=re.S)
-    code = re.sub(r'%"\s*PRI[iux]64(\s*")?', lambda one: "7" if one[1] else '7"', code)
-    return ["".join(re.findall(_LITERAL, one[0])) for one in re.finditer(rf"(?:{_LITERAL}\s*)+", code)]
+def row(**more):
+    """Of a server with RULE."""
+    return {
+        "SEVERITY": "warning",
+        "SUBSYSTEM": "session",
+        "VERDICT": "cache",
+        "EVIDENCE": "user variables hold 200 MiB",
+        "REMEDY": "have the application set its variables to NULL",
+        "RULE": "user_variables",
+        "HOLDER": "user variables",
+        "BYTES": 200 * MIB,
+        "ALLOCATED_BYTES": None,
+        "STATEMENT": "SELECT CONCAT('KILL ', PROCESSLIST_ID) AS RUN FROM performance_schema.threads",
+    } | more
 
 
-def row(**more: str) -> dict[str, str]:
-    return {"SEVERITY": "note", "SUBSYSTEM": "session", "VERDICT": "cache", "EVIDENCE": "", "REMEDY": ""} | more
+def older(**more):
+    return {name: value for name, value in (row() | more).items() if name in _OLDER}
 
 
-class Contract(unittest.TestCase):
-    def setUp(self):
-        if not SOURCE.exists():
-            self.skipTest("the client alone")
-
-    def test_the_server_says_what_is_looked_for(self):
-        known = sentences()
-        for words, _ in advice.SAME:
-            with self.subTest(words):
-                self.assertEqual(len([one for one in known if words in one]), 1)
-        self.assertEqual(len([one for one in known if advice.SESSION.match(one)]), 1)
-
-    def test_each_statement_of_the_server_can_be_run(self):
-        """It ends where the sentence goes on, and none is lost."""
-        whole = re.compile(
-            r"SELECT memdiag_purge\('(?:\w+'\))?|FLUSH LOCAL TABLES|KILL 7|SET (?:GLOBAL|PERSIST) \w+ = (?:7|ON)(?:, \w+ = ON)?"
-            r"|SELECT [A-Z_*(), ]+ FROM \w+\.\w+(?: [A-Z_(),0-9=>]+| '[%\w]*'?| \w+\.\w+)*"
-        )
-        seen = set()
-        for sentence in sentences():
-            found = statements(sentence)
-            for one in found:
-                with self.subTest(one):
-                    self.assertRegex(one, rf"^(?:{whole.pattern})$")
-                    seen.add(one.split()[0])
-            begun = [
-                one
-                for one in sentence.split(";")
-                if re.search(r"\b(?:SET GLOBAL|SET PERSIST|FLUSH|KILL \d|SELECT)\b", one) and "<" not in one
-            ]
-            self.assertEqual(len(found), len(begun), sentence)
-        self.assertEqual(seen, {"SELECT", "SET", "FLUSH", "KILL"})
+_OLDER = ("SEVERITY", "SUBSYSTEM", "VERDICT", "EVIDENCE", "REMEDY")
 
 
-class Statements(unittest.TestCase):
-    def test_words_are_no_statement(self):
-        for remedy, expected in (
-            ("KILL one of these, or have its application close its statements", []),
-            (
-                "SELECT memdiag_purge('all'); then SET GLOBAL innodb_buffer_pool_size = <less>, or raise the limit",
-                ["SELECT memdiag_purge('all')"],
-            ),
-            (
-                "SELECT A FROM b.C WHERE D = 'low, x' ORDER BY 1 DESC tells more",
-                ["SELECT A FROM b.C WHERE D = 'low, x' ORDER BY 1 DESC"],
-            ),
-            (
-                "SET GLOBAL stored_program_cache = 128 bounds it; FLUSH LOCAL TABLES frees those",
-                ["SET GLOBAL stored_program_cache = 128", "FLUSH LOCAL TABLES"],
-            ),
-            ("lower max_connections", []),
-            ("KILL 7; SET GLOBAL max_prepared_stmt_count = 100 bounds them", ["KILL 7"]),
-        ):
-            with self.subTest(remedy):
-                self.assertEqual(statements(remedy), expected)
+def found(*rows, **sources):
+    return findings(View(snapshot("memdiag", memdiag_advice=list(rows), **sources)))
 
 
-class Findings(unittest.TestCase):
-    SESSION = row(EVIDENCE="session 9 holds up to 300 MiB", REMEDY="SELECT 1; KILL 9 frees what it still holds")
+class Shown(unittest.TestCase):
+    def test_each_column(self):
+        (one,) = found(row(ALLOCATED_BYTES=256 * MIB))
+        self.assertEqual((one.severity, one.holder, one.verdict), ("warning", "user variables", "cache"))
+        self.assertEqual((one.rule, one.bytes, one.statements), ("user_variables", 200 * MIB, [row()["STATEMENT"]]))
+        self.assertEqual(one.headline, "User variables hold 200 MiB")
+        self.assertEqual(one.remedy, row()["REMEDY"])
+        self.assertIn("user_variables", one.evidence)
+        self.assertIn("200 MiB are resident of 256 MiB allocated", one.evidence)
 
-    def of(self, **sources):
-        return [one for one in findings(View(snapshot("memdiag", **sources))) if one.source.endswith("ADVICE")]
+    def test_the_servers_order(self):
+        rows = [row(SEVERITY=severity, BYTES=held) for severity, held in (("note", 5), ("critical", None), ("note", 9))]
+        self.assertEqual([one.bytes for one in found(*rows)], [5, None, 9])
 
-    def test_a_session_is_named_unless_a_holder_is(self):
-        kills = {"cgroup": [{"folder": "/g", "limit": None, "usage": 5, "oom_kills": 2}]}
-        (one,) = self.of(memdiag_advice=[self.SESSION], **kills)
-        self.assertEqual(one.statements, ["SELECT 1", "KILL 9"])
+    def test_prose_has_no_statement(self):
+        """Whatever its words are."""
+        words = "KILL 7; SELECT memdiag_purge('all'); SET GLOBAL max_connections = 5"
+        (one,) = found(row(STATEMENT=None, REMEDY=words))
+        self.assertEqual((one.statements, one.remedy), ([], words))
+
+    def test_a_statement_is_shown_once(self):
+        (one,) = found(row(REMEDY="FLUSH LOCAL TABLES", STATEMENT="FLUSH LOCAL TABLES"))
+        self.assertEqual((one.statements, one.remedy), (["FLUSH LOCAL TABLES"], ""))
+
+    def test_what_is_not_known_stays_so(self):
+        (one,) = found(row(HOLDER=None, BYTES=None, ALLOCATED_BYTES=None))
+        self.assertEqual((one.holder, one.bytes), ("session", None))
+        self.assertNotIn("resident", one.evidence)
+
+    def test_a_severity_of_a_later_server(self):
+        self.assertEqual(found(row(SEVERITY="disaster"))[0].severity, "warning")
+
+    def test_nothing_of_our_own_beside_it(self):
+        """The server has judged this already, or found it usual."""
         ledger = [
-            {"COMPONENT": "pool", "NAME": "session", "STATE": state, "RESIDENT_BYTES": 300 * MIB, "PERCENT": 50}
-            for state in ("live", "fragmentation")
+            {"COMPONENT": "pool", "NAME": "session", "STATE": state, "RESIDENT_BYTES": 900 * MIB, "PERCENT": 30}
+            for state in ("live", "dirty", "fragmentation")
         ]
-        self.assertEqual(self.of(memdiag_advice=[self.SESSION], memdiag_ledger=ledger), [])
+        instruments = [
+            {
+                "EVENT_NAME": "memory/sql/user_var_entry::value",
+                "POOL": "session",
+                "LIVE_BYTES": 900 * MIB,
+                "COUNTED_BYTES": 900 * MIB,
+                "RESIDENT_BYTES": 900 * MIB,
+                "NOTE": "exact",
+            }
+        ]
+        group = [{"folder": "/g", "limit": 3 * GIB, "usage": 3 * GIB - 5, "oom_kills": 7}]
+        sources = {"memdiag_ledger": ledger, "memdiag_instruments": instruments, "cgroup": group}
+        self.assertEqual(found(**sources), [])
+        self.assertEqual([one.rule for one in found(row(), **sources)], ["user_variables"])
 
-    def test_a_thread_of_replication_is_not_killed(self):
-        (one,) = self.of(memdiag_advice=[self.SESSION], system_threads=[{"SYSTEM_SESSION": 9}])
-        self.assertEqual(one.statements, ["SELECT 1"])
+    def test_without_the_advice_the_kernel_still_tells(self):
+        """An account without PROCESS."""
+        group = [{"folder": "/g", "limit": 3 * GIB, "usage": 3 * GIB - 5, "reclaimable_cache": 0, "oom_kills": 0}]
+        data = snapshot("memdiag", cgroup=group, memdiag_advice=[])
+        data["sources"]["memdiag_advice"]["error"] = "this account may not read it: it lacks PROCESS"
+        self.assertEqual([one.holder for one in findings(View(data))], ["cgroup"])
+
+    def test_what_the_server_cannot_say(self):
+        run = {
+            "RUN": 1,
+            "SHUT_DOWN": "NO",
+            "MAX_RSS_BYTES": GIB,
+            "RSS_PEAK_BYTES": GIB,
+            "PROCESS": 7,
+        }
+        data = snapshot("memdiag", memdiag_advice=[row()], memdiag_last_run=[run])
+        data["gone"] = True
+        holders = [one.holder for one in findings(View(data))]
+        self.assertEqual(holders, ["the server itself", "user variables", "the last run"])
+
+
+class OlderServers(unittest.TestCase):
+    """Without the column RULE: recorded ones, too."""
+
+    def test_prose_alone(self):
+        remedy = "SET PERSIST max_connections = 92"
+        (one,) = found(older(REMEDY=remedy, SUBSYSTEM="server"))
+        self.assertEqual((one.remedy, one.statements, one.bytes, one.rule), (remedy, [], None, ""))
+
+    def test_recorded_ones(self):
+        seen = 0
+        for name in fixtures.names():
+            data = fixtures.snapshot(name)
+            rows = data["sources"].get("memdiag_advice", {}).get("rows", ())
+            if not rows or "RULE" in rows[0]:
+                continue
+            with self.subTest(name):
+                made = [one for one in findings(View(data)) if one.source.endswith("ADVICE")]
+                self.assertEqual([one.severity for one in made], [one["SEVERITY"] for one in rows])
+                self.assertEqual([one.remedy for one in made], [one["REMEDY"] for one in rows])
+                self.assertEqual([one.statements for one in made], [[]] * len(rows))
+                seen += len(rows)
+        self.assertGreater(seen, 10)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,32 @@ THREADS = """SELECT THREAD_ID, PROCESSLIST_ID, PROCESSLIST_USER AS USER, PROCESS
  WHERE TYPE = 'FOREGROUND' AND PROCESSLIST_ID IS NOT NULL AND PROCESSLIST_COMMAND NOT IN ('Daemon')
  ORDER BY BYTES DESC LIMIT 50"""
 
+# All threads of sessions together, and those that sleep: idle ones in a transaction would roll it back.
+SESSION_BYTES = """SELECT SUM(t.TOTAL_MEMORY) AS SESSION_BYTES, {idle}
+ FROM performance_schema.threads t
+ LEFT JOIN information_schema.INNODB_TRX x ON x.TRX_MYSQL_THREAD_ID = t.PROCESSLIST_ID
+ WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID IS NOT NULL AND t.PROCESSLIST_COMMAND NOT IN ('Daemon')"""
+
+SESSION_BYTES_SUMMED = """SELECT SUM(m.CURRENT_NUMBER_OF_BYTES_USED) AS SESSION_BYTES, {idle}
+ FROM performance_schema.memory_summary_by_thread_by_event_name m
+ JOIN performance_schema.threads t USING (THREAD_ID)
+ LEFT JOIN information_schema.INNODB_TRX x ON x.TRX_MYSQL_THREAD_ID = t.PROCESSLIST_ID
+ WHERE t.TYPE = 'FOREGROUND' AND t.PROCESSLIST_ID IS NOT NULL AND t.PROCESSLIST_COMMAND NOT IN ('Daemon')"""
+
+MARIADB_SESSION_BYTES = """SELECT SUM(p.MEMORY_USED) AS SESSION_BYTES, {idle}
+ FROM information_schema.PROCESSLIST p
+ LEFT JOIN information_schema.INNODB_TRX x ON x.TRX_MYSQL_THREAD_ID = p.ID
+ WHERE p.COMMAND NOT IN ('Daemon')"""
+
+
+def idle_bytes(memory: str, command: str, seconds: str) -> str:
+    """Columns: bytes of sessions that sleep for so long, and are in no transaction."""
+    return ", ".join(
+        f"SUM({memory} * ({command} = 'Sleep' AND {seconds} >= {limit} AND x.TRX_ID IS NULL)) AS IDLE_{limit}_BYTES"
+        for limit in (60, 600, 3600)
+    )
+
+
 # The instruments of the session that holds most, so that a finding can say what it is.
 LARGEST_SESSION = """SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED AS BYTES
  FROM performance_schema.memory_summary_by_thread_by_event_name
@@ -95,10 +121,16 @@ SLEEPING = """SELECT COUNT(*) AS SESSIONS, COALESCE(SUM(COMMAND = 'Sleep'), 0) A
  COALESCE(SUM(COMMAND = 'Sleep' AND TIME >= 3600), 0) AS SLEEPING_3600
  FROM {table} WHERE COMMAND NOT IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')"""
 
-# Replication, the event scheduler, and replicas that read the binary log: KILL would stop them. The list of sessions
+# Replication, the event scheduler, replicas that read the binary log, and this session: KILL would stop them. The list of sessions
 # has the account of a replica's thread, if it has one, and older lists of Performance Schema have no such thread.
 SYSTEM_SESSIONS = """SELECT ID AS SYSTEM_SESSION FROM information_schema.PROCESSLIST
- WHERE USER IN ('system user', 'event_scheduler') OR COMMAND IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')"""
+ WHERE USER IN ('system user', 'event_scheduler') OR COMMAND IN ('Daemon', 'Binlog Dump', 'Binlog Dump GTID')
+ OR ID = CONNECTION_ID()"""
+
+# Programs that watch the server, by the name that they give themselves.
+WATCHERS = """SELECT PROCESSLIST_ID AS SYSTEM_SESSION FROM performance_schema.session_connect_attrs
+ WHERE ATTR_NAME = 'program_name' AND (ATTR_VALUE = 'memdiag' OR ATTR_VALUE LIKE '%exporter%'
+ OR ATTR_VALUE LIKE '%otelcol%')"""
 
 SYSTEM_THREADS = """SELECT PROCESSLIST_ID AS SYSTEM_SESSION FROM performance_schema.threads
  WHERE PROCESSLIST_ID IS NOT NULL AND (NAME LIKE 'thread/sql/replica%' OR NAME LIKE 'thread/sql/slave%'
@@ -121,6 +153,11 @@ TRANSACTIONS = """SELECT TRX_ID, TRX_MYSQL_THREAD_ID AS PROCESSLIST_ID, TRX_LOCK
  TRX_ROWS_LOCKED AS ROWS_LOCKED, TRX_ROWS_MODIFIED AS ROWS_MODIFIED,
  TIMESTAMPDIFF(SECOND, TRX_STARTED, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM')) AS SECONDS
  FROM information_schema.INNODB_TRX ORDER BY TRX_LOCK_MEMORY_BYTES + TRX_ROWS_MODIFIED DESC LIMIT 10"""
+
+LARGEST_TRANSACTION = """SELECT TRX_ID, TRX_MYSQL_THREAD_ID AS PROCESSLIST_ID, TRX_LOCK_MEMORY_BYTES AS LOCK_BYTES,
+ TRX_ROWS_LOCKED AS ROWS_LOCKED, TRX_ROWS_MODIFIED AS ROWS_MODIFIED,
+ TIMESTAMPDIFF(SECOND, TRX_STARTED, CONVERT_TZ(UTC_TIMESTAMP(), '+00:00', 'SYSTEM')) AS SECONDS
+ FROM information_schema.INNODB_TRX WHERE TRX_MYSQL_THREAD_ID = {session}"""
 
 # Opens the tables' definitions: only asked where tables of the engine hold much.
 MEMORY_TABLES = """SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_ROWS, DATA_LENGTH + INDEX_LENGTH AS BYTES

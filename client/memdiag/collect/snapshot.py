@@ -215,7 +215,7 @@ class _Snapshot:
     def _performance_schema(self, server: dict[str, Any]) -> None:
         variables = (self._rows("variables") or [{}])[0]
         if str(variables.get("performance_schema", "")).upper() in ("OFF", "0"):
-            for name in ("memory", "threads", "users", "prepared", "digests"):
+            for name in ("memory", "threads", "users", "prepared", "digests", "session_bytes", "watchers"):
                 self._sources[name] = failed("performance_schema", "performance_schema is OFF")
             return
         memory = self._ask("memory", queries.MEMORY_BY_EVENT)
@@ -238,11 +238,20 @@ class _Snapshot:
         elif reason := self._sources["memory"].error:
             # An account that may not read a table does not see its columns either.
             self._sources["threads"] = failed("performance_schema.threads", reason)
+        if server["flavour"] != "memdiag":  # our server judges itself
+            self._session_bytes(("threads", "TOTAL_MEMORY") in columns)
         self._ask("system_threads", queries.SYSTEM_THREADS)
+        self._ask("watchers", queries.WATCHERS)
         self._digests(columns)
         threads = self._rows("threads")
         if threads and (threads[0].get("BYTES") or 0) > 16 << 20:
             self._ask("largest_session", queries.LARGEST_SESSION.format(thread=threads[0]["THREAD_ID"]))
+
+    def _session_bytes(self, summed: bool) -> None:
+        memory = "t.TOTAL_MEMORY" if summed else "m.CURRENT_NUMBER_OF_BYTES_USED"
+        idle = queries.idle_bytes(memory, "t.PROCESSLIST_COMMAND", "t.PROCESSLIST_TIME")
+        statement = queries.SESSION_BYTES if summed else queries.SESSION_BYTES_SUMMED
+        self._ask("session_bytes", statement.format(idle=idle))
 
     def _digests(self, columns: set[tuple[str, str]]) -> None:
         largest = sorted(self._rows("memdiag_digests"), key=lambda row: -(row["PEAK_BYTES"] or 0))
@@ -272,6 +281,8 @@ class _Snapshot:
             if [row["PROCESSLIST_ID"] for row in counted] != [row["PROCESSLIST_ID"] for row in first]:
                 # Performance Schema counts another session as the largest.
                 self._sources.pop("largest_session", None)
+            idle = queries.idle_bytes("p.MEMORY_USED", "p.COMMAND", "p.TIME")
+            self._ask("session_bytes", queries.MARIADB_SESSION_BYTES.format(idle=idle))
         rows = self._ask("sessions", queries.SLEEPING.format(table="performance_schema.processlist"))
         # MySQL has the table since 8.0.22. It is empty while performance_schema is OFF; at least this session is connected.
         if not rows or not rows[0]["SESSIONS"]:
@@ -280,6 +291,9 @@ class _Snapshot:
 
     def _innodb(self, server: dict[str, Any]) -> None:
         self._ask("transactions", queries.TRANSACTIONS)
+        if largest := self._rows("threads")[:1]:
+            session = largest[0]["PROCESSLIST_ID"]
+            self._ask("largest_transaction", queries.LARGEST_TRANSACTION.format(session=session))
         rows = self._ask("innodb_status", "SHOW ENGINE INNODB STATUS")
         if rows:
             # Its text shows statements of others; only figures are kept.

@@ -1,104 +1,53 @@
-"""Our server's own advice, without what our other rules have already said.
+"""What our server found. MEMDIAG_ADVICE is shown as it is, in the server's order.
 
-The columns of MEMDIAG_ADVICE do not tell a rule: subsystem and verdict of unused pages are those of prepared statements.
-The evidence's fixed words do. tests/test_advice.py holds them against the sentences in the server's source.
+Servers from 1.0 on have the columns RULE, HOLDER, BYTES, ALLOCATED_BYTES and STATEMENT. Rows of earlier ones are shown
+as prose: their REMEDY mixes SQL with words, and no program can tell which part runs as it stands.
 """
 
 from __future__ import annotations
 
-import re
-
-from memdiag.judge.thresholds import WORTH_BYTES
-from memdiag.model.document import Finding
-from memdiag.model.view import View
-
-UNUSED = "of unused pages are kept"
-BINLOG = "caches of the binary log hold"
-SESSION = re.compile(r"session (\d+) holds")
-# Words of the evidence, and the holder that a rule here names with more detail.
-SAME = (
-    ("prepared statements hold", ("prepared statements",)),
-    ("stored programs hold", ("stored programs", "triggers")),
-    (BINLOG, ("binary log caches",)),
-    (UNUSED, ("unused pages",)),
-    ("of the control group's limit of", ("cgroup",)),
-    ("are swapped out", ("swap",)),
-    ("a task waited for memory", ("pressure",)),
-    ("are available", ("machine",)),
-    ("the OOM killer has killed", ("kills in the control group",)),
-)
-# The same in recordings of earlier versions.
-_EARLIER = (("were killed for its limit", ("kills in the control group",)),)
-_SET = r"SET (?:GLOBAL|PERSIST) \w+ = (?:\d+|ON|OFF)\b(?:, \w+ = (?:\d+|ON|OFF)\b)*"
-_STATEMENT = re.compile(rf"{_SET}|FLUSH (?:LOCAL )?TABLES|KILL \d+|SELECT .*")
-# A SELECT ends before a plain word in small letters: its names have capitals, a point, an underscore or parentheses.
-_PLAIN = re.compile(r"[,:]? [a-z]+(?=[,:.]?(?:\s|$)).*")
+from memdiag.model.document import SEVERITIES, Finding
+from memdiag.model.units import size
+from memdiag.model.view import Row, View
 
 
-def findings(view: View, known: list[Finding]) -> list[Finding]:
-    result = []
-    for row in view.rows("memdiag_advice"):
-        evidence = row["EVIDENCE"]
-        if _said(evidence, row["SUBSYSTEM"], row["VERDICT"], known):
-            continue
-        if _not_resident(view, row["SUBSYSTEM"], evidence):
-            continue
-        found = statements(row["REMEDY"])
-        if (session := SESSION.match(evidence)) and not view.may_end(int(session[1])):
-            found = [one for one in found if not one.startswith("KILL")]
-        result.append(
-            Finding(
-                severity=row["SEVERITY"],
-                holder=row["SUBSYSTEM"],
-                verdict=row["VERDICT"],
-                headline=_headline(view, row["SUBSYSTEM"], evidence),
-                evidence=f"The server's own advice about {row['SUBSYSTEM']}: {row['VERDICT']}.",
-                # A remedy that is a statement is shown as one.
-                remedy="" if found == [row["REMEDY"]] else row["REMEDY"],
-                statements=found,
-                source="INFORMATION_SCHEMA.MEMDIAG_ADVICE",
-            )
-        )
-    return result
+def findings(view: View) -> list[Finding]:
+    return [_finding(view, row) for row in view.rows("memdiag_advice")]
 
 
-def _headline(view: View, subsystem: str, evidence: str) -> str:
-    if subsystem in view.pool_states():
+def _finding(view: View, row: Row) -> Finding:
+    statement = row.get("STATEMENT")
+    severity = row["SEVERITY"]
+    return Finding(
+        # A later server may have another word.
+        severity=severity if severity in SEVERITIES else "warning",
+        holder=row.get("HOLDER") or row["SUBSYSTEM"],
+        verdict=row["VERDICT"],
+        headline=_headline(view, row),
+        evidence=_proof(row),
+        # A remedy that is the statement is shown once.
+        remedy="" if row["REMEDY"] == statement else row["REMEDY"],
+        statements=[statement] if statement else [],
+        bytes=row.get("BYTES"),
+        source="INFORMATION_SCHEMA.MEMDIAG_ADVICE",
+        rule=row.get("RULE") or "",
+    )
+
+
+def _headline(view: View, row: Row) -> str:
+    evidence, subsystem = row["EVIDENCE"], row["SUBSYSTEM"]
+    if subsystem in view.pool_states() and not row.get("HOLDER"):
         return f"Pool {subsystem}: {evidence}"
     return evidence[:1].upper() + evidence[1:]
 
 
-def _not_resident(view: View, pool: str, evidence: str) -> bool:
-    """Pages that were never written count as allocated or dirty, and take no memory. The ledger knows."""
-    states = view.pool_states().get(pool)
-    if states is None:
-        return False
-    if UNUSED in evidence:
-        return (states.get("dirty") or 0) + (states.get("muzzy") or 0) < WORTH_BYTES
-    if BINLOG in evidence:
-        return (states.get("live") or 0) < WORTH_BYTES
-    return False
-
-
-def _said(evidence: str, subsystem: str, verdict: str, known: list[Finding]) -> bool:
-    names = {one.holder for one in known}
-    for words, holders in SAME + _EARLIER:
-        if words in evidence and names.intersection(holders):
-            return True
-    if verdict == "fragmentation" and f"fragmentation of pool {subsystem}" in names:
-        return True
-    # A rule here has named what the session holds.
-    return bool(SESSION.match(evidence)) and any(
-        one.verdict not in ("host", "misconfiguration", "growth") for one in known
-    )
-
-
-def statements(remedy: str) -> list[str]:
-    """Those in a remedy's sentences that can be run as they are. A lower max_prepared_stmt_count frees nothing, and
-    applications get errors."""
-    found = [_STATEMENT.search(clause) for clause in remedy.split(";")]
-    return [
-        _PLAIN.sub("", one[0]).strip()
-        for one in found
-        if one and "<" not in one[0] and "max_prepared_stmt_count" not in one[0]
-    ]
+def _proof(row: Row) -> str:
+    words = f"The server's own advice about {row['SUBSYSTEM']}: {row['VERDICT']}"
+    if row.get("RULE"):
+        words += f", by its rule {row['RULE']}"
+    resident, allocated = row.get("BYTES"), row.get("ALLOCATED_BYTES")
+    if resident is not None:
+        words += f"; {size(resident)} are resident"
+        if allocated is not None:
+            words += f" of {size(allocated)} allocated"
+    return words + "."

@@ -1,24 +1,35 @@
-"""All findings about a snapshot, the most important first. Pure: the same snapshot gives the same findings."""
+"""All findings about a snapshot, the most important first. Pure: the same snapshot gives the same findings.
+
+Our server judges itself: its findings are shown as they are. The rules here are for servers without memdiag.
+"""
 
 from __future__ import annotations
 
-from memdiag.judge import advice, growth, held, limits, sessions, unexplained, unused
+from memdiag.judge import advice, growth, held, limits, sessions, unexplained
 from memdiag.model.document import Finding
 from memdiag.model.view import View
 
 
 def findings(view: View, recording: list[dict] | None = None) -> list[Finding]:
     """`recording`: samples of memdiag record, oldest first."""
+    if view.ours:
+        return _of_the_server(view)
     own = [
         *limits.findings(view),
         *growth.findings(view, recording),
         *held.findings(view),
         *sessions.findings(view),
-        *unused.findings(view),
         *unexplained.findings(view),
     ]
-    own = _once(own)
-    return sorted([*own, *advice.findings(view, own)], key=lambda one: one.rank)
+    return sorted(_once(own), key=lambda one: one.rank)
+
+
+def _of_the_server(view: View) -> list[Finding]:
+    """And what it cannot know, or did not get to say."""
+    if view.error("memdiag_advice"):
+        # An account without PROCESS: the kernel's figures still tell whether a limit is near.
+        return sorted(limits.findings(view), key=lambda one: one.rank)
+    return [*limits.gone(view), *advice.findings(view), *limits.last_run(view)]
 
 
 def _once(found: list[Finding]) -> list[Finding]:

@@ -1,11 +1,16 @@
-"""Holders of memory besides the buffer pool, the share that each usually has, and the statement that lowers it.
+"""Holders of memory besides the buffer pool: their instruments and pools, the share that each usually has, and what
+lowers it.
 
-The same list serves our server, where the figures are live bytes, and stock, where Performance Schema counts them.
+holders.json is the server's list (plugin/memdiag/advice/holder_list.h), made by `memdiag_reference --holders` and never
+edited here. The words are the client's, for servers without memdiag.
 """
 
 from __future__ import annotations
 
+import functools
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 from memdiag.model.view import View
 
@@ -19,237 +24,215 @@ FLUSH_WAITS = (
 @dataclass(frozen=True)
 class Holder:
     name: str
-    parts: tuple[str, ...]  # beginnings of instruments' names
-    pools: tuple[str, ...] = ()  # of our server: all that is live in them
-    # Percent of the resident memory outside of the buffer pool. Open tables, the dictionary and Performance Schema
-    # have much of a small server that works well.
-    usual_percent: int = 10
-    of_sessions: bool = False  # it ends with the session
-    verb: str = "hold"
-    what: str = ""
-    remedy: str = ""
-    # % is half the value of `variable`. LOCAL: what goes to the binary log flushes replicas, too, and on a replica is a
-    # transaction of its own.
-    statement: str = ""
-    variable: str = ""
+    instruments: tuple[str, ...]  # beginnings of names
+    pools: tuple[str, ...]  # of our server: all that is live in them
+    usual_percent: int  # of the resident memory besides the buffer pool
+    of_sessions: bool  # it ends with a session or with what a session runs
+    statement: str  # "%" is half the value of `variable`; "": none helps
+    variable: str
+
+    @property
+    def words(self) -> Words:
+        return WORDS.get(self.name, Words("", ""))
+
+    @property
+    def usual_of_counted(self) -> int:
+        return self.words.usual_counted or self.usual_percent
+
+    @property
+    def title(self) -> str:
+        return self.name[:1].upper() + self.name[1:]
 
 
-TRIGGERS = Holder(
-    "triggers",
-    ("memory/sql/sp_head::main_mem_root",),
-    what="each open table has its own copy of its triggers' programs",
-    remedy=f"close the open tables, and keep fewer of them; {FLUSH_WAITS}",
-    statement="FLUSH LOCAL TABLES; SET GLOBAL table_open_cache = %",
-    variable="table_open_cache",
-)
-
-HOLDERS = (
-    Holder(
-        "prepared statements",
-        ("memory/sql/Prepared_statement", "memory/sql/prepared_statement"),
-        of_sessions=True,
-        what="statements that sessions prepared and did not close",
-        remedy="have the application close its statements",
-    ),
-    Holder(
-        "stored programs",
-        ("memory/sql/sp_head::main_mem_root", "memory/sql/THD::sp_cache"),
-        what="each session keeps the stored programs that it called",
-        remedy="let each session keep fewer stored programs",
-        statement="SET GLOBAL stored_program_cache = %",
-        variable="stored_program_cache",
-    ),
-    Holder(
-        "open tables",
-        (
-            "memory/sql/TABLE",
-            "mem_heap/row0mysql",
-            "memory/innodb/row0mysql",
-            "memory/innodb/ha_innodb",
-            "memory/sql/Partition",
-            "memory/innodb/partitioning",
-            "memory/innodb/ha_innopart",
-        ),
-        usual_percent=20,
-        what="the table cache keeps tables open for the next statement",
-        remedy=f"close the open tables, and keep fewer of them; {FLUSH_WAITS}",
-        statement="FLUSH LOCAL TABLES; SET GLOBAL table_open_cache = %",
-        variable="table_open_cache",
-    ),
-    Holder(
-        "dictionary cache",
-        ("memory/sql/dd::", "memory/innodb/dict", "memory/innodb/mem0mem/dict"),
-        pools=("dictionary",),
-        verb="holds",
-        usual_percent=20,
-        what="definitions of tables and other objects",
-        remedy=f"close what is unused, and keep fewer definitions; {FLUSH_WAITS}",
-        statement="FLUSH LOCAL TABLES; SET GLOBAL table_definition_cache = %",
-        variable="table_definition_cache",
-    ),
-    Holder(
-        "binary log caches",
-        (
-            "memory/sql/binlog",
-            "memory/sql/Row_data_memory",
-            # Stock counts the buffers of all its files there, also those of sorts, which are small.
-            "memory/mysys/IO_CACHE",
-        ),
-        of_sessions=True,
-        what="changes of transactions that have not committed yet",
-        remedy="commit in smaller parts",
-        statement="SELECT * FROM information_schema.INNODB_TRX ORDER BY TRX_ROWS_MODIFIED DESC LIMIT 5",
-    ),
-    Holder(
-        "replication events",
-        ("memory/sql/Log_event", "binlog_event_rows", "memory/sql/rpl"),
-        what="events that wait for the workers of a replica",
-        remedy="let fewer of them wait",
-        statement="SET GLOBAL replica_pending_jobs_size_max = %",
-        variable="replica_pending_jobs_size_max",
-    ),
-    Holder(
-        "temporary tables",
-        ("temptable", "memory/temptable/"),
-        of_sessions=True,
-        what="internal temporary tables of statements that run",
-        remedy="let them go to disk earlier, or end the statement that has them",
-        statement="SET GLOBAL temptable_max_ram = %",
-        variable="temptable_max_ram",
-    ),
-    Holder(
-        "MEMORY tables",
-        ("memory/memory/",),
-        what="tables with ENGINE=MEMORY stay until they are dropped",
-        remedy="move the largest to InnoDB, which keeps the rows",
-    ),
-    Holder(
-        "user variables",
-        ("memory/sql/user_var_entry",),
-        of_sessions=True,
-        what="values that sessions put into @variables stay until the session ends",
-        remedy="have the application set its variables to NULL",
-    ),
-    Holder(
-        "sort buffers",
-        ("memory/sql/Filesort", "memory/sql/Unique"),
-        of_sessions=True,
-        what="statements that sort",
-        remedy="make the buffer smaller",
-        statement="SET GLOBAL sort_buffer_size = %",
-        variable="sort_buffer_size",
-    ),
-    Holder(
-        "join buffers",
-        ("memory/sql/JOIN_CACHE", "memory/sql/hashed_operation", "memory/sql/hash_join"),
-        of_sessions=True,
-        what="statements that join without an index",
-        remedy="make the buffer smaller",
-        statement="SET GLOBAL join_buffer_size = %",
-        variable="join_buffer_size",
-    ),
-    Holder(
-        "network buffers",
-        ("memory/sql/NET::",),
-        of_sessions=True,
-        what="each session's packet buffer stays as large as its largest packet",
-        remedy="let idle sessions end",
-    ),
-    Holder(
-        "running statements",
-        ("memory/sql/THD::main_mem_root", "memory/sql/test_quick_select"),
-        pools=("statement",),
-        of_sessions=True,
-        what="parsing, optimizing and executing",
-        remedy="look at the statements that run",
-        statement="SHOW FULL PROCESSLIST",
-    ),
-    Holder(
-        "online DDL",
-        ("memory/innodb/ddl", "memory/innodb/row_log_buf"),
-        pools=("ddl",),
-        verb="holds",
-        of_sessions=True,
-        what="indexes that are built, and changes meanwhile",
-        remedy="look at the statements that run",
-        statement="SHOW FULL PROCESSLIST",
-    ),
-    Holder(
-        "transactions and locks",
-        ("memory/innodb/trx0", "memory/innodb/lock_sys", "memory/innodb/read0read", "memory/innodb/trx_sys_t"),
-        pools=("transaction",),
-        of_sessions=True,
-        what="locks of rows and other data of transactions that are open",
-        remedy="commit in smaller parts",
-        statement="SELECT * FROM information_schema.INNODB_TRX ORDER BY TRX_LOCK_MEMORY_BYTES DESC LIMIT 5",
-    ),
-    Holder(
-        "full-text queries",
-        ("memory/innodb/fts0que",),
-        pools=("fts_query",),
-        of_sessions=True,
-        what="documents and rankings of full-text searches",
-        remedy="bound a search's memory",
-        statement="SET GLOBAL innodb_ft_result_cache_limit = %",
-        variable="innodb_ft_result_cache_limit",
-    ),
-    Holder(
-        "full-text caches",
-        ("memory/innodb/fts0fts", "memory/innodb/fts0ast"),
-        pools=("fts_cache",),
-        what="words that are not yet written to full-text indexes",
-        remedy="let OPTIMIZE LOCAL TABLE of each table with a full-text index write them while this is ON",
-        statement="SET GLOBAL innodb_optimize_fulltext_only = ON",
-    ),
-    Holder(
-        "adaptive hash index",
-        ("memory/innodb/adaptive hash index",),
-        verb="holds",
-        what="hashes of index pages",
-        remedy="switch it off",
-        statement="SET GLOBAL innodb_adaptive_hash_index = OFF",
-    ),
-    Holder(
-        "MyISAM key cache",
-        ("memory/mysys/KEY_CACHE",),
-        verb="holds",
-        what="index blocks of MyISAM tables",
-        remedy="make it smaller",
-        statement="SET GLOBAL key_buffer_size = %",
-        variable="key_buffer_size",
-    ),
-    Holder(
-        "group replication",
-        ("memory/group_rpl/",),
-        pools=("group_replication",),
-        verb="holds",
-        what="its cache of messages, and rows that certification keeps until each member has applied them",
-        remedy="see which member lags; group_replication_message_cache_size bounds the cache",
-        statement="SELECT MEMBER_ID, COUNT_TRANSACTIONS_ROWS_VALIDATING, COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE"
-        " FROM performance_schema.replication_group_member_stats",
-    ),
-    Holder(
-        "Performance Schema",
-        ("memory/performance_schema/", "performance_schema"),
-        pools=("perfschema",),
-        verb="holds",
-        usual_percent=60,
-        what="Performance Schema's own tables",
-        remedy="lower performance_schema_max_* and performance_schema_*_size, which need a restart",
-    ),
-)
+@dataclass(frozen=True)
+class Words:
+    what: str
+    remedy: str
+    check: str = ""  # shows more where no statement frees it
+    # On stock, too, the list's statement gives back what is counted. Others bound it from then on, or need figures
+    # that only our server has.
+    frees_at_once: bool = False
+    # Percent, where Performance Schema counts what is allocated and much of that is never written; 0: as in the list.
+    usual_counted: int = 0
 
 
-def bytes_of(view: View, holder: Holder) -> int:
-    """Live bytes on our server, counted ones on stock. 0 where nothing is known of it."""
-    if view.ours and holder.pools:
-        # Resident: Performance Schema takes far more than it writes.
-        states = view.pool_states()
-        return sum(states.get(pool, {}).get("live") or 0 for pool in holder.pools)
-    if holder.name == "transactions and locks":
-        # Stock counts locks with all other heaps of InnoDB.
-        return sum(row["LOCK_BYTES"] or 0 for row in view.rows("transactions"))
-    return sum(value for name, value in view.instruments.items() if name.startswith(holder.parts))
+_RUNNING = "SHOW FULL PROCESSLIST shows the statements that run"
+WORDS = {
+    "prepared statements": Words(
+        "statements that sessions prepared and did not close",
+        "have the application close its statements",
+        "SELECT OWNER_THREAD_ID, COUNT(*) FROM performance_schema.prepared_statements_instances GROUP BY OWNER_THREAD_ID"
+        " shows whose they are",
+    ),
+    "stored programs": Words(
+        "each session keeps the stored programs that it called",
+        "let sessions reconnect; a lower stored_program_cache helps those that keep more programs than that",
+    ),
+    "triggers": Words(
+        "each open table has its own copy of its triggers' programs",
+        f"close the open tables; a lower table_open_cache bounds them; {FLUSH_WAITS}",
+        frees_at_once=True,
+    ),
+    "open tables": Words(
+        "the table cache keeps tables open for the next statement",
+        f"close the open tables; a lower table_open_cache bounds them; {FLUSH_WAITS}",
+        frees_at_once=True,
+    ),
+    "dictionary cache": Words(
+        "definitions of tables and other objects", "lower table_definition_cache, which bounds the definitions"
+    ),
+    "accounts and privileges": Words(
+        "accounts, grants and roles are always in memory", "drop accounts and grants that are not used"
+    ),
+    "binary log caches": Words(
+        "changes of transactions that have not committed, and caches that sessions keep after them",
+        "commit in smaller parts; a lower binlog_cache_size makes the cache of each new session smaller",
+        "SELECT * FROM information_schema.INNODB_TRX ORDER BY TRX_ROWS_MODIFIED DESC LIMIT 5 shows the transactions that"
+        " write most",
+    ),
+    "replication events": Words(
+        "events that wait for the workers of a replica",
+        "let fewer of them wait: a lower replica_pending_jobs_size_max counts from the next start of the replica",
+    ),
+    "binary log dump threads": Words("each keeps a buffer as large as the largest event that it sent", ""),
+    "temporary tables": Words(
+        "internal temporary tables of statements that run",
+        "end the statement that has them; a lower temptable_max_ram lets new ones go to disk earlier",
+        _RUNNING,
+    ),
+    "MEMORY tables": Words(
+        "tables with ENGINE=MEMORY stay until they are dropped", "move the largest to InnoDB, which keeps the rows"
+    ),
+    "user variables": Words(
+        "values that sessions put into @variables stay until the session ends",
+        "have the application set its variables to NULL",
+        "SELECT THREAD_ID, CURRENT_NUMBER_OF_BYTES_USED FROM"
+        " performance_schema.memory_summary_by_thread_by_event_name WHERE EVENT_NAME LIKE 'memory/sql/user_var_entry%'"
+        " ORDER BY CURRENT_NUMBER_OF_BYTES_USED DESC LIMIT 5 shows whose they are",
+    ),
+    "sort buffers": Words("statements that sort", "make sort_buffer_size smaller", _RUNNING),
+    "join buffers": Words(
+        "statements that join without an index", "make join_buffer_size smaller, or add the index", _RUNNING
+    ),
+    "network buffers": Words(
+        "each session's packet buffer stays as large as its largest packet", "let idle sessions end"
+    ),
+    "read buffers": Words(
+        "statements that read rows in order of their keys", "make read_rnd_buffer_size smaller", _RUNNING
+    ),
+    "sets of DISTINCT": Words(
+        "COUNT(DISTINCT), GROUP_CONCAT(DISTINCT) and GROUP_CONCAT(ORDER BY)", "make tmp_table_size smaller", _RUNNING
+    ),
+    "strings": Words(
+        "results of functions and of GROUP_CONCAT, and buffers that send the binary log",
+        "make group_concat_max_len or max_allowed_packet smaller",
+        _RUNNING,
+    ),
+    "running statements": Words("parsing, optimizing and executing", "look at the statements that run", _RUNNING),
+    "JSON and containers": Words("JSON documents and containers of statements", "look at those that run", _RUNNING),
+    "transactions, locks": Words(
+        "locks of rows and other data of transactions that are open",
+        "commit in smaller parts",
+        "SELECT * FROM information_schema.INNODB_TRX ORDER BY TRX_LOCK_MEMORY_BYTES DESC LIMIT 5 shows whose they are",
+    ),
+    "online DDL": Words("indexes that are built, and changes meanwhile", "let it end", _RUNNING),
+    "full-text queries": Words(
+        "documents and rankings of full-text searches", "make innodb_ft_result_cache_limit smaller", _RUNNING
+    ),
+    "full-text caches": Words(
+        "words that are not yet written to full-text indexes",
+        "write them; the last row of the SELECT restores the variable",
+        frees_at_once=True,
+    ),
+    "adaptive hash index": Words(
+        "hashes of index pages", "switch it off: lookups by a key may become slower", frees_at_once=True
+    ),
+    "MyISAM key cache": Words("index blocks of MyISAM tables", "make it smaller", frees_at_once=True),
+    "group replication": Words(
+        "its cache of messages, and rows that certification keeps until each member has applied them",
+        "see which member lags; group_replication_message_cache_size bounds the cache",
+        "SELECT MEMBER_ID, COUNT_TRANSACTIONS_ROWS_VALIDATING, COUNT_TRANSACTIONS_REMOTE_IN_APPLIER_QUEUE FROM"
+        " performance_schema.replication_group_member_stats shows which member lags",
+    ),
+    "Performance Schema": Words(
+        "Performance Schema's own tables",
+        "lower performance_schema_max_* and performance_schema_*_size, which need a restart",
+        usual_counted=60,
+    ),
+}
+
+
+def _read() -> tuple[Holder, ...]:
+    rows = json.loads(Path(__file__).with_name("holders.json").read_text(encoding="utf-8"))
+    return tuple(
+        Holder(
+            row["name"],
+            tuple(row["instruments"]),
+            tuple(row["pools"]),
+            row["usual_percent"],
+            row["of_sessions"],
+            row["statement"] or "",
+            row["variable"] or "",
+        )
+        for row in rows
+    )
+
+
+HOLDERS = _read()
+BY_NAME = {holder.name: holder for holder in HOLDERS}
+
+
+@functools.lru_cache(maxsize=None)
+def holder_of(instrument: str) -> Holder | None:
+    """The one whose beginning fits most of the name: an instrument counts once."""
+    fitting = [
+        (len(beginning), holder)
+        for holder in HOLDERS
+        for beginning in holder.instruments
+        if instrument.startswith(beginning)
+    ]
+    return max(fitting, key=lambda one: one[0])[1] if fitting else None
+
+
+def bytes_by_holder(view: View) -> dict[str, int]:
+    """By name: on our server resident bytes, on others those that Performance Schema counts as allocated. A holder of
+    which nothing is known is left out."""
+    return _resident(view) if view.rows("memdiag_instruments") else _counted(view)
+
+
+def _resident(view: View) -> dict[str, int]:
+    states = view.pool_states()
+    sums: dict[str, int] = {}
+    for holder in HOLDERS:
+        live = [states[pool].get("live") for pool in holder.pools if pool in states]
+        if live and None not in live:
+            sums[holder.name] = sum(live)
+    # Pools that are a holder's as a whole.
+    whole = {pool for holder in HOLDERS for pool in holder.pools}
+    for row in view.rows("memdiag_instruments"):
+        holder, resident = holder_of(row["EVENT_NAME"]), row.get("RESIDENT_BYTES")
+        if holder and not holder.pools and row["POOL"] not in whole and resident is not None:
+            sums[holder.name] = sums.get(holder.name, 0) + resident
+    return _told_apart(view, sums)
+
+
+def _counted(view: View) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for row in view.rows("memory"):
+        # Below 0: Performance Schema has seen blocks freed whose allocation it did not see.
+        if row["BYTES"] and row["BYTES"] > 0 and (holder := holder_of(row["EVENT_NAME"])):
+            sums[holder.name] = sums.get(holder.name, 0) + row["BYTES"]
+    if view.rows("transactions"):
+        # Performance Schema counts locks with all other heaps of InnoDB.
+        locks = [row["LOCK_BYTES"] for row in view.rows("transactions")]
+        sums["transactions, locks"] = sum(filter(None, locks))
+    return _told_apart(view, sums)
+
+
+def _told_apart(view: View, sums: dict[str, int]) -> dict[str, int]:
+    if "stored programs" in sums and are_triggers(view):
+        sums["triggers"] = sums.pop("stored programs")
+    return sums
 
 
 def are_triggers(view: View) -> bool:
@@ -262,14 +245,11 @@ def are_triggers(view: View) -> bool:
     return programs > entries / 100 * (4 << 20)
 
 
-def statements_of(view: View, holder: Holder) -> list[str]:
-    """Ready to run. A statement whose variable is not known, or is small already, is left out."""
-    result = []
-    for statement in filter(None, holder.statement.split("; ")):
-        if "%" in statement:
-            value = view.variable(holder.variable)
-            if not isinstance(value, int) or value < 2:
-                continue
-            statement = statement.replace("%", str(value // 2))
-        result.append(statement)
-    return result
+def statement_of(view: View, holder: Holder) -> str:
+    """Ready to run; "" where the variable is not known, or is small already."""
+    if not holder.variable:
+        return holder.statement
+    value = view.variable(holder.variable)
+    if not isinstance(value, int) or value < 2:
+        return ""
+    return holder.statement.replace("%", str(value // 2))

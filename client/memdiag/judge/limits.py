@@ -11,10 +11,10 @@ from memdiag.model.view import Limit, View
 
 
 def findings(view: View) -> list[Finding]:
-    return [*_gone(view), *_near(view), *_swapped(view), *_killed(view), *_stalls(view), *_configuration(view)]
+    return [*gone(view), *_near(view), *_swapped(view), *_killed(view), *_stalls(view), *_configuration(view)]
 
 
-def _gone(view: View) -> list[Finding]:
+def gone(view: View) -> list[Finding]:
     if not view.data.get("gone"):
         return []
     return [
@@ -25,10 +25,13 @@ def _gone(view: View) -> list[Finding]:
             headline="The server did not answer any more while this report was made",
             evidence="Figures that were to be read later read unknown. It was killed, crashed, was shut down, or hangs",
             remedy="look for its end in the kernel's log and in its error log",
-            statements=["journalctl -k --since -1h | grep -iE 'killed process|out of memory'"],
+            check="journalctl -k --since -1h | grep -iE 'killed process|out of memory'",
             source="this report, as the connection ended",
         )
     ]
+
+
+_OTHERS = "ps -eo rss,comm --sort=-rss | head shows the processes of the machine"
 
 
 def _raise(view: View, limit: Limit) -> str:
@@ -43,12 +46,19 @@ def _raise(view: View, limit: Limit) -> str:
     return f"echo {more}M > {shlex.quote(f'{folder}/{name}')}"
 
 
-def _give_back(view: View) -> list[str]:
-    statements = ["SELECT memdiag_purge('all')"] if view.ours else []
-    pool = view.variable("innodb_buffer_pool_size")
-    if isinstance(pool, int) and pool >= 256 * MIB:
-        statements.append(f"SET GLOBAL innodb_buffer_pool_size = {pool * 3 // 4}")
-    return statements
+# More of the buffer pool than this is not taken at once: its pages would be read again.
+_POOL_PART = 4
+
+
+def _smaller_pool(view: View, needed: float) -> list[str]:
+    """A buffer pool that is a quarter smaller, where that alone is enough."""
+    size_now, resident = view.variable("innodb_buffer_pool_size"), view.buffer_pool
+    if not isinstance(size_now, int) or size_now < 256 * MIB or resident is None:
+        return []
+    smaller = size_now - size_now // _POOL_PART
+    if resident - smaller < needed:
+        return []
+    return [f"SET GLOBAL innodb_buffer_pool_size = {smaller}"]
 
 
 def _near(view: View) -> list[Finding]:
@@ -64,8 +74,11 @@ def _near(view: View) -> list[Finding]:
                 verdict="host",
                 headline=f"{size(limit.used)} of the control group's {size(limit.bytes)} are used: {percent(limit.used_percent)}",
                 evidence="At 100% the kernel ends a process of the group, usually the server. Page cache is not counted.",
-                remedy="give back what is unused, make the buffer pool smaller, or raise the limit",
-                statements=[*_give_back(view), _raise(view, limit)],
+                remedy="make the buffer pool smaller, or raise the limit",
+                statements=[
+                    *_smaller_pool(view, (limit.used or 0) - limit.bytes * NEAR_LIMIT_PERCENT / 100),
+                    _raise(view, limit),
+                ],
                 bytes=limit.used,
                 source=limit.source,
             )
@@ -78,8 +91,9 @@ def _near(view: View) -> list[Finding]:
                 verdict="host",
                 headline=f"{size(available)} of the machine's {size(machine)} are available",
                 evidence="MemAvailable is what the kernel can give without swapping.",
-                remedy="give back what is unused, and look at the other processes of the machine",
-                statements=[*_give_back(view), "ps -eo rss,comm --sort=-rss | head"],
+                remedy="make the buffer pool smaller, or end what else takes memory on the machine",
+                statements=_smaller_pool(view, machine / 20 - available),
+                check=_OTHERS,
                 bytes=int(machine - available),
                 source="/proc/meminfo",
             )
@@ -91,9 +105,9 @@ def _swapped(view: View) -> list[Finding]:
     swapped = view.swapped or 0
     if swapped < WORTH_BYTES:
         return []
-    statements = ["sysctl -w vm.swappiness=1"]
-    if _can_read_back(view, swapped):
-        statements.append("swapoff -a && swapon -a")
+    room = "give the machine or the control group room"
+    keep = "a lower vm.swappiness keeps them (sysctl -w vm.swappiness=1)"
+    back = _can_read_back(view, swapped)
     return [
         Finding(
             severity="critical" if swapped * 10 >= swapped + (view.rss or 0) else "warning",
@@ -101,8 +115,9 @@ def _swapped(view: View) -> list[Finding]:
             verdict="host",
             headline=f"{size(swapped)} of the server are swapped out",
             evidence="A statement that needs one of these pages waits for the disk.",
-            remedy="give the machine or the control group room, then read the pages back; a lower vm.swappiness keeps them",
-            statements=statements,
+            remedy=f"{room}, then read the pages back; {keep}" if back else f"{room}; {keep}",
+            statements=["swapoff -a && swapon -a"] if back else [],
+            check="" if back else "grep VmSwap /proc/[0-9]*/status shows what each process has there",
             bytes=swapped,
             source="VmSwap of /proc/<pid>/status",
         )
@@ -126,24 +141,7 @@ def _killed(view: View) -> list[Finding]:
         kills = view.host("cgroup", "memory.oom_control.oom_kill")
     if kills is None:
         kills = view.row("cgroup").get("oom_kills")
-    runs = [row for row in view.rows("memdiag_last_run") if row["SHUT_DOWN"] == "NO"]
     result = []
-    if runs and runs[0]["RUN"] == 1:
-        run = runs[0]
-        result.append(
-            Finding(
-                severity="note",
-                holder="the last run",
-                verdict="host",
-                headline=f"The run before this one was killed at {size(run['MAX_RSS_BYTES'])} of RSS",
-                evidence=f"Process {run['PROCESS']} was not shut down. Its peak was {size(run['RSS_PEAK_BYTES'])}.",
-                remedy="look at its last minutes",
-                statements=[
-                    "SELECT * FROM information_schema.MEMDIAG_LAST_RUN WHERE RUN = 1 ORDER BY TIME DESC LIMIT 60"
-                ],
-                source="INFORMATION_SCHEMA.MEMDIAG_LAST_RUN",
-            )
-        )
     if kills:
         result.append(
             Finding(
@@ -159,6 +157,24 @@ def _killed(view: View) -> list[Finding]:
     return result
 
 
+def last_run(view: View) -> list[Finding]:
+    """Our server keeps how it ended, and has no rule about it."""
+    runs = [row for row in view.rows("memdiag_last_run") if row["SHUT_DOWN"] == "NO" and row["RUN"] == 1]
+    return [
+        Finding(
+            severity="note",
+            holder="the last run",
+            verdict="host",
+            headline=f"The run before this one was killed at {size(run['MAX_RSS_BYTES'])} of RSS",
+            evidence=f"Process {run['PROCESS']} was not shut down. Its peak was {size(run['RSS_PEAK_BYTES'])}.",
+            remedy="look at its last minutes",
+            check="SELECT * FROM information_schema.MEMDIAG_LAST_RUN WHERE RUN = 1 ORDER BY TIME DESC LIMIT 60",
+            source="INFORMATION_SCHEMA.MEMDIAG_LAST_RUN",
+        )
+        for run in runs[:1]
+    ]
+
+
 def _stalls(view: View) -> list[Finding]:
     waited = view.host("pressure", "machine.some.avg10")
     if waited is None:
@@ -172,8 +188,8 @@ def _stalls(view: View) -> list[Finding]:
             verdict="host",
             headline=f"In {percent(waited)} of the last 10 s a task waited for memory",
             evidence="The kernel reclaims pages while statements wait.",
-            remedy="give back what is unused",
-            statements=_give_back(view),
+            remedy="end what takes memory on the machine, or give it more",
+            check=_OTHERS,
             source="/proc/pressure/memory",
         )
     ]

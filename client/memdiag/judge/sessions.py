@@ -1,18 +1,22 @@
-"""Sessions: many of them, or one that holds much."""
+"""Servers without memdiag: many sessions, or one that holds much."""
 
 from __future__ import annotations
 
-from memdiag.judge.held import KEPT, idle_statements, rollback_words, still_there
-from memdiag.judge.holders import HOLDERS
-from memdiag.judge.thresholds import WORTH_BYTES, severity
+from memdiag.judge.ending import propose, still_there
+from memdiag.judge.holders import bytes_by_holder, holder_of
+from memdiag.judge.thresholds import WORTH_BYTES, severity, whole_of
 from memdiag.model.document import Finding
 from memdiag.model.units import count, shown, size
-from memdiag.model.view import View
+from memdiag.model.view import Row, View
 
 # Below, a connection pool may want them.
 MANY_SESSIONS = 200
 # Part of the connected sessions. More of them at work are a load, not a storm.
 IDLE_PART = 0.5
+# Sessions that sleep for less are between two statements.
+IDLE_SECONDS = (3600, 600, 60)
+# Programs that watch the server and keep a session.
+WATCHERS = "ATTR_VALUE = 'memdiag' OR ATTR_VALUE LIKE '%exporter%' OR ATTR_VALUE LIKE '%otelcol%'"
 
 
 def findings(view: View) -> list[Finding]:
@@ -20,40 +24,40 @@ def findings(view: View) -> list[Finding]:
 
 
 def _largest(view: View) -> list[Finding]:
-    threads = view.rows("threads")
-    if not threads or not threads[0]["BYTES"]:
+    first, parts = view.row("threads"), view.rows("largest_session")
+    if not first or not first["BYTES"]:
         return []
-    first = threads[0]
-    parts = view.rows("largest_session")
     session = first["PROCESSLIST_ID"]
-    gone = sum(row["BYTES"] for row in parts) - still_there(view, parts)
-    held = first["BYTES"] - gone
-    outside = view.outside
-    if held < WORTH_BYTES or (outside and held * 10 < outside):
+    held = first["BYTES"] - sum(row["BYTES"] for row in parts) + still_there(view, parts)
+    # What it brought into caches of the server stays there when it ends.
+    held -= still_there(view, [row for row in parts if _of_the_server(row)])
+    whole = whole_of(view, sum(bytes_by_holder(view).values()))
+    if held < WORTH_BYTES or (whole.bytes and held * 10 < whole.bytes):
         return []
     names = "; ".join(f"{size(row['BYTES'])} are {row['EVENT_NAME']}" for row in parts[:3])
-    return [
-        Finding(
-            severity=severity(view, held),
-            holder=_holder_of(parts) or f"session {session}",
-            verdict="session",
-            headline=f"Session {session} of {shown(first['USER'])} holds {size(held)}",
-            evidence=f"It is in state {first['COMMAND']} for {count(first['SECONDS'])} s. {names}",
-            remedy=f"ending the session frees it{rollback_words(view, session)}; let its application free what it no longer needs"
-            if view.may_end(session)
-            else KEPT,
-            statements=[f"KILL {session}"] if view.may_end(session) else [],
-            bytes=held,
-            source=view.origin("threads"),
-        )
-    ]
+    found = Finding(
+        severity=severity(whole, held),
+        holder=_holder_of(parts) or f"session {session}",
+        verdict="session",
+        headline=f"Session {session} of {shown(first['USER'])}: {size(held)} allocated",
+        evidence=f"It is in state {first['COMMAND']} for {count(first['SECONDS'])} s. {names}",
+        remedy="let its application free what it no longer needs",
+        bytes=held,
+        source=view.origin("threads"),
+    )
+    propose(view, first, found)
+    return [found]
 
 
-def _holder_of(parts: list[dict]) -> str:
+def _of_the_server(row: Row) -> bool:
+    holder = holder_of(row["EVENT_NAME"])
+    return holder is not None and not holder.of_sessions
+
+
+def _holder_of(parts: list[Row]) -> str:
     for row in parts[:1]:
-        for holder in HOLDERS:
-            if row["EVENT_NAME"].startswith(holder.parts):
-                return holder.name
+        if holder := holder_of(row["EVENT_NAME"]):
+            return holder.name
     return ""
 
 
@@ -62,46 +66,71 @@ def _storm(view: View) -> list[Finding]:
     sessions, sleeping = row.get("SESSIONS") or 0, row.get("SLEEPING") or 0
     if sessions < MANY_SESSIONS or sleeping < sessions * IDLE_PART:
         return []
-    held, words = memory_of_sessions(view, sessions)
+    held = memory_of_sessions(view)
+    statement = idle_statement(view)
+    remedy = "let wait_timeout end idle ones: SET GLOBAL wait_timeout = 600 is for those that connect from then on; bound what the application opens"
+    if statement:
+        remedy = "end those that are idle for long: each row is a statement; " + remedy
     return [
         Finding(
             severity="warning" if (held or 0) >= WORTH_BYTES else "note",
             holder="sessions",
             verdict="session",
             headline=f"{count(sessions)} sessions are connected, {count(sleeping)} of them idle"
-            + (f", and hold {size(held)}" if held else ""),
-            evidence=words,
-            remedy="end those that are idle for long, let wait_timeout do it from now on,"
-            " and bound what the application opens",
-            statements=[*idle_statements(view), "SET GLOBAL wait_timeout = 600"],
+            + ("" if held is None else f", and have {size(held)} allocated"),
+            evidence=_evidence(view, sessions, held),
+            remedy=remedy,
+            statements=[statement] if statement else [],
+            check=""
+            if statement
+            else f"SELECT USER, HOST, COUNT(*) FROM {_list_of(view)} GROUP BY USER, HOST ORDER BY COUNT(*) DESC shows who"
+            " opens them",
             bytes=held,
-            source=f"{view.origin('sessions')}; {'INFORMATION_SCHEMA.MEMDIAG_LEDGER' if view.ours else view.origin('threads')}",
+            source=f"{view.origin('sessions')}; {view.origin('session_bytes')}",
         )
     ]
 
 
-_POOLS = ("connection", "session", "statement")
+def memory_of_sessions(view: View) -> int | None:
+    """What all sessions have allocated together; None: not known."""
+    held = view.row("session_bytes").get("SESSION_BYTES")
+    if held is None or held <= 0:
+        return None
+    # Performance Schema does not subtract from a session what another session freed.
+    return int(held if view.counted is None else min(held, view.counted))
 
 
-def memory_of_sessions(view: View, sessions: int) -> tuple[int | None, str]:
-    """Bytes that sessions hold, and the words that prove it."""
-    if view.ours:
-        states = view.pool_states()
-        parts = {f"pool {pool}": states.get(pool, {}).get("live") or 0 for pool in _POOLS}
-        for row in view.rows("memdiag_ledger"):
-            if row["COMPONENT"] == "region" and row["NAME"] == "thread_stack":
-                parts["thread stacks"] = row["RESIDENT_BYTES"] or 0
-        held = sum(parts.values())
-        words = ", ".join(f"{name} {size(value)}" for name, value in parts.items())
-        return held, f"{words}: {size(held / sessions)} for each session"
-    counted = sum(row["BYTES"] or 0 for row in view.rows("threads"))
-    listed = len(view.rows("threads"))
-    if not counted or not listed:
-        return None, "Performance Schema does not tell what they hold"
-    # The list has the largest 50.
-    smallest = view.rows("threads")[-1]["BYTES"] or 0
-    held = counted + smallest * max(0, sessions - listed)
-    return (
-        held,
-        f"Performance Schema counts at least {size(smallest)} for each; stacks and the C library's memory come on top",
-    )
+def _evidence(view: View, sessions: int, held: int | None) -> str:
+    if held is not None:
+        words = f"That is {size(held / sessions)} for each session"
+    elif largest := sum(row["BYTES"] or 0 for row in view.rows("threads")):
+        listed = len(view.rows("threads"))
+        words = f"The {count(listed)} with most have {size(largest)} allocated; what all have is not known"
+    else:
+        return "What they have allocated is not known."
+    return words + "; stacks and the C library's memory come on top."
+
+
+def idle_statement(view: View) -> str:
+    """Lists the KILL statements of sessions that sleep, with the longest time that still names half of the bytes; "": none
+    does. A session in a transaction is none of them, nor one that watches the server."""
+    row = view.row("session_bytes")
+    everything = memory_of_sessions(view)
+    if everything is None:
+        return ""
+    for seconds in IDLE_SECONDS:
+        if (row.get(f"IDLE_{seconds}_BYTES") or 0) * 2 >= everything:
+            return (
+                f"SELECT CONCAT('KILL ', ID) AS RUN FROM {_list_of(view)} WHERE COMMAND = 'Sleep' AND TIME >= {seconds}"
+                " AND ID <> CONNECTION_ID() AND ID NOT IN (SELECT TRX_MYSQL_THREAD_ID FROM information_schema.INNODB_TRX)"
+                " AND ID NOT IN (SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs WHERE ATTR_NAME ="
+                f" 'program_name' AND ({WATCHERS})) ORDER BY TIME DESC"
+            )
+    return ""
+
+
+def _list_of(view: View) -> str:
+    asked = view.data["sources"].get("sessions", {}).get("source", "")
+    if view.flavour == "mariadb" or "information_schema.PROCESSLIST" in asked:
+        return "information_schema.PROCESSLIST"
+    return "performance_schema.processlist"

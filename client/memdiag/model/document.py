@@ -110,11 +110,15 @@ class Note:
     kind: str = "note"
 
 
+SEVERITIES = ("critical", "warning", "note")
+
+
 @dataclass
 class Finding:
-    """A fault, its proof, and its remedy. `statements` can be run as they are."""
+    """A fault, its proof, and its remedy. `statements` can be run as they are and free most of what the finding names. The
+    rows of one with a single column RUN are the statements."""
 
-    severity: str  # critical, warning, note
+    severity: str  # one of SEVERITIES
     holder: str  # who has the memory
     verdict: str  # leak, growth, fragmentation, cache, misconfiguration, host, unexplained, session
     headline: str
@@ -122,14 +126,16 @@ class Finding:
     remedy: str
     statements: list[str] = field(default_factory=list)
     check: str = ""  # how to tell this verdict from another
-    bytes: int | None = None  # at stake
+    bytes: int | None = None  # at stake; resident, unless the headline says allocated
     source: str = ""
+    share: float | None = None  # percent of the memory besides the buffer pool; those of one report are at most 100
+    rule: str = ""  # of our server: a name that stays the same
     kind: str = "finding"
 
     @property
     def rank(self) -> tuple[int, int]:
         """Holders of memory come before settings that may lead to trouble."""
-        order = ("critical", "warning", "note").index(self.severity)
+        order = SEVERITIES.index(self.severity)
         if self.verdict == "misconfiguration" and order:
             order = 3
         return order, -(self.bytes or 0)

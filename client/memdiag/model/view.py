@@ -13,6 +13,9 @@ Row = dict[str, Any]
 OLDEST = {"mariadb": (10, 6)}
 OLDEST_MYSQL = (8, 0)
 
+# Rows of the source transactions.
+MOST_TRANSACTIONS = 10
+
 FLAVOURS = {"memdiag": "MySQL with memdiag", "mysql": "MySQL", "percona": "Percona Server", "mariadb": "MariaDB"}
 
 
@@ -78,22 +81,44 @@ class View:
         return value if isinstance(value, int) else None
 
     def may_end(self, session: int) -> bool:
-        """Whether KILL is a remedy: it stops replication where the session is its thread."""
-        system = {
-            row["SYSTEM_SESSION"] for source in ("system_sessions", "system_threads") for row in self.rows(source)
-        }
-        return session not in system
+        """Whether KILL of it harms nothing else: it is no thread of the server or of replication, and does not watch the
+        server. False where that is not known."""
+        listed = [name for name in ("system_sessions", "system_threads", "watchers") if self.error(name) is None]
+        if not {"system_sessions", "system_threads"} & set(listed):
+            return False
+        return all(row["SYSTEM_SESSION"] != session for name in listed for row in self.rows(name))
+
+    def transaction_of(self, session: int) -> tuple[bool, Row | None]:
+        """(known, the session's open transaction)."""
+        if self.error("transactions") is not None:
+            return False, None
+        rows = self.rows("transactions")
+        for row in [*rows, *self.rows("largest_transaction")]:
+            if row["PROCESSLIST_ID"] == session:
+                return True, row
+        if self.error("largest_transaction") is None and session == self.row("threads").get("PROCESSLIST_ID"):
+            return True, None
+        # The list has those with most.
+        return len(rows) < MOST_TRANSACTIONS, None
 
     # Memory of the process and its limits.
 
     @property
     def rss(self) -> int | None:
         """VmRSS. The ledger's rows add up to it exactly at the ledger's moment, so that comes first."""
-        if self.ours and (rows := self.rows("memdiag_ledger")):
-            resident = total(row["RESIDENT_BYTES"] for row in rows)
-            if resident is not None:
-                return resident
-        return self.host("process", "VmRSS")
+        resident = self._ledger_sum
+        return self.host("process", "VmRSS") if resident is None else resident
+
+    @property
+    def rss_source(self) -> str:
+        if self._ledger_sum is not None:
+            return "INFORMATION_SCHEMA.MEMDIAG_LEDGER, the sum of its rows"
+        return "VmRSS of /proc/<pid>/status"
+
+    @property
+    def _ledger_sum(self) -> int | None:
+        rows = self.rows("memdiag_ledger")
+        return total(row["RESIDENT_BYTES"] for row in rows) if rows else None
 
     @property
     def rss_peak(self) -> int | None:
@@ -209,6 +234,17 @@ class View:
             if row["COMPONENT"] == "pool":
                 found.setdefault(row["NAME"], {})[row["STATE"]] = row["RESIDENT_BYTES"]
         return found
+
+    @property
+    def unused(self) -> int | None:
+        """Unused pages of all pools, which a purge gives back."""
+        pools = self.pool_states().values()
+        return total(unused_of(states) for states in pools) if pools else None
+
+
+def unused_of(states: dict[str, int | None]) -> int | None:
+    """Of one pool. A state that the ledger does not list has nothing."""
+    return total(states.get(state, 0) for state in ("dirty", "muzzy"))
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def headline(view: View, found: list[Finding]) -> str:
     if found and found[0].severity != "note":
         return found[0].headline
     rss, limit = view.rss, view.limit
-    unread = not_readable(view) or (view.ours and view.error("memdiag_ledger"))
+    unread = not_readable(view) or (view.ours and (view.error("memdiag_ledger") or view.error("memdiag_advice")))
     if rss is None or unread:
         calm = "Nothing was found to be wrong in what could be read."
     elif limit:
@@ -62,7 +62,7 @@ def facts(view: View) -> list[Fact]:
             view.rss,
             "bytes",
             "physical memory of the server's process",
-            "INFORMATION_SCHEMA.MEMDIAG_LEDGER, the sum of its rows" if view.ours else f"VmRSS of {process}",
+            view.rss_source,
         ),
         Fact(
             "peak RSS",
@@ -85,11 +85,10 @@ def facts(view: View) -> list[Fact]:
             ),
         )
     if view.ours:
-        unused = [(states.get("dirty") or 0) + (states.get("muzzy") or 0) for states in view.pool_states().values()]
         result.append(
             Fact(
                 "to get back at once",
-                sum(unused),
+                view.unused,
                 "bytes",
                 "unused pages of all pools, which memdiag_purge('all') gives back",
                 "INFORMATION_SCHEMA.MEMDIAG_LEDGER",

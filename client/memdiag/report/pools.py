@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from memdiag.judge.holders import HOLDERS, TRIGGERS, are_triggers, bytes_of
+from memdiag.judge.holders import BY_NAME, bytes_by_holder
+from memdiag.judge.thresholds import whole_of
 from memdiag.model.document import Column, Line, Note, Section, Series, Table
-from memdiag.model.units import MIB, share
-from memdiag.model.view import View
+from memdiag.model.units import MIB
+from memdiag.model.view import View, unused_of
 
 
 def section(view: View) -> Section:
@@ -69,7 +70,7 @@ def _pools(view: View) -> Table:
     rows = []
     for row in view.rows("memdiag_pools"):
         parts = states.get(row["POOL"], {})
-        unused = None if not parts else (parts.get("dirty") or 0) + (parts.get("muzzy") or 0)
+        unused = unused_of(parts) if parts else None
         rows.append(
             [
                 row["POOL"],
@@ -107,14 +108,15 @@ def _pools(view: View) -> Table:
 
 
 def _holders(view: View) -> Table:
-    outside = view.outside
-    triggers = are_triggers(view)
-    rows = [
-        [holder.name, held, share(held, outside), holder.usual_percent, holder.what]
-        for declared in HOLDERS
-        for holder in [TRIGGERS if triggers and declared.name == "stored programs" else declared]
-        if (held := bytes_of(view, holder))
-    ]
+    sums = bytes_by_holder(view)
+    resident = bool(view.rows("memdiag_instruments"))
+    whole = whole_of(view, sum(sums.values()))
+    rows = []
+    for name, held in sums.items():
+        holder = BY_NAME[name]
+        usual = holder.usual_percent if resident else holder.usual_of_counted
+        if held:
+            rows.append([name, held, whole.share(held), usual, holder.words.what])
     rows.sort(key=lambda row: -row[1])
     return Table(
         "holders",
@@ -125,21 +127,17 @@ def _holders(view: View) -> Table:
                 "bytes",
                 "holds",
                 "bytes",
-                "live bytes" if view.ours else "bytes that Performance Schema counts",
+                "resident bytes" if resident else "allocated bytes, as Performance Schema counts them",
                 bar=True,
             ),
-            Column("share", "share", "%", "of RSS besides the buffer pool"),
+            Column("share", "share", "%", f"of {whole.words}"),
             Column("usual", "usual at most", "%", "a larger share, from 64 MiB on, is a finding"),
             Column("what", "what it is"),
         ],
         rows,
-        "INFORMATION_SCHEMA.MEMDIAG_INSTRUMENTS, MEMDIAG_LEDGER" if view.ours else view.origin("memory"),
-        "Holders may overlap; they are no sum."
-        + (
-            " Where an instrument's memory is in pages that were never written, it is less in RSS."
-            if view.ours
-            else " Locks are those of INFORMATION_SCHEMA.INNODB_TRX."
-        ),
+        "INFORMATION_SCHEMA.MEMDIAG_INSTRUMENTS, MEMDIAG_LEDGER" if resident else view.origin("memory"),
+        "Each instrument counts for one holder."
+        + ("" if resident else " Locks are those of INFORMATION_SCHEMA.INNODB_TRX."),
     )
 
 

@@ -1,0 +1,53 @@
+"""Whether KILL of a session is a remedy, and what it costs.
+
+It is one only if the session itself has a large part of what the finding is about, and if all of this is known: it is no
+thread of the server, of replication, of memdiag or of an exporter, and what its open transaction would roll back.
+"""
+
+from __future__ import annotations
+
+from memdiag.model.document import Finding
+from memdiag.model.units import count
+from memdiag.model.view import Row, View
+
+KEPT = (
+    "do not KILL this session: it is a thread of replication or of the server, or it watches the server; it has the"
+    " memory until its transaction or statement ends"
+)
+UNKNOWN = "what KILL would roll back is not known: this account may not read the open transactions"
+NOT_LISTED = "what KILL would roll back is not known: more transactions are open than were read"
+
+
+def propose(view: View, session: Row, found: Finding) -> None:
+    """Adds the remedy to a finding of which the session has at least half."""
+    number = session["PROCESSLIST_ID"]
+    if not view.may_end(number):
+        _first(found, KEPT)
+        return
+    known, transaction = view.transaction_of(number)
+    if not known:
+        _first(found, UNKNOWN if view.error("transactions") else NOT_LISTED)
+        return
+    words = f"end session {number}, which frees it"
+    if transaction:
+        words += (
+            f" and rolls back its transaction, open for {count(transaction['SECONDS'])} s:"
+            f" {count(transaction['ROWS_MODIFIED'])} changed rows"
+        )
+    elif session.get("COMMAND") not in (None, "Sleep"):
+        words += " and ends the statement that it runs"
+    found.statements = [f"KILL {number}"]
+    _first(found, words)
+
+
+def _first(found: Finding, words: str) -> None:
+    found.remedy = f"{words}; {found.remedy}" if found.remedy else words
+
+
+def still_there(view: View, parts: list[Row]) -> int:
+    """Bytes of a session's instruments. Performance Schema does not subtract from a session what another session freed.
+    No session holds more of an instrument than there is of it."""
+    everywhere = {row["EVENT_NAME"]: row["BYTES"] or 0 for row in view.rows("memory")}
+    return sum(
+        min(row["BYTES"], max(0, everywhere.get(row["EVENT_NAME"], row["BYTES"]))) for row in parts if row["BYTES"]
+    )
