@@ -1,0 +1,190 @@
+"""Each statement that the client offers for a stock server, carried out on a model of it: at least half of what the finding
+names comes back, and nothing else ends."""
+
+import copy
+import re
+import unittest
+
+from memdiag.judge.findings import findings
+from memdiag.model.view import View
+
+from tests import fixtures
+from tests.builder import MIB, stock
+from tests.model_server import OWN, ModelServer, One, generated, recorded
+
+STATES = 300
+# Remedies for the machine: no statement that ends a session.
+HOST = ("SET GLOBAL innodb_buffer_pool_size = ", "SET PERSIST innodb_buffer_pool_size = ", "echo ", "systemctl ", "swapoff ")
+
+
+class Remedies(unittest.TestCase):
+    def check(self, server: ModelServer, found) -> int:
+        offered = 0
+        for one in found:
+            if one.verdict in ("host", "misconfiguration"):
+                self.assertTrue(all(statement.startswith(HOST) for statement in one.statements), one.statements)
+                continue
+            if not one.statements:
+                continue
+            offered += 1
+            now = copy.deepcopy(server)
+            before = now.held(one.holder)
+            ended = [session for statement in one.statements for session in now.run(statement)]
+            self.assertGreaterEqual((before - now.held(one.holder)) * 2, one.bytes, one)
+            for session in ended:
+                self.assertEqual(session.kept, "", one)
+                self.assertNotEqual(session.number, OWN)
+                if session.changed is not None:
+                    self.assertIn("rolls back", one.remedy)
+                if len(ended) > 1:
+                    self.assertGreaterEqual(session.seconds, 60)
+        return offered
+
+    def test_generated_states(self):
+        offered = 0
+        for seed in range(STATES):
+            server = generated(seed)
+            with self.subTest(seed):
+                found = findings(View(server.snapshot()))
+                offered += self.check(server, found)
+                self.shares(found)
+        # A judge that offers nothing would pass.
+        self.assertGreater(offered, STATES // 4)
+
+    def test_recorded_states(self):
+        offered = 0
+        for name in fixtures.names():
+            if not name.startswith("stock-"):
+                continue
+            data = fixtures.today(name)
+            with self.subTest(name):
+                server = recorded(data)
+                found = findings(View(data))
+                # The model's tables are all in one schema.
+                for one in found:
+                    one.statements = [re.sub(r"(ALTER TABLE )`\w+`", r"\1`s`", words) for words in one.statements]
+                offered += self.check(server, found)
+        self.assertGreaterEqual(offered, 6)
+
+    def test_shares_of_recorded_states(self):
+        for name in fixtures.names():
+            with self.subTest(name):
+                self.shares(findings(View(fixtures.today(name))))
+
+    def shares(self, found):
+        self.assertLessEqual(sum(one.share or 0 for one in found), 100.001)
+        for one in found:
+            self.assertTrue(one.share is None or 0 <= one.share <= 100.001, one)
+
+
+class Sessions(unittest.TestCase):
+    """Innocents that a remedy once named."""
+
+    def of(self, server: ModelServer, **sources):
+        data = server.snapshot()
+        for name, rows in sources.items():
+            data["sources"][name] = {"source": name, "rows": rows, "error": None}
+        return {one.holder: one for one in findings(View(data))}
+
+    def test_a_transaction_of_one_row_does_not_hold_the_caches(self):
+        server = ModelServer([One(77, memory={"memory/sql/x": 5}, changed=1)], {"memory/mysys/IO_CACHE": 256 * MIB})
+        one = self.of(server)["binary log caches"]
+        self.assertEqual(one.statements, [])
+        self.assertNotIn("77", one.headline + one.remedy)
+
+    def test_one_prepared_statement_is_no_cause(self):
+        server = ModelServer([One(10, memory={"memory/sql/Prepared_statement::main_mem_root": 60 * MIB})])
+        server.caches["memory/sql/Prepared_statement::infrastructure"] = 200 * MIB
+        rows = [{"PROCESSLIST_ID": 10, "USER": "app", "STATEMENTS": 1}]
+        self.assertEqual(self.of(server, prepared=rows)["prepared statements"].statements, [])
+
+    def test_a_storm_of_busy_sessions_ends_none(self):
+        """All are between two statements."""
+        server = ModelServer([One(10 + n, seconds=3, memory={"memory/sql/x": MIB}) for n in range(300)])
+        one = self.of(server)["sessions"]
+        self.assertEqual(one.statements, [])
+        self.assertTrue(one.check)
+        for session in server.sessions[:200]:
+            session.seconds = 61
+        (statement,) = self.of(server)["sessions"].statements
+        self.assertIn("TIME >= 60 ", statement)
+        for session in server.sessions:
+            session.changed = 0
+        self.assertEqual(self.of(server)["sessions"].statements, [])
+
+    def test_what_all_sessions_have_is_their_sum(self):
+        """The 50 largest are listed, with 2 MiB each."""
+        sessions = [One(10 + n, memory={"memory/sql/x": 2 * MIB if n < 50 else 100 << 10}) for n in range(701)]
+        one = self.of(ModelServer(sessions))["sessions"]
+        self.assertEqual(one.bytes, 50 * 2 * MIB + 651 * (100 << 10))
+        self.assertNotIn("at least", one.headline + one.evidence)
+        unknown = self.of(ModelServer(sessions), session_bytes=[])["sessions"]
+        self.assertIsNone(unknown.bytes)
+        self.assertIn("The 50 with most have 100 MiB allocated; what all have is not known", unknown.evidence)
+
+    def test_what_is_not_known_ends_nothing(self):
+        server = ModelServer([One(42, memory={"memory/sql/user_var_entry::value": 300 * MIB})])
+        self.assertEqual(self.of(server)["user variables"].statements, ["KILL 42"])
+        for gone in (("transactions",), ("system_sessions", "system_threads")):
+            data = server.snapshot()
+            for name in gone:
+                data["sources"][name] = {"source": name, "rows": [], "error": "this account may not read it"}
+            with self.subTest(gone):
+                self.assertNotIn("KILL", str([one.statements for one in findings(View(data))]))
+
+    def test_what_rolls_back_is_said(self):
+        server = ModelServer([One(42, memory={"memory/sql/user_var_entry::value": 300 * MIB}, changed=20)])
+        one = self.of(server)["user variables"]
+        self.assertEqual(one.statements, ["KILL 42"])
+        self.assertIn("rolls back its transaction, open for 5 s: 20 changed rows", one.remedy)
+
+    def test_caches_that_a_session_filled_stay_when_it_ends(self):
+        session = One(42, memory={"memory/innodb/fts0fts": 700 * MIB, "memory/sql/x": MIB})
+        found = self.of(ModelServer([session]))
+        self.assertNotIn("KILL", str([one.statements for one in found.values()]))
+        self.assertIn("OPTIMIZE LOCAL TABLE", found["full-text caches"].statements[0])
+
+    def test_bytes_that_were_never_written_are_no_share_of_resident_ones(self):
+        """256 MiB of a cache and 329 MiB of triggers were 119% of a server."""
+        rows = {"memory/mysys/IO_CACHE": 256 * MIB, "memory/sql/sp_head::main_mem_root": 329 * MIB}
+        data = ModelServer(caches=rows).snapshot()
+        data["sources"]["process"]["rows"][0]["VmRSS"] = 500 * MIB
+        found = [one for one in findings(View(data)) if one.share]
+        self.assertEqual(len(found), 2)
+        self.assertAlmostEqual(sum(one.share for one in found), 100)
+        for one in found:
+            self.assertIn("allocated", one.headline)
+            self.assertIn("of what is allocated", one.headline)
+
+
+class Growth(unittest.TestCase):
+    def of(self, seconds, used=0, step=MIB):
+        data = stock(600 * MIB, meminfo=[{"MemTotal": 16 << 30, "MemAvailable": (16 << 30) - used}])
+        samples = [{"time": 10.0 * n, "rss": 300 * MIB + n * step, "buffer_pool": 0} for n in range(seconds // 10 + 1)]
+        return next(one for one in findings(View(data), samples) if one.verdict == "growth")
+
+    def test_everybodys_use_counts(self):
+        """6 GiB are left, at 6 MiB a second."""
+        one = self.of(1200, used=10 << 30, step=60 * MIB)
+        self.assertIn("reaches the machine's memory in 17 min", one.headline)
+        self.assertEqual(one.severity, "critical")
+
+    def test_it_looks_ahead_ten_times_what_was_seen(self):
+        """16 GiB at 1 MiB in 10 s are two days."""
+        one = self.of(1200)
+        self.assertNotIn("reaches", one.headline)
+        self.assertEqual(one.severity, "warning")
+
+    def test_a_burst_is_no_alarm(self):
+        one = self.of(400, used=10 << 30, step=60 * MIB)
+        self.assertEqual(one.severity, "warning")
+
+    def test_unknown_use_is_no_forecast(self):
+        data = stock(600 * MIB, meminfo=[{"MemTotal": 16 << 30}])
+        samples = [{"time": 10.0 * n, "rss": 300 * MIB + n * 90 * MIB, "buffer_pool": 0} for n in range(121)]
+        (one,) = [one for one in findings(View(data), samples) if one.verdict == "growth"]
+        self.assertNotIn("reaches", one.headline)
+
+
+if __name__ == "__main__":
+    unittest.main()
