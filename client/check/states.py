@@ -77,7 +77,7 @@ class Situation:
 class State:
     name: str
     make: Callable[[Situation], None]
-    holders: tuple[str, ...]  # one of them must be named
+    holders: tuple[str, ...]  # one of them must be named, or be the server's rule
     options: tuple[str, ...] = ()
     limit_mb: int = 0
     on_stock: tuple[str, ...] = ()  # also right there
@@ -223,12 +223,7 @@ _LIMIT_MB = 768
 _KEPT = ("--loose-memdiag-quiet-ms=session=0", "--loose-memdiag-dirty-decay-ms=session=-1")
 STATES = (
     State("leak", leak, ("user variables",)),
-    State(
-        "fragmentation",
-        fragmentation,
-        ("fragmentation of pool session",),
-        on_stock=("unused pages", "memory that is not counted"),
-    ),
+    State("fragmentation", fragmentation, ("fragmentation",), on_stock=("unused pages", "memory that is not counted")),
     State("table cache", table_cache, ("open tables",)),
     State("triggers", triggers, ("triggers",)),
     State("prepared statements", prepared_statements, ("prepared statements",)),
@@ -236,10 +231,10 @@ STATES = (
     State(
         "large transaction",
         large_transaction,
-        ("binary log caches", "transactions and locks"),
+        ("binary log caches", "transactions, locks"),
         ("--binlog-cache-size=256M",),
     ),
-    State("connection storm", connection_storm, ("sessions",)),
+    State("connection storm", connection_storm, ("sessions", "user variables")),
     State("swap", swap, ("swap",), limit_mb=2 * _LIMIT_MB),
     State("cgroup near its limit", near_limit, ("cgroup",), _KEPT, _LIMIT_MB),
 )
@@ -273,9 +268,13 @@ def bytes_at_stake(server: Server, finding: Finding) -> int:
     """Bytes that the report gives the same holder now; 0 where it names the holder no more."""
     view = report(snapshot(server))
     for one in view.findings:
-        if one.holder == finding.holder:
+        if (one.rule, one.holder) == (finding.rule, finding.holder):
             return one.bytes or 0
     return 0
+
+
+def names(finding: Finding, right: tuple[str, ...]) -> bool:
+    return finding.holder in right or finding.rule in right
 
 
 def rss(server: Server) -> int:
@@ -297,10 +296,10 @@ def drive(state: State, build: Build, folder: Path, ours: bool, checks: Checks, 
         right = state.holders + (() if ours else state.on_stock)
         checks.check(
             f"{state.name}: the first finding names the holder",
-            first is not None and first.holder in right,
+            first is not None and names(first, right),
             "no finding" if first is None else f"{first.holder}: {first.headline}",
         )
-        if not ours or first is None or first.holder not in right:
+        if not ours or first is None or not names(first, right):
             return
         before = first.bytes or 0
         rss_before = rss(now.server)
@@ -323,7 +322,7 @@ def drive(state: State, build: Build, folder: Path, ours: bool, checks: Checks, 
 
 
 def apply(now: Situation, finding: Finding) -> None:
-    """Carry out the statements as a person would; those that list KILL statements are followed."""
+    """Carry out the statements as a person would: the rows of a column RUN are statements, too."""
     with now.server.connect() as session:
         for statement in finding.statements:
             if statement.startswith(("systemctl", "echo", "ps ")):
@@ -334,11 +333,11 @@ def apply(now: Situation, finding: Finding) -> None:
                     place = now.server.folder.parent / "states.swap"
                     subprocess.run(["swapoff", place], check=True)
                 continue
-            rows = session.query(statement).rows
-            for row in rows:
-                if row and str(row[0]).startswith("KILL "):
-                    with contextlib.suppress(SqlError):
-                        session.query(str(row[0]).rstrip(";"))
+            found = session.query(statement)
+            for row in found.rows if [name.upper() for name in found.columns] == ["RUN"] else ():
+                # A session may have ended by itself.
+                with contextlib.suppress(SqlError):
+                    session.query(str(row[0]))
 
 
 def main() -> int:

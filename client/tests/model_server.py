@@ -79,12 +79,7 @@ class ModelServer:
             largest_session=[{"EVENT_NAME": name, "BYTES": held} for name, held in largest if held > 65536],
             transactions=[_transaction(one) for one in open_[:10]],
             largest_transaction=[_transaction(one) for one in open_ if threads and one is threads[0]],
-            sessions=[
-                {
-                    "SESSIONS": len(clients),
-                    "SLEEPING": sum(one.command == "Sleep" for one in clients),
-                }
-            ],
+            sessions=[{"SESSIONS": len(clients), "SLEEPING": sum(one.command == "Sleep" for one in clients)}],
             session_bytes=[
                 {"SESSION_BYTES": sum(one.bytes for one in clients)}
                 | {f"IDLE_{seconds}_BYTES": idle(seconds) for seconds in (60, 600, 3600)}
@@ -240,8 +235,6 @@ def recorded(data: dict[str, Any]) -> ModelServer:
         server.sessions.append(one)
     server.tables = {row["TABLE_NAME"]: row["BYTES"] for row in view.rows("memory_tables")}
     server.caches = {
-        name: held
-        for name, held in rest.items()
-        if held and not (server.tables and name.startswith("memory/memory/"))
+        name: held for name, held in rest.items() if held and not (server.tables and name.startswith("memory/memory/"))
     }
     return server

@@ -97,13 +97,7 @@ class Shown(unittest.TestCase):
         self.assertEqual([one.holder for one in findings(View(data))], ["cgroup"])
 
     def test_what_the_server_cannot_say(self):
-        run = {
-            "RUN": 1,
-            "SHUT_DOWN": "NO",
-            "MAX_RSS_BYTES": GIB,
-            "RSS_PEAK_BYTES": GIB,
-            "PROCESS": 7,
-        }
+        run = {"RUN": 1, "SHUT_DOWN": "NO", "MAX_RSS_BYTES": GIB, "RSS_PEAK_BYTES": GIB, "PROCESS": 7}
         data = snapshot("memdiag", memdiag_advice=[row()], memdiag_last_run=[run])
         data["gone"] = True
         holders = [one.holder for one in findings(View(data))]

@@ -14,7 +14,13 @@ from tests.model_server import OWN, ModelServer, One, generated, recorded
 
 STATES = 300
 # Remedies for the machine: no statement that ends a session.
-HOST = ("SET GLOBAL innodb_buffer_pool_size = ", "SET PERSIST innodb_buffer_pool_size = ", "echo ", "systemctl ", "swapoff ")
+HOST = (
+    "SET GLOBAL innodb_buffer_pool_size = ",
+    "SET PERSIST innodb_buffer_pool_size = ",
+    "echo ",
+    "systemctl ",
+    "swapoff ",
+)
 
 
 class Remedies(unittest.TestCase):

@@ -182,7 +182,7 @@ HOLDERS = _read()
 BY_NAME = {holder.name: holder for holder in HOLDERS}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def holder_of(instrument: str) -> Holder | None:
     """The one whose beginning fits most of the name: an instrument counts once."""
     fitting = [

@@ -57,13 +57,7 @@ def facts(view: View) -> list[Fact]:
     limit = view.limit
     process = "/proc/<pid>/status"
     result = [
-        Fact(
-            "RSS",
-            view.rss,
-            "bytes",
-            "physical memory of the server's process",
-            view.rss_source,
-        ),
+        Fact("RSS", view.rss, "bytes", "physical memory of the server's process", view.rss_source),
         Fact(
             "peak RSS",
             view.rss_peak,
