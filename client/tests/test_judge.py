@@ -371,9 +371,9 @@ class Ranking(unittest.TestCase):
     def test_what_holds_memory_comes_before_what_a_setting_may_lead_to(self):
         rows = [instrument("memory/sql/Filesort_buffer::sort_keys", 70 * MIB)]
         variables = [{"innodb_buffer_pool_size": 15 * GIB}]
-        found = findings(View(stock(500 * MIB, memory=rows, variables=variables)))
+        found = findings(View(stock(250 * MIB, memory=rows, variables=variables)))
         self.assertEqual([one.holder for one in found], ["sort buffers", "innodb_buffer_pool_size"])
-        self.assertEqual([one.severity for one in found], ["note", "warning"])
+        self.assertEqual([one.severity for one in found], ["warning", "warning"])
         self.assertEqual(found[1].statements, [f"SET PERSIST innodb_buffer_pool_size = {16 * GIB * 6 // 10}"])
 
 

@@ -25,7 +25,7 @@ def gone(view: View) -> list[Finding]:
             headline="The server did not answer any more while this report was made",
             evidence="Figures that were to be read later read unknown. It was killed, crashed, was shut down, or hangs",
             remedy="look for its end in the kernel's log and in its error log",
-            check="journalctl -k --since -1h | grep -iE 'killed process|out of memory'",
+            statements=["journalctl -k --since -1h | grep -iE 'killed process|out of memory'"],
             source="this report, as the connection ended",
         )
     ]
