@@ -138,7 +138,7 @@ Version: {full}-1
 Architecture: all
 Maintainer: {MAINTAINER}
 Installed-Size: {size}
-Depends: python3 (>= 3.11), python3-jinja2, python3-pymysql (>= 1.0.2)
+Depends: python3 (>= 3.9), python3-jinja2, python3-pymysql (>= 1.0.2)
 Recommends: python3-rich
 Suggests: mysql-memdiag-client
 Section: database
@@ -175,7 +175,7 @@ Release: 1{stamp}
 Summary: {summary}
 License: GPL-2.0-only AND MIT
 BuildArch: noarch
-Requires: python3 >= 3.11, python3-jinja2, (python3-PyMySQL or python3-pymysql)
+Requires: python3 >= 3.9, python3-jinja2, (python3-PyMySQL or python3-pymysql)
 Recommends: python3-rich
 %description
 {text}
@@ -215,11 +215,20 @@ def rpm(tree: Path, out: Path, full: str, date: int) -> Path:
     return target
 
 
+def for_older_setuptools(project: str) -> str:
+    """pyproject.toml with the licence as setuptools before 77 and after 61 takes it; Debian 12 has 66. The files
+    LICEN[CS]E* of the top folder are in the wheel without a list, and uPlot's is among the data."""
+    project = re.sub(r"(?m)^license-files = .*\n", "", project)
+    return re.sub(r'(?m)^license = (".*")$', r"license = { text = \1 }", project)
+
+
 def wheel(out: Path, date: int) -> Path:
     say("-- making the wheel of the client")
     source = out / "source"
     shutil.rmtree(source, ignore_errors=True)
     shutil.copytree(CLIENT, source, ignore=shutil.ignore_patterns("__pycache__", "tests", "check"))
+    project = source / "pyproject.toml"
+    project.write_text(for_older_setuptools(project.read_text()))
     for old in out.glob("memdiag-*.whl"):
         old.unlink()
     logged(

@@ -1,6 +1,7 @@
 """The manual page and the tree of the client's packages."""
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 from unittest import mock
@@ -28,6 +29,7 @@ class ManualPage(Scratch):
 class Wheel(Scratch):
     def test_nothing_is_downloaded(self):
         commands = []
+        before = git_status()
 
         def made(command: list, *_args: object, **_names: object) -> None:
             commands.append(command)
@@ -35,6 +37,7 @@ class Wheel(Scratch):
 
         with mock.patch.object(client, "logged", made):
             client.wheel(self.root, 0)
+        self.assertEqual(git_status(), before)  # pip leaves its work beside the source
         (command,) = commands
         self.assertLessEqual({"--no-index", "--no-build-isolation"}, set(command))
         if Path("/usr/bin/python3").exists():
@@ -46,6 +49,22 @@ class Wheel(Scratch):
             mock.patch.object(client, "MODULES", {"re": "python3", "no_such": "python3-none"}),
         ):
             self.assertEqual(client.missing_packages(), ["none", "python3-none"])
+
+    def test_debians_setuptools_knows_no_expression_of_licences(self):
+        text = (client.CLIENT / "pyproject.toml").read_text()
+        older = client.for_older_setuptools(text)
+        self.assertIn('license = { text = "GPL-2.0-only AND MIT" }', older)
+        self.assertNotIn("license-files", older)
+        self.assertEqual(len(older.splitlines()), len(text.splitlines()) - 1)
+
+    def test_what_pip_leaves_in_a_checkout_is_ignored(self):
+        for name in ("client/build/lib/memdiag/cli.py", "client/memdiag.egg-info/PKG-INFO"):
+            done = subprocess.run(["git", "check-ignore", "-q", name], cwd=ROOT, check=False)
+            self.assertEqual(done.returncode, 0, name)
+
+
+def git_status() -> str:
+    return subprocess.run(["git", "status", "--short"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 class Tree(Scratch):
