@@ -20,7 +20,7 @@ _COLUMNS = {
     "TABLE_SCHEMA": "schema",
     "PROGRAM": "program",
 }
-_VARIABLES = {"hostname": "host", "datadir": "path", "socket": "path", "pid_file": "path"}
+_VARIABLES = {"hostname": "host", "server_uuid": "server", "datadir": "path", "socket": "path", "pid_file": "path"}
 # TABLE_NAME of memdiag_tables and columns names tables of the server itself.
 _TABLES = {"memory_tables"}
 _KEPT_USERS = {None, "", "root", "background", "event_scheduler", "system user"}

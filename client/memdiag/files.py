@@ -23,6 +23,7 @@ def whole_file(path: Path) -> Iterator[IO[str]]:
             yield file
         return
     try:
+        # With mode 600: a page names users and statements.
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent)
     except OSError as error:
         raise Problem(f"{path} cannot be written: {error.strerror}") from None
@@ -31,7 +32,6 @@ def whole_file(path: Path) -> Iterator[IO[str]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            os.fchmod(file.fileno(), 0o600)  # it names users and statements
         os.replace(name, path)
     except OSError as error:
         _remove(name)

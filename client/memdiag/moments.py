@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +43,30 @@ def is_file(operand: str) -> bool:
 
 
 def of_file(operand: str) -> Moment:
-    """REPORT.json, REPORT.html, RECORDING, or RECORDING@first, @last, @peak, @NUMBER, @2026-11-22T03:00:00."""
-    path, _, when = (operand, "", "") if Path(operand).is_file() else operand.rpartition("@")
+    """REPORT.json, REPORT.html, REPORT@SERVER, RECORDING, or RECORDING@first, @last, @peak, @NUMBER,
+    @2026-11-22T03:00:00."""
+    path, when = split(operand)
     text = read_text(Path(path))
     if is_recording(text):
         recording = parsed(text, path)
         return of_sample(f"{path}{'@' + when if when else ''}", _chosen(recording.samples, when or "last", path))
-    return of_snapshot(snapshots_of(text, path)[0], path)
+    return of_snapshot(snapshot_of(text, path, when), operand)
+
+
+def split(operand: str) -> tuple[str, str]:
+    """The file, and what follows its last @."""
+    path, _, when = (operand, "", "") if Path(operand).is_file() else operand.rpartition("@")
+    return path, when
+
+
+def snapshot_of(text: str, name: str, label: str = "") -> dict[str, Any]:
+    """@raises Problem if the page has several servers, and `label` names none of them"""
+    found = snapshots_of(text, name)
+    named = [one for one in found if one["label"] == label] if label else found
+    if len(named) != 1:
+        labels = ", ".join(f"{name}@{one['label']}" for one in found)
+        raise Problem(f"{name} has {len(found)} servers; say which: {labels}" if not label else f"say one of {labels}")
+    return named[0]
 
 
 def snapshots_of(text: str, name: str) -> list[dict[str, Any]]:
@@ -110,7 +127,12 @@ def _chosen(samples: list[dict[str, Any]], when: str, name: str) -> dict[str, An
     if when == "peak":
         return max(known, key=lambda sample: sample.get("rss") or 0)
     if when.isdigit() and 1 <= int(when) <= len(samples):
-        return samples[int(when) - 1]
+        sample = samples[int(when) - 1]
+        if sample.get("down"):
+            raise Problem(f"{name}@{when} has no figures: the server did not answer")
+        return sample
+    # Python has read Z for UTC since 3.11.
+    when = re.sub(r"Z$", "+00:00", when)
     try:
         moment = datetime.fromisoformat(when.removesuffix(" UTC"))
     except ValueError:
@@ -118,6 +140,6 @@ def _chosen(samples: list[dict[str, Any]], when: str, name: str) -> dict[str, An
             f"{name}@{when}: write @first, @last, @peak, a number up to {len(samples)}, or a time (UTC) such as 2026-11-22T03:00:00"
         ) from None
     if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)  # as reports and recordings show it
+        moment = moment.replace(tzinfo=timezone.utc)  # as reports and recordings show it
     epoch = moment.timestamp()
     return min(known, key=lambda sample: abs(sample["time"] - epoch))

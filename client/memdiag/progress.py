@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import sys
 
+from memdiag.problem import warn
+
+verbose = False  # -v
+
+
+def trace(words: str) -> None:
+    if verbose:
+        warn(words)
+
 
 class Progress:
     """Shows nothing where standard error is no terminal."""

@@ -6,6 +6,7 @@ A line is written whole or not at all, and a last line that is cut off (the reco
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,33 @@ FORMAT = "memdiag-recording/1"
 class Recording:
     head: dict[str, Any]
     samples: list[dict[str, Any]]
+
+
+# Growth of so long ago is none of now.
+FRESH_SECONDS = 900
+_IDENTITY = ("server_uuid", "hostname", "port", "datadir")
+
+
+def of_another_server(recording: Recording, snapshot: dict[str, Any]) -> str:
+    """The reason why the recording is not of the server of the snapshot, as it runs now; "": it is."""
+    then = recording.head.get("variables") or {}
+    now = (snapshot["sources"].get("variables", {}).get("rows") or [{}])[0]
+    common = [name for name in _IDENTITY if then.get(name) and now.get(name)]
+    if "server_uuid" not in common and not {"hostname", "port", "datadir"} <= set(common):
+        return "it is not known whether it is of this server"
+    for name in common:
+        if str(then[name]) != str(now[name]):
+            return f"its {name} is {then[name]}, and this server's is {now[name]}"
+    uptime = (snapshot["sources"].get("status", {}).get("rows") or [{}])[0].get("uptime")
+    if not isinstance(uptime, int):
+        return "it is not known when this server was started"
+    if recording.samples[-1]["time"] < snapshot["time"] - uptime:
+        return "this server was started after its last sample"
+    return ""
+
+
+def is_fresh(recording: Recording, now: float | None = None) -> bool:
+    return recording.samples[-1]["time"] >= (time.time() if now is None else now) - FRESH_SECONDS
 
 
 def is_recording(text: str) -> bool:

@@ -27,7 +27,7 @@ def numbers(value: Any) -> Iterator[int | float]:
     elif isinstance(value, list):
         for one in value:
             yield from numbers(one)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
         yield value
 
 
@@ -36,7 +36,7 @@ def of_tables(report: dict[str, Any]) -> Iterator[tuple[str, str, int | float]]:
     for section in report["sections"]:
         for block in section["blocks"]:
             for row in block.get("rows", ()):
-                for column, value in zip(block["columns"], row, strict=True):
+                for column, value in zip(block["columns"], row):
                     yield from ((block["id"], column["name"], one) for one in numbers(value))
             for line in block.get("lines", ()):
                 yield from ((block["id"], line["label"], one) for one in numbers(line["values"]))

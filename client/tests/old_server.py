@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import Any, Self
+from typing import Any
 
 from tests import fixtures
 from tests.statements import Named, named
@@ -146,7 +146,7 @@ class _Session:
     def fetchall(self) -> list[tuple]:
         return self._rows
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> _Session:
         return self
 
 

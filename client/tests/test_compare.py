@@ -271,6 +271,47 @@ class Files(unittest.TestCase):
         self.assertEqual(self.output("what-if", path, "--limit", "200M")[0], 0)
         self.assertEqual(self.output("what-if", path, "--limit", "50M")[0], 3)
 
+    def test_a_gate_for_all_kinds_needs_rss_and_what_either_side_has(self):
+        both = {"rss": 5, "instruments": {"a": 5 * MIB}}
+        path = self.recording(
+            "r",
+            {"time": 1.0} | both,
+            {"time": 2.0} | both | {"rss": None},
+            {"time": 3.0, "rss": 5},
+            {"time": 4.0} | both,
+        )
+        for before, after in ((1, 2), (2, 2), (1, 3), (3, 1)):
+            with self.subTest((before, after)), self.assertRaisesRegex(Problem, "cannot be checked"):
+                self.output("diff", f"{path}@{before}", f"{path}@{after}", "--max-growth", "1M")
+        self.assertEqual(self.output("diff", f"{path}@1", f"{path}@4", "--max-growth", "1M")[0], 0)
+
+    def test_a_moment_without_figures_is_none_to_compare(self):
+        path = self.recording("r", {"time": 1.0, "rss": 5}, {"time": 2.0, "down": "it does not answer"})
+        with self.assertRaisesRegex(Problem, "@2 has no figures"):
+            self.output("diff", f"{path}@1", f"{path}@2")
+
+    def test_a_page_of_several_servers_says_which(self):
+        one, other = fixtures.snapshot("stock-idle"), fixtures.snapshot("stock-leak")
+        one["label"], other["label"] = "db1", "db2:3307"
+        path = self.root / "two.json"
+        path.write_text(as_json.render(Page("", [report(one), report(other)], [], [one, other])))
+        for words in (
+            ["diff", path, path],
+            ["what-if", path, "--set", "max_connections=5"],
+            ["diff", f"{path}@x", path],
+        ):
+            with self.assertRaisesRegex(Problem, "two.json@db1, .*two.json@db2:3307"):
+                self.output(*words)
+        code, words = self.output("diff", f"{path}@db1", f"{path}@db2:3307")
+        self.assertEqual(code, 0)
+        self.assertIn("two.json@db2:3307", words)
+        self.assertEqual(self.output("what-if", f"{path}@db1", "--set", "max_connections=5")[0], 0)
+
+    def test_a_recording_without_rss_is_told(self):
+        path = self.recording("r", {"time": 1.0, "rss": None})
+        with self.assertRaisesRegex(Problem, "has no RSS"):
+            self.output("what-if", path, "--limit", "1G")
+
     def test_what_if_of_a_history_counts_on_no_purge(self):
         """Its DIRTY_BYTES have pages that were never written."""
         data = fixtures.snapshot("ours-idle")
@@ -319,11 +360,7 @@ class Budget(unittest.TestCase):
         view = View(fixtures.snapshot(fixture))
         before = rows(view)
         after = with_values(view, before, values)
-        return {
-            one.variable: (one.worst, other.worst)
-            for one, other in zip(before, after, strict=True)
-            if one.worst != other.worst
-        }
+        return {one.variable: (one.worst, other.worst) for one, other in zip(before, after) if one.worst != other.worst}
 
     def test_the_buffer_pool_has_a_control_block_for_each_page(self):
         found = self.change(innodb_buffer_pool_size=64 << 30)

@@ -1,3 +1,4 @@
+import os
 import socket
 import tempfile
 import unittest
@@ -69,15 +70,54 @@ class Machine(unittest.TestCase):
         rows = kernel.machine(self.root)["numa"].rows
         self.assertEqual([(row["node"], row["MemFree"]) for row in rows], [("node2", 7 << 10), ("node10", 5 << 10)])
 
-    def test_a_server_behind_a_tunnel_is_not_the_one_of_this_machine(self):
-        self.write("mysqld.pid", "7\n")
-        file = {"pid_file": str(self.root / "mysqld.pid")}
-        here = socket.gethostname()
-        self.assertEqual(kernel.pid_from_file(file | {"hostname": here}), 7)
-        self.assertEqual(kernel.pid_from_file(file | {"hostname": f"not-{here}"}), 0)
-        self.assertEqual(kernel.pid_from_file(file), 0)
-        endless = {"pid_file": "/dev/zero", "hostname": here}
-        self.assertEqual(kernel.pid_from_file(endless), 0)
+    def test_only_a_process_that_is_proven_is_the_server_asked_over_tcp(self):
+        """A container with the host's network, or a machine of the same name behind a tunnel, has the same pid_file."""
+        self.write("run/mysqld.pid", "7\n")
+        self.write("proc/uptime", "1000.00 1.00\n")
+        ticks = os.sysconf("SC_CLK_TCK")
+        self.write("proc/7/stat", "7 (a) b) S" + " 0" * 18 + f" {900 * ticks} 0\n")
+        self.write("data/auto.cnf", "[auto]\nserver-uuid=1-a\n")
+        row = {"pid_file": "/run/mysqld.pid", "datadir": "/data/", "hostname": socket.gethostname()}
+        ours = row | {"server_uuid": "1-a"}
+
+        def pid(variables, uptime=99):
+            return kernel.pid_on_loopback(variables, uptime, 3307, self.root)
+
+        self.assertEqual(pid(ours), 7)
+        self.assertEqual(pid(row | {"server_uuid": "1-b"}), 0)
+        self.assertEqual(pid(ours | {"hostname": "not-" + row["hostname"]}), 0)
+        for uptime in (5, 110, None):  # that of another server
+            self.assertEqual(pid(ours, uptime), 0)
+        (self.root / "zero").symlink_to("/dev/zero")
+        self.assertEqual(pid(ours | {"pid_file": "/zero"}), 0)
+        # MariaDB has no UUID: the process owns the socket of this port.
+        self.assertEqual(pid(row), 0)
+        head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+        line = "   0: 0100007F:{:04X} 00000000:0000 {} 0:0 0:0 0 0 0 {} 1\n"
+        self.write("proc/7/net/tcp", head + line.format(3307, "01", 88) + line.format(3308, "0A", 88))
+        (self.root / "proc/7/fd").mkdir()
+        (self.root / "proc/7/fd/20").symlink_to("socket:[88]")
+        self.assertEqual(pid(row), 0)
+        self.write("proc/7/net/tcp6", head + line.format(3307, "0A", 88))
+        self.assertEqual(pid(row), 7)
+
+    def test_a_group_of_another_namespace_is_unknown(self):
+        for number, mounted, path in (
+            (2, "/", "/../../system.slice/mysql.service"),
+            (2, "/", "/pod/other"),
+            (2, "/mine", "/other"),
+            (1, "/mine", "/mineral"),
+        ):
+            with self.subTest(path):
+                controllers = ("3:memory" if number == 1 else "0:") + f":{path}\n"
+                kind = "cgroup cgroup rw,memory" if number == 1 else "cgroup2 cgroup2 rw"
+                self.write("proc/7/cgroup", controllers)
+                self.write("proc/self/mountinfo", f"30 1 0:26 {mounted} /sys/fs/cgroup rw - {kind}\n")
+                for name in ("max", "current", "limit_in_bytes", "usage_in_bytes"):
+                    self.write(f"sys/fs/cgroup/memory.{name}", "512")
+                found = kernel.cgroup(7, self.root)
+                self.assertEqual(found.rows, [])
+                self.assertIn("not visible", found.error)
 
 
 class InnodbStatus(unittest.TestCase):

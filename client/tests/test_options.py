@@ -1,4 +1,5 @@
 import contextlib
+import io
 import os
 import pwd
 import socket
@@ -7,10 +8,10 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from memdiag.cli import main
-from memdiag.commands.arguments import split_short_password
+from memdiag.cli import main, parser
+from memdiag.commands.arguments import chosen_targets, split_short_password
 from memdiag.connect.options import option_values, read_option_file, target
-from memdiag.problem import Problem
+from memdiag.problem import Problem, WrongOption
 
 
 class OptionFiles(unittest.TestCase):
@@ -78,10 +79,51 @@ class OptionFiles(unittest.TestCase):
         path = self.write("my.cnf", "[client]\nport=0\n!includedir d\n")
         self.assertEqual(read_option_file(path)["port"], "2")
 
+    def test_groups_of_mariadb_and_those_with_a_suffix(self):
+        path = self.write(
+            "my.cnf", "[client-server]\nsocket=/s\n[client-mariadb]\nuser=u\n[client_x]\nport=1\n[memdiag_x]\nhost=h\n"
+        )
+        self.assertEqual(read_option_file(path), {"socket": "/s", "user": "u"})
+        self.assertEqual(read_option_file(path, suffix="_x"), {"socket": "/s", "user": "u", "port": "1", "host": "h"})
+
+    def test_the_environment_of_mysql(self):
+        names = {"MYSQL_HOST": "h", "MYSQL_TCP_PORT": "3307", "MYSQL_UNIX_PORT": "/s", "MYSQL_PWD": "p"}
+        with mock.patch.dict(os.environ, names):
+            got = option_values({"host": "line"}, no_defaults=True)
+        self.assertEqual(got, {"host": "line", "port": "3307", "socket": "/s", "password": "p"})
+
+    def test_authorities_mean_that_they_are_asked(self):
+        for name in ("ssl-ca", "ssl-capath"):
+            self.assertEqual(target({name: "/x", "host": "h"}).ssl_mode, "VERIFY_CA")
+            self.assertEqual(target({name: "/x", "ssl-mode": "PREFERRED"}).ssl_mode, "PREFERRED")
+
+    def test_the_switches_of_mariadb(self):
+        for words, mode in (
+            ("ssl-verify-server-cert", "VERIFY_IDENTITY"),
+            ("ssl=1", "REQUIRED"),
+            ("ssl", "REQUIRED"),
+            ("ssl=0", "DISABLED"),
+            ("skip-ssl", "DISABLED"),
+            ("ssl-verify-server-cert=0", "PREFERRED"),
+            ("ssl=1\nssl-ca=/x", "VERIFY_CA"),
+            ("ssl=0\nssl-mode=REQUIRED", "REQUIRED"),
+        ):
+            with self.subTest(words):
+                path = self.write("my.cnf", f"[client]\n{words}\n")
+                self.assertEqual(target(option_values({}, defaults_file=str(path))).ssl_mode, mode)
+
+    def test_an_option_that_is_not_followed_is_told(self):
+        path = self.write("my.cnf", "[client]\ntls-version=TLSv1.3\n")
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            option_values({}, defaults_file=str(path))
+        self.assertIn("tls-version is not followed", told.getvalue())
+
     def test_a_file_that_anybody_may_write_is_ignored(self):
         path = self.write("my.cnf", "[client]\nport=1\n")
         path.chmod(0o666)
-        self.assertEqual(read_option_file(path), {})
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            self.assertEqual(read_option_file(path), {})
+        self.assertIn("anybody may write it", told.getvalue())
         with self.assertRaisesRegex(Problem, "anybody may write it"):
             option_values({}, defaults_file=str(path))
 
@@ -132,6 +174,17 @@ class Targets(unittest.TestCase):
         ):
             got = target({"user": "me"}, words)
             self.assertEqual((got.host, got.port, got.socket, got.user), expected, words)
+
+    def test_a_socket_and_a_host_are_two_servers(self):
+        with self.assertRaisesRegex(WrongOption, "two servers"):
+            target({"socket": "/a.sock", "protocol": "SOCKET"}, "db1")
+        self.assertEqual(target({"socket": "/a.sock", "protocol": "SOCKET"}, "localhost").socket, "/a.sock")
+
+    def test_a_port_that_is_not_used_is_told(self):
+        options = parser().parse_args(["report", "--no-defaults", "-P", "3307"])
+        with contextlib.redirect_stderr(io.StringIO()) as told:
+            chosen_targets(options)
+        self.assertIn("-P 3307 is not used", told.getvalue())
 
     def test_the_password_is_not_shown(self):
         self.assertNotIn("secret", repr(target({"password": "secret"})))

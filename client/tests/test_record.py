@@ -16,10 +16,11 @@ from memdiag.cli import main
 from memdiag.collect.sample import Sampler
 from memdiag.commands import record
 from memdiag.connect.options import Target
+from memdiag.connect.session import LoginRefused
 from memdiag.problem import Problem
 from memdiag.recording import FORMAT, read_recording
 
-from tests.old_server import OldServer
+from tests.old_server import MySQLError, OldServer
 from tests.versions import SERVERS
 
 CLIENT = Path(__file__).resolve().parents[1]
@@ -90,6 +91,17 @@ class Recording(unittest.TestCase):
             with self.subTest(place), self.assertRaisesRegex(Problem, "is no file"):
                 self.record(Clock(), "-o", place)
 
+    def test_a_recording_is_replaced_only_on_demand(self):
+        self.out.write_text("of yesterday")
+        with self.assertRaisesRegex(Problem, "is there.*--force"):
+            self.record(Clock(), "--for", "1m")
+        self.assertEqual(self.out.read_text(), "of yesterday")
+        self.assertEqual(self.record(Clock(), "--for", "1m", "--force"), 0)
+        self.assertEqual(read_recording(self.out).head["server"]["hostname"], self.hostname())
+
+    def hostname(self):
+        return OldServer(SERVERS[0]).sources["variables"]["rows"][0]["hostname"]
+
     def test_before_the_first_sample_nothing_is_left(self):
         with mock.patch.object(record.Recorder, "sample", side_effect=KeyboardInterrupt), self.assertRaises(Problem):
             self.record(Clock())
@@ -105,6 +117,49 @@ class Recording(unittest.TestCase):
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         self.assertGreater(len(read_recording(self.unfinished).samples), 1)
         self.assertFalse(self.out.exists())
+
+
+class Ended(unittest.TestCase):
+    """The server, or a person, ends the recorder's session."""
+
+    def setUp(self):
+        self.recorder = record.Recorder(Target(host="db1", ssl_mode="DISABLED"), 10)
+        self.server = OldServer(SERVERS[0])
+        library = mock.patch("memdiag.connect.session.pymysql", lambda: self.server)
+        library.start()
+        self.addCleanup(library.stop)
+
+    def failing(self, *errors):
+        """The server's next answers are these errors."""
+        left = list(errors)
+
+        def answer(statement, whole=self.server.answer):
+            if left:
+                raise MySQLError(*left.pop(0))
+            return whole(statement)
+
+        return mock.patch.object(self.server, "answer", answer)
+
+    def test_a_server_that_is_up_is_asked_again(self):
+        self.recorder.sample()
+        with self.failing((2013, "ended")):
+            self.assertNotIn("down", self.recorder.sample())
+
+    def test_down_has_its_reason(self):
+        self.recorder.sample()
+        with self.failing((2013, "one"), (2013, "two")):
+            sample = self.recorder.sample()
+        self.assertIn("two", sample["down"])
+        self.assertNotIn("refused", sample)
+
+    def test_a_refused_login_is_not_a_server_that_is_down(self):
+        with mock.patch.object(record, "Session", side_effect=LoginRefused(3118, "db1 refused")):
+            sample = self.recorder.sample()
+        self.assertEqual((sample["refused"], sample["down"]), (3118, "db1 refused"))
+
+    def test_the_server_waits_for_the_next_sample(self):
+        record.Recorder(Target(host="db1", ssl_mode="DISABLED"), 20_000).sample()
+        self.assertIn("SET SESSION wait_timeout = 60000", self.server.sent)
 
 
 class OurServer:
@@ -149,7 +204,7 @@ class Connection(unittest.TestCase):
 import os, signal, sys, threading
 from unittest import mock
 from memdiag import cli
-from tests.old_server import OldServer
+from tests.old_server import MySQLError, OldServer
 from tests.versions import SERVERS
 out = sys.argv[-1]
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, which may run the tests, ignores it

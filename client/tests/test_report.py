@@ -54,7 +54,7 @@ class Sums(unittest.TestCase):
         for _, pages, size, _ in blocks["buffer-pool"].rows:
             self.assertEqual(size, pages * page)
         for row in blocks["budget"].rows:
-            values = dict(zip((column.name for column in blocks["budget"].columns), row, strict=True))
+            values = dict(zip((column.name for column in blocks["budget"].columns), row))
             self.assertEqual(values["worst"], values["each"] * values["times"])
 
     def test_a_part_that_the_server_could_not_read_leaves_rss_known(self):

@@ -1,10 +1,12 @@
 """Servers that are none, or that mean harm: one line each, and the password stays here."""
 
 import contextlib
+import re
 import socket
 import struct
 import sys
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -14,8 +16,11 @@ from memdiag.cli import main
 from memdiag.connect import session
 from memdiag.connect.authentication import InClear, guarded
 from memdiag.connect.options import SSL_MODES, Target
-from memdiag.connect.session import Gone, Session, pymysql
+from memdiag.connect.session import Gone, LoginRefused, Session, pymysql
 from memdiag.problem import Problem
+
+from tests.old_server import OldServer
+from tests.versions import SERVERS
 
 SECRET = "päss € word"
 # The X plugin's first packet.
@@ -204,6 +209,55 @@ class Harm(unittest.TestCase):
                     "--ssl-mode=DISABLED",
                 ]
             )
+
+
+class Login(unittest.TestCase):
+    def connected(self, *packets: bytes) -> Target:
+        server = FakeServer(*packets)
+        self.addCleanup(server.close)
+        return Target(host="127.0.0.1", port=server.port, user="u", ssl_mode="DISABLED", connect_timeout=2)
+
+    def test_a_refusal_is_one_with_its_number(self):
+        words = "No, 'l2' has exceeded (current value: 1)"
+        for code in (1040, 1045, 1129, 1226, 1820, 3118, 3159, 4151):
+            with self.subTest(code):
+                error = b"\xff" + struct.pack("<H", code) + b"#HY000" + words.encode()
+                with self.assertRaises(LoginRefused) as caught:
+                    Session(self.connected(greeting(), packet(2, error)))
+                self.assertEqual(caught.exception.code, code)
+                self.assertRegex(str(caught.exception), f"refused.*{re.escape(words)} .error {code}.")
+
+    def test_the_timeout_counts_until_the_login_is_done(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            target = Target(host="127.0.0.1", port=silent.getsockname()[1], connect_timeout=0.1)
+            began = time.monotonic()
+            with self.assertRaisesRegex(Gone, "does not answer within 0.1 s"):
+                Session(target)
+        self.assertLess(time.monotonic() - began, session.STATEMENT_SECONDS)
+
+    def test_no_transaction_stays_open(self):
+        made = []
+        server = OldServer(SERVERS[0])
+        connection = server.Connection
+
+        class Connection(connection):
+            def __init__(self, **words):
+                made.append(words)
+                super().__init__(**words)
+
+        server.Connection = Connection
+        with mock.patch("memdiag.connect.session.pymysql", lambda: server):
+            Session(Target(host="db1", ssl_mode="DISABLED"))
+        self.assertIs(made[0]["autocommit"], True)
+
+    def test_errors_keep_their_words_whole(self):
+        for words, reason in (
+            ("Can't connect to MySQL server on 'a' ([Errno 111] Connection refused)", "Connection refused"),
+            ("Lost connection (timed out)", "Lost connection (timed out)"),
+            ("exceeded (current value: 1)", "exceeded (current value: 1)"),
+            ("Can't connect ([Errno 1] failed (_ssl.c:1006))", "failed (_ssl.c:1006)"),
+        ):
+            self.assertEqual(session._reason(words), reason)
 
 
 def setUpModule():

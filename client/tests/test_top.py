@@ -46,6 +46,36 @@ class Names(unittest.TestCase):
                 self.assertLessEqual(len(words.rstrip("\n").split("\n")), 32)
 
 
+class Narrow(unittest.TestCase):
+    setUp = Names.setUp
+
+    def test_names_shrink_and_figures_do_not(self):
+        long = "memory/innodb/a_name_that_is_far_longer_than_the_columns_of_any_terminal_" * 2
+        session = {"PROCESSLIST_ID": 1234567, "USER": long, "COMMAND": long, "SECONDS": 7200, "BYTES": 9 << 20}
+        screen = Screen(Target(host="db1"), sessions=[session])
+        screen.sample = {"rss": 1 << 30, "limit": 1 << 31, "buffer_pool": 100 << 20, "swap": 3 << 20, "sessions": 5}
+        screen.purges = [{"TIME": 0.0, "POOL": long, "REASON": long, "RELEASED_BYTES": 77 << 20}]
+        for screen.sample["pools"], figures in (
+            ({long: [128 << 20, 64 << 20]}, ("128 MiB", "64.0 MiB")),
+            ({}, ("128 MiB",)),
+        ):
+            screen.sample["instruments"] = {long: 128 << 20}
+            for width in (80, 50):
+                with self.subTest(figures, width=width):
+                    words = drawn(screen, 40, width)
+                    for figure in (*figures, "9.00 MiB", "77.0 MiB", "1234567", "100 MiB", "3.00 MiB", "UTC"):
+                        self.assertIn(figure, words)
+                    self.assertLessEqual(max(map(len, words.split("\n"))), width)
+
+    def test_time_to_the_limit_counts_the_use_of_all(self):
+        screen = Screen(Target(host="db1"))
+        screen.history = [(float(second), float((1 << 30) + second * (1 << 20))) for second in range(100)]
+        screen.sample = {"rss": 1 << 30, "limit": 16 << 30, "used": 15 << 30}
+        self.assertAlmostEqual(screen.seconds_to_limit, 1024, 0)
+        screen.sample["used"] = None
+        self.assertIsNone(screen.seconds_to_limit)
+
+
 class Refusal(unittest.TestCase):
     def test_a_server_that_refuses_is_told(self):
         server = OldServer(SERVERS[0])

@@ -9,12 +9,17 @@ import os
 import re
 import socket
 from pathlib import Path
+from typing import Any
 
 from memdiag.collect.sources import Row, Source, failed, read
 
 _KB = re.compile(r"^(\w+(?:\(\w+\))?):\s+(\d+)(?: (kB))?$", re.MULTILINE)
 _ALLOCATORS = re.compile(r"/[^\s/]*((?:jemalloc|tcmalloc|mimalloc)[^\s/]*)(?: \(deleted\))?$")
 _V1_NO_LIMIT = 1 << 60
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# A server counts its uptime from some moments after the process began.
+_START_SECONDS = 60
+_LISTENS = "0A"  # of /proc/net/tcp
 
 
 def is_server(pid: int, root: Path = Path("/")) -> bool:
@@ -26,18 +31,82 @@ def is_server(pid: int, root: Path = Path("/")) -> bool:
     return any(re.search(rb"(mysqld|mariadbd)", os.path.basename(word)) for word in command[:5])
 
 
-def pid_from_file(variables: Row) -> int:
-    """The process id that the server wrote, for a server on loopback; 0 where it cannot be read.
+def pid_on_loopback(variables: Row, uptime: Any, port: int, root: Path = Path("/")) -> int:
+    """The process of the server that was asked on this port of loopback; 0 where that is not proven.
 
-    Behind a tunnel or a container's port is a server of another host, and the file here is of another server."""
+    Behind a tunnel or a container's port is a server of another host or of another container, and the process whose
+    number is in the file here is another server's."""
     if variables.get("hostname") != socket.gethostname():
         return 0
+    pid = _pid_from_file(variables, root)
+    if not pid or not _started_with(pid, uptime, root):
+        return 0
+    return pid if _has_uuid(variables, root) or _listens(pid, port, root) else 0
+
+
+def _started_with(pid: int, uptime: Any, root: Path) -> bool:
+    """Whether the process began when the server says that it did."""
+    if not isinstance(uptime, int):
+        return False
+    try:
+        # starttime, the field 22 of proc(5); the second one ends with ")".
+        ticks = int((root / f"proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+        since_boot = float((root / "proc/uptime").read_text().split()[0])
+        age = since_boot - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return False
+    return -2 <= age - uptime <= _START_SECONDS
+
+
+def _has_uuid(variables: Row, root: Path) -> bool:
+    uuid, folder = variables.get("server_uuid"), variables.get("datadir")
+    if not uuid or not folder:
+        return False
+    path = root / str(folder).lstrip("/") / "auto.cnf"
+    try:
+        if not path.is_file():  # a server that lies could name a device
+            return False
+        with open(path, errors="replace") as file:
+            text = file.read(4096)
+    except (OSError, ValueError):
+        return False
+    return re.search(rf"^server-uuid\s*=\s*{re.escape(str(uuid))}\s*$", text, re.MULTILINE) is not None
+
+
+def _listens(pid: int, port: int, root: Path) -> bool:
+    """Whether the process has the socket on which this port is served."""
+    folder = root / f"proc/{pid}"
+    inodes = set()
+    for name in ("tcp", "tcp6"):
+        try:
+            lines = (folder / "net" / name).read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for words in map(str.split, lines):
+            if len(words) > 9 and words[3] == _LISTENS and int(words[1].rpartition(":")[2], 16) == port:
+                inodes.add(f"socket:[{words[9]}]")
+    try:
+        handles = list((folder / "fd").iterdir())
+    except OSError:  # only root and the server's user may see them
+        return False
+    return any(_link(handle) in inodes for handle in handles)
+
+
+def _link(path: Path) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
+def _pid_from_file(variables: Row, root: Path) -> int:
     name = str(variables.get("pid_file") or "")
     if not name:
         return 0
     path = Path(name)
     if not path.is_absolute():
         path = Path(str(variables.get("datadir") or "/")) / path
+    path = root / str(path).lstrip("/")
     try:
         if not path.is_file():  # a server that lies could name a device
             return 0
@@ -142,6 +211,9 @@ def cgroup(pid: int, root: Path = Path("/")) -> Source:
     except OSError as error:
         return failed(f"/proc/{pid}/cgroup", error.strerror or str(error))
     version, folders = _groups(entries, mounts, root)
+    # Folders above one that is not here are memdiag's own.
+    if version and not (folders and folders[0].is_dir()):
+        return failed(f"/proc/{pid}/cgroup", _OTHER_NAMESPACE)
     if not folders:
         return failed(f"/proc/{pid}/cgroup", "the process is in no memory cgroup")
     rows = []
@@ -152,11 +224,27 @@ def cgroup(pid: int, root: Path = Path("/")) -> Source:
     return Source(_shown(folders[0], root), rows)
 
 
+_OTHER_NAMESPACE = "the server is in a control group that is not visible from here; run memdiag on the host"
+
+
 def _shown(folder: Path, root: Path) -> str:
     return "/" + str(folder.relative_to(root)) if root != Path("/") else str(folder)
 
 
+def _below(path: str, mounted: str) -> str | None:
+    """The group's path below the one that is mounted; None if it is elsewhere.
+
+    The kernel shows a group outside of this process's namespace with a path that begins with /.. ."""
+    mounted = mounted.rstrip("/")
+    if path != mounted and not path.startswith(f"{mounted}/"):
+        return None
+    inner = path[len(mounted) :].strip("/")
+    return None if ".." in inner.split("/") else inner
+
+
 def _groups(entries: str, mounts: str, root: Path) -> tuple[int, list[Path]]:
+    """The version of cgroups, 0 for none, and the folders of the group and of those above it. No folder: the group is
+    not visible here."""
     for version in (1, 2):
         for line in entries.splitlines():
             number, controllers, path = line.split(":", 2)
@@ -173,7 +261,9 @@ def _groups(entries: str, mounts: str, root: Path) -> tuple[int, list[Path]]:
                 if version == 2 and kind != "cgroup2":
                     continue
                 top = root / words[4].lstrip("/")
-                inner = path.removeprefix(words[3].rstrip("/")).strip("/")
+                inner = _below(path, words[3])
+                if inner is None:
+                    return version, []
                 own = top / inner if inner else top
                 folders = [own, *own.parents]
                 return version, folders[: folders.index(top) + 1]

@@ -39,7 +39,7 @@ GLOBAL_STATUS = """SHOW GLOBAL STATUS WHERE Variable_name IN (
 # Variables that determine memory, for the section of the configuration and for the budget of stock.
 VARIABLES = """SHOW GLOBAL VARIABLES WHERE Variable_name IN (
  'version', 'version_comment', 'version_compile_machine', 'hostname', 'port', 'socket', 'datadir', 'pid_file',
- 'performance_schema', 'max_connections', 'thread_stack', 'thread_cache_size', 'wait_timeout',
+ 'server_uuid', 'performance_schema', 'max_connections', 'thread_stack', 'thread_cache_size', 'wait_timeout',
  'innodb_buffer_pool_size', 'innodb_buffer_pool_chunk_size', 'innodb_buffer_pool_instances', 'innodb_log_buffer_size',
  'innodb_adaptive_hash_index', 'innodb_dedicated_server', 'innodb_numa_interleave', 'innodb_sort_buffer_size',
  'innodb_ft_cache_size', 'innodb_ft_total_cache_size', 'innodb_ft_result_cache_limit', 'key_buffer_size',

@@ -39,9 +39,11 @@ class Sampler:
             "version": who,
             "flavour": "memdiag" if self.ours else "mariadb" if "mariadb" in who.lower() else "mysql",
         }
+        variables = self.variables()
+        self.server |= {name: variables.get(name) for name in ("hostname", "server_uuid")}
         pid = session.server_process()
-        if not pid and session.target.host in ("localhost", "127.0.0.1", "::1"):
-            pid = kernel.pid_from_file(self.variables())
+        if not pid and session.target.host in kernel.LOOPBACK:
+            pid = kernel.pid_on_loopback(variables, self._status().get("uptime"), session.target.port)
         self.pid = pid if pid and kernel.is_server(pid) else 0
 
     def variables(self) -> Row:
@@ -80,7 +82,7 @@ class Sampler:
         def keep(name: str, rows: list[Row]) -> None:
             sources[name] = {"source": name, "rows": rows, "error": None}
 
-        status = {row["VARIABLE_NAME"].lower(): _number(row["VALUE"]) for row in self._try(queries.GLOBAL_STATUS)}
+        status = self._status()
         keep("status", [status] if status else [])
         keep("memory", self._try(_INSTRUMENTS))
         if self.ours:
@@ -92,6 +94,9 @@ class Sampler:
         return View(
             {"label": self._session.target.label, "server": self.server, "sources": sources, "local": bool(self.pid)}
         )
+
+    def _status(self) -> Row:
+        return {row["VARIABLE_NAME"].lower(): _number(row["VALUE"]) for row in self._try(queries.GLOBAL_STATUS)}
 
     def _try(self, statement: str) -> list[Row]:
         try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from typing import Any
 
 from memdiag.collect import innodb_status, kernel, queries
@@ -21,7 +21,7 @@ from memdiag.connect.session import Gone, Refused, Session
 FORMAT = "memdiag-snapshot/1"
 _GONE = "the server did not answer any more"
 # A container's host name may have digits alone.
-_WORDS = {"hostname", "version", "version_comment", "datadir", "pid_file", "socket"}
+_WORDS = {"hostname", "version", "version_comment", "datadir", "pid_file", "socket", "server_uuid"}
 MOST_SESSIONS = 50
 MOST_STACKS = 200
 Progress = Callable[[str], None]
@@ -133,8 +133,9 @@ class _Snapshot:
 
     def _process_id(self, server: dict[str, Any]) -> int:
         pid = self._session.server_process()
-        if not pid and self._session.target.host in ("localhost", "127.0.0.1", "::1"):
-            pid = kernel.pid_from_file((self._rows("variables") or [{}])[0])
+        if not pid and self._session.target.host in kernel.LOOPBACK:
+            variables, status = ((self._rows(name) or [{}])[0] for name in ("variables", "status"))
+            pid = kernel.pid_on_loopback(variables, status.get("uptime"), self._session.target.port)
         return pid if pid and kernel.is_server(pid) else 0
 
     # This project's tables.
@@ -347,7 +348,7 @@ def thinned(rows: list[Row], key: str, most: int) -> list[Row]:
 
 
 def _literal(epoch: float) -> str:
-    return datetime.fromtimestamp(round(epoch, 6), UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return datetime.fromtimestamp(round(epoch, 6), timezone.utc).strftime("%Y-%m-%d %H:%M:%S.%f")
 
 
 def _number(text: Any) -> Any:

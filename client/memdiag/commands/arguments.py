@@ -7,7 +7,7 @@ import getpass
 import sys
 
 from memdiag.connect.options import Target, option_values, targets
-from memdiag.problem import Problem
+from memdiag.problem import Problem, warn
 
 # Stands for a password that is to be asked for.
 _ASK = "\0ask"
@@ -17,10 +17,13 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     """--help instead of -h, which is the host here as in mysql."""
     group = parser.add_argument_group("the server, as the mysql client is told")
     group.add_argument("--help", action="help", help="show this and end")
+    group.add_argument(
+        "-v", "--verbose", action="store_true", help="show each statement, its time, and where it failed"
+    )
     group.add_argument("-h", "--host", help="host name or address")
-    group.add_argument("-P", "--port")
+    group.add_argument("-P", "--port", help="of TCP, which localhost takes with --protocol=TCP alone")
     group.add_argument("-S", "--socket", help="path of the Unix socket")
-    group.add_argument("-u", "--user")
+    group.add_argument("-u", "--user", help="account (default: the name of this system's user)")
     group.add_argument(
         "-p",
         "--password",
@@ -30,13 +33,15 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--protocol", help="TCP or SOCKET")
     group.add_argument("--ssl-mode", help="DISABLED, PREFERRED, REQUIRED, VERIFY_CA, VERIFY_IDENTITY")
-    group.add_argument("--ssl-ca", help="file of certificates")
-    group.add_argument("--ssl-cert")
-    group.add_argument("--ssl-key")
-    group.add_argument("--connect-timeout", help="seconds (default: 10)")
+    group.add_argument("--ssl-ca", help="file of certificates; without --ssl-mode it means VERIFY_CA")
+    group.add_argument("--ssl-capath", help="folder of certificates, as --ssl-ca")
+    group.add_argument("--ssl-cert", help="file with the certificate of this account")
+    group.add_argument("--ssl-key", help="file with its key")
+    group.add_argument("--connect-timeout", help="seconds until the login is done (default: 10)")
     group.add_argument("--login-path", default="", help="of mysql_config_editor")
     group.add_argument("--defaults-file", default="", help="read only this option file")
     group.add_argument("--defaults-extra-file", default="", help="read this option file, too")
+    group.add_argument("--defaults-group-suffix", default="", help="also read groups of option files with this end")
     group.add_argument("--no-defaults", action="store_true", help="read no option file")
 
 
@@ -49,6 +54,7 @@ _NAMES = [
     "protocol",
     "ssl_mode",
     "ssl_ca",
+    "ssl_capath",
     "ssl_cert",
     "ssl_key",
     "connect_timeout",
@@ -67,8 +73,15 @@ def chosen_targets(options: argparse.Namespace, names: list[str] | None = None) 
         defaults_extra_file=options.defaults_extra_file,
         no_defaults=options.no_defaults,
         login_path=options.login_path,
+        group_suffix=options.defaults_group_suffix,
     )
-    return targets(values, names or [])
+    result = targets(values, names or [])
+    for one in result:
+        if one.socket and "port" in given:
+            warn(
+                f"-P {given['port']} is not used, as {one.socket} is a socket; TCP takes -h 127.0.0.1 or --protocol=TCP"
+            )
+    return result
 
 
 def _asked() -> str:

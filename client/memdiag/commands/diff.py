@@ -51,7 +51,8 @@ def run(options: argparse.Namespace) -> int:
     before, after = (of_operand(options, operand) for operand in (options.before, options.after))
     found = comparison.differences(before, after, kinds)
     missing = comparison.missing(before, after, kinds)
-    for gate in not_checked(options.max_growth, kinds, missing):
+    known = {kind for kind in kinds if before.parts.get(kind) or after.parts.get(kind)}
+    for gate in not_checked(options.max_growth, kinds, missing, known):
         # A gate that cannot see must not pass.
         raise Problem(gate)
     faults = comparison.faults(found, allowed)
@@ -73,16 +74,22 @@ def run(options: argparse.Namespace) -> int:
     return EXCEEDED if faults else 0
 
 
-def not_checked(max_growth: list[str], kinds: list[str], missing: list[str]) -> list[str]:
-    """A line for each gate that cannot be checked."""
+def not_checked(max_growth: list[str], kinds: list[str], missing: list[str], known: set[str]) -> list[str]:
+    """A line for each gate that cannot be checked. `known`: kinds of which one side at least has figures; a gate for
+    all kinds asks for these and for RSS."""
     result = []
     for word in max_growth:
         kind, equals, _ = word.rpartition("=")
         wanted = [kind] if equals else kinds
         if equals and kind not in kinds:
             result.append(f"--max-growth {word}: --by leaves out {kind}")
+        elif blind := [one for one in wanted if one in missing and (equals or one == "rss" or one in known)]:
+            result.append(
+                f"{' and '.join(blind)}: one side has no figures, so --max-growth {word} cannot be checked;"
+                " --by names the kinds to compare"
+            )
         elif not set(wanted) - set(missing):
-            result.append(f"{' and '.join(wanted)}: one side has no figures, so --max-growth cannot be checked")
+            result.append(f"{' and '.join(wanted)}: no side has figures, so --max-growth {word} cannot be checked")
     return result
 
 

@@ -15,12 +15,16 @@ from typing import IO, Any
 from memdiag.collect.sample import Sampler
 from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.options import Target
-from memdiag.connect.session import Gone, Session
+from memdiag.connect.session import Gone, LoginRefused, Session
 from memdiag.durations import seconds_of
 from memdiag.files import no_file
 from memdiag.model.units import size
-from memdiag.problem import Problem, WrongOption
+from memdiag.model.words import printable
+from memdiag.problem import Problem, WrongOption, warn
 from memdiag.recording import FORMAT
+
+# Seconds that the server shall wait for the next sample: its own wait_timeout may be shorter than --every.
+_LEAST_WAIT = 28800
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +34,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--for", dest="length", default="", help="such as 30m, 8h; without it until Ctrl-C, which keeps the recording"
     )
+    parser.add_argument("--force", action="store_true", help="replace a recording that is there")
     parser.set_defaults(run=run)
 
 
@@ -42,6 +47,8 @@ def run(options: argparse.Namespace) -> int:
     path = Path(options.out)
     if not path.name or path.is_dir() or no_file(path):
         raise Problem(f"{path} is no file, and a recording needs one")
+    if path.exists() and not options.force:
+        raise Problem(f"{path} is there; take another -o, or --force, which replaces it")
     # Under another name until it is complete: see memdiag.files. Lines are whole, so a killed recorder leaves a file
     # that can be read.
     unfinished = path.with_name(path.name + ".unfinished")
@@ -127,8 +134,10 @@ class Recorder:
                 except OSError:
                     self.count -= 1
                     raise
-                state = "the server is down" if sample.get("down") else f"RSS {size(sample['rss'])}"
-                _show(f"\r{self.count} samples, {state}; Ctrl-C ends".ljust(70))
+                state = sample.get("down") or f"RSS {size(sample['rss'])}"
+                if self.count == 1 and sample.get("rss") is None and not sample.get("down"):
+                    warn("RSS is unknown, as the server's process is not visible here; the rest is recorded")
+                _show(f"\r{printable(f'{self.count} samples, {state}; Ctrl-C ends')}".ljust(70))
                 passed = self._clock() - begin
                 if length is not None and passed + self._every > length + 0.001:
                     break
@@ -138,22 +147,43 @@ class Recorder:
         self._close()
 
     def sample(self) -> dict[str, Any]:
+        """{"time", "down": the reason} where the server does not answer, with "refused": MySQL's number where it lets
+        the account not in."""
         try:
-            if self._sampler is None:
-                self._connect()
-            assert self._sampler
-            sample = self._sampler.sample()
-        except (Gone, Problem):
-            self._close()
-            return {"time": time.time(), "down": True}
+            sample = self._sampled()
+        except LoginRefused as refused:
+            return {"time": time.time(), "down": str(refused), "refused": refused.code}
+        except Problem as problem:
+            return {"time": time.time(), "down": str(problem)}
         uptime = sample.get("uptime")
         if uptime is not None and self._uptime is not None and uptime < self._uptime:
             sample["restarted"] = True
         self._uptime = uptime
         return sample
 
+    def _sampled(self) -> dict[str, Any]:
+        """An open session may have been ended by the server or a person, while the server is up: it is asked again."""
+        had_session = self._sampler is not None
+        try:
+            return self._asked()
+        except Gone:
+            if not had_session:
+                raise
+        return self._asked()
+
+    def _asked(self) -> dict[str, Any]:
+        try:
+            if self._sampler is None:
+                self._connect()
+            assert self._sampler
+            return self._sampler.sample()
+        except Problem:
+            self._close()
+            raise
+
     def _connect(self) -> None:
         self._session = Session(self._target)
+        self._session.stay(max(_LEAST_WAIT, 3 * self._every))
         self._sampler = Sampler(self._session)
 
     def _close(self) -> None:

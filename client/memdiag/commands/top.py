@@ -6,9 +6,7 @@ import argparse
 import os
 import select
 import sys
-import termios
 import time
-import tty
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +22,7 @@ from memdiag.libraries import library
 from memdiag.model.trend import line_through
 from memdiag.model.units import duration, percent, share, shown, signed_size, size
 from memdiag.model.words import printable
-from memdiag.problem import Problem
+from memdiag.problem import Ended, Problem
 
 KEYS = "o order  |  p purge  |  r report  |  q quit"
 # A line is fitted to so many seconds.
@@ -43,6 +41,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise Problem("top needs a terminal; memdiag report --text does without")
+    try:
+        import termios  # noqa: F401
+    except ImportError:
+        raise Problem("top needs a terminal of Linux or macOS; memdiag report --text does without") from None
     _rich()
     (target,) = chosen_targets(options, [options.server] if options.server else [])
     every = max(0.2, seconds_of(options.every))
@@ -50,7 +52,12 @@ def run(options: argparse.Namespace) -> int:
     screen.refresh()
     if screen.down:
         raise Problem(screen.down)
-    _show(screen, every)
+    try:
+        _show(screen, every)
+    except Ended:
+        raise
+    except KeyboardInterrupt:
+        pass  # Ctrl-C leaves it, as q does
     return 0
 
 
@@ -135,15 +142,15 @@ class Screen:
 
     @property
     def seconds_to_limit(self) -> float | None:
-        """None: there is no limit, or RSS does not grow along a line."""
-        limit, rss = self.sample.get("limit"), self.sample.get("rss")
+        """None: there is no limit, its use is not known, or RSS does not grow along a line. Others use the limit, too."""
+        limit, used, rss = (self.sample.get(name) for name in ("limit", "used", "rss"))
         trend = line_through(self.history)
-        if limit is None or rss is None or trend is None:
+        if limit is None or used is None or rss is None or trend is None:
             return None
         # Noise of an idle server also has a direction.
         if trend.r2 < FIT or trend.per_second < rss * NOISE:
             return None
-        return max(0.0, (limit - rss) / trend.per_second)
+        return max(0.0, (limit - used) / trend.per_second)
 
     @property
     def growth(self) -> float | None:
@@ -222,7 +229,7 @@ def layout(screen: Screen, height: int, width: int) -> Any:
     head = _head(screen, width)
     left = max(4, height - len(head) - 3)
     pools = sorted((sample.get("pools") or {}).items(), key=lambda one: -((one[1][0] or 0) + (one[1][1] or 0)))
-    parts: list[Any] = [Text.from_markup(line, overflow="ellipsis", end="\n") for line in head]
+    parts: list[Any] = [_fitting(Text.from_markup(line)) for line in head]
     holders = pools or sorted((sample.get("instruments") or {}).items(), key=lambda one: -one[1])
     room = max(2, left * 2 // 5)
     parts.append(_pools(pools[:room]) if pools else _instruments(holders[:room]))
@@ -249,9 +256,10 @@ def _head(screen: Screen, width: int) -> list[str]:
 
     sample = screen.sample
     rss, limit = sample.get("rss"), sample.get("limit")
-    moment = time.strftime("%H:%M:%S", time.localtime(sample.get("time", 0)))
+    moment = time.strftime("%H:%M:%S UTC", time.gmtime(sample.get("time", 0)))
+    # A label may be long, and then its end is cut.
     lines = [
-        f"[bold]memdiag top[/]  {escape(_line(screen.target.label))}  {moment}  up {duration(sample.get('uptime'))}"
+        f"[bold]memdiag top[/]  {moment}  up {duration(sample.get('uptime'))}  {escape(_line(screen.target.label))}"
     ]
     if screen.down:
         lines.append(f"[bold red]{escape(_line(screen.down))}; asking again[/]")
@@ -267,8 +275,11 @@ def _head(screen: Screen, width: int) -> list[str]:
     lines.append(
         f"grown {signed_size(screen.growth)} in view, "
         + (f"[bold]limit in {duration(to_limit)}[/]" if to_limit is not None else "no trend to the limit")
-        + f"; unused {size(sample.get('unused'))}, buffer pool {size(sample.get('buffer_pool'))},"
-        + f" swapped {size(sample.get('swap'))}, sessions {sample.get('sessions', 'unknown')}"
+        + f"; unused {size(sample.get('unused'))}"
+    )
+    lines.append(
+        f"buffer pool {size(sample.get('buffer_pool'))}, swapped {size(sample.get('swap'))},"
+        f" sessions {sample.get('sessions', 'unknown')}"
     )
     return lines
 
@@ -278,8 +289,14 @@ def _table(*columns: tuple[str, str]) -> Any:
 
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", expand=False)
     for title, justify in columns:
-        table.add_column(title, justify=justify, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
+        # rich takes room from columns that may wrap first: from names, and never from figures.
+        table.add_column(title, justify=justify, no_wrap=justify == "right", overflow="ellipsis")  # type: ignore[arg-type]
     return table
+
+
+def _fitting(text: Any) -> Any:
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
 
 
 def _line(words: str) -> str:
@@ -290,7 +307,7 @@ def _add(table: Any, *cells: str) -> None:
     """rich would take brackets in a name for markup."""
     from rich.text import Text
 
-    table.add_row(*(Text(_line(cell)) for cell in cells))
+    table.add_row(*(_fitting(Text(_line(cell))) for cell in cells))
 
 
 def _pools(rows: list[tuple[str, list[int | None]]]) -> Any:
@@ -326,7 +343,7 @@ def _purges(rows: list[dict[str, Any]]) -> Any:
     for row in rows:
         _add(
             table,
-            time.strftime("%H:%M:%S", time.localtime(row["TIME"])),
+            time.strftime("%H:%M:%S", time.gmtime(row["TIME"])),
             row["POOL"],
             row["REASON"],
             size(row["RELEASED_BYTES"]),
@@ -347,6 +364,9 @@ def _digests(rows: list[dict[str, Any]]) -> Any:
 @contextmanager
 def _raw_keys():
     """Keys come at once and are not shown. The terminal is as before at the end, however that comes."""
+    import termios
+    import tty
+
     handle = sys.stdin.fileno()
     before = termios.tcgetattr(handle)
     try:

@@ -13,7 +13,7 @@ from memdiag.files import read_text
 from memdiag.model.budget import NO_SUM, rows, sums, with_values
 from memdiag.model.units import bytes_of, duration, moment, signed_size, size
 from memdiag.model.view import View
-from memdiag.moments import is_file, snapshots_of
+from memdiag.moments import is_file, snapshot_of, split
 from memdiag.problem import Problem, WrongOption
 from memdiag.progress import Progress
 from memdiag.recording import is_recording, parsed
@@ -84,13 +84,16 @@ def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None, bool]
     """Samples, the server, and whether unused pages in them are resident and the server gives them back by itself."""
     source = options.source or ""
     if source and is_file(source):
-        text = read_text(Path(source))
+        path, label = split(source)
+        text = read_text(Path(path))
         if is_recording(text):
-            recording = parsed(text, source)
+            recording = parsed(text, path)
+            if not any(sample.get("rss") for sample in recording.samples):
+                raise Problem(f"{path} has no RSS: it was recorded on another machine than the server's")
             variables = recording.head.get("variables") or {}
             watcher = variables.get("memdiag_pressure_watcher") == "ON"
             return of_recording(recording.samples), None, watcher
-        view = View(snapshots_of(text, source)[0])
+        view = View(snapshot_of(text, path, label))
         return of_history(view.rows("memdiag_history")), view, False
     (target,) = chosen_targets(options, [source] if source else [])
     progress = Progress(f"{target.label}: ")

@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 import socket
 import ssl
+import time
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -21,9 +23,9 @@ _HOOKS = ("_request_authentication", "_read_packet", "_read_bytes")
 _HELP = "use TLS (--ssl-mode=REQUIRED) or the socket (-S)"
 
 
-def guarded(library: ModuleType, target: Target) -> Any:
+def guarded(library: ModuleType, target: Target, clock: Callable[[], float] = time.monotonic) -> Any:
     """PyMySQL's Connection that keeps the password to itself until the connection is safe, and reads at most
-    `bytes_left`."""
+    `bytes_left`. The greeting and the login have connect_timeout together."""
     base = library.Connection
     if any(not hasattr(base, name) for name in _HOOKS):
         raise Problem("this version of PyMySQL is unknown, and could send the password in clear: install 1.0.2 to 1.2")
@@ -31,8 +33,21 @@ def guarded(library: ModuleType, target: Target) -> Any:
     class Guarded(base):
         _authenticating = False
         bytes_left = LOGIN_BYTES
+        # PyMySQL's connect_timeout ends with connect(); a server that hangs accepts and says nothing.
+        _login_ends: float | None = None
+
+        def connect(self, *words: Any) -> None:
+            self._login_ends = clock() + target.connect_timeout
+            super().connect(*words)
+
+        def logged_in(self, statement_seconds: float) -> None:
+            self._login_ends = None
+            self._read_timeout = self._write_timeout = statement_seconds
 
         def _read_bytes(self, count: int) -> bytes:
+            if self._login_ends is not None:
+                # A timeout of 0 would mean a socket that does not wait at all.
+                self._read_timeout = self._write_timeout = max(0.001, self._login_ends - clock())
             self.bytes_left -= count
             if self.bytes_left < 0:
                 self._force_close()  # the rest would be taken for the next answer
@@ -72,7 +87,7 @@ def guarded(library: ModuleType, target: Target) -> Any:
 
 def safe(link: Any) -> bool:
     """The socket itself counts, and nothing that the peer says."""
-    return isinstance(link._sock, ssl.SSLSocket) or link._sock.family == socket.AF_UNIX
+    return isinstance(link._sock, ssl.SSLSocket) or link._sock.family == getattr(socket, "AF_UNIX", None)
 
 
 def _without_tls(target: Target) -> Problem:

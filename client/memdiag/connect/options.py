@@ -1,25 +1,26 @@
 """How to reach a server, read as the mysql client does: command line, option files, login path, environment.
 
-The order is mysql's: the first wins of the command line, the login path, the option files from last to first, and
-MYSQL_PWD for the password. Of an option file the groups [client] and [memdiag] count.
+The order is mysql's: the first wins of the command line, the login path, the option files from last to first, and the
+environment. Of an option file the groups of MySQL's and MariaDB's clients count, and [memdiag].
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import re
 import shutil
+import socket
 import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memdiag.problem import Problem, WrongOption
+from memdiag.problem import Problem, WrongOption, warn
 
-GROUPS = ("client", "memdiag")
+# Debian's MariaDB has its socket in [client-server].
+GROUPS = ("client", "client-server", "client-mariadb", "memdiag")
 SOCKETS = ("/var/run/mysqld/mysqld.sock", "/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock")
 KNOWN = frozenset(
     [
@@ -31,11 +32,15 @@ KNOWN = frozenset(
         "protocol",
         "ssl-mode",
         "ssl-ca",
+        "ssl-capath",
         "ssl-cert",
         "ssl-key",
         "connect-timeout",
     ]
 )
+# The clients have them for TLS, and memdiag does not.
+_NOT_FOLLOWED = ("tls-version", "tls-ciphersuites", "ssl-cipher", "ssl-crl", "ssl-crlpath")
+_ENVIRONMENT = {"host": "MYSQL_HOST", "port": "MYSQL_TCP_PORT", "socket": "MYSQL_UNIX_PORT", "password": "MYSQL_PWD"}
 SSL_MODES = ("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 
 
@@ -50,6 +55,7 @@ class Target:
     password: str = field(default="", repr=False)
     ssl_mode: str = "PREFERRED"
     ssl_ca: str = ""
+    ssl_capath: str = ""
     ssl_cert: str = ""
     ssl_key: str = ""
     connect_timeout: int = 10
@@ -76,14 +82,18 @@ def _home() -> Path:
         return Path("/nonexistent")
 
 
-def read_option_file(path: Path, required: bool = False, depth: int = 0) -> dict[str, str]:
-    """The options of our groups; !include and !includedir as the mysql client follows them."""
+def read_option_file(path: Path, required: bool = False, depth: int = 0, suffix: str = "") -> dict[str, str]:
+    """The options of our groups, and of those with `suffix`; !include and !includedir as the mysql client follows
+    them."""
+    groups = {*GROUPS, *(group + suffix for group in GROUPS)}
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
         # mysql ignores it, too: anybody could have written it.
-        if path.stat().st_mode & 0o002:
+        if os.name == "posix" and path.stat().st_mode & 0o002:
+            words = f"the option file {path} is ignored: anybody may write it; see chmod o-w"
             if required:
-                raise Problem(f"the option file {path} is ignored: anybody may write it; see chmod o-w")
+                raise Problem(words)
+            warn(words)
             return {}
     except OSError as error:
         if required:
@@ -99,8 +109,8 @@ def read_option_file(path: Path, required: bool = False, depth: int = 0) -> dict
             group = line[1 : line.index("]")].strip()
         elif line.startswith("!include") and depth < 10:
             for included in _included(line, path.parent):
-                options |= read_option_file(included, depth=depth + 1)
-        elif group in GROUPS:
+                options |= read_option_file(included, depth=depth + 1, suffix=suffix)
+        elif group in groups:
             name, equals, value = _without_comment(line).partition("=")
             options[_name(name)] = _value(value) if equals else ""
     return options
@@ -176,52 +186,86 @@ def option_values(
     defaults_extra_file: str = "",
     no_defaults: bool = False,
     login_path: str = "",
+    group_suffix: str = "",
 ) -> dict[str, str]:
     """`given` has what the command line says, and wins."""
+    suffix = group_suffix or os.environ.get("MYSQL_GROUP_SUFFIX", "")
     options: dict[str, str] = {}
     if defaults_file:
-        options |= read_option_file(Path(defaults_file), required=True)
+        options |= read_option_file(Path(defaults_file), required=True, suffix=suffix)
     elif not no_defaults:
         *files, own = default_files()
         for path in files:
-            options |= read_option_file(path)
+            options |= read_option_file(path, suffix=suffix)
         if defaults_extra_file:
-            options |= read_option_file(Path(defaults_extra_file), required=True)
-        options |= read_option_file(own)
+            options |= read_option_file(Path(defaults_extra_file), required=True, suffix=suffix)
+        options |= read_option_file(own, suffix=suffix)
     if not no_defaults or login_path:
         options |= read_login_path(login_path or "client", required=bool(login_path))
+    options.update(_tls_of_mariadb(options))
     options |= given
-    options.setdefault("password", os.environ.get("MYSQL_PWD", ""))
+    for name, variable in _ENVIRONMENT.items():
+        options.setdefault(name, os.environ.get(variable, ""))
+    for name in _NOT_FOLLOWED:
+        if options.get(name):
+            warn(f"the option {name} is not followed: memdiag has no such choice")
     return {key: value for key, value in options.items() if key in KNOWN}
+
+
+def _tls_of_mariadb(options: Mapping[str, str]) -> dict[str, str]:
+    """The ssl-mode of MariaDB's switches, which have no such option."""
+    if "ssl-mode" in options:
+        return {}
+    if "skip-ssl" in options or ("ssl" in options and not _on(options["ssl"])):
+        return {"ssl-mode": "DISABLED"}
+    if "ssl-verify-server-cert" in options and _on(options["ssl-verify-server-cert"]):
+        return {"ssl-mode": "VERIFY_IDENTITY"}
+    return {"ssl-mode": "REQUIRED"} if "ssl" in options and not _names_authority(options) else {}
+
+
+def _on(value: str) -> bool:
+    return value.lower() not in ("0", "off", "false")
+
+
+def _names_authority(options: Mapping[str, str]) -> bool:
+    return bool(options.get("ssl-ca") or options.get("ssl-capath"))
 
 
 def target(options: Mapping[str, str], words: str = "") -> Target:
     """`words` names a server on the command line: host, host:port, user@host, or the path of a socket."""
     values = dict(options)
     if words:
-        values |= _of_words(words)
+        named = _of_words(words)
+        if named["host"] != "localhost" and values.get("protocol", "").upper() == "SOCKET":
+            raise WrongOption(f"{words} and the socket {values.get('socket', '')} are two servers: name one of them")
+        values |= named
     host = values.get("host") or "localhost"
     port = _number(values, "port", 3306)
-    mode = (values.get("ssl-mode") or "PREFERRED").upper()
+    # mysql takes authorities for the wish to verify: sslopt-case.h.
+    mode = (values.get("ssl-mode") or ("VERIFY_CA" if _names_authority(values) else "PREFERRED")).upper()
     if mode not in SSL_MODES:
         raise WrongOption(f"ssl-mode is one of {', '.join(SSL_MODES)}, not {mode!r}")
     protocol = (values.get("protocol") or "").upper()
     if protocol not in ("", "TCP", "SOCKET"):
         raise WrongOption(f"protocol is TCP or SOCKET, not {protocol!r}")
     by_socket = protocol == "SOCKET" or (
-        protocol != "TCP" and host == "localhost" and not (words and "port" in _of_words(words))
+        protocol != "TCP"
+        and host == "localhost"
+        and hasattr(socket, "AF_UNIX")
+        and not (words and "port" in _of_words(words))
     )
-    socket = values.get("socket") or ""
-    if by_socket and not socket:
-        socket = next(filter(_of_a_server, SOCKETS), SOCKETS[0])
+    path = values.get("socket") or ""
+    if by_socket and not path:
+        path = next(filter(_of_a_server, SOCKETS), SOCKETS[0])
     return Target(
         host=host,
         port=port,
-        socket=socket if by_socket else "",
+        socket=path if by_socket else "",
         user=values.get("user") or _login_name(),
         password=values.get("password") or "",
         ssl_mode=mode,
         ssl_ca=values.get("ssl-ca") or "",
+        ssl_capath=values.get("ssl-capath") or "",
         ssl_cert=values.get("ssl-cert") or "",
         ssl_key=values.get("ssl-key") or "",
         connect_timeout=_number(values, "connect-timeout", 10),
@@ -237,7 +281,9 @@ def _of_a_server(path: str) -> bool:
     if not path.startswith("/tmp/"):
         return True
     owners = {0, os.geteuid()}
-    with contextlib.suppress(KeyError):
+    with contextlib.suppress(ImportError, KeyError):
+        import pwd  # Unix alone has it
+
         owners.add(pwd.getpwnam("mysql").pw_uid)
     return stat.S_ISSOCK(about.st_mode) and about.st_uid in owners
 
@@ -272,7 +318,7 @@ def _login_name() -> str:
 
     try:
         return getpass.getuser()
-    except (KeyError, OSError):
+    except (ImportError, KeyError, OSError):
         return ""
 
 

@@ -6,16 +6,18 @@ import contextlib
 import socket
 import ssl
 import struct
+import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from types import ModuleType
-from typing import Any, Self
+from typing import Any
 
 from memdiag.connect.authentication import guarded, in_clear
 from memdiag.connect.options import Target
 from memdiag.libraries import library
 from memdiag.problem import Problem
+from memdiag.progress import trace
 
 Row = dict[str, Any]
 # A statement that takes longer would be no help in an emergency.
@@ -23,6 +25,9 @@ STATEMENT_SECONDS = 20
 # No server sends that much. One that means harm could fill this machine's memory.
 ANSWER_BYTES = 128 << 20
 _CLIENT_ERRORS = range(2000, 3000)
+_LONGEST_WAIT = 2_147_483  # of wait_timeout on Windows; elsewhere more is allowed
+_WRONG_ACCOUNT = (1044, 1045, 1698, 3118, 3955)
+_NO_CONNECTION_LEFT = 1040
 # PyMySQL's answer to what is no packet of MySQL: the X plugin's port, a web server, a text in no character set. And
 # to a number or a request for a file that no server sends.
 _GARBLED = (ArithmeticError, AssertionError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
@@ -35,6 +40,14 @@ class Refused(Problem):
         super().__init__(f"{message} (error {code})")
         self.code = code
         self.message = message
+
+
+class LoginRefused(Problem):
+    """The server is up and lets this account not in. `code` is MySQL's number."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Gone(Problem):
@@ -62,7 +75,7 @@ class Session:
             self.close()
             raise
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Session:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -76,11 +89,21 @@ class Session:
         """All rows, by column name in upper case as MySQL's tables have them. Values are int, float, str or None.
 
         Times are seconds since 1970."""
+        began = time.monotonic()
         with self._errors(), self._session.cursor() as cursor:
             self._session.bytes_left = ANSWER_BYTES
             cursor.execute(statement)
             names = [str(column[0]).upper() for column in cursor.description or ()]
-            return [{name: plain(value) for name, value in zip(names, row, strict=True)} for row in cursor.fetchall()]
+            # Each row has as many values as there are columns.
+            result = [{name: plain(value) for name, value in zip(names, row)} for row in cursor.fetchall()]
+        milliseconds = 1000 * (time.monotonic() - began)
+        trace(f"{self.target.label}: {len(result)} rows in {milliseconds:.0f} ms: {' '.join(statement.split())}")
+        return result
+
+    def stay(self, seconds: float) -> None:
+        """The server shall not end the session while it asks nothing for so long."""
+        with contextlib.suppress(Refused):
+            self.rows(f"SET SESSION wait_timeout = {min(int(seconds), _LONGEST_WAIT)}")
 
     def server_process(self) -> int:
         """The process id of the server on the other end of a Unix socket; 0 where that is not known."""
@@ -95,7 +118,7 @@ class Session:
             # As bytes: PyMySQL would take letters for Latin 1, and mysql sends them as the terminal does.
             "password": target.password.encode(errors="surrogateescape"),
             "charset": "utf8mb4",
-            "autocommit": None,
+            "autocommit": True,  # a transaction would keep metadata locks
             "connect_timeout": target.connect_timeout,
             "read_timeout": STATEMENT_SECONDS + 10,
             "write_timeout": STATEMENT_SECONDS + 10,
@@ -118,6 +141,7 @@ class Session:
                 session.connect(self._link)
             else:
                 session.connect()
+            session.logged_in(STATEMENT_SECONDS + 10)
         return session
 
     def _prepare(self) -> None:
@@ -141,20 +165,13 @@ class Session:
         try:
             yield
         except self._library.MySQLError as error:
-            code = error.args[0] if error.args else 0
-            words = str(error.args[-1] if error.args else error)
-            if code in (1044, 1045, 1698, 3118, 3955):
-                raise Problem(
-                    f"{target.label} refused the login of {target.user!r}: {words}; see -u and -p, or --login-path"
-                ) from None
+            code, words = _code_and_words(error)
+            if code:
+                raise LoginRefused(code, _refusal(target, code, words)) from None
             if isinstance(error.__cause__, socket.gaierror) or "Name or service" in words or "name resolution" in words:
                 raise Problem(f"the host {target.host!r} is not known: {_reason(words)}") from None
-            if code == 1040:
-                raise Problem(
-                    f"{target.label} has no connection left ({words}); an account with CONNECTION_ADMIN gets one more"
-                ) from None
-            if code in (1049, 1129, 1130):
-                raise Problem(f"{target.label}: {words}") from None
+            if isinstance(error.__context__, socket.timeout) or isinstance(error.__cause__, socket.timeout):
+                raise Gone(f"{target.label} does not answer within {target.connect_timeout} s") from None
             raise Gone(f"{target.label} does not answer: {_reason(words)}") from None
         except (OSError, RuntimeError) as error:
             raise Gone(f"{target.label} does not answer: {error}") from None
@@ -166,9 +183,8 @@ class Session:
         try:
             yield
         except self._library.MySQLError as error:
-            code = error.args[0] if error.args else 0
-            words = str(error.args[-1] if error.args else error)
-            if isinstance(code, int) and code and code not in _CLIENT_ERRORS:
+            code, words = _code_and_words(error)
+            if code:
                 raise Refused(code, words) from None
             raise Gone(f"{self.target.label} went away: {_reason(words)}") from None
         except OSError as error:
@@ -177,7 +193,26 @@ class Session:
             raise Gone(f"{self.target.label} sent what is no answer: {error}") from None
 
 
+def _code_and_words(error: Exception) -> tuple[int, str]:
+    """The server's number, or 0 where the error is PyMySQL's own, and the words."""
+    code = error.args[0] if error.args else 0
+    words = str(error.args[-1] if error.args else error)
+    return (code if isinstance(code, int) and code not in _CLIENT_ERRORS else 0), words
+
+
+def _refusal(target: Target, code: int, words: str) -> str:
+    if code in _WRONG_ACCOUNT:
+        what, help_ = f"refused the login of {target.user!r}", "; see -u and -p, or --login-path"
+    elif code == _NO_CONNECTION_LEFT:
+        what, help_ = "refused", "; an account with CONNECTION_ADMIN gets one connection more"
+    else:
+        what, help_ = "refused", ""
+    return f"{target.label} {what}: {words} (error {code}){help_}"
+
+
 def _unix_socket(target: Target) -> socket.socket:
+    if not hasattr(socket, "AF_UNIX"):
+        raise Problem("this system has no Unix sockets: say -h HOST, or --protocol=TCP")
     link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     link.settimeout(target.connect_timeout)
     try:
@@ -200,7 +235,7 @@ def _peer(link: socket.socket) -> int:
 
 def _tls(target: Target) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=target.ssl_ca or None)
+        context = ssl.create_default_context(cafile=target.ssl_ca or None, capath=target.ssl_capath or None)
         context.check_hostname = target.ssl_mode == "VERIFY_IDENTITY"
         if target.ssl_mode not in ("VERIFY_CA", "VERIFY_IDENTITY"):
             context.verify_mode = ssl.CERT_NONE
@@ -215,21 +250,24 @@ def _reason(words: str) -> str:
     """PyMySQL's words without its repetition of the host and of Python's error class."""
     found = words.rpartition("([Errno")[2]
     if found != words and "]" in found:
-        return found.partition("]")[2].strip(" )")
-    return words.strip("()")
+        words = found.partition("]")[2].strip()
+        if words.count(")") > words.count("("):
+            words = words[:-1] if words.endswith(")") else words
+    elif words.startswith("(") and words.endswith(")"):
+        words = words[1:-1]
+    return words
 
 
 def plain(value: Any) -> Any:
     """As JSON can have it."""
-    match value:
-        case None | int() | float():
-            return value
-        case Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
-        case datetime():
-            return value.replace(tzinfo=UTC).timestamp()
-        case timedelta():
-            return value.total_seconds()
-        case bytes():
-            return value.decode(errors="replace")
+    if value is None or isinstance(value, (int, float)):
+        return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=timezone.utc).timestamp()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
     return str(value)

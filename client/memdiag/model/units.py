@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 from memdiag.problem import WrongOption
 
@@ -60,7 +60,7 @@ def percent(value: float | None) -> str:
 def moment(epoch: float | None) -> str:
     if epoch is None:
         return UNKNOWN
-    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    return datetime.fromtimestamp(epoch, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def share(part: float | None, whole: float | None) -> float | None:
@@ -76,7 +76,7 @@ def shown(value: object, unit: str = "") -> str:
         return UNKNOWN
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int | float):
+    if isinstance(value, (int, float)):
         if unit in _FORMATS:
             return _FORMATS[unit](value)
         words = count(value) if unit else _plain(value)

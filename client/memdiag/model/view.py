@@ -135,7 +135,7 @@ class View:
                 return _whole(row["NUMBER"])
         source = {"memory": "meminfo"}.get(subject, subject)
         value = self.row(source).get(name)
-        return value if isinstance(value, int | float) else None
+        return value if isinstance(value, (int, float)) else None
 
     @property
     def limit(self) -> Limit | None:

@@ -95,9 +95,9 @@ def exact(value: Any) -> str:
 def widths(table: Table, number: int) -> list[float]:
     """Percent of the column's largest, for the bars."""
     values = [row[number] for row in table.rows]
-    most = max((value for value in values if isinstance(value, int | float)), default=0)
+    most = max((value for value in values if isinstance(value, (int, float))), default=0)
     return [
-        round(100 * max(0, value) / most, 2) if most > 0 and isinstance(value, int | float) else 0 for value in values
+        round(100 * max(0, value) / most, 2) if most > 0 and isinstance(value, (int, float)) else 0 for value in values
     ]
 
 

@@ -27,7 +27,7 @@ class Page:
 
 
 def cells(table: Table) -> list[list[str]]:
-    return [[shown(value, column.unit) for value, column in zip(row, table.columns, strict=True)] for row in table.rows]
+    return [[shown(value, column.unit) for value, column in zip(row, table.columns)] for row in table.rows]
 
 
 def meanings(table: Table) -> list[str]:

@@ -11,6 +11,8 @@ from memdiag.model.words import printable
 from memdiag.render.page import Page, cells, meanings, numeric, series_grid
 
 WIDTH = 100
+TERMINAL = 80
+MOST_IN_BRIEF = 3
 WIDEST_CELL = 44
 _MARKS = {"critical": "!!", "warning": " !", "note": "  "}
 
@@ -23,6 +25,21 @@ def render(page: Page) -> str:
         lines += [page.title, "=" * len(page.title), *_comparison(page), ""]
     for report in page.reports:
         lines += _report(report)
+    return printable("\n".join(line.rstrip() for line in lines)) + "\n"
+
+
+def brief(page: Page) -> str:
+    """The answer in short: what is wrong and what helps. Statements keep their lines, as they are copied."""
+    lines: list[str] = []
+    for report in page.reports:
+        lines += textwrap.wrap(f"{report.product} at {report.label}, {moment(report.time)}", TERMINAL)
+        if not report.findings:
+            lines += textwrap.wrap(report.headline, TERMINAL)
+        for number, finding in enumerate(report.findings[:MOST_IN_BRIEF], 1):
+            lines += _finding(number, finding, TERMINAL, ("proof", "remedy"))
+        if left := len(report.findings) - MOST_IN_BRIEF:
+            lines += ["", f"{left} more on the page"] if left > 0 else []
+        lines.append("")
     return printable("\n".join(line.rstrip() for line in lines)) + "\n"
 
 
@@ -53,21 +70,29 @@ def _report(report: Report) -> list[str]:
     return [*lines, ""]
 
 
-def _finding(number: int, finding: Any) -> list[str]:
+def _finding(
+    number: int, finding: Any, width: int = WIDTH, wanted: tuple[str, ...] = ("proof", "from", "remedy", "check")
+) -> list[str]:
     def part(label: str, words: str) -> list[str]:
-        return textwrap.wrap(words, WIDTH, initial_indent=f"    {label:8}", subsequent_indent=" " * 12)
+        if not words or label not in wanted:
+            return []
+        return textwrap.wrap(words, width, initial_indent=f"    {label:8}", subsequent_indent=" " * 12)
 
-    lines = [
+    return [
         "",
-        *textwrap.wrap(f"{_MARKS[finding.severity]} {number}. {finding.headline}", WIDTH, subsequent_indent="      "),
-        f"    {finding.severity}, {finding.verdict}: {finding.holder}",
+        *textwrap.wrap(f"{_MARKS[finding.severity]} {number}. {finding.headline}", width, subsequent_indent="      "),
+        *textwrap.wrap(
+            f"{finding.severity}, {finding.verdict}: {finding.holder}",
+            width,
+            initial_indent="    ",
+            subsequent_indent="    ",
+        ),
+        *part("proof", finding.evidence),
+        *part("from", finding.source),
+        *part("remedy", finding.remedy),
+        *(f"            {statement}" for statement in finding.statements),
+        *part("check", finding.check),
     ]
-    lines += part("proof", finding.evidence) if finding.evidence else []
-    lines += part("from", finding.source) if finding.source else []
-    lines += part("remedy", finding.remedy) if finding.remedy else []
-    lines += [f"            {statement}" for statement in finding.statements]
-    lines += part("check", finding.check) if finding.check else []
-    return lines
 
 
 def _fact(fact: Any) -> list[str]:

@@ -12,9 +12,12 @@ from memdiag.model.view import View
 from memdiag.report import about, budget, configuration, host, innodb, ledger, over_time, pools, profile, who
 
 
-def report(snapshot: dict[str, Any], recording: list[dict[str, Any]] | None = None) -> Report:
+def report(
+    snapshot: dict[str, Any], recording: list[dict[str, Any]] | None = None, judge_recording: bool = True
+) -> Report:
+    """`judge_recording`: the recording ends now, so that its growth is the server's."""
     view = View(snapshot)
-    found = judged(view, recording)
+    found = judged(view, recording if judge_recording else None)
     sections = [
         over_time.section(view, recording),
         ledger.section(view),

@@ -14,6 +14,7 @@ _NOT_SHOWN = {
     "version_comment",
     "version_compile_machine",
     "datadir",
+    "server_uuid",
 }
 _COUNTS = {
     "max_connections",
