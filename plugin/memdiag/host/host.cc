@@ -197,7 +197,8 @@ class Collector {
     if (!room) return;
     const std::string source = usage_file(room->folder, m_cgroup_version);
     add("cgroup", "effective_room", Unit::bytes, source, cell(room->bytes));
-    add("cgroup", "room_limit", Unit::bytes, source, cell(room->limit_bytes));
+    add("cgroup", "room_limit", Unit::bytes, source,
+        cell(std::optional{room->limit_bytes}));
     if (room->bytes)
       m_report.figures.tightest =
           Limit{source, room->limit_bytes, room->limit_bytes - *room->bytes};
