@@ -609,21 +609,24 @@ void stock_up_malloc(size_t blocks) {
     if (!(condition)) return __LINE__ % 200 + 1; \
   } while (0)
 
-/** Small blocks that come and go in the pool, more than a trim asks for. */
-bool are_cached() {
+/** Small blocks that come and go in a pool with caches, more than a trim asks
+for. @return true: a cache has them now, where jemalloc counts them as
+allocated */
+bool are_cached(Pool each) {
   for (int i = 0; i < 2000; ++i)
-    pools::free(pool, pools::allocate(pool, 1000), 1000);
-  // A block that is freed waits in the cache, where jemalloc counts it as
-  // allocated.
-  return allocated_in_pool() > pools::counters(pool).live_bytes;
+    pools::free(each, pools::allocate(each, 1000), 1000);
+  EXPECT_EQ(0, mallctl::refresh());
+  return sum_over<Ctl::stats_arena_small_allocated>(each) >
+         pools::counters(each).live_bytes;
 }
 
 TEST(PoolFallback, ABusyShardGetsItsCacheOnceThereIsMemory) {
   if (sanitized) GTEST_SKIP() << "sanitizers need address space of their own";
   constexpr uint64_t least_bytes = 256 << 10;
+  constexpr Pool each = Pool::transaction;
   EXPECT_EQ(0, in_child([] {
               stay_on_this_cpu();
-              Block::make(1000, 1).free();
+              pools::free(each, pools::allocate(each, 1000), 1000);
               end_address_space();
               // No page is left for the cache.
               static void *blocks[100000];
@@ -632,13 +635,13 @@ TEST(PoolFallback, ABusyShardGetsItsCacheOnceThereIsMemory) {
                 while (count < std::size(blocks) &&
                        (blocks[count] = general_block(size)) != nullptr)
                   ++count;
-              CHECK_IN_CHILD(!are_cached());
+              CHECK_IN_CHILD(!are_cached(each));
               open_address_space();
               while (count > 0) free(blocks[--count]);
-              CHECK_IN_CHILD(!are_cached());
+              CHECK_IN_CHILD(!are_cached(each));
               // The shard is busy between the calls.
-              pools::trim_caches(pool, least_bytes);
-              CHECK_IN_CHILD(are_cached());
+              pools::trim_caches(each, least_bytes);
+              CHECK_IN_CHILD(are_cached(each));
               return 0;
             }));
 }
