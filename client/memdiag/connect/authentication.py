@@ -42,12 +42,18 @@ def guarded(library: ModuleType, target: Target, clock: Callable[[], float] = ti
 
         def logged_in(self, statement_seconds: float) -> None:
             self._login_ends = None
-            self._read_timeout = self._write_timeout = statement_seconds
+            self._wait(statement_seconds)
+
+        def _wait(self, seconds: float) -> None:
+            """PyMySQL 1.2 sets the socket's timeout before it reads, and 1.0 at each packet."""
+            self._read_timeout = self._write_timeout = seconds
+            if getattr(self, "_sock", None) is not None:
+                self._sock.settimeout(seconds)
 
         def _read_bytes(self, count: int) -> bytes:
             if self._login_ends is not None:
                 # A timeout of 0 would mean a socket that does not wait at all.
-                self._read_timeout = self._write_timeout = max(0.001, self._login_ends - clock())
+                self._wait(max(0.001, self._login_ends - clock()))
             self.bytes_left -= count
             if self.bytes_left < 0:
                 self._force_close()  # the rest would be taken for the next answer
