@@ -102,8 +102,9 @@ struct Digest_row {
   Peak_stack peak_stack;
   /** When the last one ended. */
   uint64_t last_us;
-  /** Statements whose digest found no room, or gave way to another one. Only the row without a digest has
-  the figure, and counts them among its own; 0 in others. */
+  /** Statements whose digest found no room, or gave way to another one. Only
+  the row without a digest has the figure, and counts them among its own; 0 in
+  others. */
   uint64_t overflowed;
 };
 

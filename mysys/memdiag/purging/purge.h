@@ -22,8 +22,8 @@
 
 namespace memdiag::purging {
 
-/** Purge a pool's arenas, and note it in the log of purges. Pool::general stands
-for all arenas that no pool owns.
+/** Purge a pool's arenas, and note it in the log of purges. Pool::general
+stands for all arenas that no pool owns.
 @param only  some of the pool's arenas; the others, and the pool's caches, are
              left alone. Empty: all are purged, and the caches are dropped
              first */

@@ -59,7 +59,7 @@ or if so many others came since that it is gone. */
 std::optional<Purge> last_of(Pool pool) noexcept;
 
 /** The arenas of the purge have taken `bytes` again of those that it gave back.
-*/
+ */
 void note_refault(uint64_t sequence, uint64_t bytes) noexcept;
 
 /** As shown in MEMDIAG_PURGES. Resident and released bytes are empty for other

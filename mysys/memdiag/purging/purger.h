@@ -2,19 +2,20 @@
   The layer's own thread, the purger. It watches the pools, dates their peaks,
   and gives a pool's unused pages back, so that no query pays for it:
   - once the pool has fallen quiet (Policy::quiet_ms);
-  - once some arenas of a busy pool rest: each needed less than half of its dirty
-  pages for as long, and together they have at least 8 MB of these. A burst is
-  over, and a steady load goes on. Only these arenas are purged, because pages
-  of one arena do not serve another;
+  - once some arenas of a busy pool rest: each needed less than half of its
+  dirty pages for as long, and together they have at least 8 MB of these. A
+  burst is over, and a steady load goes on. Only these arenas are purged,
+  because pages of one arena do not serve another;
   - once the pool has more of them than it may (Policy::dirty_limit).
   It learns from what purging costs. A second after a purge it counts the pages
   that the purged arenas have taken again. If these are most of what went back,
   the pool gets a back-off, and quiet_ms is multiplied by it.
 
   Every tick it reads a few counters of the layer, and asks jemalloc for the
-  pages of each arena of the busy pools. Every two seconds it drops the caches of small blocks that were hardly
-  used, and one that is in use. A pool that fell quiet is purged once and then
-  left alone until it has allocated and freed a megabyte again.
+  pages of each arena of the busy pools. Every two seconds it drops the caches
+  of small blocks that were hardly used, and one that is in use. A pool that
+  fell quiet is purged once and then left alone until it has allocated and freed
+  a megabyte again.
 
   Threads: start() and stop() as Worker has them; the plugin calls them. A Watch
   is used by one thread at a time.

@@ -66,8 +66,7 @@ FRESH_TEST(PurgeLog, ARowForEachPurge) {
 }
 
 FRESH_TEST(PurgeLog, AFailedPurgeHasNoSizes) {
-  purge_log::add(
-      {7, pool, Purge_reason::asked, Receipt{9, 5, 3, 1, EFAULT}});
+  purge_log::add({7, pool, Purge_reason::asked, Receipt{9, 5, 3, 1, EFAULT}});
   const auto rows = purge_log::all();
   ASSERT_EQ(1u, rows.size());
   EXPECT_EQ(EFAULT, rows[0].error);
@@ -79,7 +78,8 @@ FRESH_TEST(PurgeLog, AFailedPurgeHasNoSizes) {
 
 FRESH_TEST(PurgeLog, WhatIsNoPurge) {
   (void)purging::purge(pool);
-  purge_log::Purge step{7, pool, Purge_reason::pressure, Receipt{0, 0, 3, 0, 0}};
+  purge_log::Purge step{7, pool, Purge_reason::pressure,
+                        Receipt{0, 0, 3, 0, 0}};
   step.action = purge_log::Action::close_tables;
   step.freed_bytes = 5;
   purge_log::add(step);

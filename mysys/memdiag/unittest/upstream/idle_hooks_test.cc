@@ -133,8 +133,8 @@ class Shortage {
     const auto arena = mallctl::read<Ctl::thread_arena>();
     (void)mallctl::write<Ctl::thread_arena>(0);
     limit(0);
-    for (const size_t kilobytes : {1024, 256, 64, 32, 28, 24, 20, 16, 14, 12,
-                                   10, 8, 7, 6, 5, 4})
+    for (const size_t kilobytes :
+         {1024, 256, 64, 32, 28, 24, 20, 16, 14, 12, 10, 8, 7, 6, 5, 4})
       while (void *const block = malloc(kilobytes << 10)) {
         *static_cast<void **>(block) = m_last;
         m_last = block;
