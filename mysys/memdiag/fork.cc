@@ -10,6 +10,7 @@
 
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/arenas.h"
@@ -35,9 +36,12 @@ void prepare() {
   sessions::hold();
   scopes::hold();
   regions::hold();
+  // malloc() takes it.
+  ceiling::rounds.hold();
 }
 
 void let_go(bool in_child) {
+  ceiling::rounds.let_go();
   regions::let_go(in_child);
   scopes::let_go();
   sessions::let_go(in_child);

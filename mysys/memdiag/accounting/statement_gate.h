@@ -1,7 +1,8 @@
 /*
-  The gate that statements pass before they run. The plugin decides
-  (plugin/memdiag/server/threads/admission.h). This file lets small statements
-  pass without asking it. Without a gate a statement pays one load and two
+  The gates that statements pass before they run. The plugin decides: admission
+  (plugin/memdiag/server/threads/admission.h) by what a digest needs, and the
+  ceiling (plugin/memdiag/server/threads/ceiling.h) by the room that is left.
+  This file lets small statements pass without asking admission. Without a gate a statement pays one load and two
   branches. With a gate, a statement whose digest is known to be small pays one
   load and one branch more.
 
@@ -29,6 +30,14 @@ ended() is called for each statement that it let through. While sessions are not
 counted (sessions.h), the gate is not asked.
 @param gate  lives for ever; nullptr: every statement runs */
 void set(const Gate *gate) noexcept;
+
+/** The gate of the ceiling, which each statement asks, whether sessions are
+counted or not. It is asked first. A statement that it lets through has ended
+when ended() is called. A thread may still be in refuses() of the former gate.
+@param gate  lives for ever; nullptr: none */
+void set_ceiling(const Gate *gate) noexcept;
+/** As note_let_through(), of the ceiling's gate. */
+void note_below_ceiling(const Gate *gate) noexcept;
 
 /** The calling thread's statement has a place behind the gate until it ends. */
 void note_let_through(const Gate *gate) noexcept;

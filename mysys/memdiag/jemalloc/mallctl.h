@@ -70,6 +70,17 @@ using Sample_hook = void (*)(const void *, size_t, void **, unsigned, size_t);
 using Sample_free_hook = void (*)(const void *, size_t);
 /** @} */
 
+/** An event of threads, as jemalloc declares it (user_hook_object_t). The
+callback runs on the thread that allocates, after each `interval` bytes and
+before the new block is written. The thread holds no mutex of jemalloc. It
+cannot be taken back. */
+struct Thread_event {
+  /** (by an allocation, bytes that the thread has allocated and freed so far) */
+  void (*callback)(bool, uint64_t, uint64_t);
+  uint64_t interval;
+  bool is_alloc_only;
+};
+
 }  // namespace mallctl
 
 /** One enumerator for each control name. */

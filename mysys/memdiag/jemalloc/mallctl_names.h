@@ -41,6 +41,7 @@ MEMDIAG_CTL(prof_lg_sample,           "prof.lg_sample",                         
 MEMDIAG_CTL(hook_prof_backtrace,      "experimental.hooks.prof_backtrace",      mallctl::Backtrace_hook)
 MEMDIAG_CTL(hook_prof_sample,         "experimental.hooks.prof_sample",         mallctl::Sample_hook)
 MEMDIAG_CTL(hook_prof_sample_free,    "experimental.hooks.prof_sample_free",    mallctl::Sample_free_hook)
+MEMDIAG_CTL(hook_thread_event,        "experimental.hooks.thread_event",        mallctl::Thread_event)
 MEMDIAG_CTL(opt_prof,                 "opt.prof",                               bool)
 MEMDIAG_CTL(opt_prof_active,          "opt.prof_active",                        bool)
 MEMDIAG_CTL(opt_background_thread,    "opt.background_thread",                  bool)

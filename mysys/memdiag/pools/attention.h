@@ -1,7 +1,8 @@
 /*
   One word that allocate() reads for each block. It says whether tests make
-  allocations fail (failures_for_test.h), and whether the profiler needs each
-  request. It is nearly always 0. Then both together cost an allocation one load
+  allocations fail (failures_for_test.h), whether the profiler needs each request,
+  and whether memory is short below the ceiling. It is nearly always 0. Then all
+  of them cost an allocation one load
   and one branch.
 
   Threads: any; the word is changed by an atomic operation.
@@ -11,13 +12,14 @@
 #define MEMDIAG_ATTENTION_H
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "mysys/memdiag/pools/pool.h"
 
 namespace memdiag::pools {
 
-enum class Attention : uint32_t { failures = 1, profiler = 2 };
+enum class Attention : uint32_t { failures = 1, profiler = 2, ceiling = 4 };
 
 namespace detail {
 /** Hidden, as all that the path of an allocation reads: position-independent
@@ -41,6 +43,13 @@ struct Request {
   Account account;
 };
 extern constinit thread_local Request request_of_thread;
+
+/** Called by allocate() while Attention::ceiling is set, before it takes a turn
+or a flag of an arena: it may sleep. nullptr: none.
+*/
+using Ask = void (*)(Pool pool, size_t size);
+void set_ask(Ask ask) noexcept;
+void ask(Pool pool, size_t size) noexcept;
 
 }  // namespace memdiag::pools
 

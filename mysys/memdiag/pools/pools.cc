@@ -288,6 +288,7 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
   Pool_state &state = state_of(pool);
   if (const uint32_t attention = pools::attention(); attention != 0)
       [[unlikely]] {
+    if (is_set(attention, Attention::ceiling)) ask(pool, size);
     if (is_set(attention, Attention::profiler))
       request_of_thread = {pool, account};
     const Failure failure = is_set(attention, Attention::failures)

@@ -1,0 +1,29 @@
+#include "mysys/memdiag/ceiling/ask.h"
+
+namespace memdiag::ceiling {
+
+bool Tokens::take(int64_t bytes) {
+  int64_t taken = taken_bytes();
+  do {
+    if (taken + bytes > m_all.load(std::memory_order_relaxed)) return false;
+  } while (!m_taken.compare_exchange_weak(taken, taken + bytes,
+                                          std::memory_order_relaxed));
+  return true;
+}
+
+Answer answer(const Account &account, Tokens *tokens, Asked *asked,
+              bool told_to_end, uint64_t now_us, uint64_t rounds) {
+  if (account.level() != Level::red) return Answer::room;
+  if (told_to_end && tokens->take(asked->bytes)) return Answer::tokens;
+  if (rounds != asked->seen_rounds) {
+    asked->seen_rounds = rounds;
+    asked->seen_us = now_us;
+  }
+  const bool long_ago = now_us - asked->began_us >= longest_ask_us;
+  const bool many_rounds = rounds - asked->began_rounds >= longest_ask_rounds;
+  const bool no_rounds = now_us - asked->seen_us >= longest_ask_us;
+  return (long_ago && many_rounds) || no_rounds ? Answer::went_on
+                                                : Answer::wait;
+}
+
+}  // namespace memdiag::ceiling

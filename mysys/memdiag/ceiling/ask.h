@@ -1,0 +1,75 @@
+/*
+  The ask: a running statement wants memory. These functions decide whether its
+  thread goes on, waits, or goes on although no memory came.
+
+  A statement that was told to end may take from the reserve, as far as there
+  are tokens. They come back at its end. Without tokens it could not end.
+
+  Pure but for the account and the tokens. Threads: any; an Asked belongs to one.
+  Units: bytes; microseconds.
+*/
+
+#ifndef MEMDIAG_CEILING_ASK_H
+#define MEMDIAG_CEILING_ASK_H
+
+#include <atomic>
+#include <cstdint>
+
+#include "mysys/memdiag/ceiling/account.h"
+
+namespace memdiag::ceiling {
+
+/** The part of the reserve that statements may take that were told to end. */
+class Tokens {
+ public:
+  /** Another reserve: what was taken stays taken. */
+  void set_all(int64_t bytes) {
+    m_all.store(bytes, std::memory_order_relaxed);
+  }
+  bool take(int64_t bytes);
+  void give_back(int64_t bytes) {
+    m_taken.fetch_sub(bytes, std::memory_order_relaxed);
+  }
+  int64_t taken_bytes() const {
+    return m_taken.load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<int64_t> m_all{0};
+  std::atomic<int64_t> m_taken{0};
+};
+
+/** A wait ends after this time and so many rounds of the giver. It also ends
+when no round ends for this time: the giver may wait for a mutex that the
+waiting thread holds. */
+constexpr uint64_t longest_ask_us = 5'000'000;
+constexpr uint64_t longest_ask_rounds = 100;
+
+struct Asked {
+  /** 0: only what the thread has taken already. */
+  int64_t bytes;
+  uint64_t began_us;
+  /** Rounds that had ended then. */
+  uint64_t began_rounds;
+  /** The last round that the thread saw, and when it saw it first. */
+  uint64_t seen_rounds;
+  uint64_t seen_us;
+};
+
+enum class Answer : uint8_t {
+  /** There is room. */
+  room,
+  /** Tokens were taken: give them back when the statement ends. */
+  tokens,
+  wait,
+  /** There is no room, and the wait was as long as it may be. */
+  went_on
+};
+
+/** `bytes` of the ask are promised already. */
+Answer answer(const Account &account, Tokens *tokens, Asked *asked,
+              bool told_to_end, uint64_t now_us, uint64_t rounds);
+
+}  // namespace memdiag::ceiling
+
+#endif  // MEMDIAG_CEILING_ASK_H

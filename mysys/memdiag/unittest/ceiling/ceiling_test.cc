@@ -1,0 +1,325 @@
+/*
+  The ceiling's levels, account, asks and rounds with figures and a clock that
+  the tests set, and its sensor with events of the tests.
+*/
+
+#include "mysys/memdiag/ceiling/sensor.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <thread>
+
+#include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/jemalloc/mallctl.h"
+#include "mysys/memdiag/pools/attention.h"
+
+namespace memdiag::ceiling {
+namespace {
+
+constexpr int64_t mb = 1 << 20;
+
+std::atomic<int64_t> kernel_bytes{0};
+std::atomic<bool> kernel_can_be_read{true};
+std::atomic<uint64_t> now_us{1'000'000};
+std::atomic<unsigned> calls{0};
+
+bool read_kernel(int64_t *bytes) {
+  errno = EAGAIN;
+  *bytes = kernel_bytes;
+  return kernel_can_be_read;
+}
+
+uint64_t test_clock_us(clockid_t) { return now_us; }
+
+TEST(Ceiling_levels, marks_of_a_small_limit_have_the_least_values) {
+  const Marks marks = marks_of_limit(512 * mb, 10);
+  EXPECT_EQ(480 * mb, marks.target_bytes);
+  EXPECT_EQ(64 * mb, marks.plenty_bytes);
+  EXPECT_EQ(16 * mb, marks.reserve_bytes);
+}
+
+TEST(Ceiling_levels, marks_grow_with_the_limit_and_with_statements) {
+  const Marks marks = marks_of_limit(3200 * mb, 10);
+  EXPECT_EQ(3100 * mb, marks.target_bytes);
+  EXPECT_EQ(200 * mb, marks.plenty_bytes);
+  EXPECT_EQ(100 * mb, marks.reserve_bytes);
+  EXPECT_EQ(125 * mb, marks_of_limit(3200 * mb, 2000).reserve_bytes);
+  EXPECT_EQ(3200 * mb, marks_of_target(3200 * mb, 10).target_bytes);
+}
+
+TEST(Ceiling_levels, no_limit_overflows) {
+  const Marks marks = marks_of_limit(UINT64_MAX, UINT64_MAX);
+  EXPECT_GT(marks.target_bytes, 0);
+  EXPECT_EQ(Level::green, level_of(marks.target_bytes, marks));
+}
+
+TEST(Ceiling_levels, each_begins_at_its_mark) {
+  const Marks marks{1000 * mb, 64 * mb, 16 * mb};
+  EXPECT_EQ(Level::green, level_of(64 * mb, marks));
+  EXPECT_EQ(Level::yellow, level_of(64 * mb - 1, marks));
+  EXPECT_EQ(Level::yellow, level_of(16 * mb, marks));
+  EXPECT_EQ(Level::red, level_of(16 * mb - 1, marks));
+  EXPECT_EQ(Level::red, level_of(-mb, marks));
+}
+
+TEST(Ceiling_levels, the_giver_looks_before_4_gb_a_second_reach_the_reserve) {
+  const Marks marks{1000 * mb, 64 * mb, 16 * mb};
+  EXPECT_EQ(1'000u, next_look_us(0, marks));
+  EXPECT_EQ(1'000u, next_look_us(16 * mb, marks));
+  EXPECT_EQ(100u * 256, next_look_us(116 * mb, marks));
+  EXPECT_EQ(250'000u, next_look_us(INT64_MAX / 2, marks));
+}
+
+class Ceiling : public testing::Test {
+ protected:
+  Ceiling() {
+    set_clock_for_test(test_clock_us);
+    kernel_bytes = 800 * mb;
+    kernel_can_be_read = true;
+    account.set_marks({1000 * mb, 64 * mb, 16 * mb});
+    account.set_reader(read_kernel);
+    tokens.set_all(16 * mb);
+    EXPECT_TRUE(account.read(now_us));
+  }
+  ~Ceiling() override {
+    end();
+    switch_off();
+    EXPECT_EQ(0, account.promised_bytes());
+    EXPECT_EQ(0, tokens.taken_bytes());
+    set_clock_for_test(nullptr);
+  }
+};
+
+TEST_F(Ceiling, what_is_left_is_less_what_was_charged_and_promised) {
+  EXPECT_EQ(200 * mb, account.left_bytes());
+  account.charge(100 * mb);
+  account.promise(50 * mb);
+  EXPECT_EQ(50 * mb, account.left_bytes());
+  EXPECT_EQ(Level::yellow, account.level());
+  account.promise(-50 * mb);
+}
+
+TEST_F(Ceiling, a_reading_replaces_what_was_charged) {
+  account.charge(100 * mb);
+  kernel_bytes = 850 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  EXPECT_EQ(0, account.charged_bytes());
+  EXPECT_EQ(150 * mb, account.left_bytes());
+}
+
+TEST_F(Ceiling, an_unreadable_kernel_leaves_the_level_unknown_until_it_is_back) {
+  kernel_can_be_read = false;
+  account.charge(300 * mb);
+  EXPECT_FALSE(account.read(now_us));
+  EXPECT_EQ(Level::unknown, account.level());
+  kernel_can_be_read = true;
+  EXPECT_TRUE(account.read(now_us));
+  EXPECT_EQ(Level::green, account.level());
+}
+
+TEST_F(Ceiling, the_kernel_is_read_after_4_mb_or_1_mb_when_memory_is_short) {
+  account.charge(4 * mb);
+  EXPECT_FALSE(account.is_due(now_us));
+  account.charge(1);
+  EXPECT_TRUE(account.is_due(now_us));
+  kernel_bytes = 950 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  EXPECT_EQ(Level::yellow, account.level());
+  account.charge(mb + 1);
+  EXPECT_FALSE(account.is_due(now_us));
+  EXPECT_TRUE(account.is_due(now_us + 1'000));
+}
+
+TEST_F(Ceiling, an_ask_waits_while_the_level_is_red) {
+  Asked asked{mb, now_us, 0, 0, now_us};
+  EXPECT_EQ(Answer::room, answer(account, &tokens, &asked, false, now_us, 0));
+  account.charge(190 * mb);
+  EXPECT_EQ(Answer::wait, answer(account, &tokens, &asked, false, now_us, 0));
+}
+
+TEST_F(Ceiling, one_that_was_told_to_end_takes_tokens_while_there_are_any) {
+  account.charge(300 * mb);
+  Asked asked{10 * mb, now_us, 0, 0, now_us};
+  EXPECT_EQ(Answer::tokens, answer(account, &tokens, &asked, true, now_us, 0));
+  EXPECT_EQ(Answer::wait, answer(account, &tokens, &asked, true, now_us, 0));
+  tokens.give_back(10 * mb);
+}
+
+TEST_F(Ceiling, a_wait_needs_time_and_rounds_to_end_without_room) {
+  account.charge(300 * mb);
+  Asked asked{mb, now_us, 0, 0, now_us};
+  const uint64_t late_us = now_us + longest_ask_us;
+  EXPECT_EQ(Answer::wait,
+            answer(account, &tokens, &asked, false, now_us, 1000));
+  asked = {mb, now_us, 0, 0, now_us};
+  EXPECT_EQ(Answer::wait, answer(account, &tokens, &asked, false, late_us, 99));
+  EXPECT_EQ(Answer::went_on,
+            answer(account, &tokens, &asked, false, late_us, 100));
+}
+
+TEST_F(Ceiling, a_wait_ends_when_the_giver_stands_still) {
+  account.charge(300 * mb);
+  Asked asked{mb, now_us, 7, 7, now_us};
+  EXPECT_EQ(Answer::wait, answer(account, &tokens, &asked, false,
+                                 now_us + longest_ask_us - 1, 7));
+  EXPECT_EQ(Answer::went_on, answer(account, &tokens, &asked, false,
+                                    now_us + longest_ask_us, 7));
+}
+
+TEST_F(Ceiling, without_a_switch_events_change_nothing) {
+  on_event(true, 500 * mb, 0);
+  EXPECT_EQ(0, account.charged_bytes());
+}
+
+TEST(Ceiling_sensor, the_control_exists) {
+  EXPECT_EQ(0, mallctl::resolve(Ctl::hook_thread_event));
+}
+
+TEST_F(Ceiling, threads_without_a_statement_are_charged_and_never_wait) {
+  ASSERT_EQ(0, switch_on([] { ++calls; }));
+  on_event(true, 1000 * mb, 0);
+  // What it took before is not known.
+  EXPECT_EQ(int64_t{interval_bytes}, account.charged_bytes());
+  on_event(true, 1003 * mb, 0);
+  EXPECT_EQ(3 * mb + int64_t{interval_bytes}, account.charged_bytes());
+  kernel_bytes = 999 * mb;
+  const unsigned before = calls;
+  on_event(true, 1010 * mb, 0);
+  EXPECT_EQ(Level::red, account.level());
+  EXPECT_GT(calls, before);
+  EXPECT_EQ(0u, counters.waits);
+}
+
+TEST_F(Ceiling, an_event_keeps_errno) {
+  ASSERT_EQ(0, switch_on(nullptr));
+  errno = EDOM;
+  on_event(true, 10 * mb, 0);
+  on_event(true, 20 * mb, 0);
+  EXPECT_EQ(EDOM, errno);
+}
+
+TEST_F(Ceiling, the_last_growth_of_a_statement_is_promised_until_it_ends) {
+  ASSERT_EQ(0, switch_on(nullptr));
+  on_event(true, 0, 0);
+  Taker *const taker = begin(0);
+  on_event(true, 16 * mb, 0);
+  EXPECT_EQ(16 * mb, account.promised_bytes());
+  // The kernel does not count it: it is not touched.
+  EXPECT_TRUE(account.read(now_us));
+  EXPECT_EQ(184 * mb, account.left_bytes());
+  on_event(true, 17 * mb, 0);
+  EXPECT_EQ(1 * mb, account.promised_bytes());
+  EXPECT_EQ(17 * mb, taker->grown_bytes);
+  end();
+  EXPECT_EQ(0, account.promised_bytes());
+}
+
+TEST_F(Ceiling, an_ask_is_not_counted_again_by_its_event) {
+  ASSERT_EQ(0, switch_on(nullptr));
+  on_event(true, 0, 0);
+  begin(0);
+  let_threads_ask(true);
+  on_ask(Pool::statement, 16 * mb);
+  EXPECT_EQ(16 * mb, account.promised_bytes());
+  on_event(true, 16 * mb, 0);
+  EXPECT_EQ(16 * mb, account.promised_bytes());
+}
+
+TEST_F(Ceiling, pools_of_innodb_never_wait) {
+  ASSERT_EQ(0, switch_on(nullptr));
+  on_event(true, 0, 0);
+  begin(0);
+  let_threads_ask(true);
+  kernel_bytes = 999 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  on_ask(Pool::innodb, 16 * mb);
+  on_event(true, 16 * mb, 0);
+  EXPECT_EQ(0u, counters.waits);
+}
+
+/** The calling thread waits, and ends its wait by the clock of each round. */
+TEST_F(Ceiling, a_statement_waits_in_an_ask_and_goes_on) {
+  ASSERT_EQ(0, switch_on([] {
+              now_us += longest_ask_us;
+              rounds.end_one();
+            }));
+  on_event(true, 0, 0);
+  begin(0);
+  let_threads_ask(true);
+  kernel_bytes = 999 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  const uint64_t before = rounds.ended();
+  on_ask(Pool::statement, mb);
+  EXPECT_EQ(1u, counters.waits);
+  EXPECT_EQ(1u, counters.went_on);
+  EXPECT_GE(rounds.ended() - before, longest_ask_rounds);
+}
+
+TEST_F(Ceiling, a_thread_that_may_be_in_a_pool_waits_at_its_next_ask) {
+  ASSERT_EQ(0, switch_on([] {
+              kernel_bytes = 800 * mb;
+              account.read(now_us);
+              now_us += 1;
+              rounds.end_one();
+            }));
+  on_event(true, 0, 0);
+  begin(0);
+  kernel_bytes = 999 * mb;
+  account.set_reader(read_kernel);
+  EXPECT_TRUE(account.read(now_us));
+  let_threads_ask(true);
+  // The giver's call in the event makes room; take it away again.
+  on_event(true, mb, 0);
+  EXPECT_EQ(0u, counters.waits);
+}
+
+TEST_F(Ceiling, room_ends_a_wait) {
+  ASSERT_EQ(0, switch_on(nullptr));
+  on_event(true, 0, 0);
+  let_threads_ask(true);
+  kernel_bytes = 999 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  std::atomic<bool> over{false};
+  std::thread waits([&over] {
+    on_event(true, 0, 0);
+    begin(0);
+    on_ask(Pool::statement, mb);
+    end();
+    over = true;
+  });
+  kernel_bytes = 500 * mb;
+  while (!over) {
+    now_us += 1'000;
+    account.charge(2 * mb);
+    (void)account.read(now_us);
+    rounds.end_one();
+    std::this_thread::yield();
+  }
+  waits.join();
+  EXPECT_EQ(0u, counters.went_on);
+}
+
+TEST_F(Ceiling, attention_is_set_only_while_threads_ask) {
+  ASSERT_EQ(0, switch_on(nullptr));
+  EXPECT_FALSE(is_set(pools::attention(), pools::Attention::ceiling));
+  let_threads_ask(true);
+  EXPECT_TRUE(is_set(pools::attention(), pools::Attention::ceiling));
+  switch_off();
+  EXPECT_FALSE(is_set(pools::attention(), pools::Attention::ceiling));
+}
+
+TEST_F(Ceiling, malloc_calls_the_sensor_before_a_block_is_written) {
+  if (!mallctl::serves_malloc()) GTEST_SKIP() << "a sanitizer serves malloc()";
+  ASSERT_EQ(0, switch_on(nullptr));
+  const int64_t before = account.charged_bytes();
+  void *const block = placed::general_allocate(32 * mb, false);
+  const int64_t after = account.charged_bytes();
+  placed::general_free(block);
+  EXPECT_NE(before, after);
+}
+
+}  // namespace
+}  // namespace memdiag::ceiling
