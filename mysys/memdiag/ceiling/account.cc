@@ -1,10 +1,16 @@
 #include "mysys/memdiag/ceiling/account.h"
 
+#include "mysys/memdiag/base/clock.h"
+
 namespace memdiag::ceiling {
 
 void Account::set_reader(Reader reader) {
   m_reader.store(reader);
   if (reader == nullptr) m_known.store(false);
+}
+
+void Account::hold_reading() {
+  while (m_reading.exchange(true, std::memory_order_acquire)) pause_us(10);
 }
 
 void Account::set_marks(const Marks &marks) {

@@ -35,6 +35,11 @@ class Account {
 
   /** nullptr: the level is unknown. One thread at a time. */
   void set_reader(Reader reader);
+  /** @name The reader's files may be changed in between. A reading that runs is
+  waited for, and none begins. @{ */
+  void hold_reading();
+  void let_reading_go() { m_reading.store(false, std::memory_order_release); }
+  /** @} */
   void set_marks(const Marks &marks);
   Marks marks() const;
 

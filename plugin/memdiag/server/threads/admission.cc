@@ -19,12 +19,10 @@
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/host/limit_reader.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
+#include "plugin/memdiag/server/threads/exempt.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
-#include "sql/auth/auth_acls.h"
-#include "sql/auth/sql_security_ctx.h"
 #include "sql/derror.h"
 #include "sql/mysqld.h"
-#include "sql/protocol_classic.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
 
@@ -92,69 +90,6 @@ void leave() {
   State &self = state();
   const Locked locked(&self);
   self.gate.leave(&statement_of_thread);
-}
-
-bool has_grant(THD *thd, const char *privilege) {
-  return thd->security_context()
-      ->has_global_grant(privilege, strlen(privilege))
-      .first;
-}
-
-/** Sessions with one of these privileges, or with a static one that is_exempt()
-names, never wait. */
-constexpr const char *administrators[] = {
-    "CONNECTION_ADMIN", "GROUP_REPLICATION_ADMIN", "REPLICATION_SLAVE_ADMIN",
-    "SYSTEM_VARIABLES_ADMIN"};
-
-/** Commands that end something, and EXECUTE: its statement asks by itself. The
-ones that stop a server or a part of it would give all of its memory back. */
-bool never_waits(enum_sql_command command) {
-  switch (command) {
-    case SQLCOM_BEGIN:
-    case SQLCOM_COMMIT:
-    case SQLCOM_ROLLBACK:
-    case SQLCOM_SAVEPOINT:
-    case SQLCOM_ROLLBACK_TO_SAVEPOINT:
-    case SQLCOM_RELEASE_SAVEPOINT:
-    case SQLCOM_XA_START:
-    case SQLCOM_XA_END:
-    case SQLCOM_XA_PREPARE:
-    case SQLCOM_XA_COMMIT:
-    case SQLCOM_XA_ROLLBACK:
-    case SQLCOM_UNLOCK_TABLES:
-    case SQLCOM_UNLOCK_INSTANCE:
-    case SQLCOM_HA_CLOSE:
-    case SQLCOM_KILL:
-    case SQLCOM_SHUTDOWN:
-    case SQLCOM_RESTART_SERVER:
-    case SQLCOM_REPLICA_STOP:
-    case SQLCOM_STOP_GROUP_REPLICATION:
-    case SQLCOM_CHANGE_DB:
-    case SQLCOM_PREPARE:
-    case SQLCOM_EXECUTE:
-    case SQLCOM_DEALLOCATE_PREPARE:
-      return true;
-    default:
-      return false;
-  }
-}
-
-/** A statement of init_connect has no client yet. An error would end the
-connection. */
-bool is_of_no_client(THD *thd) {
-  return thd->is_classic_protocol() &&
-         thd->get_protocol_classic()->get_vio() == nullptr;
-}
-
-bool is_exempt(THD *thd) {
-  return is_of_no_client(thd) || thd->system_thread != NON_SYSTEM_THREAD ||
-         thd->slave_thread || thd->in_sub_stmt != 0 ||
-         thd->sp_runtime_ctx != nullptr || never_waits(thd->lex->sql_command) ||
-         thd->security_context()->check_access(
-             SUPER_ACL | PROCESS_ACL | SHUTDOWN_ACL | REPL_SLAVE_ACL, "",
-             true) ||
-         std::any_of(std::begin(administrators), std::end(administrators),
-                     [thd](const char *name) { return has_grant(thd, name); });
 }
 
 /** As they are now, without a refresh of jemalloc's statistics. Unknown is
@@ -375,7 +310,7 @@ bool refuses(void *session, const sessions::Digest &digest) {
   if (digest == sessions::Digest{}) return false;
   // Another digest may have taken the mark that says so (may_be_large()).
   const sessions::Past past = sessions::past_of(digest);
-  if (past.is_small() || is_exempt(thd)) return false;
+  if (past.is_small() || exempt::never_waits(thd)) return false;
   try {
     return Asking(thd, digest, past).is_refused();
   } catch (const std::bad_alloc &) {

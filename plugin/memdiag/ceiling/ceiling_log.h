@@ -1,0 +1,91 @@
+/*
+  The log of the ceiling, and its texts for clients.
+
+  Threads: the caller's mutex protects a Log. Units: bytes; microseconds.
+*/
+
+#ifndef MEMDIAG_CEILING_LOG_H
+#define MEMDIAG_CEILING_LOG_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/ceiling/levels.h"
+
+namespace memdiag::ceiling {
+
+enum class Action : uint8_t {
+  purge,
+  park,
+  give_back,
+  caches,
+  wait,
+  end,
+  refuse,
+  went_on
+};
+inline constexpr const char *action_names[] = {
+    "purge", "park", "return", "caches", "wait", "end", "refuse", "went_on"};
+
+struct Done {
+  /** Since the epoch. */
+  uint64_t time_us;
+  Action action;
+  /** False: memdiag_memory_target is WATCH. */
+  bool acted;
+  /** 0: the giver. */
+  uint64_t processlist_id;
+  sessions::Digest digest;
+  uint64_t bytes;
+  uint64_t duration_us;
+  int64_t left_before_bytes;
+  int64_t left_after_bytes;
+  Level level;
+};
+
+struct Row {
+  uint64_t time_us;
+  const char *action;
+  bool acted;
+  std::optional<uint64_t> processlist_id;
+  std::optional<std::string> digest;
+  uint64_t bytes;
+  uint64_t duration_us;
+  int64_t left_before_bytes;
+  int64_t left_after_bytes;
+  const char *level;
+};
+
+/** The last actions. */
+class Log {
+ public:
+  static constexpr size_t max_rows = 1024;
+
+  /** Steps of one kind that follow each other within a second become one. */
+  void add(const Done &done);
+  /** Oldest first. @throws std::bad_alloc */
+  std::vector<Row> rows() const;
+
+ private:
+  std::array<Done, max_rows> m_ring{};
+  uint64_t m_count{0};
+};
+
+/** What a statement gets that was told to end.
+@param limit_bytes  the target
+@param grown_bytes  by so much it had grown
+@param statements   so many ran, none of which had grown more
+@throws std::bad_alloc */
+std::string text_of_end(uint64_t limit_bytes, uint64_t grown_bytes,
+                        size_t statements);
+/** What a statement gets that did not begin. @throws std::bad_alloc */
+std::string text_of_refusal(uint64_t waited_us);
+
+}  // namespace memdiag::ceiling
+
+#endif  // MEMDIAG_CEILING_LOG_H

@@ -1,0 +1,52 @@
+/*
+  What the kernel counts as kept, read within malloc(): a reader that keeps its
+  files open and allocates nothing once they are open.
+
+  A control group: its use, less page cache and kernel memory that the kernel
+  takes back by itself. memory.stat takes longer than the use. So its part is
+  kept for a second while it is small. The process: its resident memory that
+  is no file's (/proc/self/statm).
+
+  Threads: one at a time. open_*() may not run beside read(): the caller sees to
+  that. Errors: read() is empty. Units: bytes; microseconds.
+*/
+
+#ifndef MEMDIAG_KEPT_READER_H
+#define MEMDIAG_KEPT_READER_H
+
+#include <cstdint>
+#include <string>
+
+#include "plugin/memdiag/base/reading.h"
+
+namespace memdiag::host {
+
+class Kept_reader {
+ public:
+  Kept_reader() = default;
+  ~Kept_reader() { close_all(); }
+  Kept_reader(const Kept_reader &) = delete;
+  Kept_reader &operator=(const Kept_reader &) = delete;
+
+  /** @return 0, or an errno */
+  int open_group(const std::string &usage_file, const std::string &stat_file,
+                 int version);
+  int open_process(const std::string &statm_file);
+  void close_all();
+
+  /** @param exact_bytes  read memory.stat each time while the kernel can take
+                          back more than this */
+  Reading read(uint64_t now_us, uint64_t exact_bytes);
+
+ private:
+  int m_usage{-1};
+  int m_stat{-1};
+  bool m_of_process{false};
+  int m_version{2};
+  Reading m_reclaimable;
+  uint64_t m_stat_us{0};
+};
+
+}  // namespace memdiag::host
+
+#endif  // MEMDIAG_KEPT_READER_H

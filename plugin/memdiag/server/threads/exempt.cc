@@ -1,0 +1,111 @@
+#include "plugin/memdiag/server/threads/exempt.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "sql/auth/auth_acls.h"
+#include "sql/auth/sql_security_ctx.h"
+#include "sql/mdl.h"
+#include "sql/protocol_classic.h"
+#include "sql/sql_class.h"
+#include "sql/sql_lex.h"
+#include "sql/transaction_info.h"
+#include "sql/xa.h"
+
+namespace memdiag::exempt {
+namespace {
+
+bool has_grant(THD *thd, const char *privilege) {
+  return thd->security_context()
+      ->has_global_grant(privilege, strlen(privilege))
+      .first;
+}
+
+/** Sessions with one of these privileges, or with a static one that is_exempt()
+names, never wait. */
+constexpr const char *administrators[] = {
+    "CONNECTION_ADMIN", "GROUP_REPLICATION_ADMIN", "REPLICATION_SLAVE_ADMIN",
+    "SYSTEM_VARIABLES_ADMIN"};
+
+/** Commands that end something, and EXECUTE: its statement asks by itself. The
+ones that stop a server or a part of it would give all of its memory back. */
+bool ends_something(enum_sql_command command) {
+  switch (command) {
+    case SQLCOM_BEGIN:
+    case SQLCOM_COMMIT:
+    case SQLCOM_ROLLBACK:
+    case SQLCOM_SAVEPOINT:
+    case SQLCOM_ROLLBACK_TO_SAVEPOINT:
+    case SQLCOM_RELEASE_SAVEPOINT:
+    case SQLCOM_XA_START:
+    case SQLCOM_XA_END:
+    case SQLCOM_XA_PREPARE:
+    case SQLCOM_XA_COMMIT:
+    case SQLCOM_XA_ROLLBACK:
+    case SQLCOM_UNLOCK_TABLES:
+    case SQLCOM_UNLOCK_INSTANCE:
+    case SQLCOM_HA_CLOSE:
+    case SQLCOM_KILL:
+    case SQLCOM_SHUTDOWN:
+    case SQLCOM_RESTART_SERVER:
+    case SQLCOM_REPLICA_STOP:
+    case SQLCOM_STOP_GROUP_REPLICATION:
+    case SQLCOM_CHANGE_DB:
+    case SQLCOM_PREPARE:
+    case SQLCOM_EXECUTE:
+    case SQLCOM_DEALLOCATE_PREPARE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/** A statement of init_connect has no client yet. An error would end the
+connection. */
+bool is_of_no_client(THD *thd) {
+  return thd->is_classic_protocol() &&
+         thd->get_protocol_classic()->get_vio() == nullptr;
+}
+
+}  // namespace
+
+bool never_waits(THD *thd) {
+  return is_of_no_client(thd) || thd->system_thread != NON_SYSTEM_THREAD ||
+         thd->slave_thread || thd->in_sub_stmt != 0 ||
+         thd->sp_runtime_ctx != nullptr || ends_something(thd->lex->sql_command) ||
+         thd->security_context()->check_access(
+             SUPER_ACL | PROCESS_ACL | SHUTDOWN_ACL | REPL_SLAVE_ACL, "",
+             true) ||
+         std::any_of(std::begin(administrators), std::end(administrators),
+                     [thd](const char *name) { return has_grant(thd, name); });
+}
+
+bool holds_what_others_wait_for(THD *thd) {
+  return thd->in_active_multi_stmt_transaction() ||
+         !thd->get_transaction()->xid_state()->has_state(XID_STATE::XA_NOTR) ||
+         thd->locked_tables_mode != LTM_NONE || thd->mdl_context.has_locks();
+}
+
+bool may_end(enum_sql_command command) {
+  switch (command) {
+    case SQLCOM_SELECT:
+    case SQLCOM_INSERT:
+    case SQLCOM_INSERT_SELECT:
+    case SQLCOM_UPDATE:
+    case SQLCOM_UPDATE_MULTI:
+    case SQLCOM_DELETE:
+    case SQLCOM_DELETE_MULTI:
+    case SQLCOM_REPLACE:
+    case SQLCOM_REPLACE_SELECT:
+    case SQLCOM_LOAD:
+    case SQLCOM_CALL:
+    case SQLCOM_DO:
+    case SQLCOM_SET_OPTION:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace memdiag::exempt

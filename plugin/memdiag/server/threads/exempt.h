@@ -1,0 +1,32 @@
+/*
+  Statements that never wait for memory, at the gate of admission and at that of
+  the ceiling.
+
+  Threads: the session's own. Locks: none.
+*/
+
+#ifndef MEMDIAG_EXEMPT_H
+#define MEMDIAG_EXEMPT_H
+
+#include "my_sqlcommand.h"
+
+class THD;
+
+namespace memdiag::exempt {
+
+/** Replication and all other system threads, administrators, statements within
+stored programs, statements that end something, such as COMMIT and KILL
+(admission.h has the list). */
+bool never_waits(THD *thd);
+
+/** Others may wait for its session: it has an open transaction, also one of XA,
+or locks of tables, of GET_LOCK() or of FLUSH TABLES WITH READ LOCK. */
+bool holds_what_others_wait_for(THD *thd);
+
+/** Ending it undoes it: it is neither DDL nor administration. CALL may contain
+DDL, which is immune to KILL where it must be. */
+bool may_end(enum_sql_command command);
+
+}  // namespace memdiag::exempt
+
+#endif  // MEMDIAG_EXEMPT_H

@@ -1,0 +1,198 @@
+#include "storage/innobase/memdiag/balloon.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "buf0buf.h"
+#include "buf0flu.h"
+#include "buf0lru.h"
+#include "os0event.h"
+#include "os0proc.h"
+#include "srv0shutdown.h"
+#include "srv0srv.h"
+#include "srv0start.h"
+#include "univ.i"
+
+namespace memdiag::balloon {
+namespace {
+
+/** Frames whose memory goes back together. */
+constexpr size_t batch_frames = 256;
+
+struct Parked {
+  std::mutex mutex;
+  /** Frames of all instances. */
+  std::vector<buf_block_t *> blocks;
+  /** The instance that the next search begins with. */
+  ulint instance{0};
+  /** Chunks that were told to have no huge pages. */
+  ulint chunks{0};
+};
+
+/** Never destroyed: the server may exit without a shutdown. */
+Parked &parked() {
+  static Parked *const instance = new Parked;
+  return *instance;
+}
+
+std::atomic<uint64_t> parked_frames{0};
+
+bool is_resized() {
+  const auto status = buf_pool_resize_status_code.load();
+  if (status != BUF_POOL_RESIZE_COMPLETE && status != BUF_POOL_RESIZE_FAILED)
+    return true;
+  for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
+    buf_pool_t *const pool = buf_pool_from_array(i);
+    if (pool->curr_size != pool->old_size || buf_get_withdraw_depth(pool) != 0)
+      return true;
+  }
+  return false;
+}
+
+/** Frames above the floor. Lengths are read without a mutex, as InnoDB's
+monitor reads them. */
+ulint above_floor(const buf_pool_t *pool) {
+  const ulint rest = UT_LIST_GET_LEN(pool->free) + UT_LIST_GET_LEN(pool->LRU);
+  const ulint floor = pool->curr_size * floor_percent / 100;
+  return rest > floor ? rest - floor : 0;
+}
+
+/** Half of a huge page that was given back would leave the use unchanged.
+Caller holds the mutex. */
+void forbid_huge_pages(Parked *self) {
+  ulint chunks = 0;
+  for (ulint i = 0; i < srv_buf_pool_instances; ++i)
+    chunks += buf_pool_from_array(i)->n_chunks;
+  if (chunks == self->chunks) return;
+  self->chunks = chunks;
+  for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
+    const buf_pool_t *const pool = buf_pool_from_array(i);
+    for (ulint c = 0; c < pool->n_chunks; ++c) {
+      const buf_chunk_t &chunk = pool->chunks[c];
+      (void)madvise(chunk.blocks[0].frame, chunk.size * UNIV_PAGE_SIZE,
+                    MADV_NOHUGEPAGE);
+    }
+  }
+}
+
+/** @return nullptr: each frame is in use, dirty, or below the floor */
+buf_block_t *take_frame(buf_pool_t *pool) {
+  // Other threads may take the frame that was just freed.
+  for (int tries = 0; tries < 4 && above_floor(pool) != 0; ++tries) {
+    if (buf_block_t *const block = buf_LRU_get_free_only(pool);
+        block != nullptr) {
+      buf_block_set_state(block, BUF_BLOCK_MEMORY);
+      return block;
+    }
+    if (!buf_LRU_scan_and_free_block(pool, false)) {
+      // The page cleaner makes clean pages of dirty ones.
+      os_event_set(buf_flush_event);
+      return nullptr;
+    }
+  }
+  return nullptr;
+}
+
+using Batch = std::array<buf_block_t *, batch_frames>;
+
+/** The memory of these frames goes back to the system.
+@return false: it could not be given back */
+bool release(buf_block_t **begin, buf_block_t **end) {
+  std::sort(begin, end, [](const buf_block_t *a, const buf_block_t *b) {
+    return a->frame < b->frame;
+  });
+  bool released = true;
+  for (buf_block_t **first = begin; first != end;) {
+    buf_block_t **next = first + 1;
+    while (next != end && (*next)->frame == next[-1]->frame + UNIV_PAGE_SIZE)
+      ++next;
+    const size_t bytes = static_cast<size_t>(next - first) * UNIV_PAGE_SIZE;
+    if (madvise((*first)->frame, bytes, MADV_DONTNEED) != 0) released = false;
+    first = next;
+  }
+  return released;
+}
+
+}  // namespace
+
+State state() {
+  if (buf_pool_ptr == nullptr || srv_is_being_started ||
+      srv_shutdown_state.load() >= SRV_SHUTDOWN_CLEANUP)
+    return State::not_up;
+  if (os_use_large_pages) return State::large_pages;
+  if (static_cast<ulint>(sysconf(_SC_PAGESIZE)) > UNIV_PAGE_SIZE)
+    return State::small_frames;
+  return is_resized() ? State::resizing : State::works;
+}
+
+uint64_t parkable_bytes() {
+  if (state() != State::works) return 0;
+  uint64_t frames = 0;
+  for (ulint i = 0; i < srv_buf_pool_instances; ++i)
+    frames += above_floor(buf_pool_from_array(i));
+  return frames * UNIV_PAGE_SIZE;
+}
+
+uint64_t park(uint64_t bytes) {
+  Parked &self = parked();
+  const std::lock_guard<std::mutex> guard(self.mutex);
+  if (state() != State::works) return 0;
+  forbid_huge_pages(&self);
+  const uint64_t wanted = (bytes + UNIV_PAGE_SIZE - 1) / UNIV_PAGE_SIZE;
+  uint64_t taken = 0;
+  ulint without = 0;
+  while (taken < wanted && without < srv_buf_pool_instances) {
+    Batch batch;
+    const size_t most = std::min<uint64_t>(batch.size(), wanted - taken);
+    try {
+      self.blocks.reserve(self.blocks.size() + most);
+    } catch (const std::bad_alloc &) {
+      break;
+    }
+    buf_pool_t *const pool = buf_pool_from_array(self.instance);
+    size_t count = 0;
+    while (count < most && (batch[count] = take_frame(pool)) != nullptr)
+      ++count;
+    if (count < most) {
+      ++without;
+      self.instance = (self.instance + 1) % srv_buf_pool_instances;
+    }
+    if (count == 0) continue;
+    if (!release(batch.data(), batch.data() + count)) {
+      std::for_each(batch.data(), batch.data() + count, buf_block_free);
+      break;
+    }
+    self.blocks.insert(self.blocks.end(), batch.data(), batch.data() + count);
+    parked_frames.fetch_add(count, std::memory_order_relaxed);
+    taken += count;
+  }
+  return taken * UNIV_PAGE_SIZE;
+}
+
+uint64_t give_back(uint64_t bytes) {
+  Parked &self = parked();
+  const std::lock_guard<std::mutex> guard(self.mutex);
+  const uint64_t wanted =
+      bytes / UNIV_PAGE_SIZE + (bytes % UNIV_PAGE_SIZE != 0 ? 1 : 0);
+  uint64_t given = 0;
+  for (; given < wanted && !self.blocks.empty(); ++given) {
+    buf_block_free(self.blocks.back());
+    self.blocks.pop_back();
+    parked_frames.fetch_sub(1, std::memory_order_relaxed);
+  }
+  if (self.blocks.empty()) std::vector<buf_block_t *>().swap(self.blocks);
+  return given * UNIV_PAGE_SIZE;
+}
+
+uint64_t parked_bytes() {
+  return parked_frames.load(std::memory_order_relaxed) * UNIV_PAGE_SIZE;
+}
+
+}  // namespace memdiag::balloon
