@@ -9,7 +9,7 @@ file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/*.cc
   ${CMAKE_SOURCE_DIR}/mysys/memdiag/*/*.cc)
 list(FILTER layer EXCLUDE REGEX "/unittest/.*_test[.]cc$")
 # The plugin's other rooms need the server's headers.
-foreach(room allocator host ledger history budget advice pressure admission profile
+foreach(room allocator host ledger history budget advice pressure admission ceiling profile
     profile_file profile_export)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/memdiag/${room}/*.cc)
   list(APPEND layer ${sources})

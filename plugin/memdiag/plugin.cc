@@ -30,6 +30,7 @@
 #include "plugin/memdiag/server/tables/statement.h"
 #include "plugin/memdiag/server/tables/status_server.h"
 #include "plugin/memdiag/server/threads/admission.h"
+#include "plugin/memdiag/server/threads/ceiling.h"
 #include "plugin/memdiag/server/threads/member_watch.h"
 #include "plugin/memdiag/server/threads/meters.h"
 #include "plugin/memdiag/server/threads/profile_switch.h"
@@ -134,6 +135,7 @@ int start(void *plugin) {
     start_watcher();
     member_watch::start();
     admission::start();
+    ceiling::start();
   }
   start_profile();
   if (!opt_initialize && !old_grants::watch_for(plugin))
@@ -150,6 +152,7 @@ int stop(void *plugin) {
   purge_function::unregister_it();
   old_grants::stop(plugin);
   profile_switch::stop();
+  ceiling::stop();
   admission::stop();
   member_watch::stop();
   watcher::stop();

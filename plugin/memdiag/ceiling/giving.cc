@@ -74,15 +74,10 @@ void Giving::note_parked(uint64_t asked_bytes, uint64_t parked_bytes,
     m_no_frames_us.reset();
 }
 
-std::optional<size_t> victim(std::span<const Candidate> candidates) {
-  std::optional<size_t> most;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    const Candidate &each = candidates[i];
-    if (!each.may_end || each.ends || each.grown_bytes < worth_ending_bytes)
-      continue;
-    if (!most || each.grown_bytes > candidates[*most].grown_bytes) most = i;
-  }
-  return most;
+bool ends_rather(const Candidate &candidate, const Candidate *most) {
+  return candidate.may_end && !candidate.ends &&
+         candidate.grown_bytes >= worth_ending_bytes &&
+         (most == nullptr || candidate.grown_bytes > most->grown_bytes);
 }
 
 bool Small_digests::is_small(uint64_t hash) const {

@@ -23,7 +23,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 
 #include "mysys/memdiag/ceiling/levels.h"
 
@@ -74,10 +73,8 @@ class Giving {
   /** A park found less than it was asked for: no frame to park for now. */
   void note_parked(uint64_t asked_bytes, uint64_t parked_bytes,
                    uint64_t now_us);
-  /** A statement was told to end. */
+  /** A statement was looked for, to tell it to end. */
   void note_ended(uint64_t now_us) { m_ended_us = now_us; }
-  /** No statement could be told to end. */
-  void note_none_ended(uint64_t now_us) { m_ended_us = now_us; }
 
  private:
   Next next_return(const Situation &situation, uint64_t now_us);
@@ -102,8 +99,9 @@ struct Candidate {
 /** Statements that grew less free nothing worth an error. */
 constexpr int64_t worth_ending_bytes = 1 << 20;
 
-/** @return the index of the one that grew most; empty: none */
-std::optional<size_t> victim(std::span<const Candidate> candidates);
+/** @param most  the best so far; nullptr: none
+@return true: the candidate may end, and grew more than that one */
+bool ends_rather(const Candidate &candidate, const Candidate *most);
 
 /** Digests whose last statement was small. Two digests may share a mark, and
 then either sets it. Threads: any. */

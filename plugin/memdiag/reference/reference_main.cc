@@ -163,6 +163,8 @@ std::string type_of(const System_variable &variable) {
       return "OFF, WATCH, ON";
     case System_variable::Type::profile_mode:
       return "OFF, ON, RECORD";
+    case System_variable::Type::memory_target:
+      return "OFF, WATCH, AUTO, or bytes";
   }
   return "";
 }
@@ -180,6 +182,8 @@ std::string default_of(const System_variable &variable) {
       return watcher_modes[variable.default_value];
     case System_variable::Type::profile_mode:
       return profile_modes[variable.default_value];
+    case System_variable::Type::memory_target:
+      return "OFF";
   }
   return "";
 }

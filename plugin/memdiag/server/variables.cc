@@ -21,6 +21,7 @@
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
 #include "plugin/memdiag/server/threads/admission.h"
+#include "plugin/memdiag/server/threads/ceiling.h"
 #include "plugin/memdiag/server/threads/profile_switch.h"
 #include "plugin/memdiag/server/threads/watcher.h"
 #include "plugin/memdiag/tables/variable_list.h"
@@ -259,6 +260,35 @@ bool update_admission_reserve(sys_var *, THD *, enum_var_type) {
   return false;
 }
 
+bool check_target(sys_var *self, THD *, set_var *var) {
+  const LEX_STRING &text = var->save_result.string_value;
+  if (text.str == nullptr) return true;  // NULL; the server says so
+  if (memdiag::ceiling::is_target({text.str, text.length})) return false;
+  my_error(ER_WRONG_VALUE_FOR_VAR, MYF(0), self->name.str, text.str);
+  return true;
+}
+
+bool update_target(sys_var *, THD *thd, enum_var_type) {
+  const int error = memdiag::ceiling::changed(memdiag::ceiling::wish);
+  if (error != 0)
+    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+                        "memdiag: the ceiling is OFF: error %d", error);
+  return false;
+}
+
+/** Bytes may be given as a number, too. */
+class Memory_target : public Sys_var_charptr {
+ public:
+  explicit Memory_target(const System_variable &of)
+      : Sys_var_charptr(of.name, of.comment, GLOBAL_VAR(memdiag::ceiling::wish),
+                        CMD_LINE(REQUIRED_ARG), IN_SYSTEM_CHARSET,
+                        DEFAULT("OFF"), NO_MUTEX_GUARD, NOT_IN_BINLOG,
+                        ON_CHECK(check_target), ON_UPDATE(update_target)) {}
+  bool check_update_type(Item_result type) override {
+    return type != STRING_RESULT && type != INT_RESULT;
+  }
+};
+
 Start_up_list routes(system_variable("memdiag_routes"),
                      memdiag::routes::options.routes);
 Start_up_list disabled_pools(system_variable("memdiag_disabled_pools"),
@@ -321,5 +351,7 @@ Number admission_wait_ms(system_variable("memdiag_admission_wait_ms"),
 Bytes admission_reserve(system_variable("memdiag_admission_reserve"),
                         memdiag::admission::reserve_bytes,
                         update_admission_reserve);
+
+Memory_target memory_target(system_variable("memdiag_memory_target"));
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "plugin/memdiag/tables/arenas_table.h"
 #include "plugin/memdiag/tables/bins_table.h"
 #include "plugin/memdiag/tables/budget_table.h"
+#include "plugin/memdiag/tables/ceiling_table.h"
 #include "plugin/memdiag/tables/digests_table.h"
 #include "plugin/memdiag/tables/extents_table.h"
 #include "plugin/memdiag/tables/history_pools_table.h"
@@ -57,6 +58,7 @@
   TABLE(host)                          \
   TABLE(purges)                        \
   TABLE(admissions)                    \
+  TABLE(ceiling)                       \
   TABLE(profile)                       \
   TABLE(pinned)                        \
   TABLE(history)                       \

@@ -26,7 +26,9 @@ struct System_variable {
     /** One of watcher_modes. */
     watcher_mode,
     /** One of profile_modes. */
-    profile_mode
+    profile_mode,
+    /** OFF, WATCH, AUTO or bytes (ceiling/target.h). The default is OFF. */
+    memory_target
   };
   enum class Changed : uint8_t {
     /** Only by option or option file, when the server starts. */
@@ -157,6 +159,17 @@ inline constexpr auto system_variables = [] {
       {"memdiag_admission_reserve", bytes, any_time, 0, 0, UINT64_MAX,
        "Memory below the limit that admission leaves free for all else: small "
        "statements, sessions, pages of the buffer pool"},
+      {"memdiag_memory_target", memory_target, any_time, 0, 0, 0,
+       "The ceiling of the server's memory. OFF: none. AUTO: some percent below "
+       "the lowest limit of the control group and those above it; without a "
+       "limit it does nothing. A number of bytes, which K, M, G or T may "
+       "follow: that. Below it, the server gives unused pages and frames of "
+       "the buffer pool back, lets statements wait while there is little room, "
+       "and ends the statement that grew most when there is none. WATCH: as "
+       "AUTO, but it only records what it would do. "
+       "INFORMATION_SCHEMA.MEMDIAG_CEILING lists each action. A value that "
+       "cannot be used is a warning when the server starts, and OFF "
+       "(docs/ceiling.md)"},
   });
 }();
 

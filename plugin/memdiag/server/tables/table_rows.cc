@@ -24,6 +24,7 @@
 #include "plugin/memdiag/server/bridge/server_sessions.h"
 #include "plugin/memdiag/server/tables/statement.h"
 #include "plugin/memdiag/server/threads/admission.h"
+#include "plugin/memdiag/server/threads/ceiling.h"
 #include "plugin/memdiag/server/threads/profile_switch.h"
 #include "storage/innobase/memdiag/innodb.h"
 
@@ -272,6 +273,10 @@ void add_rows(Statement *, Sink<purge_log::Row> *sink) {
 
 void add_rows(Statement *, Sink<admission::Row> *sink) {
   add_all(admission::decisions(), sink);
+}
+
+void add_rows(Statement *, Sink<ceiling::Row> *sink) {
+  add_all(ceiling::actions(), sink);
 }
 
 void add_rows(Statement *, Sink<profile::Profile_row> *sink) {

@@ -1,0 +1,58 @@
+/*
+  The ceiling keeps the server's memory below a target (memdiag_memory_target).
+  mysys/memdiag/ceiling has the account and the sensor, ceiling/giving.h the
+  policy; this file acts.
+
+  While it is OFF there is no thread of it, no gate and no sensor. The first
+  switch installs the sensor.
+
+  The giver is a thread. It reads the kernel, gives memory back, and tells the
+  statement that grew most to end when nothing else is left. Statements that
+  wait before they begin take steps of the giver themselves: they hold no latch,
+  and the giver may be starved of the CPU.
+
+  A statement begins only while there is plenty of room; first come, first
+  served. One always runs. exempt.h says which never wait. Those of an open
+  transaction do not wait before they begin, but may be told to end.
+
+  The statement that was told to end is ended as by KILL QUERY. A handler of
+  errors on the session puts ER_CAPACITY_EXCEEDED in the place of
+  ER_QUERY_INTERRUPTED. It is the server's own way to exchange an error, and
+  needs neither a patch nor the linker, which link-time optimization defeats.
+
+  Threads: start() and stop() as those of a Worker; changed() and actions() from
+  any. Locks: one mutex, which the caller of changed() must not hold; under it
+  LOCK_thd_data of the session that is told to end. stop() gives all frames of
+  the buffer pool back. Errors: if a figure is unknown, nothing is done.
+*/
+
+#ifndef MEMDIAG_CEILING_H
+#define MEMDIAG_CEILING_H
+
+#include <string_view>
+#include <vector>
+
+#include "plugin/memdiag/ceiling/ceiling_log.h"
+
+namespace memdiag::ceiling {
+
+/** The value of the server's variable. */
+extern char *wish;
+
+/** False: memdiag_memory_target cannot be set to it. */
+bool is_target(std::string_view text);
+
+/** From now on the variable counts. A wrong text in it is a warning, and OFF.
+*/
+void start();
+/** Takes the text of the variable. @return 0, or an errno: the ceiling is OFF */
+int changed(std::string_view text);
+/** The ceiling is OFF, and no frame is parked. */
+void stop();
+
+/** As shown in MEMDIAG_CEILING. @throws std::bad_alloc */
+std::vector<Row> actions();
+
+}  // namespace memdiag::ceiling
+
+#endif  // MEMDIAG_CEILING_H

@@ -1,0 +1,197 @@
+/*
+  The giver's policy on literal figures, the target's text, and the log.
+*/
+
+#include "plugin/memdiag/ceiling/giving.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "plugin/memdiag/ceiling/ceiling_log.h"
+#include "plugin/memdiag/ceiling/target.h"
+
+namespace memdiag::ceiling {
+namespace {
+
+constexpr int64_t mb = 1 << 20;
+constexpr uint64_t second = 1'000'000;
+constexpr Marks marks{1000 * mb, 64 * mb, 16 * mb};
+
+Situation left(int64_t megabytes) {
+  return {level_of(megabytes * mb, marks), megabytes * mb, marks, 0, 0, 0,
+          true};
+}
+
+TEST(Giving, does_nothing_while_there_is_plenty_or_nothing_is_known) {
+  Giving giving;
+  EXPECT_EQ(Step::none, giving.next(left(80), second).step);
+  Situation unknown = left(-100);
+  unknown.level = Level::unknown;
+  unknown.unused_bytes = unknown.parkable_bytes = 100 * mb;
+  EXPECT_EQ(Step::none, giving.next(unknown, second).step);
+}
+
+TEST(Giving, goes_in_the_order_of_cost) {
+  Giving giving;
+  Situation now = left(10);
+  now.unused_bytes = 10 * mb;
+  now.parkable_bytes = 100 * mb;
+  EXPECT_EQ(Step::purge, giving.next(now, second).step);
+  // The next purge must wait.
+  const Next park = giving.next(now, second);
+  EXPECT_EQ(Step::park, park.step);
+  EXPECT_EQ(most_parked_at_once, park.bytes);
+  giving.note_parked(park.bytes, 0, second);
+  EXPECT_EQ(Step::shrink_caches, giving.next(now, second).step);
+  EXPECT_EQ(Step::end_statement, giving.next(now, second).step);
+  giving.note_ended(second);
+  EXPECT_EQ(Step::none, giving.next(now, second).step);
+  EXPECT_EQ(Step::purge, giving.next(now, second + purge_pause_us).step);
+}
+
+TEST(Giving, no_statement_ends_while_frames_can_be_parked) {
+  Giving giving;
+  Situation now = left(-50);
+  now.parkable_bytes = mb;
+  for (uint64_t i = 0; i < 100; ++i) {
+    const Next next = giving.next(now, second + i);
+    EXPECT_EQ(Step::park, next.step);
+    giving.note_parked(next.bytes, next.bytes, second + i);
+  }
+}
+
+TEST(Giving, no_statement_ends_while_the_level_is_yellow) {
+  Giving giving;
+  EXPECT_EQ(Step::shrink_caches, giving.next(left(20), second).step);
+  EXPECT_EQ(Step::none, giving.next(left(20), second).step);
+}
+
+TEST(Giving, one_statement_at_a_time) {
+  Giving giving;
+  Situation now = left(0);
+  now.caches = false;
+  EXPECT_EQ(Step::end_statement, giving.next(now, second).step);
+  giving.note_ended(second);
+  EXPECT_EQ(Step::none, giving.next(now, second + end_pause_us - 1).step);
+  EXPECT_EQ(Step::end_statement,
+            giving.next(now, second + end_pause_us).step);
+}
+
+TEST(Giving, fills_until_a_quarter_more_than_plenty) {
+  Giving giving;
+  Situation now = left(79);
+  now.parkable_bytes = 100 * mb;
+  const Next next = giving.next(now, second);
+  EXPECT_EQ(Step::park, next.step);
+  EXPECT_EQ(static_cast<uint64_t>(mb), next.bytes);
+}
+
+TEST(Giving, frames_come_back_after_ten_seconds_of_room) {
+  Giving giving;
+  Situation now = left(208);
+  now.parked_bytes = 100 * mb;
+  EXPECT_EQ(Step::none, giving.next(now, second).step);
+  EXPECT_EQ(Step::none, giving.next(now, 10 * second).step);
+  const Next next = giving.next(now, 11 * second);
+  EXPECT_EQ(Step::give_back_frames, next.step);
+  EXPECT_EQ(static_cast<uint64_t>(10 * mb), next.bytes);
+  // Each second once.
+  EXPECT_EQ(Step::none, giving.next(now, 11 * second + 1).step);
+  EXPECT_EQ(Step::give_back_frames, giving.next(now, 12 * second).step);
+  // Less room begins the ten seconds anew.
+  EXPECT_EQ(Step::none, giving.next(left(127), 13 * second).step);
+  EXPECT_EQ(Step::none, giving.next(now, 14 * second).step);
+}
+
+TEST(Victim, is_the_one_that_grew_most_and_may_end) {
+  const Candidate small{2 * mb, true, false};
+  const Candidate large{9 * mb, true, false};
+  EXPECT_TRUE(ends_rather(small, nullptr));
+  EXPECT_TRUE(ends_rather(large, &small));
+  EXPECT_FALSE(ends_rather(small, &large));
+  EXPECT_FALSE(ends_rather({99 * mb, false, false}, &large));
+  EXPECT_FALSE(ends_rather({99 * mb, true, true}, &large));
+  EXPECT_FALSE(ends_rather({worth_ending_bytes - 1, true, false}, nullptr));
+}
+
+TEST(Beginner, promises_a_quarter_of_the_average) {
+  EXPECT_EQ(mb, promise_of_beginner(0));
+  EXPECT_EQ(2 * mb, promise_of_beginner(8 * mb));
+  EXPECT_EQ(16 * mb, promise_of_beginner(800 * mb));
+  EXPECT_EQ(15 * mb, next_average(16 * mb, -5));
+  EXPECT_EQ(16 * mb, next_average(16 * mb, 16 * mb));
+}
+
+TEST(Beginner, a_digest_is_small_while_its_last_statement_was) {
+  Small_digests small;
+  EXPECT_FALSE(small.is_small(7));
+  small.note(7, mb / 8);
+  EXPECT_TRUE(small.is_small(7));
+  small.note(7, mb);
+  EXPECT_FALSE(small.is_small(7));
+  small.note(0, 0);
+  EXPECT_FALSE(small.is_small(0));
+}
+
+TEST(Target_text, is_a_word_or_bytes) {
+  EXPECT_EQ(Target{}, parse_target(""));
+  EXPECT_EQ(Target{}, parse_target("off"));
+  EXPECT_EQ(Target{}, parse_target("0"));
+  EXPECT_EQ((Target{Target::watch, 0}), parse_target("Watch"));
+  EXPECT_EQ((Target{Target::automatic, 0}), parse_target("AUTO"));
+  EXPECT_EQ((Target{Target::bytes, 1 << 30}), parse_target("1g"));
+  EXPECT_EQ((Target{Target::bytes, 1 << 30}), parse_target("1073741824"));
+}
+
+TEST(Target_text, nothing_else_is_accepted) {
+  for (const char *const wrong :
+       {"ON", "1", "15M", "-1", "1.5G", "1GB", " 1G", "1G ", "K",
+        "99999999999999999999", "17179869184G"})
+    EXPECT_FALSE(parse_target(wrong)) << wrong;
+}
+
+Done step(uint64_t time_us, Action action, uint64_t bytes) {
+  return {time_us, action, true, 0, {}, bytes, 5, 30, 20, Level::yellow};
+}
+
+TEST(Ceiling_log, steps_of_one_kind_within_a_second_are_one_row) {
+  Log log;
+  log.add(step(second, Action::park, 10));
+  Done next = step(second + second / 2, Action::park, 20);
+  next.level = Level::red;
+  log.add(next);
+  log.add(step(3 * second, Action::park, 40));
+  const auto rows = log.rows();
+  ASSERT_EQ(2u, rows.size());
+  EXPECT_EQ(30u, rows[0].bytes);
+  EXPECT_EQ(10u, rows[0].duration_us);
+  EXPECT_STREQ("RED", rows[0].level);
+  EXPECT_FALSE(rows[0].processlist_id);
+  EXPECT_EQ(40u, rows[1].bytes);
+}
+
+TEST(Ceiling_log, statements_have_a_row_each_and_the_last_1024_stay) {
+  Log log;
+  for (uint64_t i = 0; i < Log::max_rows + 3; ++i) {
+    Done done = step(second, Action::wait, i);
+    done.processlist_id = 8;
+    log.add(done);
+  }
+  const auto rows = log.rows();
+  ASSERT_EQ(Log::max_rows, rows.size());
+  EXPECT_EQ(3u, rows[0].bytes);
+  EXPECT_EQ(8u, rows[0].processlist_id);
+}
+
+TEST(Ceiling_texts, say_what_happened_and_that_the_server_goes_on) {
+  const std::string text = text_of_end(1000, 300, 7);
+  for (const char *const part :
+       {"1000 bytes", "300 bytes", "the most of 7", "server go on"})
+    EXPECT_NE(text.npos, text.find(part)) << part;
+  EXPECT_NE(text.npos, text_of_refusal(10 * second).find("10000 ms"));
+}
+
+}  // namespace
+}  // namespace memdiag::ceiling
