@@ -2,9 +2,9 @@
   The gates that statements pass before they run. The plugin decides: admission
   (plugin/memdiag/server/threads/admission.h) by what a digest needs, and the
   ceiling (plugin/memdiag/server/threads/ceiling.h) by the room that is left.
-  This file lets small statements pass without asking admission. Without a gate a statement pays one load and two
-  branches. With a gate, a statement whose digest is known to be small pays one
-  load and one branch more.
+  This file lets small statements pass without asking admission. Without a gate
+  a statement pays one load and two branches. With a gate, a statement whose
+  digest is known to be small pays one load and one branch more.
 
   Threads: any; set() from one at a time. Errors: the gate raises those of the
   session.

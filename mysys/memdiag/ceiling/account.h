@@ -53,7 +53,8 @@ class Account {
 
   int64_t left_bytes() const;
   Level level() const;
-  /** So much was charged since the last reading that the kernel must be read. */
+  /** So much was charged since the last reading that the kernel must be read.
+   */
   bool is_due(uint64_t now_us) const;
   /** Reads the kernel. @return false: another thread does, or it failed */
   bool read(uint64_t now_us);

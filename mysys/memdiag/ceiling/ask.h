@@ -5,8 +5,8 @@
   A statement that was told to end may take from the reserve, as far as there
   are tokens. They come back at its end. Without tokens it could not end.
 
-  Pure but for the account and the tokens. Threads: any; an Asked belongs to one.
-  Units: bytes; microseconds.
+  Pure but for the account and the tokens. Threads: any; an Asked belongs to
+  one. Units: bytes; microseconds.
 */
 
 #ifndef MEMDIAG_CEILING_ASK_H
@@ -23,9 +23,7 @@ namespace memdiag::ceiling {
 class Tokens {
  public:
   /** Another reserve: what was taken stays taken. */
-  void set_all(int64_t bytes) {
-    m_all.store(bytes, std::memory_order_relaxed);
-  }
+  void set_all(int64_t bytes) { m_all.store(bytes, std::memory_order_relaxed); }
   bool take(int64_t bytes);
   void give_back(int64_t bytes) {
     m_taken.fetch_sub(bytes, std::memory_order_relaxed);

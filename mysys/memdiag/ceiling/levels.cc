@@ -15,8 +15,8 @@ constexpr uint64_t max_look_us = 250'000;
 
 /** A limit of some exabytes is none: half of the range cannot overflow. */
 int64_t bounded(uint64_t bytes) {
-  return static_cast<int64_t>(std::min<uint64_t>(
-      bytes, std::numeric_limits<int64_t>::max() / 2));
+  return static_cast<int64_t>(
+      std::min<uint64_t>(bytes, std::numeric_limits<int64_t>::max() / 2));
 }
 
 Marks marks(int64_t limit_bytes, int64_t target_bytes, uint64_t running) {

@@ -17,9 +17,9 @@ void Rounds::wait(uint64_t seen, uint64_t us) {
   const timespec until{static_cast<time_t>(until_us / 1'000'000),
                        static_cast<long>(until_us % 1'000'000) * 1000};
   hold();
-  while (ended() == seen && pthread_cond_clockwait(&m_ended_one, &m_mutex,
-                                                   CLOCK_MONOTONIC,
-                                                   &until) == 0) {
+  while (ended() == seen &&
+         pthread_cond_clockwait(&m_ended_one, &m_mutex, CLOCK_MONOTONIC,
+                                &until) == 0) {
   }
   let_go();
 }

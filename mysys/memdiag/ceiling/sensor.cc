@@ -180,9 +180,8 @@ void on_ask(Pool pool, size_t size) {
   const bool large = size >= interval_bytes;
   if (!std::exchange(self->owes, false) && !large) return;
   const Busy busy(self);
-  const int64_t bytes = large ? static_cast<int64_t>(std::min<size_t>(
-                                    size, INT64_MAX / 4))
-                              : 0;
+  const int64_t bytes =
+      large ? static_cast<int64_t>(std::min<size_t>(size, INT64_MAX / 4)) : 0;
   settle(self);
   promise(self, bytes);
   self->asked_bytes = bytes;

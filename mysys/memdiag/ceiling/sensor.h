@@ -73,8 +73,8 @@ struct Taker {
   std::atomic<bool> told_to_end{false};
 };
 
-/** @param call_giver  wakes the giver; it lives for ever, allocates nothing, and
-                       is called from malloc()
+/** @param call_giver  wakes the giver; it lives for ever, allocates nothing,
+and is called from malloc()
 @return 0, or an errno: there is no sensor. One thread at a time */
 int switch_on(void (*call_giver)());
 void switch_off();

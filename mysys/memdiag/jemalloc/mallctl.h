@@ -75,7 +75,8 @@ callback runs on the thread that allocates, after each `interval` bytes and
 before the new block is written. The thread holds no mutex of jemalloc. It
 cannot be taken back. */
 struct Thread_event {
-  /** (by an allocation, bytes that the thread has allocated and freed so far) */
+  /** (by an allocation, bytes that the thread has allocated and freed so far)
+   */
   void (*callback)(bool, uint64_t, uint64_t);
   uint64_t interval;
   bool is_alloc_only;

@@ -1,9 +1,8 @@
 /*
   One word that allocate() reads for each block. It says whether tests make
-  allocations fail (failures_for_test.h), whether the profiler needs each request,
-  and whether memory is short below the ceiling. It is nearly always 0. Then all
-  of them cost an allocation one load
-  and one branch.
+  allocations fail (failures_for_test.h), whether the profiler needs each
+  request, and whether memory is short below the ceiling. It is nearly always 0.
+  Then all of them cost an allocation one load and one branch.
 
   Threads: any; the word is changed by an atomic operation.
 */

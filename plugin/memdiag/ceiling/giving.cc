@@ -17,8 +17,7 @@ bool is_over(std::optional<uint64_t> since_us, uint64_t pause_us,
 }  // namespace
 
 Next Giving::next_return(const Situation &situation, uint64_t now_us) {
-  const int64_t spare =
-      situation.left_bytes - 2 * situation.marks.plenty_bytes;
+  const int64_t spare = situation.left_bytes - 2 * situation.marks.plenty_bytes;
   if (spare <= 0) {
     m_calm_since_us.reset();
     return {Step::none, 0};
@@ -38,8 +37,7 @@ Next Giving::next(const Situation &situation, uint64_t now_us) {
     return {Step::none, 0};
   }
   const int64_t plenty = situation.marks.plenty_bytes;
-  const int64_t missing =
-      plenty + plenty / 4 - situation.left_bytes;
+  const int64_t missing = plenty + plenty / 4 - situation.left_bytes;
   if (missing <= 0) return next_return(situation, now_us);
   m_calm_since_us.reset();
   if (situation.unused_bytes >= worth_purging_bytes &&
@@ -47,9 +45,8 @@ Next Giving::next(const Situation &situation, uint64_t now_us) {
     m_purged_us = now_us;
     return {Step::purge, static_cast<uint64_t>(missing)};
   }
-  const bool has_frames =
-      situation.parkable_bytes != 0 &&
-      is_over(m_no_frames_us, no_frames_pause_us, now_us);
+  const bool has_frames = situation.parkable_bytes != 0 &&
+                          is_over(m_no_frames_us, no_frames_pause_us, now_us);
   if (has_frames)
     return {Step::park,
             std::min({static_cast<uint64_t>(missing), most_parked_at_once,

@@ -30,8 +30,7 @@ std::optional<Target> parse_target(std::string_view text) {
   const char *const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc{}) return std::nullopt;
-  const auto shift =
-      shift_of({rest, static_cast<std::size_t>(end - rest)});
+  const auto shift = shift_of({rest, static_cast<std::size_t>(end - rest)});
   if (!shift || number > (UINT64_MAX >> *shift)) return std::nullopt;
   const uint64_t bytes = number << *shift;
   if (bytes == 0) return Target{};

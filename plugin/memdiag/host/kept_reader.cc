@@ -20,8 +20,8 @@ template <size_t size>
 std::optional<std::string_view> read_all(int file, char (&buffer)[size]) {
   size_t bytes = 0;
   while (bytes < size) {
-    const ssize_t more = pread(file, buffer + bytes, size - bytes,
-                               static_cast<off_t>(bytes));
+    const ssize_t more =
+        pread(file, buffer + bytes, size - bytes, static_cast<off_t>(bytes));
     if (more < 0 && errno == EINTR) continue;
     if (more < 0) return std::nullopt;
     if (more == 0) return std::string_view(buffer, bytes);
@@ -40,12 +40,11 @@ Reading reclaimable(std::string_view stat, int version) {
   const bool first = version == 1;
   const auto inactive = kernel_text::amount_of(
       stat, first ? "total_inactive_file" : "inactive_file");
-  const auto active = kernel_text::amount_of(
-      stat, first ? "total_active_file" : "active_file");
+  const auto active =
+      kernel_text::amount_of(stat, first ? "total_active_file" : "active_file");
   if (!inactive || !active) return std::nullopt;
   const uint64_t slabs =
-      first ? 0
-            : kernel_text::amount_of(stat, "slab_reclaimable").value_or(0);
+      first ? 0 : kernel_text::amount_of(stat, "slab_reclaimable").value_or(0);
   return *inactive + *active + slabs;
 }
 

@@ -19,8 +19,9 @@ inline constexpr Table ceiling_table = [] {
       0x0101,
       std::array{
           moment_column<Row, &Row::time_us>(
-              "TIME", "When it began. Steps of one kind that follow each other "
-                      "within a second are one row."),
+              "TIME",
+              "When it began. Steps of one kind that follow each other "
+              "within a second are one row."),
           text_column<Row, &Row::action>(
               "ACTION", 16,
               "purge: unused pages of pools went back. park: frames of the "
@@ -52,7 +53,8 @@ inline constexpr Table ceiling_table = [] {
                                               "The same after it."),
           text_column<Row, &Row::level>(
               "LEVEL", 8,
-              "The level before it. GREEN: statements begin. YELLOW: they wait, "
+              "The level before it. GREEN: statements begin. YELLOW: they "
+              "wait, "
               "and running ones go on. RED: running ones wait for a large "
               "block. UNKNOWN: the kernel's figures cannot be read.")}};
 }();

@@ -124,7 +124,8 @@ inline constexpr auto status_variables = std::to_array<Status_variable>({
        return view ? view.status().dropped_stacks : 0;
      }},
     {"Memdiag_ceiling_level", Unit::none,
-     "The ceiling's level (memdiag_memory_target). 0: it is OFF, or its figures "
+     "The ceiling's level (memdiag_memory_target). 0: it is OFF, or its "
+     "figures "
      "are not known. 1: green, statements begin. 2: yellow, they wait. 3: red, "
      "running ones wait for memory.",
      [](const Snapshot &) -> Reading {
@@ -132,42 +133,59 @@ inline constexpr auto status_variables = std::to_array<Status_variable>({
      }},
     {"Memdiag_ceiling_target_bytes", Unit::bytes,
      "The target that the ceiling keeps. Empty: level 0.",
-     [](const Snapshot &) { return detail::of_ceiling(ceiling::account.marks().target_bytes); }},
+     [](const Snapshot &) {
+       return detail::of_ceiling(ceiling::account.marks().target_bytes);
+     }},
     {"Memdiag_ceiling_left_bytes", Unit::bytes,
      "Left below the target. 0 above it. Empty: level 0.",
-     [](const Snapshot &) { return detail::of_ceiling(ceiling::account.left_bytes()); }},
+     [](const Snapshot &) {
+       return detail::of_ceiling(ceiling::account.left_bytes());
+     }},
     {"Memdiag_ceiling_charged_bytes", Unit::bytes,
      "Taken by threads since the kernel was read last. Empty: level 0.",
-     [](const Snapshot &) { return detail::of_ceiling(ceiling::account.charged_bytes()); }},
+     [](const Snapshot &) {
+       return detail::of_ceiling(ceiling::account.charged_bytes());
+     }},
     {"Memdiag_ceiling_promised_bytes", Unit::bytes,
      "Promised to statements, and perhaps not touched yet. Empty: level 0.",
-     [](const Snapshot &) { return detail::of_ceiling(ceiling::account.promised_bytes()); }},
+     [](const Snapshot &) {
+       return detail::of_ceiling(ceiling::account.promised_bytes());
+     }},
     {"Memdiag_ceiling_parked_bytes", Unit::bytes,
      "Frames of the buffer pool whose memory the system has now.",
-     [](const Snapshot &) -> Reading { return ceiling::counters.parked_bytes.load(); }},
+     [](const Snapshot &) -> Reading {
+       return ceiling::counters.parked_bytes.load();
+     }},
     {"Memdiag_ceiling_waits", Unit::count,
      "Waits of running statements for memory.",
-     [](const Snapshot &) -> Reading { return ceiling::counters.waits.load(); }},
+     [](const Snapshot &) -> Reading {
+       return ceiling::counters.waits.load();
+     }},
     {"Memdiag_ceiling_wait_microseconds", Unit::microseconds,
      "How long these were, in all.",
-     [](const Snapshot &) -> Reading { return ceiling::counters.wait_us.load(); }},
+     [](const Snapshot &) -> Reading {
+       return ceiling::counters.wait_us.load();
+     }},
     {"Memdiag_ceiling_longest_wait_microseconds", Unit::microseconds,
      "The longest of these.",
-     [](const Snapshot &) -> Reading { return ceiling::counters.longest_wait_us.load(); }},
-    {"Memdiag_ceiling_went_on", Unit::count,
-     "Waits that ended without room.",
-     [](const Snapshot &) -> Reading { return ceiling::counters.went_on.load(); }},
-    {"Memdiag_ceiling_ended", Unit::count,
-     "Statements that were told to end.",
-     [](const Snapshot &) -> Reading { return ceiling::counters.ended.load(); }},
-    {"Memdiag_ceiling_refused", Unit::count,
-     "Statements that did not begin.",
-     [](const Snapshot &) -> Reading { return ceiling::counters.refused.load(); }},
-    {"Memdiag_ceiling_kernel_reads", Unit::count,
-     "Readings of the kernel.",
+     [](const Snapshot &) -> Reading {
+       return ceiling::counters.longest_wait_us.load();
+     }},
+    {"Memdiag_ceiling_went_on", Unit::count, "Waits that ended without room.",
+     [](const Snapshot &) -> Reading {
+       return ceiling::counters.went_on.load();
+     }},
+    {"Memdiag_ceiling_ended", Unit::count, "Statements that were told to end.",
+     [](const Snapshot &) -> Reading {
+       return ceiling::counters.ended.load();
+     }},
+    {"Memdiag_ceiling_refused", Unit::count, "Statements that did not begin.",
+     [](const Snapshot &) -> Reading {
+       return ceiling::counters.refused.load();
+     }},
+    {"Memdiag_ceiling_kernel_reads", Unit::count, "Readings of the kernel.",
      [](const Snapshot &) -> Reading { return ceiling::account.readings(); }},
-    {"Memdiag_ceiling_rounds", Unit::count,
-     "Rounds of the giver.",
+    {"Memdiag_ceiling_rounds", Unit::count, "Rounds of the giver.",
      [](const Snapshot &) -> Reading { return ceiling::rounds.ended(); }},
 #define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
                      muzzy_ms, purpose)                                    \

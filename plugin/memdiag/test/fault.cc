@@ -20,6 +20,9 @@
                          again
     'group_clock', stop  the clock of read groups (plugin/memdiag/base/
                          read_group.h) stops; 0: it goes again
+    'ceiling', bytes     the ceiling takes the kernel to count so many bytes as
+                         kept; NULL: it asks the kernel again. Returns the
+                         level, as Memdiag_ceiling_level has it
     'policies', hold     each SET of a policy (mysys/memdiag/purging/policies.h)
                          waits, until the same session calls it with 0
 */
@@ -36,6 +39,7 @@
 
 #include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/base/fault.h"
+#include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/failures_for_test.h"
 #include "mysys/memdiag/purging/policies.h"
@@ -56,10 +60,10 @@ class Arguments {
     if (m_args->args[i] == nullptr) return "NULL";
     return {m_args->args[i], m_args->lengths[i]};
   }
-  long long number(unsigned i) const {
-    long long value = 0;
-    if (m_args->args[i] != nullptr)
-      memcpy(&value, m_args->args[i], sizeof value);
+  long long number(unsigned i, long long if_null = 0) const {
+    if (m_args->args[i] == nullptr) return if_null;
+    long long value;
+    memcpy(&value, m_args->args[i], sizeof value);
     return value;
   }
 
@@ -130,7 +134,7 @@ Answer allocate(const Arguments &arguments) {
   return memdiag::pools::fail_allocations_for_test(failures);
 }
 
-// --- clocks and policies
+// --- clocks, the ceiling and policies
 
 std::atomic<uint64_t> ahead_us{0};
 
@@ -167,6 +171,13 @@ Answer group_clock(const Arguments &arguments) {
   return stop;
 }
 
+Answer ceiling(const Arguments &arguments) {
+  auto &account = memdiag::ceiling::account;
+  account.pretend_for_test(arguments.number(1, -1));
+  (void)account.read(memdiag::clock_us(CLOCK_MONOTONIC));
+  return static_cast<long long>(account.level());
+}
+
 Answer policies(const Arguments &arguments) {
   const long long hold = arguments.number(1);
   if (hold != 0)
@@ -192,6 +203,7 @@ constexpr Seam seams[] = {
     {"allocate", allocate, 4, {text, text, number, number}},
     {"clock", clock, 1, {number}},
     {"group_clock", group_clock, 1, {number}},
+    {"ceiling", ceiling, 1, {number}},
     {"policies", policies, 1, {number}},
 };
 

@@ -110,7 +110,8 @@ TEST_F(Ceiling, a_reading_replaces_what_was_charged) {
   EXPECT_EQ(150 * mb, account.left_bytes());
 }
 
-TEST_F(Ceiling, an_unreadable_kernel_leaves_the_level_unknown_until_it_is_back) {
+TEST_F(Ceiling,
+       an_unreadable_kernel_leaves_the_level_unknown_until_it_is_back) {
   kernel_can_be_read = false;
   account.charge(300 * mb);
   EXPECT_FALSE(account.read(now_us));

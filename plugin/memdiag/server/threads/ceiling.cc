@@ -188,8 +188,8 @@ void note(const Done &done) {
 }
 
 Done begun(Action action) {
-  return {clock_us(CLOCK_REALTIME), action, acts(), 0, {}, 0, 0,
-          account.left_bytes(), 0,  account.level()};
+  return {clock_us(CLOCK_REALTIME), action, acts(),         0, {}, 0, 0,
+          account.left_bytes(),     0,      account.level()};
 }
 
 void finish(Done *done, uint64_t since_us, uint64_t bytes) {
@@ -218,9 +218,9 @@ void read_from(State *self, const std::string &usage_file,
   const bool of_process = folder.empty();
   const int version = usage_file.ends_with("memory.usage_in_bytes") ? 1 : 2;
   const int error =
-      of_process ? self->kept.open_process(usage_file)
-                 : self->kept.open_group(usage_file, folder + "/memory.stat",
-                                         version);
+      of_process
+          ? self->kept.open_process(usage_file)
+          : self->kept.open_group(usage_file, folder + "/memory.stat", version);
   if (error != 0) self->kept.close_all();
   account.let_reading_go();
   self->kept_file = error == 0 ? usage_file : "";
@@ -318,8 +318,7 @@ bool end_one(State *self) {
   most->of_statements = self->running.count;
   most->taker->told_to_end.store(true, std::memory_order_release);
   mysql_mutex_lock(&most->thd->LOCK_thd_data);
-  if (most->thd->killed == THD::NOT_KILLED)
-    most->thd->awake(THD::KILL_QUERY);
+  if (most->thd->killed == THD::NOT_KILLED) most->thd->awake(THD::KILL_QUERY);
   mysql_mutex_unlock(&most->thd->LOCK_thd_data);
   done.processlist_id = most->thd->thread_id();
   done.digest = most->digest;
@@ -359,8 +358,9 @@ bool take_step(State *self, uint64_t now_us) {
   if (now.left_bytes < now.marks.plenty_bytes * 5 / 4)
     unused = unused_bytes(&now.unused_bytes);
   const Next next = self->giving.next(now, now_us);
-  constexpr Action actions[] = {Action::wait, Action::purge,  Action::park,
-                                Action::caches, Action::end, Action::give_back};
+  constexpr Action actions[] = {Action::wait, Action::purge,
+                                Action::park, Action::caches,
+                                Action::end,  Action::give_back};
   const Action action = actions[static_cast<size_t>(next.step)];
   if (next.step == Step::none) return false;
   if (!acts() && next.step != Step::give_back_frames) {
@@ -452,8 +452,8 @@ void run(Worker *worker) {
 
 // The gate.
 
-PSI_stage_info waits_for_room = {0, "Waiting for memory (memdiag_memory_target)",
-                                 0, ""};
+PSI_stage_info waits_for_room = {
+    0, "Waiting for memory (memdiag_memory_target)", 0, ""};
 
 bool Told_to_end::handle_condition(THD *, uint error, const char *,
                                    Sql_condition::enum_severity_level *level,
@@ -464,10 +464,10 @@ bool Told_to_end::handle_condition(THD *, uint error, const char *,
       !mine.taker->told_to_end.load(std::memory_order_acquire))
     return false;
   try {
-    my_printf_error(ER_CAPACITY_EXCEEDED, "%s", MYF(ME_FATALERROR),
-                    text_of_end(mine.target_bytes, mine.grown_bytes,
-                                mine.of_statements)
-                        .c_str());
+    my_printf_error(
+        ER_CAPACITY_EXCEEDED, "%s", MYF(ME_FATALERROR),
+        text_of_end(mine.target_bytes, mine.grown_bytes, mine.of_statements)
+            .c_str());
   } catch (const std::bad_alloc &) {
     return false;
   }
@@ -531,11 +531,10 @@ bool refuses(void *session, const sessions::Digest &digest) {
   mine.digest = digest;
   mine.taker = nullptr;
   mine.may_end = exempt::may_end(thd->lex->sql_command);
-  const int64_t promised =
-      self.small.is_small(hash_of(digest))
-          ? 0
-          : promise_of_beginner(
-                self.average_bytes.load(std::memory_order_relaxed));
+  const int64_t promised = self.small.is_small(hash_of(digest))
+                               ? 0
+                               : promise_of_beginner(self.average_bytes.load(
+                                     std::memory_order_relaxed));
   const uint64_t began_us = monotonic_us();
   Done done = begun(Action::wait);
   bool waited = false;
@@ -580,16 +579,14 @@ void leave() {
   State &self = state();
   Running &mine = running_of_thread();
   THD *const thd = mine.thd;
-  const int64_t grown =
-      mine.taker->grown_bytes.load(std::memory_order_relaxed);
+  const int64_t grown = mine.taker->grown_bytes.load(std::memory_order_relaxed);
   {
     const Locked locked(&self);
     self.running.remove(&mine);
     mysql_cond_broadcast(&self.changed);
   }
   // From here on the giver does not know it.
-  if (thd->get_internal_handler() == &mine.handler)
-    thd->pop_internal_handler();
+  if (thd->get_internal_handler() == &mine.handler) thd->pop_internal_handler();
   if (mine.taker->told_to_end.load(std::memory_order_acquire)) {
     // It may have ended before it saw that it was to end. The next statement
     // must not end in its place.
@@ -623,16 +620,15 @@ void warn_of_balloon() {
 
 }  // namespace
 
-bool is_target(std::string_view text) {
-  return parse_target(text).has_value();
-}
+bool is_target(std::string_view text) { return parse_target(text).has_value(); }
 
 void start() {
   started = true;
   const std::string_view text = wish == nullptr ? "" : wish;
   if (!is_target(text)) {
-    error_log::warn("memdiag_memory_target stays OFF: it is neither OFF, "
-                    "WATCH, AUTO nor a number of bytes from 16M on");
+    error_log::warn(
+        "memdiag_memory_target stays OFF: it is neither OFF, "
+        "WATCH, AUTO nor a number of bytes from 16M on");
     return;
   }
   if (const int error = changed(text); error != 0)
@@ -669,8 +665,7 @@ int changed(std::string_view text) {
 
 void stop() {
   if (!started.exchange(false)) return;
-  if (mode.exchange(Target::off) == Target::off &&
-      balloon::parked_bytes() == 0)
+  if (mode.exchange(Target::off) == Target::off && balloon::parked_bytes() == 0)
     return;
   State &self = state();
   statement_gate::set_ceiling(nullptr);

@@ -43,9 +43,10 @@ extern char *wish;
 bool is_target(std::string_view text);
 
 /** From now on the variable counts. A wrong text in it is a warning, and OFF.
-*/
+ */
 void start();
-/** Takes the text of the variable. @return 0, or an errno: the ceiling is OFF */
+/** Takes the text of the variable. @return 0, or an errno: the ceiling is OFF
+ */
 int changed(std::string_view text);
 /** The ceiling is OFF, and no frame is parked. */
 void stop();

@@ -73,7 +73,8 @@ bool is_of_no_client(THD *thd) {
 bool never_waits(THD *thd) {
   return is_of_no_client(thd) || thd->system_thread != NON_SYSTEM_THREAD ||
          thd->slave_thread || thd->in_sub_stmt != 0 ||
-         thd->sp_runtime_ctx != nullptr || ends_something(thd->lex->sql_command) ||
+         thd->sp_runtime_ctx != nullptr ||
+         ends_something(thd->lex->sql_command) ||
          thd->security_context()->check_access(
              SUPER_ACL | PROCESS_ACL | SHUTDOWN_ACL | REPL_SLAVE_ACL, "",
              true) ||

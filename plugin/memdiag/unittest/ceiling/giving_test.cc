@@ -20,8 +20,8 @@ constexpr uint64_t second = 1'000'000;
 constexpr Marks marks{1000 * mb, 64 * mb, 16 * mb};
 
 Situation left(int64_t megabytes) {
-  return {level_of(megabytes * mb, marks), megabytes * mb, marks, 0, 0, 0,
-          true};
+  return {
+      level_of(megabytes * mb, marks), megabytes * mb, marks, 0, 0, 0, true};
 }
 
 TEST(Giving, does_nothing_while_there_is_plenty_or_nothing_is_known) {
@@ -75,8 +75,7 @@ TEST(Giving, one_statement_at_a_time) {
   EXPECT_EQ(Step::end_statement, giving.next(now, second).step);
   giving.note_ended(second);
   EXPECT_EQ(Step::none, giving.next(now, second + end_pause_us - 1).step);
-  EXPECT_EQ(Step::end_statement,
-            giving.next(now, second + end_pause_us).step);
+  EXPECT_EQ(Step::end_statement, giving.next(now, second + end_pause_us).step);
 }
 
 TEST(Giving, fills_until_a_quarter_more_than_plenty) {
