@@ -132,6 +132,12 @@ ARMS: dict[str, Arm] = {
             options=("--memdiag-sessions=ON", "--memdiag-admission=ON"),
         ),
         Arm(
+            "dev-ceiling",
+            "dev",
+            "the same with the ceiling below the control group's limit",
+            options=("--memdiag-memory-target=AUTO",),
+        ),
+        Arm(
             "dev-profile",
             "dev",
             "the same with the heap profiler at its default rate",
