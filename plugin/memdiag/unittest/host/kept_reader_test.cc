@@ -1,0 +1,88 @@
+/*
+  What the kernel counts as kept, from files of a test.
+*/
+
+#include "plugin/memdiag/host/kept_reader.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <string>
+
+#include "plugin/memdiag/unittest/file_tree.h"
+
+namespace memdiag::host {
+namespace {
+
+constexpr uint64_t second = 1'000'000;
+
+class Kept : public testing::Test {
+ protected:
+  void write_stat(uint64_t inactive, uint64_t active, uint64_t slabs) {
+    tree.write("/memory.stat",
+               "anon 5\ninactive_file " + std::to_string(inactive) +
+                   "\nactive_file " + std::to_string(active) +
+                   "\nslab_reclaimable " + std::to_string(slabs) + "\n");
+  }
+
+  memdiag_test::File_tree tree;
+  Kept_reader reader;
+};
+
+TEST_F(Kept, is_the_use_less_what_the_kernel_takes_back) {
+  tree.write("/memory.current", "1000\n");
+  write_stat(100, 50, 7);
+  ASSERT_EQ(0, reader.open_group(tree.at("/memory.current"),
+                                 tree.at("/memory.stat"), 2));
+  EXPECT_EQ(843u, reader.read(second, 1000));
+}
+
+TEST_F(Kept, memory_stat_is_read_again_after_a_second_or_while_much_is_cache) {
+  tree.write("/memory.current", "1000\n");
+  write_stat(100, 0, 0);
+  ASSERT_EQ(0, reader.open_group(tree.at("/memory.current"),
+                                 tree.at("/memory.stat"), 2));
+  EXPECT_EQ(900u, reader.read(second, 500));
+  write_stat(200, 0, 0);
+  EXPECT_EQ(900u, reader.read(second + 1, 500));
+  EXPECT_EQ(800u, reader.read(second + 2, 50));
+  write_stat(300, 0, 0);
+  EXPECT_EQ(700u, reader.read(3 * second, 500));
+}
+
+TEST_F(Kept, version_1_has_other_names) {
+  tree.write("/memory.usage_in_bytes", "1000\n");
+  tree.write("/memory.stat",
+             "inactive_file 1\ntotal_inactive_file 30\ntotal_active_file 20\n");
+  ASSERT_EQ(0, reader.open_group(tree.at("/memory.usage_in_bytes"),
+                                 tree.at("/memory.stat"), 1));
+  EXPECT_EQ(950u, reader.read(second, 1000));
+}
+
+TEST_F(Kept, of_a_process_is_what_is_resident_and_no_files) {
+  tree.write("/statm", "900 500 100 7 0 300 0\n");
+  ASSERT_EQ(0, reader.open_process(tree.at("/statm")));
+  EXPECT_EQ(400u * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)),
+            reader.read(second, 1000));
+}
+
+TEST_F(Kept, is_empty_if_a_file_cannot_be_read_or_understood) {
+  EXPECT_FALSE(reader.read(second, 1000));
+  EXPECT_EQ(ENOENT, reader.open_process(tree.at("/none")));
+  EXPECT_FALSE(reader.read(second, 1000));
+  tree.write("/memory.current", "much\n");
+  write_stat(1, 1, 1);
+  ASSERT_EQ(0, reader.open_group(tree.at("/memory.current"),
+                                 tree.at("/memory.stat"), 2));
+  EXPECT_FALSE(reader.read(second, 1000));
+  tree.write("/memory.current", "1000\n");
+  tree.write("/memory.stat", "anon 5\n");
+  EXPECT_FALSE(reader.read(second, 1000));
+  write_stat(1, 1, 1);
+  EXPECT_EQ(997u, reader.read(second, 1000));
+}
+
+}  // namespace
+}  // namespace memdiag::host
