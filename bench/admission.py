@@ -35,7 +35,7 @@ from harness.sql import Connection, SqlError
 
 WIDE_KB = 16 << 20
 ACCOUNT = "app"  # admission never makes root wait
-REFUSED = 3168  # ER_CAPACITY_EXCEEDED
+REFUSED = 3170  # ER_CAPACITY_EXCEEDED
 PATIENCE_SECONDS = 60.0
 OPTIONS = ("--loose-memdiag-pressure-watcher=ON",)
 
