@@ -260,12 +260,14 @@ bool update_admission_reserve(sys_var *, THD *, enum_var_type) {
   return false;
 }
 
-bool check_target(sys_var *self, THD *, set_var *var) {
+bool check_target(sys_var *self, THD *thd, set_var *var) {
   const LEX_STRING &text = var->save_result.string_value;
-  if (text.str == nullptr) return true;  // NULL; the server says so
-  if (memdiag::ceiling::is_target({text.str, text.length})) return false;
-  my_error(ER_WRONG_VALUE_FOR_VAR, MYF(0), self->name.str, text.str);
-  return true;
+  // Of NULL the server itself says that it is refused.
+  if (text.str != nullptr) {
+    if (memdiag::ceiling::is_target({text.str, text.length})) return false;
+    my_error(ER_WRONG_VALUE_FOR_VAR, MYF(0), self->name.str, text.str);
+  }
+  return !takes_default(self, thd, var);
 }
 
 bool update_target(sys_var *, THD *thd, enum_var_type) {
