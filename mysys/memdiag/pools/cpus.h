@@ -3,8 +3,10 @@
   the CPUs 8, 16 and 24 has 0, 1 and 2.
 
   The numbers are given at start-up, by sched_getaffinity(). CPUs outside that
-  set, which the process may be moved to later, share numbers with it. Before
-  the first constructors have run, all CPUs have number 0.
+  set, which the process may be moved to later, share numbers with it. A CPU
+  quota limits the numbers (pools/cpu_quota.h): further CPUs share them. A quota
+  that changes later has no effect. Before the first constructors have run, all
+  CPUs have number 0.
 
   Threads: any. map_cpus() by one thread at a time.
   Errors: where the kernel does not say which CPUs or which CPU, the numbers
@@ -20,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mysys/memdiag/pools/cpu_quota.h"
 #include "mysys/memdiag/pools/pool.h"
 
 namespace memdiag::pools {
@@ -34,7 +37,7 @@ extern unsigned used_shards __attribute__((visibility("hidden")));
 static_assert(max_shards <= UINT8_MAX + 1);
 
 /** The shard of the calling thread's CPU: its number, and modulo max_shards
-where there are more CPUs. */
+where there are more. */
 inline unsigned current_shard() {
   const auto cpu = static_cast<unsigned>(sched_getcpu());
   // sched_getcpu() fails with -1.
@@ -65,14 +68,16 @@ inline unsigned used_shards() {
   return __atomic_load_n(&detail::used_shards, __ATOMIC_RELAXED);
 }
 
-/** The number of CPUs that the process may run on, at least 1. */
+/** The number of CPUs that the process may run on, at least 1. With a CPU quota
+at most cpus_of_quota(). */
 unsigned allowed_cpus();
 
 /** Number the CPUs of a set. It runs at start-up; tests call it with other
-sets. */
-void map_cpus(const cpu_set_t *set, size_t bytes);
+sets.
+@param most  numbers, at least 1: as from cpus_of_quota() */
+void map_cpus(const cpu_set_t *set, size_t bytes, unsigned most = no_quota);
 
-/** Number the CPUs that the kernel allows now. */
+/** Number the CPUs that the kernel allows now, by the quota of now. */
 void map_allowed_cpus();
 
 }  // namespace memdiag::pools
