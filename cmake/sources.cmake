@@ -35,10 +35,11 @@ if("mysql" IN_LIST wanted)
   set(MEMDIAG_TREE ${CMAKE_BINARY_DIR}/mysql)
   set(tree_args --pristine ${MEMDIAG_PRISTINE} --tree ${MEMDIAG_TREE})
   if(MEMDIAG_FLAVOUR STREQUAL product)
-    file(GLOB patches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/patches/*.patch)
+    file(GLOB patches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/patches/*/*.patch)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
       ${patches}
-      ${CMAKE_SOURCE_DIR}/patches/series
+      ${CMAKE_SOURCE_DIR}/patches/hooks/series
+      ${CMAKE_SOURCE_DIR}/patches/diets/series
       ${CMAKE_SOURCE_DIR}/tools/build/patches.py
       ${CMAKE_SOURCE_DIR}/tools/build/tree.py)
     memdiag_python(${CMAKE_SOURCE_DIR}/tools/build/patches.py lint)

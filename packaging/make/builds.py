@@ -43,7 +43,7 @@ SOURCES = tuple(
     for folder in ("mysys", "plugin", "sql", "storage")
     for name in ("*.c", "*.cc", "*.h", "CMakeLists.txt")
 )
-PATCHES = ("patches/*.patch", "patches/series")
+PATCHES = ("patches/*/*.patch", "patches/*/series")
 # tools/build makes the tree that CMake compiles.
 BUILD_FILES = ("CMakeLists.txt", "cmake/**/*", "tools/build/*.py")
 # The workloads of bench/pgo_train.py.

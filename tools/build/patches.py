@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The patch series in patches/: lint it, apply it, edit it, write it back.
+"""The patches in patches/, a series of hooks and one of diets: lint, apply, edit, write back.
 
   lint                 every rule of patches/README.md, against the source in use
-  apply --tree DIR     apply the series to a plain copy of the source
+  apply --tree DIR     apply both series to a plain copy of the source
   refresh              rewrite the patches in the form that lint wants
   edit DIR             make a git repository of the patched files, a commit a patch
   take DIR FILE...     copy further upstream files into such a repository
@@ -28,17 +28,20 @@ from harness.common import ROOT, cache_dir, say
 from harness.problem import Problem, run_main
 
 PATCHES = ROOT / "patches"
-FIELDS = ("Subject", "Why", "Why not own code", "Test", "Remove when")
-# What the patches were when this was counted last. A new hook has to replace an old one.
-MAX_HUNKS = 204
-MAX_FUNCTIONS = 165
-MAX_ADDED_LINES = 260
+# In the order of application: the hooks apply to upstream's source, the diets to the result.
+SERIES = ("hooks", "diets")
+FIELDS = {
+    "hooks": ("Subject", "Why", "Why not own code", "Test", "Remove when"),
+    "diets": ("Subject", "Why", "Saves", "Why not own code", "Test", "Leave out", "Remove when"),
+}
+# A header with one of these is a diet's.
+OF_DIETS = tuple(field for field in FIELDS["diets"] if field not in FIELDS["hooks"])
 PRISTINE_MARK = "pristine:"
 
 
 @dataclass(frozen=True)
 class Patch:
-    name: str  # the file's name in patches/
+    name: str  # the file's path in patches/, such as hooks/0001-mem-heap-pool.patch
     header: str  # ends with one newline
     body: str  # from the first "--- a/" on
 
@@ -49,6 +52,10 @@ class Patch:
     @property
     def files(self) -> list[str]:
         return re.findall(r"^--- a/(\S+)$", self.body, re.MULTILINE)
+
+    @property
+    def series(self) -> str:
+        return self.name.split("/")[0]
 
     @property
     def subject(self) -> str:
@@ -78,21 +85,26 @@ def parse(name: str, text: str) -> Patch:
 
 
 def series_names(folder: Path) -> list[str]:
-    path = folder / "series"
-    if not path.is_file():
-        raise Problem(f"{path} is missing; it lists the patches, one name a line.")
-    lines = (line.split("#")[0].strip() for line in path.read_text().splitlines())
-    return [line for line in lines if line]
+    """The names in both series, in the order of application."""
+    names = []
+    for series in SERIES:
+        path = folder / series / "series"
+        if not path.is_file():
+            raise Problem(f"{path} is missing; it lists the patches, one name a line.")
+        lines = (line.split("#")[0].strip() for line in path.read_text().splitlines())
+        names += [f"{series}/{line}" for line in lines if line]
+    return names
 
 
 def load_series(folder: Path) -> list[Patch]:
-    series = []
+    """Both series, one after the other."""
+    patches = []
     for name in series_names(folder):
         path = folder / name
         if not path.is_file():
-            raise Problem(f"patches/series names {name}, which is not there.")
-        series.append(parse(name, path.read_text()))
-    return series
+            raise Problem(f"patches/{Path(name).parent}/series names {path.name}, which is not there.")
+        patches.append(parse(name, path.read_text()))
+    return patches
 
 
 # --- apply -------------------------------------------------------------------
@@ -167,14 +179,21 @@ def canonical(series: list[Patch], pristine: Path) -> list[Patch]:
 # --- lint ----------------------------------------------------------------------
 
 
+def fields_of(header: str) -> list[str]:
+    """The fields that are not empty, in the header's order."""
+    found = re.findall(r"^([A-Z][A-Za-z ]*): *(\S?)", header, re.MULTILINE)
+    known = {field for fields in FIELDS.values() for field in fields}
+    return [field for field, text in found if field in known and text]
+
+
 def lint_header(patch: Patch) -> list[str]:
     problems = []
-    found = re.findall(r"^([A-Z][A-Za-z ]*): *(\S?)", patch.header, re.MULTILINE)
-    order = [field for field, text in found if field in FIELDS and text]
-    if missing := [field for field in FIELDS if field not in order]:
+    fields = FIELDS[patch.series]
+    order = fields_of(patch.header)
+    if missing := [field for field in fields if field not in order]:
         problems.append(f"header lacks {', '.join(f'{x}:' for x in missing)}")
-    elif order != list(FIELDS):
-        problems.append(f"header fields: want, once each and in order, {FIELDS}")
+    elif order != list(fields):
+        problems.append(f"header fields: want, once each and in order, {fields}")
     return problems
 
 
@@ -200,27 +219,33 @@ class Size:
     """What a new version of upstream can break. Deleted lines do not count, so that dead code can go."""
 
     hunks: int
+    functions: int
     added_lines: int  # with code
 
-    def problems(self, functions: int) -> list[str]:
+    def problems(self, series: str) -> list[str]:
         found = (
-            (self.hunks, MAX_HUNKS, "hunks"),
-            (functions, MAX_FUNCTIONS, "functions"),
-            (self.added_lines, MAX_ADDED_LINES, "added lines with code"),
+            (self.hunks, MAX_SIZE[series].hunks, "hunks"),
+            (self.functions, MAX_SIZE[series].functions, "functions"),
+            (self.added_lines, MAX_SIZE[series].added_lines, "added lines with code"),
         )
         return [
-            f"patches/ has {count} {what}, more than {most}: logic belongs into own files, a patch is a hook"
+            f"patches/{series} has {count} {what}, more than {most}: logic belongs into own files, a patch is a hook"
             for count, most, what in found
             if count > most
         ]
 
 
-def size_of(folder: Path) -> Size:
-    """Every patch below the folder counts, whatever it changes and whether or not the series names it."""
-    patches = [parse(path.name, path.read_text()) for path in folder.rglob("*.patch")]
-    hunks = sum(len(re.findall(r"^@@ -\d", patch.body, re.MULTILINE)) for patch in patches)
-    added = sum(line[0] == "+" and is_code(line[1:]) for patch in patches for line in patch.changed())
-    return Size(hunks, added)
+# What the series were when this was counted last. A new hook has to replace an old one.
+MAX_SIZE = {
+    "hooks": Size(hunks=82, functions=63, added_lines=110),
+    "diets": Size(hunks=122, functions=105, added_lines=150),
+}
+
+
+def size_of(series: list[Patch], functions: int) -> Size:
+    hunks = sum(len(re.findall(r"^@@ -\d", patch.body, re.MULTILINE)) for patch in series)
+    added = sum(line[0] == "+" and is_code(line[1:]) for patch in series for line in patch.changed())
+    return Size(hunks, functions, added)
 
 
 def changed_functions(before: Path, after: Path, names) -> int:
@@ -239,33 +264,53 @@ def changed_functions(before: Path, after: Path, names) -> int:
     return len(found)
 
 
-def lint(folder: Path, pristine: Path, offsets_allowed: bool) -> list[str]:
-    """One sentence for each fault of the series."""
+def sizes(patches: list[Patch], pristine: Path) -> dict[str, Size]:
+    """What each series changes: the hooks upstream's source, the diets what the hooks have made of it."""
+    result = {}
+    with tempfile.TemporaryDirectory(prefix="memdiag-") as work:
+        before, after = Path(work, "before"), Path(work, "after")
+        names = {name for patch in patches for name in patch.files}
+        check_out(pristine, before, names)
+        check_out(pristine, after, names)
+        for series in SERIES:
+            own = [patch for patch in patches if patch.series == series]
+            apply_series(own, after)
+            changed = {name for patch in own for name in patch.files}
+            result[series] = size_of(own, changed_functions(before, after, changed))
+            check_out(after, before, changed)
+    return result
+
+
+def lint_names(folder: Path) -> list[str]:
     problems = []
     names = series_names(folder)
-    on_disk = {path.name for path in folder.glob("*.patch")}
+    on_disk = {str(path.relative_to(folder)) for path in folder.rglob("*.patch")}
     for name in sorted(on_disk - set(names)):
-        problems.append(f"{name}: not in patches/series")
+        problems.append(f"{name}: in no series")
     for name in sorted(x for x in set(names) if names.count(x) > 1):
-        problems.append(f"{name}: {names.count(name)} times in patches/series")
+        problems.append(f"{name}: {names.count(name)} times in its series")
     for name in sorted(set(names) - on_disk):
-        problems.append(f"{name}: in patches/series, but not there")
-    if problems:
-        return problems
+        problems.append(f"{name}: in its series, but not there")
+    return problems
 
-    series = load_series(folder)
-    for patch in series:
+
+def lint(folder: Path, pristine: Path, offsets_allowed: bool) -> list[str]:
+    """One sentence for each fault of the patches."""
+    if problems := lint_names(folder):
+        return problems
+    patches = load_series(folder)
+    for patch in patches:
         problems += [f"{patch.name}: {x}" for x in lint_header(patch)]
         problems += [f"{patch.name}: {x}" for x in lint_lines(patch)]
     try:
         with tempfile.TemporaryDirectory(prefix="memdiag-") as work:
-            files = {x for p in series for x in p.files}
-            check_out(pristine, Path(work), files)
-            notes = apply_series(series, Path(work))
-            problems += size_of(folder).problems(changed_functions(pristine, Path(work), files))
+            check_out(pristine, Path(work), {x for p in patches for x in p.files})
+            notes = apply_series(patches, Path(work))
+        for series, size in sizes(patches, pristine).items():
+            problems += size.problems(series)
         if not offsets_allowed:
             problems += [f"{x}: {y} (try: refresh)" for x, y in notes.items()]
-            for patch, wanted in zip(series, canonical(series, pristine), strict=True):
+            for patch, wanted in zip(patches, canonical(patches, pristine), strict=True):
                 on_file = (folder / patch.name).read_text()
                 if not notes.get(patch.name) and on_file != wanted.text:
                     problems.append(
@@ -346,7 +391,7 @@ def rebase(series: list[Patch], old: Path, new: Path, folder: Path) -> str:
             f"the source in {new} lacks {len(missing)} files that patches change:\n  "
             + "\n  ".join(missing)
             + "\n  Upstream has moved or removed them. Take these patches out of "
-            "patches/series, rebase and export the others, then write each again with "
+            "their series, rebase and export the others, then write each again with "
             "edit and take."
         )
     edit(series, old, folder)
@@ -375,8 +420,9 @@ def slug(subject: str) -> str:
 
 
 def export(folder: Path, into: Path) -> list[Patch]:
-    """Writes the commits to patches/; a patch keeps its name while it keeps its
-    subject. Everything is computed before the first file is written."""
+    """Writes the commits to patches/. A header with a field of diets makes its commit a diet, any other one a hook.
+    A patch keeps its name while it keeps its subject and its series. Everything is computed before the first file is
+    written."""
     if rebasing(folder):
         raise Problem(
             f"a rebase is under way in {folder}, and the patches behind it would be "
@@ -384,8 +430,8 @@ def export(folder: Path, into: Path) -> list[Patch]:
         )
     if git(folder, "status", "--porcelain"):
         raise Problem(f"{folder} has changes that are not committed; commit first.")
-    old = load_series(into) if (into / "series").is_file() else []
-    names = {patch.subject: patch.name for patch in old}
+    old = load_series(into)
+    names = {(patch.series, patch.subject): Path(patch.name).name for patch in old}
     result = []
     for commit in git(folder, "rev-list", "--reverse", "HEAD").split():
         header = git(folder, "log", "-1", "--format=%B", commit).rstrip("\n") + "\n"
@@ -403,8 +449,14 @@ def export(folder: Path, into: Path) -> list[Patch]:
             body += diff_of_commit(folder, commit, name)
         if not body:
             continue
+        series = "diets" if set(OF_DIETS) & set(fields_of(header)) else "hooks"
+        if result and SERIES.index(series) < SERIES.index(result[-1].series):
+            raise Problem(
+                f"commit {header.splitlines()[0]!r} is a hook and comes after a diet. Move it before the diets with "
+                f"git rebase -i --root, or give its message the fields of a diet: {', '.join(OF_DIETS)}."
+            )
         patch = Patch("", header, body)
-        name = names.get(patch.subject) or slug(patch.subject)
+        name = f"{series}/{names.get((series, patch.subject)) or slug(patch.subject)}"
         if not patch.subject or name in {x.name for x in result}:
             raise Problem(
                 f"two commits, or one without Subject:, would both be {name}; give "
@@ -423,15 +475,15 @@ def diff_of_commit(folder: Path, commit: str, name: str) -> str:
         return diff(old, new, name)
 
 
-def write_series(series: list[Patch], old: list[Patch], into: Path) -> None:
-    path = into / "series"
-    comments = []
-    if path.is_file():
-        comments = [x for x in path.read_text().splitlines() if x.startswith("#")]
-    for patch in series:
+def write_series(patches: list[Patch], old: list[Patch], into: Path) -> None:
+    for patch in patches:
         (into / patch.name).write_text(patch.text)
-    path.write_text("".join(f"{x}\n" for x in [*comments, *(p.name for p in series)]))
-    for name in {x.name for x in old} - {x.name for x in series}:
+    for series in SERIES:
+        path = into / series / "series"
+        comments = [x for x in path.read_text().splitlines() if x.startswith("#")]
+        names = [Path(patch.name).name for patch in patches if patch.series == series]
+        path.write_text("".join(f"{x}\n" for x in [*comments, *names]))
+    for name in {x.name for x in old} - {x.name for x in patches}:
         say(f"-- patches/{name} has no commit any more; removed")
         (into / name).unlink()
 
@@ -490,11 +542,13 @@ def main() -> int:
         for problem in problems:
             say(f"patches: {problem}")
         if not problems:
-            size = size_of(PATCHES)
-            say(
-                f"patches: {len(series_names(PATCHES))} in the series, none with a problem; {size.hunks} hunks of at "
-                f"most {MAX_HUNKS}, {size.added_lines} added lines with code of at most {MAX_ADDED_LINES}"
-            )
+            patches = load_series(PATCHES)
+            counts = [
+                f"{sum(patch.series == series for patch in patches)} {series} ({size.hunks} hunks, {size.functions} "
+                f"functions, {size.added_lines} added lines with code)"
+                for series, size in sizes(patches, pristine).items()
+            ]
+            say(f"patches: none with a problem; {', '.join(counts)}")
         return 1 if problems else 0
     series = load_series(PATCHES)
     if args.verb == "apply":

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import unittest
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
@@ -20,21 +21,33 @@ Test: this one.
 Remove when: never.
 """
 
+DIET = """Subject: {0}
+Why: the test needs it.
+Saves: a byte
+of each line.
+Why not own code: there is
+none here.
+Test: this one.
+Leave out: its line.
+Remove when: never.
+"""
+
 
 class Case(Scratch):
     def setUp(self):
         super().setUp()
         self.pristine = self.root / "pristine"
         self.folder = self.root / "patches"
-        self.folder.mkdir()
+        for series in patches.SERIES:
+            (self.folder / series).mkdir(parents=True)
         for name in ("a.txt", "sub/b.txt", "c.txt"):
             path = self.pristine / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("".join(f"{name} {i}\n" for i in range(1, 21)))
         self.write(
             {
-                "one.patch": self.patch("one", "a.txt", 5, "five"),
-                "two.patch": self.patch("two", "sub/b.txt", 7, "seven"),
+                "hooks/one.patch": self.patch("one", "a.txt", 5, "five"),
+                "diets/two.patch": self.diet("two", "sub/b.txt", 7, "seven"),
             }
         )
 
@@ -45,11 +58,17 @@ class Case(Scratch):
     def patch(self, subject, name, line, new):
         return f"{HEADER.format(subject)}\n{self.hunk(name, line, new)}"
 
-    def write(self, texts, series=None):
+    def diet(self, subject, name, line, new):
+        return f"{DIET.format(subject)}\n{self.hunk(name, line, new)}"
+
+    def write(self, texts, names=None):
         for name, text in texts.items():
             (self.folder / name).write_text(text)
-        names = sorted(x.name for x in self.folder.glob("*.patch"))
-        (self.folder / "series").write_text("# comment\n" + "\n".join(names if series is None else series) + "\n")
+        if names is None:
+            names = sorted(f"{x.parent.name}/{x.name}" for x in self.folder.glob("*/*.patch"))
+        for series in patches.SERIES:
+            own = [x.split("/")[1] for x in names if x.startswith(f"{series}/")]
+            (self.folder / series / "series").write_text("".join(f"{x}\n" for x in ["# comment", *own]))
 
     def lint(self, offsets_allowed=False):
         return patches.lint(self.folder, self.pristine, offsets_allowed)
@@ -66,49 +85,51 @@ class Lint(Case):
         self.assertEqual(self.lint(), [])
 
     def test_empty_series(self):
-        for path in self.folder.glob("*.patch"):
+        for path in self.folder.glob("*/*.patch"):
             path.unlink()
         self.write({})
         self.assertEqual(self.lint(), [])
 
     def test_no_series_file(self):
-        (self.folder / "series").unlink()
-        with self.assertRaisesRegex(Problem, "is missing"):
-            self.lint()
+        for series in patches.SERIES:
+            (self.folder / series / "series").rename(self.root / "kept")
+            with self.assertRaisesRegex(Problem, f"{series}/series is missing"):
+                self.lint()
+            (self.root / "kept").rename(self.folder / series / "series")
 
     def test_not_in_series(self):
-        self.write({}, ["one.patch"])
-        self.assert_lint("two.patch: not in patches/series")
+        self.write({}, ["hooks/one.patch"])
+        self.assert_lint("diets/two.patch: in no series")
 
     def test_named_but_missing(self):
-        self.write({}, ["one.patch", "two.patch", "three.patch"])
-        self.assert_lint("three.patch: in patches/series, but not there")
+        self.write({}, ["hooks/one.patch", "diets/two.patch", "diets/three.patch"])
+        self.assert_lint("diets/three.patch: in its series, but not there")
 
     def test_twice(self):
-        self.write({}, ["one.patch", "two.patch", "one.patch"])
-        self.assert_lint("one.patch: 2 times")
+        self.write({}, ["hooks/one.patch", "diets/two.patch", "hooks/one.patch"])
+        self.assert_lint("hooks/one.patch: 2 times")
 
     def test_header_field_missing(self):
-        text = (self.folder / "one.patch").read_text()
-        self.write({"one.patch": text.replace("Test: this one.\n", "")})
+        text = (self.folder / "hooks/one.patch").read_text()
+        self.write({"hooks/one.patch": text.replace("Test: this one.\n", "")})
         self.assert_lint("header lacks Test:")
 
     def test_header_field_empty(self):
-        text = (self.folder / "one.patch").read_text()
-        self.write({"one.patch": text.replace("the test needs it.", "")})
+        text = (self.folder / "hooks/one.patch").read_text()
+        self.write({"hooks/one.patch": text.replace("the test needs it.", "")})
         self.assert_lint("header lacks Why:")
 
     def test_does_not_apply(self):
-        self.write({"one.patch": self.patch("one", "a.txt", 5, "x").replace("txt 4", "txt 3")})
+        self.write({"hooks/one.patch": self.patch("one", "a.txt", 5, "x").replace("txt 4", "txt 3")})
         self.assert_lint("does not apply")
 
     def test_file_that_upstream_has_not(self):
-        self.write({"one.patch": self.patch("one", "no.txt", 5, "x")})
+        self.write({"hooks/one.patch": self.patch("one", "no.txt", 5, "x")})
         self.assert_lint("no.txt")
 
     def test_offset(self):
-        text = (self.folder / "one.patch").read_text()
-        self.write({"one.patch": text.replace("@@ -4,3 +4,3 @@", "@@ -2,3 +2,3 @@")})
+        text = (self.folder / "hooks/one.patch").read_text()
+        self.write({"hooks/one.patch": text.replace("@@ -4,3 +4,3 @@", "@@ -2,3 +2,3 @@")})
         self.assert_lint("offset")
         self.assertEqual(self.lint(offsets_allowed=True), [])
 
@@ -117,44 +138,75 @@ class Lint(Case):
         lines = [f" {name} {i}\n" for i in (2, 3, 4)]
         lines += [f"-{name} 5\n", "+five\n"] + [f" {name} {i}\n" for i in (6, 7, 8)]
         body = f"--- a/{name}\n+++ b/{name}\n@@ -2,7 +2,7 @@\n{''.join(lines)}"
-        self.write({"one.patch": f"{HEADER.format('one')}\n{body}"})
+        self.write({"hooks/one.patch": f"{HEADER.format('one')}\n{body}"})
         self.assert_lint("not in the form that export writes")
         series = patches.load_series(self.folder)
         patches.write_series(patches.canonical(series, self.pristine), series, self.folder)
         self.assertEqual(self.lint(), [])
-        self.assertEqual((self.folder / "one.patch").read_text(), self.patch("one", name, 5, "five"))
+        self.assertEqual((self.folder / "hooks/one.patch").read_text(), self.patch("one", name, 5, "five"))
 
     def test_white_space(self):
-        self.write({"one.patch": self.patch("one", "a.txt", 5, "five ")})
+        self.write({"hooks/one.patch": self.patch("one", "a.txt", 5, "five ")})
         self.assert_lint("whitespace error")
 
     def test_new_file(self):
         body = "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+x\n"
-        self.write({"one.patch": f"{HEADER.format('one')}\n{body}"})
+        self.write({"hooks/one.patch": f"{HEADER.format('one')}\n{body}"})
         self.assertIn("adds or removes a file", self.lint()[0])
 
     def test_too_many_lines(self):
         many = "\n+".join(f"line {i}" for i in range(600))
         text = self.patch("one", "a.txt", 5, many)
         text = text.replace("@@ -4,3 +4,3 @@", "@@ -4,3 +4,602 @@")
-        self.write({"one.patch": text})
-        self.assert_lint("has 601 added lines with code")
+        self.write({"hooks/one.patch": text})
+        self.assert_lint("has 600 added lines with code")
 
-    def test_patches_in_other_folders_are_counted(self):
-        self.assertEqual(patches.size_of(self.folder), patches.Size(hunks=2, added_lines=2))
-        (self.folder / "other").mkdir()
-        many = "\n+".join(f"line {i}" for i in range(400))
-        text = self.patch("one", "a.txt", 5, many)
-        text = text.replace("@@ -4,3 +4,3 @@", "@@ -4,3 +4,402 @@")
-        (self.folder / "other/one.patch").write_text(text)
-        self.assert_lint("has 402 added lines with code")
+    def test_patches_in_other_folders(self):
+        for name in ("other/four.patch", "hooks/below/five.patch", "six.patch"):
+            (self.folder / name).parent.mkdir(exist_ok=True)
+            (self.folder / name).write_text(self.patch("x", "a.txt", 9, "nine"))
+        self.assert_lint("hooks/below/five.patch: in no series", "other/four.patch: in no series", "six.patch: in no")
+
+    def test_a_patch_in_the_other_series(self):
+        (self.folder / "hooks/one.patch").rename(self.folder / "diets/one.patch")
+        self.write({})
+        self.assert_lint("diets/one.patch: header lacks Saves:, Leave out:")
+        self.write({"diets/one.patch": self.diet("one", "a.txt", 5, "five")})
+        self.assertEqual(self.lint(), [])
+        (self.folder / "diets/one.patch").rename(self.folder / "hooks/one.patch")
+        self.write({})
+        self.assert_lint("hooks/one.patch: header fields: want")
+
+    def test_a_field_of_diets_is_empty(self):
+        text = (self.folder / "diets/two.patch").read_text()
+        self.write({"diets/two.patch": text.replace("Leave out: its line.", "Leave out:")})
+        self.assert_lint("diets/two.patch: header lacks Leave out:")
+
+    def test_hooks_do_not_need_diets(self):
+        later = self.patch("one", "sub/b.txt", 6, "six").replace("sub/b.txt 7", "seven")
+        self.write({"hooks/one.patch": later})
+        self.assert_lint("patches/hooks/one.patch does not apply")
+
+    def test_diets_may_change_what_hooks_have_made(self):
+        later = self.diet("two", "a.txt", 6, "six").replace("a.txt 5", "five")
+        self.write({"diets/two.patch": later})
+        self.assertEqual(self.lint(), [])
+
+    def sizes(self):
+        return patches.sizes(patches.load_series(self.folder), self.pristine)
+
+    def test_each_series_is_counted(self):
+        one = patches.Size(hunks=1, functions=1, added_lines=1)
+        self.assertEqual(self.sizes(), {"hooks": one, "diets": one})
+        self.write({"diets/three.patch": self.diet("three", "a.txt", 9, "nine")})
+        self.assertEqual(self.sizes(), {"hooks": one, "diets": patches.Size(hunks=2, functions=2, added_lines=2)})
 
     def test_deleted_lines_are_free(self):
         gone = "".join(f"-a.txt {i}\n" for i in range(5, 11))
         text = f"{HEADER.format('one')}\n--- a/a.txt\n+++ b/a.txt\n@@ -4,8 +4,2 @@\n a.txt 4\n{gone} a.txt 11\n"
-        self.write({"one.patch": text})
-        # Patch two has the one added line.
-        self.assertEqual(patches.size_of(self.folder), patches.Size(hunks=2, added_lines=1))
+        self.write({"hooks/one.patch": text})
+        self.assertEqual(self.sizes()["hooks"], patches.Size(hunks=1, functions=1, added_lines=0))
+        self.assertEqual(self.sizes()["diets"], patches.Size(hunks=1, functions=1, added_lines=1))
 
     def test_comments_are_not_counted(self):
         self.assertEqual(
@@ -162,12 +214,14 @@ class Lint(Case):
             [False, False, False, False, False, True, True],
         )
 
-    def test_hunks_and_functions_have_limits(self):
-        size = patches.Size(hunks=patches.MAX_HUNKS + 1, added_lines=0)
-        self.assertIn(f"has {patches.MAX_HUNKS + 1} hunks", size.problems(0)[0])
-        size = patches.Size(hunks=0, added_lines=0)
-        self.assertIn("functions", size.problems(patches.MAX_FUNCTIONS + 1)[0])
-        self.assertEqual(size.problems(patches.MAX_FUNCTIONS), [])
+    def test_each_series_has_limits(self):
+        for series, most in patches.MAX_SIZE.items():
+            self.assertEqual(most.problems(series), [])
+            for field, words in (("hunks", "hunks"), ("functions", "functions"), ("added_lines", "added lines")):
+                count = getattr(most, field) + 1
+                (problem,) = replace(most, **{field: count}).problems(series)
+                self.assertIn(f"patches/{series} has {count} {words}", problem)
+        self.assertLessEqual(sum(most.hunks for most in patches.MAX_SIZE.values()), 210)
 
     def test_functions_are_counted_once(self):
         for name, words in (("before", "1 2 3 4 5 6 7 8"), ("after", "x 2 3 4 5 6 7 y")):
@@ -178,25 +232,26 @@ class Lint(Case):
 
     def test_blank_lines_are_not_counted(self):
         text = self.patch("one", "a.txt", 5, "five\n+\n+six")
-        self.write({"one.patch": text.replace("+4,3 @@", "+4,5 @@")})
+        self.write({"hooks/one.patch": text.replace("+4,3 @@", "+4,5 @@")})
         self.assertEqual(self.lint(), [])
-        self.assertEqual(patches.size_of(self.folder).added_lines, 3)
+        self.assertEqual(self.sizes()["hooks"].added_lines, 2)
+        self.assertEqual(self.sizes()["diets"].added_lines, 1)
 
     def test_lines_that_look_like_file_names_are_counted(self):
         text = self.patch("one", "a.txt", 5, "++ x")
-        self.assertEqual(patches.parse("one.patch", text).changed(), ["-a.txt 5", "+++ x"])
+        self.assertEqual(patches.parse("hooks/one.patch", text).changed(), ["-a.txt 5", "+++ x"])
 
 
 class RoundTrip(Case):
     def setUp(self):
         super().setUp()
         # Two patches to one file, so that the order matters.
-        self.write({"three.patch": self.patch("three", "a.txt", 6, "six").replace("a.txt 5", "five")})
-        self.write({}, ["one.patch", "two.patch", "three.patch"])
+        self.write({"diets/three.patch": self.diet("three", "a.txt", 6, "six").replace("a.txt 5", "five")})
+        self.write({}, ["hooks/one.patch", "diets/two.patch", "diets/three.patch"])
         self.work = self.root / "edit"
 
     def texts(self):
-        return {x.name: x.read_text() for x in self.folder.iterdir()}
+        return {f"{x.parent.name}/{x.name}": x.read_text() for x in self.folder.glob("*/*")}
 
     def edit(self):
         patches.edit(patches.load_series(self.folder), self.pristine, self.work)
@@ -219,7 +274,7 @@ class RoundTrip(Case):
         self.git("commit", "-q", "-a", "--amend", "--no-edit")
         patches.export(self.work, self.folder)
         after = self.texts()
-        self.assertEqual(after.pop("three.patch"), before.pop("three.patch").replace("six", "sechs"))
+        self.assertEqual(after.pop("diets/three.patch"), before.pop("diets/three.patch").replace("six", "sechs"))
         self.assertEqual(after, before)
         self.assertEqual(self.lint(), [])
 
@@ -228,17 +283,36 @@ class RoundTrip(Case):
         patches.take(self.pristine, self.work, ["c.txt"])
         path = self.work / "c.txt"
         path.write_text(path.read_text().replace("c.txt 9", "nine"))
-        self.git("commit", "-q", "-a", "-m", HEADER.format("Number four"))
+        self.git("commit", "-q", "-a", "-m", DIET.format("Number four"))
         patches.export(self.work, self.folder)
-        self.assertEqual(patches.series_names(self.folder)[-1], "number-four.patch")
+        self.assertEqual(patches.series_names(self.folder)[-1], "diets/number-four.patch")
         self.assertEqual(self.lint(), [])
+
+    def test_hook_that_becomes_a_diet(self):
+        self.write({}, ["hooks/one.patch"])
+        self.edit()
+        self.git("commit", "-q", "--amend", "-m", DIET.format("one"))
+        patches.export(self.work, self.folder)
+        self.assertEqual(patches.series_names(self.folder), ["diets/one.patch"])
+        self.assertFalse((self.folder / "hooks/one.patch").exists())
+
+    def test_new_hook_behind_a_diet_is_refused(self):
+        before = self.texts()
+        self.edit()
+        patches.take(self.pristine, self.work, ["c.txt"])
+        path = self.work / "c.txt"
+        path.write_text(path.read_text().replace("c.txt 9", "nine"))
+        self.git("commit", "-q", "-a", "-m", HEADER.format("Number four"))
+        with self.assertRaisesRegex(Problem, "Number four' is a hook and comes after a diet"):
+            patches.export(self.work, self.folder)
+        self.assertEqual(self.texts(), before)
 
     def test_dropped_commit(self):
         self.edit()
         self.git("reset", "-q", "--hard", "HEAD^")
         patches.export(self.work, self.folder)
-        self.assertEqual(patches.series_names(self.folder), ["one.patch", "two.patch"])
-        self.assertFalse((self.folder / "three.patch").exists())
+        self.assertEqual(patches.series_names(self.folder), ["hooks/one.patch", "diets/two.patch"])
+        self.assertFalse((self.folder / "diets/three.patch").exists())
 
     def test_uncommitted_change_is_refused(self):
         before = self.texts()
@@ -298,7 +372,7 @@ class Rebase(Case):
         self.assertIn("offset", patches.lint(self.folder, self.new, False)[0])
         self.assertEqual(self.rebase(), "")
         self.export()
-        self.assertIn("@@ -6,3 +6,3 @@", (self.folder / "one.patch").read_text())
+        self.assertIn("@@ -6,3 +6,3 @@", (self.folder / "hooks/one.patch").read_text())
 
     def test_changed_context_merges_where_patch_would_not_apply(self):
         for line in (4, 6):
@@ -307,7 +381,7 @@ class Rebase(Case):
         words = self.rebase()
         self.assertIn("CONFLICT", words)
         self.resolve("a.txt", "five\n")
-        self.assertIn(" new 4\n-a.txt 5\n+five\n new 6", self.text("one.patch"))
+        self.assertIn(" new 4\n-a.txt 5\n+five\n new 6", self.text("hooks/one.patch"))
 
     def text(self, name):
         return (self.folder / name).read_text()
@@ -331,8 +405,8 @@ class Rebase(Case):
         self.assertIn("CONFLICT (content): Merge conflict in a.txt", words)
         self.assertIn("changed upstream\n=======\nfive\n", self.marked("a.txt"))
         self.resolve("a.txt", "five of the new\n")
-        self.assertIn("-changed upstream\n+five of the new\n", self.text("one.patch"))
-        self.assertEqual(patches.series_names(self.folder), ["one.patch", "two.patch"])
+        self.assertIn("-changed upstream\n+five of the new\n", self.text("hooks/one.patch"))
+        self.assertEqual(patches.series_names(self.folder), ["hooks/one.patch", "diets/two.patch"])
 
     def marked(self, name):
         return (self.work / name).read_text()
@@ -344,14 +418,14 @@ class Rebase(Case):
         self.git("add", "a.txt")
         with self.assertRaisesRegex(Problem, "a rebase is under way"):
             patches.export(self.work, self.folder)
-        self.assertEqual(patches.series_names(self.folder), ["one.patch", "two.patch"])
+        self.assertEqual(patches.series_names(self.folder), ["hooks/one.patch", "diets/two.patch"])
 
     def test_patch_that_upstream_has_taken_is_dropped(self):
         self.upstream_changes("a.txt", "a.txt 5\n", "five\n")
         self.assertEqual(self.rebase(), "")
         self.export()
-        self.assertEqual(patches.series_names(self.folder), ["two.patch"])
-        self.assertFalse((self.folder / "one.patch").exists())
+        self.assertEqual(patches.series_names(self.folder), ["diets/two.patch"])
+        self.assertFalse((self.folder / "hooks/one.patch").exists())
 
     def test_files_that_the_new_source_lacks_are_one_error(self):
         (self.new / "a.txt").unlink()
@@ -360,7 +434,7 @@ class Rebase(Case):
             self.rebase()
         words = str(caught.exception)
         self.assertIn("lacks 2 files", words)
-        self.assertIn("a.txt (one.patch)\n  sub/b.txt (two.patch)", words)
+        self.assertIn("a.txt (hooks/one.patch)\n  sub/b.txt (diets/two.patch)", words)
         self.assertFalse(self.work.exists())
 
     def test_no_new_source(self):
@@ -400,7 +474,7 @@ class Tree(Case):
         self.make()
         before = {x: (self.tree / x).stat().st_mtime_ns for x in ("a.txt", "sub/b.txt")}
         self.make()
-        self.write({"two.patch": self.patch("two", "sub/b.txt", 7, "SEVEN")})
+        self.write({"diets/two.patch": self.diet("two", "sub/b.txt", 7, "SEVEN")})
         self.make()
         after = {x: (self.tree / x).stat().st_mtime_ns for x in before}
         self.assertEqual(before["a.txt"], after["a.txt"])
@@ -409,7 +483,7 @@ class Tree(Case):
     def test_dropped_patch_gives_the_pristine_text_with_a_new_time(self):
         self.make()
         patched_at = (self.tree / "sub/b.txt").stat().st_mtime_ns
-        self.write({}, ["one.patch"])
+        self.write({}, ["hooks/one.patch"])
         self.make()
         path = self.tree / "sub/b.txt"
         self.assertEqual(path.read_text(), (self.pristine / "sub/b.txt").read_text())
@@ -417,7 +491,7 @@ class Tree(Case):
 
     def test_bad_patch_changes_nothing(self):
         self.make()
-        self.write({"one.patch": self.patch("one", "a.txt", 5, "x").replace("txt 4", "txt 3")})
+        self.write({"hooks/one.patch": self.patch("one", "a.txt", 5, "x").replace("txt 4", "txt 3")})
         with self.assertRaisesRegex(Problem, "does not apply"):
             self.make()
         self.assertIn("five\n", (self.tree / "a.txt").read_text())
