@@ -12,7 +12,7 @@ namespace memdiag {
 
 namespace {
 
-static_assert(sizeof(Prepared_statement) <= 512, "patches/0049");
+static_assert(sizeof(Prepared_statement) <= 512, "patches/diets/0049");
 
 constinit Root_sizes sizes;
 

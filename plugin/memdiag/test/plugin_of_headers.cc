@@ -2,8 +2,9 @@
   An engine, an INFORMATION_SCHEMA table and a daemon, compiled twice:
   memdiag_stock.so with the headers of an unpatched MySQL, memdiag_native.so
   with this server's. The table walks Query_block::fields, a container whose
-  layout patches/0026 changes, and shows the names of the statement's columns.
-  The server refuses all three of memdiag_stock.so (patches/0031).
+  layout patches/diets/0026 changes, and shows the names of the statement's
+  columns. The server refuses all three of memdiag_stock.so
+  (patches/hooks/0031).
 */
 
 #include <mysql/plugin.h>
