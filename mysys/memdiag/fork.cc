@@ -8,8 +8,9 @@
 
 #include <pthread.h>
 
+#include "mysys/memdiag/accounting/digests.h"
 #include "mysys/memdiag/accounting/scopes.h"
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/thread_bytes.h"
 #include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pages/regions.h"
@@ -33,7 +34,8 @@ void prepare() {
   pools::hold_arenas();
   pools::hold_caches();
   // A thread may take these while it has a shard.
-  sessions::hold();
+  sessions::hold_threads();
+  sessions::hold_digests();
   scopes::hold();
   regions::hold();
   // malloc() takes it.
@@ -44,7 +46,8 @@ void let_go(bool in_child) {
   ceiling::rounds.let_go();
   regions::let_go(in_child);
   scopes::let_go();
-  sessions::let_go(in_child);
+  sessions::let_go_of_digests();
+  sessions::let_go_of_threads(in_child);
   pools::let_go_of_caches(in_child);
   pools::let_go_of_arenas();
   purge_log::let_go();

@@ -12,9 +12,11 @@
 #include <new>
 
 #include "mysys/memdiag/accounting/block_events.h"
+#include "mysys/memdiag/accounting/digests.h"
+#include "mysys/memdiag/accounting/intervals.h"
 #include "mysys/memdiag/accounting/scopes.h"
-#include "mysys/memdiag/accounting/sessions.h"
 #include "mysys/memdiag/accounting/statement_gate.h"
+#include "mysys/memdiag/accounting/thread_bytes.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/bound_threads.h"

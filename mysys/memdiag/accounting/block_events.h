@@ -1,7 +1,7 @@
 /*
   Block events: each block of an account that comes to a pool or leaves it is
   announced to the modules that count it, which are scopes (scopes.h) and
-  sessions (sessions.h), each while it is switched on.
+  sessions (thread_bytes.h), each while it is switched on.
 
   While both are off, the pools have no listener, and an allocation pays one
   load and one branch.

@@ -13,7 +13,7 @@
 #ifndef MEMDIAG_STATEMENT_GATE_H
 #define MEMDIAG_STATEMENT_GATE_H
 
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/digests.h"
 
 namespace memdiag::statement_gate {
 
@@ -27,7 +27,7 @@ struct Gate {
 
 /** A thread may still be in the former gate's refuses(). The former gate's
 ended() is called for each statement that it let through. While sessions are not
-counted (sessions.h), the gate is not asked.
+counted (tracking.h), the gate is not asked.
 @param gate  lives for ever; nullptr: every statement runs */
 void set(const Gate *gate) noexcept;
 

@@ -1,7 +1,9 @@
 #include "mysys/memdiag/accounting/tracking.h"
 
+#include "mysys/memdiag/accounting/digests.h"
 #include "mysys/memdiag/accounting/scopes.h"
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/thread_bytes.h"
+#include "mysys/memdiag/upstream/interval_hooks.h"
 
 namespace memdiag::tracking {
 
@@ -13,3 +15,13 @@ void apply_options() {
 }
 
 }  // namespace memdiag::tracking
+
+namespace memdiag::sessions {
+
+void track(bool on) {
+  track_threads(on);
+  if (on) forget_digests();
+  memdiag_counts_intervals.store(on, std::memory_order_relaxed);
+}
+
+}  // namespace memdiag::sessions

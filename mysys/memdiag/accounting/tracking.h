@@ -1,8 +1,9 @@
 /*
   The server's switches for counting survivors of scopes and holdings of
-  sessions. The server sets them while it reads its command line.
+  sessions. The server sets the options while it reads its command line.
 
-  Threads: the server changes them under its lock of global variables.
+  Threads: the server changes them under its lock of global variables. Threads
+  may count meanwhile: a block or a statement of that moment may be left out.
 */
 
 #ifndef MEMDIAG_TRACKING_H
@@ -20,5 +21,13 @@ extern Options options;
 void apply_options();
 
 }  // namespace memdiag::tracking
+
+namespace memdiag::sessions {
+
+/** Begin to count bytes of threads (thread_bytes.h), digests (digests.h) and
+intervals (intervals.h), with none, or end it: digests stay on show. */
+void track(bool on);
+
+}  // namespace memdiag::sessions
 
 #endif  // MEMDIAG_TRACKING_H

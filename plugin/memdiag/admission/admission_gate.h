@@ -41,7 +41,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/digests.h"
 #include "plugin/memdiag/base/reading.h"
 
 namespace memdiag::admission {

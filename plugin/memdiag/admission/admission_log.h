@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/digests.h"
 #include "plugin/memdiag/admission/admission_gate.h"
 #include "plugin/memdiag/base/reading.h"
 

@@ -39,7 +39,7 @@
 #include <string>
 #include <vector>
 
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/digests.h"
 #include "mysys/memdiag/pools/pools.h"
 
 namespace memdiag::black_box {

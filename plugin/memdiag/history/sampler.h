@@ -23,7 +23,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/digests.h"
 #include "mysys/memdiag/base/clock.h"
 #include "plugin/memdiag/history/black_box.h"
 

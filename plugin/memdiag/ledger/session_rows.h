@@ -1,6 +1,6 @@
 /*
   The rows of MEMDIAG_SESSIONS: the session of each thread that holds memory
-  (mysys/memdiag/accounting/sessions.h). A pure function that throws
+  (mysys/memdiag/accounting/thread_bytes.h). A pure function that throws
   std::bad_alloc only.
 */
 
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/thread_bytes.h"
 
 namespace memdiag::sessions {
 

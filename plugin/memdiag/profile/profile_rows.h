@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/digests.h"
 #include "plugin/memdiag/allocator/size_classes.h"
 #include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/profile/profile.h"

@@ -13,7 +13,6 @@
 #include "my_sys.h"
 #include "mysqld_error.h"
 #include "mysys/memdiag/accounting/scopes.h"
-#include "mysys/memdiag/accounting/sessions.h"
 #include "mysys/memdiag/accounting/tracking.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "mysys/memdiag/purging/policies.h"

@@ -1,6 +1,8 @@
 /* Memory of pools by thread, and by digest of statements. */
 
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/digests.h"
+#include "mysys/memdiag/accounting/thread_bytes.h"
+#include "mysys/memdiag/accounting/tracking.h"
 
 #include <algorithm>
 #include <atomic>

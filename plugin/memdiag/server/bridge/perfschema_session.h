@@ -16,7 +16,7 @@
 #include <optional>
 #include <string>
 
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/digests.h"
 
 struct PSI_thread;
 

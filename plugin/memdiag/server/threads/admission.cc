@@ -15,6 +15,7 @@
 #include "mysql/psi/mysql_mutex.h"
 #include "mysqld_error.h"
 #include "mysys/memdiag/accounting/statement_gate.h"
+#include "mysys/memdiag/accounting/thread_bytes.h"
 #include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/host/limit_reader.h"

@@ -14,6 +14,8 @@
 #include <map>
 
 #include "mysys/memdiag/accounting/statement_gate.h"
+#include "mysys/memdiag/accounting/thread_bytes.h"
+#include "mysys/memdiag/accounting/tracking.h"
 #include "mysys/memdiag/unittest/a_session.h"
 #include "mysys/memdiag/upstream/scope_hooks.h"
 #include "plugin/memdiag/admission/admission_gate.h"

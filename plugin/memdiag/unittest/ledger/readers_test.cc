@@ -11,8 +11,10 @@ at a shutdown with monitors connected. Worth most under the thread sanitizer. */
 #include <thread>
 #include <vector>
 
+#include "mysys/memdiag/accounting/digests.h"
 #include "mysys/memdiag/accounting/scopes.h"
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/thread_bytes.h"
+#include "mysys/memdiag/accounting/tracking.h"
 #include "mysys/memdiag/purging/purge_log.h"
 #include "mysys/memdiag/purging/purger.h"
 #include "mysys/memdiag/routes/routes.h"
