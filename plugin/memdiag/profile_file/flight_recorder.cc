@@ -17,8 +17,18 @@ namespace memdiag::profile {
 
 /** The memory in which a snapshot is made. */
 struct Flight_recorder::Buffers {
+  /** A copy of a site: the profile's own ends with the View. */
+  struct Stack {
+    uint32_t number;
+    Pool pool;
+    pools::Account account;
+    size_t frames;
+    std::array<uint64_t, file_frames> addresses;
+  };
+
   Amount_table sums{amounts_room};
   std::array<Site_amount, ramp_amounts> amounts;
+  std::array<Stack, ramp_amounts> stacks;
   /** Names of routes, by their numbers: registered after begin(), a route has
   none here. */
   std::vector<std::string> routes;
@@ -36,6 +46,45 @@ struct Flight_recorder::Buffers {
       return a.site < b.site;
     });
     return {begin, end};
+  }
+
+  /** What a snapshot needs of the profile. */
+  struct Copied {
+    profiling::Status status;
+    std::span<const Site_amount> amounts;
+    /** The sites of these amounts. */
+    std::span<const Stack> stacks;
+  };
+
+  /** @return empty: the profiler is off, or was switched on at another time.
+  Until begin() the file has its numbers for other sites. */
+  std::optional<Copied> copy(uint64_t since_us) noexcept {
+    const profiling::View view;
+    if (!view) return std::nullopt;
+    const profiling::Status status = view.status();
+    if (status.since_us != since_us) return std::nullopt;
+    sums.clear();
+    view.samples().for_each([&](const profiling::Sample &sample) {
+      sums.add(sample.site, sample.digest,
+               weight_of(sample.bytes, status.sample_bytes), sample.time_us);
+    });
+    const auto of_largest = largest();
+    size_t copied = 0;
+    view.sites().for_each([&](const profiling::Site &site) {
+      const auto found = std::lower_bound(of_largest.begin(), of_largest.end(),
+                                          site.number,
+                                          [](const Site_amount &a, uint32_t n) {
+                                            return a.site < n;
+                                          });
+      if (found == of_largest.end() || found->site != site.number) return;
+      Stack &stack = stacks[copied++];
+      stack.number = site.number;
+      stack.pool = site.pool;
+      stack.account = site.account;
+      stack.frames = std::min(site.frames.size(), file_frames);
+      std::copy_n(site.frames.begin(), stack.frames, stack.addresses.begin());
+    });
+    return Copied{status, of_largest, std::span{stacks}.first(copied)};
   }
 };
 
@@ -85,44 +134,30 @@ int Flight_recorder::tick(uint64_t rss_bytes) noexcept {
 int Flight_recorder::record(const Record_decision &decision,
                             uint64_t rss_bytes) noexcept {
   Buffers &buffers = *m_buffers;
-  const profiling::View view;
-  if (!view) return 0;
-  const profiling::Status status = view.status();
-  // Switched on anew: until begin(), the file has its numbers for other sites.
-  if (status.since_us != m_since_us) return 0;
-  buffers.sums.clear();
-  view.samples().for_each([&](const profiling::Sample &sample) {
-    buffers.sums.add(sample.site, sample.digest,
-                     weight_of(sample.bytes, status.sample_bytes),
-                     sample.time_us);
-  });
-  const auto amounts = buffers.largest();
+  // Without a View from here on: a slow disk, or a reader of the file, must not
+  // keep the profile's memory when the profiler is switched off.
+  const auto copied = buffers.copy(m_since_us);
+  if (!copied) return 0;
   int error = 0;
-  view.sites().for_each([&](const profiling::Site &site) {
-    const auto found = std::lower_bound(
-        amounts.begin(), amounts.end(), site.number,
-        [](const Site_amount &a, uint32_t number) { return a.site < number; });
-    if (found == amounts.end() || found->site != site.number ||
-        m_file->has_site(site.number))
-      return;
+  for (const Buffers::Stack &stack : copied->stacks) {
+    if (m_file->has_site(stack.number)) continue;
     const bool has_route =
-        site.account != 0 && site.account < buffers.routes.size();
-    static_assert(sizeof(uintptr_t) == sizeof(uint64_t));
+        stack.account != 0 && stack.account < buffers.routes.size();
     const int failed = m_file->add_site(
-        site.number, spec_of(site.pool).name,
-        has_route ? buffers.routes[site.account].c_str() : "malloc",
-        {reinterpret_cast<const uint64_t *>(site.frames.data()),
-         site.frames.size()});
+        stack.number, spec_of(stack.pool).name,
+        has_route ? buffers.routes[stack.account].c_str() : "malloc",
+        std::span{stack.addresses}.first(stack.frames));
     // Without room the amounts count for site 0.
     if (failed != 0 && failed != ENOSPC) error = failed;
-  });
+  }
+  const profiling::Status &status = copied->status;
   const Amount &total = buffers.sums.total();
   const int failed = m_file->append(
       {m_clock(CLOCK_REALTIME), rss_bytes,
        static_cast<uint64_t>(std::llround(total.bytes)),
        static_cast<uint64_t>(std::llround(std::sqrt(total.bytes_variance))),
        status.dropped_samples},
-      decision, amounts);
+      decision, copied->amounts);
   return failed != 0 ? failed : error;
 }
 

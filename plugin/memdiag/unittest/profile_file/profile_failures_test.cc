@@ -36,12 +36,15 @@ succeed. */
 thread_local int successes = -1;
 /** The error of each write to a file. */
 std::atomic<int> error_of_writes{0};
+/** What happens during the next write to a file. */
+std::atomic<void (*)()> during_a_write{nullptr};
 
 }  // namespace
 
 /** In place of the C library's. */
 extern "C" ssize_t pwrite(int file, const void *bytes, size_t count,
                           off_t offset) {
+  if (const auto body = during_a_write.exchange(nullptr)) body();
   if (error_of_writes != 0) {
     errno = error_of_writes;
     return -1;
@@ -210,6 +213,21 @@ TEST_F(Profile_failures, AFullDiskCostsOneSnapshotAndIsTold) {
   EXPECT_EQ(0, recorder.tick(1 << 30));
   ASSERT_TRUE(recorder.this_run());
   EXPECT_EQ(2u, recorder.this_run()->history.size());
+}
+
+TEST_F(Profile_failures, TheProfilesMemoryCanGoWhileTheDiskIsSlow) {
+  Flight_recorder recorder(test_clock);
+  EXPECT_EQ("", recorder.load(m_path, {time_us, 1, 90704}));
+  ASSERT_EQ(0, recorder.begin());
+  // With a View the profiler would wait for it, and leave the memory mapped.
+  during_a_write = [] {
+    profiling::switch_off();
+    EXPECT_EQ(0u, profiles_mapped());
+  };
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  EXPECT_EQ(nullptr, during_a_write.load());
+  ASSERT_TRUE(recorder.this_run());
+  EXPECT_FALSE(recorder.this_run()->sites.empty());
 }
 
 TEST_F(Profile_failures, AForkWhileItRecordsHarmsNeitherSide) {
