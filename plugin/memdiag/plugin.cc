@@ -78,7 +78,8 @@ void start_history() {
     error_log::warn(std::string(history::file_name) +
                     " cannot be made in the data directory (" +
                     reason(started.file_error) +
-                    "): samples of this run are kept in memory only.");
+                    "): samples of this run are kept in memory only, until a "
+                    "later attempt succeeds.");
   if (started.thread_error != 0)
     error_log::warn("the sampling thread cannot be started (" +
                     reason(started.thread_error) + "): there is no history.");

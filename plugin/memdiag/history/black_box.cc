@@ -126,6 +126,56 @@ Box::~Box() {
   if (m_file >= 0) (void)close(m_file);
 }
 
+/** Writes a new file and gives it the name. @return 0 or an errno */
+int Box::make() noexcept {
+  m_file = make_file(m_fresh.c_str(), file_bytes(m_capacity));
+  if (m_file < 0) return errno;
+  int error = write_all();
+  if (error == 0) error = publish(m_file, m_fresh.c_str(), m_path.c_str());
+  if (error == 0) return 0;
+  (void)unlink(m_fresh.c_str());
+  (void)close(m_file);
+  m_file = -1;
+  return error;
+}
+
+/** Puts a sample of this run into the file of former runs, in the place of
+their oldest, or of the last one that was put there. Its blocks are there, so
+that a full disk does not prevent it. Errors leave the file as it is. */
+void Box::mark_former_file(Sample sample) const noexcept {
+  const Descriptor file(
+      ::open(m_path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat about;
+  if (file < 0 || fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) return;
+  const Header expected = this_build();
+  Header found;
+  if (pread(file, &found, sizeof found, 0) != sizeof found ||
+      memcmp(&found, &expected, sizeof found) != 0)
+    return;
+  size_t place = 0;
+  uint64_t lowest = UINT64_MAX;
+  uint64_t highest = 0;
+  Record record;
+  for (size_t i = 0; pread(file, &record, sizeof record,
+                           static_cast<off_t>(offset_of(i))) == sizeof record;
+       ++i) {
+    // Empty places count as the oldest, and so do damaged records.
+    const bool is_whole = record.checksum == checksum_of(record.sample);
+    const bool is_own = is_whole && record.sample.run_us == sample.run_us &&
+                        record.sample.process == sample.process;
+    const uint64_t age = is_whole && !is_own ? record.sample.sequence : 0;
+    highest = std::max(highest, age);
+    if (age < lowest || is_own) {
+      lowest = age;
+      place = i;
+    }
+  }
+  if (lowest == UINT64_MAX) return;
+  sample.sequence = highest + 1;
+  record = record_of(sample);
+  (void)write_at(file, offset_of(place), std::as_bytes(std::span{&record, 1}));
+}
+
 int Box::open(const std::string &path, size_t capacity,
               std::span<const Sample> former) {
   m_ring.reserve(capacity);
@@ -133,16 +183,10 @@ int Box::open(const std::string &path, size_t capacity,
   m_former.assign(former.begin(), former.end());
   for (Sample &sample : m_former) sample.sequence = ++m_sequence;
   m_capacity = capacity;
-
-  const std::string fresh = path + ".new";
-  m_file = make_file(fresh.c_str(), file_bytes(capacity));
-  if (m_file < 0) return errno;
-  int error = write_all();
-  if (error == 0) error = publish(m_file, fresh.c_str(), path.c_str());
-  if (error == 0) return 0;
-  (void)unlink(fresh.c_str());
-  (void)close(m_file);
-  m_file = -1;
+  m_path = path;
+  m_fresh = path + ".new";
+  const int error = make();
+  if (error != 0) m_retry_in = retry_after_samples;
   return error;
 }
 
@@ -161,7 +205,14 @@ int Box::append(Sample sample) noexcept {
   }
   // The last sample says that the run was shut down: it does not wait.
   const bool waits = m_retry_in != 0 && --m_retry_in != 0 && sample.ended == 0;
-  if (m_file < 0 || waits) return 0;
+  if (m_file < 0) {
+    const int error = waits ? 0 : make();
+    if (error != 0) m_retry_in = retry_after_samples;
+    // Else the next start would take an older run for the last one.
+    if (m_file < 0 && (m_appended == 1 || !waits)) mark_former_file(sample);
+    return error;
+  }
+  if (waits) return 0;
   int error;
   if (m_is_behind || !is_intact()) {
     error = write_all();

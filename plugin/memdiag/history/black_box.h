@@ -23,6 +23,9 @@
   - A failed write (full disk, I/O error) is reported to the caller and tried
     again 60 samples later, a minute by default, then with all samples that were
     missed.
+  - A file that could not be made is tried again as often. Until then the file
+    of former runs gets one sample of this run, now and then in place of its
+    oldest. So the next start does not take an older run for the last one.
 
   Errors: no state of the file ends the process. Without a file, samples are in
   memory only.
@@ -134,7 +137,8 @@ class Box {
   Box(const Box &) = delete;
   Box &operator=(const Box &) = delete;
 
-  /** Write a new file in place of `path`. To be called once.
+  /** Write a new file in place of `path`; if that fails, append() tries it
+  again. To be called once.
   @param capacity  samples of a run, 1 to max_capacity
   @param former    oldest first; the newest `capacity` are kept
   @return 0, or the errno that says why samples are kept in memory only
@@ -144,8 +148,8 @@ class Box {
 
   /** Add a sample of this run, in place of the oldest if there are `capacity`.
   @return 0, or the errno of writing it to the file; the sample is then in
-  memory only. 0 also without a file, and while a failed write waits for its
-  next attempt. */
+  memory only. 0 also while a write that failed, or a file that could not be
+  made, waits for its next attempt. */
   int append(Sample sample) noexcept;
 
   /** Oldest first. They do not change any more. */
@@ -162,9 +166,14 @@ class Box {
   static constexpr unsigned retry_after_samples = 60;
 
  private:
+  int make() noexcept;
+  void mark_former_file(Sample sample) const noexcept;
   bool is_intact() const;
   int write_all() const;
 
+  std::string m_path;
+  /** The name of a file that is being made. */
+  std::string m_fresh;
   int m_file{-1};
   size_t m_capacity{0};
   uint64_t m_sequence{0};

@@ -31,11 +31,12 @@ Recorder::Opened Recorder::open(const std::string &path, uint32_t version,
   m_sampler.emplace(largest_session, m_clock);
   m_has_samples = false;
   m_warn = warn;
-  m_has_reported = false;
   m_path = path;
   const auto box = std::make_shared<black_box::Box>();
   opened.file_error = box->open(
       path, std::clamp<size_t>(capacity, 1, black_box::max_capacity), former);
+  // The caller does.
+  m_has_reported = opened.file_error != 0;
   const std::lock_guard<std::mutex> guard(m_mutex);
   m_box = box;
   return opened;

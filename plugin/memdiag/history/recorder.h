@@ -39,7 +39,8 @@ class Recorder {
   explicit Recorder(Sampler::Clock clock = clock_us) : m_clock(clock) {}
 
   struct Opened {
-    /** The errno that says why samples are kept in memory only, or 0. */
+    /** The errno that says why samples are kept in memory only, until a later
+    attempt succeeds; or 0. */
     int file_error;
     /** About the file that was there, and about the last run; or empty. */
     std::string remark;

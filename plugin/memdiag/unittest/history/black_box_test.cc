@@ -298,6 +298,71 @@ TEST_F(Black_box, AFailedWriteAtTheStartLeavesNoFile) {
   expect_samples(box.this_run(), 1, 1);
 }
 
+TEST_F(Black_box, AFileThatCouldNotBeMadeIsTriedAgain) {
+  const std::vector<Sample> former{sample_of(1), sample_of(2)};
+  // A folder stands for a full disk.
+  std::filesystem::create_directory(m_path + ".new");
+  Box box;
+  EXPECT_EQ(EISDIR, box.open(m_path, 200, former));
+  uint64_t n = 10;
+  for (unsigned i = 1; i < Box::retry_after_samples; ++i)
+    EXPECT_EQ(0, box.append(sample_of(n++)));
+  EXPECT_EQ(EISDIR, box.append(sample_of(n++))) << "still";
+  std::filesystem::remove(m_path + ".new");
+  for (unsigned i = 1; i < Box::retry_after_samples; ++i)
+    EXPECT_EQ(0, box.append(sample_of(n++)));
+  EXPECT_FALSE(std::filesystem::exists(m_path));
+  EXPECT_EQ(0, box.append(sample_of(n++)));
+  EXPECT_EQ(0, box.append(sample_of(n++)));
+  EXPECT_FALSE(std::filesystem::exists(m_path + ".new"));
+  const std::vector<Sample> found = loaded(m_path);
+  ASSERT_EQ(n - 10 + 2, found.size());
+  EXPECT_TRUE(is_sample_of(found[1], 2));
+  EXPECT_TRUE(is_sample_of(found[2], 10));
+  EXPECT_TRUE(is_sample_of(found.back(), n - 1));
+}
+
+TEST_F(Black_box, WithoutAFileOfItsOwnARunLeavesOneSampleInTheFormer) {
+  // A run of ten samples, which was killed; the second one has room for both.
+  for (const size_t samples : {3, 10}) {
+    {
+      Box box;
+      ASSERT_EQ(0, box.open(m_path, 10, {}));
+      for (uint64_t i = 0; i < samples; ++i) {
+        Sample sample = sample_of(100 + i);
+        sample.run_us = 100;
+        box.append(sample);
+      }
+    }
+    std::vector<Sample> former = loaded(m_path);
+    std::filesystem::create_directory(m_path + ".new");
+    const auto of_second_run = [](uint64_t n) {
+      Sample sample = sample_of(n);
+      sample.run_us = 200;
+      sample.process = 200;
+      return sample;
+    };
+    {
+      Box box;
+      EXPECT_EQ(EISDIR, box.open(m_path, 10, former));
+      EXPECT_EQ(0, box.append(of_second_run(200)));
+      EXPECT_EQ(200u, loaded(m_path).back().process) << "if it is killed now";
+      for (uint64_t n = 201; n < 400; ++n) box.append(of_second_run(n));
+      Sample last = of_second_run(400);
+      last.ended = 1;
+      EXPECT_EQ(EISDIR, box.append(last));
+    }
+    const std::vector<Sample> found = loaded(m_path);
+    ASSERT_EQ(samples + 1, found.size());
+    EXPECT_EQ(100u, found.front().time_us);
+    EXPECT_EQ(100 + samples - 1, found[samples - 1].time_us);
+    EXPECT_EQ(400u, found.back().time_us);
+    EXPECT_EQ(1u, found.back().ended);
+    std::filesystem::remove(m_path + ".new");
+    std::filesystem::remove(m_path);
+  }
+}
+
 TEST_F(Black_box, WithoutAFileSamplesAreInMemory) {
   const std::vector<Sample> former{sample_of(1), sample_of(2)};
   const auto expect_memory = [&former](int error, const std::string &path) {

@@ -402,6 +402,21 @@ TEST_F(History, WithoutAFile) {
   EXPECT_NE(unknown, sample.rss_bytes);
 }
 
+TEST_F(History, ARunWithoutAFileIsNotForgottenForAnOlderOne) {
+  (void)open();
+  (void)next();
+  m_recorder.close();  // it is killed
+  std::filesystem::create_directory(m_path + ".new");
+  const Recorder::Opened second = open();
+  EXPECT_TRUE(second.was_killed);
+  EXPECT_EQ(EISDIR, second.file_error);
+  for (int i = 0; i < 100; ++i) (void)next();
+  EXPECT_TRUE(warnings.empty()) << "open() has told it";
+  end();
+  std::filesystem::remove(m_path + ".new");
+  EXPECT_FALSE(open().was_killed);
+}
+
 TEST_F(History, AFileThatCannotBeWrittenIsOneWarning) {
   (void)open();
   (void)next();
