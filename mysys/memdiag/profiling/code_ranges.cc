@@ -36,7 +36,18 @@ int add_module(dl_phdr_info *module, size_t, void *) {
   return 0;
 }
 
+int read_changes(dl_phdr_info *module, size_t, void *to) {
+  *static_cast<Code_changes *>(to) = {module->dlpi_adds, module->dlpi_subs};
+  return 1;  // the same in every entry: the first is enough
+}
+
 }  // namespace
+
+Code_changes code_changes() noexcept {
+  Code_changes changes{};
+  (void)dl_iterate_phdr(read_changes, &changes);
+  return changes;
+}
 
 void note_code() noexcept { (void)dl_iterate_phdr(add_module, nullptr); }
 

@@ -23,6 +23,16 @@ namespace memdiag::profiling {
 /** mysqld has some 25 libraries and plugins. */
 constexpr size_t max_code_ranges = 256;
 
+/** How many libraries were loaded and unloaded since the process began. */
+struct Code_changes {
+  unsigned long long loaded;
+  unsigned long long unloaded;
+
+  bool operator==(const Code_changes &) const = default;
+};
+/** It takes the dynamic linker's lock. */
+Code_changes code_changes() noexcept;
+
 /** Remember the code of all libraries that are loaded now. */
 void note_code() noexcept;
 

@@ -19,6 +19,10 @@ constexpr std::string_view allocator_frames[] = {
     "memdiag::mallctl::*", "memdiag::routes::*", "memdiag::block_events::*",
     "memdiag::scopes::*", "memdiag::tracking::*", "memdiag::purging::*"};
 
+/** Those of them that take a sample. */
+constexpr std::string_view profiler_frames[] = {"memdiag::profiling::*",
+                                                "je_prof_*", "prof_*"};
+
 constexpr std::string_view helper_frames[] = {
     // mysys
     "my_malloc", "my_internal_malloc", "my_realloc", "my_multi_malloc",
@@ -87,7 +91,12 @@ std::span<const uint64_t> without_allocator(std::span<const uint64_t> addresses,
     else if (symbol.is_known())
       break;
   }
-  return skipped == addresses.size() ? addresses : addresses.subspan(skipped);
+  if (skipped != addresses.size()) return addresses.subspan(skipped);
+  // The caller is not known. The profiler, which comes first, is not it.
+  size_t profiler = 0;
+  for (size_t i = 0; i < addresses.size(); ++i)
+    if (is_among(profiler_frames, symbols[addresses[i]].name)) profiler = i + 1;
+  return addresses.subspan(profiler);
 }
 
 std::string readable_frames(std::span<const uint64_t> addresses,
@@ -99,7 +108,9 @@ std::string readable_frames(std::span<const uint64_t> addresses,
     size_t frames = 0;
     for (const uint64_t address : addresses) {
       const std::string &name = symbols[address].name;
-      if (kind_of_frame(name) < least || name == last) continue;
+      if (kind_of_frame(name) < least || name == last ||
+          is_among(profiler_frames, name))
+        continue;
       if (frames++ == count) break;
       if (!text.empty()) text += " < ";
       text += name;

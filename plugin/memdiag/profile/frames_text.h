@@ -34,16 +34,19 @@ enum class Frame_kind : uint8_t {
 /** @param name  as in Symbol::name; an unknown function is code */
 Frame_kind kind_of_frame(std::string_view name);
 
-/** The stack without the allocator's frames at its beginning; the whole stack
-if it has no others. Unknown functions among them count as the allocator's,
-because a stripped program does not name functions that it does not export. */
+/** The stack without the allocator's frames at its beginning. If it has no
+others, it keeps them, but not those of the profiler: it ended early, and the
+profiler did not take the memory. Unknown functions among them count as the
+allocator's, because a stripped program does not name functions that it does not
+export. */
 std::span<const uint64_t> without_allocator(std::span<const uint64_t> addresses,
                                             const Symbols &symbols);
 
 /** The first `count` functions that are code, the innermost first. A function
 that calls itself appears once:
 "Item_func::fix_fields < Query_block::prepare < ...".
-If no frame is code: the helpers, or all. "" for an empty stack. */
+If no frame is code: the helpers, or the allocator's but the profiler's. "" for
+an empty stack. */
 std::string readable_frames(std::span<const uint64_t> addresses,
                             const Symbols &symbols, size_t count = 5);
 

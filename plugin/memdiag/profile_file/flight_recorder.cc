@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cmath>
 #include <iterator>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -117,6 +118,8 @@ int Flight_recorder::begin() {
     status = view.status();
   }
   m_since_us = status.since_us;
+  m_code = profiling::code_changes();
+  profiling::note_code();
   return m_file->begin_profile(status.since_us, status.sample_bytes,
                                modules_of_this_process());
 }
@@ -128,7 +131,25 @@ int Flight_recorder::tick(uint64_t rss_bytes) noexcept {
   if (decision.reason == Record_reason::none) return 0;
   const int error = record(decision, rss_bytes);
   if (error != 0) m_policy->failed();
-  return error;
+  // The record comes first: it needs no memory.
+  const int unnoted = note_loaded_code();
+  return error != 0 ? error : unnoted;
+}
+
+/** Without this, stacks would end before the code of plugins, components and
+loadable functions, which the server loads after its plugins have started.
+@return 0 or an errno */
+int Flight_recorder::note_loaded_code() noexcept {
+  const profiling::Code_changes changes = profiling::code_changes();
+  if (changes == m_code) return 0;
+  profiling::note_code();
+  try {
+    const int error = m_file->set_modules(modules_of_this_process());
+    if (error == 0) m_code = changes;
+    return error;
+  } catch (const std::bad_alloc &) {
+    return ENOMEM;
+  }
 }
 
 int Flight_recorder::record(const Record_decision &decision,

@@ -4,9 +4,11 @@
   which code grew.
 
   begin() allocates what tick() needs. tick() runs near the limit, so it
-  allocates nothing, creates no file and looks up no function name. It records
-  the pairs of site and digest with most bytes; the snapshot's sum includes all
-  pairs.
+  allocates nothing, creates no file and looks up no function name. Only where
+  a library was loaded or unloaded since the last record, it allocates some 10
+  KB after the record, to write the list of modules anew; stacks reach into the
+  library from then on. tick() records the pairs of site and digest with most
+  bytes; the snapshot's sum includes all pairs.
 
   Threads: load() comes first: last_run() reads without a lock what load() has
   set. One thread at a time calls load(), begin(), tick() and end(); any calls
@@ -27,6 +29,7 @@
 #include <vector>
 
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/profiling/code_ranges.h"
 #include "plugin/memdiag/profile_file/profile_file.h"
 #include "plugin/memdiag/profile_file/record_policy.h"
 
@@ -72,6 +75,7 @@ class Flight_recorder {
   struct Buffers;
 
   int record(const Record_decision &decision, uint64_t rss_bytes) noexcept;
+  int note_loaded_code() noexcept;
 
   const Clock m_clock;
   std::string m_path;
@@ -84,6 +88,8 @@ class Flight_recorder {
   std::shared_ptr<Buffers> m_buffers;
   /** The profile that begin() found. */
   uint64_t m_since_us{0};
+  /** Those that the file's modules include. */
+  profiling::Code_changes m_code{};
 };
 
 }  // namespace memdiag::profile

@@ -572,15 +572,7 @@ int Profile_file::make_intact() noexcept {
   return write_at(m_file, 0, std::as_bytes(std::span{&header, 1}));
 }
 
-int Profile_file::begin_profile(uint64_t since_us, uint64_t sample_bytes,
-                                std::span<const Module> modules) noexcept {
-  const std::lock_guard<std::mutex> guard(m_mutex);
-  if (m_file < 0) return EBADF;
-  m_since_us = since_us;
-  m_sample_bytes = sample_bytes;
-  // The low is another profile's: a ramp is not to be compared with it.
-  m_buffers->low = {};
-  mark_used(&m_buffers->low, Buffers::low_bit);
+int Profile_file::take_modules(std::span<const Module> modules) noexcept {
   m_buffers->modules = std::min(modules.size(), file_modules);
   for (size_t i = 0; i < m_buffers->modules; ++i) {
     Module_record &record = m_buffers->module[i];
@@ -594,6 +586,23 @@ int Profile_file::begin_profile(uint64_t since_us, uint64_t sample_bytes,
   }
   if (const int error = make_intact(); error != 0) return error;
   return write_modules();
+}
+
+int Profile_file::begin_profile(uint64_t since_us, uint64_t sample_bytes,
+                                std::span<const Module> modules) noexcept {
+  const std::lock_guard<std::mutex> guard(m_mutex);
+  if (m_file < 0) return EBADF;
+  m_since_us = since_us;
+  m_sample_bytes = sample_bytes;
+  // The low is another profile's: a ramp is not to be compared with it.
+  m_buffers->low = {};
+  mark_used(&m_buffers->low, Buffers::low_bit);
+  return take_modules(modules);
+}
+
+int Profile_file::set_modules(std::span<const Module> modules) noexcept {
+  const std::lock_guard<std::mutex> guard(m_mutex);
+  return m_file < 0 ? EBADF : take_modules(modules);
 }
 
 bool Profile_file::has_site(uint32_t number) const noexcept {

@@ -203,6 +203,10 @@ class Profile_file {
   int begin_profile(uint64_t since_us, uint64_t sample_bytes,
                     std::span<const Module> modules) noexcept;
 
+  /** The modules from now on, in place of those that the file has.
+  @return 0 or an errno */
+  int set_modules(std::span<const Module> modules) noexcept;
+
   /** @return true: the file has the site of that number */
   bool has_site(uint32_t number) const noexcept;
 
@@ -232,6 +236,7 @@ class Profile_file {
   struct Buffers;
 
   int make_intact() noexcept;
+  int take_modules(std::span<const Module> modules) noexcept;
   bool is_intact() const noexcept;
   int write_run() noexcept;
   int write_modules() noexcept;

@@ -78,6 +78,22 @@ TEST(Frames_text, WithoutCodeTheRestIsShown) {
   EXPECT_EQ("?", folded_stack(sites[2].addresses, symbols));
 }
 
+TEST(Frames_text, TheProfilerIsNeverTheOneThatAllocates) {
+  // The caller's code was not known to the stack walk.
+  Profile_maker maker;
+  maker.add({"_ZN7memdiag9profiling9on_sampleEv",
+             "je_prof_malloc_sample_object", "je_malloc_default"},
+            10);
+  maker.add({"_ZN7memdiag9profiling9on_sampleEv"}, 20);
+  const Symbols symbols = maker.symbols();
+  const auto &sites = maker.profile.sites;
+  EXPECT_EQ("je_malloc_default", readable_frames(sites[0].addresses, symbols));
+  EXPECT_EQ("je_malloc_default", folded_stack(sites[0].addresses, symbols));
+  EXPECT_EQ("", readable_frames(sites[1].addresses, symbols));
+  EXPECT_EQ("?", folded_stack(sites[1].addresses, symbols));
+  EXPECT_EQ(std::string::npos, pprof(maker.profile, symbols).find("on_sample"));
+}
+
 TEST(Frames_text, AllocatorsFramesInTheMiddleStay) {
   // Code that malloc() calls back, as a hook of jemalloc's.
   Profile_maker maker;

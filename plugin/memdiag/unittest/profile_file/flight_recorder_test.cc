@@ -3,14 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/profiling/code_ranges.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "plugin/memdiag/profile_file/flight_recorder.h"
 #include "plugin/memdiag/profile_file/record_rows.h"
@@ -149,6 +152,36 @@ TEST_F(FlightRecorder, AnotherProfileIsNotRecordedBeforeItsBegin) {
   ASSERT_EQ(0, recorder.begin());
   EXPECT_EQ(0, recorder.tick(1 << 30));
   EXPECT_EQ(2u, recorder.this_run()->history.size());
+}
+
+TEST_F(FlightRecorder, CodeThatIsLoadedLaterIsKnownAMinuteLater) {
+  Flight_recorder recorder(test_clock);
+  (void)recorder.load(m_path, run());
+  ASSERT_EQ(0, recorder.begin());
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  // A part of the C library that nothing here needs.
+  const char name[] = "libthread_db.so.1";
+  ASSERT_EQ(nullptr, dlopen(name, RTLD_LAZY | RTLD_NOLOAD));
+  void *const library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+  ASSERT_NE(nullptr, library);
+  const auto address = reinterpret_cast<uintptr_t>(dlsym(library, "td_ta_new"));
+  ASSERT_NE(0u, address);
+  EXPECT_FALSE(profiling::is_code(address));
+  const auto has_library = [&] {
+    const auto found = recorder.this_run();
+    return found && std::any_of(found->modules.begin(), found->modules.end(),
+                                [&](const Module &module) {
+                                  return module.begin <= address &&
+                                         address < module.end &&
+                                         module.path.ends_with(name);
+                                });
+  };
+  EXPECT_FALSE(has_library());
+  time_us += 61'000'000;
+  EXPECT_EQ(0, recorder.tick(1 << 30));
+  EXPECT_TRUE(profiling::is_code(address));
+  EXPECT_TRUE(has_library());
+  dlclose(library);
 }
 
 TEST(Record_rows, AModuleOfAnotherBuildIsNamed) {
