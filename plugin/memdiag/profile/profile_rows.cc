@@ -177,9 +177,11 @@ std::vector<Stack_row> stack_rows(const Profile &profile,
       Stack_row &row = rows.emplace_back();
       row.stack = site.number;
       row.frame = i + 1;
-      row.address = hexadecimal(site.addresses[i]);
       if (symbol.is_known()) row.function = symbol.name;
-      if (!symbol.module) continue;
+      if (!symbol.module) {
+        row.address = hexadecimal(site.addresses[i]);
+        continue;
+      }
       const Module &module = profile.modules[*symbol.module];
       row.module = module.path;
       row.module_address = hexadecimal(symbol.offset);

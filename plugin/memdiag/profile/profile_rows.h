@@ -69,7 +69,9 @@ struct Stack_row {
   uint64_t stack;
   /** From 1, the allocation first. */
   uint64_t frame;
-  std::string address;
+  /** Empty: the module is known. With both, a reader could compute where the
+  module was loaded. */
+  std::optional<std::string> address;
   std::optional<std::string> function;
   /** The server reads no line numbers. */
   std::optional<std::string> file;

@@ -199,7 +199,7 @@ class Writer {
       location.add(field::location_::mapping_id, *symbol.module + 1);
       if (symbol.is_known()) m_has_functions[*symbol.module] = true;
     }
-    if (address != 0) location.add(field::location_::address, address - 1);
+    location.add(field::location_::address, symbol.offset);
     Message line;
     line.add(field::line_::function_id, function(symbol));
     location.add(field::location_::line, line);
@@ -227,8 +227,9 @@ class Writer {
     const Module &module = m_profile.modules[index];
     Message mapping;
     mapping.add(field::mapping_::id, index + 1);
-    mapping.add(field::mapping_::memory_start, module.begin);
-    mapping.add(field::mapping_::memory_limit, module.end);
+    const uint64_t bias = std::min(module.load_bias, module.begin);
+    mapping.add(field::mapping_::memory_start, module.begin - bias);
+    mapping.add(field::mapping_::memory_limit, module.end - bias);
     mapping.add(field::mapping_::file_offset, module.file_offset);
     mapping.add(field::mapping_::filename, string(module.path));
     mapping.add(field::mapping_::build_id, string(module.build_id));

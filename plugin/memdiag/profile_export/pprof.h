@@ -10,7 +10,9 @@
   (of the median sample) and oldest. Frames of the allocator are left out
   (frames_text.h). An address is one byte before the return address, which is
   within the call. Mappings have build ids and file offsets, so a reader with
-  the debug package can add line numbers.
+  the debug package can add line numbers. Addresses and mappings are those of
+  the files, as if each module was loaded at its link address. An account with
+  PROCESS may read a profile, and does not learn where the process has its code.
 
   This code writes the message itself, whose fields are only numbers and
   strings. libprotobuf would add a code generator to the build and a library to

@@ -16,7 +16,7 @@ inline constexpr Table stacks_table = [] {
       "MEMDIAG_STACKS",
       "One row for each frame of each stack of the profile. Empty while "
       "memdiag_profile is OFF.",
-      0x0100,
+      0x0101,
       std::array{
           column<Row, &Row::stack>("STACK", Unit::none,
                                    "Number of the stack. It is not used again "
@@ -24,8 +24,10 @@ inline constexpr Table stacks_table = [] {
           column<Row, &Row::frame>(
               "FRAME", Unit::none,
               "Position in the stack, from 1. The allocation comes first."),
-          text_column<Row, &Row::address>("ADDRESS", 18,
-                                          "Return address in the process."),
+          text_column<Row, &Row::address>(
+              "ADDRESS", 18,
+              "Return address in the process. NULL: MODULE is known, and "
+              "MODULE_ADDRESS is the address in it."),
           text_column<Row, &Row::function>(
               "FUNCTION", 512,
               "Function, from the symbol table. NULL: not known."),
@@ -43,7 +45,7 @@ inline constexpr Table stacks_table = [] {
                                            "Build ID of MODULE.")}};
 }();
 
-static_assert(fingerprint(stacks_table) == 2583014011u,
+static_assert(fingerprint(stacks_table) == 2976848988u,
               "columns changed: raise the table's version, then set this");
 
 }  // namespace memdiag

@@ -139,6 +139,19 @@ TEST(ProfileRows, AFrameOfAnUnknownModuleHasOnlyItsAddress) {
   EXPECT_FALSE(rows[0].line);
 }
 
+TEST(ProfileRows, AFrameOfAModuleDoesNotTellWhereTheProcessHasIt) {
+  Profile profile = profile_of({site(2)}, {});
+  profile.modules = {{"/lib/a.so", "0123ab", 0x10, 0x20, 0x10, 0}};
+  const auto rows = stack_rows(profile, Symbols(profile));
+  ASSERT_EQ(2u, rows.size());
+  EXPECT_FALSE(rows[0].address);
+  EXPECT_EQ("/lib/a.so", rows[0].module);
+  EXPECT_EQ("0xf", rows[0].module_address);
+  EXPECT_EQ("0123ab", rows[0].build_id);
+  EXPECT_EQ("0x21", rows[1].address) << "behind the module";
+  EXPECT_FALSE(rows[1].module);
+}
+
 Bin_row bin(const char *pool, uint64_t size, uint64_t live, uint64_t capacity) {
   Bin_row row{};
   row.pool = pool;

@@ -146,7 +146,8 @@ TEST_F(Pprof, LabelsMappingsAndTimes) {
         std::string("5 samples found no room"),
         std::string("libtest.so 0123ab [FN]"),
         // _Z7executev: a return address at 5 of a function of 16 bytes.
-        std::string("0x401034 M=1 execute"), std::string("digest:[ababab")})
+        // As in the file: the load bias would tell where the process has it.
+        std::string("0x1034 M=1 execute"), std::string("digest:[ababab")})
     EXPECT_NE(std::string::npos, raw.find(part)) << part << " in:\n" << raw;
 }
 
