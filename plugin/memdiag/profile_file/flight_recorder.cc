@@ -94,7 +94,9 @@ std::string Flight_recorder::load(const std::string &path, const Run_id &run) {
   m_run = run;
   Contents contents;
   const std::string remark = profile::load(path, &contents);
-  m_last_run = std::move(contents.latest ? contents.latest : contents.former);
+  m_last_run.reset();
+  if (Recorded_run *const run = contents.run_to_keep(); run != nullptr)
+    m_last_run = std::move(*run);
   return remark;
 }
 

@@ -64,7 +64,7 @@ class Flight_recorder {
   /** The server is being shut down. @return 0 or an errno */
   int end() noexcept;
 
-  /** The run before this one that recorded anything.
+  /** The former run, which Contents::run_to_keep() chose.
   @throws std::bad_alloc */
   std::optional<Recorded_run> last_run() const;
   /** The records of this run so far. Empty: there are none, or the file cannot

@@ -316,6 +316,14 @@ int reserve(int file) {
 
 // --- a run that was recorded -------------------------------------------------
 
+uint64_t Recorded_run::up_us() const {
+  uint64_t last_us = ended_us;
+  for (const auto *list : {&ramps, &history})
+    for (const Snapshot &snapshot : *list)
+      last_us = std::max(last_us, snapshot.moment.time_us);
+  return last_us > id.started_us ? last_us - id.started_us : 0;
+}
+
 const Snapshot *Recorded_run::at_peak() const {
   const Snapshot *peak = nullptr;
   const auto take_if_higher = [&peak](const Snapshot &snapshot) {
@@ -400,6 +408,20 @@ Profile Recorded_run::profile_of(const Snapshot &snapshot) const {
   return profile;
 }
 
+Recorded_run *Contents::run_to_keep() {
+  if (!latest) return former ? &*former : nullptr;
+  const bool former_was_killed =
+      former && former->ended_us == 0 && !former->ramps.empty();
+  const auto peak = [](const Recorded_run &run) {
+    const Snapshot *const snapshot = run.at_peak();
+    return snapshot == nullptr ? 0 : snapshot->moment.rss_bytes;
+  };
+  return former_was_killed && latest->up_us() < long_run_us &&
+                 peak(*latest) <= peak(*former)
+             ? &*former
+             : &*latest;
+}
+
 bool parse(std::span<const std::byte> file, Contents *contents) {
   const Header expected = this_build();
   if (file.size() < header_bytes ||
@@ -476,13 +498,15 @@ Profile_file::Opened Profile_file::open(const std::string &path,
   Opened opened{0, ""};
   std::vector<std::byte> old;
   opened.remark = load_bytes(path, &old);
-  // The last run's records; or those that it had found, if it recorded nothing.
+  Contents contents;
+  (void)parse(old, &contents);
   std::span<const std::byte> former;
-  size_t damaged = 0;
-  for (const size_t offset : {this_part, header_bytes})
-    if (former.empty() && parse_part(part_of(old, offset), &damaged))
-      former = part_of(old, offset);
-  if (opened.remark.empty()) opened.remark = remark_on_damage(path, damaged);
+  if (const Recorded_run *const run = contents.run_to_keep(); run != nullptr)
+    former = part_of(old, contents.latest && run == &*contents.latest
+                              ? this_part
+                              : header_bytes);
+  if (opened.remark.empty())
+    opened.remark = remark_on_damage(path, contents.damaged);
 
   const std::string fresh = path + ".new";
   m_file = make_file(fresh.c_str(), file_bytes);

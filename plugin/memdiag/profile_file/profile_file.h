@@ -8,8 +8,7 @@
   records store addresses as numbers. The reader of a profile looks the names up
   (symbols.h), as long as the program and its libraries have the same build ids.
 
-  Contents, in two equal parts: the last run that recorded anything, and this
-  run. Each part has
+  Contents, in two equal parts: a former run, and this run. Each part has
   - one record of the run;
   - modules;
   - sites (numbered stacks), with room for those of the snapshots. A new site
@@ -25,7 +24,9 @@
   damaged, only this record is lost. The header names the layout; a file with
   another header is not read. Each start writes a new file with the last run
   that recorded anything, and renames it over the old one. A run that recorded
-  nothing does not take the place of the one before it.
+  nothing does not take the place of the one before it. Nor does a short run
+  without a higher peak, if the one before it was killed after a ramp: a service
+  that is started again and again would lose the evidence.
 
   Files under a running server:
   - The server goes on writing to a deleted or renamed file. It is not read.
@@ -139,6 +140,9 @@ struct Recorded_run {
   std::vector<Snapshot> ramps;
   std::vector<Snapshot> history;
 
+  /** From its start to its end, as far as it is known. */
+  uint64_t up_us() const;
+
   /** The snapshot with the highest RSS. It is one of a ramp if there is any
   ramp. nullptr: there is no snapshot. */
   const Snapshot *at_peak() const;
@@ -166,7 +170,14 @@ struct Contents {
   std::optional<Recorded_run> latest;
   /** Records with a wrong checksum. */
   size_t damaged{0};
+
+  /** The run that the next start shows and keeps: the latest; or the former, if
+  it was killed after a ramp and the latest was up for less than `long_run_us`
+  and has no higher peak. nullptr: there is neither. */
+  Recorded_run *run_to_keep();
 };
+
+constexpr uint64_t long_run_us = 600'000'000;
 
 /** Parses any bytes.
 @return false: not a file of this build; contents are unchanged

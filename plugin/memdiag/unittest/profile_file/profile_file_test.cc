@@ -267,6 +267,58 @@ TEST_F(Profile_file_test, TheNextRunFindsTheLastOne) {
   EXPECT_TRUE(contents.former->sites.empty());
 }
 
+TEST_F(Profile_file_test, ACrashLoopKeepsTheRunThatGrew) {
+  const std::vector<Site_amount> amounts{amount_of(1, 100)};
+  constexpr uint64_t minute = 60;
+  {
+    // It grew to 900 MB and was killed.
+    Profile_file file;
+    begin(&file);
+    add_sites(&file, 1, 1);
+    EXPECT_EQ(0, file.append(moment_of(1), a_low, amounts));
+    EXPECT_EQ(0, file.append(moment_of(86400, 900), high_of(1), amounts));
+  }
+  // @param at  seconds after start_us
+  const auto start_of_run_at = [](uint64_t at) {
+    return start_us + at * second;
+  };
+  const auto run = [&](uint64_t at, uint64_t up, uint64_t rss_mb) {
+    Profile_file file;
+    begin(&file, start_of_run_at(at));
+    EXPECT_EQ(0, file.append(moment_of(at), a_low, amounts));
+    EXPECT_EQ(0, file.append(moment_of(at + up, rss_mb), high_of(1), amounts));
+  };
+  const auto kept = [&] {
+    Contents contents = loaded(m_path);
+    const Recorded_run *const found = contents.run_to_keep();
+    return found == nullptr ? 0
+                            : (found->id.started_us - start_us) / second;
+  };
+  EXPECT_EQ(0u, kept());
+  for (uint64_t i = 0; i < 5; ++i) {
+    run(90000 + i * minute, 30, 900);
+    EXPECT_EQ(0u, kept()) << i;
+  }
+  // A higher peak is worth more.
+  run(91000, 30, 901);
+  EXPECT_EQ(91000u, kept());
+  run(92000, 10 * minute - 1, 500);
+  EXPECT_EQ(91000u, kept());
+  // A long run is no part of the loop.
+  run(93000, 10 * minute, 500);
+  EXPECT_EQ(93000u, kept());
+  // Nor does a run keep its place that was shut down.
+  {
+    Profile_file file;
+    begin(&file, start_of_run_at(95000));
+    EXPECT_EQ(0, file.append(moment_of(95001, 2000), high_of(1), amounts));
+    EXPECT_EQ(0, file.end(start_of_run_at(95002)));
+  }
+  EXPECT_EQ(95000u, kept());
+  run(96000, 1, 100);
+  EXPECT_EQ(96000u, kept());
+}
+
 TEST_F(Profile_file_test, ASnapshotAsAProfile) {
   Profile_file file;
   begin(&file);
