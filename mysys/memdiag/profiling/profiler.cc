@@ -125,7 +125,10 @@ void on_sample(const void *block, size_t, void **, unsigned, size_t bytes) {
   if (profile == nullptr) return;
 
   uintptr_t frames[max_frames];
-  const size_t depth = walk_stack(frames);
+  // The stack's code cannot be unloaded meanwhile, because it runs.
+  const uint32_t look = code_looks();
+  uint32_t youngest = 0;
+  const size_t depth = walk_stack(frames, &youngest);
   const auto arena = mallctl::arena_of(block);
   const Pool pool =
       arena ? pools::owner_of_arena(arena.value()) : Pool::general;
@@ -134,8 +137,8 @@ void on_sample(const void *block, size_t, void **, unsigned, size_t bytes) {
       !uses_malloc(pool) && request.pool == pool ? request.account : 0;
   Sample sample{};
   sample.site = profile->sites.add(
-      pool, account, {frames, depth}, bytes,
-      objects_of_sample(bytes, profile->settings.sample_bytes));
+      pool, account, {{frames, depth}, youngest, std::max(look, youngest)},
+      bytes, objects_of_sample(bytes, profile->settings.sample_bytes));
   if (sample.site == 0)
     profile->dropped_stacks.fetch_add(1, std::memory_order_relaxed);
 

@@ -30,6 +30,7 @@ Site Site_table::site_of(uint32_t number, const Entry &entry) const {
           entry.pool,
           entry.account,
           {m_frames + entry.first_frame, entry.frames},
+          entry.look,
           entry.allocated_bytes.load(std::memory_order_relaxed),
           static_cast<double>(
               entry.allocated_object_parts.load(std::memory_order_relaxed)) /
@@ -37,15 +38,16 @@ Site Site_table::site_of(uint32_t number, const Entry &entry) const {
 }
 
 bool Site_table::is_same(const Entry &entry, uint64_t hash, Pool pool,
-                         pools::Account account,
-                         std::span<const uintptr_t> frames) const {
+                         pools::Account account, const Stack &stack) const {
+  const auto frames = stack.frames;
   return entry.hash == hash && entry.pool == pool && entry.account == account &&
-         entry.frames == frames.size() &&
+         entry.youngest == stack.youngest && entry.frames == frames.size() &&
          std::equal(frames.begin(), frames.end(), m_frames + entry.first_frame);
 }
 
 uint32_t Site_table::make(uint64_t hash, Pool pool, pools::Account account,
-                          std::span<const uintptr_t> frames) noexcept {
+                          const Stack &stack) noexcept {
+  const auto frames = stack.frames;
   // A site that does not fit takes no number, or the counters would overflow.
   if (m_used->sites.load(std::memory_order_relaxed) >= m_room ||
       m_used->frames.load(std::memory_order_relaxed) + frames.size() >
@@ -59,6 +61,8 @@ uint32_t Site_table::make(uint64_t hash, Pool pool, pools::Account account,
   Entry &entry = m_entries[number];
   entry.hash = hash;
   entry.first_frame = first;
+  entry.youngest = stack.youngest;
+  entry.look = stack.look;
   entry.frames = static_cast<uint16_t>(frames.size());
   entry.account = account;
   entry.pool = pool;
@@ -66,15 +70,16 @@ uint32_t Site_table::make(uint64_t hash, Pool pool, pools::Account account,
 }
 
 uint32_t Site_table::find_or_make(Pool pool, pools::Account account,
-                                  std::span<const uintptr_t> frames) noexcept {
-  uint64_t hash = mixed(static_cast<uint64_t>(pool) << 16 | account);
-  for (const uintptr_t frame : frames) hash = mixed(hash ^ frame);
+                                  const Stack &stack) noexcept {
+  uint64_t hash = mixed(uint64_t{stack.youngest} << 32 |
+                        static_cast<uint64_t>(pool) << 16 | account);
+  for (const uintptr_t frame : stack.frames) hash = mixed(hash ^ frame);
   uint32_t made = 0;
   for (size_t step = 0; step < longest_search; ++step) {
     std::atomic<uint32_t> &place = m_index[(hash + step) & (m_index_size - 1)];
     uint32_t number = place.load(std::memory_order_acquire);
     if (number == 0) {
-      if (made == 0) made = make(hash, pool, account, frames);
+      if (made == 0) made = make(hash, pool, account, stack);
       if (made == 0) return 0;
       if (place.compare_exchange_strong(number, made)) {
         m_entries[made].ready.store(true, std::memory_order_release);
@@ -82,15 +87,14 @@ uint32_t Site_table::find_or_make(Pool pool, pools::Account account,
       }
       // Another thread's site is there now, which may be the same.
     }
-    if (is_same(m_entries[number], hash, pool, account, frames)) return number;
+    if (is_same(m_entries[number], hash, pool, account, stack)) return number;
   }
   return 0;
 }
 
-uint32_t Site_table::add(Pool pool, pools::Account account,
-                         std::span<const uintptr_t> frames, uint64_t size,
-                         double objects) noexcept {
-  const uint32_t number = find_or_make(pool, account, frames);
+uint32_t Site_table::add(Pool pool, pools::Account account, const Stack &stack,
+                         uint64_t size, double objects) noexcept {
+  const uint32_t number = find_or_make(pool, account, stack);
   if (number == 0) return 0;
   Entry &entry = m_entries[number];
   entry.allocated_bytes.fetch_add(

@@ -1,6 +1,7 @@
 /*
   The distinct sites of samples, numbered from 1. A site is a stack, a pool and
-  a route. Sites are only added, so a number is valid as long as the table
+  a route. The same addresses are another stack where another library has them.
+  Sites are only added, so a number is valid as long as the table
   exists.
 
   Ownership: the memory is the caller's, zeroed, and must outlive the table.
@@ -21,6 +22,15 @@
 
 namespace memdiag::profiling {
 
+struct Stack {
+  /** Return addresses, the allocation first. */
+  std::span<const uintptr_t> frames;
+  /** The latest of the looks that found their code (code_ranges.h). */
+  uint32_t youngest;
+  /** The look at which the stack was walked. */
+  uint32_t look;
+};
+
 struct Site {
   uint32_t number;
   Pool pool;
@@ -28,6 +38,9 @@ struct Site {
   pools::Account account;
   /** Return addresses, the allocation first; they live as long as the table. */
   std::span<const uintptr_t> frames;
+  /** The look at which the first sample was taken. All of the code was there
+  then. */
+  uint32_t look;
   /** Estimates of all that was allocated since the profiler was switched on. */
   uint64_t allocated_bytes;
   double allocated_objects;
@@ -44,9 +57,8 @@ class Site_table {
 
   /** The number of a site, added if it is new; 0: no room.
   @param objects  the estimated number of allocated objects of `size` bytes */
-  uint32_t add(Pool pool, pools::Account account,
-               std::span<const uintptr_t> frames, uint64_t size,
-               double objects) noexcept;
+  uint32_t add(Pool pool, pools::Account account, const Stack &stack,
+               uint64_t size, double objects) noexcept;
 
   /** Calls visit(const Site &) for each, in ascending order. */
   template <typename Visitor>
@@ -70,6 +82,8 @@ class Site_table {
   struct Entry {
     uint64_t hash;
     uint32_t first_frame;
+    uint32_t youngest;
+    uint32_t look;
     uint16_t frames;
     pools::Account account;
     Pool pool;
@@ -81,11 +95,11 @@ class Site_table {
 
   Site site_of(uint32_t number, const Entry &entry) const;
   bool is_same(const Entry &entry, uint64_t hash, Pool pool,
-               pools::Account account, std::span<const uintptr_t> frames) const;
+               pools::Account account, const Stack &stack) const;
   uint32_t make(uint64_t hash, Pool pool, pools::Account account,
-                std::span<const uintptr_t> frames) noexcept;
+                const Stack &stack) noexcept;
   uint32_t find_or_make(Pool pool, pools::Account account,
-                        std::span<const uintptr_t> frames) noexcept;
+                        const Stack &stack) noexcept;
 
   struct Counters {
     std::atomic<uint32_t> sites;

@@ -28,8 +28,11 @@ constexpr size_t max_frames = 128;
 
 /** Finds return addresses, that of the caller's own frame first. If the stack
 is deeper than `frames` has room for, the outermost frames are missing.
+@param youngest  gets the latest of the looks that found the frames' code
+(code_ranges.h), if given; 0: no frame
 @return the number of frames */
-[[gnu::noinline]] size_t walk_stack(std::span<uintptr_t> frames) noexcept;
+[[gnu::noinline]] size_t walk_stack(std::span<uintptr_t> frames,
+                                    uint32_t *youngest = nullptr) noexcept;
 
 }  // namespace memdiag::profiling
 

@@ -27,7 +27,10 @@ namespace memdiag::profile {
 /** SHA-256, as Performance Schema computes it. */
 using Digest = std::array<unsigned char, 32>;
 
-/** An executable or library that was mapped when the profile was taken. */
+/** Module::last_look of a module that was not unloaded. */
+constexpr uint32_t module_is_there = UINT32_MAX;
+
+/** An executable or library that is mapped, or was when a sample was taken. */
 struct Module {
   std::string path;
   /** In hexadecimal; empty: it has none. */
@@ -39,6 +42,10 @@ struct Module {
   uint64_t load_bias;
   /** The offset in the file of the byte at `begin`. */
   uint64_t file_offset{0};
+  /** @name The looks at which it was there (code_ranges.h) @{ */
+  uint32_t first_look{0};
+  uint32_t last_look{module_is_there};
+  /** @} */
 };
 
 /** A distinct origin of allocations: stack, pool and route. Numbers begin with
@@ -59,6 +66,8 @@ struct Site {
   /** When the median of its live samples was taken; 0: it has none, or the
   profile is of a file. */
   uint64_t median_us{0};
+  /** The look at which its code was there (code_ranges.h). */
+  uint32_t look{0};
 };
 
 struct Amount {
@@ -118,6 +127,9 @@ struct Profile {
   std::vector<Entry> entries;
   /** Samples that found no room, since the profiler was switched on. */
   uint64_t dropped_samples;
+  /** Ranges of code at which stacks end, because the profiler had no room for
+  them. */
+  uint64_t code_left_out{0};
 };
 
 }  // namespace memdiag::profile

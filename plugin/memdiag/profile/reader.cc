@@ -24,6 +24,7 @@ Site copy_of(const profiling::Site &site, const Route_names &routes,
                    : "malloc";
   copy.allocated_bytes = site.allocated_bytes;
   copy.allocated_objects = site.allocated_objects;
+  copy.look = site.look;
   if (with_addresses)
     copy.addresses.assign(site.frames.begin(), site.frames.end());
   return copy;
@@ -92,8 +93,6 @@ const Site *Samples::site(uint32_t number) const {
 }
 
 std::optional<Profile> take_profile(Samples *of_same_moment) {
-  // Stacks through plugins that were loaded meanwhile are whole from now on.
-  profiling::note_code();
   Profile profile{};
   std::vector<Live_sample> samples;
   {
@@ -111,7 +110,12 @@ std::optional<Profile> take_profile(Samples *of_same_moment) {
       *of_same_moment = {profile.time_us, profile.sample_bytes,
                          copies_of(view.sites(), false), samples};
   }
+  // Stacks through plugins that were loaded meanwhile are whole from now on.
   profile.modules = modules_of_this_process();
+  profile.code_left_out = profiling::code_ranges_left_out();
+  separate_modules(&profile.modules, [&profile](const auto &visit) {
+    for (Site &site : profile.sites) visit(&site);
+  });
   set_medians(samples, &profile.sites);
   profile.entries = entries_of(samples, profile.sample_bytes);
   return profile;

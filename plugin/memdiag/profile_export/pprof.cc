@@ -133,6 +133,10 @@ class Writer {
       m_out.add(field::comment,
                 string(std::to_string(m_profile.dropped_samples) +
                        " samples found no room: the profile is incomplete"));
+    if (m_profile.code_left_out != 0)
+      m_out.add(field::comment,
+                string(std::to_string(m_profile.code_left_out) +
+                       " ranges of code found no room: stacks end at them"));
     m_out.add(field::default_sample_type, string("inuse_space"));
     return m_out.take();
   }

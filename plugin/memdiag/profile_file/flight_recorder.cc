@@ -23,6 +23,7 @@ struct Flight_recorder::Buffers {
     uint32_t number;
     Pool pool;
     pools::Account account;
+    uint32_t look;
     size_t frames;
     std::array<uint64_t, file_frames> addresses;
   };
@@ -72,16 +73,15 @@ struct Flight_recorder::Buffers {
     const auto of_largest = largest();
     size_t copied = 0;
     view.sites().for_each([&](const profiling::Site &site) {
-      const auto found = std::lower_bound(of_largest.begin(), of_largest.end(),
-                                          site.number,
-                                          [](const Site_amount &a, uint32_t n) {
-                                            return a.site < n;
-                                          });
+      const auto found = std::lower_bound(
+          of_largest.begin(), of_largest.end(), site.number,
+          [](const Site_amount &a, uint32_t n) { return a.site < n; });
       if (found == of_largest.end() || found->site != site.number) return;
       Stack &stack = stacks[copied++];
       stack.number = site.number;
       stack.pool = site.pool;
       stack.account = site.account;
+      stack.look = site.look;
       stack.frames = std::min(site.frames.size(), file_frames);
       std::copy_n(site.frames.begin(), stack.frames, stack.addresses.begin());
     });
@@ -121,7 +121,6 @@ int Flight_recorder::begin() {
   }
   m_since_us = status.since_us;
   m_code = profiling::code_changes();
-  profiling::note_code();
   return m_file->begin_profile(status.since_us, status.sample_bytes,
                                modules_of_this_process());
 }
@@ -143,8 +142,9 @@ loadable functions, which the server loads after its plugins have started.
 @return 0 or an errno */
 int Flight_recorder::note_loaded_code() noexcept {
   const profiling::Code_changes changes = profiling::code_changes();
-  if (changes == m_code) return 0;
+  // A look even so: what is unloaded before the next is known up to this one.
   profiling::note_code();
+  if (changes == m_code) return 0;
   try {
     const int error = m_file->set_modules(modules_of_this_process());
     if (error == 0) m_code = changes;
@@ -169,7 +169,7 @@ int Flight_recorder::record(const Record_decision &decision,
     const int failed = m_file->add_site(
         stack.number, spec_of(stack.pool).name,
         has_route ? buffers.routes[stack.account].c_str() : "malloc",
-        std::span{stack.addresses}.first(stack.frames));
+        std::span{stack.addresses}.first(stack.frames), stack.look);
     // Without room the amounts count for site 0.
     if (failed != 0 && failed != ENOSPC) error = failed;
   }

@@ -15,6 +15,7 @@
 
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/base/record_file.h"
+#include "plugin/memdiag/profile/modules.h"
 
 namespace memdiag::profile {
 namespace {
@@ -60,6 +61,8 @@ struct Module_record {
   uint64_t end;
   uint64_t load_bias;
   uint64_t file_offset;
+  uint32_t first_look;
+  uint32_t last_look;
   char build_id[136];
   char path[512];
 };
@@ -69,6 +72,8 @@ struct Site_record {
   uint64_t since_us;
   uint32_t number;
   uint32_t frames;
+  uint32_t look;
+  uint32_t zero;
   char pool[32];
   char route[96];
   uint64_t addresses[file_frames];
@@ -100,7 +105,7 @@ static_assert(std::has_unique_object_representations_v<History_record>);
 
 constexpr Header this_build() {
   return {{'m', 'e', 'm', 'd', 'i', 'a', 'g', 'p'},
-          1,
+          2,
           sizeof(Run_record),
           sizeof(Module_record),
           file_modules,
@@ -229,7 +234,8 @@ std::optional<Recorded_run> parse_part(std::span<const std::byte> part,
     if (take(part, modules_offset + i * sizeof module, &module, damaged))
       run.modules.push_back({text_of(module.path), text_of(module.build_id),
                              module.begin, module.end, module.load_bias,
-                             module.file_offset});
+                             module.file_offset, module.first_look,
+                             module.last_look});
   }
   for (size_t i = 0; i < file_sites; ++i) {
     Site_record site;
@@ -242,8 +248,15 @@ std::optional<Recorded_run> parse_part(std::span<const std::byte> part,
                          {site.number,
                           text_of(site.pool),
                           text_of(site.route),
-                          {site.addresses, site.addresses + site.frames}}});
+                          {site.addresses, site.addresses + site.frames},
+                          0,
+                          0,
+                          0,
+                          site.look}});
   }
+  separate_modules(&run.modules, [&run](const auto &visit) {
+    for (Recorded_run::Stored_site &stored : run.sites) visit(&stored.site);
+  });
   std::sort(run.sites.begin(), run.sites.end(),
             [](const Recorded_run::Stored_site &a,
                const Recorded_run::Stored_site &b) {
@@ -605,6 +618,8 @@ int Profile_file::take_modules(std::span<const Module> modules) noexcept {
     record.end = module.end;
     record.load_bias = module.load_bias;
     record.file_offset = module.file_offset;
+    record.first_look = module.first_look;
+    record.last_look = module.last_look;
     set_text(module.build_id, record.build_id);
     set_text(module.path, record.path);
   }
@@ -655,7 +670,8 @@ size_t Profile_file::slot_for_site() const noexcept {
 
 int Profile_file::add_site(uint32_t number, std::string_view pool,
                            std::string_view route,
-                           std::span<const uint64_t> addresses) noexcept {
+                           std::span<const uint64_t> addresses,
+                           uint32_t look) noexcept {
   if (number == 0) return EINVAL;
   const std::lock_guard<std::mutex> guard(m_mutex);
   if (m_file < 0) return EBADF;
@@ -667,6 +683,7 @@ int Profile_file::add_site(uint32_t number, std::string_view pool,
   record.number = number;
   record.frames =
       static_cast<uint32_t>(std::min(addresses.size(), file_frames));
+  record.look = look;
   set_text(pool, record.pool);
   set_text(route, record.route);
   std::fill(std::copy_n(addresses.begin(), record.frames, record.addresses),

@@ -130,7 +130,8 @@ struct Run_id {
   uint32_t version;
 };
 
-/** A part of a file, as values: it does not refer to the file. */
+/** A part of a file, as values: it does not refer to the file. Its addresses
+are unambiguous (separate_modules()). */
 struct Recorded_run {
   Run_id id;
   /** When the run was shut down; 0: it was killed, or still runs. */
@@ -223,10 +224,11 @@ class Profile_file {
 
   /** Add a site before the snapshot that needs it, if has_site() is false:
   otherwise it takes a second place. The number is not 0.
+  @param look  Site::look
   @return 0, or an errno; ENOSPC: ramps need all stored sites. The new site's
   amounts then count for site 0. */
   int add_site(uint32_t number, std::string_view pool, std::string_view route,
-               std::span<const uint64_t> addresses) noexcept;
+               std::span<const uint64_t> addresses, uint32_t look = 0) noexcept;
 
   /** Add a snapshot with the largest amounts, as many as there is room for.
   @param amounts  in any order, each pair of site and digest once

@@ -279,9 +279,14 @@ void add_rows(Statement *, Sink<ceiling::Row> *sink) {
   add_all(ceiling::actions(), sink);
 }
 
-void add_rows(Statement *, Sink<profile::Profile_row> *sink) {
-  if (const auto profile = profile::take_profile())
-    add_all(profile::profile_rows(*profile, profile::Symbols(*profile)), sink);
+void add_rows(Statement *statement, Sink<profile::Profile_row> *sink) {
+  const auto profile = profile::take_profile();
+  if (!profile) return;
+  if (profile->code_left_out != 0)
+    statement->warn("the profiler has no room for " +
+                    std::to_string(profile->code_left_out) +
+                    " ranges of code: stacks end where they begin");
+  add_all(profile::profile_rows(*profile, profile::Symbols(*profile)), sink);
 }
 
 void add_rows(Statement *, Sink<profile::Sample_row> *sink) {

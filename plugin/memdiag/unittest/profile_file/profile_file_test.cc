@@ -267,6 +267,29 @@ TEST_F(Profile_file_test, TheNextRunFindsTheLastOne) {
   EXPECT_TRUE(contents.former->sites.empty());
 }
 
+TEST_F(Profile_file_test, ASiteOfAnUnloadedModuleIsNotOfTheOneInItsPlace) {
+  Profile_file file;
+  ASSERT_EQ(0, file.open(m_path, {start_us, 77, 90704}).error);
+  const std::vector<Module> both{
+      {"/innocent.so", "", 0x1000, 0x5000, 0x1000, 0, 4},
+      {"/guilty.so", "", 0x1000, 0x5000, 0x1000, 0, 2, 3}};
+  ASSERT_EQ(0, file.begin_profile(start_us, sample_bytes, both));
+  EXPECT_EQ(0, file.add_site(1, "session", "malloc", stack_of(1), 2));
+  EXPECT_EQ(0, file.add_site(2, "session", "malloc", stack_of(1), 4));
+  const std::vector<Site_amount> amounts{amount_of(1, 300), amount_of(2, 200)};
+  EXPECT_EQ(0, file.append(moment_of(1), a_period, amounts));
+  std::vector<std::string> frames;
+  profile_history_rows(*loaded(m_path).latest, 0,
+                       [&frames](const Profile_history_row &row) {
+                         frames.push_back(row.frames.value_or(""));
+                         return true;
+                       });
+  ASSERT_EQ(2u, frames.size());
+  EXPECT_EQ("guilty.so+0x0 < guilty.so+0xfff < guilty.so+0x1fff", frames[0]);
+  EXPECT_EQ("innocent.so+0x0 < innocent.so+0xfff < innocent.so+0x1fff",
+            frames[1]);
+}
+
 TEST_F(Profile_file_test, ACrashLoopKeepsTheRunThatGrew) {
   const std::vector<Site_amount> amounts{amount_of(1, 100)};
   constexpr uint64_t minute = 60;
@@ -291,8 +314,7 @@ TEST_F(Profile_file_test, ACrashLoopKeepsTheRunThatGrew) {
   const auto kept = [&] {
     Contents contents = loaded(m_path);
     const Recorded_run *const found = contents.run_to_keep();
-    return found == nullptr ? 0
-                            : (found->id.started_us - start_us) / second;
+    return found == nullptr ? 0 : (found->id.started_us - start_us) / second;
   };
   EXPECT_EQ(0u, kept());
   for (uint64_t i = 0; i < 5; ++i) {

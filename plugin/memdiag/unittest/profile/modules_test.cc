@@ -1,0 +1,78 @@
+/* An address of a site means a module that was there when the site was made. */
+
+#include "plugin/memdiag/profile/modules.h"
+
+#include <gtest/gtest.h>
+
+#include "plugin/memdiag/profile/symbols.h"
+
+namespace memdiag::profile {
+namespace {
+
+Module module_of(const char *path, uint64_t begin, uint32_t first,
+                 uint32_t last = module_is_there) {
+  return {path, "", begin, begin + 0x1000, begin, 0, first, last};
+}
+
+Site site_of(uint32_t look, std::vector<uint64_t> addresses) {
+  Site site{};
+  site.look = look;
+  site.addresses = std::move(addresses);
+  return site;
+}
+
+/** The names of all addresses of a site among these modules. */
+std::vector<std::string> names(std::vector<Module> modules, Site site) {
+  separate_modules(&modules, [&site](const auto &visit) { visit(&site); });
+  const Symbols symbols(modules, site.addresses);
+  std::vector<std::string> found;
+  for (const uint64_t address : site.addresses)
+    found.push_back(symbols[address].name);
+  return found;
+}
+using Names = std::vector<std::string>;
+
+const std::vector<Module> modules{module_of("/program", 0x10000, 1),
+                                  module_of("/innocent", 0x20000, 9),
+                                  module_of("/guilty", 0x20000, 3, 7)};
+
+TEST(Modules, AnUnloadedModulesAddressesAreItsOwn) {
+  EXPECT_EQ((Names{"guilty+0xf", "program+0xfff"}),
+            names(modules, site_of(3, {0x20010, 0x11000})));
+  EXPECT_EQ(Names{"guilty+0x0"}, names(modules, site_of(7, {0x20001})));
+  EXPECT_EQ(Names{"innocent+0xf"}, names(modules, site_of(9, {0x20010})));
+  EXPECT_EQ(Names{"innocent+0xf"}, names(modules, site_of(90, {0x20010})));
+}
+
+TEST(Modules, WithoutAModuleOfThatTimeThereIsNoName) {
+  for (const uint32_t look : {2, 8}) {
+    const Names found = names(modules, site_of(look, {0x20010, 0x10010}));
+    EXPECT_EQ(0u, found[0].find("0x")) << found[0];
+    EXPECT_EQ("program+0xf", found[1]);
+  }
+  // Outside all modules an address stays as it is.
+  EXPECT_EQ(Names{"0x500f"}, names(modules, site_of(5, {0x5010})));
+}
+
+TEST(Modules, WithoutLooksNothingChanges) {
+  std::vector<Module> plain{{"/a", "", 0x10000, 0x11000, 0x10000}};
+  Site site = site_of(0, {0x10010, 0x50});
+  const std::vector<uint64_t> before = site.addresses;
+  separate_modules(&plain, [&site](const auto &visit) { visit(&site); });
+  EXPECT_EQ(before, site.addresses);
+  EXPECT_EQ(0x10000u, plain[0].begin);
+}
+
+TEST(Modules, ThoseOfThisProcessWereThereAtALook) {
+  const std::vector<Module> now = modules_of_this_process();
+  ASSERT_LT(1u, now.size());
+  for (const Module &module : now) {
+    EXPECT_NE(0u, module.first_look) << module.path;
+    EXPECT_NE(module_is_there, module.first_look) << module.path;
+    EXPECT_EQ(module_is_there, module.last_look) << module.path;
+  }
+  EXPECT_EQ(now.size(), modules_of_this_process().size());
+}
+
+}  // namespace
+}  // namespace memdiag::profile
