@@ -26,6 +26,11 @@ less two samples of a server that rests. */
 constexpr double min_critical_seconds = 880;
 /** A large part of the server's memory. */
 constexpr double large_part = 0.1;
+constexpr unsigned large_percent = 10;
+/** Of a share this large, its user should know without asking. */
+constexpr double warning_percent = 25;
+/** Fewer sessions are no pool of connections, and each has its own cause. */
+constexpr uint64_t many_sessions = 20;
 
 /** To end the FLUSH does not help: it has made the tables old. */
 constexpr const char *flush_waits =
@@ -42,8 +47,6 @@ constexpr double day = 86400;
 /** Connections that stay free under a max_connections that is advised; at least
 a tenth of those that were used. */
 constexpr uint64_t min_spare_connections = 10;
-/** The least value of binlog_cache_size. */
-constexpr uint64_t min_binlog_cache_bytes = 4096;
 /** The default of innodb_buffer_pool_chunk_size, and the default size of the
 buffer pool. */
 constexpr uint64_t chunk_bytes = 128 * mib;
@@ -103,10 +106,11 @@ class Advisor {
 
  private:
   /** @return for what else is known of it; valid until the next call */
-  Finding &add(const char *rule, Severity severity, std::string subsystem,
+  Finding &add(std::string rule, Severity severity, std::string subsystem,
                const char *verdict, std::string evidence, std::string remedy) {
     m_found.push_back({severity, std::move(subsystem), verdict,
-                       std::move(evidence), std::move(remedy), rule});
+                       std::move(evidence), std::move(remedy),
+                       std::move(rule)});
     return m_found.back();
   }
 
@@ -242,88 +246,115 @@ class Advisor {
            pool + "' ORDER BY LIVE_BYTES DESC shows what it is";
   }
 
-  /** A note if a holder has a large share of the memory besides the buffer
-  pool, which is as large as its user made it.
-  @return nullptr: it has not */
-  Finding *judge_holder(const char *rule, const char *subsystem,
-                        const std::string &holder, const Amount &amount,
-                        const std::string &remedy) {
+  /** A finding if more than a share of the memory besides the buffer pool is
+  in one place. The buffer pool is as large as its user made it.
+  @return nullptr: it is not */
+  Finding *judge_share(const std::string &rule, const char *subsystem,
+                       const std::string &words, const Amount &amount,
+                       unsigned usual_percent, std::string remedy) {
     const Reading &all = m_now.other_resident_bytes;
     if (amount.bytes < worth_bytes || !all || is_zero(all)) return nullptr;
-    const double part =
-        static_cast<double>(amount.bytes) / static_cast<double>(*all);
-    if (part < large_part) return nullptr;
-    Finding &found = add(rule, Severity::note, subsystem, "cache",
-                         holder + " " + amount.words() +
-                             text(", %.0f%% of the memory besides the buffer "
-                                  "pool",
-                                  100 * std::min(part, 1.0)),
-                         remedy);
+    const double percent =
+        100 * static_cast<double>(amount.bytes) / static_cast<double>(*all);
+    if (percent <= usual_percent) return nullptr;
+    Finding &found = add(
+        rule, percent >= warning_percent ? Severity::warning : Severity::note,
+        subsystem, "cache",
+        words + ' ' + amount.words() +
+            text(", %.0f%% of the memory besides the buffer pool",
+                 std::min(percent, 100.0)),
+        std::move(remedy));
     amount.put_into(&found);
     return &found;
   }
 
-  /** The same for a holder of the list, whose live blocks lie in a pool. */
-  void judge_listed(const char *name, const char *subsystem,
-                    const std::string &words, uint64_t live_bytes, Pool pool,
-                    const std::string &remedy) {
-    const Holder *const holder = find_holder(name);
-    if (holder == nullptr) return;
-    Finding *const found = judge_holder(
-        rule_of(*holder).c_str(), subsystem, words,
-        amount_of(live_bytes, m_now.pools[static_cast<size_t>(pool)]), remedy);
-    if (found == nullptr) return;
-    found->holder = name;
-    // A lower cache of stored programs, or KILL, helps against programs that
-    // sessions called; FLUSH against those of triggers. Which of them it is,
-    // is not known here.
-    if (holder->variable == nullptr)
-      found->statement = statement_of(*holder, std::nullopt);
+  void judge_holders() {
+    for (const Holding &holding : m_now.holdings) judge_holder(holding);
+    judge_largest_session();
+    judge_idle_sessions();
   }
 
-  void judge_holders() {
-    judge_listed(
-        "prepared statements", "session", "prepared statements hold",
-        m_now.prepared_statements_bytes, Pool::session,
-        "SELECT PROCESSLIST_ID, COUNT(*) FROM "
-        "performance_schema.prepared_statements_instances JOIN "
-        "performance_schema.threads ON OWNER_THREAD_ID = THREAD_ID GROUP BY 1 "
-        "ORDER BY 2 DESC LIMIT 5 names the sessions that hold most of them; "
-        "KILL one of these, or have its application close its statements");
-    judge_listed(
-        "stored programs", "table_cache", "stored programs hold",
-        m_now.stored_programs_bytes, Pool::table_cache,
-        (m_now.stored_program_cache.value_or(0) > 1
-             ? text("SET GLOBAL stored_program_cache = %" PRIu64,
-                    *m_now.stored_program_cache / 2)
-             : std::string{"lower stored_program_cache"}) +
-            " bounds the programs that each session keeps; FLUSH LOCAL TABLES "
-            "frees those of triggers; " +
-            flush_waits);
-    judge_listed(
-        "binary log caches", "binlog", "caches of the binary log hold",
-        m_now.binlog_caches_bytes, Pool::binlog,
-        (m_now.binlog_cache_size.value_or(0) > 2 * min_binlog_cache_bytes
-             ? text("SET GLOBAL binlog_cache_size = %" PRIu64,
-                    *m_now.binlog_cache_size / 2)
-             : std::string{"commit large transactions in parts"}) +
-            "; SELECT * FROM INFORMATION_SCHEMA.INNODB_TRX ORDER BY "
-            "TRX_ROWS_MODIFIED DESC LIMIT 5 names the transactions that write "
-            "most");
-    if (const auto &session = m_now.largest_session)
-      judge_holder(
-          "session", "session",
-          text("session %" PRIu64 " holds up to", session->processlist_id),
-          Amount{std::min(session->bytes,
-                          m_now.other_resident_bytes.value_or(session->bytes)),
-                 session->bytes},
-          text("SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
-               "performance_schema.memory_summary_by_thread_by_event_name JOIN "
-               "performance_schema.threads USING (THREAD_ID) WHERE "
-               "PROCESSLIST_ID = %" PRIu64 " ORDER BY 2 DESC LIMIT 5 shows "
-               "what it took, and still counts what other threads freed of it; "
-               "KILL %" PRIu64 " frees what it still holds",
-               session->processlist_id, session->processlist_id));
+  void judge_holder(const Holding &holding) {
+    const Holder &holder = *holding.holder;
+    const uint64_t most = m_now.host.resident_bytes.value_or(holding.bytes);
+    const auto statement = statement_that_helps(holder);
+    std::string remedy = holder.remedy;
+    if (statement == flush_tables) remedy += std::string("; ") + flush_waits;
+    Finding *const found = judge_share(
+        rule_of(holder), holding.pool ? spec_of(*holding.pool).name : "server",
+        std::string(holder.name) + ' ' + holder.verb,
+        Amount{std::min(holding.bytes, most), holding.allocated_bytes},
+        holder.usual_percent, std::move(remedy));
+    if (found == nullptr) return;
+    found->holder = holder.name;
+    found->statement = statement;
+    found->owner = holding.owner;
+    found->evidence += std::string(": ") + holder.what;
+    if (const auto &owner = holding.owner)
+      found->evidence +=
+          text("; session %" PRIu64 " has up to ", owner->processlist_id) +
+          size(owner->bytes) + " of it";
+  }
+
+  std::optional<std::string> statement_that_helps(const Holder &holder) const {
+    Reading value;
+    if (holder.variable != nullptr)
+      if (const auto found = m_now.variables.find(holder.variable);
+          found != m_now.variables.end())
+        value = found->second;
+    // A lower stored_program_cache frees nothing in sessions with fewer
+    // programs than that.
+    if (holder.end != End::statement &&
+        (!value || m_now.programs_of_a_session.value_or(0) <= *value / 2))
+      return ending_statement(holder);
+    return statement_of(holder, value);
+  }
+
+  void judge_largest_session() {
+    const auto &session = m_now.largest_session;
+    if (!session) return;
+    for (const Finding &found : m_found)
+      if (found.owner && found.owner->processlist_id == session->processlist_id)
+        return;
+    const uint64_t id = session->processlist_id;
+    Finding *const found = judge_share(
+        "session", "session", text("session %" PRIu64 " holds up to", id),
+        Amount{std::min(session->bytes,
+                        m_now.other_resident_bytes.value_or(session->bytes)),
+               session->bytes},
+        large_percent,
+        text("SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
+             "performance_schema.memory_summary_by_thread_by_event_name JOIN "
+             "performance_schema.threads USING (THREAD_ID) WHERE "
+             "PROCESSLIST_ID = %" PRIu64 " ORDER BY 2 DESC LIMIT 5 shows "
+             "what it took, and still counts what other threads freed of it; "
+             "KILL %" PRIu64 " frees what it still holds",
+             id, id));
+    if (found != nullptr) found->owner = session;
+  }
+
+  /** Not beside a finding about what sessions hold: it would count the same
+  bytes, and names the sessions that have most. */
+  void judge_idle_sessions() {
+    const auto &idle = m_now.idle_sessions;
+    if (!idle || idle->count < many_sessions) return;
+    for (const Finding &found : m_found)
+      if (found.owner ||
+          (found.holder && find_holder(*found.holder)->end == End::sessions))
+        return;
+    Reading resident = 0;
+    for (const Pool pool : {Pool::session, Pool::connection})
+      resident = sum(
+          resident, m_now.pools[static_cast<size_t>(pool)].resident_live_bytes);
+    Finding *const found = judge_share(
+        "idle_sessions", "session",
+        text("%" PRIu64 " idle sessions hold up to", idle->count),
+        Amount{std::min(idle->bytes, resident.value_or(idle->bytes)),
+               idle->bytes},
+        large_percent,
+        "let the application's pool keep fewer connections; a lower "
+        "wait_timeout ends sessions that are idle");
+    if (found != nullptr) found->statement = end_idle_sessions();
   }
 
   /** Huge pages that large_pages reserves: the machine's memory has them, and

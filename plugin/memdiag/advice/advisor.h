@@ -14,11 +14,14 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "mysys/memdiag/pools/pools.h"
+#include "plugin/memdiag/advice/holdings.h"
 #include "plugin/memdiag/base/reading.h"
 #include "plugin/memdiag/history/trend.h"
 #include "plugin/memdiag/host/host.h"
@@ -41,10 +44,10 @@ struct Pool_situation {
   std::string survivors_route;
 };
 
-/** A client's session, and the most that it can hold: what Performance Schema
-counts for it, but no more of an instrument than lives of it at all. */
-struct Session {
-  uint64_t processlist_id;
+/** Clients' sessions that have been idle for a minute, and what they can still
+hold. */
+struct Idle_sessions {
+  uint64_t count;
   uint64_t bytes;
 };
 
@@ -81,19 +84,14 @@ struct Situation {
   /** The process without the buffer pool, resident. Shares of holders are of
   this: the buffer pool is as large as its user made it. */
   Reading other_resident_bytes;
-  /** Live blocks of sessions' prepared statements, and of stored programs:
-  those that sessions have cached, and triggers of open tables. */
-  uint64_t prepared_statements_bytes;
-  uint64_t stored_programs_bytes;
-  /** Live blocks of changes that sessions have not committed, without events
-  that a replica has read. */
-  uint64_t binlog_caches_bytes;
-  /** The value of the variable: programs that a session caches. */
-  Reading stored_program_cache;
-  /** Values of the variables, for one session. */
-  Reading binlog_cache_size;
+  std::vector<Holding> holdings;
+  /** Values of the variables that statements of holders name. */
+  std::map<std::string_view, uint64_t> variables;
+  /** Stored programs that a session has cached, on an average. */
+  Reading programs_of_a_session;
   /** The session with most memory; empty where it is not known. */
   std::optional<Session> largest_session;
+  std::optional<Idle_sessions> idle_sessions;
 };
 
 enum class Severity : uint8_t { note, warning, critical };
@@ -118,6 +116,8 @@ struct Finding {
   /** It runs as it stands and helps. One with a column RUN has the statements
   to run in its rows. */
   std::optional<std::string> statement{};
+  /** The session that has most of it, with its part. */
+  std::optional<Session> owner{};
 
   const char *severity_name() const {
     constexpr const char *names[] = {"note", "warning", "critical"};

@@ -144,6 +144,17 @@ std::optional<std::string> statement_of(const Holder &holder,
   return result.replace(result.find('%'), 1, std::to_string(*value / 2));
 }
 
+std::string end_idle_sessions() {
+  return std::string(
+             "SELECT CONCAT('KILL ', PROCESSLIST_ID) AS RUN FROM "
+             "performance_schema.threads WHERE NAME = "
+             "'thread/sql/one_connection' AND PROCESSLIST_COMMAND = 'Sleep' "
+             "AND PROCESSLIST_TIME >= 60 AND PROCESSLIST_ID <> "
+             "CONNECTION_ID()") +
+         not_in_a_transaction + not_memdiags +
+         " ORDER BY PROCESSLIST_TIME DESC";
+}
+
 std::string holders_json() {
   std::string result;
   for (const Holder &holder : holders) {

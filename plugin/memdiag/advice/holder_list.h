@@ -7,10 +7,11 @@
   is large. Some holders have more on a small server that works well: open
   tables and the dictionary 20%, Performance Schema 40% with its defaults.
 
-  This server knows what is live in a pool. Where a holder has pools of its
-  own, all of them is the holder's, and its instruments serve to find its
-  sessions. Stock has instruments alone; the list has stock's as well, and
-  those that this server does not have are of no bytes here.
+  This server knows what is live in a pool. Where a holder has a pool of its
+  own, it has all of it that no instrument of another holder has, and its
+  instruments serve to find its sessions. Stock has instruments alone; the list
+  has stock's as well, and those that this server does not have are of no bytes
+  here.
 
   A statement frees what the holder has. It is not one that merely shows more,
   and none enters the binary log: on a replica it would be an errant
@@ -68,7 +69,8 @@ enum class End : uint8_t {
 struct Holder {
   /** Stable: clients and alerts may compare it. */
   const char *name;
-  /** Beginnings of the names of instruments, and of places (route_list.h). */
+  /** Beginnings of the names of instruments, and of places (route_list.h). The
+  longest that fits counts. */
   Few<std::string_view, 7> instruments;
   Few<Pool, 1> pools;
   unsigned usual_percent;
@@ -90,6 +92,8 @@ struct Holder {
     return end != End::statement && end != End::binlog_dump;
   }
 };
+
+inline constexpr const char *flush_tables = "FLUSH LOCAL TABLES";
 
 /** Writes out full-text caches. Without the variable OPTIMIZE would rebuild
 the table; the last row restores it. */
@@ -125,7 +129,7 @@ inline constexpr auto holders = std::to_array<Holder>({
      "SET GLOBAL stored_program_cache = %",
      "stored_program_cache"},
     {"triggers",
-     // Told from stored programs by are_triggers().
+     // Told from stored programs by are_triggers() (holdings.cc).
      {},
      {},
      10,
@@ -133,7 +137,7 @@ inline constexpr auto holders = std::to_array<Holder>({
      "hold",
      "each open table has its own copy of its triggers' programs",
      "lower table_open_cache or table_open_cache_instances to bound them",
-     "FLUSH LOCAL TABLES"},
+     flush_tables},
     {"open tables",
      {"memory/sql/TABLE", "mem_heap/row0mysql", "memory/innodb/row0mysql",
       "memory/innodb/ha_inno", "memory/sql/Partition",
@@ -144,7 +148,7 @@ inline constexpr auto holders = std::to_array<Holder>({
      "hold",
      "the table cache keeps tables open for the next statement",
      "lower table_open_cache or table_open_cache_instances to bound them",
-     "FLUSH LOCAL TABLES"},
+     flush_tables},
     {"dictionary cache",
      {"memory/sql/dd::", "memory/innodb/dict", "memory/innodb/mem0mem/dict",
       "mem_heap/dictionary"},
@@ -154,7 +158,7 @@ inline constexpr auto holders = std::to_array<Holder>({
      "holds",
      "definitions of tables and other objects",
      "lower table_definition_cache to bound it",
-     "FLUSH LOCAL TABLES"},
+     flush_tables},
     {"accounts and privileges",
      {"memory/sql/sql_acl_", "memory/sql/acl_"},
      {},
@@ -204,10 +208,9 @@ inline constexpr auto holders = std::to_array<Holder>({
      End::statement,
      "hold",
      "internal temporary tables of statements that run",
-     "end the statement that has them; SET GLOBAL temptable_max_ram lets new "
-     "ones go to disk earlier",
-     "SET GLOBAL temptable_max_ram = %",
-     "temptable_max_ram"},
+     // Those that are there stay where they are.
+     "end the statement that has them: SHOW FULL PROCESSLIST; a lower "
+     "temptable_max_ram lets new ones go to disk earlier"},
     {"MEMORY tables",
      {"memory/memory/"},
      {},
@@ -226,7 +229,8 @@ inline constexpr auto holders = std::to_array<Holder>({
      "values that sessions put into @variables stay until the session ends",
      "have the application set its variables to NULL"},
     {"sort buffers",
-     {"memory/sql/Filesort", "memory/sql/Unique"},
+     {"memory/sql/Filesort", "memory/sql/Unique",
+      "memory/sql/TABLE::sort_io_cache"},
      {},
      10,
      End::queries,
@@ -402,6 +406,11 @@ std::optional<std::string> statement_of(const Holder &holder,
 the statements or the transactions that have the memory.
 @throws std::bad_alloc */
 std::string ending_statement(const Holder &holder);
+
+/** Ends the sessions of clients that have been idle for a minute. It has a
+column RUN, too, and leaves out transactions as well.
+@throws std::bad_alloc */
+std::string end_idle_sessions();
 
 /** The list as the client has it. @throws std::bad_alloc */
 std::string holders_json();

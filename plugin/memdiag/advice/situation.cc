@@ -46,10 +46,7 @@ void add_budget(std::span<const budget::Row> rows, Situation *situation) {
     const std::string_view variable = row.variable;
     if (variable == "innodb_buffer_pool_size")
       situation->buffer_pool_bytes = row.value;
-    if (variable == "stored_program_cache")
-      situation->stored_program_cache = row.value;
-    if (variable == "binlog_cache_size")
-      situation->binlog_cache_size = row.value;
+    if (row.value) situation->variables[variable] = *row.value;
     if (std::string_view{row.kind} != "buffer") continue;
     const bool of_session =
         row.times_of && std::string_view{*row.times_of}.find(
@@ -70,17 +67,31 @@ void add_budget(std::span<const budget::Row> rows, Situation *situation) {
         *of_sessions / *situation->max_connections;
 }
 
-void add_holders(std::span<const routes::Row> routes, Situation *situation) {
-  for (const routes::Row &route : routes) {
-    const uint64_t bytes = route.live_bytes.value_or(0);
-    if (route.name.starts_with("memory/sql/Prepared_statement"))
-      situation->prepared_statements_bytes += bytes;
-    else if (route.name == "memory/sql/sp_head::main_mem_root")
-      situation->stored_programs_bytes += bytes;
-    else if (route.name.starts_with("memory/sql/binlog") ||
-             route.name.starts_with("memory/sql/Row_data_memory"))
-      situation->binlog_caches_bytes += bytes;
+/** The same as instruments::shares() has of the ledger. */
+instruments::Shares resident_shares(const Situation &situation) {
+  instruments::Shares shares{};
+  for (size_t i = 0; i < pool_count; ++i) {
+    const Pool_situation &pool = situation.pools[i];
+    if (!pool.live_bytes || !pool.resident_live_bytes) continue;
+    shares[i] =
+        *pool.live_bytes == 0
+            ? 1.0
+            : std::min(1.0, static_cast<double>(*pool.resident_live_bytes) /
+                                static_cast<double>(*pool.live_bytes));
   }
+  return shares;
+}
+
+void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
+                 const Server_facts &server, Situation *situation) {
+  std::optional<uint64_t> largest;
+  if (server.largest_session) largest = server.largest_session->processlist_id;
+  situation->holdings = holdings(
+      {snapshot.pools, resident_shares(*situation), routes, server.counted,
+       server.dump_thread_bytes, largest, server.held_by_largest});
+  if (server.sessions.value_or(0) != 0)
+    situation->programs_of_a_session =
+        cached_programs(routes) / *server.sessions;
 }
 
 }  // namespace
@@ -95,12 +106,12 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.max_used_connections = server.max_used_connections;
   situation.max_used_seconds = server.max_used_seconds;
   situation.largest_session = server.largest_session;
+  situation.idle_sessions = server.idle_sessions;
   situation.host = host;
   situation.background_threads = snapshot.allocator.background_thread_enabled;
   situation.preloaded = snapshot.allocator.preloaded;
   situation.allocator_huge_pages = snapshot.allocator.huge_pages;
   add_budget(budget, &situation);
-  add_holders(routes, &situation);
 
   samples = recent(samples);
   if (!samples.empty() &&
@@ -132,6 +143,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
       pool.survivors_route = survivor.route;
     }
   }
+  add_holders(snapshot, routes, server, &situation);
   return situation;
 }
 

@@ -23,7 +23,17 @@ namespace memdiag::advisor {
 struct Server_facts {
   Reading max_used_connections;
   Reading max_used_seconds{};
+  /** What KILL of the session can still free. */
   std::optional<Session> largest_session;
+  /** The same by instrument; valid while the situation is made. */
+  std::span<const instruments::Held> held_by_largest{};
+  std::optional<Idle_sessions> idle_sessions{};
+  /** Sessions of clients. */
+  Reading sessions{};
+  /** What threads that send the binary log have of
+  memory/sql/String::value. */
+  uint64_t dump_thread_bytes{0};
+  std::span<const instruments::Counted> counted{};
   /** Dirty pages that are in physical memory, by pool. jemalloc also counts
   those as dirty that were allocated and never written. */
   std::array<Reading, pool_count> resident_dirty_bytes{};
@@ -34,7 +44,7 @@ struct Server_facts {
 /** @param samples    of this run, oldest first: trends are over the last
                       quarter of an hour
 @param survivors  as far as they are counted
-@param routes     their live bytes tell what sessions hold
+@param routes     their live bytes tell what holders have
 @throws std::bad_alloc */
 Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
                          std::span<const budget::Row> budget,

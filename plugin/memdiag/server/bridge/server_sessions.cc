@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "mutex_lock.h"
+#include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/advice/holder_list.h"
 #include "plugin/memdiag/server/bridge/perfschema_memory.h"
@@ -59,10 +60,13 @@ class Find_largest : public Do_THD_Impl {
   std::optional<history::Holder> found;
 };
 
-bool is_client(THD *thd) {
+bool sends_binlog(THD *thd) {
   const enum_server_command command = thd->get_command();
-  return thd->system_thread == NON_SYSTEM_THREAD &&
-         command != COM_BINLOG_DUMP && command != COM_BINLOG_DUMP_GTID;
+  return command == COM_BINLOG_DUMP || command == COM_BINLOG_DUMP_GTID;
+}
+
+bool is_client(THD *thd) {
+  return thd->system_thread == NON_SYSTEM_THREAD && !sends_binlog(thd);
 }
 
 class Find_largest_client : public Do_THD_Impl {
@@ -95,6 +99,43 @@ class Find_largest_client : public Do_THD_Impl {
   const std::vector<instruments::Counted> *const m_all;
 };
 
+class Add_up : public Do_THD_Impl {
+ public:
+  explicit Add_up(const Ask_counted &counted) : m_counted(counted) {}
+
+  void operator()(THD *thd) override {
+    const auto bytes = perfschema::memory_bytes(thd->get_psi());
+    if (sends_binlog(thd)) {
+      if (bytes && *bytes >= worth_asking_bytes) add_strings(thd);
+      return;
+    }
+    if (!is_client(thd)) return;
+    ++found.clients;
+    if (thd->get_command() != COM_SLEEP ||
+        m_now_s < thd->query_start_in_secs() + idle_s)
+      return;
+    ++found.idle_clients;
+    found.idle_bytes += bytes.value_or(0);
+  }
+
+  Totals found{};
+
+ private:
+  static constexpr uint64_t worth_asking_bytes = 1 << 20;
+  static constexpr int64_t idle_s = 60;
+
+  void add_strings(THD *thd) {
+    for (const instruments::Held &each :
+         perfschema::held_at_most(thd->get_psi(), m_counted()))
+      if (each.name == "memory/sql/String::value")
+        found.dump_thread_bytes += each.bytes;
+  }
+
+  const Ask_counted &m_counted;
+  const int64_t m_now_s =
+      static_cast<int64_t>(clock_us(CLOCK_REALTIME) / 1000000);
+};
+
 std::optional<Client> find_largest_client(
     const std::vector<instruments::Counted> *all) {
   Find_largest_client find(all);
@@ -114,6 +155,12 @@ std::optional<Client> largest_client(const Ask_counted &counted) {
   auto found = find_largest_client(nullptr);
   if (!found || found->bytes < worth_bounding_bytes) return found;
   return find_largest_client(&counted());
+}
+
+Totals totals(const Ask_counted &counted) {
+  Add_up add(counted);
+  Global_THD_manager::get_instance()->do_for_all_thd_copy(&add);
+  return add.found;
 }
 
 std::vector<Server_session> server_sessions() {

@@ -50,6 +50,22 @@ is none.
 @throws std::bad_alloc */
 std::optional<Client> largest_client(const Ask_counted &counted);
 
+struct Totals {
+  /** Sessions of clients. */
+  uint64_t clients;
+  /** Those of them that have waited for a statement for a minute, and the
+  memory that Performance Schema counts for them. */
+  uint64_t idle_clients;
+  uint64_t idle_bytes;
+  /** What sessions of replicas, which send the binary log, can hold of
+  memory/sql/String::value. */
+  uint64_t dump_thread_bytes;
+};
+
+/** @param counted  called only if a replica's session may hold 1 MiB
+@throws std::bad_alloc */
+Totals totals(const Ask_counted &counted);
+
 }  // namespace memdiag::sessions
 
 #endif  // MEMDIAG_SERVER_SESSIONS_H

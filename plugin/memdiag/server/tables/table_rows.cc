@@ -49,8 +49,16 @@ std::vector<advisor::Finding> findings_of(
   advisor::Server_facts server{};
   server.max_used_connections = budget::max_used_connections();
   server.max_used_seconds = budget::max_used_connections_seconds();
-  if (const auto &session = statement->largest_client())
+  if (const auto &session = statement->largest_client()) {
     server.largest_session = {session->processlist_id, session->bytes};
+    server.held_by_largest = session->held;
+  }
+  const sessions::Totals sessions = sessions::totals(
+      [statement]() -> const auto & { return statement->counted(); });
+  server.sessions = sessions.clients;
+  server.idle_sessions = {sessions.idle_clients, sessions.idle_bytes};
+  server.dump_thread_bytes = sessions.dump_thread_bytes;
+  server.counted = statement->counted();
   for (const ledger::Row &row : statement->ledger_rows()) {
     const auto pool = find_pool(row.name);
     if (row.component != std::string_view{"pool"} || !pool ||

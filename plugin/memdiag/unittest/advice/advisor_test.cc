@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plugin/memdiag/advice/holder_list.h"
@@ -56,16 +59,31 @@ Situation healthy() {
   all.max_used_connections = 60;
   all.max_used_seconds = 100000;
   all.other_resident_bytes = 1 * gb;
-  all.prepared_statements_bytes = 20 * mb;
-  all.stored_programs_bytes = 20 * mb;
-  all.stored_program_cache = 256;
-  all.binlog_cache_size = 32768;
+  for (const auto &holder : memdiag::advisor::holders)
+    all.holdings.push_back({&holder, 20 * mb, 20 * mb, Pool::session});
+  all.variables = {{"stored_program_cache", 256},
+                   {"key_buffer_size", 8 * mb},
+                   {"innodb_ft_result_cache_limit", 2 * gb}};
+  all.programs_of_a_session = 4;
+  all.idle_sessions = memdiag::advisor::Idle_sessions{400, 40 * mb};
   all.largest_session = memdiag::advisor::Session{42, 20 * mb};
   return all;
 }
 
 auto &pool_of(Situation *all, Pool pool) {
   return all->pools[static_cast<size_t>(pool)];
+}
+
+memdiag::advisor::Holding &holding_of(Situation *all, std::string_view name) {
+  for (auto &holding : all->holdings)
+    if (holding.holder->name == name) return holding;
+  throw std::out_of_range(std::string(name));
+}
+
+/** All of it resident. */
+void hold(Situation *all, std::string_view name, uint64_t bytes) {
+  auto &holding = holding_of(all, name);
+  holding.bytes = holding.allocated_bytes = bytes;
 }
 
 struct Expected {
@@ -273,37 +291,38 @@ const std::vector<Expected> all_expected = {
      Severity::warning, "server", "misconfiguration", "10000 connections",
      "which session buffers to lower"},
     {"prepared statements",
-     [](Situation *all) { all->prepared_statements_bytes = 300 * mb; },
+     [](Situation *all) { hold(all, "prepared statements", 200 * mb); },
      Severity::note, "session", "cache",
-     "prepared statements hold 300 MiB, 29% of the memory besides the buffer "
-     "pool",
-     "performance_schema.prepared_statements_instances"},
+     "prepared statements hold 200 MiB, 20% of the memory besides the buffer "
+     "pool: statements that sessions prepared and did not close",
+     "have the application close its statements"},
+    {"a quarter of the memory in prepared statements",
+     [](Situation *all) { hold(all, "prepared statements", 256 * mb); },
+     Severity::warning, "session", "cache", "hold 256 MiB, 25%",
+     "have the application close its statements"},
     {"stored programs",
-     [](Situation *all) { all->stored_programs_bytes = 300 * mb; },
-     Severity::note, "table_cache", "cache",
-     "stored programs hold 300 MiB, 29%",
-     "SET GLOBAL stored_program_cache = 128 bounds"},
-    {"stored programs that no variable bounds any lower",
      [](Situation *all) {
-       all->stored_programs_bytes = 300 * mb;
-       all->stored_program_cache = 1;
+       hold(all, "stored programs", 300 * mb);
+       holding_of(all, "stored programs").pool = Pool::table_cache;
      },
-     Severity::note, "table_cache", "cache",
-     "stored programs hold 300 MiB, 29%", "lower stored_program_cache"},
-    {"caches of the binary log",
+     Severity::warning, "table_cache", "cache",
+     "stored programs hold 300 MiB, 29%", "stored_program_cache bounds"},
+    {"open tables, more than a fifth",
+     [](Situation *all) { hold(all, "open tables", 210 * mb); }, Severity::note,
+     "session", "cache", "open tables hold 210 MiB, 21%",
+     "statements on tables in use wait"},
+    {"many sessions that are idle",
      [](Situation *all) {
-       pool_of(all, Pool::binlog).live_bytes = 300 * mb;
-       all->binlog_caches_bytes = 300 * mb;
-       pool_of(all, Pool::binlog).active_bytes = 300 * mb;
-       all->binlog_cache_size = 64 * mb;
+       all->idle_sessions = memdiag::advisor::Idle_sessions{600, 200 * mb};
      },
-     Severity::note, "binlog", "cache", "caches of the binary log hold 300 MiB",
-     "SET GLOBAL binlog_cache_size = 33554432; "},
+     Severity::note, "session", "cache",
+     "600 idle sessions hold up to 200 MiB, 20%", "wait_timeout"},
     {"a session",
      [](Situation *all) {
        all->largest_session = memdiag::advisor::Session{42, 600 * mb};
      },
-     Severity::note, "session", "cache", "session 42 holds up to 600 MiB, 59%",
+     Severity::warning, "session", "cache",
+     "session 42 holds up to 600 MiB, 59%",
      "KILL 42 frees what it still holds"},
     {"background threads off",
      [](Situation *all) { all->background_threads = false; }, Severity::warning,
@@ -410,14 +429,26 @@ TEST(Advisor, WhatIsSmallOrShortOrUnsteadyIsNoFinding) {
         all->trend_without_buffer_pool = Trend{1e6, 0.95, 6.0 * gb, 600};
         all->buffer_pool_bytes.reset();
       },
-      [](Situation *all) { all->prepared_statements_bytes = 100 * mb; },
+      [](Situation *all) {  // its usual share
+        hold(all, "prepared statements", 102 * mb);
+      },
+      [](Situation *all) { hold(all, "open tables", 204 * mb); },
+      [](Situation *all) { hold(all, "Performance Schema", 409 * mb); },
       [](Situation *all) {  // much of little
         all->other_resident_bytes = 100 * mb;
-        all->prepared_statements_bytes = 60 * mb;
+        hold(all, "prepared statements", 60 * mb);
       },
       [](Situation *all) {
         all->other_resident_bytes.reset();
-        all->prepared_statements_bytes = 300 * mb;
+        hold(all, "prepared statements", 300 * mb);
+      },
+      [](Situation *all) {  // few
+        all->idle_sessions = memdiag::advisor::Idle_sessions{19, 200 * mb};
+      },
+      [](Situation *all) {  // little of it is still there
+        all->idle_sessions = memdiag::advisor::Idle_sessions{600, 200 * mb};
+        pool_of(all, Pool::session).resident_live_bytes = 30 * mb;
+        pool_of(all, Pool::connection).resident_live_bytes = 33 * mb;
       },
       [](Situation *all) { all->largest_session.reset(); },
       [](Situation *all) { all->host.usage_bytes = 7 * gb; },
@@ -517,42 +548,141 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
                    .session_buffers_bytes);
 }
 
+using memdiag::advisor::Holding;
+
+std::optional<Holding> holding_in(const std::vector<Holding> &all,
+                                  std::string_view name) {
+  for (const Holding &one : all)
+    if (one.holder->name == name) return one;
+  return std::nullopt;
+}
+
 TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
-  const auto route = [](const char *name, uint64_t bytes) {
-    return memdiag::routes::Row{name, Pool::session, "session", 0, bytes, 1};
+  const auto route = [](const char *name, uint64_t bytes,
+                        Pool pool = Pool::session) {
+    return memdiag::routes::Row{name, pool,  memdiag::spec_of(pool).name,
+                                0,    bytes, 1};
   };
   const std::vector<memdiag::routes::Row> routes = {
       route("memory/sql/Prepared_statement::main_mem_root", 5),
       route("memory/sql/Prepared_statement_map::name_hash", 6),
-      route("memory/sql/sp_head::main_mem_root", 7),
-      route("memory/sql/sp_head::execute_mem_root", 8),
-      route("memory/sql/binlog_cache_mngr", 20),
-      route("memory/sql/Row_data_memory::memory", 30),
-      // Events that a replica's workers have not applied.
-      route("memory/sql/Log_event", 900),
-      route("binlog_event_rows", 900),
+      route("memory/sql/sp_head::main_mem_root", 7 * mb, Pool::table_cache),
+      route("memory/sql/sp_head::execute_mem_root", 8, Pool::statement),
+      route("memory/sql/THD::sp_cache", 900, Pool::table_cache),
+      route("memory/sql/binlog_cache_mngr", 20, Pool::binlog),
+      route("memory/sql/Row_data_memory::memory", 30, Pool::binlog),
+      route("memory/sql/Log_event", 700, Pool::binlog),
+      route("binlog_event_rows", 200, Pool::binlog),
       {"memory/sql/Prepared_statement::infrastructure", Pool::general,
        "general", 0, std::nullopt, std::nullopt}};
   const std::vector<memdiag::budget::Row> budget = {
-      {.variable = "stored_program_cache", .value = 256, .kind = "unbounded"},
-      {.variable = "binlog_cache_size", .value = 32768, .kind = "part"}};
+      {.variable = "stored_program_cache", .value = 256, .kind = "unbounded"}};
   memdiag::host::Figures host;
   host.resident_bytes = 1000;
   std::vector<memdiag::black_box::Sample> samples(1);
   samples[0].buffer_pool_bytes = 300;
+  const std::vector<memdiag::instruments::Counted> counted = {
+      {"memory/sql/Prepared_statement::infrastructure", true, 4, 1, 9}};
+  const std::vector<memdiag::instruments::Held> held = {
+      {"memory/sql/Prepared_statement::main_mem_root", 8},
+      {"memory/sql/binlog_cache_mngr", 20}};
+  memdiag::advisor::Server_facts server{};
+  server.max_used_connections = 9;
+  server.largest_session = memdiag::advisor::Session{42, 11};
+  server.held_by_largest = held;
+  server.counted = counted;
+  server.sessions = 3;
   const Situation all = memdiag::advisor::make_situation(
-      {}, host, budget, samples, {}, routes,
-      {.max_used_connections = 9,
-       .largest_session = memdiag::advisor::Session{42, 11}});
-  EXPECT_EQ(11u, all.prepared_statements_bytes);
-  EXPECT_EQ(7u, all.stored_programs_bytes);
-  EXPECT_EQ(50u, all.binlog_caches_bytes);
-  EXPECT_EQ(256u, all.stored_program_cache);
-  EXPECT_EQ(32768u, all.binlog_cache_size);
+      {}, host, budget, samples, {}, routes, server);
+  const auto statements = holding_in(all.holdings, "prepared statements");
+  ASSERT_TRUE(statements);
+  EXPECT_EQ(15u, statements->allocated_bytes) << "4 of them are malloc()'s";
+  EXPECT_EQ(Pool::session, statements->pool);
+  ASSERT_TRUE(statements->owner) << "8 are more than half";
+  EXPECT_EQ(42u, statements->owner->processlist_id);
+  EXPECT_EQ(8u, statements->owner->bytes);
+  const auto programs = holding_in(all.holdings, "stored programs");
+  ASSERT_TRUE(programs);
+  EXPECT_EQ(7 * mb + 900, programs->allocated_bytes);
+  EXPECT_EQ(3u, all.programs_of_a_session) << "9 in 3 sessions";
+  const auto caches = holding_in(all.holdings, "binary log caches");
+  ASSERT_TRUE(caches);
+  EXPECT_EQ(50u, caches->allocated_bytes)
+      << "without events that a replica's workers have not applied";
+  EXPECT_FALSE(caches->owner);
+  EXPECT_EQ(900u,
+            holding_in(all.holdings, "replication events")->allocated_bytes);
+  EXPECT_FALSE(holding_in(all.holdings, "triggers"));
+  EXPECT_EQ(256u, all.variables.at("stored_program_cache"));
   EXPECT_EQ(700u, all.other_resident_bytes);
   EXPECT_EQ(9u, all.max_used_connections);
   ASSERT_TRUE(all.largest_session);
   EXPECT_EQ(42u, all.largest_session->processlist_id);
+}
+
+/** Pools of 1000 live bytes each, of which half is resident. */
+std::vector<Holding> holdings_of(
+    const std::vector<memdiag::routes::Row> &routes,
+    uint64_t dump_thread_bytes = 0) {
+  std::array<memdiag::Pool_row, pool_count> pools{};
+  for (auto &pool : pools) pool.live_bytes = 1000;
+  memdiag::instruments::Shares shares;
+  shares.fill(0.5);
+  return memdiag::advisor::holdings(
+      {pools, shares, routes, {}, dump_thread_bytes, {}, {}});
+}
+
+TEST(Holdings, NoInstrumentCountsForTwo) {
+  const auto all = holdings_of(
+      {{"memory/sql/dd::objects", Pool::dictionary, "", 0, 300, 1},
+       {"memory/sql/sql_acl_memex", Pool::dictionary, "", 0, 200, 1},
+       {"memory/sql/TABLE", Pool::table_cache, "", 0, 40, 1},
+       {"mem_heap/row0mysql", Pool::table_cache, "", 0, 50, 1},
+       {"memory/sql/TABLE::sort_io_cache", Pool::session, "", 0, 60, 1},
+       {"memory/sql/JSON", Pool::statement, "", 16384, 100, 1}});
+  const auto bytes = [&](std::string_view name) {
+    const auto found = holding_in(all, name);
+    return found ? found->bytes : 0;
+  };
+  // The pool's other 800 bytes are definitions.
+  EXPECT_EQ(400u, bytes("dictionary cache"));
+  EXPECT_EQ(100u, bytes("accounts and privileges"));
+  EXPECT_EQ(45u, bytes("open tables"));
+  EXPECT_EQ(30u, bytes("sort buffers"));
+  EXPECT_EQ(450u, bytes("running statements"));
+  EXPECT_EQ(550u, bytes("JSON and containers"));
+  EXPECT_EQ(1000u, holding_in(all, "transactions, locks")->allocated_bytes);
+  // All of them have no more than is resident: of the pools with an owner,
+  // and of the table cache and the sessions.
+  uint64_t sum = 0;
+  uint64_t owned = 0;
+  for (const Holding &one : all) sum += one.bytes;
+  for (const auto &holder : memdiag::advisor::holders)
+    owned += holder.pools.empty() ? 0 : 1;
+  EXPECT_EQ(owned * 500 + 45 + 30, sum);
+}
+
+TEST(Holdings, ThreadsThatSendTheBinaryLogHaveStringsOfTheirOwn) {
+  const auto all = holdings_of(
+      {{"memory/sql/String::value", Pool::session, "", 16384, 500, 1}}, 400);
+  EXPECT_EQ(100u, holding_in(all, "strings")->allocated_bytes);
+  EXPECT_EQ(50u, holding_in(all, "strings")->bytes);
+  EXPECT_EQ(400u, holding_in(all, "binary log dump threads")->allocated_bytes);
+  EXPECT_EQ(200u, holding_in(all, "binary log dump threads")->bytes);
+}
+
+TEST(Holdings, TriggersAreNotTheStoredProgramCache) {
+  const auto programs = [](uint64_t bytes, uint64_t entries) {
+    return std::vector<memdiag::routes::Row>{
+        {"memory/sql/sp_head::main_mem_root", Pool::table_cache, "", 0, bytes,
+         1},
+        {"memory/sql/THD::sp_cache", Pool::table_cache, "", 0, 100 * entries,
+         1}};
+  };
+  EXPECT_FALSE(holding_in(holdings_of(programs(300 * mb, 75)), "triggers"));
+  const auto all = holdings_of(programs(300 * mb, 74));
+  EXPECT_FALSE(holding_in(all, "stored programs"));
+  EXPECT_EQ(300 * mb + 7400, holding_in(all, "triggers")->allocated_bytes);
 }
 
 using Samples = std::vector<memdiag::black_box::Sample>;
@@ -651,8 +781,8 @@ TEST(Situation, WithoutTheBufferPoolsFigureASampleDoesNotCount) {
 
 TEST(Advisor, AFindingIsAboutResidentBytes) {
   Situation all = healthy();
-  all.stored_programs_bytes = 1724 * mb;
-  pool_of(&all, Pool::table_cache).resident_live_bytes = 900 * mb;
+  holding_of(&all, "stored programs").bytes = 900 * mb;
+  holding_of(&all, "stored programs").allocated_bytes = 1724 * mb;
   std::vector<Finding> found = findings(all);
   ASSERT_EQ(1u, found.size());
   EXPECT_EQ("stored_programs", found[0].rule);
@@ -664,8 +794,7 @@ TEST(Advisor, AFindingIsAboutResidentBytes) {
       << found[0].evidence;
 
   // Never more than the process has.
-  pool_of(&all, Pool::table_cache).resident_live_bytes.reset();
-  all.stored_programs_bytes = 5 * gb;
+  hold(&all, "stored programs", 5 * gb);
   found = findings(all);
   ASSERT_EQ(1u, found.size());
   EXPECT_EQ(all.host.resident_bytes, found[0].bytes);
@@ -673,14 +802,125 @@ TEST(Advisor, AFindingIsAboutResidentBytes) {
 
 TEST(Advisor, WhatWasNeverWrittenIsNoLeakAndNoHolder) {
   Situation all = healthy();
-  all.binlog_caches_bytes = 512 * mb;
+  holding_of(&all, "binary log caches").allocated_bytes = 512 * mb;
   pool_of(&all, Pool::binlog).survivors_bytes = 512 * mb;
   pool_of(&all, Pool::binlog).resident_live_bytes = 1 * mb;
   EXPECT_TRUE(findings(all).empty());
+  holding_of(&all, "binary log caches").bytes = 400 * mb;
   pool_of(&all, Pool::binlog).resident_live_bytes = 400 * mb;
   const std::vector<Finding> found = findings(all);
   ASSERT_EQ(2u, found.size());
   for (const Finding &one : found) EXPECT_EQ(400 * mb, one.bytes) << one.rule;
+}
+
+TEST(Advisor, EachHolderOfTheListIsJudged) {
+  for (const auto &holder : memdiag::advisor::holders) {
+    Situation all = healthy();
+    hold(&all, holder.name, 600 * mb);
+    const std::vector<Finding> found = findings(all);
+    ASSERT_EQ(1u, found.size()) << holder.name;
+    EXPECT_EQ(memdiag::advisor::rule_of(holder), found[0].rule);
+    EXPECT_EQ(holder.name, found[0].holder);
+    EXPECT_EQ(600 * mb, found[0].bytes) << holder.name;
+    EXPECT_FALSE(found[0].allocated_bytes) << holder.name;
+    EXPECT_EQ(Severity::warning, found[0].severity) << holder.name;
+    EXPECT_NE("", found[0].remedy) << holder.name;
+    EXPECT_GE(1024u, found[0].evidence.size()) << holder.name;
+    EXPECT_GE(1024u, found[0].remedy.size()) << holder.name;
+    EXPECT_EQ("", memdiag_test::logged_statement(found[0].remedy));
+    const bool ends =
+        holder.end != memdiag::advisor::End::statement || holder.statement;
+    EXPECT_EQ(ends, found[0].statement.has_value()) << holder.name;
+  }
+}
+
+TEST(Advisor, AStatementFreesWhatTheHolderHas) {
+  const auto statement = [](const char *holder) {
+    Situation all = healthy();
+    hold(&all, holder, 600 * mb);
+    const std::vector<Finding> found = findings(all);
+    return found.empty() ? std::nullopt : found[0].statement;
+  };
+  EXPECT_EQ("FLUSH LOCAL TABLES", statement("open tables"));
+  EXPECT_EQ("FLUSH LOCAL TABLES", statement("triggers"));
+  EXPECT_EQ("SET GLOBAL key_buffer_size = 4194304",
+            statement("MyISAM key cache"));
+  // To list tables frees none.
+  EXPECT_FALSE(statement("MEMORY tables"));
+  EXPECT_FALSE(statement("temporary tables"));
+  for (const char *holder :
+       {"user variables", "prepared statements", "network buffers"})
+    EXPECT_TRUE(statement(holder)->starts_with("SELECT CONCAT('KILL ', "))
+        << holder;
+  for (const char *holder : {"sort buffers", "sets of DISTINCT"})
+    EXPECT_TRUE(statement(holder)->starts_with("SELECT CONCAT('KILL QUERY ', "))
+        << holder;
+  EXPECT_NE(std::string::npos, statement("binary log dump threads")
+                                   ->find("'Binlog Dump', 'Binlog Dump GTID'"));
+  EXPECT_NE(std::string::npos,
+            statement("transactions, locks")->find("trx_lock_memory_bytes"));
+}
+
+TEST(Advisor, ALowerCacheOnlyWhereSessionsHaveMorePrograms) {
+  Situation all = healthy();
+  hold(&all, "stored programs", 600 * mb);
+  const auto statement = [&] { return *findings(all).at(0).statement; };
+  all.programs_of_a_session = 128;
+  EXPECT_TRUE(statement().starts_with("SELECT CONCAT('KILL ', "))
+      << statement();
+  EXPECT_NE(std::string::npos, statement().find("THD::sp_cache"));
+  all.programs_of_a_session = 129;
+  EXPECT_EQ("SET GLOBAL stored_program_cache = 128", statement());
+  all.programs_of_a_session.reset();
+  EXPECT_TRUE(statement().starts_with("SELECT CONCAT('KILL ', "));
+  all.programs_of_a_session = 129;
+  all.variables.clear();
+  EXPECT_TRUE(statement().starts_with("SELECT CONCAT('KILL ', "));
+}
+
+TEST(Advisor, ASessionThatHasMostOfItIsNamedOnce) {
+  Situation all = healthy();
+  hold(&all, "user variables", 600 * mb);
+  holding_of(&all, "user variables").owner =
+      memdiag::advisor::Session{42, 590 * mb};
+  all.largest_session = memdiag::advisor::Session{42, 610 * mb};
+  std::vector<Finding> found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_TRUE(
+      found[0].evidence.ends_with("; session 42 has up to 590 MiB of it"))
+      << found[0].evidence;
+  ASSERT_TRUE(found[0].owner);
+  EXPECT_EQ(42u, found[0].owner->processlist_id);
+  // Another one.
+  all.largest_session = memdiag::advisor::Session{43, 610 * mb};
+  found = findings(all);
+  ASSERT_EQ(2u, found.size());
+  EXPECT_EQ("session", found[1].rule);
+}
+
+TEST(Advisor, IdleSessionsAreEndedButForSome) {
+  Situation all = healthy();
+  all.idle_sessions = memdiag::advisor::Idle_sessions{600, 200 * mb};
+  pool_of(&all, Pool::session).resident_live_bytes = 100 * mb;
+  pool_of(&all, Pool::connection).resident_live_bytes = 80 * mb;
+  std::vector<Finding> found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_EQ("idle_sessions", found[0].rule);
+  EXPECT_FALSE(found[0].holder);
+  EXPECT_EQ(180 * mb, found[0].bytes);
+  EXPECT_EQ(200 * mb, found[0].allocated_bytes);
+  ASSERT_TRUE(found[0].statement);
+  for (const char *condition :
+       {"PROCESSLIST_COMMAND = 'Sleep'", "PROCESSLIST_TIME >= 60",
+        "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "'memdiag'",
+        "NAME = 'thread/sql/one_connection'"})
+    EXPECT_NE(std::string::npos, found[0].statement->find(condition))
+        << condition;
+  // The same bytes by another name.
+  hold(&all, "network buffers", 150 * mb);
+  found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_EQ("network_buffers", found[0].rule);
 }
 
 TEST(Holders, EachPoolOfTheListIsOneHoldersAlone) {

@@ -1,0 +1,190 @@
+#include "plugin/memdiag/advice/holdings.h"
+
+#include <algorithm>
+#include <array>
+
+namespace memdiag::advisor {
+namespace {
+
+constexpr uint64_t mib = 1 << 20;
+
+/** Bytes of one holder in one pool. */
+struct Amount {
+  uint64_t bytes{0};
+  uint64_t allocated_bytes{0};
+
+  void add(uint64_t resident, uint64_t allocated) {
+    bytes += resident;
+    allocated_bytes += allocated;
+  }
+  void take(uint64_t resident, uint64_t allocated) {
+    bytes -= std::min(bytes, resident);
+    allocated_bytes -= std::min(allocated_bytes, allocated);
+  }
+};
+
+size_t index_of(const Holder &holder) {
+  return static_cast<size_t>(&holder - holders.data());
+}
+
+const Holder *named(std::string_view instrument) {
+  const Holder *found = nullptr;
+  size_t longest = 0;
+  for (const Holder &holder : holders)
+    for (const std::string_view part : holder.instruments)
+      if (part.size() > longest && instrument.starts_with(part)) {
+        found = &holder;
+        longest = part.size();
+      }
+  return found;
+}
+
+const Holder *owner_of(Pool pool) {
+  for (const Holder &holder : holders)
+    if (std::find(holder.pools.begin(), holder.pools.end(), pool) !=
+        holder.pools.end())
+      return &holder;
+  return nullptr;
+}
+
+/** Programs of triggers belong to open tables, but their memory has the same
+name as that of the stored-program cache. The cache's hash tells them apart.
+Where programs would have to be larger than largest_program to fill their
+memory, most of them are triggers. */
+bool are_triggers(std::span<const routes::Row> routes) {
+  constexpr uint64_t largest_program = 4 * mib;
+  uint64_t programs = 0;
+  for (const routes::Row &route : routes)
+    if (route.name == "memory/sql/sp_head::main_mem_root")
+      programs += route.live_bytes.value_or(0);
+  return programs > cached_programs(routes) * largest_program;
+}
+
+class Holdings {
+ public:
+  explicit Holdings(const Holding_figures &figures) : m_figures(figures) {}
+
+  std::vector<Holding> all() {
+    add_pools();
+    add_routes();
+    add_what_malloc_serves();
+    divide("strings", "binary log dump threads", m_figures.dump_thread_bytes);
+    if (are_triggers(m_figures.routes))
+      divide("stored programs", "triggers", UINT64_MAX);
+    std::vector<Holding> result;
+    for (const Holder &holder : holders) {
+      const Sums &sums = m_sums[index_of(holder)];
+      uint64_t bytes = 0;
+      uint64_t allocated = 0;
+      std::optional<Pool> pool;
+      uint64_t most = 0;
+      for (size_t i = 0; i < pool_count; ++i) {
+        bytes += sums[i].bytes;
+        allocated += sums[i].allocated_bytes;
+        if (sums[i].allocated_bytes <= most) continue;
+        most = sums[i].allocated_bytes;
+        pool = static_cast<Pool>(i);
+      }
+      if (allocated != 0)
+        result.push_back(
+            {&holder, bytes, allocated, pool, owner(holder, bytes)});
+    }
+    return result;
+  }
+
+ private:
+  using Sums = std::array<Amount, pool_count>;
+
+  uint64_t resident(size_t pool, uint64_t live_bytes) const {
+    const auto &share = m_figures.resident_shares[pool];
+    if (!share) return live_bytes;
+    return static_cast<uint64_t>(*share * static_cast<double>(live_bytes));
+  }
+
+  void add_pools() {
+    for (size_t i = 0; i < pool_count; ++i)
+      if (const Holder *const holder = owner_of(static_cast<Pool>(i))) {
+        const uint64_t live = m_figures.pools[i].live_bytes.value_or(0);
+        m_sums[index_of(*holder)][i].add(resident(i, live), live);
+      }
+  }
+
+  void add_routes() {
+    for (const routes::Row &route : m_figures.routes) {
+      const uint64_t live = route.live_bytes.value_or(0);
+      if (live == 0) continue;
+      const Holder *const holder = named(route.name);
+      const Holder *const owner = owner_of(route.pool);
+      if (holder == nullptr || holder == owner) continue;
+      const auto pool = static_cast<size_t>(route.pool);
+      const uint64_t bytes = resident(pool, live);
+      m_sums[index_of(*holder)][pool].add(bytes, live);
+      if (owner != nullptr) m_sums[index_of(*owner)][pool].take(bytes, live);
+    }
+  }
+
+  void add_what_malloc_serves() {
+    constexpr auto general = static_cast<size_t>(Pool::general);
+    for (const routes::Row &route : m_figures.routes) {
+      if (route.pool != Pool::general || route.live_bytes) continue;
+      const Holder *const holder = named(route.name);
+      if (holder == nullptr) continue;
+      for (const instruments::Counted &counted : m_figures.counted)
+        if (counted.enabled && counted.name == route.name)
+          m_sums[index_of(*holder)][general].add(
+              resident(general, counted.bytes), counted.bytes);
+    }
+  }
+
+  /** Some of what one holder has in its pools is another one's. */
+  void divide(std::string_view from, std::string_view to, uint64_t most) {
+    const Holder *const one = find_holder(from);
+    const Holder *const other = find_holder(to);
+    if (one == nullptr || other == nullptr) return;
+    for (size_t i = 0; i < pool_count; ++i) {
+      Amount &amount = m_sums[index_of(*one)][i];
+      const uint64_t part = std::min(most, amount.allocated_bytes);
+      most -= part;
+      const uint64_t bytes = std::min(amount.bytes, resident(i, part));
+      amount.take(bytes, part);
+      m_sums[index_of(*other)][i].add(bytes, part);
+    }
+  }
+
+  /** The largest session is the cause if it has most of it. */
+  std::optional<Session> owner(const Holder &holder, uint64_t bytes) const {
+    if (!holder.of_sessions() || !m_figures.largest_processlist_id)
+      return std::nullopt;
+    uint64_t held = 0;
+    for (const instruments::Held &each : m_figures.held_by_largest)
+      if (holder_of(each.name, routes::declared_pool(each.name)) == &holder)
+        held += each.bytes;
+    if (held == 0 || held < bytes / 2) return std::nullopt;
+    return Session{*m_figures.largest_processlist_id, std::min(held, bytes)};
+  }
+
+  const Holding_figures &m_figures;
+  std::array<Sums, holder_count> m_sums{};
+};
+
+}  // namespace
+
+const Holder *holder_of(std::string_view instrument, Pool pool) {
+  const Holder *const holder = named(instrument);
+  return holder != nullptr ? holder : owner_of(pool);
+}
+
+std::vector<Holding> holdings(const Holding_figures &figures) {
+  return Holdings(figures).all();
+}
+
+uint64_t cached_programs(std::span<const routes::Row> routes) {
+  constexpr uint64_t entry_bytes = 100;
+  uint64_t bytes = 0;
+  for (const routes::Row &route : routes)
+    if (route.name == "memory/sql/THD::sp_cache")
+      bytes += route.live_bytes.value_or(0);
+  return bytes / entry_bytes;
+}
+
+}  // namespace memdiag::advisor
