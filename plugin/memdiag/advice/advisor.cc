@@ -175,7 +175,7 @@ class Advisor {
           "ORDER BY BYTES DESC shows who holds it, MEMDIAG_SURVIVORS what was "
           "left behind" +
               std::string(
-                  name == "temp_table"
+                  which == Pool::temp_table
                       ? "; routes that begin with memory/memory/ are tables of "
                         "the MEMORY engine, which stay until they are "
                         "dropped"
@@ -184,7 +184,7 @@ class Advisor {
       add("growth_of_a_cache", Severity::note, name, "cache",
           "live bytes grow by " + rate(*pool.trend) + ", to " +
               size(pool.trend->last_bytes),
-          remedy_of_cache(name));
+          remedy_of_cache(which));
     if (pool.dirty_bytes && is_large(*pool.dirty_bytes)) {
       Finding &unused =
           add("unused_pages", Severity::note, name, "cache",
@@ -203,7 +203,7 @@ class Advisor {
             size(free) + " of " + size(*pool.active_bytes) +
                 " in use are free parts of pages that hold something",
             (lasts && which != Pool::connection
-                 ? remedy_of_cache(name)
+                 ? remedy_of_cache(which)
                  : "end sessions that are idle for long: what they hold "
                    "keeps pages") +
                 std::string("; SELECT SIZE, WASTE_BYTES FROM "
@@ -212,21 +212,21 @@ class Advisor {
     }
   }
 
-  static std::string remedy_of_cache(const std::string &pool) {
-    if (pool == "table_cache")
+  static std::string remedy_of_cache(Pool pool) {
+    if (pool == Pool::table_cache)
       return std::string("FLUSH LOCAL TABLES; ") + flush_waits +
              "; lower table_open_cache or table_open_cache_instances to bound "
              "it";
-    if (pool == "dictionary")
+    if (pool == Pool::dictionary)
       return std::string("FLUSH LOCAL TABLES; ") + flush_waits +
              "; lower table_definition_cache to bound it";
-    if (pool == "fts_cache")
+    if (pool == Pool::fts_cache)
       return "SET PERSIST_ONLY innodb_ft_total_cache_size = <less> bounds it "
              "at the next start; SET GLOBAL innodb_optimize_fulltext_only = "
              "ON; then OPTIMIZE LOCAL TABLE <each with a full-text index> "
              "writes it out, but rebuilds the whole table while that variable "
              "is OFF";
-    if (pool == "group_replication")
+    if (pool == Pool::group_replication)
       return "SET GLOBAL group_replication_message_cache_size = <less> lowers "
              "its cache of messages; SELECT MEMBER_ID, "
              "COUNT_TRANSACTIONS_ROWS_VALIDATING, "
@@ -234,7 +234,7 @@ class Advisor {
              "performance_schema.replication_group_member_stats shows the rows "
              "that certification keeps, and which member lags and so keeps "
              "them";
-    if (uses_malloc(*find_pool(pool)))
+    if (uses_malloc(pool))
       return "SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
              "performance_schema.memory_summary_global_by_event_name WHERE "
              "EVENT_NAME IN (SELECT ROUTE FROM "
@@ -243,7 +243,8 @@ class Advisor {
              "counted";
     return "SELECT ROUTE, LIVE_BYTES FROM INFORMATION_SCHEMA.MEMDIAG_ROUTES "
            "WHERE POOL = '" +
-           pool + "' ORDER BY LIVE_BYTES DESC shows what it is";
+           std::string(spec_of(pool).name) +
+           "' ORDER BY LIVE_BYTES DESC shows what it is";
   }
 
   /** A finding if more than a share of the memory besides the buffer pool is
