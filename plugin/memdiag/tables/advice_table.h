@@ -37,7 +37,9 @@ inline constexpr Table advice_table = [] {
           text_column<Row, &Row::evidence>("EVIDENCE", 1024,
                                            "The figures that prove it."),
           text_column<Row, &Row::remedy>(
-              "REMEDY", 1024, "In words: what remedies it, or shows more."),
+              "REMEDY", 1024,
+              "What remedies it or shows more, in words with statements among "
+              "them."),
           text_column<Row, &Row::rule>(
               "RULE", 64,
               "The name of the rule that made the row. It stays the same in "
@@ -48,8 +50,10 @@ inline constexpr Table advice_table = [] {
               "finding is about none of the known ones."),
           column<Row, &Row::bytes>(
               "BYTES", Unit::bytes,
-              "The resident bytes that the finding is about, never more than "
-              "the process has. NULL: not known, or it is about none."),
+              "The resident bytes that a holder, a session or idle sessions "
+              "have, that outlived their lifetime, or that are unused pages; "
+              "never more than the process has. NULL: not known, or the "
+              "finding is of another kind."),
           column<Row, &Row::allocated_bytes>(
               "ALLOCATED_BYTES", Unit::bytes,
               "What is allocated, where that is more than BYTES: the rest was "
