@@ -96,6 +96,20 @@ void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
 
 }  // namespace
 
+void add_ledger(std::span<const ledger::Row> ledger, Server_facts *server) {
+  for (const ledger::Row &row : ledger) {
+    const auto pool = find_pool(row.name);
+    if (row.component != std::string_view{"pool"} || !pool ||
+        !row.resident_bytes)
+      continue;
+    const auto i = static_cast<size_t>(*pool);
+    const auto bytes = static_cast<uint64_t>(*row.resident_bytes);
+    const std::string_view state = row.state;
+    if (state == "dirty") server->resident_dirty_bytes[i] = bytes;
+    if (state == "live") server->resident_live_bytes[i] = bytes;
+  }
+}
+
 Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
                          std::span<const budget::Row> budget,
                          std::span<const black_box::Sample> samples,

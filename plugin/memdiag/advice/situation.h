@@ -16,6 +16,7 @@
 #include "plugin/memdiag/budget/budget.h"
 #include "plugin/memdiag/history/black_box.h"
 #include "plugin/memdiag/host/host.h"
+#include "plugin/memdiag/ledger/ledger_rows.h"
 
 namespace memdiag::advisor {
 
@@ -40,6 +41,9 @@ struct Server_facts {
   /** The same of live blocks. */
   std::array<Reading, pool_count> resident_live_bytes{};
 };
+
+/** Sets the resident bytes of pools as the ledger has them. */
+void add_ledger(std::span<const ledger::Row> ledger, Server_facts *server);
 
 /** @param samples    of this run, oldest first: trends are over the last
                       quarter of an hour

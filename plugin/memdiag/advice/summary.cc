@@ -4,9 +4,7 @@
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
-#include <cstring>
-
-#include "plugin/memdiag/advice/usual_shares.h"
+#include <utility>
 
 namespace memdiag::summary {
 namespace {
@@ -16,8 +14,6 @@ constexpr uint64_t gib = 1024 * mib;
 constexpr uint64_t minute_us = 60 * uint64_t{1000000};
 constexpr uint64_t hour_us = 60 * minute_us;
 
-/** Smaller holders are no reason to act (worth_bytes of advisor.cc). */
-constexpr uint64_t unusual_bytes = 64 * mib;
 /** Smaller growth and smaller amounts to get back are not shown. */
 constexpr int64_t worth_bytes = mib;
 
@@ -47,7 +43,12 @@ std::string size(uint64_t bytes) {
   const auto value = static_cast<double>(bytes);
   if (bytes < mib) return text("%.0f KiB", value / 1024);
   if (bytes < gib) return text("%.0f MiB", value / mib);
-  return text(bytes < 100 * gib ? "%.2f GiB" : "%.0f GiB", value / gib);
+  const double gibs = value / gib;
+  // Three digits, after rounding as well.
+  return text(gibs < 9.995   ? "%.2f GiB"
+              : gibs < 99.95 ? "%.1f GiB"
+                             : "%.0f GiB",
+              gibs);
 }
 
 std::string growth(int64_t bytes) {
@@ -85,9 +86,6 @@ std::string name_of(const Resident &part) {
   return "other";
 }
 
-/** A part with this prefix stands for a whole pool. */
-constexpr std::string_view pool_prefix = "pool:";
-
 struct Amount {
   std::string name;
   int64_t bytes;
@@ -114,8 +112,6 @@ class Summary {
  public:
   explicit Summary(const Facts &facts) : m_facts(facts) {
     m_rss = static_cast<int64_t>(facts.rss_bytes.value_or(0));
-    for (const Resident &part : facts.resident)
-      if (part.component == "buffer_pool") m_buffer_pool += part.bytes;
   }
 
   std::vector<Row> rows() {
@@ -151,124 +147,40 @@ class Summary {
             percent(static_cast<uint64_t>(one.bytes), rss()));
   }
 
-  uint64_t bytes_of_pool(std::string_view pool) const {
-    int64_t bytes = 0;
-    for (const Resident &part : m_facts.resident)
-      if (part.component == "pool" && part.name == pool && part.state == "live")
-        bytes += part.bytes;
-    return static_cast<uint64_t>(bytes);
-  }
-
-  uint64_t bytes_of(const Holder &holder) const {
-    uint64_t bytes = 0;
-    for (const std::string_view part : holder.parts) {
-      if (part.empty()) continue;
-      if (part.starts_with(pool_prefix)) {
-        bytes += bytes_of_pool(part.substr(pool_prefix.size()));
-        continue;
-      }
-      for (const Instrument &instrument : m_facts.instruments)
-        if (instrument.name.starts_with(part)) bytes += instrument.bytes;
-    }
-    return bytes;
-  }
-
-  static bool has(const Holder &holder, const Instrument &instrument) {
-    return std::any_of(
-        holder.parts.begin(), holder.parts.end(), [&](std::string_view part) {
-          if (part.empty()) return false;
-          return part.starts_with(pool_prefix)
-                     ? part.substr(pool_prefix.size()) == instrument.pool
-                     : instrument.name.starts_with(part);
-        });
-  }
-
-  /** The session's bytes of the holder, as far as Performance Schema counts
-  them by session. */
-  static uint64_t bytes_of(const Session &session, const Holder &holder) {
-    uint64_t bytes = 0;
-    for (const Instrument &held : session.held)
-      if (has(holder, held)) bytes += held.bytes;
-    return bytes;
-  }
-
-  /** Programs of triggers belong to open tables, but their memory has the same
-  name as that of the stored-program cache. The cache's hash tells them apart:
-  an entry takes some 100 bytes. Where programs would have to be larger than
-  largest_program to fill their memory, most of them are triggers. */
-  bool are_triggers() const {
-    constexpr uint64_t entry_bytes = 100;
-    constexpr uint64_t largest_program = 4 * mib;
-    uint64_t programs = 0;
-    uint64_t entries = 0;
-    for (const Instrument &instrument : m_facts.instruments) {
-      if (instrument.name == "memory/sql/sp_head::main_mem_root")
-        programs += instrument.bytes;
-      if (instrument.name == "memory/sql/THD::sp_cache")
-        entries += instrument.bytes;
-    }
-    return programs > entries / entry_bytes * largest_program;
-  }
-
-  /** `%` becomes half the variable's value where that is known and the
-  statement then fits. */
-  std::string statement_of(const Holder &holder) const {
-    const std::string declared = holder.statement;
-    const size_t place = declared.find('%');
-    if (place == std::string::npos) return declared;
-    const auto with = [&](const std::string &value) {
-      return std::string(declared).replace(place, 1, value);
-    };
-    const auto value = m_facts.variables.find(holder.variable);
-    if (value != m_facts.variables.end())
-      if (std::string statement = with(std::to_string(value->second / 2));
-          statement.size() <= statement_length)
-        return statement;
-    return with("<less>");
-  }
-
+  /** The advisor's findings about holders of its list. */
   void add_unusual_holders() {
-    struct Unusual {
-      const Holder *holder;
-      uint64_t bytes;
-    };
-    std::vector<Unusual> found;
-    const int64_t outside = m_rss - m_buffer_pool;
-    if (outside <= 0) return;
-    for (const Holder &declared : holders) {
-      const Holder *const holder =
-          declared.variable != nullptr &&
-                  strcmp(declared.variable, "stored_program_cache") == 0 &&
-                  are_triggers()
-              ? &triggers
-              : &declared;
-      const uint64_t bytes = bytes_of(*holder);
-      if (bytes >= unusual_bytes &&
-          static_cast<double>(bytes) * 100 >
-              static_cast<double>(outside) * holder->usual_percent)
-        found.push_back({holder, bytes});
-    }
+    std::vector<const advisor::Finding *> found;
+    for (const advisor::Finding &finding : m_facts.findings)
+      if (finding.holder && finding.bytes) found.push_back(&finding);
     std::stable_sort(
         found.begin(), found.end(),
-        [](const Unusual &a, const Unusual &b) { return a.bytes > b.bytes; });
+        [](const auto *a, const auto *b) { return *a->bytes > *b->bytes; });
     if (found.size() > most_unusual) found.resize(most_unusual);
-    for (const Unusual &one : found) add_unusual(*one.holder, one.bytes);
+    for (const advisor::Finding *finding : found) add_unusual(*finding);
   }
 
-  void add_unusual(const Holder &holder, uint64_t bytes) {
-    const auto &session = m_facts.largest_session;
-    const uint64_t of_session =
-        holder.of_sessions && session ? bytes_of(*session, holder) : 0;
+  void add_unusual(const advisor::Finding &finding) {
     // One session has most of it: that session is the cause.
-    if (of_session != 0 && of_session >= bytes / 2) {
-      add("holds", holder.name, size(bytes),
-          text("session %" PRIu64 ": %s", session->processlist_id,
-               size(of_session).c_str()),
-          text("KILL %" PRIu64, session->processlist_id));
+    if (const auto &owner = finding.owner) {
+      const advisor::Holder *const holder =
+          advisor::find_holder(*finding.holder);
+      const bool runs =
+          holder != nullptr && holder->end == advisor::End::queries;
+      add("holds", *finding.holder, size(*finding.bytes),
+          text("session %" PRIu64 ": %s", owner->processlist_id,
+               size(owner->bytes).c_str()),
+          text(runs ? "KILL QUERY %" PRIu64 : "KILL %" PRIu64,
+               owner->processlist_id));
       return;
     }
-    add("holds", holder.name, size(bytes), "more than its usual share",
-        statement_of(holder));
+    add("holds", *finding.holder, size(*finding.bytes),
+        "more than its usual share", statement_of(finding));
+  }
+
+  static std::string statement_of(const advisor::Finding &finding) {
+    if (finding.statement && finding.statement->size() <= statement_length)
+      return *finding.statement;
+    return "SELECT * FROM information_schema.memdiag_advice";
   }
 
   void add_growth() {
@@ -282,29 +194,54 @@ class Summary {
         last.rss_bytes != black_box::unknown)
       add("grew", "process (RSS)",
           growth(difference_of(last.rss_bytes, first.rss_bytes)), since);
-    std::vector<Amount> pools;
-    for (size_t i = 0; i < pool_count; ++i) {
-      const uint64_t before = first.pools[i].live_bytes;
-      const uint64_t now = last.pools[i].live_bytes;
-      if (before != black_box::unknown && now != black_box::unknown)
-        add_to(&pools, std::string("pool ") + pool_specs[i].name,
-               difference_of(now, before));
-    }
-    keep_largest(&pools, most_grown - 1);
-    for (const Amount &pool : pools)
-      if (pool.bytes >= worth_bytes)
-        add("grew", pool.name, growth(pool.bytes), since);
+    std::vector<Amount> parts;
+    if (first.buffer_pool_bytes != black_box::unknown &&
+        last.buffer_pool_bytes != black_box::unknown)
+      parts.push_back({"buffer pool", difference_of(last.buffer_pool_bytes,
+                                                    first.buffer_pool_bytes)});
+    for (size_t i = 0; i < pool_count; ++i)
+      if (const auto grown = growth_of_pool(i, first, last))
+        parts.push_back({std::string("pool ") + pool_specs[i].name, *grown});
+    keep_largest(&parts, most_grown - 1);
+    for (const Amount &part : parts)
+      if (part.bytes >= worth_bytes)
+        add("grew", part.name, growth(part.bytes),
+            since + (part.name.starts_with("pool ") ? ", estimated" : ""));
+  }
+
+  /** Samples have a pool's live bytes. They are taken to be resident by the
+  same part as now. */
+  std::optional<int64_t> growth_of_pool(size_t i,
+                                        const black_box::Sample &first,
+                                        const black_box::Sample &last) const {
+    const uint64_t before = first.pools[i].live_bytes;
+    const uint64_t now = last.pools[i].live_bytes;
+    if (before == black_box::unknown || now == black_box::unknown || now == 0)
+      return std::nullopt;
+    for (const Resident &part : m_facts.resident)
+      if (part.component == "pool" && part.state == "live" &&
+          part.name == pool_specs[i].name) {
+        const double share = std::min(
+            1.0, static_cast<double>(part.bytes) / static_cast<double>(now));
+        return static_cast<int64_t>(
+            share * static_cast<double>(difference_of(now, before)));
+      }
+    return std::nullopt;
   }
 
   static int64_t difference_of(uint64_t a, uint64_t b) {
     return static_cast<int64_t>(a - b);
   }
 
+  static bool is_flushed(const advisor::Holder &holder) {
+    return holder.statement != nullptr &&
+           std::string_view{holder.statement} == advisor::flush_tables;
+  }
+
   void add_reclaimable() {
     std::vector<Amount> unused;
     int64_t all = 0;
     int64_t clean = 0;
-    int64_t table_caches = 0;
     int64_t full_text_caches = 0;
     for (const Resident &part : m_facts.resident) {
       if (part.component == "buffer_pool" && part.state == "clean pages")
@@ -313,13 +250,16 @@ class Summary {
       if (part.state == "dirty" || part.state == "muzzy") {
         add_to(&unused, std::string(part.name), part.bytes);
         all += part.bytes;
-      } else if (part.state == "live" &&
-                 (part.name == "table_cache" || part.name == "dictionary")) {
-        table_caches += part.bytes;
       } else if (part.state == "live" && part.name == "fts_cache") {
         full_text_caches += part.bytes;
       }
     }
+    // Accounts and stored programs, which lie in the same pools, stay. So do
+    // temporary tables of sessions, which cannot be told from others.
+    int64_t table_caches = 0;
+    for (const advisor::Holding &holding : m_facts.holdings)
+      if (is_flushed(*holding.holder))
+        table_caches += static_cast<int64_t>(holding.bytes);
     const auto add_one = [this](std::string what, int64_t bytes,
                                 const char *detail, std::string statement) {
       if (bytes >= worth_bytes)
@@ -333,8 +273,8 @@ class Summary {
     for (const Amount &pool : unused)
       add_one("pool " + pool.name, pool.bytes, free_of_cost,
               "SELECT memdiag_purge('" + pool.name + "')");
-    add_one("table caches", table_caches, "waits for running queries",
-            "FLUSH LOCAL TABLES");
+    add_one("table caches", table_caches, "at most; waits for queries",
+            advisor::flush_tables);
     add_one("full-text caches", full_text_caches, "then OPTIMIZE LOCAL TABLE",
             "SET GLOBAL innodb_optimize_fulltext_only = ON");
     add_one("buffer pool", clean, "at most: read again on use",
@@ -374,32 +314,44 @@ class Summary {
   }
 
   void add_findings() {
-    constexpr const char *advice =
-        "SELECT * FROM information_schema.memdiag_advice";
     if (m_facts.findings.empty()) {
       add("wrong", "nothing", "", "");
       return;
     }
     for (const advisor::Finding &finding : m_facts.findings.first(
              std::min(m_facts.findings.size(), most_findings)))
-      add("wrong", finding.subsystem, "",
+      add("wrong", finding.holder.value_or(finding.subsystem), "",
           std::string(finding.severity_name()) + ": " + finding.verdict,
-          advice);
+          statement_of(finding));
   }
 
   const Facts &m_facts;
   int64_t m_rss{0};
-  int64_t m_buffer_pool{0};
   std::vector<Row> m_rows;
 };
 
 }  // namespace
 
-std::vector<const char *> variables() {
-  std::vector<const char *> names{triggers.variable};
-  for (const Holder &holder : holders)
-    if (holder.variable != nullptr) names.push_back(holder.variable);
-  return names;
+Facts make_facts(uint64_t now_us, const Snapshot &snapshot,
+                 std::span<const ledger::Row> ledger,
+                 std::span<const black_box::Sample> samples,
+                 const advisor::Situation &situation,
+                 std::span<const advisor::Finding> findings) {
+  Facts facts{};
+  facts.now_us = now_us;
+  facts.rss_bytes = situation.host.resident_bytes;
+  facts.limit_bytes = host::limit_bytes(situation.host);
+  for (const ledger::Row &row : ledger)
+    if (row.resident_bytes)
+      facts.resident.push_back(
+          {row.component, row.name, row.state, *row.resident_bytes});
+  for (size_t i = 0; i < pool_count; ++i)
+    facts.pool_peaks[i] = {snapshot.pools[i].peak_bytes,
+                           snapshot.pools[i].peak_time};
+  facts.holdings = situation.holdings;
+  facts.samples = samples;
+  facts.findings = findings;
+  return facts;
 }
 
 std::vector<Row> rows(const Facts &facts) { return Summary(facts).rows(); }

@@ -16,7 +16,7 @@ inline constexpr Table summary_table = [] {
       "MEMDIAG_SUMMARY",
       "Start here: five questions about the server's memory, answered in at "
       "most 25 rows. The other tables have the figures in bytes.",
-      0x0100,
+      0x0101,
       std::array{
           text_column<Row, &Row::question>(
               "QUESTION", summary::question_length,
@@ -26,25 +26,28 @@ inline constexpr Table summary_table = [] {
           text_column<Row, &Row::what>(
               "WHAT", summary::what_length,
               "The holder: the process, a pool, a cache, a kind of buffer. "
-              "wrong: the subsystem of a finding, or nothing."),
+              "wrong: the holder or the subsystem of a finding, or nothing."),
           text_column<Row, &Row::size>(
               "SIZE", summary::size_length,
               "How much, in KiB, MiB or GiB. Empty where QUESTION is wrong."),
           text_column<Row, &Row::detail>(
               "DETAIL", summary::detail_length,
               "holds: the limit, the share of RSS, or the session with most of "
-              "it. grew: in what time. get back: the cost, or the statement "
+              "it. grew: in what time; a pool's growth is estimated with the "
+              "part of it that is resident now. get back: the cost, or the "
+              "statement "
               "that must follow. peak: how long ago. wrong: severity and "
               "verdict."),
           text_column<Row, &Row::statement>(
               "STATEMENT", summary::statement_length,
               "The statement that lowers the holder, frees the memory or shows "
-              "more. Fill in the parts in <>. KILL ends the session that has "
-              "at least half of it. None is written to the binary log: each "
+              "more; MEMDIAG_ADVICE has those that are too long for a screen. "
+              "Fill in the parts in <>. KILL ends the session that has at "
+              "least half of it. None is written to the binary log: each "
               "server needs its own.")}};
 }();
 
-static_assert(fingerprint(summary_table) == 2895114102u,
+static_assert(fingerprint(summary_table) == 3196101040u,
               "columns changed: raise the table's version, then set this");
 
 }  // namespace memdiag

@@ -1,6 +1,5 @@
 #include "plugin/memdiag/server/tables/table_rows.h"
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "mysys/memdiag/base/clock.h"
+#include "plugin/memdiag/advice/safe_limit_row.h"
 #include "plugin/memdiag/advice/situation.h"
 #include "plugin/memdiag/advice/summary.h"
 #include "plugin/memdiag/base/reason.h"
@@ -42,10 +42,7 @@ void add_rows_of_snapshot(Statement *statement, Sink<Row> *sink) {
   add_all(rows_of<Row>(statement->snapshot(detail_of<Row>)), sink);
 }
 
-std::vector<advisor::Finding> findings_of(
-    Statement *statement, const std::vector<budget::Row> &budget) {
-  const Snapshot &snapshot = statement->snapshot();
-  const host::Figures &host = statement->host_report().figures;
+advisor::Situation situation_of(Statement *statement) {
   advisor::Server_facts server{};
   server.max_used_connections = budget::max_used_connections();
   server.max_used_seconds = budget::max_used_connections_seconds();
@@ -59,21 +56,12 @@ std::vector<advisor::Finding> findings_of(
   server.idle_sessions = {sessions.idle_clients, sessions.idle_bytes};
   server.dump_thread_bytes = sessions.dump_thread_bytes;
   server.counted = statement->counted();
-  for (const ledger::Row &row : statement->ledger_rows()) {
-    const auto pool = find_pool(row.name);
-    if (row.component != std::string_view{"pool"} || !pool ||
-        !row.resident_bytes)
-      continue;
-    const auto i = static_cast<size_t>(*pool);
-    const auto bytes = static_cast<uint64_t>(*row.resident_bytes);
-    const std::string_view state = row.state;
-    if (state == "dirty") server.resident_dirty_bytes[i] = bytes;
-    if (state == "live") server.resident_live_bytes[i] = bytes;
-  }
-  return advisor::findings(advisor::make_situation(
-      snapshot, host, budget,
+  advisor::add_ledger(statement->ledger_rows(), &server);
+  return advisor::make_situation(
+      statement->snapshot(), statement->host_report().figures,
+      budget::rows(statement->budget_facts()),
       history::this_run(clock_us(CLOCK_REALTIME) - trend_us),
-      scopes::survivors(), statement->all_routes(), server));
+      scopes::survivors(), statement->all_routes(), server);
 }
 
 /** Functions of a former build may have no names. */
@@ -91,72 +79,29 @@ void warn_of_replaced(Statement *statement, const profile::Recorded_run &run) {
 
 void add_safe_limit(Statement *statement, std::vector<host::Row> *rows) {
   constexpr uint64_t max_age_us = 200'000;
-  const limits::Figures figures = limits::now(max_age_us);
-  if (figures.safe_source.empty()) return;
-  if (!figures.safe_bytes)
-    statement->warn("the safe limit of the control group is not known: " +
-                    figures.safe_source +
-                    ", memory.stat beside it, or the free pages of InnoDB's "
-                    "buffer pool could not be read");
-  rows->push_back({"cgroup",
-                   "safe_limit",
-                   figures.safe_bytes
-                       ? std::optional(static_cast<double>(*figures.safe_bytes))
-                       : std::nullopt,
-                   {},
-                   "bytes",
-                   figures.safe_source});
+  auto limit = advisor::safe_limit_row(limits::now(max_age_us));
+  if (!limit) return;
+  if (!limit->warning.empty()) statement->warn(limit->warning);
+  rows->push_back(std::move(limit->row));
 }
 
 }  // namespace
 
 void add_rows(Statement *statement, Sink<summary::Row> *sink) {
-  const Snapshot &snapshot = statement->snapshot();
-  const host::Figures &host = statement->host_report().figures;
-  const std::vector<budget::Row> budget =
-      budget::rows(statement->budget_facts());
-  const std::vector<ledger::Row> &ledger = statement->ledger_rows();
-  const std::vector<advisor::Finding> findings = findings_of(statement, budget);
-  summary::Facts facts{};
-  facts.now_us = clock_us(CLOCK_REALTIME);
-  facts.rss_bytes = host.resident_bytes;
-  for (const ledger::Row &row : ledger)
-    if (row.resident_bytes)
-      facts.resident.push_back(
-          {row.component, row.name, row.state, *row.resident_bytes});
-  for (const instruments::Row &row : statement->instrument_rows())
-    // Live bytes are of the allocator; blocks of malloc() have those that
-    // Performance Schema counts.
-    if (const Reading bytes =
-            row.live_bytes ? row.live_bytes : row.counted_bytes)
-      facts.instruments.push_back(
-          {row.event_name, *bytes, row.pool.value_or("")});
-  for (size_t i = 0; i < pool_count; ++i)
-    facts.pool_peaks[i] = {snapshot.pools[i].peak_bytes,
-                           snapshot.pools[i].peak_time};
   constexpr uint64_t hour_us = 3600 * uint64_t{1000000};
+  const uint64_t now_us = clock_us(CLOCK_REALTIME);
+  const advisor::Situation situation = situation_of(statement);
+  const std::vector<advisor::Finding> findings = advisor::findings(situation);
   const std::vector<black_box::Sample> samples =
-      history::this_run(facts.now_us - hour_us);
-  facts.samples = samples;
-  facts.findings = findings;
-  facts.limit_bytes = host::limit_bytes(host);
-  if (const auto &session = statement->largest_client()) {
-    std::map<std::string_view, std::string_view> pools;
-    for (const summary::Instrument &instrument : facts.instruments)
-      pools[instrument.name] = instrument.pool;
-    facts.largest_session = {session->processlist_id, {}};
-    for (const instruments::Held &held : session->held)
-      facts.largest_session->held.push_back(
-          {held.name, held.bytes, pools[held.name]});
-  }
-  for (const budget::Row &row : budget)
-    if (row.value) facts.variables[row.variable] = *row.value;
-  add_all(summary::rows(facts), sink);
+      history::this_run(now_us - hour_us);
+  add_all(summary::rows(summary::make_facts(now_us, statement->snapshot(),
+                                            statement->ledger_rows(), samples,
+                                            situation, findings)),
+          sink);
 }
 
 void add_rows(Statement *statement, Sink<advisor::Finding> *sink) {
-  add_all(findings_of(statement, budget::rows(statement->budget_facts())),
-          sink);
+  add_all(advisor::findings(situation_of(statement)), sink);
 }
 
 void add_rows(Statement *statement, Sink<ledger::Row> *sink) {

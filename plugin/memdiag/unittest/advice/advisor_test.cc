@@ -536,8 +536,15 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
   EXPECT_FALSE(all.other_resident_bytes) << "VmRSS is not known";
   // Pages that jemalloc counts as dirty and that were never written take no
   // memory.
-  memdiag::advisor::Server_facts server;
-  server.resident_dirty_bytes[session] = 4;
+  memdiag::advisor::Server_facts server{};
+  const std::vector<memdiag::ledger::Row> ledger = {
+      {"pool", "session", "dirty", 4, {}, {}},
+      {"pool", "session", "live", 3, {}, {}},
+      {"region", "session", "live", 1, {}, {}},
+      {"pool", "binlog", "live", {}, {}, {}}};
+  memdiag::advisor::add_ledger(ledger, &server);
+  EXPECT_EQ(3u, server.resident_live_bytes[session]);
+  EXPECT_FALSE(server.resident_live_bytes[static_cast<size_t>(Pool::binlog)]);
   EXPECT_EQ(4u, memdiag::advisor::make_situation(snapshot, {}, budget, samples,
                                                  survivors, {}, server)
                     .pools[session]

@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "plugin/memdiag/advice/usual_shares.h"
+#include "plugin/memdiag/advice/holder_list.h"
+#include "plugin/memdiag/advice/safe_limit_row.h"
 #include "plugin/memdiag/unittest/logged_statements.h"
 
 namespace memdiag_test {
@@ -16,9 +18,10 @@ namespace memdiag_test {
 using memdiag::Pool;
 using memdiag::pool_count;
 using memdiag::pool_specs;
+using memdiag::advisor::Finding;
+using memdiag::advisor::Severity;
 using memdiag::black_box::Sample;
 using memdiag::summary::Facts;
-using memdiag::summary::Instrument;
 using memdiag::summary::Row;
 using memdiag::summary::rows;
 using std::string_literals::operator""s;
@@ -84,8 +87,18 @@ class SummaryTest : public testing::Test {
   /** The bytes of parts that the ledger could not read. */
   uint64_t unread_bytes{0};
   std::vector<Sample> samples;
-  std::vector<memdiag::advisor::Finding> findings;
+  std::vector<Finding> findings;
 };
+
+/** A finding of the advisor about a holder. */
+Finding finding_of(const char *holder, uint64_t bytes,
+                   std::optional<std::string> statement = {}) {
+  Finding finding{Severity::note, "session", "cache", "evidence", "remedy"};
+  finding.holder = holder;
+  finding.bytes = bytes;
+  finding.statement = std::move(statement);
+  return finding;
+}
 
 using Texts = std::vector<std::string>;
 
@@ -115,146 +128,100 @@ TEST_F(SummaryTest, NothingIsKnown) {
   EXPECT_EQ(answers("wrong"), Texts{"wrong|nothing|||"});
 }
 
+constexpr const char *advice =
+    "SELECT * FROM information_schema.memdiag_advice";
+
 TEST_F(SummaryTest, AnUnusualHolderHasItsStatement) {
-  facts.instruments = {
-      {"memory/sql/Prepared_statement::main_mem_root", 400 * mib},
-      {"memory/sql/Prepared_statement::infrastructure", 100 * mib},
-      {"memory/sql/NET::buff", 80 * mib}};
+  findings = {finding_of("open tables", 300 * mib, "FLUSH LOCAL TABLES"),
+              finding_of("MEMORY tables", 500 * mib)};
+  // One that is about no holder.
+  findings.push_back({Severity::critical, "cgroup", "host", "", ""});
   const Texts found = answers("holds");
-  ASSERT_EQ(found.size(), 7u);
-  EXPECT_EQ(found.back(),
-            "holds|prepared statements|500 MiB|more than its usual share|"
-            "SELECT * FROM information_schema.memdiag_advice");
-}
-
-TEST_F(SummaryTest, OneSessionIsTheCause) {
-  facts.instruments = {{"memory/sql/user_var_entry::value", 500 * mib, ""}};
-  std::vector<Instrument> held = {
-      {"memory/sql/user_var_entry::value", 250 * mib},
-      {"memory/sql/NET::buff", 900 * mib}};
-  facts.largest_session = {42, held};
-  EXPECT_EQ(answers("holds").back(),
-            "holds|user variables|500 MiB|session 42: 250 MiB|KILL 42");
-  // A whole pool.
-  facts.instruments = {};
-  held = {{"memory/sql/Log_event", 390 * mib, "transaction"}};
-  facts.largest_session = {42, held};
-  facts.resident.push_back({"pool", "transaction", "live", 400 * mib});
-  EXPECT_EQ(answers("holds").back(),
-            "holds|transactions, locks|400 MiB|session 42: 390 MiB|KILL 42");
-  facts.resident.pop_back();
-  // The session holds much of another holder. KILL would free too little here.
-  facts.instruments = {{"memory/sql/user_var_entry::value", 500 * mib, ""}};
-  held = {{"memory/sql/user_var_entry::value", 249 * mib},
-          {"memory/sql/Filesort_buffer::sort_keys", 900 * mib}};
-  facts.largest_session = {42, held};
-  EXPECT_EQ(answers("holds").back(),
-            "holds|user variables|500 MiB|more than its usual share|"
-            "SET @<each large one> = NULL");
-}
-
-TEST_F(SummaryTest, ASessionIsNotTheCauseOfASharedCache) {
-  facts.instruments = {{"memory/sql/TABLE", 300 * mib, ""}};
-  const std::vector<Instrument> held = {{"memory/sql/TABLE", 300 * mib}};
-  facts.largest_session = {42, held};
-  EXPECT_EQ(answers("holds").back(),
+  ASSERT_EQ(found.size(), 8u);
+  EXPECT_EQ(found[6],
+            "holds|MEMORY tables|500 MiB|more than its usual share|"s + advice);
+  EXPECT_EQ(found[7],
             "holds|open tables|300 MiB|more than its usual share|"
             "FLUSH LOCAL TABLES");
 }
 
-TEST_F(SummaryTest, ItsUsualShareIsNotNamed) {
-  // 20% of the 900 MiB outside the buffer pool.
-  facts.instruments = {{"memory/sql/TABLE", 180 * mib}};
+TEST_F(SummaryTest, AStatementThatDoesNotFitIsInTheAdvice) {
+  // One that is cut would be another statement.
+  const std::string fits(memdiag::summary::statement_length, 's');
+  findings = {finding_of("open tables", 300 * mib, fits)};
+  EXPECT_TRUE(answers("holds").back().ends_with('|' + fits));
+  findings = {finding_of("open tables", 300 * mib, fits + 's')};
+  EXPECT_TRUE(answers("holds").back().ends_with("|"s + advice));
+}
+
+TEST_F(SummaryTest, OneSessionIsTheCause) {
+  findings = {finding_of("user variables", 500 * mib, "SELECT")};
+  findings[0].owner = memdiag::advisor::Session{42, 250 * mib};
+  EXPECT_EQ(answers("holds").back(),
+            "holds|user variables|500 MiB|session 42: 250 MiB|KILL 42");
+  findings = {finding_of("transactions, locks", 400 * mib, "SELECT")};
+  findings[0].owner = memdiag::advisor::Session{42, 390 * mib};
+  EXPECT_EQ(answers("holds").back(),
+            "holds|transactions, locks|400 MiB|session 42: 390 MiB|KILL 42");
+  // A statement that has it, and not the session.
+  findings = {finding_of("sort buffers", 400 * mib, "SELECT")};
+  findings[0].owner = memdiag::advisor::Session{42, 390 * mib};
+  EXPECT_EQ(answers("holds").back(),
+            "holds|sort buffers|400 MiB|session 42: 390 MiB|KILL QUERY 42");
+}
+
+TEST_F(SummaryTest, WhatTheAdvisorDoesNotFindIsNotNamed) {
   EXPECT_EQ(answers("holds").size(), 6u);
-  facts.instruments = {{"memory/sql/TABLE", 181 * mib}};
-  EXPECT_EQ(answers("holds").size(), 7u);
+  findings = {finding_of("open tables", 300 * mib)};
+  findings[0].bytes.reset();
+  EXPECT_EQ(answers("holds").size(), 6u);
 }
 
-TEST_F(SummaryTest, ASmallHolderIsNotNamed) {
-  facts.resident = {{"pool", "session", "live", 70 * mib}};
-  facts.instruments = {{"memory/sql/NET::buff", 64 * mib - 1}};
-  EXPECT_EQ(answers("holds").size(), 2u);
-  facts.instruments[0].bytes = 64 * mib;
-  EXPECT_EQ(answers("holds").size(), 3u);
-}
-
-TEST_F(SummaryTest, AStatementHasHalfTheVariablesValue) {
-  facts.instruments = {{"memory/sql/sp_head::main_mem_root", 300 * mib},
-                       {"memory/sql/THD::sp_cache", 20'000}};
-  EXPECT_EQ(answers("holds").back(),
-            "holds|stored programs|300 MiB|more than its usual share|"
-            "SET GLOBAL stored_program_cache = <less>");
-  facts.variables["stored_program_cache"] = 256;
-  EXPECT_EQ(answers("holds").back(),
-            "holds|stored programs|300 MiB|more than its usual share|"
-            "SET GLOBAL stored_program_cache = 128");
-  // A number that does not fit would be cut to a smaller one.
-  facts.variables["stored_program_cache"] = UINT64_MAX;
-  EXPECT_EQ(answers("holds").back(),
-            "holds|stored programs|300 MiB|more than its usual share|"
-            "SET GLOBAL stored_program_cache = <less>");
-}
-
-TEST_F(SummaryTest, TriggersAreNotTheStoredProgramCache) {
-  facts.variables = {{"stored_program_cache", 256}, {"table_open_cache", 4000}};
-  facts.instruments = {{"memory/sql/sp_head::main_mem_root", 300 * mib},
-                       {"memory/sql/THD::sp_cache", 200}};
-  EXPECT_EQ(answers("holds").back(),
-            "holds|triggers|300 MiB|more than its usual share|"
-            "SET GLOBAL table_open_cache = 2000");
-}
-
-TEST_F(SummaryTest, AHolderCanBeAPool) {
-  facts.resident.push_back({"pool", "transaction", "live", 200 * mib});
-  facts.resident.push_back({"pool", "transaction", "dirty", 200 * mib});
-  EXPECT_EQ(answers("holds").back(),
-            "holds|transactions, locks|200 MiB|more than its usual share|"
-            "SELECT * FROM information_schema.innodb_trx");
-}
-
-TEST_F(SummaryTest, EachHolderOfTheListIsFound) {
-  const auto usual = facts.resident;
-  for (const auto &holder : memdiag::summary::holders) {
-    const std::string_view part = holder.parts[0];
-    facts.resident = usual;
-    facts.instruments.clear();
-    if (part.starts_with("pool:"))
-      facts.resident.push_back(
-          {"pool", part.substr(5), "live", 800 * int64_t{mib}});
-    else
-      facts.instruments = {{part, 800 * mib}};
-    if (holder.name == "stored programs"s)
-      facts.instruments.push_back({"memory/sql/THD::sp_cache", 100'000});
+TEST_F(SummaryTest, EachHolderOfTheAdviceIsShown) {
+  memdiag::advisor::Situation situation{};
+  situation.host.resident_bytes = 4 * gib;
+  situation.other_resident_bytes = 1 * gib;
+  for (const auto &holder : memdiag::advisor::holders) {
+    situation.holdings = {{&holder, 800 * mib, 800 * mib}};
+    findings = memdiag::advisor::findings(situation);
     const std::string found = answers("holds").back();
-    EXPECT_TRUE(found.starts_with("holds|"s + holder.name + "|8"))
+    EXPECT_TRUE(found.starts_with("holds|"s + holder.name + "|800 MiB|"))
         << holder.name << ": " << found;
     EXPECT_FALSE(found.ends_with("|")) << "a statement of " << holder.name;
+    const Texts wrong = answers("wrong");
+    ASSERT_EQ(1u, wrong.size());
+    EXPECT_TRUE(
+        wrong[0].starts_with("wrong|"s + holder.name + "||warning: cache|"))
+        << wrong[0];
   }
-}
-
-TEST_F(SummaryTest, PoolsOfTheListExist) {
-  for (const auto &holder : memdiag::summary::holders)
-    for (const std::string_view part : holder.parts) {
-      if (part.starts_with("pool:")) {
-        EXPECT_TRUE(std::any_of(pool_specs.begin(), pool_specs.end(),
-                                [part](const memdiag::Pool_spec &spec) {
-                                  return part.substr(5) == spec.name;
-                                }))
-            << part;
-      }
-    }
 }
 
 TEST_F(SummaryTest, WhatGrew) {
   add_sample(now_us - 30 * minute_us, 1 * gib);
   add_sample(now_us, 1 * gib + 300 * mib);
-  samples[1].pools[index_of(Pool::session)].live_bytes = 200 * mib;
-  samples[1].pools[index_of(Pool::ddl)].live_bytes = 90 * mib;
-  samples[1].pools[index_of(Pool::binlog)].live_bytes = 10 * mib;
+  samples[0].pools[index_of(Pool::session)].live_bytes = 400 * mib;
+  samples[1].pools[index_of(Pool::session)].live_bytes = 600 * mib;
+  samples[1].pools[index_of(Pool::table_cache)].live_bytes = 90 * mib;
+  samples[1].pools[index_of(Pool::statement)].live_bytes = 10 * mib;
   samples[0].pools[index_of(Pool::innodb)].live_bytes = 10 * mib;
-  EXPECT_EQ(answers("grew"), (Texts{"grew|process (RSS)|+300 MiB|in 30 min|",
-                                    "grew|pool session|+200 MiB|in 30 min|",
-                                    "grew|pool ddl|+90 MiB|in 30 min|"}));
+  EXPECT_EQ(answers("grew"),
+            (Texts{"grew|process (RSS)|+300 MiB|in 30 min|",
+                   "grew|pool session|+200 MiB|in 30 min, estimated|",
+                   "grew|pool table_cache|+90 MiB|in 30 min, estimated|"}));
+}
+
+TEST_F(SummaryTest, WhatWasNeverWrittenDidNotGrow) {
+  add_sample(now_us - 30 * minute_us, 1 * gib);
+  add_sample(now_us, 1 * gib + 339 * mib);
+  samples[1].buffer_pool_bytes = 105 * mib;
+  samples[1].pools[index_of(Pool::perfschema)].live_bytes = 330 * mib;
+  // What is resident of it is not known.
+  samples[1].pools[index_of(Pool::ddl)].live_bytes = 900 * mib;
+  facts.resident.push_back({"pool", "perfschema", "live", 66 * mib});
+  EXPECT_EQ(answers("grew"),
+            (Texts{"grew|process (RSS)|+339 MiB|in 30 min|",
+                   "grew|buffer pool|+105 MiB|in 30 min|",
+                   "grew|pool perfschema|+66 MiB|in 30 min, estimated|"}));
 }
 
 TEST_F(SummaryTest, AProcessCanShrink) {
@@ -278,8 +245,18 @@ TEST_F(SummaryTest, AClockThatWentBackProvesNothing) {
 
 TEST_F(SummaryTest, WhatCanBeHadBack) {
   facts.resident.push_back({"pool", "fts_cache", "live", 30 * mib});
-  facts.resident.push_back({"pool", "dictionary", "live", 10 * mib});
+  facts.resident.push_back({"pool", "dictionary", "live", 70 * mib});
   facts.resident.push_back({"pool", "ddl", "dirty", 2 * mib});
+  // FLUSH does not free accounts and the programs that sessions cached.
+  std::vector<memdiag::advisor::Holding> holdings;
+  for (const auto &[name, bytes] : {std::pair{"open tables", 50 * mib},
+                                    {"triggers", 9 * mib},
+                                    {"dictionary cache", 41 * mib},
+                                    {"accounts and privileges", 29 * mib},
+                                    {"stored programs", 31 * mib},
+                                    {"network buffers", 99 * mib}})
+    holdings.push_back({memdiag::advisor::find_holder(name), bytes, bytes});
+  facts.holdings = holdings;
   const char *const unused = "unused: costs nothing";
   EXPECT_EQ(answers("get back"),
             (Texts{"get back|all pools|102 MiB|"s + unused +
@@ -288,7 +265,7 @@ TEST_F(SummaryTest, WhatCanBeHadBack) {
                        "|SELECT memdiag_purge('statement')",
                    "get back|pool session|40 MiB|"s + unused +
                        "|SELECT memdiag_purge('session')",
-                   "get back|table caches|100 MiB|waits for running queries|"
+                   "get back|table caches|100 MiB|at most; waits for queries|"
                    "FLUSH LOCAL TABLES",
                    "get back|full-text caches|30 MiB|then OPTIMIZE LOCAL TABLE|"
                    "SET GLOBAL innodb_optimize_fulltext_only = ON",
@@ -318,13 +295,13 @@ TEST_F(SummaryTest, ThePeak) {
 }
 
 TEST_F(SummaryTest, WhatIsWrong) {
-  using memdiag::advisor::Severity;
   findings = {{Severity::critical, "cgroup", "host", "evidence", "remedy"},
-              {Severity::note, "allocator", "misconfiguration", "", ""}};
-  const char *const advice = "SELECT * FROM information_schema.memdiag_advice";
+              {Severity::note, "allocator", "misconfiguration", "", ""},
+              finding_of("open tables", 300 * mib, "FLUSH LOCAL TABLES")};
   EXPECT_EQ(answers("wrong"),
             (Texts{"wrong|cgroup||critical: host|"s + advice,
-                   "wrong|allocator||note: misconfiguration|"s + advice}));
+                   "wrong|allocator||note: misconfiguration|"s + advice,
+                   "wrong|open tables||note: cache|FLUSH LOCAL TABLES"}));
 }
 
 TEST_F(SummaryTest, ItFitsOnAScreen) {
@@ -337,17 +314,18 @@ TEST_F(SummaryTest, ItFitsOnAScreen) {
       facts.resident.push_back(
           {"pool", pool_specs[i].name, state, 1023 * int64_t{mib}});
   }
-  for (const auto &holder : memdiag::summary::holders)
-    for (const std::string_view part : holder.parts)
-      if (!part.empty()) facts.instruments.push_back({part, 90 * gib});
-  for (const char *name : memdiag::summary::variables())
-    facts.variables[name] = UINT64_MAX;
-  std::vector<Instrument> held;
-  for (const auto &instrument : facts.instruments)
-    held.push_back({instrument.name, 60 * gib});
-  facts.largest_session = {UINT32_MAX, held};
-  findings.assign(10, {memdiag::advisor::Severity::critical, "temp_table",
-                       "misconfiguration", "", ""});
+  findings.assign(10, finding_of("binary log dump threads", 90 * gib,
+                                 std::string(2048, 's')));
+  for (size_t i = 0; i < findings.size(); ++i) {
+    findings[i].verdict = "misconfiguration";
+    findings[i].severity = Severity::critical;
+    if (i % 2 == 0)
+      findings[i].owner = memdiag::advisor::Session{UINT32_MAX, 60 * gib};
+  }
+  std::vector<memdiag::advisor::Holding> holdings;
+  for (const auto &holder : memdiag::advisor::holders)
+    holdings.push_back({&holder, 90 * gib, 90 * gib});
+  facts.holdings = holdings;
   samples[1].rss_peak_bytes = 1000 * gib;
   samples[1].rss_peak_us = 1;
 
@@ -365,24 +343,65 @@ TEST_F(SummaryTest, ItFitsOnAScreen) {
 }
 
 TEST_F(SummaryTest, NoStatementEntersTheBinaryLog) {
-  for (const auto &holder : memdiag::summary::holders)
-    EXPECT_EQ("", logged_statement(holder.statement)) << holder.name;
-  EXPECT_EQ("", logged_statement(memdiag::summary::triggers.statement));
-  for (const char *pool : {"fts_cache", "dictionary", "ddl"})
+  for (const char *pool : {"fts_cache", "ddl"})
     facts.resident.push_back({"pool", pool, "live", 30 * mib});
+  const std::vector<memdiag::advisor::Holding> holdings = {
+      {memdiag::advisor::find_holder("open tables"), 30 * mib, 30 * mib}};
+  facts.holdings = holdings;
   const Texts found = answers("get back");
   ASSERT_FALSE(found.empty());
   for (const std::string &row : found)
     EXPECT_EQ("", logged_statement(row)) << row;
 }
 
-TEST_F(SummaryTest, StatementsFit) {
-  for (const auto &holder : memdiag::summary::holders) {
+TEST_F(SummaryTest, NamesOfHoldersFit) {
+  for (const auto &holder : memdiag::advisor::holders)
     EXPECT_LE(std::string(holder.name).size(), memdiag::summary::what_length);
-    EXPECT_LE(std::string(holder.statement).size(),
-              memdiag::summary::statement_length)
-        << holder.statement;
-  }
+}
+
+TEST(SummaryFacts, AreMadeOfWhatTheCollectorsSay) {
+  memdiag::Snapshot snapshot{};
+  snapshot.pools[index_of(Pool::ddl)].peak_bytes = 7;
+  snapshot.pools[index_of(Pool::ddl)].peak_time = memdiag::Timestamp{8};
+  const std::vector<memdiag::ledger::Row> ledger = {
+      {"pool", "ddl", "live", 5, 0.1, {}}, {"files", "", "", {}, {}, {}}};
+  memdiag::advisor::Situation situation{};
+  situation.host.resident_bytes = 9 * mib;
+  situation.host.limit_bytes = 4 * gib;
+  situation.holdings = {{memdiag::advisor::find_holder("online DDL"), 5, 6}};
+  const std::vector<Finding> findings(3);
+  const std::vector<Sample> samples(2);
+  const Facts facts = memdiag::summary::make_facts(
+      now_us, snapshot, ledger, samples, situation, findings);
+  EXPECT_EQ(now_us, facts.now_us);
+  EXPECT_EQ(9 * mib, facts.rss_bytes);
+  EXPECT_EQ(4 * gib, facts.limit_bytes);
+  ASSERT_EQ(1u, facts.resident.size()) << "an unknown figure is no fact";
+  EXPECT_EQ("ddl", facts.resident[0].name);
+  EXPECT_EQ(5, facts.resident[0].bytes);
+  EXPECT_EQ(7u, facts.pool_peaks[index_of(Pool::ddl)].bytes);
+  EXPECT_EQ(8u, facts.pool_peaks[index_of(Pool::ddl)].time->us);
+  EXPECT_EQ(1u, facts.holdings.size());
+  EXPECT_EQ(2u, facts.samples.size());
+  EXPECT_EQ(3u, facts.findings.size());
+}
+
+TEST(SafeLimitRow, SaysWhyTheFigureIsNotKnown) {
+  using memdiag::advisor::safe_limit_row;
+  memdiag::limits::Figures figures{};
+  EXPECT_FALSE(safe_limit_row(figures)) << "in no control group";
+  figures.safe_source = "/sys/fs/cgroup/a/memory.current";
+  auto row = safe_limit_row(figures);
+  ASSERT_TRUE(row);
+  EXPECT_FALSE(row->row.number);
+  EXPECT_NE(std::string::npos, row->warning.find(figures.safe_source));
+  figures.safe_bytes = 5 * mib;
+  row = safe_limit_row(figures);
+  ASSERT_TRUE(row);
+  EXPECT_EQ(5.0 * mib, row->row.number);
+  EXPECT_STREQ("cgroup", row->row.subject);
+  EXPECT_EQ("safe_limit", row->row.name);
+  EXPECT_EQ("", row->warning);
 }
 
 }  // namespace memdiag_test
