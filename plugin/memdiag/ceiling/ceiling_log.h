@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "mysys/memdiag/accounting/sessions.h"
+#include "mysys/memdiag/accounting/digests.h"
 #include "mysys/memdiag/ceiling/levels.h"
 
 namespace memdiag::ceiling {
