@@ -306,8 +306,10 @@ class Advisor {
     // A lower stored_program_cache frees nothing in sessions with fewer
     // programs than that.
     if (holder.end != End::statement &&
-        (!value || m_now.programs_of_a_session.value_or(0) <= *value / 2))
+        (!value || m_now.programs_of_a_session.value_or(0) <= *value / 2)) {
+      if (!m_now.sessions_are_counted) return std::nullopt;
       return ending_statement(holder);
+    }
     return statement_of(holder, value);
   }
 

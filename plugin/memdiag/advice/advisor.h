@@ -92,6 +92,9 @@ struct Situation {
   /** The session with most memory; empty where it is not known. */
   std::optional<Session> largest_session;
   std::optional<Idle_sessions> idle_sessions;
+  /** Performance Schema counts memory by session. Statements that end those
+  which hold most find none without it. */
+  bool sessions_are_counted;
 };
 
 enum class Severity : uint8_t { note, warning, critical };

@@ -84,6 +84,7 @@ instruments::Shares resident_shares(const Situation &situation) {
 
 void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
                  const Server_facts &server, Situation *situation) {
+  situation->sessions_are_counted = !server.counted.empty();
   std::optional<uint64_t> largest;
   if (server.largest_session) largest = server.largest_session->processlist_id;
   situation->holdings = holdings(

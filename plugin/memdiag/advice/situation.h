@@ -34,6 +34,7 @@ struct Server_facts {
   /** What threads that send the binary log have of
   memory/sql/String::value. */
   uint64_t dump_thread_bytes{0};
+  /** Empty: Performance Schema is off. */
   std::span<const instruments::Counted> counted{};
   /** Dirty pages that are in physical memory, by pool. jemalloc also counts
   those as dirty that were allocated and never written. */

@@ -65,6 +65,7 @@ Situation healthy() {
                    {"key_buffer_size", 8 * mb},
                    {"innodb_ft_result_cache_limit", 2 * gb}};
   all.programs_of_a_session = 4;
+  all.sessions_are_counted = true;
   all.idle_sessions = memdiag::advisor::Idle_sessions{400, 40 * mb};
   all.largest_session = memdiag::advisor::Session{42, 20 * mb};
   return all;
@@ -612,6 +613,10 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
   ASSERT_TRUE(programs);
   EXPECT_EQ(7 * mb + 900, programs->allocated_bytes);
   EXPECT_EQ(3u, all.programs_of_a_session) << "9 in 3 sessions";
+  EXPECT_TRUE(all.sessions_are_counted);
+  EXPECT_FALSE(memdiag::advisor::make_situation({}, host, budget, samples, {},
+                                                routes, {})
+                   .sessions_are_counted);
   const auto caches = holding_in(all.holdings, "binary log caches");
   ASSERT_TRUE(caches);
   EXPECT_EQ(50u, caches->allocated_bytes)
@@ -883,6 +888,20 @@ TEST(Advisor, ALowerCacheOnlyWhereSessionsHaveMorePrograms) {
   all.programs_of_a_session = 129;
   all.variables.clear();
   EXPECT_TRUE(statement().starts_with("SELECT CONCAT('KILL ', "));
+}
+
+TEST(Advisor, WithoutPerformanceSchemaNoStatementFindsTheSessions) {
+  for (const auto &holder : memdiag::advisor::holders) {
+    Situation all = healthy();
+    all.sessions_are_counted = false;
+    hold(&all, holder.name, 600 * mb);
+    const std::vector<Finding> found = findings(all);
+    ASSERT_EQ(1u, found.size()) << holder.name;
+    EXPECT_EQ(holder.end == memdiag::advisor::End::statement &&
+                  holder.statement != nullptr,
+              found[0].statement.has_value())
+        << holder.name;
+  }
 }
 
 TEST(Advisor, ASessionThatHasMostOfItIsNamedOnce) {
