@@ -1,6 +1,6 @@
 /*
   What parsing the body of a stored program does to the program's memory root
-  (patches/0021-sp-blocks.patch), and to the placeholders of the parser
+  (patches/diets/0021-sp-blocks.patch), and to the placeholders of the parser
   (sql/memdiag/parse_nodes.h).
 
   A root's blocks grow, and a session keeps the empty part of the last one for

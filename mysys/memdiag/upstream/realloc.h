@@ -1,7 +1,7 @@
 /*
   Reduces a block of my_malloc() without moving it
-  (patches/0039-realloc-in-place.patch). The patched my_malloc.cc alone includes
-  this.
+  (patches/diets/0039-realloc-in-place.patch). The patched my_malloc.cc alone
+  includes this.
 */
 
 #ifndef MEMDIAG_REALLOC_H

@@ -1,6 +1,6 @@
 /*
   The block that a session keeps for its internal temporary tables
-  (patches/0017).
+  (patches/diets/0051).
 
   Upstream's first block of a session, 1 MB, stays until the session ends, with
   every page that a temporary table has ever written. Here its memory goes back
