@@ -81,6 +81,7 @@ class State:
     options: tuple[str, ...] = ()
     limit_mb: int = 0
     on_stock: tuple[str, ...] = ()  # also right there
+    by_hand: Callable[[Situation], None] | None = None  # what a remedy without a statement says
 
 
 # --- the states ------------------------------------------------------------------
@@ -166,10 +167,26 @@ def large_transaction(now: Situation) -> None:
         session.query(f"INSERT INTO big (b) VALUES (REPEAT('b', {8 * MB}))")
 
 
+def to_innodb(now: Situation) -> None:
+    with now.server.connect("state") as session:
+        session.query("ALTER TABLE m ENGINE = InnoDB")
+
+
+def end_the_transaction(now: Situation) -> None:
+    with now.server.connect() as session:
+        number = session.query("SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX").scalar()
+        session.query(f"KILL {number}")
+
+
 def connection_storm(now: Situation) -> None:
+    """They sleep for a minute: no remedy ends a session that was at work a moment ago."""
     for _ in range(700):
         session = now.session()
         session.query(f"SET @x = REPEAT('x', {96 << 10})")
+    young = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND = 'Sleep' AND TIME < 61"
+    deadline = time.monotonic() + 2 * PATIENCE
+    while now.ours and now.server.query(young).scalar() != "0" and time.monotonic() < deadline:
+        time.sleep(1)
 
 
 def fragmentation(now: Situation) -> None:
@@ -227,14 +244,15 @@ STATES = (
     State("table cache", table_cache, ("open tables",)),
     State("triggers", triggers, ("triggers",)),
     State("prepared statements", prepared_statements, ("prepared statements",)),
-    State("MEMORY tables", memory_tables, ("MEMORY tables",)),
+    State("MEMORY tables", memory_tables, ("MEMORY tables",), by_hand=to_innodb),
     State(
         "large transaction",
         large_transaction,
         ("binary log caches", "transactions, locks"),
         ("--binlog-cache-size=256M",),
+        by_hand=end_the_transaction,
     ),
-    State("connection storm", connection_storm, ("sessions", "user variables")),
+    State("connection storm", connection_storm, ("sessions", "user variables", "idle_sessions")),
     State("swap", swap, ("swap",), limit_mb=2 * _LIMIT_MB),
     State("cgroup near its limit", near_limit, ("cgroup",), _KEPT, _LIMIT_MB),
 )
@@ -304,6 +322,8 @@ def drive(state: State, build: Build, folder: Path, ours: bool, checks: Checks, 
         before = first.bytes or 0
         rss_before = rss(now.server)
         apply(now, first)
+        if not first.statements and state.by_hand:
+            state.by_hand(now)
         deadline = time.monotonic() + PATIENCE
         # After KILL the session ends by itself, and the pool is purged when it is quiet.
         while (left := bytes_at_stake(now.server, first)) > before * ENOUGH:

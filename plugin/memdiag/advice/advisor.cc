@@ -93,6 +93,9 @@ class Advisor {
   std::vector<Finding> findings() {
     for (size_t i = 0; i < pool_count; ++i)
       judge_pool(static_cast<Pool>(i), m_now.pools[i]);
+    // First of its severity: the server is slow now, no matter who holds the
+    // memory.
+    judge_swap();
     judge_holders();
     judge_limits();
     judge_configuration();
@@ -269,6 +272,15 @@ class Advisor {
     return &found;
   }
 
+  void judge_swap() {
+    const Reading &swapped = m_now.host.swapped_bytes;
+    if (swapped && *swapped >= worth_bytes)
+      add("swap", Severity::warning, "machine", "host",
+          size(*swapped) + " of the server are swapped out",
+          "sysctl -w vm.swappiness=1; lower innodb_buffer_pool_size so that "
+          "the machine has room");
+  }
+
   void judge_holders() {
     for (const Holding &holding : m_now.holdings) judge_holder(holding);
     judge_largest_session();
@@ -357,7 +369,9 @@ class Advisor {
         large_percent,
         "let the application's pool keep fewer connections; a lower "
         "wait_timeout ends sessions that are idle");
-    if (found != nullptr) found->statement = end_idle_sessions();
+    // The statement ends those that have been idle for a minute.
+    if (found != nullptr && idle->long_idle_bytes >= idle->bytes / 2)
+      found->statement = end_idle_sessions();
   }
 
   /** Huge pages that large_pages reserves: the machine's memory has them, and
@@ -527,11 +541,6 @@ class Advisor {
           "take thp out of MALLOC_CONF, in the service's file or the "
           "environment, and restart; until then: echo madvise > "
           "/sys/kernel/mm/transparent_hugepage/enabled");
-    if (host.swapped_bytes && *host.swapped_bytes >= worth_bytes)
-      add("swap", Severity::warning, "machine", "host",
-          size(*host.swapped_bytes) + " of the server are swapped out",
-          "sysctl -w vm.swappiness=1; lower innodb_buffer_pool_size so that "
-          "the machine has room");
     if (host.pressure_some_avg10 &&
         *host.pressure_some_avg10 >= pressure_percent)
       add("pressure", Severity::warning,

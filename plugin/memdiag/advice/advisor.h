@@ -44,11 +44,12 @@ struct Pool_situation {
   std::string survivors_route;
 };
 
-/** Clients' sessions that have been idle for a minute, and what they can still
-hold. */
+/** Clients' sessions that wait for a statement, what they can still hold, and
+the part of those that have waited for a minute. */
 struct Idle_sessions {
   uint64_t count;
   uint64_t bytes;
+  uint64_t long_idle_bytes;
 };
 
 /** A variable, and the bytes that it may take of each connection. */

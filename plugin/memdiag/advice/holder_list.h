@@ -175,11 +175,14 @@ inline constexpr auto holders = std::to_array<Holder>({
       "memory/mysys/IO_CACHE"},
      {},
      10,
-     End::sessions,
+     // Performance Schema does not count them by session, so no statement can
+     // list the sessions that have them.
+     End::statement,
      "hold",
      "changes of transactions, and caches that sessions keep after them",
-     "commit large transactions in parts; binlog_cache_size is for each "
-     "session, and new sessions get a lower value"},
+     "commit large transactions in parts, or end the session that has one, "
+     "which rolls it back; binlog_cache_size is for each session, and new "
+     "sessions get a lower value"},
     {"replication events",
      {"memory/sql/Log_event", "binlog_event_rows", "memory/sql/rpl"},
      {},

@@ -197,8 +197,9 @@ class Collector {
     if (!room) return;
     const std::string source = usage_file(room->folder, m_cgroup_version);
     add("cgroup", "effective_room", Unit::bytes, source, cell(room->bytes));
+    // Without its room it is not known to be the tightest group.
     add("cgroup", "room_limit", Unit::bytes, source,
-        cell(std::optional{room->limit_bytes}));
+        cell(room->bytes ? std::optional{room->limit_bytes} : std::nullopt));
     if (room->bytes)
       m_report.figures.tightest =
           Limit{source, room->limit_bytes, room->limit_bytes - *room->bytes};

@@ -40,6 +40,7 @@ constexpr Declared declared[] = {
 /** Reading these does something, or takes an argument. */
 bool is_plain_reading(Ctl ctl) {
   return ctl != Ctl::arenas_create && ctl != Ctl::arena_name &&
+         ctl != Ctl::hook_thread_event &&  // is only written
          ctl != Ctl::tcache_create && ctl != Ctl::tcache_destroy &&
          ctl != Ctl::thread_tcache_sizes && mallctl::value_size(ctl) != 0;
 }

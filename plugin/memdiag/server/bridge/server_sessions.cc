@@ -111,18 +111,18 @@ class Add_up : public Do_THD_Impl {
     }
     if (!is_client(thd)) return;
     ++found.clients;
-    if (thd->get_command() != COM_SLEEP ||
-        m_now_s < thd->query_start_in_secs() + idle_s)
-      return;
+    if (thd->get_command() != COM_SLEEP) return;
     ++found.idle_clients;
     found.idle_bytes += bytes.value_or(0);
+    if (m_now_s >= thd->query_start_in_secs() + long_s)
+      found.long_idle_bytes += bytes.value_or(0);
   }
 
   Totals found{};
 
  private:
   static constexpr uint64_t worth_asking_bytes = 1 << 20;
-  static constexpr int64_t idle_s = 60;
+  static constexpr int64_t long_s = 60;
 
   void add_strings(THD *thd) {
     for (const instruments::Held &each :

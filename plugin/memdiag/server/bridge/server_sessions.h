@@ -53,10 +53,12 @@ std::optional<Client> largest_client(const Ask_counted &counted);
 struct Totals {
   /** Sessions of clients. */
   uint64_t clients;
-  /** Those of them that have waited for a statement for a minute, and the
-  memory that Performance Schema counts for them. */
+  /** Those of them that wait for a statement, the memory that Performance
+  Schema counts for them, and the part of those that have waited for a minute.
+  */
   uint64_t idle_clients;
   uint64_t idle_bytes;
+  uint64_t long_idle_bytes;
   /** What sessions of replicas, which send the binary log, can hold of
   memory/sql/String::value. */
   uint64_t dump_thread_bytes;

@@ -53,7 +53,8 @@ advisor::Situation situation_of(Statement *statement) {
   const sessions::Totals sessions = sessions::totals(
       [statement]() -> const auto & { return statement->counted(); });
   server.sessions = sessions.clients;
-  server.idle_sessions = {sessions.idle_clients, sessions.idle_bytes};
+  server.idle_sessions = {sessions.idle_clients, sessions.idle_bytes,
+                          sessions.long_idle_bytes};
   server.dump_thread_bytes = sessions.dump_thread_bytes;
   server.counted = statement->counted();
   advisor::add_ledger(statement->ledger_rows(), &server);

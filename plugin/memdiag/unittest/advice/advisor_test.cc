@@ -66,7 +66,7 @@ Situation healthy() {
                    {"innodb_ft_result_cache_limit", 2 * gb}};
   all.programs_of_a_session = 4;
   all.sessions_are_counted = true;
-  all.idle_sessions = memdiag::advisor::Idle_sessions{400, 40 * mb};
+  all.idle_sessions = memdiag::advisor::Idle_sessions{400, 40 * mb, 40 * mb};
   all.largest_session = memdiag::advisor::Session{42, 20 * mb};
   return all;
 }
@@ -314,7 +314,8 @@ const std::vector<Expected> all_expected = {
      "statements on tables in use wait"},
     {"many sessions that are idle",
      [](Situation *all) {
-       all->idle_sessions = memdiag::advisor::Idle_sessions{600, 200 * mb};
+       all->idle_sessions =
+           memdiag::advisor::Idle_sessions{600, 200 * mb, 200 * mb};
      },
      Severity::note, "session", "cache",
      "600 idle sessions hold up to 200 MiB, 20%", "wait_timeout"},
@@ -444,10 +445,12 @@ TEST(Advisor, WhatIsSmallOrShortOrUnsteadyIsNoFinding) {
         hold(all, "prepared statements", 300 * mb);
       },
       [](Situation *all) {  // few
-        all->idle_sessions = memdiag::advisor::Idle_sessions{19, 200 * mb};
+        all->idle_sessions =
+            memdiag::advisor::Idle_sessions{19, 200 * mb, 200 * mb};
       },
       [](Situation *all) {  // little of it is still there
-        all->idle_sessions = memdiag::advisor::Idle_sessions{600, 200 * mb};
+        all->idle_sessions =
+            memdiag::advisor::Idle_sessions{600, 200 * mb, 200 * mb};
         pool_of(all, Pool::session).resident_live_bytes = 30 * mb;
         pool_of(all, Pool::connection).resident_live_bytes = 33 * mb;
       },
@@ -926,7 +929,7 @@ TEST(Advisor, ASessionThatHasMostOfItIsNamedOnce) {
 
 TEST(Advisor, IdleSessionsAreEndedButForSome) {
   Situation all = healthy();
-  all.idle_sessions = memdiag::advisor::Idle_sessions{600, 200 * mb};
+  all.idle_sessions = memdiag::advisor::Idle_sessions{600, 200 * mb, 200 * mb};
   pool_of(&all, Pool::session).resident_live_bytes = 100 * mb;
   pool_of(&all, Pool::connection).resident_live_bytes = 80 * mb;
   std::vector<Finding> found = findings(all);
@@ -942,6 +945,11 @@ TEST(Advisor, IdleSessionsAreEndedButForSome) {
         "NAME = 'thread/sql/one_connection'"})
     EXPECT_NE(std::string::npos, found[0].statement->find(condition))
         << condition;
+  // The statement would leave most of them.
+  all.idle_sessions->long_idle_bytes = 99 * mb;
+  found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_FALSE(found[0].statement);
   // The same bytes by another name.
   hold(&all, "network buffers", 150 * mb);
   found = findings(all);

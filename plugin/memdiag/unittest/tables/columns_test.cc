@@ -33,6 +33,8 @@ const std::map<std::string, std::string> declared{
     {"MEMDIAG_PURGES.MICROSECONDS", "duration_us"},
     {"MEMDIAG_ADMISSIONS.TIME", "time_us"},
     {"MEMDIAG_ADMISSIONS.WAITED_MICROSECONDS", "waited_us"},
+    {"MEMDIAG_CEILING.TIME", "time_us"},
+    {"MEMDIAG_CEILING.DURATION_MICROSECONDS", "duration_us"},
     {"MEMDIAG_PROFILE.OLDEST_SECONDS", "oldest_s"},
     {"MEMDIAG_PROFILE.MEDIAN_SECONDS", "median_s"},
     {"MEMDIAG_PINNED.MEDIAN_SECONDS", "median_s"},
