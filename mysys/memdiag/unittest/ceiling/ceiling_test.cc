@@ -301,7 +301,7 @@ TEST_F(Ceiling, a_thread_that_may_be_in_a_pool_waits_at_its_next_ask) {
   on_ask(Pool::innodb, 100);
   on_event(true, 2 * mb, 0);
   EXPECT_EQ(waits, counters.waits);
-  const Giver giver(1, true);
+  const Giver giver(longest_ask_us, false);
   on_ask(Pool::statement, 100);
   EXPECT_EQ(waits + 1, counters.waits);
 }
