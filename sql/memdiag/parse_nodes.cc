@@ -2,12 +2,14 @@
 
 #include "mysys/memdiag/upstream/root_blocks.h"
 #include "sql/memdiag/program_blocks.h"
+#include "sql/memdiag/sp_lexes.h"
 #include "sql/psi_memory_key.h"
 #include "sql/sql_class.h"
 
 namespace memdiag {
 
 void begin_parse_nodes(MEM_ROOT *program) {
+  begin_lexes(program);
   if (root_blocks::is_limited(program->get_max_capacity())) return;
   // The program's key: a connection's memory limit counts neither. Without
   // memory for it, placeholders stay in the program's root.

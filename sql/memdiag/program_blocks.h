@@ -1,7 +1,7 @@
 /*
   What parsing the body of a stored program does to the program's memory root
-  (patches/diets/0021-sp-blocks.patch), and to the placeholders of the parser
-  (sql/memdiag/parse_nodes.h).
+  (patches/diets/0021-sp-shared-lex.patch), and to the placeholders of the
+  parser (sql/memdiag/parse_nodes.h).
 
   A root's blocks grow, and a session keeps the empty part of the last one for
   as long as it caches the program. So each statement of the program that is
@@ -37,7 +37,8 @@ inline void size_blocks(MEM_ROOT *root) {
 }
 
 /** The body of a program is about to be parsed into `program`, its root:
-placeholders get a root of their own. See end_parse_nodes(). */
+placeholders get a root of their own, and expressions may share LEXes from here
+on. See end_parse_nodes(). */
 void begin_parse_nodes(MEM_ROOT *program);
 
 }  // namespace memdiag
