@@ -109,9 +109,13 @@ void wait(Thread *self, int64_t bytes) {
 
 /** True if the thread is not within pools::allocate(). */
 bool may_wait_in_event(Thread *self, bool in_pool) {
-  // A load of the attention bit before this sees it set if the number is new,
-  // and the number is 0 if such a load has seen the bit cleared.
-  std::atomic_thread_fence(std::memory_order_acquire);
+  // Where allocate() has seen the bit cleared, this sees that or a later value,
+  // and behind a cleared bit the number is 0. Behind a number that an event has
+  // seen before, allocate() has seen the bit set.
+  if (!pools::is_set(pools::attention_in_order(), pools::Attention::ceiling)) {
+    self->asking = 0;
+    return false;
+  }
   const uint32_t now = asking.load(std::memory_order_acquire);
   return std::exchange(self->asking, now) == now && now != 0 && !in_pool;
 }

@@ -29,6 +29,10 @@ extern std::atomic<uint32_t> attention __attribute__((visibility("hidden")));
 inline uint32_t attention() {
   return detail::attention.load(std::memory_order_relaxed);
 }
+/** What was stored before the value was is seen after this. */
+inline uint32_t attention_in_order() {
+  return detail::attention.load(std::memory_order_acquire);
+}
 inline bool is_set(uint32_t attention, Attention bit) {
   return (attention & static_cast<uint32_t>(bit)) != 0;
 }
