@@ -201,8 +201,9 @@ class Advisor {
       const uint64_t free = *pool.active_bytes - *pool.live_bytes;
       if (is_large(free) &&
           static_cast<double>(free) >
-              fragmented_part * static_cast<double>(*pool.active_bytes))
-        add("fragmentation", Severity::warning, name, "fragmentation",
+              fragmented_part * static_cast<double>(*pool.active_bytes)) {
+        Finding &fragmented = add(
+            "fragmentation", Severity::warning, name, "fragmentation",
             size(free) + " of " + size(*pool.active_bytes) +
                 " in use are free parts of pages that hold something",
             (lasts && which != Pool::connection
@@ -212,6 +213,14 @@ class Advisor {
                 std::string("; SELECT SIZE, WASTE_BYTES FROM "
                             "INFORMATION_SCHEMA.MEMDIAG_BINS WHERE POOL = '") +
                 name + "' ORDER BY WASTE_BYTES DESC shows which sizes");
+        fragmented.bytes =
+            std::min(free, m_now.host.resident_bytes.value_or(free));
+        // A session that has most of what is left keeps most of the pages.
+        const auto &session = m_now.largest_session;
+        if (which == Pool::session && session &&
+            session->bytes >= *pool.live_bytes / 2)
+          fragmented.statement = end_session(session->processlist_id);
+      }
     }
   }
 

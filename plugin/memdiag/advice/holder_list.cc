@@ -52,6 +52,16 @@ constexpr const char *not_in_a_transaction =
     " AND PROCESSLIST_ID NOT IN (SELECT trx_mysql_thread_id FROM "
     "information_schema.INNODB_TRX)";
 
+/** Ends sessions of clients that wait for a statement, but for those whose end
+would roll something back, one's own, and memdiag's. */
+std::string end_sleeping(const std::string &condition) {
+  return "SELECT CONCAT('KILL ', PROCESSLIST_ID) AS RUN FROM "
+         "performance_schema.threads WHERE NAME = "
+         "'thread/sql/one_connection' AND PROCESSLIST_COMMAND = 'Sleep' AND " +
+         condition + " AND PROCESSLIST_ID <> CONNECTION_ID()" +
+         not_in_a_transaction + not_memdiags;
+}
+
 std::string json_text(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -145,14 +155,12 @@ std::optional<std::string> statement_of(const Holder &holder,
 }
 
 std::string end_idle_sessions() {
-  return std::string(
-             "SELECT CONCAT('KILL ', PROCESSLIST_ID) AS RUN FROM "
-             "performance_schema.threads WHERE NAME = "
-             "'thread/sql/one_connection' AND PROCESSLIST_COMMAND = 'Sleep' "
-             "AND PROCESSLIST_TIME >= 60 AND PROCESSLIST_ID <> "
-             "CONNECTION_ID()") +
-         not_in_a_transaction + not_memdiags +
+  return end_sleeping("PROCESSLIST_TIME >= 60") +
          " ORDER BY PROCESSLIST_TIME DESC";
+}
+
+std::string end_session(uint64_t processlist_id) {
+  return end_sleeping("PROCESSLIST_ID = " + std::to_string(processlist_id));
 }
 
 std::string holders_json() {

@@ -415,6 +415,9 @@ column RUN, too, and leaves out transactions as well.
 @throws std::bad_alloc */
 std::string end_idle_sessions();
 
+/** The same for one session, however long it has been idle. */
+std::string end_session(uint64_t processlist_id);
+
 /** The list as the client has it. @throws std::bad_alloc */
 std::string holders_json();
 

@@ -927,6 +927,27 @@ TEST(Advisor, ASessionThatHasMostOfItIsNamedOnce) {
   EXPECT_EQ("session", found[1].rule);
 }
 
+TEST(Advisor, FragmentationEndsTheSessionThatKeepsMostOfThePages) {
+  Situation all = healthy();
+  pool_of(&all, Pool::session).active_bytes = 600 * mb;
+  pool_of(&all, Pool::session).live_bytes = 200 * mb;
+  all.largest_session = memdiag::advisor::Session{42, 99 * mb};
+  const auto fragmented = [&all] {
+    for (const Finding &found : findings(all))
+      if (found.rule == "fragmentation") return found;
+    ADD_FAILURE() << "no finding";
+    return Finding{};
+  };
+  EXPECT_EQ(400 * mb, fragmented().bytes);
+  EXPECT_FALSE(fragmented().statement);
+  all.largest_session->bytes = 100 * mb;
+  const std::string statement = fragmented().statement.value_or("");
+  for (const char *condition :
+       {"PROCESSLIST_ID = 42 ", "PROCESSLIST_COMMAND = 'Sleep'",
+        "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "'memdiag'"})
+    EXPECT_NE(std::string::npos, statement.find(condition)) << condition;
+}
+
 TEST(Advisor, IdleSessionsAreEndedButForSome) {
   Situation all = healthy();
   all.idle_sessions = memdiag::advisor::Idle_sessions{600, 200 * mb, 200 * mb};
