@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sched.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -85,6 +86,15 @@ inline uint64_t now_us(clockid_t clock = CLOCK_REALTIME) {
   timespec now;
   clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000 + now.tv_nsec / 1000;
+}
+
+/** The calling thread keeps its CPU, and with it the arenas that it uses: what
+a purge gave back there is taken again there. */
+inline void stay_on_this_cpu() {
+  cpu_set_t here;
+  CPU_ZERO(&here);
+  CPU_SET(static_cast<unsigned>(sched_getcpu()), &here);
+  EXPECT_EQ(0, sched_setaffinity(0, sizeof here, &here));
 }
 
 /** The layer's clock, which stands still until the test moves it. */

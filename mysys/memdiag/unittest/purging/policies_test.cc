@@ -104,6 +104,7 @@ FRESH_TEST(Policies, OptionsAreTakenOver) {
 
 /** Unused pages of a pool. */
 void make_dirty(Pool each, size_t bytes) {
+  memdiag_test::stay_on_this_cpu();
   std::vector<void *> blocks;
   for (size_t i = 0; i < bytes >> 16; ++i) {
     blocks.push_back(pools::allocate(each, 1 << 16));

@@ -26,6 +26,7 @@ void leave_pages_to_purges() {
 
 /** Unused pages, of blocks that came and went. */
 void make_dirty(unsigned megabytes) {
+  stay_on_this_cpu();
   std::vector<Block> blocks;
   for (unsigned i = 0; i < megabytes; ++i)
     blocks.push_back(Block::make(1 << 20, 1));

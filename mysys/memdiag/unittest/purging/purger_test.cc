@@ -12,6 +12,7 @@ namespace memdiag_test {
 namespace purger = memdiag::purger;
 
 void burst(unsigned blocks) {
+  stay_on_this_cpu();
   std::vector<Block> live;
   for (unsigned i = 0; i < blocks; ++i)
     live.push_back(Block::make(1 << 20, static_cast<unsigned char>(i)));
