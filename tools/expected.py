@@ -32,8 +32,9 @@ def load(text: str, preset: str) -> Expected | None:
     skips: dict[str, list[str]] = {}
     for skip in part.get("skips", []):
         if not skip.get("reason"):
-            raise Problem(f"expected.toml: the skip {skip['name']} of {preset} has no reason")
-        skips.setdefault(skip["step"], []).append(skip["name"])
+            raise Problem(f"expected.toml: the skips {', '.join(skip['names'])} of {preset} have no reason")
+        for step in skip["steps"]:
+            skips.setdefault(step, []).extend(skip["names"])
     return Expected(part["floors"], skips)
 
 

@@ -55,6 +55,7 @@ PERSISTED = {
     "memdiag_admission": "WATCH",
     "memdiag_admission_wait_ms": "5000",
     "memdiag_admission_reserve": "33554432",
+    "memdiag_memory_target": "WATCH",
 }
 PERSISTED_FOR_THE_START = {"memdiag_history_samples": "600"}
 # Options alone set these: the server uses them before it reads mysqld-auto.cnf.

@@ -11,7 +11,7 @@ from tools.runner_output import Result, parse_mtr, parse_own
 
 TEXT = """
 [dev]
-skips = [{ step = "memdiag", name = "memdiag.numa*", reason = "one node" }]
+skips = [{ steps = ["memdiag"], names = ["memdiag.numa*"], reason = "one node" }]
 [dev.floors]
 memdiag = 2
 """
