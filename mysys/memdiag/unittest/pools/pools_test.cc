@@ -589,14 +589,6 @@ void open_address_space() {
   setrlimit(RLIMIT_AS, &all);
 }
 
-/** Stay on one CPU, and so with one arena of the pool. */
-void stay_on_this_cpu() {
-  cpu_set_t here;
-  CPU_ZERO(&here);
-  CPU_SET(sched_getcpu(), &here);
-  EXPECT_EQ(0, sched_setaffinity(0, sizeof here, &here));
-}
-
 /** Leave malloc() something to give without asking the system. */
 void stock_up_malloc(size_t blocks) {
   std::vector<void *> stock;
