@@ -29,7 +29,7 @@ extern std::atomic<uint32_t> attention __attribute__((visibility("hidden")));
 inline uint32_t attention() {
   return detail::attention.load(std::memory_order_relaxed);
 }
-/** What was stored before the value was is seen after this. */
+/** In order: the caller then sees what the thread stored that set the value. */
 inline uint32_t attention_in_order() {
   return detail::attention.load(std::memory_order_acquire);
 }
