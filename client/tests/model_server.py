@@ -40,7 +40,7 @@ class ModelServer:
     variables: dict[str, int] = field(default_factory=lambda: {"key_buffer_size": 256 * MIB})
     resident: float = 1.0  # part of what is allocated
 
-    # What it shows.
+    # The tables that it shows.
 
     def instruments(self) -> dict[str, int]:
         sums = dict(self.caches)
@@ -99,7 +99,7 @@ class ModelServer:
     def _idle(one: One, seconds: int) -> bool:
         return one.command == "Sleep" and one.seconds >= seconds and one.changed is None
 
-    # What a remedy does.
+    # The effects of a remedy.
 
     def held(self, holder: str) -> int:
         """As the report counts it."""

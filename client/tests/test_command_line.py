@@ -142,7 +142,7 @@ class Identity(unittest.TestCase):
 
 
 class Systems(unittest.TestCase):
-    # What Windows lacks.
+    # Windows lacks these modules.
     PROGRAM = """
 import os, signal, socket, sys
 for name in ("pwd", "termios", "tty", "fcntl", "grp", "resource"):

@@ -29,7 +29,7 @@ def _largest(view: View) -> list[Finding]:
         return []
     session = first["PROCESSLIST_ID"]
     held = first["BYTES"] - sum(row["BYTES"] for row in parts) + still_there(view, parts)
-    # What it brought into caches of the server stays there when it ends.
+    # The server keeps what the session brought into caches when it ends.
     held -= still_there(view, [row for row in parts if _of_the_server(row)])
     whole = whole_of(view, sum(bytes_by_holder(view).values()))
     if held < WORTH_BYTES or (whole.bytes and held * 10 < whole.bytes):

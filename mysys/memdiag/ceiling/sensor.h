@@ -61,7 +61,7 @@ struct Counters {
   std::atomic<uint64_t> refused{0};
   /** Bytes of the buffer pool's frames that are given back now. */
   std::atomic<uint64_t> parked_bytes{0};
-  /** Whether a target is in use. */
+  /** True while a target is in use. */
   std::atomic<bool> on{false};
 };
 extern Counters counters;

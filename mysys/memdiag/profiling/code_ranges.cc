@@ -15,7 +15,7 @@ includes it, last at any time. */
 struct Range {
   uintptr_t begin;
   uintptr_t end;
-  /** Of the library: its name and its notes, which have the build id. */
+  /** The library's name, and its notes, which have the build id. */
   uint64_t identity;
   uint32_t first;
   std::atomic<uint32_t> last;
