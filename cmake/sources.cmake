@@ -27,6 +27,8 @@ if("jemalloc" IN_LIST wanted)
 endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/cmake/sources.json
+  ${CMAKE_SOURCE_DIR}/cmake/mysql_signing_key.asc
+  ${CMAKE_SOURCE_DIR}/tools/build/pristine.py
   ${CMAKE_SOURCE_DIR}/tools/build/sources.py)
 
 if("mysql" IN_LIST wanted)

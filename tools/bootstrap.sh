@@ -5,7 +5,7 @@
 # their names first.
 
 # The purpose of each group:
-#   fetching       ca-certificates xz-utils
+#   fetching       ca-certificates xz-utils; gpgv for the signature of upstream's tarball
 #   tools          python3 patch perl git; python3-pymysql for sessions with a server;
 #                  python3-jinja2 and python3-rich for the program memdiag (client/);
 #                  python3-venv for ruff and clang-format (tools/style.py); python3-pip,
@@ -20,7 +20,7 @@
 #   packages       debhelper dpkg-dev rpm
 #   memdiag        chromium shows its reports, tmux its screen; valgrind is the other profiler that
 #                  ours is compared with
-MEMDIAG_PACKAGES="ca-certificates xz-utils
+MEMDIAG_PACKAGES="ca-certificates xz-utils gpgv
 python3 python3-pymysql python3-jinja2 python3-rich python3-venv patch perl git
 python3-pip python3-setuptools python3-wheel
 gcc g++ make cmake ninja-build bison pkg-config ccache mold

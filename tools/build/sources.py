@@ -21,17 +21,24 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from harness.common import ROOT, cache_dir, lock, require_disk, say
 from harness.problem import Problem, run_main
-from harness.state_file import write_state
+from harness.state_file import read_state, write_state
+from tools.build import pristine
 
 PINS = ROOT / "cmake" / "sources.json"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 CHUNK = 1 << 20
 OWN_TARBALL = "MYSQL_SOURCE_TARBALL=/path and JEMALLOC_SOURCE_TARBALL=/path name archives that you have"
+
+
+class Unavailable(Problem):
+    """The archive does not deliver a file."""
 
 
 # --- the machine's own mirror ------------------------------------------------
@@ -168,7 +175,7 @@ class PrivateApt:
         into.mkdir(parents=True, exist_ok=True)
         done = self._run("apt-get", "-q=1", *args, cwd=into)
         if done.returncode:
-            raise Problem(
+            raise Unavailable(
                 f"apt-get could not fetch {args[-1]} from {self.mirror} (its message "
                 "is above).\n"
                 "  Check the network and the free disk space and run the same command "
@@ -267,9 +274,10 @@ def untar_command(head: bytes, into: Path) -> list[str]:
     return [*command, "-C", str(into), "-f", "-"]
 
 
-def unpack(archive: Path, into: Path, member: str = "", want: str = "") -> None:
+def unpack(archive: Path, into: Path, member: str = "", want: str = "", finish: Callable | None = None) -> None:
     """Unpacks an archive without its first folder; atomically. `member` names the
-    tarball inside a Debian package, `want` is the SHA-256 of that tarball."""
+    tarball inside a Debian package, `want` is the SHA-256 of that tarball. `finish`
+    checks or changes the tree before it gets its name."""
     staging = into.parent / f".unpacking-{into.name}"
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir(parents=True)
@@ -300,6 +308,8 @@ def unpack(archive: Path, into: Path, member: str = "", want: str = "") -> None:
                 "(cmake/sources.json).\n"
                 f"  Remove {archive} and run the same command again."
             )
+        if finish:
+            finish(staging)
         os.replace(staging, into)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
@@ -317,37 +327,37 @@ def mysql_version(tree: Path) -> str:
     return ".".join(parts)
 
 
-def provided(tree: Path, version: str, pinned: bool, archive: Path, member: str = "") -> dict:
-    """The result for a source. `archive` and `member` are those of unpack(): the source RPM contains what they name."""
+def provided(tree: Path, version: str, pinned: bool, archive: Path, member: str = "", checked: str = "") -> dict:
+    """The result for a source. `archive` and `member` are those of unpack(): the source RPM contains what they name.
+    `checked`: what shows that the archive is the right one."""
     return {
         "tree": str(tree),
         "version": version,
         "pinned": pinned,
         "archive": str(archive.absolute()),
         "member": member,
+        "checked": checked,
     }
 
 
-def user_tree(cache: Path, archive: Path, name: str, verify) -> Path:
-    """The tree of an archive that the user names; each content is unpacked once."""
+def user_tree(cache: Path, archive: Path, name: str, verify, signed_by: str = "") -> Path:
+    """The tree of an archive that the user names; each content is unpacked once. `signed_by`: the fingerprint of the key
+    of its signature, which is checked then."""
     if not archive.is_file():
         raise Problem(f"{archive} (given by the environment) is not there.")
-    facts = archive.stat()
     # Hashing 400 MB at every configure would be slow, so size and time stand for the content.
-    identity = f"{archive.absolute()} {facts.st_size} {facts.st_mtime_ns}"
+    files = [archive, *([pristine.signature_of(archive)] if signed_by else [])]
+    facts = [(path.absolute(), path.stat()) for path in files]
+    identity = " ".join(f"{path} {fact.st_size} {fact.st_mtime_ns}" for path, fact in facts)
     key = hashlib.sha256(identity.encode()).hexdigest()[:12]
     tree = cache / "src" / f"{name}-user-{key}"
     if not tree.is_dir():
         require_disk([(cache, 1.5, "unpacking")])
+        if signed_by:
+            say(f"-- checking the signature of {archive}")
+            pristine.verify(archive, signed_by)
         say(f"-- unpacking {archive}")
-        inspected = tree.with_name(f".checking-{tree.name}")
-        shutil.rmtree(inspected, ignore_errors=True)
-        unpack(archive, inspected)
-        try:
-            verify(inspected)
-            os.replace(inspected, tree)
-        finally:
-            shutil.rmtree(inspected, ignore_errors=True)
+        unpack(archive, tree, finish=verify)
     return tree
 
 
@@ -360,10 +370,54 @@ def user_mysql(cache: Path, pin: dict, archive: Path) -> dict:
                 f"; MYSQL_SOURCE_TARBALL must be a source of MySQL {pin['series']}.x."
             )
 
-    tree = user_tree(cache, archive, "mysql", verify)
+    signature = pristine.signature_of(archive)
+    signed_by = pin["signed_by"] if signature.is_file() else ""
+    tree = user_tree(cache, archive, "mysql", verify, signed_by)
     version = mysql_version(tree)
-    say(f"-- MySQL {version} from {archive} (yours, not the pinned one)")
-    return provided(tree, version, False, archive)
+    checked = signed(pin) if signed_by else f"nothing: there is no {signature.name} beside it"
+    say(f"-- MySQL {version} from {archive} (yours, not the pinned one); checked: {checked}")
+    return provided(tree, version, False, archive, checked=checked)
+
+
+def signed(pin: dict) -> str:
+    return f"signature of MySQL's release engineering, {pin['signed_by']}"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to MySQL's source in Debian's archive."""
+
+    kind: str
+    version: str  # Debian's
+
+    def tree(self, cache: Path) -> Path:
+        return cache / "src" / f"mysql-{self.version}{'-pristine' if self.kind == PRISTINE else ''}"
+
+    def archive(self, cache: Path, pin: dict) -> Path:
+        pinned = pin["file" if self.kind == PACKAGE else "orig"]
+        have, want = pin["version"], self.version
+        if self.kind == PRISTINE:
+            have, want = upstream_part(have), upstream_part(want)
+        return cache / "downloads" / pinned.replace(have, want)
+
+    def member(self, pin: dict) -> str:
+        return pin["tarball"] if self.kind == PACKAGE else ""
+
+    def checked(self, pin: dict) -> str:
+        """What shows that the source is the right one."""
+        if self.kind == PRISTINE:
+            return signed(pin)
+        return "SHA-256 in cmake/sources.json" if self.version == pin["version"] else "Debian's signed list of packages"
+
+
+# The kinds, in the order in which they are tried: Debian's package mysql-source, and upstream's tarball with Debian's
+# patches, which `apt-get source` gets.
+PACKAGE, PRISTINE = "package", "pristine"
+KINDS = {PACKAGE: "package", PRISTINE: "source_package"}  # of sources.json
+
+
+def upstream_part(version: str) -> str:
+    return version.rsplit("-", 1)[0]
 
 
 def chosen_version(pin: dict) -> str:
@@ -376,63 +430,134 @@ def chosen_version(pin: dict) -> str:
     return version
 
 
-def require_version(version: str, found: list[str], pin: dict) -> None:
-    """Raises a Problem if the archive has moved on to another version: that one is never taken unasked."""
-    if version in found:
+def ways(pin: dict, version: str, found: Callable[[str], list[str]]) -> Iterator[Way]:
+    """The ways to a version; then, if nobody asked for that one, to each newer of the series, newest first. `found`: the
+    versions that the archive has of a kind."""
+    yield from (Way(kind, version) for kind in KINDS)
+    if os.environ.get("MYSQL_SOURCE_VERSION"):
         return
-    usable = [x for x in found if x.startswith(pin["series"] + ".")]
-    instead = (
-        f"MYSQL_SOURCE_VERSION={usable[0]} takes that version, checked against the"
-        " signed package list only (docs/moving-to-a-new-upstream.md).\n  "
-        if usable
-        else ""
-    )
-    raise Problem(
-        f"the archive has no {pin['package']} {version} (it has:"
-        f" {', '.join(found) or 'none'}).\n  {instead}MYSQL_SOURCE_TARBALL=/path takes"
-        f" a source archive of MySQL {pin['series']}.x that you have."
-    )
+    known = {one for kind in KINDS for one in found(kind) if one.startswith(pin["series"] + ".")}
+    newer = [one for one in known if version_key(one) > version_key(version)]
+    for one in sorted(newer, key=version_key, reverse=True):
+        yield from (Way(kind, one) for kind in KINDS)
 
 
 def archive_mysql(cache: Path, pin: dict, make_apt) -> dict:
     version = chosen_version(pin)
-    pinned = version == pin["version"]
-    tree = cache / "src" / f"mysql-{version}"
-    if not tree.is_dir():
-        fetch_mysql(cache, pin, version, make_apt)
+    there = [way for way in (Way(kind, version) for kind in KINDS) if way.tree(cache).is_dir()]
+    if not there and version == pin["version"]:
+        there = taken_before(cache, pin)
+    way = there[0] if there else fetch_mysql(cache, pin, version, make_apt)
+    pinned = way.version == pin["version"]
     if not pinned:
-        say(f"** NOT THE PINNED SOURCE: {pin['package']} {version}, as")
-        say(f"** MYSQL_SOURCE_VERSION says, and not {pin['version']}.")
-    package = downloaded_mysql(cache, pin, version)
-    return provided(tree, mysql_version(tree), pinned, package, pin["tarball"])
+        asked = way.version == os.environ.get("MYSQL_SOURCE_VERSION")
+        why = "MYSQL_SOURCE_VERSION says so" if asked else "Debian's archive does not have that one"
+        say(f"** NOT THE PINNED SOURCE: MySQL {way.version} and not {pin['version']}: {why}.")
+        say("** A line below names each patch that upstream's changes have moved, or the first that does not apply.")
+        if not asked:
+            say(f"** Remove {instead(cache)} to look for the pinned one again.")
+    if way.kind == PRISTINE:
+        say("-- MySQL from upstream's tarball, with Debian's patches")
+    tree = way.tree(cache)
+    return provided(
+        tree, mysql_version(tree), pinned, way.archive(cache, pin), way.member(pin), checked=way.checked(pin)
+    )
 
 
-def downloaded_mysql(cache: Path, pin: dict, version: str) -> Path:
-    return cache / "downloads" / pin["file"].replace(pin["version"], version)
+def instead(cache: Path) -> Path:
+    """The note of what was taken in the place of the pinned source: the archive is not asked each time."""
+    return cache / "mysql-instead.json"
 
 
-def fetch_mysql(cache: Path, pin: dict, version: str, make_apt) -> None:
-    """Downloads, verifies and unpacks a version."""
-    path = downloaded_mysql(cache, pin, version)
+def taken_before(cache: Path, pin: dict) -> list[Way]:
+    note = read_state(instead(cache))
+    if note.get("pinned") != pin["version"]:
+        return []
+    way = Way(str(note.get("kind")), str(note.get("version")))
+    return [way] if way.kind in KINDS and way.tree(cache).is_dir() else []
+
+
+def fetch_mysql(cache: Path, pin: dict, version: str, make_apt) -> Way:
+    """Downloads, verifies and unpacks a version, or a newer one. What is damaged or has a wrong signature ends this: only
+    what the archive lacks makes room for the next way."""
+    listed: dict[str, list[str]] = {}
+
+    def found(kind: str) -> list[str]:
+        if kind not in listed:
+            listed[kind] = make_apt().versions(pin[KINDS[kind]], source=kind == PRISTINE)
+        return listed[kind]
+
+    (cache / "downloads").mkdir(parents=True, exist_ok=True)
+    reasons = []
+    for way in ways(pin, version, found):
+        name = f"{pin[KINDS[way.kind]]} {way.version}"
+        # A package that was downloaded, and has its hash in sources.json, needs no network.
+        mine = way == Way(PACKAGE, pin["version"]) and way.archive(cache, pin).is_file()
+        if not mine and way.version not in found(way.kind):
+            reasons.append(f"the archive has no {name} (it has: {', '.join(found(way.kind)) or 'none'})")
+            continue
+        try:
+            (fetch_package if way.kind == PACKAGE else fetch_pristine)(cache, pin, way, make_apt)
+        except Unavailable as problem:
+            reasons.append(f"{name}: {str(problem).splitlines()[0]}")
+            say(f"-- {reasons[-1]}")
+            continue
+        if way.version != version:
+            write_state(instead(cache), {"pinned": version, "kind": way.kind, "version": way.version})
+        return way
+    older = sorted({one for kind in listed for one in listed[kind] if one.startswith(pin["series"] + ".")} - {version})
+    choice = f"MYSQL_SOURCE_VERSION={older[-1]} takes that version.\n  " if older else ""
+    raise Problem(
+        "\n  ".join(reasons) + f".\n  {choice}MYSQL_SOURCE_TARBALL=/path takes a source archive of MySQL"
+        f" {pin['series']}.x that you have."
+    )
+
+
+def say_download(name: str, pin: dict) -> None:
+    say(f"-- downloading {name}, about {pin['download_mb']} MB (one minute at {pin['download_mb'] // 60} MB/s)")
+
+
+def fetch_package(cache: Path, pin: dict, way: Way, make_apt) -> None:
     want, tarball_want = pin["sha256"], pin["tarball_sha256"]
-    pinned = version == pin["version"]
-    if not pinned or not path.is_file():
-        found = make_apt().versions(pin["package"], source=False)
-        require_version(version, found, pin)
-    if not pinned:
-        want, tarball_want = make_apt().sha256_of(pin["package"], version), ""
+    if way.version != pin["version"]:
+        want, tarball_want = make_apt().sha256_of(pin["package"], way.version), ""
 
     def download(folder: Path) -> None:
-        say(
-            f"-- downloading {pin['package']} {version}, about {pin['download_mb']} MB "
-            f"(one minute at {pin['download_mb'] // 60} MB/s)"
-        )
-        make_apt().download(folder, "download", f"{pin['package']}={version}")
+        name = f"{pin['package']}={way.version}"
+        say_download(name, pin)
+        make_apt().download(folder, "download", name)
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = way.archive(cache, pin)
     fetch_verified(path, want, download)
-    say(f"-- unpacking MySQL {version}, about 30 s")
-    unpack(path, cache / "src" / f"mysql-{version}", pin["tarball"], tarball_want)
+    say(f"-- unpacking MySQL {way.version}, about 30 s")
+    unpack(path, way.tree(cache), way.member(pin), tarball_want)
+
+
+def fetch_pristine(cache: Path, pin: dict, way: Way, make_apt) -> None:
+    path = way.archive(cache, pin)
+    debian = path.with_name(f"{pin['source_package']}_{way.version}.debian.tar.xz")
+    files = [path, pristine.signature_of(path), debian]
+    if not all(file.is_file() for file in files):
+        name = f"{pin['source_package']}={way.version}"
+        say_download(f"upstream's tarball ({name})", pin)
+        # apt checks each file against Debian's signed list of sources.
+        make_apt().download(path.parent / "partial", "source", "--download-only", name)
+        for file in files:
+            if not (file.parent / "partial" / file.name).is_file():
+                raise Problem(f"apt-get fetched something else than {file.name}.")
+            os.replace(file.parent / "partial" / file.name, file)
+    say(f"-- checking upstream's signature of {path.name}")
+    problem = check(path, pin["orig_sha256"]) if upstream_part(way.version) == upstream_part(pin["version"]) else ""
+    if problem:
+        path.unlink()
+        raise Problem(f"{problem}; removed it.\n  Run the same command again; {OWN_TARBALL}.")
+    pristine.verify(path, pin["signed_by"])
+
+    def patch(tree: Path) -> None:
+        say(f"-- {pristine.apply_debians_patches(debian, tree)} patches of Debian applied")
+
+    say(f"-- unpacking MySQL {way.version}, about 30 s")
+    unpack(path, way.tree(cache), finish=patch)
 
 
 # --- jemalloc ------------------------------------------------------------------
@@ -449,7 +574,7 @@ def user_jemalloc(cache: Path, pin: dict, archive: Path) -> dict:
             )
 
     tree = user_tree(cache, archive, "jemalloc", verify)
-    return provided(tree, pin["version"], False, archive)
+    return provided(tree, pin["version"], False, archive, checked="nothing")
 
 
 def pinned_jemalloc(cache: Path, pin: dict, make_apt) -> dict:
@@ -474,7 +599,7 @@ def pinned_jemalloc(cache: Path, pin: dict, make_apt) -> dict:
         path.parent.mkdir(parents=True, exist_ok=True)
         fetch_verified(path, pin["sha256"], download)
         unpack(path, tree)
-    return provided(tree, pin["version"], True, path)
+    return provided(tree, pin["version"], True, path, checked="SHA-256 in cmake/sources.json")
 
 
 # --- main ----------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 import shutil
 import subprocess
 import sys
@@ -16,9 +17,39 @@ from harness import common
 from harness.problem import Problem
 from harness.scratch import Scratch
 from harness.tests import source_package
-from tools.build import sources
+from tools.build import pristine, sources
 
 VERSION = "MYSQL_VERSION_MAJOR=9\nMYSQL_VERSION_MINOR=7\nMYSQL_VERSION_PATCH={0}\n"
+
+
+KEY = """-----BEGIN PGP PUBLIC KEY BLOCK-----
+
+mDMEawl1GRYJKwYBBAHaRw8BAQdAGGxMiu8lqs5SnGH4PMGx1Dt6Xe7Kc9Mjmt9t
+NuyayDK0IHRlc3Qgb2YgbWVtZGlhZyA8dGVzdEBsb2NhbGhvc3Q+iJAEExYIADgW
+IQTUlHFixuZPcH3S7Xs2O/506mcpLwUCawl1GQIbAwULCQgHAgYVCgkICwIEFgID
+AQIeAQIXgAAKCRA2O/506mcpL7DlAQDGvroae4cA6yMRDoprUHcNF88Xmk7GYE0M
++dE6HAMgcgD/ZwvOv2ajXPI4FLQSZsyYUbIWaSeQmkxxr+gnI3zkXwE=
+=E47P
+-----END PGP PUBLIC KEY BLOCK-----
+"""
+FINGERPRINT = "D4947162C6E64F707DD2ED7B363BFE74EA67292F"
+# Both of the file "text\n", the second with another key.
+SIGNATURE = """-----BEGIN PGP SIGNATURE-----
+
+iIUEABYIAC0WIQTUlHFixuZPcH3S7Xs2O/506mcpLwUCawl1GQ8cdGVzdEBsb2Nh
+bGhvc3QACgkQNjv+dOpnKS9CWQEAhSFhhd6p7E1LyvfeFkjCsTBPoqzSwZLqlUSs
+E6ztWhsA/2Tj6Y3fX2KOVKHMT/a7OnwikZc991Q1etb3KbuZdh0P
+=+nLc
+-----END PGP SIGNATURE-----
+"""
+OTHER_SIGNATURE = """-----BEGIN PGP SIGNATURE-----
+
+iIYEABYIAC4WIQTsp7eQPXAUD/bNo9xWUvB2qyNSewUCawl1GRAcb3RoZXJAbG9j
+YWxob3N0AAoJEFZS8HarI1J7d4EA/i4WkV8YU8U166zlCvd64fyW/W63z1IGn2Dc
+5aIgnjPlAQDDuMIHp72LtVf7hrLKjwpYbtdQAoYVYrhyy0yXO/DvDA==
+=dEWs
+-----END PGP SIGNATURE-----
+"""
 
 
 def tarball(path: Path, top: str, files: dict[str, str]) -> Path:
@@ -225,7 +256,7 @@ class Unpack(Case):
 
 class OwnTarball(Case):
     PINS: ClassVar = {
-        "mysql": {"series": "9.7", "version": "9.7.4-2"},
+        "mysql": {"series": "9.7", "version": "9.7.4-2", "signed_by": FINGERPRINT},
         "jemalloc": {"version": "5.3.1", "full_version": "5.3.1-0-gabc"},
         "disk_gb": {"sources": 0, "build": 0},
     }
@@ -246,6 +277,28 @@ class OwnTarball(Case):
         with mock.patch.object(sources, "unpack") as unpack:
             self.assertEqual(self.provide("mysql", archive), first)
         unpack.assert_not_called()
+
+    def test_with_a_signature_beside_it(self):
+        archive = self.mysql(VERSION.format(9))
+        unsigned = self.provide("mysql", archive)
+        self.assertIn("no own.tar.gz.asc", unsigned["checked"])
+        pristine.signature_of(archive).write_text("signature")
+        with mock.patch.object(pristine, "verify", side_effect=Problem("is not signed")) as verify:
+            with self.assertRaisesRegex(Problem, "is not signed"):
+                self.provide("mysql", archive)
+            verify.side_effect = None
+            found = self.provide("mysql", archive)
+            verify.assert_called_with(archive, FINGERPRINT)
+            self.assertIn(FINGERPRINT, found["checked"])
+            self.assertNotEqual(found["tree"], unsigned["tree"])
+            verify.reset_mock()
+            self.provide("mysql", archive)  # the tree is there
+            verify.assert_not_called()
+
+    def test_comes_before_the_archive(self):
+        archive = self.mysql(VERSION.format(9))
+        with mock.patch.object(sources, "archive_mysql", side_effect=AssertionError):
+            self.provide("mysql", archive)
 
     def test_of_another_series(self):
         text = VERSION.format(1).replace("MINOR=7", "MINOR=8")
@@ -276,50 +329,254 @@ class OwnTarball(Case):
                     self.provide("jemalloc", archive)
 
 
+class Signature(Case):
+    """The bootstrap installs gpgv."""
+
+    def setUp(self):
+        super().setUp()
+        self.archive = self.root / "text"
+        self.archive.write_text("text\n")
+        self.key = self.root / "key.asc"
+        self.key.write_text(KEY)
+
+    def verify(self, signature: str, fingerprint: str = FINGERPRINT) -> None:
+        pristine.signature_of(self.archive).write_text(signature)
+        pristine.verify(self.archive, fingerprint, self.key)
+
+    def test_good(self):
+        self.verify(SIGNATURE)
+
+    def test_changed_archive(self):
+        self.archive.write_text("texT\n")
+        with self.assertRaisesRegex(Problem, "(?s)is not signed .*gpgv: BAD signature"):
+            self.verify(SIGNATURE)
+
+    def test_signature_of_another_key(self):
+        with self.assertRaisesRegex(Problem, "(?s)is not signed .*gpgv: Can't check"):
+            self.verify(OTHER_SIGNATURE)
+
+    def test_a_good_signature_of_a_key_that_is_not_pinned(self):
+        with self.assertRaisesRegex(Problem, "is not signed by .*AAAA"):
+            self.verify(SIGNATURE, "A" * 40)
+
+    def test_no_signature(self):
+        with self.assertRaisesRegex(Problem, r"no signature beside it \(text\.asc\)"):
+            pristine.verify(self.archive, FINGERPRINT, self.key)
+        with self.assertRaisesRegex(Problem, "is not signed"):
+            self.verify("")
+
+    def test_without_gpgv(self):
+        with (
+            mock.patch.object(pristine.shutil, "which", return_value=None),
+            self.assertRaisesRegex(Problem, "apt-get install gpgv"),
+        ):
+            self.verify(SIGNATURE)
+
+    def test_upstreams_key_is_the_pinned_one(self):
+        """A version 4 fingerprint is the SHA-1 of the packet of the key."""
+        key = pristine.without_armour(pristine.KEY.read_text())
+        self.assertEqual(key[0], 0x99)  # a public key, its length in two bytes
+        length = int.from_bytes(key[1:3], "big")
+        found = hashlib.sha1(key[: 3 + length], usedforsecurity=False).hexdigest().upper()
+        self.assertEqual(found, json.loads(sources.PINS.read_text())["mysql"]["signed_by"])
+
+    def test_no_key(self):
+        with self.assertRaisesRegex(Problem, "has no public key"):
+            pristine.without_armour("x")
+
+
+PATCH = "--- a/sql/file\n+++ b/sql/file\n@@ -1 +1 @@\n-{}\n+{}\n"
+
+
 class FakeApt:
-    """Stands for the archive: the versions that it has, and the files that it delivers."""
+    """Stands for the archive: the versions that it lists, and the files that it delivers."""
 
-    mirror = "http://m"
+    def __init__(self, folder: Path, packages: list[str], pristine_ones: list[str]) -> None:
+        self.listed = {"mysql-source": packages, "mysql-9.7": pristine_ones}
+        self.gone: set[str] = set()  # listed, and not delivered
+        self.folder = folder
+        self.asked: list[str] = []
+        self.package = tarball(folder / "package", "mysql-9.7", self.files("debian"))
+        self.orig = tarball(folder / "orig", "mysql-9.7.6", self.files("upstream"))
+        patches = {"series": "# all\none.patch\n", "one.patch": PATCH.format("upstream", "debian")}
+        self.debian = folder / "debian.tar.xz"
+        with tarfile.open(self.debian, "w:xz") as tar:
+            for name, text in patches.items():
+                info = tarfile.TarInfo(f"debian/patches/{name}")
+                info.size = len(text)
+                tar.addfile(info, io.BytesIO(text.encode()))
 
-    def __init__(self, versions, package: Path):
-        self.found, self.package, self.asked = versions, package, []
+    @staticmethod
+    def files(text: str) -> dict[str, str]:
+        return {"MYSQL_VERSION": VERSION.format(6), "sql/file": f"{text}\n"}
 
     def versions(self, package, source):
-        return self.found
+        assert source == (package == "mysql-9.7")
+        return self.listed[package]
 
     def sha256_of(self, package, version):
         return sha256(self.package)
 
     def download(self, into, *args):
         self.asked.append(args[-1])
+        if args[-1] in self.gone:
+            raise sources.Unavailable(f"apt-get could not fetch {args[-1]} from x.\n  Check the network.")
         into.mkdir(parents=True, exist_ok=True)
-        version = args[-1].split("=")[1]
-        shutil.copy(self.package, into / f"mysql-source_{version}_amd64.deb")
+        name, version = args[-1].split("=")
+        if name == "mysql-source":
+            shutil.copy(self.package, into / f"mysql-source_{version}_amd64.deb")
+            return
+        upstream = version.split("-")[0]
+        shutil.copy(self.orig, into / f"mysql-9.7_{upstream}.orig.tar.gz")
+        (into / f"mysql-9.7_{upstream}.orig.tar.gz.asc").write_text("signature")
+        shutil.copy(self.debian, into / f"mysql-9.7_{version}.debian.tar.xz")
 
 
-class MovedOn(Case):
+class Archive(Case):
+    """The ways to MySQL's source in Debian's archive, and their order."""
+
+    PIN = "9.7.4-2"
+
+    def setUp(self):
+        super().setUp()
+        self.apt = FakeApt(self.root, [self.PIN], [self.PIN])
+        self.pin = {
+            "series": "9.7",
+            "package": "mysql-source",
+            "version": self.PIN,
+            "file": f"mysql-source_{self.PIN}_amd64.deb",
+            "sha256": sha256(self.apt.package),
+            "tarball": "",
+            "tarball_sha256": "",
+            "source_package": "mysql-9.7",
+            "orig": "mysql-9.7_9.7.4.orig.tar.gz",
+            "orig_sha256": sha256(self.apt.orig),
+            "signed_by": FINGERPRINT,
+            "download_mb": 428,
+        }
+        self.verify = mock.patch.object(pristine, "verify").start()
+
+    def get(self):
+        self.said.clear()
+        return sources.archive_mysql(self.cache, self.pin, lambda: self.apt)
+
+    def names(self, *versions: str, kind: str = "mysql-source") -> list[str]:
+        return [f"{kind}={version}" for version in versions]
+
+    def left(self) -> set[str]:
+        return {path.name for path in (self.cache / "src").iterdir()}
+
+
+class Fallbacks(Archive):
+    def test_debians_package_first(self):
+        found = self.get()
+        self.assertEqual(self.apt.asked, self.names(self.PIN))
+        self.assertEqual((found["pinned"], found["checked"]), (True, "SHA-256 in cmake/sources.json"))
+        self.verify.assert_not_called()
+
+    def test_upstreams_tarball_where_the_package_is_not_listed(self):
+        self.apt.listed["mysql-source"] = []
+        found = self.get()
+        self.assertEqual(self.apt.asked, self.names(self.PIN, kind="mysql-9.7"))
+        orig = self.cache / "downloads/mysql-9.7_9.7.4.orig.tar.gz"
+        self.verify.assert_called_once_with(orig, FINGERPRINT)
+        self.assertEqual((found["pinned"], found["archive"], found["member"]), (True, str(orig), ""))
+        self.assertIn(FINGERPRINT, found["checked"])
+        self.assertIn("upstream's tarball", " ".join(self.said))
+
+    def test_both_lead_to_one_tree(self):
+        trees = [Path(self.get()["tree"])]
+        shutil.rmtree(trees[0])
+        (self.cache / "downloads" / self.pin["file"]).unlink()
+        self.apt.gone = {f"mysql-source={self.PIN}"}
+        trees.append(Path(self.get()["tree"]))
+        self.assertNotEqual(*trees)
+        self.assertEqual((trees[1] / "sql/file").read_text(), "debian\n")
+        self.assertEqual(self.left(), {trees[1].name})
+
+    def test_upstreams_tarball_where_the_package_is_listed_and_not_delivered(self):
+        self.apt.gone = {f"mysql-source={self.PIN}"}
+        self.assertTrue(self.get()["tree"].endswith("mysql-9.7.4-2-pristine"))
+        self.assertIn("could not fetch", " ".join(self.said))
+        self.apt.asked.clear()
+        self.get()  # the tree is there
+        self.assertEqual(self.apt.asked, [])
+
+    def test_a_bad_signature_is_no_reason_for_another_way(self):
+        self.apt.listed["mysql-source"] = ["9.7.6-1"]
+        self.verify.side_effect = Problem("is not signed")
+        with self.assertRaisesRegex(Problem, "is not signed"):
+            self.get()
+        self.assertEqual(self.left(), set())
+        self.assertEqual(self.apt.asked, self.names(self.PIN, kind="mysql-9.7"))
+
+    def test_a_damaged_package_is_no_reason_for_another_way(self):
+        self.pin["sha256"] = "0" * 64
+        with self.assertRaisesRegex(Problem, "second download did not help"):
+            self.get()
+        self.assertEqual(self.apt.asked, self.names(self.PIN, self.PIN))
+
+    def test_a_tarball_with_another_hash_than_the_pinned_one(self):
+        self.apt.listed["mysql-source"] = []
+        self.pin["orig_sha256"] = "0" * 64
+        with self.assertRaisesRegex(Problem, "is damaged.*removed it"):
+            self.get()
+        self.assertFalse((self.cache / "downloads/mysql-9.7_9.7.4.orig.tar.gz").exists())
+
+    def test_a_patch_of_debian_that_does_not_apply(self):
+        self.apt.listed["mysql-source"] = []
+        self.apt.orig = tarball(self.root / "orig", "m", FakeApt.files("another"))
+        self.pin["orig_sha256"] = sha256(self.apt.orig)
+        with self.assertRaisesRegex(Problem, "patch one.patch does not apply"):
+            self.get()
+        self.assertEqual(self.left(), set())
+
+    def test_a_downloaded_package_needs_no_archive(self):
+        self.get()
+        shutil.rmtree(self.cache / "src/mysql-9.7.4-2")
+        with mock.patch.object(self.apt, "versions", side_effect=AssertionError):
+            self.get()
+
+
+class MovedOn(Archive):
     """Debian's archive has moved on to another 9.7.x."""
 
     def setUp(self):
         super().setUp()
-        self.pin = {
-            "series": "9.7",
-            "package": "mysql-source",
-            "version": "9.7.4-2",
-            "file": "mysql-source_9.7.4-2_amd64.deb",
-            "sha256": "0" * 64,
-            "tarball": "",
-            "tarball_sha256": "0" * 64,
-            "download_mb": 428,
-        }
-        package = tarball(self.root / "new", "mysql-9.7", {"MYSQL_VERSION": VERSION.format(6)})
-        self.apt = FakeApt(["10.0.1-1", "9.7.10-1", "9.7.6-1"], package)
+        self.apt.listed = {"mysql-source": ["10.0.1-1", "9.7.10-1", "9.7.6-1"], "mysql-9.7": ["9.7.2-4"]}
 
-    def get(self):
-        return sources.archive_mysql(self.cache, self.pin, lambda: self.apt)
+    def test_the_newest_is_taken_with_a_warning(self):
+        found = self.get()
+        self.assertEqual(self.apt.asked, self.names("9.7.10-1"))
+        self.assertFalse(found["pinned"])
+        self.assertEqual(found["checked"], "Debian's signed list of packages")
+        words = " ".join(self.said)
+        self.assertIn("NOT THE PINNED SOURCE: MySQL 9.7.10-1 and not 9.7.4-2: Debian's archive does not have", words)
+        self.apt.asked.clear()
+        with mock.patch.object(self.apt, "versions", side_effect=AssertionError):
+            self.assertEqual(self.get(), found)  # each time with the warning, and without asking the archive
+        self.assertIn("NOT THE PINNED SOURCE", " ".join(self.said))
+        self.assertEqual(self.apt.asked, [])
 
-    def test_another_version_is_not_taken_unasked(self):
-        words = r"(?s)no mysql-source 9\.7\.4-2 .*MYSQL_SOURCE_VERSION=9\.7\.10-1 "
+    def test_a_new_pin_forgets_what_was_taken(self):
+        self.get()
+        self.pin |= {"version": "9.7.6-1", "file": "mysql-source_9.7.6-1_amd64.deb"}
+        self.assertTrue(self.get()["pinned"])
+
+    def test_the_tarball_of_the_newest(self):
+        self.apt.listed = {"mysql-source": ["9.7.6-1"], "mysql-9.7": ["9.7.10-1"]}
+        self.assertTrue(self.get()["tree"].endswith("mysql-9.7.10-1-pristine"))
+        self.verify.assert_called_once()
+
+    def test_the_next_where_the_newest_is_not_delivered(self):
+        self.apt.gone = {"mysql-source=9.7.10-1"}
+        self.assertTrue(self.get()["tree"].endswith("mysql-9.7.6-1"))
+
+    def test_an_older_one_is_never_taken_unasked(self):
+        self.apt.listed["mysql-source"] = ["9.7.3-1"]
+        words = (
+            r"(?s)no mysql-source 9\.7\.4-2 .*no mysql-9\.7 9\.7\.4-2 .*MYSQL_SOURCE_VERSION=9\.7\.3-1 .*MYSQL_SOURCE_T"
+        )
         with self.assertRaisesRegex(Problem, words):
             self.get()
         self.assertEqual(self.apt.asked, [])
@@ -327,7 +584,6 @@ class MovedOn(Case):
     def test_a_version_that_was_asked_for(self):
         sources.os.environ["MYSQL_SOURCE_VERSION"] = "9.7.6-1"
         for _ in range(2):  # the second time without asking the archive
-            self.said.clear()
             result = self.get()
             self.assertFalse(result["pinned"])
             self.assertTrue(result["tree"].endswith("mysql-9.7.6-1"))
@@ -335,11 +591,18 @@ class MovedOn(Case):
             self.assertTrue(Path(result["archive"]).is_file())
             self.assertIn("NOT THE PINNED SOURCE", " ".join(self.said))
         self.assertEqual(self.apt.asked, ["mysql-source=9.7.6-1"])
+        del sources.os.environ["MYSQL_SOURCE_VERSION"]
+        self.assertIn("9.7.10-1", self.get()["tree"])
+
+    def test_an_older_version_that_was_asked_for(self):
+        sources.os.environ["MYSQL_SOURCE_VERSION"] = "9.7.2-4"
+        self.assertTrue(self.get()["tree"].endswith("mysql-9.7.2-4-pristine"))
 
     def test_a_version_that_the_archive_has_not(self):
         sources.os.environ["MYSQL_SOURCE_VERSION"] = "9.7.7-1"
         with self.assertRaisesRegex(Problem, "no mysql-source 9.7.7-1 "):
             self.get()
+        self.assertEqual(self.apt.asked, [])
 
     def test_a_version_of_another_series(self):
         sources.os.environ["MYSQL_SOURCE_VERSION"] = "10.0.1-1"
@@ -347,8 +610,8 @@ class MovedOn(Case):
             self.get()
 
     def test_nothing_of_the_series(self):
-        self.apt.found = ["10.0.1-1"]
-        with self.assertRaisesRegex(Problem, r"it has: 10\.0\.1-1\)\.\n  MYSQL_SOURCE_T"):
+        self.apt.listed = {"mysql-source": ["10.0.1-1"], "mysql-9.7": []}
+        with self.assertRaisesRegex(Problem, r"it has: 10\.0\.1-1\)\n.*it has: none\)\.\n  MYSQL_SOURCE_T"):
             self.get()
 
     def test_numbers_not_letters_order_versions(self):
