@@ -497,9 +497,10 @@ def fetch_mysql(cache: Path, pin: dict, version: str, make_apt) -> Way:
             reasons.append(f"the archive has no {name} (it has: {', '.join(found(way.kind)) or 'none'})")
             continue
         try:
-            (fetch_package if way.kind == PACKAGE else fetch_pristine)(cache, pin, way, make_apt)
+            if not way.tree(cache).is_dir():  # another checkout may have made it
+                (fetch_package if way.kind == PACKAGE else fetch_pristine)(cache, pin, way, make_apt)
         except Unavailable as problem:
-            reasons.append(f"{name}: {str(problem).splitlines()[0]}")
+            reasons.append(f"{name}: {str(problem).splitlines()[0].rstrip('.')}")
             say(f"-- {reasons[-1]}")
             continue
         if way.version != version:

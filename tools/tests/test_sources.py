@@ -563,6 +563,14 @@ class MovedOn(Archive):
         self.pin |= {"version": "9.7.6-1", "file": "mysql-source_9.7.6-1_amd64.deb"}
         self.assertTrue(self.get()["pinned"])
 
+    def test_a_tree_that_another_checkout_has_made(self):
+        sources.os.environ["MYSQL_SOURCE_VERSION"] = "9.7.10-1"
+        self.get()
+        del sources.os.environ["MYSQL_SOURCE_VERSION"]
+        self.apt.asked.clear()
+        self.assertTrue(self.get()["tree"].endswith("mysql-9.7.10-1"))
+        self.assertEqual(self.apt.asked, [])
+
     def test_the_tarball_of_the_newest(self):
         self.apt.listed = {"mysql-source": ["9.7.6-1"], "mysql-9.7": ["9.7.10-1"]}
         self.assertTrue(self.get()["tree"].endswith("mysql-9.7.10-1-pristine"))
