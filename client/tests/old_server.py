@@ -22,6 +22,31 @@ def _recorded(name: str) -> dict[str, Any]:
     return fixtures.snapshot(name)["sources"]
 
 
+GIB = 1 << 30
+# The Health Monitor's tables: a sample each minute, the last one 20 seconds ago.
+HEALTH: dict[str, dict[str, Any]] = {
+    "health_process": {
+        "rows": [
+            {"TIME": 1795000000.0 + 60 * n, "AGE": 20 + 60 * (9 - n), "VM_RSS": GIB + n, "VM_SWAP": n}
+            for n in range(10)
+        ]
+    },
+    "health_system": {
+        "rows": [
+            {
+                "AGE": 20,
+                "TOTAL_MEMORY": 8 * GIB,
+                "AVAILABLE": 5 * GIB,
+                "MEMORY_FREE": 4 * GIB,
+                "MEMORY_FS_CACHE": 2 * GIB,
+                "SWAP_TOTAL": 3 * GIB,
+                "SWAP_FREE": 2 * GIB,
+            }
+        ]
+    },
+}
+
+
 class MySQLError(Exception):
     """As PyMySQL's: (number, text)."""
 
@@ -38,7 +63,7 @@ class OldServer:
         name = fixture or ("mariadb-idle" if server.mariadb else "stock-idle")
         self.sources = _recorded(name)
         # Answers for sources that the real server did not have.
-        self._others = _recorded("stock-leak")
+        self._others = _recorded("stock-leak") | HEALTH
         self.Connection = type("Connection", (_Session,), {"_server": self})
 
     def answer(self, statement: str) -> tuple[list[str], list[tuple]]:
@@ -92,11 +117,13 @@ class OldServer:
                 "version_comment": self.server.comment,
                 "performance_schema": self._schema,
             }
+            if self._has(variable("version_with_update")):
+                found["version_with_update"] = f"{self.server.version}.1"
         return [(name, str(found[name])) for name in names if self._has(variable(name)) and name in found]
 
     def _columns(self, statement: str) -> list[tuple]:
         result = []
-        for one in ("threads", "events_statements_summary_by_digest"):
+        for one in ("threads", "events_statements_summary_by_digest", "health_process_memory", "health_system_memory"):
             for name, since in table(f"performance_schema.{one}").items():
                 if f"'{one}'" in statement and f"'{name}'" in statement and self._has(since):
                     result.append((one, name))

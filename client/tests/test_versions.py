@@ -1,5 +1,6 @@
 """Every statement that memdiag sends, against what each version of each server has."""
 
+import os
 import sys
 import unittest
 from unittest import mock
@@ -8,6 +9,7 @@ sys.path.append("/usr/lib/python3/dist-packages")  # Debian's Jinja2
 
 from memdiag.collect.sample import Sampler
 from memdiag.collect.snapshot import take
+from memdiag.collect.sources import Source
 from memdiag.commands import stacks
 from memdiag.commands.top import Screen
 from memdiag.connect.options import Target
@@ -21,7 +23,7 @@ from memdiag.render.page import Page
 from memdiag.report.build import report
 
 from tests import fixtures
-from tests.old_server import NO_COLUMN, NO_TABLE, NO_VARIABLE, OldServer
+from tests.old_server import GIB, HEALTH, NO_COLUMN, NO_TABLE, NO_VARIABLE, OldServer
 from tests.statements import named
 from tests.versions import SERVERS, Server, table, variable
 
@@ -78,6 +80,35 @@ class Statements(unittest.TestCase):
         old["server"]["version"] = "5.7.44-log"
         words = text.render(Page("", [report(old)], [], [old]))
         self.assertIn("MySQL 5.7.44-log is older than 8.0, the oldest that memdiag knows", words)
+
+    def test_which_versions_are_too_old(self):
+        for version, flavour, old in (
+            ("5.7.44-log", "mysql", True),
+            ("8.0.11", "mysql", False),
+            ("8.4.13-13", "percona", False),
+            ("9.7.4-memdiag", "memdiag", False),
+            ("26.7.1", "mysql", False),  # calendar versions
+            ("26.10.0-debug", "mysql", False),
+            ("28.4.0.2", "mysql", False),
+            ("10.5.29-MariaDB", "mariadb", True),
+            ("10.6.0-MariaDB", "mariadb", False),
+            ("12.1.2-MariaDB-log", "mariadb", False),
+            ("unknown", "mysql", False),
+        ):
+            with self.subTest(version):
+                data = fixtures.snapshot("stock-idle")
+                data["server"] |= {"version": version, "flavour": flavour}
+                self.assertEqual(bool(View(data).too_old), old)
+
+    def test_the_exact_release(self):
+        """MySQL 26.10 has releases of one version: VERSION() does not tell them apart."""
+        for server in SERVERS:
+            with self.subTest(server.name, comment=server.comment):
+                snapshot = snapshot_of(OldServer(server))
+                exact = variable("version_with_update").has(server)
+                self.assertEqual(snapshot["server"]["version"], server.name)
+                self.assertEqual(snapshot["server"]["release"], "26.10.0.1" if exact else None)
+                self.assertEqual("26.10.0.1" in text.render(Page("", [report(snapshot)], [], [snapshot])), exact)
 
     def test_performance_schema_off(self):
         """Its list of sessions is empty then, and nobody else has 0 sessions: memdiag's own is one."""
@@ -152,6 +183,67 @@ class Statements(unittest.TestCase):
                 self.assertTrue(any(variable(name).has(one) for one in SERVERS))
 
 
+class HealthMonitor(unittest.TestCase):
+    """A component of MySQL 26.10 has the kernel's figures of a server on another machine, and a day of them."""
+
+    SERVER = Server("26.10.0", health=True)
+
+    def snapshot(self, server: Server = SERVER, schema: str = "ON", **health: list) -> dict:
+        old = OldServer(server, schema=schema)
+        old._others |= {name: {"rows": rows} for name, rows in health.items()}
+        with linked(old), Session(TARGET) as session:
+            return take(session)
+
+    def test_its_figures_are_those_of_the_kernel(self):
+        view = View(self.snapshot())
+        self.assertEqual((view.rss, view.swapped), (GIB + 9, 9))
+        self.assertIn("performance_schema.health_process_memory", view.rss_source)
+        limit = view.limit
+        assert limit
+        self.assertEqual((limit.what, limit.bytes, limit.used), ("the machine's memory", 8 * GIB, 3 * GIB))
+        self.assertIn("performance_schema.health_system_memory", limit.source)
+
+    def test_without_it_they_are_unknown(self):
+        view = View(self.snapshot(Server("26.10.0")))
+        self.assertEqual((view.rss, view.limit), (None, None))
+        self.assertFalse({"health_process", "health_system"} & set(view.data["sources"]))
+
+    def test_nor_with_performance_schema_off(self):
+        self.assertIsNone(View(self.snapshot(schema="OFF")).rss)
+
+    def test_old_samples_are_no_figures_of_now(self):
+        """The component's collection can be switched off, and its table stays."""
+        rows = [row | {"AGE": row["AGE"] + 600} for row in HEALTH["health_process"]["rows"]]
+        snapshot = self.snapshot(health_process=rows)
+        self.assertIsNone(View(snapshot).rss)
+        self.assertIn("Health Monitor", text.render(Page("", [report(snapshot)], [], [snapshot])))
+
+    def test_no_sample_yet_and_a_figure_that_its_platform_lacks(self):
+        self.assertIsNone(View(self.snapshot(health_process=[])).rss)
+        rows = [row | {"VM_SWAP": None} for row in HEALTH["health_process"]["rows"]]
+        view = View(self.snapshot(health_process=rows))
+        self.assertEqual((view.rss, view.swapped), (GIB + 9, None))
+
+    def test_the_report_shows_a_day(self):
+        snapshot = self.snapshot()
+        words = text.render(Page("", [report(snapshot)], [], [snapshot]))
+        self.assertIn("performance_schema.health_process_memory", words)
+        self.assertNotIn("keeps no history", words)
+        self.assertNotIn("/proc/meminfo", words)
+        for form in (html, markdown, as_json):
+            self.assertTrue(form.render(Page("", [report(snapshot)], [], [snapshot])))
+
+    def test_the_kernel_comes_first_where_it_can_be_read(self):
+        old = OldServer(self.SERVER)
+        with linked(old), Session(TARGET) as session:
+            session._peer = os.getpid()
+            with (
+                mock.patch("memdiag.collect.kernel.is_server", return_value=True),
+                mock.patch("memdiag.collect.kernel.process", return_value={"process": Source("/proc", [{"VmRSS": 7}])}),
+            ):
+                self.assertEqual(View(take(session)).rss, 7)
+
+
 class Remedies(unittest.TestCase):
     """Statements of findings are not sent, but a person runs them."""
 
@@ -217,7 +309,12 @@ class Readers(unittest.TestCase):
     def test_versions(self):
         columns = table("performance_schema.threads")
         has = [one.version for one in SERVERS if columns["TOTAL_MEMORY"].has(one)]
-        self.assertEqual(has, ["8.0.31", "8.0.46", "8.4.0", "8.4.9", "9.0.0", "9.7.4", "8.0.43-34", "8.4.6-6"])
+        calendar = ["26.7.0", "26.10.0", "26.10.0"]
+        self.assertEqual(
+            has, ["8.0.31", "8.0.46", "8.4.0", "8.4.9", "9.0.0", "9.7.4", *calendar, "8.0.43-34", "8.4.6-6"]
+        )
+        health = table("performance_schema.health_process_memory")
+        self.assertEqual([one for one in SERVERS if health["VM_RSS"].has(one)], [Server("26.10.0", health=True)])
         with self.assertRaises(KeyError):
             variable("no_such_variable")
         self.assertFalse(variable("memdiag_sessions").has(SERVERS[0]))

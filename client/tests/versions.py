@@ -8,6 +8,8 @@ has what the MySQL of its version has. Sources:
 [I] MySQL 8.0 Reference Manual, the page of the INFORMATION_SCHEMA or Performance Schema table
 [D] MariaDB's documentation, the page of the table or variable, "introduced" and "removed"
 [S] seen on the server: tests/fixtures has MySQL 9.7.4 and MariaDB 10.11
+[C] MySQL 26.10 Reference Manual: "What Is New", the pages of the component's tables. 26.7 and later are calendar versions:
+    neither 26.7 nor 26.10 took away anything that memdiag asks for ("Options and Variables Removed")
 """
 
 from __future__ import annotations
@@ -27,8 +29,11 @@ class Since:
     mariadb: str = ALL
     mysql_gone: str = NEVER
     mariadb_gone: str = NEVER
+    health: bool = False  # only with the component Health Monitor
 
     def has(self, server: Server) -> bool:
+        if self.health and not server.health:
+            return False
         first, gone = (self.mariadb, self.mariadb_gone) if server.mariadb else (self.mysql, self.mysql_gone)
         return _key(first) <= _key(server.version) < _key(gone)
 
@@ -38,6 +43,7 @@ class Server:
     version: str
     mariadb: bool = False
     comment: str = "MySQL Community Server - GPL"
+    health: bool = False  # the component Health Monitor is installed
 
     @property
     def name(self) -> str:
@@ -53,6 +59,8 @@ PERCONA = "Percona Server (GPL), Release 22"
 SERVERS = (
     *(Server(v) for v in ("8.0.11", "8.0.21", "8.0.22", "8.0.30", "8.0.31", "8.0.46")),
     *(Server(v) for v in ("8.4.0", "8.4.9", "9.0.0", "9.7.4")),
+    *(Server(v) for v in ("26.7.0", "26.10.0")),
+    Server("26.10.0", health=True),
     *(Server(v, comment=PERCONA) for v in ("8.0.30-22", "8.0.43-34", "8.4.6-6")),
     *(Server(v, True, "MariaDB Server") for v in ("10.6.0", "10.11.19", "11.4.2", "11.8.3")),
 )
@@ -88,6 +96,13 @@ _TABLES = (
     ("performance_schema.events_statements_summary_by_digest", "MAX_TOTAL_MEMORY", Since("8.0.31", NEVER)),
     # [P] 80022 (WL#9090). [S]
     ("performance_schema.processlist", "ID USER COMMAND TIME", Since("8.0.22", NEVER)),
+    # [C]
+    ("performance_schema.health_process_memory", "TIMESTAMP VM_RSS VM_SWAP", Since("26.10", NEVER, health=True)),
+    (
+        "performance_schema.health_system_memory",
+        "TIMESTAMP TOTAL_MEMORY AVAILABLE MEMORY_FREE MEMORY_FS_CACHE SWAP_TOTAL SWAP_FREE",
+        Since("26.10", NEVER, health=True),
+    ),
     # [I], [D]
     ("information_schema.PROCESSLIST", "ID USER HOST DB COMMAND TIME", BOTH),
     ("information_schema.PROCESSLIST", "MEMORY_USED MAX_MEMORY_USED", MARIADB),
@@ -151,6 +166,7 @@ _VARIABLES = (
         Since("8.0.28", NEVER),
     ),  # [M]
     ("container_aware server_memory", Since("9.7", NEVER)),  # [S]
+    ("version_with_update", Since("26.10", NEVER)),  # [C]
     ("query_cache_size", MARIADB),  # [M]: removed in 8.0.3
     ("aria_pagecache_buffer_size max_statement_time", MARIADB),  # [D]
     ("memory_used memory_used_initial innodb_mem_dictionary innodb_mem_adaptive_hash", MARIADB),  # [S]

@@ -38,7 +38,7 @@ GLOBAL_STATUS = """SHOW GLOBAL STATUS WHERE Variable_name IN (
 
 # Variables that determine memory, for the section of the configuration and for the budget of stock.
 VARIABLES = """SHOW GLOBAL VARIABLES WHERE Variable_name IN (
- 'version', 'version_comment', 'version_compile_machine', 'hostname', 'port', 'socket', 'datadir', 'pid_file',
+ 'version', 'version_with_update', 'version_comment', 'version_compile_machine', 'hostname', 'port', 'socket', 'datadir', 'pid_file',
  'server_uuid', 'performance_schema', 'max_connections', 'thread_stack', 'thread_cache_size', 'wait_timeout',
  'innodb_buffer_pool_size', 'innodb_buffer_pool_chunk_size', 'innodb_buffer_pool_instances', 'innodb_log_buffer_size',
  'innodb_adaptive_hash_index', 'innodb_dedicated_server', 'innodb_numa_interleave', 'innodb_sort_buffer_size',
@@ -169,6 +169,12 @@ HISTORY_POOLS = "SELECT TIME, POOL, LIVE_BYTES, DIRTY_BYTES FROM information_sch
 LAST_RUNS = """SELECT RUN, STARTED, PROCESS, VERSION, SHUT_DOWN, MAX(TIME) AS LAST_TIME, COUNT(*) AS SAMPLES,
  MAX(RSS_BYTES) AS MAX_RSS_BYTES, MAX(RSS_PEAK_BYTES) AS RSS_PEAK_BYTES FROM information_schema.MEMDIAG_LAST_RUN
  GROUP BY RUN, STARTED, PROCESS, VERSION, SHUT_DOWN ORDER BY RUN"""
+
+# The Health Monitor, a component of MySQL 26.10, keeps a day of samples, one a minute by default.
+HEALTH_PROCESS = """SELECT TIMESTAMP AS TIME, TIMESTAMPDIFF(SECOND, TIMESTAMP, UTC_TIMESTAMP()) AS AGE, VM_RSS, VM_SWAP
+ FROM performance_schema.health_process_memory ORDER BY TIMESTAMP"""
+HEALTH_SYSTEM = """SELECT TIMESTAMPDIFF(SECOND, TIMESTAMP, UTC_TIMESTAMP()) AS AGE, TOTAL_MEMORY, AVAILABLE, MEMORY_FREE,
+ MEMORY_FS_CACHE, SWAP_TOTAL, SWAP_FREE FROM performance_schema.health_system_memory ORDER BY TIMESTAMP DESC LIMIT 1"""
 
 MARIADB_SESSIONS = """SELECT ID AS PROCESSLIST_ID, USER, HOST, DB, COMMAND, TIME AS SECONDS, MEMORY_USED AS BYTES,
  MAX_MEMORY_USED AS HIGH_BYTES FROM information_schema.PROCESSLIST ORDER BY MEMORY_USED DESC LIMIT 50"""

@@ -21,7 +21,33 @@ from memdiag.connect.session import Gone, Refused, Session
 FORMAT = "memdiag-snapshot/1"
 _GONE = "the server did not answer any more"
 # A container's host name may have digits alone.
-_WORDS = {"hostname", "version", "version_comment", "datadir", "pid_file", "socket", "server_uuid"}
+_WORDS = {
+    "hostname",
+    "version",
+    "version_with_update",
+    "version_comment",
+    "datadir",
+    "pid_file",
+    "socket",
+    "server_uuid",
+}
+# The Health Monitor has figures of the kernel under other names: (its table, {the kernel's name: the column}).
+_HEALTH = {
+    "process": ("health_process", {"VmRSS": "VM_RSS", "VmSwap": "VM_SWAP"}),
+    "meminfo": (
+        "health_system",
+        {
+            "MemTotal": "TOTAL_MEMORY",
+            "MemAvailable": "AVAILABLE",
+            "MemFree": "MEMORY_FREE",
+            "Cached": "MEMORY_FS_CACHE",
+            "SwapTotal": "SWAP_TOTAL",
+            "SwapFree": "SWAP_FREE",
+        },
+    ),
+}
+# An older sample is no figure of now. One is taken each minute.
+HEALTH_SECONDS = 150
 MOST_SESSIONS = 50
 MOST_STACKS = 200
 Progress = Callable[[str], None]
@@ -125,6 +151,8 @@ class _Snapshot:
             flavour = "mysql"
         return {
             "version": version,
+            # Releases of one version: VERSION() does not tell them apart.
+            "release": variables.get("version_with_update"),
             "comment": comment,
             "flavour": flavour,
             "account": who["U"],
@@ -228,10 +256,16 @@ class _Snapshot:
             for row in self._ask(
                 "columns",
                 "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA ="
-                " 'performance_schema' AND TABLE_NAME IN ('threads', 'events_statements_summary_by_digest')"
-                " AND COLUMN_NAME IN ('TOTAL_MEMORY', 'MAX_TOTAL_MEMORY')",
+                " 'performance_schema' AND TABLE_NAME IN ('threads', 'events_statements_summary_by_digest',"
+                " 'health_process_memory', 'health_system_memory')"
+                " AND COLUMN_NAME IN ('TOTAL_MEMORY', 'MAX_TOTAL_MEMORY', 'VM_RSS', 'AVAILABLE')",
             )
         }
+        if ("health_process_memory", "VM_RSS") in columns:
+            samples = self._ask("health_process", queries.HEALTH_PROCESS)
+            self._sources["health_process"].rows = thinned(samples, "VM_RSS", queries.POINTS)
+        if ("health_system_memory", "AVAILABLE") in columns:
+            self._ask("health_system", queries.HEALTH_SYSTEM)
         if ("threads", "TOTAL_MEMORY") in columns:
             self._ask("threads", queries.THREADS.format(memory="TOTAL_MEMORY", highest="MAX_TOTAL_MEMORY"))
         elif memory:
@@ -311,6 +345,15 @@ class _Snapshot:
         )
         for name in ("process", "allocator_library", "cgroup", "meminfo", "pressure"):
             self._sources[name] = failed("/proc", reason)
+        for name, (table, names) in _HEALTH.items():
+            last = (self._rows(table) or [{"AGE": None}])[-1]
+            if last["AGE"] is None:
+                continue
+            if last["AGE"] > HEALTH_SECONDS:
+                self._sources[name].error = f"{reason}; the Health Monitor's last sample is {last['AGE']} s old"
+                continue
+            figures = {figure: last[column] for figure, column in names.items() if last[column] is not None}
+            self._sources[name] = Source(self._sources[table].source, [figures])
 
     def _conditional(self) -> None:
         """Asks what costs more, only where it matters."""

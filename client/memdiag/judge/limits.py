@@ -95,7 +95,7 @@ def _near(view: View) -> list[Finding]:
                 statements=_smaller_pool(view, machine / 20 - available),
                 check=_OTHERS,
                 bytes=int(machine - available),
-                source="/proc/meminfo",
+                source=view.copied("meminfo", "/proc/meminfo"),
             )
         )
     return result
@@ -119,7 +119,7 @@ def _swapped(view: View) -> list[Finding]:
             statements=["swapoff -a && swapon -a"] if back else [],
             check="" if back else "grep VmSwap /proc/[0-9]*/status shows what each process has there",
             bytes=swapped,
-            source="VmSwap of /proc/<pid>/status",
+            source=f"VmSwap of {view.copied('process', '/proc/<pid>/status')}",
         )
     ]
 

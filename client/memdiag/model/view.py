@@ -113,7 +113,12 @@ class View:
     def rss_source(self) -> str:
         if self._ledger_sum is not None:
             return "INFORMATION_SCHEMA.MEMDIAG_LEDGER, the sum of its rows"
-        return "VmRSS of /proc/<pid>/status"
+        return f"VmRSS of {self.copied('process', '/proc/<pid>/status')}"
+
+    def copied(self, source: str, file: str) -> str:
+        """Where the kernel's figures of a source are from: its file, or the Health Monitor's table with a copy of them."""
+        table = self.origin(source)
+        return table if table.startswith("performance_schema.") else file
 
     @property
     def _ledger_sum(self) -> int | None:
@@ -148,7 +153,7 @@ class View:
             return found
         available = self.host("memory", "MemAvailable")
         used = None if available is None else int(machine - available)
-        return Limit("the machine's memory", int(machine), used, "/proc/meminfo")
+        return Limit("the machine's memory", int(machine), used, self.copied("meminfo", "/proc/meminfo"))
 
     @property
     def cgroup_limit(self) -> Limit | None:

@@ -24,6 +24,11 @@ def section(view: View) -> Section:
                 "as it says itself",
                 "VERSION(), @@version_comment",
             ),
+            *(
+                [Fact("release", server["release"], "", "tells releases of one version apart", "@@version_with_update")]
+                if server.get("release")
+                else []
+            ),
             Fact("host", server.get("hostname"), "", "as the server says", "@@hostname"),
         ],
     )

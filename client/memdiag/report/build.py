@@ -58,7 +58,7 @@ def headline(view: View, found: list[Finding]) -> str:
 
 def facts(view: View) -> list[Fact]:
     limit = view.limit
-    process = "/proc/<pid>/status"
+    process = view.copied("process", "/proc/<pid>/status")
     result = [
         Fact("RSS", view.rss, "bytes", "physical memory of the server's process", view.rss_source),
         Fact(

@@ -49,7 +49,9 @@ def section(view: View) -> Section:
                 rows,
                 "INFORMATION_SCHEMA.MEMDIAG_HOST"
                 if view.rows("memdiag_host")
-                else "/proc and the memory cgroup of this machine",
+                else "/proc and the memory cgroup of this machine"
+                if view.data["local"]
+                else "the Health Monitor of the server",
                 folded=True,
             )
         )
@@ -99,7 +101,7 @@ def _read_here(view: View) -> list[list]:
     pid = view.data["server"].get("pid")
     for name in _MEMORY:
         if (value := view.row("meminfo").get(name)) is not None:
-            result.append([_SUBJECTS["memory"], name, value, "", "/proc/meminfo"])
+            result.append([_SUBJECTS["memory"], name, value, "", view.copied("meminfo", "/proc/meminfo")])
     for name in (*_PROCESS, "oom_score", "oom_score_adj"):
         value = view.row("process").get(name)
         if value is not None:
@@ -111,7 +113,7 @@ def _read_here(view: View) -> list[list]:
                     name,
                     value if size else "",
                     "" if size else value,
-                    f"/proc/{pid}/{name if subject == 'oom' else 'status'}",
+                    view.copied("process", f"/proc/{pid}/{name if subject == 'oom' else 'status'}"),
                 ]
             )
     for row in view.rows("cgroup"):

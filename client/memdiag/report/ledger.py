@@ -191,7 +191,8 @@ def _stock(view: View) -> list:
             parts,
             rss,
             "RSS",
-            "VmRSS, RssFile and RssShmem of /proc/<pid>/status; SHOW GLOBAL STATUS; " + view.origin("memory"),
+            f"VmRSS, RssFile and RssShmem of {view.copied('process', '/proc/<pid>/status')}; SHOW GLOBAL STATUS; "
+            + view.origin("memory"),
         ),
     )
     rest = bytes_unexplained(view)

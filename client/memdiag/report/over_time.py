@@ -26,6 +26,8 @@ def section(view: View, recording: list[dict[str, Any]] | None) -> Section:
         result.blocks += _runs(view)
     elif recording:
         result.blocks.append(_recording(recording))
+    elif samples := view.rows("health_process"):
+        result.blocks.append(_health(view, samples))
     elif view.ours:
         result.blocks.append(
             Note(f"There is no history: {view.error('memdiag_history') or 'memdiag_history_interval_ms is 0'}.")
@@ -63,6 +65,13 @@ def _history(view: View, rows: list[dict[str, Any]]) -> Series:
         "Of each stretch of samples the one with the highest RSS is shown." if len(rows) >= 400 else "",
         _events(view, rows),
     )
+
+
+def _health(view: View, rows: list[dict[str, Any]]) -> Series:
+    lines = [Line("RSS", [row["VM_RSS"] for row in rows], what="VmRSS of the process")]
+    if any(row["VM_SWAP"] for row in rows):
+        lines.append(Line("swapped", [row["VM_SWAP"] for row in rows], what="VmSwap"))
+    return Series("rss", "RSS of the server", [row["TIME"] for row in rows], lines, view.origin("health_process"))
 
 
 def _resident(row: dict[str, Any]) -> int | None:
