@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from types import ModuleType
 
@@ -18,7 +19,20 @@ def library(name: str, missing: str) -> ModuleType:
         if folder and folder not in sys.path:
             sys.path.append(folder)
         try:
-            return importlib.import_module(name)
+            return _imported(name)
         except ImportError:
             continue
     raise Problem(missing)
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except OSError:
+        # PyMySQL before 1.2 asks for the user's name. Since Python 3.13 that ends so where nobody knows it, as in a
+        # container with a user of its own.
+        os.environ["LOGNAME"] = "unknown"
+        try:
+            return importlib.import_module(name)
+        finally:
+            del os.environ["LOGNAME"]

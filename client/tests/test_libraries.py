@@ -1,0 +1,42 @@
+"""How libraries are found, and what older ones of them need."""
+
+import getpass
+import os
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from memdiag.libraries import library
+from memdiag.problem import Problem
+
+
+def user_of_the_environment() -> str:
+    """As Python's since 3.13, for a user that the system does not know: a container's, for example."""
+    if name := os.environ.get("LOGNAME"):
+        return name
+    raise OSError("No username set in the environment")
+
+
+class Libraries(unittest.TestCase):
+    def test_a_library_that_asks_for_a_name_which_nobody_has(self):
+        """PyMySQL before 1.2 expects a KeyError then, and since Python 3.13 it is an OSError."""
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            mock.patch.object(sys, "path", [folder, *sys.path]),
+            mock.patch.dict(os.environ, clear=True),
+            mock.patch.object(getpass, "getuser", user_of_the_environment),
+        ):
+            Path(folder, "asks_for_a_name.py").write_text("import getpass\nUSER = getpass.getuser()\n")
+            self.addCleanup(sys.modules.pop, "asks_for_a_name", None)
+            self.assertTrue(library("asks_for_a_name", "missing").USER)
+            self.assertNotIn("LOGNAME", os.environ)
+
+    def test_a_library_that_is_missing(self):
+        with self.assertRaisesRegex(Problem, "install it"):
+            library("no_such_library_of_memdiag", "install it")
+
+
+if __name__ == "__main__":
+    unittest.main()
