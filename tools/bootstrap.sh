@@ -10,7 +10,7 @@
 #                  python3-jinja2 and python3-rich for the program memdiag (client/);
 #                  python3-venv for ruff and clang-format (tools/style.py); python3-pip,
 #                  python3-setuptools and python3-wheel for memdiag's wheel (packaging/build-client);
-#                  python3-pip for what monitoring/sink.py decodes with
+#                  python3-pip for what monitoring/sink.py decodes with; pipx installs that wheel, too
 #   compiling      gcc g++ make cmake ninja-build bison pkg-config ccache mold
 #   jemalloc       autoconf
 #   upstream       the -dev packages; from libtirpc on for plugins in `all`
@@ -22,7 +22,7 @@
 #                  ours is compared with
 MEMDIAG_PACKAGES="ca-certificates xz-utils gpgv
 python3 python3-pymysql python3-jinja2 python3-rich python3-venv patch perl git
-python3-pip python3-setuptools python3-wheel
+python3-pip python3-setuptools python3-wheel pipx
 gcc g++ make cmake ninja-build bison pkg-config ccache mold
 autoconf
 libssl-dev libicu-dev liblz4-dev libzstd-dev zlib1g-dev libedit-dev

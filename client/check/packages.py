@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The client's packages: made twice they are the same, and the program runs from each without this checkout."""
+"""The client's packages: made twice they are the same, and the program runs from each without this checkout. pip and pipx
+install the wheel with its libraries for a user who is not root."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 
@@ -49,6 +51,8 @@ def main() -> int:
             server.start()
             for kind, command in programs(folder, made[0]).items():
                 run(checks, kind, command, server)
+        (made_wheel,) = [path for path in made[0] if path.suffix == ".whl"]
+        without_root(checks, made_wheel)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return checks.finish()
@@ -94,6 +98,37 @@ def run(checks: Checks, kind: str, command: list[str], server: Server) -> None:
     page = Path(command[-1]).parents[1] / "share/man/man1/memdiag.1.gz"
     if kind != "wheel":
         checks.check(f"{kind}: a manual page", page.exists())
+
+
+NOBODY = 65534
+PYTHON = "/usr/bin/python3"  # others may be in a folder of root
+
+
+def without_root(checks: Checks, made_wheel: Path) -> None:
+    """The user has a home folder and nothing else."""
+    as_nobody = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"] if os.geteuid() == 0 else []
+    with tempfile.TemporaryDirectory(prefix="memdiag-") as folder:
+        home = Path(folder)
+        own = Path(shutil.copy(made_wheel, home))
+        if as_nobody:
+            for path in (home, own):
+                os.chown(path, NOBODY, NOBODY)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "PYTHON"))}
+        environment |= {"HOME": str(home), "PATH": "/usr/local/bin:/usr/bin:/bin"}
+        pip = home / "venv/bin/pip"
+        for name, commands, program in (
+            ("pip", ([PYTHON, "-m", "venv", pip.parents[1]], [pip, "install", "-q", own]), pip.with_name("memdiag")),
+            ("pipx", (["pipx", "install", "--python", PYTHON, own],), home / ".local/bin/memdiag"),
+        ):
+            # It says so after it has found PyMySQL.
+            for command in (*commands, [program, "report", "--no-defaults", "-S", "/no.sock"]):
+                done = subprocess.run(
+                    [*as_nobody, *command], env=environment, cwd=home, capture_output=True, text=True, check=False
+                )
+                if done.returncode and command in commands:
+                    break
+            good = "there is no socket /no.sock" in done.stderr + done.stdout
+            checks.check(f"{name} installs the wheel without root", good, "" if good else last_line(done.stderr))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """The manual page and the tree of the client's packages."""
 
+import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from unittest import mock
 
@@ -42,6 +44,19 @@ class Wheel(Scratch):
         self.assertLessEqual({"--no-index", "--no-build-isolation"}, set(command))
         if Path("/usr/bin/python3").exists():
             self.assertEqual(command[0], "/usr/bin/python3")
+
+    def test_pythons_from_the_oldest_that_is_required_on_are_named(self):
+        project = tomllib.loads((client.CLIENT / "pyproject.toml").read_text())["project"]
+        begin = "Programming Language :: Python :: 3."
+        named = [int(one.removeprefix(begin)) for one in project["classifiers"] if one.startswith(begin)]
+        self.assertEqual(named, list(range(9, 15)))
+        self.assertEqual(project["requires-python"], ">=3.9")
+        self.assertIn("Depends: python3 (>= 3.9),", Path(client.__file__).read_text())
+
+    def test_the_code_has_the_syntax_of_the_oldest(self):
+        for path in (client.CLIENT / "memdiag").rglob("*.py"):
+            with self.subTest(path.name):
+                ast.parse(path.read_text(), feature_version=(3, 9))
 
     def test_missing_packages_are_named(self):
         with (
