@@ -130,7 +130,8 @@ class ModelServer:
             self._cut("adaptive hash index", 0)
         elif statement == "FLUSH LOCAL TABLES":
             self._cut("open tables", 0)
-            self._cut("stored programs", 0)
+            if not self.caches.get("memory/sql/THD::sp_cache"):  # the programs are triggers'
+                self._cut("stored programs", 0)
         elif statement == BY_NAME["full-text caches"].statement:
             self._cut("full-text caches", 0)
         else:
@@ -206,7 +207,10 @@ def generated(seed: int) -> ModelServer:
             for one in owners:
                 one.memory[name] = one.memory.get(name, 0) + size // len(owners)
         elif where < 0.85:
-            server.caches[dice.choice(OF_THE_SERVER)] = size
+            name = dice.choice(OF_THE_SERVER)
+            server.caches[name] = size
+            if "sp_head" in name and dice.random() < 0.5:  # sessions have cached them
+                server.caches["memory/sql/THD::sp_cache"] = dice.choice((100, 5000))
         else:
             for table in range(dice.choice((1, 3, 40))):
                 server.tables[f"t{table}"] = size // dice.choice((1, 2, 9))

@@ -12,7 +12,7 @@ from memdiag.collect.snapshot import MOST_STACKS
 from memdiag.commands.what_if import budget_lines, of_history
 from memdiag.comparison import allowed_of, differences, faults, missing
 from memdiag.files import no_file, whole_file, write_whole
-from memdiag.model.budget import rows, with_values
+from memdiag.model.budget import rows, sums, with_values
 from memdiag.model.view import View
 from memdiag.moments import Moment, of_file, of_snapshot
 from memdiag.problem import Problem
@@ -406,6 +406,31 @@ class Budget(unittest.TestCase):
         words = "\n".join(budget_lines(view, values, None))
         self.assertIn("tmp_table_size is in no sum: it is counted with another", words)
         self.assertIn("range_optimizer_max_mem_size is in no sum: the variable does not bound", words)
+
+    def test_packets_and_temporary_tables_of_mariadb_are_in_the_estimate(self):
+        view = View(fixtures.snapshot("mariadb-idle"))
+        of = {row.variable: row for row in rows(view)}
+        self.assertEqual(of["max_allowed_packet"].worst, 2 * 151 * (16 << 20))
+        self.assertEqual(of["tmp_table_size"].worst, 151 * (16 << 20))
+        self.assertEqual(of["max_heap_table_size"].kind, "part")
+        self.assertGreaterEqual(sums(rows(view)).growing, 3 * 151 * (16 << 20))
+
+    def test_the_smaller_of_two_bounds_a_temporary_table(self):
+        def growing(**values):
+            view = View(fixtures.snapshot("mariadb-idle"))
+            found = with_values(view, rows(view), values)
+            return {row.variable: row.worst for row in found if row.kind == "growing" and "t" in row.variable[:1]}
+
+        self.assertEqual(growing(tmp_table_size=1 << 30), {})
+        self.assertEqual(growing(tmp_table_size=1 << 30, max_heap_table_size=2 << 30), {"tmp_table_size": 151 << 30})
+        self.assertEqual(growing(tmp_table_size=1 << 20), {"tmp_table_size": 151 << 20})
+
+    def test_temporary_tables_in_temptable_are_counted_with_its_bound(self):
+        view = View(fixtures.snapshot("stock-idle"))
+        found = {row.variable: row.kind for row in rows(view)}
+        self.assertEqual((found["tmp_table_size"], found["temptable_max_ram"]), ("part", "growing"))
+        words = "\n".join(budget_lines(view, {"tmp_table_size": 1 << 30}, None))
+        self.assertIn("tmp_table_size is in no sum: it is counted with another", words)
 
     def test_a_part_of_a_name_is_no_variable(self):
         view = View(fixtures.snapshot("ours-idle"))

@@ -4,9 +4,11 @@ import unittest
 from memdiag.judge.findings import findings
 from memdiag.judge.holders import BY_NAME, WORDS, bytes_by_holder, holder_of
 from memdiag.judge.unexplained import bytes_unexplained, once_higher
+from memdiag.model.document import Fact
 from memdiag.model.view import View
 from memdiag.render import text
 from memdiag.render.page import Page
+from memdiag.report import ledger
 from memdiag.report.build import report
 
 from tests import fixtures
@@ -97,6 +99,27 @@ class Held(unittest.TestCase):
             if view.ours:
                 with self.subTest(name):
                     self.assertLessEqual(sum(bytes_by_holder(view).values()), view.outside)
+
+    def test_what_mariadb_counts_itself_is_shown(self):
+        """Its Performance Schema is off by default, and its own count is all there is."""
+        data = stock(900 * MIB) | {"server": {"version": "10.11", "comment": "", "flavour": "mariadb"}}
+        data["server"]["pid"] = 1
+        data["sources"]["status"]["rows"][0]["memory_used"] = 445 * MIB
+        one = named(data)["memory that is not counted"]
+        self.assertIn("MariaDB itself counts 445 MiB that it has allocated", one.evidence)
+        view = View(fixtures.snapshot("mariadb-idle"))
+        facts = {block.label: block.value for block in ledger.section(view).blocks if isinstance(block, Fact)}
+        self.assertEqual(facts["allocated by MariaDB"], 445066120)
+
+    def test_large_programs_that_sessions_cached_are_no_triggers(self):
+        """Of one program larger than 4 MiB nobody can say that FLUSH would free it."""
+        programs = instrument("memory/sql/sp_head::main_mem_root", 300 * MIB)
+        cache = instrument("memory/sql/THD::sp_cache", 100)
+        found = named(stock(500 * MIB, memory=[programs, cache]))
+        self.assertNotIn("triggers", found)
+        self.assertEqual(found["stored programs"].statements, [])
+        self.assertIn("FLUSH LOCAL TABLES frees those of triggers", found["stored programs"].remedy)
+        self.assertEqual(named(stock(500 * MIB, memory=[programs]))["triggers"].statements, ["FLUSH LOCAL TABLES"])
 
     def test_small_holders_are_no_reason_to_act(self):
         rows = [instrument("memory/sql/user_var_entry::value", 63 * MIB)]

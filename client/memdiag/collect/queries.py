@@ -32,9 +32,8 @@ GLOBAL_STATUS = """SHOW GLOBAL STATUS WHERE Variable_name IN (
  'Uptime', 'Threads_connected', 'Threads_running', 'Max_used_connections', 'Open_tables', 'Opened_tables',
  'Open_table_definitions', 'Prepared_stmt_count', 'Innodb_page_size', 'Innodb_buffer_pool_pages_total',
  'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_free', 'Innodb_buffer_pool_pages_misc',
- 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_bytes_data', 'Memory_used', 'Memory_used_initial',
- 'Binlog_cache_disk_use', 'Created_tmp_tables', 'Created_tmp_disk_tables', 'Performance_schema_memory_classes_lost',
- 'Global_connection_memory', 'Innodb_mem_dictionary', 'Innodb_mem_adaptive_hash')"""
+ 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_bytes_data', 'Memory_used', 'Binlog_cache_disk_use',
+ 'Created_tmp_tables', 'Created_tmp_disk_tables', 'Performance_schema_memory_classes_lost')"""
 
 # Variables that determine memory, for the section of the configuration and for the budget of stock.
 VARIABLES = """SHOW GLOBAL VARIABLES WHERE Variable_name IN (

@@ -65,8 +65,10 @@ WORDS = {
         " shows whose they are",
     ),
     "stored programs": Words(
-        "each session keeps the stored programs that it called",
-        "let sessions reconnect; a lower stored_program_cache helps those that keep more programs than that",
+        "each session keeps the stored programs that it called; programs of triggers, of which each open table has a"
+        " copy, are counted under the same name",
+        "let sessions reconnect; a lower stored_program_cache helps those that keep more programs than that;"
+        " FLUSH LOCAL TABLES frees those of triggers",
     ),
     "triggers": Words(
         "each open table has its own copy of its triggers' programs",
@@ -236,13 +238,10 @@ def _told_apart(view: View, sums: dict[str, int]) -> dict[str, int]:
 
 
 def are_triggers(view: View) -> bool:
-    """Programs of triggers belong to open tables, but have the name of the stored programs' cache. The cache's hash
-    tells them apart: an entry takes some 100 bytes. Where programs would have to be larger than 4 MiB to fill their
-    memory, most of them are triggers."""
+    """Programs of triggers belong to open tables, but have the name of those that sessions cache. Where no session has
+    a cache, all are triggers'. Where one has, stock does not tell whose they are."""
     memory = view.instruments
-    programs = memory.get("memory/sql/sp_head::main_mem_root", 0)
-    entries = memory.get("memory/sql/THD::sp_cache", 0)
-    return programs > entries / 100 * (4 << 20)
+    return memory.get("memory/sql/sp_head::main_mem_root", 0) > 0 and not memory.get("memory/sql/THD::sp_cache")
 
 
 def statement_of(view: View, holder: Holder) -> str:

@@ -77,6 +77,8 @@ def findings(view: View) -> list[Finding]:
             if high is None
             else "Most memory instruments of Performance Schema are switched off, so the holder is not known.",
         )
+        if view.allocated:
+            evidence += f" MariaDB itself counts {size(view.allocated)} that it has allocated, resident or not."
         remedy = (
             "switch performance_schema and its memory instruments on (performance_schema = ON and"
             " performance_schema_instrument = 'memory/%=ON' in the option file, and a restart), and look again"

@@ -28,8 +28,8 @@ _SERVER = (
 )
 # A variable that is part of TIMES_OF.
 COUNT = "max_connections"
-# The server adds a control block for each page.
-_IN_PROPORTION = ("innodb_buffer_pool_size",)
+# The server adds a control block for each page; a session may have two packets.
+_IN_PROPORTION = ("innodb_buffer_pool_size", "max_allowed_packet")
 _UNLIMITED_IF_0 = ("range_optimizer_max_mem_size",)
 # A row of these kinds is in no sum, for this reason.
 NO_SUM = {
@@ -39,6 +39,10 @@ NO_SUM = {
     "unused": "this version does not read it",
 }
 _GROWING = ("temptable_max_ram", "innodb_ft_total_cache_size")
+# As data need it: a connection's buffer and the buffer of its result, as the server with memdiag counts them, and an
+# internal temporary table, which the smaller of two variables bounds.
+_PACKET = "max_allowed_packet"
+_TEMPORARY = ("tmp_table_size", "max_heap_table_size")
 
 
 @dataclass(frozen=True)
@@ -92,12 +96,40 @@ def _estimated(view: View) -> list[Row]:
                 times = 1 if times_of == "server" else connections
                 worst = value * times if isinstance(times, int) else None
                 result.append(Row(name, kind, value, times, times_of, worst, value))
+    packet = view.variable(_PACKET)
+    if isinstance(packet, int) and packet:
+        times = connections if isinstance(connections, int) else None
+        result.append(Row(_PACKET, "growing", 2 * packet, times, COUNT, times and 2 * packet * times, packet))
+    result += _temporary_tables(view)
     own = sum(
         row["BYTES"] or 0 for row in view.rows("memory") if row["EVENT_NAME"].startswith("memory/performance_schema/")
     )
     if own:
         result.append(Row("performance_schema", "buffer", own, 1, "server", own, None, own))
     return result
+
+
+def _temporary_tables(view: View) -> list[Row]:
+    """One for each session. Where the engine is TempTable, all of them together are bounded by temptable_max_ram."""
+    connections = view.variable(COUNT)
+    result = []
+    for name in _TEMPORARY:
+        value = view.variable(name)
+        if not isinstance(value, int) or not value:
+            return []
+        times = connections if isinstance(connections, int) else None
+        result.append(Row(name, "growing", value, times, COUNT, times and value * times, value))
+    of_memory = str(view.variable("internal_tmp_mem_storage_engine") or "MEMORY").upper() == "MEMORY"
+    return _the_smaller_counts(result) if of_memory else [replace(row, kind="part") for row in result]
+
+
+def _the_smaller_counts(found: list[Row]) -> list[Row]:
+    """Of the estimated rows of internal temporary tables."""
+    pair = [row for row in found if row.variable in _TEMPORARY and row.times_of == COUNT and row.each is not None]
+    if len(pair) < len(_TEMPORARY):
+        return found
+    smaller = min(pair, key=lambda row: row.each or 0)
+    return [row if row not in pair else replace(row, kind="growing" if row is smaller else "part") for row in found]
 
 
 def with_values(view: View, found: list[Row], values: Mapping[str, int]) -> list[Row]:
@@ -118,7 +150,8 @@ def with_values(view: View, found: list[Row], values: Mapping[str, int]) -> list
             row = replace(row, each=each, times=times)
             row = replace(row, **_sum(row))
         result.append(replace(row, value=values.get(row.variable, row.value)))
-    return result
+    of_memory = any(row.variable in _TEMPORARY and row.kind == "growing" and row.times_of == COUNT for row in found)
+    return _the_smaller_counts(result) if of_memory else result
 
 
 def _of_value(row: Row, value: int) -> tuple[int | None, int | None]:

@@ -232,6 +232,11 @@ class View:
             if not row["EVENT_NAME"].startswith("memory/innodb/buf_buf_pool")
         )
 
+    @property
+    def allocated(self) -> int | None:
+        """MariaDB's own count of what it has allocated, resident or not. It counts without Performance Schema."""
+        return self.status("Memory_used") if self.flavour == "mariadb" else None
+
     def pool_states(self) -> dict[str, dict[str, int | None]]:
         """{pool: {state: resident bytes}} of the ledger."""
         found: dict[str, dict[str, int | None]] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memdiag.judge.unexplained import bytes_unexplained, file_backed, not_readable, outlook
-from memdiag.model.document import Column, Note, Part, Parts, Section, Table
+from memdiag.model.document import Column, Fact, Note, Part, Parts, Section, Table
 from memdiag.model.units import MIB, share, size
 from memdiag.model.view import View
 
@@ -195,6 +195,16 @@ def _stock(view: View) -> list:
             + view.origin("memory"),
         ),
     )
+    if view.allocated:
+        blocks.append(
+            Fact(
+                "allocated by MariaDB",
+                view.allocated,
+                "bytes",
+                "its own count, resident or not, with caches that were never used; besides InnoDB's buffer pool",
+                "SHOW GLOBAL STATUS: Memory_used",
+            )
+        )
     rest = bytes_unexplained(view)
     if rest is not None and rest < -16 * MIB:
         blocks.append(
