@@ -52,14 +52,17 @@ after it. Arenas that were purged again since are left out.
 @param sequence  the purge's, in the log of purges */
 Result<uint64_t> taken_again(Pool pool, uint64_t sequence);
 
-/** The pool is purged when it was quiet for so many times its quiet_ms: 1, or
-more where pages that were given back had to be taken again. */
-uint32_t backoff(Pool pool);
+/** Before a purge of that reason the pool was quiet, or its arenas rested, for
+so many times its quiet_ms: 1, or more where pages that such purges gave back
+had to be taken again. What a load takes again says nothing about a pool that
+has fallen quiet, so each reason has its own. 1 for other reasons. */
+uint32_t backoff(Pool pool, Purge_reason reason = Purge_reason::quiet);
 
 /** The pool has taken `bytes` again that a purge had given back.
-@param max_backoff  the wait doubles from now on, up to so much; 0: the wait is
-                    halved */
-void note_refault(Pool pool, uint64_t bytes, uint32_t max_backoff);
+@param max_backoff  the reason's wait doubles from now on, up to so much; 0: it
+                    is halved */
+void note_refault(Pool pool, Purge_reason reason, uint64_t bytes,
+                  uint32_t max_backoff);
 
 /** @name Around fork(), see mysys/memdiag/fork.cc
 fork() waits until a purge has ended: the child would find the mutex locked for

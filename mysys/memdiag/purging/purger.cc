@@ -60,7 +60,7 @@ void Watch::judge(Pool pool, Of_pool *watch, uint32_t after_ms) {
       (last->reason == Purge_reason::quiet ||
        last->reason == Purge_reason::dirty_limit ||
        last->reason == Purge_reason::excess))
-    purging::note_refault(pool, wanted_bytes,
+    purging::note_refault(pool, last->reason, wanted_bytes,
                           wanted_bytes > released_bytes / 2 ? max_backoff : 0);
 }
 
@@ -83,7 +83,8 @@ Watch::Arenas Watch::resting_arenas(Pool pool, Of_pool *watch,
   const auto page_bytes = mallctl::read<Ctl::arenas_page>();
   if (!page_bytes) return resting;
   watch->period_ms += tick_ms;
-  const bool ends = watch->period_ms >= quiet_ms * purging::backoff(pool);
+  const bool ends = watch->period_ms >=
+                    quiet_ms * purging::backoff(pool, Purge_reason::excess);
   if (ends) watch->period_ms = 0;
   uint64_t unused_bytes = 0;
   for (unsigned slot = 0; slot < spec_of(pool).arenas; ++slot) {
@@ -148,7 +149,8 @@ void Watch::purge_if_due(Pool pool, Of_pool *watch) {
   }
   watch->quiet_for_ms += tick_ms;
   if (watch->unpurged_bytes <= worth_bytes) return;
-  if (watch->quiet_for_ms >= quiet_ms * purging::backoff(pool))
+  if (watch->quiet_for_ms >=
+      quiet_ms * purging::backoff(pool, Purge_reason::quiet))
     purge(pool, watch, Purge_reason::quiet);
 }
 

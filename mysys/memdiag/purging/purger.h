@@ -9,7 +9,7 @@
   - once the pool has more of them than it may (Policy::dirty_limit).
   It learns from what purging costs. A second after a purge it counts the pages
   that the purged arenas have taken again. If these are most of what went back,
-  the pool gets a back-off, and quiet_ms is multiplied by it.
+  purges of that reason get a back-off, and quiet_ms is multiplied by it.
 
   Every tick it reads a few counters of the layer, and asks jemalloc for the
   pages of each arena of the busy pools. Every two seconds it drops the caches

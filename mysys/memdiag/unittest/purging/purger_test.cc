@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "mysys/memdiag/purging/policies.h"
+#include "mysys/memdiag/purging/purge_log.h"
 #include "mysys/memdiag/unittest/test.h"
 
 namespace memdiag_test {
@@ -176,8 +177,7 @@ FRESH_TEST(Purger, CountsPagesThatAreTakenAgainAndNotBytes) {
   }
 }
 
-/** Pages that are taken again make the pool wait longer, whatever the reason of
-the purge was. */
+/** Pages that are taken again make the pool wait longer. */
 FRESH_TEST(Purger, LearnsFromPagesThatAreTakenAgain) {
   ASSERT_EQ("",
             memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
@@ -189,6 +189,33 @@ FRESH_TEST(Purger, LearnsFromPagesThatAreTakenAgain) {
   ticks(&watch, 10);
   EXPECT_EQ(2u, purging::backoff(pool));
   EXPECT_GE(purging::counters(pool).refaulted_bytes, uint64_t{31} << 20);
+}
+
+/** Purges in the midst of a load whose pages are taken again make the next one
+wait longer, and not the purge of the pool that has fallen quiet. */
+FRESH_TEST(Purger, WhatALoadTakesAgainDelaysNoQuietPurge) {
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  purger::Watch watch;
+  for (unsigned round = 1; round <= 3; ++round) {
+    burst(32);  // takes the pages again that the round before gave back
+    const uint64_t before = purges();
+    for (unsigned i = 0; i < 50 * quiet_ticks && purges() == before; ++i) {
+      for (int n = 0; n < 50; ++n) Block::make(5000, 1).free();
+      watch.tick();
+    }
+    ASSERT_EQ(before + 1, purges());
+    ASSERT_STREQ("excess", memdiag::purge_log::all().back().reason);
+  }
+  EXPECT_EQ(4u, purging::backoff(pool, memdiag::Purge_reason::excess));
+  EXPECT_EQ(1u, purging::backoff(pool, memdiag::Purge_reason::quiet));
+  burst(32);
+  ticks(&watch, quiet_ticks);
+  const uint64_t before = purges();
+  ticks(&watch, 1);
+  EXPECT_EQ(before + 1, purges());
+  EXPECT_STREQ("quiet", memdiag::purge_log::all().back().reason);
+  EXPECT_EQ(0u, dirty_pages(pool));
 }
 
 /** Background threads never rest altogether: pages that so little leaves behind
