@@ -48,8 +48,8 @@ inline constexpr Table digests_table = [] {
                                             "End of the last of them."),
           column<Row, &Row::overflowed>(
               "OVERFLOWED", Unit::count,
-              "In the row without a digest: statements whose digest found no "
-              "room.")}};
+              "In the row without a digest: those of its STATEMENTS whose "
+              "digest found no room, or gave way to a larger one.")}};
 }();
 
 static_assert(fingerprint(digests_table) == 2950116809u,

@@ -164,6 +164,19 @@ TEST_F(Sessions, ALargeDigestFindsRoomInAFullTable) {
   EXPECT_EQ(20u, sessions::past_of(late).statements);
 }
 
+/** It is statements that overflow, not digests. */
+TEST_F(Sessions, AllStatementsOfADigestThatGivesWayAreCounted) {
+  for (uint64_t i = 0; i < sessions::max_digests; ++i)
+    for (int n = 0; n < 3; ++n) run_statement(digest_of(i), 1000);
+  run_statement(digest_of(5000), 1000);  // finds no room
+  run_statement(digest_of(5000), 1000);
+  for (uint64_t i = 6000; i < 6004; ++i)  // each takes the place of one
+    run_statement(digest_of(i), int64_t{1} << 30);
+  ASSERT_TRUE(row_of({}).has_value());
+  EXPECT_EQ(2u + 4 * 3, row_of({})->statements);
+  EXPECT_EQ(2u + 4 * 3, row_of({})->overflowed);
+}
+
 TEST_F(Sessions, TheSmallestOfLargeDigestsGivesWay) {
   const auto bytes_of = [](uint64_t i) {
     return static_cast<int64_t>((1 << 20) + i * 4096);
