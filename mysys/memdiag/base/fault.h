@@ -26,7 +26,8 @@ enum class Point : uint8_t {
   file,        // a file of the kernel, by digest_of() its name
   dictionary,  // InnoDB's dictionary: another thread holds its mutex
   variables,   // the server's system variables
-  profile      // memory for the heap profiler
+  profile,     // memory for the heap profiler
+  end          // the end of a read that may be interrupted: only that ends it
 };
 
 /** A number for a name: a point with several sources has one for each. */

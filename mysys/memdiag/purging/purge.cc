@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/base/interruption.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge_log.h"
@@ -107,7 +108,7 @@ Receipt purge_arenas(Pool pool, std::span<const unsigned> only) {
     again = false;
     (void)for_each_arena(pool, only, [&](unsigned arena) {
       bool &is_left = skipped[arena];
-      if (!first && !is_left) return;
+      if ((!first && !is_left) || is_interrupted()) return;
       const auto purged = mallctl::purge_arena(arena);
       if (!purged && purged.error() != EFAULT) note_error(purged.error());
       is_left = purged && !purged.value();
@@ -147,6 +148,7 @@ Receipt purge(Pool pool, Purge_reason reason, std::span<const unsigned> only) {
 Receipt purge_all(Purge_reason reason) {
   Receipt total{0, 0, 0, 0, 0};
   for (size_t i = 0; i < pool_count; ++i) {
+    if (is_interrupted()) break;
     const Receipt one = purge(static_cast<Pool>(i), reason);
     total.resident_before_bytes += one.resident_before_bytes;
     total.resident_after_bytes += one.resident_after_bytes;

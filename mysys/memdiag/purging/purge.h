@@ -4,6 +4,7 @@
   Threads: any. Purges are serialised by a mutex, so that the sizes before and
   after are the purge's own. Allocation goes on meanwhile. A call may sleep: if
   another thread is purging an arena, it tries again for up to 63 ms.
+  Inside an Interruptible that ends it (interruption.h) the rest is left alone.
   Errors: a receipt has the errno of the first step that failed. An arena that
   was still being purged after that time is left alone, which is no error.
   Units: bytes, microseconds. Resident bytes are jemalloc's, of the purged

@@ -6,7 +6,9 @@
                          the next call; '' ends it (mysys/memdiag/base/fault.h).
                          A control of jemalloc as in the list below, 'regions',
                          '/proc/meminfo', 'innodb' (its dictionary is in use),
-                         'variables', or 'profile' (no memory for the profiler)
+                         'variables', or 'profile' (no memory for the profiler).
+                         'end': reads that ask whether they were interrupted go
+                         on until they are
     'allocate', what, kind, skip, count
                          allocations fail. what: a pool or a route as in
                          MEMDIAG_ROUTES, '' for all pools. kind: 'soft', the
@@ -96,6 +98,7 @@ constexpr Source sources[] = {
     {"innodb", fault::Point::dictionary, 0},
     {"variables", fault::Point::variables, 0},
     {"profile", fault::Point::profile, 0},
+    {"end", fault::Point::end, 0},
 };
 
 Answer read(const Arguments &arguments) {

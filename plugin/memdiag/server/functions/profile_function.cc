@@ -86,11 +86,6 @@ std::string parse_earlier(UDF_ARGS *args, profile::Folded_bytes *stacks) {
   return "";
 }
 
-/** By KILL, or because max_execution_time has passed. */
-bool is_killed(const void *thd) {
-  return static_cast<const THD *>(thd)->killed != THD::NOT_KILLED;
-}
-
 /** @throws std::bad_alloc */
 Outcome make_text(UDF_ARGS *args, std::string *text) {
   // Asked for here rather than in init(): a prepared statement or a view may
@@ -109,13 +104,13 @@ Outcome make_text(UDF_ARGS *args, std::string *text) {
     if (const std::string wrong = parse_earlier(args, &earlier); !wrong.empty())
       return refuse(wrong);
   }
-  const Interruptible until_killed(is_killed, thd);
+  const Interruptible until_killed(sql_function::is_killed, thd);
   const auto profile = profile::take_profile();
   if (!profile) return Outcome::null;
   const profile::Symbols symbols(*profile);
   *text = args->arg_count == 2 ? format->difference(earlier, *profile, symbols)
                                : format->text(*profile, symbols);
-  if (is_killed(thd)) {
+  if (sql_function::is_killed(thd)) {
     text->clear();
     thd->send_kill_message();
     return Outcome::error;

@@ -12,6 +12,7 @@
 #include "my_sys.h"
 #include "mysql_com.h"
 #include "mysqld_error.h"
+#include "mysys/memdiag/base/interruption.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/server/functions/sql_function.h"
@@ -80,8 +81,13 @@ bool purge(UDF_ARGS *args, std::string *json) {
     raise_unknown_pool(("'" + std::string(name.substr(0, 64)) + "'").c_str());
     return false;
   }
+  const Interruptible until_killed(sql_function::is_killed, thd);
   const purging::Receipt receipt =
       pool ? purging::purge(*pool) : purging::purge_all();
+  if (sql_function::is_killed(thd)) {
+    thd->send_kill_message();
+    return false;
+  }
   *json = to_json(pool ? spec_of(*pool).name : all_pools_name, receipt);
   if (receipt.error != 0) warn_of_failure(thd, receipt.error);
   return true;

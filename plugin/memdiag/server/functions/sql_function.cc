@@ -8,6 +8,7 @@
 
 #include "mysql_com.h"
 #include "sql/mysqld.h"
+#include "sql/sql_class.h"
 
 namespace memdiag::sql_function {
 namespace {
@@ -43,6 +44,10 @@ bool set_charset(UDF_INIT *initid, UDF_ARGS *args, char *message) {
   if (!done)
     snprintf(message, MYSQL_ERRMSG_SIZE, "its character set cannot be set");
   return done;
+}
+
+bool is_killed(const void *thd) {
+  return static_cast<const THD *>(thd)->killed != THD::NOT_KILLED;
 }
 
 }  // namespace memdiag::sql_function

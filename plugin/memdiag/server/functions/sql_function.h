@@ -32,6 +32,10 @@ void unregister_it(const char *name);
 @return false: it cannot be done, and the message says so */
 bool set_charset(UDF_INIT *initid, UDF_ARGS *args, char *message);
 
+/** The session's statement is to end: by KILL, or because max_execution_time
+has passed. An Interruptible's predicate. @param thd  THD */
+bool is_killed(const void *thd);
+
 }  // namespace memdiag::sql_function
 
 #endif  // MEMDIAG_SQL_FUNCTION_H
