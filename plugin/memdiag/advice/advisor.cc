@@ -47,6 +47,9 @@ constexpr double day = 86400;
 /** Connections that stay free under a max_connections that is advised; at least
 a tenth of those that were used. */
 constexpr uint64_t min_spare_connections = 10;
+/** The largest default of the buffers of a session. To less than that no
+statement lowers one. */
+constexpr uint64_t least_session_buffer_bytes = 256 << 10;
 /** The default of innodb_buffer_pool_chunk_size, and the default size of the
 buffer pool. */
 constexpr uint64_t chunk_bytes = 128 * mib;
@@ -467,29 +470,66 @@ class Advisor {
            "lower";
   }
 
-  /** Fewer connections, but only if that leaves room above the most that there
-  were: a limit that clients reach is an outage.
-  @param fitting  the number of connections whose buffers fit */
-  std::string remedy_of_session_buffers(uint64_t fitting) const {
-    const Reading &used = m_now.max_used_connections;
+  /** The most clients within at least a day. */
+  Reading used_in_a_day() const {
     const bool is_of_a_day =
         m_now.max_used_seconds &&
         static_cast<double>(*m_now.max_used_seconds) >= day;
-    if (used && is_of_a_day &&
-        fitting >=
-            *used + std::max<uint64_t>(min_spare_connections, *used / 10))
-      return first_buffer() +
-             text("SET PERSIST max_connections = %" PRIu64, fitting);
+    return is_of_a_day ? m_now.max_used_connections : std::nullopt;
+  }
+
+  /** Fewer connections, but only if that leaves room above the most that there
+  were: a limit that clients reach is an outage. It ends no session.
+  @param fitting  the number of connections whose buffers fit */
+  std::optional<std::string> fewer_connections(uint64_t fitting) const {
+    const Reading used = used_in_a_day();
+    if (!used ||
+        fitting < *used + std::max<uint64_t>(min_spare_connections, *used / 10))
+      return std::nullopt;
+    return text("SET PERSIST max_connections = %" PRIu64, fitting);
+  }
+
+  /** The largest buffer such that those of all connections fit; sessions that
+  are there keep theirs. Until the next start: it was set on purpose.
+  @param bytes  what each connection may take */
+  std::optional<std::string> smaller_buffer(uint64_t bytes) const {
+    const auto &largest = m_now.largest_session_buffer;
+    // Read when the server starts.
+    const std::string_view variable = largest ? largest->variable : "";
+    if (variable.empty() || variable == "thread_stack" ||
+        variable == "max_digest_length")
+      return std::nullopt;
+    const uint64_t each = *m_now.session_buffers_bytes;
+    const uint64_t others = each - std::min(each, largest->bytes);
+    if (bytes < others + least_session_buffer_bytes) return std::nullopt;
+    return text("SET GLOBAL %s = %" PRIu64, largest->variable,
+                (bytes - others) / 4096 * 4096);
+  }
+
+  std::string remedy_of_session_buffers(
+      const std::optional<std::string> &fewer) const {
+    if (fewer) return first_buffer() + *fewer;
+    const Reading used = used_in_a_day();
     return first_buffer() +
            "SELECT VARIABLE, VALUE, WORST_CASE_BYTES FROM "
            "INFORMATION_SCHEMA.MEMDIAG_BUDGET WHERE KIND = 'buffer' AND "
            "TIMES_OF LIKE '%max_connections%' ORDER BY WORST_CASE_BYTES DESC "
            "shows which session buffers to lower" +
-           (used && is_of_a_day
-                ? text(": up to %" PRIu64 " clients were connected at once, "
-                       "too many for a lower max_connections",
-                       *used)
-                : std::string{});
+           (used ? text(": up to %" PRIu64 " clients were connected at once, "
+                        "too many for a lower max_connections",
+                        *used)
+                 : std::string{});
+  }
+
+  /** @param bytes  what the connections may take together */
+  void judge_session_buffers(std::string evidence, uint64_t bytes) {
+    const uint64_t each = std::max<uint64_t>(*m_now.session_buffers_bytes, 1);
+    const auto fewer = fewer_connections(bytes / each);
+    const auto smaller =
+        smaller_buffer(bytes / std::max<uint64_t>(*m_now.max_connections, 1));
+    add("session_buffers", Severity::warning, "server", "misconfiguration",
+        std::move(evidence), remedy_of_session_buffers(fewer))
+        .statement = smaller ? smaller : fewer;
   }
 
   /** What each connection takes most of is the first to lower. */
@@ -515,15 +555,14 @@ class Advisor {
                 ", more than the " + size(*most) + " that it may use",
             remedy_of_server_buffers(*most));
       else if (all > *most)
-        add("session_buffers", Severity::warning, "server", "misconfiguration",
+        judge_session_buffers(
             "buffers take " + size(global) + " for the server and " +
                 size(each) +
                 text(" for each of %" PRIu64 " connections at once: %s in all, "
                      "more than the %s that the server may use",
                      *m_now.max_connections, size(all).c_str(),
                      size(*most).c_str()),
-            remedy_of_session_buffers((*most - global) /
-                                      std::max<uint64_t>(each, 1)));
+            *most - global);
     }
     if (m_now.background_threads && !*m_now.background_threads)
       add("background_threads", Severity::warning, "allocator",

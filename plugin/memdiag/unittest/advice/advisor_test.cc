@@ -907,6 +907,44 @@ TEST(Advisor, WithoutPerformanceSchemaNoStatementFindsTheSessions) {
   }
 }
 
+/** It ends no session, asks a day for how many there are, and lowers no buffer
+below its default. */
+TEST(Advisor, AStatementMakesTheBuffersOfSessionsFit) {
+  const auto statement = [](const std::function<void(Situation *)> &make) {
+    Situation all = healthy();
+    make(&all);
+    for (const Finding &found : findings(all))
+      if (found.rule == "session_buffers") return found.statement;
+    ADD_FAILURE() << "no finding";
+    return std::optional<std::string>{};
+  };
+  const auto crowd = [](Situation *all) { all->max_connections = 10000; };
+  EXPECT_EQ("SET PERSIST max_connections = 3072", statement(crowd));
+  EXPECT_FALSE(statement([&](Situation *all) {
+    crowd(all);
+    all->max_used_seconds = 86399;
+  }));
+  const auto buffer = [](const char *variable, uint64_t bytes) {
+    return [variable, bytes](Situation *all) {
+      all->max_used_seconds = 60;
+      all->session_buffers_bytes = bytes + 2 * mb;
+      all->largest_session_buffer = memdiag::advisor::Buffer{variable, bytes};
+    };
+  };
+  // 6 GiB for 151 connections.
+  const uint64_t fits = (6 * gb / 151 - 2 * mb) / 4096 * 4096;
+  EXPECT_EQ("SET GLOBAL binlog_cache_size = " + std::to_string(fits),
+            statement(buffer("binlog_cache_size", 256 * mb)));
+  EXPECT_FALSE(statement(buffer("thread_stack", 256 * mb)));
+  Situation all = healthy();
+  buffer("binlog_cache_size", fits)(&all);
+  EXPECT_TRUE(findings(all).empty());
+  EXPECT_FALSE(statement([&](Situation *situation) {
+    buffer("binlog_cache_size", 256 * mb)(situation);
+    situation->max_connections = 6 * gb / (2 * mb + (256 << 10)) + 1;
+  }));
+}
+
 TEST(Advisor, ASessionThatHasMostOfItIsNamedOnce) {
   Situation all = healthy();
   hold(&all, "user variables", 600 * mb);
