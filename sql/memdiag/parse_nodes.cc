@@ -1,12 +1,32 @@
 #include "sql/memdiag/parse_nodes.h"
 
+#include <mutex>
+#include <new>
+#include <unordered_set>
+
 #include "mysys/memdiag/upstream/root_blocks.h"
 #include "sql/memdiag/program_blocks.h"
 #include "sql/memdiag/sp_lexes.h"
 #include "sql/psi_memory_key.h"
+#include "sql/sp_head.h"
 #include "sql/sql_class.h"
+#include "sql/sql_lex.h"
 
 namespace memdiag {
+namespace {
+
+/** The roots of triggers' programs. Never destroyed: the table cache outlives
+what the linker has made. */
+struct Triggers {
+  std::mutex mutex;
+  std::unordered_set<const MEM_ROOT *> roots;
+};
+Triggers &triggers() {
+  static Triggers *const all = new Triggers;
+  return *all;
+}
+
+}  // namespace
 
 void begin_parse_nodes(MEM_ROOT *program) {
   begin_lexes(program);
@@ -16,6 +36,36 @@ void begin_parse_nodes(MEM_ROOT *program) {
   auto *const placeholders =
       new (program) MEM_ROOT(key_memory_sp_head_main_root, 14 * 1024);
   if (placeholders != nullptr) parse_roots = {program, placeholders};
+}
+
+void end_body(const THD *thd) {
+  end_parse_nodes(thd->mem_root);
+  const sp_head *const program = thd->lex->sphead;
+  if (program == nullptr || program->m_type != enum_sp_type::TRIGGER) return;
+  Triggers &all = triggers();
+  const std::lock_guard<std::mutex> guard(all.mutex);
+  try {
+    all.roots.insert(thd->mem_root);
+  } catch (const std::bad_alloc &) {
+    // It counts as a program that a session has cached.
+  }
+}
+
+void end_program(sp_head *program) {
+  const MEM_ROOT *const root = program->get_persistent_mem_root();
+  end_parse_nodes(root);
+  if (program->m_type != enum_sp_type::TRIGGER) return;
+  Triggers &all = triggers();
+  const std::lock_guard<std::mutex> guard(all.mutex);
+  all.roots.erase(root);
+}
+
+size_t trigger_bytes() {
+  Triggers &all = triggers();
+  const std::lock_guard<std::mutex> guard(all.mutex);
+  size_t bytes = 0;
+  for (const MEM_ROOT *root : all.roots) bytes += root->allocated_size();
+  return bytes;
 }
 
 Parse_nodes::Parse_nodes(const THD *thd, MEM_ROOT *root) {

@@ -1,7 +1,8 @@
 /*
   What parsing the body of a stored program does to the program's memory root
   (patches/diets/0021-sp-shared-lex.patch), and to the placeholders of the
-  parser (sql/memdiag/parse_nodes.h).
+  parser (sql/memdiag/parse_nodes.h). And the memory of triggers' programs: they
+  belong to open tables, but have the memory key of those that sessions cache.
 
   A root's blocks grow, and a session keeps the empty part of the last one for
   as long as it caches the program. So each statement of the program that is
@@ -9,7 +10,7 @@
   blocks.
 
   A root with a limit keeps stock's sizes: whole blocks count towards it. Units:
-  bytes. Threads: the one that parses the program.
+  bytes. Threads: the one that parses the program; trigger_bytes(): any.
 */
 
 #ifndef MEMDIAG_PROGRAM_BLOCKS_H
@@ -19,6 +20,9 @@
 
 #include "my_alloc.h"
 #include "mysys/memdiag/upstream/root_blocks.h"
+
+class sp_head;
+class THD;
 
 namespace memdiag {
 
@@ -40,6 +44,17 @@ inline void size_blocks(MEM_ROOT *root) {
 placeholders get a root of their own, and expressions may share LEXes from here
 on. See end_parse_nodes(). */
 void begin_parse_nodes(MEM_ROOT *program);
+
+/** The body of thd's program has been parsed, or its parsing was given up. */
+void end_body(const THD *thd);
+
+/** A program ends, whatever has become of it. */
+void end_program(sp_head *program);
+
+/** What the memory roots of all triggers' programs have, those in the midst of
+a CREATE TRIGGER as well. Takes a mutex for 0.1 us for each. A root that grows
+meanwhile is read without a lock. */
+size_t trigger_bytes();
 
 }  // namespace memdiag
 

@@ -83,6 +83,11 @@ WORDS = {
     "dictionary cache": Words(
         "definitions of tables and other objects", "lower table_definition_cache, which bounds the definitions"
     ),
+    # Only our server tells them from open tables.
+    "user temporary tables": Words(
+        "CREATE TEMPORARY TABLE keeps a table open until its session drops it or ends",
+        "have the application drop its temporary tables",
+    ),
     "accounts and privileges": Words(
         "accounts, grants and roles are always in memory", "drop accounts and grants that are not used"
     ),

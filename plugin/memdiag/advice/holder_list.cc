@@ -136,6 +136,12 @@ std::string ending_statement(const Holder &holder) {
       return the_largest_first(
           sessions_that("'KILL '", "^memory/sql/String::value",
                         "'Binlog Dump', 'Binlog Dump GTID'"));
+    case End::temporary_tables:
+      return end_sleeping(
+          "PROCESSLIST_ID IN (SELECT s.ID FROM "
+          "information_schema.INNODB_SESSION_TEMP_TABLESPACES AS s JOIN "
+          "information_schema.INNODB_TEMP_TABLE_INFO AS t USING (SPACE) GROUP "
+          "BY s.ID HAVING COUNT(*) >= 4)");
     case End::statement:
       break;
   }

@@ -63,7 +63,9 @@ enum class End : uint8_t {
   /** With transactions. */
   transactions,
   /** With threads that send the binary log. */
-  binlog_dump
+  binlog_dump,
+  /** With sessions, by the number of their temporary tables. */
+  temporary_tables
 };
 
 struct Holder {
@@ -129,7 +131,7 @@ inline constexpr auto holders = std::to_array<Holder>({
      "SET GLOBAL stored_program_cache = %",
      "stored_program_cache"},
     {"triggers",
-     // Told from stored programs by are_triggers() (holdings.cc).
+     // Of memory/sql/sp_head::main_mem_root: what programs of triggers have.
      {},
      {},
      10,
@@ -159,6 +161,16 @@ inline constexpr auto holders = std::to_array<Holder>({
      "definitions of tables and other objects",
      "lower table_definition_cache to bound it",
      flush_tables},
+    {"user temporary tables",
+     // Told from open tables and their definitions (holdings.cc).
+     {},
+     {},
+     10,
+     End::temporary_tables,
+     "hold",
+     "CREATE TEMPORARY TABLE keeps a table open until its session drops it or "
+     "ends; FLUSH closes none",
+     "have the application drop its temporary tables"},
     {"accounts and privileges",
      {"memory/sql/sql_acl_", "memory/sql/acl_"},
      {},

@@ -6,8 +6,6 @@
 namespace memdiag::advisor {
 namespace {
 
-constexpr uint64_t mib = 1 << 20;
-
 /** Bytes of one holder in one pool. */
 struct Amount {
   uint64_t bytes{0};
@@ -47,17 +45,20 @@ const Holder *owner_of(Pool pool) {
   return nullptr;
 }
 
-/** Programs of triggers belong to open tables, but their memory has the same
-name as that of the stored-program cache. The cache's hash tells them apart.
-Where programs would have to be larger than largest_program to fill their
-memory, most of them are triggers. */
-bool are_triggers(std::span<const routes::Row> routes) {
-  constexpr uint64_t largest_program = 4 * mib;
-  uint64_t programs = 0;
-  for (const routes::Row &route : routes)
-    if (route.name == "memory/sql/sp_head::main_mem_root")
-      programs += route.live_bytes.value_or(0);
-  return programs > cached_programs(routes) * largest_program;
+/** The part of what lives under a name that is temporary tables'. SQL's
+definition of a table and each open instance of it are about as large as
+InnoDB's definition, which is what is measured. */
+double temporary_part(const Tables &tables, std::string_view name) {
+  if (tables.temporary_heap_bytes == 0) return 0;
+  const auto temporary = static_cast<double>(tables.temporary_heap_bytes);
+  auto others = static_cast<double>(tables.heap_bytes);
+  const bool is_definition = name.starts_with("memory/sql/TABLE_SHARE") ||
+                             name.starts_with("memory/sql/dd::") ||
+                             name == "mem_heap/dictionary";
+  if (!is_definition)
+    others *= static_cast<double>(tables.open) /
+              static_cast<double>(std::max<uint64_t>(tables.definitions, 1));
+  return temporary / (temporary + others);
 }
 
 class Holdings {
@@ -69,8 +70,8 @@ class Holdings {
     add_routes();
     add_what_malloc_serves();
     divide("strings", "binary log dump threads", m_figures.dump_thread_bytes);
-    if (are_triggers(m_figures.routes))
-      divide("stored programs", "triggers", UINT64_MAX);
+    divide("stored programs", "triggers", m_figures.trigger_bytes);
+    divide_tables();
     std::vector<Holding> result;
     for (const Holder &holder : holders) {
       const Sums &sums = m_sums[index_of(holder)];
@@ -141,13 +142,35 @@ class Holdings {
     const Holder *const one = find_holder(from);
     const Holder *const other = find_holder(to);
     if (one == nullptr || other == nullptr) return;
-    for (size_t i = 0; i < pool_count; ++i) {
-      Amount &amount = m_sums[index_of(*one)][i];
-      const uint64_t part = std::min(most, amount.allocated_bytes);
-      most -= part;
-      const uint64_t bytes = std::min(amount.bytes, resident(i, part));
-      amount.take(bytes, part);
-      m_sums[index_of(*other)][i].add(bytes, part);
+    for (size_t i = 0; i < pool_count; ++i) most -= move(*one, *other, i, most);
+  }
+
+  /** @return what was there of it */
+  uint64_t move(const Holder &from, const Holder &to, size_t pool,
+                uint64_t most) {
+    Amount &amount = m_sums[index_of(from)][pool];
+    const uint64_t part = std::min(most, amount.allocated_bytes);
+    const uint64_t bytes = std::min(amount.bytes, resident(pool, part));
+    amount.take(bytes, part);
+    m_sums[index_of(to)][pool].add(bytes, part);
+    return part;
+  }
+
+  void divide_tables() {
+    const Holder *const open = find_holder("open tables");
+    const Holder *const definitions = find_holder("dictionary cache");
+    const Holder *const temporary = find_holder("user temporary tables");
+    for (const routes::Row &route : m_figures.routes) {
+      const Holder *const from = holder_of(route.name, route.pool);
+      const bool is_of_tables =
+          from == open ||
+          (from == definitions && (route.name.starts_with("memory/sql/dd::") ||
+                                   route.name == "mem_heap/dictionary"));
+      if (!is_of_tables) continue;
+      const double part = temporary_part(m_figures.tables, route.name);
+      move(*from, *temporary, static_cast<size_t>(route.pool),
+           static_cast<uint64_t>(
+               part * static_cast<double>(route.live_bytes.value_or(0))));
     }
   }
 

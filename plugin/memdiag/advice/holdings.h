@@ -47,6 +47,19 @@ struct Holding {
   std::optional<Session> owner{};
 };
 
+/** Tables in the table caches, and temporary tables that sessions created:
+their memory has the same names. */
+struct Tables {
+  uint64_t temporary{0};
+  /** Of InnoDB's definitions of those. */
+  uint64_t temporary_heap_bytes{0};
+  /** InnoDB's other definitions. */
+  uint64_t definitions{0};
+  uint64_t heap_bytes{0};
+  /** Instances in the table cache. */
+  uint64_t open{0};
+};
+
 /** What the functions below are made of. All are valid during the call. */
 struct Holding_figures {
   std::span<const Pool_row, pool_count> pools;
@@ -58,6 +71,9 @@ struct Holding_figures {
   /** What threads that send the binary log have of
   memory/sql/String::value. */
   uint64_t dump_thread_bytes;
+  /** What programs of triggers have of memory/sql/sp_head::main_mem_root. */
+  uint64_t trigger_bytes;
+  Tables tables;
   /** The session that can hold most, and what it holds. */
   std::optional<uint64_t> largest_processlist_id;
   std::span<const instruments::Held> held_by_largest;

@@ -87,9 +87,10 @@ void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
   situation->sessions_are_counted = !server.counted.empty();
   std::optional<uint64_t> largest;
   if (server.largest_session) largest = server.largest_session->processlist_id;
-  situation->holdings = holdings(
-      {snapshot.pools, resident_shares(*situation), routes, server.counted,
-       server.dump_thread_bytes, largest, server.held_by_largest});
+  situation->holdings =
+      holdings({snapshot.pools, resident_shares(*situation), routes,
+                server.counted, server.dump_thread_bytes, server.trigger_bytes,
+                server.tables, largest, server.held_by_largest});
   if (server.sessions.value_or(0) != 0)
     situation->programs_of_a_session =
         cached_programs(routes) / *server.sessions;

@@ -34,6 +34,9 @@ struct Server_facts {
   /** What threads that send the binary log have of
   memory/sql/String::value. */
   uint64_t dump_thread_bytes{0};
+  /** What programs of triggers have of memory/sql/sp_head::main_mem_root. */
+  uint64_t trigger_bytes{0};
+  Tables tables{};
   /** Empty: Performance Schema is off. */
   std::span<const instruments::Counted> counted{};
   /** Dirty pages that are in physical memory, by pool. jemalloc also counts

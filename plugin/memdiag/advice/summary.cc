@@ -238,6 +238,15 @@ class Summary {
            std::string_view{holder.statement} == advisor::flush_tables;
   }
 
+  /** The advice has the statement, if it has a finding. */
+  std::string statement_about(advisor::End end) const {
+    for (const advisor::Finding &finding : m_facts.findings)
+      if (finding.holder && finding.statement &&
+          advisor::find_holder(*finding.holder)->end == end)
+        return statement_of(finding);
+    return "";
+  }
+
   void add_reclaimable() {
     std::vector<Amount> unused;
     int64_t all = 0;
@@ -254,12 +263,16 @@ class Summary {
         full_text_caches += part.bytes;
       }
     }
-    // Accounts and stored programs, which lie in the same pools, stay. So do
-    // temporary tables of sessions, which cannot be told from others.
+    // Accounts, stored programs and temporary tables of sessions, which lie in
+    // the same pools, stay.
     int64_t table_caches = 0;
-    for (const advisor::Holding &holding : m_facts.holdings)
+    int64_t temporary_tables = 0;
+    for (const advisor::Holding &holding : m_facts.holdings) {
       if (is_flushed(*holding.holder))
         table_caches += static_cast<int64_t>(holding.bytes);
+      if (holding.holder->end == advisor::End::temporary_tables)
+        temporary_tables += static_cast<int64_t>(holding.bytes);
+    }
     const auto add_one = [this](std::string what, int64_t bytes,
                                 const char *detail, std::string statement) {
       if (bytes >= worth_bytes)
@@ -268,13 +281,17 @@ class Summary {
     };
     const char *const free_of_cost = "unused: costs nothing";
     add_one("all pools", all, free_of_cost, "SELECT memdiag_purge('all')");
-    // One row is above, three caches follow.
-    keep_largest(&unused, most_reclaimable - 4);
+    // One row is above, three caches follow, and temporary tables if any.
+    keep_largest(&unused,
+                 most_reclaimable - (temporary_tables < worth_bytes ? 4 : 5));
     for (const Amount &pool : unused)
       add_one("pool " + pool.name, pool.bytes, free_of_cost,
               "SELECT memdiag_purge('" + pool.name + "')");
     add_one("table caches", table_caches, "at most; waits for queries",
             advisor::flush_tables);
+    add_one("user temporary tables", temporary_tables,
+            "when their sessions end",
+            statement_about(advisor::End::temporary_tables));
     add_one("full-text caches", full_text_caches, "then OPTIMIZE LOCAL TABLE",
             "SET GLOBAL innodb_optimize_fulltext_only = ON");
     add_one("buffer pool", clean, "at most: read again on use",

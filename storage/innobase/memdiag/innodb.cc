@@ -154,6 +154,34 @@ void read_dictionary_hash_tables(const Buffer_pool &, Component *component) {
                              dict_sys->table_id_hash->get_n_cells());
 }
 
+/** So many tables are searched for temporary ones. */
+constexpr uint64_t sampled_tables = 2000;
+
+/** Sessions' temporary tables are among those that cannot be evicted, the
+newest of which come first. */
+void read_temporary_tables(const Buffer_pool &, Component *component) {
+  const Dictionary_guard guard;
+  component->busy = !guard;
+  if (!guard) return;
+  uint64_t seen = 0;
+  uint64_t tables = 0;
+  uint64_t bytes = 0;
+  for (const dict_table_t *table : dict_sys->table_non_LRU) {
+    if (seen == sampled_tables) break;
+    ++seen;
+    if (!table->is_temporary() || table->is_intrinsic()) continue;
+    ++tables;
+    bytes += mem_heap_get_size(table->heap);
+    for (const dict_index_t *index : table->indexes)
+      bytes += mem_heap_get_size(index->heap);
+  }
+  const uint64_t all = UT_LIST_GET_LEN(dict_sys->table_non_LRU);
+  const double scale =
+      seen == 0 ? 0 : static_cast<double>(all) / static_cast<double>(seen);
+  component->items = static_cast<uint64_t>(scale * static_cast<double>(tables));
+  component->bytes = static_cast<uint64_t>(scale * static_cast<double>(bytes));
+}
+
 /** More tables are not searched for full-text caches: the dictionary's mutex
 would be held for more than a millisecond. */
 constexpr size_t max_tables = 10000;
@@ -319,6 +347,13 @@ constexpr Declared declared[] = {
      .note = "Tables and indexes in InnoDB's dictionary, as InnoDB's monitor "
              "counts them (Dictionary memory allocated).",
      .read = read_dictionary},
+    {.name = "temporary_tables",
+     .item = "tables",
+     .route = "mem_heap/dictionary",
+     .part_of = "dictionary_objects",
+     .note = "Those that sessions created. Of more than 2,000 tables that "
+             "cannot be evicted, an estimate by the newest.",
+     .read = read_temporary_tables},
     {.name = "dictionary_hash_tables",
      .item = "cells",
      .route = without_key,

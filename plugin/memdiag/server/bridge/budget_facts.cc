@@ -62,12 +62,18 @@ Reading mean(Reading bytes, Reading count) {
   return *bytes / *count;
 }
 
+innodb::Component component_of(std::span<const innodb::Component> components,
+                               std::string_view name) {
+  for (const innodb::Component &component : components)
+    if (component.name == name) return component;
+  return {};
+}
+
 /** Bytes that InnoDB takes for each item of a component. */
 Reading mean_of_component(std::span<const innodb::Component> components,
                           std::string_view name) {
-  for (const innodb::Component &component : components)
-    if (component.name == name) return mean(component.bytes, component.items);
-  return std::nullopt;
+  const innodb::Component component = component_of(components, name);
+  return mean(component.bytes, component.items);
 }
 
 /** Channels that are configured. */
@@ -105,17 +111,35 @@ Facts take_facts(std::span<const routes::Row> routes,
 
   facts.bytes_per_buffer_pool_page =
       mean_of_component(components, "buffer_pool_control_blocks");
+  // Temporary tables have memory of both names, and are in neither cache.
+  const uint64_t temporary = tables(components).temporary;
   facts.bytes_per_open_table =
       mean(live_bytes(routes, "memory/sql/TABLE", "mem_heap/row0mysql"),
-           table_cache_manager.cached_tables());
+           table_cache_manager.cached_tables() + temporary);
   const Reading share =
       mean(live_bytes(routes, "memory/sql/TABLE_SHARE::mem_root"),
-           cached_table_definitions());
+           cached_table_definitions() + temporary);
   const Reading dictionary =
       mean_of_component(components, "dictionary_objects");
   if (share && dictionary) facts.bytes_per_definition = *share + *dictionary;
   facts.performance_schema_bytes = live_bytes(routes, "performance_schema");
   return facts;
+}
+
+advisor::Tables tables(std::span<const innodb::Component> components) {
+  const innodb::Component all = component_of(components, "dictionary_objects");
+  const innodb::Component temporary =
+      component_of(components, "temporary_tables");
+  advisor::Tables result;
+  result.temporary = temporary.items.value_or(0);
+  result.temporary_heap_bytes = temporary.bytes.value_or(0);
+  const auto rest = [](const Reading &of, uint64_t part) {
+    return of.value_or(0) - std::min(of.value_or(0), part);
+  };
+  result.definitions = rest(all.items, result.temporary);
+  result.heap_bytes = rest(all.bytes, result.temporary_heap_bytes);
+  result.open = table_cache_manager.cached_tables();
+  return result;
 }
 
 uint64_t max_used_connections() {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "mysys/memdiag/routes/routes.h"
+#include "plugin/memdiag/advice/holdings.h"
 #include "plugin/memdiag/budget/budget.h"
 #include "storage/innobase/memdiag/innodb.h"
 
@@ -29,6 +30,10 @@ namespace memdiag::budget {
 Facts take_facts(std::span<const routes::Row> routes,
                  std::span<const innodb::Component> components,
                  std::vector<const char *> *unreadable);
+
+/** What table caches and sessions' temporary tables have; 0: not known.
+@param components  as innodb::components() has them */
+advisor::Tables tables(std::span<const innodb::Component> components);
 
 /** Most clients at one time since the server started, or since the last FLUSH
 STATUS. */

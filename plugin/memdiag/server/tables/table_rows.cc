@@ -26,6 +26,7 @@
 #include "plugin/memdiag/server/threads/admission.h"
 #include "plugin/memdiag/server/threads/ceiling.h"
 #include "plugin/memdiag/server/threads/profile_switch.h"
+#include "sql/memdiag/program_blocks.h"
 #include "storage/innobase/memdiag/innodb.h"
 
 namespace memdiag {
@@ -56,6 +57,8 @@ advisor::Situation situation_of(Statement *statement) {
   server.idle_sessions = {sessions.idle_clients, sessions.idle_bytes,
                           sessions.long_idle_bytes};
   server.dump_thread_bytes = sessions.dump_thread_bytes;
+  server.trigger_bytes = trigger_bytes();
+  server.tables = budget::tables(statement->innodb_components());
   server.counted = statement->counted();
   advisor::add_ledger(statement->ledger_rows(), &server);
   return advisor::make_situation(

@@ -638,13 +638,21 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
 /** Pools of 1000 live bytes each, of which half is resident. */
 std::vector<Holding> holdings_of(
     const std::vector<memdiag::routes::Row> &routes,
-    uint64_t dump_thread_bytes = 0) {
+    uint64_t dump_thread_bytes = 0, uint64_t trigger_bytes = 0,
+    const memdiag::advisor::Tables &tables = {}) {
   std::array<memdiag::Pool_row, pool_count> pools{};
   for (auto &pool : pools) pool.live_bytes = 1000;
   memdiag::instruments::Shares shares;
   shares.fill(0.5);
-  return memdiag::advisor::holdings(
-      {pools, shares, routes, {}, dump_thread_bytes, {}, {}});
+  return memdiag::advisor::holdings({pools,
+                                     shares,
+                                     routes,
+                                     {},
+                                     dump_thread_bytes,
+                                     trigger_bytes,
+                                     tables,
+                                     {},
+                                     {}});
 }
 
 TEST(Holdings, NoInstrumentCountsForTwo) {
@@ -686,18 +694,46 @@ TEST(Holdings, ThreadsThatSendTheBinaryLogHaveStringsOfTheirOwn) {
   EXPECT_EQ(200u, holding_in(all, "binary log dump threads")->bytes);
 }
 
+/** However large a program is, and however few there are. */
 TEST(Holdings, TriggersAreNotTheStoredProgramCache) {
-  const auto programs = [](uint64_t bytes, uint64_t entries) {
-    return std::vector<memdiag::routes::Row>{
-        {"memory/sql/sp_head::main_mem_root", Pool::table_cache, "", 0, bytes,
-         1},
-        {"memory/sql/THD::sp_cache", Pool::table_cache, "", 0, 100 * entries,
-         1}};
+  const std::vector<memdiag::routes::Row> programs = {
+      {"memory/sql/sp_head::main_mem_root", Pool::table_cache, "", 0, 300 * mb,
+       1},
+      {"memory/sql/THD::sp_cache", Pool::table_cache, "", 0, 100, 1}};
+  auto all = holdings_of(programs);
+  EXPECT_FALSE(holding_in(all, "triggers"));
+  EXPECT_EQ(300 * mb + 100,
+            holding_in(all, "stored programs")->allocated_bytes);
+  all = holdings_of(programs, 0, 200 * mb);
+  EXPECT_EQ(200 * mb, holding_in(all, "triggers")->allocated_bytes);
+  EXPECT_EQ(100 * mb, holding_in(all, "triggers")->bytes);
+  EXPECT_EQ(100 * mb + 100,
+            holding_in(all, "stored programs")->allocated_bytes);
+}
+
+/** By InnoDB's bytes of their definitions. */
+TEST(Holdings, TemporaryTablesOfSessionsAreNotInTheCaches) {
+  const std::vector<memdiag::routes::Row> routes = {
+      {"memory/sql/TABLE", Pool::table_cache, "", 0, 900, 1},
+      {"memory/sql/TABLE_SHARE::mem_root", Pool::table_cache, "", 0, 400, 1},
+      {"mem_heap/row0mysql", Pool::table_cache, "", 0, 90, 1},
+      {"memory/sql/dd::objects", Pool::dictionary, "", 0, 40, 1},
+      {"mem_heap/dictionary", Pool::dictionary, "", 0, 80, 1},
+      {"memory/innodb/dict0dict", Pool::dictionary, "", 0, 7, 1},
+      {"memory/sql/sql_acl_memex", Pool::dictionary, "", 0, 100, 1}};
+  // 30 of 40 KB are of temporary tables. Of the 10 others, 5 are open.
+  const auto all = holdings_of(routes, 0, 0, {20, 30000, 10, 10000, 5});
+  const auto bytes = [&](std::string_view name) {
+    const auto found = holding_in(all, name);
+    return found ? found->allocated_bytes : 0;
   };
-  EXPECT_FALSE(holding_in(holdings_of(programs(300 * mb, 75)), "triggers"));
-  const auto all = holdings_of(programs(300 * mb, 74));
-  EXPECT_FALSE(holding_in(all, "stored programs"));
-  EXPECT_EQ(300 * mb + 7400, holding_in(all, "triggers")->allocated_bytes);
+  constexpr uint64_t definitions = 300 + 30 + 60;
+  EXPECT_NEAR(definitions + 990.0 * 6 / 7, bytes("user temporary tables"), 3);
+  EXPECT_NEAR(100 + 990.0 / 7, bytes("open tables"), 3);
+  EXPECT_EQ(1000 - 100 - 30 - 60, bytes("dictionary cache"));
+  EXPECT_EQ(100u, bytes("accounts and privileges"));
+  EXPECT_FALSE(holding_in(holdings_of(routes, 0, 0, {0, 0, 10, 10000, 5}),
+                          "user temporary tables"));
 }
 
 using Samples = std::vector<memdiag::black_box::Sample>;
@@ -867,6 +903,12 @@ TEST(Advisor, AStatementFreesWhatTheHolderHas) {
        {"user variables", "prepared statements", "network buffers"})
     EXPECT_TRUE(statement(holder)->starts_with("SELECT CONCAT('KILL ', "))
         << holder;
+  for (const char *condition :
+       {"'KILL '", "INNODB_TEMP_TABLE_INFO", "PROCESSLIST_COMMAND = 'Sleep'",
+        "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "'memdiag'"})
+    EXPECT_NE(std::string::npos,
+              statement("user temporary tables")->find(condition))
+        << condition;
   for (const char *holder : {"sort buffers", "sets of DISTINCT"})
     EXPECT_TRUE(statement(holder)->starts_with("SELECT CONCAT('KILL QUERY ', "))
         << holder;

@@ -273,6 +273,31 @@ TEST_F(SummaryTest, WhatCanBeHadBack) {
                    "SET GLOBAL innodb_buffer_pool_size = <less>"}));
 }
 
+/** FLUSH closes no temporary tables, and the row of the caches has none. */
+TEST_F(SummaryTest, TemporaryTablesOfSessionsAreHadBackFromTheSessions) {
+  const std::vector<memdiag::advisor::Holding> holdings = {
+      {memdiag::advisor::find_holder("open tables"), 5 * mib, 5 * mib},
+      {memdiag::advisor::find_holder("user temporary tables"), 131 * mib,
+       131 * mib}};
+  facts.holdings = holdings;
+  const auto rows = [this] {
+    Texts found;
+    for (const std::string &row : answers("get back"))
+      if (row.find("table") != std::string::npos) found.push_back(row);
+    return found;
+  };
+  EXPECT_EQ(rows(), (Texts{"get back|table caches|5 MiB|at most; waits for "
+                           "queries|FLUSH LOCAL TABLES",
+                           "get back|user temporary tables|131 MiB|when their "
+                           "sessions end|"}));
+  findings = {
+      finding_of("user temporary tables", 131 * mib, std::string(500, 'S'))};
+  EXPECT_EQ(rows().at(1),
+            "get back|user temporary tables|131 MiB|when their "
+            "sessions end|" +
+                std::string(advice));
+}
+
 TEST_F(SummaryTest, LessThanOneMebibyteIsNotWorthAStatement) {
   facts.resident = {{"pool", "session", "dirty", mib - 1}};
   EXPECT_EQ(answers("get back"), Texts{});
