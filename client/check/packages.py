@@ -98,6 +98,10 @@ def run(checks: Checks, kind: str, command: list[str], server: Server) -> None:
     page = Path(command[-1]).parents[1] / "share/man/man1/memdiag.1.gz"
     if kind != "wheel":
         checks.check(f"{kind}: a manual page", page.exists())
+    words = subprocess.run([*command, "--help"], capture_output=True, text=True, env=environment, cwd="/", check=False)
+    _, _, path = words.stdout.strip().rpartition("All of it: ")
+    whole = (ROOT / "docs/client.md").read_bytes()
+    checks.check(f"{kind}: --help names the page that describes it", bool(path) and Path(path).read_bytes() == whole)
 
 
 NOBODY = 65534

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import traceback
+from pathlib import Path
 
 from memdiag import __version__, progress
 from memdiag.commands import diff, record, report, stacks, top, what_if
@@ -35,14 +36,17 @@ _EXAMPLES = """examples:
   memdiag top -S /run/mysqld/mysqld.sock
   memdiag record -o night.rec --every 10s --for 8h
 
-memdiag COMMAND --help shows the options of a command, which follow it."""
+memdiag COMMAND --help shows the options of a command, which follow it.
+"""
+# Each package has it.
+MANUAL = Path(__file__).with_name("client.md")
 
 
 def parser() -> argparse.ArgumentParser:
     result = argparse.ArgumentParser(
         prog="memdiag",
         description="Where a MySQL server's memory is: ours, stock MySQL, Percona Server and MariaDB.",
-        epilog=_EXAMPLES,
+        epilog=f"{_EXAMPLES}All of it: {MANUAL}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     result.add_argument("--version", action="version", version=f"memdiag {__version__}")

@@ -8,7 +8,9 @@ sys.path.append("/usr/lib/python3/dist-packages")  # Debian's Jinja2
 from memdiag.anonymize import Names, anonymized
 from memdiag.commands.report import collected
 from memdiag.connect.options import Target
-from memdiag.model.units import shown
+from memdiag.judge.holders import BY_NAME
+from memdiag.model.document import Parts, Table
+from memdiag.model.units import shown, size
 from memdiag.render import html, markdown, text
 from memdiag.render import json as as_json
 from memdiag.render.page import Page
@@ -51,8 +53,8 @@ class Sums(unittest.TestCase):
             block.id: block for section in report(data).sections for block in section.blocks if block.kind == "table"
         }
         page = data["sources"]["status"]["rows"][0]["innodb_page_size"]
-        for _, pages, size, _ in blocks["buffer-pool"].rows:
-            self.assertEqual(size, pages * page)
+        for _, pages, held, _ in blocks["buffer-pool"].rows:
+            self.assertEqual(held, pages * page)
         for row in blocks["budget"].rows:
             values = dict(zip((column.name for column in blocks["budget"].columns), row))
             self.assertEqual(values["worst"], values["each"] * values["times"])
@@ -138,13 +140,72 @@ class Renderers(unittest.TestCase):
                 with self.subTest(name, form=form):
                     for finding in made.findings:
                         for statement in finding.statements:
-                            self.assertIn(statement, words)
+                            # In text it has several lines.
+                            of_shell = statement[0].islower() and len(statement) > 60
+                            self.assertTrue(not of_shell or form != "text" or statement in words.replace("\\ ", ""))
+                            if of_shell and form == "text":
+                                continue
+                            parts = text.statement_lines(statement) if form == "text" else [statement]
+                            for part in parts:
+                                self.assertIn(part, words)
                     for fact in made.facts:
                         self.assertIn(shown(fact.value, fact.unit), words)
                     for section in made.sections:
                         for block in section.blocks:
                             if hasattr(block, "title"):
                                 self.assertIn(block.title, words if form != "html" else words.replace("\n", " "))
+
+    def test_text_fits_a_terminal_and_cuts_no_figure(self):
+        for name in fixtures.names():
+            with self.subTest(name):
+                page = page_of(fixtures.snapshot(name))
+                words = text.render(page)
+                for line in words.splitlines():
+                    self.assertLessEqual(len(line), 80, line)
+                lines = set(re.split(r"\s{2,}|\n", words))
+                for section in page.reports[0].sections:
+                    for block in section.blocks:
+                        for row in block.rows if isinstance(block, Table) else ():
+                            for value, column in zip(row, block.columns):
+                                if column.unit and value is not None:
+                                    self.assertIn(shown(value, column.unit), lines)
+                        for part in block.parts if isinstance(block, Parts) else ():
+                            self.assertIn(size(part.value), lines)
+
+    def test_long_names_and_many_servers_fit_a_terminal_too(self):
+        data = with_session_of("long name \x1b\n" * 40)
+        data["label"] = "host-" * 40
+        for words in (
+            text.render(page_of(data)),
+            text.brief(page_of(data)),
+            text.render(page_of(*(fixtures.snapshot(name) for name in fixtures.names()))),
+        ):
+            for line in words.splitlines():
+                self.assertLessEqual(len(line), 80, line)
+
+    def test_a_statement_in_several_lines_is_the_same_statement(self):
+        def same(words):
+            """Without blanks besides strings, of which several in a row are one."""
+            whole = re.sub(r"('(?:[^'\\]|\\.|'')*'|`(?:[^`]|``)*`)|\s+", lambda found: found[1] or " ", words)
+            while (merged := re.sub(r"(?<=[\w.|\\])'\s+'(?=\w)", "", whole)) != whole:
+                whole = merged
+            return re.sub(r"(?<=\.) (?=`)", "", whole)
+
+        statements = [holder.statement for holder in BY_NAME.values() if holder.statement]
+        self.assertGreater(max(map(len, statements)), 400)
+        statements += [
+            "KILL 1",
+            "SELECT '" + "x" * 300 + "'",
+            "SELECT 'it''s ' , '" + "ab\\'" * 50 + "'",
+            f"ALTER TABLE `{'s' * 64}`.`{'t ``' * 16}` ENGINE = InnoDB",
+            "SELECT 'unbalanced",
+        ]
+        for statement in statements:
+            with self.subTest(statement):
+                lines = text.statement_lines(statement)
+                for line in lines:
+                    self.assertLessEqual(len(line), 68, line)
+                self.assertEqual(same("\n".join(lines)), same(statement))
 
     def test_json_is_read_back(self):
         page = page_of(fixtures.snapshot("ours-idle"))

@@ -73,6 +73,7 @@ def build(out: Path) -> list[Path]:
 
 def stage(tree: Path, date: int) -> None:
     shutil.rmtree(tree, ignore_errors=True)
+    # The page, a link in the checkout, is copied.
     shutil.copytree(CLIENT / "memdiag", tree / HOME / "memdiag", ignore=shutil.ignore_patterns("__pycache__"))
     _write(tree / "usr/bin/memdiag", STARTER, 0o755)
     _write(tree / DOC / "copyright", _copyright())
