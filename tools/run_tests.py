@@ -9,6 +9,7 @@ built server has changed.
 
 import argparse
 import os
+import shutil
 import sys
 import textwrap
 import time
@@ -18,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness import mtr
-from harness.common import ROOT, SHIPPED, known_preset, lock, presets, say
+from harness.common import ROOT, SHIPPED, cache_dir, known_preset, lock, presets, say
 from harness.problem import Problem, run_main
 from harness.programs import Programs
 from tools import expected
@@ -65,19 +66,49 @@ def check_layers(run: Run) -> Result:
     return Result(layers.passed + (status == 0), layers.failed + (status != 0), 0, f"{layers.words}; {words}")
 
 
+# The program runs with Debian's libraries, and with what pip installs today.
+DEBIANS_PYTHON = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
+NEWEST = "client with the newest PyMySQL"
+
+
 def test_tools(run: Run) -> Result:
     total = Result()
-    for name, folder, top in UNIT_TESTS:
-        command = [sys.executable, "-m", "unittest", "discover", "-s", folder]
-        status, text = run.output(name, [*command, "-t", top])
-        result = parse_unittest(status, text)
+
+    def add(name: str, result: Result) -> None:
         total.passed += result.passed
         total.failed += result.failed
         total.skipped += result.skipped
         total.skips += result.skips
         total.failures += result.failures
         total.words += f"{'; ' if total.words else ''}{name}: {result.words}"
+
+    def of(name: str, folder: str, top: str, libraries: dict[str, str] | None = None) -> Result:
+        python = DEBIANS_PYTHON if top == "client" else sys.executable
+        command = [python, "-m", "unittest", "discover", "-s", folder, "-t", top]
+        return parse_unittest(*run.output(name.replace(" ", "-"), command, ROOT, libraries))
+
+    for name, folder, top in UNIT_TESTS:
+        add(name, of(name, folder, top))
+        if top == "client":
+            libraries = cache_dir() / "newest-pymysql"
+            fetched = newest_pymysql(run, libraries)
+            add(NEWEST, fetched or of(NEWEST, folder, top, {"PYTHONPATH": str(libraries)}))
     return total
+
+
+def newest_pymysql(run: Run, folder: Path) -> Result | None:
+    """Installs it into a folder, from where pip is configured to take packages. With --offline the one of an earlier
+    run serves, if there is one.
+    @return None: it is there"""
+    if run.offline:
+        return None if folder.is_dir() else Result(0, 0, 1, "--offline, and it is not there")
+    shutil.rmtree(folder, ignore_errors=True)
+    command = [DEBIANS_PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
+    status, _ = run.output("pymysql", [*command, "--target", folder, "PyMySQL"])
+    if status == 0:
+        return None
+    log = (run.logs / "pymysql.log").relative_to(ROOT)
+    return Result(0, 1, 0, f"it could not be installed: check the network and pip's configuration; see {log}")
 
 
 def build(run: Run) -> Result:
@@ -280,7 +311,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
     parser.add_argument("--fresh", action="store_true", help="repeat the finished steps of an interrupted run")
     parser.add_argument(
-        "--offline", action="store_true", help="skip ruff and clang-format where they would have to be installed"
+        "--offline",
+        action="store_true",
+        help="skip ruff, clang-format and the newest PyMySQL where they would have to be installed",
     )
     # run-tests checks the arguments with this before it installs anything.
     parser.add_argument("--check-arguments", action="store_true", help=argparse.SUPPRESS)

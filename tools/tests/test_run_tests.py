@@ -167,6 +167,48 @@ class Layers(unittest.TestCase):
             self.assertIn("too much", words)
 
 
+class NewestPyMySQL(Scratch):
+    """The client's unit tests run with Debian's and with the newest one, from where pip is configured to take it."""
+
+    def run_with(self, pip_status: int, offline: bool = False):
+        asked = []
+
+        def output(name, command, cwd=ROOT, extra_environment=None):
+            asked.append((name, command, extra_environment))
+            if name == "pymysql":
+                if pip_status == 0:
+                    Path(command[command.index("--target") + 1]).mkdir(parents=True)
+                return pip_status, "no such package"
+            return 0, "Ran 5 tests in 0.1s\n\nOK\n"
+
+        run = mock.Mock(offline=offline, logs=ROOT / "build/dev/test-logs", output=output)
+        with mock.patch.object(run_tests, "cache_dir", return_value=self.root):
+            return run_tests.test_tools(run), asked
+
+    def test_both_run(self):
+        total, asked = self.run_with(0)
+        self.assertEqual((total.passed, total.failed, total.skipped), (20, 0, 0))
+        of_client = [environment for name, _, environment in asked if name.startswith("client")]
+        self.assertEqual(of_client, [None, {"PYTHONPATH": str(self.root / "newest-pymysql")}])
+
+    def test_no_package_index_is_named(self):
+        _, asked = self.run_with(0)
+        (pip,) = [command for name, command, _ in asked if name == "pymysql"]
+        self.assertFalse([word for word in map(str, pip) if "index" in word or "//" in word])
+
+    def test_a_failed_download_is_a_failure(self):
+        total, asked = self.run_with(1)
+        self.assertEqual((total.passed, total.failed, total.skipped), (15, 1, 0))
+        self.assertIn("could not be installed", total.words)
+
+    def test_offline_takes_that_of_an_earlier_run(self):
+        total, asked = self.run_with(0, offline=True)
+        self.assertEqual((total.failed, total.skipped), (0, 1))
+        self.assertNotIn("pymysql", [name for name, _, _ in asked])
+        (self.root / "newest-pymysql").mkdir()
+        self.assertEqual(self.run_with(0, offline=True)[0].passed, 20)
+
+
 class Resuming(Scratch):
     def setUp(self):
         super().setUp()
