@@ -9,6 +9,7 @@
 
 #include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/base/interruption.h"
+#include "mysys/memdiag/base/rss.h"
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge_log.h"
@@ -87,14 +88,14 @@ int for_each_arenas_pages(Pool pool, std::span<const unsigned> only,
 
 /** Purge these arenas of a pool; empty: all. Caller holds purge_mutex. */
 Receipt purge_arenas(Pool pool, std::span<const unsigned> only) {
-  Receipt receipt{0, 0, 0, 0, 0};
+  Receipt receipt{};
   const auto note_error = [&receipt](int error) {
     if (receipt.error == 0) receipt.error = error;
   };
   const uint64_t start_us = clock_us(CLOCK_MONOTONIC);
   note_error(for_each_arenas_pages(
       pool, only, [&receipt](unsigned, const mallctl::Arena_pages &pages) {
-        receipt.resident_before_bytes += pages.resident_bytes;
+        receipt.arenas_before_bytes += pages.resident_bytes;
         ++receipt.arenas;
       }));
   // An arena that a thread of jemalloc's own is purging is tried again, because
@@ -118,7 +119,7 @@ Receipt purge_arenas(Pool pool, std::span<const unsigned> only) {
   note_error(for_each_arenas_pages(
       pool, only,
       [&receipt](unsigned arena, const mallctl::Arena_pages &pages) {
-        receipt.resident_after_bytes += pages.resident_bytes;
+        receipt.arenas_after_bytes += pages.resident_bytes;
         purged_arenas[arena].resident_bytes = pages.resident_bytes;
       }));
   receipt.duration_us = clock_us(CLOCK_MONOTONIC) - start_us;
@@ -129,9 +130,12 @@ Receipt purge_arenas(Pool pool, std::span<const unsigned> only) {
 
 Receipt purge(Pool pool, Purge_reason reason, std::span<const unsigned> only) {
   const std::lock_guard<std::mutex> guard(purge_mutex);
+  const uint64_t rss_before_bytes = process_rss();
   // The pool is at work with its caches while only some of its arenas rest.
   if (only.empty()) pools::drop_caches(pool);
-  const Receipt receipt = purge_arenas(pool, only);
+  Receipt receipt = purge_arenas(pool, only);
+  receipt.rss_before_bytes = rss_before_bytes;
+  receipt.rss_after_bytes = process_rss();
   Pool_purges &sums = purges_of(pool);
   sums.purged_bytes.fetch_add(receipt.released_bytes());
   sums.purge_us.fetch_add(receipt.duration_us);
@@ -146,12 +150,14 @@ Receipt purge(Pool pool, Purge_reason reason, std::span<const unsigned> only) {
 }
 
 Receipt purge_all(Purge_reason reason) {
-  Receipt total{0, 0, 0, 0, 0};
+  Receipt total{};
   for (size_t i = 0; i < pool_count; ++i) {
     if (is_interrupted()) break;
     const Receipt one = purge(static_cast<Pool>(i), reason);
-    total.resident_before_bytes += one.resident_before_bytes;
-    total.resident_after_bytes += one.resident_after_bytes;
+    total.arenas_before_bytes += one.arenas_before_bytes;
+    total.arenas_after_bytes += one.arenas_after_bytes;
+    if (i == 0) total.rss_before_bytes = one.rss_before_bytes;
+    total.rss_after_bytes = one.rss_after_bytes;
     total.duration_us += one.duration_us;
     total.arenas += one.arenas;
     if (total.error == 0) total.error = one.error;

@@ -7,8 +7,7 @@
   Inside an Interruptible that ends it (interruption.h) the rest is left alone.
   Errors: a receipt has the errno of the first step that failed. An arena that
   was still being purged after that time is left alone, which is no error.
-  Units: bytes, microseconds. Resident bytes are jemalloc's, of the purged
-  arenas.
+  Units: bytes, microseconds.
 */
 
 #ifndef MEMDIAG_PURGE_H
@@ -31,7 +30,8 @@ stands for all arenas that no pool owns.
 Receipt purge(Pool pool, Purge_reason reason = Purge_reason::asked,
               std::span<const unsigned> only = {});
 
-/** Purge every arena there is. The receipt has the sums. */
+/** Purge every arena there is. The receipt has the sums, and RSS before the
+first purge and after the last. */
 Receipt purge_all(Purge_reason reason = Purge_reason::asked);
 
 /** Sums over a pool's purges since the server started. Pages that decay gave

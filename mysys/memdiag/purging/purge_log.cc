@@ -34,8 +34,10 @@ Row row_of(const Purge &purge) {
   row.refaulted_bytes = purge.refaulted_bytes;
   if (receipt.error != 0) row.error = receipt.error;
   if (receipt.error != 0 || purge.action != Action::purge) return row;
-  row.resident_before_bytes = receipt.resident_before_bytes;
-  row.resident_after_bytes = receipt.resident_after_bytes;
+  if (receipt.rss_is_known()) {
+    row.rss_before_bytes = receipt.rss_before_bytes;
+    row.rss_after_bytes = receipt.rss_after_bytes;
+  }
   row.released_bytes = receipt.released_bytes();
   return row;
 }

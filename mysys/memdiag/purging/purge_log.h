@@ -62,10 +62,11 @@ std::optional<Purge> last_of(Pool pool) noexcept;
  */
 void note_refault(uint64_t sequence, uint64_t bytes) noexcept;
 
-/** As shown in MEMDIAG_PURGES. Resident and released bytes are empty for other
-actions than a purge, and after an error. refaulted_bytes is empty until the
-purger has judged the purge, and stays so for a pool that uses_malloc(). error
-is empty if there was none. Texts are constants. */
+/** As shown in MEMDIAG_PURGES. RSS and released bytes are empty for other
+actions than a purge, and after an error; RSS also where it is not known.
+refaulted_bytes is empty until the purger has judged the purge, and stays so for
+a pool that uses_malloc(). error is empty if there was none. Texts are
+constants. */
 struct Row {
   uint64_t sequence;
   uint64_t time_us;
@@ -75,8 +76,8 @@ struct Row {
   /** Live bytes of the pool that an action other than a purge freed, or asked
   InnoDB to free in the background. */
   std::optional<uint64_t> freed_bytes;
-  std::optional<uint64_t> resident_before_bytes;
-  std::optional<uint64_t> resident_after_bytes;
+  std::optional<uint64_t> rss_before_bytes;
+  std::optional<uint64_t> rss_after_bytes;
   std::optional<uint64_t> released_bytes;
   uint64_t duration_us;
   std::optional<uint64_t> refaulted_bytes;

@@ -52,16 +52,19 @@ void Watch::judge(Pool pool, Of_pool *watch, uint32_t after_ms) {
   if (last->receipt.error != 0) return;
   const auto taken_bytes = purging::taken_again(pool, last->sequence);
   if (!taken_bytes) return;
-  const uint64_t released_bytes = last->receipt.released_bytes();
-  const uint64_t wanted_bytes = std::min(taken_bytes.value(), released_bytes);
-  purge_log::note_refault(last->sequence, wanted_bytes);
+  const uint64_t given_back_bytes = last->receipt.given_back_bytes();
+  const uint64_t wanted_bytes = std::min(taken_bytes.value(), given_back_bytes);
+  const uint64_t shown_bytes =
+      std::min(wanted_bytes, last->receipt.released_bytes());
+  purge_log::note_refault(last->sequence, shown_bytes);
   // When to purge next time is learnt only from this thread's own decisions.
-  if (released_bytes >= worth_bytes &&
+  if (given_back_bytes >= worth_bytes &&
       (last->reason == Purge_reason::quiet ||
        last->reason == Purge_reason::dirty_limit ||
        last->reason == Purge_reason::excess))
-    purging::note_refault(pool, last->reason, wanted_bytes,
-                          wanted_bytes > released_bytes / 2 ? max_backoff : 0);
+    purging::note_refault(
+        pool, last->reason, shown_bytes,
+        wanted_bytes > given_back_bytes / 2 ? max_backoff : 0);
 }
 
 void Watch::purge(Pool pool, Of_pool *watch, Purge_reason reason,

@@ -5,6 +5,7 @@
 #ifndef MEMDIAG_RECEIPT_H
 #define MEMDIAG_RECEIPT_H
 
+#include <algorithm>
 #include <cstdint>
 
 namespace memdiag {
@@ -26,21 +27,38 @@ inline constexpr const char *purge_reason_names[] = {
 
 namespace purging {
 
-/** Resident bytes are jemalloc's, of the purged arenas. */
 struct Receipt {
-  uint64_t resident_before_bytes;
-  uint64_t resident_after_bytes;
+  /** Pages of the purged arenas. jemalloc counts those that were never written,
+  too, so these can be more than RSS. */
+  uint64_t arenas_before_bytes;
+  uint64_t arenas_after_bytes;
   uint64_t duration_us;
   unsigned arenas;
   /** 0, or the errno of the first step that failed; the sizes then count only
   what could be read. */
   int error;
+  /** RSS of the process; 0: not known. */
+  uint64_t rss_before_bytes{0};
+  uint64_t rss_after_bytes{0};
 
-  /** 0 if more was allocated meanwhile than given back. */
-  constexpr uint64_t released_bytes() const {
-    return resident_before_bytes > resident_after_bytes
-               ? resident_before_bytes - resident_after_bytes
+  /** By jemalloc's count: for decisions about pools. 0 if more was allocated
+  meanwhile than given back. */
+  constexpr uint64_t given_back_bytes() const {
+    return arenas_before_bytes > arenas_after_bytes
+               ? arenas_before_bytes - arenas_after_bytes
                : 0;
+  }
+
+  bool rss_is_known() const {
+    return rss_before_bytes != 0 && rss_after_bytes != 0;
+  }
+
+  /** For people: what RSS fell by, at most what the arenas gave back. */
+  uint64_t released_bytes() const {
+    if (!rss_is_known()) return given_back_bytes();
+    return std::min(given_back_bytes(), rss_before_bytes > rss_after_bytes
+                                            ? rss_before_bytes - rss_after_bytes
+                                            : 0);
   }
 };
 

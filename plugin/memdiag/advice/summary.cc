@@ -209,6 +209,17 @@ class Summary {
             since + (part.name.starts_with("pool ") ? ", estimated" : ""));
   }
 
+  /** The part of a pool's live bytes that is resident; empty: not known. */
+  std::optional<double> resident_share_of(size_t i, uint64_t live_bytes) const {
+    if (live_bytes == 0) return std::nullopt;
+    for (const Resident &part : m_facts.resident)
+      if (part.component == "pool" && part.state == "live" &&
+          part.name == pool_specs[i].name)
+        return std::min(1.0, static_cast<double>(part.bytes) /
+                                 static_cast<double>(live_bytes));
+    return std::nullopt;
+  }
+
   /** Samples have a pool's live bytes. They are taken to be resident by the
   same part as now. */
   std::optional<int64_t> growth_of_pool(size_t i,
@@ -216,17 +227,12 @@ class Summary {
                                         const black_box::Sample &last) const {
     const uint64_t before = first.pools[i].live_bytes;
     const uint64_t now = last.pools[i].live_bytes;
-    if (before == black_box::unknown || now == black_box::unknown || now == 0)
+    if (before == black_box::unknown || now == black_box::unknown)
       return std::nullopt;
-    for (const Resident &part : m_facts.resident)
-      if (part.component == "pool" && part.state == "live" &&
-          part.name == pool_specs[i].name) {
-        const double share = std::min(
-            1.0, static_cast<double>(part.bytes) / static_cast<double>(now));
-        return static_cast<int64_t>(
-            share * static_cast<double>(difference_of(now, before)));
-      }
-    return std::nullopt;
+    const auto share = resident_share_of(i, now);
+    if (!share) return std::nullopt;
+    return static_cast<int64_t>(
+        *share * static_cast<double>(difference_of(now, before)));
   }
 
   static int64_t difference_of(uint64_t a, uint64_t b) {
@@ -304,13 +310,27 @@ class Summary {
                : duration(m_facts.now_us - time_us) + " ago";
   }
 
+  /** A pool's peak is one of live bytes. What is left of it now is taken to be
+  resident as the peak was; what is gone had been written. No peak was above
+  that of RSS. */
+  uint64_t resident_at(size_t i, const Peak &peak, uint64_t most) const {
+    const uint64_t live = std::min(peak.live_bytes.value_or(0), *peak.bytes);
+    const double share = resident_share_of(i, live).value_or(1);
+    const auto left = static_cast<uint64_t>(share * static_cast<double>(live));
+    return std::min(most, left + (*peak.bytes - live));
+  }
+
   void add_peaks() {
+    uint64_t most = rss();
     if (!m_facts.samples.empty()) {
       const black_box::Sample &last = m_facts.samples.back();
-      if (last.rss_peak_bytes != black_box::unknown && last.rss_peak_us != 0)
+      if (last.rss_peak_bytes != black_box::unknown && last.rss_peak_us != 0) {
         add("peak", "process (RSS)", size(last.rss_peak_bytes),
             ago(last.rss_peak_us));
+        most = std::max(most, last.rss_peak_bytes);
+      }
     }
+    if (most == 0) return;
     struct Pool_peak {
       size_t pool;
       uint64_t bytes;
@@ -319,7 +339,7 @@ class Summary {
     std::vector<Pool_peak> peaks;
     for (size_t i = 0; i < pool_count; ++i)
       if (const Peak &peak = m_facts.pool_peaks[i]; peak.bytes && peak.time)
-        peaks.push_back({i, *peak.bytes, peak.time->us});
+        peaks.push_back({i, resident_at(i, peak, most), peak.time->us});
     std::stable_sort(peaks.begin(), peaks.end(),
                      [](const Pool_peak &a, const Pool_peak &b) {
                        return a.bytes > b.bytes;
@@ -327,7 +347,7 @@ class Summary {
     if (peaks.size() > most_peaks - 1) peaks.resize(most_peaks - 1);
     for (const Pool_peak &peak : peaks)
       add("peak", std::string("pool ") + pool_specs[peak.pool].name,
-          size(peak.bytes), ago(peak.time_us));
+          size(peak.bytes), ago(peak.time_us) + ", estimated");
   }
 
   void add_findings() {
@@ -364,7 +384,8 @@ Facts make_facts(uint64_t now_us, const Snapshot &snapshot,
           {row.component, row.name, row.state, *row.resident_bytes});
   for (size_t i = 0; i < pool_count; ++i)
     facts.pool_peaks[i] = {snapshot.pools[i].peak_bytes,
-                           snapshot.pools[i].peak_time};
+                           snapshot.pools[i].peak_time,
+                           snapshot.pools[i].held_bytes};
   facts.holdings = situation.holdings;
   facts.samples = samples;
   facts.findings = findings;

@@ -6,7 +6,7 @@
               than its usual share by the advisor's findings
     grew      the process, and what of it grew most within the last hour
     get back  unused pages and caches, with the statement that frees them
-    peak      the highest figures since the server started, and when
+    peak      the highest resident bytes since the server started, and when
     wrong     the most severe findings of the advisor
 
   A pure function of facts: no server, no state, no threads. An unknown fact
@@ -60,9 +60,12 @@ struct Resident {
   int64_t bytes;
 };
 
+/** Of a pool's live bytes. */
 struct Peak {
   Reading bytes;
   std::optional<Timestamp> time;
+  /** Now. */
+  Reading live_bytes{};
 };
 
 struct Facts {

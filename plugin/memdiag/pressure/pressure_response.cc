@@ -143,7 +143,7 @@ void Pressure_response::report(const pressure::Figures &figures,
 std::string Pressure_response::purge(Pool pool) {
   const purging::Receipt receipt = m_server->purge(pool);
   relief::Purged &purged = m_purged[static_cast<size_t>(pool)];
-  purged.released_bytes += receipt.released_bytes();
+  purged.given_back_bytes += receipt.given_back_bytes();
   purged.allocated_bytes = pools::allocated_bytes(pool);
   m_released_bytes += receipt.released_bytes();
   return std::string("purged pool ") + spec_of(pool).name + ", " +

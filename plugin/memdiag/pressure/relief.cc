@@ -43,8 +43,8 @@ uint64_t kept_bytes(const std::array<Purged, pool_count> &purged,
     // memory is allocated again.
     if (uses_malloc(static_cast<Pool>(i))) continue;
     const uint64_t taken_bytes = allocated_bytes[i] - purged[i].allocated_bytes;
-    bytes += purged[i].released_bytes -
-             std::min(purged[i].released_bytes, taken_bytes);
+    bytes += purged[i].given_back_bytes -
+             std::min(purged[i].given_back_bytes, taken_bytes);
   }
   return bytes;
 }

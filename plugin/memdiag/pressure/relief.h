@@ -79,7 +79,7 @@ enum class Event {
 
 /** The result of a round's purges of a pool. */
 struct Purged {
-  uint64_t released_bytes;
+  uint64_t given_back_bytes;
   /** pools::allocated_bytes() after the last of them. */
   uint64_t allocated_bytes;
 };

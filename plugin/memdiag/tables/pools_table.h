@@ -76,8 +76,8 @@ inline constexpr Table pools_table = [] {
                                         "REASON of MEMDIAG_PURGES."),
               column<Row, &Row::purged_bytes>(
                   "PURGED_BYTES", Unit::bytes,
-                  "Bytes that these purges released: resident bytes before "
-                  "minus after."),
+                  "Bytes that these purges released: RELEASED_BYTES of "
+                  "MEMDIAG_PURGES."),
               column<Row, &Row::purge_us>("PURGE_MICROSECONDS",
                                           Unit::microseconds,
                                           "Total duration of these purges."),

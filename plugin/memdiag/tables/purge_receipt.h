@@ -34,19 +34,20 @@ struct Receipt_field {
 };
 
 inline constexpr auto receipt_fields = std::to_array<Receipt_field>({
-    {"resident_bytes_before", Unit::bytes,
-     "RESIDENT_BYTES of the purged arenas before the purge.",
+    {"rss_bytes_before", Unit::bytes,
+     "RSS of the process (VmRSS) before the purge.",
      [](const purging::Receipt &receipt) -> std::optional<uint64_t> {
-       if (receipt.error != 0) return std::nullopt;
-       return receipt.resident_before_bytes;
+       if (receipt.error != 0 || !receipt.rss_is_known()) return std::nullopt;
+       return receipt.rss_before_bytes;
      }},
-    {"resident_bytes_after", Unit::bytes, "RESIDENT_BYTES right after it.",
+    {"rss_bytes_after", Unit::bytes, "RSS right after it.",
      [](const purging::Receipt &receipt) -> std::optional<uint64_t> {
-       if (receipt.error != 0) return std::nullopt;
-       return receipt.resident_after_bytes;
+       if (receipt.error != 0 || !receipt.rss_is_known()) return std::nullopt;
+       return receipt.rss_after_bytes;
      }},
     {"released_bytes", Unit::bytes,
-     "The difference; 0 if more was allocated meanwhile than released.",
+     "The difference, and no more than the purged arenas gave back; 0 if "
+     "more was allocated meanwhile than released.",
      [](const purging::Receipt &receipt) -> std::optional<uint64_t> {
        if (receipt.error != 0) return std::nullopt;
        return receipt.released_bytes();

@@ -17,7 +17,7 @@ inline constexpr Table purges_table = [] {
       "The last 1,024 purges of pools, requested or automatic, and other steps "
       "that the watcher took when memory was short. The allocator's own decay "
       "is not included.",
-      0x0101,
+      0x0102,
       std::array{
           column<Row, &Row::sequence>(
               "SEQUENCE", Unit::none,
@@ -43,17 +43,16 @@ inline constexpr Table purges_table = [] {
               "without users were closed. shrink_buffer_pool: InnoDB was asked "
               "to shrink its buffer pool. write_full_text and close_tables "
               "leave unused pages in the pool, which a purge then releases."),
-          column<Row, &Row::resident_before_bytes>(
-              "RESIDENT_BYTES_BEFORE", Unit::bytes,
-              "RESIDENT_BYTES of the pool before a purge. NULL: another "
+          column<Row, &Row::rss_before_bytes>(
+              "RSS_BYTES_BEFORE", Unit::bytes,
+              "RSS of the process (VmRSS) before a purge. NULL: another "
               "ACTION, or see ERROR."),
-          column<Row, &Row::resident_after_bytes>(
-              "RESIDENT_BYTES_AFTER", Unit::bytes,
-              "RESIDENT_BYTES right after it."),
+          column<Row, &Row::rss_after_bytes>("RSS_BYTES_AFTER", Unit::bytes,
+                                             "RSS right after it."),
           column<Row, &Row::released_bytes>(
               "RELEASED_BYTES", Unit::bytes,
-              "The difference; 0 if more was allocated meanwhile than "
-              "released."),
+              "The difference, and no more than the pool gave back; 0 if more "
+              "was allocated meanwhile than released."),
           column<Row, &Row::freed_bytes>(
               "FREED_BYTES", Unit::bytes,
               "Bytes that an ACTION other than purge freed, or asked InnoDB to "
@@ -73,7 +72,7 @@ inline constexpr Table purges_table = [] {
               "NULL: no failure.")}};
 }();
 
-static_assert(fingerprint(purges_table) == 1982158930u,
+static_assert(fingerprint(purges_table) == 4227747408u,
               "columns changed: raise the table's version, then set this");
 
 }  // namespace memdiag

@@ -61,7 +61,7 @@ FRESH_TEST(Purge, RefreshesNothingOfOtherPools) {
   Block::make(1 << 20, 1).free();
   const auto receipt = purging::purge(pool);
   EXPECT_EQ(0, receipt.error);
-  EXPECT_GE(receipt.released_bytes(), uint64_t{1} << 20);
+  EXPECT_GE(receipt.given_back_bytes(), uint64_t{1} << 20);
   EXPECT_EQ(0u, purging::dirty_bytes(pool).value());
   EXPECT_EQ(before, active_of_ddl());
   ASSERT_EQ(0, mallctl::refresh());

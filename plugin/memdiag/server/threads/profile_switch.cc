@@ -1,19 +1,15 @@
 #include "plugin/memdiag/server/threads/profile_switch.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <cstdio>
 #include <mutex>
 #include <new>
 
 #include "mysql_version.h"
 #include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/base/fault.h"
+#include "mysys/memdiag/base/rss.h"
 #include "mysys/memdiag/base/worker.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
-#include "mysys/memdiag/pages/presence.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/profile_file/flight_recorder.h"
@@ -44,8 +40,6 @@ struct State {
   std::mutex mutex;
   profile::Flight_recorder recorder;
   Worker worker;
-  /** /proc/self/statm, which the thread reads near the limit. */
-  int statm{-1};
   bool can_record{false};
   bool has_warned{false};
 };
@@ -54,21 +48,10 @@ State &state() {
   return *instance;
 }
 
-/** VmRSS; 0: not known. It allocates nothing. */
-uint64_t rss_bytes(int statm) {
-  char text[128];
-  const ssize_t length = pread(statm, text, sizeof text - 1, 0);
-  if (length <= 0) return 0;
-  text[length] = '\0';
-  unsigned long long resident = 0;
-  if (sscanf(text, "%*u %llu", &resident) != 1) return 0;
-  return resident * page_size();
-}
-
 void run_recorder(Worker *worker) {
   State &self = state();
   do {
-    const uint64_t rss = rss_bytes(self.statm);
+    const uint64_t rss = process_rss();
     if (rss == 0) continue;
     const std::lock_guard<std::mutex> guard(self.mutex);
     const int error = self.recorder.tick(rss);
@@ -92,9 +75,7 @@ std::string begin_to_record() {
   {
     const std::lock_guard<std::mutex> guard(self.mutex);
     self.has_warned = false;
-    if (self.statm < 0)
-      self.statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    error = self.statm < 0 ? errno : self.recorder.begin();
+    error = self.recorder.begin();
   }
   if (error == 0) {
     error = self.worker.start("memdiag_profile", run_recorder);

@@ -314,9 +314,29 @@ TEST_F(SummaryTest, ThePeak) {
   peak_of(Pool::session, 900 * mib, 3 * minute_us);
   peak_of(Pool::ddl, 950 * mib, 3000 * minute_us);
   peak_of(Pool::innodb, 20 * mib, 0);
-  EXPECT_EQ(answers("peak"), (Texts{"peak|process (RSS)|3.00 GiB|3 h ago|",
-                                    "peak|pool ddl|950 MiB|2 days ago|",
-                                    "peak|pool session|900 MiB|3 min ago|"}));
+  EXPECT_EQ(answers("peak"),
+            (Texts{"peak|process (RSS)|3.00 GiB|3 h ago|",
+                   "peak|pool ddl|950 MiB|2 days ago, estimated|",
+                   "peak|pool session|900 MiB|3 min ago, estimated|"}));
+}
+
+TEST_F(SummaryTest, APeakIsResidentBytes) {
+  // Of 700 MiB that are live now, 600 are resident; 300 are gone.
+  facts.pool_peaks[index_of(Pool::session)] = {
+      1000 * mib, memdiag::Timestamp{now_us}, 700 * mib};
+  EXPECT_EQ(answers("peak"),
+            Texts{"peak|pool session|900 MiB|now, estimated|"});
+  // What was allocated and never written is above RSS.
+  facts.pool_peaks[index_of(Pool::session)] = {900 * gib,
+                                               memdiag::Timestamp{now_us}, 0};
+  EXPECT_EQ(answers("peak"),
+            Texts{"peak|pool session|2.88 GiB|now, estimated|"});
+  add_sample(now_us, 1 * gib);
+  samples[0].rss_peak_bytes = 4 * gib;
+  samples[0].rss_peak_us = now_us;
+  EXPECT_EQ(answers("peak"),
+            (Texts{"peak|process (RSS)|4.00 GiB|now|",
+                   "peak|pool session|4.00 GiB|now, estimated|"}));
 }
 
 TEST_F(SummaryTest, WhatIsWrong) {
@@ -387,6 +407,7 @@ TEST_F(SummaryTest, NamesOfHoldersFit) {
 TEST(SummaryFacts, AreMadeOfWhatTheCollectorsSay) {
   memdiag::Snapshot snapshot{};
   snapshot.pools[index_of(Pool::ddl)].peak_bytes = 7;
+  snapshot.pools[index_of(Pool::ddl)].held_bytes = 6;
   snapshot.pools[index_of(Pool::ddl)].peak_time = memdiag::Timestamp{8};
   const std::vector<memdiag::ledger::Row> ledger = {
       {"pool", "ddl", "live", 5, 0.1, {}}, {"files", "", "", {}, {}, {}}};
@@ -406,6 +427,7 @@ TEST(SummaryFacts, AreMadeOfWhatTheCollectorsSay) {
   EXPECT_EQ(5, facts.resident[0].bytes);
   EXPECT_EQ(7u, facts.pool_peaks[index_of(Pool::ddl)].bytes);
   EXPECT_EQ(8u, facts.pool_peaks[index_of(Pool::ddl)].time->us);
+  EXPECT_EQ(6u, facts.pool_peaks[index_of(Pool::ddl)].live_bytes);
   EXPECT_EQ(1u, facts.holdings.size());
   EXPECT_EQ(2u, facts.samples.size());
   EXPECT_EQ(3u, facts.findings.size());

@@ -310,23 +310,23 @@ TEST(Snapshot, OptionsAreThoseInForce) {
 TEST(Preload, NoOtherAllocatorHere) { EXPECT_EQ(other_allocators(), ""); }
 
 TEST(Receipt, IsJson) {
-  EXPECT_EQ(to_json("fts_query", purging::Receipt{300, 100, 7, 2, 0}),
-            "{\"pool\":\"fts_query\",\"resident_bytes_before\":300,"
-            "\"resident_bytes_after\":100,\"released_bytes\":200,"
+  EXPECT_EQ(to_json("fts_query", purging::Receipt{300, 100, 7, 2, 0, 900, 700}),
+            "{\"pool\":\"fts_query\",\"rss_bytes_before\":900,"
+            "\"rss_bytes_after\":700,\"released_bytes\":200,"
             "\"microseconds\":7,\"arenas\":2}");
 }
 
 TEST(Receipt, GrowthIsNoRelease) {
-  EXPECT_NE(to_json("all", purging::Receipt{100, 300, 7, 2, 0})
+  EXPECT_NE(to_json("all", purging::Receipt{100, 300, 7, 2, 0, 9, 8})
                 .find("\"released_bytes\":0,"),
             std::string::npos);
 }
 
 TEST(Receipt, SizesThatWereNotReadAreNull) {
   const std::string json =
-      to_json("all", purging::Receipt{100, 0, 7, 2, EFAULT});
-  EXPECT_NE(json.find("\"resident_bytes_before\":null,"), std::string::npos);
-  EXPECT_NE(json.find("\"resident_bytes_after\":null,"), std::string::npos);
+      to_json("all", purging::Receipt{100, 0, 7, 2, EFAULT, 9, 8});
+  EXPECT_NE(json.find("\"rss_bytes_before\":null,"), std::string::npos);
+  EXPECT_NE(json.find("\"rss_bytes_after\":null,"), std::string::npos);
   EXPECT_NE(json.find("\"released_bytes\":null,"), std::string::npos);
 }
 

@@ -197,8 +197,8 @@ TEST(Relief, WhatIsKept) {
   EXPECT_EQ(0u, kept_bytes(purged, allocated));
   constexpr auto session = static_cast<size_t>(Pool::session);
   constexpr auto ddl = static_cast<size_t>(Pool::ddl);
-  purged[session] = {.released_bytes = 30 * mb, .allocated_bytes = 7 * mb};
-  purged[ddl] = {.released_bytes = 5 * mb, .allocated_bytes = 1};
+  purged[session] = {.given_back_bytes = 30 * mb, .allocated_bytes = 7 * mb};
+  purged[ddl] = {.given_back_bytes = 5 * mb, .allocated_bytes = 1};
   allocated[session] = 7 * mb;
   allocated[ddl] = 1;
   EXPECT_EQ(35 * mb, kept_bytes(purged, allocated));
@@ -211,7 +211,7 @@ TEST(Relief, WhatIsKept) {
 TEST(Relief, WhatIsNotCountedIsNotKept) {
   constexpr auto general = static_cast<size_t>(Pool::general);
   std::array<Purged, pool_count> purged{};
-  purged[general].released_bytes = 100 * mb;
+  purged[general].given_back_bytes = 100 * mb;
   // The layer does not see what malloc() hands out.
   void *const block = pools::allocate(Pool::general, 100);
   ASSERT_NE(nullptr, block);
