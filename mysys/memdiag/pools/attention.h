@@ -47,8 +47,8 @@ struct Request {
 };
 extern constinit thread_local Request request_of_thread;
 
-/** Called by allocate() while Attention::ceiling is set, before it takes a turn
-or a flag of an arena: it may sleep. nullptr: none.
+/** Called by allocate() while Attention::ceiling is set, before it takes a
+shard or a flag of an arena: it may sleep. nullptr: none.
 */
 using Ask = void (*)(Pool pool, size_t size);
 void set_ask(Ask ask) noexcept;

@@ -110,7 +110,7 @@ void note_peak(Pool_state &state, uint64_t live) {
 }
 
 /** A new cache for a shard, once that is worth its memory. The caller has the
-shard's turn. */
+shard's lock. */
 [[gnu::noinline]] placed::Cache make_cache(Shard *shard) {
   if (shard->cache.load(std::memory_order_relaxed) == unavailable ||
       ++shard->uncached < blocks_before_cache)
@@ -124,9 +124,9 @@ shard's turn. */
                  : placed::no_cache;
 }
 
-/** The cache to use for a small block, in the shard's turn. */
-inline placed::Cache cache_for(Pool_state *state, const Turn &turn) {
-  Shard &shard = state->shards[turn.shard()];
+/** The cache to use for a small block, in the shard's lock. */
+inline placed::Cache cache_for(Pool_state *state, const Shard_lock &lock) {
+  Shard &shard = state->shards[lock.shard()];
   const placed::Cache cache = shard.cache.load(std::memory_order_relaxed);
   return cache >= 0 ? cache : make_cache(&shard);
 }
@@ -135,7 +135,7 @@ inline placed::Cache cache_for(Pool_state *state, const Turn &turn) {
 cache too. The next thread that needs the cache makes it, and may fail to.
 (jemalloc makes a cache again that was only flushed, and ends the process if it
 has no memory for it: tcaches_get() of 5.3.1.) A cache that could not be made is
-tried again too. The caller has the shard's turn. */
+tried again too. The caller has the shard's lock. */
 void drop_cache(Shard *shard) {
   if (const placed::Cache cache = shard->cache.load(); cache >= 0)
     (void)mallctl::write<Ctl::tcache_destroy>(static_cast<unsigned>(cache));
@@ -154,8 +154,8 @@ void drop_next_cache(Pool pool) {
         next.fetch_add(1, std::memory_order_relaxed) % shards.size());
     Shard &shard = shards[number];
     if (shard.cache.load(std::memory_order_relaxed) < 0) continue;
-    const Turn_at turn(&shard);
-    if (!turn.is_mine()) continue;
+    const Shard_try_lock lock(&shard);
+    if (!lock.is_mine()) continue;
     drop_cache(&shard);
     return;
   }
@@ -227,7 +227,7 @@ void add(std::atomic<T> *counter, T amount) {
                  std::memory_order_release);
 }
 
-/** count() for a thread that does not have the shard's turn. */
+/** count() for a thread that does not have the shard's lock. */
 template <int sign>
 [[gnu::noinline]] void count_in_bypass(Pool pool, unsigned number,
                                        Account account, uint64_t bytes) {
@@ -251,28 +251,29 @@ void *allocate_uncached(Pool pool, unsigned own, size_t size, bool zero) {
                      : placed::allocate(static_cast<unsigned>(arena),
                                         placed::no_cache, size, zero);
   };
-  const At_work at_work = size >= large_size ? At_work::for_large_block(pool)
-                                             : At_work::in_pool(pool, own);
-  void *const block = from(find_arena(pool, at_work.slot()));
+  const Arena_guard guard = size >= large_size
+                                ? Arena_guard::for_large_block(pool)
+                                : Arena_guard::in_pool(pool, own);
+  void *const block = from(find_arena(pool, guard.slot()));
   if (block != nullptr && size > largest_cached)
-    note_pages(pool, at_work.slot(), placed::usable(size));
+    note_pages(pool, guard.slot(), placed::usable(size));
   return block;
 }
 
 /** Count a block that came (sign 1) or goes (-1). */
 template <int sign>
-[[gnu::always_inline]] inline void count(Pool pool, const Turn &turn,
+[[gnu::always_inline]] inline void count(Pool pool, const Shard_lock &lock,
                                          Account account, uint64_t bytes) {
-  if (turn.is_mine()) [[likely]] {
-    Shard &shard = state_of(pool).shards[turn.shard()];
+  if (lock.is_mine()) [[likely]] {
+    Shard &shard = state_of(pool).shards[lock.shard()];
     add(sign > 0 ? &shard.allocated_bytes : &shard.freed_bytes, bytes);
     if (account == 0) return;
     Live_part &part =
-        live_parts[static_cast<size_t>(pool)][turn.shard()][account];
+        live_parts[static_cast<size_t>(pool)][lock.shard()][account];
     add(&part.bytes, sign * static_cast<int64_t>(bytes));
     add(&part.blocks, int64_t{sign});
   } else {
-    count_in_bypass<sign>(pool, turn.shard(), account, bytes);
+    count_in_bypass<sign>(pool, lock.shard(), account, bytes);
     if (account == 0) return;
   }
   if (const auto note = block_listener.load(std::memory_order_relaxed);
@@ -302,21 +303,21 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
   }
   const unsigned own = current_shard();
   if (size <= spec.cached_max) {
-    if (const Turn turn(&state, own); turn.is_mine()) [[likely]] {
-      const int arena = arena_of(pool, &state, turn.shard());
+    if (const Shard_lock lock(&state, own); lock.is_mine()) [[likely]] {
+      const int arena = arena_of(pool, &state, lock.shard());
       void *const block =
           arena < 0 ? nullptr
                     : placed::allocate(static_cast<unsigned>(arena),
-                                       cache_for(&state, turn), size, zero);
+                                       cache_for(&state, lock), size, zero);
       if (block == nullptr) [[unlikely]]
         return allocate_fallback(state, size, zero);
-      count<1>(pool, turn, account, placed::usable(size));
+      count<1>(pool, lock, account, placed::usable(size));
       return block;
     }
   }
   void *const block = allocate_uncached(pool, own, size, zero);
   if (block == nullptr) return allocate_fallback(state, size, zero);
-  count<1>(pool, Turn(&state, own), account, placed::usable(size));
+  count<1>(pool, Shard_lock(&state, own), account, placed::usable(size));
   return block;
 }
 
@@ -338,10 +339,10 @@ void free(Pool pool, void *block, size_t size, Account account) noexcept {
   }
   if (size == 0) size = placed::size_of(block);
   {
-    const Turn turn(&state, current_shard());
-    count<-1>(pool, turn, account, placed::usable(size));
-    if (size <= spec.cached_max && turn.is_mine()) [[likely]] {
-      placed::free(block, cache_for(&state, turn), size);
+    const Shard_lock lock(&state, current_shard());
+    count<-1>(pool, lock, account, placed::usable(size));
+    if (size <= spec.cached_max && lock.is_mine()) [[likely]] {
+      placed::free(block, cache_for(&state, lock), size);
       return;
     }
   }
@@ -424,8 +425,8 @@ void drop_caches(Pool pool) noexcept {
   for (Shard &shard : shards_of(pool)) {
     if (shard.cache.load(std::memory_order_relaxed) == placed::no_cache)
       continue;
-    const Turn_at turn(&shard);
-    if (turn.is_mine()) drop_cache(&shard);
+    const Shard_try_lock lock(&shard);
+    if (lock.is_mine()) drop_cache(&shard);
   }
 }
 
@@ -433,8 +434,8 @@ void trim_caches(Pool pool, uint64_t least_bytes) noexcept {
   for (Shard &shard : shards_of(pool)) {
     if (shard.cache.load(std::memory_order_relaxed) == placed::no_cache)
       continue;
-    const Turn_at turn(&shard);
-    if (!turn.is_mine()) continue;
+    const Shard_try_lock lock(&shard);
+    if (!lock.is_mine()) continue;
     const uint64_t moved =
         shard.allocated_bytes.load() + shard.freed_bytes.load();
     // A shortage may have passed, so a busy shard tries again, too.

@@ -28,7 +28,7 @@ struct Shard {
   The arena is that of the slot which this shard shares with others, once it
   was needed. */
   alignas(64) std::atomic<int> arena{no_arena};
-  /** Held while a thread uses the cache and counts: the shard's turn. No
+  /** Held while a thread uses the cache and counts: the shard's lock. No
   allocation waits for it: a thread that finds it taken, because its holder was
   interrupted or runs on a CPU of the same shard, takes a stand-in. If all of
   them are taken, it goes round the cache (uncached.h) and counts in the
@@ -37,7 +37,7 @@ struct Shard {
   /** Taken over a fork(). Only the forking thread uses it. */
   bool held{false};
   /** Small blocks that went round the cache while there was none. Written in
-  the shard's turn, as all below. */
+  the shard's lock, as all below. */
   uint16_t uncached{0};
   /** no_cache: not made yet, or dropped; unavailable: could not be made. */
   std::atomic<placed::Cache> cache{placed::no_cache};
@@ -70,22 +70,22 @@ inline Pool_state &state_of(Pool pool) {
   return states[static_cast<size_t>(pool)];
 }
 
-/** The turn of the CPU's shard, or of the first stand-in that was free, for as
+/** The lock of the CPU's shard, or of the first stand-in that was free, for as
 long as this lives. */
-class Turn {
+class Shard_lock {
  public:
   /** @param own  the number of the CPU's shard */
-  Turn(Pool_state *state, unsigned own)
+  Shard_lock(Pool_state *state, unsigned own)
       : m_number(own), m_shard(&state->shards[own]) {
     if (m_shard->taken.exchange(true, std::memory_order_acquire)) [[unlikely]]
       take_stand_in(state);
   }
-  ~Turn() {
+  ~Shard_lock() {
     if (m_shard != nullptr)
       m_shard->taken.store(false, std::memory_order_release);
   }
-  Turn(const Turn &) = delete;
-  Turn &operator=(const Turn &) = delete;
+  Shard_lock(const Shard_lock &) = delete;
+  Shard_lock &operator=(const Shard_lock &) = delete;
 
   /** true: for now, this thread alone uses the cache and the counters. false:
   all are taken. */
@@ -112,17 +112,17 @@ class Turn {
   Shard *m_shard;
 };
 
-/** A turn at one certain shard, if it was free. */
-class Turn_at {
+/** A lock at one certain shard, if it was free. */
+class Shard_try_lock {
  public:
-  explicit Turn_at(Shard *shard)
+  explicit Shard_try_lock(Shard *shard)
       : m_shard(shard),
         m_is_mine(!shard->taken.exchange(true, std::memory_order_acquire)) {}
-  ~Turn_at() {
+  ~Shard_try_lock() {
     if (m_is_mine) m_shard->taken.store(false, std::memory_order_release);
   }
-  Turn_at(const Turn_at &) = delete;
-  Turn_at &operator=(const Turn_at &) = delete;
+  Shard_try_lock(const Shard_try_lock &) = delete;
+  Shard_try_lock &operator=(const Shard_try_lock &) = delete;
 
   bool is_mine() const { return m_is_mine; }
 

@@ -106,7 +106,7 @@ unsigned slot_for_large(Pool pool) {
 
 }  // namespace
 
-At_work::At_work(Pool pool, unsigned slot, unsigned candidates) noexcept
+Arena_guard::Arena_guard(Pool pool, unsigned slot, unsigned candidates) noexcept
     : m_pool(pool), m_slot(slot), m_is_mine(try_hold(&work_of(pool, slot))) {
   for (int spin = 0; spin < spins && !m_is_mine; ++spin) {
     relax();
@@ -130,15 +130,15 @@ At_work::At_work(Pool pool, unsigned slot, unsigned candidates) noexcept
   free_left_blocks(&work_of(pool, slot));
 }
 
-At_work At_work::in_pool(Pool pool, unsigned own) noexcept {
+Arena_guard Arena_guard::in_pool(Pool pool, unsigned own) noexcept {
   return {pool, slot_of_shard(pool, own), 1 + stand_ins};
 }
 
-At_work At_work::for_large_block(Pool pool) noexcept {
+Arena_guard Arena_guard::for_large_block(Pool pool) noexcept {
   return {pool, slot_for_large(pool), 1 + stand_ins};
 }
 
-At_work::~At_work() {
+Arena_guard::~Arena_guard() {
   if (m_is_mine) let_go(&work_of(m_pool, m_slot));
 }
 
@@ -156,7 +156,7 @@ void free_uncached(Pool pool, void *block, size_t size) noexcept {
   if (size > largest_cached)
     work_of(pool, slot).paged_bytes.fetch_sub(placed::usable(size));
   if (size >= large_size) {
-    const At_work at_work(pool, slot);
+    const Arena_guard guard(pool, slot);
     placed::free(block, placed::no_cache, size);
     return;
   }

@@ -64,21 +64,21 @@ inline unsigned slot_of_shard(Pool pool, unsigned shard) {
 }
 
 /** The flag of one arena of a pool, for as long as this lives, if is_mine(). */
-class At_work {
+class Arena_guard {
  public:
   /** The arena of the CPU's shard, or one of three others. Pauses while another
   thread is at work in each.
   @param own  the number of the CPU's shard */
-  static At_work in_pool(Pool pool, unsigned own) noexcept;
+  static Arena_guard in_pool(Pool pool, unsigned own) noexcept;
   /** The arena of the calling thread's large blocks, or one of three others.
   Pauses as in_pool(). */
-  static At_work for_large_block(Pool pool) noexcept;
+  static Arena_guard for_large_block(Pool pool) noexcept;
   /** The arena in this slot. Pauses as in_pool(). */
-  At_work(Pool pool, unsigned slot) noexcept : At_work(pool, slot, 1) {}
+  Arena_guard(Pool pool, unsigned slot) noexcept : Arena_guard(pool, slot, 1) {}
   /** Frees what was left with this thread. */
-  ~At_work();
-  At_work(const At_work &) = delete;
-  At_work &operator=(const At_work &) = delete;
+  ~Arena_guard();
+  Arena_guard(const Arena_guard &) = delete;
+  Arena_guard &operator=(const Arena_guard &) = delete;
 
   /** false: the pauses were in vain, or all CPUs share one arena (sharing.h),
   where no thread pauses. slot() is the first choice then. */
@@ -87,7 +87,7 @@ class At_work {
 
  private:
   /** @param candidates  from `slot` on, slots_apart() */
-  At_work(Pool pool, unsigned slot, unsigned candidates) noexcept;
+  Arena_guard(Pool pool, unsigned slot, unsigned candidates) noexcept;
 
   const Pool m_pool;
   unsigned m_slot;

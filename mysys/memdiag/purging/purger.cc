@@ -36,7 +36,7 @@ Worker &worker() {
 
 /** Judge the last purge by the pages that its arenas have taken again since:
 those were better left to them. Nothing happens before it is `after_ms` old. */
-void Watch::judge(Pool pool, Of_pool *watch, uint32_t after_ms) {
+void Watch::judge(Pool pool, Pool_watch *watch, uint32_t after_ms) {
   // The purger does not purge these, and has nothing to learn.
   if (uses_malloc(pool)) return;
   const std::optional<purge_log::Purge> last = purge_log::last_of(pool);
@@ -67,7 +67,7 @@ void Watch::judge(Pool pool, Of_pool *watch, uint32_t after_ms) {
         wanted_bytes > given_back_bytes / 2 ? max_backoff : 0);
 }
 
-void Watch::purge(Pool pool, Of_pool *watch, Purge_reason reason,
+void Watch::purge(Pool pool, Pool_watch *watch, Purge_reason reason,
                   std::span<const unsigned> only) {
   judge(pool, watch, 0);
   (void)purging::purge(pool, reason, only);
@@ -80,7 +80,7 @@ void Watch::purge(Pool pool, Of_pool *watch, Purge_reason reason,
 period. None before a period ends, or if that is not worth a purge. Between two
 ticks a statement may come and go: blocks of whole pages are counted when they
 come, slabs of small blocks are seen in a tick only. */
-Watch::Arenas Watch::resting_arenas(Pool pool, Of_pool *watch,
+Watch::Arenas Watch::resting_arenas(Pool pool, Pool_watch *watch,
                                     uint64_t quiet_ms) {
   Arenas resting{};
   const auto page_bytes = mallctl::read<Ctl::arenas_page>();
@@ -116,7 +116,7 @@ Watch::Arenas Watch::resting_arenas(Pool pool, Of_pool *watch,
   return resting;
 }
 
-void Watch::purge_if_due(Pool pool, Of_pool *watch) {
+void Watch::purge_if_due(Pool pool, Pool_watch *watch) {
   const uint64_t activity = pools::activity(pool);
   const uint64_t moved_bytes = activity - watch->activity;
   watch->activity = activity;

@@ -71,7 +71,7 @@ class Watch {
     known. */
     uint64_t most_needed{0};
   };
-  struct Of_pool {
+  struct Pool_watch {
     /** pools::activity() at the last tick, and how much of it came since the
     last purge. */
     uint64_t activity{0};
@@ -94,13 +94,13 @@ class Watch {
     size_t count;
   };
 
-  static Arenas resting_arenas(Pool pool, Of_pool *watch, uint64_t quiet_ms);
-  static void judge(Pool pool, Of_pool *watch, uint32_t after_ms);
-  static void purge_if_due(Pool pool, Of_pool *watch);
-  static void purge(Pool pool, Of_pool *watch, Purge_reason reason,
+  static Arenas resting_arenas(Pool pool, Pool_watch *watch, uint64_t quiet_ms);
+  static void judge(Pool pool, Pool_watch *watch, uint32_t after_ms);
+  static void purge_if_due(Pool pool, Pool_watch *watch);
+  static void purge(Pool pool, Pool_watch *watch, Purge_reason reason,
                     std::span<const unsigned> only = {});
 
-  std::array<Of_pool, pool_count> m_pools;
+  std::array<Pool_watch, pool_count> m_pools;
   uint32_t m_trimmed_ms_ago{0};
   uint32_t m_running_ms{0};
 };

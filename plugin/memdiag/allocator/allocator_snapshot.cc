@@ -24,38 +24,38 @@ constexpr int max_attempts = 5;
 /** Two concurrent snapshots would refresh under each other's reads, so threads
 take them in turn. The condition is never destroyed: threads may wait for it
 while the process exits. */
-constinit std::mutex turn_mutex;
-std::condition_variable &turn_ended = *new std::condition_variable;
-/** Guarded by turn_mutex. */
-constinit bool turn_is_taken = false;
+constinit std::mutex snapshot_mutex;
+std::condition_variable &unlocked = *new std::condition_variable;
+/** Guarded by snapshot_mutex. */
+constinit bool is_locked = false;
 
-/** A thread that waits for its turn asks this often if it was killed. */
+/** A thread that waits for the lock asks this often if it was killed. */
 constexpr std::chrono::milliseconds asks_after{10};
 
-/** The turn to take a snapshot, for as long as this lives. */
-class Turn {
+/** The lock under which snapshots are taken, for as long as this lives. */
+class Snapshot_lock {
  public:
   enum class If_taken { wait, leave };
 
   /** @param if_taken  wait: until is_interrupted() at the longest */
-  explicit Turn(If_taken if_taken) {
-    std::unique_lock<std::mutex> lock(turn_mutex);
-    while (turn_is_taken) {
+  explicit Snapshot_lock(If_taken if_taken) {
+    std::unique_lock<std::mutex> lock(snapshot_mutex);
+    while (is_locked) {
       if (if_taken == If_taken::leave || is_interrupted()) return;
-      turn_ended.wait_for(lock, asks_after);
+      unlocked.wait_for(lock, asks_after);
     }
-    turn_is_taken = m_is_mine = true;
+    is_locked = m_is_mine = true;
   }
-  ~Turn() {
+  ~Snapshot_lock() {
     if (!m_is_mine) return;
     {
-      const std::lock_guard<std::mutex> guard(turn_mutex);
-      turn_is_taken = false;
+      const std::lock_guard<std::mutex> guard(snapshot_mutex);
+      is_locked = false;
     }
-    turn_ended.notify_one();
+    unlocked.notify_one();
   }
-  Turn(const Turn &) = delete;
-  Turn &operator=(const Turn &) = delete;
+  Snapshot_lock(const Snapshot_lock &) = delete;
+  Snapshot_lock &operator=(const Snapshot_lock &) = delete;
 
   /** false: another thread has it. */
   bool is_mine() const { return m_is_mine; }
@@ -346,7 +346,7 @@ void publish(const Snapshot &snapshot) {
 }
 
 /** The caller has the turn. */
-Snapshot take_in_turn(Details details) {
+Snapshot take_locked(Details details) {
   Snapshot snapshot;
   int attempts = 1;
   while (!read_all(details, &snapshot))
@@ -370,14 +370,14 @@ Snapshot nothing_read() {
 }  // namespace
 
 Snapshot take_snapshot(Details details) {
-  const Turn turn(Turn::If_taken::wait);
-  return turn.is_mine() ? take_in_turn(details) : nothing_read();
+  const Snapshot_lock lock(Snapshot_lock::If_taken::wait);
+  return lock.is_mine() ? take_locked(details) : nothing_read();
 }
 
 std::optional<Snapshot> try_take_snapshot() {
-  const Turn turn(Turn::If_taken::leave);
-  if (!turn.is_mine()) return std::nullopt;
-  return take_in_turn(0);
+  const Snapshot_lock lock(Snapshot_lock::If_taken::leave);
+  if (!lock.is_mine()) return std::nullopt;
+  return take_locked(0);
 }
 
 std::shared_ptr<const Snapshot> last_snapshot() {

@@ -111,13 +111,13 @@ FRESH_TEST(Cpus, SmallBlocksOfEachCpuHaveAShardInEachPool) {
         << memdiag::pool_specs[i].name;
     EXPECT_EQ(0u, pools::counters(each).live_bytes);
     // At the same moment, too: none takes a stand-in.
-    std::vector<std::unique_ptr<pools::Turn>> turns;
+    std::vector<std::unique_ptr<pools::Shard_lock>> locks;
     for (unsigned cpu = 0; cpu < cpus; ++cpu) {
       cpu_of_thread = static_cast<int>(cpu);
-      turns.push_back(std::make_unique<pools::Turn>(&pools::state_of(each),
-                                                    pools::current_shard()));
-      EXPECT_TRUE(turns.back()->is_mine());
-      EXPECT_EQ(cpu, turns.back()->shard()) << memdiag::pool_specs[i].name;
+      locks.push_back(std::make_unique<pools::Shard_lock>(
+          &pools::state_of(each), pools::current_shard()));
+      EXPECT_TRUE(locks.back()->is_mine());
+      EXPECT_EQ(cpu, locks.back()->shard()) << memdiag::pool_specs[i].name;
     }
   }
 }
@@ -130,35 +130,35 @@ unsigned arena_of_block(size_t size) {
   return arena;
 }
 
-/** A thread that is interrupted within the shard's turn costs the others
+/** A thread that is interrupted within the shard's lock costs the others
 nothing: they have a cache and an arena of their own. */
 FRESH_TEST(Cpus, AStandInServesWhileTheShardIsTaken) {
   const Allowed_cpus allowed(first_cpus(2));
   auto &state = pools::state_of(Pool::session);
   std::set<unsigned> arenas{arena_of_block(100)};
   {
-    const pools::Turn first(&state, 0);
+    const pools::Shard_lock first(&state, 0);
     EXPECT_EQ(0u, first.shard());
     arenas.insert(arena_of_block(100));
-    const pools::Turn second(&state, 0);
+    const pools::Shard_lock second(&state, 0);
     EXPECT_EQ(2u, second.shard());
     arenas.insert(arena_of_block(100));
-    const pools::Turn third(&state, 0);
+    const pools::Shard_lock third(&state, 0);
     EXPECT_EQ(4u, third.shard());
     arenas.insert(arena_of_block(100));
     EXPECT_EQ(4u, arenas.size());
     EXPECT_EQ(0u, pools::counters(Pool::session).bypasses);
     // All are interrupted: no cache, but no thread waits.
-    const pools::Turn fourth(&state, 0);
+    const pools::Shard_lock fourth(&state, 0);
     EXPECT_EQ(6u, fourth.shard());
-    EXPECT_FALSE(pools::Turn(&state, 0).is_mine());
+    EXPECT_FALSE(pools::Shard_lock(&state, 0).is_mine());
     arenas.insert(arena_of_block(100));
     EXPECT_EQ(4u, arenas.size());
     EXPECT_EQ(2u, pools::counters(Pool::session).bypasses);
     // Those of the other CPU are its own.
-    EXPECT_EQ(1u, pools::Turn(&state, 1).shard());
+    EXPECT_EQ(1u, pools::Shard_lock(&state, 1).shard());
   }
-  EXPECT_EQ(0u, pools::Turn(&state, 0).shard());
+  EXPECT_EQ(0u, pools::Shard_lock(&state, 0).shard());
   EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
   EXPECT_EQ(0u, pools::live(7).blocks);
   EXPECT_EQ(0u, pools::live(7).bytes);
@@ -192,21 +192,25 @@ FRESH_TEST(Cpus, BlocksWithoutACacheHaveStandInsToo) {
   constexpr size_t size = 48 << 10;
   const Allowed_cpus allowed(first_cpus(2));
   std::set<unsigned> arenas{arena_of_block(size)};
-  const pools::At_work first = pools::At_work::in_pool(Pool::session, 0);
+  const pools::Arena_guard first =
+      pools::Arena_guard::in_pool(Pool::session, 0);
   arenas.insert(arena_of_block(size));
-  const pools::At_work second = pools::At_work::in_pool(Pool::session, 0);
+  const pools::Arena_guard second =
+      pools::Arena_guard::in_pool(Pool::session, 0);
   arenas.insert(arena_of_block(size));
-  const pools::At_work third = pools::At_work::in_pool(Pool::session, 0);
+  const pools::Arena_guard third =
+      pools::Arena_guard::in_pool(Pool::session, 0);
   arenas.insert(arena_of_block(size));
   EXPECT_EQ(4u, arenas.size());
-  const pools::At_work fourth = pools::At_work::in_pool(Pool::session, 0);
+  const pools::Arena_guard fourth =
+      pools::Arena_guard::in_pool(Pool::session, 0);
   EXPECT_TRUE(fourth.is_mine());
   const Pauses pauses;
   arenas.insert(arena_of_block(size));
   EXPECT_EQ(4u, arenas.size());
-  EXPECT_FALSE(pools::At_work::in_pool(Pool::session, 0).is_mine());
+  EXPECT_FALSE(pools::Arena_guard::in_pool(Pool::session, 0).is_mine());
   // Small blocks do not see it.
-  EXPECT_EQ(0u, pools::Turn(&pools::state_of(Pool::session), 0).shard());
+  EXPECT_EQ(0u, pools::Shard_lock(&pools::state_of(Pool::session), 0).shard());
   EXPECT_EQ(0u, pools::counters(Pool::session).bypasses);
   EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
 }
@@ -226,8 +230,8 @@ FRESH_TEST(Cpus, ABlockIsLeftWithTheThreadThatIsAtWorkInItsArena) {
   const unsigned arena = mallctl::arena_of(blocks[0]).value();
   const uint64_t before = large_bytes(arena);
   {
-    const pools::At_work at_work(Pool::session, pools::slot_of_arena(arena));
-    ASSERT_TRUE(at_work.is_mine());
+    const pools::Arena_guard guard(Pool::session, pools::slot_of_arena(arena));
+    ASSERT_TRUE(guard.is_mine());
     for (void *block : blocks) pools::free(Pool::session, block, size);
     EXPECT_EQ(0u, pools::counters(Pool::session).live_bytes);
     EXPECT_EQ(before, large_bytes(arena));
@@ -240,9 +244,10 @@ the first that becomes free. */
 FRESH_TEST(Cpus, ABlockWithoutACacheWaitsForTheFirstFreeArena) {
   constexpr size_t size = 48 << 10;
   const Allowed_cpus allowed(first_cpus(2));
-  std::unique_ptr<const pools::At_work> held[4];
+  std::unique_ptr<const pools::Arena_guard> held[4];
   for (auto &one : held)
-    one.reset(new pools::At_work(pools::At_work::in_pool(Pool::session, 0)));
+    one.reset(
+        new pools::Arena_guard(pools::Arena_guard::in_pool(Pool::session, 0)));
   const unsigned slot = held[2]->slot();
   const Pauses pauses([&] { held[2].reset(); });
   EXPECT_EQ(slot, pools::slot_of_arena(arena_of_block(size)));
@@ -254,13 +259,13 @@ others. */
 FRESH_TEST(Cpus, LargeBlocksHaveStandInsToo) {
   const Allowed_cpus allowed(first_cpus(2));
   std::set<unsigned> slots;
-  std::vector<std::unique_ptr<const pools::At_work>> interrupted;
+  std::vector<std::unique_ptr<const pools::Arena_guard>> interrupted;
   const Pauses pauses;
   for (int i = 0; i < 4; ++i) {
     const unsigned slot =
         pools::slot_of_arena(arena_of_block(pools::large_size));
     slots.insert(slot);
-    interrupted.emplace_back(new pools::At_work(Pool::session, slot));
+    interrupted.emplace_back(new pools::Arena_guard(Pool::session, slot));
     ASSERT_TRUE(interrupted.back()->is_mine());
   }
   EXPECT_EQ(4u, slots.size());
@@ -274,7 +279,7 @@ FRESH_TEST(Cpus, LargeBlocksAreNotLeft) {
   void *const block = pools::allocate(Pool::session, pools::large_size);
   const unsigned arena = mallctl::arena_of(block).value();
   const uint64_t before = large_bytes(arena);
-  auto interrupted = std::make_unique<const pools::At_work>(
+  auto interrupted = std::make_unique<const pools::Arena_guard>(
       Pool::session, pools::slot_of_arena(arena));
   ASSERT_TRUE(interrupted->is_mine());
   const Pauses pauses([&] { interrupted.reset(); });
@@ -291,7 +296,8 @@ FRESH_TEST(Cpus, NoThreadPausesForMoreThanASecond) {
   void *const block = pools::allocate(Pool::session, pools::large_size);
   const unsigned arena = mallctl::arena_of(block).value();
   const uint64_t before = large_bytes(arena);
-  const pools::At_work interrupted(Pool::session, pools::slot_of_arena(arena));
+  const pools::Arena_guard interrupted(Pool::session,
+                                       pools::slot_of_arena(arena));
   ASSERT_TRUE(interrupted.is_mine());
   const Pauses pauses;
   pools::free(Pool::session, block, pools::large_size);
@@ -305,7 +311,7 @@ FRESH_TEST(Cpus, NoThreadPausesWhileTheServerStarts) {
   const Allowed_cpus allowed(first_cpus(2));
   pools::share_one_arena(true);
   const unsigned arena = arena_of_block(pools::large_size);
-  const pools::At_work other(Pool::session, pools::slot_of_arena(arena));
+  const pools::Arena_guard other(Pool::session, pools::slot_of_arena(arena));
   ASSERT_TRUE(other.is_mine());
   const Pauses pauses;
   EXPECT_EQ(arena, arena_of_block(pools::large_size));
@@ -321,10 +327,10 @@ FRESH_TEST(Cpus, BlocksWithoutACacheHaveFourArenasOnAnyMachine) {
       const Pauses pauses;
       const unsigned own = std::min(cpus, memdiag::pools::max_shards) - 1;
       std::set<unsigned> slots;
-      std::vector<std::unique_ptr<const pools::At_work>> interrupted;
+      std::vector<std::unique_ptr<const pools::Arena_guard>> interrupted;
       for (int i = 0; i < 4; ++i) {
         interrupted.emplace_back(
-            new pools::At_work(pools::At_work::in_pool(pool, own)));
+            new pools::Arena_guard(pools::Arena_guard::in_pool(pool, own)));
         slots.insert(interrupted.back()->slot());
       }
       EXPECT_EQ(4u, slots.size()) << cpus;
@@ -339,15 +345,19 @@ FRESH_TEST(Cpus, NothingStaysLeftWhileThereIsNoStandIn) {
   void *const block = pools::allocate(Pool::session, size);
   const unsigned arena = mallctl::arena_of(block).value();
   const uint64_t before = large_bytes(arena);
-  const pools::At_work first = pools::At_work::in_pool(Pool::session, 0);
-  const pools::At_work second = pools::At_work::in_pool(Pool::session, 0);
-  const pools::At_work third = pools::At_work::in_pool(Pool::session, 0);
-  const pools::At_work fourth = pools::At_work::in_pool(Pool::session, 0);
+  const pools::Arena_guard first =
+      pools::Arena_guard::in_pool(Pool::session, 0);
+  const pools::Arena_guard second =
+      pools::Arena_guard::in_pool(Pool::session, 0);
+  const pools::Arena_guard third =
+      pools::Arena_guard::in_pool(Pool::session, 0);
+  const pools::Arena_guard fourth =
+      pools::Arena_guard::in_pool(Pool::session, 0);
   ASSERT_TRUE(fourth.is_mine());
   const Pauses pauses;
   pools::free(Pool::session, block, size);
   EXPECT_EQ(before, large_bytes(arena));
-  EXPECT_FALSE(pools::At_work::in_pool(Pool::session, 0).is_mine());
+  EXPECT_FALSE(pools::Arena_guard::in_pool(Pool::session, 0).is_mine());
   EXPECT_GT(before, large_bytes(arena));
 }
 
@@ -356,7 +366,7 @@ uint64_t small_bytes(unsigned arena) {
   return mallctl::read<Ctl::stats_arena_small_allocated>(arena).value();
 }
 
-/** Threads with the turns of all four shards wait for an arena whose lock an
+/** Threads with the locks of all four shards wait for an arena whose lock an
 interrupted thread holds. No further thread waits with them. */
 FRESH_TEST(Cpus, SmallBlocksWithoutATurnWaitForNoArena) {
   const Allowed_cpus allowed(first_cpus(2));
@@ -364,13 +374,13 @@ FRESH_TEST(Cpus, SmallBlocksWithoutATurnWaitForNoArena) {
   constexpr size_t size = 8 << 10;
   void *const block = pools::allocate(Pool::session, size);
   const unsigned arena = mallctl::arena_of(block).value();
-  const pools::Turn first(&state, 0), second(&state, 0), third(&state, 0),
+  const pools::Shard_lock first(&state, 0), second(&state, 0), third(&state, 0),
       fourth(&state, 0);
   ASSERT_TRUE(fourth.is_mine());
   uint64_t before;
   {
-    const pools::At_work interrupted(Pool::session,
-                                     pools::slot_of_arena(arena));
+    const pools::Arena_guard interrupted(Pool::session,
+                                         pools::slot_of_arena(arena));
     ASSERT_TRUE(interrupted.is_mine());
     EXPECT_NE(arena, arena_of_block(size));
     before = small_bytes(arena);

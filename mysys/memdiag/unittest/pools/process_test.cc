@@ -113,11 +113,12 @@ TEST(Fork, ChildUsesThePoolAndTheParentGoesOn) {
 
 /** The holder is not in the child. */
 TEST(Fork, NoArenaIsHeldInTheChild) {
-  const pools::At_work at_work(pool, 0);
-  ASSERT_TRUE(at_work.is_mine());
+  const pools::Arena_guard guard(pool, 0);
+  ASSERT_TRUE(guard.is_mine());
   memdiag::set_pause_for_test([](unsigned) { std::abort(); });
-  EXPECT_EQ(0,
-            in_child([] { return pools::At_work(pool, 0).is_mine() ? 0 : 1; }));
+  EXPECT_EQ(0, in_child([] {
+              return pools::Arena_guard(pool, 0).is_mine() ? 0 : 1;
+            }));
   memdiag::set_pause_for_test(nullptr);
 }
 

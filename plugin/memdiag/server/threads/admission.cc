@@ -41,14 +41,15 @@ T value_of(const T &variable) {
 }
 
 /** The thread's statement that asks, waits or runs. */
-struct Of_thread : Statement {
+struct Thread_statement : Statement {
   /** While it waits. */
   mysql_cond_t *woken = nullptr;
 };
 
 /** Caller holds the mutex. */
 void wake(Statement *statement) {
-  if (mysql_cond_t *const woken = static_cast<Of_thread *>(statement)->woken)
+  if (mysql_cond_t *const woken =
+          static_cast<Thread_statement *>(statement)->woken)
     mysql_cond_signal(woken);
 }
 
@@ -83,7 +84,7 @@ class Locked {
   State *const m_state;
 };
 
-constinit thread_local Of_thread statement_of_thread{};
+constinit thread_local Thread_statement statement_of_thread{};
 constinit std::atomic<bool> started{false};
 
 /** A statement that was let through has ended. */
@@ -141,9 +142,10 @@ PSI_stage_info waits_for_memory = {0, "Waiting for memory (memdiag_admission)",
                                    0, ""};
 
 /** A statement that asks. */
-class Asking {
+class Admission_request {
  public:
-  Asking(THD *thd, const sessions::Digest &digest, const sessions::Past &past)
+  Admission_request(THD *thd, const sessions::Digest &digest,
+                    const sessions::Past &past)
       : m_thd(thd), m_self(&state()) {
     m_mine = {};
     m_mine.past = past;
@@ -163,13 +165,13 @@ class Asking {
     }
   }
 
-  ~Asking() {
+  ~Admission_request() {
     if (m_mine.woken == nullptr) return;
     m_mine.woken = nullptr;
     mysql_cond_destroy(&m_woken);
   }
-  Asking(const Asking &) = delete;
-  Asking &operator=(const Asking &) = delete;
+  Admission_request(const Admission_request &) = delete;
+  Admission_request &operator=(const Admission_request &) = delete;
 
   /** @return true: an error was raised */
   bool is_refused() {
@@ -299,7 +301,7 @@ class Asking {
 
   THD *const m_thd;
   State *const m_self;
-  Of_thread &m_mine{statement_of_thread};
+  Thread_statement &m_mine{statement_of_thread};
   mysql_cond_t m_woken;
   bool m_times_out{false};
   Decided m_decided{};
@@ -313,7 +315,7 @@ bool refuses(void *session, const sessions::Digest &digest) {
   const sessions::Past past = sessions::past_of(digest);
   if (past.is_small() || exempt::never_waits(thd)) return false;
   try {
-    return Asking(thd, digest, past).is_refused();
+    return Admission_request(thd, digest, past).is_refused();
   } catch (const std::bad_alloc &) {
     // If an error was raised, the statement ends with it.
     return thd->is_error();
@@ -322,7 +324,9 @@ bool refuses(void *session, const sessions::Digest &digest) {
 
 constexpr statement_gate::Gate gate{refuses, leave};
 
-void Asking::let_through() { statement_gate::note_let_through(&gate); }
+void Admission_request::let_through() {
+  statement_gate::note_let_through(&gate);
+}
 
 }  // namespace
 
