@@ -38,6 +38,9 @@ if("mysql" IN_LIST wanted)
   set(tree_args --pristine ${MEMDIAG_PRISTINE} --tree ${MEMDIAG_TREE})
   if(MEMDIAG_FLAVOUR STREQUAL product)
     file(GLOB patches CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/patches/*/*.patch)
+    if(NOT MEMDIAG_DIETS)
+      list(APPEND tree_args --no-diets)
+    endif()
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
       ${patches}
       ${CMAKE_SOURCE_DIR}/patches/hooks/series

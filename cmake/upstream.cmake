@@ -141,6 +141,7 @@ if(NOT MEMDIAG_FLAVOUR STREQUAL stock)
   upstream_option(MEMDIAG_JEMALLOC_PREFIXED ${MEMDIAG_JEMALLOC_PREFIXED})
 endif()
 if(MEMDIAG_FLAVOUR STREQUAL product)
+  upstream_option(MEMDIAG_DIETS ${MEMDIAG_DIETS})
   # A test needs a plugin that was compiled for stock.
   upstream_option(MEMDIAG_PRISTINE ${MEMDIAG_PRISTINE})
   # VERSION() and mysqld --version say 9.7.x-memdiag.

@@ -18,6 +18,10 @@ endfunction()
 function(memdiag_add_sources target folder)
   memdiag_need_target(${target})
   file(GLOB sources CONFIGURE_DEPENDS ${MEMDIAG_ROOT}/${folder}/*.cc)
+  if(NOT MEMDIAG_DIETS) # "Leave out:" in the headers of patches/diets names these
+    list(FILTER sources EXCLUDE REGEX
+      "/memdiag/(fts|known_root|parse_nodes|sp_lexes)[.]cc$")
+  endif()
   target_sources(${target} PRIVATE ${sources})
   set_property(SOURCE ${sources} TARGET_DIRECTORY ${target} APPEND PROPERTY
     INCLUDE_DIRECTORIES ${MEMDIAG_ROOT})
@@ -26,12 +30,16 @@ endfunction()
 # Sets version_comment and the text of mysqld --version. Upstream defines the comment in a
 # header that nearly every file includes. Only the files that print it get our definition.
 function(memdiag_set_version_comment)
+  set(diets "")
+  if(NOT MEMDIAG_DIETS) # tests of diets look for these words
+    set(diets " without diets")
+  endif()
   set(header ${CMAKE_BINARY_DIR}/memdiag_version_comment.h)
   file(CONFIGURE OUTPUT ${header} @ONLY CONTENT
 [[#include "mysql_version.h"
 #undef MYSQL_COMPILATION_COMMENT_SERVER
 #define MYSQL_COMPILATION_COMMENT_SERVER \
-  "MySQL with memdiag @MEMDIAG_VERSION@, jemalloc @MEMDIAG_JEMALLOC_VERSION@"
+  "MySQL with memdiag @MEMDIAG_VERSION@@diets@, jemalloc @MEMDIAG_JEMALLOC_VERSION@"
 ]])
   memdiag_need_target(sql_main)
   memdiag_need_target(mysys)

@@ -84,10 +84,10 @@ def parse(name: str, text: str) -> Patch:
     return Patch(name, header, text[match.start() :])
 
 
-def series_names(folder: Path) -> list[str]:
-    """The names in both series, in the order of application."""
+def series_names(folder: Path, wanted: tuple[str, ...] = SERIES) -> list[str]:
+    """The names in these series, in the order of application."""
     names = []
-    for series in SERIES:
+    for series in wanted:
         path = folder / series / "series"
         if not path.is_file():
             raise Problem(f"{path} is missing; it lists the patches, one name a line.")
@@ -96,10 +96,10 @@ def series_names(folder: Path) -> list[str]:
     return names
 
 
-def load_series(folder: Path) -> list[Patch]:
-    """Both series, one after the other."""
+def load_series(folder: Path, wanted: tuple[str, ...] = SERIES) -> list[Patch]:
+    """These series, one after the other."""
     patches = []
-    for name in series_names(folder):
+    for name in series_names(folder, wanted):
         path = folder / name
         if not path.is_file():
             raise Problem(f"patches/{Path(name).parent}/series names {path.name}, which is not there.")

@@ -112,7 +112,8 @@ def copy_headers(tree: Path, root: Path) -> None:
             shutil.copystat(root / name, tree / name)
 
 
-def materialise(pristine: Path, tree: Path, patched: bool) -> None:
+def materialise(pristine: Path, tree: Path, wanted: tuple[str, ...]) -> None:
+    """wanted: the series of patches; none: upstream's source alone, without our folders."""
     state_path = tree.with_name(tree.name + ".state.json")
     state = read_state(state_path)
     if tree.exists() and state.get("pristine") != str(pristine):
@@ -126,7 +127,7 @@ def materialise(pristine: Path, tree: Path, patched: bool) -> None:
         staging.parent.mkdir(parents=True, exist_ok=True)
         hard_link_copy(pristine, staging)
         os.replace(staging, tree)
-    series = patches.load_series(ROOT / "patches") if patched else []
+    series = patches.load_series(ROOT / "patches", wanted)
     # Names are only added: a file that a patch once touched may have to go back to the
     # pristine text. The list is written first, so an interruption loses none.
     before = set(state.get("touched", []))
@@ -135,7 +136,7 @@ def materialise(pristine: Path, tree: Path, patched: bool) -> None:
     if record != state:
         write_state(state_path, record)
     sync(pristine, tree, series, before)
-    if patched:
+    if wanted:
         link_own_folders(tree, ROOT)
         copy_headers(tree, ROOT)
 
@@ -146,12 +147,15 @@ def main() -> int:
     what.add_argument("--pristine", type=Path)
     what.add_argument("--headers-only", action="store_true")
     parser.add_argument("--tree", type=Path, required=True)
-    parser.add_argument("--stock", action="store_true", help="no patches, no links")
+    less = parser.add_mutually_exclusive_group()
+    less.add_argument("--stock", action="store_true", help="no patches, no links")
+    less.add_argument("--no-diets", action="store_true", help="only the patches that connect our layer")
     args = parser.parse_args()
     if args.headers_only:
         copy_headers(args.tree, ROOT)
         return 0
-    materialise(args.pristine.absolute(), args.tree.absolute(), not args.stock)
+    wanted = () if args.stock else ("hooks",) if args.no_diets else patches.SERIES
+    materialise(args.pristine.absolute(), args.tree.absolute(), wanted)
     return 0
 
 

@@ -456,8 +456,8 @@ class Tree(Case):
         old, tree.ROOT = tree.ROOT, self.root
         self.addCleanup(setattr, tree, "ROOT", old)
 
-    def make(self, patched=True):
-        tree.materialise(self.pristine, self.tree, patched)
+    def make(self, wanted=patches.SERIES):
+        tree.materialise(self.pristine, self.tree, wanted)
 
     def test_patched_and_pristine_untouched(self):
         self.make()
@@ -466,7 +466,7 @@ class Tree(Case):
         self.assertTrue((self.tree / "c.txt").samefile(self.pristine / "c.txt"))
 
     def test_stock_is_pristine(self):
-        self.make(patched=False)
+        self.make(())
         self.assertTrue((self.tree / "a.txt").samefile(self.pristine / "a.txt"))
         self.assertFalse((self.tree / "mysys/memdiag").exists())
 
@@ -489,6 +489,15 @@ class Tree(Case):
         self.assertEqual(path.read_text(), (self.pristine / "sub/b.txt").read_text())
         self.assertGreater(path.stat().st_mtime_ns, patched_at)
 
+    def test_without_diets(self):
+        for _ in range(2):
+            self.make(("hooks",))
+            self.assertIn("five\n", (self.tree / "a.txt").read_text())
+            self.assertNotIn("seven\n", (self.tree / "sub/b.txt").read_text())
+            self.assertTrue((self.tree / "mysys/memdiag/own.h").is_file())
+            self.make()
+            self.assertIn("seven\n", (self.tree / "sub/b.txt").read_text())
+
     def test_bad_patch_changes_nothing(self):
         self.make()
         self.write({"hooks/one.patch": self.patch("one", "a.txt", 5, "x").replace("txt 4", "txt 3")})
@@ -501,7 +510,7 @@ class Tree(Case):
         other = self.root / "other"
         self.pristine.rename(other)
         (other / "c.txt").write_text("new\n")
-        tree.materialise(other, self.tree, True)
+        tree.materialise(other, self.tree, patches.SERIES)
         self.assertEqual((self.tree / "c.txt").read_text(), "new\n")
 
     def test_a_damaged_state_makes_the_tree_anew(self):
