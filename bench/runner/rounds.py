@@ -47,9 +47,8 @@ def parser(
     rounds: int | None,
     arms: Sequence[str] = arm_list.DEFAULT,
     one_arm: bool = False,
-    one_round: bool = False,
 ) -> argparse.ArgumentParser:
-    """`one_arm`, `one_round`: the report has no place for more."""
+    """`one_arm`: the report has no place for more."""
     made = argparse.ArgumentParser(description=description)
     made.add_argument(
         "--arms",
@@ -57,10 +56,7 @@ def parser(
         default=",".join(arms),
         help=f"{'one' if one_arm else 'comma-separated,'} of: {', '.join(arm_list.ARMS)} (default: %(default)s)",
     )
-    if one_round:
-        made.set_defaults(rounds=rounds)
-    else:
-        made.add_argument("--rounds", type=int, default=rounds, help="default: %(default)s")
+    made.add_argument("--rounds", type=int, default=rounds, help="default: %(default)s")
     made.add_argument(
         "--save",
         action=_Save,

@@ -11,8 +11,8 @@ from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from bench import instructions, pgo_train, phrase_burst, scrape_cost, sysbench_oltp, table_cost
-from bench.runner import arms, own_tables, prepared, report
+from bench import instructions, pgo_train, phrase_burst, scrape_cost, sysbench_oltp
+from bench.runner import arms, prepared, report
 from bench.workloads import phrase_burst as collection
 from bench.workloads import sysbench_program
 from harness.checks import Failed
@@ -400,39 +400,6 @@ class Reports(unittest.TestCase):
             "base_list::push_back(void*)",
         ):
             self.assertFalse(instructions.is_allocator(name), name)
-
-    def test_what_looking_costs(self):
-        def pair(tps, cpu_us):
-            return {"without": {"tps": 100.0, "cpu_us": 50.0}, "with": {"tps": tps, "cpu_us": cpu_us}}
-
-        run = {
-            "tables": {
-                "MEMDIAG_POOLS": {"ms": 2.0, "cpu_ms": 1.5},
-                "MEMDIAG_LEDGER_EXACT": {"ms": 50.0, "cpu_ms": 40.0},
-            },
-            "cheap_ms": 2.0,
-            "cheap_cpu_ms": 1.5,
-            "polled": [pair(99.0, 50.0), pair(98.0, 51.0), pair(100.0, 52.0)],
-            "sessions": [pair(97.0, 50.5)],
-        }
-        self.assertAlmostEqual(table_cost.cost([run], "polled", "tps"), 0.01)
-        self.assertAlmostEqual(table_cost.cost([run], "sessions", "cpu_us"), 0.01)
-        text = table_cost.render(
-            {"runs": {"dev": [run]}, "machine": {"cpus": 1}, "arms": {}, "settings": {"connections": 7}}
-        )
-        self.assertRegex(text, r"MEMDIAG_POOLS +\| +2.00 \| +1.50")
-        self.assertRegex(text, r"2.000 \| +<= 10.0 \| +met")
-        self.assertRegex(text, r"each second takes +\| +0.002 \| +<= 0.005 \| +met")
-        self.assertRegex(text, r"meanwhile +\| +0.010 \| +<= 0.005 \| +NOT MET")
-        self.assertRegex(text, r"lost with it +\| +0.030 \| +<= 0.01 \| +NOT MET")
-
-    def test_what_a_monitor_reads_each_second(self):
-        cheap = table_cost.cheap()
-        for name in ("SUMMARY", "POOLS", "LEDGER", "ADVICE"):
-            self.assertIn(f"MEMDIAG_{name}", cheap)
-        for name in ("LAST_RUN_PROFILE", "PROFILE_HISTORY", "SAMPLES", "STACKS", "ARENAS", "ROUTES", "REGIONS"):
-            self.assertNotIn(f"MEMDIAG_{name}", cheap)
-        self.assertLessEqual(set(table_cost.ON_DEMAND), set(own_tables.everyday()))
 
     def test_what_monitoring_costs(self):
         def block(base, reader, speed, part):

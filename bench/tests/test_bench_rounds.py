@@ -16,8 +16,7 @@ from bench.runner import arms, report, rounds
 from harness.problem import Problem
 from harness.scratch import Scratch
 
-ONE_ARM = ("ledger", "processors", "profile_cost", "scrape_cost", "table_cost")
-ONE_ROUND = ("ledger",)
+ONE_ARM = ("processors", "profile_cost", "scrape_cost")
 
 
 class Refused(unittest.TestCase):
@@ -37,11 +36,6 @@ class Refused(unittest.TestCase):
             with self.subTest(name):
                 words = str(self.refused(name, "--arms=dev,stock"))
                 self.assertIn("one arm", words)
-
-    def test_several_rounds_where_the_report_has_one(self) -> None:
-        for name in ONE_ROUND:
-            with self.subTest(name):
-                self.assertIsInstance(self.refused(name, "--rounds=2"), SystemExit)
 
 
 class Kept(Scratch):
