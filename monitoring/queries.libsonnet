@@ -103,6 +103,52 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
           FROM information_schema.MEMDIAG_HOST
       |||,
     },
+    ceiling: {
+      labels: [],
+      values: [
+        gauge('level', 'The level of the ceiling. 1: green, statements begin. 2: yellow, they wait. 3: red, running ones wait for memory. 0: there is no limit, or its figures cannot be read. Absent: memdiag_memory_target is OFF.'),
+        gauge('target_bytes', 'The target that the ceiling keeps. Absent: level 0, or OFF.'),
+        gauge('left_bytes', 'Left below the target; 0 above it. Absent: level 0, or OFF.'),
+        gauge('charged_bytes', 'Taken by threads since the kernel was read last. Absent: level 0, or OFF.'),
+        gauge('promised_bytes', 'Promised to statements, and perhaps not touched yet. Absent: level 0, or OFF.'),
+        gauge('parked_bytes', 'Frames of the buffer pool whose memory the system has now.'),
+        counter('waits_total', 'Waits of running statements for memory.'),
+        counter('wait_time_seconds_total', 'How long these were, in all.'),
+        gauge('longest_wait_seconds', 'The longest of these.'),
+        counter('went_on_total', 'Waits that ended without room.'),
+        counter('ended_total', 'Statements that the ceiling told to end.'),
+        counter('refused_total', 'Statements that waited for room and did not begin.'),
+        counter('kernel_reads_total', 'Readings of the kernel.'),
+        counter('rounds_total', 'Rounds of the giver.'),
+        gauge('last_timestamp_seconds', 'When the ceiling last did something. Absent: it never did.'),
+      ],
+      // The level of a ceiling that is OFF is 0, too.
+      query: |||
+        SELECT IF(@@GLOBAL.memdiag_memory_target IN ('OFF', '0', ''), NULL,
+                 MAX(IF(NAME = 'level', NUMBER, NULL))) AS level,
+               MAX(IF(NAME = 'target_bytes', NUMBER, NULL)) AS target_bytes,
+               MAX(IF(NAME = 'left_bytes', NUMBER, NULL)) AS left_bytes,
+               MAX(IF(NAME = 'charged_bytes', NUMBER, NULL)) AS charged_bytes,
+               MAX(IF(NAME = 'promised_bytes', NUMBER, NULL)) AS promised_bytes,
+               MAX(IF(NAME = 'parked_bytes', NUMBER, NULL)) AS parked_bytes,
+               MAX(IF(NAME = 'waits', NUMBER, NULL)) AS waits_total,
+               MAX(IF(NAME = 'wait_microseconds', NUMBER, NULL)) / 1e6
+                 AS wait_time_seconds_total,
+               MAX(IF(NAME = 'longest_wait_microseconds', NUMBER, NULL)) / 1e6
+                 AS longest_wait_seconds,
+               MAX(IF(NAME = 'went_on', NUMBER, NULL)) AS went_on_total,
+               MAX(IF(NAME = 'ended', NUMBER, NULL)) AS ended_total,
+               MAX(IF(NAME = 'refused', NUMBER, NULL)) AS refused_total,
+               MAX(IF(NAME = 'kernel_reads', NUMBER, NULL)) AS kernel_reads_total,
+               MAX(IF(NAME = 'rounds', NUMBER, NULL)) AS rounds_total,
+               (SELECT UNIX_TIMESTAMP(MAX(TIME)) FROM information_schema.MEMDIAG_CEILING
+                 WHERE ACTED = 'YES') AS last_timestamp_seconds
+          FROM (SELECT SUBSTR(VARIABLE_NAME, 17) AS NAME,
+                       CAST(NULLIF(VARIABLE_VALUE, '') AS UNSIGNED) AS NUMBER
+                  FROM performance_schema.global_status
+                 WHERE VARIABLE_NAME LIKE 'Memdiag_ceiling_%') AS figures
+      |||,
+    },
     relief: {
       labels: [],
       values: [

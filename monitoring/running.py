@@ -32,6 +32,9 @@ OPTIONS = (
     *LISTENING,
 )
 
+# With a limit or without, the ceiling has all of its figures.
+CEILING = "--memdiag-memory-target=64G"
+
 
 def telemetry_options(endpoint: str) -> tuple[str, ...]:
     """Options with which component_telemetry, once it is installed, sends metrics there each second."""

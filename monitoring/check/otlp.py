@@ -171,7 +171,7 @@ def main() -> int:
     with (
         own_network(),
         sink.listening() as good,
-        running.measured(preset, *running.telemetry_options(good.endpoint)) as one,
+        running.measured(preset, running.CEILING, *running.telemetry_options(good.endpoint)) as one,
     ):
         with checks.checking("component_telemetry exports the meter"):
             exports(checks, one, good)

@@ -46,6 +46,15 @@ LEFT_OUT = (
     "mysql_memdiag_pool_pur",
     "mysql_memdiag_pool_refaulted",
     "mysql_memdiag_budget",
+    "mysql_memdiag_ceiling_target",
+    "mysql_memdiag_ceiling_left",
+    "mysql_memdiag_ceiling_charged",
+    "mysql_memdiag_ceiling_promised",
+    "mysql_memdiag_ceiling_wait",
+    "mysql_memdiag_ceiling_longest",
+    "mysql_memdiag_ceiling_kernel",
+    "mysql_memdiag_ceiling_rounds",
+    "mysql_memdiag_ceiling_last",
 )
 
 

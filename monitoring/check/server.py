@@ -20,10 +20,10 @@ from harness.problem import Problem, run_main
 from harness.server import Build
 from monitoring import programs, running
 
-# A server has no figure for what it lacks: a limit, survivors, a run before this one, a pressure.
+# A server has no figure for what it lacks: a limit, survivors, a run before this one, a pressure, the ceiling's last action.
 MAY_LACK = re.compile(
     r"mysql_memdiag_(host_(limit|room|room_limit)_bytes|host_oom_kills_total|host_stalled_seconds_total"
-    r"|relief_.*|survivors_.*|last_run_.*|advice_.*|process_until_limit_seconds|process_growth.*)"
+    r"|ceiling_last_timestamp_seconds|relief_.*|survivors_.*|last_run_.*|advice_.*|process_until_limit_seconds|process_growth.*)"
 )
 
 FAILED = re.compile(r'^sql_exporter_last_scrape_failed\{[^}]*query="mysql_memdiag_pool"[^}]*\} 1$', re.M)
@@ -194,7 +194,7 @@ def main() -> int:
     checks = Checks("server")
     with tempfile.TemporaryDirectory(prefix="memdiag-") as scratch:
         folder = Path(scratch)
-        with own_network(), running.measured(preset) as one:
+        with own_network(), running.measured(preset, running.CEILING) as one:
             for name, check in (
                 ("the statements", lambda: statements_work(checks, one)),
                 ("an account without PROCESS", lambda: without_privilege(checks, one, folder)),

@@ -14,9 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/profiling/profiler.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
+#include "plugin/memdiag/ceiling/figures.h"
 #include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/tables/column.h"
 
@@ -51,10 +51,15 @@ Reading of_pool(const Snapshot &snapshot) {
   return snapshot.pools[pool].*member;
 }
 
-/** A negative amount is shown as 0. */
-inline Reading of_ceiling(int64_t bytes) {
-  if (ceiling::account.level() == ceiling::Level::unknown) return std::nullopt;
-  return bytes < 0 ? 0 : static_cast<uint64_t>(bytes);
+template <auto member>
+Reading left_of_ceiling(const Snapshot &) {
+  const ceiling::Figures now = ceiling::figures();
+  return now.shown(now.*member);
+}
+
+template <auto member>
+Reading of_ceiling(const Snapshot &) {
+  return ceiling::figures().*member;
 }
 
 }  // namespace detail
@@ -129,64 +134,46 @@ inline constexpr auto status_variables = std::to_array<Status_variable>({
      "are not known. 1: green, statements begin. 2: yellow, they wait. 3: red, "
      "running ones wait for memory.",
      [](const Snapshot &) -> Reading {
-       return static_cast<uint64_t>(ceiling::account.level());
+       const ceiling::Figures now = ceiling::figures();
+       return now.is_known() ? static_cast<uint64_t>(now.level) : 0;
      }},
     {"Memdiag_ceiling_target_bytes", Unit::bytes,
      "The target that the ceiling keeps. Empty: level 0.",
      [](const Snapshot &) {
-       return detail::of_ceiling(ceiling::account.marks().target_bytes);
+       const ceiling::Figures now = ceiling::figures();
+       return now.shown(now.marks.target_bytes);
      }},
     {"Memdiag_ceiling_left_bytes", Unit::bytes,
      "Left below the target. 0 above it. Empty: level 0.",
-     [](const Snapshot &) {
-       return detail::of_ceiling(ceiling::account.left_bytes());
-     }},
+     detail::left_of_ceiling<&ceiling::Figures::left_bytes>},
     {"Memdiag_ceiling_charged_bytes", Unit::bytes,
      "Taken by threads since the kernel was read last. Empty: level 0.",
-     [](const Snapshot &) {
-       return detail::of_ceiling(ceiling::account.charged_bytes());
-     }},
+     detail::left_of_ceiling<&ceiling::Figures::charged_bytes>},
     {"Memdiag_ceiling_promised_bytes", Unit::bytes,
      "Promised to statements, and perhaps not touched yet. Empty: level 0.",
-     [](const Snapshot &) {
-       return detail::of_ceiling(ceiling::account.promised_bytes());
-     }},
+     detail::left_of_ceiling<&ceiling::Figures::promised_bytes>},
     {"Memdiag_ceiling_parked_bytes", Unit::bytes,
      "Frames of the buffer pool whose memory the system has now.",
-     [](const Snapshot &) -> Reading {
-       return ceiling::counters.parked_bytes.load();
-     }},
+     detail::of_ceiling<&ceiling::Figures::parked_bytes>},
     {"Memdiag_ceiling_waits", Unit::count,
      "Waits of running statements for memory.",
-     [](const Snapshot &) -> Reading {
-       return ceiling::counters.waits.load();
-     }},
+     detail::of_ceiling<&ceiling::Figures::waits>},
     {"Memdiag_ceiling_wait_microseconds", Unit::microseconds,
      "How long these were, in all.",
-     [](const Snapshot &) -> Reading {
-       return ceiling::counters.wait_us.load();
-     }},
+     detail::of_ceiling<&ceiling::Figures::wait_us>},
     {"Memdiag_ceiling_longest_wait_microseconds", Unit::microseconds,
      "The longest of these.",
-     [](const Snapshot &) -> Reading {
-       return ceiling::counters.longest_wait_us.load();
-     }},
+     detail::of_ceiling<&ceiling::Figures::longest_wait_us>},
     {"Memdiag_ceiling_went_on", Unit::count, "Waits that ended without room.",
-     [](const Snapshot &) -> Reading {
-       return ceiling::counters.went_on.load();
-     }},
+     detail::of_ceiling<&ceiling::Figures::went_on>},
     {"Memdiag_ceiling_ended", Unit::count, "Statements that were told to end.",
-     [](const Snapshot &) -> Reading {
-       return ceiling::counters.ended.load();
-     }},
+     detail::of_ceiling<&ceiling::Figures::ended>},
     {"Memdiag_ceiling_refused", Unit::count, "Statements that did not begin.",
-     [](const Snapshot &) -> Reading {
-       return ceiling::counters.refused.load();
-     }},
+     detail::of_ceiling<&ceiling::Figures::refused>},
     {"Memdiag_ceiling_kernel_reads", Unit::count, "Readings of the kernel.",
-     [](const Snapshot &) -> Reading { return ceiling::account.readings(); }},
+     detail::of_ceiling<&ceiling::Figures::kernel_reads>},
     {"Memdiag_ceiling_rounds", Unit::count, "Rounds of the giver.",
-     [](const Snapshot &) -> Reading { return ceiling::rounds.ended(); }},
+     detail::of_ceiling<&ceiling::Figures::rounds>},
 #define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
                      muzzy_ms, purpose)                                    \
   {"Memdiag_pool_" #id "_live_bytes", Unit::bytes,                         \

@@ -60,6 +60,7 @@ Readings take_readings() {
                  return true;
                });
   readings.limits = limits::now(round_us);
+  readings.ceiling = ceiling::figures();
   if (!readings.sample || !is_of_now(readings.sample->time_us, now_us))
     readings.sample = read_process(readings.limits);
   return readings;

@@ -17,6 +17,8 @@ namespace memdiag_test {
 using memdiag::pool_count;
 using memdiag::Pool_row;
 using memdiag::Reading;
+using memdiag::ceiling::Figures;
+using memdiag::ceiling::Level;
 using memdiag::meters::Attributes;
 using memdiag::meters::Kind;
 using memdiag::meters::Metric;
@@ -73,8 +75,9 @@ Readings with_pools(Reading bytes) {
 }
 
 TEST(MeterListTest, NamesAndUnitsFollowTheConventions) {
-  const std::set<std::string> units{"By",      "s",       "By/s",
-                                    "{block}", "{purge}", "{pause}"};
+  const std::set<std::string> units{
+      "By",     "s",           "By/s",   "{block}", "{purge}", "{pause}",
+      "{wait}", "{statement}", "{read}", "{round}", "{level}"};
   std::set<std::string> names;
   for (const Metric &one : metrics) {
     const std::string_view name = one.name;
@@ -124,6 +127,70 @@ TEST(MeterListTest, Limits) {
     EXPECT_EQ(kept.times, 1U) << name;
     EXPECT_EQ(kept.values.at(""), ++expected) << name;
   }
+}
+
+/** A ceiling that lets statements wait. */
+Readings with_ceiling() {
+  Readings readings;
+  readings.ceiling = Figures{
+      .on = true,
+      .level = Level::yellow,
+      .marks = {.target_bytes = 1, .plenty_bytes = 0, .reserve_bytes = 0},
+      .kept_bytes = 0,
+      .left_bytes = 2,
+      .charged_bytes = 3,
+      .promised_bytes = 4,
+      .parked_bytes = 5,
+      .waits = 6,
+      .wait_us = 7'500'000,
+      .longest_wait_us = 2'500'000,
+      .went_on = 8,
+      .ended = 9,
+      .refused = 10,
+      .kernel_reads = 11,
+      .rounds = 12};
+  return readings;
+}
+
+double of_ceiling(const char *name, const Readings &readings) {
+  const Kept kept =
+      measured(std::string("mysql.memdiag.ceiling.") + name, readings);
+  return kept.times == 1 ? kept.values.at("") : -1;
+}
+
+TEST(MeterListTest, TheCeiling) {
+  const Readings all = with_ceiling();
+  EXPECT_EQ(of_ceiling("level", all), 2);
+  const char *const amounts[] = {"target",   "left",   "charged",
+                                 "promised", "parked", "waits"};
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(of_ceiling(amounts[i], all), i + 1);
+  EXPECT_EQ(of_ceiling("wait.time", all), 7.5);
+  EXPECT_EQ(of_ceiling("longest_wait", all), 2.5);
+  const char *const counts[] = {"went_on", "ended", "refused", "kernel_reads",
+                                "rounds"};
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(of_ceiling(counts[i], all), i + 8);
+}
+
+TEST(MeterListTest, AboveTheTargetNothingIsLeft) {
+  Readings all = with_ceiling();
+  all.ceiling->left_bytes = -7;
+  EXPECT_EQ(of_ceiling("left", all), 0);
+}
+
+/** Level 0 says that a ceiling which is wanted does nothing. */
+TEST(MeterListTest, ACeilingThatIsOffHasNoLevel) {
+  Readings all = with_ceiling();
+  all.ceiling->level = Level::unknown;
+  EXPECT_EQ(of_ceiling("level", all), 0);
+  for (const char *name : {"target", "left", "charged", "promised"})
+    EXPECT_EQ(of_ceiling(name, all), -1) << name;
+  EXPECT_EQ(of_ceiling("ended", all), 9);
+  all.ceiling->on = false;
+  all.ceiling->level = Level::green;
+  for (const char *name : {"level", "target", "left", "charged", "promised"})
+    EXPECT_EQ(of_ceiling(name, all), -1) << name;
+  EXPECT_EQ(of_ceiling("parked", all), 5);
+  EXPECT_EQ(of_ceiling("ended", all), 9);
 }
 
 TEST(MeterListTest, ZeroIsAMeasurement) {
