@@ -129,6 +129,10 @@ UNUSED = alert("MemdiagUnusedPagesKept", "info")
 FRAGMENTATION = alert("MemdiagFragmentation", "warning", pool="session")
 SURVIVORS = alert("MemdiagSurvivors", "warning", pool="temp_table", scope="statement")
 BACKOFF = alert("MemdiagPurgeBackoff", "info", pool="session")
+ENDED = alert("MemdiagCeilingEndedStatements", "warning")
+WENT_ON = alert("MemdiagCeilingWentOn", "warning")
+POOL_TOO_LARGE = alert("MemdiagCeilingPoolTooLarge", "warning")
+CEILING_UNKNOWN = alert("MemdiagCeilingUnknown", "warning")
 KILLED = alert(
     "MemdiagLastRunKilled",
     "warning",
@@ -258,6 +262,31 @@ def of_writing() -> Iterator[State]:
         {GENERAL: "400000000x5", "last_run_killed": "1x5", "last_run_ended_timestamp_seconds": "-259200x5"},
         {5: []},
     )
+    for what, ended, refused in (("ended", "0x10 1x30", "0x40"), ("refused", "7x40", "2x10 5x30")):
+        yield written(
+            f"ceiling_{what}",
+            {GENERAL: "400000000x40", "ceiling_ended_total": ended, "ceiling_refused_total": refused},
+            {5: [], 12: [ENDED], 25: []},
+        )
+    yield written(
+        "ceiling_went_on",
+        {GENERAL: "400000000x90", "ceiling_went_on_total": "4x10 5x80"},
+        {5: [], 12: [WENT_ON], 60: [WENT_ON], 80: []},
+    )
+    # The load of half an hour takes frames, and they come back.
+    yield written(
+        "ceiling_parks",
+        {GENERAL: "400000000x120", "ceiling_parked_bytes": "0x10 600000000x30 0x10 600000000x70"},
+        {30: [], 60: [], 100: [], 115: [POOL_TOO_LARGE]},
+    )
+    yield written("ceiling_parks_little", {GENERAL: "400000000x90", "ceiling_parked_bytes": "60000000x90"}, {90: []})
+    yield written(
+        "ceiling_knows_nothing",
+        {GENERAL: "400000000x30", "host_limit_bytes": "4000000000x30", "ceiling_level": "1x10 0x20"},
+        {5: [], 13: [], 20: [CEILING_UNKNOWN]},
+    )
+    # AUTO does nothing where there is no limit.
+    yield written("ceiling_without_limit", {GENERAL: "400000000x30", "ceiling_level": "0x30"}, {30: []})
     yield written("no_metrics", {}, {2: [], 20: [NO_METRICS]})
     # Debian's exporter repeats the last figures.
     yield written(

@@ -165,6 +165,46 @@
             },
           },
           {
+            alert: 'MemdiagCeilingEndedStatements',
+            expr: 'increase(mysql_memdiag_ceiling_ended_total%(s)s[10m]) + increase(mysql_memdiag_ceiling_refused_total%(s)s[10m]) > 0' % c,
+            labels: { severity: 'warning' },
+            annotations: {
+              summary: 'Statements failed because MySQL had no room below its memory target.',
+              description: server + ' ended or did not begin {{ $value | humanize }} of them within 10 minutes (error 3170). SELECT * FROM information_schema.memdiag_ceiling names their digests. Raise the limit, or make the statements smaller.',
+            },
+          },
+          {
+            alert: 'MemdiagCeilingWentOn',
+            expr: 'increase(mysql_memdiag_ceiling_went_on_total%(s)s[1h]) > 0' % c,
+            labels: { severity: 'warning' },
+            annotations: {
+              summary: 'Statements of MySQL waited for memory as long as they may, and went on without room.',
+              description: server + ' let {{ $value | humanize }} waits end so within an hour: it may grow above its memory target. Raise the limit, or lower innodb_buffer_pool_size.',
+            },
+          },
+          {
+            // No frame comes back while little room is left, also when nobody uses the server.
+            alert: 'MemdiagCeilingPoolTooLarge',
+            expr: worth('mysql_memdiag_ceiling_parked_bytes%(s)s' % c),
+            'for': '1h',
+            labels: { severity: 'warning' },
+            annotations: {
+              summary: 'The buffer pool of MySQL is too large for the memory limit.',
+              description: server + ' has taken {{ $value | humanize1024 }}B of the buffer pool for an hour, and has no room to give them back. Lower innodb_buffer_pool_size by so much, or raise the limit.',
+            },
+          },
+          {
+            // Without a limit, AUTO has nothing to do.
+            alert: 'MemdiagCeilingUnknown',
+            expr: 'mysql_memdiag_ceiling_level%(s)s == 0 and mysql_memdiag_host_limit_bytes%(s)s' % c,
+            'for': '5m',
+            labels: { severity: 'warning' },
+            annotations: {
+              summary: 'The ceiling of MySQL does nothing, although there is a limit.',
+              description: server + ' cannot read the figures of its control group, or the value of memdiag_memory_target. The error log says which.',
+            },
+          },
+          {
             alert: 'MemdiagLastRunKilled',
             expr: |||
               mysql_memdiag_last_run_killed%(s)s == 1
