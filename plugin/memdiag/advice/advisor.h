@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "mysys/memdiag/ceiling/levels.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "plugin/memdiag/advice/holdings.h"
 #include "plugin/memdiag/base/reading.h"
@@ -58,6 +59,30 @@ struct Buffer {
   uint64_t bytes;
 };
 
+/** A folder in a file system that lies in memory. */
+struct Folder_in_memory {
+  std::string path;
+  /** By all files of the file system. */
+  uint64_t used_bytes;
+};
+
+/** The ceiling while memdiag_memory_target is not OFF. */
+struct Ceiling_situation {
+  ceiling::Level level;
+  ceiling::Marks marks;
+  /** What the kernel counts as kept. */
+  int64_t kept_bytes;
+  /** Frames of the buffer pool whose memory the system has, and those that the
+  pool can still give. */
+  uint64_t parked_bytes;
+  uint64_t parkable_bytes;
+  /** Waits of running statements that ended without room. */
+  uint64_t went_on;
+  uint64_t longest_wait_us;
+  /** Since its last action. Empty: it never did anything. */
+  Reading quiet_seconds;
+};
+
 struct Situation {
   host::Figures host;
   std::array<Pool_situation, pool_count> pools;
@@ -75,6 +100,14 @@ struct Situation {
   Reading session_buffers_bytes;
   /** The configured size. */
   Reading buffer_pool_bytes;
+  /** The size that the options had when the server started. InnoDB rounds it up
+  to a multiple of the unit. Empty: no option had one. */
+  Reading buffer_pool_asked_bytes;
+  Reading buffer_pool_unit_bytes;
+  /** tmpdir, if it lies in memory. */
+  std::optional<Folder_in_memory> tmpdir_in_memory;
+  /** Empty: memdiag_memory_target is OFF. */
+  std::optional<Ceiling_situation> ceiling;
   Reading max_connections;
   /** Most clients at one time within the last max_used_seconds: since the
   server started, or since FLUSH STATUS. */

@@ -123,6 +123,10 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.max_used_seconds = server.max_used_seconds;
   situation.largest_session = server.largest_session;
   situation.idle_sessions = server.idle_sessions;
+  situation.buffer_pool_asked_bytes = server.buffer_pool_asked_bytes;
+  situation.buffer_pool_unit_bytes = server.buffer_pool_unit_bytes;
+  situation.tmpdir_in_memory = server.tmpdir_in_memory;
+  situation.ceiling = server.ceiling;
   situation.host = host;
   situation.background_threads = snapshot.allocator.background_thread_enabled;
   situation.preloaded = snapshot.allocator.preloaded;

@@ -44,6 +44,10 @@ struct Server_facts {
   std::array<Reading, pool_count> resident_dirty_bytes{};
   /** The same of live blocks. */
   std::array<Reading, pool_count> resident_live_bytes{};
+  Reading buffer_pool_asked_bytes{};
+  Reading buffer_pool_unit_bytes{};
+  std::optional<Folder_in_memory> tmpdir_in_memory{};
+  std::optional<Ceiling_situation> ceiling{};
 };
 
 /** Sets the resident bytes of pools as the ledger has them. */

@@ -52,8 +52,10 @@ inline constexpr Table advice_table = [] {
               "BYTES", Unit::bytes,
               "The resident bytes that a holder, a session or idle sessions "
               "have, that outlived their lifetime, or that are unused pages; "
-              "never more than the process has. NULL: not known, or the "
-              "finding is of another kind."),
+              "never more than the process has. Rules that begin with "
+              "ceiling_: what the buffer pool has, or has too much; what the "
+              "file system of tmpdir has; what the server needs at rest. NULL: "
+              "not known, or the finding is of another kind."),
           column<Row, &Row::allocated_bytes>(
               "ALLOCATED_BYTES", Unit::bytes,
               "What is allocated, where that is more than BYTES: the rest was "

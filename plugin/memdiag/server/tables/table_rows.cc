@@ -11,6 +11,7 @@
 #include "plugin/memdiag/advice/situation.h"
 #include "plugin/memdiag/advice/summary.h"
 #include "plugin/memdiag/base/reason.h"
+#include "plugin/memdiag/ceiling/figures.h"
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/history/trend.h"
@@ -22,11 +23,14 @@
 #include "plugin/memdiag/server/bridge/budget_facts.h"
 #include "plugin/memdiag/server/bridge/buffer_pool_pages.h"
 #include "plugin/memdiag/server/bridge/server_sessions.h"
+#include "plugin/memdiag/server/bridge/start_settings.h"
 #include "plugin/memdiag/server/tables/statement.h"
 #include "plugin/memdiag/server/threads/admission.h"
 #include "plugin/memdiag/server/threads/ceiling.h"
 #include "plugin/memdiag/server/threads/profile_switch.h"
 #include "sql/memdiag/program_blocks.h"
+#include "sql/mysqld.h"
+#include "storage/innobase/memdiag/balloon.h"
 #include "storage/innobase/memdiag/innodb.h"
 
 namespace memdiag {
@@ -41,6 +45,27 @@ void add_all(const Rows &rows, Sink<Row> *sink) {
 template <typename Row>
 void add_rows_of_snapshot(Statement *statement, Sink<Row> *sink) {
   add_all(rows_of<Row>(statement->snapshot(detail_of<Row>)), sink);
+}
+
+std::optional<advisor::Ceiling_situation> ceiling_situation() {
+  const ceiling::Figures now = ceiling::figures();
+  if (!now.on) return std::nullopt;
+  Reading quiet_seconds;
+  if (now.parked_bytes != 0)
+    if (const auto actions = ceiling::actions(); !actions.empty()) {
+      const uint64_t now_us = clock_us(CLOCK_REALTIME);
+      const uint64_t last_us = actions.back().time_us;
+      quiet_seconds = now_us > last_us ? (now_us - last_us) / 1'000'000 : 0;
+    }
+  return advisor::Ceiling_situation{
+      .level = now.level,
+      .marks = now.marks,
+      .kept_bytes = now.kept_bytes,
+      .parked_bytes = now.parked_bytes,
+      .parkable_bytes = locked_in_memory ? 0 : balloon::parkable_bytes(),
+      .went_on = now.went_on,
+      .longest_wait_us = now.longest_wait_us,
+      .quiet_seconds = quiet_seconds};
 }
 
 advisor::Situation situation_of(Statement *statement) {
@@ -60,6 +85,11 @@ advisor::Situation situation_of(Statement *statement) {
   server.trigger_bytes = trigger_bytes();
   server.tables = budget::tables(statement->innodb_components());
   server.counted = statement->counted();
+  server.buffer_pool_asked_bytes = start_settings::buffer_pool_asked_bytes();
+  if (const auto pool = innodb::buffer_pool_size())
+    server.buffer_pool_unit_bytes = pool->unit_bytes;
+  server.tmpdir_in_memory = start_settings::tmpdir_in_memory();
+  server.ceiling = ceiling_situation();
   advisor::add_ledger(statement->ledger_rows(), &server);
   return advisor::make_situation(
       statement->snapshot(), statement->host_report().figures,

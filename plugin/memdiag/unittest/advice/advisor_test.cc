@@ -14,6 +14,7 @@
 
 #include "plugin/memdiag/advice/holder_list.h"
 #include "plugin/memdiag/advice/situation.h"
+#include "plugin/memdiag/advice/start_option.h"
 #include "plugin/memdiag/unittest/logged_statements.h"
 
 namespace {
@@ -21,6 +22,7 @@ namespace {
 using memdiag::Pool;
 using memdiag::pool_count;
 using memdiag::Trend;
+using memdiag::advisor::Ceiling_situation;
 using memdiag::advisor::Finding;
 using memdiag::advisor::findings;
 using memdiag::advisor::Severity;
@@ -68,7 +70,41 @@ Situation healthy() {
   all.sessions_are_counted = true;
   all.idle_sessions = memdiag::advisor::Idle_sessions{400, 40 * mb, 40 * mb};
   all.largest_session = memdiag::advisor::Session{42, 20 * mb};
+  all.buffer_pool_asked_bytes = 1 * gb;
+  all.buffer_pool_unit_bytes = 128 * mb;
   return all;
+}
+
+/** A limit of 8 GiB, and a pool that has given all that it may. Nothing has
+happened for two minutes. */
+Ceiling_situation at_the_floor() {
+  Ceiling_situation ceiling{};
+  ceiling.level = memdiag::ceiling::Level::green;
+  ceiling.marks = memdiag::ceiling::marks_of_limit(8 * gb, 0);
+  ceiling.kept_bytes = static_cast<int64_t>(7 * gb);
+  ceiling.parked_bytes = 600 * mb;
+  ceiling.parkable_bytes = 16 << 10;
+  ceiling.quiet_seconds = 120;
+  return ceiling;
+}
+
+/** The same limit, at rest 7,400 MiB, and 550 MiB of sessions. */
+Ceiling_situation too_low() {
+  Ceiling_situation ceiling = at_the_floor();
+  ceiling.level = memdiag::ceiling::Level::red;
+  ceiling.kept_bytes = static_cast<int64_t>(8000 * mb);
+  ceiling.quiet_seconds = 0;
+  return ceiling;
+}
+
+/** What sessions and statements have does not count as needed. */
+void let_sessions_hold(Situation *all, uint64_t bytes) {
+  for (size_t i = 0; i < pool_count; ++i) {
+    auto &pool = all->pools[i];
+    pool.dirty_bytes = 0;
+    pool.resident_live_bytes =
+        static_cast<Pool>(i) == Pool::session ? bytes : 0;
+  }
 }
 
 auto &pool_of(Situation *all, Pool pool) {
@@ -457,6 +493,63 @@ TEST(Advisor, WhatIsSmallOrShortOrUnsteadyIsNoFinding) {
       [](Situation *all) { all->largest_session.reset(); },
       [](Situation *all) { all->host.usage_bytes = 7 * gb; },
       [](Situation *all) { all->host.swapped_bytes = 1 * mb; },
+      [](Situation *all) {  // nobody knows what was asked for
+        all->buffer_pool_asked_bytes.reset();
+      },
+      [](Situation *all) {  // resized since
+        all->buffer_pool_asked_bytes = 512 * mb;
+      },
+      [](Situation *all) {  // being resized
+        all->buffer_pool_asked_bytes = 900 * mb;
+        all->buffer_pool_unit_bytes.reset();
+      },
+      [](Situation *all) {  // by little
+        all->buffer_pool_asked_bytes = 1000 * mb;
+      },
+      [](Situation *all) {  // the machine's memory is no limit of a group
+        all->host.limit_bytes.reset();
+        all->host.usage_bytes.reset();
+        all->tmpdir_in_memory =
+            memdiag::advisor::Folder_in_memory{"/dev/shm/tmp", 30 * mb};
+      },
+      [](Situation *all) {  // the ceiling has just taken the last frame
+        all->ceiling = at_the_floor();
+        all->ceiling->quiet_seconds = 59;
+      },
+      [](Situation *all) {  // little
+        all->ceiling = at_the_floor();
+        all->ceiling->parked_bytes = 60 * mb;
+      },
+      [](Situation *all) {  // the pool could give more
+        all->ceiling = at_the_floor();
+        all->ceiling->parkable_bytes = 100 * mb;
+      },
+      [](Situation *all) {  // the kernel's figures cannot be read
+        all->ceiling = too_low();
+        let_sessions_hold(all, 500 * mb);
+        all->ceiling->level = memdiag::ceiling::Level::unknown;
+      },
+      [](Situation *all) {  // sessions have the rest
+        all->ceiling = too_low();
+        let_sessions_hold(all, 600 * mb);
+      },
+      [](Situation *all) {  // the pool can give the rest
+        all->ceiling = too_low();
+        let_sessions_hold(all, 500 * mb);
+        all->ceiling->parkable_bytes = 100 * mb;
+      },
+      [](Situation *all) {  // unused pages are the rest
+        all->ceiling = too_low();
+        let_sessions_hold(all, 500 * mb);
+        pool_of(all, Pool::table_cache).dirty_bytes = 63 * mb;
+        pool_of(all, Pool::session).dirty_bytes = 63 * mb;
+      },
+      [](Situation *all) {  // what sessions have is not known
+        all->ceiling = too_low();
+        let_sessions_hold(all, 500 * mb);
+        pool_of(all, Pool::statement).resident_live_bytes.reset();
+        pool_of(all, Pool::statement).live_bytes.reset();
+      },
       [](Situation *all) { all->host.oom_score_adj = -600; }};
   for (size_t i = 0; i < harmless.size(); ++i) {
     Situation all = healthy();
@@ -464,6 +557,72 @@ TEST(Advisor, WhatIsSmallOrShortOrUnsteadyIsNoFinding) {
     for (const Finding &one : findings(all))
       ADD_FAILURE() << i << ": " << one.subsystem << ' ' << one.evidence;
   }
+}
+
+TEST(Advisor, TheCeilingsFindingsHaveTheirRulesAndBytes) {
+  const auto only = [](const std::function<void(Situation *)> &make) {
+    Situation all = healthy();
+    make(&all);
+    const std::vector<Finding> found = findings(all);
+    EXPECT_EQ(1u, found.size());
+    return found.empty() ? Finding{} : found[0];
+  };
+  const auto rounded =
+      only([](Situation *all) { all->buffer_pool_asked_bytes = 900 * mb; });
+  EXPECT_EQ("ceiling_pool_rounded_up", rounded.rule);
+  EXPECT_EQ(124 * mb, rounded.bytes) << "resident above what was asked for";
+  const auto files = only([](Situation *all) {
+    all->tmpdir_in_memory =
+        memdiag::advisor::Folder_in_memory{"/dev/shm", 30 * mb};
+  });
+  EXPECT_EQ("ceiling_tmpdir_in_memory", files.rule);
+  EXPECT_EQ(30 * mb, files.bytes);
+  const auto floor =
+      only([](Situation *all) { all->ceiling = at_the_floor(); });
+  EXPECT_EQ("ceiling_floor_at_rest", floor.rule);
+  EXPECT_EQ(424 * mb, floor.bytes) << "what the pool still has";
+  const auto went_on = only([](Situation *all) {
+    all->ceiling = at_the_floor();
+    all->ceiling->parked_bytes = 0;
+    all->ceiling->went_on = 1;
+  });
+  EXPECT_EQ("ceiling_went_on", went_on.rule);
+  EXPECT_FALSE(went_on.bytes);
+  EXPECT_EQ("SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_CEILING",
+            went_on.remedy.substr(0, 48));
+  const auto low = only([](Situation *all) {
+    all->ceiling = too_low();
+    let_sessions_hold(all, 500 * mb);
+  });
+  EXPECT_EQ("ceiling_target_too_low", low.rule);
+  EXPECT_EQ(2 * gb, low.bytes) << "never more than the process has";
+  for (const Finding &one : {rounded, files, floor, went_on, low})
+    EXPECT_FALSE(one.statement) << "a smaller pool makes the server wait";
+}
+
+TEST(StartOption, TheLastOneCounts) {
+  const auto asked = [](std::vector<const char *> arguments) {
+    return memdiag::advisor::last_number(arguments, "innodb-buffer-pool-size");
+  };
+  EXPECT_EQ(900 * mb, asked({"mysqld", "--innodb_buffer_pool_size=900M"}));
+  EXPECT_EQ(900 * mb, asked({"mysqld", "--innodb-buffer-pool-size=1G",
+                             "--loose-innodb_buffer-pool_size=900m"}));
+  EXPECT_EQ(943718400u,
+            asked({"mysqld", "--innodb-buffer-pool-size", "943718400"}));
+  EXPECT_EQ(1 * gb, asked({"mysqld", "--innodb-buffer-pool-size=1g"}));
+  EXPECT_FALSE(asked({"mysqld"}));
+  EXPECT_FALSE(asked({"mysqld", "--innodb-buffer-pool-size"}));
+  EXPECT_FALSE(asked({"mysqld", "--innodb-buffer-pool-size="}));
+  EXPECT_FALSE(asked({"mysqld", "--innodb-buffer-pool-size=1.5G"}));
+  EXPECT_FALSE(asked({"mysqld", "--innodb-buffer-pool-size=99999999999G"}));
+  EXPECT_FALSE(asked({"mysqld", "--innodb-buffer-pool-size=1G",
+                      "--innodb-buffer-pool-size=wrong"}))
+      << "the server has not taken the first";
+  EXPECT_FALSE(asked({"mysqld", "--innodb-buffer-pool-size-max=1G"}));
+  EXPECT_FALSE(asked({"mysqld", "--maximum-innodb-buffer-pool-size=1G"}));
+  EXPECT_FALSE(asked(
+      {"mysqld", "--innodb-buffer-pool-size=1G", "--innodb-buffer-pool-s=2G"}))
+      << "an abbreviation may be the same option";
 }
 
 TEST(Advisor, TheMostSevereComesFirst) {
