@@ -79,6 +79,8 @@ add_test(NAME reference_page
   COMMAND memdiag_reference --check ${CMAKE_SOURCE_DIR}/docs/reference.md)
 add_test(NAME holders_json COMMAND memdiag_reference --check-holders
   ${CMAKE_SOURCE_DIR}/client/memdiag/judge/holders.json)
+add_test(NAME ceiling_json COMMAND memdiag_reference --check-ceiling
+  ${CMAKE_SOURCE_DIR}/client/memdiag/judge/ceiling.json)
 
 # A sanitizer owns malloc(), and its programs do not run in valgrind.
 if(NOT MEMDIAG_SANITIZE)

@@ -76,6 +76,20 @@ class Narrow(unittest.TestCase):
         self.assertIsNone(screen.seconds_to_limit)
 
 
+class Ceiling(unittest.TestCase):
+    setUp = Names.setUp
+
+    def test_one_line(self):
+        screen = Screen(Target(host="db1"))
+        screen.sample = {"ceiling": {"level": 2, "target": 1 << 30, "left": 64 << 20, "parked": 3 << 20, "ended": 4}}
+        self.assertIn("ceiling yellow: 64.0 MiB left of 1.00 GiB, parked 3.00 MiB, ended 4", drawn(screen))
+        screen.sample["ceiling"] = {"level": 9, "target": None, "left": None, "parked": None, "ended": None}
+        self.assertIn("ceiling 9: unknown left of unknown", drawn(screen))
+
+    def test_servers_without_it(self):
+        self.assertNotIn("ceiling", drawn(Screen(Target(host="db1"))))
+
+
 class Refusal(unittest.TestCase):
     def test_a_server_that_refuses_is_told(self):
         server = OldServer(SERVERS[0])

@@ -12,6 +12,7 @@ TABLES = (
     "MEMDIAG_ADVICE",
     "MEMDIAG_ALLOCATOR",
     "MEMDIAG_BUDGET",
+    "MEMDIAG_CEILING",
     "MEMDIAG_DIGESTS",
     "MEMDIAG_HOST",
     "MEMDIAG_INNODB",
@@ -32,8 +33,10 @@ GLOBAL_STATUS = """SHOW GLOBAL STATUS WHERE Variable_name IN (
  'Uptime', 'Threads_connected', 'Threads_running', 'Max_used_connections', 'Open_tables', 'Opened_tables',
  'Open_table_definitions', 'Prepared_stmt_count', 'Innodb_page_size', 'Innodb_buffer_pool_pages_total',
  'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_free', 'Innodb_buffer_pool_pages_misc',
- 'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_bytes_data', 'Memory_used', 'Binlog_cache_disk_use',
- 'Created_tmp_tables', 'Created_tmp_disk_tables', 'Performance_schema_memory_classes_lost')"""
+  'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_bytes_data', 'Memory_used', 'Binlog_cache_disk_use',
+  'Created_tmp_tables', 'Created_tmp_disk_tables', 'Performance_schema_memory_classes_lost', 'Memdiag_ceiling_level',
+  'Memdiag_ceiling_target_bytes', 'Memdiag_ceiling_left_bytes', 'Memdiag_ceiling_parked_bytes', 'Memdiag_ceiling_ended',
+  'Memdiag_ceiling_refused', 'Memdiag_ceiling_went_on', 'Memdiag_ceiling_longest_wait_microseconds')"""
 
 # Variables that determine memory, for the section of the configuration and for the budget of stock.
 VARIABLES = """SHOW GLOBAL VARIABLES WHERE Variable_name IN (
@@ -51,7 +54,7 @@ VARIABLES = """SHOW GLOBAL VARIABLES WHERE Variable_name IN (
  'performance_schema_max_memory_classes', 'transaction_alloc_block_size', 'query_alloc_block_size',
  'memdiag_sessions', 'memdiag_scope_survivors', 'memdiag_pressure_watcher', 'memdiag_pressure_limit',
  'memdiag_history_interval_ms', 'memdiag_history_samples', 'memdiag_quiet_ms', 'memdiag_dirty_decay_ms',
- 'memdiag_dirty_limit', 'memdiag_routes', 'memdiag_disabled_pools', 'memdiag_profile', 'container_aware',
+ 'memdiag_dirty_limit', 'memdiag_memory_target', 'memdiag_routes', 'memdiag_disabled_pools', 'memdiag_profile', 'container_aware',
  'server_memory', 'replica_pending_jobs_size_max')"""
 
 MEMORY_BY_EVENT = """SELECT EVENT_NAME, CURRENT_COUNT_USED AS BLOCKS, CURRENT_NUMBER_OF_BYTES_USED AS BYTES,

@@ -1,7 +1,8 @@
 """One cheap look at a server, for a recording and for the live screen: some milliseconds.
 
 {"time", "rss", "swap", "limit", "used", "limit_of", "buffer_pool", "counted", "unused", "sessions", "uptime",
- "pools": {name: [live, unused]}, "instruments": {name: bytes}}; a figure that is not known is None.
+ "pools": {name: [live, unused]}, "instruments": {name: bytes},
+ "ceiling": {"level", "target", "left", "parked", "ended"}, absent where there is none or its level is 0}; a figure that is not known is None.
 """
 
 from __future__ import annotations
@@ -74,6 +75,11 @@ class Sampler:
             }
             unused = [one[1] for one in result["pools"].values()]
             result["unused"] = total(unused) if unused else None
+        if level := view.status("Memdiag_ceiling_level"):
+            result["ceiling"] = {"level": level} | {
+                name: view.status(f"Memdiag_ceiling_{name}{'_bytes' * (name != 'ended')}")
+                for name in ("target", "left", "parked", "ended")
+            }
         return result
 
     def _view(self) -> View:

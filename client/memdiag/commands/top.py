@@ -18,6 +18,7 @@ from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.options import Target
 from memdiag.connect.session import Refused, Session
 from memdiag.durations import seconds_of
+from memdiag.judge.ceiling import LEVELS
 from memdiag.libraries import library
 from memdiag.model.trend import line_through
 from memdiag.model.units import duration, percent, share, shown, signed_size, size
@@ -281,6 +282,14 @@ def _head(screen: Screen, width: int) -> list[str]:
         f"buffer pool {size(sample.get('buffer_pool'))}, swapped {size(sample.get('swap'))},"
         f" sessions {sample.get('sessions', 'unknown')}"
     )
+    if ceiling := sample.get("ceiling"):
+        level = ceiling["level"]
+        name = LEVELS[level] if level < len(LEVELS) else str(level)
+        colour = name if name in ("green", "yellow", "red") else "bold"
+        lines.append(
+            f"ceiling [{colour}]{name}[/]: {size(ceiling['left'])} left of {size(ceiling['target'])},"
+            f" parked {size(ceiling['parked'])}, ended {shown(ceiling['ended'])}"
+        )
     return lines
 
 

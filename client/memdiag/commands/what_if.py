@@ -10,6 +10,7 @@ from memdiag.collect.snapshot import take
 from memdiag.commands.arguments import chosen_targets
 from memdiag.connect.session import Refused, Session
 from memdiag.files import read_text
+from memdiag.judge.ceiling import FLOOR_PERCENT, has_ceiling, lowest_limit, marks_of_limit, needed_at_rest, pool_floor
 from memdiag.model.budget import NO_SUM, rows, sums, with_values
 from memdiag.model.units import bytes_of, duration, moment, signed_size, size
 from memdiag.model.view import View
@@ -60,6 +61,7 @@ def run(options: argparse.Namespace) -> int:
             result.append(
                 "The history counts pages that were never written as unused, too; they would give nothing back."
             )
+        result += ceiling_lines(view, limit) if view is not None else []
         purged = gives_back and outcome.survived_giving_back
         code = 0 if outcome.survived or purged else NOT_SURVIVED
     if values:
@@ -181,6 +183,33 @@ def limit_lines(outcome: Outcome, samples: list[Sample], limit: int, gives_back:
     )
     lines.append("Only the server's process counts here, not what else shares its limit.")
     return lines
+
+
+def ceiling_lines(view: View, limit: int) -> list[str]:
+    """What the ceiling would do at a limit. None for a server without it."""
+    if not has_ceiling(view):
+        return []
+    marks, floor, need = marks_of_limit(limit), pool_floor(view), needed_at_rest(view)
+    now = view.variable("memdiag_memory_target") or "not known"
+    lines = [
+        "",
+        f"With memdiag_memory_target = AUTO (now: {now}) the server would stay below a target of {size(marks.target)}:"
+        f" statements begin while {size(marks.plenty)} are left, and running ones wait below {size(marks.reserve)}.",
+    ]
+    if floor is not None:
+        pool = size(view.variable("innodb_buffer_pool_size"))
+        lines.append(f"It would take frames of the buffer pool, down to {size(floor)} of {pool} ({FLOOR_PERCENT}%).")
+    if need is None:
+        return [*lines, "What the server needs at rest is not known."]
+    rest = f"At rest, with the pool at that floor, and without what sessions have, the server needs {size(need)}."
+    spare = marks.target - marks.plenty - need
+    if spare >= 0:
+        return [*lines, f"{rest} It fits: {size(spare)} more can be taken before statements wait."]
+    return [
+        *lines,
+        f"{rest} It does not fit: one statement would run at a time."
+        f" The lowest limit that fits is {size(lowest_limit(need))}.",
+    ]
 
 
 def budget_lines(view: View, values: dict[str, int], limit: int | None) -> list[str]:

@@ -9,7 +9,7 @@ from memdiag.judge.unexplained import not_readable
 from memdiag.model.document import Fact, Finding, Report
 from memdiag.model.units import percent, size
 from memdiag.model.view import View
-from memdiag.report import about, budget, configuration, host, innodb, ledger, over_time, pools, profile, who
+from memdiag.report import about, budget, ceiling, configuration, host, innodb, ledger, over_time, pools, profile, who
 
 
 def report(
@@ -20,6 +20,7 @@ def report(
     found = judged(view, recording if judge_recording else None)
     sections = [
         over_time.section(view, recording),
+        ceiling.section(view),
         ledger.section(view),
         pools.section(view),
         who.section(view),

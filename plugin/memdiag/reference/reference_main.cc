@@ -7,6 +7,9 @@
     memdiag_reference --holders       prints the client's list of holders
     memdiag_reference --check-holders <file>
                                       fails when the file is not that list
+    memdiag_reference --ceiling       prints the client's numbers of the ceiling
+    memdiag_reference --check-ceiling <file>
+                                      fails when the file has not those numbers
 
   Exit codes: 0, or 1 (different or unreadable file), 2 (wrong arguments).
 */
@@ -20,6 +23,7 @@
 #include <sstream>
 #include <string>
 
+#include "mysys/memdiag/ceiling/levels.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "plugin/memdiag/advice/holder_list.h"
 #include "plugin/memdiag/history/black_box.h"
@@ -29,6 +33,7 @@
 #include "plugin/memdiag/tables/status_variables.h"
 #include "plugin/memdiag/tables/tables.h"
 #include "plugin/memdiag/tables/variable_list.h"
+#include "storage/innobase/memdiag/balloon.h"
 
 namespace memdiag {
 namespace {
@@ -297,6 +302,39 @@ std::string reference() {
   return out.str();
 }
 
+/** The ceiling's numbers, read off its functions: each is a part of the limit,
+and no less than `least_bytes`. The client tries that on the examples. */
+std::string ceiling_json() {
+  constexpr uint64_t large = uint64_t{1} << 50;
+  const ceiling::Marks least = ceiling::marks_of_limit(0, 0);
+  const ceiling::Marks most = ceiling::marks_of_limit(large, 0);
+  std::ostringstream out;
+  const auto add = [&out](const char *name, int64_t least_bytes,
+                          int64_t bytes_of_large) {
+    out << "  \"" << name << "\": {\"least_bytes\": " << least_bytes
+        << ", \"part\": " << static_cast<int64_t>(large) / bytes_of_large
+        << "},\n";
+  };
+  out << "{\n";
+  add("margin", -least.target_bytes,
+      static_cast<int64_t>(large) - most.target_bytes);
+  add("plenty", least.plenty_bytes, most.plenty_bytes);
+  add("reserve", least.reserve_bytes, most.reserve_bytes);
+  out << "  \"floor_percent\": " << balloon::floor_percent
+      << ",\n  \"examples\": [";
+  const char *separator = "\n";
+  for (const uint64_t mib : {200, 512, 1000, 1024, 1200, 2000, 100000}) {
+    const ceiling::Marks marks = ceiling::marks_of_limit(mib << 20, 0);
+    out << separator << "    {\"limit\": " << (mib << 20)
+        << ", \"target\": " << marks.target_bytes
+        << ", \"plenty\": " << marks.plenty_bytes
+        << ", \"reserve\": " << marks.reserve_bytes << '}';
+    separator = ",\n";
+  }
+  out << "\n  ]\n}\n";
+  return out.str();
+}
+
 /** @param arguments  those that make the file anew */
 int check(const char *path, const std::string &expected,
           const char *arguments) {
@@ -332,7 +370,12 @@ int main(int argc, char **argv) {
   if (is(3, "--check-holders"))
     return memdiag::check(argv[2], memdiag::advisor::holders_json(),
                           " --holders");
-  fprintf(stderr, "usage: %s [--holders | --check[-holders] <file>]\n",
+  if (is(2, "--ceiling")) return memdiag::print(memdiag::ceiling_json());
+  if (is(3, "--check-ceiling"))
+    return memdiag::check(argv[2], memdiag::ceiling_json(), " --ceiling");
+  fprintf(stderr,
+          "usage: %s [--holders | --ceiling | "
+          "--check[-holders|-ceiling] <file>]\n",
           argv[0]);
   return 2;
 }
