@@ -7,7 +7,7 @@ from memdiag.model.document import Event, Fact, Line, Section, Series
 from memdiag.model.units import size
 from memdiag.model.view import View
 
-STATUS = "SHOW GLOBAL STATUS LIKE 'Memdiag\\_ceiling%'"
+STATUS = "SHOW GLOBAL STATUS"
 MOST_EVENTS = 12
 # What statements feel. The giver's own steps would cover the chart.
 _FELT = ("end", "refuse", "went_on")

@@ -57,7 +57,7 @@
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, y: false },
-      scales: { y: { range: (u, low, high) => [0, Math.max(high * 1.06, 1)] } },
+      scales: { y: { range: (u, low, high) => [Math.min(0, low * 1.06), Math.max(high * 1.06, 1)] } },
       axes: [
         { stroke: ink, grid: { show: false }, ticks: grid, values: moments, space: 80 },
         { stroke: ink, grid: grid, ticks: { show: false }, size: 74, splits: ticks,
