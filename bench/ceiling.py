@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
-"""Ordinary clients that need more than their memory cgroup has, with and without the ceiling.
+"""Clients that need more than their memory cgroup has: is the server there afterwards, and is each client answered?
 
-Each turn makes a cgroup of its own. README.md explains the figures.
+Each turn makes a cgroup of its own. The turns of one commit are kept in a file, and a run that was interrupted goes on
+behind its last turn. README.md explains the figures.
 """
 
 from __future__ import annotations
 
+import argparse
 import collections
 import contextlib
+import hashlib
+import itertools
+import json
 import os
 import signal
 import sys
@@ -21,19 +26,25 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
-from bench.runner import memory, report, rounds
-from bench.workloads.killers import Killers
+from bench.runner import memory, prepared, report, rounds
+from bench.workloads.killers import KILLERS, Killer, Killers
 from harness import cgroup
 from harness.burst import Sampler
 from harness.common import say
 from harness.problem import Problem, run_main
 from harness.server import Server
-from harness.sql import Connection, SqlError
+from harness.sql import Connection, Result, SqlError
 
 ACCOUNT = "app"  # the ceiling never makes root wait
 ENDED = 3170  # ER_CAPACITY_EXCEEDED
 PATIENCE_SECONDS = 60.0
 PROBE_PAUSE_SECONDS = 0.05
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+CEILING = "dev-ceiling"
+
+
+def _digest(result: Result) -> str:
+    return hashlib.sha256(repr(result.rows).encode()).hexdigest()[:16]
 
 
 @dataclass
@@ -44,16 +55,23 @@ class Answers:
     ended: int = 0
     lost: int = 0
     other_errors: collections.Counter[int] = field(default_factory=collections.Counter)
+    said: set[str] = field(default_factory=set)
     longest_probe_s: float = 0.0
+    # Each text's answers
+    rows: dict[str, set[str]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, session: Connection, text: str) -> bool:
         """False: the connection is lost."""
         code: int | None = 0
+        said = ""
+        found = ""
         try:
-            session.query(text)
+            result = session.query(text)
+            if text.startswith(("SELECT", "WITH")):
+                found = _digest(result)
         except SqlError as error:
-            code = error.code
+            code, said = error.code, error.message
         except OSError:
             code = None
         with self.lock:
@@ -61,10 +79,15 @@ class Answers:
                 self.lost += 1
             elif code == 0:
                 self.answers += 1
+                if found:
+                    self.rows.setdefault(text, set()).add(found)
             elif code == ENDED:
                 self.ended += 1
+                if len(self.said) < 5:
+                    self.said.add(said)
             else:
                 self.other_errors[code] += 1
+                self.said.add(said)
         return code is not None
 
     def figures(self) -> dict[str, Any]:
@@ -73,26 +96,37 @@ class Answers:
             "ended": self.ended,
             "lost": self.lost,
             "other_errors": dict(self.other_errors),
+            "said": sorted(self.said),
             "longest_probe_s": self.longest_probe_s,
         }
 
 
-def _client(workload: Killers, server: Server, number: int, end: float, got: Answers) -> None:
-    try:
-        session = Connection(server.socket, workload.name, ACCOUNT, PATIENCE_SECONDS)
-    except (OSError, SqlError):
-        with got.lock:
-            got.lost += 1
-        return
-    with contextlib.suppress(OSError), session:
-        for text in workload.statements(number):
-            if time.monotonic() >= end or not got.ask(session, text):
-                return
+def _client(killer: Killer, server: Server, number: int, end: float, got: Answers) -> None:
+    while time.monotonic() < end:
+        try:
+            session = Connection(server.socket, Killers.name, ACCOUNT, PATIENCE_SECONDS)
+        except SqlError as error:
+            with got.lock:
+                got.other_errors[error.code] += 1
+            return
+        except OSError:
+            with got.lock:
+                got.lost += 1
+            return
+        with contextlib.suppress(OSError), session:
+            for text in killer.statements(number):
+                if time.monotonic() >= end or not got.ask(session, text.replace("{folder}", str(server.folder))):
+                    return
+        if not killer.again:
+            return
 
 
 def _probe(server: Server, end: float, got: Answers) -> None:
     """A second client: how long SELECT 1 takes at most."""
-    with contextlib.suppress(OSError, SqlError), server.connect(timeout=PATIENCE_SECONDS) as session:
+    with (
+        contextlib.suppress(OSError, SqlError),
+        Connection(server.socket, "", ACCOUNT, PATIENCE_SECONDS) as session,
+    ):
         while time.monotonic() < end:
             began = time.monotonic()
             try:
@@ -104,13 +138,13 @@ def _probe(server: Server, end: float, got: Answers) -> None:
             time.sleep(PROBE_PAUSE_SECONDS)
 
 
-def crowd(workload: Killers, server: Server, seconds: float) -> Answers:
+def crowd(killer: Killer, clients: int, server: Server, seconds: float) -> Answers:
     got = Answers()
     end = time.monotonic() + seconds
     threads = [threading.Thread(target=_probe, args=(server, end, got), daemon=True)]
     threads += [
-        threading.Thread(target=_client, args=(workload, server, number, end, got), daemon=True)
-        for number in range(workload.clients)
+        threading.Thread(target=_client, args=(killer, server, number, end, got), daemon=True)
+        for number in range(clients)
     ]
     for thread in threads:
         thread.start()
@@ -121,29 +155,111 @@ def crowd(workload: Killers, server: Server, seconds: float) -> Answers:
     return got
 
 
-def turn(workload: Killers, arm: arm_list.Arm, folder: Path, limit_kb: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Turn:
+    arm: str
+    load: str
+    clients: int
+    limit_mb: int
+    processors: float  # 0: all
+    huge_pages: str
+    number: int
+
+    def key(self) -> str:
+        return json.dumps(vars(self), sort_keys=True)
+
+    def name(self) -> str:
+        quota = f", {self.processors:g} processors" if self.processors else ""
+        return f"{self.arm}, {self.load} x {self.clients}, {self.limit_mb} MB{quota}, THP {self.huge_pages}"
+
+
+@contextlib.contextmanager
+def huge_pages(mode: str) -> Iterator[None]:
+    """Of the whole machine: "madvise", "always" or "" for what it is."""
+    before = HUGE_PAGES.read_text().partition("[")[2].partition("]")[0]
+    if mode in ("", before):
+        yield
+        return
+    HUGE_PAGES.write_text(mode)
+    try:
+        yield
+    finally:
+        HUGE_PAGES.write_text(before)
+
+
+class Unlimited:
+    """A server without a limit, which knows what a statement has to answer. It starts when it is first asked."""
+
+    def __init__(self, arm: arm_list.Arm, template: Path) -> None:
+        self._arm = arm
+        self._template = template
+        self._stack = contextlib.ExitStack()
+        self._session: Connection | None = None
+        self._known: dict[str, str] = {}
+
+    def __enter__(self) -> Unlimited:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def wrong(self, rows: dict[str, set[str]]) -> int:
+        """How many texts got another answer."""
+        return sum(found != {self._answer(text)} for text, found in rows.items())
+
+    def _answer(self, text: str) -> str:
+        if text not in self._known:
+            if self._session is None:
+                folder = self._stack.enter_context(prepared.copy(self._template, self._arm))
+                server = self._stack.enter_context(self._arm.server(folder, Killers(pool_mb=256).mysqld_options()))
+                server.start()
+                self._session = self._stack.enter_context(server.connect(Killers.name))
+                self._session.query(f"SET cte_max_recursion_depth = 10000000, group_concat_max_len = {1 << 30}")
+            self._known[text] = _digest(self._session.query(text))
+        return self._known[text]
+
+
+def _prepare(server: Server) -> None:
+    server.query(f"CREATE USER {ACCOUNT}@localhost")
+    server.query(f"GRANT ALL ON {Killers.name}.* TO {ACCOUNT}@localhost")
+    server.query(f"GRANT FILE ON *.* TO {ACCOUNT}@localhost")
+    # A warm pool, as of a server that has run for days.
+    for table in ("things", "altered"):
+        server.query(f"SELECT COUNT(*), SUM(LENGTH(note)), SUM(LENGTH(doc)) FROM {table}", Killers.name)
+
+
+def perform(turn: Turn, killer: Killer, pool_percent: float, seconds: float, template: Path) -> dict[str, Any]:
     """One turn: a server in a group of its own."""
-    with (
-        cgroup.memory_limit(limit_kb) as limit,
-        arm.server(folder, workload.mysqld_options(), limit.wrapper()) as server,
-    ):
-        run: dict[str, Any] = {"limit_kb": limit_kb, "outcome": "survived"}
+    arm = arm_list.choose(turn.arm)[0]
+    workload = Killers(pool_mb=int(turn.limit_mb * pool_percent / 100))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(huge_pages(turn.huge_pages))
+        folder = stack.enter_context(prepared.copy(template, arm))
+        limit = stack.enter_context(cgroup.memory_limit(turn.limit_mb << 10))
+        wrapper = limit.wrapper()
+        if turn.processors:
+            wrapper = (*wrapper, *stack.enter_context(cgroup.processors(turn.processors, limit)))
+        server = stack.enter_context(arm.server(folder, workload.mysqld_options(), wrapper))
+        run: dict[str, Any] = {**vars(turn), "outcome": "survived"}
         got = Answers()
         used = Sampler(0.05, limit.used_bytes)
         try:
             server.start()
-            server.query(f"CREATE USER {ACCOUNT}@localhost")
-            server.query(f"GRANT ALL ON {workload.name}.* TO {ACCOUNT}@localhost")
-            # A warm pool, as of a server that has run for days.
-            server.query("SELECT COUNT(*), SUM(LENGTH(note)), SUM(LENGTH(doc)) FROM things", workload.name)
+            if "{folder}" in next(killer.statements(0)):
+                server.query(f"SELECT id, note, doc INTO OUTFILE '{folder}/things.txt' FROM things", Killers.name)
+            _prepare(server)
             run["start_kb"] = limit.used_bytes() >> 10
             with used:
-                got = crowd(workload, server, workload.seconds)
+                got = crowd(killer, turn.clients, server, seconds)
             run["actions"] = actions(server)
+            run["status"] = status(server)
         except (Problem, SqlError, OSError) as failure:
             time.sleep(1)  # a killed process may need a moment to be gone
-            if server.alive() or not limit.figures()["oom_kills"]:
-                raise Problem(f"{failure}\n{server.log_tail()}") from failure
+            if not limit.figures()["oom_kills"]:
+                if server.alive() and "start_kb" in run:
+                    run["outcome"] = "stalled"
+                else:
+                    raise Problem(f"{turn.name()}: {failure}\n{server.log_tail()}") from failure
         if limit.figures()["oom_kills"]:
             run["outcome"] = "killed" if "start_kb" in run else "killed at its start"
         run["peak_kb"] = max((bytes_ for _, bytes_ in used.samples), default=0) >> 10
@@ -151,7 +267,9 @@ def turn(workload: Killers, arm: arm_list.Arm, folder: Path, limit_kb: int) -> d
         if server.alive():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(server.pid, signal.SIGKILL)
-        return {**run, **got.figures()}
+        run.update(got.figures())
+    run["rows"] = got.rows if killer.same_answers else {}
+    return run
 
 
 def actions(server: Server) -> dict[str, int]:
@@ -161,78 +279,67 @@ def actions(server: Server) -> dict[str, int]:
     return {}
 
 
+def status(server: Server) -> dict[str, str]:
+    rows = server.query("SHOW GLOBAL STATUS LIKE 'Memdiag\\_ceiling%'").rows
+    return {str(name).removeprefix("Memdiag_ceiling_"): str(value) for name, value in rows}
+
+
 def brief(run: dict[str, Any]) -> str:
+    errors = f", errors {run['other_errors']}" if run["other_errors"] else ""
     return (
-        f"{run['outcome']} in {run['limit_kb'] >> 10} MB, peak {run['peak_kb'] >> 10} MB; {run['answers']} answers,"
-        f" {run['ended']} ended, {run['lost']} lost, other errors {run['other_errors']},"
-        f" longest SELECT 1 {run['longest_probe_s']:.2f} s, actions {run.get('actions', {})}"
+        f"{run['outcome']}, peak {run['peak_kb'] >> 10} MB; {run['answers']} answers, {run['ended']} ended,"
+        f" {run['lost']} lost{errors}, {run.get('wrong', 0)} wrong, SELECT 1 {run['longest_probe_s']:.2f} s,"
+        f" {run.get('actions', {})}"
     )
 
 
-def measure_round(workload: Killers, limit_kb: int) -> rounds.Round:
-    def measure(arms: Sequence[arm_list.Arm], template: Path) -> Iterator[tuple[str, rounds.Run]]:
-        for arm in arms:
-            with memory.prepared.copy(template, arm) as folder:
-                run = turn(workload, arm, folder, limit_kb)
-            say(f"{arm.name}: {brief(run)}")
-            yield arm.name, run
-
-    return measure
-
-
-def good(run: dict[str, Any]) -> bool:
+def is_good(run: dict[str, Any]) -> bool:
     """True if every client got its answer or the ceiling's error, in time, and the server lives."""
     return (
         run["outcome"] == "survived"
         and not run["lost"]
         and not run["other_errors"]
-        and run["answers"] > 0
+        and not run.get("wrong", 0)
+        and run["answers"] + run["ended"] > 0
         and run["longest_probe_s"] <= 1
     )
 
 
+def _rows(runs: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
+    for (load, clients, arm), group in itertools.groupby(
+        sorted(runs, key=lambda run: (run["load"], run["clients"], run["arm"])),
+        key=lambda run: (run["load"], run["clients"], run["arm"]),
+    ):
+        of_arm = list(group)
+        yield [
+            f"{load} x {clients}",
+            arm,
+            f"{sum(run['outcome'] == 'survived' for run in of_arm)} of {len(of_arm)}",
+            f"{sum(map(is_good, of_arm))}",
+            f"{report.median(run['answers'] for run in of_arm):.0f}",
+            f"{sum(run['ended'] for run in of_arm)}",
+            f"{sum(run['lost'] for run in of_arm)}",
+            f"{sum(sum(run['other_errors'].values()) for run in of_arm)}",
+            f"{sum(run.get('wrong', 0) for run in of_arm)}",
+            f"{max(run['longest_probe_s'] for run in of_arm):.2f}",
+        ]
+
+
 def render(raw: dict[str, Any]) -> str:
-    rows = []
-    targets = []
-    for arm, runs in raw["runs"].items():
-
-        def middle(figure: str, runs: list[dict[str, Any]] = runs) -> float:
-            return report.median(run[figure] for run in runs)
-
-        rows.append(
-            [
-                arm,
-                f"{sum(run['outcome'] == 'survived' for run in runs)} of {len(runs)}",
-                f"{sum(good(run) for run in runs)}",
-                f"{middle('peak_kb') / 1024:.0f}",
-                f"{middle('answers'):.0f}",
-                f"{sum(run['ended'] for run in runs)}",
-                f"{sum(run['lost'] for run in runs)}",
-                f"{sum(sum(run['other_errors'].values()) for run in runs)}",
-                f"{max(run['longest_probe_s'] for run in runs):.2f}",
-            ]
-        )
-        if arm == "dev-ceiling":
-            targets.append(report.target("good rounds", sum(map(good, runs)) / len(runs), ">=", 1))
+    runs = raw["runs"]
+    of_ceiling = [run for run in runs if run["arm"] == CEILING]
+    ordinary = [run["ended"] for run in of_ceiling if run["load"] == "ordinary" and run["limit_mb"] == 1200]
+    targets = [
+        report.target("good turns", sum(map(is_good, of_ceiling)) / len(of_ceiling) if of_ceiling else None, ">=", 1),
+        report.target("ended of the ordinary load in 1200 MB", sum(ordinary) if ordinary else None, "<=", 0),
+    ]
+    heads = ["load", "arm", "survived", "good", "answers", "ended", "lost", "other errors", "wrong", "SELECT 1, s"]
     return "\n".join(
         [
             "# The ceiling\n",
-            f"A memory cgroup of {raw['settings']['limit_mb']} MB, a buffer pool of {raw['settings']['pool_mb']} MB,"
-            f" {raw['settings']['clients']} clients, {raw['settings']['seconds']:g} s.\n",
-            report.table(
-                [
-                    "arm",
-                    "survived",
-                    "good",
-                    "peak MB",
-                    "answers",
-                    "ended",
-                    "lost",
-                    "other errors",
-                    "longest SELECT 1, s",
-                ],
-                rows,
-            ),
+            f"{len(runs)} turns of {raw['settings']['seconds']:g} s, limits of {raw['settings']['limits_mb']} MB, a"
+            f" buffer pool of {raw['settings']['pool_percent']:g}% of the limit.\n",
+            report.table(heads, list(_rows(runs))),
             "\n## Targets\n",
             report.target_table(targets),
             report.front_matter(raw),
@@ -240,31 +347,75 @@ def render(raw: dict[str, Any]) -> str:
     )
 
 
+def _turns(options: argparse.Namespace) -> list[Turn]:
+    """Arms are interleaved within each case."""
+    unknown = [name for name in options.loads if name not in KILLERS]
+    if unknown:
+        raise Problem(f"unknown load: {unknown[0]}; there are {', '.join(KILLERS)}")
+    return [
+        Turn(arm, load, clients, limit, quota, pages, number)
+        for number in range(options.rounds)
+        for load in options.loads
+        for limit in options.limits_mb
+        for quota in options.processors
+        for pages in options.huge_pages
+        for clients in options.clients or KILLERS[load].clients
+        for arm in options.arms.split(",")
+    ]
+
+
+def _words(text: str) -> list[str]:
+    return text.split(",")
+
+
+def _integers(text: str) -> list[int]:
+    return [int(word) for word in text.split(",")]
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(word) for word in text.split(",")]
+
+
 def main() -> int:
-    parser = rounds.parser((__doc__ or "").splitlines()[0], rounds=3, arms=("dev", "dev-ceiling", "stock"))
-    parser.add_argument("--limit-mb", type=int, default=1200, help="of the cgroup (default: %(default)s)")
+    parser = rounds.parser((__doc__ or "").splitlines()[0], rounds=1, arms=(CEILING, "debian"))
+    parser.add_argument("--loads", type=_words, default=list(KILLERS), help=f"of: {', '.join(KILLERS)} (default: all)")
+    parser.add_argument("--limits-mb", type=_integers, default=[1200], help="of the cgroup (default: %(default)s)")
+    parser.add_argument("--processors", type=_numbers, default=[0.0], help="a quota; 0 is none (default: %(default)s)")
+    parser.add_argument("--huge-pages", type=_words, default=[""], help='madvise, always; "" as it is (default)')
+    parser.add_argument("--clients", type=_integers, default=[], help="instead of each load's own numbers")
     parser.add_argument("--pool-percent", type=float, default=75.0, help="of the limit (default: %(default)s)")
-    parser.add_argument("--clients", type=int, default=32, help="default: %(default)s")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of the load (default: %(default)s)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of the load (default: %(default)s)")
+    parser.add_argument("--turns", type=Path, help="the file of turns (default: one of this commit)")
     options = parser.parse_args()
-    rounds.require_positive(options, "limit_mb", "pool_percent", "clients", "seconds")
-    pool_mb = int(options.limit_mb * options.pool_percent / 100)
-    workload = Killers(clients=options.clients, seconds=options.seconds, pool_mb=pool_mb)
-    return rounds.run(
-        "ceiling",
+    rounds.require_positive(options, "pool_percent", "seconds")
+    turns = _turns(options)
+    arms = arm_list.choose(options.arms)
+    file = options.turns or prepared.WORK / f"ceiling-{report.commit()}.jsonl"
+    runs = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    done = {Turn(**{name: run[name] for name in Turn.__annotations__}).key() for run in runs}
+    wanted = {turn.key() for turn in turns}
+    runs = [run for run in runs if Turn(**{name: run[name] for name in Turn.__annotations__}).key() in wanted]
+    rest = [turn for turn in turns if turn.key() not in done]
+    template = memory.template(Killers(), arms)
+    say(f"{len(turns)} turns, {len(rest)} to do: about {len(rest) * (options.seconds + 12) / 60:.0f} min ({file})")
+    unlimited_arm = arm_list.choose("dev")[0]
+    with Unlimited(unlimited_arm, template) as unlimited:
+        for number, turn in enumerate(rest, 1):
+            killer = KILLERS[turn.load]
+            run = perform(turn, killer, options.pool_percent, options.seconds, template)
+            run["wrong"] = unlimited.wrong(run.pop("rows"))
+            with file.open("a") as lines:
+                lines.write(json.dumps(run) + "\n")
+            runs.append(run)
+            say(f"{number}/{len(rest)} {turn.name()}: {brief(run)}")
+    raw = rounds.record(
         options,
-        settings={
-            "limit_mb": options.limit_mb,
-            "pool_mb": pool_mb,
-            "clients": options.clients,
-            "seconds": options.seconds,
-        },
-        prepare=lambda arms: memory.template(workload, arms),
-        measure=measure_round(workload, options.limit_mb << 10),
-        brief=brief,
-        render=render,
-        seconds_each=options.seconds + 30,
+        arms,
+        {"limits_mb": options.limits_mb, "pool_percent": options.pool_percent, "seconds": options.seconds},
     )
+    raw["runs"] = runs
+    report.save(report.stem("ceiling"), raw, render(raw), options.save)
+    return 0
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ class Limit:
 
     def wrapper(self) -> tuple[str, ...]:
         """Words before a command, which move it into the group."""
-        return (*("sh", "-c", 'echo $$ > "$0" && exec "$@"'), str(self.group / "cgroup.procs"))
+        return _into(self.group)
 
     def resize(self, limit_bytes: int) -> bool:
         """Sets another limit. False: the kernel (version 1) refuses it, because it cannot reclaim enough at once. Then
@@ -106,15 +106,23 @@ def memory_limit(limit_kb: int, above: Limit | None = None) -> Iterator[Limit]:
     try:
         yield limit
     finally:
-        # The kernel may need a moment after the end of the last process.
-        for attempt in range(50):
-            try:
-                limit.group.rmdir()
-                break
-            except OSError:
-                if attempt == 49:
-                    raise
-                time.sleep(0.1)
+        _remove(limit.group)
+
+
+def _into(group: Path) -> tuple[str, ...]:
+    return (*("sh", "-c", 'echo $$ > "$0" && exec "$@"'), str(group / "cgroup.procs"))
+
+
+def _remove(group: Path) -> None:
+    # The kernel may need a moment after the end of the last process.
+    for attempt in range(50):
+        try:
+            group.rmdir()
+            break
+        except OSError:
+            if attempt == 49:
+                raise
+            time.sleep(0.1)
 
 
 def _make(limit_kb: int, above: Limit | None) -> Limit:
@@ -148,3 +156,34 @@ def _make(limit_kb: int, above: Limit | None) -> Limit:
             group.rmdir()
             reason = error
     raise NotPossible(f"no memory cgroup can be made: {reason}")
+
+
+@contextlib.contextmanager
+def processors(count: float, limit: Limit) -> Iterator[tuple[str, ...]]:
+    """A quota of processor time. The words are to stand before a command, beside those of `limit`."""
+    period_us = 100_000
+    quota_us = int(count * period_us)
+    if limit.version == 2:
+        with contextlib.suppress(OSError):  # the controller may be on already
+            (limit.group.parent / "cgroup.subtree_control").write_text("+cpu")
+        try:
+            (limit.group / "cpu.max").write_text(f"{quota_us} {period_us}")
+        except OSError as error:
+            raise NotPossible(f"no quota of processors can be set: {error}") from error
+        yield ()
+        return
+    mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    tops = [Path(mount[4]) for mount in mounts if "cpu" in mount[-1].split(",") and "cgroup" in mount]
+    if not tops:
+        raise NotPossible("no control group has quotas of processors")
+    group = tops[0] / limit.group.name
+    try:
+        group.mkdir()
+        (group / "cpu.cfs_period_us").write_text(str(period_us))
+        (group / "cpu.cfs_quota_us").write_text(str(quota_us))
+    except OSError as error:
+        raise NotPossible(f"no quota of processors can be set: {error}") from error
+    try:
+        yield _into(group)
+    finally:
+        _remove(group)

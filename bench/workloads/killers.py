@@ -1,52 +1,195 @@
-"""Ordinary clients whose statements take tens of megabytes each: sorts, groupings, JSON, prepared statements."""
+"""Loads that get a server killed in a container: crowds of ordinary clients, and single statements of much memory."""
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bench.workloads.base import LIMIT, Load, Workload, insert_rows
+from bench.workloads import phrase_burst
+from bench.workloads.base import Load, Workload, insert_rows
 from harness import burst
 from harness.server import Server
 
+MIB = 1 << 20
+ROWS = 120_000
+DOCUMENTS = 20_000
+LOCKED_ROWS = 1_000_000
+TRIGGER_LEVELS = 6
+TRIGGER_STATEMENTS = 400
 PREPARED_EACH = 40
+JSON_CALLS = 250_000
+IN_LIST = 100_000
+
+_COUNTS = tuple(ROWS * part // 8 for part in range(3, 9))
 
 
-def prepare() -> Iterator[str]:
-    """What a session does once: prepared statements and a large user variable, which it keeps."""
-    yield "SET @kept = REPEAT('x', 2 << 20)"
-    for number in range(PREPARED_EACH):
-        yield f"PREPARE p{number} FROM 'SELECT id, note FROM things WHERE id BETWEEN ? AND ? + {number}'"
-
-
-def statement(chooser: random.Random, rows: int) -> str:
-    some = int(rows * chooser.uniform(0.3, 1))
-    key = chooser.randrange(PREPARED_EACH)
-    return chooser.choice(
-        (
-            f"SELECT COUNT(*) FROM (SELECT id, note FROM things WHERE id <= {some} ORDER BY note, id LIMIT {some}) AS s",
-            f"SELECT COUNT(*) FROM (SELECT note, COUNT(*) FROM things WHERE id <= {some} GROUP BY note) AS g",
-            f"SELECT LENGTH(JSON_ARRAYAGG(doc)) FROM things WHERE id <= {some // 2}",
-            f"SELECT COUNT(DISTINCT CONCAT(note, id)) FROM things WHERE id <= {some}",
-            f"EXECUTE p{key} USING @one, @one",
+def ordinary(number: int) -> Iterator[str]:
+    """Sorts, groupings, JSON, prepared statements. A session keeps its prepared statements and a large variable."""
+    chooser = random.Random(number)
+    yield f"SET @one = {1 + number}"
+    yield f"SET @kept = REPEAT('x', {2 * MIB})"
+    for each in range(PREPARED_EACH):
+        yield f"PREPARE p{each} FROM 'SELECT id, note FROM things WHERE id BETWEEN ? AND ? + {each}'"
+    while True:
+        some = chooser.choice(_COUNTS)
+        key = chooser.randrange(PREPARED_EACH)
+        yield chooser.choice(
+            (
+                f"SELECT COUNT(*), MAX(note) FROM"
+                f" (SELECT id, note FROM things WHERE id <= {some} ORDER BY note, id LIMIT {some}) AS s",
+                f"SELECT COUNT(*), MAX(n) FROM (SELECT note, COUNT(*) AS n FROM things WHERE id <= {some} GROUP BY note)"
+                " AS g",
+                f"SELECT LENGTH(JSON_ARRAYAGG(doc)) FROM things WHERE id <= {some // 2}",
+                f"SELECT COUNT(DISTINCT CONCAT(note, id)) FROM things WHERE id <= {some}",
+                f"EXECUTE p{key} USING @one, @one",
+            )
         )
+
+
+def _json_row(number: int) -> Iterator[str]:
+    """One row as in issue 19915 of Vitess: a text of megabytes that calls functions of JSON hundreds of thousands of
+    times."""
+    calls = (
+        f"JSON_OBJECT('id',{each},'of',JSON_QUOTE('n{each}'),'is',CAST('[{each}]' AS JSON))" for each in itertools.count()
     )
+    text = ",".join(itertools.islice(calls, JSON_CALLS // 3))
+    while True:
+        yield f"INSERT INTO json_rows (session, doc) VALUES ({number}, JSON_ARRAY({text}))"
+
+
+def _json_arrayagg(_number: int) -> Iterator[str]:
+    while True:
+        yield f"SELECT LENGTH(JSON_ARRAYAGG(doc)) FROM things WHERE id <= {ROWS}"
+
+
+def _group_concat(_number: int) -> Iterator[str]:
+    yield f"SET group_concat_max_len = {1 << 30}"
+    while True:
+        yield "SELECT LENGTH(GROUP_CONCAT(note, doc)) FROM things JOIN (SELECT 1 UNION ALL SELECT 2) AS twice"
+
+
+def _recursive_cte(_number: int) -> Iterator[str]:
+    yield "SET cte_max_recursion_depth = 10000000"
+    while True:
+        yield (
+            "WITH RECURSIVE n (i, t) AS (SELECT 1, CAST(REPEAT('x', 200) AS CHAR(200))"
+            " UNION ALL SELECT i + 1, t FROM n WHERE i < 400000) SELECT COUNT(*), SUM(i), MAX(LENGTH(t)) FROM n"
+        )
+
+
+def _in_lists(number: int) -> Iterator[str]:
+    chooser = random.Random(number % 2)
+    some = ",".join(str(chooser.randrange(2 * ROWS)) for _ in range(IN_LIST))
+    while True:
+        yield f"SELECT COUNT(*), SUM(id) FROM things WHERE id IN ({some})"
+        yield f"SELECT COUNT(*), SUM(a.id) FROM things AS a JOIN things AS b USING (id) WHERE a.id IN ({some})"
+
+
+def _phrases(number: int) -> Iterator[str]:
+    texts = phrase_burst.searches()
+    random.Random(number).shuffle(texts)
+    yield from itertools.cycle(texts)
+
+
+def _triggers(number: int) -> Iterator[str]:
+    while True:
+        yield f"INSERT INTO level0 (a, b) VALUES {','.join(f'({number}, {each})' for each in range(20))}"
+
+
+def _row_locks(number: int) -> Iterator[str]:
+    while True:
+        yield "BEGIN"
+        yield f"SELECT COUNT(*) FROM locked WHERE MOD(id, 32) <> {number} FOR SHARE"
+        yield "SELECT COUNT(*) FROM things"
+        yield "ROLLBACK"
+
+
+def _locking_updates(number: int) -> Iterator[str]:
+    """Undo, locks and dirty pages in one open transaction."""
+    width = LOCKED_ROWS // 32
+    while True:
+        yield "BEGIN"
+        yield f"UPDATE locked SET a = a + 1 WHERE id > {number * width} AND id <= {(number + 1) * width}"
+        yield "SELECT COUNT(*) FROM things"
+        yield "COMMIT"
+
+
+def _connects(_number: int) -> Iterator[str]:
+    yield f"SET @kept = REPEAT('x', {MIB // 8})"
+    yield "SELECT COUNT(*), SUM(LENGTH(note)) FROM things WHERE id <= 200"
+    yield "DO SLEEP(2)"
+
+
+def _load_data(number: int) -> Iterator[str]:
+    while True:
+        yield f"LOAD DATA INFILE '{{folder}}/things.txt' INTO TABLE loaded (id, note, doc) SET session = {number}"
+
+
+def _online_alter(number: int) -> Iterator[str]:
+    if number == 0:
+        while True:
+            yield "ALTER TABLE altered ADD INDEX (note), ALGORITHM = INPLACE, LOCK = NONE"
+            yield "ALTER TABLE altered DROP INDEX note, ALGORITHM = INPLACE, LOCK = NONE"
+    elif number % 2:
+        while True:
+            yield f"UPDATE altered SET note = REVERSE(note) WHERE id BETWEEN {number * 500} AND {number * 500 + 499}"
+    else:
+        yield from ordinary(number)
+
+
+def _beside_a_dump(number: int) -> Iterator[str]:
+    if number != 0:
+        yield from ordinary(number)
+    while True:  # what mysqldump does
+        yield "SELECT /*!40001 SQL_NO_CACHE */ id, note, doc FROM things"
+
+
+@dataclass(frozen=True)
+class Killer:
+    """One load. `statements` makes those of a session."""
+
+    name: str
+    statements: Callable[[int], Iterator[str]]
+    clients: tuple[int, ...] = (1, 32)
+    # Its sessions begin again when their statements end.
+    again: bool = False
+    # Its SELECTs read what no statement of it changes.
+    same_answers: bool = True
+
+
+KILLERS: dict[str, Killer] = {
+    killer.name: killer
+    for killer in (
+        Killer("ordinary", ordinary, (32,)),
+        Killer("json_row", _json_row, same_answers=False),
+        Killer("json_arrayagg", _json_arrayagg),
+        Killer("group_concat", _group_concat),
+        Killer("recursive_cte", _recursive_cte),
+        Killer("in_lists", _in_lists),
+        Killer("phrases", _phrases),
+        Killer("triggers", _triggers, same_answers=False),
+        Killer("row_locks", _row_locks),
+        Killer("locking_updates", _locking_updates),
+        Killer("connects", _connects, (500,), again=True),
+        Killer("load_data", _load_data, same_answers=False),
+        Killer("online_alter", _online_alter, (32,)),
+        Killer("beside_a_dump", _beside_a_dump, (32,)),
+    )
+}
 
 
 @dataclass(frozen=True)
 class Killers(Workload):
-    name = "killers"
-    shows = "ordinary clients that need more memory than the limit has"
-    unit = "statements"
-    data = ("rows",)
-    surroundings = (LIMIT,)
+    """The data of all of them."""
 
-    rows: int = 120_000
-    clients: int = 32
-    seconds: float = 20.0
+    name = "killers"
+    shows = "clients that need more memory than the limit has"
+    unit = "statements"
+
     pool_mb: int = 900
+    seconds: float = 10.0
 
     def mysqld_options(self) -> tuple[str, ...]:
         common = [each for each in super().mysqld_options() if not each.startswith("--innodb-buffer-pool-size")]
@@ -56,35 +199,53 @@ class Killers(Workload):
             "--sort-buffer-size=32M",
             "--tmp-table-size=64M",
             "--max-heap-table-size=64M",
-            "--temptable-max-ram=1G",
+            "--max-allowed-packet=256M",
+            "--max-connections=1000",
+            "--secure-file-priv=",
+            "--innodb-ft-min-token-size=3",
+            "--innodb-ft-enable-stopword=OFF",
         )
 
     def fill(self, server: Server) -> None:
+        row = (
+            "i, REPEAT(SHA2(i, 224), 1 + i % 4), JSON_OBJECT('id', i,"
+            " 'tags', JSON_ARRAY(SHA2(i, 224), i, NULL), 'of', JSON_OBJECT('a', i, 'b', SHA2(i, 256)))"
+        )
+        columns = "id INT PRIMARY KEY, note VARCHAR(255) NOT NULL, doc JSON NOT NULL"
         with server.connect(self.name) as session:
-            session.query("CREATE TABLE things (id INT PRIMARY KEY, note VARCHAR(255) NOT NULL, doc JSON NOT NULL)")
-            insert_rows(
-                session,
-                "things",
-                self.rows,
-                "i, REPEAT(SHA2(i, 224), 1 + i % 4), JSON_OBJECT('id', i,"
-                " 'tags', JSON_ARRAY(SHA2(i, 224), i, NULL), 'of', JSON_OBJECT('a', i, 'b', SHA2(i, 256)))",
-            )
-            session.query("ANALYZE TABLE things")
+            for table in ("things", "altered"):
+                session.query(f"CREATE TABLE {table} ({columns})")
+                insert_rows(session, table, ROWS, row)
+                session.query(f"ANALYZE TABLE {table}")
+            session.query("CREATE TABLE json_rows (session INT, doc JSON)")
+            session.query("CREATE TABLE loaded (session INT, id INT, note VARCHAR(255), doc JSON, KEY (note))")
+            session.query("CREATE TABLE locked (id INT PRIMARY KEY, a INT NOT NULL)")
+            insert_rows(session, "locked", LOCKED_ROWS, "i, i")
+            self._fill_triggers(server)
+            session.query("CREATE TABLE documents (id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT, body TEXT NOT NULL)")
+            every = phrase_burst.documents(DOCUMENTS)
+            while batch := list(itertools.islice(every, 500)):
+                session.query("INSERT INTO documents (body) VALUES " + ",".join(f"('{text}')" for text in batch))
+            session.query("CREATE FULLTEXT INDEX body ON documents (body)")
 
-    def statements(self, number: int) -> Iterator[str]:
-        """Endless."""
-        chooser = random.Random(number)
-        yield f"SET @one = {1 + number}"
-        yield from prepare()
-        for _ in itertools.count():
-            yield statement(chooser, self.rows)
+    def _fill_triggers(self, server: Server) -> None:
+        body = "".join(f"SET @b = CONCAT(NEW.a, '{each}', NEW.b + {each}); " for each in range(TRIGGER_STATEMENTS))
+        with server.connect(self.name) as session:
+            for level in range(TRIGGER_LEVELS):
+                session.query(f"CREATE TABLE level{level} (id INT PRIMARY KEY AUTO_INCREMENT, a INT, b INT)")
+            for level in range(TRIGGER_LEVELS - 1):
+                rows = "(NEW.a, NEW.b), (NEW.a, NEW.b + 1)"
+                session.query(
+                    f"CREATE TRIGGER large{level} AFTER INSERT ON level{level} FOR EACH ROW BEGIN"
+                    f" IF NEW.a < 0 THEN {body} END IF; INSERT INTO level{level + 1} (a, b) VALUES {rows}; END"
+                )
 
     def load(self, server: Server) -> Load:
         def steps(number: int) -> Iterator[int]:
             yield 0
             with server.connect(self.name) as session:
-                for text in self.statements(number):
+                for text in ordinary(number):
                     session.query(text)
                     yield 0
 
-        return Load.of(burst.crowd(steps, self.clients, self.seconds))
+        return Load.of(burst.crowd(steps, 32, self.seconds))
