@@ -17,6 +17,7 @@
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/accounting/statement_gate.h"
 #include "mysys/memdiag/accounting/thread_bytes.h"
+#include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/bound_threads.h"
@@ -113,6 +114,7 @@ void memdiag_thread_begins() { regions::add_stack_of_thread(); }
 // Connections, sessions, statements.
 
 void memdiag_connection_thread() {
+  memdiag::ceiling::before_connection();
   if (memdiag::pools::shares_one_arena())
     memdiag::pools::share_one_arena(false);
   if (!routes::is_disabled(memdiag::Pool::connection))
@@ -149,6 +151,7 @@ void memdiag_client_is_back() {
 }
 
 void memdiag_session_began() {
+  memdiag::ceiling::session_begins();
   if (block_events::is_on(block_events::sessions)) sessions::session_began();
   if (!profiling::is_on()) return;
   // Blocks that connecting took are not the first statement's.

@@ -20,6 +20,7 @@ constexpr Gate refusal{};
 constinit thread_local const Gate *passed = nullptr;
 /** The same of the ceiling's gate. */
 constinit thread_local const Gate *passed_ceiling = nullptr;
+constinit thread_local bool asks_ceiling_again = false;
 
 void tell_statements() noexcept {
   memdiag_has_gate.store(
@@ -45,13 +46,14 @@ bool admission_refuses(void *session, const unsigned char *digest) {
 
 /** Asks the gate of the ceiling. */
 bool ceiling_refuses(void *session, const unsigned char *digest) {
-  if (passed_ceiling != nullptr) return passed_ceiling == &refusal;
+  if (passed_ceiling != nullptr && !asks_ceiling_again)
+    return passed_ceiling == &refusal;
   const Gate *const gate = ceiling_in_use.load(std::memory_order_acquire);
   if (gate == nullptr) return false;
   sessions::Digest copy;
   memcpy(copy.data(), digest, copy.size());
   if (!gate->refuses(session, copy)) return false;
-  passed_ceiling = &refusal;
+  note_below_ceiling(&refusal, false);
   return true;
 }
 
@@ -69,7 +71,10 @@ void set_ceiling(const Gate *gate) noexcept {
 
 void note_let_through(const Gate *gate) noexcept { passed = gate; }
 
-void note_below_ceiling(const Gate *gate) noexcept { passed_ceiling = gate; }
+void note_below_ceiling(const Gate *gate, bool asks_again) noexcept {
+  passed_ceiling = gate;
+  asks_ceiling_again = asks_again;
+}
 
 bool refuses(void *session, const unsigned char *digest) {
   return ceiling_refuses(session, digest) || admission_refuses(session, digest);

@@ -36,8 +36,10 @@ counted or not. It is asked first. A statement that it lets through has ended
 when ended() is called. A thread may still be in refuses() of the former gate.
 @param gate  lives for ever; nullptr: none */
 void set_ceiling(const Gate *gate) noexcept;
-/** As note_let_through(), of the ceiling's gate. */
-void note_below_ceiling(const Gate *gate) noexcept;
+/** As note_let_through(), of the ceiling's gate.
+@param asks_again  the statement has not passed the gate yet, or a part of it
+                   passes it once more */
+void note_below_ceiling(const Gate *gate, bool asks_again) noexcept;
 
 /** The calling thread's statement has a place behind the gate until it ends. */
 void note_let_through(const Gate *gate) noexcept;

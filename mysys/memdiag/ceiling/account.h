@@ -1,6 +1,7 @@
 /*
   The account of the ceiling: the kernel's figure, what threads have taken since
-  it was read, and what is promised to them and may be untouched.
+  it was read, what is promised to them and may be untouched, and what their
+  statements are expected to take.
 
   Each reading of the kernel replaces what was charged before it began. So an
   error of the account lives until the next reading.
@@ -50,8 +51,17 @@ class Account {
   void promise(int64_t bytes) {
     m_promised.fetch_add(bytes, std::memory_order_relaxed);
   }
+  /** Running statements will take so much more, as far as their digests tell.
+  It keeps others from beginning. Those that run do not wait for it. */
+  void expect(int64_t bytes) {
+    m_expected.fetch_add(bytes, std::memory_order_relaxed);
+  }
 
   int64_t left_bytes() const;
+  /** Less what is expected. */
+  int64_t left_for_beginners_bytes() const {
+    return left_bytes() - expected_bytes();
+  }
   Level level() const;
   /** So much was charged since the last reading that the kernel must be read.
    */
@@ -65,6 +75,9 @@ class Account {
   }
   int64_t promised_bytes() const {
     return m_promised.load(std::memory_order_relaxed);
+  }
+  int64_t expected_bytes() const {
+    return m_expected.load(std::memory_order_relaxed);
   }
   /** For tests: the kernel counts so much; negative: ask it. */
   void pretend_for_test(int64_t kept_bytes) { m_pretended.store(kept_bytes); }
@@ -86,6 +99,7 @@ class Account {
   /** Written by each thread after 64 KB. */
   alignas(64) std::atomic<int64_t> m_charged{0};
   std::atomic<int64_t> m_promised{0};
+  std::atomic<int64_t> m_expected{0};
 };
 
 }  // namespace memdiag::ceiling

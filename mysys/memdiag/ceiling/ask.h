@@ -3,7 +3,9 @@
   thread goes on, waits, or goes on although no memory came.
 
   A statement that was told to end may take from the reserve, as far as there
-  are tokens. They come back at its end. Without tokens it could not end.
+  are tokens. They come back at its end. Without tokens it could not end. A
+  block that is larger than all tokens is refused where that is safe: no reserve
+  is made for it.
 
   Pure but for the account and the tokens. Threads: any; an Asked belongs to
   one. Units: bytes; microseconds.
@@ -25,6 +27,10 @@ class Tokens {
   /** Another reserve: what was taken stays taken. */
   void set_all(int64_t bytes) { m_all.store(bytes, std::memory_order_relaxed); }
   bool take(int64_t bytes);
+  /** So much can never be taken. */
+  bool is_too_large(int64_t bytes) const {
+    return bytes > m_all.load(std::memory_order_relaxed);
+  }
   void give_back(int64_t bytes) {
     m_taken.fetch_sub(bytes, std::memory_order_relaxed);
   }
@@ -60,13 +66,16 @@ enum class Answer : uint8_t {
   /** Tokens were taken: give them back when the statement ends. */
   tokens,
   wait,
+  /** It was told to end, and the block is larger than the reserve. */
+  refuse,
   /** There is no room, and the wait was as long as it may be. */
   went_on
 };
 
 /** `bytes` of the ask are promised already. */
 Answer answer(const Account &account, Tokens *tokens, Asked *asked,
-              bool told_to_end, uint64_t now_us, uint64_t rounds);
+              bool told_to_end, bool may_refuse, uint64_t now_us,
+              uint64_t rounds);
 
 }  // namespace memdiag::ceiling
 

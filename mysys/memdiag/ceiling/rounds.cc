@@ -4,11 +4,11 @@
 
 namespace memdiag::ceiling {
 
-void Rounds::end_one() {
+void Rounds::end_one(bool wake) {
   hold();
   m_ended.fetch_add(1, std::memory_order_relaxed);
   let_go();
-  pthread_cond_broadcast(&m_ended_one);
+  if (wake) pthread_cond_broadcast(&m_ended_one);
 }
 
 void Rounds::wait(uint64_t seen, uint64_t us) {

@@ -21,8 +21,10 @@ namespace memdiag::ceiling {
 class Rounds {
  public:
   uint64_t ended() const { return m_ended.load(std::memory_order_relaxed); }
-  /** The giver has ended a round: all waiting threads look again. */
-  void end_one();
+  /** The giver has ended a round.
+  @param wake  waiting threads look again: there is something to see. To wake
+               them in each round would take the CPU from the giver */
+  void end_one(bool wake = true);
   /** Wait until another round than `seen` has ended, for so long at most. */
   void wait(uint64_t seen, uint64_t us);
 

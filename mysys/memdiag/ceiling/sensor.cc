@@ -1,6 +1,10 @@
 #include "mysys/memdiag/ceiling/sensor.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -18,6 +22,7 @@ constinit Counters counters;
 namespace {
 
 constexpr uint64_t look_again_us = 50'000;
+constexpr uint64_t connection_wait_us = 1'000'000;
 
 /** 0: off. Each switch_on() has another number, so that threads forget what
 they grew by meanwhile. */
@@ -25,23 +30,59 @@ constinit std::atomic<uint32_t> generation{0};
 /** 0: no thread waits in its event. Another number for each time that threads
 begin to ask. */
 constinit std::atomic<uint32_t> asking{0};
-constinit std::atomic<void (*)()> giver{nullptr};
+constinit std::atomic<bool> may_wait{false};
+constinit std::atomic<const Owner *> owner{nullptr};
+
+/** A watched block whose pages are not all touched yet. */
+struct Block {
+  uintptr_t address;
+  size_t size;
+  /** Counted as promised. */
+  int64_t untouched_bytes;
+  /** Bytes that the thread had freed when it got the block. */
+  uint64_t freed_before;
+};
+
+constexpr size_t max_blocks = 4;
+constexpr uint64_t blocks_pause_us = 5'000;
 
 struct Thread {
   Taker taker;
+  std::array<Block, max_blocks> blocks{};
+  size_t block_count{0};
+  uint64_t blocks_seen_us{0};
+  uint64_t freed_bytes{0};
+  /** Promised for a watched block that is being allocated. */
+  int64_t coming_bytes{0};
   int64_t net_bytes{0};
-  /** net_bytes when the statement began. */
+  /** net_bytes when the statement began, or the last one ended. */
   int64_t base_bytes{0};
+  /** The most of Taker::grown_bytes. */
+  int64_t peak_bytes{0};
   /** Counted as promised. */
   int64_t promised_bytes{0};
+  /** What the statement is to take, and the part that is counted as expected.
+   */
+  int64_t to_take_bytes{0};
+  int64_t expected_bytes{0};
   /** Promised by the last ask, and not seen in an event yet. */
   int64_t asked_bytes{0};
   int64_t token_bytes{0};
+  /** Promised for what follows the parsing, until the statement has grown to
+  parsed_bytes. */
+  int64_t later_bytes{0};
+  int64_t parsed_bytes{0};
   uint32_t generation{0};
   uint32_t asking{0};
   bool in_statement{false};
+  /** It has not passed its gate. */
+  bool began_late{false};
+  /** Statements of the session may wait. */
+  bool of_session{false};
   /** The base is not known before the next event. */
   bool no_base{false};
+  /** The owner knows that it is large. */
+  bool told_large{false};
   /** Within pools::allocate(), since the last event. */
   bool in_pool{false};
   /** It was to wait where it could not. */
@@ -57,6 +98,10 @@ bool waits_for(Pool pool) {
          pool == Pool::temp_table;
 }
 
+/** Upstream looks whether it got the block. Where it does not, as with the
+memory root of a statement, a refusal would end the server. */
+bool may_be_refused(Pool pool) { return pool == Pool::session; }
+
 /** Bytes that were promised are touched by now, or will be counted by the next
 reading. */
 void settle(Thread *self) {
@@ -70,24 +115,105 @@ void promise(Thread *self, int64_t bytes) {
   self->promised_bytes += bytes;
 }
 
+int64_t untouched_bytes(const Block &block) {
+  static const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  constexpr size_t most = 2048;
+  unsigned char touched[most];
+  const uintptr_t end = block.address + block.size;
+  size_t pages = 0;
+  for (uintptr_t at = block.address & ~(page - 1); at < end;
+       at += most * page) {
+    const size_t count = std::min(most, (end - at + page - 1) / page);
+    // Freed, and not mapped any more.
+    if (mincore(reinterpret_cast<void *>(at), count * page, touched) != 0)
+      return 0;
+    for (size_t i = 0; i < count; ++i) pages += (touched[i] & 1) == 0;
+  }
+  return std::min<int64_t>(static_cast<int64_t>(pages * page),
+                           block.untouched_bytes);
+}
+
+/** Pages that were touched meanwhile are the kernel's. */
+void see_blocks(Thread *self) {
+  const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
+  if (now_us - self->blocks_seen_us < blocks_pause_us) return;
+  self->blocks_seen_us = now_us;
+  size_t left = 0;
+  for (size_t i = 0; i < self->block_count; ++i) {
+    Block block = self->blocks[i];
+    // A thread that freed so much since has freed the block, or filled it.
+    const bool gone = self->freed_bytes - block.freed_before >= block.size;
+    const int64_t now = gone ? 0 : untouched_bytes(block);
+    account.promise(now - block.untouched_bytes);
+    if (!gone) account.charge(block.untouched_bytes - now);
+    block.untouched_bytes = now;
+    if (now != 0) self->blocks[left++] = block;
+  }
+  self->block_count = left;
+}
+
+/** The block is forgotten. */
+void drop_block(Thread *self, size_t number) {
+  const int64_t bytes = self->blocks[number].untouched_bytes;
+  account.promise(-bytes);
+  account.charge(bytes);
+  self->blocks[number] = self->blocks[--self->block_count];
+}
+
+void drop_coming(Thread *self) {
+  account.promise(-std::exchange(self->coming_bytes, 0));
+}
+
+/** A statement that is parsed promises what it takes afterwards. */
+void promise_later(Thread *self) {
+  const int64_t grown = self->taker.grown_bytes.load(std::memory_order_relaxed);
+  const Owner *const tell = owner.load(std::memory_order_acquire);
+  if (tell != nullptr && tell->is_parsing != nullptr && tell->is_parsing())
+    self->parsed_bytes = grown + grown / 2;
+  const int64_t later = std::max<int64_t>(self->parsed_bytes - grown, 0);
+  account.promise(later - std::exchange(self->later_bytes, later));
+}
+
+void forget_later(Thread *self) {
+  account.promise(-std::exchange(self->later_bytes, 0));
+  self->parsed_bytes = 0;
+  self->began_late = false;
+}
+
+/** What the statement has taken is not expected any more. One that took more
+than was expected may take as much again. */
+void expect(Thread *self, int64_t to_take_bytes) {
+  int64_t rest = to_take_bytes - self->peak_bytes;
+  if (rest < 0)
+    rest = std::min(self->peak_bytes, account.marks().plenty_bytes / 2);
+  if (rest == self->expected_bytes) return;
+  account.expect(rest - self->expected_bytes);
+  self->expected_bytes = rest;
+}
+
 void look() {
   const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
   if (account.is_due(now_us)) (void)account.read(now_us);
   if (account.level() <= Level::green) return;
-  if (const auto call = giver.load(std::memory_order_relaxed); call != nullptr)
-    call();
+  if (may_wait.load(std::memory_order_relaxed)) let_threads_ask(true);
+  if (const Owner *const tell = owner.load(std::memory_order_acquire);
+      tell != nullptr && tell->call_giver != nullptr)
+    tell->call_giver();
 }
 
-/** @param bytes  are promised */
-void wait(Thread *self, int64_t bytes) {
+/** @param bytes  are promised
+@return false: the block is refused */
+bool wait(Thread *self, int64_t bytes, bool may_refuse) {
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  const int64_t left_before = account.left_bytes();
   Asked asked{bytes, began_us, rounds.ended(), rounds.ended(), began_us};
   uint64_t now_us = began_us;
   Answer last;
   while ((last = answer(account, &tokens, &asked,
                         self->taker.told_to_end.load(std::memory_order_relaxed),
-                        now_us, rounds.ended())) == Answer::wait) {
+                        may_refuse, now_us, rounds.ended())) == Answer::wait) {
     if (generation.load(std::memory_order_relaxed) != self->generation) break;
+    self->taker.waits.store(true, std::memory_order_relaxed);
     // Others do not wait for what this thread has not taken yet.
     account.promise(-bytes);
     rounds.wait(asked.seen_rounds, look_again_us);
@@ -95,15 +221,39 @@ void wait(Thread *self, int64_t bytes) {
     look();
     now_us = clock_us(CLOCK_MONOTONIC);
   }
+  self->taker.waits.store(false, std::memory_order_relaxed);
   if (last == Answer::tokens) self->token_bytes += bytes;
-  if (now_us == began_us) return;
-  if (last == Answer::went_on) counters.went_on.fetch_add(1);
+  if (now_us == began_us) return last != Answer::refuse;
   const uint64_t waited_us = now_us - began_us;
+  if (last == Answer::went_on) {
+    counters.went_on.fetch_add(1);
+    if (const Owner *const tell = owner.load(std::memory_order_acquire);
+        tell != nullptr && tell->went_on != nullptr)
+      tell->went_on(waited_us, left_before);
+  }
   counters.waits.fetch_add(1);
   counters.wait_us.fetch_add(waited_us);
   uint64_t longest = counters.longest_wait_us.load();
   while (longest < waited_us &&
          !counters.longest_wait_us.compare_exchange_weak(longest, waited_us)) {
+  }
+  return last != Answer::refuse;
+}
+
+/** A large packet comes before its statement. As a statement at the gate, it
+waits while there is not plenty.
+@param bytes  are promised */
+void wait_as_beginner(Thread *self, int64_t bytes) {
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  while (may_wait.load(std::memory_order_relaxed) &&
+         account.level() != Level::unknown &&
+         generation.load(std::memory_order_relaxed) == self->generation &&
+         account.left_for_beginners_bytes() < account.marks().plenty_bytes &&
+         clock_us(CLOCK_MONOTONIC) - began_us < longest_ask_us) {
+    account.promise(-bytes);
+    rounds.wait(rounds.ended(), look_again_us);
+    account.promise(bytes);
+    look();
   }
 }
 
@@ -118,6 +268,13 @@ bool may_wait_in_event(Thread *self, bool in_pool) {
   }
   const uint32_t now = asking.load(std::memory_order_acquire);
   return std::exchange(self->asking, now) == now && now != 0 && !in_pool;
+}
+
+void tell_large(Thread *self) {
+  if (self->told_large) return;
+  const Owner *const tell = owner.load(std::memory_order_acquire);
+  self->told_large =
+      tell == nullptr || tell->is_large == nullptr || tell->is_large();
 }
 
 /** Is left by all ways, so that a thread is never taken for busy for ever. */
@@ -146,6 +303,8 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   const Busy busy(self);
   const auto net = static_cast<int64_t>(allocated - freed);
   int64_t grown = net - std::exchange(self->net_bytes, net);
+  self->freed_bytes = freed;
+  if (self->block_count != 0) see_blocks(self);
   if (self->generation != now) {
     self->generation = now;
     self->asked_bytes = 0;
@@ -153,11 +312,18 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
     grown = interval_bytes;
   }
   if (std::exchange(self->no_base, false)) self->base_bytes = net - grown;
-  self->taker.grown_bytes.store(net - self->base_bytes,
-                                std::memory_order_relaxed);
+  // What it frees between two statements is not the next one's.
+  if (!self->in_statement) self->base_bytes = std::min(self->base_bytes, net);
+  const int64_t since_base = net - self->base_bytes;
+  self->taker.grown_bytes.store(since_base, std::memory_order_relaxed);
+  self->peak_bytes = std::max(self->peak_bytes, since_base);
+  if (self->in_statement && self->peak_bytes >= small_bytes)
+    expect(self, self->to_take_bytes);
+  if (self->began_late) promise_later(self);
   const bool in_pool = std::exchange(self->in_pool, false);
   grown -= std::exchange(self->asked_bytes, 0);
   if (grown <= 0) return;
+  if (since_base >= large_bytes) tell_large(self);
   if (!self->in_statement) {
     account.charge(grown);
     look();
@@ -166,61 +332,111 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   settle(self);
   promise(self, grown);
   look();
-  const bool may_wait = may_wait_in_event(self, in_pool);
-  if (account.level() != Level::red) return;
-  if (may_wait)
-    wait(self, grown);
+  const bool may = may_wait_in_event(self, in_pool);
+  if (account.level() != Level::red || since_base < small_bytes) return;
+  if (may)
+    (void)wait(self, grown, false);
   else
     self->owes = true;
 }
 
-void on_ask(Pool pool, size_t size) {
+bool on_ask(Pool pool, size_t size) {
   Thread *const self = &thread;
-  if (self->busy) return;
+  if (self->busy) return true;
   self->in_pool = true;
-  if (!self->in_statement || !waits_for(pool) ||
-      asking.load(std::memory_order_relaxed) == 0)
-    return;
+  const bool watched = size >= pools::watched_size;
+  if (!self->in_statement && !(self->of_session && watched)) return true;
+  const bool may_wait_now =
+      waits_for(pool) && asking.load(std::memory_order_relaxed) != 0;
+  if (!may_wait_now && !watched) return true;
   const bool large = size >= interval_bytes;
-  if (!std::exchange(self->owes, false) && !large) return;
+  const bool ends = self->taker.told_to_end.load(std::memory_order_acquire);
+  const bool owes = may_wait_now && std::exchange(self->owes, false);
+  if (!owes && !large && !ends) return true;
   const Busy busy(self);
   const int64_t bytes =
       large ? static_cast<int64_t>(std::min<size_t>(size, INT64_MAX / 4)) : 0;
   settle(self);
-  promise(self, bytes);
+  drop_coming(self);
+  if (watched) {
+    account.promise(bytes);
+    self->coming_bytes = bytes;
+  } else {
+    promise(self, bytes);
+  }
   self->asked_bytes = bytes;
   look();
-  if (account.level() == Level::red) wait(self, bytes);
+  if (!self->in_statement) wait_as_beginner(self, bytes);
+  // Other threads of pools that wait saw it first.
+  const bool may_have =
+      !waits_for(pool) || asking.load(std::memory_order_relaxed) == 0 ||
+      account.level() != Level::red || wait(self, bytes, may_be_refused(pool));
+  if (!may_have) {
+    settle(self);
+    drop_coming(self);
+    self->asked_bytes = 0;
+  }
+  if (self->taker.told_to_end.load(std::memory_order_acquire)) {
+    if (const Owner *const tell = owner.load(std::memory_order_acquire);
+        tell != nullptr && tell->asks_after_end != nullptr)
+      tell->asks_after_end();
+  }
+  return may_have;
 }
 
-int switch_on(void (*call_giver)()) {
+void on_allocated(const void *block, size_t size) {
+  Thread *const self = &thread;
+  if (self->busy || self->coming_bytes == 0) return;
+  if (self->block_count == max_blocks) {
+    const auto least =
+        std::min_element(self->blocks.begin(), self->blocks.end(),
+                         [](const Block &a, const Block &b) {
+                           return a.untouched_bytes < b.untouched_bytes;
+                         });
+    drop_block(self, static_cast<size_t>(least - self->blocks.begin()));
+  }
+  self->blocks[self->block_count++] = {reinterpret_cast<uintptr_t>(block), size,
+                                       std::exchange(self->coming_bytes, 0),
+                                       self->freed_bytes};
+}
+
+int switch_on(const Owner *tell) {
+  static constexpr pools::Watcher watcher{on_ask, on_allocated};
   static constinit bool installed = false;
-  giver.store(call_giver);
+  owner.store(tell, std::memory_order_release);
   if (!installed) {
     const int error = mallctl::write<Ctl::hook_thread_event>(
         {on_event, interval_bytes, true});
     if (error != 0) return error;
     installed = true;
-    pools::set_ask(on_ask);
   }
   static constinit uint32_t last_generation = 0;
   if (++last_generation == 0) ++last_generation;
   generation.store(last_generation);
+  pools::set_watcher(&watcher);
   counters.on.store(true);
   return 0;
 }
 
 void switch_off() {
+  may_wait.store(false);
   let_threads_ask(false);
+  pools::set_watcher(nullptr);
   generation.store(0);
   counters.on.store(false);
   account.set_reader(nullptr);
   rounds.end_one();
 }
 
+void let_threads_wait(bool may) {
+  may_wait.store(may, std::memory_order_relaxed);
+}
+
 void let_threads_ask(bool ask) {
+  static constinit std::atomic_flag busy;
   static constinit uint32_t last = 0;
   if (ask == (asking.load() != 0)) return;
+  if (busy.test_and_set(std::memory_order_acquire)) return;
   if (ask) {
     pools::set_attention(pools::Attention::ceiling, true);
     if (++last == 0) ++last;
@@ -229,28 +445,69 @@ void let_threads_ask(bool ask) {
     asking.store(0);
     pools::set_attention(pools::Attention::ceiling, false);
   }
+  busy.clear(std::memory_order_release);
 }
 
-Taker *begin(int64_t promised_bytes) {
+Taker *begin(int64_t expected_bytes) {
   Thread *const self = &thread;
-  self->in_statement = true;
+  self->in_statement = self->of_session = true;
   self->no_base =
       self->generation != generation.load(std::memory_order_relaxed);
   self->base_bytes = self->net_bytes;
+  self->peak_bytes = 0;
   self->owes = false;
+  self->told_large = false;
   self->taker.grown_bytes.store(0, std::memory_order_relaxed);
   self->taker.told_to_end.store(false, std::memory_order_relaxed);
-  promise(self, promised_bytes);
+  self->to_take_bytes = expected_bytes;
+  if (expected_bytes != 0) expect(self, expected_bytes);
   return &self->taker;
 }
 
-void end() {
+Taker *begin_late() {
   Thread *const self = &thread;
-  if (!self->in_statement) return;
+  self->in_statement = self->of_session = self->began_late = true;
+  self->taker.told_to_end.store(false, std::memory_order_relaxed);
+  return &self->taker;
+}
+
+int64_t end() {
+  Thread *const self = &thread;
+  // What is allocated from now on is not the statement's.
+  self->base_bytes = self->net_bytes;
+  self->told_large = false;
+  if (!self->in_statement) return 0;
   self->in_statement = false;
   settle(self);
+  drop_coming(self);
+  forget_later(self);
+  while (self->block_count != 0) drop_block(self, self->block_count - 1);
   self->asked_bytes = 0;
   tokens.give_back(std::exchange(self->token_bytes, 0));
+  account.expect(-std::exchange(self->expected_bytes, 0));
+  return std::exchange(self->peak_bytes, 0);
+}
+
+void passed_gate() { forget_later(&thread); }
+
+void session_begins() {
+  if (generation.load(std::memory_order_relaxed) == 0) return;
+  const Owner *const tell = owner.load(std::memory_order_acquire);
+  thread.of_session = tell != nullptr && tell->may_wait_in_session != nullptr &&
+                      tell->may_wait_in_session();
+}
+
+void exempt_thread() { thread.of_session = false; }
+
+void before_connection() {
+  if (generation.load(std::memory_order_relaxed) == 0) return;
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  while (account.level() == Level::red &&
+         asking.load(std::memory_order_relaxed) != 0) {
+    look();
+    rounds.wait(rounds.ended(), look_again_us);
+    if (clock_us(CLOCK_MONOTONIC) - began_us >= connection_wait_us) return;
+  }
 }
 
 }  // namespace memdiag::ceiling

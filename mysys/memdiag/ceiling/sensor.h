@@ -8,17 +8,24 @@
   after switch_off() each call returns at once. Before the first switch_on()
   there is no call.
 
-  Only threads with a statement that may wait ever wait: begin() says so. They
-  wait at two places:
-  - in pools::allocate(), before it takes a turn or an arena's flag, for pools
+  Blocks of 1 MB and more are promised until their pages are touched: the kernel
+  says which are. Of the blocks that are smaller, a thread's last one is.
+
+  Only threads with a statement that may wait ever wait: begin() says so.
+  Between two statements, such a thread waits before a watched block: its client
+  sends a large packet. They wait at two places:
+  - in pools::allocate(), before it takes a shard or an arena's flag, for pools
     of statements and sessions. Pools of InnoDB never wait: their callers hold
     latches.
   - in jemalloc's callback, after malloc() has the block and before it returns.
-    There the thread may be within pools::allocate() and hold a turn. It then
+    There the thread may be within pools::allocate() and hold a shard. It then
     only charges, and the next ask of the thread waits. While the attention bit
     is set, pools::allocate() marks the thread. A thread that entered it before
     has one event at most, so a thread's first event after the bit was set never
     waits.
+
+  A thread that serves no statement yet is charged too. It may become one that
+  waits: the owner is told when it is large, and may begin its statement then.
 
   Ownership: a Taker is the calling thread's and lives until its end.
   Threads: any, unless said otherwise. Locks: the mutex of Rounds, to wait.
@@ -71,27 +78,76 @@ struct Taker {
   /** Growth of the thread since its statement began, as of its last event. */
   std::atomic<int64_t> grown_bytes{0};
   std::atomic<bool> told_to_end{false};
+  /** It waits for memory. */
+  std::atomic<bool> waits{false};
 };
 
-/** @param call_giver  wakes the giver; it lives for ever, allocates nothing,
-and is called from malloc()
+/** A statement that grew so much is told to the owner. */
+constexpr int64_t large_bytes = 1 << 20;
+/** A statement that grew less never waits. */
+constexpr int64_t small_bytes = 256 << 10;
+
+/** Whom the sensor tells what threads do. Each function may be null. */
+struct Owner {
+  /** Wakes the giver. Called from malloc(): it allocates nothing. */
+  void (*call_giver)(){nullptr};
+  /** The calling thread grew by large_bytes since its statement began or, if
+  none has begun, since the last one ended. Called from malloc(): it allocates
+  nothing, and waits for nothing.
+  @return false: to be told again after the next event */
+  bool (*is_large)(){nullptr};
+  /** The calling thread serves a new session. Called where it may lock and
+  allocate.
+  @return true: before its first statement, it waits as between two others */
+  bool (*may_wait_in_session)(){nullptr};
+  /** The calling thread reads the text of its statement, which begin_late()
+  began. What it makes of the text then takes about half as much again (measured
+  with bench/workloads/killers.py, json_row), and the statement cannot end while
+  it does. Called from malloc(). */
+  bool (*is_parsing)(){nullptr};
+  /** The calling thread's statement was told to end, and asks for more. Called
+  before a pool is asked: it may allocate and raise an error. */
+  void (*asks_after_end)(){nullptr};
+  /** A wait ended without room. Called where a thread may wait. */
+  void (*went_on)(uint64_t waited_us, int64_t left_before_bytes){nullptr};
+};
+
+/** @param owner  lives for ever
 @return 0, or an errno: there is no sensor. One thread at a time */
-int switch_on(void (*call_giver)());
+int switch_on(const Owner *owner);
 void switch_off();
 
-/** The giver says whether threads are to ask: not while the level is green.
-One thread at a time. */
+/** False: threads are charged, and never wait. They ask from the moment on when
+one of them sees that memory is short, whatever the giver does meanwhile. */
+void let_threads_wait(bool may_wait);
+/** The level is green again, or not: threads ask before they allocate. Nothing
+happens while another thread says so. */
 void let_threads_ask(bool ask);
 
 /** The calling thread's statement begins.
-@param promised_bytes  what it will take at once */
-Taker *begin(int64_t promised_bytes);
-/** It has ended. Nothing happens if none has begun. */
-void end();
+@param expected_bytes  what it will take, as far as is known */
+Taker *begin(int64_t expected_bytes);
+/** It has begun already, and its growth so far counts. */
+Taker *begin_late();
+/** The statement that begin_late() began passes its gate. */
+void passed_gate();
+/** It has ended. Nothing happens if none has begun.
+@return the most that it grew by, as of its events */
+int64_t end();
+
+/** The calling thread serves a new session. */
+void session_begins();
+/** The calling thread never waits until its next begin(): its statement is
+exempt. */
+void exempt_thread();
+
+/** A new connection waits while the level is red, for a second at most. */
+void before_connection();
 
 /** @name What jemalloc and the pools call; for tests @{ */
 void on_event(bool by_allocation, uint64_t allocated, uint64_t freed);
-void on_ask(Pool pool, size_t size);
+bool on_ask(Pool pool, size_t size);
+void on_allocated(const void *block, size_t size);
 /** @} */
 
 }  // namespace memdiag::ceiling

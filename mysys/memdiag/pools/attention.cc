@@ -7,15 +7,15 @@ constinit std::atomic<uint32_t> detail::attention{0};
 constinit thread_local Request request_of_thread{Pool::general, 0};
 
 namespace {
-constinit std::atomic<Ask> ask_in_use{nullptr};
+constinit std::atomic<const Watcher *> watcher_in_use{nullptr};
 }  // namespace
 
-void set_ask(Ask ask) noexcept { ask_in_use.store(ask); }
+void set_watcher(const Watcher *watcher) noexcept {
+  watcher_in_use.store(watcher, std::memory_order_release);
+}
 
-void ask(Pool pool, size_t size) noexcept {
-  if (const Ask call = ask_in_use.load(std::memory_order_relaxed);
-      call != nullptr)
-    call(pool, size);
+const Watcher *watcher() noexcept {
+  return watcher_in_use.load(std::memory_order_acquire);
 }
 
 void set_attention(Attention bit, bool on) noexcept {

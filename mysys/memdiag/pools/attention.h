@@ -47,12 +47,21 @@ struct Request {
 };
 extern constinit thread_local Request request_of_thread;
 
-/** Called by allocate() while Attention::ceiling is set, before it takes a
-shard or a flag of an arena: it may sleep. nullptr: none.
-*/
-using Ask = void (*)(Pool pool, size_t size);
-void set_ask(Ask ask) noexcept;
-void ask(Pool pool, size_t size) noexcept;
+/** Blocks of this size are watched whether the attention is set or not. They
+are few, and much of them may be untouched for long. */
+constexpr size_t watched_size = 1 << 20;
+
+struct Watcher {
+  /** Called by allocate() before it takes a shard or a flag of an arena, so it
+  may sleep: for watched blocks, and for all while Attention::ceiling is set.
+  @return false: the caller gets no block */
+  bool (*ask)(Pool pool, size_t size);
+  /** A watched block was allocated. */
+  void (*allocated)(const void *block, size_t size);
+};
+/** @param watcher  lives for ever; nullptr: none */
+void set_watcher(const Watcher *watcher) noexcept;
+const Watcher *watcher() noexcept;
 
 }  // namespace memdiag::pools
 

@@ -281,6 +281,14 @@ template <int sign>
     note(pool, account, sign * static_cast<int64_t>(bytes));
 }
 
+/** Asks the watcher. */
+bool may_have(Pool pool, size_t size) {
+  const Watcher *const watch = watcher();
+  if (watch == nullptr || watch->ask(pool, size)) return true;
+  errno = ENOMEM;
+  return false;
+}
+
 }  // namespace
 
 void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
@@ -289,7 +297,9 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
   Pool_state &state = state_of(pool);
   if (const uint32_t attention = pools::attention(); attention != 0)
       [[unlikely]] {
-    if (is_set(attention, Attention::ceiling)) ask(pool, size);
+    if (is_set(attention, Attention::ceiling) && size < watched_size &&
+        !may_have(pool, size))
+      return nullptr;
     if (is_set(attention, Attention::profiler))
       request_of_thread = {pool, account};
     const Failure failure = is_set(attention, Attention::failures)
@@ -315,9 +325,17 @@ void *allocate(Pool pool, size_t size, bool zero, Account account) noexcept {
       return block;
     }
   }
-  void *const block = allocate_uncached(pool, own, size, zero);
-  if (block == nullptr) return allocate_fallback(state, size, zero);
-  count<1>(pool, Shard_lock(&state, own), account, placed::usable(size));
+  if (size >= watched_size && !may_have(pool, size)) [[unlikely]]
+    return nullptr;
+  void *block = allocate_uncached(pool, own, size, zero);
+  if (block != nullptr)
+    count<1>(pool, Shard_lock(&state, own), account, placed::usable(size));
+  else
+    block = allocate_fallback(state, size, zero);
+  if (size >= watched_size && block != nullptr) [[unlikely]] {
+    if (const Watcher *const watch = watcher(); watch != nullptr)
+      watch->allocated(block, size);
+  }
   return block;
 }
 

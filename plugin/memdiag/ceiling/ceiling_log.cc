@@ -49,7 +49,7 @@ std::string text_of_end(uint64_t limit_bytes, uint64_t grown_bytes,
   return "The server's memory has reached its target of " +
          std::to_string(limit_bytes) +
          " bytes (memdiag_memory_target). This statement had grown by " +
-         std::to_string(grown_bytes) + " bytes, the most of " +
+         std::to_string(grown_bytes) + " bytes, one of the largest of " +
          std::to_string(statements) +
          " that ran, and was ended. The connection and the server go on. Run "
          "the statement again later, or make it smaller";

@@ -79,7 +79,7 @@ class Log {
 /** What a statement gets that was told to end.
 @param limit_bytes  the target
 @param grown_bytes  by so much it had grown
-@param statements   so many ran, none of which had grown more
+@param statements   so many ran
 @throws std::bad_alloc */
 std::string text_of_end(uint64_t limit_bytes, uint64_t grown_bytes,
                         size_t statements);

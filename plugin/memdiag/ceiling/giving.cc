@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "mysys/memdiag/ceiling/sensor.h"
+
 namespace memdiag::ceiling {
 namespace {
 
@@ -31,7 +33,21 @@ Next Giving::next_return(const Situation &situation, uint64_t now_us) {
   return {Step::give_back_frames, static_cast<uint64_t>(spare) / 8};
 }
 
+bool Giving::must_end(const Situation &situation, uint64_t now_us) const {
+  if (situation.level != Level::red || !m_red_since_us) return false;
+  // Frames above the floor become clean: InnoDB writes them.
+  if (situation.stuck && situation.parkable_bytes == 0)
+    return is_over(m_ended_us, stuck_pause_us, now_us);
+  if (!is_over(m_ended_us, end_pause_us, now_us)) return false;
+  return situation.left_bytes < situation.marks.reserve_bytes / 4 ||
+         now_us - *m_red_since_us >= hope_us;
+}
+
 Next Giving::next(const Situation &situation, uint64_t now_us) {
+  if (situation.level != Level::red)
+    m_red_since_us.reset();
+  else if (!m_red_since_us)
+    m_red_since_us = now_us;
   if (situation.level == Level::unknown) {
     m_calm_since_us.reset();
     return {Step::none, 0};
@@ -57,8 +73,7 @@ Next Giving::next(const Situation &situation, uint64_t now_us) {
     m_caches_us = now_us;
     return {Step::shrink_caches, static_cast<uint64_t>(missing)};
   }
-  if (situation.level == Level::red &&
-      is_over(m_ended_us, end_pause_us, now_us))
+  if (must_end(situation, now_us))
     return {Step::end_statement, static_cast<uint64_t>(missing)};
   return {Step::none, 0};
 }
@@ -71,27 +86,48 @@ void Giving::note_parked(uint64_t asked_bytes, uint64_t parked_bytes,
     m_no_frames_us.reset();
 }
 
-bool ends_rather(const Candidate &candidate, const Candidate *most) {
-  return candidate.may_end && !candidate.ends &&
-         candidate.grown_bytes >= worth_ending_bytes &&
-         (most == nullptr || candidate.grown_bytes > most->grown_bytes);
+void Choice::see_first(const Candidate &candidate) {
+  if (candidate.may_end && !candidate.ends)
+    m_most_bytes = std::max(m_most_bytes, candidate.grown_bytes);
 }
 
-bool Small_digests::is_small(uint64_t hash) const {
-  return hash != 0 &&
-         m_small[hash % m_small.size()].load(std::memory_order_relaxed);
+bool Choice::see_again(const Candidate &candidate) {
+  if (!candidate.may_end || candidate.ends ||
+      candidate.grown_bytes < worth_ending_bytes ||
+      candidate.grown_bytes < m_most_bytes / 2 || candidate.number < m_last)
+    return false;
+  m_last = candidate.number;
+  return true;
 }
 
-void Small_digests::note(uint64_t hash, int64_t peak_bytes) {
+std::optional<int64_t> Peaks::peak_bytes(uint64_t hash) const {
+  if (hash == 0) return std::nullopt;
+  const uint32_t kb = m_kb[hash % m_kb.size()].load(std::memory_order_relaxed);
+  if (kb == 0) return std::nullopt;
+  return int64_t{kb - 1} << 10;
+}
+
+void Peaks::note(uint64_t hash, int64_t peak_bytes) {
   if (hash == 0) return;
-  const bool small = peak_bytes < small_bytes;
-  std::atomic<bool> &mark = m_small[hash % m_small.size()];
-  if (mark.load(std::memory_order_relaxed) != small)
-    mark.store(small, std::memory_order_relaxed);
+  std::atomic<uint32_t> &place = m_kb[hash % m_kb.size()];
+  const uint32_t before = place.load(std::memory_order_relaxed);
+  const auto now =
+      static_cast<uint32_t>(std::clamp<int64_t>(peak_bytes >> 10, 0, 1 << 30));
+  const uint32_t next =
+      before == 0 ? now
+                  : static_cast<uint32_t>((3ULL * (before - 1) + now) / 4);
+  // Small statements come by the thousand, and change nothing.
+  if (next + 1 != before) place.store(next + 1, std::memory_order_relaxed);
 }
 
-int64_t promise_of_beginner(int64_t average_peak_bytes) {
-  return std::clamp(average_peak_bytes / 4, mb, 16 * mb);
+int64_t expected_of_beginner(bool has_digest, std::optional<int64_t> peak_bytes,
+                             int64_t average_peak_bytes, int64_t plenty_bytes) {
+  int64_t expected = plenty_bytes / 2;
+  if (!has_digest)
+    expected = std::min(average_peak_bytes / 4, 16 * mb);
+  else if (peak_bytes)
+    expected = std::min(*peak_bytes, 2 * plenty_bytes);
+  return expected < small_bytes ? 0 : expected;
 }
 
 int64_t next_average(int64_t average_bytes, int64_t peak_bytes) {

@@ -7,7 +7,9 @@
   1. Purge the pools' unused pages.
   2. Park frames of the buffer pool, down to its floor.
   3. Write full-text caches and close unused tables.
-  4. Red, and nothing else is left: one statement ends, the one that grew most.
+  4. Red, and nothing else is left: one statement ends (Choice).
+     While some statement goes on, its end may bring room: then a second passes
+     first, unless the reserve is nearly used up.
 
   Frames come back when more than twice the plenty was left for ten seconds.
 
@@ -28,9 +30,12 @@
 
 namespace memdiag::ceiling {
 
-constexpr uint64_t purge_pause_us = 20'000;
+constexpr uint64_t purge_pause_us = 5'000;
 constexpr uint64_t caches_pause_us = 1'000'000;
 constexpr uint64_t end_pause_us = 250'000;
+/** Every statement waits for memory: no end of one can bring any. */
+constexpr uint64_t stuck_pause_us = 20'000;
+constexpr uint64_t hope_us = 1'000'000;
 constexpr uint64_t calm_before_return_us = 10'000'000;
 constexpr uint64_t return_pause_us = 1'000'000;
 /** A step parks no more, so that waiting threads look often. */
@@ -48,6 +53,8 @@ struct Situation {
   /** Frames that the buffer pool can still give. */
   uint64_t parkable_bytes;
   uint64_t parked_bytes;
+  /** No large statement goes on: each waits for memory. */
+  bool stuck;
   /** Caches may be shrunk: the server neither starts nor shuts down. */
   bool caches;
 };
@@ -78,6 +85,7 @@ class Giving {
 
  private:
   Next next_return(const Situation &situation, uint64_t now_us);
+  bool must_end(const Situation &situation, uint64_t now_us) const;
 
   std::optional<uint64_t> m_purged_us;
   std::optional<uint64_t> m_no_frames_us;
@@ -85,11 +93,14 @@ class Giving {
   std::optional<uint64_t> m_ended_us;
   std::optional<uint64_t> m_calm_since_us;
   std::optional<uint64_t> m_returned_us;
+  std::optional<uint64_t> m_red_since_us;
 };
 
 /** A statement that runs. */
 struct Candidate {
   int64_t grown_bytes;
+  /** Statements are numbered as they begin. */
+  uint64_t number;
   /** Never one of DDL, COMMIT, ROLLBACK or an exempt session. */
   bool may_end;
   /** It was told to end. */
@@ -99,27 +110,49 @@ struct Candidate {
 /** Statements that grew less free nothing worth an error. */
 constexpr int64_t worth_ending_bytes = 1 << 20;
 
-/** @param most  the best so far; nullptr: none
-@return true: the candidate may end, and grew more than that one */
-bool ends_rather(const Candidate &candidate, const Candidate *most);
-
-/** Digests whose last statement was small. Two digests may share a mark, and
-then either sets it. Threads: any. */
-class Small_digests {
+/** Finds the statement that ends: the one that grew most. Of those that grew
+half as much or more, the last that began ends instead. Otherwise of many equal
+statements the one that is nearest to its end would always be the victim, and
+none would ever have an answer. See every candidate twice, in the same order. */
+class Choice {
  public:
-  static constexpr int64_t small_bytes = 256 << 10;
+  void see_first(const Candidate &candidate);
+  /** @return true: it is the best so far */
+  bool see_again(const Candidate &candidate);
 
+ private:
+  int64_t m_most_bytes{0};
+  uint64_t m_last{0};
+};
+
+/** What statements of a digest took at most, as an average that forgets. Two
+digests may share a place, and then either sets it. Threads: any. */
+class Peaks {
+ public:
   /** @param hash  of a digest; 0: there is none, and nothing is known of it */
-  bool is_small(uint64_t hash) const;
+  std::optional<int64_t> peak_bytes(uint64_t hash) const;
   void note(uint64_t hash, int64_t peak_bytes);
 
  private:
-  std::array<std::atomic<bool>, 4096> m_small{};
+  /** In KB, and one more: 0 is unknown. */
+  std::array<std::atomic<uint32_t>, 4096> m_kb{};
 };
 
-/** What a statement promises when it begins: a quarter of the average peak of
-statements, 1 to 16 MB. A digest that is known to be small promises nothing. */
-int64_t promise_of_beginner(int64_t average_peak_bytes);
+/** A beginner waits while less would be left than Marks::plenty_bytes, and
+after this time while less would be left than Marks::reserve_bytes. */
+constexpr uint64_t patient_us = 1'000'000;
+
+/** What a statement is expected to take.
+- By its digest's last statements, but twice the plenty at most: a guess that is
+  too high must not keep it from running.
+- If nothing is known of its digest, half of the plenty: few such statements
+  begin at once.
+- If it has no digest (performance_schema=OFF), a quarter of the average peak of
+  all statements, 16 MB at most.
+@param peak_bytes  of its digest
+@return 0: it is small (small_bytes), and neither waits nor is waited for */
+int64_t expected_of_beginner(bool has_digest, std::optional<int64_t> peak_bytes,
+                             int64_t average_peak_bytes, int64_t plenty_bytes);
 /** The average after a statement that grew by so much at most. */
 int64_t next_average(int64_t average_bytes, int64_t peak_bytes);
 

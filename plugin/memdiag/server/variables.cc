@@ -274,6 +274,9 @@ bool update_target(sys_var *, THD *thd, enum_var_type) {
   if (error != 0)
     push_warning_printf(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
                         "memdiag: the ceiling is OFF: error %d", error);
+  else if (const std::string doubt = memdiag::ceiling::doubt(); !doubt.empty())
+    push_warning(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
+                 ("memdiag: " + doubt).c_str());
   return false;
 }
 

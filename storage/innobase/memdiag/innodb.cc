@@ -10,6 +10,7 @@
 #include "fil0fil.h"
 #include "fts0fts.h"
 #include "fts0types.h"
+#include "ha_innodb.h"
 #include "hash0hash.h"
 #include "ibuf0ibuf.h"
 #include "lock0guards.h"
@@ -26,6 +27,7 @@
 #include "trx0purge.h"
 #include "trx0rseg.h"
 #include "trx0sys.h"
+#include "trx0trx.h"
 #include "univ.i"
 
 namespace memdiag::innodb {
@@ -501,6 +503,14 @@ std::optional<Buffer_pool_size> buffer_pool_size() {
       srv_buf_pool_size, srv_buf_pool_chunk_unit * srv_buf_pool_instances,
       srv_buf_pool_instances > 1 ? uint64_t{BUF_POOL_SIZE_THRESHOLD}
                                  : uint64_t{srv_buf_pool_min_size}};
+}
+
+uint64_t lock_bytes(const void *thd) {
+  if (!is_up()) return 0;
+  const trx_t *const trx =
+      thd_to_trx(static_cast<THD *>(const_cast<void *>(thd)));
+  if (trx == nullptr || trx->lock.lock_heap == nullptr) return 0;
+  return mem_heap_get_size(trx->lock.lock_heap);
 }
 
 std::optional<bool> numa_interleave() {

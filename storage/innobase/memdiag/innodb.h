@@ -80,6 +80,10 @@ struct Buffer_pool_size {
 /** Empty while InnoDB is not up, and while the size is being changed. */
 std::optional<Buffer_pool_size> buffer_pool_size();
 
+/** The memory of the locks of a session's open transaction. Called by the
+session's own thread. @param thd  a THD */
+uint64_t lock_bytes(const void *thd);
+
 /** innodb_numa_interleave; empty in a build without NUMA. */
 std::optional<bool> numa_interleave();
 

@@ -6,6 +6,7 @@
 #include "mysys/memdiag/ceiling/sensor.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <cerrno>
@@ -33,6 +34,8 @@ bool read_kernel(int64_t *bytes) {
 }
 
 uint64_t test_clock_us(clockid_t) { return now_us; }
+
+constexpr Owner nobody{};
 
 TEST(Ceiling_levels, marks_of_a_small_limit_have_the_least_values) {
   const Marks marks = marks_of_limit(512 * mb, 10);
@@ -85,9 +88,12 @@ class Ceiling : public testing::Test {
     EXPECT_TRUE(account.read(now_us));
   }
   ~Ceiling() override {
+    begin(0);
     end();
+    exempt_thread();
     switch_off();
     EXPECT_EQ(0, account.promised_bytes());
+    EXPECT_EQ(0, account.expected_bytes());
     EXPECT_EQ(0, tokens.taken_bytes());
     set_clock_for_test(nullptr);
   }
@@ -136,16 +142,20 @@ TEST_F(Ceiling, the_kernel_is_read_after_4_mb_or_1_mb_when_memory_is_short) {
 
 TEST_F(Ceiling, an_ask_waits_while_the_level_is_red) {
   Asked asked{mb, now_us, 0, 0, now_us};
-  EXPECT_EQ(Answer::room, answer(account, &tokens, &asked, false, now_us, 0));
+  EXPECT_EQ(Answer::room,
+            answer(account, &tokens, &asked, false, false, now_us, 0));
   account.charge(190 * mb);
-  EXPECT_EQ(Answer::wait, answer(account, &tokens, &asked, false, now_us, 0));
+  EXPECT_EQ(Answer::wait,
+            answer(account, &tokens, &asked, false, false, now_us, 0));
 }
 
 TEST_F(Ceiling, one_that_was_told_to_end_takes_tokens_while_there_are_any) {
   account.charge(300 * mb);
   Asked asked{10 * mb, now_us, 0, 0, now_us};
-  EXPECT_EQ(Answer::tokens, answer(account, &tokens, &asked, true, now_us, 0));
-  EXPECT_EQ(Answer::wait, answer(account, &tokens, &asked, true, now_us, 0));
+  EXPECT_EQ(Answer::tokens,
+            answer(account, &tokens, &asked, true, false, now_us, 0));
+  EXPECT_EQ(Answer::wait,
+            answer(account, &tokens, &asked, true, false, now_us, 0));
   tokens.give_back(10 * mb);
 }
 
@@ -154,19 +164,20 @@ TEST_F(Ceiling, a_wait_needs_time_and_rounds_to_end_without_room) {
   Asked asked{mb, now_us, 0, 0, now_us};
   const uint64_t late_us = now_us + longest_ask_us;
   EXPECT_EQ(Answer::wait,
-            answer(account, &tokens, &asked, false, now_us, 1000));
+            answer(account, &tokens, &asked, false, false, now_us, 1000));
   asked = {mb, now_us, 0, 0, now_us};
-  EXPECT_EQ(Answer::wait, answer(account, &tokens, &asked, false, late_us, 99));
+  EXPECT_EQ(Answer::wait,
+            answer(account, &tokens, &asked, false, false, late_us, 99));
   EXPECT_EQ(Answer::went_on,
-            answer(account, &tokens, &asked, false, late_us, 100));
+            answer(account, &tokens, &asked, false, false, late_us, 100));
 }
 
 TEST_F(Ceiling, a_wait_ends_when_the_giver_stands_still) {
   account.charge(300 * mb);
   Asked asked{mb, now_us, 7, 7, now_us};
-  EXPECT_EQ(Answer::wait, answer(account, &tokens, &asked, false,
+  EXPECT_EQ(Answer::wait, answer(account, &tokens, &asked, false, false,
                                  now_us + longest_ask_us - 1, 7));
-  EXPECT_EQ(Answer::went_on, answer(account, &tokens, &asked, false,
+  EXPECT_EQ(Answer::went_on, answer(account, &tokens, &asked, false, false,
                                     now_us + longest_ask_us, 7));
 }
 
@@ -180,7 +191,8 @@ TEST(Ceiling_sensor, the_control_exists) {
 }
 
 TEST_F(Ceiling, threads_without_a_statement_are_charged_and_never_wait) {
-  ASSERT_EQ(0, switch_on([] { ++calls; }));
+  static constexpr Owner counts{.call_giver = [] { ++calls; }};
+  ASSERT_EQ(0, switch_on(&counts));
   on_event(true, 1000 * mb, 0);
   // What it took before is not known.
   EXPECT_EQ(int64_t{interval_bytes}, account.charged_bytes());
@@ -196,7 +208,7 @@ TEST_F(Ceiling, threads_without_a_statement_are_charged_and_never_wait) {
 }
 
 TEST_F(Ceiling, an_event_keeps_errno) {
-  ASSERT_EQ(0, switch_on(nullptr));
+  ASSERT_EQ(0, switch_on(&nobody));
   errno = EDOM;
   on_event(true, 10 * mb, 0);
   on_event(true, 20 * mb, 0);
@@ -204,7 +216,7 @@ TEST_F(Ceiling, an_event_keeps_errno) {
 }
 
 TEST_F(Ceiling, the_last_growth_of_a_statement_is_promised_until_it_ends) {
-  ASSERT_EQ(0, switch_on(nullptr));
+  ASSERT_EQ(0, switch_on(&nobody));
   on_event(true, 0, 0);
   Taker *const taker = begin(0);
   on_event(true, 16 * mb, 0);
@@ -220,7 +232,7 @@ TEST_F(Ceiling, the_last_growth_of_a_statement_is_promised_until_it_ends) {
 }
 
 TEST_F(Ceiling, an_ask_is_not_counted_again_by_its_event) {
-  ASSERT_EQ(0, switch_on(nullptr));
+  ASSERT_EQ(0, switch_on(&nobody));
   on_event(true, 0, 0);
   begin(0);
   let_threads_ask(true);
@@ -231,7 +243,7 @@ TEST_F(Ceiling, an_ask_is_not_counted_again_by_its_event) {
 }
 
 TEST_F(Ceiling, pools_of_innodb_never_wait) {
-  ASSERT_EQ(0, switch_on(nullptr));
+  ASSERT_EQ(0, switch_on(&nobody));
   on_event(true, 0, 0);
   begin(0);
   let_threads_ask(true);
@@ -272,7 +284,7 @@ class Giver {
 };
 
 TEST_F(Ceiling, a_statement_waits_in_an_ask_and_goes_on) {
-  ASSERT_EQ(0, switch_on(nullptr));
+  ASSERT_EQ(0, switch_on(&nobody));
   on_event(true, 0, 0);
   begin(0);
   let_threads_ask(true);
@@ -289,7 +301,7 @@ TEST_F(Ceiling, a_statement_waits_in_an_ask_and_goes_on) {
 }
 
 TEST_F(Ceiling, a_thread_that_may_be_in_a_pool_waits_at_its_next_ask) {
-  ASSERT_EQ(0, switch_on(nullptr));
+  ASSERT_EQ(0, switch_on(&nobody));
   on_event(true, 0, 0);
   begin(0);
   kernel_bytes = 999 * mb;
@@ -307,7 +319,7 @@ TEST_F(Ceiling, a_thread_that_may_be_in_a_pool_waits_at_its_next_ask) {
 }
 
 TEST_F(Ceiling, room_ends_a_wait) {
-  ASSERT_EQ(0, switch_on(nullptr));
+  ASSERT_EQ(0, switch_on(&nobody));
   on_event(true, 0, 0);
   begin(0);
   let_threads_ask(true);
@@ -320,8 +332,188 @@ TEST_F(Ceiling, room_ends_a_wait) {
   EXPECT_EQ(went_on, counters.went_on);
 }
 
+TEST_F(Ceiling, what_is_expected_keeps_others_from_beginning) {
+  ASSERT_EQ(0, switch_on(&nobody));
+  on_event(true, 0, 0);
+  EXPECT_TRUE(account.read(now_us));
+  begin(30 * mb);
+  EXPECT_EQ(200 * mb, account.left_bytes());
+  EXPECT_EQ(170 * mb, account.left_for_beginners_bytes());
+  on_event(true, 10 * mb, 0);
+  EXPECT_EQ(20 * mb, account.expected_bytes());
+  // It freed some: that it took them says what it still needs.
+  on_event(false, 10 * mb, 9 * mb);
+  EXPECT_EQ(20 * mb, account.expected_bytes());
+  EXPECT_EQ(10 * mb, end());
+  EXPECT_EQ(0, account.expected_bytes());
+}
+
+TEST_F(Ceiling, a_statement_beyond_its_expectation_may_take_as_much_again) {
+  ASSERT_EQ(0, switch_on(&nobody));
+  on_event(true, 0, 0);
+  begin(0);
+  on_event(true, 10 * mb, 0);
+  EXPECT_EQ(10 * mb, account.expected_bytes());
+  // Half of the plenty at most.
+  on_event(true, 100 * mb, 0);
+  EXPECT_EQ(32 * mb, account.expected_bytes());
+}
+
+TEST_F(Ceiling, a_large_block_is_promised_until_its_pages_are_touched) {
+  ASSERT_EQ(0, switch_on(&nobody));
+  on_event(true, 0, 0);
+  begin(0);
+  constexpr size_t size = 16 * mb;
+  auto *const block =
+      static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(MAP_FAILED, static_cast<void *>(block));
+  EXPECT_TRUE(on_ask(Pool::statement, size));
+  on_event(true, size, 0);
+  on_allocated(block, size);
+  EXPECT_EQ(static_cast<int64_t>(size), account.promised_bytes());
+  // Another event does not settle it.
+  now_us += 10'000;
+  on_event(true, size + 1000, 0);
+  EXPECT_EQ(static_cast<int64_t>(size) + 1000, account.promised_bytes());
+  for (size_t i = 0; i < size / 4; i += 4096) block[i] = 1;
+  now_us += 10'000;
+  on_event(true, size + 1000, 1);
+  EXPECT_EQ(static_cast<int64_t>(size / 4 * 3) + 1000,
+            account.promised_bytes());
+  // It freed as much as the block had.
+  now_us += 10'000;
+  on_event(true, size + 1000, size + 1);
+  EXPECT_EQ(1000, account.promised_bytes());
+  munmap(block, size);
+}
+
+TEST_F(Ceiling, a_statement_that_is_parsed_promises_what_follows) {
+  static bool parsing;
+  parsing = true;
+  static constexpr Owner owner{.is_parsing = [] { return parsing; }};
+  ASSERT_EQ(0, switch_on(&owner));
+  on_event(true, 0, 0);
+  EXPECT_TRUE(account.read(now_us));
+  begin_late();
+  on_event(true, 40 * mb - interval_bytes, 0);
+  EXPECT_EQ(60 * mb - interval_bytes, account.promised_bytes());
+  parsing = false;
+  on_event(true, 50 * mb - interval_bytes, 0);
+  EXPECT_EQ(20 * mb, account.promised_bytes());
+  passed_gate();
+  EXPECT_EQ(10 * mb, account.promised_bytes());
+}
+
+TEST_F(Ceiling, a_block_beyond_the_reserve_is_refused_to_one_that_is_to_end) {
+  ASSERT_EQ(0, switch_on(&nobody));
+  on_event(true, 0, 0);
+  Taker *const taker = begin(0);
+  let_threads_ask(true);
+  kernel_bytes = 999 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  taker->told_to_end = true;
+  EXPECT_TRUE(on_ask(Pool::session, 8 * mb));
+  EXPECT_EQ(8 * mb, tokens.taken_bytes());
+  EXPECT_FALSE(on_ask(Pool::session, 17 * mb));
+  // Upstream does not look whether a memory root of a statement got one.
+  const Giver giver(longest_ask_us, false);
+  EXPECT_TRUE(on_ask(Pool::statement, 17 * mb));
+  // Pools of InnoDB are never refused anything.
+  EXPECT_TRUE(on_ask(Pool::innodb, 17 * mb));
+}
+
+TEST_F(Ceiling, a_session_waits_before_a_large_packet_unless_it_is_exempt) {
+  ASSERT_EQ(0, switch_on(&nobody));
+  on_event(true, 0, 0);
+  begin(0);
+  end();
+  let_threads_ask(true);
+  kernel_bytes = 999 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  const uint64_t waits = counters.waits;
+  EXPECT_TRUE(on_ask(Pool::session, mb / 2));
+  EXPECT_EQ(waits, counters.waits);
+  {
+    const Giver giver(longest_ask_us, false);
+    EXPECT_TRUE(on_ask(Pool::session, 12 * mb));
+  }
+  EXPECT_EQ(waits + 1, counters.waits);
+  exempt_thread();
+  EXPECT_TRUE(on_ask(Pool::session, 12 * mb));
+  EXPECT_EQ(waits + 1, counters.waits);
+}
+
+TEST_F(Ceiling, a_small_statement_never_waits) {
+  ASSERT_EQ(0, switch_on(&nobody));
+  on_event(true, 0, 0);
+  begin(0);
+  let_threads_ask(true);
+  kernel_bytes = 999 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  const uint64_t waits = counters.waits;
+  for (int64_t bytes = 1; bytes < small_bytes; bytes += 1000) {
+    on_event(true, static_cast<uint64_t>(bytes), 0);
+    EXPECT_TRUE(on_ask(Pool::statement, 100));
+  }
+  EXPECT_EQ(waits, counters.waits);
+}
+
+TEST_F(Ceiling, the_owner_is_told_once_of_a_large_statement) {
+  static unsigned told;
+  static bool knows;
+  told = 0;
+  knows = false;
+  static constexpr Owner owner{.is_large = [] {
+    ++told;
+    return knows;
+  }};
+  ASSERT_EQ(0, switch_on(&owner));
+  on_event(true, 0, 0);
+  on_event(true, mb / 2, 0);
+  EXPECT_EQ(0u, told);
+  on_event(true, 2 * mb, 0);
+  EXPECT_EQ(1u, told);
+  knows = true;
+  on_event(true, 3 * mb, 0);
+  on_event(true, 4 * mb, 0);
+  EXPECT_EQ(2u, told);
+  // The end makes it small again, and what is freed then is not the next one's.
+  end();
+  on_event(false, 4 * mb, 3 * mb);
+  on_event(true, 9 * mb / 2, 3 * mb);
+  EXPECT_EQ(2u, told);
+  on_event(true, 11 * mb / 2, 3 * mb);
+  EXPECT_EQ(3u, told);
+}
+
+TEST_F(Ceiling, threads_ask_as_soon_as_one_sees_that_memory_is_short) {
+  ASSERT_EQ(0, switch_on(&nobody));
+  on_event(true, 0, 0);
+  begin(0);
+  kernel_bytes = 999 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  on_event(true, mb, 0);
+  EXPECT_FALSE(is_set(pools::attention(), pools::Attention::ceiling));
+  let_threads_wait(true);
+  on_event(true, 2 * mb, 0);
+  EXPECT_TRUE(is_set(pools::attention(), pools::Attention::ceiling));
+}
+
+TEST_F(Ceiling, a_new_connection_waits_a_second_at_most) {
+  ASSERT_EQ(0, switch_on(&nobody));
+  before_connection();
+  kernel_bytes = 999 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  let_threads_ask(true);
+  const uint64_t before_us = now_us;
+  const Giver giver(100'000, false);
+  before_connection();
+  EXPECT_GE(now_us - before_us, 1'000'000u);
+}
+
 TEST_F(Ceiling, attention_is_set_only_while_threads_ask) {
-  ASSERT_EQ(0, switch_on(nullptr));
+  ASSERT_EQ(0, switch_on(&nobody));
   EXPECT_FALSE(is_set(pools::attention(), pools::Attention::ceiling));
   let_threads_ask(true);
   EXPECT_TRUE(is_set(pools::attention(), pools::Attention::ceiling));
@@ -331,7 +523,7 @@ TEST_F(Ceiling, attention_is_set_only_while_threads_ask) {
 
 TEST_F(Ceiling, malloc_calls_the_sensor_before_a_block_is_written) {
   if (!mallctl::serves_malloc()) GTEST_SKIP() << "a sanitizer serves malloc()";
-  ASSERT_EQ(0, switch_on(nullptr));
+  ASSERT_EQ(0, switch_on(&nobody));
   const int64_t before = account.charged_bytes();
   void *const block = placed::general_allocate(32 * mb, false);
   const int64_t after = account.charged_bytes();

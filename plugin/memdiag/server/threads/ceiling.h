@@ -11,14 +11,21 @@
   wait before they begin take steps of the giver themselves: they hold no latch,
   and the giver may be starved of the CPU.
 
-  A statement begins only while there is plenty of room; first come, first
-  served. One always runs. exempt.h says which never wait. Those of an open
-  transaction do not wait before they begin, but may be told to end.
+  A statement begins only while there is plenty of room for what its digest took
+  before; first come, first served. One always runs, and small ones do not wait.
+  exempt.h says which never wait. Those of an open transaction do not wait
+  before they begin, but may be told to end.
 
   The statement that was told to end is ended as by KILL QUERY. A handler of
   errors on the session puts ER_CAPACITY_EXCEEDED in the place of
   ER_QUERY_INTERRUPTED. It is the server's own way to exchange an error, and
   needs neither a patch nor the linker, which link-time optimization defeats.
+  Before its gate, while it is parsed, a statement has no handler: the parser is
+  told by the error itself. If its transaction's locks are most of the memory,
+  the transaction is rolled back.
+
+  The giver knows statements from 1 MB on, and those that began when room was
+  short. Others cost it nothing.
 
   Threads: start() and stop() as those of a Worker; changed() and actions() from
   any. Locks: one mutex, which the caller of changed() must not hold; under it
@@ -29,6 +36,7 @@
 #ifndef MEMDIAG_CEILING_H
 #define MEMDIAG_CEILING_H
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -48,6 +56,9 @@ void start();
 /** Takes the text of the variable. @return 0, or an errno: the ceiling is OFF
  */
 int changed(std::string_view text);
+/** The server needs more at rest than the target. @return "": it does not, or
+nothing is known */
+std::string doubt();
 /** The ceiling is OFF, and no frame is parked. */
 void stop();
 

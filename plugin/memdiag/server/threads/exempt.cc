@@ -22,8 +22,8 @@ bool has_grant(THD *thd, const char *privilege) {
       .first;
 }
 
-/** Sessions with one of these privileges, or with a static one that is_exempt()
-names, never wait. */
+/** Sessions with one of these privileges, or with a static one that
+has_static_privilege() names, never wait. */
 constexpr const char *administrators[] = {
     "CONNECTION_ADMIN", "GROUP_REPLICATION_ADMIN", "REPLICATION_SLAVE_ADMIN",
     "SYSTEM_VARIABLES_ADMIN"};
@@ -70,17 +70,25 @@ bool is_of_no_client(THD *thd) {
 
 }  // namespace
 
-bool never_waits(THD *thd) {
-  return is_of_no_client(thd) || thd->system_thread != NON_SYSTEM_THREAD ||
-         thd->slave_thread || thd->in_sub_stmt != 0 ||
-         thd->sp_runtime_ctx != nullptr ||
-         ends_something(thd->lex->sql_command) ||
-         thd->security_context()->check_access(
-             SUPER_ACL | PROCESS_ACL | SHUTDOWN_ACL | REPL_SLAVE_ACL, "",
-             true) ||
+bool has_static_privilege(THD *thd) {
+  return thd->security_context()->check_access(
+      SUPER_ACL | PROCESS_ACL | SHUTDOWN_ACL | REPL_SLAVE_ACL, "", true);
+}
+
+bool is_administrator(THD *thd) {
+  return has_static_privilege(thd) ||
          std::any_of(std::begin(administrators), std::end(administrators),
                      [thd](const char *name) { return has_grant(thd, name); });
 }
+
+bool is_exempt(THD *thd) {
+  return is_of_no_client(thd) || thd->system_thread != NON_SYSTEM_THREAD ||
+         thd->slave_thread || thd->in_sub_stmt != 0 ||
+         thd->sp_runtime_ctx != nullptr ||
+         ends_something(thd->lex->sql_command);
+}
+
+bool never_waits(THD *thd) { return is_exempt(thd) || is_administrator(thd); }
 
 bool holds_what_others_wait_for(THD *thd) {
   return thd->in_active_multi_stmt_transaction() ||

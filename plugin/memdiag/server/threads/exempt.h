@@ -19,6 +19,15 @@ stored programs, statements that end something, such as COMMIT and KILL
 (admission.h has the list). */
 bool never_waits(THD *thd);
 
+/** @name The parts of it @{ */
+/** Of the statement and its thread. Cheap. */
+bool is_exempt(THD *thd);
+/** Of the session's privileges. May take a lock of the privileges' cache. */
+bool is_administrator(THD *thd);
+/** The part of that which takes no lock and allocates nothing. */
+bool has_static_privilege(THD *thd);
+/** @} */
+
 /** Others may wait for its session: it has an open transaction, also one of XA,
 or locks of tables, of GET_LOCK() or of FLUSH TABLES WITH READ LOCK. */
 bool holds_what_others_wait_for(THD *thd);

@@ -1,0 +1,404 @@
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <new>
+#include <optional>
+
+#include "my_sys.h"
+#include "my_systime.h"
+#include "mysqld_error.h"
+#include "mysys/memdiag/upstream/scope_hooks.h"
+#include "mysys_err.h"
+#include "plugin/memdiag/server/threads/admission.h"
+#include "plugin/memdiag/server/threads/ceiling_state.h"
+#include "plugin/memdiag/server/threads/exempt.h"
+#include "sql/current_thd.h"
+#include "sql/error_handler.h"
+#include "sql/sql_class.h"
+#include "sql/sql_lex.h"
+#include "storage/innobase/memdiag/innodb.h"
+
+namespace memdiag::ceiling {
+
+namespace {
+
+/** A waiting statement looks again after so long, without a round. */
+constexpr uint64_t gate_look_us = 20'000;
+/** It takes a step itself when there was no round for so long. */
+constexpr uint64_t help_after_us = 5'000;
+
+PSI_stage_info waits_for_room = {
+    0, "Waiting for memory (memdiag_memory_target)", 0, ""};
+
+/** Errors of a statement that got no memory after it was told to end. */
+constexpr uint consequences[] = {ER_QUERY_INTERRUPTED, ER_OUTOFMEMORY,
+                                 ER_OUT_OF_RESOURCES,  ER_OUT_OF_SORTMEMORY,
+                                 EE_OUTOFMEMORY,       ER_RECORD_FILE_FULL,
+                                 ER_CAPACITY_EXCEEDED, ER_ENGINE_OUT_OF_MEMORY};
+
+/** Puts the ceiling's error in the place of KILL's. */
+class Told_to_end final : public Internal_error_handler {
+ public:
+  bool handle_condition(THD *, uint error, const char *,
+                        Sql_condition::enum_severity_level *level,
+                        const char *) override;
+};
+
+/** The calling thread's statement. */
+struct Own {
+  Running running;
+  Told_to_end handler;
+  bool has_handler{false};
+  /** The gate has let its statement through without counting it. */
+  bool exempt{false};
+  /** The ceiling's error is being raised. */
+  bool raises{false};
+  /** The session that `is_administrator` is known of. */
+  my_thread_id known_session{0};
+  bool is_administrator{false};
+};
+
+Own &own() {
+  thread_local Own mine;
+  return mine;
+}
+
+void raise_end(Own *mine) {
+  mine->raises = true;
+  try {
+    my_printf_error(
+        ER_CAPACITY_EXCEEDED, "%s", MYF(ME_FATALERROR),
+        text_of_end(mine->running.target_bytes, mine->running.grown_bytes,
+                    mine->running.of_statements)
+            .c_str());
+  } catch (const std::bad_alloc &) {
+    my_error(ER_OUT_OF_RESOURCES, MYF(ME_FATALERROR));
+  }
+  mine->raises = false;
+}
+
+bool is_told_to_end(const Running &running) {
+  return running.taker != nullptr &&
+         running.taker->told_to_end.load(std::memory_order_acquire);
+}
+
+bool Told_to_end::handle_condition(THD *thd, uint error, const char *,
+                                   Sql_condition::enum_severity_level *level,
+                                   const char *) {
+  Own &mine = own();
+  if (mine.raises || *level != Sql_condition::SL_ERROR ||
+      !is_told_to_end(mine.running) ||
+      std::find(std::begin(consequences), std::end(consequences), error) ==
+          std::end(consequences))
+    return false;
+  // Locks of rows stay until the transaction ends: to end the statement alone
+  // would not give their memory back.
+  if (innodb::lock_bytes(thd) >= mine.running.grown_bytes / 2)
+    thd->mark_transaction_to_rollback(true);
+  raise_end(&mine);
+  return true;
+}
+
+/** The privileges are looked at once in a session, and again by a statement
+that is about to wait. */
+bool is_administrator(Own *mine, THD *thd, bool anew) {
+  if (anew || mine->known_session != thd->thread_id()) {
+    mine->is_administrator = exempt::is_administrator(thd);
+    mine->known_session = thd->thread_id();
+  }
+  return mine->is_administrator;
+}
+
+uint64_t hash_of(const sessions::Digest &digest) {
+  uint64_t hash;
+  memcpy(&hash, digest.data(), sizeof hash);
+  return hash;
+}
+
+/** Caller holds the mutex, which is free meanwhile. */
+void wait_at_gate(State *self, THD *thd) {
+  timespec until;
+  set_timespec_nsec(&until, gate_look_us * 1000);
+  PSI_stage_info old_stage;
+  thd->ENTER_COND(&self->changed, &self->mutex, &waits_for_room, &old_stage);
+  thd_wait_begin(thd, THD_WAIT_SLEEP);
+  if (!thd->killed)
+    (void)mysql_cond_timedwait(&self->changed, &self->mutex, &until);
+  thd_wait_end(thd);
+  mysql_mutex_unlock(&self->mutex);
+  thd->EXIT_COND(&old_stage);
+  // The giver may be starved of the CPU. Helping needs no mutex of the gate.
+  if (monotonic_us() - self->round_us.load(std::memory_order_relaxed) >=
+      help_after_us)
+    (void)round(self);
+  mysql_mutex_lock(&self->mutex);
+}
+
+/** @param waited_us  the statement has waited so long */
+bool has_room(int64_t expected_bytes, uint64_t waited_us) {
+  if (account.level() == Level::unknown) return true;
+  const Marks marks = account.marks();
+  // A small statement takes from the reserve.
+  if (expected_bytes == 0)
+    return account.left_bytes() >= marks.reserve_bytes / 4;
+  return account.left_for_beginners_bytes() - expected_bytes >=
+         (waited_us < patient_us ? marks.plenty_bytes : marks.reserve_bytes);
+}
+
+/** Caller holds the mutex. @return true: the statement must not begin */
+bool waits_in_vain(State *self, Running *mine, int64_t expected_bytes,
+                   uint64_t began_us, bool *waited) {
+  THD *const thd = mine->thd;
+  const uint64_t longest_us =
+      uint64_t{__atomic_load_n(&admission::wait_ms, __ATOMIC_RELAXED)} * 1000;
+  const bool queues = expected_bytes != 0;
+  if (queues) {
+    self->waiting.append(mine);
+    self->waiters.store(self->waiting.count, std::memory_order_relaxed);
+  }
+  bool in_vain = false;
+  for (;;) {
+    const bool first = !queues || self->waiting.first == mine;
+    const uint64_t waited_us = monotonic_us() - began_us;
+    if (first &&
+        (self->running.count == 0 || has_room(expected_bytes, waited_us)))
+      break;
+    if (mode.load() == Target::off || !started) break;
+    *waited = true;
+    if (!acts()) break;
+    in_vain = thd->killed || waited_us >= longest_us;
+    if (in_vain) break;
+    wait_at_gate(self, thd);
+  }
+  if (queues) {
+    self->waiting.remove(mine);
+    self->waiters.store(self->waiting.count, std::memory_order_relaxed);
+    mysql_cond_broadcast(&self->changed);
+  }
+  return in_vain;
+}
+
+/** Caller holds the mutex. */
+void list(State *self, Running *mine) {
+  mine->number = ++self->last_number;
+  self->running.append(mine);
+  mine->listed = true;
+}
+
+/** The giver does not know it from here on. */
+void unlist(State *self, Running *mine) {
+  if (!mine->listed) return;
+  const Locked locked(self);
+  self->running.remove(mine);
+  mine->listed = false;
+  if (self->waiting.count != 0) mysql_cond_broadcast(&self->changed);
+}
+
+void let_through(Own *mine, int64_t expected_bytes) {
+  if (mine->running.taker == nullptr)
+    mine->running.taker = begin(expected_bytes);
+  mine->running.thd->push_internal_handler(&mine->handler);
+  mine->has_handler = true;
+  passed_gate();
+  mine->running.passed_gate.store(true);
+  if (is_told_to_end(mine->running)) kill(&mine->running);
+}
+
+bool refuse(Running *mine, uint64_t began_us) {
+  if (mine->thd->killed) {
+    mine->thd->send_kill_message();
+    return true;
+  }
+  counters.refused.fetch_add(1);
+  try {
+    my_printf_error(ER_CAPACITY_EXCEEDED, "%s", MYF(0),
+                    text_of_refusal(monotonic_us() - began_us).c_str());
+  } catch (const std::bad_alloc &) {
+    my_error(ER_OUT_OF_RESOURCES, MYF(0));
+  }
+  return true;
+}
+
+/** There is no room now: waits for it.
+@return true: the statement must not begin */
+bool queue(State *self, Own *mine, int64_t expected_bytes) {
+  Running *const running = &mine->running;
+  THD *const thd = running->thd;
+  const uint64_t began_us = monotonic_us();
+  Done done = begun(Action::wait);
+  bool waited = false;
+  bool in_vain = false;
+  const bool others_wait_for_it = exempt::holds_what_others_wait_for(thd);
+  {
+    const Locked locked(self);
+    if (!others_wait_for_it)
+      in_vain = waits_in_vain(self, running, expected_bytes, began_us, &waited);
+    if (!in_vain) {
+      running->taker = begin(expected_bytes);
+      list(self, running);
+    }
+    if (waited) {
+      done.processlist_id = thd->thread_id();
+      done.digest = running->digest;
+      if (in_vain && !thd->killed) done.action = Action::refuse;
+      finish(&done, began_us, static_cast<uint64_t>(expected_bytes));
+      self->log.add(done);
+    }
+  }
+  if (in_vain) return refuse(running, began_us);
+  let_through(mine, expected_bytes);
+  return false;
+}
+
+bool refuses(void *session, const sessions::Digest &digest) {
+  auto *const thd = static_cast<THD *>(session);
+  State &self = state();
+  Own &mine = own();
+  Running *const running = &mine.running;
+  running->thd = thd;
+  running->digest = digest;
+  const bool began_early = running->taker != nullptr;
+  // EXECUTE is exempt, and its statement asks again.
+  statement_gate::note_below_ceiling(&gate, true);
+  mine.exempt = is_administrator(&mine, thd, false) || exempt::is_exempt(thd);
+  if (mine.exempt) {
+    if (began_early) {
+      unlist(&self, running);
+      running->taker = nullptr;
+      (void)end();
+    }
+    exempt_thread();
+    return false;
+  }
+  running->may_end = exempt::may_end(thd->lex->sql_command);
+  const uint64_t hash = hash_of(digest);
+  const int64_t expected =
+      expected_of_beginner(hash != 0, self.peaks.peak_bytes(hash),
+                           self.average_bytes.load(std::memory_order_relaxed),
+                           account.marks().plenty_bytes);
+  const bool queues =
+      !began_early &&
+      (!has_room(expected, 0) ||
+       (expected != 0 && self.waiters.load(std::memory_order_relaxed) != 0));
+  if (queues && !is_administrator(&mine, thd, true)) {
+    if (queue(&self, &mine, expected)) return true;
+  } else {
+    let_through(&mine, expected);
+  }
+  statement_gate::note_below_ceiling(&gate, false);
+  return false;
+}
+
+/** A statement that was let through has ended. */
+void leave() {
+  State &self = state();
+  Own &mine = own();
+  Running *const running = &mine.running;
+  mine.exempt = false;
+  if (running->taker == nullptr) return;
+  THD *const thd = running->thd;
+  unlist(&self, running);
+  if (mine.has_handler && thd->get_internal_handler() == &mine.handler)
+    thd->pop_internal_handler();
+  mine.has_handler = false;
+  running->passed_gate.store(false);
+  if (is_told_to_end(*running)) {
+    // It may have ended before it saw that it was to end. The next statement
+    // must not end in its place.
+    mysql_mutex_lock(&thd->LOCK_thd_data);
+    if (thd->killed == THD::KILL_QUERY) thd->killed = THD::NOT_KILLED;
+    mysql_mutex_unlock(&thd->LOCK_thd_data);
+  }
+  running->taker = nullptr;
+  const int64_t peak = end();
+  self.peaks.note(hash_of(running->digest), peak);
+  // Two threads may lose one statement of the average.
+  const int64_t average = self.average_bytes.load(std::memory_order_relaxed);
+  const int64_t next = next_average(average, peak);
+  if (next != average)
+    self.average_bytes.store(next, std::memory_order_relaxed);
+}
+
+/** Before its gate: commands whose texts may be large. */
+bool may_begin_early(const Own &mine, THD *thd) {
+  const enum_server_command command = thd->get_command();
+  if (command != COM_QUERY && command != COM_STMT_PREPARE &&
+      command != COM_STMT_EXECUTE)
+    return false;
+  if (mine.known_session == thd->thread_id()) return !mine.is_administrator;
+  return !exempt::has_static_privilege(thd);
+}
+
+}  // namespace
+
+constexpr statement_gate::Gate gate{refuses, leave};
+
+void kill(Running *running) {
+  THD *const thd = running->thd;
+  mysql_mutex_lock(&thd->LOCK_thd_data);
+  if (thd->killed == THD::NOT_KILLED) thd->awake(THD::KILL_QUERY);
+  mysql_mutex_unlock(&thd->LOCK_thd_data);
+}
+
+bool is_large() {
+  THD *const thd = current_thd;
+  if (thd == nullptr || running_statements != 1 ||
+      thd->system_thread != NON_SYSTEM_THREAD || thd->slave_thread)
+    return false;
+  Own &mine = own();
+  Running *const running = &mine.running;
+  if (mine.exempt || running->listed) return true;
+  State &self = state();
+  const bool early = running->taker == nullptr;
+  if (early && !may_begin_early(mine, thd)) return false;
+  // The thread may hold the mutex, or a lock that its holder waits for.
+  if (mysql_mutex_trylock(&self.mutex) != 0) return false;
+  if (early) {
+    running->thd = thd;
+    running->digest = {};
+    running->may_end = true;
+    running->taker = begin_late();
+    statement_gate::note_below_ceiling(&gate, true);
+  }
+  list(&self, running);
+  mysql_mutex_unlock(&self.mutex);
+  return true;
+}
+
+bool may_wait_in_session() {
+  THD *const thd = current_thd;
+  return thd != nullptr && thd->system_thread == NON_SYSTEM_THREAD &&
+         !is_administrator(&own(), thd, true);
+}
+
+bool is_parsing() {
+  THD *const thd = current_thd;
+  return thd != nullptr && thd->m_parser_state != nullptr &&
+         !thd->m_parser_state->m_lip.eof();
+}
+
+void asks_after_end() {
+  THD *const thd = current_thd;
+  Own &mine = own();
+  // The parser looks for this error, and not at KILL.
+  if (thd == nullptr || mine.raises || !is_told_to_end(mine.running) ||
+      thd->m_parser_state == nullptr ||
+      thd->get_stmt_da() != thd->get_parser_da() || thd->is_error())
+    return;
+  raise_end(&mine);
+}
+
+void went_on(uint64_t waited_us, int64_t left_before_bytes) {
+  const Running &running = own().running;
+  if (running.thd == nullptr) return;
+  Done done = begun(Action::went_on);
+  done.time_us -= std::min(done.time_us, waited_us);
+  done.processlist_id = running.thd->thread_id();
+  done.digest = running.digest;
+  done.duration_us = waited_us;
+  done.left_before_bytes = left_before_bytes;
+  done.left_after_bytes = account.left_bytes();
+  note(done);
+}
+
+}  // namespace memdiag::ceiling

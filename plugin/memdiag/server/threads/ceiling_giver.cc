@@ -1,0 +1,350 @@
+#include "plugin/memdiag/server/threads/ceiling_state.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+
+#include "my_sys.h"
+#include "my_thread.h"
+#include "mysys/memdiag/pools/pools.h"
+#include "mysys/memdiag/purging/purge.h"
+#include "plugin/memdiag/server/bridge/error_log.h"
+#include "sql/mysqld.h"
+#include "sql/mysqld_thd_manager.h"
+#include "sql/sql_base.h"
+#include "sql/sql_class.h"
+#include "storage/innobase/memdiag/balloon.h"
+#include "storage/innobase/memdiag/innodb.h"
+
+namespace memdiag::ceiling {
+
+namespace {
+
+constexpr uint64_t limits_age_us = 1'000'000;
+/** A table's full-text cache with less is not worth writing. */
+constexpr uint64_t worth_writing_bytes = 64 << 10;
+constexpr uint64_t watch_row_us = 1'000'000;
+
+constinit std::atomic<bool> giver_is_called{false};
+
+/** Called within malloc(). */
+bool read_kept(int64_t *bytes) {
+  const Reading kept = state().kept.read(
+      monotonic_us(), static_cast<uint64_t>(account.marks().plenty_bytes) / 4);
+  if (!kept) return false;
+  *bytes = static_cast<int64_t>(*kept);
+  return true;
+}
+
+void say_unknown(State *self, bool unknown, const char *why) {
+  if (unknown == self->said_unknown) return;
+  self->said_unknown = unknown;
+  if (unknown)
+    error_log::warn(std::string("the ceiling does nothing now: ") + why +
+                    " (memdiag_memory_target)");
+  else
+    error_log::note("the ceiling is at work (memdiag_memory_target)");
+}
+
+/** The files of another group, or of the process. Caller holds `round`. */
+void read_from(State *self, const std::string &usage_file,
+               const std::string &folder) {
+  if (self->kept_file == usage_file) return;
+  account.hold_reading();
+  const bool of_process = folder.empty();
+  const int version = usage_file.ends_with("memory.usage_in_bytes") ? 1 : 2;
+  const int error =
+      of_process
+          ? self->kept.open_process(usage_file)
+          : self->kept.open_group(usage_file, folder + "/memory.stat", version);
+  if (error != 0) self->kept.close_all();
+  account.let_reading_go();
+  self->kept_file = error == 0 ? usage_file : "";
+}
+
+struct Group_limit {
+  uint64_t limit_bytes;
+  std::string usage_file;
+  std::string folder;
+};
+
+/** The group that is nearest to its limit: the process's own or one above it,
+where other groups take room as well. */
+std::optional<Group_limit> group_of(const host::Limit_figures &figures) {
+  if (figures.tightest && !figures.tightest->usage_file.empty()) {
+    const std::string &file = figures.tightest->usage_file;
+    return Group_limit{figures.tightest->limit_bytes, file,
+                       file.substr(0, file.rfind('/'))};
+  }
+  if (!figures.group_limit_bytes || figures.usage_file.empty())
+    return std::nullopt;
+  return Group_limit{*figures.group_limit_bytes, figures.usage_file,
+                     figures.folder};
+}
+
+/** Caller holds `round`. @throws std::bad_alloc */
+void refresh_limits(State *self, uint64_t now_us) {
+  if (self->limits_us && now_us - *self->limits_us < limits_age_us &&
+      !self->kept_file.empty())
+    return;
+  self->limits_us = now_us;
+  const auto statements = static_cast<uint64_t>(std::max(
+      Global_THD_manager::get_instance()->get_num_thread_running(), 0));
+  const host::Limit_figures figures = self->limits.read(now_us);
+  const std::optional<Group_limit> group = group_of(figures);
+  const bool has_bytes = mode.load() == Target::bytes;
+  const uint64_t bytes = wanted_bytes.load();
+  std::optional<Marks> marks;
+  bool of_group = false;
+  if (group) {
+    const Marks of_limit = marks_of_limit(group->limit_bytes, statements);
+    if (!has_bytes || static_cast<uint64_t>(of_limit.target_bytes) <= bytes) {
+      marks = of_limit;
+      of_group = true;
+    }
+  }
+  if (!marks && has_bytes) marks = marks_of_target(bytes, statements);
+  if (!marks) {
+    account.set_reader(nullptr);
+    self->kept_file.clear();
+    say_unknown(self, true, "no control group has a memory limit");
+    return;
+  }
+  account.set_marks(*marks);
+  tokens.set_all(marks->reserve_bytes);
+  if (of_group)
+    read_from(self, group->usage_file, group->folder);
+  else
+    read_from(self, "/proc/self/statm", "");
+  account.set_reader(read_kept);
+}
+
+/** Of pools where a purge is worth its while. */
+std::array<uint64_t, pool_count> unused_bytes(uint64_t *sum) {
+  std::array<uint64_t, pool_count> bytes;
+  *sum = 0;
+  for (size_t i = 0; i < pool_count; ++i) {
+    const Result<uint64_t> dirty = purging::dirty_bytes(static_cast<Pool>(i));
+    bytes[i] =
+        dirty && dirty.value() >= worth_purging_bytes ? dirty.value() : 0;
+    *sum += bytes[i];
+  }
+  return bytes;
+}
+
+/** Of one pool, so that a round is short. */
+uint64_t purge(const std::array<uint64_t, pool_count> &unused) {
+  const auto most = std::max_element(unused.begin(), unused.end());
+  (void)purging::purge(static_cast<Pool>(most - unused.begin()),
+                       Purge_reason::pressure);
+  return *most;
+}
+
+void note_parked_total() {
+  counters.parked_bytes.store(balloon::parked_bytes(),
+                              std::memory_order_relaxed);
+}
+
+/** @return false: no statement may be told to end */
+bool end_one(State *self) {
+  const uint64_t began_us = monotonic_us();
+  Done done = begun(Action::end);
+  const Locked locked(self);
+  const auto candidate = [](const Running *each) {
+    return Candidate{each->taker->grown_bytes.load(std::memory_order_relaxed),
+                     each->number, each->may_end,
+                     each->taker->told_to_end.load() ||
+                         each->thd->killed != THD::NOT_KILLED};
+  };
+  Choice choice;
+  Running *most = nullptr;
+  for (Running *each = self->running.first; each != nullptr; each = each->next)
+    choice.see_first(candidate(each));
+  for (Running *each = self->running.first; each != nullptr; each = each->next)
+    if (choice.see_again(candidate(each))) most = each;
+  if (most == nullptr) return false;
+  most->target_bytes = static_cast<uint64_t>(account.marks().target_bytes);
+  most->grown_bytes = static_cast<uint64_t>(std::max<int64_t>(
+      most->taker->grown_bytes.load(std::memory_order_relaxed), 0));
+  most->of_statements = self->running.count;
+  most->taker->told_to_end.store(true, std::memory_order_release);
+  if (most->passed_gate.load()) kill(most);
+  done.processlist_id = most->thd->thread_id();
+  done.digest = most->digest;
+  finish(&done, began_us, most->grown_bytes);
+  self->log.add(done);
+  counters.ended.fetch_add(1);
+  return true;
+}
+
+bool all_wait(State *self) {
+  const Locked locked(self);
+  bool all = self->running.count != 0;
+  for (const Running *each = self->running.first; each != nullptr;
+       each = each->next)
+    all = all && each->taker->waits.load(std::memory_order_relaxed);
+  return all;
+}
+
+/** In WATCH a step is noted once a second. */
+void note_only(State *self, Action action, uint64_t bytes, uint64_t now_us) {
+  if (now_us - self->watched_us < watch_row_us) return;
+  self->watched_us = now_us;
+  Done done = begun(action);
+  finish(&done, now_us, bytes);
+  note(done);
+}
+
+/** Caller holds `round`. @return true: another round is worth its while now */
+bool take_step(State *self, uint64_t now_us) {
+  const bool caches = get_server_state() == SERVER_OPERATING;
+  const balloon::State works = balloon::state();
+  if (works == balloon::State::resizing && balloon::parked_bytes() != 0) {
+    Done done = begun(Action::give_back);
+    finish(&done, now_us, balloon::give_back(UINT64_MAX));
+    note_parked_total();
+    note(done);
+  }
+  Situation now{account.level(),
+                account.left_bytes(),
+                account.marks(),
+                0,
+                locked_in_memory ? 0 : balloon::parkable_bytes(),
+                balloon::parked_bytes(),
+                account.level() == Level::red && all_wait(self),
+                caches};
+  std::array<uint64_t, pool_count> unused{};
+  if (now.left_bytes < now.marks.plenty_bytes * 5 / 4)
+    unused = unused_bytes(&now.unused_bytes);
+  const Next next = self->giving.next(now, now_us);
+  constexpr Action actions[] = {Action::wait, Action::purge,
+                                Action::park, Action::caches,
+                                Action::end,  Action::give_back};
+  const Action action = actions[static_cast<size_t>(next.step)];
+  if (next.step == Step::none) return false;
+  if (!acts() && next.step != Step::give_back_frames) {
+    note_only(self, action, next.bytes, now_us);
+    return false;
+  }
+  if (next.step == Step::end_statement) {
+    self->giving.note_ended(now_us);
+    return end_one(self);
+  }
+  Done done = begun(action);
+  uint64_t bytes = 0;
+  switch (next.step) {
+    case Step::purge:
+      bytes = purge(unused);
+      break;
+    case Step::park:
+      bytes = balloon::park(next.bytes);
+      self->giving.note_parked(next.bytes, bytes, now_us);
+      break;
+    case Step::give_back_frames:
+      bytes = balloon::give_back(next.bytes);
+      break;
+    case Step::shrink_caches:
+      bytes = innodb::write_full_text_caches(worth_writing_bytes).value_or(0);
+      tdc_flush_unused_tables();
+      break;
+    case Step::none:
+    case Step::end_statement:
+      break;
+  }
+  note_parked_total();
+  (void)account.read(monotonic_us());
+  if (bytes == 0) return false;
+  finish(&done, now_us, bytes);
+  note(done);
+  return next.step != Step::give_back_frames;
+}
+
+}  // namespace
+
+void call_giver() {
+  if (!giver_is_called.exchange(true, std::memory_order_relaxed))
+    state().worker.wake();
+}
+
+bool round(State *self) {
+  const std::unique_lock<std::mutex> lock(self->round, std::try_to_lock);
+  if (!lock.owns_lock()) return false;
+  bool again = false;
+  const uint64_t ended = counters.ended;
+  try {
+    const uint64_t now_us = monotonic_us();
+    refresh_limits(self, now_us);
+    if (account.read(now_us))
+      say_unknown(self, false, "");
+    else if (account.level() == Level::unknown)
+      say_unknown(self, true, "the kernel's figures cannot be read");
+    let_threads_wait(acts());
+    let_threads_ask(acts() && account.level() >= Level::yellow);
+    again = take_step(self, now_us);
+  } catch (const std::bad_alloc &) {
+    // The next round tries again.
+  }
+  self->round_us.store(monotonic_us(), std::memory_order_relaxed);
+  rounds.end_one(account.level() != Level::red || counters.ended != ended);
+  if (self->waiters.load(std::memory_order_relaxed) != 0 &&
+      account.left_for_beginners_bytes() >= account.marks().reserve_bytes) {
+    mysql_mutex_lock(&self->mutex);
+    mysql_cond_broadcast(&self->changed);
+    mysql_mutex_unlock(&self->mutex);
+  }
+  return again;
+}
+
+void run(Worker *worker) {
+  my_thread_init();
+  State &self = state();
+  uint64_t wait_ms = 0;
+  do {
+    giver_is_called.store(false, std::memory_order_relaxed);
+    if (mode.load() == Target::off) {
+      const std::lock_guard<std::mutex> guard(self.round);
+      // A round that had begun before may have let them.
+      let_threads_wait(false);
+      let_threads_ask(false);
+      give_all_back();
+      wait_ms = 0;
+      continue;
+    }
+    // Rounds without a pause would starve those that hold the lists' mutexes.
+    for (int i = 0; i < 64 && round(&self); ++i) {
+    }
+    wait_ms = account.level() == Level::unknown
+                  ? limits_age_us / 1000
+                  : next_look_us(account.left_bytes(), account.marks()) / 1000;
+    if (wait_ms == 0) wait_ms = 1;
+  } while (worker->wait_ms(wait_ms));
+  my_thread_end();
+}
+
+void look_at_limits(State *self) {
+  self->limits_us.reset();
+  const uint64_t now_us = monotonic_us();
+  refresh_limits(self, now_us);
+  (void)account.read(now_us);
+}
+
+uint64_t needed_at_rest_bytes() {
+  uint64_t unused = 0;
+  (void)unused_bytes(&unused);
+  const uint64_t kept = static_cast<uint64_t>(account.kept_bytes());
+  const uint64_t can_go =
+      unused + (locked_in_memory ? 0 : balloon::parkable_bytes());
+  return kept - std::min(kept, can_go) +
+         static_cast<uint64_t>(account.marks().reserve_bytes);
+}
+
+void give_all_back() {
+  (void)balloon::give_back(UINT64_MAX);
+  note_parked_total();
+}
+
+}  // namespace memdiag::ceiling

@@ -1,0 +1,183 @@
+/*
+  What the parts of the ceiling share: the statements that wait and run, and the
+  log. ceiling.cc switches the ceiling, ceiling_gate.cc is what statements pass,
+  and ceiling_giver.cc gives memory back.
+
+  Threads: any. Locks: State::mutex protects the lists and the log;
+  State::round is held during a round of the giver. A thread may take the mutex
+  while it holds `round`, and not the other way round.
+  Ownership: a Running lives in its thread. The state is never destroyed:
+  sessions may ask while the process exits.
+*/
+
+#ifndef MEMDIAG_CEILING_STATE_H
+#define MEMDIAG_CEILING_STATE_H
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "mysql/psi/mysql_cond.h"
+#include "mysql/psi/mysql_mutex.h"
+#include "mysys/memdiag/accounting/digests.h"
+#include "mysys/memdiag/accounting/statement_gate.h"
+#include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/base/worker.h"
+#include "mysys/memdiag/ceiling/sensor.h"
+#include "plugin/memdiag/ceiling/ceiling_log.h"
+#include "plugin/memdiag/ceiling/giving.h"
+#include "plugin/memdiag/ceiling/target.h"
+#include "plugin/memdiag/host/kept_reader.h"
+#include "plugin/memdiag/host/limit_reader.h"
+
+class THD;
+
+namespace memdiag::ceiling {
+
+/** A statement that waits at the gate, or runs. */
+struct Running {
+  THD *thd{nullptr};
+  sessions::Digest digest{};
+  /** nullptr: none has begun, or it is exempt. */
+  Taker *taker{nullptr};
+  bool may_end{false};
+  /** Of those in the list; see Candidate. */
+  uint64_t number{0};
+  /** It is in the list of those that run. */
+  bool listed{false};
+  /** KILL ends it. Before, it is parsed, and told_to_end is enough: the parser
+  would answer KILL with an error of its own. */
+  std::atomic<bool> passed_gate{false};
+  /** Set before Taker::told_to_end. */
+  uint64_t target_bytes{0};
+  uint64_t grown_bytes{0};
+  size_t of_statements{0};
+  Running *previous{nullptr};
+  Running *next{nullptr};
+};
+
+struct List {
+  void append(Running *each) {
+    each->next = nullptr;
+    each->previous = last;
+    (last != nullptr ? last->next : first) = each;
+    last = each;
+    ++count;
+  }
+  void remove(Running *each) {
+    (each->next != nullptr ? each->next->previous : last) = each->previous;
+    (each->previous != nullptr ? each->previous->next : first) = each->next;
+    each->next = each->previous = nullptr;
+    --count;
+  }
+  Running *first{nullptr};
+  Running *last{nullptr};
+  size_t count{0};
+};
+
+struct State {
+  State() {
+    mysql_mutex_init(PSI_NOT_INSTRUMENTED, &mutex, MY_MUTEX_INIT_FAST);
+    mysql_cond_init(PSI_NOT_INSTRUMENTED, &changed);
+  }
+
+  mysql_mutex_t mutex;
+  /** A round has ended, or a statement. */
+  mysql_cond_t changed;
+  List waiting;
+  /** Statements that are large, or that began when room was short. */
+  List running;
+  uint64_t last_number{0};
+  Log log;
+
+  /** waiting.count, for those that do not hold the mutex. */
+  std::atomic<size_t> waiters{0};
+  /** When the last round ended. */
+  std::atomic<uint64_t> round_us{0};
+  std::atomic<int64_t> average_bytes{4 << 20};
+  Peaks peaks;
+
+  /** Protects all below. */
+  std::mutex round;
+  Giving giving;
+  host::Limit_reader limits;
+  host::Kept_reader kept;
+  std::string kept_file;
+  std::optional<uint64_t> limits_us;
+  uint64_t watched_us{0};
+  bool said_unknown{false};
+  Worker worker;
+};
+
+State &state();
+
+extern std::atomic<bool> started;
+/** The mode and the bytes of the target. */
+extern std::atomic<Target::Mode> mode;
+extern std::atomic<uint64_t> wanted_bytes;
+
+/** False: WATCH, or OFF. */
+inline bool acts() {
+  const Target::Mode now = mode.load(std::memory_order_relaxed);
+  return now == Target::automatic || now == Target::bytes;
+}
+
+inline uint64_t monotonic_us() { return clock_us(CLOCK_MONOTONIC); }
+
+class Locked {
+ public:
+  explicit Locked(State *state) : m_state(state) {
+    mysql_mutex_lock(&m_state->mutex);
+  }
+  ~Locked() { mysql_mutex_unlock(&m_state->mutex); }
+  Locked(const Locked &) = delete;
+  Locked &operator=(const Locked &) = delete;
+
+ private:
+  State *const m_state;
+};
+
+/** Ends a statement that has passed the gate. The caller is its thread, or
+holds the mutex while the statement is in the list. */
+void kill(Running *running);
+
+/** An action begins. */
+Done begun(Action action);
+void finish(Done *done, uint64_t since_us, uint64_t bytes);
+/** Caller does not hold the mutex. */
+void note(const Done &done);
+
+/** @name The gate @{ */
+/** What statements pass while there is a target. */
+extern const statement_gate::Gate gate;
+/** For Owner. */
+bool is_large();
+bool may_wait_in_session();
+bool is_parsing();
+void asks_after_end();
+void went_on(uint64_t waited_us, int64_t left_before_bytes);
+/** @} */
+
+/** @name The giver @{ */
+/** For Owner. */
+void call_giver();
+/** One round, unless another thread is at one.
+@return true: another round is worth its while now */
+bool round(State *self);
+/** The giver's thread. */
+void run(Worker *worker);
+/** Reads the limits and the kernel's figure now. Caller holds State::round.
+@throws std::bad_alloc */
+void look_at_limits(State *self);
+/** What is kept when all was given back that can be, and the reserve. */
+uint64_t needed_at_rest_bytes();
+/** All parked frames go back. Caller holds State::round. */
+void give_all_back();
+/** @} */
+
+}  // namespace memdiag::ceiling
+
+#endif  // MEMDIAG_CEILING_STATE_H
