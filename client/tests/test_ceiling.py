@@ -12,6 +12,7 @@ from memdiag.report.build import report
 
 from tests import fixtures
 from tests.builder import GIB, MIB
+from tests.figures import foreign
 
 TIME = 1_800_000_000.0
 
@@ -181,6 +182,10 @@ class Report(unittest.TestCase):
         self.assertEqual(facts["parked"], 70 * MIB)
         self.assertEqual(facts["longest wait"], 2.5)
         self.assertEqual((facts["ended"], facts["did not begin"], facts["went on without room"]), (1, 2, 0))
+
+    def test_no_other_number_is_its_own(self):
+        data = with_ceiling(rows=tuple(ACTIONS))
+        self.assertEqual(foreign(report(data).plain(), data), [])
 
     def test_a_target_in_bytes_has_marks_of_its_own(self):
         data = with_ceiling(rows=tuple(ACTIONS), target_bytes=2048 * MIB)
