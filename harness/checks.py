@@ -22,6 +22,7 @@ class Checks:
         self.passed = 0
         self.failures: list[str] = []
         self.skipped: list[str] = []
+        self._skipped_names: list[str] = []
         self._name = name
         self._show = show
 
@@ -37,6 +38,7 @@ class Checks:
 
     def skip(self, name: str, reason: object) -> None:
         self.skipped.append(str(reason))
+        self._skipped_names.append(name)
         if self._show:
             say(f"skipped {name}: {reason}")
 
@@ -55,6 +57,8 @@ class Checks:
         if not self._show:
             for failure in self.failures:
                 say(f"FAILED  {failure}")
+            for name, reason in zip(self._skipped_names, self.skipped, strict=True):
+                say(f"skipped {name}: {reason}")
         begin = f"{self._name}: " if self._name else ""
         reasons = f": {'; '.join(self.skipped)}" if self.skipped else ""
         say(f"{begin}{self.passed} passed, {len(self.failures)} failed, {len(self.skipped)} skipped{reasons}")

@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import hashlib
 import http.server
-import re
 import shutil
 import subprocess
 import sys
@@ -16,19 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.common import cache_dir, lock, say
-from harness.problem import NotPossible, Problem
+from harness.problem import Problem
 from harness.server import last_line
 
 PINS = Path(__file__).with_name("requirements.txt")
-# pip says these.
-NO_PIP = "No module named pip"
-NO_NETWORK = re.compile(r"Retry\(total=0.* after connection broken by")  # the last try
-BAD_HASH = "DO NOT MATCH THE HASHES"
+BAD_HASH = "DO NOT MATCH THE HASHES"  # of pip
 
 
 def provide() -> None:
-    """Makes opentelemetry.proto importable. Raises NotPossible without pip or network, and a Problem if pip fails
-    otherwise."""
+    """Makes opentelemetry.proto importable. Raises a Problem if pip cannot install it."""
     mark = hashlib.sha256(PINS.read_bytes()).hexdigest()[:12]
     folder = cache_dir() / f"monitoring-otlp-{mark}"
     with lock(cache_dir() / "monitoring.lock", "installing opentelemetry-proto"):
@@ -48,12 +43,11 @@ def provide() -> None:
 
 def pip_failure(said: str) -> Problem:
     begin = "opentelemetry-proto could not be installed"
-    # The last lines are hashes. A bad package is a failure even if the network failed before.
+    # The last lines are hashes.
     if BAD_HASH in said:
         line = next(line for line in said.splitlines() if BAD_HASH in line)
         return Problem(f"{begin}: {line}")
-    kind = NotPossible if NO_PIP in said or NO_NETWORK.search(said) else Problem
-    return kind(f"{begin}: {last_line(said)}")
+    return Problem(f"{begin}: {last_line(said)}")
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,8 @@ def test_tools(run: Run) -> Result:
 
     def of(name: str, folder: str, top: str, libraries: dict[str, str] | None = None) -> Result:
         python = DEBIANS_PYTHON if top == "client" else sys.executable
-        command = [python, "-m", "unittest", "discover", "-s", folder, "-t", top]
+        # -v: each skip with its reason.
+        command = [python, "-m", "unittest", "discover", "-v", "-s", folder, "-t", top]
         return parse_unittest(*run.output(name.replace(" ", "-"), command, ROOT, libraries))
 
     for name, folder, top in UNIT_TESTS:

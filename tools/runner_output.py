@@ -41,7 +41,8 @@ def yes_or_no(status: int, words: str) -> Result:
 def parse_own(name: str, status: int, text: str) -> Result:
     match = re.search(rf"^(?:{name}: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped(?:: (.*))?)?$", text, re.MULTILINE)
     passed, failed, skipped = (int(x or 0) for x in match.groups()[:3]) if match else (0,) * 3
-    skips = [match[4]] if match and match[4] else []
+    # Checks.skip() writes a line for each; a program that runs others shows theirs.
+    skips = re.findall(r"^skipped +([^:\n]+): ", text, re.MULTILINE) or ([match[4]] if match and match[4] else [])
     if (status or not match) and not failed:
         failed = 1
     failures = re.findall(r"^FAILED +(.*)$", text, re.MULTILINE)
@@ -61,7 +62,9 @@ def parse_unittest(status: int, text: str) -> Result:
     words = closing(text, r"^Ran \d+ tests?.*$", r"^(?:OK|FAILED).*$")
     skipped = counts["skipped"]
     failures = re.findall(r"^(?:FAIL|ERROR): (.*)$", text, re.MULTILINE)
-    return Result(max(total - failed - skipped, 0), failed, skipped, words, failures)
+    # With -v. The reason is the name: tests skip for the machine's sake, some of them in loops.
+    skips = re.findall(r"\.\.\. skipped ['\"](.*)['\"]$", text, re.MULTILINE)
+    return Result(max(total - failed - skipped, 0), failed, skipped, words, failures, skips=skips)
 
 
 def parse_ctest(status: int, text: str) -> Result:

@@ -3,7 +3,7 @@
 headless Chromium shows its flame graphs, searches in them, zooms, and requests nothing; memdiag stacks adds source lines.
 
 Screenshots stay in build/PRESET/heap-profile: look at them. pprof comes through the Go module proxy and speedscope through
-npm, both as this machine has them configured, into the cache. Where one cannot be had, its checks are skipped.
+npm, into the cache (fetched.py).
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
 from memdiag.collect.lines import symbolizer
 
+from check import fetched
 from check.page import chromium, made
 from harness.checks import Checks
-from harness.common import cache_dir, lock
-from harness.problem import run_main
+from harness.common import cache_dir
+from harness.problem import Problem, run_main
 from harness.server import Build, Server, initialise
 
 OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "--max-prepared-stmt-count=100000")
@@ -76,32 +77,12 @@ ZOOM = "<script>[...document.querySelectorAll('.f')].find((one) => one.textConte
 # --- the tools -----------------------------------------------------------------------
 
 
-def pprof() -> Path | None:
-    place = cache_dir() / "pprof"
-    program = place / "pprof"
-    if not program.exists() and shutil.which("go"):
-        place.mkdir(parents=True, exist_ok=True)
-        with lock(place / "lock", "installing pprof"):
-            subprocess.run(
-                ["go", "install", PPROF],
-                env={**os.environ, "GOBIN": str(place), "GOFLAGS": "-mod=mod"},
-                capture_output=True,
-                check=False,
-            )
-    return program if program.exists() else None
+def pprof() -> Path:
+    return fetched.go_program(PPROF, cache_dir() / "pprof", "pprof")
 
 
-def speedscope() -> Path | None:
-    place = cache_dir() / "speedscope"
-    page = place / "node_modules/speedscope/dist/release/index.html"
-    if not page.exists() and shutil.which("npm"):
-        place.mkdir(parents=True, exist_ok=True)
-        subprocess.run(
-            ["npm", "install", "--prefix", place, "--no-audit", "--no-fund", SPEEDSCOPE],
-            capture_output=True,
-            check=False,
-        )
-    return page if page.exists() else None
+def speedscope() -> Path:
+    return fetched.npm_file(SPEEDSCOPE, cache_dir() / "speedscope", "speedscope/dist/release/index.html")
 
 
 # --- the profile ---------------------------------------------------------------------
@@ -173,8 +154,7 @@ def unchanged(folded: str, again: str) -> Counter[str]:
 
 def with_lines(checks: Checks, text: str) -> None:
     if symbolizer() is None:
-        checks.skip("memdiag stacks", "neither llvm-symbolizer nor addr2line is installed")
-        return
+        raise Problem("neither llvm-symbolizer nor addr2line is installed: apt-get install binutils")
     found = re.search(r"^  user_var_entry::\w+.*  \S+\.cc:\d+$", text, re.M)
     checks.check("memdiag stacks: source lines", bool(found), found[0].strip() if found else text[-500:])
     found = re.search(r"^  .*\.(cc|h):\d+  \(inlined\)$", text, re.M)
@@ -184,9 +164,6 @@ def with_lines(checks: Checks, text: str) -> None:
 def with_pprof(checks: Checks, folder: Path, folded: str, again: str) -> None:
     """profile.proto was read between the two folded texts."""
     program = pprof()
-    if program is None:
-        checks.skip("pprof", "Go and its module proxy cannot provide it")
-        return
     command = [
         program,
         "-top",
@@ -218,9 +195,6 @@ def with_pprof(checks: Checks, folder: Path, folded: str, again: str) -> None:
 
 def with_speedscope(checks: Checks, folder: Path) -> None:
     page = speedscope()
-    if page is None:
-        checks.skip("speedscope", "npm cannot provide it")
-        return
     for name in ("profile.pb.gz", "profile.folded"):
         data = base64.b64encode((folder / name).read_bytes()).decode()
         script = folder / f"{name}.js"
@@ -309,14 +283,16 @@ def main() -> int:
         server.start()
         texts = load(server, folder)
     shutil.rmtree(folder / "server")
-    with_lines(checks, texts["lines"])
-    with_pprof(checks, folder, texts["folded"], texts["folded again"])
-    if shutil.which("chromium"):
+    # What one of them lacks is a failure, and the others run.
+    with checks.checking("memdiag stacks: all checks were run"):
+        with_lines(checks, texts["lines"])
+    with checks.checking("pprof: all checks were run"):
+        with_pprof(checks, folder, texts["folded"], texts["folded again"])
+    with checks.checking("speedscope: all checks were run"):
         with_speedscope(checks, folder)
-        for name in ("svg", "difference"):
+    for name in ("svg", "difference"):
+        with checks.checking(f"{name}: all checks were run"):
             picture(checks, folder, name, texts[name])
-    else:
-        checks.skip("speedscope and the flame graphs", "chromium is not installed")
     shutil.rmtree(folder / "profile", ignore_errors=True)
     return checks.finish()
 

@@ -32,9 +32,6 @@ def main() -> int:
     options = parser.parse_args()
     build = Build(options.build) if options.build else Build.of_preset(ROOT, options.preset)
     checks = Checks("client packages")
-    if not shutil.which("rpmbuild"):
-        checks.skip("packages", "rpmbuild is not installed")
-        return checks.finish()
     folder = ROOT / "build" / options.preset / "client-packages"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

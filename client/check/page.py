@@ -2,8 +2,8 @@
 """The HTML report in headless Chromium: three sizes, dark and light, print; nothing is requested; axe-core finds no
 serious fault; nothing is wider than the window.
 
-Screenshots of one page stay in build/PRESET/client-page, with --pictures those of all: look at them. Chromium is Debian's package; axe-core comes from npm into the
-cache. Where one of them cannot be had, its checks are skipped.
+Screenshots of one page stay in build/PRESET/client-page, with --pictures those of all: look at them. Chromium is Debian's
+package; axe-core comes from npm into the cache.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from memdiag.render.page import Page
 from memdiag.report.build import report
 from tests import fixtures
 
+from check import fetched
 from harness.checks import Checks
 from harness.common import cache_dir
-from harness.problem import run_main
+from harness.problem import Problem, run_main
 
 SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desk": (1440, 900)}
 MODES = {"dark": 0, "light": 1}
@@ -61,17 +62,8 @@ addEventListener("load", async () => {
 WATCH = "<script>self.seen = []; addEventListener('error', (e) => seen.push(e.message)); addEventListener('securitypolicyviolation', (e) => seen.push(e.violatedDirective + ' ' + e.blockedURI));</script>"
 
 
-def axe() -> str | None:
-    place = cache_dir() / "client-axe"
-    script = place / "node_modules/axe-core/axe.min.js"
-    if not script.exists() and shutil.which("npm"):
-        place.mkdir(parents=True, exist_ok=True)
-        subprocess.run(
-            ["npm", "install", "--prefix", place, "--no-audit", "--no-fund", "--ignore-scripts", AXE],
-            capture_output=True,
-            check=False,
-        )
-    return script.read_text() if script.exists() else None
+def axe() -> str:
+    return fetched.npm_file(AXE, cache_dir() / "client-axe", "axe-core/axe.min.js").read_text()
 
 
 def pages() -> dict[str, str]:
@@ -198,14 +190,13 @@ def main() -> int:
     options = parser.parse_args()
     checks = Checks("client page")
     if not shutil.which("chromium"):
-        checks.skip("the page", "chromium is not installed")
-        return checks.finish()
+        raise Problem("chromium is missing; install it with: apt-get install chromium")
     folder = options.folder or ROOT / "build" / options.preset / "client-page"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    script = axe()
-    if script is None:
-        checks.skip("axe-core", "npm cannot provide it")
+    script = None
+    with checks.checking("axe-core is there"):
+        script = axe()
     for name, text in pages().items():
         if not options.only or name in options.only:
             probe(checks, folder, name, text, script)

@@ -29,7 +29,7 @@ from harness.burst import Sampler
 from harness.checks import Checks
 from harness.common import lock, say
 from harness.network import free_port
-from harness.problem import run_main
+from harness.problem import Problem, run_main
 from harness.server import Build, Server, initialise
 from harness.sql import Connection
 
@@ -450,8 +450,7 @@ def terminal(folder: Path, words: list[str]) -> Iterator[Terminal]:
 
 def top(checks: Checks, server: Server, folder: Path) -> None:
     if shutil.which("tmux") is None:
-        checks.skip("top", "tmux is not installed")
-        return
+        raise Problem("tmux is missing; install it with: apt-get install tmux")
     words = [sys.executable, "-m", "memdiag", "top", *to(server.socket), "--every", "0.5s"]
     with terminal(folder, words) as screen:
         shown = screen.shows(r"RSS .*of.*\n(.*\n)*.*pool +live +unused")

@@ -10,8 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from harness.checks import Total, not_possible
-from harness.problem import Problem, run_main
+from harness.checks import Total
+from harness.problem import run_main
 from harness.programs import CLEAN_UP, Programs
 from monitoring import programs
 
@@ -22,10 +22,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--preset", default="dev")
     preset = parser.parse_args().preset
-    try:
-        programs.all_present()
-    except Problem as problem:
-        return not_possible("monitoring", "all checks", problem)
+    programs.all_present()
     checks = Programs(CLEAN_UP)
     total = Total()
     for name in CHECKS:

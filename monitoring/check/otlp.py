@@ -12,10 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from harness.checks import Checks, not_possible
+from harness.checks import Checks
 from harness.common import preset_of_arguments
 from harness.network import own_network
-from harness.problem import NotPossible, Problem, run_main
+from harness.problem import run_main
 from harness.server import Build
 from monitoring import running, sink
 from monitoring.check import meter
@@ -159,14 +159,8 @@ def uninstalled(checks: Checks, one: running.Measured) -> None:
 
 def main() -> int:
     preset = preset_of_arguments(__doc__)
-    try:
-        Build.of_preset(ROOT, preset)
-    except Problem as problem:
-        return not_possible("otlp", "OTLP", problem)
-    try:
-        sink.provide()
-    except NotPossible as reason:
-        return not_possible("otlp", "OTLP", reason)
+    Build.of_preset(ROOT, preset)
+    sink.provide()
     checks = Checks("otlp")
     with (
         own_network(),

@@ -12,11 +12,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from harness.checks import Checks, not_possible
+from harness.checks import Checks
 from harness.common import preset_of_arguments
 from harness.libraries import library
 from harness.network import own_network
-from harness.problem import Problem, run_main
+from harness.problem import run_main
 from harness.server import Build
 from monitoring import programs, running
 
@@ -186,11 +186,8 @@ def goes_down(one: running.Measured, folder: Path) -> None:
 
 def main() -> int:
     preset = preset_of_arguments(__doc__)
-    try:
-        Build.of_preset(ROOT, preset)
-        programs.all_present()
-    except Problem as problem:
-        return not_possible("server", "exporters", problem)
+    Build.of_preset(ROOT, preset)
+    programs.all_present()
     checks = Checks("server")
     with tempfile.TemporaryDirectory(prefix="memdiag-") as scratch:
         folder = Path(scratch)

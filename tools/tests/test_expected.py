@@ -3,11 +3,13 @@
 import sys
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+from harness.checks import Checks
 from harness.problem import Problem
 from tools import expected, run_tests
-from tools.runner_output import Result, parse_mtr, parse_own
+from tools.runner_output import Result, parse_mtr, parse_own, parse_unittest
 
 TEXT = """
 [dev]
@@ -30,6 +32,10 @@ class Judging(unittest.TestCase):
         result = self.judge(Result(2, 0, 2, skips=["memdiag.numa_nodes", "memdiag.linux"]))
         self.assertEqual(result.failed, 1)
         self.assertIn("memdiag.linux", result.failures[0])
+
+    def test_more_skips_than_names(self):
+        result = self.judge(Result(2, 0, 2, skips=["memdiag.numa_nodes"]))
+        self.assertIn(expected.NO_NAME, result.failures[0])
 
     def test_a_skip_that_has_no_name(self):
         result = self.judge(Result(2, 0, 3))
@@ -54,6 +60,33 @@ class Judging(unittest.TestCase):
 
 
 class Names(unittest.TestCase):
+    def test_a_program_of_programs_names_each_skip(self):
+        text = (
+            "ok      one\nskipped stock: /x is not there (client/check/peers.py)\nservers: 1 passed, 0 failed, 1 skipped:"
+            " /x is not there\nskipped top: no tmux\npage: 2 passed, 0 failed, 1 skipped: no tmux\n"
+            "client: 3 passed, 0 failed, 2 skipped\n"
+        )
+        result = parse_own("client", 0, text)
+        self.assertEqual((result.skipped, result.skips), (2, ["stock", "top"]))
+
+    def test_checks_that_show_only_failures_name_their_skips(self):
+        said: list[str] = []
+        with mock.patch("harness.checks.say", said.append):
+            checks = Checks("quiet", show=False)
+            checks.skip("a state", "no root")
+            checks.finish()
+        self.assertEqual(parse_own("quiet", 0, "\n".join(said)).skips, ["a state"])
+
+    def test_unittest_names_the_reasons(self):
+        text = (
+            "test_a (m.C.test_a) ... ok\ntest_b (m.C.test_b)\nWhat it says. ... skipped 'matplotlib is missing'\n"
+            'test_c (m.C.test_c) ... skipped "it\'s old"\n\n'
+            "-----\nRan 3 tests in 0.1s\n\nOK (skipped=2)\n"
+        )
+        result = parse_unittest(0, text)
+        self.assertEqual((result.passed, result.skipped), (1, 2))
+        self.assertEqual(result.skips, ["matplotlib is missing", "it's old"])
+
     def test_mtr_names_its_skips(self):
         text = "[ 50%] memdiag.linux  w1  [ skipped ]  Need linux\n[100%] memdiag.old  w1  [ disabled ]  BUG#1\n"
         self.assertEqual(parse_mtr(0, text).skips, ["memdiag.linux", "memdiag.old"])
