@@ -1,6 +1,8 @@
 """Nothing vanishes in silence: a skip that tools/expected.toml does not list, and a step with fewer passed cases than its
 floor there, are failures."""
 
+import os
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,18 +26,29 @@ class Expected:
     skips: dict[str, list[str]]  # step: patterns of names
 
 
-def load(text: str, preset: str) -> Expected | None:
-    """None: the file says nothing about the preset."""
+def load(text: str, preset: str, kernel: str = "") -> Expected | None:
+    """None: the file says nothing about the preset. `kernel`: its release; by default this machine's."""
     part = tomllib.loads(text).get(preset)
     if part is None:
         return None
     skips: dict[str, list[str]] = {}
+    floors = dict(part["floors"])
     for skip in part.get("skips", []):
         if not skip.get("reason"):
             raise Problem(f"expected.toml: the skips {', '.join(skip['names'])} of {preset} have no reason")
+        older = "kernel_below" in skip
+        if older and version(kernel or os.uname().release) >= version(skip["kernel_below"]):
+            continue
         for step in skip["steps"]:
             skips.setdefault(step, []).extend(skip["names"])
-    return Expected(part["floors"], skips)
+            floors[step] -= len(skip["names"]) if older else 0
+    return Expected(floors, skips)
+
+
+def version(release: str) -> tuple[int, int]:
+    """Of a kernel: the two numbers that its release begins with."""
+    major, minor = re.findall(r"\d+", release)[:2]
+    return int(major), int(minor)
 
 
 def judge(step: str, result: Result, wanted: Expected) -> Result:

@@ -52,6 +52,20 @@ class Judging(unittest.TestCase):
     def test_a_failed_step_keeps_its_count(self):
         self.assertEqual(self.judge(Result(0, 1, 1)).failed, 1)
 
+    def test_skips_of_an_older_kernel(self):
+        text = TEXT.replace(
+            "skips = [",
+            'skips = [{ steps = ["memdiag"], names = ["memdiag.pages"], reason = "no ioctl", kernel_below = "6.7" }, ',
+        )
+        for kernel, failed in (("6.1.0-40-amd64", 0), ("6.6", 0), ("6.7.1", 1), ("6.18.44", 1), ("10.1", 1)):
+            with self.subTest(kernel):
+                wanted = expected.load(text, "dev", kernel)
+                assert wanted
+                # The floor is that of a machine that skips none of them.
+                self.assertEqual(wanted.floors["memdiag"], 2 if failed else 1)
+                result = expected.judge("memdiag", Result(2, 0, 1, skips=["memdiag.pages"]), wanted)
+                self.assertEqual(result.failed, failed)
+
     def test_another_preset_has_no_list(self):
         self.assertIsNone(expected.load(TEXT, "stock"))
 
