@@ -201,6 +201,13 @@ void look() {
     tell->call_giver();
 }
 
+void tell_large(Thread *self) {
+  if (self->told_large) return;
+  const Owner *const tell = owner.load(std::memory_order_acquire);
+  self->told_large =
+      tell == nullptr || tell->is_large == nullptr || tell->is_large();
+}
+
 /** @param bytes  are promised
 @return false: the block is refused */
 bool wait(Thread *self, int64_t bytes, bool may_refuse) {
@@ -213,6 +220,8 @@ bool wait(Thread *self, int64_t bytes, bool may_refuse) {
                         self->taker.told_to_end.load(std::memory_order_relaxed),
                         may_refuse, now_us, rounds.ended())) == Answer::wait) {
     if (generation.load(std::memory_order_relaxed) != self->generation) break;
+    if (self->in_statement) tell_large(self);
+    self->taker.asks_bytes.store(bytes, std::memory_order_relaxed);
     self->taker.waits.store(true, std::memory_order_relaxed);
     // Others do not wait for what this thread has not taken yet.
     account.promise(-bytes);
@@ -222,6 +231,7 @@ bool wait(Thread *self, int64_t bytes, bool may_refuse) {
     now_us = clock_us(CLOCK_MONOTONIC);
   }
   self->taker.waits.store(false, std::memory_order_relaxed);
+  self->taker.asks_bytes.store(0, std::memory_order_relaxed);
   if (last == Answer::tokens) self->token_bytes += bytes;
   if (now_us == began_us) return last != Answer::refuse;
   const uint64_t waited_us = now_us - began_us;
@@ -268,13 +278,6 @@ bool may_wait_in_event(Thread *self, bool in_pool) {
   }
   const uint32_t now = asking.load(std::memory_order_acquire);
   return std::exchange(self->asking, now) == now && now != 0 && !in_pool;
-}
-
-void tell_large(Thread *self) {
-  if (self->told_large) return;
-  const Owner *const tell = owner.load(std::memory_order_acquire);
-  self->told_large =
-      tell == nullptr || tell->is_large == nullptr || tell->is_large();
 }
 
 /** Is left by all ways, so that a thread is never taken for busy for ever. */

@@ -80,6 +80,15 @@ struct Taker {
   std::atomic<bool> told_to_end{false};
   /** It waits for memory. */
   std::atomic<bool> waits{false};
+  /** For so much. */
+  std::atomic<int64_t> asks_bytes{0};
+
+  /** What it took, and what it waits for: a block that is larger than the room
+  would wait for ever otherwise. */
+  int64_t wants_bytes() const {
+    return grown_bytes.load(std::memory_order_relaxed) +
+           asks_bytes.load(std::memory_order_relaxed);
+  }
 };
 
 /** A statement that grew so much is told to the owner. */
@@ -92,8 +101,8 @@ struct Owner {
   /** Wakes the giver. Called from malloc(): it allocates nothing. */
   void (*call_giver)(){nullptr};
   /** The calling thread grew by large_bytes since its statement began or, if
-  none has begun, since the last one ended. Called from malloc(): it allocates
-  nothing, and waits for nothing.
+  none has begun, since the last one ended. Or its statement is about to wait.
+  Called from malloc(): it allocates nothing, and waits for nothing.
   @return false: to be told again after the next event */
   bool (*is_large)(){nullptr};
   /** The calling thread serves a new session. Called where it may lock and

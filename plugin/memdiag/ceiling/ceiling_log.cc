@@ -45,14 +45,18 @@ std::vector<Row> Log::rows() const {
 }
 
 std::string text_of_end(uint64_t limit_bytes, uint64_t grown_bytes,
-                        size_t statements) {
+                        size_t statements, bool with_transaction) {
   return "The server's memory has reached its target of " +
          std::to_string(limit_bytes) +
-         " bytes (memdiag_memory_target). This statement had grown by " +
+         " bytes (memdiag_memory_target). This statement had taken or asked "
+         "for " +
          std::to_string(grown_bytes) + " bytes, one of the largest of " +
-         std::to_string(statements) +
-         " that ran, and was ended. The connection and the server go on. Run "
-         "the statement again later, or make it smaller";
+         std::to_string(statements) + " that ran, and was ended" +
+         (with_transaction ? " with its transaction, whose locks held most of "
+                             "that"
+                           : "") +
+         ". The connection and the server go on. Run it again later, or make "
+         "it smaller";
 }
 
 std::string text_of_refusal(uint64_t waited_us) {

@@ -78,11 +78,12 @@ class Log {
 
 /** What a statement gets that was told to end.
 @param limit_bytes  the target
-@param grown_bytes  by so much it had grown
+@param grown_bytes  it had grown by so much, or asked for it
 @param statements   so many ran
+@param with_transaction  its transaction is rolled back
 @throws std::bad_alloc */
 std::string text_of_end(uint64_t limit_bytes, uint64_t grown_bytes,
-                        size_t statements);
+                        size_t statements, bool with_transaction);
 /** What a statement gets that did not begin. @throws std::bad_alloc */
 std::string text_of_refusal(uint64_t waited_us);
 

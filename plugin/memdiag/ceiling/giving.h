@@ -98,6 +98,7 @@ class Giving {
 
 /** A statement that runs. */
 struct Candidate {
+  /** With what it waits for. */
   int64_t grown_bytes;
   /** Statements are numbered as they begin. */
   uint64_t number;

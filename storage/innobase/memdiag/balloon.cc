@@ -60,7 +60,7 @@ bool is_resized() {
 monitor reads them. */
 ulint above_floor(const buf_pool_t *pool) {
   const ulint rest = UT_LIST_GET_LEN(pool->free) + UT_LIST_GET_LEN(pool->LRU);
-  const ulint floor = pool->curr_size * floor_percent / 100;
+  const ulint floor = (pool->curr_size * floor_percent + 99) / 100;
   return rest > floor ? rest - floor : 0;
 }
 

@@ -24,6 +24,8 @@ namespace {
 
 /** A waiting statement looks again after so long, without a round. */
 constexpr uint64_t gate_look_us = 20'000;
+/** A small statement begins after so long in any case. */
+constexpr uint64_t small_wait_us = 200'000;
 /** It takes a step itself when there was no round for so long. */
 constexpr uint64_t help_after_us = 5'000;
 
@@ -63,13 +65,13 @@ Own &own() {
   return mine;
 }
 
-void raise_end(Own *mine) {
+void raise_end(Own *mine, bool with_transaction) {
   mine->raises = true;
   try {
     my_printf_error(
         ER_CAPACITY_EXCEEDED, "%s", MYF(ME_FATALERROR),
         text_of_end(mine->running.target_bytes, mine->running.grown_bytes,
-                    mine->running.of_statements)
+                    mine->running.of_statements, with_transaction)
             .c_str());
   } catch (const std::bad_alloc &) {
     my_error(ER_OUT_OF_RESOURCES, MYF(ME_FATALERROR));
@@ -93,9 +95,10 @@ bool Told_to_end::handle_condition(THD *thd, uint error, const char *,
     return false;
   // Locks of rows stay until the transaction ends: to end the statement alone
   // would not give their memory back.
-  if (innodb::lock_bytes(thd) >= mine.running.grown_bytes / 2)
-    thd->mark_transaction_to_rollback(true);
-  raise_end(&mine);
+  const bool with_transaction =
+      innodb::lock_bytes(thd) >= mine.running.grown_bytes / 2;
+  if (with_transaction) thd->mark_transaction_to_rollback(true);
+  raise_end(&mine, with_transaction);
   return true;
 }
 
@@ -140,7 +143,8 @@ bool has_room(int64_t expected_bytes, uint64_t waited_us) {
   const Marks marks = account.marks();
   // A small statement takes from the reserve.
   if (expected_bytes == 0)
-    return account.left_bytes() >= marks.reserve_bytes / 4;
+    return account.left_bytes() >= marks.reserve_bytes / 4 ||
+           waited_us >= small_wait_us;
   return account.left_for_beginners_bytes() - expected_bytes >=
          (waited_us < patient_us ? marks.plenty_bytes : marks.reserve_bytes);
 }
@@ -166,7 +170,7 @@ bool waits_in_vain(State *self, Running *mine, int64_t expected_bytes,
     if (mode.load() == Target::off || !started) break;
     *waited = true;
     if (!acts()) break;
-    in_vain = thd->killed || waited_us >= longest_us;
+    in_vain = thd->killed || (queues && waited_us >= longest_us);
     if (in_vain) break;
     wait_at_gate(self, thd);
   }
@@ -385,7 +389,7 @@ void asks_after_end() {
       thd->m_parser_state == nullptr ||
       thd->get_stmt_da() != thd->get_parser_da() || thd->is_error())
     return;
-  raise_end(&mine);
+  raise_end(&mine, false);
 }
 
 void went_on(uint64_t waited_us, int64_t left_before_bytes) {

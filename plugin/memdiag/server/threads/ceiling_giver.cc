@@ -155,8 +155,7 @@ bool end_one(State *self) {
   Done done = begun(Action::end);
   const Locked locked(self);
   const auto candidate = [](const Running *each) {
-    return Candidate{each->taker->grown_bytes.load(std::memory_order_relaxed),
-                     each->number, each->may_end,
+    return Candidate{each->taker->wants_bytes(), each->number, each->may_end,
                      each->taker->told_to_end.load() ||
                          each->thd->killed != THD::NOT_KILLED};
   };
@@ -168,8 +167,8 @@ bool end_one(State *self) {
     if (choice.see_again(candidate(each))) most = each;
   if (most == nullptr) return false;
   most->target_bytes = static_cast<uint64_t>(account.marks().target_bytes);
-  most->grown_bytes = static_cast<uint64_t>(std::max<int64_t>(
-      most->taker->grown_bytes.load(std::memory_order_relaxed), 0));
+  most->grown_bytes =
+      static_cast<uint64_t>(std::max<int64_t>(most->taker->wants_bytes(), 0));
   most->of_statements = self->running.count;
   most->taker->told_to_end.store(true, std::memory_order_release);
   if (most->passed_gate.load()) kill(most);

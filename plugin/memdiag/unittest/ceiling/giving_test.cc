@@ -249,10 +249,12 @@ TEST(Ceiling_log, statements_have_a_row_each_and_the_last_1024_stay) {
 }
 
 TEST(Ceiling_texts, say_what_happened_and_that_the_server_goes_on) {
-  const std::string text = text_of_end(1000, 300, 7);
+  const std::string text = text_of_end(1000, 300, 7, false);
   for (const char *const part :
        {"1000 bytes", "300 bytes", "one of the largest of 7", "server go on"})
     EXPECT_NE(text.npos, text.find(part)) << part;
+  EXPECT_EQ(text.npos, text.find("transaction"));
+  EXPECT_NE(text.npos, text_of_end(1, 1, 1, true).find("its transaction"));
   EXPECT_NE(text.npos, text_of_refusal(10 * second).find("10000 ms"));
 }
 
