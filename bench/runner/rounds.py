@@ -43,10 +43,7 @@ def _one_arm(name: str) -> str:
 
 
 def parser(
-    description: str,
-    rounds: int | None,
-    arms: Sequence[str] = arm_list.DEFAULT,
-    one_arm: bool = False,
+    description: str, rounds: int | None, arms: Sequence[str] = arm_list.DEFAULT, one_arm: bool = False
 ) -> argparse.ArgumentParser:
     """`one_arm`: the report has no place for more."""
     made = argparse.ArgumentParser(description=description)

@@ -13,8 +13,6 @@ namespace {
 
 constexpr uint64_t mib = 1 << 20;
 
-/** Less in one place is no reason to act. */
-constexpr uint64_t worth_bytes = 64 * mib;
 /** Growth differs from a warm-up by following a straight line, and by lasting:
 a minute has sixty samples. */
 constexpr double min_r2 = 0.8;
@@ -315,6 +313,7 @@ class Advisor {
 
   void judge_holders() {
     for (const Holding &holding : m_now.holdings) judge_holder(holding);
+    judge_row_locks();
     judge_largest_session();
     judge_idle_sessions();
   }
@@ -339,6 +338,32 @@ class Advisor {
       found->evidence +=
           text("; session %" PRIu64 " has up to ", owner->processlist_id) +
           size(owner->bytes) + " of it";
+  }
+
+  /** They take pages from the buffer pool, so no share of the memory besides it
+  tells of them. */
+  void judge_row_locks() {
+    const auto &locks = m_now.row_locks;
+    if (!locks || !is_large(locks->bytes)) return;
+    const Holder &holder = *find_holder("transactions, locks");
+    const double percent = 100 * static_cast<double>(locks->bytes) /
+                           static_cast<double>(*m_now.host.resident_bytes);
+    Finding &found = add(
+        rule_of(holder),
+        percent >= warning_percent ? Severity::warning : Severity::note,
+        "server", "cache",
+        std::string(holder.name) + ' ' + holder.verb + ' ' +
+            size(locks->bytes) +
+            text(" of the buffer pool, %.0f%% of RSS: ", percent) + holder.what,
+        holder.remedy);
+    found.holder = holder.name;
+    found.bytes = locks->bytes;
+    found.statement = statement_that_helps(holder);
+    if (locks->largest.bytes < locks->bytes / 2) return;
+    found.owner = locks->largest;
+    found.evidence += text("; session %" PRIu64 " has up to ",
+                           locks->largest.processlist_id) +
+                      size(locks->largest.bytes) + " of it";
   }
 
   std::optional<std::string> statement_that_helps(const Holder &holder) const {

@@ -29,6 +29,16 @@
 
 namespace memdiag::advisor {
 
+/** Less in one place is no reason to act. */
+inline constexpr uint64_t worth_bytes = 64 << 20;
+
+/** Locks of rows that lie in the buffer pool. */
+struct Row_locks {
+  uint64_t bytes;
+  /** The session that has most of them. */
+  Session largest;
+};
+
 struct Pool_situation {
   Reading live_bytes;
   Reading active_bytes;
@@ -119,6 +129,8 @@ struct Situation {
   this: the buffer pool is as large as its user made it. */
   Reading other_resident_bytes;
   std::vector<Holding> holdings;
+  /** Empty: not known, or less than worth_bytes. */
+  std::optional<Row_locks> row_locks;
   /** Values of the variables that statements of holders name. */
   std::map<std::string_view, uint64_t> variables;
   /** Stored programs that a session has cached, on an average. */

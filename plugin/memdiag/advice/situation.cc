@@ -127,6 +127,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.buffer_pool_unit_bytes = server.buffer_pool_unit_bytes;
   situation.tmpdir_in_memory = server.tmpdir_in_memory;
   situation.ceiling = server.ceiling;
+  situation.row_locks = server.row_locks;
   situation.host = host;
   situation.background_threads = snapshot.allocator.background_thread_enabled;
   situation.preloaded = snapshot.allocator.preloaded;

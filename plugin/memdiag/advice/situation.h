@@ -39,6 +39,7 @@ struct Server_facts {
   Tables tables{};
   /** Empty: Performance Schema is off. */
   std::span<const instruments::Counted> counted{};
+  std::optional<Row_locks> row_locks{};
   /** Dirty pages that are in physical memory, by pool. jemalloc also counts
   those as dirty that were allocated and never written. */
   std::array<Reading, pool_count> resident_dirty_bytes{};

@@ -1,5 +1,6 @@
 #include "storage/innobase/memdiag/innodb.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -450,6 +451,30 @@ std::optional<Buffer_pool> buffer_pool() {
   ulint dirty;
   buf_get_total_list_len(&data, &free, &dirty);
   return Buffer_pool{UNIV_PAGE_SIZE, data, dirty, free, buf_pool_get_n_pages()};
+}
+
+// A heap belongs to its transaction's object for as long as that is in the
+// list. Its size may change meanwhile.
+std::optional<Row_locks> row_locks(uint64_t worth_bytes) {
+  const auto pool = buffer_pool();
+  if (!pool) return std::nullopt;
+  Component misc{};
+  read_misc_pages(*pool, &misc);
+  if (misc.bytes.value_or(0) < worth_bytes) return std::nullopt;
+  Row_locks all{};
+  trx_sys_mutex_enter();
+  for (const trx_t *const trx : trx_sys->mysql_trx_list) {
+    const uint64_t bytes = trx->lock.lock_heap->total_size;
+    all.bytes += bytes;
+    if (bytes <= all.largest_bytes || trx->mysql_thd == nullptr) continue;
+    all.largest_bytes = bytes;
+    all.largest_processlist_id = thd_get_thread_id(trx->mysql_thd);
+  }
+  trx_sys_mutex_exit();
+  // The first blocks of a heap are in pool transaction.
+  all.bytes = std::min(all.bytes, *misc.bytes);
+  all.largest_bytes = std::min(all.largest_bytes, *misc.bytes);
+  return all;
 }
 
 // This is safe beside a shutdown: fts_optimize_shutdown() announces its end

@@ -39,6 +39,20 @@ struct Buffer_pool {
 /** Read the lengths of lists, which are atomic. Empty: InnoDB is not up. */
 std::optional<Buffer_pool> buffer_pool();
 
+/** Locks that lie in pages of the buffer pool: a transaction's heap of locks
+takes whole pages as it grows. */
+struct Row_locks {
+  uint64_t bytes;
+  /** The session that has most of them, and what it has. */
+  uint64_t largest_processlist_id;
+  uint64_t largest_bytes;
+};
+
+/** Goes through the list of transactions, under its mutex.
+@return empty: less than `worth_bytes` of the buffer pool serve anything but
+data, or InnoDB is not up */
+std::optional<Row_locks> row_locks(uint64_t worth_bytes);
+
 /** A part of InnoDB's memory. Its bytes lie in a pool or in a region. A
 component with part_of is also counted in that other component. */
 struct Component {

@@ -90,6 +90,9 @@ advisor::Situation situation_of(Statement *statement) {
     server.buffer_pool_unit_bytes = pool->unit_bytes;
   server.tmpdir_in_memory = start_settings::tmpdir_in_memory();
   server.ceiling = ceiling_situation();
+  if (const auto locks = innodb::row_locks(advisor::worth_bytes))
+    server.row_locks = {locks->bytes,
+                        {locks->largest_processlist_id, locks->largest_bytes}};
   advisor::add_ledger(statement->ledger_rows(), &server);
   return advisor::make_situation(
       statement->snapshot(), statement->host_report().figures,

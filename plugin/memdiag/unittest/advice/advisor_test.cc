@@ -1077,6 +1077,38 @@ TEST(Advisor, AStatementFreesWhatTheHolderHas) {
             statement("transactions, locks")->find("trx_lock_memory_bytes"));
 }
 
+TEST(Advisor, RowLocksAreInTheBufferPool) {
+  Situation all = healthy();
+  all.host.resident_bytes = 1000 * mb;
+  all.row_locks = memdiag::advisor::Row_locks{300 * mb, {42, 200 * mb}};
+  std::vector<Finding> found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_EQ("transactions_locks", found[0].rule);
+  EXPECT_EQ("transactions, locks", found[0].holder);
+  EXPECT_EQ(Severity::warning, found[0].severity);
+  EXPECT_EQ(300 * mb, found[0].bytes);
+  EXPECT_EQ(42u, found[0].owner->processlist_id);
+  EXPECT_EQ(
+      "transactions, locks hold 300 MiB of the buffer pool, 30% of RSS: locks "
+      "of rows and other data of transactions that are open; session 42 has "
+      "up to 200 MiB of it",
+      found[0].evidence);
+  EXPECT_NE(std::string::npos,
+            found[0].statement->find("trx_lock_memory_bytes"));
+  // Many sessions have them.
+  all.row_locks = memdiag::advisor::Row_locks{200 * mb, {42, 90 * mb}};
+  found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_EQ(Severity::note, found[0].severity);
+  EXPECT_FALSE(found[0].owner);
+  // Less than a tenth of the process, and too little of a small one.
+  all.row_locks->bytes = 99 * mb;
+  EXPECT_TRUE(findings(all).empty());
+  all.host.resident_bytes = 300 * mb;
+  all.row_locks->bytes = 63 * mb;
+  EXPECT_TRUE(findings(all).empty());
+}
+
 TEST(Advisor, ALowerCacheOnlyWhereSessionsHaveMorePrograms) {
   Situation all = healthy();
   hold(&all, "stored programs", 600 * mb);
