@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Ten states of a server, made on purpose. The first finding of the report must name the holder, and its remedy must work.
+Then some by a generator (generated.py), in which each statement of MEMDIAG_ADVICE must work, and end nothing else.
 
-  client/check/states.py [--preset dev] [--stock FOLDER] [--only STATE]
+  client/check/states.py [--preset dev] [--stock FOLDER] [--only STATE] [--generated COUNT] [--seed FIRST]
 
 Without --stock it runs on our server; with it, on the server unpacked in FOLDER (client/check/peers.py), where
 the remedy is not carried out: there the holder counts. A state that this machine does not allow is skipped.
@@ -29,6 +30,7 @@ from memdiag.model.document import Finding
 from memdiag.model.units import signed_size, size
 from memdiag.report.build import report
 
+from check import generated
 from check.peers import Stock
 from harness import cgroup
 from harness.checks import Checks
@@ -365,10 +367,12 @@ def main() -> int:
     parser.add_argument("--preset", default="dev")
     parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")
     parser.add_argument("--stock", type=Path)
-    parser.add_argument("--only", action="append", choices=[one.name for one in STATES])
+    parser.add_argument("--only", action="append", choices=[*(one.name for one in STATES), "generated"])
     parser.add_argument(
         "--part", choices=("1/3", "2/3", "3/3"), help="a third of the states: three processes take a third of the time"
     )
+    parser.add_argument("--generated", type=int, default=3, metavar="COUNT", help="so many states of the generator")
+    parser.add_argument("--seed", type=int, default=5, help="of the first of these")
     parser.add_argument("--folder", type=Path, help="data directories; removed before")
     parser.add_argument("--keep", type=Path, help="folder for the snapshots, as fixtures")
     options = parser.parse_args()
@@ -398,6 +402,17 @@ def main() -> int:
                 drive(state, build, base, ours, checks, options.keep)
             except NotPossible as reason:
                 checks.skip(state.name, reason)
+        seeds = range(options.seed, options.seed + options.generated)
+        for seed in seeds if ours and "generated" in (options.only or ["generated"]) else ():
+            if part and seed % 3 != int(part) - 1:
+                continue
+            say(f"-- generated {seed}")
+            with situation(build, base, State("generated", leak, ()), ours) as now:
+
+                def of_triggers(_made: generated.Made, _wanted: int, now: Situation = now) -> None:
+                    triggers(now)
+
+                generated.drive(seed, now.server, now.stack, (of_triggers,), checks)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return checks.finish()

@@ -1,0 +1,249 @@
+"""States of a server by a generator: one holder of memory or two, by any route, in few sessions or in many, and bystanders.
+
+Each statement that MEMDIAG_ADVICE offers is carried out. At least half of what its row names must come back, and no
+session may end but those that hold it. states.py runs them; a seed makes the same state again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from memdiag.connect.options import Target
+from memdiag.connect.session import Session
+from memdiag.model.units import size
+
+from harness.checks import Checks
+from harness.server import Server
+from harness.sql import Connection, ConnectionLost, SqlError
+
+MB = 1 << 20
+ENOUGH = 0.5
+PATIENCE = 60.0
+
+
+@dataclass
+class Made:
+    """What a state has: sessions by the holder whose memory they have, and statements that run in threads."""
+
+    server: Server
+    dice: random.Random
+    stack: contextlib.ExitStack
+    sessions: dict[str, set[str]] = field(default_factory=dict)
+    programs: int = 0
+
+    def holders(self, holder: str, count: int) -> list[Connection]:
+        """New sessions that will hold it."""
+        found = []
+        for _ in range(count):
+            one = self.stack.enter_context(self.server.connect("state"))
+            self.sessions.setdefault(holder, set()).add(one.query("SELECT CONNECTION_ID()").scalar() or "")
+            found.append(one)
+        return found
+
+
+# --- holders: each takes about so many bytes -----------------------------------------
+
+
+def user_variables(made: Made, wanted: int) -> None:
+    sessions = made.holders("user variables", made.dice.choice((1, 5, 40)))
+    for one in sessions:
+        parts = max(1, wanted // len(sessions) // (8 * MB))
+        for number in range(parts):
+            one.query(f"SET @kept{number} = REPEAT('k', {wanted // len(sessions) // parts})")
+
+
+def prepared_statements(made: Made, wanted: int) -> None:
+    sessions = made.holders("prepared statements", made.dice.choice((1, 5, 40)))
+    words = ", ".join(f"id + {number} AS c{number}" for number in range(120))
+    made.server.query("CREATE TABLE p (id INT PRIMARY KEY)", "state")
+    for one in sessions:
+        for number in range(max(1, wanted // len(sessions) // (100 << 10))):
+            one.query(f"PREPARE s{number} FROM 'SELECT {words} FROM p WHERE id = ?'")
+
+
+def user_temporary_tables(made: Made, wanted: int) -> None:
+    """At random with as many base tables in the caches, which FLUSH and not KILL would close."""
+    if made.dice.random() < 0.5:
+        for number in range(200):
+            made.server.query(f"CREATE TABLE base{number} (id INT PRIMARY KEY, b VARCHAR(20))", "state")
+            made.server.query(f"SELECT COUNT(*) FROM base{number}", "state")
+    sessions = made.holders("user temporary tables", made.dice.choice((4, 20)))
+    for one in sessions:
+        for number in range(wanted // len(sessions) // (15 << 10)):
+            one.query(f"CREATE TEMPORARY TABLE t{number} (id INT PRIMARY KEY, b VARCHAR(20))")
+
+
+def stored_programs(made: Made, wanted: int) -> None:
+    """At random few programs that are larger than 4 MiB each."""
+    lines, bytes_each = made.dice.choice(((100, 950 << 10), (1200, 11 * MB)))
+    body = " ".join(f"SET @a = x + {number};" for number in range(lines))
+    name = f"program{made.programs}"
+    made.programs += 1
+    made.server.query(f"CREATE PROCEDURE {name} (x INT) BEGIN IF x = 0 THEN {body} END IF; END", "state")
+    for one in made.holders("stored programs", max(1, wanted // bytes_each)):
+        one.query(f"CALL {name}(1)")
+
+
+def open_tables(made: Made, wanted: int) -> None:
+    columns = ", ".join(f"c{number} INT" for number in range(200))
+    tables = 40
+    for number in range(tables):
+        made.server.query(f"CREATE TABLE wide{number} (id INT PRIMARY KEY, {columns})", "state")
+    with contextlib.ExitStack() as stack:
+        users = [
+            stack.enter_context(made.server.connect("state")) for _ in range(max(1, wanted // tables // (90 << 10)))
+        ]
+        for number in range(tables):
+            for one in users:
+                one.query(f"HANDLER wide{number} OPEN")
+            for one in users:
+                one.query(f"HANDLER wide{number} CLOSE")
+
+
+def sort_buffers(made: Made, wanted: int) -> None:
+    """Statements that run: they have sorted, and send their rows slowly."""
+    made.server.query(
+        "CREATE TABLE sorted (id INT PRIMARY KEY AUTO_INCREMENT, b VARCHAR(1000)) CHARACTER SET latin1", "state"
+    )
+    made.server.query("INSERT INTO sorted (b) VALUES (REPEAT('b', 1000))", "state")
+    for _ in range(15):
+        made.server.query("INSERT INTO sorted (b) SELECT b FROM sorted", "state")
+    sessions = made.holders("sort buffers", max(1, wanted // (64 * MB)))
+    for one, number in zip(sessions, sorted(made.sessions["sort buffers"], key=int), strict=True):
+        one.query("SET SESSION sort_buffer_size = 128 << 20")
+
+        def run(session: Connection = one) -> None:
+            with contextlib.suppress(SqlError, ConnectionLost):
+                session.discard("SELECT b, SLEEP(1) FROM sorted ORDER BY b, id")
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        made.stack.callback(thread.join)
+        made.stack.callback(_end, made.server, number)
+    running = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'"
+    deadline = time.monotonic() + PATIENCE
+    while made.server.query(running).scalar() != str(len(sessions)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
+def _end(server: Server, session: str) -> None:
+    with contextlib.suppress(SqlError):
+        server.query(f"KILL {session}")
+
+
+def memory_tables(made: Made, wanted: int) -> None:
+    """No statement is offered for it."""
+    made.server.query("CREATE TABLE m (id INT, filler CHAR(255)) ENGINE = MEMORY", "state")
+    made.server.query("INSERT INTO m VALUES (1, 'x')", "state")
+    rows = 1
+    while rows * 1100 < wanted:
+        made.server.query("INSERT INTO m SELECT * FROM m", "state")
+        rows *= 2
+
+
+Holder = Callable[[Made, int], None]
+HOLDERS: tuple[Holder, ...] = (
+    user_variables,
+    prepared_statements,
+    user_temporary_tables,
+    stored_programs,
+    open_tables,
+    sort_buffers,
+    memory_tables,
+)
+
+
+# --- bystanders: none of them may end --------------------------------------------------
+
+
+def bystanders(made: Made) -> set[str]:
+    """An idle session, one with a small temporary table, one in a transaction, and memdiag's. All of them have a little
+    of what others hold."""
+    idle, owner, changing = (made.stack.enter_context(made.server.connect("state")) for _ in range(3))
+    idle.query("SET @little = REPEAT('l', 100)")
+    owner.query("CREATE TEMPORARY TABLE small (id INT PRIMARY KEY)")
+    made.server.query("CREATE TABLE changed (id INT PRIMARY KEY)", "state")
+    changing.query("BEGIN")
+    changing.query("INSERT INTO changed VALUES (1)")
+    # It holds much, and its end would roll back what it changed.
+    changing.query(f"SET @much = REPEAT('m', {8 * MB})")
+    of_memdiag = made.stack.enter_context(Session(Target(socket=str(made.server.socket), user="root")))
+    result = {one.query("SELECT CONNECTION_ID()").scalar() or "" for one in (idle, owner, changing)}
+    return result | {str(row["ID"]) for row in of_memdiag.rows("SELECT CONNECTION_ID() AS ID")}
+
+
+# --- carrying it out ----------------------------------------------------------------
+
+
+def _alive(server: Server) -> set[str]:
+    return {row[0] or "" for row in server.query("SELECT ID FROM information_schema.PROCESSLIST").rows}
+
+
+def _offered(server: Server) -> list[dict[str, str | None]]:
+    """Findings with bytes and a statement."""
+    found = server.query("SELECT RULE, HOLDER, BYTES, STATEMENT FROM information_schema.MEMDIAG_ADVICE").dicts()
+    return [row for row in found if row["BYTES"] and row["STATEMENT"]]
+
+
+def _resident(server: Server) -> int:
+    """Of all pools, without unused pages."""
+    server.query("SELECT memdiag_purge('all')")
+    states = "('live', 'fragmentation')"
+    words = f"SELECT SUM(RESIDENT_BYTES) FROM information_schema.MEMDIAG_LEDGER_EXACT WHERE STATE IN {states}"
+    return int(float(server.query(words).scalar() or 0))
+
+
+def _carry_out(server: Server, statement: str) -> list[str]:
+    """@return the statements that ran"""
+    with server.connect() as session:
+        found = session.query(statement)
+        if [name.upper() for name in found.columns] != ["RUN"]:
+            return [statement]
+        done = [str(row[0]) for row in found.rows]
+        for one in done:
+            with contextlib.suppress(SqlError):
+                session.query(one)
+    return done
+
+
+def drive(seed: int, server: Server, stack: contextlib.ExitStack, others: tuple[Holder, ...], checks: Checks) -> None:
+    """@param others  holders besides those of this file"""
+    dice = random.Random(seed)
+    made = Made(server, dice, stack)
+    safe = bystanders(made)
+    chosen = dice.sample(HOLDERS + others, dice.choice((1, 2)))
+    for holder in chosen:
+        holder(made, dice.randint(120, 260) * MB)
+    title = f"generated {seed} ({', '.join(holder.__name__ for holder in chosen)})"
+    done: set[str] = set()
+    while rows := [row for row in _offered(server) if row["RULE"] not in done]:
+        row = rows[0]
+        rule, named = row["RULE"] or "", int(row["BYTES"] or 0)
+        done.add(rule)
+        if rule == "unused_pages":  # _resident() gives these back
+            continue
+        before, living = _resident(server), _alive(server)
+        ran = _carry_out(server, row["STATEMENT"] or "")
+        gone, last = before - _resident(server), -1
+        deadline = time.monotonic() + PATIENCE
+        # Sessions end by themselves after KILL.
+        while (gone < named * ENOUGH or gone - last > MB) and time.monotonic() < deadline:
+            time.sleep(0.5)
+            gone, last = before - _resident(server), gone
+        ended = (living - _alive(server)) & safe.union(*made.sessions.values())
+        own = made.sessions.get(row["HOLDER"] or "", set()) if row["HOLDER"] else set().union(*made.sessions.values())
+        checks.check(
+            f"{title}: {rule}: at least half of it comes back",
+            gone >= named * ENOUGH,
+            f"{size(gone)} of {size(named)}, by {len(ran)} statements, the first: {'; '.join(ran)[:90]}",
+        )
+        checks.check(
+            f"{title}: {rule}: no other session ends", not (ended - own) and not (ended & safe), str(ended - own)
+        )
+    checks.check(f"{title}: some statement is offered", bool(done) or chosen == [memory_tables], "none")
+    checks.check(f"{title}: the bystanders live", safe <= _alive(server), str(safe - _alive(server)))
