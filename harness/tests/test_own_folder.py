@@ -10,9 +10,14 @@ class OwnFolder(Scratch):
     def test_a_new_or_empty_one_and_the_same_again(self):
         new = self.root / "a" / "b"
         own_folder(new)
+        mark = {path.name for path in new.iterdir()}
+        self.assertEqual(len(mark), 1)
         (new / "x.deb").touch()
         own_folder(new)
+        self.assertEqual({path.name for path in new.iterdir()}, {*mark, "x.deb"})
+        (self.root / "c").mkdir()
         own_folder(self.root / "c")
+        self.assertEqual({path.name for path in (self.root / "c").iterdir()}, mark)
 
     def test_files_of_the_user(self):
         (self.root / "x.deb").touch()

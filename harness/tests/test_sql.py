@@ -67,6 +67,7 @@ class Session(Scratch):
         self.session.open = False
         self.session.close.side_effect = DriverError("Already closed")
         Connection(self.path).close()
+        self.session.close.assert_not_called()
 
     def test_an_account_that_may_not_log_in(self):
         self.session.connect.side_effect = DriverError(1045, "Access denied")

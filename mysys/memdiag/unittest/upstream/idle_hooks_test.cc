@@ -3,10 +3,15 @@
 
 #include "mysys/memdiag/upstream/idle_hooks.h"
 
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <thread>
+#include <vector>
 
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/unittest/test.h"
@@ -85,10 +90,27 @@ TEST(IdleClient, GivesBackTheStackThatNobodyUses) {
   }).join();
 }
 
+/** Of the calling thread's stack, as the C library tells it. */
+size_t resident_stack() {
+  pthread_attr_t attributes;
+  void *begin;
+  size_t size;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;
+  pthread_attr_getstack(&attributes, &begin, &size);
+  pthread_attr_destroy(&attributes);
+  const size_t page = sysconf(_SC_PAGESIZE);
+  std::vector<unsigned char> pages((size + page - 1) / page);
+  if (mincore(begin, size, pages.data()) != 0) return 0;
+  return page * std::count_if(pages.begin(), pages.end(),
+                              [](unsigned char one) { return one & 1; });
+}
+
 TEST(IdleClient, AStackThatIsNotKnownStays) {
   std::thread([] {
-    use_stack(100000);
+    use_stack(200000);
+    ASSERT_LT(200000u, resident_stack());
     memdiag_client_is_idle();
+    EXPECT_LT(200000u, resident_stack());
     memdiag_client_is_back();
   }).join();
 }
@@ -189,9 +211,24 @@ TEST(IdleClient, ItsCacheIsMadeAgainOnceThereIsMemory) {
 }
 
 TEST(IdleClient, MayEndWhileItIsIdle) {
-  std::thread([] {
+  // A sanitizer serves malloc() without such a cache.
+  const bool served = mallctl::serves_malloc();
+  std::thread([served] {
     pools::bind_thread(Pool::connection);
+    free(malloc(100));
+    EXPECT_TRUE(!served || has_cache());
     memdiag_client_is_idle();
+    EXPECT_FALSE(served && has_cache());
+  }).join();
+  // The next thread has what that one gave up.
+  std::thread([served] {
+    pools::bind_thread(Pool::connection);
+    free(malloc(100));
+    EXPECT_TRUE(!served || has_cache());
+    memdiag_client_is_idle();
+    EXPECT_FALSE(served && has_cache());
+    memdiag_client_is_back();
+    EXPECT_TRUE(!served || has_cache());
   }).join();
 }
 
