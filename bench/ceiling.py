@@ -203,9 +203,9 @@ class Unlimited:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def wrong(self, rows: dict[str, set[str]]) -> int:
-        """How many texts got another answer."""
-        return sum(found != {self._answer(text)} for text, found in rows.items())
+    def wrong(self, rows: dict[str, set[str]]) -> list[str]:
+        """The texts that got another answer."""
+        return [text for text, found in rows.items() if found != {self._answer(text)}]
 
     def _answer(self, text: str) -> str:
         if text not in self._known:
@@ -403,7 +403,9 @@ def main() -> int:
         for number, turn in enumerate(rest, 1):
             killer = KILLERS[turn.load]
             run = perform(turn, killer, options.pool_percent, options.seconds, template)
-            run["wrong"] = unlimited.wrong(run.pop("rows"))
+            wrong = unlimited.wrong(run.pop("rows"))
+            run["wrong"] = len(wrong)
+            run["wrong_texts"] = wrong[:3]
             with file.open("a") as lines:
                 lines.write(json.dumps(run) + "\n")
             runs.append(run)

@@ -374,16 +374,16 @@ bool on_ask(Pool pool, size_t size) {
   const bool may_have =
       !waits_for(pool) || asking.load(std::memory_order_relaxed) == 0 ||
       account.level() != Level::red || wait(self, bytes, may_be_refused(pool));
+  const Owner *const tell = owner.load(std::memory_order_acquire);
   if (!may_have) {
     settle(self);
     drop_coming(self);
     self->asked_bytes = 0;
+    if (tell != nullptr && tell->refused != nullptr) tell->refused();
   }
-  if (self->taker.told_to_end.load(std::memory_order_acquire)) {
-    if (const Owner *const tell = owner.load(std::memory_order_acquire);
-        tell != nullptr && tell->asks_after_end != nullptr)
-      tell->asks_after_end();
-  }
+  if (self->taker.told_to_end.load(std::memory_order_acquire) &&
+      tell != nullptr && tell->asks_after_end != nullptr)
+    tell->asks_after_end();
   return may_have;
 }
 

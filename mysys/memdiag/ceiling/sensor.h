@@ -117,6 +117,10 @@ struct Owner {
   /** The calling thread's statement was told to end, and asks for more. Called
   before a pool is asked: it may allocate and raise an error. */
   void (*asks_after_end)(){nullptr};
+  /** The calling thread's statement was told to end, and gets no block. Called
+  before the caller sees that: it raises the error of the end, because not every
+  caller does, and an answer without the block would be wrong. */
+  void (*refused)(){nullptr};
   /** A wait ended without room. Called where a thread may wait. */
   void (*went_on)(uint64_t waited_us, int64_t left_before_bytes){nullptr};
 };

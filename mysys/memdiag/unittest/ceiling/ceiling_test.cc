@@ -406,7 +406,10 @@ TEST_F(Ceiling, a_statement_that_is_parsed_promises_what_follows) {
 }
 
 TEST_F(Ceiling, a_block_beyond_the_reserve_is_refused_to_one_that_is_to_end) {
-  ASSERT_EQ(0, switch_on(&nobody));
+  static unsigned errors;
+  errors = 0;
+  static constexpr Owner owner{.refused = [] { ++errors; }};
+  ASSERT_EQ(0, switch_on(&owner));
   on_event(true, 0, 0);
   Taker *const taker = begin(0);
   let_threads_ask(true);
@@ -415,7 +418,9 @@ TEST_F(Ceiling, a_block_beyond_the_reserve_is_refused_to_one_that_is_to_end) {
   taker->told_to_end = true;
   EXPECT_TRUE(on_ask(Pool::session, 8 * mb));
   EXPECT_EQ(8 * mb, tokens.taken_bytes());
+  EXPECT_EQ(0u, errors);
   EXPECT_FALSE(on_ask(Pool::session, 17 * mb));
+  EXPECT_EQ(1u, errors);
   // Upstream does not look whether a memory root of a statement got one.
   const Giver giver(longest_ask_us, false);
   EXPECT_TRUE(on_ask(Pool::statement, 17 * mb));

@@ -49,6 +49,7 @@ constexpr Owner owner{.call_giver = call_giver,
                       .may_wait_in_session = may_wait_in_session,
                       .is_parsing = is_parsing,
                       .asks_after_end = asks_after_end,
+                      .refused = refused,
                       .went_on = went_on};
 
 void warn_of_balloon() {

@@ -392,6 +392,13 @@ void asks_after_end() {
   raise_end(&mine, false);
 }
 
+void refused() {
+  THD *const thd = current_thd;
+  Own &mine = own();
+  if (thd == nullptr || mine.raises || thd->is_error()) return;
+  raise_end(&mine, false);
+}
+
 void went_on(uint64_t waited_us, int64_t left_before_bytes) {
   const Running &running = own().running;
   if (running.thd == nullptr) return;

@@ -158,6 +158,7 @@ bool is_large();
 bool may_wait_in_session();
 bool is_parsing();
 void asks_after_end();
+void refused();
 void went_on(uint64_t waited_us, int64_t left_before_bytes);
 /** @} */
 
