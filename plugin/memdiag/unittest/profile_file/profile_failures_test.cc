@@ -245,7 +245,7 @@ TEST_F(Profile_failures, AForkWhileItRecordsHarmsNeitherSide) {
       ticks.notify_one();
     }
   });
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 50; ++i) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
