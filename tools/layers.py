@@ -24,9 +24,9 @@ from itertools import pairwise
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from harness.checkout import own_files
 from harness.common import ROOT, say
 from harness.problem import Problem, run_main
-from tools.checkout import own_files
 
 TABLE = ROOT / "tools/layers.toml"
 SERVER_FOLDERS = ("mysql", "sql", "storage", "include")

@@ -10,12 +10,12 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from harness.checkout import own_files
 from harness.common import ROOT, say
 from harness.problem import Problem
 from harness.programs import Programs
 from harness.state_file import read_state, write_state
 from tools.build.environment import ENVIRONMENT, environment
-from tools.checkout import own_files
 from tools.runner_output import Result
 
 # So many steps run at a time. Most keep more than one processor busy, but not all the time.

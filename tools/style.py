@@ -19,9 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from harness.checkout import own_files
 from harness.common import ROOT, cache_dir, lock, say
 from harness.problem import Problem, run_main
-from tools.checkout import own_files
 
 PINS = ROOT / "tools/style.txt"
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from harness.checkout import own_files
 from harness.common import ROOT, say
 from harness.problem import Problem
 from make.product import PACKAGING, Product
 from tools.build.sources import PINS, sha256_file
-from tools.checkout import own_files
 
 TABLE = PACKAGING / "sbom.toml"
 NAME = "mysql-memdiag"
