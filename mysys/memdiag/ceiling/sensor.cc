@@ -22,7 +22,11 @@ constinit Counters counters;
 namespace {
 
 constexpr uint64_t look_again_us = 50'000;
+constexpr uint64_t longest_packet_us = 10'000'000;
 constexpr uint64_t connection_wait_us = 1'000'000;
+/** Threads whose wait is over go on one by one: together they would take at
+once what they waited for. */
+constexpr uint64_t goes_on_pause_us = 250'000;
 
 /** 0: off. Each switch_on() has another number, so that threads forget what
 they grew by meanwhile. */
@@ -169,7 +173,7 @@ void promise_later(Thread *self) {
   const int64_t grown = self->taker.grown_bytes.load(std::memory_order_relaxed);
   const Owner *const tell = owner.load(std::memory_order_acquire);
   if (tell != nullptr && tell->is_parsing != nullptr && tell->is_parsing())
-    self->parsed_bytes = grown + grown / 2;
+    self->parsed_bytes = grown + grown / 4 * 3;
   const int64_t later = std::max<int64_t>(self->parsed_bytes - grown, 0);
   account.promise(later - std::exchange(self->later_bytes, later));
 }
@@ -208,6 +212,15 @@ void tell_large(Thread *self) {
       tell == nullptr || tell->is_large == nullptr || tell->is_large();
 }
 
+/** A wait that was as long as it may be is over. @return false: not yet */
+bool may_go_on(uint64_t now_us) {
+  static constinit std::atomic<uint64_t> last_us{0};
+  uint64_t last = last_us.load(std::memory_order_relaxed);
+  return now_us - last >= goes_on_pause_us &&
+         last_us.compare_exchange_strong(last, now_us,
+                                         std::memory_order_relaxed);
+}
+
 /** @param bytes  are promised
 @return false: the block is refused */
 bool wait(Thread *self, int64_t bytes, bool may_refuse) {
@@ -218,9 +231,10 @@ bool wait(Thread *self, int64_t bytes, bool may_refuse) {
   Answer last;
   while ((last = answer(account, &tokens, &asked,
                         self->taker.told_to_end.load(std::memory_order_relaxed),
-                        may_refuse, now_us, rounds.ended())) == Answer::wait) {
+                        may_refuse, now_us, rounds.ended())) == Answer::wait ||
+         (last == Answer::went_on && !may_go_on(now_us))) {
     if (generation.load(std::memory_order_relaxed) != self->generation) break;
-    if (self->in_statement) tell_large(self);
+    tell_large(self);
     self->taker.asks_bytes.store(bytes, std::memory_order_relaxed);
     self->taker.waits.store(true, std::memory_order_relaxed);
     // Others do not wait for what this thread has not taken yet.
@@ -258,8 +272,12 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
   while (may_wait.load(std::memory_order_relaxed) &&
          account.level() != Level::unknown &&
          generation.load(std::memory_order_relaxed) == self->generation &&
-         account.left_for_beginners_bytes() < account.marks().plenty_bytes &&
-         clock_us(CLOCK_MONOTONIC) - began_us < longest_ask_us) {
+         account.left_for_beginners_bytes() < account.marks().plenty_bytes) {
+    const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
+    if (now_us - began_us >= longest_packet_us && may_go_on(now_us)) return;
+    // It may have been told to end meanwhile.
+    tell_large(self);
+    if (self->taker.told_to_end.load(std::memory_order_relaxed)) return;
     account.promise(-bytes);
     rounds.wait(rounds.ended(), look_again_us);
     account.promise(bytes);
@@ -490,8 +508,6 @@ int64_t end() {
   account.expect(-std::exchange(self->expected_bytes, 0));
   return std::exchange(self->peak_bytes, 0);
 }
-
-void passed_gate() { forget_later(&thread); }
 
 void session_begins() {
   if (generation.load(std::memory_order_relaxed) == 0) return;

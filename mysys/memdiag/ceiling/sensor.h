@@ -110,9 +110,9 @@ struct Owner {
   @return true: before its first statement, it waits as between two others */
   bool (*may_wait_in_session)(){nullptr};
   /** The calling thread reads the text of its statement, which begin_late()
-  began. What it makes of the text then takes about half as much again (measured
-  with bench/workloads/killers.py, json_row), and the statement cannot end while
-  it does. Called from malloc(). */
+  began. What it makes of the text then takes three quarters as much again
+  (measured with bench/workloads/killers.py, json_row), and the statement cannot
+  end while it does. Called from malloc(). */
   bool (*is_parsing)(){nullptr};
   /** The calling thread's statement was told to end, and asks for more. Called
   before a pool is asked: it may allocate and raise an error. */
@@ -142,8 +142,6 @@ void let_threads_ask(bool ask);
 Taker *begin(int64_t expected_bytes);
 /** It has begun already, and its growth so far counts. */
 Taker *begin_late();
-/** The statement that begin_late() began passes its gate. */
-void passed_gate();
 /** It has ended. Nothing happens if none has begun.
 @return the most that it grew by, as of its events */
 int64_t end();
