@@ -18,6 +18,8 @@ from tests.installed import memdiag_tables
 from tests.machine import last_lines, remove
 from tools.build.sources import sha256_file
 
+LISTS = "mysql-memdiag.*.json"  # bills of materials
+
 
 def build(preset: str, out: Path, *kinds: str, env: dict[str, str] | None = None) -> None:
     command = [sys.executable, ROOT / "packaging/build", "--preset", preset, "--out", out, *kinds]
@@ -36,6 +38,8 @@ def smoke(run: Run) -> None:
         quick = {"DEB_BUILD_OPTIONS": "noautodbgsym", "DPKG_DEB_COMPRESSOR_TYPE": "none"}
         build(run.preset, folder, "deb", env={**os.environ, **quick})
         run = Run(run.report, run.preset, folder, run.work)
+        lists = sorted(path.name for path in folder.glob(LISTS))
+        run.report.check("a bill of materials in two forms", len(lists) == 2, ", ".join(lists))
         contents(run)
         server(run, folder / "root")
     finally:
@@ -48,7 +52,7 @@ def reproducible(run: Run) -> None:
     remove(folder)
     build(run.preset, folder)
     sums = [
-        {path.name: sha256_file(path) for place in ("*.deb", "*.rpm") for path in packages.glob(place)}
+        {path.name: sha256_file(path) for place in ("*.deb", "*.rpm", LISTS) for path in packages.glob(place)}
         for packages in (run.packages, folder)
     ]
     remove(folder)
