@@ -84,16 +84,14 @@ def save_figures(stem: str, raw: Mapping[str, object]) -> None:
     _write(RESULTS / f"{stem}.json", json.dumps(raw, indent=1))
 
 
-def save(stem: str, raw: Mapping[str, object], text: str, keep: bool) -> None:
-    """Print the report and write it to STEM.md.
+def save(stem: str, text: str, keep: bool) -> None:
+    """Print the report, which ends with the machine, the arms and the settings, and write it to STEM.md.
 
-    `keep` (--save) also writes it, with the machine, the arms and the settings as JSON, to the folder that git takes.
+    `keep` (--save) also writes it to the folder that git takes.
     """
     print("\n" + text + "\n")
     _write(RESULTS / f"{stem}.md", text)
     if keep:
-        front = {title: raw[title] for title in _FRONT}
-        _write(SAVED / f"{stem}.json", json.dumps(front, indent=1))
         _write(SAVED / f"{stem}.md", text)
 
 

@@ -131,5 +131,5 @@ def run(
     finally:
         if any(raw["runs"].values()):
             report.save_figures(stem, raw)
-    report.save(stem, raw, render(raw), options.save)
+    report.save(stem, render(raw), options.save)
     return 0

@@ -13,7 +13,7 @@ from unittest import mock
 from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from bench import ledger, run
+from bench import run
 from bench.runner import idlers, memory, plots, report, rounds, run_report, soak, stored, verdicts
 from bench.runner.arms import ALLOCATORS, ARMS, DEFAULT
 from bench.workloads import WORKLOADS, base, connection_storm, dump_oltp, sysbench_program
@@ -581,7 +581,7 @@ class Saving(Scratch):
             ):
                 program.main()
 
-    def test_report_and_options_are_kept_without_pictures(self):
+    def test_the_report_is_kept_without_pictures(self):
         results = stored.Results(self.root / "memory-1", HEAD)
         results.save_head()
         results.add(stored.Step("triggers", PLAIN, 1, "dev"), survived(1, 2, 3))
@@ -590,7 +590,7 @@ class Saving(Scratch):
         with mock.patch.object(report, "SAVED", saved), mock.patch("sys.stdout"):
             results.publish()
         kept = saved / "memory-1"
-        self.assertEqual({x.name for x in kept.iterdir()}, {"report.md", "run.json"})
+        self.assertEqual({x.name for x in kept.iterdir()}, {"report.md"})
         self.assertEqual((kept / "report.md").read_text(), "# Title\nend\n")
 
     def test_figures_are_not_kept_in_git(self):
@@ -601,13 +601,13 @@ class Saving(Scratch):
             mock.patch.object(report, "SAVED", saved),
             mock.patch("sys.stdout"),
         ):
-            report.save("other-1", raw, "# Title", keep=False)
+            report.save("other-1", "# Title", keep=False)
             self.assertFalse(saved.exists())
             report.save_figures("some-1", raw)
-            report.save("some-1", raw, "# Title", keep=True)
-        [measured], [kept] = results.glob("some-*.json"), saved.glob("*.json")
+            report.save("some-1", "# Title", keep=True)
+        [measured] = results.glob("some-*.json")
         self.assertEqual(json.loads(measured.read_text()), raw)
-        self.assertEqual(set(json.loads(kept.read_text())), {"machine", "arms", "settings"})
+        self.assertEqual(list(saved.glob("*.json")), [])
         self.assertEqual([file.read_text() for file in saved.glob("*.md")], ["# Title\n"])
 
 
@@ -651,29 +651,6 @@ class Report(unittest.TestCase):
         figures = memory.figures({**survived(100, 800, 800), "unexplained": {"cheap": None, "exact": 0.1}})
         self.assertIsNone(figures["unexplained_cheap"])
         self.assertEqual(figures["unexplained_exact"], 0.1)
-
-    def test_the_most_that_a_ledger_left_unexplained_at_rest(self):
-        def of(name, before, loaded):
-            rest = dict.fromkeys(ledger.FORMS, 0.1)
-            return {
-                "workload": name,
-                "before": dict.fromkeys(ledger.FORMS, before),
-                "after": rest,
-                "5 s later": rest,
-                "in": [dict.fromkeys(ledger.FORMS, loaded)],
-            }
-
-        text = ledger.render(
-            {
-                "runs": {"dev": [of("triggers", -1.5, 9), of("partitions", 1, -9)]},
-                "machine": {},
-                "arms": {},
-                "settings": {},
-            }
-        )
-        self.assertRegex(text, r"\| triggers MEMDIAG_LEDGER +\| +-1\.50 ")
-        self.assertRegex(text, r"\| MEMDIAG_LEDGER, percent.* 1\.500 \| <= 2\.0 .* met")
-        self.assertRegex(text, r"\| MEMDIAG_LEDGER_EXACT, percent.* 1\.500 .* NOT MET")
 
     def test_has_workloads_of_an_earlier_part_of_the_run(self):
         options = argparse.Namespace(workloads="partitions", set=[], seconds=None)
