@@ -7,7 +7,9 @@
   name the library does not know is an error value.
 
   Errors: every call returns a Result or an errno, never a default value that
-  could be taken for a reading. No call throws, logs or aborts.
+  could be taken for a reading: ENOENT (name unknown to this library, or no such
+  size class), EFAULT (no such arena), EINVAL (size or type mismatch), EAGAIN,
+  EPERM, ENOTSUP (not linked). No call throws, logs or aborts.
   Threads: all calls may be made from any thread. jemalloc serialises its
   controls with one mutex, so read(), write(), call() and refresh() do not
   belong on a hot path. `placed`, arena_of(), extent_at(), arena_pages() and
@@ -29,33 +31,10 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "mysys/memdiag/base/result.h"
 #include "mysys/memdiag/jemalloc/size_class.h"
 
 namespace memdiag {
-
-/** A value, or the errno that says why there is none. */
-template <typename T>
-class [[nodiscard]] Result {
- public:
-  static constexpr Result ok(T value) { return Result{value, 0}; }
-  static constexpr Result failed(int error) { return Result{T{}, error}; }
-
-  constexpr explicit operator bool() const { return m_error == 0; }
-  /** The value; meaningful only if there is no error. */
-  constexpr T value() const { return m_value; }
-  constexpr T value_or(T fallback) const {
-    return m_error == 0 ? m_value : fallback;
-  }
-  /** 0, or an errno: ENOENT (name unknown to this library, or no such size
-  class), EFAULT (no such arena), EINVAL (size or type mismatch), EAGAIN, EPERM,
-  ENOTSUP (not linked). */
-  constexpr int error() const { return m_error; }
-
- private:
-  constexpr Result(T value, int error) : m_value(value), m_error(error) {}
-  T m_value;
-  int m_error;
-};
 
 namespace mallctl {
 
