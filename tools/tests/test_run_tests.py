@@ -441,7 +441,7 @@ class CommandLine(unittest.TestCase):
     def test_unknown_preset_names_the_known(self):
         done = self.run_tests("--check-arguments", "--preset", "nope")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("'nope'; there are: dev, profile, optimised, debug", done.stderr)
+        self.assertIn("'nope'; there are: dev, hooks, profile, optimised, debug", done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1)
 
     def test_unknown_step_names_the_known(self):
