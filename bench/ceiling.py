@@ -123,10 +123,7 @@ def _client(killer: Killer, server: Server, number: int, end: float, got: Answer
 
 def _probe(server: Server, end: float, got: Answers) -> None:
     """A second client: how long SELECT 1 takes at most."""
-    with (
-        contextlib.suppress(OSError, SqlError),
-        Connection(server.socket, "", ACCOUNT, PATIENCE_SECONDS) as session,
-    ):
+    with contextlib.suppress(OSError, SqlError), Connection(server.socket, "", ACCOUNT, PATIENCE_SECONDS) as session:
         while time.monotonic() < end:
             began = time.monotonic()
             try:
@@ -246,7 +243,10 @@ def perform(turn: Turn, killer: Killer, pool_percent: float, seconds: float, tem
         try:
             server.start()
             if "{folder}" in next(killer.statements(0)):
-                server.query(f"SELECT id, note, doc INTO OUTFILE '{folder}/things.txt' FROM things WHERE id <= 12000", Killers.name)
+                server.query(
+                    f"SELECT id, note, doc INTO OUTFILE '{folder}/things.txt' FROM things WHERE id <= 12000",
+                    Killers.name,
+                )
             _prepare(server)
             run["start_kb"] = limit.used_bytes() >> 10
             with used:

@@ -52,7 +52,8 @@ def _json_row(number: int) -> Iterator[str]:
     """One row as in issue 19915 of Vitess: a text of megabytes that calls functions of JSON hundreds of thousands of
     times."""
     calls = (
-        f"JSON_OBJECT('id',{each},'of',JSON_QUOTE('n{each}'),'is',CAST('[{each}]' AS JSON))" for each in itertools.count()
+        f"JSON_OBJECT('id',{each},'of',JSON_QUOTE('n{each}'),'is',CAST('[{each}]' AS JSON))"
+        for each in itertools.count()
     )
     text = ",".join(itertools.islice(calls, JSON_CALLS // 3))
     while True:
