@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <ctime>
+#include <mutex>
 
 #include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/pools/pools.h"
@@ -130,6 +131,11 @@ advisor::Tables tables(std::span<const innodb::Component> components) {
   const innodb::Component all = component_of(components, "dictionary_objects");
   const innodb::Component temporary =
       component_of(components, "temporary_tables");
+  static std::mutex mutex;
+  static advisor::Tables last;
+  const std::lock_guard<std::mutex> guard(mutex);
+  // Sessions that end with many temporary tables hold the dictionary for long.
+  if (temporary.busy) return last;
   advisor::Tables result;
   result.temporary = temporary.items.value_or(0);
   result.temporary_heap_bytes = temporary.bytes.value_or(0);
@@ -139,7 +145,7 @@ advisor::Tables tables(std::span<const innodb::Component> components) {
   result.definitions = rest(all.items, result.temporary);
   result.heap_bytes = rest(all.bytes, result.temporary_heap_bytes);
   result.open = table_cache_manager.cached_tables();
-  return result;
+  return last = result;
 }
 
 uint64_t max_used_connections() {

@@ -31,7 +31,8 @@ Facts take_facts(std::span<const routes::Row> routes,
                  std::span<const innodb::Component> components,
                  std::vector<const char *> *unreadable);
 
-/** What table caches and sessions' temporary tables have; 0: not known.
+/** What table caches and sessions' temporary tables have; 0: not known. While
+others use InnoDB's dictionary, the last figures that could be read.
 @param components  as innodb::components() has them */
 advisor::Tables tables(std::span<const innodb::Component> components);
 
