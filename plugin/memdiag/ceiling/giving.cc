@@ -18,6 +18,20 @@ bool is_over(std::optional<uint64_t> since_us, uint64_t pause_us,
 
 }  // namespace
 
+Next Giving::next_credit(const Situation &situation) {
+  const int64_t credit =
+      (situation.left_bytes - situation.marks.plenty_bytes) / 2;
+  const auto free = static_cast<int64_t>(situation.free_bytes);
+  // A quarter more or less is not worth a step.
+  if (free > credit + credit / 4 && situation.parkable_bytes != 0)
+    return {Step::park_credit, std::min(static_cast<uint64_t>(free - credit),
+                                        situation.parkable_bytes)};
+  if (free < credit - credit / 4 && m_lent_bytes > 0)
+    return {Step::give_credit,
+            static_cast<uint64_t>(std::min(credit - free, m_lent_bytes))};
+  return {Step::none, 0};
+}
+
 Next Giving::next_return(const Situation &situation, uint64_t now_us) {
   const int64_t spare = situation.left_bytes - 2 * situation.marks.plenty_bytes;
   if (spare <= 0) {
@@ -54,7 +68,10 @@ Next Giving::next(const Situation &situation, uint64_t now_us) {
   }
   const int64_t plenty = situation.marks.plenty_bytes;
   const int64_t missing = plenty + plenty / 4 - situation.left_bytes;
-  if (missing <= 0) return next_return(situation, now_us);
+  if (missing <= 0) {
+    const Next credit = next_credit(situation);
+    return credit.step != Step::none ? credit : next_return(situation, now_us);
+  }
   m_calm_since_us.reset();
   if (situation.unused_bytes >= worth_purging_bytes &&
       is_over(m_purged_us, purge_pause_us, now_us)) {

@@ -13,6 +13,11 @@
 
   Frames come back when more than twice the plenty was left for ten seconds.
 
+  Free frames are the buffer pool's credit. It fills them without asking, faster
+  than a giver that is starved of the CPU can act. So no more of them lie there
+  than half of the room above the plenty; the rest is parked, and comes back as
+  the pool uses its credit.
+
   Pure functions; nothing is read and nothing done here.
   Units: bytes; microseconds of a clock that does not go back.
 */
@@ -53,6 +58,9 @@ struct Situation {
   /** Frames that the buffer pool can still give. */
   uint64_t parkable_bytes;
   uint64_t parked_bytes;
+  /** Frames that are on InnoDB's lists of free ones: they are taken without a
+  question, and most were never touched. */
+  uint64_t free_bytes;
   /** No large statement goes on: each waits for memory. */
   bool stuck;
   /** Caches may be shrunk: the server neither starts nor shuts down. */
@@ -65,7 +73,9 @@ enum class Step : uint8_t {
   park,
   shrink_caches,
   end_statement,
-  give_back_frames
+  give_back_frames,
+  park_credit,
+  give_credit
 };
 
 struct Next {
@@ -80,11 +90,14 @@ class Giving {
   /** A park found less than it was asked for: no frame to park for now. */
   void note_parked(uint64_t asked_bytes, uint64_t parked_bytes,
                    uint64_t now_us);
+  /** Frames were parked or given back for the credit's sake. */
+  void note_credit(int64_t parked_bytes) { m_lent_bytes += parked_bytes; }
   /** A statement was looked for, to tell it to end. */
   void note_ended(uint64_t now_us) { m_ended_us = now_us; }
 
  private:
   Next next_return(const Situation &situation, uint64_t now_us);
+  Next next_credit(const Situation &situation);
   bool must_end(const Situation &situation, uint64_t now_us) const;
 
   std::optional<uint64_t> m_purged_us;
@@ -94,6 +107,8 @@ class Giving {
   std::optional<uint64_t> m_calm_since_us;
   std::optional<uint64_t> m_returned_us;
   std::optional<uint64_t> m_red_since_us;
+  /** Parked of the credit. */
+  int64_t m_lent_bytes{0};
 };
 
 /** A statement that runs. */

@@ -144,6 +144,11 @@ uint64_t purge(const std::array<uint64_t, pool_count> &unused) {
   return *most;
 }
 
+uint64_t free_frames_bytes() {
+  const auto pool = innodb::buffer_pool();
+  return pool ? pool->free_pages * pool->page_size : 0;
+}
+
 void note_parked_total() {
   counters.parked_bytes.store(balloon::parked_bytes(),
                               std::memory_order_relaxed);
@@ -214,18 +219,20 @@ bool take_step(State *self, uint64_t now_us) {
                 0,
                 locked_in_memory ? 0 : balloon::parkable_bytes(),
                 balloon::parked_bytes(),
+                free_frames_bytes(),
                 account.level() == Level::red && all_wait(self),
                 caches};
   std::array<uint64_t, pool_count> unused{};
   if (now.left_bytes < now.marks.plenty_bytes * 5 / 4)
     unused = unused_bytes(&now.unused_bytes);
   const Next next = self->giving.next(now, now_us);
-  constexpr Action actions[] = {Action::wait, Action::purge,
-                                Action::park, Action::caches,
-                                Action::end,  Action::give_back};
+  constexpr Action actions[] = {
+      Action::wait, Action::purge,     Action::park, Action::caches,
+      Action::end,  Action::give_back, Action::park, Action::give_back};
   const Action action = actions[static_cast<size_t>(next.step)];
   if (next.step == Step::none) return false;
-  if (!acts() && next.step != Step::give_back_frames) {
+  if (!acts() && next.step != Step::give_back_frames &&
+      next.step != Step::give_credit) {
     note_only(self, action, next.bytes, now_us);
     return false;
   }
@@ -250,6 +257,16 @@ bool take_step(State *self, uint64_t now_us) {
       bytes = innodb::write_full_text_caches(worth_writing_bytes).value_or(0);
       tdc_flush_unused_tables();
       break;
+    case Step::park_credit:
+      bytes = balloon::park(next.bytes);
+      self->giving.note_credit(static_cast<int64_t>(bytes));
+      note_parked_total();
+      return false;  // no row: nothing was taken from anybody
+    case Step::give_credit:
+      bytes = balloon::give_back(next.bytes);
+      self->giving.note_credit(-static_cast<int64_t>(bytes));
+      note_parked_total();
+      return false;
     case Step::none:
     case Step::end_statement:
       break;

@@ -27,6 +27,7 @@ Situation left(int64_t megabytes) {
           0,
           0,
           0,
+          0,
           false,
           true};
 }
@@ -147,6 +148,26 @@ int choose(const std::vector<Candidate> &candidates) {
   for (size_t i = 0; i < candidates.size(); ++i)
     if (choice.see_again(candidates[i])) chosen = static_cast<int>(i);
   return chosen;
+}
+
+TEST(Giving, free_frames_are_half_of_the_room_above_plenty) {
+  Giving giving;
+  Situation now = left(264);
+  now.free_bytes = 500 * mb;
+  now.parkable_bytes = 400 * mb;
+  const Next park = giving.next(now, second);
+  EXPECT_EQ(Step::park_credit, park.step);
+  EXPECT_EQ(static_cast<uint64_t>(400 * mb), park.bytes);
+  giving.note_credit(400 * mb);
+  now.free_bytes = 100 * mb;
+  EXPECT_EQ(Step::none, giving.next(now, second).step);
+  // The pool has used it.
+  now.free_bytes = 10 * mb;
+  const Next back = giving.next(now, second);
+  EXPECT_EQ(Step::give_credit, back.step);
+  EXPECT_EQ(static_cast<uint64_t>(90 * mb), back.bytes);
+  giving.note_credit(-400 * mb);
+  EXPECT_EQ(Step::none, giving.next(now, second).step);
 }
 
 TEST(Victim, is_the_one_that_grew_most_and_may_end) {
