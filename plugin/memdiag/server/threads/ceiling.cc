@@ -17,31 +17,6 @@ namespace memdiag::ceiling {
 
 char *wish = nullptr;
 
-constinit std::atomic<bool> started{false};
-constinit std::atomic<Target::Mode> mode{Target::off};
-constinit std::atomic<uint64_t> wanted_bytes{0};
-
-State &state() {
-  static State *const instance = new State;
-  return *instance;
-}
-
-void note(const Done &done) {
-  const Locked locked(&state());
-  state().log.add(done);
-}
-
-Done begun(Action action) {
-  return {clock_us(CLOCK_REALTIME), action, acts(),         0, {}, 0, 0,
-          account.left_bytes(),     0,      account.level()};
-}
-
-void finish(Done *done, uint64_t since_us, uint64_t bytes) {
-  done->bytes = bytes;
-  done->duration_us = monotonic_us() - since_us;
-  done->left_after_bytes = account.left_bytes();
-}
-
 namespace {
 
 constexpr Owner owner{.call_giver = call_giver,

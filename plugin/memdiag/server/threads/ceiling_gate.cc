@@ -336,13 +336,6 @@ bool may_begin_early(const Own &mine, THD *thd) {
 
 constexpr statement_gate::Gate gate{refuses, leave};
 
-void kill(Running *running) {
-  THD *const thd = running->thd;
-  mysql_mutex_lock(&thd->LOCK_thd_data);
-  if (thd->killed == THD::NOT_KILLED) thd->awake(THD::KILL_QUERY);
-  mysql_mutex_unlock(&thd->LOCK_thd_data);
-}
-
 bool is_large() {
   THD *const thd = current_thd;
   if (thd == nullptr || running_statements != 1 ||

@@ -1,0 +1,39 @@
+#include "plugin/memdiag/server/threads/ceiling_state.h"
+
+#include "sql/sql_class.h"
+
+namespace memdiag::ceiling {
+
+constinit std::atomic<bool> started{false};
+constinit std::atomic<Target::Mode> mode{Target::off};
+constinit std::atomic<uint64_t> wanted_bytes{0};
+
+State &state() {
+  static State *const instance = new State;
+  return *instance;
+}
+
+void note(const Done &done) {
+  const Locked locked(&state());
+  state().log.add(done);
+}
+
+Done begun(Action action) {
+  return {clock_us(CLOCK_REALTIME), action, acts(),         0, {}, 0, 0,
+          account.left_bytes(),     0,      account.level()};
+}
+
+void finish(Done *done, uint64_t since_us, uint64_t bytes) {
+  done->bytes = bytes;
+  done->duration_us = monotonic_us() - since_us;
+  done->left_after_bytes = account.left_bytes();
+}
+
+void kill(Running *running) {
+  THD *const thd = running->thd;
+  mysql_mutex_lock(&thd->LOCK_thd_data);
+  if (thd->killed == THD::NOT_KILLED) thd->awake(THD::KILL_QUERY);
+  mysql_mutex_unlock(&thd->LOCK_thd_data);
+}
+
+}  // namespace memdiag::ceiling
