@@ -416,7 +416,7 @@ def main() -> int:
         {"limits_mb": options.limits_mb, "pool_percent": options.pool_percent, "seconds": options.seconds},
     )
     raw["runs"] = runs
-    report.save(report.stem("ceiling"), raw, render(raw), options.save)
+    report.save(report.stem("ceiling"), render(raw), options.save)
     return 0
 
 
