@@ -37,6 +37,25 @@ constinit std::atomic<uint32_t> asking{0};
 constinit std::atomic<bool> may_wait{false};
 constinit std::atomic<const Owner *> owner{nullptr};
 
+/** Calls a function of the owner.
+@return what it said; `otherwise`: there is no such function */
+template <typename... Parameters>
+bool ask_owner(bool (*Owner::*function)(Parameters...), bool otherwise,
+               Parameters... parameters) {
+  const Owner *const asked = owner.load(std::memory_order_acquire);
+  return asked == nullptr || asked->*function == nullptr
+             ? otherwise
+             : (asked->*function)(parameters...);
+}
+
+template <typename... Parameters>
+void tell_owner(void (*Owner::*function)(Parameters...),
+                Parameters... parameters) {
+  const Owner *const told = owner.load(std::memory_order_acquire);
+  if (told != nullptr && told->*function != nullptr)
+    (told->*function)(parameters...);
+}
+
 /** A watched block whose pages are not all touched yet. */
 struct Block {
   uintptr_t address;
@@ -79,7 +98,7 @@ struct Thread {
   uint32_t generation{0};
   uint32_t asking{0};
   bool in_statement{false};
-  /** It has not passed its gate. */
+  /** begin_late() began it: its text may be parsed still. */
   bool began_late{false};
   /** Statements of the session may wait. */
   bool of_session{false};
@@ -171,8 +190,7 @@ void drop_coming(Thread *self) {
 /** A statement that is parsed promises what it takes afterwards. */
 void promise_later(Thread *self) {
   const int64_t grown = self->taker.grown_bytes.load(std::memory_order_relaxed);
-  const Owner *const tell = owner.load(std::memory_order_acquire);
-  if (tell != nullptr && tell->is_parsing != nullptr && tell->is_parsing())
+  if (ask_owner(&Owner::is_parsing, false))
     self->parsed_bytes = grown + grown / 4 * 3;
   const int64_t later = std::max<int64_t>(self->parsed_bytes - grown, 0);
   account.promise(later - std::exchange(self->later_bytes, later));
@@ -186,8 +204,8 @@ void forget_later(Thread *self) {
 
 /** What the statement has taken is not expected any more. One that took more
 than was expected may take as much again. */
-void expect(Thread *self, int64_t to_take_bytes) {
-  int64_t rest = to_take_bytes - self->peak_bytes;
+void expect(Thread *self) {
+  int64_t rest = self->to_take_bytes - self->peak_bytes;
   if (rest < 0)
     rest = std::min(self->peak_bytes, account.marks().plenty_bytes / 2);
   if (rest == self->expected_bytes) return;
@@ -200,16 +218,11 @@ void look() {
   if (account.is_due(now_us)) (void)account.read(now_us);
   if (account.level() <= Level::green) return;
   if (may_wait.load(std::memory_order_relaxed)) let_threads_ask(true);
-  if (const Owner *const tell = owner.load(std::memory_order_acquire);
-      tell != nullptr && tell->call_giver != nullptr)
-    tell->call_giver();
+  tell_owner(&Owner::call_giver);
 }
 
 void tell_large(Thread *self) {
-  if (self->told_large) return;
-  const Owner *const tell = owner.load(std::memory_order_acquire);
-  self->told_large =
-      tell == nullptr || tell->is_large == nullptr || tell->is_large();
+  if (!self->told_large) self->told_large = ask_owner(&Owner::is_large, true);
 }
 
 /** A wait that was as long as it may be is over. @return false: not yet */
@@ -251,9 +264,7 @@ bool wait(Thread *self, int64_t bytes, bool may_refuse) {
   const uint64_t waited_us = now_us - began_us;
   if (last == Answer::went_on) {
     counters.went_on.fetch_add(1);
-    if (const Owner *const tell = owner.load(std::memory_order_acquire);
-        tell != nullptr && tell->went_on != nullptr)
-      tell->went_on(waited_us, left_before);
+    tell_owner(&Owner::went_on, waited_us, left_before);
   }
   counters.waits.fetch_add(1);
   counters.wait_us.fetch_add(waited_us);
@@ -338,8 +349,7 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   const int64_t since_base = net - self->base_bytes;
   self->taker.grown_bytes.store(since_base, std::memory_order_relaxed);
   self->peak_bytes = std::max(self->peak_bytes, since_base);
-  if (self->in_statement && self->peak_bytes >= small_bytes)
-    expect(self, self->to_take_bytes);
+  if (self->in_statement && self->peak_bytes >= small_bytes) expect(self);
   if (self->began_late) promise_later(self);
   const bool in_pool = std::exchange(self->in_pool, false);
   grown -= std::exchange(self->asked_bytes, 0);
@@ -388,20 +398,18 @@ bool on_ask(Pool pool, size_t size) {
   self->asked_bytes = bytes;
   look();
   if (!self->in_statement) wait_as_beginner(self, bytes);
-  // Other threads of pools that wait saw it first.
+  // look() may have been the first to see that memory is short.
   const bool may_have =
       !waits_for(pool) || asking.load(std::memory_order_relaxed) == 0 ||
       account.level() != Level::red || wait(self, bytes, may_be_refused(pool));
-  const Owner *const tell = owner.load(std::memory_order_acquire);
   if (!may_have) {
-    settle(self);
+    // Only watched blocks are larger than the reserve.
     drop_coming(self);
     self->asked_bytes = 0;
-    if (tell != nullptr && tell->refused != nullptr) tell->refused();
+    tell_owner(&Owner::refused);
   }
-  if (self->taker.told_to_end.load(std::memory_order_acquire) &&
-      tell != nullptr && tell->asks_after_end != nullptr)
-    tell->asks_after_end();
+  if (self->taker.told_to_end.load(std::memory_order_acquire))
+    tell_owner(&Owner::asks_after_end);
   return may_have;
 }
 
@@ -481,7 +489,7 @@ Taker *begin(int64_t expected_bytes) {
   self->taker.grown_bytes.store(0, std::memory_order_relaxed);
   self->taker.told_to_end.store(false, std::memory_order_relaxed);
   self->to_take_bytes = expected_bytes;
-  if (expected_bytes != 0) expect(self, expected_bytes);
+  if (expected_bytes != 0) expect(self);
   return &self->taker;
 }
 
@@ -511,9 +519,7 @@ int64_t end() {
 
 void session_begins() {
   if (generation.load(std::memory_order_relaxed) == 0) return;
-  const Owner *const tell = owner.load(std::memory_order_acquire);
-  thread.of_session = tell != nullptr && tell->may_wait_in_session != nullptr &&
-                      tell->may_wait_in_session();
+  thread.of_session = ask_owner(&Owner::may_wait_in_session, false);
 }
 
 void exempt_thread() { thread.of_session = false; }

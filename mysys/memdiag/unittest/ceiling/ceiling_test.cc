@@ -97,6 +97,19 @@ class Ceiling : public testing::Test {
     EXPECT_EQ(0, tokens.taken_bytes());
     set_clock_for_test(nullptr);
   }
+
+  /** Of a thread whose growth is known. */
+  static Taker *begin_statement(const Owner *owner = &nobody) {
+    EXPECT_EQ(0, switch_on(owner));
+    on_event(true, 0, 0);
+    return begin(0);
+  }
+
+  static void make_red() {
+    kernel_bytes = 999 * mb;
+    EXPECT_TRUE(account.read(now_us));
+    EXPECT_EQ(Level::red, account.level());
+  }
 };
 
 TEST_F(Ceiling, what_is_left_is_less_what_was_charged_and_promised) {
@@ -216,9 +229,7 @@ TEST_F(Ceiling, an_event_keeps_errno) {
 }
 
 TEST_F(Ceiling, the_last_growth_of_a_statement_is_promised_until_it_ends) {
-  ASSERT_EQ(0, switch_on(&nobody));
-  on_event(true, 0, 0);
-  Taker *const taker = begin(0);
+  Taker *const taker = begin_statement();
   on_event(true, 16 * mb, 0);
   EXPECT_EQ(16 * mb, account.promised_bytes());
   // The kernel does not count it: it is not touched.
@@ -232,9 +243,7 @@ TEST_F(Ceiling, the_last_growth_of_a_statement_is_promised_until_it_ends) {
 }
 
 TEST_F(Ceiling, an_ask_is_not_counted_again_by_its_event) {
-  ASSERT_EQ(0, switch_on(&nobody));
-  on_event(true, 0, 0);
-  begin(0);
+  begin_statement();
   let_threads_ask(true);
   on_ask(Pool::statement, 16 * mb);
   EXPECT_EQ(16 * mb, account.promised_bytes());
@@ -243,12 +252,9 @@ TEST_F(Ceiling, an_ask_is_not_counted_again_by_its_event) {
 }
 
 TEST_F(Ceiling, pools_of_innodb_never_wait) {
-  ASSERT_EQ(0, switch_on(&nobody));
-  on_event(true, 0, 0);
-  begin(0);
+  begin_statement();
   let_threads_ask(true);
-  kernel_bytes = 999 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  make_red();
   const uint64_t waits = counters.waits;
   on_ask(Pool::innodb, 16 * mb);
   on_event(true, 16 * mb, 0);
@@ -284,12 +290,9 @@ class Giver {
 };
 
 TEST_F(Ceiling, a_statement_waits_in_an_ask_and_goes_on) {
-  ASSERT_EQ(0, switch_on(&nobody));
-  on_event(true, 0, 0);
-  begin(0);
+  begin_statement();
   let_threads_ask(true);
-  kernel_bytes = 999 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  make_red();
   const uint64_t waits = counters.waits;
   const uint64_t went_on = counters.went_on;
   const uint64_t before = rounds.ended();
@@ -301,11 +304,8 @@ TEST_F(Ceiling, a_statement_waits_in_an_ask_and_goes_on) {
 }
 
 TEST_F(Ceiling, a_thread_that_may_be_in_a_pool_waits_at_its_next_ask) {
-  ASSERT_EQ(0, switch_on(&nobody));
-  on_event(true, 0, 0);
-  begin(0);
-  kernel_bytes = 999 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  begin_statement();
+  make_red();
   let_threads_ask(true);
   const uint64_t waits = counters.waits;
   on_event(true, mb, 0);
@@ -319,12 +319,9 @@ TEST_F(Ceiling, a_thread_that_may_be_in_a_pool_waits_at_its_next_ask) {
 }
 
 TEST_F(Ceiling, room_ends_a_wait) {
-  ASSERT_EQ(0, switch_on(&nobody));
-  on_event(true, 0, 0);
-  begin(0);
+  begin_statement();
   let_threads_ask(true);
-  kernel_bytes = 999 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  make_red();
   const uint64_t went_on = counters.went_on;
   const Giver giver(1, true);
   on_ask(Pool::statement, mb);
@@ -349,9 +346,7 @@ TEST_F(Ceiling, what_is_expected_keeps_others_from_beginning) {
 }
 
 TEST_F(Ceiling, a_statement_beyond_its_expectation_may_take_as_much_again) {
-  ASSERT_EQ(0, switch_on(&nobody));
-  on_event(true, 0, 0);
-  begin(0);
+  begin_statement();
   on_event(true, 10 * mb, 0);
   EXPECT_EQ(10 * mb, account.expected_bytes());
   // Half of the plenty at most.
@@ -360,9 +355,7 @@ TEST_F(Ceiling, a_statement_beyond_its_expectation_may_take_as_much_again) {
 }
 
 TEST_F(Ceiling, a_large_block_is_promised_until_its_pages_are_touched) {
-  ASSERT_EQ(0, switch_on(&nobody));
-  on_event(true, 0, 0);
-  begin(0);
+  begin_statement();
   constexpr size_t size = 16 * mb;
   auto *const block =
       static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE,
@@ -410,12 +403,9 @@ TEST_F(Ceiling, a_block_beyond_the_reserve_is_refused_to_one_that_is_to_end) {
   static unsigned errors;
   errors = 0;
   static constexpr Owner owner{.refused = [] { ++errors; }};
-  ASSERT_EQ(0, switch_on(&owner));
-  on_event(true, 0, 0);
-  Taker *const taker = begin(0);
+  Taker *const taker = begin_statement(&owner);
   let_threads_ask(true);
-  kernel_bytes = 999 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  make_red();
   taker->told_to_end = true;
   EXPECT_TRUE(on_ask(Pool::session, 8 * mb));
   EXPECT_EQ(8 * mb, tokens.taken_bytes());
@@ -430,13 +420,10 @@ TEST_F(Ceiling, a_block_beyond_the_reserve_is_refused_to_one_that_is_to_end) {
 }
 
 TEST_F(Ceiling, a_session_waits_before_a_large_packet_unless_it_is_exempt) {
-  ASSERT_EQ(0, switch_on(&nobody));
-  on_event(true, 0, 0);
-  begin(0);
+  begin_statement();
   end();
   let_threads_ask(true);
-  kernel_bytes = 999 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  make_red();
   const uint64_t waits = counters.waits;
   EXPECT_TRUE(on_ask(Pool::session, mb / 2));
   EXPECT_EQ(waits, counters.waits);
@@ -451,12 +438,9 @@ TEST_F(Ceiling, a_session_waits_before_a_large_packet_unless_it_is_exempt) {
 }
 
 TEST_F(Ceiling, a_small_statement_never_waits) {
-  ASSERT_EQ(0, switch_on(&nobody));
-  on_event(true, 0, 0);
-  begin(0);
+  begin_statement();
   let_threads_ask(true);
-  kernel_bytes = 999 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  make_red();
   const uint64_t waits = counters.waits;
   for (int64_t bytes = 1; bytes < small_bytes; bytes += 1000) {
     on_event(true, static_cast<uint64_t>(bytes), 0);
@@ -494,11 +478,8 @@ TEST_F(Ceiling, the_owner_is_told_once_of_a_large_statement) {
 }
 
 TEST_F(Ceiling, threads_ask_as_soon_as_one_sees_that_memory_is_short) {
-  ASSERT_EQ(0, switch_on(&nobody));
-  on_event(true, 0, 0);
-  begin(0);
-  kernel_bytes = 999 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  begin_statement();
+  make_red();
   on_event(true, mb, 0);
   EXPECT_FALSE(is_set(pools::attention(), pools::Attention::ceiling));
   let_threads_wait(true);
@@ -509,8 +490,7 @@ TEST_F(Ceiling, threads_ask_as_soon_as_one_sees_that_memory_is_short) {
 TEST_F(Ceiling, a_new_connection_waits_a_second_at_most) {
   ASSERT_EQ(0, switch_on(&nobody));
   before_connection();
-  kernel_bytes = 999 * mb;
-  EXPECT_TRUE(account.read(now_us));
+  make_red();
   let_threads_ask(true);
   const uint64_t before_us = now_us;
   const Giver giver(100'000, false);
