@@ -5,12 +5,16 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <cerrno>
 #include <latch>
 #include <memory>
 #include <set>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "mysys/memdiag/base/rss.h"
+#include "mysys/memdiag/pools/attention.h"
 #include "mysys/memdiag/pools/fallback_filter.h"
 #include "mysys/memdiag/unittest/test.h"
 
@@ -869,6 +873,72 @@ TEST(PoolPurge, AllOfThem) {
             uint64_t{mallctl::serves_malloc() ? 32u : 16u} << 20);
   EXPECT_EQ(0u, dirty_pages(pool));
   EXPECT_EQ(purges + 1, purging::counters(pool).purges);
+}
+
+/** What allocate() asked its watcher, and what it told it. */
+struct Watched {
+  bool may_have = true;
+  std::vector<std::pair<Pool, size_t>> asked;
+  std::vector<std::pair<const void *, size_t>> allocated;
+};
+Watched watched;
+constexpr Pool asked_of = Pool::session;
+
+class WatchedBlocks : public testing::Test {
+ protected:
+  WatchedBlocks() {
+    static constexpr pools::Watcher watcher{
+        [](Pool asking, size_t size) {
+          watched.asked.emplace_back(asking, size);
+          return watched.may_have;
+        },
+        [](const void *block, size_t size) {
+          watched.allocated.emplace_back(block, size);
+        }};
+    watched = Watched{};
+    pools::set_watcher(&watcher);
+  }
+  ~WatchedBlocks() override {
+    pools::set_attention(pools::Attention::ceiling, false);
+    pools::set_watcher(nullptr);
+  }
+};
+
+TEST_F(WatchedBlocks, AreAskedForAndTold) {
+  constexpr size_t size = pools::watched_size;
+  void *const small = pools::allocate(asked_of, size - 1);
+  EXPECT_TRUE(watched.asked.empty());
+  void *const block = pools::allocate(asked_of, size);
+  ASSERT_NE(nullptr, block);
+  EXPECT_EQ((std::vector{std::pair{asked_of, size}}), watched.asked);
+  EXPECT_EQ((std::vector{std::pair<const void *, size_t>{block, size}}),
+            watched.allocated);
+  pools::free(asked_of, small, size - 1);
+  pools::free(asked_of, block, size);
+}
+
+TEST_F(WatchedBlocks, AreAskedForOnceWhileAllBlocksAre) {
+  pools::set_attention(pools::Attention::ceiling, true);
+  void *const small = pools::allocate(asked_of, 100);
+  void *const block = pools::allocate(asked_of, pools::watched_size);
+  EXPECT_EQ((std::vector{std::pair{asked_of, size_t{100}},
+                         std::pair{asked_of, pools::watched_size}}),
+            watched.asked);
+  EXPECT_EQ(1u, watched.allocated.size());
+  pools::free(asked_of, small, 100);
+  pools::free(asked_of, block, pools::watched_size);
+}
+
+TEST_F(WatchedBlocks, AreNotAllocatedIfTheyAreRefused) {
+  watched.may_have = false;
+  const uint64_t before = pools::allocated_bytes(asked_of);
+  errno = 0;
+  EXPECT_EQ(nullptr, pools::allocate(asked_of, pools::watched_size));
+  EXPECT_EQ(ENOMEM, errno);
+  pools::set_attention(pools::Attention::ceiling, true);
+  EXPECT_EQ(nullptr, pools::allocate(asked_of, 100));
+  EXPECT_TRUE(watched.allocated.empty());
+  EXPECT_EQ(before, pools::allocated_bytes(asked_of));
 }
 
 }  // namespace memdiag_test
