@@ -22,13 +22,18 @@ Next Giving::next_credit(const Situation &situation) {
   const int64_t credit =
       (situation.left_bytes - situation.marks.plenty_bytes) / 2;
   const auto free = static_cast<int64_t>(situation.free_bytes);
+  // All frames come back when the pool is resized.
+  m_lent_bytes =
+      std::min(m_lent_bytes, static_cast<int64_t>(situation.parked_bytes));
   // A quarter more or less is not worth a step.
   if (free > credit + credit / 4 && situation.parkable_bytes != 0)
-    return {Step::park_credit, std::min(static_cast<uint64_t>(free - credit),
-                                        situation.parkable_bytes)};
+    return {Step::park,
+            std::min(static_cast<uint64_t>(free - credit),
+                     situation.parkable_bytes),
+            true};
   if (free < credit - credit / 4 && m_lent_bytes > 0)
-    return {Step::give_credit,
-            static_cast<uint64_t>(std::min(credit - free, m_lent_bytes))};
+    return {Step::give_back_frames,
+            static_cast<uint64_t>(std::min(credit - free, m_lent_bytes)), true};
   return {Step::none, 0};
 }
 
@@ -95,12 +100,18 @@ Next Giving::next(const Situation &situation, uint64_t now_us) {
   return {Step::none, 0};
 }
 
-void Giving::note_parked(uint64_t asked_bytes, uint64_t parked_bytes,
+void Giving::note_parked(const Next &next, uint64_t parked_bytes,
                          uint64_t now_us) {
-  if (parked_bytes < asked_bytes)
+  if (next.of_credit)
+    m_lent_bytes += static_cast<int64_t>(parked_bytes);
+  else if (parked_bytes < next.bytes)
     m_no_frames_us = now_us;
   else
     m_no_frames_us.reset();
+}
+
+void Giving::note_given_back(const Next &next, uint64_t given_bytes) {
+  if (next.of_credit) m_lent_bytes -= static_cast<int64_t>(given_bytes);
 }
 
 void Choice::see_first(const Candidate &candidate) {

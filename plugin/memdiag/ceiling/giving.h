@@ -59,7 +59,8 @@ struct Situation {
   uint64_t parkable_bytes;
   uint64_t parked_bytes;
   /** Frames that are on InnoDB's lists of free ones: they are taken without a
-  question, and most were never touched. */
+  question, and most were never touched. 0 where none of them is to be parked.
+   */
   uint64_t free_bytes;
   /** No large statement goes on: each waits for memory. */
   bool stuck;
@@ -73,14 +74,14 @@ enum class Step : uint8_t {
   park,
   shrink_caches,
   end_statement,
-  give_back_frames,
-  park_credit,
-  give_credit
+  give_back_frames
 };
 
 struct Next {
   Step step;
   uint64_t bytes;
+  /** The step moves frames of the credit. It takes nothing from anybody. */
+  bool of_credit{false};
 };
 
 /** The giver's memory between two rounds. */
@@ -88,10 +89,8 @@ class Giving {
  public:
   Next next(const Situation &situation, uint64_t now_us);
   /** A park found less than it was asked for: no frame to park for now. */
-  void note_parked(uint64_t asked_bytes, uint64_t parked_bytes,
-                   uint64_t now_us);
-  /** Frames were parked or given back for the credit's sake. */
-  void note_credit(int64_t parked_bytes) { m_lent_bytes += parked_bytes; }
+  void note_parked(const Next &next, uint64_t parked_bytes, uint64_t now_us);
+  void note_given_back(const Next &next, uint64_t given_bytes);
   /** A statement was looked for, to tell it to end. */
   void note_ended(uint64_t now_us) { m_ended_us = now_us; }
 

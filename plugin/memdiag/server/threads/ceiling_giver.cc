@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "mutex_lock.h"
 #include "my_sys.h"
 #include "my_thread.h"
 #include "mysys/memdiag/pools/pools.h"
@@ -158,7 +159,7 @@ void note_parked_total() {
 bool end_one(State *self) {
   const uint64_t began_us = monotonic_us();
   Done done = begun(Action::end);
-  const Locked locked(self);
+  MUTEX_LOCK(locked, &self->mutex);
   const auto candidate = [](const Running *each) {
     return Candidate{each->taker->wants_bytes(), each->number, each->may_end,
                      each->taker->told_to_end.load() ||
@@ -186,7 +187,7 @@ bool end_one(State *self) {
 }
 
 bool all_wait(State *self) {
-  const Locked locked(self);
+  MUTEX_LOCK(locked, &self->mutex);
   bool all = self->running.count != 0;
   for (const Running *each = self->running.first; each != nullptr;
        each = each->next)
@@ -219,20 +220,19 @@ bool take_step(State *self, uint64_t now_us) {
                 0,
                 locked_in_memory ? 0 : balloon::parkable_bytes(),
                 balloon::parked_bytes(),
-                free_frames_bytes(),
+                acts() ? free_frames_bytes() : 0,
                 account.level() == Level::red && all_wait(self),
                 caches};
   std::array<uint64_t, pool_count> unused{};
   if (now.left_bytes < now.marks.plenty_bytes * 5 / 4)
     unused = unused_bytes(&now.unused_bytes);
   const Next next = self->giving.next(now, now_us);
-  constexpr Action actions[] = {
-      Action::wait, Action::purge,     Action::park, Action::caches,
-      Action::end,  Action::give_back, Action::park, Action::give_back};
+  constexpr Action actions[] = {Action::wait, Action::purge,
+                                Action::park, Action::caches,
+                                Action::end,  Action::give_back};
   const Action action = actions[static_cast<size_t>(next.step)];
   if (next.step == Step::none) return false;
-  if (!acts() && next.step != Step::give_back_frames &&
-      next.step != Step::give_credit) {
+  if (!acts() && next.step != Step::give_back_frames) {
     note_only(self, action, next.bytes, now_us);
     return false;
   }
@@ -248,30 +248,22 @@ bool take_step(State *self, uint64_t now_us) {
       break;
     case Step::park:
       bytes = balloon::park(next.bytes);
-      self->giving.note_parked(next.bytes, bytes, now_us);
+      self->giving.note_parked(next, bytes, now_us);
       break;
     case Step::give_back_frames:
       bytes = balloon::give_back(next.bytes);
+      self->giving.note_given_back(next, bytes);
       break;
     case Step::shrink_caches:
       bytes = innodb::write_full_text_caches(worth_writing_bytes).value_or(0);
       tdc_flush_unused_tables();
       break;
-    case Step::park_credit:
-      bytes = balloon::park(next.bytes);
-      self->giving.note_credit(static_cast<int64_t>(bytes));
-      note_parked_total();
-      return false;  // no row: nothing was taken from anybody
-    case Step::give_credit:
-      bytes = balloon::give_back(next.bytes);
-      self->giving.note_credit(-static_cast<int64_t>(bytes));
-      note_parked_total();
-      return false;
     case Step::none:
     case Step::end_statement:
       break;
   }
   note_parked_total();
+  if (next.of_credit) return false;
   (void)account.read(monotonic_us());
   if (bytes == 0) return false;
   finish(&done, now_us, bytes);

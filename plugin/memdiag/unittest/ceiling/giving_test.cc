@@ -51,7 +51,7 @@ TEST(Giving, goes_in_the_order_of_cost) {
   const Next park = giving.next(now, second);
   EXPECT_EQ(Step::park, park.step);
   EXPECT_EQ(most_parked_at_once, park.bytes);
-  giving.note_parked(park.bytes, 0, second);
+  giving.note_parked(park, 0, second);
   EXPECT_EQ(Step::shrink_caches, giving.next(now, second).step);
   // Some statement goes on, and its end may bring room.
   EXPECT_EQ(Step::none, giving.next(now, second).step);
@@ -81,9 +81,9 @@ TEST(Giving, dirty_frames_may_bring_room_to_statements_that_all_wait) {
   now.caches = false;
   now.stuck = true;
   now.parkable_bytes = 100 * mb;
-  giving.note_parked(mb, 0, second);
+  giving.note_parked({Step::park, mb}, 0, second);
   EXPECT_EQ(Step::none, giving.next(now, second).step);
-  giving.note_parked(mb, 0, second + hope_us);
+  giving.note_parked({Step::park, mb}, 0, second + hope_us);
   EXPECT_EQ(Step::end_statement, giving.next(now, second + hope_us).step);
 }
 
@@ -94,7 +94,7 @@ TEST(Giving, no_statement_ends_while_frames_can_be_parked) {
   for (uint64_t i = 0; i < 100; ++i) {
     const Next next = giving.next(now, second + i);
     EXPECT_EQ(Step::park, next.step);
-    giving.note_parked(next.bytes, next.bytes, second + i);
+    giving.note_parked(next, next.bytes, second + i);
   }
 }
 
@@ -156,18 +156,39 @@ TEST(Giving, free_frames_are_half_of_the_room_above_plenty) {
   now.free_bytes = 500 * mb;
   now.parkable_bytes = 400 * mb;
   const Next park = giving.next(now, second);
-  EXPECT_EQ(Step::park_credit, park.step);
+  EXPECT_EQ(Step::park, park.step);
+  EXPECT_TRUE(park.of_credit);
   EXPECT_EQ(static_cast<uint64_t>(400 * mb), park.bytes);
-  giving.note_credit(400 * mb);
+  giving.note_parked(park, 400 * mb, second);
+  now.parked_bytes = 400 * mb;
   now.free_bytes = 100 * mb;
   EXPECT_EQ(Step::none, giving.next(now, second).step);
   // The pool has used it.
   now.free_bytes = 10 * mb;
   const Next back = giving.next(now, second);
-  EXPECT_EQ(Step::give_credit, back.step);
+  EXPECT_EQ(Step::give_back_frames, back.step);
+  EXPECT_TRUE(back.of_credit);
   EXPECT_EQ(static_cast<uint64_t>(90 * mb), back.bytes);
-  giving.note_credit(-400 * mb);
+  giving.note_given_back(back, 400 * mb);
   EXPECT_EQ(Step::none, giving.next(now, second).step);
+}
+
+TEST(Giving, the_credit_ends_when_all_frames_came_back) {
+  Giving giving;
+  Situation now = left(264);
+  now.free_bytes = 500 * mb;
+  now.parkable_bytes = 400 * mb;
+  const Next park = giving.next(now, second);
+  giving.note_parked(park, 400 * mb, second);
+  // A resize of the pool took them, and the load then parked others.
+  now.free_bytes = 10 * mb;
+  EXPECT_EQ(Step::none, giving.next(now, second).step);
+  now.parked_bytes = 50 * mb;
+  EXPECT_EQ(Step::none, giving.next(now, second).step);
+  // They come back after ten seconds of room.
+  const Next back = giving.next(now, 11 * second);
+  EXPECT_EQ(Step::give_back_frames, back.step);
+  EXPECT_FALSE(back.of_credit);
 }
 
 TEST(Victim, is_the_one_that_grew_most_and_may_end) {
