@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "mutex_lock.h"
 #include "my_sys.h"
 #include "my_systime.h"
 #include "mysql/psi/mysql_cond.h"
@@ -71,26 +72,13 @@ State &state() {
   return *instance;
 }
 
-class Locked {
- public:
-  explicit Locked(State *state) : m_state(state) {
-    mysql_mutex_lock(&m_state->mutex);
-  }
-  ~Locked() { mysql_mutex_unlock(&m_state->mutex); }
-  Locked(const Locked &) = delete;
-  Locked &operator=(const Locked &) = delete;
-
- private:
-  State *const m_state;
-};
-
 constinit thread_local Thread_statement statement_of_thread{};
 constinit std::atomic<bool> started{false};
 
 /** A statement that was let through has ended. */
 void leave() {
   State &self = state();
-  const Locked locked(&self);
+  MUTEX_LOCK(locked, &self.mutex);
   self.gate.leave(&statement_of_thread);
 }
 
@@ -288,7 +276,7 @@ class Admission_request {
     m_decided.time_us = clock_us(CLOCK_REALTIME);
     std::optional<uint64_t> without_line;
     {
-      const Locked locked(m_self);
+      MUTEX_LOCK(locked, &m_self->mutex);
       without_line = m_self->log.add(m_decided, clock_us(CLOCK_MONOTONIC));
     }
     if (!without_line) return;
@@ -339,14 +327,14 @@ void changed() {
   const bool asks = started && value_of(mode) != off;
   statement_gate::set(asks ? &gate : nullptr);
   State &self = state();
-  const Locked locked(&self);
+  MUTEX_LOCK(locked, &self.mutex);
   self.gate.outdate();
   self.gate.wake_all();
 }
 
 bool statement_waits_long() {
   State &self = state();
-  const Locked locked(&self);
+  MUTEX_LOCK(locked, &self.mutex);
   return self.gate.is_pressed(clock_us(CLOCK_MONOTONIC));
 }
 
@@ -357,7 +345,7 @@ void stop() {
 
 std::vector<Row> decisions() {
   State &self = state();
-  const Locked locked(&self);
+  MUTEX_LOCK(locked, &self.mutex);
   return self.log.rows();
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "mutex_lock.h"
 #include "my_sys.h"
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
@@ -117,7 +118,7 @@ void stop() {
 }
 
 std::vector<Row> actions() {
-  const Locked locked(&state());
+  MUTEX_LOCK(locked, &state().mutex);
   return state().log.rows();
 }
 

@@ -4,6 +4,7 @@
 #include <new>
 #include <optional>
 
+#include "mutex_lock.h"
 #include "my_sys.h"
 #include "my_systime.h"
 #include "mysqld_error.h"
@@ -192,7 +193,7 @@ void list(State *self, Running *mine) {
 /** The giver does not know it from here on. */
 void unlist(State *self, Running *mine) {
   if (!mine->listed) return;
-  const Locked locked(self);
+  MUTEX_LOCK(locked, &self->mutex);
   self->running.remove(mine);
   mine->listed = false;
   if (self->waiting.count != 0) mysql_cond_broadcast(&self->changed);
@@ -233,7 +234,7 @@ bool queue(State *self, Own *mine, int64_t expected_bytes) {
   bool in_vain = false;
   const bool others_wait_for_it = exempt::holds_what_others_wait_for(thd);
   {
-    const Locked locked(self);
+    MUTEX_LOCK(locked, &self->mutex);
     if (!others_wait_for_it)
       in_vain = waits_in_vain(self, running, expected_bytes, began_us, &waited);
     if (!in_vain) {
@@ -322,6 +323,13 @@ void leave() {
     self.average_bytes.store(next, std::memory_order_relaxed);
 }
 
+/** @param thd  of the calling thread; nullptr: it has none */
+void raise_end_once(const THD *thd) {
+  Own &mine = own();
+  if (thd != nullptr && !mine.raises && !thd->is_error())
+    raise_end(&mine, false);
+}
+
 /** Before its gate: commands whose texts may be large. */
 bool may_begin_early(const Own &mine, THD *thd) {
   const enum_server_command command = thd->get_command();
@@ -375,21 +383,14 @@ bool is_parsing() {
 
 void asks_after_end() {
   THD *const thd = current_thd;
-  Own &mine = own();
   // The parser looks for this error, and not at KILL.
-  if (thd == nullptr || mine.raises || !is_told_to_end(mine.running) ||
-      thd->m_parser_state == nullptr ||
-      thd->get_stmt_da() != thd->get_parser_da() || thd->is_error())
-    return;
-  raise_end(&mine, false);
+  if (thd != nullptr && is_told_to_end(own().running) &&
+      thd->m_parser_state != nullptr &&
+      thd->get_stmt_da() == thd->get_parser_da())
+    raise_end_once(thd);
 }
 
-void refused() {
-  THD *const thd = current_thd;
-  Own &mine = own();
-  if (thd == nullptr || mine.raises || thd->is_error()) return;
-  raise_end(&mine, false);
-}
+void refused() { raise_end_once(current_thd); }
 
 void went_on(uint64_t waited_us, int64_t left_before_bytes) {
   const Running &running = own().running;

@@ -1,5 +1,6 @@
 #include "plugin/memdiag/server/threads/ceiling_state.h"
 
+#include "mutex_lock.h"
 #include "sql/sql_class.h"
 
 namespace memdiag::ceiling {
@@ -14,7 +15,7 @@ State &state() {
 }
 
 void note(const Done &done) {
-  const Locked locked(&state());
+  MUTEX_LOCK(locked, &state().mutex);
   state().log.add(done);
 }
 

@@ -127,19 +127,6 @@ inline bool acts() {
 
 inline uint64_t monotonic_us() { return clock_us(CLOCK_MONOTONIC); }
 
-class Locked {
- public:
-  explicit Locked(State *state) : m_state(state) {
-    mysql_mutex_lock(&m_state->mutex);
-  }
-  ~Locked() { mysql_mutex_unlock(&m_state->mutex); }
-  Locked(const Locked &) = delete;
-  Locked &operator=(const Locked &) = delete;
-
- private:
-  State *const m_state;
-};
-
 /** Ends a statement that has passed the gate. The caller is its thread, or
 holds the mutex while the statement is in the list. */
 void kill(Running *running);
