@@ -283,7 +283,7 @@ def main() -> int:
         server.start()
         texts = load(server, folder)
     shutil.rmtree(folder / "server")
-    # What one of them lacks is a failure, and the others run.
+    # A missing program fails its own check. The other checks run.
     with checks.checking("memdiag stacks: all checks were run"):
         with_lines(checks, texts["lines"])
     with checks.checking("pprof: all checks were run"):

@@ -29,8 +29,8 @@ def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except OSError:
-        # PyMySQL before 1.2 asks for the user's name. Since Python 3.13 that ends so where nobody knows it, as in a
-        # container with a user of its own.
+        # PyMySQL before 1.2 asks the system for the user's name when it is imported. Python 3.13 and later raise OSError
+        # for a user without a name, as in a container.
         os.environ["LOGNAME"] = "unknown"
         try:
             return importlib.import_module(name)

@@ -95,7 +95,7 @@ class Numbers(unittest.TestCase):
             )
 
     def test_need_at_rest(self):
-        # Of 800 MiB: 40% of the pool and the table cache. Not sessions, unused pages, files.
+        # The server keeps 40% of the pool and the table cache. It does not keep sessions, unused pages and files.
         self.assertEqual(ceiling.needed_at_rest(View(with_parts())), 400 * MIB)
 
     def test_a_pool_that_is_not_full_needs_what_it_has(self):

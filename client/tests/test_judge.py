@@ -112,7 +112,7 @@ class Held(unittest.TestCase):
         self.assertEqual(facts["allocated by MariaDB"], 445066120)
 
     def test_large_programs_that_sessions_cached_are_no_triggers(self):
-        """Of one program larger than 4 MiB nobody can say that FLUSH would free it."""
+        """FLUSH frees a program of a trigger. A session may have cached this one."""
         programs = instrument("memory/sql/sp_head::main_mem_root", 300 * MIB)
         cache = instrument("memory/sql/THD::sp_cache", 100)
         found = named(stock(500 * MIB, memory=[programs, cache]))

@@ -15,7 +15,7 @@ from memdiag.model.view import View, total
 
 _NUMBERS = json.loads(Path(__file__).with_name("ceiling.json").read_text(encoding="utf-8"))
 FLOOR_PERCENT: int = _NUMBERS["floor_percent"]
-# What pools of other lifetimes have stays while nobody uses the server.
+# The server keeps the memory of pools with these lifetimes without clients.
 _LASTING = ("cache", "server")
 LEVELS = ("it knows no figures and does nothing", "green", "yellow", "red")
 
@@ -54,8 +54,8 @@ def pool_floor(view: View) -> int | None:
 
 
 def needed_at_rest(view: View) -> int | None:
-    """What the server keeps though nobody uses it and the buffer pool has given all that it may. The kernel takes pages
-    of files back by itself."""
+    """The server keeps this memory without clients, with the buffer pool at its floor. The kernel reclaims pages of
+    files by itself."""
     rss, unused, pool, floor = view.rss, view.unused, view.buffer_pool, pool_floor(view)
     lifetimes = {row["POOL"]: row.get("LIFETIME") for row in view.rows("memdiag_pools")}
     states = view.pool_states()

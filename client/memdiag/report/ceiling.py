@@ -9,7 +9,7 @@ from memdiag.model.view import View
 
 STATUS = "SHOW GLOBAL STATUS"
 MOST_EVENTS = 12
-# What statements feel. The giver's own steps would cover the chart.
+# These actions changed a statement. The giver's other steps would cover the chart.
 _FELT = ("end", "refuse", "went_on")
 
 

@@ -3,8 +3,8 @@
 
     Result<T>       a value, or the errno that says why there is none
     int             0 or an errno, where there is no value
-    std::optional   a figure that may be unknown, when the reason is for errno,
-                    a warning or nobody (Reading in the plugin)
+    std::optional   a figure that may be unknown. errno or a warning has the
+                    reason, if the caller needs one (Reading in the plugin)
     std::string     what is wrong with a user's setting, and what to do; "": it
                     is in force
 

@@ -709,8 +709,8 @@ class Advisor {
         .bytes = *pool - parked;
   }
 
-  /** What the server keeps though nobody uses it and the buffer pool has given
-  all that it may. Unknown: what sessions and statements have is. */
+  /** The server keeps this memory without clients, with the buffer pool at its
+  floor. Unknown: the memory of sessions or statements is. */
   Reading needed_at_rest(const Ceiling_situation &ceiling) const {
     Reading not_needed = ceiling.parkable_bytes;
     for (size_t i = 0; i < pool_count; ++i) {

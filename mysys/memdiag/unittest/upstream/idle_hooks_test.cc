@@ -213,20 +213,17 @@ TEST(IdleClient, ItsCacheIsMadeAgainOnceThereIsMemory) {
 TEST(IdleClient, MayEndWhileItIsIdle) {
   // A sanitizer serves malloc() without such a cache.
   const bool served = mallctl::serves_malloc();
-  std::thread([served] {
+  const auto idle = [served] {
     pools::bind_thread(Pool::connection);
     free(malloc(100));
     EXPECT_TRUE(!served || has_cache());
     memdiag_client_is_idle();
     EXPECT_FALSE(served && has_cache());
-  }).join();
+  };
+  std::thread(idle).join();
   // The next thread has what that one gave up.
-  std::thread([served] {
-    pools::bind_thread(Pool::connection);
-    free(malloc(100));
-    EXPECT_TRUE(!served || has_cache());
-    memdiag_client_is_idle();
-    EXPECT_FALSE(served && has_cache());
+  std::thread([served, idle] {
+    idle();
     memdiag_client_is_back();
     EXPECT_TRUE(!served || has_cache());
   }).join();
