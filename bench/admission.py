@@ -6,50 +6,36 @@ Each round begins with the peak of arm dev in a group without a limit. README.md
 
 from __future__ import annotations
 
-import collections
-import contextlib
+import functools
 import itertools
-import os
 import random
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
-from bench.runner import memory, report, rounds
+from bench.runner import limited, memory, report, rounds
 from bench.workloads import connection_storm, phrase_burst
 from bench.workloads.base import Workload
 from harness import cgroup
-from harness.burst import Sampler
 from harness.common import say
 from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection, SqlError
 
 WIDE_KB = 16 << 20
-ACCOUNT = "app"  # admission never makes root wait
-REFUSED = 3170  # ER_CAPACITY_EXCEEDED
-PATIENCE_SECONDS = 60.0
+REFUSED = limited.NO_MEMORY
 OPTIONS = ("--loose-memdiag-pressure-watcher=ON",)
 
 
 @dataclass
-class Answers:
-    """The answers that clients got. Threads add to it one at a time."""
-
-    answers: int = 0
-    refused: int = 0
-    other_errors: collections.Counter[int] = field(default_factory=collections.Counter)
-    lost: int = 0
+class Answers(limited.Answers):
     slowest: float = 0.0
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, ask: Callable[[], object]) -> bool:
         """Counts the answer to a statement or a connect. False: the connection is lost."""
@@ -63,24 +49,11 @@ class Answers:
             code = None
         with self.lock:
             self.slowest = max(self.slowest, time.monotonic() - began)
-            if code is None:
-                self.lost += 1
-            elif code == 0:
-                self.answers += 1
-            elif code == REFUSED:
-                self.refused += 1
-            else:
-                self.other_errors[code] += 1
+            self.count(code)
         return code is not None
 
     def figures(self) -> dict[str, Any]:
-        return {
-            "answers": self.answers,
-            "refused": self.refused,
-            "other_errors": dict(self.other_errors),
-            "lost": self.lost,
-            "slowest_s": self.slowest,
-        }
+        return {**super().figures(), "refused": self.no_memory, "slowest_s": self.slowest}
 
 
 @dataclass(frozen=True)
@@ -92,26 +65,19 @@ class Crowd:
     # Gets the number of a client; yields its sessions, each with its statements.
     sessions: Callable[[int], Iterator[Iterator[str]]]
 
-    def run(self, server: Server, seconds: float) -> Answers:
-        got = Answers()
+    def run(self, server: Server, seconds: float, got: Answers) -> None:
         end = time.monotonic() + seconds
-        threads = [
-            threading.Thread(target=self._client, args=(server, number, end, got), daemon=True)
-            for number in range(self.clients)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(max(0.0, end + PATIENCE_SECONDS - time.monotonic()))
-        if any(thread.is_alive() for thread in threads):
-            raise Problem(f"clients were not answered within {PATIENCE_SECONDS:.0f} s")
-        return got
+        limited.run_clients(
+            (functools.partial(self._client, server, number, end, got) for number in range(self.clients)), end
+        )
 
     def _client(self, server: Server, number: int, end: float, got: Answers) -> None:
         for statements in self.sessions(number):
             made: list[Connection] = []
             connected = got.ask(
-                lambda made=made: made.append(Connection(server.socket, self.workload.name, ACCOUNT, PATIENCE_SECONDS))
+                lambda made=made: made.append(
+                    Connection(server.socket, self.workload.name, limited.ACCOUNT, limited.PATIENCE_SECONDS)
+                )
             )
             if not connected or not made:
                 return
@@ -158,38 +124,16 @@ def turn(crowd: Crowd, arm: arm_list.Arm, folder: Path, limit_kb: int, seconds: 
     """One turn: a server in a group of its own."""
     options = (*crowd.workload.mysqld_options(), *OPTIONS)
     with cgroup.memory_limit(limit_kb) as limit, arm.server(folder, options, limit.wrapper()) as server:
-        run: dict[str, Any] = {"limit_kb": limit_kb, "outcome": "survived"}
         got = Answers()
-        used = Sampler(0.05, limit.used_bytes)
-        try:
-            server.start()
-            server.query(f"CREATE USER {ACCOUNT}@localhost")
-            server.query(f"GRANT ALL ON {crowd.workload.name}.* TO {ACCOUNT}@localhost")
-            run["start_kb"] = limit.used_bytes() >> 10
-            with used:
-                got = crowd.run(server, seconds)
-            run["decisions"] = decisions(server)
-        except (Problem, SqlError, OSError) as failure:
-            time.sleep(1)  # a killed process may need a moment to be gone
-            if server.alive() or not limit.figures()["oom_kills"]:
-                raise Problem(f"{failure}\n{server.log_tail()}") from failure
-        if limit.figures()["oom_kills"]:
-            run["outcome"] = "killed" if "start_kb" in run else "killed at its start"
-        run["peak_kb"] = max((bytes_ for _, bytes_ in used.samples), default=0) >> 10
-        # Nobody needs its data any more.
-        if server.alive():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(server.pid, signal.SIGKILL)
-        return {**run, **got.figures()}
-
-
-def decisions(server: Server) -> dict[str, int]:
-    with contextlib.suppress(SqlError):  # some arms lack the table
-        rows = server.query(
-            "SELECT DECISION, COUNT(*) FROM information_schema.MEMDIAG_ADMISSIONS GROUP BY DECISION"
-        ).rows
-        return {str(name): int(str(count)) for name, count in rows}
-    return {}
+        run = limited.outlives(
+            server,
+            limit,
+            lambda: limited.give_account(server, crowd.workload.name),
+            lambda: crowd.run(server, seconds, got),
+            lambda: {"decisions": limited.rows_by(server, "DECISION", "MEMDIAG_ADMISSIONS")},
+            got,
+        )
+        return {"limit_kb": limit_kb, **run}
 
 
 def brief(run: dict[str, Any]) -> str:

@@ -8,36 +8,30 @@ behind its last turn. README.md explains the figures.
 from __future__ import annotations
 
 import argparse
-import collections
 import contextlib
+import functools
 import hashlib
 import itertools
 import json
-import os
-import signal
+import operator
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
-from bench.runner import memory, prepared, report, rounds
+from bench.runner import limited, memory, prepared, report, rounds
 from bench.workloads.killers import KILLERS, Killer, Killers
 from harness import cgroup
-from harness.burst import Sampler
 from harness.common import say
 from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection, Result, SqlError
 
-ACCOUNT = "app"  # the ceiling never makes root wait
-ENDED = 3170  # ER_CAPACITY_EXCEEDED
-PATIENCE_SECONDS = 60.0
 PROBE_PAUSE_SECONDS = 0.05
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 CEILING = "dev-ceiling"
@@ -48,24 +42,16 @@ def _digest(result: Result) -> str:
 
 
 @dataclass
-class Answers:
-    """What clients got. Threads add to it one at a time."""
-
-    answers: int = 0
-    ended: int = 0
-    lost: int = 0
-    other_errors: collections.Counter[int] = field(default_factory=collections.Counter)
+class Answers(limited.Answers):
     said: set[str] = field(default_factory=set)
     longest_probe_s: float = 0.0
     # Each text's answers
     rows: dict[str, set[str]] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def ask(self, session: Connection, text: str) -> bool:
         """False: the connection is lost."""
         code: int | None = 0
-        said = ""
-        found = ""
+        said = found = ""
         try:
             result = session.query(text)
             if text.startswith(("SELECT", "WITH")):
@@ -75,27 +61,17 @@ class Answers:
         except OSError:
             code = None
         with self.lock:
-            if code is None:
-                self.lost += 1
-            elif code == 0:
-                self.answers += 1
-                if found:
-                    self.rows.setdefault(text, set()).add(found)
-            elif code == ENDED:
-                self.ended += 1
-                if len(self.said) < 5:
-                    self.said.add(said)
-            else:
-                self.other_errors[code] += 1
+            self.count(code)
+            if found:
+                self.rows.setdefault(text, set()).add(found)
+            if said and (code != limited.NO_MEMORY or len(self.said) < 5):
                 self.said.add(said)
         return code is not None
 
     def figures(self) -> dict[str, Any]:
         return {
-            "answers": self.answers,
-            "ended": self.ended,
-            "lost": self.lost,
-            "other_errors": dict(self.other_errors),
+            **super().figures(),
+            "ended": self.no_memory,
             "said": sorted(self.said),
             "longest_probe_s": self.longest_probe_s,
         }
@@ -104,14 +80,10 @@ class Answers:
 def _client(killer: Killer, server: Server, number: int, end: float, got: Answers) -> None:
     while time.monotonic() < end:
         try:
-            session = Connection(server.socket, Killers.name, ACCOUNT, PATIENCE_SECONDS)
-        except SqlError as error:
+            session = Connection(server.socket, Killers.name, limited.ACCOUNT, limited.PATIENCE_SECONDS)
+        except (SqlError, OSError) as error:
             with got.lock:
-                got.other_errors[error.code] += 1
-            return
-        except OSError:
-            with got.lock:
-                got.lost += 1
+                got.count(error.code if isinstance(error, SqlError) else None)
             return
         with contextlib.suppress(OSError), session:
             for text in killer.statements(number):
@@ -123,7 +95,10 @@ def _client(killer: Killer, server: Server, number: int, end: float, got: Answer
 
 def _probe(server: Server, end: float, got: Answers) -> None:
     """A second client: how long SELECT 1 takes at most."""
-    with contextlib.suppress(OSError, SqlError), Connection(server.socket, "", ACCOUNT, PATIENCE_SECONDS) as session:
+    with (
+        contextlib.suppress(OSError, SqlError),
+        Connection(server.socket, "", limited.ACCOUNT, limited.PATIENCE_SECONDS) as session,
+    ):
         while time.monotonic() < end:
             began = time.monotonic()
             try:
@@ -135,21 +110,10 @@ def _probe(server: Server, end: float, got: Answers) -> None:
             time.sleep(PROBE_PAUSE_SECONDS)
 
 
-def crowd(killer: Killer, clients: int, server: Server, seconds: float) -> Answers:
-    got = Answers()
+def crowd(killer: Killer, clients: int, server: Server, seconds: float, got: Answers) -> None:
     end = time.monotonic() + seconds
-    threads = [threading.Thread(target=_probe, args=(server, end, got), daemon=True)]
-    threads += [
-        threading.Thread(target=_client, args=(killer, server, number, end, got), daemon=True)
-        for number in range(clients)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, end + PATIENCE_SECONDS - time.monotonic()))
-    if any(thread.is_alive() for thread in threads):
-        raise Problem(f"clients were not answered within {PATIENCE_SECONDS:.0f} s")
-    return got
+    each = [functools.partial(_client, killer, server, number, end, got) for number in range(clients)]
+    limited.run_clients([functools.partial(_probe, server, end, got), *each], end)
 
 
 @dataclass(frozen=True)
@@ -162,8 +126,10 @@ class Turn:
     huge_pages: str
     number: int
 
-    def key(self) -> str:
-        return json.dumps(vars(self), sort_keys=True)
+    @classmethod
+    def of(cls, run: dict[str, Any]) -> Turn:
+        """The one that a run was of."""
+        return cls(**{each.name: run[each.name] for each in fields(cls)})
 
     def name(self) -> str:
         quota = f", {self.processors:g} processors" if self.processors else ""
@@ -216,19 +182,25 @@ class Unlimited:
         return self._known[text]
 
 
-def _prepare(server: Server) -> None:
-    server.query(f"CREATE USER {ACCOUNT}@localhost")
-    server.query(f"GRANT ALL ON {Killers.name}.* TO {ACCOUNT}@localhost")
-    server.query(f"GRANT FILE ON *.* TO {ACCOUNT}@localhost")
+def _prepare(killer: Killer, server: Server) -> None:
+    if "{folder}" in next(killer.statements(0)):
+        server.query(
+            f"SELECT id, note, doc INTO OUTFILE '{server.folder}/things.txt' FROM things WHERE id <= 12000",
+            Killers.name,
+        )
+    limited.give_account(server, Killers.name)
+    server.query(f"GRANT FILE ON *.* TO {limited.ACCOUNT}@localhost")
     # A warm pool, as of a server that has run for days.
     for table in ("things", "altered"):
         server.query(f"SELECT COUNT(*), SUM(LENGTH(note)), SUM(LENGTH(doc)) FROM {table}", Killers.name)
 
 
-def perform(turn: Turn, killer: Killer, pool_percent: float, seconds: float, template: Path) -> dict[str, Any]:
+def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> tuple[dict[str, Any], Answers]:
     """One turn: a server in a group of its own."""
+    killer = KILLERS[turn.load]
     arm = arm_list.choose(turn.arm)[0]
     workload = Killers(pool_mb=int(turn.limit_mb * pool_percent / 100))
+    got = Answers()
     with contextlib.ExitStack() as stack:
         stack.enter_context(huge_pages(turn.huge_pages))
         folder = stack.enter_context(prepared.copy(template, arm))
@@ -237,46 +209,19 @@ def perform(turn: Turn, killer: Killer, pool_percent: float, seconds: float, tem
         if turn.processors:
             wrapper = (*wrapper, *stack.enter_context(cgroup.processors(turn.processors, limit)))
         server = stack.enter_context(arm.server(folder, workload.mysqld_options(), wrapper))
-        run: dict[str, Any] = {**vars(turn), "outcome": "survived"}
-        got = Answers()
-        used = Sampler(0.05, limit.used_bytes)
         try:
-            server.start()
-            if "{folder}" in next(killer.statements(0)):
-                server.query(
-                    f"SELECT id, note, doc INTO OUTFILE '{folder}/things.txt' FROM things WHERE id <= 12000",
-                    Killers.name,
-                )
-            _prepare(server)
-            run["start_kb"] = limit.used_bytes() >> 10
-            with used:
-                got = crowd(killer, turn.clients, server, seconds)
-            run["actions"] = actions(server)
-            run["status"] = status(server)
-        except (Problem, SqlError, OSError) as failure:
-            time.sleep(1)  # a killed process may need a moment to be gone
-            if not limit.figures()["oom_kills"]:
-                if server.alive() and "start_kb" in run:
-                    run["outcome"] = "stalled"
-                else:
-                    raise Problem(f"{turn.name()}: {failure}\n{server.log_tail()}") from failure
-        if limit.figures()["oom_kills"]:
-            run["outcome"] = "killed" if "start_kb" in run else "killed at its start"
-        run["peak_kb"] = max((bytes_ for _, bytes_ in used.samples), default=0) >> 10
-        # Its data are of no use any more.
-        if server.alive():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(server.pid, signal.SIGKILL)
-        run.update(got.figures())
-    run["rows"] = got.rows if killer.same_answers else {}
-    return run
-
-
-def actions(server: Server) -> dict[str, int]:
-    with contextlib.suppress(SqlError):  # stock lacks the table
-        rows = server.query("SELECT ACTION, COUNT(*) FROM information_schema.MEMDIAG_CEILING GROUP BY ACTION").rows
-        return {str(name): int(str(count)) for name, count in rows}
-    return {}
+            run = limited.outlives(
+                server,
+                limit,
+                lambda: _prepare(killer, server),
+                lambda: crowd(killer, turn.clients, server, seconds, got),
+                lambda: {"actions": limited.rows_by(server, "ACTION", "MEMDIAG_CEILING"), "status": status(server)},
+                got,
+                may_stall=True,
+            )
+        except Problem as problem:
+            raise Problem(f"{turn.name()}: {problem}") from problem
+    return {**vars(turn), **run}, got
 
 
 def status(server: Server) -> dict[str, str]:
@@ -306,10 +251,8 @@ def is_good(run: dict[str, Any]) -> bool:
 
 
 def _rows(runs: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
-    for (load, clients, arm), group in itertools.groupby(
-        sorted(runs, key=lambda run: (run["load"], run["clients"], run["arm"])),
-        key=lambda run: (run["load"], run["clients"], run["arm"]),
-    ):
+    row_of = operator.itemgetter("load", "clients", "arm")
+    for (load, clients, arm), group in itertools.groupby(sorted(runs, key=row_of), key=row_of):
         of_arm = list(group)
         yield [
             f"{load} x {clients}",
@@ -392,18 +335,16 @@ def main() -> int:
     arms = arm_list.choose(options.arms)
     file = options.turns or prepared.WORK / f"ceiling-{report.commit()}.jsonl"
     runs = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    done = {Turn(**{name: run[name] for name in Turn.__annotations__}).key() for run in runs}
-    wanted = {turn.key() for turn in turns}
-    runs = [run for run in runs if Turn(**{name: run[name] for name in Turn.__annotations__}).key() in wanted]
-    rest = [turn for turn in turns if turn.key() not in done]
+    runs = [run for run in runs if Turn.of(run) in turns]
+    done = {Turn.of(run) for run in runs}
+    rest = [turn for turn in turns if turn not in done]
     template = memory.template(Killers(), arms)
     say(f"{len(turns)} turns, {len(rest)} to do: about {len(rest) * (options.seconds + 12) / 60:.0f} min ({file})")
     unlimited_arm = arm_list.choose("dev")[0]
     with Unlimited(unlimited_arm, template) as unlimited:
         for number, turn in enumerate(rest, 1):
-            killer = KILLERS[turn.load]
-            run = perform(turn, killer, options.pool_percent, options.seconds, template)
-            wrong = unlimited.wrong(run.pop("rows"))
+            run, got = perform(turn, options.pool_percent, options.seconds, template)
+            wrong = unlimited.wrong(got.rows) if KILLERS[turn.load].same_answers else []
             run["wrong"] = len(wrong)
             run["wrong_texts"] = wrong[:3]
             with file.open("a") as lines:

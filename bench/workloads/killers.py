@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bench.workloads import phrase_burst
-from bench.workloads.base import Load, Workload, insert_rows
-from harness import burst
+from bench.workloads.base import Workload, insert_rows
 from harness.server import Server
 
 MIB = 1 << 20
@@ -99,22 +98,22 @@ def _triggers(number: int) -> Iterator[str]:
         yield f"INSERT INTO level0 (a, b) VALUES {','.join(f'({number}, {each})' for each in range(20))}"
 
 
-def _row_locks(number: int) -> Iterator[str]:
+def _transactions(text: str, end: str) -> Iterator[str]:
+    """The statement holds its locks while another one reads."""
     while True:
-        yield "BEGIN"
-        yield f"SELECT COUNT(*) FROM locked WHERE MOD(id, 32) <> {number} FOR SHARE"
-        yield "SELECT COUNT(*) FROM things"
-        yield "ROLLBACK"
+        yield from ("BEGIN", text, "SELECT COUNT(*) FROM things", end)
+
+
+def _row_locks(number: int) -> Iterator[str]:
+    return _transactions(f"SELECT COUNT(*) FROM locked WHERE MOD(id, 32) <> {number} FOR SHARE", "ROLLBACK")
 
 
 def _locking_updates(number: int) -> Iterator[str]:
     """Undo, locks and dirty pages in one open transaction."""
     width = LOCKED_ROWS // 32
-    while True:
-        yield "BEGIN"
-        yield f"UPDATE locked SET a = a + 1 WHERE id > {number * width} AND id <= {(number + 1) * width}"
-        yield "SELECT COUNT(*) FROM things"
-        yield "COMMIT"
+    return _transactions(
+        f"UPDATE locked SET a = a + 1 WHERE id > {number * width} AND id <= {(number + 1) * width}", "COMMIT"
+    )
 
 
 def _connects(_number: int) -> Iterator[str]:
@@ -186,11 +185,8 @@ class Killers(Workload):
     """The data of all of them."""
 
     name = "killers"
-    shows = "clients that need more memory than the limit has"
-    unit = "statements"
 
     pool_mb: int = 900
-    seconds: float = 10.0
 
     def mysqld_options(self) -> tuple[str, ...]:
         common = [each for each in super().mysqld_options() if not each.startswith("--innodb-buffer-pool-size")]
@@ -240,13 +236,3 @@ class Killers(Workload):
                     f"CREATE TRIGGER large{level} AFTER INSERT ON level{level} FOR EACH ROW BEGIN"
                     f" IF NEW.a < 0 THEN {body} END IF; INSERT INTO level{level + 1} (a, b) VALUES {rows}; END"
                 )
-
-    def load(self, server: Server) -> Load:
-        def steps(number: int) -> Iterator[int]:
-            yield 0
-            with server.connect(self.name) as session:
-                for text in ordinary(number):
-                    session.query(text)
-                    yield 0
-
-        return Load.of(burst.crowd(steps, 32, self.seconds))
