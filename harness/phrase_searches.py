@@ -209,3 +209,11 @@ def check(
         "the purge left no more than there was",
         lambda: receipt is not None and receipt["rss_bytes_after"] <= receipt["rss_bytes_before"] + (1 << 20),
     )
+    # Exact, unlike RSS itself, which other threads move meanwhile.
+    relation(
+        "the purge released no more than RSS fell by",
+        lambda: (
+            receipt is not None
+            and receipt["released_bytes"] <= max(0, receipt["rss_bytes_before"] - receipt["rss_bytes_after"])
+        ),
+    )
