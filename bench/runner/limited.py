@@ -95,6 +95,7 @@ def outlives(
             if not (may_stall and server.alive() and "start_kb" in run):
                 raise Problem(f"{failure}\n{server.log_tail()}") from failure
             run["outcome"] = "stalled"
+            run["why"] = str(failure)
     if limit.figures()["oom_kills"]:
         run["outcome"] = "killed" if "start_kb" in run else "killed at its start"
     run["peak_kb"] = max((bytes_ for _, bytes_ in used.samples), default=0) >> 10
