@@ -51,9 +51,11 @@ Reading reclaimable(std::string_view stat, int version) {
 }  // namespace
 
 int Kept_reader::open_group(const std::string &usage_file,
-                            const std::string &stat_file, int version) {
+                            const std::string &stat_file, int version,
+                            uint64_t code_bytes) {
   close_all();
   m_version = version;
+  m_code_bytes = code_bytes;
   m_usage = open_file(usage_file);
   if (m_usage < 0) return errno;
   m_stat = open_file(stat_file);
@@ -71,6 +73,7 @@ void Kept_reader::close_all() {
   for (int *const file : {&m_usage, &m_stat})
     if (const int open = std::exchange(*file, -1); open >= 0) close(open);
   m_of_process = false;
+  m_mapped_bytes = 0;
   m_reclaimable.reset();
 }
 
@@ -99,9 +102,15 @@ Reading Kept_reader::read(uint64_t now_us, uint64_t exact_bytes) {
     const auto stat = read_all(m_stat, stat_buffer);
     m_reclaimable = stat ? reclaimable(*stat, m_version) : std::nullopt;
     if (!m_reclaimable) return std::nullopt;
+    const uint64_t mapped =
+        kernel_text::amount_of(
+            *stat, m_version == 1 ? "total_mapped_file" : "file_mapped")
+            .value_or(0);
+    m_mapped_bytes = std::max(m_mapped_bytes,
+                              std::min({mapped, m_code_bytes, *m_reclaimable}));
     m_stat_us = now_us;
   }
-  return *used - std::min(*used, *m_reclaimable);
+  return *used - std::min(*used, *m_reclaimable) + m_mapped_bytes;
 }
 
 }  // namespace memdiag::host

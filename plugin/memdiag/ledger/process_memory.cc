@@ -134,6 +134,19 @@ std::vector<Address_range> loaded_objects() {
   return found;
 }
 
+uint64_t code_bytes() {
+  uint64_t bytes = 0;
+  const auto add = [](dl_phdr_info *object, size_t, void *to) {
+    for (size_t i = 0; i < object->dlpi_phnum; ++i)
+      if (const auto &part = object->dlpi_phdr[i];
+          part.p_type == PT_LOAD && (part.p_flags & PF_W) == 0)
+        *static_cast<uint64_t *>(to) += part.p_filesz;
+    return 0;
+  };
+  (void)dl_iterate_phdr(add, &bytes);
+  return bytes;
+}
+
 Mappings parse_maps(std::string_view text, std::string_view program,
                     const std::vector<Address_range> &objects) {
   Mappings found{};

@@ -63,6 +63,9 @@ Mappings parse_maps(std::string_view text, std::string_view program,
 /** As the dynamic linker knows them. */
 std::vector<Address_range> loaded_objects();
 std::optional<Mappings> mappings();
+/** Code and constants of the program and its libraries, as large as their files
+say. */
+uint64_t code_bytes();
 
 /** Resident pages of file mappings: the file's own pages, and private copies
 that the process made by writing. */

@@ -14,6 +14,7 @@
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
+#include "plugin/memdiag/ledger/process_memory.h"
 #include "sql/mysqld.h"
 #include "sql/mysqld_thd_manager.h"
 #include "sql/sql_base.h"
@@ -59,9 +60,9 @@ void read_from(State *self, const std::string &usage_file,
   const bool of_process = folder.empty();
   const int version = usage_file.ends_with("memory.usage_in_bytes") ? 1 : 2;
   const int error =
-      of_process
-          ? self->kept.open_process(usage_file)
-          : self->kept.open_group(usage_file, folder + "/memory.stat", version);
+      of_process ? self->kept.open_process(usage_file)
+                 : self->kept.open_group(usage_file, folder + "/memory.stat",
+                                         version, process_memory::code_bytes());
   if (error != 0) self->kept.close_all();
   account.let_reading_go();
   self->kept_file = error == 0 ? usage_file : "";
