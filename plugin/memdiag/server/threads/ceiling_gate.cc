@@ -54,6 +54,9 @@ struct Own {
   bool has_handler{false};
   /** The gate has let its statement through without counting it. */
   bool exempt{false};
+  /** `running` may be in the list of those that wait. A thread that waits takes
+  steps of the giver, and may grow by them. */
+  bool at_gate{false};
   /** The ceiling's error is being raised. */
   bool raises{false};
   /** The session that `is_administrator` is known of. */
@@ -235,8 +238,10 @@ bool queue(State *self, Own *mine, int64_t expected_bytes) {
   const bool others_wait_for_it = exempt::holds_what_others_wait_for(thd);
   {
     MUTEX_LOCK(locked, &self->mutex);
+    mine->at_gate = true;
     if (!others_wait_for_it)
       in_vain = waits_in_vain(self, running, expected_bytes, began_us, &waited);
+    mine->at_gate = false;
     if (!in_vain) {
       running->taker = begin(expected_bytes);
       list(self, running);
@@ -352,6 +357,7 @@ bool is_large() {
   Own &mine = own();
   Running *const running = &mine.running;
   if (mine.exempt || running->listed) return true;
+  if (mine.at_gate) return false;
   State &self = state();
   const bool early = running->taker == nullptr;
   if (early && !may_begin_early(mine, thd)) return false;
