@@ -118,7 +118,8 @@ constinit thread_local Thread thread;
 /** Blocks of these pools come from the SQL layer. */
 bool waits_for(Pool pool) {
   return pool == Pool::statement || pool == Pool::session ||
-         pool == Pool::temp_table;
+         pool == Pool::temp_table ||
+         (pool == Pool::table_cache && ask_owner(&Owner::is_in_parser, false));
 }
 
 /** Upstream looks whether it got the block. Where it does not, as with the
@@ -234,9 +235,22 @@ bool may_go_on(uint64_t now_us) {
                                          std::memory_order_relaxed);
 }
 
+/** What may become of a wait besides room. */
+struct May {
+  bool refuse{false};
+  /** Raise an error: the thread is not within malloc(). */
+  bool raise{false};
+};
+
+/** See Owner::ends_at_once. */
+bool ends_at_once(const Thread *self) {
+  return self->taker.told_to_end.load(std::memory_order_acquire) &&
+         ask_owner(&Owner::ends_at_once, false);
+}
+
 /** @param bytes  are promised
 @return false: the block is refused */
-bool wait(Thread *self, int64_t bytes, bool may_refuse) {
+bool wait(Thread *self, int64_t bytes, May may) {
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   const int64_t left_before = account.left_bytes();
   Asked asked{bytes, began_us, rounds.ended(), rounds.ended(), began_us};
@@ -244,9 +258,11 @@ bool wait(Thread *self, int64_t bytes, bool may_refuse) {
   Answer last;
   while ((last = answer(account, &tokens, &asked,
                         self->taker.told_to_end.load(std::memory_order_relaxed),
-                        may_refuse, now_us, rounds.ended())) == Answer::wait ||
+                        may.refuse, now_us, rounds.ended())) == Answer::wait ||
          (last == Answer::went_on && !may_go_on(now_us))) {
-    if (generation.load(std::memory_order_relaxed) != self->generation) break;
+    if (generation.load(std::memory_order_relaxed) != self->generation ||
+        (may.raise && ends_at_once(self)))
+      break;
     tell_large(self);
     self->taker.asks_bytes.store(bytes, std::memory_order_relaxed);
     self->taker.waits.store(true, std::memory_order_relaxed);
@@ -366,7 +382,7 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   const bool may = may_wait_in_event(self, in_pool);
   if (account.level() != Level::red || since_base < small_bytes) return;
   if (may)
-    (void)wait(self, grown, false);
+    (void)wait(self, grown, {});
   else
     self->owes = true;
 }
@@ -378,7 +394,7 @@ bool on_ask(Pool pool, size_t size) {
   const bool watched = size >= pools::watched_size;
   if (!self->in_statement && !(self->of_session && watched)) return true;
   const bool may_wait_now =
-      waits_for(pool) && asking.load(std::memory_order_relaxed) != 0;
+      asking.load(std::memory_order_relaxed) != 0 && waits_for(pool);
   if (!may_wait_now && !watched) return true;
   const bool large = size >= interval_bytes;
   const bool ends = self->taker.told_to_end.load(std::memory_order_acquire);
@@ -400,16 +416,16 @@ bool on_ask(Pool pool, size_t size) {
   if (!self->in_statement) wait_as_beginner(self, bytes);
   // look() may have been the first to see that memory is short.
   const bool may_have =
-      !waits_for(pool) || asking.load(std::memory_order_relaxed) == 0 ||
-      account.level() != Level::red || wait(self, bytes, may_be_refused(pool));
+      asking.load(std::memory_order_relaxed) == 0 || !waits_for(pool) ||
+      account.level() != Level::red ||
+      wait(self, bytes, {.refuse = may_be_refused(pool), .raise = true});
   if (!may_have) {
     // Only watched blocks are larger than the reserve.
     drop_coming(self);
     self->asked_bytes = 0;
     tell_owner(&Owner::refused);
   }
-  if (self->taker.told_to_end.load(std::memory_order_acquire))
-    tell_owner(&Owner::asks_after_end);
+  (void)ends_at_once(self);
   return may_have;
 }
 

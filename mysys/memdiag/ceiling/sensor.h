@@ -15,8 +15,8 @@
   Between two statements, such a thread waits before a watched block: its client
   sends a large packet. They wait at two places:
   - in pools::allocate(), before it takes a shard or an arena's flag, for pools
-    of statements and sessions. Pools of InnoDB never wait: their callers hold
-    latches.
+    of statements and sessions, and for triggers and routines that are parsed.
+    Pools of InnoDB never wait: their callers hold latches.
   - in jemalloc's callback, after malloc() has the block and before it returns.
     There the thread may be within pools::allocate() and hold a shard. It then
     only charges, and the next ask of the thread waits. While the attention bit
@@ -114,9 +114,15 @@ struct Owner {
   (measured with bench/workloads/killers.py, json_row), and the statement cannot
   end while it does. Called from malloc(). */
   bool (*is_parsing)(){nullptr};
+  /** The calling thread is in the parser of SQL, where no latch is held. It
+  parses triggers and routines into blocks of Pool::table_cache, of which InnoDB
+  takes some below latches. Called before a pool is asked. */
+  bool (*is_in_parser)(){nullptr};
   /** The calling thread's statement was told to end, and asks for more. Called
-  before a pool is asked: it may allocate and raise an error. */
-  void (*asks_after_end)(){nullptr};
+  before a pool is asked: it may allocate and raise an error.
+  @return true: it raised one that the caller of the pool looks for before it
+  uses the block. So the block takes hardly any memory, and nobody waits */
+  bool (*ends_at_once)(){nullptr};
   /** The calling thread's statement was told to end, and gets no block. Called
   before the caller sees that: it raises the error of the end, because not every
   caller does, and an answer without the block would be wrong. */

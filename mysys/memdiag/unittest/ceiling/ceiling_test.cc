@@ -419,6 +419,47 @@ TEST_F(Ceiling, a_block_beyond_the_reserve_is_refused_to_one_that_is_to_end) {
   EXPECT_TRUE(on_ask(Pool::innodb, 17 * mb));
 }
 
+TEST_F(Ceiling, triggers_that_are_parsed_wait) {
+  static bool in_parser;
+  in_parser = false;
+  static constexpr Owner owner{.is_in_parser = [] { return in_parser; }};
+  begin_statement(&owner);
+  let_threads_ask(true);
+  make_red();
+  const uint64_t waits = counters.waits;
+  const Giver giver(longest_ask_us, false);
+  EXPECT_TRUE(on_ask(Pool::table_cache, mb / 2));
+  EXPECT_EQ(waits, counters.waits);
+  in_parser = true;
+  EXPECT_TRUE(on_ask(Pool::table_cache, mb / 2));
+  EXPECT_EQ(waits + 1, counters.waits);
+}
+
+TEST_F(Ceiling, one_that_raises_its_error_at_once_does_not_wait) {
+  static bool raises;
+  raises = false;
+  static constexpr Owner owner{.ends_at_once = [] { return raises; }};
+  Taker *const taker = begin_statement(&owner);
+  let_threads_ask(true);
+  make_red();
+  taker->told_to_end = true;
+  const uint64_t waits = counters.waits;
+  {
+    const Giver giver(longest_ask_us, false);
+    EXPECT_TRUE(on_ask(Pool::statement, 17 * mb));
+  }
+  EXPECT_EQ(waits + 1, counters.waits);
+  raises = true;
+  EXPECT_TRUE(on_ask(Pool::statement, 17 * mb));
+  EXPECT_EQ(waits + 1, counters.waits);
+  // Within malloc() it raises nothing.
+  EXPECT_TRUE(on_ask(Pool::innodb, 100));
+  const Giver giver(longest_ask_us, false);
+  on_event(true, 20 * mb, 0);
+  on_event(true, 40 * mb, 0);
+  EXPECT_EQ(waits + 2, counters.waits);
+}
+
 TEST_F(Ceiling, a_session_waits_before_a_large_packet_unless_it_is_exempt) {
   begin_statement();
   end();

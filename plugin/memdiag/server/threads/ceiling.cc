@@ -20,14 +20,6 @@ char *wish = nullptr;
 
 namespace {
 
-constexpr Owner owner{.call_giver = call_giver,
-                      .is_large = is_large,
-                      .may_wait_in_session = may_wait_in_session,
-                      .is_parsing = is_parsing,
-                      .asks_after_end = asks_after_end,
-                      .refused = refused,
-                      .went_on = went_on};
-
 void warn_of_balloon() {
   if (locked_in_memory || balloon::state() == balloon::State::large_pages)
     error_log::warn(

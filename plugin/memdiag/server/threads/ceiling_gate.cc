@@ -387,13 +387,23 @@ bool is_parsing() {
          !thd->m_parser_state->m_lip.eof();
 }
 
-void asks_after_end() {
+bool is_in_parser() {
+  const THD *const thd = current_thd;
+  return thd != nullptr && thd->m_parser_state != nullptr;
+}
+
+bool ends_at_once() {
   THD *const thd = current_thd;
-  // The parser looks for this error, and not at KILL.
-  if (thd != nullptr && is_told_to_end(own().running) &&
-      thd->m_parser_state != nullptr &&
-      thd->get_stmt_da() == thd->get_parser_da())
-    raise_end_once(thd);
+  const Running &running = own().running;
+  // The parser looks for this error, and not at KILL. Behind the gate, what is
+  // parsed is a trigger, a routine or a view. It would be taken for a wrong one
+  // and kept as such.
+  if (thd == nullptr || !is_told_to_end(running) ||
+      running.passed_gate.load() || thd->m_parser_state == nullptr ||
+      thd->get_stmt_da() != thd->get_parser_da())
+    return false;
+  raise_end_once(thd);
+  return thd->is_error();
 }
 
 void refused() { raise_end_once(current_thd); }

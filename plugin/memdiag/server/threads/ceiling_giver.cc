@@ -13,9 +13,9 @@
 #include "my_thread.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
-#include "plugin/memdiag/server/bridge/error_log.h"
 #include "plugin/memdiag/ledger/process_memory.h"
 #include "sql/mysqld.h"
+#include "plugin/memdiag/server/bridge/error_log.h"
 #include "sql/mysqld_thd_manager.h"
 #include "sql/sql_base.h"
 #include "sql/sql_class.h"
@@ -32,6 +32,15 @@ constexpr uint64_t worth_writing_bytes = 64 << 10;
 constexpr uint64_t watch_row_us = 1'000'000;
 
 constinit std::atomic<bool> giver_is_called{false};
+constexpr Owner owner{.call_giver = call_giver,
+                      .is_large = is_large,
+                      .may_wait_in_session = may_wait_in_session,
+                      .is_parsing = is_parsing,
+                      .is_in_parser = is_in_parser,
+                      .ends_at_once = ends_at_once,
+                      .refused = refused,
+                      .went_on = went_on};
+
 
 /** Called within malloc(). */
 bool read_kept(int64_t *bytes) {

@@ -144,7 +144,8 @@ extern const statement_gate::Gate gate;
 bool is_large();
 bool may_wait_in_session();
 bool is_parsing();
-void asks_after_end();
+bool is_in_parser();
+bool ends_at_once();
 void refused();
 void went_on(uint64_t waited_us, int64_t left_before_bytes);
 /** @} */
