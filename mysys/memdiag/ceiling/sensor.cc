@@ -459,7 +459,6 @@ int switch_on(const Owner *tell) {
   if (++last_generation == 0) ++last_generation;
   generation.store(last_generation);
   pools::set_watcher(&watcher);
-  counters.on.store(true);
   return 0;
 }
 
@@ -468,7 +467,6 @@ void switch_off() {
   let_threads_ask(false);
   pools::set_watcher(nullptr);
   generation.store(0);
-  counters.on.store(false);
   account.set_reader(nullptr);
   rounds.end_one();
 }

@@ -68,7 +68,7 @@ struct Counters {
   std::atomic<uint64_t> refused{0};
   /** Bytes of the buffer pool's frames that are given back now. */
   std::atomic<uint64_t> parked_bytes{0};
-  /** True while a target is in use. */
+  /** memdiag_memory_target is not OFF. */
   std::atomic<bool> on{false};
 };
 extern Counters counters;

@@ -69,30 +69,25 @@ int changed(std::string_view text) {
   if (target->mode == Target::off && mode.load() == Target::off) return 0;
   State &self = state();
   wanted_bytes.store(target->target_bytes);
-  if (target->mode == Target::off) {
-    statement_gate::set_ceiling(nullptr);
-    mode.store(Target::off);
-    switch_off();
-    self.worker.wake();
-    return 0;
-  }
-  if (mode.load() == Target::off) {
-    if (const int error = switch_on(&owner); error != 0) return error;
+  if (target->mode != Target::off && mode.load() == Target::off) {
     const int error = self.worker.start("memdiag_ceiling", run);
-    if (error != 0 && error != EALREADY) {
-      switch_off();
-      return error;
-    }
+    if (error != 0 && error != EALREADY) return error;
     warn_of_balloon();
   }
-  mode.store(target->mode);
-  try {
+  {
     const std::lock_guard<std::mutex> guard(self.round);
-    look_at_limits(&self);
-  } catch (const std::bad_alloc &) {
-    // The giver tries again.
+    mode.store(target->mode);
+    counters.on.store(target->mode != Target::off);
+    if (target->mode == Target::off) {
+      (void)set_at_work(&self, false);
+    } else {
+      try {
+        look_at_limits(&self);
+      } catch (const std::bad_alloc &) {
+        // The giver tries again.
+      }
+    }
   }
-  statement_gate::set_ceiling(&gate);
   self.worker.wake();
   return 0;
 }
@@ -102,8 +97,10 @@ void stop() {
   if (mode.exchange(Target::off) == Target::off && balloon::parked_bytes() == 0)
     return;
   State &self = state();
-  statement_gate::set_ceiling(nullptr);
-  switch_off();
+  {
+    const std::lock_guard<std::mutex> guard(self.round);
+    (void)set_at_work(&self, false);
+  }
   self.worker.stop();
   const std::lock_guard<std::mutex> guard(self.round);
   give_all_back();

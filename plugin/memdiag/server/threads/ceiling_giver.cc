@@ -7,6 +7,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "mutex_lock.h"
 #include "my_sys.h"
@@ -14,8 +15,8 @@
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/ledger/process_memory.h"
-#include "sql/mysqld.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
+#include "sql/mysqld.h"
 #include "sql/mysqld_thd_manager.h"
 #include "sql/sql_base.h"
 #include "sql/sql_class.h"
@@ -31,7 +32,6 @@ constexpr uint64_t limits_age_us = 1'000'000;
 constexpr uint64_t worth_writing_bytes = 64 << 10;
 constexpr uint64_t watch_row_us = 1'000'000;
 
-constinit std::atomic<bool> giver_is_called{false};
 constexpr Owner owner{.call_giver = call_giver,
                       .is_large = is_large,
                       .may_wait_in_session = may_wait_in_session,
@@ -41,6 +41,7 @@ constexpr Owner owner{.call_giver = call_giver,
                       .refused = refused,
                       .went_on = went_on};
 
+constinit std::atomic<bool> giver_is_called{false};
 
 /** Called within malloc(). */
 bool read_kept(int64_t *bytes) {
@@ -51,14 +52,19 @@ bool read_kept(int64_t *bytes) {
   return true;
 }
 
-void say_unknown(State *self, bool unknown, const char *why) {
-  if (unknown == self->said_unknown) return;
-  self->said_unknown = unknown;
-  if (unknown)
-    error_log::warn(std::string("the ceiling does nothing now: ") + why +
-                    " (memdiag_memory_target)");
+void say_known(State *self) {
+  if (!std::exchange(self->said_unknown, false)) return;
+  error_log::note("the ceiling is at work (memdiag_memory_target)");
+}
+
+void say_unknown(State *self, bool no_limit, const char *why) {
+  if (std::exchange(self->said_unknown, true)) return;
+  const std::string text = std::string("the ceiling does nothing now: ") + why +
+                           " (memdiag_memory_target)";
+  if (no_limit)
+    error_log::note(text);
   else
-    error_log::note("the ceiling is at work (memdiag_memory_target)");
+    error_log::warn(text);
 }
 
 /** The files of another group, or of the process. Caller holds `round`. */
@@ -120,8 +126,9 @@ void refresh_limits(State *self, uint64_t now_us) {
   }
   if (!marks && has_bytes) marks = marks_of_target(bytes, statements);
   if (!marks) {
-    account.set_reader(nullptr);
+    (void)set_at_work(self, false);
     self->kept_file.clear();
+    give_all_back();
     say_unknown(self, true, "no control group has a memory limit");
     return;
   }
@@ -132,6 +139,10 @@ void refresh_limits(State *self, uint64_t now_us) {
   else
     read_from(self, "/proc/self/statm", "");
   account.set_reader(read_kept);
+  if (set_at_work(self, true) != 0) {
+    say_unknown(self, false, "jemalloc tells it of no event");
+    account.set_reader(nullptr);
+  }
 }
 
 /** Of pools where a purge is worth its while. */
@@ -290,18 +301,19 @@ void call_giver() {
 
 bool round(State *self) {
   const std::unique_lock<std::mutex> lock(self->round, std::try_to_lock);
-  if (!lock.owns_lock()) return false;
+  if (!lock.owns_lock() || mode.load() == Target::off) return false;
   bool again = false;
   const uint64_t ended = counters.ended;
   try {
     const uint64_t now_us = monotonic_us();
     refresh_limits(self, now_us);
     if (account.read(now_us))
-      say_unknown(self, false, "");
+      say_known(self);
     else if (account.level() == Level::unknown)
-      say_unknown(self, true, "the kernel's figures cannot be read");
-    let_threads_wait(acts());
-    let_threads_ask(acts() && account.level() >= Level::yellow);
+      say_unknown(self, false, "the kernel's figures cannot be read");
+    let_threads_wait(self->at_work && acts());
+    let_threads_ask(self->at_work && acts() &&
+                    account.level() >= Level::yellow);
     again = take_step(self, now_us);
   } catch (const std::bad_alloc &) {
     // The next round tries again.
@@ -325,9 +337,6 @@ void run(Worker *worker) {
     giver_is_called.store(false, std::memory_order_relaxed);
     if (mode.load() == Target::off) {
       const std::lock_guard<std::mutex> guard(self.round);
-      // A round that had begun before may have let them.
-      let_threads_wait(false);
-      let_threads_ask(false);
       give_all_back();
       wait_ms = 0;
       continue;
@@ -348,6 +357,19 @@ void look_at_limits(State *self) {
   const uint64_t now_us = monotonic_us();
   refresh_limits(self, now_us);
   (void)account.read(now_us);
+}
+
+int set_at_work(State *self, bool at_work) {
+  if (at_work == self->at_work) return 0;
+  if (at_work) {
+    if (const int error = switch_on(&owner); error != 0) return error;
+    statement_gate::set_ceiling(&gate);
+  } else {
+    statement_gate::set_ceiling(nullptr);
+    switch_off();
+  }
+  self->at_work = at_work;
+  return 0;
 }
 
 uint64_t needed_at_rest_bytes() {

@@ -109,6 +109,8 @@ struct State {
   std::optional<uint64_t> limits_us;
   uint64_t watched_us{0};
   bool said_unknown{false};
+  /** Statements pass the gate, and threads are charged. */
+  bool at_work{false};
   Worker worker;
 };
 
@@ -161,6 +163,9 @@ void run(Worker *worker);
 /** Reads the limits and the kernel's figure now. Caller holds State::round.
 @throws std::bad_alloc */
 void look_at_limits(State *self);
+/** Without a limit nothing is charged, and no statement asks. Caller holds
+State::round. @return 0, or an errno: nothing was done */
+int set_at_work(State *self, bool at_work);
 /** What is kept when all was given back that can be, and the reserve. */
 uint64_t needed_at_rest_bytes();
 /** All parked frames go back. Caller holds State::round. */
