@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -45,15 +45,17 @@ def mysqld(preset: str) -> Path:
 class Server:
     """A preset's server, and what became of the tests that ran against it."""
 
-    def __init__(self, preset: str, jobs: int):
+    def __init__(self, preset: str, jobs: int, options: Sequence[str] = ()):
+        """`options`: of mysqld, for each server that a test starts."""
         self.preset, self.jobs = preset, jobs
+        self.options = [f"--mysqld={option}" for option in options]
         self.build = ROOT / "build" / preset
         self.mtr = mtr.folder(self.build)
         self.path = self.build / "upstream-suites.json"
         with open(mysqld(preset), "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
-        # Results under other options of jemalloc are not this run's.
-        self.server = f"{digest} {os.environ.get('MALLOC_CONF', '')}".strip()
+        # Results under other options of jemalloc or mysqld are not this run's.
+        self.server = " ".join([digest, os.environ.get("MALLOC_CONF", ""), *options]).strip()
         self.results: dict[str, dict[str, str]] = {}
         self.alone: dict[str, dict[str, str]] = {}
         if state := read_state(self.path):
@@ -81,7 +83,7 @@ class Server:
         refused to run: that counts as skipped."""
         names = self.build / "upstream-suites.tests"
         names.write_text("\n".join(tests) + "\n")
-        command = mtr.command(self.build, jobs, f"--do-test-list={names}")
+        command = mtr.command(self.build, jobs, f"--do-test-list={names}", *self.options)
         plugins = self.build / "bld" / "plugin_output_directory"
         with (
             keyrings(mysqld(self.preset), plugins),
@@ -297,6 +299,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=1e6, help="begin no further piece after that")
     parser.add_argument("--jobs", type=int, default=4, metavar="N")
     parser.add_argument(
+        "--mysqld",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="give it to each server; stock gets it as well, so it begins with --loose-",
+    )
+    parser.add_argument(
         "--save",
         action="store_true",
         help=f"at the end, write {SAVED.relative_to(ROOT)}; the tree must have no changes",
@@ -321,7 +330,7 @@ def main() -> int:
         lock(ROOT / "build" / options.preset / "run-tests.lock", "testing this preset"),
         lock(ROOT / "build" / "stock" / "run-tests.lock", "testing preset stock"),
     ):
-        ours = Server(options.preset, options.jobs)
+        ours = Server(options.preset, options.jobs, options.mysqld)
         tests = options.tests.split(",") if options.tests else [t for suite in suites for t in ours.tests_of(suite)]
         if not ours.run_in_pieces(tests, deadline):
             say("-- time is up; the same command continues")
@@ -332,7 +341,7 @@ def main() -> int:
         on_stock = {}
         unknown = [t for t in still if t not in reasons]
         if unknown and mysqld("stock").exists():
-            stock = Server("stock", options.jobs)
+            stock = Server("stock", options.jobs, options.mysqld)
             stock.run_alone(unknown)
             on_stock = {t: stock.alone[t]["result"] for t in unknown}
 

@@ -88,6 +88,21 @@ class Servers(Scratch):
         server.path.write_text(server.path.read_text()[:-3])
         self.assertEqual(Server("dev", 1).results, {})
 
+    def test_results_under_other_options_are_others(self):
+        server = Server("dev", 1)
+        server.results["main.a"] = {"result": "pass", "comment": ""}
+        server.save()
+        self.assertEqual(Server("dev", 1, ["--loose-x=1"]).results, {})
+
+    def test_options_of_the_server_reach_the_driver(self):
+        server = Server("dev", 1, ["--loose-x=1", "--loose-y"])
+        self.driver.write_text(r'die "$ARGV[-2] $ARGV[-1]\n"')
+        with (
+            mock.patch.object(os, "geteuid", return_value=1000),
+            self.assertRaisesRegex(Problem, "--mysqld=--loose-x=1 --mysqld=--loose-y"),
+        ):
+            server.run(["main.a"], server.results, 1)
+
     def test_a_call_of_the_driver(self):
         server = Server("dev", 1)
         self.driver.write_text(r'print "[ 50%] main.a  w1  [ pass ]  1\n"; exit 1')
