@@ -5,8 +5,12 @@
 namespace memdiag::ceiling {
 
 void Account::set_reader(Reader reader) {
+  if (reader == m_reader.load()) return;
+  // A reading that runs would make the level known again.
+  hold_reading();
   m_reader.store(reader);
-  if (reader == nullptr) m_known.store(false);
+  m_known.store(false);
+  let_reading_go();
 }
 
 void Account::hold_reading() {
@@ -44,9 +48,14 @@ bool Account::is_due(uint64_t now_us) const {
 }
 
 bool Account::read(uint64_t now_us) {
-  const Reader reader = m_reader.load();
-  if (reader == nullptr || m_reading.exchange(true, std::memory_order_acquire))
+  if (m_reader.load() == nullptr ||
+      m_reading.exchange(true, std::memory_order_acquire))
     return false;
+  const Reader reader = m_reader.load();
+  if (reader == nullptr) {
+    let_reading_go();
+    return false;
+  }
   // Bytes that are charged from now on may be missing in the kernel's figure.
   const int64_t charged = charged_bytes();
   int64_t kept = m_pretended.load();
@@ -55,10 +64,10 @@ bool Account::read(uint64_t now_us) {
     m_kept.store(kept, std::memory_order_relaxed);
     charge(-charged);
   }
-  m_known.store(known && m_reader.load() != nullptr);
+  m_known.store(known);
   m_read_us.store(now_us, std::memory_order_relaxed);
   m_readings.fetch_add(1, std::memory_order_relaxed);
-  m_reading.store(false, std::memory_order_release);
+  let_reading_go();
   return known;
 }
 

@@ -34,7 +34,8 @@ class Account {
   static constexpr int64_t short_charge_bytes = 1 << 20;
   static constexpr uint64_t short_pause_us = 1'000;
 
-  /** nullptr: the level is unknown. One thread at a time. */
+  /** nullptr: the level is unknown from then on. A reading that runs is waited
+  for. One thread at a time. */
   void set_reader(Reader reader);
   /** @name The reader's files may be changed in between. A reading that runs is
   waited for, and none begins. @{ */

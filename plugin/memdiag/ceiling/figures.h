@@ -1,6 +1,6 @@
 /*
-  The figures of the ceiling, as others show them: the account, the sensor's
-  counters, and what the account means while memdiag_memory_target is OFF.
+  The figures of the ceiling, as others show them: the account, and the sensor's
+  counters.
 
   Threads: any. No locks, so the figures may be of slightly different moments.
   Errors: without a level, amounts of the account are empty.
@@ -37,8 +37,7 @@ struct Figures {
   uint64_t kernel_reads;
   uint64_t rounds;
 
-  /** The account keeps its last level while the ceiling is OFF. */
-  bool is_known() const { return on && level != Level::unknown; }
+  bool is_known() const { return level != Level::unknown; }
 
   /** Of an amount of the account. A negative one is shown as 0. */
   std::optional<uint64_t> shown(int64_t bytes) const {

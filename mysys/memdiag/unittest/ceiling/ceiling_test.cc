@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <thread>
 
@@ -119,6 +120,27 @@ TEST_F(Ceiling, what_is_left_is_less_what_was_charged_and_promised) {
   EXPECT_EQ(50 * mb, account.left_bytes());
   EXPECT_EQ(Level::yellow, account.level());
   account.promise(-50 * mb);
+}
+
+/** It would make the level known again. */
+TEST_F(Ceiling, a_reading_that_runs_is_over_before_the_level_is_unknown) {
+  static constinit std::atomic<bool> reads{false};
+  static constinit std::atomic<bool> may_end{false};
+  account.set_reader([](int64_t *bytes) {
+    reads = true;
+    while (!may_end) std::this_thread::yield();
+    *bytes = 0;
+    return true;
+  });
+  std::thread reading([] { EXPECT_TRUE(account.read(now_us)); });
+  while (!reads) std::this_thread::yield();
+  std::thread ending([] { account.set_reader(nullptr); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  may_end = true;
+  reading.join();
+  ending.join();
+  EXPECT_EQ(Level::unknown, account.level());
+  EXPECT_FALSE(account.read(now_us));
 }
 
 TEST_F(Ceiling, a_reading_replaces_what_was_charged) {

@@ -329,6 +329,19 @@ bool round(State *self) {
   return again;
 }
 
+/** In parts: who sets another target waits for `round`. */
+void give_back_while_off(State *self) {
+  constexpr uint64_t part_bytes = 4 << 20;
+  // A thread that had found memory short before may have let them.
+  let_threads_ask(false);
+  while (mode.load() == Target::off) {
+    const std::lock_guard<std::mutex> guard(self->round);
+    const uint64_t bytes = balloon::give_back(part_bytes);
+    note_parked_total();
+    if (bytes == 0) return;
+  }
+}
+
 void run(Worker *worker) {
   my_thread_init();
   State &self = state();
@@ -336,8 +349,7 @@ void run(Worker *worker) {
   do {
     giver_is_called.store(false, std::memory_order_relaxed);
     if (mode.load() == Target::off) {
-      const std::lock_guard<std::mutex> guard(self.round);
-      give_all_back();
+      give_back_while_off(&self);
       wait_ms = 0;
       continue;
     }

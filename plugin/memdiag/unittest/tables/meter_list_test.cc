@@ -186,7 +186,6 @@ TEST(MeterListTest, ACeilingThatIsOffHasNoLevel) {
     EXPECT_EQ(of_ceiling(name, all), -1) << name;
   EXPECT_EQ(of_ceiling("ended", all), 9);
   all.ceiling->on = false;
-  all.ceiling->level = Level::green;
   for (const char *name : {"level", "target", "left", "charged", "promised"})
     EXPECT_EQ(of_ceiling(name, all), -1) << name;
   EXPECT_EQ(of_ceiling("parked", all), 5);
