@@ -51,7 +51,8 @@ Reading reclaimable(std::string_view stat, int version) {
 }  // namespace
 
 int Kept_reader::open_group(const std::string &usage_file,
-                            const std::string &stat_file, int version,
+                            const std::string &stat_file,
+                            const std::string &limit_file, int version,
                             uint64_t code_bytes) {
   close_all();
   m_version = version;
@@ -59,7 +60,9 @@ int Kept_reader::open_group(const std::string &usage_file,
   m_usage = open_file(usage_file);
   if (m_usage < 0) return errno;
   m_stat = open_file(stat_file);
-  return m_stat < 0 ? errno : 0;
+  if (m_stat < 0) return errno;
+  m_limit = open_file(limit_file);
+  return 0;
 }
 
 int Kept_reader::open_process(const std::string &statm_file) {
@@ -70,11 +73,12 @@ int Kept_reader::open_process(const std::string &statm_file) {
 }
 
 void Kept_reader::close_all() {
-  for (int *const file : {&m_usage, &m_stat})
+  for (int *const file : {&m_usage, &m_stat, &m_limit})
     if (const int open = std::exchange(*file, -1); open >= 0) close(open);
   m_of_process = false;
   m_mapped_bytes = 0;
   m_reclaimable.reset();
+  m_limit_bytes.reset();
 }
 
 Reading Kept_reader::read(uint64_t now_us, uint64_t exact_bytes) {
@@ -96,6 +100,11 @@ Reading Kept_reader::read(uint64_t now_us, uint64_t exact_bytes) {
   }
   const auto used = kernel_text::amount(*text);
   if (!used) return std::nullopt;
+  if (m_limit >= 0) {
+    char limit_buffer[64];
+    const auto limit = read_all(m_limit, limit_buffer);
+    m_limit_bytes = limit ? kernel_text::limit(*limit) : std::nullopt;
+  }
   if (!m_reclaimable || *m_reclaimable > exact_bytes ||
       now_us - m_stat_us >= stat_age_us) {
     char stat_buffer[16 << 10];

@@ -16,6 +16,7 @@
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/ledger/process_memory.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
+#include "scope_guard.h"
 #include "sql/mysqld.h"
 #include "sql/mysqld_thd_manager.h"
 #include "sql/sql_base.h"
@@ -45,9 +46,16 @@ constinit std::atomic<bool> giver_is_called{false};
 
 /** Called within malloc(). */
 bool read_kept(int64_t *bytes) {
-  const Reading kept = state().kept.read(
+  State &self = state();
+  const Reading kept = self.kept.read(
       monotonic_us(), static_cast<uint64_t>(account.marks().plenty_bytes) / 4);
   if (!kept) return false;
+  // It cannot wait until refresh_limits() looks again.
+  if (const Reading limit = self.kept.limit_bytes();
+      limit && *limit < self.limit_bytes) {
+    self.limit_bytes = *limit;
+    account.set_marks(marks_of_limit(*limit, self.statements));
+  }
   *bytes = static_cast<int64_t>(*kept);
   return true;
 }
@@ -67,19 +75,21 @@ void say_unknown(State *self, bool no_limit, const char *why) {
     error_log::warn(text);
 }
 
-/** The files of another group, or of the process. Caller holds `round`. */
+/** The files of another group, or of the process. Caller holds `round` and the
+reading. @throws std::bad_alloc */
 void read_from(State *self, const std::string &usage_file,
                const std::string &folder) {
   if (self->kept_file == usage_file) return;
-  account.hold_reading();
   const bool of_process = folder.empty();
   const int version = usage_file.ends_with("memory.usage_in_bytes") ? 1 : 2;
-  const int error =
-      of_process ? self->kept.open_process(usage_file)
-                 : self->kept.open_group(usage_file, folder + "/memory.stat",
-                                         version, process_memory::code_bytes());
+  const int error = of_process
+                        ? self->kept.open_process(usage_file)
+                        : self->kept.open_group(
+                              usage_file, folder + "/memory.stat",
+                              folder + (version == 1 ? "/memory.limit_in_bytes"
+                                                     : "/memory.max"),
+                              version, process_memory::code_bytes());
   if (error != 0) self->kept.close_all();
-  account.let_reading_go();
   self->kept_file = error == 0 ? usage_file : "";
 }
 
@@ -132,12 +142,19 @@ void refresh_limits(State *self, uint64_t now_us) {
     say_unknown(self, true, "no control group has a memory limit");
     return;
   }
-  account.set_marks(*marks);
+  {
+    // read_kept() sets them as well.
+    account.hold_reading();
+    const auto let_go = create_scope_guard([] { account.let_reading_go(); });
+    account.set_marks(*marks);
+    self->statements = statements;
+    self->limit_bytes = of_group ? group->limit_bytes : 0;
+    if (of_group)
+      read_from(self, group->usage_file, group->folder);
+    else
+      read_from(self, "/proc/self/statm", "");
+  }
   tokens.set_all(marks->reserve_bytes);
-  if (of_group)
-    read_from(self, group->usage_file, group->folder);
-  else
-    read_from(self, "/proc/self/statm", "");
   account.set_reader(read_kept);
   if (set_at_work(self, true) != 0) {
     say_unknown(self, false, "jemalloc tells it of no event");

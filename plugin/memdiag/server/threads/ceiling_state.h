@@ -105,6 +105,11 @@ struct State {
   Giving giving;
   host::Limit_reader limits;
   host::Kept_reader kept;
+  /** @name Protected by the reading (account.h) @{ */
+  uint64_t statements{0};
+  /** 0: it is not the limit of a control group that counts. */
+  uint64_t limit_bytes{0};
+  /** @} */
   std::string kept_file;
   std::optional<uint64_t> limits_us;
   uint64_t watched_us{0};

@@ -36,7 +36,7 @@ TEST_F(Kept, is_the_use_less_what_the_kernel_takes_back) {
   tree.write("/memory.current", "1000\n");
   write_stat(100, 50, 7);
   ASSERT_EQ(0, reader.open_group(tree.at("/memory.current"),
-                                 tree.at("/memory.stat"), 2, code_bytes));
+                                 tree.at("/memory.stat"), "", 2, code_bytes));
   EXPECT_EQ(843u, reader.read(second, 1000));
 }
 
@@ -44,7 +44,7 @@ TEST_F(Kept, memory_stat_is_read_again_after_a_second_or_while_much_is_cache) {
   tree.write("/memory.current", "1000\n");
   write_stat(100, 0, 0);
   ASSERT_EQ(0, reader.open_group(tree.at("/memory.current"),
-                                 tree.at("/memory.stat"), 2, code_bytes));
+                                 tree.at("/memory.stat"), "", 2, code_bytes));
   EXPECT_EQ(900u, reader.read(second, 500));
   write_stat(200, 0, 0);
   EXPECT_EQ(900u, reader.read(second + 1, 500));
@@ -58,7 +58,7 @@ TEST_F(Kept, version_1_has_other_names) {
   tree.write("/memory.stat",
              "inactive_file 1\ntotal_inactive_file 30\ntotal_active_file 20\n");
   ASSERT_EQ(0, reader.open_group(tree.at("/memory.usage_in_bytes"),
-                                 tree.at("/memory.stat"), 1, code_bytes));
+                                 tree.at("/memory.stat"), "", 1, code_bytes));
   EXPECT_EQ(950u, reader.read(second, 1000));
 }
 
@@ -71,7 +71,7 @@ TEST_F(Kept, has_the_most_of_the_code_that_was_mapped) {
   };
   write(100, 30);
   ASSERT_EQ(0, reader.open_group(tree.at("/memory.current"),
-                                 tree.at("/memory.stat"), 2, code_bytes));
+                                 tree.at("/memory.stat"), "", 2, code_bytes));
   EXPECT_EQ(930u, reader.read(second, 0));
   // The kernel takes it, and something else grows.
   write(5, 1);
@@ -87,7 +87,7 @@ TEST_F(Kept, code_that_another_group_pays_for_does_not_count) {
              "total_inactive_file 3\ntotal_active_file 0\n"
              "total_mapped_file 30\n");
   ASSERT_EQ(0, reader.open_group(tree.at("/memory.usage_in_bytes"),
-                                 tree.at("/memory.stat"), 1, code_bytes));
+                                 tree.at("/memory.stat"), "", 1, code_bytes));
   EXPECT_EQ(1000u, reader.read(second, 0));
 }
 
@@ -105,13 +105,36 @@ TEST_F(Kept, is_empty_if_a_file_cannot_be_read_or_understood) {
   tree.write("/memory.current", "much\n");
   write_stat(1, 1, 1);
   ASSERT_EQ(0, reader.open_group(tree.at("/memory.current"),
-                                 tree.at("/memory.stat"), 2, code_bytes));
+                                 tree.at("/memory.stat"), "", 2, code_bytes));
   EXPECT_FALSE(reader.read(second, 1000));
   tree.write("/memory.current", "1000\n");
   tree.write("/memory.stat", "anon 5\n");
   EXPECT_FALSE(reader.read(second, 1000));
   write_stat(1, 1, 1);
   EXPECT_EQ(997u, reader.read(second, 1000));
+}
+
+TEST_F(Kept, a_limit_is_read_with_each_use) {
+  tree.write("/memory.current", "1000\n");
+  tree.write("/memory.max", "2000\n");
+  write_stat(0, 0, 0);
+  ASSERT_EQ(
+      0, reader.open_group(tree.at("/memory.current"), tree.at("/memory.stat"),
+                           tree.at("/memory.max"), 2, code_bytes));
+  EXPECT_FALSE(reader.limit_bytes());
+  ASSERT_TRUE(reader.read(second, 1000));
+  EXPECT_EQ(2000u, reader.limit_bytes());
+  tree.write("/memory.max", "1500\n");
+  ASSERT_TRUE(reader.read(second + 1, 1000));
+  EXPECT_EQ(1500u, reader.limit_bytes());
+  tree.write("/memory.max", "much\n");
+  ASSERT_TRUE(reader.read(second + 2, 1000));
+  EXPECT_FALSE(reader.limit_bytes());
+  ASSERT_EQ(
+      0, reader.open_group(tree.at("/memory.current"), tree.at("/memory.stat"),
+                           tree.at("/none"), 2, code_bytes));
+  ASSERT_TRUE(reader.read(second + 3, 1000));
+  EXPECT_FALSE(reader.limit_bytes());
 }
 
 }  // namespace
