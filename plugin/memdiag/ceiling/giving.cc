@@ -150,7 +150,7 @@ void Peaks::note(uint64_t hash, int64_t peak_bytes) {
 
 int64_t expected_of_beginner(bool has_digest, std::optional<int64_t> peak_bytes,
                              int64_t average_peak_bytes, int64_t plenty_bytes) {
-  int64_t expected = plenty_bytes / 2;
+  int64_t expected = plenty_bytes;
   if (!has_digest)
     expected = std::min(average_peak_bytes / 4, 16 * mb);
   else if (peak_bytes)

@@ -8,7 +8,7 @@
   2. Park frames of the buffer pool, down to its floor.
   3. Write full-text caches and close unused tables.
   4. Red, and nothing else is left: one statement ends (Choice).
-     While some statement goes on, its end may bring room: then a second passes
+     While some statement goes on, its end may bring room: then four seconds pass
      first, unless the reserve is nearly used up.
 
   Frames come back when more than twice the plenty was left for ten seconds.
@@ -40,7 +40,8 @@ constexpr uint64_t caches_pause_us = 1'000'000;
 constexpr uint64_t end_pause_us = 250'000;
 /** Every statement waits for memory: no end of one can bring any. */
 constexpr uint64_t stuck_pause_us = 20'000;
-constexpr uint64_t hope_us = 1'000'000;
+/** Less than longest_ask_us: the others wait meanwhile. */
+constexpr uint64_t hope_us = 4'000'000;
 constexpr uint64_t calm_before_return_us = 10'000'000;
 constexpr uint64_t return_pause_us = 1'000'000;
 /** A step parks no more, so that waiting threads look often. */
@@ -160,8 +161,8 @@ constexpr uint64_t patient_us = 1'000'000;
 /** What a statement is expected to take.
 - By its digest's last statements, but twice the plenty at most: a guess that is
   too high must not keep it from running.
-- If nothing is known of its digest, half of the plenty: few such statements
-  begin at once.
+- If nothing is known of its digest, the plenty: few such statements begin at
+  once.
 - If it has no digest (performance_schema=OFF), a quarter of the average peak of
   all statements, 16 MB at most.
 @param peak_bytes  of its digest

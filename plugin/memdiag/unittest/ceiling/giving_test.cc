@@ -214,8 +214,8 @@ TEST(Beginner, is_expected_to_take_what_its_digest_took) {
   EXPECT_EQ(0, expected_of_beginner(true, mb / 8, 50 * mb, 64 * mb));
 }
 
-TEST(Beginner, of_an_unknown_digest_is_expected_to_take_half_of_the_plenty) {
-  EXPECT_EQ(32 * mb, expected_of_beginner(true, std::nullopt, 0, 64 * mb));
+TEST(Beginner, of_an_unknown_digest_is_expected_to_take_the_plenty) {
+  EXPECT_EQ(64 * mb, expected_of_beginner(true, std::nullopt, 0, 64 * mb));
 }
 
 TEST(Beginner, without_a_digest_takes_a_quarter_of_the_average) {
