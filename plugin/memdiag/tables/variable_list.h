@@ -153,7 +153,7 @@ inline constexpr auto system_variables = [] {
        "takes, and digests of Performance Schema. Digests that are known to "
        "take less than 256 KiB, replication and administrators never wait "
        "(docs/container-limits.md)"},
-      {"memdiag_admission_wait_ms", number, any_time, 10000, 0, 3600 * 1000,
+      {"memdiag_admission_wait_ms", number, any_time, 50000, 0, 3600 * 1000,
        "How long a statement waits for memory at most, in milliseconds. "
        "max_execution_time of a SELECT ends the wait earlier"},
       {"memdiag_admission_reserve", bytes, any_time, 0, 0, UINT64_MAX,
