@@ -302,9 +302,12 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
          account.left_for_beginners_bytes() < account.marks().plenty_bytes) {
     const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
     if (now_us - began_us >= longest_packet_us && may_go_on(now_us)) return;
-    // It may have been told to end meanwhile.
     tell_large(self);
-    if (self->taker.told_to_end.load(std::memory_order_relaxed)) return;
+    // Its text is parsed, and it waits as a statement does. It may have been
+    // told to end meanwhile.
+    if (self->in_statement ||
+        self->taker.told_to_end.load(std::memory_order_relaxed))
+      return;
     account.promise(-bytes);
     rounds.wait(rounds.ended(), look_again_us);
     account.promise(bytes);
@@ -532,6 +535,8 @@ int64_t end() {
 }
 
 void session_begins() {
+  // A thread serves one session after another.
+  (void)end();
   if (generation.load(std::memory_order_relaxed) == 0) return;
   thread.of_session = ask_owner(&Owner::may_wait_in_session, false);
 }

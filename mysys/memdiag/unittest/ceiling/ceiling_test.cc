@@ -538,6 +538,12 @@ TEST_F(Ceiling, the_owner_is_told_once_of_a_large_statement) {
   EXPECT_EQ(2u, told);
   on_event(true, 11 * mb / 2, 3 * mb);
   EXPECT_EQ(3u, told);
+  // The thread serves another session.
+  on_event(true, 12 * mb / 2, 3 * mb);
+  EXPECT_EQ(3u, told);
+  session_begins();
+  on_event(true, 16 * mb / 2, 3 * mb);
+  EXPECT_EQ(4u, told);
 }
 
 TEST_F(Ceiling, threads_ask_as_soon_as_one_sees_that_memory_is_short) {

@@ -304,7 +304,10 @@ void leave() {
   Own &mine = own();
   Running *const running = &mine.running;
   mine.exempt = false;
-  if (running->taker == nullptr) return;
+  if (running->taker == nullptr) {
+    (void)end();
+    return;
+  }
   THD *const thd = running->thd;
   unlist(&self, running);
   if (mine.has_handler && thd->get_internal_handler() == &mine.handler)
