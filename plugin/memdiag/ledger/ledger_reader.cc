@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "mysys/memdiag/base/interruption.h"
 #include "plugin/memdiag/ledger/amounts.h"
 #include "plugin/memdiag/ledger/figures_reader.h"
 #include "plugin/memdiag/ledger/process_memory.h"
@@ -24,6 +25,16 @@ std::optional<All_pools> counted(const Snapshot &snapshot) {
               *row.muzzy_bytes, *row.metadata_bytes};
   }
   return all;
+}
+
+/** What later readings take for jemalloc's statistics of the moment of a walk:
+of those before and after it, each pool's with fewer active bytes. A pool that
+was freed in between would else seem to have pages that nobody wrote to. */
+All_pools lesser(const All_pools &before, const All_pools &after) {
+  All_pools result = before;
+  for (size_t i = 0; i < pool_count; ++i)
+    if (after[i].active_bytes < before[i].active_bytes) result[i] = after[i];
+  return result;
 }
 
 /** @return true: at most 1% is unexplained */
@@ -62,7 +73,11 @@ std::optional<Walked> Reader::walk(const std::vector<Address_range> &ranges,
   }
   const Walked walked{*found, pools,
                       minus_or_zero(anonymous_bytes, found->total())};
-  m_walked.keep(walked, began_us, now_us());
+  const uint64_t ended_us = now_us();
+  Walked kept = walked;
+  if (const auto after = counted(take_snapshot()); after && !is_interrupted())
+    kept.pools = lesser(pools, *after);
+  m_walked.keep(kept, began_us, ended_us);
   return walked;
 }
 

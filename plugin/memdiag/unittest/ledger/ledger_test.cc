@@ -342,6 +342,34 @@ TEST(Ledger, TheCheapFormAsksWhenSomethingDoesNotAddUp) {
   munmap(mapping, 64 * mb);
 }
 
+TEST(Ledger, WhatWasFreedBeforeTheWalkIsNotTakenToBeUnwritten) {
+  constexpr size_t size = 64 * mb;
+  const auto written = [](Pool of) {
+    void *const block = pools::allocate(of, size, false);
+    if (block != nullptr) memset(block, 1, size);
+    return block;
+  };
+  const Slow_readings slow;
+  void *const other = written(Pool::table_cache);
+  void *block = written(pool);
+  ASSERT_TRUE(other != nullptr && block != nullptr);
+  const memdiag::Snapshot early = memdiag::take_snapshot();
+  pools::free(pool, block, size);
+  (void)purging::purge(pool);
+  (void)reader.take(early, {}, Precision::exact);
+  block = written(pool);
+  ASSERT_NE(nullptr, block);
+  // jemalloc counts pages as dirty that came with others and were never used.
+  (void)purging::purge(pool);
+  const By_key now = by_key(take(Precision::cheap).rows);
+  EXPECT_NEAR(1.0 * size, static_cast<double>(*now.at("pool/fts_query/live")),
+              4.0 * mb);
+  EXPECT_NEAR(1.0 * size, static_cast<double>(*now.at("pool/table_cache/live")),
+              4.0 * mb);
+  pools::free(pool, block, size);
+  pools::free(Pool::table_cache, other, size);
+}
+
 TEST(Ledger, WhatTheLastLookSaysOfRegions) {
   constexpr auto buffer_pool = static_cast<size_t>(Region_kind::buffer_pool);
   constexpr size_t size = 16 * mb;
