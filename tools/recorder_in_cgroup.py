@@ -29,7 +29,12 @@ PAUSE = 0.05
 # The last high may be two seconds older than the end.
 LEAST_GROWTH_MB = 150
 PATIENCE = 30.0
-OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "--disable-log-bin")
+OPTIONS = (
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-redo-log-capacity=64M",
+    "--disable-log-bin",
+    "--memdiag-memory-target=OFF",
+)
 RECORD = ("--memdiag-profile=RECORD", "--memdiag-profile-sample-bytes=65536")
 
 

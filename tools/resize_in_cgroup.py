@@ -31,7 +31,12 @@ WIDE_KB = 4 << 20
 PATIENCE = 30.0
 HOST_SECONDS = 1.0
 HISTORY_SECONDS = 3.0
-OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "--disable-log-bin")
+OPTIONS = (
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-redo-log-capacity=64M",
+    "--disable-log-bin",
+    "--memdiag-memory-target=OFF",
+)
 DATABASE = "test"
 # 70 MB of rows, which is more than the buffer pool.
 LOAD = (

@@ -129,7 +129,7 @@ ARMS: dict[str, Arm] = {
             "dev-admission",
             "dev",
             "the same with large statements admitted by the room below the limit",
-            options=("--memdiag-sessions=ON", "--memdiag-admission=ON"),
+            options=("--memdiag-sessions=ON", "--memdiag-admission=ON", "--memdiag-memory-target=OFF"),
         ),
         Arm(
             "dev-ceiling",

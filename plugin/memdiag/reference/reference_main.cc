@@ -188,7 +188,7 @@ std::string default_of(const System_variable &variable) {
     case System_variable::Type::profile_mode:
       return profile_modes[variable.default_value];
     case System_variable::Type::memory_target:
-      return "OFF";
+      return "AUTO";
   }
   return "";
 }

@@ -286,7 +286,7 @@ class Memory_target : public Sys_var_charptr {
   explicit Memory_target(const System_variable &of)
       : Sys_var_charptr(of.name, of.comment, GLOBAL_VAR(memdiag::ceiling::wish),
                         CMD_LINE(REQUIRED_ARG), IN_SYSTEM_CHARSET,
-                        DEFAULT("OFF"), NO_MUTEX_GUARD, NOT_IN_BINLOG,
+                        DEFAULT("AUTO"), NO_MUTEX_GUARD, NOT_IN_BINLOG,
                         ON_CHECK(check_target), ON_UPDATE(update_target)) {}
   bool check_update_type(Item_result type) override {
     return type != STRING_RESULT && type != INT_RESULT;

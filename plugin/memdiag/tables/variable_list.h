@@ -27,7 +27,7 @@ struct System_variable {
     watcher_mode,
     /** One of profile_modes. */
     profile_mode,
-    /** OFF, WATCH, AUTO or bytes (ceiling/target.h). The default is OFF. */
+    /** OFF, WATCH, AUTO or bytes (ceiling/target.h). The default is AUTO. */
     memory_target
   };
   enum class Changed : uint8_t {
@@ -161,8 +161,7 @@ inline constexpr auto system_variables = [] {
        "statements, sessions, pages of the buffer pool"},
       {"memdiag_memory_target", memory_target, any_time, 0, 0, 0,
        "The ceiling of the server's memory. OFF: none. AUTO: some percent "
-       "below "
-       "the lowest limit of the control group and those above it; without a "
+       "below the lowest limit of the control group and those above it; without a "
        "limit it does nothing. A number of bytes, which K, M, G or T may "
        "follow: that. Below it, the server gives unused pages and frames of "
        "the buffer pool back, lets statements wait while there is little room, "
