@@ -58,8 +58,8 @@ class Answers(limited.Answers):
                 found = _digest(result)
         except SqlError as error:
             code, said = error.code, error.message
-        except OSError:
-            code = None
+        except OSError as error:
+            code, said = None, str(error)
         with self.lock:
             self.count(code)
             if found:
