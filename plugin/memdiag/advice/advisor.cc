@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "plugin/memdiag/advice/holder_list.h"
+#include "plugin/memdiag/ceiling/giving.h"
 
 namespace memdiag::advisor {
 namespace {
@@ -711,7 +712,7 @@ class Advisor {
 
   /** The server keeps this memory without clients, with the buffer pool at its
   floor. Unknown: the memory of sessions or statements is. */
-  Reading needed_at_rest(const Ceiling_situation &ceiling) const {
+  Reading needed_without_clients(const Ceiling_situation &ceiling) const {
     Reading not_needed = ceiling.parkable_bytes;
     for (size_t i = 0; i < pool_count; ++i) {
       const Pool_situation &pool = m_now.pools[i];
@@ -723,13 +724,11 @@ class Advisor {
       if (!uses_malloc(static_cast<Pool>(i)))
         not_needed = sum(not_needed, pool.dirty_bytes);
     }
-    return difference(
-        static_cast<uint64_t>(std::max<int64_t>(ceiling.kept_bytes, 0)),
-        not_needed);
+    return ceiling::needed_at_rest(ceiling.kept_bytes, {not_needed});
   }
 
   void judge_target(const Ceiling_situation &ceiling) {
-    const Reading needed = needed_at_rest(ceiling);
+    const Reading needed = needed_without_clients(ceiling);
     const int64_t fits =
         ceiling.marks.target_bytes - ceiling.marks.plenty_bytes;
     if (ceiling.level == ceiling::Level::green || !needed ||

@@ -158,6 +158,13 @@ int64_t expected_of_beginner(bool has_digest, std::optional<int64_t> peak_bytes,
   return expected < small_bytes ? 0 : expected;
 }
 
+Reading needed_at_rest(int64_t kept_bytes,
+                       std::initializer_list<Reading> can_go) {
+  Reading rest = static_cast<uint64_t>(std::max<int64_t>(kept_bytes, 0));
+  for (const Reading &part : can_go) rest = difference(rest, part);
+  return rest;
+}
+
 int64_t next_average(int64_t average_bytes, int64_t peak_bytes) {
   return (average_bytes * 15 + std::max<int64_t>(peak_bytes, 0)) / 16;
 }

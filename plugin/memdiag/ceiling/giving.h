@@ -29,9 +29,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 
 #include "mysys/memdiag/ceiling/levels.h"
+#include "plugin/memdiag/base/reading.h"
 
 namespace memdiag::ceiling {
 
@@ -169,6 +171,11 @@ constexpr uint64_t patient_us = 1'000'000;
 @return 0: it is small (small_bytes), and neither waits nor is waited for */
 int64_t expected_of_beginner(bool has_digest, std::optional<int64_t> peak_bytes,
                              int64_t average_peak_bytes, int64_t plenty_bytes);
+/** What the server keeps when all went back that can.
+@param can_go  parts of what is kept
+@return empty: a part is not known, or they are more than what is kept */
+Reading needed_at_rest(int64_t kept_bytes,
+                       std::initializer_list<Reading> can_go);
 /** The average after a statement that grew by so much at most. */
 int64_t next_average(int64_t average_bytes, int64_t peak_bytes);
 

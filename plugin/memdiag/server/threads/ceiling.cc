@@ -35,11 +35,13 @@ void warn_of_balloon() {
 
 std::string doubt() try {
   if (account.level() == Level::unknown) return "";
-  const uint64_t need = needed_at_rest_bytes();
-  const auto target = static_cast<uint64_t>(account.marks().target_bytes);
-  if (need <= target) return "";
+  const Marks marks = account.marks();
+  const Reading need =
+      sum(needed_now(), static_cast<uint64_t>(marks.reserve_bytes));
+  const auto target = static_cast<uint64_t>(marks.target_bytes);
+  if (!need || *need <= target) return "";
   return "memdiag_memory_target: the server stays below " +
-         std::to_string(target) + " bytes, and needs " + std::to_string(need) +
+         std::to_string(target) + " bytes, and needs " + std::to_string(*need) +
          " bytes at rest. Large statements run one at a time, and may end. "
          "Raise the target or the limit, or lower innodb_buffer_pool_size";
 } catch (const std::bad_alloc &) {

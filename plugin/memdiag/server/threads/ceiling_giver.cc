@@ -401,14 +401,12 @@ int set_at_work(State *self, bool at_work) {
   return 0;
 }
 
-uint64_t needed_at_rest_bytes() {
+Reading needed_now() {
   uint64_t unused = 0;
   (void)unused_bytes(&unused);
-  const uint64_t kept = static_cast<uint64_t>(account.kept_bytes());
-  const uint64_t can_go =
-      unused + (locked_in_memory ? 0 : balloon::parkable_bytes());
-  return kept - std::min(kept, can_go) +
-         static_cast<uint64_t>(account.marks().reserve_bytes);
+  return needed_at_rest(
+      account.kept_bytes(),
+      {unused, locked_in_memory ? 0 : balloon::parkable_bytes()});
 }
 
 void give_all_back() {

@@ -171,8 +171,8 @@ void look_at_limits(State *self);
 /** Without a limit nothing is charged, and no statement asks. Caller holds
 State::round. @return 0, or an errno: nothing was done */
 int set_at_work(State *self, bool at_work);
-/** What is kept when all was given back that can be, and the reserve. */
-uint64_t needed_at_rest_bytes();
+/** Without unused pages, and with the buffer pool at its floor. */
+Reading needed_now();
 /** All parked frames go back. Caller holds State::round. */
 void give_all_back();
 /** @} */

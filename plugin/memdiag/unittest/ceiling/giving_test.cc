@@ -32,6 +32,15 @@ Situation left(int64_t megabytes) {
           true};
 }
 
+TEST(Needed_at_rest, is_what_is_kept_less_what_can_go) {
+  EXPECT_EQ(700u, needed_at_rest(1000, {100u, 200u}));
+  EXPECT_EQ(1000u, needed_at_rest(1000, {}));
+  EXPECT_EQ(0u, needed_at_rest(-5, {}));
+  EXPECT_EQ(std::nullopt, needed_at_rest(1000, {100u, std::nullopt}));
+  // The figures are of different moments.
+  EXPECT_EQ(std::nullopt, needed_at_rest(1000, {600u, 500u}));
+}
+
 TEST(Giving, does_nothing_while_there_is_plenty_or_nothing_is_known) {
   Giving giving;
   EXPECT_EQ(Step::none, giving.next(left(80), second).step);
