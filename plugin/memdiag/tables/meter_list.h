@@ -29,6 +29,7 @@
 #include "plugin/memdiag/history/history_rows.h"
 #include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/ledger/ledger_rows.h"
+#include "plugin/memdiag/tables/column.h"
 
 namespace memdiag::meters {
 
@@ -116,209 +117,127 @@ void limit(const Readings &readings, Sink *sink) {
   sink->add_reading(readings.limits.*member, {});
 }
 
-/** An amount of the account. */
-template <auto member>
-void left_of_ceiling(const Readings &readings, Sink *sink) {
-  if (readings.ceiling)
-    sink->add_reading(readings.ceiling->shown((*readings.ceiling).*member), {});
-}
-
-template <auto member>
-void of_ceiling(const Readings &readings, Sink *sink) {
-  if (readings.ceiling) sink->add_reading((*readings.ceiling).*member, {});
-}
-
-template <auto member>
-void seconds_of_ceiling(const Readings &readings, Sink *sink) {
-  if (readings.ceiling)
-    sink->add(static_cast<double>((*readings.ceiling).*member) / 1e6, {});
+/** @param unit  of the figure; a metric of microseconds is in seconds */
+inline void add_figure(Unit unit, const Reading &figure, Sink *sink) {
+  if (figure && unit == Unit::microseconds)
+    sink->add(static_cast<double>(*figure) / 1e6, {});
+  else
+    sink->add_reading(figure, {});
 }
 
 }  // namespace detail
 
-inline constexpr auto
-    metrics =
-        std::to_array<Metric>(
-            {
-                {"mysql.memdiag.ledger.resident", "By",
-                 "Physical memory by use. All series add up to the process's "
-                 "RSS.",
-                 "component, name, state", Kind::up_down_counter, false,
-                 [](const Readings &readings, Sink *sink) {
-                   for (const ledger::Row &row : readings.ledger)
-                     if (row.resident_bytes)
-                       sink->add(*row.resident_bytes,
-                                 {{"component", row.component},
-                                  {"name", row.name},
-                                  {"state", row.state}});
-                 }},
-                {"mysql.memdiag.pool.live", "By",
-                 "Allocated and not yet freed.", "pool", Kind::up_down_counter,
-                 false, detail::each_pool<&Pool_row::held_bytes>},
-                {"mysql.memdiag.pool.active", "By",
-                 "Pages that hold at least one block.", "pool",
-                 Kind::up_down_counter, false,
-                 detail::each_pool<&Pool_row::active_bytes>},
-                {"mysql.memdiag.pool.dirty", "By",
-                 "Unused pages that were not given back yet.", "pool",
-                 Kind::up_down_counter, false,
-                 detail::each_pool<&Pool_row::dirty_bytes>},
-                {"mysql.memdiag.pool.muzzy", "By",
-                 "Unused pages that the kernel may take.", "pool",
-                 Kind::up_down_counter, false,
-                 detail::each_pool<&Pool_row::muzzy_bytes>},
-                {"mysql.memdiag.pool.metadata", "By",
-                 "The allocator's bookkeeping.", "pool", Kind::up_down_counter,
-                 false, detail::each_pool<&Pool_row::metadata_bytes>},
-                {"mysql.memdiag.pool.peak", "By",
-                 "Highest live bytes since the server started.", "pool",
-                 Kind::gauge, false, detail::each_pool<&Pool_row::peak_bytes>},
-                {"mysql.memdiag.pool.fallbacks", "{block}",
-                 "Blocks that malloc() served because the pool could not.",
-                 "pool", Kind::counter, false,
-                 detail::each_pool<&Pool_row::fallbacks>},
-                {"mysql.memdiag.pool.purges", "{purge}",
-                 "Purges of the whole pool.", "pool", Kind::counter, false,
-                 detail::each_pool<&Pool_row::purges>},
-                {"mysql.memdiag.pool.purged", "By",
-                 "Bytes that purges released.", "pool", Kind::counter, false,
-                 detail::each_pool<&Pool_row::purged_bytes>},
-                {"mysql.memdiag.pool.purge.time", "s",
-                 "Duration of the purges.", "pool", Kind::counter, true,
-                 [](const Readings &readings, Sink *sink) {
-                   if (!readings.pools) return;
-                   for (const Pool_row &pool : *readings.pools)
-                     sink->add(static_cast<double>(pool.purge_us) / 1e6,
-                               {{"pool", pool.name}});
-                 }},
-                {"mysql.memdiag.pool.refaulted", "By",
-                 "Purged bytes that the pool needed again within a second.",
-                 "pool", Kind::counter, false,
-                 detail::each_pool<&Pool_row::refaulted_bytes>},
-                {"mysql.memdiag.pool.backoff", "{pause}",
-                 "The pool waits this many times its usual pause before a "
-                 "purge.",
-                 "pool", Kind::gauge, false,
-                 detail::each_pool<&Pool_row::backoff>},
-                {"mysql.memdiag.process.resident", "By",
-                 "Physical memory of the server (RSS).", "", Kind::gauge, false,
-                 detail::last_sample<&History_row::rss_bytes>},
-                {"mysql.memdiag.process.peak", "By",
-                 "Highest RSS since the server started.", "", Kind::gauge,
-                 false, detail::last_sample<&History_row::rss_peak_bytes>},
-                {"mysql.memdiag.process.limit", "By",
-                 "The lowest limit of the control group, or the machine's "
-                 "memory.",
-                 "", Kind::gauge, false,
-                 detail::last_sample<&History_row::limit_bytes>},
-                {"mysql.memdiag.process.growth",
-                 "By/s", "Slope of a line through RSS of the last 15 minutes.",
-                 "", Kind::gauge, true,
-                 [](const Readings &readings, Sink *sink) {
-                   if (readings.sample &&
-                       readings.sample->trend_bytes_per_second)
-                     sink->add(*readings.sample->trend_bytes_per_second, {});
-                 }},
-                {"mysql.memdiag.process.until_limit", "s",
-                 "Time until that line reaches the limit. Absent: not within a "
-                 "year.",
-                 "", Kind::gauge, false,
-                 detail::last_sample<&History_row::seconds_until_limit>},
-                {"mysql.memdiag.host.memory", "By", "Memory of the machine.",
-                 "", Kind::gauge, false,
-                 detail::limit<&limits::Figures::machine_bytes>},
-                {"mysql.memdiag.host.available", "By",
-                 "Memory of the machine that is available.", "", Kind::gauge,
-                 false, detail::limit<&limits::Figures::available_bytes>},
-                {"mysql.memdiag.host.limit", "By",
-                 "Lowest limit of the control group and those above it. "
-                 "Absent: no limit.",
-                 "", Kind::gauge, false,
-                 detail::limit<&limits::Figures::group_limit_bytes>},
-                {"mysql.memdiag.host.room", "By",
-                 "Least that is free below one of these limits. Absent: no "
-                 "limit.",
-                 "", Kind::gauge, false,
-                 detail::limit<&limits::Figures::group_room_bytes>},
-                {"mysql.memdiag.host.room_limit", "By",
-                 "The limit with the least room. Absent: no limit.", "",
-                 Kind::gauge, false,
-                 detail::limit<&limits::Figures::group_room_limit_bytes>},
-                {"mysql.memdiag.host.safe_limit", "By",
-                 "How low the limit of the control group may be set now "
-                 "without a kill.",
-                 "", Kind::gauge, false,
-                 detail::limit<&limits::Figures::safe_bytes>},
-                {"mysql.memdiag.ceiling.level", "{level}",
-                 "The ceiling's level. 1: green, statements begin. 2: yellow, "
-                 "they wait. "
-                 "3: red, running ones wait for memory. 0: there is no limit, "
-                 "or its "
-                 "figures cannot be read. Absent: memdiag_memory_target is "
-                 "OFF.",
-                 "", Kind::gauge, false,
-                 [](const Readings &readings, Sink *sink) {
-                   if (readings.ceiling && readings.ceiling->on)
-                     sink->add(static_cast<int64_t>(readings.ceiling->level),
-                               {});
-                 }},
-                {"mysql.memdiag.ceiling.target", "By",
-                 "The target that the ceiling keeps. Absent: level 0, or OFF.",
-                 "", Kind::gauge, false,
-                 [](const Readings &readings, Sink *sink) {
-                   if (readings.ceiling)
-                     sink->add_reading(
-                         readings.ceiling->shown(
-                             readings.ceiling->marks.target_bytes),
-                         {});
-                 }},
-                {"mysql.memdiag.ceiling.left", "By",
-                 "Left below the target; 0 above it. Absent: level 0, or OFF.",
-                 "", Kind::gauge, false,
-                 detail::left_of_ceiling<&ceiling::Figures::left_bytes>},
-                {"mysql.memdiag.ceiling.charged", "By",
-                 "Taken by threads since the kernel was read last. Absent: "
-                 "level 0, or "
-                 "OFF.",
-                 "", Kind::gauge, false,
-                 detail::left_of_ceiling<&ceiling::Figures::charged_bytes>},
-                {"mysql.memdiag.ceiling.promised", "By",
-                 "Promised to statements, and perhaps not touched yet. Absent: "
-                 "level 0, or "
-                 "OFF.",
-                 "", Kind::gauge, false,
-                 detail::left_of_ceiling<&ceiling::Figures::promised_bytes>},
-                {"mysql.memdiag.ceiling.parked", "By",
-                 "Frames of the buffer pool whose memory the system has now.",
-                 "", Kind::gauge, false,
-                 detail::of_ceiling<&ceiling::Figures::parked_bytes>},
-                {"mysql.memdiag.ceiling.waits", "{wait}",
-                 "Waits of running statements for memory.", "", Kind::counter,
-                 false, detail::of_ceiling<&ceiling::Figures::waits>},
-                {"mysql.memdiag.ceiling.wait.time", "s",
-                 "How long these were, in all.", "", Kind::counter, true,
-                 detail::seconds_of_ceiling<&ceiling::Figures::wait_us>},
-                {"mysql.memdiag.ceiling.longest_wait", "s",
-                 "The longest of these.", "", Kind::gauge, true,
-                 detail::seconds_of_ceiling<
-                     &ceiling::Figures::longest_wait_us>},
-                {"mysql.memdiag.ceiling.went_on", "{wait}",
-                 "Waits that ended without room.", "", Kind::counter, false,
-                 detail::of_ceiling<&ceiling::Figures::went_on>},
-                {"mysql.memdiag.ceiling.ended", "{statement}",
-                 "Statements that the ceiling told to end.", "", Kind::counter,
-                 false, detail::of_ceiling<&ceiling::Figures::ended>},
-                {"mysql.memdiag.ceiling.refused", "{statement}",
-                 "Statements that waited for room and did not begin.", "",
-                 Kind::counter, false,
-                 detail::of_ceiling<&ceiling::Figures::refused>},
-                {"mysql.memdiag.ceiling.kernel_reads", "{read}",
-                 "Readings of the kernel.", "", Kind::counter, false,
-                 detail::of_ceiling<&ceiling::Figures::kernel_reads>},
-                {"mysql.memdiag.ceiling.rounds", "{round}",
-                 "Rounds of the giver.", "", Kind::counter, false,
-                 detail::of_ceiling<&ceiling::Figures::rounds>},
-            });
+inline constexpr auto metrics = std::to_array<Metric>({
+    {"mysql.memdiag.ledger.resident", "By",
+     "Physical memory by use. All series add up to the process's "
+     "RSS.",
+     "component, name, state", Kind::up_down_counter, false,
+     [](const Readings &readings, Sink *sink) {
+       for (const ledger::Row &row : readings.ledger)
+         if (row.resident_bytes)
+           sink->add(*row.resident_bytes, {{"component", row.component},
+                                           {"name", row.name},
+                                           {"state", row.state}});
+     }},
+    {"mysql.memdiag.pool.live", "By", "Allocated and not yet freed.", "pool",
+     Kind::up_down_counter, false, detail::each_pool<&Pool_row::held_bytes>},
+    {"mysql.memdiag.pool.active", "By", "Pages that hold at least one block.",
+     "pool", Kind::up_down_counter, false,
+     detail::each_pool<&Pool_row::active_bytes>},
+    {"mysql.memdiag.pool.dirty", "By",
+     "Unused pages that were not given back yet.", "pool",
+     Kind::up_down_counter, false, detail::each_pool<&Pool_row::dirty_bytes>},
+    {"mysql.memdiag.pool.muzzy", "By", "Unused pages that the kernel may take.",
+     "pool", Kind::up_down_counter, false,
+     detail::each_pool<&Pool_row::muzzy_bytes>},
+    {"mysql.memdiag.pool.metadata", "By", "The allocator's bookkeeping.",
+     "pool", Kind::up_down_counter, false,
+     detail::each_pool<&Pool_row::metadata_bytes>},
+    {"mysql.memdiag.pool.peak", "By",
+     "Highest live bytes since the server started.", "pool", Kind::gauge, false,
+     detail::each_pool<&Pool_row::peak_bytes>},
+    {"mysql.memdiag.pool.fallbacks", "{block}",
+     "Blocks that malloc() served because the pool could not.", "pool",
+     Kind::counter, false, detail::each_pool<&Pool_row::fallbacks>},
+    {"mysql.memdiag.pool.purges", "{purge}", "Purges of the whole pool.",
+     "pool", Kind::counter, false, detail::each_pool<&Pool_row::purges>},
+    {"mysql.memdiag.pool.purged", "By", "Bytes that purges released.", "pool",
+     Kind::counter, false, detail::each_pool<&Pool_row::purged_bytes>},
+    {"mysql.memdiag.pool.purge.time", "s", "Duration of the purges.", "pool",
+     Kind::counter, true,
+     [](const Readings &readings, Sink *sink) {
+       if (!readings.pools) return;
+       for (const Pool_row &pool : *readings.pools)
+         sink->add(static_cast<double>(pool.purge_us) / 1e6,
+                   {{"pool", pool.name}});
+     }},
+    {"mysql.memdiag.pool.refaulted", "By",
+     "Purged bytes that the pool needed again within a second.", "pool",
+     Kind::counter, false, detail::each_pool<&Pool_row::refaulted_bytes>},
+    {"mysql.memdiag.pool.backoff", "{pause}",
+     "The pool waits this many times its usual pause before a "
+     "purge.",
+     "pool", Kind::gauge, false, detail::each_pool<&Pool_row::backoff>},
+    {"mysql.memdiag.process.resident", "By",
+     "Physical memory of the server (RSS).", "", Kind::gauge, false,
+     detail::last_sample<&History_row::rss_bytes>},
+    {"mysql.memdiag.process.peak", "By",
+     "Highest RSS since the server started.", "", Kind::gauge, false,
+     detail::last_sample<&History_row::rss_peak_bytes>},
+    {"mysql.memdiag.process.limit", "By",
+     "The lowest limit of the control group, or the machine's "
+     "memory.",
+     "", Kind::gauge, false, detail::last_sample<&History_row::limit_bytes>},
+    {"mysql.memdiag.process.growth", "By/s",
+     "Slope of a line through RSS of the last 15 minutes.", "", Kind::gauge,
+     true,
+     [](const Readings &readings, Sink *sink) {
+       if (readings.sample && readings.sample->trend_bytes_per_second)
+         sink->add(*readings.sample->trend_bytes_per_second, {});
+     }},
+    {"mysql.memdiag.process.until_limit", "s",
+     "Time until that line reaches the limit. Absent: not within a "
+     "year.",
+     "", Kind::gauge, false,
+     detail::last_sample<&History_row::seconds_until_limit>},
+    {"mysql.memdiag.host.memory", "By", "Memory of the machine.", "",
+     Kind::gauge, false, detail::limit<&limits::Figures::machine_bytes>},
+    {"mysql.memdiag.host.available", "By",
+     "Memory of the machine that is available.", "", Kind::gauge, false,
+     detail::limit<&limits::Figures::available_bytes>},
+    {"mysql.memdiag.host.limit", "By",
+     "Lowest limit of the control group and those above it. "
+     "Absent: no limit.",
+     "", Kind::gauge, false,
+     detail::limit<&limits::Figures::group_limit_bytes>},
+    {"mysql.memdiag.host.room", "By",
+     "Least that is free below one of these limits. Absent: no "
+     "limit.",
+     "", Kind::gauge, false, detail::limit<&limits::Figures::group_room_bytes>},
+    {"mysql.memdiag.host.room_limit", "By",
+     "The limit with the least room. Absent: no limit.", "", Kind::gauge, false,
+     detail::limit<&limits::Figures::group_room_limit_bytes>},
+    {"mysql.memdiag.host.safe_limit", "By",
+     "How low the limit of the control group may be set now "
+     "without a kill.",
+     "", Kind::gauge, false, detail::limit<&limits::Figures::safe_bytes>},
+#define MEMDIAG_CEILING_FIGURE(variable, unit, metric, metric_unit, kind, \
+                               value, meaning)                            \
+  {"mysql.memdiag.ceiling." metric,                                       \
+   metric_unit,                                                           \
+   meaning,                                                               \
+   "",                                                                    \
+   Kind::kind,                                                            \
+   Unit::unit == Unit::microseconds,                                      \
+   [](const Readings &readings, Sink *sink) {                             \
+     if (!readings.ceiling) return;                                       \
+     const ceiling::Figures &now = *readings.ceiling;                     \
+     [[maybe_unused]] constexpr Reading when_off;                         \
+     detail::add_figure(Unit::unit, value, sink);                         \
+   }},
+#include "plugin/memdiag/ceiling/figure_list.h"
+#undef MEMDIAG_CEILING_FIGURE
+});
 
 }  // namespace memdiag::meters
 

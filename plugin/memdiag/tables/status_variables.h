@@ -51,17 +51,6 @@ Reading of_pool(const Snapshot &snapshot) {
   return snapshot.pools[pool].*member;
 }
 
-template <auto member>
-Reading left_of_ceiling(const Snapshot &) {
-  const ceiling::Figures now = ceiling::figures();
-  return now.shown(now.*member);
-}
-
-template <auto member>
-Reading of_ceiling(const Snapshot &) {
-  return ceiling::figures().*member;
-}
-
 }  // namespace detail
 
 inline constexpr auto status_variables = std::to_array<Status_variable>({
@@ -128,52 +117,16 @@ inline constexpr auto status_variables = std::to_array<Status_variable>({
        const profiling::View view;
        return view ? view.status().dropped_stacks : 0;
      }},
-    {"Memdiag_ceiling_level", Unit::none,
-     "The ceiling's level (memdiag_memory_target). 0: it is OFF, or its "
-     "figures "
-     "are not known. 1: green, statements begin. 2: yellow, they wait. 3: red, "
-     "running ones wait for memory.",
-     [](const Snapshot &) -> Reading {
-       const ceiling::Figures now = ceiling::figures();
-       return now.is_known() ? static_cast<uint64_t>(now.level) : 0;
-     }},
-    {"Memdiag_ceiling_target_bytes", Unit::bytes,
-     "The target that the ceiling keeps. Empty: level 0.",
-     [](const Snapshot &) {
-       const ceiling::Figures now = ceiling::figures();
-       return now.shown(now.marks.target_bytes);
-     }},
-    {"Memdiag_ceiling_left_bytes", Unit::bytes,
-     "Left below the target. 0 above it. Empty: level 0.",
-     detail::left_of_ceiling<&ceiling::Figures::left_bytes>},
-    {"Memdiag_ceiling_charged_bytes", Unit::bytes,
-     "Taken by threads since the kernel was read last. Empty: level 0.",
-     detail::left_of_ceiling<&ceiling::Figures::charged_bytes>},
-    {"Memdiag_ceiling_promised_bytes", Unit::bytes,
-     "Promised to statements, and perhaps not touched yet. Empty: level 0.",
-     detail::left_of_ceiling<&ceiling::Figures::promised_bytes>},
-    {"Memdiag_ceiling_parked_bytes", Unit::bytes,
-     "Frames of the buffer pool whose memory the system has now.",
-     detail::of_ceiling<&ceiling::Figures::parked_bytes>},
-    {"Memdiag_ceiling_waits", Unit::count,
-     "Waits of running statements for memory.",
-     detail::of_ceiling<&ceiling::Figures::waits>},
-    {"Memdiag_ceiling_wait_microseconds", Unit::microseconds,
-     "How long these were, in all.",
-     detail::of_ceiling<&ceiling::Figures::wait_us>},
-    {"Memdiag_ceiling_longest_wait_microseconds", Unit::microseconds,
-     "The longest of these.",
-     detail::of_ceiling<&ceiling::Figures::longest_wait_us>},
-    {"Memdiag_ceiling_went_on", Unit::count, "Waits that ended without room.",
-     detail::of_ceiling<&ceiling::Figures::went_on>},
-    {"Memdiag_ceiling_ended", Unit::count, "Statements that were told to end.",
-     detail::of_ceiling<&ceiling::Figures::ended>},
-    {"Memdiag_ceiling_refused", Unit::count, "Statements that did not begin.",
-     detail::of_ceiling<&ceiling::Figures::refused>},
-    {"Memdiag_ceiling_kernel_reads", Unit::count, "Readings of the kernel.",
-     detail::of_ceiling<&ceiling::Figures::kernel_reads>},
-    {"Memdiag_ceiling_rounds", Unit::count, "Rounds of the giver.",
-     detail::of_ceiling<&ceiling::Figures::rounds>},
+#define MEMDIAG_CEILING_FIGURE(variable, unit, metric, metric_unit, kind, \
+                               value, meaning)                            \
+  {"Memdiag_ceiling_" #variable, Unit::unit, meaning,                     \
+   [](const Snapshot &) -> Reading {                                      \
+     const ceiling::Figures now = ceiling::figures();                     \
+     [[maybe_unused]] constexpr Reading when_off = 0;                     \
+     return value;                                                        \
+   }},
+#include "plugin/memdiag/ceiling/figure_list.h"
+#undef MEMDIAG_CEILING_FIGURE
 #define MEMDIAG_POOL(id, lifetime, shards, cached_max, quiet_ms, dirty_ms, \
                      muzzy_ms, purpose)                                    \
   {"Memdiag_pool_" #id "_live_bytes", Unit::bytes,                         \
