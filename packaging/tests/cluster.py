@@ -212,6 +212,7 @@ def group_of_ours(run) -> None:
                     member.start(build)
                     member.join()
                 killed(report, group, writers)
+                cluster_memory.below_the_ceiling(report, group, build)
             compare(report, group, writers, "after a kill")
             memory(report, group)
             cluster_memory.reported(report, folder, group, "three of ours")

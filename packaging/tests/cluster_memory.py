@@ -12,8 +12,9 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from harness.cgroup import Limit, memory_limit
@@ -21,7 +22,7 @@ from harness.checks import Checks, Failed
 from harness.common import ROOT
 from harness.problem import NotPossible
 from harness.server import Build
-from harness.sql import SqlError
+from harness.sql import Connection, SqlError
 from tests.group import Group, Member, kind, wait
 
 COMPONENT = "group_replication_resource_manager"
@@ -37,6 +38,15 @@ COLUMNS = 500
 COPIES = 100
 SCHEMA = "crowd"
 OPTIONS = ("--table-open-cache=8000", "--table-open-cache-instances=1")
+# Clients that want a gigabyte together. An administrator's statement never waits or ends.
+READER = "reader"
+READERS = 16
+READ_SECONDS = 15
+READ = (
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50)"
+    " SELECT LENGTH(GROUP_CONCAT(REPEAT('x', 1000000))) FROM n"
+)
+ENDED = 3170  # ER_CAPACITY_EXCEEDED
 
 
 # --- what is held, and one report ---------------------------------------------------------
@@ -134,12 +144,14 @@ class Confined:
 
 
 @contextlib.contextmanager
-def confined(group: Group, build: Build) -> Iterator[Confined]:
+def confined(
+    group: Group, build: Build, options: Sequence[str], prepare: Callable[[Member], None] = lambda _: None
+) -> Iterator[Confined]:
     """A secondary of this build, restarted; afterwards it is restarted once more, without a limit."""
     member = next(x for x in group.secondaries() if type(x.server.build) is type(build))
     with memory_limit(WIDE_KB) as limit:
         member.leave()
-        member.start(build, OPTIONS, limit.wrapper())
+        member.start(build, options, limit.wrapper())
         try:
             member.join()
             prepare(member)
@@ -150,7 +162,8 @@ def confined(group: Group, build: Build) -> Iterator[Confined]:
     member.join()
 
 
-def prepare(member: Member) -> None:
+def judge_memory(member: Member) -> None:
+    """The component judges it from now on."""
     with member.server.connect() as session:
         for statement in (
             "SET GLOBAL super_read_only = OFF",
@@ -176,9 +189,9 @@ def pressed(report: Checks, group: Group, stock: Build, ours: Build) -> None:
             session.query(f"CREATE TABLE {SCHEMA}.t{number} (id INT PRIMARY KEY, {columns})")
     group.catch_up()
     try:
-        with confined(group, stock) as one:
+        with confined(group, stock, OPTIONS, judge_memory) as one:
             dies(report, one)
-        with confined(group, ours) as one:
+        with confined(group, ours, OPTIONS, judge_memory) as one:
             leaves(report, one)
             stays(report, one)
     except NotPossible as reason:
@@ -240,3 +253,65 @@ def stays(report: Checks, one: Confined) -> None:
         "SELECT COUNT(*), SUM(freed_bytes) >> 20 FROM information_schema.memdiag_purges WHERE reason = 'pressure' AND action <> 'purge'"
     ).rows
     report.check("its watcher has closed tables", int(rows[0][0]) > 0, rows[0])
+
+
+# --- a member below the ceiling -----------------------------------------------------------
+
+
+class Readers:
+    """Clients of a member that together want more than it has."""
+
+    def __init__(self) -> None:
+        self.answers = self.ended = 0
+        self.wrong: list[str] = []
+        self._lock = threading.Lock()
+
+    def run(self, member: Member) -> None:
+        threads = [threading.Thread(target=self._read, args=(member,), daemon=True) for _ in range(READERS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _read(self, member: Member) -> None:
+        end = time.monotonic() + READ_SECONDS
+        try:
+            with Connection(member.server.socket, user=READER, timeout=60) as session:
+                session.query("SET group_concat_max_len = 1 << 30")
+                while time.monotonic() < end:
+                    self._ask(session)
+        except (OSError, SqlError) as error:
+            self.wrong.append(str(error))
+
+    def _ask(self, session: Connection) -> None:
+        try:
+            session.query(READ)
+        except SqlError as error:
+            if error.code != ENDED:
+                raise
+            with self._lock:
+                self.ended += 1
+        else:
+            with self._lock:
+                self.answers += 1
+
+
+def below_the_ceiling(report: Checks, group: Group, build: Build) -> None:
+    """The group writes, and clients of one member want more memory than its limit leaves."""
+    with group.primary().server.connect() as session:
+        session.query(f"CREATE USER {READER}@localhost")
+        session.query(f"GRANT SELECT ON *.* TO {READER}@localhost")
+    group.catch_up()
+    try:
+        with confined(group, build, ("--memdiag-memory-target=AUTO",)) as one:
+            readers = Readers()
+            readers.run(one.member)
+            figures = f"{readers.answers} answers, {readers.ended} ended, {one.kills()} kills"
+            good = one.member.server.alive() and not one.kills()
+            report.check("a member below the ceiling lives", good, figures)
+            wrong = "; ".join(sorted(set(readers.wrong)))
+            report.check("its clients see answers and the ceiling's error alone", not wrong and readers.answers > 0, wrong)
+            state = one.member.state()
+            report.check("it stays in the group", state == "ONLINE", state)
+    except NotPossible as reason:
+        report.skip("a member below the ceiling", reason)
