@@ -310,7 +310,9 @@ def below_the_ceiling(report: Checks, group: Group, build: Build) -> None:
             good = one.member.server.alive() and not one.kills()
             report.check("a member below the ceiling lives", good, figures)
             wrong = "; ".join(sorted(set(readers.wrong)))
-            report.check("its clients see answers and the ceiling's error alone", not wrong and readers.answers > 0, wrong)
+            report.check(
+                "its clients see answers and the ceiling's error alone", not wrong and readers.answers > 0, wrong
+            )
             state = one.member.state()
             report.check("it stays in the group", state == "ONLINE", state)
     except NotPossible as reason:
