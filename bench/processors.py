@@ -25,7 +25,8 @@ from bench.runner import arms as arm_list
 from bench.runner import prepared, report, rounds
 from bench.runner.own_tables import cpu_ms, every, everyday, thread_of
 from bench.runner.quiet import priority, wait_until_quiet
-from bench.workloads import sysbench_program
+from bench.runner.resampling import interval
+from bench.workloads import steady, sysbench_program
 from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection
@@ -75,6 +76,9 @@ RESTS = "SELECT SLEEP(0.5)"
 LARGE_SESSIONS = 32
 LARGE_BYTES = 1 << 20
 FUNCTIONS = ("memdiag_shim_questions", "memdiag_shim_bypasses", "memdiag_shim_refreshes")
+# Steady loads run on these, and have so many turns of each arm in a round.
+STEADY_CPUS = ("16", "64")
+STEADY_ROUNDS = 4
 START_PARTS = ("start_perfschema_mb", "start_resident_metadata_mb", "start_unused_mb")
 TARGETS = {
     "start_mb_per_cpu": 0.25,
@@ -83,6 +87,9 @@ TARGETS = {
     "refreshes": 0,
     "cached_kb_per_cpu": 64.0,
     "large_arenas": 2,
+    "steady_ratio": 1.02,
+    # Of what a burst or a load left unused beyond the steady load's, so much may be there two seconds later.
+    "steady_left_share": 0.1,
 }
 
 
@@ -362,6 +369,12 @@ def measure_machine(arm: arm_list.Arm, template: Path, machine: Machine, connect
             found["sample_ms"] = sample(server, session, MOVES_MEMORY)
             found["sample_at_rest_ms"] = sample(server, session, RESTS)
             found["tables"] = tables(server, connections)
+            if machine.name in STEADY_CPUS:
+                steady.prepare(server, sysbench_oltp.DATABASE)
+                found["steady"] = {
+                    load.name: steady.measure(server, sysbench_oltp.DATABASE, load, STEADY_ROUNDS)
+                    for load in steady.LOADS
+                }
     listed = everyday()
     for figure in ("ms", "cpu_ms", "alone_ms"):
         found[f"everyday_{figure}"] = sum(found["tables"][name][figure] for name in listed)
@@ -389,6 +402,122 @@ def growth_per_cpu(raw: dict[str, Any], figure: str, without: str = "") -> dict[
     }
 
 
+def steady_turns(runs: Sequence[dict[str, Any]], machine: str, load: str) -> list[dict[str, dict[str, float]]]:
+    """Pairs of neighbouring turns, one without purging and one with it."""
+    return [
+        {"off": off, "on": on}
+        for run in runs
+        for off, on in zip(*(run[machine]["steady"][load]["turns"][arm] for arm in ("off", "on")), strict=True)
+    ]
+
+
+def steady_ratio(pairs: Sequence[dict[str, dict[str, float]]], figure: str) -> float:
+    """The median with purging by that without."""
+    off, on = (report.median(pair[arm][figure] for pair in pairs) for arm in ("off", "on"))
+    return report.ratio(on, off) or 1.0
+
+
+def steady_left(one: dict[str, Any]) -> float:
+    """The largest share of what a burst, or the load, left unused that was still there two seconds later."""
+    burst, load = one["after_burst"], one["after_load"]
+    more = burst["mb"] - burst["before_mb"]
+    return max(
+        (burst["later_mb"] - burst["before_mb"]) / more if more >= 1 else 0.0,
+        load["later_mb"] / load["mb"] if load["mb"] >= 1 else 0.0,
+    )
+
+
+def steady_loads(runs: Sequence[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    """{(machine, load): figures} of the machines that had them."""
+    found = {}
+    for machine in (name for name in runs[0] if "steady" in runs[0][name]):
+        for load in runs[0][machine]["steady"]:
+            pairs = steady_turns(runs, machine, load)
+            found[machine, load] = {
+                **{
+                    f"{figure}_{arm}": report.median(pair[arm][figure] for pair in pairs)
+                    for figure in ("us", "cpu_us", "faults")
+                    for arm in ("off", "on")
+                },
+                **{
+                    f"{figure}_ratio": interval(pairs, lambda drawn, figure=figure: steady_ratio(drawn, figure))
+                    for figure in ("us", "cpu_us", "faults")
+                },
+                "purges": sum(pair["on"]["purges"] for pair in pairs) * 60 / (len(pairs) * steady.TURN_SECONDS),
+                "left": max(steady_left(run[machine]["steady"][load]) for run in runs),
+                "unused_mb": report.median(run[machine]["steady"][load]["after_burst"]["mb"] for run in runs),
+            }
+    return found
+
+
+def steady_part(found: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
+    if not found:
+        return []
+
+    def compared(one: dict[str, Any], figure: str, digits: int) -> list[str]:
+        ratio, low, high = one[f"{figure}_ratio"]
+        values = " → ".join(f"{one[f'{figure}_{arm}']:.{digits}f}" for arm in ("off", "on"))
+        return [values, f"{ratio:.2f} ({low:.2f} to {high:.2f})"]
+
+    return [
+        "\n## Steady loads of few statements\n",
+        f"{steady.SESSIONS} sessions, each with a statement every {steady.PAUSE_SECONDS:g} s. Purging is off and on in turn,"
+        f" {steady.TURN_SECONDS:g} s each. Medians of a statement, and the ratio with the interval of 95% of resampled"
+        f" ratios. Then {steady.BURST_SESSIONS} more sessions for {steady.BURST_SECONDS:g} s: `left` is the share of what"
+        f" they, or the load, left unused that was still there {steady.RETURN_SECONDS:g} s after they ended.\n",
+        report.table(
+            [
+                "processors",
+                "load",
+                "page faults, off → on",
+                "ratio",
+                "CPU us",
+                "ratio",
+                "us by the clock",
+                "ratio",
+                "purges a minute",
+                "unused MB after a burst",
+                "left",
+            ],
+            [
+                [
+                    machine,
+                    load,
+                    *compared(one, "faults", 1),
+                    *compared(one, "cpu_us", 0),
+                    *compared(one, "us", 0),
+                    f"{one['purges']:.0f}",
+                    f"{one['unused_mb']:.0f}",
+                    f"{one['left']:.2f}",
+                ]
+                for (machine, load), one in found.items()
+            ],
+        ),
+    ]
+
+
+def steady_targets(found: dict[tuple[str, str], dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Each is of the load that does worst. Ratios are medians: the interval in the table says how exact they are."""
+    words = {"faults": "page faults of a statement", "cpu_us": "its processor time", "us": "its time by the clock"}
+    return [
+        *(
+            report.target(
+                f"steady loads: {name}, purging on by off, most",
+                max((one[f"{figure}_ratio"][0] for one in found.values()), default=None),
+                "<=",
+                TARGETS["steady_ratio"],
+            )
+            for figure, name in words.items()
+        ),
+        report.target(
+            f"share of unused pages left {steady.RETURN_SECONDS:g} s after a burst or a load, most",
+            max((one["left"] for one in found.values()), default=None),
+            "<=",
+            TARGETS["steady_left_share"],
+        ),
+    ]
+
+
 def render(raw: dict[str, Any]) -> str:
     (runs,) = raw["runs"].values()
     cpus: dict[str, int] = raw["settings"]["machines"]
@@ -410,6 +539,7 @@ def render(raw: dict[str, Any]) -> str:
     several = {name: count for name, count in cpus.items() if count >= 16}
     cached = {name: median(name, "cached_rested_kb") / count for name, count in cpus.items()}
     running = list(runs[0][most]["collisions"])
+    steadied = steady_loads(runs)
     listed = everyday()
     names = sorted(runs[0][most]["tables"], key=lambda name: name not in listed)
     shown = [name for name in cpus if name in (min(cpus, key=cpus.__getitem__), most)]
@@ -524,6 +654,7 @@ def render(raw: dict[str, Any]) -> str:
                     for name in names
                 ],
             ),
+            *steady_part(steadied),
             "\n## Targets\n",
             report.target_table(
                 [
@@ -572,6 +703,7 @@ def render(raw: dict[str, Any]) -> str:
                         ">=",
                         TARGETS["large_arenas"],
                     ),
+                    *steady_targets(steadied),
                 ]
             ),
             report.front_matter(raw),
@@ -616,7 +748,7 @@ def main() -> int:
             for name, found in run.items()
         ),
         render=render,
-        seconds_each=100 * len(machines),
+        seconds_each=100 * len(machines) + 360 * sum(one.name in STEADY_CPUS for one in machines),
     )
 
 

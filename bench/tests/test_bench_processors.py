@@ -84,6 +84,28 @@ class Report(unittest.TestCase):
         # The small machine has one arena for large blocks, and need not have more.
         self.assertRegex(text, r"16 processors or more +\| +16.000 \| +>= 2 \| +met")
 
+    def test_steady_loads_compare_purging_on_with_off(self) -> None:
+        def one(faults: float, later: float) -> dict:
+            off = {"faults": 10.0, "us": 100.0, "cpu_us": 50.0, "purges": 0, "statements": 9}
+            return {
+                "sorts": {
+                    "turns": {"off": [off] * 2, "on": [{**off, "faults": faults, "purges": 1}] * 2},
+                    "after_burst": {"before_mb": 10.0, "mb": 30.0, "later_mb": later},
+                    "after_load": {"mb": 10.0, "later_mb": 0.0},
+                }
+            }
+
+        few, many = figures(150, 10, 0, 1), figures(150, 10, 0, 16)
+        self.assertNotIn("Steady loads", rendered(few, many))
+        self.assertRegex(rendered(few, many), r"page faults of a statement.*not measured")
+        text = rendered(few, {**many, "steady": one(12.0, 20.0)})
+        self.assertRegex(text, r"64 +\| sorts +\| +10.0 → 12.0 \| 1.20 \(1.20 to 1.20\)")
+        self.assertRegex(text, r"page faults of a statement.*1.200 +\| +<= 1.02 +\| +NOT MET")
+        self.assertRegex(text, r"left 2 s after.*0.500 +\| +<= 0.1 +\| +NOT MET")
+        text = rendered(few, {**many, "steady": one(9.0, 10.5)})
+        self.assertRegex(text, r"page faults of a statement.*0.900 +\| +<= 1.02 +\| +met")
+        self.assertRegex(text, r"left 2 s after.*0.025 +\| +<= 0.1 +\| +met")
+
 
 if __name__ == "__main__":
     unittest.main()
