@@ -144,10 +144,12 @@ class Advisor {
     uint64_t bytes;
     uint64_t allocated_bytes;
 
+    /** Allocated bytes where they are shown to be more. */
     std::string words() const {
-      return size(bytes) + (allocated_bytes > bytes
-                                ? " (" + size(allocated_bytes) + " allocated)"
-                                : "");
+      const std::string resident = size(bytes);
+      const std::string allocated = size(std::max(bytes, allocated_bytes));
+      return resident +
+             (allocated == resident ? "" : " (" + allocated + " allocated)");
     }
     void put_into(Finding *finding) const {
       finding->bytes = bytes;
@@ -191,7 +193,7 @@ class Advisor {
     else if (grows(pool.trend) && !lasts)
       // Its users may still be at work.
       add("growth_of_a_pool", Severity::warning, name, "growth",
-          "live bytes grow by " + rate(*pool.trend) + ", to " +
+          "allocated bytes grow by " + rate(*pool.trend) + ", to " +
               size(pool.trend->last_bytes) +
               "; a block of this pool should live no longer than its " +
               std::string(lifetime),
@@ -207,7 +209,7 @@ class Advisor {
                       : ""));
     else if (grows(pool.trend))
       add("growth_of_a_cache", Severity::note, name, "cache",
-          "live bytes grow by " + rate(*pool.trend) + ", to " +
+          "allocated bytes grow by " + rate(*pool.trend) + ", to " +
               size(pool.trend->last_bytes),
           remedy_of_cache(which));
     if (pool.dirty_bytes && is_large(*pool.dirty_bytes)) {
