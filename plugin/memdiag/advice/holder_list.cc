@@ -7,6 +7,11 @@ namespace {
 
 constexpr std::string_view least_of_a_session = "65536";
 
+/** TempTable's first block, which each statement with a temporary table takes,
+is half of this. */
+constexpr std::string_view more_than_a_first_block = "2097152";
+constexpr std::string_view temporary_tables = "temporary tables";
+
 /** A regular expression for the beginnings of names. None of them has a letter
 that means something in one. */
 std::string pattern(const Holder &holder) {
@@ -33,12 +38,12 @@ std::string sessions_that(const std::string &command, const std::string &events,
          commands + ") AND PROCESSLIST_ID <> CONNECTION_ID()";
 }
 
-std::string the_largest_first(std::string statement,
-                              const char *condition = "") {
+std::string the_largest_first(std::string statement, const char *condition = "",
+                              std::string_view least = least_of_a_session) {
   return std::move(statement) +
          " GROUP BY PROCESSLIST_ID, PROCESSLIST_COMMAND HAVING "
          "SUM(CURRENT_NUMBER_OF_BYTES_USED) >= " +
-         std::string(least_of_a_session) + condition +
+         std::string(least) + condition +
          " ORDER BY SUM(CURRENT_NUMBER_OF_BYTES_USED) DESC";
 }
 
@@ -114,8 +119,11 @@ std::string ending_statement(const Holder &holder) {
                 "CURRENT_NUMBER_OF_BYTES_USED, 0)) > 0"
               : "");
     case End::queries:
-      return the_largest_first(sessions_that("'KILL QUERY '", pattern(holder),
-                                             "'Query', 'Execute'"));
+      return the_largest_first(
+          sessions_that("'KILL QUERY '", pattern(holder), "'Query', 'Execute'"),
+          "",
+          holder.name == temporary_tables ? more_than_a_first_block
+                                          : least_of_a_session);
     case End::sessions_or_queries:
       return the_largest_first(
           sessions_that(

@@ -220,12 +220,11 @@ inline constexpr auto holders = std::to_array<Holder>({
      {"temptable", "memory/temptable/"},
      {},
      10,
-     End::statement,
+     End::queries,
      "hold",
      "internal temporary tables of statements that run",
      // Those that are there stay where they are.
-     "end the statement that has them: SHOW FULL PROCESSLIST; a lower "
-     "temptable_max_ram lets new ones go to disk earlier"},
+     "lower temptable_max_ram, which lets new ones go to disk earlier"},
     {"MEMORY tables",
      {"memory/memory/"},
      {},

@@ -129,12 +129,26 @@ class Holdings {
     for (const routes::Row &route : m_figures.routes) {
       if (route.pool != Pool::general || route.live_bytes) continue;
       const Holder *const holder = named(route.name);
-      if (holder == nullptr) continue;
-      for (const instruments::Counted &counted : m_figures.counted)
-        if (counted.enabled && counted.name == route.name)
-          m_sums[index_of(*holder)][general].add(
-              resident(general, counted.bytes), counted.bytes);
+      if (holder == nullptr || is_of_a_place(route.name)) continue;
+      for (const instruments::Counted &counted : m_figures.counted) {
+        if (!counted.enabled || counted.name != route.name) continue;
+        const uint64_t bytes =
+            counted.name == "memory/temptable/physical_disk" &&
+                    m_figures.temp_table_file_bytes
+                ? std::min(*m_figures.temp_table_file_bytes, counted.bytes)
+                : resident(general, counted.bytes);
+        m_sums[index_of(*holder)][general].add(bytes, counted.bytes);
+      }
     }
+  }
+
+  /** A place with a pool has all that its instrument counts. */
+  bool is_of_a_place(std::string_view instrument) const {
+    return std::any_of(m_figures.routes.begin(), m_figures.routes.end(),
+                       [instrument](const routes::Row &route) {
+                         return route.live_bytes && route.name != instrument &&
+                                instruments::event_of(route.name) == instrument;
+                       });
   }
 
   /** Some of what one holder has in its pools is another one's. */

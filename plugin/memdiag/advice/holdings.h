@@ -73,6 +73,8 @@ struct Holding_figures {
   uint64_t dump_thread_bytes;
   /** What programs of triggers have of memory/sql/sp_head::main_mem_root. */
   uint64_t trigger_bytes;
+  /** Resident, of mapped files of temporary tables. */
+  Reading temp_table_file_bytes;
   Tables tables;
   /** The session that can hold most, and what it holds. */
   std::optional<uint64_t> largest_processlist_id;

@@ -90,7 +90,8 @@ void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
   situation->holdings =
       holdings({snapshot.pools, resident_shares(*situation), routes,
                 server.counted, server.dump_thread_bytes, server.trigger_bytes,
-                server.tables, largest, server.held_by_largest});
+                server.temp_table_file_bytes, server.tables, largest,
+                server.held_by_largest});
   if (server.sessions.value_or(0) != 0)
     situation->programs_of_a_session =
         cached_programs(routes) / *server.sessions;
@@ -100,6 +101,10 @@ void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
 
 void add_ledger(std::span<const ledger::Row> ledger, Server_facts *server) {
   for (const ledger::Row &row : ledger) {
+    if (row.component == std::string_view{"region"} &&
+        row.name == std::string_view{"temp_table_file"} && row.resident_bytes)
+      server->temp_table_file_bytes =
+          static_cast<uint64_t>(*row.resident_bytes);
     const auto pool = find_pool(row.name);
     if (row.component != std::string_view{"pool"} || !pool ||
         !row.resident_bytes)

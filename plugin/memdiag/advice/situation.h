@@ -36,6 +36,8 @@ struct Server_facts {
   uint64_t dump_thread_bytes{0};
   /** What programs of triggers have of memory/sql/sp_head::main_mem_root. */
   uint64_t trigger_bytes{0};
+  /** Resident, of mapped files of temporary tables. */
+  Reading temp_table_file_bytes{};
   Tables tables{};
   /** Empty: Performance Schema is off. */
   std::span<const instruments::Counted> counted{};
@@ -51,7 +53,8 @@ struct Server_facts {
   std::optional<Ceiling_situation> ceiling{};
 };
 
-/** Sets the resident bytes of pools as the ledger has them. */
+/** Sets the resident bytes of pools, and of files of temporary tables, as the
+ledger has them. */
 void add_ledger(std::span<const ledger::Row> ledger, Server_facts *server);
 
 /** @param samples    of this run, oldest first: trends are over the last

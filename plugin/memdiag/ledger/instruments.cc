@@ -26,12 +26,6 @@ constexpr std::string_view region_instruments[] = {
 
 constexpr std::string_view perfschema_prefix = "memory/performance_schema/";
 
-std::string_view event_of(std::string_view route) {
-  for (const auto &of : instruments_of_places)
-    if (route.starts_with(of.place_prefix)) return of.instrument;
-  return route;
-}
-
 struct Event {
   /** The routes of its places, then the instrument's own route. */
   std::vector<const routes::Row *> routes{};
@@ -113,6 +107,12 @@ Row row_of(std::string_view name, const Event &event, const Shares &shares) {
 }
 
 }  // namespace
+
+std::string_view event_of(std::string_view route) {
+  for (const auto &of : instruments_of_places)
+    if (route.starts_with(of.place_prefix)) return of.instrument;
+  return route;
+}
 
 Shares shares(std::span<const Pool_row, pool_count> pools,
               std::span<const ledger::Row> ledger) {

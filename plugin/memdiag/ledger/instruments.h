@@ -52,6 +52,10 @@ struct Held {
   uint64_t bytes;
 };
 
+/** The instrument that counts the blocks of a route: of a place, the one that
+Performance Schema counts them under. */
+std::string_view event_of(std::string_view route);
+
 /** The resident part of each pool's live bytes. */
 using Shares = std::array<std::optional<double>, pool_count>;
 

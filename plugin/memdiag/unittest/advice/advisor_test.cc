@@ -798,7 +798,8 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
 std::vector<Holding> holdings_of(
     const std::vector<memdiag::routes::Row> &routes,
     uint64_t dump_thread_bytes = 0, uint64_t trigger_bytes = 0,
-    const memdiag::advisor::Tables &tables = {}) {
+    const memdiag::advisor::Tables &tables = {},
+    std::span<const memdiag::instruments::Counted> counted = {}) {
   std::array<memdiag::Pool_row, pool_count> pools{};
   for (auto &pool : pools) pool.live_bytes = 1000;
   memdiag::instruments::Shares shares;
@@ -806,9 +807,10 @@ std::vector<Holding> holdings_of(
   return memdiag::advisor::holdings({pools,
                                      shares,
                                      routes,
-                                     {},
+                                     counted,
                                      dump_thread_bytes,
                                      trigger_bytes,
+                                     300,
                                      tables,
                                      {},
                                      {}});
@@ -851,6 +853,31 @@ TEST(Holdings, ThreadsThatSendTheBinaryLogHaveStringsOfTheirOwn) {
   EXPECT_EQ(50u, holding_in(all, "strings")->bytes);
   EXPECT_EQ(400u, holding_in(all, "binary log dump threads")->allocated_bytes);
   EXPECT_EQ(200u, holding_in(all, "binary log dump threads")->bytes);
+}
+
+/** Performance Schema counts blocks of a pool under an instrument that has
+none. Those in mapped files are no pool's. */
+TEST(Holdings, TemporaryTablesCountOnce) {
+  const std::vector<memdiag::routes::Row> routes = {
+      {"temptable", Pool::temp_table, "", 0, 800, 1},
+      {"memory/temptable/physical_ram", Pool::general, "", 0, {}, {}},
+      {"memory/temptable/physical_disk", Pool::general, "", 0, {}, {}}};
+  const memdiag::instruments::Counted counted[] = {
+      {"memory/temptable/physical_ram", true, 780, 1, 780},
+      {"memory/temptable/physical_disk", true, 400, 1, 400}};
+  auto found =
+      holding_in(holdings_of(routes, 0, 0, {}, counted), "temporary tables");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(800u + 400, found->allocated_bytes);
+  EXPECT_EQ(400u + 300, found->bytes);
+  // With the pool disabled, malloc() serves them.
+  std::vector<memdiag::routes::Row> disabled = routes;
+  disabled[0].pool = Pool::general;
+  disabled[0].live_bytes.reset();
+  found =
+      holding_in(holdings_of(disabled, 0, 0, {}, counted), "temporary tables");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(780u + 400, found->allocated_bytes);
 }
 
 /** However large a program is, and however few there are. */
@@ -1057,7 +1084,6 @@ TEST(Advisor, AStatementFreesWhatTheHolderHas) {
             statement("MyISAM key cache"));
   // To list tables frees none.
   EXPECT_FALSE(statement("MEMORY tables"));
-  EXPECT_FALSE(statement("temporary tables"));
   for (const char *holder :
        {"user variables", "prepared statements", "network buffers"})
     EXPECT_TRUE(statement(holder)->starts_with("SELECT CONCAT('KILL ', "))
@@ -1068,7 +1094,8 @@ TEST(Advisor, AStatementFreesWhatTheHolderHas) {
     EXPECT_NE(std::string::npos,
               statement("user temporary tables")->find(condition))
         << condition;
-  for (const char *holder : {"sort buffers", "sets of DISTINCT"})
+  for (const char *holder :
+       {"sort buffers", "sets of DISTINCT", "temporary tables"})
     EXPECT_TRUE(statement(holder)->starts_with("SELECT CONCAT('KILL QUERY ', "))
         << holder;
   EXPECT_NE(std::string::npos, statement("binary log dump threads")
