@@ -22,14 +22,7 @@ struct Pool_purges {
   std::atomic<uint64_t> purged_bytes{0};
   std::atomic<uint64_t> purge_us{0};
   std::atomic<uint64_t> refaulted_bytes{0};
-  std::atomic<uint32_t> quiet_backoff{1};
-  std::atomic<uint32_t> excess_backoff{1};
-
-  /** nullptr: purges of that reason do not wait. */
-  std::atomic<uint32_t> *backoff(Purge_reason reason) {
-    if (reason == Purge_reason::quiet) return &quiet_backoff;
-    return reason == Purge_reason::excess ? &excess_backoff : nullptr;
-  }
+  std::atomic<uint32_t> backoff{1};
 };
 constinit Pool_purges purges_by_pool[pool_count];
 
@@ -197,20 +190,18 @@ Result<uint64_t> taken_again(Pool pool, uint64_t sequence) {
                     : Result<uint64_t>::failed(error);
 }
 
-uint32_t backoff(Pool pool, Purge_reason reason) {
-  const auto *const backoff = purges_of(pool).backoff(reason);
-  return backoff == nullptr ? 1 : backoff->load(std::memory_order_relaxed);
+uint32_t backoff(Pool pool) {
+  return purges_of(pool).backoff.load(std::memory_order_relaxed);
 }
 
-void note_refault(Pool pool, Purge_reason reason, uint64_t bytes,
-                  uint32_t max_backoff) {
-  Pool_purges &sums = purges_of(pool);
-  sums.refaulted_bytes.fetch_add(bytes);
-  auto *const backoff = sums.backoff(reason);
-  if (backoff == nullptr) return;
-  const uint32_t now = backoff->load();
-  backoff->store(max_backoff == 0 ? std::max(now / 2, 1u)
-                                  : std::min(now * 2, max_backoff));
+void note_refault(Pool pool, uint64_t bytes) {
+  purges_of(pool).refaulted_bytes.fetch_add(bytes);
+}
+
+void change_backoff(Pool pool, uint32_t most) {
+  auto &backoff = purges_of(pool).backoff;
+  const uint32_t now = backoff.load();
+  backoff.store(most == 0 ? std::max(now / 2, 1U) : std::min(now * 2, most));
 }
 
 void hold_purges() noexcept { purge_mutex.lock(); }

@@ -53,17 +53,15 @@ after it. Arenas that were purged again since are left out.
 @param sequence  the purge's, in the log of purges */
 Result<uint64_t> taken_again(Pool pool, uint64_t sequence);
 
-/** Before a purge of that reason the pool was quiet, or its arenas rested, for
-so many times its quiet_ms: 1, or more where pages that such purges gave back
-had to be taken again. What a load takes again says nothing about a pool that
-has fallen quiet, so each reason has its own. 1 for other reasons. */
-uint32_t backoff(Pool pool, Purge_reason reason = Purge_reason::quiet);
+/** A pool is quiet for so many times its quiet_ms before it is purged: 1, or
+more where pages that such purges gave back had to be taken again. */
+uint32_t backoff(Pool pool);
 
-/** The pool has taken `bytes` again that a purge had given back.
-@param max_backoff  the reason's wait doubles from now on, up to so much; 0: it
-                    is halved */
-void note_refault(Pool pool, Purge_reason reason, uint64_t bytes,
-                  uint32_t max_backoff);
+/** The pool has taken `bytes` again that a purge had given back. */
+void note_refault(Pool pool, uint64_t bytes);
+
+/** The back-off doubles from now on, up to so much; 0: it is halved. */
+void change_backoff(Pool pool, uint32_t most);
 
 /** @name Around fork(), see mysys/memdiag/fork.cc
 fork() waits until a purge has ended: the child would find the mutex locked for

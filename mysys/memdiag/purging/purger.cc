@@ -25,6 +25,9 @@ constexpr uint32_t judged_after_ms = 1000;
 /** A pool whose pages are wanted again each time is purged after so many times
 its quiet_ms at the latest. */
 constexpr uint32_t max_backoff = 16;
+/** An arena that took its pages again is tried again after so long. Pages that
+it does not need any more have decayed by then. */
+constexpr uint32_t remembered_ms = 60000;
 
 /** Never destroyed: see Worker. */
 Worker &worker() {
@@ -58,13 +61,14 @@ void Watch::judge(Pool pool, Pool_watch *watch, uint32_t after_ms) {
       std::min(wanted_bytes, last->receipt.released_bytes());
   purge_log::note_refault(last->sequence, shown_bytes);
   // When to purge next time is learnt only from this thread's own decisions.
-  if (given_back_bytes >= worth_bytes &&
-      (last->reason == Purge_reason::quiet ||
-       last->reason == Purge_reason::dirty_limit ||
-       last->reason == Purge_reason::excess))
-    purging::note_refault(
-        pool, last->reason, shown_bytes,
-        wanted_bytes > given_back_bytes / 2 ? max_backoff : 0);
+  if (given_back_bytes < worth_bytes) return;
+  if (last->reason == Purge_reason::quiet ||
+      last->reason == Purge_reason::dirty_limit ||
+      last->reason == Purge_reason::excess)
+    purging::note_refault(pool, shown_bytes);
+  if (last->reason == Purge_reason::quiet)
+    purging::change_backoff(
+        pool, wanted_bytes > given_back_bytes / 2 ? max_backoff : 0);
 }
 
 void Watch::purge(Pool pool, Pool_watch *watch, Purge_reason reason,
@@ -76,24 +80,37 @@ void Watch::purge(Pool pool, Pool_watch *watch, Purge_reason reason,
   watch->quiet_for_ms = 0;
 }
 
+void Watch::purge_resting(Pool pool, Pool_watch *watch, const Arenas &resting) {
+  purge(pool, watch, Purge_reason::excess,
+        {resting.numbers.data(), resting.count});
+  for (size_t i = 0; i < resting.count; ++i) {
+    Of_arena &arena = watch->arenas[resting.slots[i]];
+    const auto pages = mallctl::arena_pages(resting.numbers[i]);
+    arena.purged_ms_ago = pages ? 0 : UINT32_MAX;
+    arena.purged_bytes = pages ? pages.value().resident_bytes : 0;
+    arena.taken_bytes = 0;
+  }
+}
+
 /** The arenas whose unused pages are mostly more than they needed in the last
-period. None before a period ends, or if that is not worth a purge. Between two
-ticks a statement may come and go: blocks of whole pages are counted when they
-come, slabs of small blocks are seen in a tick only. */
+period, and more than they took again after a purge. None before a period ends,
+or if that is not worth a purge. Between two ticks a statement may come and go:
+blocks of whole pages are counted when they come, slabs of small blocks are seen
+in a tick only. */
 Watch::Arenas Watch::resting_arenas(Pool pool, Pool_watch *watch,
                                     uint64_t quiet_ms) {
   Arenas resting{};
   const auto page_bytes = mallctl::read<Ctl::arenas_page>();
   if (!page_bytes) return resting;
   watch->period_ms += tick_ms;
-  const bool ends = watch->period_ms >=
-                    quiet_ms * purging::backoff(pool, Purge_reason::excess);
+  const bool ends = watch->period_ms >= quiet_ms;
   if (ends) watch->period_ms = 0;
   uint64_t unused_bytes = 0;
   for (unsigned slot = 0; slot < spec_of(pool).arenas; ++slot) {
     const int arena = pools::arena_in_slot(pool, slot);
     if (arena < 0) continue;
-    uint64_t &most_needed = watch->arenas[slot].most_needed;
+    Of_arena &watched = watch->arenas[slot];
+    uint64_t &most_needed = watched.most_needed;
     const auto pages = mallctl::arena_pages(static_cast<unsigned>(arena));
     if (!pages) {
       most_needed = UINT64_MAX;
@@ -105,9 +122,19 @@ Watch::Arenas Watch::resting_arenas(Pool pool, Pool_watch *watch,
     const uint64_t used = resident - std::min(dirty, resident);
     most_needed =
         std::max(most_needed, used + pools::recent_surplus(pool, slot));
+    if (watched.purged_ms_ago < judged_after_ms)
+      watched.taken_bytes =
+          std::max(watched.taken_bytes,
+                   resident - std::min(resident, watched.purged_bytes));
+    if (watched.purged_ms_ago < remembered_ms)
+      watched.purged_ms_ago += tick_ms;
+    else
+      watched.taken_bytes = 0;
     if (!ends) continue;
-    if (dirty != 0 && most_needed - used < dirty / 2) {
-      resting.numbers[resting.count++] = static_cast<unsigned>(arena);
+    if (dirty != 0 &&
+        std::max(most_needed - used, watched.taken_bytes) < dirty / 2) {
+      resting.numbers[resting.count] = static_cast<unsigned>(arena);
+      resting.slots[resting.count++] = slot;
       unused_bytes += dirty;
     }
     most_needed = used;
@@ -145,15 +172,12 @@ void Watch::purge_if_due(Pool pool, Pool_watch *watch) {
   if (moved_bytes > quiet_bytes) {
     watch->quiet_for_ms = 0;
     const Arenas resting = resting_arenas(pool, watch, quiet_ms);
-    if (resting.count != 0)
-      purge(pool, watch, Purge_reason::excess,
-            {resting.numbers.data(), resting.count});
+    if (resting.count != 0) purge_resting(pool, watch, resting);
     return;
   }
   watch->quiet_for_ms += tick_ms;
   if (watch->unpurged_bytes <= worth_bytes) return;
-  if (watch->quiet_for_ms >=
-      quiet_ms * purging::backoff(pool, Purge_reason::quiet))
+  if (watch->quiet_for_ms >= quiet_ms * purging::backoff(pool))
     purge(pool, watch, Purge_reason::quiet);
 }
 

@@ -8,8 +8,10 @@
   because pages of one arena do not serve another;
   - once the pool has more of them than it may (Policy::dirty_limit).
   It learns from what purging costs. A second after a purge it counts the pages
-  that the purged arenas have taken again. If these are most of what went back,
-  purges of that reason get a back-off, and quiet_ms is multiplied by it.
+  that the purged arenas have taken again. If these are most of what a quiet
+  pool gave back, it gets a back-off, and quiet_ms is multiplied by it. An arena
+  of a busy pool keeps for a minute what it took again: pages beyond that, which
+  a burst leaves behind, go back as before.
 
   Every tick it reads a few counters of the layer, and asks jemalloc for the
   pages of each arena of the busy pools. Every two seconds it drops the caches
@@ -70,6 +72,12 @@ class Watch {
     /** Bytes of pages in use: the most in the current period; UINT64_MAX: not
     known. */
     uint64_t most_needed{0};
+    /** Since the arena was purged alone, and its resident bytes right after
+    that. UINT32_MAX: it never was. */
+    uint32_t purged_ms_ago{UINT32_MAX};
+    uint64_t purged_bytes{0};
+    /** What it took again within a second. */
+    uint64_t taken_bytes{0};
   };
   struct Pool_watch {
     /** pools::activity() at the last tick, and how much of it came since the
@@ -84,13 +92,14 @@ class Watch {
     uint32_t purged_ms_ago{0};
     bool judged{true};
     /** The length so far of the current period of a busy pool. It will be
-    quiet_ms long or longer (back-off). */
+    quiet_ms long. */
     uint32_t period_ms{0};
     /** By slot. */
     std::array<Of_arena, pools::max_slots> arenas{};
   };
   struct Arenas {
     std::array<unsigned, pools::max_slots> numbers;
+    std::array<unsigned, pools::max_slots> slots;
     size_t count;
   };
 
@@ -99,6 +108,8 @@ class Watch {
   static void purge_if_due(Pool pool, Pool_watch *watch);
   static void purge(Pool pool, Pool_watch *watch, Purge_reason reason,
                     std::span<const unsigned> only = {});
+  static void purge_resting(Pool pool, Pool_watch *watch,
+                            const Arenas &resting);
 
   std::array<Pool_watch, pool_count> m_pools;
   uint32_t m_trimmed_ms_ago{0};

@@ -173,8 +173,7 @@ void add_counters(Pool pool, Pool_row *row) {
   row->purged_bytes = purged.purged_bytes;
   row->purge_us = purged.purge_us;
   row->refaulted_bytes = purged.refaulted_bytes;
-  row->backoff = std::max(purging::backoff(pool, Purge_reason::quiet),
-                          purging::backoff(pool, Purge_reason::excess));
+  row->backoff = purging::backoff(pool);
   row->held_bytes = row->live_bytes;
   // The layer does not count blocks of malloc().
   if (uses_malloc(pool)) return;

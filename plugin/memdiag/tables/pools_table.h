@@ -101,8 +101,8 @@ inline constexpr Table pools_table = [] {
                   "is left to decay. Set by memdiag_quiet_ms."),
               column<Row, &Row::backoff>(
                   "BACKOFF", Unit::count,
-                  "The pool waits up to this many times QUIET_MS, quiet or at "
-                  "work. More than 1: purged pages were soon needed again."),
+                  "The pool is quiet for this many times QUIET_MS before it is "
+                  "purged. More than 1: purged pages were soon needed again."),
               column<Row, &Row::dirty_limit_bytes>(
                   "DIRTY_LIMIT_BYTES", Unit::bytes,
                   "Dirty bytes above which the pool is purged during a burst. "

@@ -191,31 +191,65 @@ FRESH_TEST(Purger, LearnsFromPagesThatAreTakenAgain) {
   EXPECT_GE(purging::counters(pool).refaulted_bytes, uint64_t{31} << 20);
 }
 
-/** Purges in the midst of a load whose pages are taken again make the next one
-wait longer, and not the purge of the pool that has fallen quiet. */
-FRESH_TEST(Purger, WhatALoadTakesAgainDelaysNoQuietPurge) {
+/** An arena keeps what it takes again in the midst of a load. Pages beyond that
+go back at once, and so do all of a pool that has fallen quiet. */
+FRESH_TEST(Purger, ALoadKeepsWhatItTakesAgain) {
   ASSERT_EQ("",
             memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
   purger::Watch watch;
-  for (unsigned round = 1; round <= 3; ++round) {
-    burst(32);  // takes the pages again that the round before gave back
-    const uint64_t before = purges();
-    for (unsigned i = 0; i < 50 * quiet_ticks && purges() == before; ++i) {
+  const auto load = [&watch](unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
       for (int n = 0; n < 50; ++n) Block::make(5000, 1).free();
       watch.tick();
     }
-    ASSERT_EQ(before + 1, purges());
+  };
+  // Each comes after the arena has rested for a whole period and was purged.
+  for (unsigned round = 0; round < 2; ++round) {
+    burst(16);
+    load(2 * quiet_ticks + 2);
+    ASSERT_EQ(1u, purges()) << round;
     ASSERT_STREQ("excess", memdiag::purge_log::all().back().reason);
   }
-  EXPECT_EQ(4u, purging::backoff(pool, memdiag::Purge_reason::excess));
-  EXPECT_EQ(1u, purging::backoff(pool, memdiag::Purge_reason::quiet));
+  for (unsigned round = 0; round < 20; ++round) {
+    burst(16);
+    load(2 * quiet_ticks + 2);
+    EXPECT_EQ(1u, purges()) << round;
+  }
+  EXPECT_EQ(1u, purging::backoff(pool));
+
+  burst(64);
+  load(2 * quiet_ticks);
+  EXPECT_EQ(2u, purges());
+  EXPECT_LE(dirty_pages(pool), (uint64_t{1} << 20) / 4096);
+
   burst(32);
   ticks(&watch, quiet_ticks);
-  const uint64_t before = purges();
+  EXPECT_EQ(2u, purges());
   ticks(&watch, 1);
-  EXPECT_EQ(before + 1, purges());
+  EXPECT_EQ(3u, purges());
   EXPECT_STREQ("quiet", memdiag::purge_log::all().back().reason);
   EXPECT_EQ(0u, dirty_pages(pool));
+}
+
+/** What a load needed a minute ago says nothing about now. */
+FRESH_TEST(Purger, ALoadIsTriedAgainAfterAMinute) {
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  purger::Watch watch;
+  const auto load = [&watch](unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      for (int n = 0; n < 50; ++n) Block::make(5000, 1).free();
+      watch.tick();
+    }
+  };
+  burst(16);
+  load(2 * quiet_ticks);
+  ASSERT_EQ(1u, purges());
+  burst(16);
+  load(590);
+  EXPECT_EQ(1u, purges());
+  load(10 + quiet_ticks);
+  EXPECT_EQ(2u, purges());
 }
 
 /** Background threads never rest altogether: pages that so little leaves behind
