@@ -10,7 +10,7 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from memdiag.connect.options import Target
@@ -117,19 +117,8 @@ def sort_buffers(made: Made, wanted: int) -> None:
     sessions = made.holders("sort buffers", max(1, wanted // (64 * MB)))
     for one, number in zip(sessions, sorted(made.sessions["sort buffers"], key=int), strict=True):
         one.query("SET SESSION sort_buffer_size = 128 << 20")
-
-        def run(session: Connection = one) -> None:
-            with contextlib.suppress(SqlError, ConnectionLost):
-                session.discard("SELECT b, SLEEP(1) FROM sorted ORDER BY b, id")
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        made.stack.callback(thread.join)
-        made.stack.callback(_end, made.server, number)
-    running = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'"
-    deadline = time.monotonic() + PATIENCE
-    while made.server.query(running).scalar() != str(len(sessions)) and time.monotonic() < deadline:
-        time.sleep(0.1)
+        _in_a_thread(made, one, number, "SELECT b, SLEEP(1) FROM sorted ORDER BY b, id")
+    _until_all_sleep(made, len(sessions))
 
 
 def _end(server: Server, session: str) -> None:
@@ -147,7 +136,82 @@ def memory_tables(made: Made, wanted: int) -> None:
         rows *= 2
 
 
+def full_text_caches(made: Made, wanted: int) -> None:
+    """Words of many tables that are not yet written out. Those who put them there do not hold them."""
+    live = "SELECT LIVE_BYTES FROM information_schema.MEMDIAG_POOLS WHERE POOL = 'fts_cache'"
+    before = int(made.server.query(live).scalar() or 0)
+    tables = made.dice.choice((4, 40))
+    with made.server.connect("state") as session:
+        for number in range(tables):
+            session.query(f"CREATE TABLE words{number} (id INT PRIMARY KEY AUTO_INCREMENT, w TEXT, FULLTEXT (w))")
+        turn = 0
+        while int(made.server.query(live).scalar() or 0) - before < wanted:
+            rows = (" ".join(f"{made.dice.getrandbits(48):012x}" for _ in range(500)) for _ in range(20))
+            session.query(f"INSERT INTO words{turn % tables} (w) VALUES ('" + "'), ('".join(rows) + "')")
+            turn += 1
+
+
+def row_locks(made: Made, wanted: int) -> None:
+    """Two rows fill a page, and a lock is of one page: some 2 MB of a session. Their memory is the buffer pool's."""
+    made.server.query("SET GLOBAL innodb_buffer_pool_size = 640 << 20")
+    made.server.query(
+        "CREATE TABLE locked (id INT AUTO_INCREMENT PRIMARY KEY, one TINYINT NOT NULL DEFAULT 1,"
+        " body VARCHAR(7200) CHARACTER SET latin1 NOT NULL, KEY (one))",
+        "state",
+    )
+    made.server.query("INSERT INTO locked (body) VALUES (REPEAT('b', 7200))", "state")
+    for _ in range(14):
+        made.server.query("INSERT INTO locked (body) SELECT body FROM locked", "state")
+    for one in made.holders("transactions, locks", wanted // (2 * MB)):
+        one.query("BEGIN")
+        # The rows, then the gaps between them as well.
+        one.query("SELECT COUNT(body) FROM locked FORCE INDEX (one) WHERE one = 1 FOR SHARE")
+        one.query("SELECT COUNT(*) FROM locked FORCE INDEX (PRIMARY) FOR SHARE")
+
+
+def large_packets(made: Made, wanted: int) -> None:
+    """Statements that run keep the packets that they came in. An idle session gives its buffer back."""
+    bytes_each = 12 * MB
+    sessions = made.holders("network buffers", max(1, wanted // bytes_each))
+    numbers = sorted(made.sessions["network buffers"], key=int)
+    for one, number in zip(sessions, numbers, strict=True):
+        _in_a_thread(made, one, number, f"SELECT SLEEP(300) /* {'x' * bytes_each} */")
+    _until_all_sleep(made, len(sessions))
+
+
+def binary_log_caches(made: Made, wanted: int) -> None:
+    """Changes that no transaction has committed. No statement is offered for them: it would roll back."""
+    made.server.query("SET GLOBAL binlog_cache_size = 512 << 20")
+    made.server.query("CREATE TABLE logged (id INT PRIMARY KEY AUTO_INCREMENT, b LONGTEXT)", "state")
+    for one in made.holders("binary log caches", made.dice.choice((1, 5))):
+        one.query("BEGIN")
+        for _ in range(max(1, wanted // len(made.sessions["binary log caches"]) // (8 * MB))):
+            one.query(f"INSERT INTO logged (b) VALUES (REPEAT('b', {8 * MB}))")
+
+
+def _in_a_thread(made: Made, session: Connection, number: str, statement: str) -> None:
+    """It runs until its session ends."""
+
+    def run() -> None:
+        with contextlib.suppress(SqlError, ConnectionLost):
+            session.discard(statement)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    made.stack.callback(thread.join)
+    made.stack.callback(_end, made.server, number)
+
+
+def _until_all_sleep(made: Made, count: int) -> None:
+    running = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'"
+    deadline = time.monotonic() + PATIENCE
+    while int(made.server.query(running).scalar() or 0) < count and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+
 Holder = Callable[[Made, int], None]
+# These have words alone.
+WITHOUT_STATEMENT: tuple[Holder, ...] = (memory_tables, binary_log_caches)
 HOLDERS: tuple[Holder, ...] = (
     user_variables,
     prepared_statements,
@@ -155,7 +219,10 @@ HOLDERS: tuple[Holder, ...] = (
     stored_programs,
     open_tables,
     sort_buffers,
-    memory_tables,
+    full_text_caches,
+    row_locks,
+    large_packets,
+    *WITHOUT_STATEMENT,
 )
 
 
@@ -192,11 +259,12 @@ def _offered(server: Server) -> list[dict[str, str | None]]:
 
 
 def _resident(server: Server) -> int:
-    """Of all pools, without unused pages."""
+    """Of all pools, without unused pages, and what locks have of the buffer pool."""
     server.query("SELECT memdiag_purge('all')")
     states = "('live', 'fragmentation')"
     words = f"SELECT SUM(RESIDENT_BYTES) FROM information_schema.MEMDIAG_LEDGER_EXACT WHERE STATE IN {states}"
-    return int(float(server.query(words).scalar() or 0))
+    locks = "SELECT BYTES FROM information_schema.MEMDIAG_INNODB WHERE COMPONENT = 'buffer_pool_misc'"
+    return sum(int(float(server.query(one).scalar() or 0)) for one in (words, locks))
 
 
 def _carry_out(server: Server, statement: str) -> list[str]:
@@ -219,18 +287,29 @@ def _carry_out(server: Server, statement: str) -> list[str]:
     return done
 
 
-def drive(seed: int, server: Server, stack: contextlib.ExitStack, others: tuple[Holder, ...], checks: Checks) -> None:
-    """@param others  holders besides those of this file"""
+def drive(
+    seed: int,
+    server: Server,
+    stack: contextlib.ExitStack,
+    others: tuple[Holder, ...],
+    checks: Checks,
+    wanted: Sequence[str] = (),
+) -> None:
+    """@param others  holders besides those of this file
+    @param wanted  names of the holders instead of those that the dice choose"""
     dice = random.Random(seed)
     made = Made(server, dice, stack)
     safe = bystanders(made)
     chosen = dice.sample(HOLDERS + others, dice.choice((1, 2)))
+    if wanted:
+        chosen = [holder for holder in HOLDERS if holder.__name__ in wanted]
     for holder in chosen:
         holder(made, dice.randint(120, 260) * MB)
     title = f"generated {seed} ({', '.join(holder.__name__ for holder in chosen)})"
     done: set[str] = set()
     while rows := [row for row in _offered(server) if row["RULE"] not in done]:
-        row = rows[0]
+        # Each must help by itself, whatever was done before.
+        row = dice.choice(rows)
         rule, named = row["RULE"] or "", int(row["BYTES"] or 0)
         done.add(rule)
         if rule == "unused_pages":  # _resident() gives these back
@@ -253,5 +332,5 @@ def drive(seed: int, server: Server, stack: contextlib.ExitStack, others: tuple[
         checks.check(
             f"{title}: {rule}: no other session ends", not (ended - own) and not (ended & safe), str(ended - own)
         )
-    checks.check(f"{title}: some statement is offered", bool(done) or chosen == [memory_tables], "none")
+    checks.check(f"{title}: some statement is offered", bool(done) or set(chosen) <= set(WITHOUT_STATEMENT), "none")
     checks.check(f"{title}: the bystanders live", safe <= _alive(server), str(safe - _alive(server)))

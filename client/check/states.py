@@ -56,6 +56,8 @@ OPTIONS = (
     "--log-bin=binlog",
     "--sync-binlog=0",
     "--loose-mysqlx=OFF",
+    # The largest: few tables have much of it.
+    "--innodb-ft-cache-size=80000000",
 )
 # So much of the bytes at stake must come back.
 ENOUGH = 0.5
@@ -373,6 +375,7 @@ def main() -> int:
     )
     parser.add_argument("--generated", type=int, default=3, metavar="COUNT", help="so many states of the generator")
     parser.add_argument("--seed", type=int, default=5, help="of the first of these")
+    parser.add_argument("--holder", action="append", default=[], help="of these, by the names in generated.py")
     parser.add_argument("--folder", type=Path, help="data directories; removed before")
     parser.add_argument("--keep", type=Path, help="folder for the snapshots, as fixtures")
     options = parser.parse_args()
@@ -412,7 +415,7 @@ def main() -> int:
                 def of_triggers(_made: generated.Made, _wanted: int, now: Situation = now) -> None:
                     triggers(now)
 
-                generated.drive(seed, now.server, now.stack, (of_triggers,), checks)
+                generated.drive(seed, now.server, now.stack, (of_triggers,), checks, options.holder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return checks.finish()
