@@ -45,6 +45,40 @@ class Machine(unittest.TestCase):
         self.assertIsNone(row["limit"])
         self.assertIsNone(row["peak"])
 
+    def test_files_of_another_form_have_a_reason(self):
+        files = {
+            "proc/7/cgroup": "0::/db\n",
+            "proc/self/mountinfo": "30 1 0:26 / /m rw - cgroup2 cgroup2 rw\n",
+            "m/db/memory.max": "max\n",
+            "m/db/memory.current": "5\n",
+            "m/db/memory.stat": "inactive_file 4\n",
+        }
+        for name, text in files.items():
+            self.write(name, text)
+        self.assertTrue(kernel.cgroup(7, self.root).rows)
+        for name, wrong in (
+            ("proc/7/cgroup", "0:/db\n"),
+            ("proc/self/mountinfo", "30 1 0:26 / /m rw cgroup2 cgroup2 rw\n"),
+            ("proc/self/mountinfo", "30 1 -\n"),
+        ):
+            self.write(name, wrong)
+            with self.subTest(wrong):
+                found = kernel.cgroup(7, self.root)
+                self.assertEqual(found.rows, [])
+                self.assertEqual(found.error, "it has another form than expected")
+            self.write(name, files[name])
+        self.write("m/db/memory.stat", "inactive_file 4\nanon x\n")
+        self.assertEqual(kernel.cgroup(7, self.root).rows[0]["reclaimable_cache"], 4)
+
+    def test_names_in_no_character_set(self):
+        """A disk may be mounted at any bytes."""
+        self.write("proc/7/cgroup", "0::/db\n")
+        self.write("m/db/memory.current", "5\n")
+        path = self.root / "proc/self/mountinfo"
+        path.parent.mkdir()
+        path.write_bytes(b"29 1 0:25 / /mnt/\xe4 rw - ext4 a rw\n30 1 0:26 / /m rw - cgroup2 cgroup2 rw\n")
+        self.assertEqual(kernel.cgroup(7, self.root).rows[0]["usage"], 5)
+
     def test_a_process_that_is_gone_has_a_reason(self):
         found = kernel.process(7, self.root)
         self.assertEqual(found["process"].rows, [])

@@ -206,10 +206,16 @@ def _chosen(text: str) -> str:
 def cgroup(pid: int, root: Path = Path("/")) -> Source:
     """One row for each group that the process is in, its own first. A limit of None: the group has none."""
     try:
-        entries = (root / f"proc/{pid}/cgroup").read_text()
-        mounts = (root / "proc/self/mountinfo").read_text()
+        return _cgroup(pid, root)
     except OSError as error:
         return failed(f"/proc/{pid}/cgroup", error.strerror or str(error))
+    except (ValueError, IndexError):
+        return failed(f"/proc/{pid}/cgroup", "it has another form than expected")
+
+
+def _cgroup(pid: int, root: Path) -> Source:
+    entries = (root / f"proc/{pid}/cgroup").read_text(errors="replace")
+    mounts = (root / "proc/self/mountinfo").read_text(errors="replace")
     version, folders = _groups(entries, mounts, root)
     # Folders above one that is not here are memdiag's own.
     if version and not (folders and folders[0].is_dir()):
@@ -299,7 +305,7 @@ def _number(path: Path) -> int | None:
         text = path.read_text().strip()
     except OSError:
         return None
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isdecimal() else None
 
 
 def _pairs(path: Path) -> dict[str, int]:
@@ -308,4 +314,4 @@ def _pairs(path: Path) -> dict[str, int]:
     except OSError:
         return {}
     words = (line.split() for line in lines)
-    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2}
+    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdecimal()}
