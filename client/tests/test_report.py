@@ -183,6 +183,11 @@ class Renderers(unittest.TestCase):
             for line in words.splitlines():
                 self.assertLessEqual(len(line), 80, line)
 
+    def test_a_part_that_is_larger_than_the_whole_fits_too(self):
+        """Figures of two moments, or of a server that miscounts; and an instrument of a component."""
+        data = stock(1 << 20, 0, memory=[instrument("memory/sql/THD", 1 << 62), instrument("component/a", 5)])
+        self.assertLessEqual(max(map(len, text.render(page_of(data)).splitlines())), 120)
+
     def test_a_statement_in_several_lines_is_the_same_statement(self):
         def same(words):
             """Without blanks besides strings, of which several in a row are one."""

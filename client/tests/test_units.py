@@ -1,7 +1,7 @@
 import unittest
 
 from memdiag.durations import seconds_of
-from memdiag.model.units import bytes_of, duration, share, shown, size
+from memdiag.model.units import bytes_of, duration, moment, share, shown, size
 from memdiag.problem import Problem
 
 
@@ -23,6 +23,10 @@ class Sizes(unittest.TestCase):
             self.assertEqual(shown(None, unit), "unknown")
         self.assertIsNone(share(None, 5))
         self.assertIsNone(share(5, 0))
+
+    def test_a_time_that_no_calendar_has_is_unknown(self):
+        for epoch in (1e308, -1e308, 1 << 64, float("inf"), float("nan")):
+            self.assertEqual(moment(epoch), "unknown")
 
     def test_sizes_of_people(self):
         self.assertEqual(bytes_of("8G"), 8 << 30)

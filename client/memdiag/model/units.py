@@ -60,7 +60,10 @@ def percent(value: float | None) -> str:
 def moment(epoch: float | None) -> str:
     if epoch is None:
         return UNKNOWN
-    return datetime.fromtimestamp(epoch, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    try:
+        return datetime.fromtimestamp(epoch, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):  # no calendar has it: a damaged file
+        return UNKNOWN
 
 
 def share(part: float | None, whole: float | None) -> float | None:

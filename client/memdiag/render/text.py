@@ -180,7 +180,8 @@ def _parts(parts: Any) -> list[str]:
     rows = []
     for part in parts.parts:
         of = share(part.value, parts.total)
-        width = round(15 * max(0.0, of or 0) / 100)
+        # A part is larger than the whole where both were read at different moments.
+        width = round(15 * min(max(0.0, of or 0), 100) / 100)
         rows.append([part.label, size(part.value), percent(of), "#" * width, part.what])
     rows.append([parts.total_label, size(parts.total), "", "", "the sum"])
     return [

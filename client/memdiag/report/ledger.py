@@ -123,7 +123,7 @@ AREAS = (
     ("memory/temptable/", "temporary tables"),
     ("memory/memory/", "MEMORY tables"),
     ("memory/mysys/", "mysys"),
-    ("memory/", "other instruments"),
+    ("", "other instruments"),
 )
 
 
