@@ -31,7 +31,7 @@ using regions::Region;
 
 constinit std::mutex regions_mutex;
 /** The first `used` of these have been used; one without bytes is free. */
-constinit Region table[regions::max_regions];
+constinit Region table[regions::max_regions]{};
 constinit size_t used = 0;
 constinit uint64_t untracked[region_kinds];
 

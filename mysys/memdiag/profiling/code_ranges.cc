@@ -22,7 +22,7 @@ struct Range {
 };
 
 /** The program's own comes first, because most addresses are its. */
-constinit Range ranges[max_code_ranges];
+constinit Range ranges[max_code_ranges]{};
 constinit std::atomic<size_t> count{0};
 constinit std::atomic<size_t> left_out{0};
 constinit std::atomic<uint32_t> looks{0};

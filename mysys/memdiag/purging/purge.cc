@@ -38,7 +38,7 @@ struct Purged_arena {
   uint64_t sequence;
   uint64_t resident_bytes;
 };
-constinit Purged_arena purged_arenas[pools::max_arenas];
+constinit Purged_arena purged_arenas[pools::max_arenas]{};
 
 Pool_purges &purges_of(Pool pool) {
   return purges_by_pool[static_cast<size_t>(pool)];

@@ -8,7 +8,7 @@ namespace {
 
 constinit std::mutex mutex;
 /** The purge of a sequence number lies at that number, modulo the size. */
-constinit Purge ring[max_purges];
+constinit Purge ring[max_purges]{};
 constinit uint64_t last_sequence = 0;
 constinit uint64_t last_sequences[pool_count];
 

@@ -210,7 +210,8 @@ std::vector<std::string> Elf_file::functions_at(
         Match &match = matches[static_cast<size_t>(i - addresses.begin())];
         if (is_better(symbol, match))
           match = {symbol.st_value, symbol.st_name,
-                   ELF64_ST_BIND(symbol.st_info), true};
+                   static_cast<unsigned char>(ELF64_ST_BIND(symbol.st_info)),
+                   true};
       }
     }
   }
