@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 
 from memdiag import __version__, progress
-from memdiag.commands import diff, record, report, stacks, top, what_if
+from memdiag.commands import diff, record, report, stacks, top, verify, what_if
 from memdiag.commands.arguments import add_connection, split_short_password
 from memdiag.connect.process_list import hide_passwords
 from memdiag.problem import Ended, Problem, WrongOption, warn
@@ -29,6 +29,7 @@ _COMMANDS = (
         "-u root -p db1",
     ),
     ("what-if", what_if, "another limit for the recorded history; other values of variables", "--limit 8G db1"),
+    ("verify", verify, "the installed files of this server against the SHA-256 sums of its packages", ""),
 )
 _EXAMPLES = """examples:
   memdiag report                   what is wrong with the server of this machine, and a page of it

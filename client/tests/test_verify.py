@@ -1,0 +1,96 @@
+import hashlib
+import io
+import os
+import tempfile
+import unittest
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from memdiag.cli import main
+from memdiag.problem import Problem
+
+FILES = {
+    "usr/sbin/mysqld": b"\x7fELF server",
+    "usr/lib/mysql/plugin/a.so": b"\x7fELF plugin",
+    "usr/share/doc/mysql-memdiag-server/copyright": b"GPL",
+    "etc/mysql/mysql.conf.d/memdiag.cnf": b"[mysqld]\n",
+}
+
+
+class Verify(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.root = Path(scratch.name)
+        for name, content in FILES.items():
+            self.write(name, content)
+        self.sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in FILES.items())
+        self.write("var/lib/dpkg/info/mysql-memdiag-server.sha256sums", self.sums.encode())
+
+    def write(self, name, content):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    def verify(self, *words):
+        with redirect_stdout(io.StringIO()) as out:
+            status = main(["verify", "--root", str(self.root), *map(str, words)])
+        return status, out.getvalue()
+
+    def test_as_packaged(self):
+        self.assertEqual(self.verify(), (0, "4 files as packaged, 0 differ, 0 missing, 0 extra; 0 changed in /etc\n"))
+
+    def test_what_differs_is_missing_or_was_added(self):
+        self.write("usr/sbin/mysqld", b"\x7fELF other")
+        (self.root / "usr/share/doc/mysql-memdiag-server/copyright").unlink()
+        self.write("usr/lib/mysql/plugin/evil.so", b"")
+        os.symlink("/tmp/evil.so", self.root / "usr/lib/mysql/plugin/b.so")
+        status, words = self.verify()
+        self.assertEqual(status, 3)
+        self.assertEqual(
+            words.splitlines(),
+            [
+                "differs        /usr/sbin/mysqld",
+                "missing        /usr/share/doc/mysql-memdiag-server/copyright",
+                "extra          /usr/lib/mysql/plugin/b.so",
+                "extra          /usr/lib/mysql/plugin/evil.so",
+                "2 files as packaged, 1 differ, 1 missing, 2 extra; 0 changed in /etc",
+            ],
+        )
+
+    def test_an_administrator_may_change_the_configuration(self):
+        self.write("etc/mysql/mysql.conf.d/memdiag.cnf", b"[mysqld]\nport=1\n")
+        status, words = self.verify()
+        self.assertEqual(status, 0)
+        self.assertIn("configuration  /etc/mysql/mysql.conf.d/memdiag.cnf\n", words)
+
+    def test_what_cannot_be_read_proves_nothing(self):
+        path = self.root / "usr/sbin/mysqld"
+        path.unlink()
+        path.mkdir()  # root can read any file
+        with self.assertRaisesRegex(Problem, "1 files cannot be read by this user, so nothing is proven"):
+            self.verify()
+
+    def test_sums_of_a_package_that_is_trusted(self):
+        """Who changed the server may have changed the installed sums."""
+        trusted = self.root / "trusted"
+        trusted.write_text(self.sums)
+        self.write("usr/sbin/mysqld", b"evil")
+        sums = self.sums.replace(
+            hashlib.sha256(FILES["usr/sbin/mysqld"]).hexdigest(), hashlib.sha256(b"evil").hexdigest()
+        )
+        self.write("var/lib/dpkg/info/mysql-memdiag-server.sha256sums", sums.encode())
+        self.assertEqual(self.verify()[0], 0)
+        self.assertEqual(self.verify(trusted)[0], 3)
+
+    def test_what_is_no_sums(self):
+        other = self.root / "other"
+        for text in ("", "no sums\n", f"{'0' * 64}  ../../etc/passwd\n", f"{'0' * 64}  /etc/passwd\n"):
+            other.write_text(text)
+            with self.subTest(text), self.assertRaises(Problem):
+                self.verify(other)
+
+    def test_a_server_of_another_origin(self):
+        (self.root / "var/lib/dpkg/info/mysql-memdiag-server.sha256sums").unlink()
+        with self.assertRaisesRegex(Problem, "rpm --verify mysql-memdiag-server"):
+            self.verify()
