@@ -23,15 +23,19 @@
 #include "plugin/memdiag/unittest/collect_rows.h"
 #include "plugin/memdiag/unittest/failing_writes.h"
 #include "plugin/memdiag/unittest/killed_writer.h"
+#include "plugin/memdiag/unittest/recorded.h"
 
 namespace memdiag::black_box {
 namespace {
 
+using memdiag_test::Bytes;
 using memdiag_test::failing_writes;
 using memdiag_test::in_child;
+using memdiag_test::page;
+using memdiag_test::read_file;
+using memdiag_test::write_file;
 using memdiag_test::writes;
 
-constexpr size_t page = 4096;
 constexpr size_t record_size = 8 + sizeof(Sample);
 
 /** A folder of this test's, with nothing in it but what the test makes. */
@@ -77,21 +81,6 @@ void expect_samples(const std::vector<Sample> &samples, uint64_t first,
     EXPECT_TRUE(is_sample_of(samples[i], first + i)) << i;
 }
 
-using Bytes = std::vector<std::byte>;
-
-Bytes read_file(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const auto bytes = std::as_bytes(std::span{text});
-  return {bytes.begin(), bytes.end()};
-}
-
-void write_file(const std::string &path, std::span<const std::byte> bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char *>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-}
-
 /** A file with `count` samples of a run after that many of a former one. */
 Bytes file_with(const std::string &path, size_t count) {
   std::vector<Sample> former;
@@ -100,16 +89,6 @@ Bytes file_with(const std::string &path, size_t count) {
   EXPECT_EQ(0, box.open(path, count, former));
   for (size_t i = 0; i < count; ++i) box.append(sample_of(200 + i));
   return read_file(path);
-}
-
-/** FNV-1a as published, once more. */
-uint64_t checksum(const std::byte *begin, size_t size) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (size_t i = 0; i < size; ++i) {
-    hash ^= std::to_integer<uint64_t>(begin[i]);
-    hash *= 0x100000001b3;
-  }
-  return hash;
 }
 
 TEST_F(Black_box, WhatIsWrittenIsRead) {
@@ -561,10 +540,8 @@ TEST_F(Black_box, AnyWholeRecordIsHarmless) {
     mutate(random, &mutated);
     std::copy_n(file.begin(), std::min(page, mutated.size()), mutated.begin());
     for (size_t at = page; at + record_size <= mutated.size();
-         at += record_size) {
-      const uint64_t sum = checksum(&mutated[at + 8], sizeof(Sample));
-      memcpy(&mutated[at], &sum, sizeof sum);
-    }
+         at += record_size)
+      memdiag_test::correct_checksum(&mutated[at], record_size);
     Contents contents;
     (void)parse(mutated, &contents);
     samples += contents.samples.size();

@@ -30,6 +30,7 @@
 #include "plugin/memdiag/profile_file/record_rows.h"
 #include "plugin/memdiag/unittest/failing_writes.h"
 #include "plugin/memdiag/unittest/killed_writer.h"
+#include "plugin/memdiag/unittest/recorded.h"
 
 namespace {
 
@@ -58,10 +59,15 @@ void *operator new(size_t size) {
 namespace memdiag::profile {
 namespace {
 
+using memdiag_test::Bytes;
+using memdiag_test::correct_checksum;
 using memdiag_test::failing_writes;
+using memdiag_test::read_file;
+using memdiag_test::show;
+using memdiag_test::write_file;
 using memdiag_test::writes;
+using Layout = memdiag_test::Profile_layout;
 
-using Bytes = std::vector<std::byte>;
 constexpr uint64_t second = 1'000'000;
 constexpr uint64_t start_us = 1767225600 * second;
 constexpr uint64_t sample_bytes = 524288;
@@ -125,20 +131,6 @@ class Profile_file_test : public testing::Test {
   std::string m_folder;
   std::string m_path;
 };
-
-Bytes read_file(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  Bytes bytes(std::filesystem::file_size(path));
-  file.read(reinterpret_cast<char *>(bytes.data()),
-            static_cast<std::streamsize>(bytes.size()));
-  return bytes;
-}
-
-void write_file(const std::string &path, std::span<const std::byte> bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char *>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
-}
 
 /** The content of a file, which is read without a remark. */
 Contents loaded(const std::string &path) {
@@ -806,48 +798,6 @@ TEST_F(Profile_file_test, OtherFilesAreNotOurs) {
   EXPECT_NE(std::string::npos, load(m_path, &contents).find("not a file"));
 }
 
-/** The places of the records of a file, as its header says. */
-struct Layout {
-  explicit Layout(const Bytes &file) {
-    uint32_t numbers[11];
-    memcpy(numbers, file.data() + 12, sizeof numbers);
-    const auto [run, module, modules, site, sites, ramp, ramps, highs, history,
-                histories, zero] = numbers;
-    EXPECT_EQ(0u, zero);
-    for (size_t part = 0; part < 2; ++part) {
-      const auto add = [this](size_t count, size_t size) {
-        for (; count > 0; --count) {
-          records.push_back({end, size});
-          end += size;
-        }
-      };
-      add(1, run);
-      add(modules, module);
-      add(sites, site);
-      add(ramps * (1 + highs), ramp);
-      add(histories, history);
-    }
-    EXPECT_EQ(file.size(), end);
-  }
-
-  struct Record {
-    size_t offset;
-    size_t size;
-  };
-  std::vector<Record> records;
-  size_t end{4096};
-};
-
-/** FNV-1a as published, once more. */
-uint64_t checksum(const std::byte *begin, size_t size) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (size_t i = 0; i < size; ++i) {
-    hash ^= std::to_integer<uint64_t>(begin[i]);
-    hash *= 0x100000001b3;
-  }
-  return hash;
-}
-
 bool is_written(const Bytes &file, const Layout::Record &record) {
   return std::any_of(
       file.begin() + static_cast<ptrdiff_t>(record.offset),
@@ -904,25 +854,6 @@ TEST_F(Profile_file_test, OfAFileThatWasCutShortTheRestIsRead) {
   EXPECT_EQ(19u, last);
 }
 
-/** Makes all that readers make. */
-size_t show(const Contents &contents) {
-  size_t entries = 0;
-  for (const auto *run : {&contents.former, &contents.latest}) {
-    if (!*run) continue;
-    for (const auto *snapshots : {&(*run)->ramps, &(*run)->history})
-      for (const Snapshot &snapshot : *snapshots)
-        entries += (*run)->profile_of(snapshot).entries.size();
-    for (const Snapshot *snapshot : {(*run)->at_peak(), (*run)->before_ramp()})
-      if (snapshot != nullptr)
-        (void)Symbols((*run)->profile_of(*snapshot), {"/none", "/none"});
-    (void)last_run_profile_rows(**run);
-    profile_history_rows(**run, 1,
-                         [](const Profile_history_row &) { return true; });
-    (void)replaced_modules(**run, (*run)->modules);
-  }
-  return entries;
-}
-
 /** Changes parts of the records that were written, and puts them back. */
 class Mutation {
  public:
@@ -964,11 +895,8 @@ class Mutation {
     }
   }
   void correct_checksums() {
-    for (const Layout::Record &record : m_changed) {
-      const uint64_t sum =
-          checksum(&m_mutated[record.offset + 8], record.size - 8);
-      memcpy(&m_mutated[record.offset], &sum, sizeof sum);
-    }
+    for (const Layout::Record &record : m_changed)
+      correct_checksum(&m_mutated[record.offset], record.size);
   }
   void undo() {
     for (const Layout::Record &record : m_changed)
