@@ -9,8 +9,14 @@ file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/*.cc
   ${CMAKE_SOURCE_DIR}/mysys/memdiag/*/*.cc)
 list(FILTER layer EXCLUDE REGEX "/unittest/.*_test[.]cc$")
 # The plugin's other rooms need the server's headers.
-foreach(room allocator host ledger history budget advice pressure admission ceiling profile
-    profile_file profile_export)
+set(rooms allocator host ledger history budget advice pressure admission ceiling profile
+  profile_file profile_export)
+if(MEMDIAG_UNIT STREQUAL fuzzers)
+  # Those without a parser take as long to compile as the others.
+  list(REMOVE_ITEM rooms budget advice pressure admission)
+  list(APPEND layer ${CMAKE_SOURCE_DIR}/plugin/memdiag/advice/start_option.cc)
+endif()
+foreach(room IN LISTS rooms)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/memdiag/${room}/*.cc)
   list(APPEND layer ${sources})
 endforeach()
@@ -32,6 +38,30 @@ if(MEMDIAG_SANITIZE)
   target_compile_options(memdiag_unit PUBLIC
     -fsanitize=${MEMDIAG_SANITIZE} -fno-sanitize-recover=undefined)
   target_link_options(memdiag_unit PUBLIC -fsanitize=${MEMDIAG_SANITIZE})
+endif()
+if(MEMDIAG_UNIT STREQUAL coverage)
+  # gcov counts a line where the compiler left it. Threads count at the same time.
+  target_compile_options(memdiag_unit PUBLIC --coverage -O0 -fprofile-update=atomic)
+  target_link_options(memdiag_unit PUBLIC --coverage)
+endif()
+if(MEMDIAG_UNIT STREQUAL fuzzers)
+  # Each *_fuzz.cc is a program of libFuzzer: tools/fuzz.py runs them.
+  target_compile_options(memdiag_unit PUBLIC -fsanitize=fuzzer-no-link)
+  # clang counts the elements of a table as steps, and spells an attribute otherwise.
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/mysys/memdiag/pools/pools.cc
+    PROPERTIES COMPILE_OPTIONS -fconstexpr-steps=100000000)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/mysys/memdiag/profiling/unwind.cc
+    PROPERTIES COMPILE_OPTIONS -Wno-unknown-attributes)
+  file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/plugin/memdiag/unittest/fuzz/*_fuzz.cc)
+  foreach(source IN LISTS fuzzers)
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(${name} ${source})
+    set_target_properties(${name} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+    target_link_libraries(${name} PRIVATE memdiag_unit GTest::gtest)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  endforeach()
+  return()
 endif()
 
 # jemalloc locks all of its mutexes around fork(). These are more than the deadlock
