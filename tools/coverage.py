@@ -101,7 +101,7 @@ def of_layer() -> dict[str, Counts]:
                 path = (Path(read["current_working_directory"]) / one["file"]).resolve()
                 if is_ours(path):
                     files[str(path.relative_to(ROOT))].add(one["lines"])
-    return {name: one.counts() for name, one in files.items()}
+    return {name: one.counts() for name, one in files.items() if one.lines}
 
 
 def of_client() -> dict[str, Counts]:
