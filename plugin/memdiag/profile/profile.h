@@ -1,6 +1,6 @@
 /*
   A heap profile of one moment, as plain data: reader.h takes it from the
-  running server, profile_file.h from a file of a former run. Everything that
+  running server, recorded_run.h from a file of a former run. Everything that
   shows a profile takes this struct: folded stacks, pprof, the flame graph,
   differences, tables.
 

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "plugin/memdiag/profile/profile.h"
-#include "plugin/memdiag/profile_file/profile_file.h"
+#include "plugin/memdiag/profile_file/recorded_run.h"
 
 namespace memdiag::profile {
 

@@ -13,6 +13,7 @@
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/profile/modules.h"
 #include "plugin/memdiag/profile_file/amount_table.h"
+#include "plugin/memdiag/profile_file/file_reader.h"
 
 namespace memdiag::profile {
 

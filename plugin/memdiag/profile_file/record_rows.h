@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "plugin/memdiag/base/reading.h"
-#include "plugin/memdiag/profile_file/profile_file.h"
+#include "plugin/memdiag/profile_file/recorded_run.h"
 
 namespace memdiag::profile {
 

@@ -25,6 +25,7 @@
 #include "mysys/memdiag/profiling/profiler.h"
 #include "plugin/memdiag/profile/profile_rows.h"
 #include "plugin/memdiag/profile/reader.h"
+#include "plugin/memdiag/profile_file/file_reader.h"
 #include "plugin/memdiag/profile_file/flight_recorder.h"
 #include "plugin/memdiag/profile_file/record_rows.h"
 #include "plugin/memdiag/tables/profile_formats.h"

@@ -27,6 +27,7 @@
 #include <random>
 
 #include "plugin/memdiag/profile/symbols.h"
+#include "plugin/memdiag/profile_file/file_reader.h"
 #include "plugin/memdiag/profile_file/record_rows.h"
 #include "plugin/memdiag/unittest/failing_writes.h"
 #include "plugin/memdiag/unittest/killed_writer.h"
