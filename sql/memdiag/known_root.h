@@ -1,6 +1,7 @@
 /*
   The memory root of a prepared statement expects the size that it reached for
-  the same text before (patches/0047, mysys/memdiag/upstream/root_sizes.h).
+  the same text before (patches/diets/0047-known-roots.patch, mysys/
+  memdiag/upstream/root_sizes.h).
 
   A cursor or an execution may allocate in the root later. It gets small blocks.
   If parser_max_mem_size is set, whole blocks count towards it, so the root

@@ -1,6 +1,7 @@
 /*
-  Shrinks a session's network buffer (patches/0023): what a long statement
-  needed is not kept as long as the session.
+  Shrinks a session's network buffer (patches/diets/
+  0023-net-buffer-shrinks.patch): what a long statement needed is not kept as
+  long as the session.
 
   Threads: the session's own. Errors: without memory the session keeps its
   buffer.

@@ -1,4 +1,4 @@
-// dict0mem.h includes memdiag_dict.h behind what InnoDB's headers need first.
+// dict0mem.h includes memdiag/dict.h behind what InnoDB's headers need first.
 #include "dict0dict.h"
 
 namespace memdiag {

@@ -1,4 +1,4 @@
-// mem0mem.h includes memdiag_heap.h behind what InnoDB's headers need first.
+// mem0mem.h includes memdiag/heap.h behind what InnoDB's headers need first.
 #include "mem0mem.h"
 
 #include <new>

@@ -1,6 +1,6 @@
 /*
   Which entry of Performance Schema's arrays of memory statistics and of
-  statements' statistics an instrument has (patches/0038).
+  statements' statistics an instrument has (patches/diets/0038).
 
   Each thread has such arrays, 34 and 54 KB, and each entry is written by its
   first event. Upstream gives the entries away in the order of registration, so

@@ -1,6 +1,6 @@
 /*
   Initialises records of Performance Schema when they are taken for the first
-  time (patches/0010, patches/0035). Upstream initialises all of them at start
+  time (patches/diets/0010 and 0035). Upstream initialises all of them at start
   or with the thread, which writes their pages.
 
   A record that was never taken is zero. A record that was taken has a pointer

@@ -1,6 +1,6 @@
 /*
   Where the texts of a thread's old statements lie in Performance Schema's
-  memory (patches/0035).
+  memory (patches/diets/0035).
 
   Upstream reserves the greatest length for each text, 1 KB by default. Most
   texts are much shorter, and each takes a page or a part of one for itself.
