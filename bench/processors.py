@@ -215,7 +215,7 @@ def caches(server: Server, session: Connection) -> dict[str, float]:
 
 def select(table: str) -> str:
     """The statement with which a monitor reads a table: of the past, it reads what it has not seen yet."""
-    past = table in ("MEMDIAG_HISTORY", "MEMDIAG_HISTORY_POOLS", "MEMDIAG_LAST_RUN")
+    past = table in ("MEMDIAG_HISTORY", "MEMDIAG_HISTORY_POOLS")
     seen = f" WHERE TIME > NOW() - INTERVAL {SEEN_SECONDS} SECOND" if past else ""
     return f"SELECT * FROM information_schema.{table}{seen}"
 
@@ -324,7 +324,7 @@ def purge(server: Server, session: Connection) -> dict[str, float]:
 def sample(server: Server, session: Connection, load: str) -> float:
     """The processor time that the sampler's thread takes for a sample, while the statement runs again and again."""
     (thread,) = (thread for thread, name in threads(server).items() if name == "memdiag_history")
-    count = "SELECT COUNT(*) FROM information_schema.MEMDIAG_HISTORY"
+    count = "SELECT COUNT(*) FROM information_schema.MEMDIAG_HISTORY WHERE RUN = 0"
     session.query(f"SET GLOBAL memdiag_history_interval_ms = {SAMPLING_MS}")
     before = (cpu_ms(server, thread), number(session, count))
     end = time.monotonic() + SAMPLING_SECONDS
@@ -344,8 +344,8 @@ def large_blocks(server: Server, session: Connection) -> dict[str, int]:
         return {
             "large_arenas": number(
                 session,
-                "SELECT COUNT(DISTINCT ARENA) FROM information_schema.MEMDIAG_LARGE"
-                f" WHERE POOL = 'session' AND MIN_SIZE >= {LARGE_BYTES} AND LIVE_BLOCKS > 0",
+                "SELECT COUNT(DISTINCT ARENA) FROM information_schema.MEMDIAG_SIZE_CLASSES WHERE KIND = 'large'"
+                f" AND POOL = 'session' AND MIN_SIZE >= {LARGE_BYTES} AND BLOCKS > 0",
             )
         }
 

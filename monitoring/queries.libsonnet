@@ -179,7 +179,7 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
                TREND_BYTES_PER_SECOND AS growth_bytes_per_second,
                SECONDS_UNTIL_LIMIT AS until_limit_seconds
           FROM information_schema.MEMDIAG_HISTORY
-         WHERE TIME > NOW(6) - INTERVAL 3000 * @@memdiag_history_interval_ms MICROSECOND
+         WHERE RUN = 0 AND TIME > NOW(6) - INTERVAL 3000 * @@memdiag_history_interval_ms MICROSECOND
          ORDER BY TIME DESC LIMIT 1
       |||,
     },
@@ -212,7 +212,7 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
                UNIX_TIMESTAMP(TIME) AS ended_timestamp_seconds,
                RSS_BYTES AS resident_bytes, LIMIT_BYTES AS limit_bytes,
                RSS_PEAK_SESSION_BYTES AS session_bytes
-          FROM information_schema.MEMDIAG_LAST_RUN
+          FROM information_schema.MEMDIAG_HISTORY
          WHERE RUN = 1
          ORDER BY TIME DESC LIMIT 1
       |||,

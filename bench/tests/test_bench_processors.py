@@ -43,7 +43,7 @@ def figures(start: float, everyday: float, cached: float, large: int) -> dict:
         "everyday_alone_ms": 3 * everyday,
         "tables": {
             **{name: {"ms": 1.0, "cpu_ms": 0.5, "alone_ms": 2.0, "alone_cpu_ms": 1.0} for name in named},
-            "MEMDIAG_BINS": {"alone_ms": 2.0, "alone_cpu_ms": 1.0},
+            "MEMDIAG_SIZE_CLASSES": {"alone_ms": 2.0, "alone_cpu_ms": 1.0},
         },
     }
 
@@ -71,7 +71,7 @@ class Machines(unittest.TestCase):
 
     def test_everyday_tables_are_those_of_the_plugin(self) -> None:
         self.assertIn("MEMDIAG_SUMMARY", own_tables.everyday())
-        self.assertNotIn("MEMDIAG_BINS", own_tables.everyday())
+        self.assertNotIn("MEMDIAG_SIZE_CLASSES", own_tables.everyday())
 
 
 class Report(unittest.TestCase):

@@ -298,7 +298,7 @@ def survives_kill(report: Checks, when: str, server: Server) -> None:
     server.stop()
     server.start()
     found = server.query(
-        "SELECT COUNT(*) FROM information_schema.MEMDIAG_LAST_RUN WHERE RUN = 1"
+        "SELECT COUNT(*) FROM information_schema.MEMDIAG_HISTORY WHERE RUN = 1"
         f" AND SHUT_DOWN = 'NO' AND TIME >= FROM_UNIXTIME({last_us} / 1000000)"
     ).scalar()
     report.check(f"{when}: killed, and its last samples are there", int(found or 0) > 0, found)

@@ -24,7 +24,8 @@ from memdiag.replay import Outcome, Sample, replay
 RESERVE = 1.1
 NOT_SURVIVED = 3
 _RUNS = (
-    "SELECT TIME, RSS_BYTES, DIRTY_BYTES, RSS_PEAK_BYTES, RSS_PEAK_TIME FROM information_schema.{table} ORDER BY TIME"
+    "SELECT TIME, RSS_BYTES, DIRTY_BYTES, RSS_PEAK_BYTES, RSS_PEAK_TIME FROM information_schema.MEMDIAG_HISTORY"
+    " WHERE {runs} ORDER BY TIME"
 )
 
 
@@ -107,9 +108,9 @@ def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None, bool]
         if not view.ours:
             return [], view, False
         samples = []
-        for table in ("MEMDIAG_LAST_RUN", "MEMDIAG_HISTORY"):
+        for runs in ("RUN > 0", "RUN = 0"):
             try:
-                samples += of_history(session.rows(_RUNS.format(table=table)))
+                samples += of_history(session.rows(_RUNS.format(runs=runs)))
             except Refused as error:
                 raise Problem(f"{target.label}: {error}") from None
     return samples, view, False

@@ -168,8 +168,8 @@ def last_run(view: View) -> list[Finding]:
             headline=f"The run before this one was killed at {size(run['MAX_RSS_BYTES'])} of RSS",
             evidence=f"Process {run['PROCESS']} was not shut down. Its peak was {size(run['RSS_PEAK_BYTES'])}.",
             remedy="look at its last minutes",
-            check="SELECT * FROM information_schema.MEMDIAG_LAST_RUN WHERE RUN = 1 ORDER BY TIME DESC LIMIT 60",
-            source="INFORMATION_SCHEMA.MEMDIAG_LAST_RUN",
+            check="SELECT * FROM information_schema.MEMDIAG_HISTORY WHERE RUN = 1 ORDER BY TIME DESC LIMIT 60",
+            source="INFORMATION_SCHEMA.MEMDIAG_HISTORY",
         )
         for run in runs[:1]
     ]

@@ -146,7 +146,7 @@ def _runs(view: View) -> list[Table]:
                 ]
                 for run in runs
             ],
-            "INFORMATION_SCHEMA.MEMDIAG_LAST_RUN",
+            "INFORMATION_SCHEMA.MEMDIAG_HISTORY",
         )
     ]
 

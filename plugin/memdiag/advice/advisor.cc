@@ -226,17 +226,18 @@ class Advisor {
       if (is_large(free) &&
           static_cast<double>(free) >
               fragmented_part * static_cast<double>(*pool.active_bytes)) {
-        Finding &fragmented = add(
-            "fragmentation", Severity::warning, name, "fragmentation",
-            size(free) + " of " + size(*pool.active_bytes) +
-                " in use are free parts of pages that hold something",
-            (lasts && which != Pool::connection
-                 ? remedy_of_cache(which)
-                 : "end sessions that are idle for long: what they hold "
-                   "keeps pages") +
-                std::string("; SELECT SIZE, WASTE_BYTES FROM "
-                            "INFORMATION_SCHEMA.MEMDIAG_BINS WHERE POOL = '") +
-                name + "' ORDER BY WASTE_BYTES DESC shows which sizes");
+        Finding &fragmented =
+            add("fragmentation", Severity::warning, name, "fragmentation",
+                size(free) + " of " + size(*pool.active_bytes) +
+                    " in use are free parts of pages that hold something",
+                (lasts && which != Pool::connection
+                     ? remedy_of_cache(which)
+                     : "end sessions that are idle for long: what they hold "
+                       "keeps pages") +
+                    std::string("; SELECT MAX_SIZE, WASTE_BYTES FROM "
+                                "INFORMATION_SCHEMA.MEMDIAG_SIZE_CLASSES WHERE "
+                                "POOL = '") +
+                    name + "' ORDER BY WASTE_BYTES DESC shows which sizes");
         fragmented.bytes =
             std::min(free, m_now.host.resident_bytes.value_or(free));
         // A session that has most of what is left keeps most of the pages.
@@ -501,8 +502,9 @@ class Advisor {
           text("processes of the control group that the OOM killer has "
                "killed: %" PRIu64,
                *host.oom_kills),
-          "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_LAST_RUN ORDER BY RUN, "
-          "TIME DESC shows the last minutes of a server that was killed");
+          "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_HISTORY WHERE RUN > 0 "
+          "ORDER BY RUN, TIME DESC shows the last minutes of a server that was "
+          "killed");
   }
 
   /** A buffer pool of half the memory, unless the pool is not larger than that

@@ -36,7 +36,7 @@
 
 namespace memdiag {
 
-/** One row of MEMDIAG_BINS: a size class of small blocks in an arena. */
+/** A size class of small blocks in an arena. */
 struct Bin_row : Arena_id {
   Reading size;
   Reading slab_bytes;
@@ -55,7 +55,7 @@ struct Bin_row : Arena_id {
   Reading flushes;
 };
 
-/** One row of MEMDIAG_LARGE: a size class of large blocks in an arena. */
+/** A size class of large blocks in an arena. */
 struct Large_row : Arena_id {
   Reading min_size;
   Reading max_size;
@@ -66,7 +66,7 @@ struct Large_row : Arena_id {
   Reading requests;
 };
 
-/** One row of MEMDIAG_EXTENTS: unused extents of a class in an arena. */
+/** Unused extents of a class in an arena. */
 struct Extents_row : Arena_id {
   Reading min_size;
   Reading max_size;

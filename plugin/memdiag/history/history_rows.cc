@@ -83,9 +83,9 @@ void add_trend(const std::optional<Trend> &trend, History_row *row) {
 }
 
 /** Calls visit(run number, samples) for each run, the oldest first, until it
-returns false. @return whether it never did */
+returns false. */
 template <typename Visitor>
-bool for_each_run(Samples former, Visitor visit) {
+void for_each_run(Samples former, Samples this_run, Visitor visit) {
   const auto is_another = [](const Sample &a, const Sample &b) {
     return a.run_us != b.run_us || a.process != b.process;
   };
@@ -98,10 +98,10 @@ bool for_each_run(Samples former, Visitor visit) {
     const size_t count = end == former.end()
                              ? former.size()
                              : static_cast<size_t>(end - former.begin()) + 1;
-    if (!visit(run--, former.first(count))) return false;
+    if (!visit(run--, former.first(count))) return;
     former = former.subspan(count);
   }
-  return true;
+  if (!this_run.empty()) visit(uint64_t{0}, this_run);
 }
 
 /** The text of a MYSQL_VERSION_ID. */
@@ -150,12 +150,15 @@ void history_rows(Samples run, const Take_row<History_row> &take) {
   }
 }
 
-void last_run_rows(Samples former, const Take_row<Last_run_row> &take) {
-  for_each_run(former, [&take](uint64_t number, Samples run) {
+void history_rows(Samples former, Samples this_run,
+                  const Take_row<Run_history_row> &take) {
+  for_each_run(former, this_run, [&take](uint64_t number, Samples run) {
     bool goes_on = true;
+    std::optional<bool> shut_down;
+    if (number != 0) shut_down = run.back().ended != 0;
     history_rows(run, [&](const History_row &row) {
       goes_on = take({row, number, run[0].run_us, run[0].process,
-                      version_text(run[0].version), run.back().ended != 0});
+                      version_text(run[0].version), shut_down});
       return goes_on;
     });
     return goes_on;
@@ -164,10 +167,9 @@ void last_run_rows(Samples former, const Take_row<Last_run_row> &take) {
 
 void history_pool_rows(Samples former, Samples run,
                        const Take_row<History_pool_row> &take) {
-  if (for_each_run(former, [&take](uint64_t number, Samples samples) {
-        return take_pool_rows(number, samples, take);
-      }))
-    (void)take_pool_rows(0, run, take);
+  for_each_run(former, run, [&take](uint64_t number, Samples samples) {
+    return take_pool_rows(number, samples, take);
+  });
 }
 
 }  // namespace memdiag

@@ -1,6 +1,6 @@
 /*
-  Makes the rows of MEMDIAG_HISTORY, MEMDIAG_LAST_RUN and MEMDIAG_HISTORY_POOLS
-  from samples. Pure functions that throw std::bad_alloc only.
+  Makes the rows of MEMDIAG_HISTORY and MEMDIAG_HISTORY_POOLS from samples. Pure
+  functions that throw std::bad_alloc only.
 */
 
 #ifndef MEMDIAG_HISTORY_ROWS_H
@@ -50,13 +50,14 @@ struct History_row {
   uint64_t purged_bytes;
 };
 
-struct Last_run_row : History_row {
-  /** 1: the last, 2: the one before that. */
+struct Run_history_row : History_row {
+  /** 0: this run, 1: the last, 2: the one before that. */
   uint64_t run;
   uint64_t started_us;
   uint64_t process;
   std::string version;
-  bool shut_down;
+  /** Empty: the run has not ended. */
+  std::optional<bool> shut_down;
 };
 
 struct History_pool_row {
@@ -77,9 +78,11 @@ using Take_row = std::function<bool(const Row &)>;
 void history_rows(std::span<const black_box::Sample> run,
                   const Take_row<History_row> &take);
 
-/** @param former  samples of former runs, oldest first */
-void last_run_rows(std::span<const black_box::Sample> former,
-                   const Take_row<Last_run_row> &take);
+/** @param former  samples of former runs, oldest first
+@param run  those of this run */
+void history_rows(std::span<const black_box::Sample> former,
+                  std::span<const black_box::Sample> run,
+                  const Take_row<Run_history_row> &take);
 
 void history_pool_rows(std::span<const black_box::Sample> former,
                        std::span<const black_box::Sample> run,

@@ -24,7 +24,7 @@ Recorder::Opened Recorder::open(const std::string &path, uint32_t version,
         (opened.remark.empty() ? "" : "; ") +
         ("the last run (process " + std::to_string(former.back().process)) +
         ") was not shut down: what memory it had until its end is in "
-        "INFORMATION_SCHEMA.MEMDIAG_LAST_RUN";
+        "INFORMATION_SCHEMA.MEMDIAG_HISTORY";
   }
   m_run_us = m_clock(CLOCK_REALTIME);
   m_version = version;

@@ -16,12 +16,9 @@ inline constexpr Table history_pools_table = [] {
   using Row = History_pool_row;
   return Table{
       "MEMDIAG_HISTORY_POOLS",
-      "One row for each pool and each sample of MEMDIAG_HISTORY and "
-      "MEMDIAG_LAST_RUN.",
-      0x0100,
+      "One row for each pool and each sample of MEMDIAG_HISTORY.", 0x0100,
       std::array{
-          column<Row, &Row::run>("RUN", Unit::none,
-                                 "0: this run. Others as in MEMDIAG_LAST_RUN."),
+          column<Row, &Row::run>("RUN", Unit::none, "As in MEMDIAG_HISTORY."),
           moment_column<Row, &Row::time_us>("TIME",
                                             "When the sample was taken."),
           text_column<Row, &Row::pool>("POOL", 64, "The pool's name."),

@@ -15,19 +15,15 @@
 #include "plugin/memdiag/tables/advice_table.h"
 #include "plugin/memdiag/tables/allocator_table.h"
 #include "plugin/memdiag/tables/arenas_table.h"
-#include "plugin/memdiag/tables/bins_table.h"
 #include "plugin/memdiag/tables/budget_table.h"
 #include "plugin/memdiag/tables/ceiling_table.h"
 #include "plugin/memdiag/tables/digests_table.h"
-#include "plugin/memdiag/tables/extents_table.h"
 #include "plugin/memdiag/tables/history_pools_table.h"
 #include "plugin/memdiag/tables/history_table.h"
 #include "plugin/memdiag/tables/host_table.h"
 #include "plugin/memdiag/tables/innodb_table.h"
 #include "plugin/memdiag/tables/instruments_table.h"
-#include "plugin/memdiag/tables/large_table.h"
 #include "plugin/memdiag/tables/last_run_profile_table.h"
-#include "plugin/memdiag/tables/last_run_table.h"
 #include "plugin/memdiag/tables/ledger_table.h"
 #include "plugin/memdiag/tables/mutexes_table.h"
 #include "plugin/memdiag/tables/pinned_table.h"
@@ -39,6 +35,7 @@
 #include "plugin/memdiag/tables/routes_table.h"
 #include "plugin/memdiag/tables/samples_table.h"
 #include "plugin/memdiag/tables/sessions_table.h"
+#include "plugin/memdiag/tables/size_classes_table.h"
 #include "plugin/memdiag/tables/stacks_table.h"
 #include "plugin/memdiag/tables/summary_table.h"
 #include "plugin/memdiag/tables/survivors_table.h"
@@ -63,7 +60,6 @@
   TABLE(pinned)                        \
   TABLE(history)                       \
   TABLE(history_pools)                 \
-  TABLE(last_run)                      \
   TABLE(last_run_profile)              \
   TABLE(profile_history)
 
@@ -72,9 +68,7 @@
   TABLE(ledger_exact)                  \
   TABLE(allocator)                     \
   TABLE(arenas)                        \
-  TABLE(bins)                          \
-  TABLE(large)                         \
-  TABLE(extents)                       \
+  TABLE(size_classes)                  \
   TABLE(mutexes)                       \
   TABLE(routes)                        \
   TABLE(samples)                       \

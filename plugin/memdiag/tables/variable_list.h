@@ -100,7 +100,7 @@ inline constexpr auto system_variables = [] {
        "INFORMATION_SCHEMA.MEMDIAG_HISTORY. 0 takes none"},
       {"memdiag_history_samples", number, at_start, 3600, 10, 86400,
        "Samples that INFORMATION_SCHEMA.MEMDIAG_HISTORY keeps of this run, and "
-       "that MEMDIAG_LAST_RUN keeps of earlier runs"},
+       "as many of earlier runs"},
       {"memdiag_profile", profile_mode, any_time, 0, 0, 2,
        "Samples the blocks that the server allocates, with their stacks: "
        "INFORMATION_SCHEMA.MEMDIAG_PROFILE. Blocks from before are not "

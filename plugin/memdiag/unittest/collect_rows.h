@@ -20,10 +20,11 @@ inline std::vector<History_row> history_rows(
   return rows;
 }
 
-inline std::vector<Last_run_row> last_run_rows(
-    std::span<const black_box::Sample> former) {
-  std::vector<Last_run_row> rows;
-  last_run_rows(former, [&rows](const Last_run_row &row) {
+inline std::vector<Run_history_row> history_rows(
+    std::span<const black_box::Sample> former,
+    std::span<const black_box::Sample> run) {
+  std::vector<Run_history_row> rows;
+  history_rows(former, run, [&rows](const Run_history_row &row) {
     rows.push_back(row);
     return true;
   });

@@ -165,16 +165,9 @@ void add_rows(Statement *statement, Sink<Arena_row> *sink) {
   add_rows_of_snapshot(statement, sink);
 }
 
-void add_rows(Statement *statement, Sink<Bin_row> *sink) {
-  add_rows_of_snapshot(statement, sink);
-}
-
-void add_rows(Statement *statement, Sink<Large_row> *sink) {
-  add_rows_of_snapshot(statement, sink);
-}
-
-void add_rows(Statement *statement, Sink<Extents_row> *sink) {
-  add_rows_of_snapshot(statement, sink);
+void add_rows(Statement *statement, Sink<Size_class_row> *sink) {
+  add_all(size_class_rows(statement->snapshot(detail_of<Size_class_row>)),
+          sink);
 }
 
 void add_rows(Statement *statement, Sink<Mutex_row> *sink) {
@@ -321,20 +314,15 @@ void add_rows(Statement *statement, Sink<profile::Profile_history_row> *sink) {
     profile::profile_history_rows(*run, 0, add);
 }
 
-void add_rows(Statement *, Sink<History_row> *sink) {
-  history_rows(history::this_run(),
-               [sink](const History_row &row) { return sink->add(row); });
+void add_rows(Statement *, Sink<Run_history_row> *sink) {
+  history_rows(*history::former_runs(), history::this_run(),
+               [sink](const Run_history_row &row) { return sink->add(row); });
 }
 
 void add_rows(Statement *, Sink<History_pool_row> *sink) {
   history_pool_rows(
       *history::former_runs(), history::this_run(),
       [sink](const History_pool_row &row) { return sink->add(row); });
-}
-
-void add_rows(Statement *, Sink<Last_run_row> *sink) {
-  last_run_rows(*history::former_runs(),
-                [sink](const Last_run_row &row) { return sink->add(row); });
 }
 
 }  // namespace memdiag

@@ -238,7 +238,7 @@ const std::vector<Expected> all_expected = {
      Severity::critical, "cgroup", "host", "/sys/fs/cgroup/a.slice/",
      "MemoryMax=25600M"},
     {"killed before", [](Situation *all) { all->host.oom_kills = 3; },
-     Severity::warning, "cgroup", "host", ": 3", "MEMDIAG_LAST_RUN"},
+     Severity::warning, "cgroup", "host", ": 3", "MEMDIAG_HISTORY"},
     {"buffers that cannot be there",
      [](Situation *all) {
        all->global_buffers_bytes = 9 * gb;

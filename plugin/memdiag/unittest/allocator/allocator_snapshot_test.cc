@@ -25,12 +25,10 @@
 #include "plugin/memdiag/allocator/preload.h"
 #include "plugin/memdiag/tables/allocator_table.h"
 #include "plugin/memdiag/tables/arenas_table.h"
-#include "plugin/memdiag/tables/bins_table.h"
-#include "plugin/memdiag/tables/extents_table.h"
-#include "plugin/memdiag/tables/large_table.h"
 #include "plugin/memdiag/tables/mutexes_table.h"
 #include "plugin/memdiag/tables/pools_table.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
+#include "plugin/memdiag/tables/size_classes_table.h"
 #include "plugin/memdiag/tables/status_variables.h"
 
 namespace memdiag {
@@ -242,23 +240,20 @@ TEST(Snapshot, UnknownArenasMakeNoZeros) {
 }
 
 template <const auto &table>
-size_t empty_cells(const Snapshot &snapshot) {
-  using Row = typename std::remove_cvref_t<decltype(table)>::Row;
+size_t empty_cells(const auto &rows) {
   size_t count = 0;
-  for (const Row &row : rows_of<Row>(snapshot))
+  for (const auto &row : rows)
     for (const auto &column : table.columns)
       if (std::holds_alternative<std::monostate>(column.value(row))) ++count;
   return count;
 }
 
 size_t empty_cells_of_all(const Snapshot &snapshot) {
-  return empty_cells<allocator_table>(snapshot) +
-         empty_cells<pools_table>(snapshot) +
-         empty_cells<arenas_table>(snapshot) +
-         empty_cells<bins_table>(snapshot) +
-         empty_cells<large_table>(snapshot) +
-         empty_cells<extents_table>(snapshot) +
-         empty_cells<mutexes_table>(snapshot);
+  return empty_cells<allocator_table>(rows_of<Allocator_row>(snapshot)) +
+         empty_cells<pools_table>(snapshot.pools) +
+         empty_cells<arenas_table>(snapshot.arenas) +
+         empty_cells<size_classes_table>(size_class_rows(snapshot)) +
+         empty_cells<mutexes_table>(snapshot.mutexes);
 }
 
 /** Not read when it is known to be 0: of extents that an arena has none of, of

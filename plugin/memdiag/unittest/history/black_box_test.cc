@@ -509,7 +509,7 @@ void mutate(std::mt19937 &random, Bytes *file) {
 
 /** Makes the rows of the tables. */
 void show(const Contents &contents) {
-  (void)last_run_rows(contents.samples);
+  (void)history_rows(contents.samples, contents.samples);
   (void)history_rows(contents.samples);
   (void)history_pool_rows(contents.samples, contents.samples);
 }

@@ -12,7 +12,6 @@
 
 #include "plugin/memdiag/history/trend.h"
 #include "plugin/memdiag/tables/history_table.h"
-#include "plugin/memdiag/tables/last_run_table.h"
 
 namespace memdiag {
 namespace {
@@ -83,12 +82,12 @@ TEST(HistoryRows, WhatIsUnknownIsEmpty) {
   Sample known = samples[1];
   known.time_us = noon + second;
   const Sample both[] = {samples[0], known};
-  const History_row row = history_rows(both)[1];
+  const Run_history_row row = history_rows({}, both)[1];
   size_t empty = 0;
   for (const auto &column : history_table.columns)
     empty += std::holds_alternative<std::monostate>(column.value(row));
-  // All but TIME, PURGES and PURGED_BYTES.
-  EXPECT_EQ(history_table.size - 3, empty);
+  // All but RUN, STARTED, PROCESS, VERSION, TIME, PURGES and PURGED_BYTES.
+  EXPECT_EQ(history_table.size - 7, empty);
 }
 
 TEST(HistoryRows, RateOverTheMinuteBefore) {
@@ -148,35 +147,32 @@ TEST(HistoryRows, RunsAreCountedBackwards) {
                                    sample_of_run(noon + 20, noon + 21, false),
                                    sample_of_run(noon + 20, noon + 22, false),
                                    sample_of_run(noon + 20, noon + 23, false)};
-  const auto rows = last_run_rows(former);
-  ASSERT_EQ(6u, rows.size());
-  const uint64_t runs[] = {3, 3, 2, 1, 1, 1};
+  const std::vector<Sample> now{sample_of_run(noon + 30, noon + 31)};
+  const auto rows = history_rows(former, now);
+  ASSERT_EQ(7u, rows.size());
+  const uint64_t runs[] = {3, 3, 2, 1, 1, 1, 0};
   for (size_t i = 0; i < rows.size(); ++i) {
+    const Sample &sample = i < 6 ? former[i] : now[0];
     EXPECT_EQ(runs[i], rows[i].run);
-    EXPECT_EQ(former[i].time_us, rows[i].time_us);
-    EXPECT_EQ(former[i].run_us, rows[i].started_us);
+    EXPECT_EQ(sample.time_us, rows[i].time_us);
+    EXPECT_EQ(sample.run_us, rows[i].started_us);
     EXPECT_EQ(77u, rows[i].process);
     EXPECT_EQ("9.7.4", rows[i].version);
-    EXPECT_EQ(runs[i] == 3, rows[i].shut_down);
+    EXPECT_EQ(runs[i] == 0 ? std::nullopt : std::optional{runs[i] == 3},
+              rows[i].shut_down);
     // No rate from one run to another.
-    EXPECT_EQ(i == 1 || i > 3, rows[i].rss_bytes_per_second.has_value());
+    EXPECT_EQ(i == 1 || i == 4 || i == 5,
+              rows[i].rss_bytes_per_second.has_value());
   }
-  const std::vector<Sample> now{sample_of_run(noon + 30, noon + 31)};
   const auto of_pools = history_pool_rows(former, now);
   ASSERT_EQ(7 * pool_count, of_pools.size());
   for (size_t i = 0; i < of_pools.size(); ++i) {
-    EXPECT_EQ(i / pool_count < 6 ? runs[i / pool_count] : 0, of_pools[i].run);
+    EXPECT_EQ(runs[i / pool_count], of_pools[i].run);
     EXPECT_STREQ(pool_specs[i % pool_count].name, of_pools[i].pool);
   }
-  EXPECT_TRUE(last_run_rows({}).empty());
+  EXPECT_TRUE(history_rows({}, {}).empty());
   EXPECT_TRUE(history_rows({}).empty());
   EXPECT_TRUE(history_pool_rows({}, {}).empty());
-}
-
-TEST(HistoryRows, LastRunGoesOnWithTheColumnsOfHistory) {
-  for (size_t i = 0; i < history_table.size; ++i)
-    EXPECT_STREQ(history_table.columns[history_table.size - 1 - i].name,
-                 last_run_table.columns[last_run_table.size - 1 - i].name);
 }
 
 TEST(HistoryRows, WhoHadMostAtThePeak) {
@@ -311,7 +307,7 @@ TEST(HistoryRows, NoMoreThanWanted) {
   memdiag::history_rows(run, take_three);
   EXPECT_EQ(taken, 3u);
   taken = 0;
-  memdiag::last_run_rows(run, take_three);
+  memdiag::history_rows(run, run, take_three);
   EXPECT_EQ(taken, 3u);
   taken = 0;
   memdiag::history_pool_rows(run, run, take_three);
