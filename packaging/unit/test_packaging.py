@@ -1012,46 +1012,35 @@ class Maintainer(Script):
             with self.subTest(words):
                 self.script("postinst", *words, says="cannot start like this.\n")
 
-    def test_what_is_refused_stops_apt_before_it_begins_and_not_later(self):
+    def config_under(self, parent):
+        """The server package's script config, as a program of that name below apt-get runs it."""
         for name in ("apt-get", "dpkg-preconfigure"):
             shutil.copy(os.path.realpath("/bin/sh"), self.root / "bin" / name)
-        (self.root / "var/lib/mysql/mysql").mkdir(parents=True)
-        (self.root / "var/lib/mysql/aria_log_control").touch()
         name = "mysql-memdiag-server.config"
         text = (COMMON.parent / "deb" / name).read_text()
         script = self.root / name
         script.write_text(text.replace("#PREFLIGHT#\n", PREFLIGHT.read_text()))
-        script = self.moved(script)
-        for parent, status, words in (("dpkg-preconfigure", -signal.SIGTERM, "apt is stopped"), ("sh", 0, "")):
-            asked = f'{parent} -c "sh {script}; :"; :'
-            done = subprocess.run(
-                [self.root / "bin/apt-get", "-c", asked],
-                env={"PATH": f"{self.root}/bin:{os.environ['PATH']}"},
-                stderr=subprocess.PIPE,
-                text=True,
-                check=False,
-            )
-            self.assertEqual(done.returncode, status)
-            self.assertIn(words, done.stderr)
-            self.assertEqual("MariaDB" in done.stderr, bool(words))
-
-    def test_an_estimate_does_not_stop_apt(self):
-        for name in ("apt-get", "dpkg-preconfigure"):
-            shutil.copy(os.path.realpath("/bin/sh"), self.root / "bin" / name)
-        (self.root / "bin/df").write_text('#!/bin/sh\nprintf "head\\n- 9 9 9 9%% /\\n"\n')
-        (self.root / "bin/df").chmod(0o755)
-        name = "mysql-memdiag-server.config"
-        text = (COMMON.parent / "deb" / name).read_text()
-        script = self.root / name
-        script.write_text(text.replace("#PREFLIGHT#\n", PREFLIGHT.read_text()))
-        asked = f'dpkg-preconfigure -c "sh {self.moved(script)}; :"; :'
-        done = subprocess.run(
-            [self.root / "bin/apt-get", "-c", asked],
+        return subprocess.run(
+            [self.root / "bin/apt-get", "-c", f'{parent} -c "sh {self.moved(script)}; :"; :'],
             env={"PATH": f"{self.root}/bin:{os.environ['PATH']}"},
             stderr=subprocess.PIPE,
             text=True,
             check=False,
         )
+
+    def test_what_is_refused_stops_apt_before_it_begins_and_not_later(self):
+        (self.root / "var/lib/mysql/mysql").mkdir(parents=True)
+        (self.root / "var/lib/mysql/aria_log_control").touch()
+        for parent, status, words in (("dpkg-preconfigure", -signal.SIGTERM, "apt is stopped"), ("sh", 0, "")):
+            done = self.config_under(parent)
+            self.assertEqual(done.returncode, status)
+            self.assertIn(words, done.stderr)
+            self.assertEqual("MariaDB" in done.stderr, bool(words))
+
+    def test_an_estimate_does_not_stop_apt(self):
+        (self.root / "bin/df").write_text('#!/bin/sh\nprintf "head\\n- 9 9 9 9%% /\\n"\n')
+        (self.root / "bin/df").chmod(0o755)
+        done = self.config_under("dpkg-preconfigure")
         self.assertEqual(done.returncode, 0)
         self.assertIn("no disk", done.stderr)
         self.assertNotIn("apt is stopped", done.stderr)

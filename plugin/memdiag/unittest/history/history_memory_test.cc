@@ -14,25 +14,15 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
+#include "plugin/memdiag/unittest/own_new.h"
+
 namespace {
 
 constinit std::atomic<bool> fails{false};
 
 }  // namespace
 
-void *operator new(size_t size, const std::nothrow_t &) noexcept {
-  return fails ? nullptr : malloc(size == 0 ? 1 : size);
-}
-void *operator new(size_t size) {
-  void *const block = operator new(size, std::nothrow);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
-}
-// Inlined, they look like a free() of what new returned (GCC 12).
-[[gnu::noinline]] void operator delete(void *block) noexcept { free(block); }
-[[gnu::noinline]] void operator delete(void *block, size_t) noexcept {
-  free(block);
-}
+bool memdiag_test::may_allocate() noexcept { return !fails; }
 
 namespace memdiag {
 namespace {

@@ -40,20 +40,10 @@ std::atomic<size_t> allocations{0};
 }  // namespace
 
 #if defined(__SANITIZE_ADDRESS__)
-/** Elsewhere jemalloc has its own. */
-void *operator new(size_t size, const std::nothrow_t &) noexcept {
+#include "plugin/memdiag/unittest/own_new.h"
+bool memdiag_test::may_allocate() noexcept {
   ++allocations;
-  return malloc(size == 0 ? 1 : size);
-}
-void *operator new(size_t size) {
-  void *const block = operator new(size, std::nothrow);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
-}
-// Inlined, they look like a free() of what new returned (GCC 12).
-[[gnu::noinline]] void operator delete(void *block) noexcept { free(block); }
-[[gnu::noinline]] void operator delete(void *block, size_t) noexcept {
-  free(block);
+  return true;
 }
 #endif
 
