@@ -1,0 +1,1 @@
+"""Long runs that prove promises: the same answers as stock's, nothing lost; see README.md."""

@@ -1,0 +1,330 @@
+#!/usr/bin/env python3
+"""Runs generated programs of statements on this server, with settings of ours at random, and on Debian's, and compares.
+
+  proof/answers.py [--statements 1000000] [--seed 1] [--arms dev,debian] [--program NUMBER] [--save]
+
+Rows (in order where ORDER BY is total), columns, warnings, errors and affected rows have to be equal. A difference is
+made as short as it can be, and goes to build/proof/answers-SEED.differences. An interrupted run goes on with the next
+program. Each --seed has servers of its own, so that several runs may work side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import random
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.runner import arms as arm_list
+from harness.common import ROOT, lock, say
+from harness.problem import Problem, run_main
+from harness.server import Server, initialise
+from harness.sql import Connection, ConnectionLost, SqlError
+from harness.state_file import read_state, write_state
+from proof import saved, settings
+from proof.compare import Answer, Session, difference, shortest
+from proof.programs import Statement, program
+
+OPTIONS = (
+    "--innodb-buffer-pool-size=64M",
+    "--innodb-redo-log-capacity=16M",
+    "--innodb-log-buffer-size=1M",
+    "--innodb-doublewrite=OFF",
+    "--innodb-flush-log-at-trx-commit=0",
+    "--disable-log-bin",
+    "--innodb-stats-auto-recalc=OFF",
+    "--event-scheduler=OFF",
+    "--innodb-buffer-pool-load-at-startup=OFF",
+    "--innodb-buffer-pool-dump-at-shutdown=OFF",
+    "--innodb-print-all-deadlocks=OFF",
+    "--tls-version=",
+)
+LENGTH = 90  # of a program
+PROGRAMS_OF_A_SERVER = 250  # then both start anew, ours with other options
+PATIENCE = 120.0
+TRIES = 120  # to make a program shorter
+SESSIONS = 2
+# The ceiling and admission end a statement, as their documents say.
+ENDED = frozenset((3170,))
+
+
+@dataclass
+class Counts:
+    """What was reached; a later run goes on with it."""
+
+    programs: int = 0
+    statements: int = 0
+    errors: int = 0
+    warnings: int = 0
+    rows: int = 0
+    ended: int = 0
+    settings: int = 0
+    stock_crashes: int = 0
+    seconds: float = 0.0
+    kinds: Counter[str] = field(default_factory=Counter)
+    differences: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, state: dict[str, Any]) -> Counts:
+        made = cls(**state)
+        made.kinds = Counter(made.kinds)
+        return made
+
+
+@dataclass(frozen=True)
+class Found:
+    """`position`: of the statement in its program."""
+
+    position: int
+    words: str
+
+
+class Pair:
+    """The two servers. The first is ours; the control session changes its settings."""
+
+    def __init__(self, arms: Sequence[arm_list.Arm], folder: Path) -> None:
+        self._arms, self._folder = arms, folder
+        self.servers: list[Server] = []
+        self.control: Connection | None = None
+        self.tables: list[str] = []
+
+    def prepare(self) -> None:
+        """Both begin with the same data directory."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        initialise(self._arms[-1].build(), self._folder / "data", OPTIONS[:2])
+
+    def start(self, dice: random.Random) -> None:
+        self.stop()
+        for number, arm in enumerate(self._arms):
+            home = self._folder / str(number)
+            shutil.rmtree(home, ignore_errors=True)
+            shutil.copytree(self._folder / "data", home / "data")
+            own = settings.at_start(dice) if arm.ours and number == 0 else ()
+            server = arm.server(home, [*OPTIONS, *own])
+            self.servers.append(server)
+            server.start()
+        if self._arms[0].ours:
+            self.control = self.servers[0].connect(timeout=PATIENCE)
+            settings.require_all(self.control)
+            self.tables = settings.names(self.control)
+
+    def stop(self) -> None:
+        with contextlib.suppress(OSError):
+            if self.control:
+                self.control.close()
+        self.control = None
+        for server in self.servers:
+            server.stop()
+        self.servers = []
+
+    def disturb(self, dice: random.Random, count: int) -> int:
+        """Changes settings of ours, reads our tables, purges.
+        @return the number of settings"""
+        if not self.control or not count:
+            return 0
+        try:
+            changed = len(settings.change(self.control, dice, count))
+            with contextlib.suppress(SqlError):
+                settings.read_or_purge(self.control, dice, self.tables)
+        except (ConnectionLost, OSError):
+            return 0  # the program's sessions notice it as well
+        return changed
+
+
+def run(pair: Pair, statements: Sequence[Statement], dice: random.Random, counts: Counts) -> Found | None:
+    """One program in a database of its own, on both servers.
+    @return the first difference"""
+    with contextlib.ExitStack() as stack:
+        sessions = [
+            [stack.enter_context(Session(server.socket, timeout=PATIENCE)) for server in pair.servers]
+            for _ in range(SESSIONS)
+        ]
+        ask(sessions[0], "DROP DATABASE IF EXISTS p")
+        ask(sessions[0], "CREATE DATABASE p")
+        for each in sessions:
+            ask(each, "USE p")
+        counts.settings += pair.disturb(dice, dice.choice((0, 1, 4)))
+        found = None
+        for position, statement in enumerate(statements):
+            if dice.random() < 0.03:
+                counts.settings += pair.disturb(dice, 1)
+            mine, other = ask(sessions[statement.session], statement.text)
+            counts.statements += 1
+            counts.errors += mine.error != 0
+            counts.warnings += len(mine.warnings)
+            counts.rows += sum(len(part.rows) for part in mine.parts)
+            counts.kinds[statement.text.split(" ", 1)[0]] += 1
+            words = difference(mine, other, statement.ordered)
+            if words and mine.error in ENDED:
+                counts.ended += 1
+                break
+            if words:
+                found = Found(position, words)
+                break
+        clean_up(sessions[0])
+    return found
+
+
+def ask(sessions: Sequence[Session], text: str) -> list[Answer]:
+    for session in sessions:
+        session.send(text)
+    return [session.receive() for session in sessions]
+
+
+def clean_up(sessions: Sequence[Session]) -> None:
+    """Ends what a program has left that DROP DATABASE would wait for."""
+    for session in sessions:
+        with contextlib.suppress(SqlError, OSError):
+            for text in ("ROLLBACK", "UNLOCK TABLES"):
+                session.query(text)
+            for row in session.query("XA RECOVER").rows:
+                session.query(f"XA ROLLBACK '{row[3]}'")
+
+
+def alive(pair: Pair) -> bool:
+    """False soon after a server has crashed."""
+    end = time.monotonic() + 2
+    while time.monotonic() < end:
+        if not all(server.alive() for server in pair.servers):
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def shorten(pair: Pair, statements: Sequence[Statement], seed: str, found: Found) -> tuple[list[Statement], Found]:
+    """The same difference, by fewer statements. The server keeps the settings that it has."""
+    last = found
+
+    def shows(less: Sequence[Statement]) -> bool:
+        nonlocal last
+        again = run(pair, less, random.Random(seed), Counts())
+        if not alive(pair):
+            pair.start(random.Random(seed))
+        if again is None or again.words.split(":")[0] != found.words.split(":")[0]:
+            return False
+        last = again
+        return True
+
+    whole = list(statements[: found.position + 1])
+    if not shows(whole):
+        return whole, found
+    return shortest(whole, shows, TRIES), last
+
+
+def tell(number: int, seed: str, statements: Sequence[Statement], found: Found, log: Path) -> None:
+    lines = [f"-- program {number} (seed {seed}): {found.words}"]
+    lines += [f"/* session {each.session} */ {each.text};" for each in statements]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("a") as file:
+        file.write("\n".join(lines) + "\n\n")
+    say("\n".join(line[:600] for line in lines[:1] + lines[-6:]))
+
+
+def one_program(pair: Pair, number: int, options: argparse.Namespace, counts: Counts, log: Path) -> None:
+    seed = f"{options.seed}/{number}"
+    statements = program(seed, LENGTH)
+    found = run(pair, statements, random.Random(seed), counts)
+    if found is None:
+        return
+    if not alive(pair):
+        dead = [index for index, server in enumerate(pair.servers) if not server.alive()]
+        logs = [pair.servers[index].error_log.read_text(errors="replace")[-6000:] for index in dead]
+        kept = log.with_name(f"crash-{options.seed}-{number}.log")
+        kept.write_text("\n\n".join(logs))
+        pair.start(random.Random(seed))
+        if dead == [1]:
+            counts.stock_crashes += 1
+            tell(number, seed, statements[: found.position + 1], Found(found.position, "stock crashed"), log)
+            return
+        found = Found(found.position, f"a server crashed: {dead} ({kept})")
+        tell(number, seed, statements[: found.position + 1], found, log)
+    else:
+        short, found = shorten(pair, statements, seed, found)
+        tell(number, seed, short, found, log)
+    counts.differences.append(f"program {number}: {found.words[:300]}")
+
+
+def render(counts: Counts) -> str:
+    kinds = ", ".join(f"{kind} {number}" for kind, number in counts.kinds.most_common(16))
+    each = counts.statements / counts.seconds if counts.seconds else 0
+    return (
+        f"{counts.statements} statements in {counts.programs} programs, {each:.0f} a second:"
+        f" {len(counts.differences)} differences. {counts.rows} rows, {counts.errors} errors and {counts.warnings}"
+        f" warnings were equal; settings of ours were changed {counts.settings} times; the ceiling ended"
+        f" {counts.ended} programs; stock crashed {counts.stock_crashes} times. {kinds}."
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--statements", type=int, default=1_000_000, help="in all (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--arms", default="dev,debian", help="two, of bench/runner/arms.py (default: %(default)s)")
+    parser.add_argument("--program", type=int, help="only this one, of the seed")
+    parser.add_argument("--folder", type=Path, help="of the servers (default: one in /dev/shm)")
+    parser.add_argument("--fresh", action="store_true", help="begin anew")
+    saved.add_argument(parser)
+    options = parser.parse_args()
+    arms = arm_list.choose(options.arms)
+    if len(arms) != 2:
+        raise Problem(f"--arms needs two servers, not '{options.arms}'")
+    if options.statements < 1 or (options.program or 0) < 0:
+        raise Problem("--statements must be above zero, and --program not below it")
+    options.arm = arms[0].name
+    work = ROOT / "build" / "proof"
+    state, log = work / f"answers-{options.seed}.json", work / f"answers-{options.seed}.differences"
+    folder = options.folder or Path(f"/dev/shm/memdiag-answers-{options.seed}")
+    pair = Pair(arms, folder)
+    with lock(state.with_suffix(".lock"), "comparing answers with this seed"):
+        try:
+            pair.prepare()
+            counts = compare(pair, options, state, log)
+        finally:
+            pair.stop()
+            shutil.rmtree(folder, ignore_errors=True)
+    say(render(counts))
+    if options.save:
+        saved.save("answers", render(counts), options)
+    return 1 if counts.differences else 0
+
+
+def compare(pair: Pair, options: argparse.Namespace, state: Path, log: Path) -> Counts:
+    if options.program is not None:
+        pair.start(random.Random(f"{options.seed}/{options.program}"))
+        counts = Counts()
+        one_program(pair, options.program, options, counts, log)
+        return counts
+    before = {} if options.fresh else read_state(state)
+    counts = Counts.of(before) if before else Counts()
+    if options.fresh:
+        log.unlink(missing_ok=True)
+    shown = 0.0
+    while counts.statements < options.statements:
+        if not pair.servers or counts.programs % PROGRAMS_OF_A_SERVER == 0:
+            pair.start(random.Random(f"{options.seed}/start/{counts.programs}"))
+        began = time.monotonic()
+        one_program(pair, counts.programs, options, counts, log)
+        counts.programs += 1
+        counts.seconds += time.monotonic() - began
+        write_state(state, vars(counts))
+        if time.monotonic() - shown > 20:
+            shown = time.monotonic()
+            left = (options.statements - counts.statements) * counts.seconds / counts.statements / 60
+            say(
+                f"{counts.statements}/{options.statements} statements, {counts.statements / counts.seconds:.0f} a"
+                f" second, {left:.0f} min left, {counts.errors} errors, {len(counts.differences)} differences"
+            )
+    return counts
+
+
+if __name__ == "__main__":
+    run_main("answers", main)

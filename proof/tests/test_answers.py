@@ -1,0 +1,226 @@
+"""The generator makes what it promises, and the comparer finds a difference and makes its program short."""
+
+import argparse
+import contextlib
+import random
+import re
+from pathlib import Path
+from unittest import TestCase, mock
+
+from harness.problem import Problem
+from harness.scratch import Scratch
+from proof import answers, settings
+from proof.compare import Answer, Part, difference, shortest
+from proof.programs import Statement, program
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = [program(f"test/{number}", 90) for number in range(150)]
+TEXTS = [statement.text for made in PROGRAMS for statement in made]
+
+
+class Generator(TestCase):
+    def test_a_seed_makes_the_same_program_again(self):
+        self.assertEqual(program("7/1", 90), program("7/1", 90))
+        self.assertNotEqual(program("7/1", 90), program("7/2", 90))
+
+    def test_a_program_has_its_length(self):
+        for made in PROGRAMS:
+            self.assertGreaterEqual(len(made), 90)
+            self.assertLess(len(made), 130)
+
+    def test_programs_have_statements_of_every_kind(self):
+        for kind in (
+            "LEFT JOIN",
+            "GROUP BY .* WITH ROLLUP",
+            "OVER (",
+            "JSON_TABLE",
+            "WITH RECURSIVE",
+            "LATERAL",
+            "IN BOOLEAN MODE",
+            "WITH QUERY EXPANSION",
+            "CREATE TEMPORARY TABLE",
+            "PARTITION BY",
+            "PREPARE p",
+            "EXECUTE p",
+            "CREATE PROCEDURE .* HANDLER FOR",
+            "CREATE PROCEDURE .* CURSOR FOR",
+            r"CREATE PROCEDURE (r\d+) .*CALL \1",
+            "CREATE FUNCTION",
+            "CREATE TRIGGER",
+            "CREATE ALGORITHM = MERGE VIEW",
+            "XA PREPARE",
+            "ROLLBACK TO s",
+            "ALTER TABLE .* ALGORITHM = INPLACE",
+            "FOREIGN KEY",
+            "EXCEPT",
+            "LOCK TABLES",
+            "HANDLER .* OPEN",
+        ):
+            pattern = re.compile(kind.replace("(", r"\(") if r"\1" not in kind else kind)
+            self.assertTrue(any(pattern.search(text) for text in TEXTS), kind)
+
+    def test_nothing_that_crashes_stock(self):
+        for text in TEXTS:
+            if re.match("CREATE (PROCEDURE|FUNCTION|TRIGGER)", text):
+                self.assertNotIn("REGEXP", text)
+                self.assertNotRegex(text, r"DECLARE \w+, \w+ \w+ DEFAULT \(SELECT")
+
+    def test_order_counts_only_where_it_is_total(self):
+        for made in PROGRAMS:
+            for statement in made:
+                if statement.ordered:
+                    self.assertRegex(statement.text, r"ORDER BY|^HANDLER|^CALL|^EXECUTE")
+                if re.match("SELECT.* LIMIT", statement.text):
+                    self.assertIn("ORDER BY", statement.text)
+
+
+def rows(*values, affected=0, warnings=()):
+    made = [(str(value),) for value in values]
+    return Answer([Part((("a", 3),), made, affected, 0, "")], list(warnings))
+
+
+class Difference(TestCase):
+    def test_equal_answers(self):
+        self.assertEqual(difference(rows(1, 2), rows(1, 2), True), "")
+        self.assertEqual(difference(Answer(error=1062, text="x"), Answer(error=1062, text="x"), False), "")
+
+    def test_the_order_counts_only_where_it_is_total(self):
+        self.assertEqual(difference(rows(1, 2), rows(2, 1), False), "")
+        self.assertIn("a row", difference(rows(1, 2), rows(2, 1), True))
+
+    def test_each_part_of_an_answer_counts(self):
+        self.assertIn("a row", difference(rows(1), rows(2), False))
+        self.assertIn("rows of", difference(rows(1), rows(1, 1), False))
+        self.assertIn("affected", difference(rows(affected=1), rows(affected=2), False))
+        self.assertIn("error: 1062", difference(Answer(error=1062, text="x"), rows(1), False))
+        self.assertIn("error", difference(Answer(error=1062, text="x"), Answer(error=1062, text="y"), False))
+        self.assertIn("results", difference(rows(1), Answer(), False))
+        warning = ("Warning", "1265", "truncated")
+        self.assertIn("warnings: 1", difference(rows(1, warnings=[warning]), rows(1), False))
+        self.assertIn("warnings", difference(rows(1, warnings=[warning, warning]), rows(1, warnings=[warning]), False))
+        other = Answer([Part((("b", 3),), [("1",)], 0, 0, "")])
+        self.assertIn("columns", difference(rows(1), other, False))
+
+    def test_a_lost_connection(self):
+        self.assertIn("lost", difference(Answer(lost=True), rows(1), False))
+
+    def test_names_of_internal_tables_have_the_number_of_the_process(self):
+        one = Answer(error=1146, text="Table './tmp/#sql5fdf_71_0' doesn't exist")
+        two = Answer(error=1146, text="Table './tmp/#sql6012_70_0' doesn't exist")
+        self.assertEqual(difference(one, two, False), "")
+
+    def test_the_shortest_list(self):
+        self.assertEqual(shortest(range(100), lambda less: {17, 64} <= set(less), 200), [17, 64])
+        self.assertEqual(shortest([5], lambda less: 5 in less, 10), [5])
+
+
+class _Server:
+    """One that answers each statement with 1 row, and after `fault` with another value."""
+
+    def __init__(self, faulty):
+        self.socket = self
+        self.faulty = faulty
+
+    def alive(self):
+        return True
+
+
+class _Session:
+    def __init__(self, server, timeout):
+        self.server, self.broken, self.text = server, False, ""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def send(self, text):
+        self.text = text
+        self.broken |= "XA PREPARE" in text
+
+    def receive(self):
+        wrong = self.server.faulty and self.broken and self.text.startswith("SELECT")
+        return rows(2 if wrong else 1)
+
+    def query(self, text):
+        return mock.Mock(rows=[])
+
+
+class MadeDifference(Scratch):
+    """The second server answers every SELECT wrongly after an XA PREPARE of the session."""
+
+    def setUp(self):
+        super().setUp()
+        self.enterContext(mock.patch.object(answers, "Session", _Session))
+        self.enterContext(mock.patch.object(answers, "say"))
+        self.pair = answers.Pair((), self.root)
+        self.pair.servers = [_Server(False), _Server(True)]
+        number, self.made = next(
+            (number, made)
+            for number, made in enumerate(PROGRAMS)
+            if answers.run(self.pair, made, random.Random(1), answers.Counts())
+        )
+        self.number = number
+
+    def test_it_is_found_and_its_program_is_made_short(self):
+        found = answers.run(self.pair, self.made, random.Random(1), answers.Counts())
+        self.assertIn("a row of result 0: ('1',) | ('2',)", found.words)
+        short, _ = answers.shorten(self.pair, self.made, "1", found)
+        self.assertEqual(len(short), 2)
+        self.assertIn("XA PREPARE", short[0].text)
+        self.assertTrue(short[1].text.startswith("SELECT"))
+
+    def test_it_is_written_with_its_seed(self):
+        log = self.root / "found"
+        counts = answers.Counts()
+        options = argparse.Namespace(seed="test")
+        answers.one_program(self.pair, self.number, options, counts, log)
+        self.assertEqual(len(counts.differences), 1)
+        self.assertIn(f"-- program {self.number} (seed test/{self.number}): a row", log.read_text())
+        self.assertIn("XA PREPARE", log.read_text())
+
+    def test_equal_servers_have_none(self):
+        self.pair.servers[1].faulty = False
+        counts = answers.Counts()
+        self.assertIsNone(answers.run(self.pair, self.made, random.Random(1), counts))
+        self.assertEqual(counts.statements, len(self.made))
+
+    def test_the_ceiling_may_end_a_statement_of_ours(self):
+        refused = Answer(error=3170, text="memory")
+        counts = answers.Counts()
+        with mock.patch.object(answers, "ask", lambda sessions, text: [refused, rows(1)]):
+            self.assertIsNone(answers.run(self.pair, [Statement("SELECT 1")], random.Random(1), counts))
+        self.assertEqual(counts.ended, 1)
+
+
+class Arguments(TestCase):
+    def test_one_error_for_a_bad_argument(self):
+        for words in (["--statements", "0"], ["--arms", "nothing,debian"], ["--program", "-1"]):
+            with (
+                mock.patch("sys.argv", ["answers", *words]),
+                mock.patch.object(answers.arm_list, "choose", _choose),
+                self.assertRaises(Problem),
+                contextlib.redirect_stdout(None),
+            ):
+                answers.main()
+
+
+def _choose(names):
+    if "nothing" in names:
+        raise Problem("unknown arm")
+    return names.split(",")
+
+
+class Settings(TestCase):
+    def test_every_variable_of_ours_is_there(self):
+        source = (ROOT / "plugin/memdiag/tables/variable_list.h").read_text()
+        listed = set(re.findall(r'\{"(memdiag_\w+)"', source))
+        self.assertEqual({*settings.PER_POOL, *settings.ANY_TIME, *settings.AT_START}, listed)
+
+    def test_settings_are_at_random(self):
+        dice = random.Random(1)
+        found = {settings.one(dice) for _ in range(2000)}
+        self.assertIn(("memdiag_memory_target", "'AUTO'"), found)
+        self.assertIn(("memdiag_profile", "RECORD"), found)
+        self.assertEqual({name for name, _ in found}, {*settings.PER_POOL, *settings.ANY_TIME})
