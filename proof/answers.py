@@ -71,7 +71,7 @@ class Counts:
     stock_crashes: int = 0
     seconds: float = 0.0
     kinds: Counter[str] = field(default_factory=Counter)
-    differences: list[str] = field(default_factory=list)
+    differences: dict[str, str] = field(default_factory=dict)  # by the number of the program
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> Counts:
@@ -250,7 +250,7 @@ def one_program(pair: Pair, number: int, options: argparse.Namespace, counts: Co
     else:
         short, found = shorten(pair, statements, seed, found)
         tell(number, seed, short, found, log)
-    counts.differences.append(f"program {number}: {found.words[:300]}")
+    counts.differences[str(number)] = found.words[:300]
 
 
 def render(counts: Counts) -> str:
@@ -307,6 +307,14 @@ def compare(pair: Pair, options: argparse.Namespace, state: Path, log: Path) -> 
     counts = Counts.of(before) if before else Counts()
     if options.fresh:
         log.unlink(missing_ok=True)
+    for number in list(counts.differences):
+        # A change may have mended it since.
+        pair.start(random.Random(f"{options.seed}/{number}"))
+        again = Counts()
+        one_program(pair, int(number), options, again, log)
+        if not again.differences:
+            del counts.differences[number]
+            say(f"program {number} differs no more")
     shown = 0.0
     while counts.statements < options.statements:
         if not pair.servers or counts.programs % PROGRAMS_OF_A_SERVER == 0:

@@ -48,14 +48,13 @@ def difference(mine: Answer, other: Answer, ordered: bool) -> str:
         for what in ("columns", "affected", "last_id", "message"):
             if getattr(one, what) != getattr(two, what):
                 return f"{what} of result {number}: {getattr(one, what)} | {getattr(two, what)}"
-        rows = (one.rows, two.rows) if ordered else (in_order(one.rows), in_order(two.rows))
+        rows = [_rows(each.rows, ordered) for each in (one, two)]
         if rows[0] != rows[1]:
             if len(rows[0]) != len(rows[1]):
                 return f"rows of result {number}: {len(rows[0])} | {len(rows[1])}"
             first = next(pair for pair in zip(*rows, strict=True) if pair[0] != pair[1])
             return f"a row of result {number}: {first[0]} | {first[1]}"
-    warnings = [[tuple(_named(value or "") for value in row) for row in each.warnings] for each in (mine, other)]
-    if in_order(warnings[0]) != in_order(warnings[1]):
+    if _rows(mine.warnings, False) != _rows(other.warnings, False):
         only = [row for row in mine.warnings if row not in other.warnings][:3]
         return (
             f"warnings: {len(mine.warnings)} {only} | {len(other.warnings)}"
@@ -69,8 +68,9 @@ def _named(text: str) -> str:
     return _INTERNAL.sub("#sql", text)
 
 
-def in_order(rows: Sequence[Row]) -> list[Row]:
-    return sorted(rows, key=repr)
+def _rows(rows: Sequence[Row], ordered: bool) -> list[Row]:
+    named = [tuple(_named(value) if value and "#sql" in value else value for value in row) for row in rows]
+    return named if ordered else sorted(named, key=repr)
 
 
 class Session(Connection):

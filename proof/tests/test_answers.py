@@ -108,6 +108,8 @@ class Difference(TestCase):
         one = Answer(error=1146, text="Table './tmp/#sql5fdf_71_0' doesn't exist")
         two = Answer(error=1146, text="Table './tmp/#sql6012_70_0' doesn't exist")
         self.assertEqual(difference(one, two, False), "")
+        self.assertEqual(difference(rows(one.text), rows(two.text), False), "")
+        self.assertNotEqual(difference(rows("#sql1 a"), rows("#sql2 b"), False), "")
 
     def test_the_shortest_list(self):
         self.assertEqual(shortest(range(100), lambda less: {17, 64} <= set(less), 200), [17, 64])
