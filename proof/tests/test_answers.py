@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import functools
 import random
 import re
 from pathlib import Path
@@ -194,6 +195,21 @@ class MadeDifference(Scratch):
         with mock.patch.object(answers, "ask", lambda sessions, text: [refused, rows(1)]):
             self.assertIsNone(answers.run(self.pair, [Statement("SELECT 1")], random.Random(1), counts))
         self.assertEqual(counts.ended, 1)
+
+    def test_warnings_may_differ_by_the_plan(self):
+        plans = ["-> Table scan on t  (cost=1 rows=2)", "-> Table scan on t  (cost=9 rows=2)"]
+        differ = [rows(1, warnings=[("Warning", "1292", "x")]), rows(1)]
+
+        def ask(_, text):
+            return [rows(plan) for plan in plans] if text.startswith("EXPLAIN") else differ
+
+        with mock.patch.object(answers, "ask", ask):
+            run = functools.partial(answers.run, self.pair, [Statement("SELECT 1")], random.Random(1))
+            self.assertIn("warnings", run(answers.Counts()).words)
+            plans[1] = "-> Index lookup on t  (cost=1 rows=2)"
+            counts = answers.Counts()
+            self.assertIsNone(run(counts))
+            self.assertEqual(counts.plans, 1)
 
 
 class Arguments(TestCase):
