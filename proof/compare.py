@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from harness.sql import Connection
 
+LOST = "the connection is lost"
 _COMMAND = 0x03  # COM_QUERY
 _INTERNAL = re.compile(r"#sql[-0-9a-f_]*")
 Row = tuple[str | None, ...]
@@ -39,7 +40,7 @@ class Answer:
 def difference(mine: Answer, other: Answer, ordered: bool) -> str:
     """What differs first, in words; empty where nothing does."""
     if mine.lost or other.lost:
-        return "" if mine.lost and other.lost else f"the connection is lost: {mine.lost} | {other.lost}"
+        return "" if mine.lost and other.lost else f"{LOST}: {mine.lost} | {other.lost}"
     if (mine.error, _named(mine.text)) != (other.error, _named(other.text)):
         return f"error: {mine.error} {mine.text} | {other.error} {other.text}"
     if len(mine.parts) != len(other.parts):

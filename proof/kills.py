@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Ends a server under load again and again, by SIGKILL or by a loss of power, and looks for what it had acknowledged.
 
-  proof/kills.py [--kills 500] [--power 100] [--arm dev] [--seed 1] [--save]
+  proof/kills.py [--kills 500] [--power 100] [--arm dev] [--seed 1]
 
 Clients change rows, tables and full-text indexes, switch our variables, and our files are truncated. After each start
 every acknowledged row has to be there, and no other; the error log has no [ERROR]; MEMDIAG_LAST_RUN can be read.
@@ -30,13 +30,14 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.runner import arms as arm_list
-from harness.common import ROOT, lock, say
+from harness.common import lock, say
 from harness.problem import NotPossible, Problem, run_main
 from harness.server import Server, initialise
 from harness.sql import Connection, ConnectionLost, SqlError
 from harness.state_file import read_state, write_state
-from proof import clients, saved, settings
+from proof import clients, settings
 from proof.clients import Client, Definer, Lost, Writer
+from proof.places import STATES, scratch
 from proof.volume import Volume, volume
 
 OPTIONS = (
@@ -74,7 +75,8 @@ class Counts:
     truncated: int = 0
     faults: int = 0
     seconds: float = 0.0
-    errors: Counter[str] = field(default_factory=Counter)
+    errors: Counter[str] = field(default_factory=Counter)  # of the clients, by code
+    refused: int = 0  # reads and purges of the operator
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> Counts:
@@ -135,8 +137,8 @@ class Load:
                 self._counts.settings += len(settings.change(session, dice, 1, verb))
                 try:
                     settings.read_or_purge(session, dice, tables)
-                except SqlError as error:
-                    self._counts.errors[f"operator {error.code}"] += 1
+                except SqlError:
+                    self._counts.refused += 1
 
 
 class Trial:
@@ -271,9 +273,7 @@ def trial(options: argparse.Namespace, counts: Counts, power: bool, wanted: int,
 
     if done() >= wanted:
         return
-    folder = options.folder / ("power" if power else "kills")
-    shutil.rmtree(folder, ignore_errors=True)
-    with place(folder, power) as (home, lost_power):
+    with scratch() as folder, place(folder, power) as (home, lost_power):
         one = Trial(arm, home, options.seed * 1_000_000 + done(), counts, lost_power)
         one.prepare()
         number = 0
@@ -293,10 +293,9 @@ def trial(options: argparse.Namespace, counts: Counts, power: bool, wanted: int,
         except (Lost, SqlError) as lost:
             counts.faults += 1
             keep(clients.total(one.everyone))
-            kept = Path(tempfile.mkdtemp(prefix="lost-", dir=ROOT / "build" / "proof"))
+            kept = Path(tempfile.mkdtemp(prefix="lost-", dir=STATES))
             shutil.copytree(home, kept / "server", ignore=shutil.ignore_patterns("*.sock*"))
             raise Problem(f"after {done()} ends (seed {options.seed}): {lost}\nthe server is kept in {kept}") from None
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def brief(counts: Counts) -> str:
@@ -308,11 +307,12 @@ def brief(counts: Counts) -> str:
     )
 
 
-def render(counts: Counts, options: argparse.Namespace) -> str:
+def render(counts: Counts) -> str:
     errors = ", ".join(f"{code}: {number}" for code, number in sorted(counts.errors.items())) or "none"
     return (
         f"{counts.kills} kills ({counts.while_starting} of all ends while the server started) and {counts.power} losses"
-        f" of power in {counts.seconds / 60:.0f} min: {brief(counts)}. Errors that clients got: {errors}."
+        f" of power in {counts.seconds / 60:.0f} min: {brief(counts)}. Errors that clients got: {errors};"
+        f" {counts.refused} reads of our tables were refused."
     )
 
 
@@ -323,16 +323,12 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1.5, help="of load before an end, on average")
     parser.add_argument("--arm", default="dev", help="the server, of bench/runner/arms.py (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--folder", type=Path, help="of the servers (default: one in /dev/shm)")
     parser.add_argument("--fresh", action="store_true", help="begin anew")
-    saved.add_argument(parser)
     options = parser.parse_args()
     if min(options.kills, options.power) < 0 or options.kills + options.power < 1 or options.seconds <= 0:
         raise Problem("--kills and --power must not be below zero, and --seconds must be above it")
     arm_list.choose(options.arm)
-    options.folder = options.folder or Path(f"/dev/shm/memdiag-kills-{options.arm}-{options.seed}")
-    work = ROOT / "build" / "proof"
-    state = work / f"kills-{options.arm}-{options.seed}.json"
+    state = STATES / f"kills-{options.arm}-{options.seed}.json"
     with lock(state.with_suffix(".lock"), "killing servers with this seed"):
         before = {} if options.fresh else read_state(state)
         counts = Counts.of(before) if before else Counts()
@@ -342,18 +338,14 @@ def main() -> int:
             def keep(now: clients.Tally, base: tuple[int, ...] = base, errors: Counter[str] = errors) -> None:
                 counts.acknowledged = base[0] + now.acknowledged
                 counts.words, counts.words_lost = base[1] + now.words, base[2] + now.words_lost
-                operator = {key: number for key, number in counts.errors.items() if key.startswith("operator")}
                 counts.errors = errors + Counter({str(code): number for code, number in now.errors.items()})
-                counts.errors.update({key: max(0, number - errors[key]) for key, number in operator.items()})
                 write_state(state, vars(counts))
 
             try:
                 trial(options, counts, power, wanted, keep)
             except NotPossible as reason:
                 say(f"skipped: losses of power: {reason}")
-    say(render(counts, options))
-    if options.save:
-        saved.save("kills", render(counts, options), options)
+    say(render(counts))
     return 0
 
 

@@ -211,6 +211,28 @@ class MadeDifference(Scratch):
             self.assertIsNone(run(counts))
             self.assertEqual(counts.plans, 1)
 
+    def test_a_prepared_statement_is_explained_by_its_text(self):
+        prepared = {}
+        answers.explained("PREPARE p1 FROM 'SELECT ''a'', ? FROM t WHERE id = ?'", prepared)
+        self.assertEqual(
+            answers.explained("EXECUTE p1 USING @v1, @v2", prepared), "SELECT 'a', @v1 FROM t WHERE id = @v2"
+        )
+        self.assertEqual(answers.explained("SELECT 1", prepared), "SELECT 1")
+
+    def test_a_search_that_differs_is_asked_again(self):
+        asked = [[rows(1), rows(2)], [rows(2), rows(2)]]
+        counts = answers.Counts()
+        search = [Statement("SELECT 1 FROM t WHERE MATCH (a) AGAINST ('b')")]
+        clean = [rows(), rows()]
+        # Four answers come before: a database is made, and each session uses it.
+        follow = iter([clean, clean, clean, clean, *asked])
+        with mock.patch.object(answers, "ask", lambda *_: next(follow)):
+            self.assertIsNone(answers.run(self.pair, search, random.Random(1), counts))
+        self.assertEqual(counts.searches, 1)
+        follow = iter([clean, clean, clean, clean, asked[0], asked[0]])
+        with mock.patch.object(answers, "ask", lambda *_: next(follow)):
+            self.assertIn("a row", answers.run(self.pair, search, random.Random(1), counts).words)
+
 
 class Arguments(TestCase):
     def test_one_error_for_a_bad_argument(self):
