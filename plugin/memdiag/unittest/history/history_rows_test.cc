@@ -170,8 +170,9 @@ TEST(HistoryRows, RunsAreCountedBackwards) {
     EXPECT_EQ(runs[i / pool_count], of_pools[i].run);
     EXPECT_STREQ(pool_specs[i % pool_count].name, of_pools[i].pool);
   }
-  EXPECT_TRUE(history_rows({}, {}).empty());
-  EXPECT_TRUE(history_rows({}).empty());
+  constexpr std::span<const Sample> none;
+  EXPECT_TRUE(history_rows(none, none).empty());
+  EXPECT_TRUE(history_rows(none).empty());
   EXPECT_TRUE(history_pool_rows({}, {}).empty());
 }
 
