@@ -98,6 +98,8 @@ class Client:
                         self.undone(session)
         except (ConnectionLost, OSError):
             pass
+        except Exception as error:
+            self.tally.unexpected.append(repr(error)[:300])  # a thread has nobody else to tell
 
     def step(self, session: Connection) -> None:
         raise NotImplementedError

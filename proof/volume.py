@@ -34,6 +34,8 @@ class Volume:
         folder = os.open(self.mount, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.ioctl(folder, _SHUTDOWN, struct.pack("I", _NO_LOG_FLUSH))
+        except OSError as error:
+            raise NotPossible(f"ext4 does not lose its power here: {error.strerror}") from None
         finally:
             os.close(folder)
 
