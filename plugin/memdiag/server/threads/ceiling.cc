@@ -1,7 +1,6 @@
 #include "plugin/memdiag/server/threads/ceiling.h"
 
 #include <atomic>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -77,7 +76,7 @@ int changed(std::string_view text) {
     warn_of_balloon();
   }
   {
-    const std::lock_guard<std::mutex> guard(self.round);
+    const Between_rounds guard(&self);
     mode.store(target->mode);
     counters.on.store(target->mode != Target::off);
     if (target->mode == Target::off) {
@@ -100,11 +99,11 @@ void stop() {
     return;
   State &self = state();
   {
-    const std::lock_guard<std::mutex> guard(self.round);
+    const Between_rounds guard(&self);
     (void)set_at_work(&self, false);
   }
   self.worker.stop();
-  const std::lock_guard<std::mutex> guard(self.round);
+  const Between_rounds guard(&self);
   give_all_back();
 }
 

@@ -317,6 +317,7 @@ void call_giver() {
 }
 
 bool round(State *self) {
+  if (self->round_wanted.load() != 0) return false;
   const std::unique_lock<std::mutex> lock(self->round, std::try_to_lock);
   if (!lock.owns_lock() || mode.load() == Target::off) return false;
   bool again = false;
@@ -352,6 +353,10 @@ void give_back_while_off(State *self) {
   // A thread that had found memory short before may have let them.
   let_threads_ask(false);
   while (mode.load() == Target::off) {
+    if (self->round_wanted.load() != 0) {
+      pause_us(1'000);
+      continue;
+    }
     const std::lock_guard<std::mutex> guard(self->round);
     const uint64_t bytes = balloon::give_back(part_bytes);
     note_parked_total();

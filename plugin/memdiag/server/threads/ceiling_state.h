@@ -100,6 +100,10 @@ struct State {
   std::atomic<int64_t> average_bytes{4 << 20};
   Peaks peaks;
 
+  /** So many threads wait for `round`, and none begins one meanwhile. Rounds
+  follow each other so closely that a thread that sleeps for the mutex would
+  wait for seconds on a busy machine. */
+  std::atomic<unsigned> round_wanted{0};
   /** Protects all below. */
   std::mutex round;
   Giving giving;
@@ -120,6 +124,22 @@ struct State {
 };
 
 State &state();
+
+/** Holds State::round, before other rounds. */
+class Between_rounds {
+ public:
+  explicit Between_rounds(State *self) : m_self(self) {
+    self->round_wanted.fetch_add(1);
+    self->round.lock();
+    self->round_wanted.fetch_sub(1);
+  }
+  ~Between_rounds() { m_self->round.unlock(); }
+  Between_rounds(const Between_rounds &) = delete;
+  Between_rounds &operator=(const Between_rounds &) = delete;
+
+ private:
+  State *const m_self;
+};
 
 extern std::atomic<bool> started;
 /** The mode and the bytes of the target. */
