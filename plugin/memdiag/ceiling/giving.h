@@ -8,8 +8,8 @@
   2. Park frames of the buffer pool, down to its floor.
   3. Write full-text caches and close unused tables.
   4. Red, and nothing else is left: one statement ends (Choice).
-     While some statement goes on, its end may bring room: then four seconds pass
-     first, unless the reserve is nearly used up.
+     While some statement goes on, its end may bring room: then four seconds
+  pass first, unless the reserve is nearly used up.
 
   Frames come back when more than twice the plenty was left for ten seconds.
 

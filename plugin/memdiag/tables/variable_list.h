@@ -161,7 +161,8 @@ inline constexpr auto system_variables = [] {
        "statements, sessions, pages of the buffer pool"},
       {"memdiag_memory_target", memory_target, any_time, 0, 0, 0,
        "The ceiling of the server's memory. OFF: none. AUTO: some percent "
-       "below the lowest limit of the control group and those above it; without a "
+       "below the lowest limit of the control group and those above it; "
+       "without a "
        "limit it does nothing. A number of bytes, which K, M, G or T may "
        "follow: that. Below it, the server gives unused pages and frames of "
        "the buffer pool back, lets statements wait while there is little room, "

@@ -19,6 +19,15 @@ char *wish = nullptr;
 
 namespace {
 
+constexpr Owner owner{.call_giver = call_giver,
+                      .is_large = is_large,
+                      .may_wait_in_session = may_wait_in_session,
+                      .is_parsing = is_parsing,
+                      .is_in_parser = is_in_parser,
+                      .ends_at_once = ends_at_once,
+                      .refused = refused,
+                      .went_on = went_on};
+
 void warn_of_balloon() {
   if (locked_in_memory || balloon::state() == balloon::State::large_pages)
     error_log::warn(
@@ -77,6 +86,8 @@ int changed(std::string_view text) {
   }
   {
     const Between_rounds guard(&self);
+    self.owner = &owner;
+    self.gate = &gate;
     mode.store(target->mode);
     counters.on.store(target->mode != Target::off);
     if (target->mode == Target::off) {

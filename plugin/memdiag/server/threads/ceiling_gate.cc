@@ -27,6 +27,10 @@ namespace {
 constexpr uint64_t gate_look_us = 20'000;
 /** A small statement begins after so long in any case. */
 constexpr uint64_t small_wait_us = 200'000;
+/** One of unknown digests begins after so long in any case. */
+constexpr uint64_t unknown_pause_us = 250'000;
+/** The text of a statement that takes little to parse. */
+constexpr size_t short_text_bytes = 64 << 10;
 /** It takes a step itself when there was no round for so long. */
 constexpr uint64_t help_after_us = 5'000;
 
@@ -141,6 +145,40 @@ void wait_at_gate(State *self, THD *thd) {
   mysql_mutex_lock(&self->mutex);
 }
 
+/** What the statement will take, as far as its digest tells. */
+struct Expectation {
+  int64_t bytes;
+  bool known;
+};
+
+Expectation expectation_of(State *self, const Running &running) {
+  const uint64_t hash = hash_of(running.digest);
+  const std::optional<int64_t> peak = self->peaks.peak_bytes(hash);
+  const THD *const thd = running.thd;
+  // SELECT 1 and SET are small until they prove otherwise.
+  if (!peak && thd->lex->query_tables == nullptr &&
+      thd->query().length < short_text_bytes)
+    return {0, true};
+  return {
+      expected_of_beginner(hash != 0, peak,
+                           self->average_bytes.load(std::memory_order_relaxed),
+                           account.marks().plenty_bytes),
+      hash == 0 || peak.has_value()};
+}
+
+/** Nothing is known of it. Most are small and must not wait behind large ones;
+of a crowd of large ones, few begin before the first tells what they take.
+Caller holds the mutex. */
+bool may_begin_unknown(State *self, uint64_t waited_us) {
+  const uint64_t now_us = monotonic_us();
+  if (waited_us < patient_us ||
+      now_us - self->unknown_began_us < unknown_pause_us ||
+      account.left_bytes() < account.marks().reserve_bytes)
+    return false;
+  self->unknown_began_us = now_us;
+  return true;
+}
+
 /** @param waited_us  the statement has waited so long */
 bool has_room(int64_t expected_bytes, uint64_t waited_us) {
   if (account.level() == Level::unknown) return true;
@@ -153,30 +191,34 @@ bool has_room(int64_t expected_bytes, uint64_t waited_us) {
          (waited_us < patient_us ? marks.plenty_bytes : marks.reserve_bytes);
 }
 
-/** Caller holds the mutex. @return true: the statement must not begin */
-bool waits_in_vain(State *self, Running *mine, int64_t expected_bytes,
+/** Caller holds the mutex.
+@param expected  others of its digest may tell meanwhile what it takes
+@return true: the statement must not begin */
+bool waits_in_vain(State *self, Running *mine, Expectation *expected,
                    uint64_t began_us, bool *waited) {
   THD *const thd = mine->thd;
   const uint64_t longest_us =
       uint64_t{__atomic_load_n(&admission::wait_ms, __ATOMIC_RELAXED)} * 1000;
-  const bool queues = expected_bytes != 0;
+  const bool queues = expected->bytes != 0;
   if (queues) {
     self->waiting.append(mine);
     self->waiters.store(self->waiting.count, std::memory_order_relaxed);
   }
   bool in_vain = false;
   for (;;) {
-    const bool first = !queues || self->waiting.first == mine;
+    const bool first = expected->bytes == 0 || self->waiting.first == mine;
     const uint64_t waited_us = monotonic_us() - began_us;
     if (first &&
-        (self->running.count == 0 || has_room(expected_bytes, waited_us)))
+        (self->running.count == 0 || has_room(expected->bytes, waited_us)))
       break;
+    if (!expected->known && may_begin_unknown(self, waited_us)) break;
     if (mode.load() == Target::off || !started) break;
     *waited = true;
     if (!acts()) break;
     in_vain = thd->killed || (queues && waited_us >= longest_us);
     if (in_vain) break;
     wait_at_gate(self, thd);
+    *expected = expectation_of(self, *mine);
   }
   if (queues) {
     self->waiting.remove(mine);
@@ -228,7 +270,7 @@ bool refuse(Running *mine, uint64_t began_us) {
 
 /** There is no room now: waits for it.
 @return true: the statement must not begin */
-bool queue(State *self, Own *mine, int64_t expected_bytes) {
+bool queue(State *self, Own *mine, Expectation expected) {
   Running *const running = &mine->running;
   THD *const thd = running->thd;
   const uint64_t began_us = monotonic_us();
@@ -240,22 +282,22 @@ bool queue(State *self, Own *mine, int64_t expected_bytes) {
     MUTEX_LOCK(locked, &self->mutex);
     mine->at_gate = true;
     if (!others_wait_for_it)
-      in_vain = waits_in_vain(self, running, expected_bytes, began_us, &waited);
+      in_vain = waits_in_vain(self, running, &expected, began_us, &waited);
     mine->at_gate = false;
     if (!in_vain) {
-      running->taker = begin(expected_bytes);
+      running->taker = begin(expected.bytes);
       list(self, running);
     }
     if (waited) {
       done.processlist_id = thd->thread_id();
       done.digest = running->digest;
       if (in_vain && !thd->killed) done.action = Action::refuse;
-      finish(&done, began_us, static_cast<uint64_t>(expected_bytes));
+      finish(&done, began_us, static_cast<uint64_t>(expected.bytes));
       self->log.add(done);
     }
   }
   if (in_vain) return refuse(running, began_us);
-  let_through(mine, expected_bytes);
+  let_through(mine, expected.bytes);
   return false;
 }
 
@@ -280,19 +322,15 @@ bool refuses(void *session, const sessions::Digest &digest) {
     return false;
   }
   running->may_end = exempt::may_end(thd->lex->sql_command);
-  const uint64_t hash = hash_of(digest);
-  const int64_t expected =
-      expected_of_beginner(hash != 0, self.peaks.peak_bytes(hash),
-                           self.average_bytes.load(std::memory_order_relaxed),
-                           account.marks().plenty_bytes);
+  const Expectation expected = expectation_of(&self, *running);
   const bool queues =
-      !began_early &&
-      (!has_room(expected, 0) ||
-       (expected != 0 && self.waiters.load(std::memory_order_relaxed) != 0));
+      !began_early && (!has_room(expected.bytes, 0) ||
+                       (expected.bytes != 0 &&
+                        self.waiters.load(std::memory_order_relaxed) != 0));
   if (queues && !is_administrator(&mine, thd, true)) {
     if (queue(&self, &mine, expected)) return true;
   } else {
-    let_through(&mine, expected);
+    let_through(&mine, expected.bytes);
   }
   statement_gate::note_below_ceiling(&gate, false);
   return false;

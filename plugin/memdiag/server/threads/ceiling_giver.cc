@@ -33,15 +33,6 @@ constexpr uint64_t limits_age_us = 1'000'000;
 constexpr uint64_t worth_writing_bytes = 64 << 10;
 constexpr uint64_t watch_row_us = 1'000'000;
 
-constexpr Owner owner{.call_giver = call_giver,
-                      .is_large = is_large,
-                      .may_wait_in_session = may_wait_in_session,
-                      .is_parsing = is_parsing,
-                      .is_in_parser = is_in_parser,
-                      .ends_at_once = ends_at_once,
-                      .refused = refused,
-                      .went_on = went_on};
-
 constinit std::atomic<bool> giver_is_called{false};
 
 /** Called within malloc(). */
@@ -396,8 +387,8 @@ void look_at_limits(State *self) {
 int set_at_work(State *self, bool at_work) {
   if (at_work == self->at_work) return 0;
   if (at_work) {
-    if (const int error = switch_on(&owner); error != 0) return error;
-    statement_gate::set_ceiling(&gate);
+    if (const int error = switch_on(self->owner); error != 0) return error;
+    statement_gate::set_ceiling(self->gate);
   } else {
     statement_gate::set_ceiling(nullptr);
     switch_off();

@@ -91,6 +91,8 @@ struct State {
   /** Statements that are large, or that began when room was short. */
   List running;
   uint64_t last_number{0};
+  /** When a statement of an unknown digest began without room. */
+  uint64_t unknown_began_us{0};
   Log log;
 
   /** waiting.count, for those that do not hold the mutex. */
@@ -120,6 +122,9 @@ struct State {
   bool said_unknown{false};
   /** Statements pass the gate, and threads are charged. */
   bool at_work{false};
+  /** Set before the first round. */
+  const Owner *owner{nullptr};
+  const statement_gate::Gate *gate{nullptr};
   Worker worker;
 };
 
