@@ -158,11 +158,11 @@ def texts(mutator: Mutator, _: int) -> Steps:
     for read in (lambda: parsed(words, "a"), lambda: snapshots_of(words, "a")):
         with contextlib.suppress(Problem):
             read()
-    with tempfile.NamedTemporaryFile("w", suffix=".cnf", errors="replace") as file:
-        file.write(words)
-        file.flush()
-        with contextlib.suppress(Problem):
-            options.read_option_file(Path(file.name))
+    # !includedir finds this file alone.
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(Problem):
+        path = Path(folder, "my.cnf")
+        path.write_text(words, errors="replace")
+        options.read_option_file(path)
 
 
 FILES = {

@@ -72,6 +72,18 @@ class OptionFiles(unittest.TestCase):
                     os.chown(path, pwd.getpwnam("nobody").pw_uid, -1)
                     self.assertEqual(target({}).socket, "/nowhere")
 
+    def test_files_that_include_each_other(self):
+        """Each reads all others, ten deep: they would be read 12 to the power of 10 times."""
+        (self.root / "d").mkdir()
+        for number in range(12):
+            self.write(f"d/{number:02}.cnf", f"[client]\nport={number}\n!includedir .\n")
+        path = self.write("my.cnf", "[client]\nuser=u\n!includedir d\n")
+        self.assertEqual(read_option_file(path)["user"], "u")
+
+    def test_an_included_name_that_no_file_can_have(self):
+        path = self.write("my.cnf", "[client]\nuser=u\n!include a\0b\n!includedir a\0b\n")
+        self.assertEqual(read_option_file(path), {"user": "u"})
+
     def test_included_files(self):
         (self.root / "d").mkdir()
         self.write("d/a.cnf", "[client]\nport=1\n")

@@ -82,9 +82,12 @@ def _home() -> Path:
         return Path("/nonexistent")
 
 
-def read_option_file(path: Path, required: bool = False, depth: int = 0, suffix: str = "") -> dict[str, str]:
+def read_option_file(
+    path: Path, required: bool = False, depth: int = 0, suffix: str = "", seen: set[str] | None = None
+) -> dict[str, str]:
     """The options of our groups, and of those with `suffix`; !include and !includedir as the mysql client follows
-    them."""
+    them, but no file twice (`seen`): files that include each other would be read thousands of times."""
+    seen = set() if seen is None else seen
     groups = {*GROUPS, *(group + suffix for group in GROUPS)}
     try:
         text = path.read_text(encoding="utf-8", errors="surrogateescape")
@@ -95,9 +98,9 @@ def read_option_file(path: Path, required: bool = False, depth: int = 0, suffix:
                 raise Problem(words)
             warn(words)
             return {}
-    except OSError as error:
+    except (OSError, ValueError) as error:  # no file can have the name
         if required:
-            raise Problem(f"the option file {path} cannot be read: {error.strerror}") from None
+            raise Problem(f"the option file {path} cannot be read: {getattr(error, 'strerror', error)}") from None
         return {}
     options: dict[str, str] = {}
     group = ""
@@ -109,7 +112,10 @@ def read_option_file(path: Path, required: bool = False, depth: int = 0, suffix:
             group = line[1 : line.index("]")].strip()
         elif line.startswith("!include") and depth < 10:
             for included in _included(line, path.parent):
-                options |= read_option_file(included, depth=depth + 1, suffix=suffix)
+                name = os.path.normpath(included)
+                if name not in seen:
+                    seen.add(name)
+                    options |= read_option_file(included, depth=depth + 1, suffix=suffix, seen=seen)
         elif group in groups:
             name, equals, value = _without_comment(line).partition("=")
             options[_name(name)] = _value(value) if equals else ""
