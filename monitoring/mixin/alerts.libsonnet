@@ -214,7 +214,7 @@
             labels: { severity: 'warning' },
             annotations: {
               summary: 'The last run of MySQL was killed or crashed.',
-              description: server + ': pool {{ $labels.largest_pool }} was the largest{{ if $labels.grown_pool }}, {{ $labels.grown_pool }} grew most in the last minute{{ end }}{{ if $labels.digest }}, and the largest session ran digest {{ $labels.digest }}{{ end }}. SELECT * FROM information_schema.memdiag_last_run ORDER BY run, time DESC shows its last minutes.',
+              description: server + ': pool {{ $labels.largest_pool }} was the largest{{ if $labels.grown_pool }}, {{ $labels.grown_pool }} grew most in the last minute{{ end }}{{ if $labels.digest }}, and the largest session ran digest {{ $labels.digest }}{{ end }}. SELECT * FROM information_schema.memdiag_history WHERE run > 0 ORDER BY run, time DESC shows its last minutes.',
             },
           },
           {
