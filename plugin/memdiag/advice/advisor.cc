@@ -409,15 +409,18 @@ class Advisor {
     if (found != nullptr) found->owner = session;
   }
 
+  static bool ends_sessions(const std::string &holder) {
+    const End end = find_holder(holder)->end;
+    return end == End::sessions || end == End::sessions_or_queries;
+  }
+
   /** Not beside a finding about what sessions hold: it would count the same
   bytes, and names the sessions that have most. */
   void judge_idle_sessions() {
     const auto &idle = m_now.idle_sessions;
     if (!idle || idle->count < many_sessions) return;
     for (const Finding &found : m_found)
-      if (found.owner ||
-          (found.holder && find_holder(*found.holder)->end == End::sessions))
-        return;
+      if (found.owner || (found.holder && ends_sessions(*found.holder))) return;
     Reading resident = 0;
     for (const Pool pool : {Pool::session, Pool::connection})
       resident = sum(
