@@ -78,7 +78,8 @@ struct Thread {
   /** Promised for a watched block that is being allocated. */
   int64_t coming_bytes{0};
   int64_t net_bytes{0};
-  /** net_bytes when the statement began, or the last one ended. */
+  /** The least of net_bytes since the statement began, or the last one ended.
+   */
   int64_t base_bytes{0};
   /** The most of Taker::grown_bytes. */
   int64_t peak_bytes{0};
@@ -363,8 +364,9 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
     grown = interval_bytes;
   }
   if (std::exchange(self->no_base, false)) self->base_bytes = net - grown;
-  // What it frees between two statements is not the next one's.
-  if (!self->in_statement) self->base_bytes = std::min(self->base_bytes, net);
+  // What it frees of a former statement's memory is not this one's: no event
+  // tells of it when it happens.
+  self->base_bytes = std::min(self->base_bytes, net);
   const int64_t since_base = net - self->base_bytes;
   self->taker.grown_bytes.store(since_base, std::memory_order_relaxed);
   self->peak_bytes = std::max(self->peak_bytes, since_base);

@@ -500,6 +500,18 @@ TEST_F(Ceiling, a_session_waits_before_a_large_packet_unless_it_is_exempt) {
   EXPECT_EQ(waits + 1, counters.waits);
 }
 
+/** They are freed behind the last event of the former statement. */
+TEST_F(Ceiling, a_former_statements_blocks_do_not_hide_a_growth) {
+  begin_statement();
+  on_event(true, 100 * mb, 0);
+  end();
+  Taker *const taker = begin(0);
+  on_event(true, 101 * mb, 100 * mb);
+  EXPECT_EQ(0, taker->grown_bytes);
+  on_event(true, 104 * mb, 100 * mb);
+  EXPECT_EQ(3 * mb, taker->grown_bytes);
+}
+
 TEST_F(Ceiling, a_small_statement_never_waits) {
   begin_statement();
   let_threads_ask(true);
