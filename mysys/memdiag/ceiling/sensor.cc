@@ -130,6 +130,7 @@ bool may_be_refused(Pool pool) { return pool == Pool::session; }
 /** Bytes that were promised are touched by now, or will be counted by the next
 reading. */
 void settle(Thread *self) {
+  if (self->promised_bytes == 0) return;
   account.charge(self->promised_bytes);
   account.promise(-self->promised_bytes);
   self->promised_bytes = 0;
@@ -186,6 +187,7 @@ void drop_block(Thread *self, size_t number) {
 }
 
 void drop_coming(Thread *self) {
+  if (self->coming_bytes == 0) return;
   account.promise(-std::exchange(self->coming_bytes, 0));
 }
 
@@ -199,7 +201,8 @@ void promise_later(Thread *self) {
 }
 
 void forget_later(Thread *self) {
-  account.promise(-std::exchange(self->later_bytes, 0));
+  if (self->later_bytes != 0)
+    account.promise(-std::exchange(self->later_bytes, 0));
   self->parsed_bytes = 0;
   self->began_late = false;
 }
@@ -531,8 +534,10 @@ int64_t end() {
   forget_later(self);
   while (self->block_count != 0) drop_block(self, self->block_count - 1);
   self->asked_bytes = 0;
-  tokens.give_back(std::exchange(self->token_bytes, 0));
-  account.expect(-std::exchange(self->expected_bytes, 0));
+  if (self->token_bytes != 0)
+    tokens.give_back(std::exchange(self->token_bytes, 0));
+  if (self->expected_bytes != 0)
+    account.expect(-std::exchange(self->expected_bytes, 0));
   return std::exchange(self->peak_bytes, 0);
 }
 
