@@ -188,6 +188,19 @@ class Renderers(unittest.TestCase):
         data = stock(1 << 20, 0, memory=[instrument("memory/sql/THD", 1 << 62), instrument("component/a", 5)])
         self.assertLessEqual(max(map(len, text.render(page_of(data)).splitlines())), 120)
 
+    def test_figures_that_a_server_leaves_out(self):
+        for name, source, column in (
+            ("stock-prepared-statements", "largest_session", "BYTES"),
+            ("ours-cgroup-near-its-limit", "memdiag_last_run", "RUN"),
+            ("ours-connection-storm", "memdiag_last_run", "RUN"),
+        ):
+            data = fixtures.snapshot(name)
+            rows = data["sources"][source]["rows"]
+            rows[0][column] = None
+            with self.subTest(source):
+                self.assertTrue(rows[1:])
+                self.assertTrue(text.render(page_of(data)))
+
     def test_a_statement_in_several_lines_is_the_same_statement(self):
         def same(words):
             """Without blanks besides strings, of which several in a row are one."""

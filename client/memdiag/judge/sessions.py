@@ -28,7 +28,7 @@ def _largest(view: View) -> list[Finding]:
     if not first or not first["BYTES"]:
         return []
     session = first["PROCESSLIST_ID"]
-    held = first["BYTES"] - sum(row["BYTES"] for row in parts) + still_there(view, parts)
+    held = first["BYTES"] - sum(row["BYTES"] or 0 for row in parts) + still_there(view, parts)
     # The server keeps what the session brought into caches when it ends.
     held -= still_there(view, [row for row in parts if _of_the_server(row)])
     whole = whole_of(view, sum(bytes_by_holder(view).values()))

@@ -109,7 +109,7 @@ def _start(view: View, first: float) -> list[Event]:
     runs, uptime = view.rows("memdiag_last_run"), view.status("Uptime")
     if not runs or uptime is None or view.data["time"] - uptime < first - START_SECONDS:
         return []
-    last = min(runs, key=lambda run: run["RUN"])
+    last = min(runs, key=lambda run: run["RUN"] or 0)
     how = "was killed" if last["SHUT_DOWN"] == "NO" else "was shut down"
     return [Event(first, f"start; the run before {how}")]
 
