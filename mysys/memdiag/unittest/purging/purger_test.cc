@@ -71,7 +71,10 @@ FRESH_TEST(Purger, CleansUpAfterABurst) {
     ticks(&watch, 1);
     const auto after = purging::counters(pool);
     EXPECT_EQ(before.purges + 1, after.purges);
-    EXPECT_GE(after.purged_bytes - before.purged_bytes, uint64_t{32} << 20);
+    // RSS falls by less if the process touches pages of its own meanwhile.
+    constexpr uint64_t of_others = 64 << 10;
+    EXPECT_GE(after.purged_bytes - before.purged_bytes + of_others,
+              uint64_t{32} << 20);
     EXPECT_EQ(0u, dirty_pages(pool));
     // The purger judges the pages that went back: none was wanted again.
     ticks(&watch, 11);
