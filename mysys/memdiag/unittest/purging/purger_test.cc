@@ -28,6 +28,14 @@ void ticks(purger::Watch *watch, unsigned count) {
   for (unsigned i = 0; i < count; ++i) watch->tick();
 }
 
+/** Blocks come and go between the ticks, so the pool never falls quiet. */
+void load(purger::Watch *watch, unsigned count) {
+  for (unsigned i = 0; i < count; ++i) {
+    for (int n = 0; n < 50; ++n) Block::make(5000, 1).free();
+    watch->tick();
+  }
+}
+
 uint64_t purges() { return purging::counters(pool).purges; }
 
 TEST(Purger, StartsOnceAndAgain) {
@@ -142,21 +150,17 @@ FRESH_TEST(Purger, GivesBackPagesThatABusyPoolNoLongerNeeds) {
   ASSERT_EQ("",
             memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
   purger::Watch watch;
-  const auto tick_with_load = [&watch] {
-    for (int n = 0; n < 50; ++n) Block::make(5000, 1).free();
-    watch.tick();
-  };
   for (int round = 1; round <= 3; ++round) {
     std::vector<Block> live;
     for (int i = 0; i < 32; ++i) live.push_back(Block::make(1 << 20, 1));
-    for (int i = 0; i < 20; ++i) tick_with_load();
+    load(&watch, 20);
     for (const Block &block : live) block.free();
     // The period in which the burst ended, and one without it.
-    for (unsigned i = 0; i < 2 * quiet_ticks; ++i) tick_with_load();
+    load(&watch, 2 * quiet_ticks);
     EXPECT_EQ(static_cast<unsigned>(round), purges());
     EXPECT_LE(dirty_pages(pool), (uint64_t{1} << 20) / 4096);
     // The load had all that it needed: the purge is judged to be right.
-    for (int i = 0; i < 20; ++i) tick_with_load();
+    load(&watch, 20);
     EXPECT_EQ(static_cast<unsigned>(round), purges());
     EXPECT_EQ(1u, purging::backoff(pool));
   }
@@ -203,28 +207,22 @@ FRESH_TEST(Purger, ALoadKeepsWhatItTakesAgain) {
   ASSERT_EQ("",
             memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
   purger::Watch watch;
-  const auto load = [&watch](unsigned count) {
-    for (unsigned i = 0; i < count; ++i) {
-      for (int n = 0; n < 50; ++n) Block::make(5000, 1).free();
-      watch.tick();
-    }
-  };
   // Each comes after the arena has rested for a whole period and was purged.
   for (unsigned round = 0; round < 2; ++round) {
     burst(16);
-    load(2 * quiet_ticks + 2);
+    load(&watch, 2 * quiet_ticks + 2);
     ASSERT_EQ(1u, purges()) << round;
     ASSERT_STREQ("excess", memdiag::purge_log::all().back().reason);
   }
   for (unsigned round = 0; round < 20; ++round) {
     burst(16);
-    load(2 * quiet_ticks + 2);
+    load(&watch, 2 * quiet_ticks + 2);
     EXPECT_EQ(1u, purges()) << round;
   }
   EXPECT_EQ(1u, purging::backoff(pool));
 
   burst(64);
-  load(2 * quiet_ticks);
+  load(&watch, 2 * quiet_ticks);
   EXPECT_EQ(2u, purges());
   EXPECT_LE(dirty_pages(pool), (uint64_t{1} << 20) / 4096);
 
@@ -242,19 +240,13 @@ FRESH_TEST(Purger, ALoadIsTriedAgainAfterAMinute) {
   ASSERT_EQ("",
             memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
   purger::Watch watch;
-  const auto load = [&watch](unsigned count) {
-    for (unsigned i = 0; i < count; ++i) {
-      for (int n = 0; n < 50; ++n) Block::make(5000, 1).free();
-      watch.tick();
-    }
-  };
   burst(16);
-  load(2 * quiet_ticks);
+  load(&watch, 2 * quiet_ticks);
   ASSERT_EQ(1u, purges());
   burst(16);
-  load(590);
+  load(&watch, 590);
   EXPECT_EQ(1u, purges());
-  load(10 + quiet_ticks);
+  load(&watch, 10 + quiet_ticks);
   EXPECT_EQ(2u, purges());
 }
 
