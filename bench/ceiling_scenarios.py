@@ -241,7 +241,7 @@ def _ended(stage: Stage, number: signal.Signals) -> None:
             stage.parked()
             time.sleep(2)
             expect(stage.status("parked_bytes"), "no frame is parked any more")
-            # What the clients get from now on is the signal's.
+            # The signal ends the clients' connections. Their answers are counted before it.
             figures = stage.got.figures()
             rows = {text: set(found) for text, found in stage.got.rows.items()}
             stage.over.set()
@@ -357,7 +357,7 @@ _BINLOG = ("--skip-disable-log-bin", "--log-bin=binlog", "--sync-binlog=0", "--m
 @dataclass(frozen=True)
 class Scenario:
     run: Callable[..., None]
-    # Of the cgroup, as a multiple of --limit-mb.
+    # The cgroup's limit is so many times --limit-mb.
     limit: float = 1.0
     options: tuple[str, ...] = ()
     # run() takes the template of the data, too.

@@ -88,7 +88,7 @@ TARGETS = {
     "cached_kb_per_cpu": 64.0,
     "large_arenas": 2,
     "steady_ratio": 1.02,
-    # Of what a burst or a load left unused beyond the steady load's, so much may be there two seconds later.
+    # A burst or a load leaves unused pages beyond the steady load's. This share of them may stay for two seconds.
     "steady_left_share": 0.1,
 }
 

@@ -119,7 +119,7 @@ def answers(mutator: Mutator, turn: int) -> Steps:
 def recorded(mutator: Mutator, turn: int) -> Steps:
     """Our own server's tables, which the stand-in for old ones does not have."""
     snapshot = copy.copy(fixtures.today(mutator.random.choice(fixtures.names())))
-    # Of the kernel's files class Kernel has the texts.
+    # Class Kernel mutates the texts of the kernel's files.
     names = [name for name in snapshot["sources"] if name not in KERNEL]
     chosen = set(mutator.random.sample(names, mutator.random.choice((1, 1, 3, len(names)))))
     snapshot["sources"] = {

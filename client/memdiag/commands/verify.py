@@ -16,7 +16,7 @@ from memdiag.problem import Problem
 # dpkg keeps what packaging/deb/rules has put beside the package's control file.
 SUMS = "var/lib/dpkg/info"
 PACKAGES = "mysql-memdiag-*.sha256sums"
-# A file that somebody else put there is loaded with the server's own.
+# The server loads files from these folders. It does not ask who put them there.
 _OWN_FOLDER = re.compile(r"(usr/(lib|share)/mysql)(/|$)")
 DIFFERS = 3
 
@@ -89,7 +89,7 @@ def compared(root: Path, wanted: dict[str, str]) -> Outcome:
                 outcome.same += 1
             else:
                 (outcome.configuration if name.startswith("etc/") else outcome.differ).append(name)
-    # Of a folder whose files are the server's alone, also those that it has not.
+    # These folders are the server's alone. A file that no package lists is extra.
     folders = {found[1] for name in wanted if (found := _OWN_FOLDER.match(name))}
     outcome.extra = sorted(set(files_below(root, folders)) - wanted.keys())
     return outcome

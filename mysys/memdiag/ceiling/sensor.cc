@@ -239,7 +239,7 @@ bool may_go_on(uint64_t now_us) {
                                          std::memory_order_relaxed);
 }
 
-/** What may become of a wait besides room. */
+/** How a wait may end without room. */
 struct May {
   bool refuse{false};
   /** Raise an error: the thread is not within malloc(). */
@@ -367,8 +367,8 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
     grown = interval_bytes;
   }
   if (std::exchange(self->no_base, false)) self->base_bytes = net - grown;
-  // What it frees of a former statement's memory is not this one's: no event
-  // tells of it when it happens.
+  // The thread may free memory of a former statement. jemalloc sends no event
+  // for that. The next event shows it, and the base follows.
   self->base_bytes = std::min(self->base_bytes, net);
   const int64_t since_base = net - self->base_bytes;
   self->taker.grown_bytes.store(since_base, std::memory_order_relaxed);
