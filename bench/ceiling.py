@@ -34,7 +34,7 @@ from harness.sql import Connection, Result, SqlError
 
 PROBE_PAUSE_SECONDS = 0.05
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-CEILING = "dev-ceiling"
+CEILING = "dev"
 
 
 def _digest(result: Result) -> str:

@@ -9,11 +9,11 @@ file(GLOB layer CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/mysys/memdiag/*.cc
   ${CMAKE_SOURCE_DIR}/mysys/memdiag/*/*.cc)
 list(FILTER layer EXCLUDE REGEX "/unittest/.*_test[.]cc$")
 # The plugin's other rooms need the server's headers.
-set(rooms allocator host ledger history budget advice pressure admission ceiling profile
+set(rooms allocator host ledger history budget advice ceiling profile
   profile_file profile_export)
 if(MEMDIAG_UNIT STREQUAL fuzzers)
   # Those without a parser take as long to compile as the others.
-  list(REMOVE_ITEM rooms budget advice pressure admission)
+  list(REMOVE_ITEM rooms budget advice)
   list(APPEND layer ${CMAKE_SOURCE_DIR}/plugin/memdiag/advice/start_option.cc)
 endif()
 foreach(room IN LISTS rooms)
@@ -81,8 +81,8 @@ endfunction()
 # of its time. The address sanitizer has them all.
 set(tests_of_one_thread advisor amount_table black_box budget columns connect_attributes elf_file
   flame_graph folded function_name history_rows host instruments kept_values
-  kernel_text ledger limit_reader member_memory meter_list pprof pressure_response process_memory profile_difference
-  profile_file profile_rows read_group record_policy relief session_rows summary symbols)
+  kernel_text ledger limit_reader member_memory meter_list pprof process_memory profile_difference
+  profile_file profile_rows read_group record_policy session_rows summary symbols)
 
 foreach(source IN LISTS tests)
   get_filename_component(name ${source} NAME_WE)

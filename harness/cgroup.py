@@ -64,7 +64,7 @@ class Limit:
         return {"oom_kills": int(kills[1]) if kills else 0, "peak_kb": peak // 1024}
 
     def used_bytes(self) -> int:
-        """The bytes in use, without the page cache that the kernel can drop at once: as the server's watcher counts."""
+        """The bytes in use, without the page cache that the kernel can drop at once: as the server counts."""
         if self.version == 1:
             names = ("memory.usage_in_bytes", "total_inactive_file")
         else:

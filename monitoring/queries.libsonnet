@@ -149,17 +149,6 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
                  WHERE VARIABLE_NAME LIKE 'Memdiag_ceiling_%') AS figures
       |||,
     },
-    relief: {
-      labels: [],
-      values: [
-        gauge('last_timestamp_seconds', 'When the server last freed memory because it was short. Absent: it never did.'),
-      ],
-      query: |||
-        SELECT UNIX_TIMESTAMP(MAX(TIME)) AS last_timestamp_seconds
-          FROM information_schema.MEMDIAG_PURGES
-         WHERE REASON = 'pressure'
-      |||,
-    },
   },
 
   // These read tables that keep the past, or that hardly change.

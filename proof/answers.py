@@ -58,7 +58,7 @@ SESSIONS = 2
 READS = re.compile("SELECT|WITH|EXECUTE")
 _PREPARE = re.compile(r"PREPARE (\w+) FROM '(.*)'$", re.DOTALL)
 _ESTIMATES = re.compile(r"  \(cost=[^)]*\)")
-# The ceiling and admission end a statement, as their documents say.
+# The ceiling ends a statement, as its page says.
 ENDED = frozenset((3170,))
 
 

@@ -11,7 +11,6 @@ from harness.sql import Connection, SqlError
 # Of the pools that every policy takes.
 POOLS = ("all", "statement", "session", "temp_table", "ddl", "transaction", "fts_query", "table_cache", "dictionary")
 SWITCH = ("OFF", "ON")
-WATCHER = ("OFF", "WATCH", "ON")
 PER_POOL: dict[str, tuple[str, ...]] = {
     "memdiag_quiet_ms": ("0", "10", "500", "60000"),
     "memdiag_dirty_decay_ms": ("-1", "0", "10", "1000"),
@@ -25,15 +24,9 @@ ANY_TIME: dict[str, tuple[str, ...]] = {
     "memdiag_profile": ("OFF", "ON", "RECORD"),
     "memdiag_profile_sample_bytes": ("4096", "65536", "524288"),
     "memdiag_profile_memory": ("2097152", "33554432"),
-    "memdiag_pressure_watcher": WATCHER,
-    "memdiag_pressure_limit": ("0", "1", "90"),
-    "memdiag_pressure_stall_percent": ("0", "10"),
-    "memdiag_pressure_buffer_pool_min": ("0", "33554432"),
-    "memdiag_admission": WATCHER,
-    "memdiag_admission_wait_ms": ("0", "10", "10000"),
-    "memdiag_admission_reserve": ("0", "16777216"),
     # Below 200 MB it gives back, parks frames, and lets statements wait.
     "memdiag_memory_target": ("'OFF'", "'WATCH'", "'AUTO'", "'8G'", "'300M'", "'150M'", "'85M'"),
+    "memdiag_memory_wait_ms": ("0", "10", "10000"),
 }
 AT_START: dict[str, tuple[str, ...]] = {
     "memdiag_history_samples": ("10", "3600"),

@@ -126,16 +126,10 @@ ARMS: dict[str, Arm] = {
             options=("--memdiag-sessions=ON",),
         ),
         Arm(
-            "dev-admission",
-            "dev",
-            "the same with large statements admitted by the room below the limit",
-            options=("--memdiag-sessions=ON", "--memdiag-admission=ON", "--memdiag-memory-target=OFF"),
-        ),
-        Arm(
             "dev-ceiling",
             "dev",
-            "the same with the ceiling below the control group's limit",
-            options=("--memdiag-memory-target=AUTO",),
+            "the same below the ceiling, with more room than it needs",
+            options=("--memdiag-memory-target=16G",),
         ),
         Arm(
             "dev-profile",

@@ -247,17 +247,17 @@ class Files(unittest.TestCase):
 
     def test_what_if_of_a_recording(self):
         samples = ({"time": 1.0, "rss": 100 * MIB, "unused": 0}, {"time": 3.0, "rss": 300 * MIB, "unused": 150 * MIB})
-        for variables in ({}, {"memdiag_pressure_watcher": "OFF"}):
+        for variables in ({}, {"memdiag_memory_target": "OFF"}, {"memdiag_memory_target": "WATCH"}):
             path = self.recording("off", *samples, **variables)
             code, words = self.output("what-if", path, "--limit", "200M")
             self.assertEqual(code, 3)
             self.assertIn("A purge of unused pages, up to 100 MiB at once, might have sufficed", words)
-        path = self.recording("r", *samples, memdiag_pressure_watcher="ON")
+        path = self.recording("r", *samples, memdiag_memory_target="AUTO")
         code, words = self.output("what-if", path, "--limit", "320M")
         self.assertEqual((code, "would have survived: 20.0 MiB" in words), (0, True))
         code, words = self.output("what-if", path, "--limit", "200M")
         self.assertEqual(code, 0)
-        self.assertIn("memdiag_pressure_watcher is ON: it gives back unused pages, up to 100 MiB", words)
+        self.assertIn("memdiag_memory_target is not OFF: it gives back unused pages, up to 100 MiB", words)
         self.assertNotIn("the kernel would have ended it", words)
         code, words = self.output("what-if", path, "--limit", "140M")
         self.assertEqual(code, 3)
@@ -267,7 +267,7 @@ class Files(unittest.TestCase):
             self.output("what-if", path, "--set", "max_connections=5")
 
     def test_what_if_below_the_limit_needs_no_unused_pages(self):
-        path = self.recording("r", {"time": 1.0, "rss": 100 * MIB, "unused": None}, memdiag_pressure_watcher="ON")
+        path = self.recording("r", {"time": 1.0, "rss": 100 * MIB, "unused": None}, memdiag_memory_target="AUTO")
         self.assertEqual(self.output("what-if", path, "--limit", "200M")[0], 0)
         self.assertEqual(self.output("what-if", path, "--limit", "50M")[0], 3)
 
@@ -315,7 +315,7 @@ class Files(unittest.TestCase):
     def test_what_if_of_a_history_counts_on_no_purge(self):
         """Its DIRTY_BYTES have pages that were never written."""
         data = fixtures.snapshot("ours-idle")
-        data["sources"]["variables"]["rows"][0]["memdiag_pressure_watcher"] = "ON"
+        data["sources"]["variables"]["rows"][0]["memdiag_memory_target"] = "AUTO"
         data["sources"]["memdiag_history"]["rows"] = [
             {"TIME": 1.0, "RSS_BYTES": 300 * MIB, "DIRTY_BYTES": 200 * MIB},
             {"TIME": 9.0, "RSS_BYTES": 100 * MIB, "DIRTY_BYTES": 0},

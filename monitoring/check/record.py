@@ -130,7 +130,6 @@ def near_limit(server: Server) -> None:
     elsewhere."""
     room = "SELECT NUMBER FROM information_schema.MEMDIAG_HOST WHERE SUBJECT = 'cgroup' AND NAME = 'effective_room'"
     with server.connect() as session:
-        session.query("SET GLOBAL memdiag_pressure_watcher = ON")
         number = 0
         while float(session.query(room).scalar() or 0) > 0.06 * NEAR_LIMIT_MB * MB:
             session.query(f"SET @v{number} = REPEAT('v', {6 * MB - 8192})")
@@ -169,11 +168,7 @@ STATES = {
     "growth": State(
         growth, "in a memory cgroup of 1 GB a session keeps 1 MB more every two seconds", limit_mb=1024, step_seconds=30
     ),
-    "near_limit": State(
-        near_limit,
-        "user variables fill a memory cgroup of 512 MB; memdiag_pressure_watcher = ON",
-        limit_mb=NEAR_LIMIT_MB,
-    ),
+    "near_limit": State(near_limit, "user variables fill a memory cgroup of 512 MB", limit_mb=NEAR_LIMIT_MB),
     "killed": State(killed, "SIGKILL after 192 MB of user variables, then a start"),
 }
 

@@ -64,11 +64,11 @@ MUTATIONS = {
     "too strict": """rules({
       memdiagWorthBytes: 1e13, memdiagLargeRatio: 10, memdiagFragmentedRatio: 10, memdiagNearLimitRatio: 10,
       memdiagStalledRatio: 10, memdiagBackoff: 100, memdiagSoonSeconds: 1, memdiagLaterSeconds: 1,
-      memdiagRelievedSeconds: -1e9, memdiagLastRunSeconds: -1e9 })""",
+      memdiagLastRunSeconds: -1e9 })""",
     "too loose": """rules({
       memdiagWorthBytes: 1, memdiagLargeRatio: 1e-6, memdiagFragmentedRatio: 1e-6, memdiagNearLimitRatio: 1e-6,
       memdiagStalledRatio: 0.0001, memdiagBackoff: 0, memdiagSoonSeconds: 1e7, memdiagLaterSeconds: 1e8,
-      memdiagRelievedSeconds: 1e9, memdiagLastRunSeconds: 1e9 })""",
+      memdiagLastRunSeconds: 1e9 })""",
 }
 
 

@@ -23,7 +23,7 @@ from monitoring import programs, running
 # A server has no figure for what it lacks: a limit, survivors, a run before this one, a pressure, the ceiling's last action.
 MAY_LACK = re.compile(
     r"mysql_memdiag_(host_(limit|room|room_limit)_bytes|host_oom_kills_total|host_stalled_seconds_total"
-    r"|ceiling_last_timestamp_seconds|relief_.*|survivors_.*|last_run_.*|advice_.*|process_until_limit_seconds|process_growth.*)"
+    r"|ceiling_last_timestamp_seconds|survivors_.*|last_run_.*|advice_.*|process_until_limit_seconds|process_growth.*)"
 )
 
 FAILED = re.compile(r'^sql_exporter_last_scrape_failed\{[^}]*query="mysql_memdiag_pool"[^}]*\} 1$', re.M)

@@ -117,7 +117,6 @@ ANONYMOUS = ledger("anonymous", state="not of the allocator")
 REACHES = alert("MemdiagReachesLimit", "critical")
 GROWS = alert("MemdiagGrowsTowardsLimit", "warning")
 POOL_GROWTH = alert("MemdiagPoolGrowth", "warning", subsystem="session")
-RELIEVED = alert("MemdiagPressureRelieved", "info")
 NEAR = alert("MemdiagNearLimit", "critical", of="cgroup")
 NEAR_MACHINE = NEAR | {"of": "machine"}
 CRITICAL = alert("MemdiagCriticalAdvice", "critical", subsystem="cgroup", verdict="host")
@@ -157,7 +156,7 @@ def of_recordings() -> Iterator[State]:
             15: [POOL_GROWTH, CRITICAL_GROWTH, BACKOFF, BACKOFF | {"pool": "temp_table"}],
         },
     )
-    yield recorded("near_limit", {2: [RELIEVED], 4: [NEAR, RELIEVED], 10: [NEAR, CRITICAL]})
+    yield recorded("near_limit", {4: [NEAR], 10: [NEAR, CRITICAL]})
     yield recorded("killed", {1: [KILLED], 10: [KILLED]})
 
 
@@ -299,7 +298,6 @@ def of_writing() -> Iterator[State]:
 # They read what the meter lacks.
 NOT_OF_OTLP = {
     "MemdiagPressure",
-    "MemdiagPressureRelieved",
     "MemdiagPoolGrowth",
     "MemdiagCriticalAdvice",
     "MemdiagSurvivors",

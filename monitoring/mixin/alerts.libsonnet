@@ -142,7 +142,7 @@
             labels: { severity: 'critical' },
             annotations: {
               summary: 'The memory that MySQL may use is nearly full.',
-              description: server + ": {{ $value | humanizePercentage }} of the {{ if eq $labels.of \"machine\" }}machine's memory{{ else }}control group's limit{{ end }} is used. SELECT memdiag_purge('all') gives back what is unused; memdiag_pressure_watcher = ON does so by itself.",
+              description: server + ": {{ $value | humanizePercentage }} of the {{ if eq $labels.of \"machine\" }}machine's memory{{ else }}control group's limit{{ end }} is used. SELECT memdiag_purge('all') gives back what is unused; with memdiag_memory_target = AUTO the server does so by itself.",
             },
           },
           {
@@ -152,16 +152,7 @@
             labels: { severity: 'warning' },
             annotations: {
               summary: 'Tasks wait for memory where MySQL runs.',
-              description: server + ": in {{ $value | humanizePercentage }} of the time some task waits for memory. SELECT memdiag_purge('all') gives back what is unused; memdiag_pressure_watcher = ON does so by itself.",
-            },
-          },
-          {
-            alert: 'MemdiagPressureRelieved',
-            expr: 'time() - mysql_memdiag_relief_last_timestamp_seconds%(s)s < %(memdiagRelievedSeconds)d' % c,
-            labels: { severity: 'info' },
-            annotations: {
-              summary: 'MySQL has freed memory because it was short.',
-              description: server + " did so {{ $value | humanizeDuration }} ago. SELECT * FROM information_schema.memdiag_purges WHERE reason = 'pressure' shows what.",
+              description: server + ": in {{ $value | humanizePercentage }} of the time some task waits for memory. SELECT memdiag_purge('all') gives back what is unused; with memdiag_memory_target = AUTO the server does so by itself.",
             },
           },
           {

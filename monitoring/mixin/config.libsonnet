@@ -23,8 +23,7 @@
     memdiagBackoff: 4,
     memdiagSoonSeconds: 3600,
     memdiagLaterSeconds: 86400,
-    // Relief from pressure, and the end of the last run, are news for so long.
-    memdiagRelievedSeconds: 300,
+    // The end of the last run is news for so long.
     memdiagLastRunSeconds: 86400,
   },
 }

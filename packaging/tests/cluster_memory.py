@@ -38,6 +38,8 @@ COLUMNS = 500
 COPIES = 100
 SCHEMA = "crowd"
 OPTIONS = ("--table-open-cache=8000", "--table-open-cache-instances=1")
+WITHOUT_CEILING = (*OPTIONS, "--memdiag-memory-target=OFF")
+TARGET_PERCENT = 80
 # Clients that want a gigabyte together. An administrator's statement never waits or ends.
 READER = "reader"
 READERS = 16
@@ -191,7 +193,7 @@ def pressed(report: Checks, group: Group, stock: Build, ours: Build) -> None:
     try:
         with confined(group, stock, OPTIONS, judge_memory) as one:
             dies(report, one)
-        with confined(group, ours, OPTIONS, judge_memory) as one:
+        with confined(group, ours, WITHOUT_CEILING, judge_memory) as one:
             leaves(report, one)
             stays(report, one)
     except NotPossible as reason:
@@ -219,7 +221,7 @@ def dies(report: Checks, one: Confined) -> None:
 
 
 def leaves(report: Checks, one: Confined) -> None:
-    """A member of this build, watcher OFF: it cannot give memory back, and leaves the group alive."""
+    """A member of this build without the ceiling: it cannot give memory back, and leaves the group alive."""
     assert kind(one.member) == "ours"
     one.fill(HELD_PERCENT)
     before = one.used_percent()
@@ -228,31 +230,30 @@ def leaves(report: Checks, one: Confined) -> None:
     good = abs(used - before) <= 5
     figures = f"{before:.0f}% of the limit, the component reads {used}%"
     report.check("ours at its limit: it is judged by the limit", good, figures)
-    with report.checking("ours, watcher OFF: it leaves the group and lives"):
+    with report.checking("ours, the ceiling OFF: it leaves the group and lives"):
         wait("it stays", lambda: one.member.state() != "ONLINE")
         assert one.member.server.alive() and one.kills() == 0
 
 
 def stays(report: Checks, one: Confined) -> None:
-    """A member of this build, watcher ON: it gives memory back and rejoins. Driven to the limit again, it stays."""
+    """With a target below the component's limit it gives memory back and rejoins. Driven there again, it stays."""
     server = one.member.server
-    server.query("SET GLOBAL memdiag_pressure_limit = 80")
-    server.query("SET GLOBAL memdiag_pressure_watcher = ON")
-    with report.checking("ours, watcher ON: it gives memory back and joins again"):
-        wait("nothing is given back", lambda: one.used_percent() < 85)
+    target = one.limit_bytes * TARGET_PERCENT // 100
+    server.query(f"SET GLOBAL memdiag_memory_target = {target}")
+    with report.checking("ours, with a target: it gives memory back and joins again"):
+        wait("nothing is given back", lambda: one.used_percent() < JUDGED_PERCENT)
         server.query("STOP GROUP_REPLICATION")
         server.query("SET GLOBAL offline_mode = OFF")  # the exit action has set it
         one.member.join()
     with report.checking("and it stays when it is driven there again"):
-        # At most 30 MB/s: a round of the watcher takes a second or two, and it rests between rounds.
         one.fill(rest=0.5)
         assert one.kills() == 0, "the kernel has killed a process of the group"
         state = one.member.state()
         assert state == "ONLINE", state
     rows = server.query(
-        "SELECT COUNT(*), SUM(freed_bytes) >> 20 FROM information_schema.memdiag_purges WHERE reason = 'pressure' AND action <> 'purge'"
+        "SELECT COUNT(*), SUM(bytes) >> 20 FROM information_schema.memdiag_ceiling WHERE action = 'caches'"
     ).rows
-    report.check("its watcher has closed tables", int(rows[0][0]) > 0, rows[0])
+    report.check("its ceiling has closed tables", int(rows[0][0]) > 0, rows[0])
 
 
 # --- a member below the ceiling -----------------------------------------------------------

@@ -48,14 +48,8 @@ PERSISTED = {
     "memdiag_profile": "RECORD",
     "memdiag_profile_sample_bytes": "1048576",
     "memdiag_profile_memory": "16777216",
-    "memdiag_pressure_watcher": "WATCH",
-    "memdiag_pressure_limit": "95",
-    "memdiag_pressure_stall_percent": "20",
-    "memdiag_pressure_buffer_pool_min": "16777216",
-    "memdiag_admission": "WATCH",
-    "memdiag_admission_wait_ms": "5000",
-    "memdiag_admission_reserve": "33554432",
     "memdiag_memory_target": "WATCH",
+    "memdiag_memory_wait_ms": "5000",
 }
 PERSISTED_FOR_THE_START = {"memdiag_history_samples": "600"}
 # Options alone set these: the server uses them before it reads mysqld-auto.cnf.

@@ -22,6 +22,7 @@
 #include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/server/bridge/buffer_pool_pages.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
+#include "plugin/memdiag/server/bridge/gone_options.h"
 #include "plugin/memdiag/server/bridge/old_grants.h"
 #include "plugin/memdiag/server/bridge/server_sessions.h"
 #include "plugin/memdiag/server/functions/profile_function.h"
@@ -29,12 +30,10 @@
 #include "plugin/memdiag/server/tables/information_schema.h"
 #include "plugin/memdiag/server/tables/statement.h"
 #include "plugin/memdiag/server/tables/status_server.h"
-#include "plugin/memdiag/server/threads/admission.h"
 #include "plugin/memdiag/server/threads/ceiling.h"
 #include "plugin/memdiag/server/threads/member_watch.h"
 #include "plugin/memdiag/server/threads/meters.h"
 #include "plugin/memdiag/server/threads/profile_switch.h"
-#include "plugin/memdiag/server/threads/watcher.h"
 #include "plugin/memdiag/tables/profile_formats.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
 #include "plugin/memdiag/tables/tables.h"
@@ -96,12 +95,6 @@ void start_profile() {
     error_log::warn("memdiag_profile stays OFF: " + wrong);
 }
 
-void start_watcher() {
-  if (const int error = watcher::start(); error != 0)
-    error_log::warn("the watching thread cannot be started (" + reason(error) +
-                    "): memory pressure is not watched.");
-}
-
 void warn_of_function(const char *name) {
   error_log::warn(std::string("the function ") + name +
                   "() cannot be registered: is there another of that name?");
@@ -116,6 +109,7 @@ int start(void *plugin) {
     error_log::error(wrong);
     return 1;
   }
+  gone_options::name_those_set();
   tracking::apply_options();
   note_allocator();
   if (const int error = background_threads::ensure(); error != 0)
@@ -133,9 +127,7 @@ int start(void *plugin) {
   limits::set_growth(buffer_pool_growth);
   start_history();
   if (!opt_initialize) {
-    start_watcher();
     member_watch::start();
-    admission::start();
     ceiling::start();
   }
   start_profile();
@@ -154,9 +146,7 @@ int stop(void *plugin) {
   old_grants::stop(plugin);
   profile_switch::stop();
   ceiling::stop();
-  admission::stop();
   member_watch::stop();
-  watcher::stop();
   statement_readings::stop();
   purger::stop();
   history::stop();
@@ -203,7 +193,7 @@ mysql_declare_plugin(memdiag){
     memdiag::stop,
     memdiag::version,
     memdiag::status_server::show_variables(),
-    nullptr,
+    memdiag::gone_options::options,
     nullptr,
     0,
 }

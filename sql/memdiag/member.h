@@ -14,7 +14,7 @@
 
 extern "C" {
 /** Replaces the machine's figures by those of the control group, if it has less
-(plugin/memdiag/pressure/member_memory.h). Leaves them unchanged if they cannot
+(plugin/memdiag/host/member_memory.h). Leaves them unchanged if they cannot
 be read.
 @param limit_percent  use above which the component counts towards expelling the
                       member. The hook purges pools before it returns such a

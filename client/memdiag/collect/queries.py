@@ -52,8 +52,8 @@ VARIABLES = """SHOW GLOBAL VARIABLES WHERE Variable_name IN (
  'max_prepared_stmt_count', 'large_pages', 'query_cache_size', 'aria_pagecache_buffer_size',
  'global_connection_memory_limit', 'connection_memory_limit', 'global_connection_memory_tracking',
  'performance_schema_max_memory_classes', 'transaction_alloc_block_size', 'query_alloc_block_size',
- 'memdiag_sessions', 'memdiag_scope_survivors', 'memdiag_pressure_watcher', 'memdiag_pressure_limit',
- 'memdiag_history_interval_ms', 'memdiag_history_samples', 'memdiag_quiet_ms', 'memdiag_dirty_decay_ms',
+ 'memdiag_sessions', 'memdiag_scope_survivors', 'memdiag_memory_wait_ms', 'memdiag_history_interval_ms',
+ 'memdiag_history_samples', 'memdiag_quiet_ms', 'memdiag_dirty_decay_ms',
  'memdiag_dirty_limit', 'memdiag_memory_target', 'memdiag_routes', 'memdiag_disabled_pools', 'memdiag_profile', 'container_aware',
  'server_memory', 'replica_pending_jobs_size_max')"""
 

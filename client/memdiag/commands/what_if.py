@@ -94,8 +94,8 @@ def _read(options: argparse.Namespace) -> tuple[list[Sample], View | None, bool]
             if not any(sample.get("rss") for sample in recording.samples):
                 raise Problem(f"{path} has no RSS: it was recorded on another machine than the server's")
             variables = recording.head.get("variables") or {}
-            watcher = variables.get("memdiag_pressure_watcher") == "ON"
-            return of_recording(recording.samples), None, watcher
+            gives_back = (variables.get("memdiag_memory_target") or "OFF") not in ("OFF", "WATCH")
+            return of_recording(recording.samples), None, gives_back
         view = View(snapshot_of(text, path, label))
         return of_history(view.rows("memdiag_history")), view, False
     (target,) = chosen_targets(options, [source] if source else [])
@@ -166,10 +166,10 @@ def limit_lines(outcome: Outcome, samples: list[Sample], limit: int, gives_back:
             lines.append("How much of it was unused is not known. Only the server with memdiag records that.")
         elif outcome.survived_giving_back:
             lines.append(
-                f"It would have survived, as memdiag_pressure_watcher is ON: it gives back unused pages, up to {size(outcome.most_given_back)} at once."
+                f"It would have survived, as memdiag_memory_target is not OFF: it gives back unused pages, up to {size(outcome.most_given_back)} at once."
                 if gives_back
                 else f"A purge of unused pages, up to {size(outcome.most_given_back)} at once, might have sufficed:"
-                " memdiag_pressure_watcher = ON purges by itself."
+                " memdiag_memory_target = AUTO purges by itself."
             )
         else:
             lines.append("Giving back unused pages would not have sufficed.")

@@ -28,7 +28,7 @@ _COUNTS = {
     "innodb_buffer_pool_instances",
     "wait_timeout",
     "performance_schema_max_memory_classes",
-    "memdiag_pressure_limit",
+    "memdiag_memory_wait_ms",
     "memdiag_history_interval_ms",
     "memdiag_history_samples",
 }

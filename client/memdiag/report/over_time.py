@@ -93,14 +93,11 @@ def _events(view: View, rows: list[dict[str, Any]]) -> list[Event]:
     purges = [
         row
         for row in view.rows("memdiag_purges")
-        if max(row["RELEASED_BYTES"] or 0, row["FREED_BYTES"] or 0) >= WORTH_AN_EVENT or row["REASON"] == "pressure"
+        if (row["RELEASED_BYTES"] or 0) >= WORTH_AN_EVENT or row["REASON"] == "pressure"
     ]
-    purges.sort(key=lambda row: -(row["RELEASED_BYTES"] or row["FREED_BYTES"] or 0))
+    purges.sort(key=lambda row: -(row["RELEASED_BYTES"] or 0))
     for row in purges[:MOST_EVENTS]:
-        given = row["RELEASED_BYTES"] if row["ACTION"] == "purge" else row["FREED_BYTES"]
-        events.append(
-            Event(row["TIME"], f"{row['ACTION'].replace('_', ' ')} of {row['POOL']} ({row['REASON']}): {size(given)}")
-        )
+        events.append(Event(row["TIME"], f"purge of {row['POOL']} ({row['REASON']}): {size(row['RELEASED_BYTES'])}"))
     return sorted((event for event in events if first <= event.time <= last), key=lambda event: event.time)
 
 

@@ -181,7 +181,7 @@ def _instruments(view: View) -> Table:
 
 def _purges(view: View) -> Table:
     rows = sorted(view.rows("memdiag_purges"), key=lambda row: -row["TIME"])[:20]
-    names = ("TIME", "POOL", "REASON", "ACTION", "RELEASED_BYTES", "MICROSECONDS", "REFAULTED_BYTES")
+    names = ("TIME", "POOL", "REASON", "RELEASED_BYTES", "MICROSECONDS", "REFAULTED_BYTES")
     return Table(
         "purges",
         "The last 20 purges",
@@ -195,7 +195,6 @@ def _purges(view: View) -> Table:
                 "asked: memdiag_purge(); quiet: the pool fell quiet; excess: it needed few of its unused pages;"
                 " dirty_limit: it had too many; pressure: memory was short",
             ),
-            Column("ACTION", "action"),
             Column("RELEASED_BYTES", "released", "bytes", bar=True),
             Column("MICROSECONDS", "took", "µs"),
             Column("REFAULTED_BYTES", "taken again", "bytes", "within a second: the price of the purge"),

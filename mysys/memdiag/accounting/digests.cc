@@ -1,7 +1,6 @@
 #include "mysys/memdiag/accounting/digests.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <mutex>
 
@@ -29,34 +28,6 @@ constinit size_t used_entries = 0;
 constinit Entry entry_of_none{};
 constinit uint64_t overflowed = 0;
 
-/** Each mark has 28 bits of a digest. Below them is the number of the digest's
-small statements that have ended, up to known_statements, or large_mark. Several
-digests ask for one mark, and the last one has it. */
-constinit std::array<std::atomic<uint32_t>, 16384> marks{};
-constexpr uint32_t tag_bits = ~uint32_t{15};
-constexpr uint32_t small_mark = known_statements;
-constexpr uint32_t large_mark = small_mark + 1;
-
-/** @param tag  set to the digest's bits */
-std::atomic<uint32_t> &mark_of(const unsigned char *digest, uint32_t *tag) {
-  std::array<uint32_t, 2> words;
-  memcpy(words.data(), digest, sizeof words);
-  *tag = words[1] & tag_bits;
-  return marks[words[0] % marks.size()];
-}
-
-/** Caller holds the mutex. */
-void mark(const Digest &digest, uint64_t peak) {
-  uint32_t tag;
-  std::atomic<uint32_t> &is = mark_of(digest.data(), &tag);
-  const uint32_t now = is.load(std::memory_order_relaxed);
-  const uint32_t was = (now & tag_bits) == tag ? now & ~tag_bits : 0;
-  if (peak >= large_statement_bytes)
-    is.store(tag | large_mark, std::memory_order_relaxed);
-  else if (was < small_mark)
-    is.store(tag | (was + 1), std::memory_order_relaxed);
-}
-
 /** The place that a digest asks for. */
 size_t first_place_of(const Digest &digest) {
   uint64_t hash;
@@ -71,12 +42,6 @@ size_t place_of(const Digest &digest) {
   while (entries[i].statements != 0 && entries[i].digest != digest)
     i = (i + 1) % entries.size();
   return i;
-}
-
-/** A digest's entry, or nullptr. Caller holds the mutex. */
-const Entry *find_entry(const Digest &digest) {
-  const Entry &entry = entries[place_of(digest)];
-  return entry.statements != 0 ? &entry : nullptr;
 }
 
 /** true: the table loses less with `a` than with `b`. Small digests go first,
@@ -127,8 +92,7 @@ void replace_one() {
 }
 
 /** The entry of a digest, one of whose statements had that peak. In a full
-table only a large one makes room for itself: of small ones the marks are all
-that admission needs. Caller holds the mutex. */
+table only a large one makes room for itself. Caller holds the mutex. */
 Entry *entry_of(const Digest &digest, uint64_t peak) {
   if (digest == Digest{}) return &entry_of_none;
   size_t i = place_of(digest);
@@ -154,7 +118,6 @@ void forget_digests() noexcept {
   used_entries = 0;
   entry_of_none = {};
   overflowed = 0;
-  for (auto &mark : marks) mark.store(0, std::memory_order_relaxed);
 }
 
 void statement_ended(unsigned char *digest, Peak_stack top) noexcept {
@@ -176,7 +139,6 @@ void statement_ended(unsigned char *digest, Peak_stack top) noexcept {
     entry.peak = peak;
     entry.peak_stack = top;
   }
-  if (of != Digest{}) mark(of, peak);
   entry.last_us = std::max(entry.last_us, now);
 }
 
@@ -211,18 +173,6 @@ std::vector<Digest_row> digests() {
                     digest ? 0 : without_room});
   }
   return rows;
-}
-
-bool may_be_large(const unsigned char *digest) noexcept {
-  uint32_t tag;
-  const std::atomic<uint32_t> &is = mark_of(digest, &tag);
-  return is.load(std::memory_order_relaxed) != (tag | small_mark);
-}
-
-Past past_of(const Digest &digest) noexcept {
-  const std::lock_guard<std::mutex> guard(digests_mutex);
-  const Entry *const entry = find_entry(digest);
-  return entry == nullptr ? Past{} : Past{entry->statements, entry->peak};
 }
 
 void hold_digests() noexcept { digests_mutex.lock(); }

@@ -1,15 +1,13 @@
 /*
-  Memory of pools that statements take, by digest, and what admission asks of
-  it: which statements are small.
+  Memory of pools that statements take, by digest.
 
   A statement that ends adds its bytes (thread_bytes.h) to those of its digest.
   Digests stay on show when counting ends, until it begins anew.
 
-  Threads: any. A mutex is taken when a statement ends, and by readers, but not
-  by may_be_large(). Memory: nothing is allocated but by digests() and
-  text_of(), for the caller; the table is fixed. Units: bytes of size classes;
-  microseconds since the epoch. Errors: a statement of a thread that cannot
-  count is left out.
+  Threads: any. A mutex is taken when a statement ends, and by readers. Memory:
+  nothing is allocated but by digests() and text_of(), for the caller; the table
+  is fixed. Units: bytes of size classes; microseconds since the epoch. Errors:
+  a statement of a thread that cannot count is left out.
 */
 
 #ifndef MEMDIAG_DIGESTS_H
@@ -47,6 +45,8 @@ using Digest = std::array<unsigned char, 32>;
 /** As Performance Schema writes it; empty for none. */
 std::optional<std::string> text_of(const Digest &digest);
 
+/** A statement that never has so much, taken and not freed, is small. */
+constexpr uint64_t large_statement_bytes = 256 << 10;
 /** Once there are so many, a further digest is counted as one without, until
 one of its statements is large. It then takes the place of the digest that
 matters least: the oldest of the small ones, or else the smallest. */
@@ -70,31 +70,6 @@ struct Digest_row {
 
 /** @throws std::bad_alloc */
 std::vector<Digest_row> digests();
-
-/** @name For admission @{ */
-
-/** A statement that never has so much, taken and not freed, is small. */
-constexpr uint64_t large_statement_bytes = 256 << 10;
-/** A digest is known when so many of its statements have ended. */
-constexpr unsigned known_statements = 8;
-/** One load. @param digest  of Digest's size
-@return false: the digest is known, and all its statements were small. The marks
-are a hash table without chains: of 1000 known digests, some 60 share a mark
-with another and count as not known */
-bool may_be_large(const unsigned char *digest) noexcept;
-
-struct Past {
-  uint64_t statements;
-  uint64_t peak_bytes;
-
-  bool is_small() const {
-    return statements >= known_statements && peak_bytes < large_statement_bytes;
-  }
-};
-/** As in digests(); zeros: the digest is not there, or gave way to another one.
-Takes a mutex. */
-Past past_of(const Digest &digest) noexcept;
-/** @} */
 
 /** Around fork(), see mysys/memdiag/fork.cc: the mutex is held. */
 void hold_digests() noexcept;

@@ -186,10 +186,6 @@ Holdings holdings() {
   }
 }
 
-const std::atomic<int64_t> &held_by_statement() noexcept {
-  return this_thread.statement.growth;
-}
-
 void hold_threads() noexcept { threads_mutex.lock(); }
 
 // The child does not have the other threads: what they held has gone.

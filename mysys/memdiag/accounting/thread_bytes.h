@@ -90,11 +90,6 @@ void set_statement_peak(int64_t peak) noexcept;
 Statement_bytes end_statement() noexcept;
 /** @} */
 
-/** For admission: bytes that the calling thread's statement has taken and not
-freed. Below 0 if it freed more that came before. Other threads may read the
-figure until this thread ends. */
-const std::atomic<int64_t> &held_by_statement() noexcept;
-
 /** Around fork(), see mysys/memdiag/fork.cc: the mutex is held. */
 void hold_threads() noexcept;
 void let_go_of_threads(bool in_child) noexcept;

@@ -12,9 +12,6 @@ constinit Purge ring[max_purges]{};
 constinit uint64_t last_sequence = 0;
 constinit uint64_t last_sequences[pool_count];
 
-constexpr const char *action_names[] = {"purge", "write_full_text",
-                                        "close_tables", "shrink_buffer_pool"};
-
 /** The entry of a purge, or nullptr if it is gone. Caller holds the mutex. */
 Purge *find(uint64_t sequence) {
   Purge &entry = ring[sequence % max_purges];
@@ -29,11 +26,11 @@ Row row_of(const Purge &purge) {
   row.pool = spec_of(purge.pool).name;
   row.reason = purge_reason_names[static_cast<size_t>(purge.reason)];
   row.duration_us = receipt.duration_us;
-  row.action = action_names[static_cast<size_t>(purge.action)];
-  row.freed_bytes = purge.freed_bytes;
   row.refaulted_bytes = purge.refaulted_bytes;
-  if (receipt.error != 0) row.error = receipt.error;
-  if (receipt.error != 0 || purge.action != Action::purge) return row;
+  if (receipt.error != 0) {
+    row.error = receipt.error;
+    return row;
+  }
   if (receipt.rss_is_known()) {
     row.rss_before_bytes = receipt.rss_before_bytes;
     row.rss_after_bytes = receipt.rss_after_bytes;
@@ -49,8 +46,7 @@ uint64_t add(const Purge &purge) noexcept {
   Purge &entry = ring[++last_sequence % max_purges];
   entry = purge;
   entry.sequence = last_sequence;
-  if (purge.action == Action::purge)
-    last_sequences[static_cast<size_t>(purge.pool)] = last_sequence;
+  last_sequences[static_cast<size_t>(purge.pool)] = last_sequence;
   return last_sequence;
 }
 

@@ -1,11 +1,9 @@
 /*
   The log of purges, one entry for each: when, of which pool, why, what it gave
-  back, and how much of that the pool soon took again. Other steps of the
-  watcher that free a pool's memory have entries too.
+  back, and how much of that the pool soon took again.
 
-  Threads: any. purging::purge() adds each purge, the watcher its other steps,
-  and the purger notes the bytes that were taken again. A mutex is held while an
-  entry is copied.
+  Threads: any. purging::purge() adds each purge, and the purger notes the bytes
+  that were taken again. A mutex is held while an entry is copied.
   Memory: a fixed ring. Only all() allocates, for its caller.
   Units: bytes and microseconds as in purging::Receipt; times in microseconds
   since the epoch.
@@ -27,55 +25,39 @@ namespace memdiag::purge_log {
 /** The oldest entry gives way to a new one. */
 constexpr size_t max_purges = 1024;
 
-enum class Action : uint8_t {
-  purge,
-  write_full_text,
-  close_tables,
-  shrink_buffer_pool
-};
-
 struct Purge {
   /** When it ended. */
   uint64_t time_us;
   Pool pool;
   Purge_reason reason;
-  /** Another action has only the duration and the error. */
   purging::Receipt receipt;
   /** Counts all purges since the server started, from 1; given by add(). */
   uint64_t sequence{0};
   /** The part of the bytes given back that was taken again; see
   note_refault(). */
   std::optional<uint64_t> refaulted_bytes{};
-  Action action{Action::purge};
-  /** See Row. */
-  std::optional<uint64_t> freed_bytes{};
 };
 
 /** @return its sequence */
 uint64_t add(const Purge &purge) noexcept;
 
-/** The last entry of a pool whose action is a purge; empty if there was none,
-or if so many others came since that it is gone. */
+/** The last entry of a pool; empty if there was none, or if so many others came
+since that it is gone. */
 std::optional<Purge> last_of(Pool pool) noexcept;
 
 /** The arenas of the purge have taken `bytes` again of those that it gave back.
  */
 void note_refault(uint64_t sequence, uint64_t bytes) noexcept;
 
-/** As shown in MEMDIAG_PURGES. RSS and released bytes are empty for other
-actions than a purge, and after an error; RSS also where it is not known.
-refaulted_bytes is empty until the purger has judged the purge, and stays so for
-a pool that uses_malloc(). error is empty if there was none. Texts are
-constants. */
+/** As shown in MEMDIAG_PURGES. RSS and released bytes are empty after an error;
+RSS also where it is not known. refaulted_bytes is empty until the purger has
+judged the purge, and stays so for a pool that uses_malloc(). error is empty if
+there was none. Texts are constants. */
 struct Row {
   uint64_t sequence;
   uint64_t time_us;
   const char *pool;
   const char *reason;
-  const char *action;
-  /** Live bytes of the pool that an action other than a purge freed, or asked
-  InnoDB to free in the background. */
-  std::optional<uint64_t> freed_bytes;
   std::optional<uint64_t> rss_before_bytes;
   std::optional<uint64_t> rss_after_bytes;
   std::optional<uint64_t> released_bytes;

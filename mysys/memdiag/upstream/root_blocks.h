@@ -1,5 +1,5 @@
 /*
-  The sizes of a memory root's blocks (patches/0024-mem-root-growth.patch).
+  The sizes of a memory root's blocks (patches/diets/0024).
   Upstream counts whole blocks towards a root's limit, so a root with a limit,
   or that gets one, keeps stock's sizes.
 

@@ -26,7 +26,7 @@
 #include <cstring>
 
 extern "C" {
-/** Large statements pass a gate: memdiag_admission is not OFF. */
+/** Statements pass a gate: memdiag_memory_target is at work. */
 [[gnu::weak]] extern std::atomic<bool> memdiag_has_gate;
 /** @param session  its THD
 @return true: the statement must not run, and an error was raised */

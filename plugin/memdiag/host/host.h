@@ -2,7 +2,7 @@
   Collector: the machine, its kernel's settings and the control group, as far as
   they concern the server's memory. It gives one row of
   INFORMATION_SCHEMA.MEMDIAG_HOST for each figure, and the figures that the
-  advisor and the watcher judge by, typed.
+  advisor judges by, typed.
 
   Missing: a file that this kernel does not have (pressure stall information, a
   control group's files, NUMA, /proc where it is not mounted) and a line that it
@@ -91,7 +91,7 @@ struct Limit {
   uint64_t usage_bytes;
 };
 
-/** The figures that the advisor and the watcher judge by; empty: there is no
+/** The figures that the advisor judges by; empty: there is no
 such figure, or it is not known. */
 struct Figures {
   std::optional<uint64_t> machine_bytes;

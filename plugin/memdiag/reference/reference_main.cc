@@ -164,8 +164,6 @@ std::string type_of(const System_variable &variable) {
              std::to_string(variable.max);
     case System_variable::Type::bytes:
       return "bytes";
-    case System_variable::Type::watcher_mode:
-      return "OFF, WATCH, ON";
     case System_variable::Type::profile_mode:
       return "OFF, ON, RECORD";
     case System_variable::Type::memory_target:
@@ -183,8 +181,6 @@ std::string default_of(const System_variable &variable) {
     case System_variable::Type::number:
     case System_variable::Type::bytes:
       return std::to_string(variable.default_value);
-    case System_variable::Type::watcher_mode:
-      return watcher_modes[variable.default_value];
     case System_variable::Type::profile_mode:
       return profile_modes[variable.default_value];
     case System_variable::Type::memory_target:

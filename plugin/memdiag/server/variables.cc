@@ -19,10 +19,8 @@
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
-#include "plugin/memdiag/server/threads/admission.h"
 #include "plugin/memdiag/server/threads/ceiling.h"
 #include "plugin/memdiag/server/threads/profile_switch.h"
-#include "plugin/memdiag/server/threads/watcher.h"
 #include "plugin/memdiag/tables/variable_list.h"
 #include "sql/derror.h"
 #include "sql/mysqld.h"
@@ -202,11 +200,6 @@ bool update_profile_setting(sys_var *, THD *, enum_var_type) {
 }
 
 /** As Sys_var_enum wants them: ended by nullptr. */
-const char *watcher_modes[] = {memdiag::watcher_modes[memdiag::watcher::off],
-                               memdiag::watcher_modes[memdiag::watcher::watch],
-                               memdiag::watcher_modes[memdiag::watcher::on],
-                               nullptr};
-
 const char *profile_modes[] = {
     memdiag::profile_modes[memdiag::profile_switch::off],
     memdiag::profile_modes[memdiag::profile_switch::on],
@@ -234,28 +227,6 @@ bool update_sessions(sys_var *, THD *, enum_var_type) {
 
 bool update_history(sys_var *, THD *, enum_var_type) {
   memdiag::history::interval_changed();
-  return false;
-}
-
-bool update_watcher(sys_var *, THD *thd, enum_var_type) {
-  if (const int error = memdiag::watcher::changed(); error != 0)
-    push_warning_printf(thd, Sql_condition::SL_WARNING, ER_CANT_CREATE_THREAD,
-                        ER_THD(thd, ER_CANT_CREATE_THREAD), error);
-  return false;
-}
-
-bool update_admission(sys_var *, THD *thd, enum_var_type) {
-  memdiag::admission::changed();
-  if (memdiag::admission::mode != memdiag::admission::off &&
-      !tracking::options.sessions)
-    push_warning(thd, Sql_condition::SL_WARNING, ER_UNKNOWN_ERROR,
-                 "memdiag: no digest is counted, and no statement waits: SET "
-                 "GLOBAL memdiag_sessions = ON");
-  return false;
-}
-
-bool update_admission_reserve(sys_var *, THD *, enum_var_type) {
-  memdiag::admission::changed();
   return false;
 }
 
@@ -334,28 +305,8 @@ static_assert(of_profile_memory.min == memdiag::profiling::least_memory_bytes &&
 Bytes profile_memory(of_profile_memory, memdiag::profile_switch::memory_bytes,
                      update_profile_setting);
 
-Mode pressure_watcher(system_variable("memdiag_pressure_watcher"),
-                      watcher_modes, memdiag::watcher::mode, update_watcher);
-Number pressure_limit(system_variable("memdiag_pressure_limit"),
-                      memdiag::watcher::limit_percent, update_watcher);
-Number pressure_stall_percent(system_variable("memdiag_pressure_stall_percent"),
-                              memdiag::watcher::stall_percent, update_watcher);
-Bytes pressure_buffer_pool_min(
-    system_variable("memdiag_pressure_buffer_pool_min"),
-    memdiag::watcher::buffer_pool_min_bytes, update_watcher);
-
-static_assert(memdiag::admission::off ==
-                  static_cast<ulong>(memdiag::watcher::off) &&
-              memdiag::admission::on ==
-                  static_cast<ulong>(memdiag::watcher::on));
-Mode admission(system_variable("memdiag_admission"), watcher_modes,
-               memdiag::admission::mode, update_admission);
-Number admission_wait_ms(system_variable("memdiag_admission_wait_ms"),
-                         memdiag::admission::wait_ms, nullptr);
-Bytes admission_reserve(system_variable("memdiag_admission_reserve"),
-                        memdiag::admission::reserve_bytes,
-                        update_admission_reserve);
-
 Memory_target memory_target(system_variable("memdiag_memory_target"));
+Number memory_wait_ms(system_variable("memdiag_memory_wait_ms"),
+                      memdiag::ceiling::wait_ms, nullptr);
 
 }  // namespace

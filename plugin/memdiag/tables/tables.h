@@ -11,7 +11,6 @@
 #ifndef MEMDIAG_TABLES_H
 #define MEMDIAG_TABLES_H
 
-#include "plugin/memdiag/tables/admissions_table.h"
 #include "plugin/memdiag/tables/advice_table.h"
 #include "plugin/memdiag/tables/allocator_table.h"
 #include "plugin/memdiag/tables/arenas_table.h"
@@ -54,7 +53,6 @@
   TABLE(budget)                        \
   TABLE(host)                          \
   TABLE(purges)                        \
-  TABLE(admissions)                    \
   TABLE(ceiling)                       \
   TABLE(profile)                       \
   TABLE(pinned)                        \

@@ -23,8 +23,6 @@ struct System_variable {
     boolean,
     number,
     bytes,
-    /** One of watcher_modes. */
-    watcher_mode,
     /** One of profile_modes. */
     profile_mode,
     /** OFF, WATCH, AUTO or bytes (ceiling/target.h). The default is AUTO. */
@@ -48,8 +46,6 @@ struct System_variable {
   const char *comment;
 };
 
-/** In the order of watcher::Mode and admission::Mode. */
-inline constexpr const char *watcher_modes[] = {"OFF", "WATCH", "ON"};
 /** In the order of profile_switch::Mode. */
 inline constexpr const char *profile_modes[] = {"OFF", "ON", "RECORD"};
 
@@ -122,43 +118,6 @@ inline constexpr auto system_variables = [] {
        "samples; status variable Memdiag_profile_dropped_samples counts those "
        "that found no room. While memdiag_profile is not OFF, setting it drops "
        "all samples and begins anew"},
-      {"memdiag_pressure_watcher", watcher_mode, any_time, 0, 0, 2,
-       "The server's response when memory is short. OFF: none. ON: it purges "
-       "pools, then writes full-text caches and closes unused tables, until "
-       "memory is no longer short; INFORMATION_SCHEMA.MEMDIAG_PURGES lists "
-       "each step with REASON pressure. WATCH: the error log says, once a "
-       "minute, what ON would do"},
-      {"memdiag_pressure_limit", number, any_time, 90, 0, 100,
-       "Memory is short when this percentage of the limit is in use. The limit "
-       "is that of the control group with least room, or the machine's memory "
-       "if no group has a lower limit. 0 ignores the limit"},
-      {"memdiag_pressure_stall_percent", number, any_time, 10, 0, 100,
-       "Memory is short when some task waited for memory for this percentage "
-       "of "
-       "the last second. 0 ignores stalls"},
-      {"memdiag_pressure_buffer_pool_min", bytes, any_time, 0, 0, UINT64_MAX,
-       "The size to which the watcher may shrink the buffer pool, as its last "
-       "resort and by an eighth in a step. The error log shows the statement "
-       "that restores the size; the server does not restore it by itself. 0 "
-       "leaves the buffer pool alone"},
-      {"memdiag_admission", watcher_mode, any_time, 0, 0, 2,
-       "A statement waits while its expected memory exceeds the free memory "
-       "below the limit. The expected memory is the most that a statement of "
-       "its digest has taken, or a guess while little is known of the digest. "
-       "OFF: every statement runs. ON: the server purges unused pages, and the "
-       "statement waits for memdiag_admission_wait_ms at most; then it gets an "
-       "error. WATCH: it runs. INFORMATION_SCHEMA.MEMDIAG_ADMISSIONS lists "
-       "such statements, and the error log has a line at most every ten "
-       "seconds. Needs memdiag_sessions = ON, which counts what a digest "
-       "takes, and digests of Performance Schema. Digests that are known to "
-       "take less than 256 KiB, replication and administrators never wait "
-       "(docs/container-limits.md)"},
-      {"memdiag_admission_wait_ms", number, any_time, 50000, 0, 3600 * 1000,
-       "How long a statement waits for memory at most, in milliseconds. "
-       "max_execution_time of a SELECT ends the wait earlier"},
-      {"memdiag_admission_reserve", bytes, any_time, 0, 0, UINT64_MAX,
-       "Memory below the limit that admission leaves free for all else: small "
-       "statements, sessions, pages of the buffer pool"},
       {"memdiag_memory_target", memory_target, any_time, 0, 0, 0,
        "The ceiling of the server's memory. OFF: none. AUTO: some percent "
        "below the lowest limit of the control group and those above it; "
@@ -171,6 +130,10 @@ inline constexpr auto system_variables = [] {
        "INFORMATION_SCHEMA.MEMDIAG_CEILING lists each action. A value that "
        "cannot be used is a warning when the server starts, and OFF "
        "(docs/ceiling.md)"},
+      {"memdiag_memory_wait_ms", number, any_time, 50000, 0, 3600 * 1000,
+       "How long a statement waits for memory at most, in milliseconds, before "
+       "it begins, while memdiag_memory_target leaves no room for it. Then it "
+       "gets an error. max_execution_time of a SELECT ends the wait earlier"},
   });
 }();
 

@@ -152,16 +152,17 @@ TEST_F(Sessions, ALargeDigestFindsRoomInAFullTable) {
     run_statement(digest_of(i), 1000);
   const Digest late = digest_of(5000);
   for (int i = 0; i < 20; ++i) run_statement(late, large);
-  EXPECT_EQ(20u, sessions::past_of(late).statements);
-  EXPECT_EQ(uint64_t{large}, sessions::past_of(late).peak_bytes);
   ASSERT_TRUE(row_of(late).has_value());
+  EXPECT_EQ(20u, row_of(late)->statements);
+  EXPECT_EQ(uint64_t{large}, row_of(late)->peak_bytes);
   EXPECT_EQ(sessions::max_digests + 1, sessions::digests().size());
   // One small digest gave way to it.
   EXPECT_EQ(11u, row_of({})->statements);
   EXPECT_EQ(11u, row_of({})->overflowed);
   // Small ones that come later do not drive it out.
   for (uint64_t i = 6000; i < 9000; ++i) run_statement(digest_of(i), 1000);
-  EXPECT_EQ(20u, sessions::past_of(late).statements);
+  ASSERT_TRUE(row_of(late).has_value());
+  EXPECT_EQ(20u, row_of(late)->statements);
 }
 
 /** It is statements that overflow, not digests. */
@@ -192,10 +193,10 @@ TEST_F(Sessions, TheSmallestOfLargeDigestsGivesWay) {
   }
   // Each later one took the place of the one before.
   for (uint64_t i = 1; i < sessions::max_digests; ++i)
-    EXPECT_EQ(1u, sessions::past_of(digest_of(i)).statements) << i;
-  EXPECT_EQ(1u, sessions::past_of(digest_of(count - 1)).statements);
-  EXPECT_EQ(0u, sessions::past_of(digest_of(0)).statements);
-  EXPECT_EQ(0u, sessions::past_of(digest_of(count - 2)).statements);
+    EXPECT_EQ(1u, row_of(digest_of(i))->statements) << i;
+  EXPECT_EQ(1u, row_of(digest_of(count - 1))->statements);
+  EXPECT_FALSE(row_of(digest_of(0)).has_value());
+  EXPECT_FALSE(row_of(digest_of(count - 2)).has_value());
   uint64_t counted = 0;
   for (const auto &row : sessions::digests()) counted += row.statements;
   EXPECT_EQ(statements, counted) << "none is lost";

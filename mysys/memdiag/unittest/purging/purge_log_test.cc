@@ -80,26 +80,6 @@ FRESH_TEST(PurgeLog, AFailedPurgeHasNoSizes) {
   EXPECT_EQ(3u, rows[0].duration_us);
 }
 
-FRESH_TEST(PurgeLog, WhatIsNoPurge) {
-  (void)purging::purge(pool);
-  purge_log::Purge step{7, pool, Purge_reason::pressure,
-                        Receipt{0, 0, 3, 0, 0}};
-  step.action = purge_log::Action::close_tables;
-  step.freed_bytes = 5;
-  purge_log::add(step);
-  const auto rows = purge_log::all();
-  ASSERT_EQ(2u, rows.size());
-  EXPECT_STREQ("purge", rows[0].action);
-  EXPECT_FALSE(rows[0].freed_bytes);
-  EXPECT_TRUE(rows[0].released_bytes);
-  EXPECT_STREQ("close_tables", rows[1].action);
-  EXPECT_EQ(5u, rows[1].freed_bytes);
-  EXPECT_FALSE(rows[1].released_bytes);
-  EXPECT_EQ(3u, rows[1].duration_us);
-  // The purger is not to judge it.
-  EXPECT_EQ(1u, purge_log::last_of(pool)->sequence);
-}
-
 TEST(PurgeLog, GrowthIsNoRelease) {
   EXPECT_EQ(0u, (Receipt{5, 9, 0, 0, 0}.given_back_bytes()));
   EXPECT_EQ(0u, (Receipt{5, 9, 0, 0, 0, 90, 80}.released_bytes()));

@@ -25,7 +25,6 @@
 #include "plugin/memdiag/server/bridge/server_sessions.h"
 #include "plugin/memdiag/server/bridge/start_settings.h"
 #include "plugin/memdiag/server/tables/statement.h"
-#include "plugin/memdiag/server/threads/admission.h"
 #include "plugin/memdiag/server/threads/ceiling.h"
 #include "plugin/memdiag/server/threads/profile_switch.h"
 #include "sql/memdiag/program_blocks.h"
@@ -252,10 +251,6 @@ void add_rows(Statement *statement, Sink<host::Row> *sink) {
 
 void add_rows(Statement *, Sink<purge_log::Row> *sink) {
   add_all(purge_log::all(), sink);
-}
-
-void add_rows(Statement *, Sink<admission::Row> *sink) {
-  add_all(admission::decisions(), sink);
 }
 
 void add_rows(Statement *, Sink<ceiling::Row> *sink) {

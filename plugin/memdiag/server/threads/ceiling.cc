@@ -16,6 +16,7 @@
 namespace memdiag::ceiling {
 
 char *wish = nullptr;
+unsigned wait_ms = 50'000;
 
 namespace {
 

@@ -44,8 +44,10 @@
 
 namespace memdiag::ceiling {
 
-/** The value of the server's variable. */
+/** @name Values of the server's variables @{ */
 extern char *wish;
+extern unsigned wait_ms;
+/** @} */
 
 /** False: memdiag_memory_target cannot be set to it. */
 bool is_target(std::string_view text);

@@ -10,7 +10,7 @@
 #include "mysqld_error.h"
 #include "mysys/memdiag/upstream/scope_hooks.h"
 #include "mysys_err.h"
-#include "plugin/memdiag/server/threads/admission.h"
+#include "plugin/memdiag/server/threads/ceiling.h"
 #include "plugin/memdiag/server/threads/ceiling_state.h"
 #include "plugin/memdiag/server/threads/exempt.h"
 #include "sql/current_thd.h"
@@ -191,14 +191,30 @@ bool has_room(int64_t expected_bytes, uint64_t waited_us) {
          (waited_us < patient_us ? marks.plenty_bytes : marks.reserve_bytes);
 }
 
+/** max_execution_time of a SELECT. 0: none. */
+uint64_t time_limit_us(const THD *thd) {
+  if (thd->lex->sql_command != SQLCOM_SELECT) return 0;
+  return uint64_t{thd->lex->max_execution_time != 0
+                      ? thd->lex->max_execution_time
+                      : thd->variables.max_execution_time} *
+         1000;
+}
+
+/** The longest wait before the statement begins. */
+uint64_t longest_wait_us(const THD *thd) {
+  const uint64_t wait_us =
+      uint64_t{__atomic_load_n(&wait_ms, __ATOMIC_RELAXED)} * 1000;
+  const uint64_t limit_us = time_limit_us(thd);
+  return limit_us == 0 ? wait_us : std::min(wait_us, limit_us);
+}
+
 /** Caller holds the mutex.
 @param expected  others of its digest may tell meanwhile what it takes
 @return true: the statement must not begin */
 bool waits_in_vain(State *self, Running *mine, Expectation *expected,
                    uint64_t began_us, bool *waited) {
   THD *const thd = mine->thd;
-  const uint64_t longest_us =
-      uint64_t{__atomic_load_n(&admission::wait_ms, __ATOMIC_RELAXED)} * 1000;
+  const uint64_t longest_us = longest_wait_us(thd);
   const bool queues = expected->bytes != 0;
   if (queues) {
     self->waiting.append(mine);
@@ -259,9 +275,15 @@ bool refuse(Running *mine, uint64_t began_us) {
     return true;
   }
   counters.refused.fetch_add(1);
+  const uint64_t waited_us = monotonic_us() - began_us;
+  const uint64_t limit_us = time_limit_us(mine->thd);
+  if (limit_us != 0 && limit_us <= waited_us) {
+    my_error(ER_QUERY_TIMEOUT, MYF(0));
+    return true;
+  }
   try {
     my_printf_error(ER_CAPACITY_EXCEEDED, "%s", MYF(0),
-                    text_of_refusal(monotonic_us() - began_us).c_str());
+                    text_of_refusal(waited_us).c_str());
   } catch (const std::bad_alloc &) {
     my_error(ER_OUT_OF_RESOURCES, MYF(0));
   }
@@ -310,7 +332,7 @@ bool refuses(void *session, const sessions::Digest &digest) {
   running->digest = digest;
   const bool began_early = running->taker != nullptr;
   // EXECUTE is exempt, and its statement asks again.
-  statement_gate::note_below_ceiling(&gate, true);
+  statement_gate::note_let_through(&gate, true);
   mine.exempt = is_administrator(&mine, thd, false) || exempt::is_exempt(thd);
   if (mine.exempt) {
     if (began_early) {
@@ -332,7 +354,7 @@ bool refuses(void *session, const sessions::Digest &digest) {
   } else {
     let_through(&mine, expected.bytes);
   }
-  statement_gate::note_below_ceiling(&gate, false);
+  statement_gate::note_let_through(&gate, false);
   return false;
 }
 
@@ -409,7 +431,7 @@ bool is_large() {
     running->digest = {};
     running->may_end = true;
     running->taker = begin_late();
-    statement_gate::note_below_ceiling(&gate, true);
+    statement_gate::note_let_through(&gate, true);
   }
   list(&self, running);
   mysql_mutex_unlock(&self.mutex);

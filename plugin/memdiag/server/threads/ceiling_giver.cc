@@ -388,9 +388,9 @@ int set_at_work(State *self, bool at_work) {
   if (at_work == self->at_work) return 0;
   if (at_work) {
     if (const int error = switch_on(self->owner); error != 0) return error;
-    statement_gate::set_ceiling(self->gate);
+    statement_gate::set(self->gate);
   } else {
-    statement_gate::set_ceiling(nullptr);
+    statement_gate::set(nullptr);
     switch_off();
   }
   self->at_work = at_work;

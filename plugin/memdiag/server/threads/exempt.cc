@@ -88,8 +88,6 @@ bool is_exempt(THD *thd) {
          ends_something(thd->lex->sql_command);
 }
 
-bool never_waits(THD *thd) { return is_exempt(thd) || is_administrator(thd); }
-
 bool holds_what_others_wait_for(THD *thd) {
   return thd->in_active_multi_stmt_transaction() ||
          !thd->get_transaction()->xid_state()->has_state(XID_STATE::XA_NOTR) ||

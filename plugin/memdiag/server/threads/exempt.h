@@ -1,6 +1,6 @@
 /*
-  Statements that never wait for memory, at the gate of admission and at that of
-  the ceiling.
+  Statements that never wait for memory at the gate of the ceiling: those of
+  replication and administrators, and those that give something back.
 
   Threads: the session's own. Locks: none.
 */
@@ -14,19 +14,14 @@ class THD;
 
 namespace memdiag::exempt {
 
-/** Replication and all other system threads, administrators, statements within
-stored programs, statements that end something, such as COMMIT and KILL
-(admission.h has the list). */
-bool never_waits(THD *thd);
-
-/** @name The parts of it @{ */
-/** Of the statement and its thread. Cheap. */
+/** Of the statement and its thread: replication and all other system threads,
+statements within stored programs, statements that end something, such as COMMIT
+and KILL. Cheap. */
 bool is_exempt(THD *thd);
 /** Of the session's privileges. May take a lock of the privileges' cache. */
 bool is_administrator(THD *thd);
 /** The part of that which takes no lock and allocates nothing. */
 bool has_static_privilege(THD *thd);
-/** @} */
 
 /** Others may wait for its session: it has an open transaction, also one of XA,
 or locks of tables, of GET_LOCK() or of FLUSH TABLES WITH READ LOCK. */

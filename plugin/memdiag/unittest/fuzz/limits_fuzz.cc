@@ -12,7 +12,6 @@
 #include "plugin/memdiag/host/host.h"
 #include "plugin/memdiag/host/kept_reader.h"
 #include "plugin/memdiag/host/limit_reader.h"
-#include "plugin/memdiag/host/pressure.h"
 #include "plugin/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/unittest/fuzz/fuzz.h"
 
@@ -77,9 +76,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     if (figures.tightest)
       require(figures.tightest->usage_bytes <= figures.tightest->limit_bytes);
   }
-  pressure::Gauge gauge(tree.root());
-  for (const uint64_t now_us : {0, 2'000'000})
-    (void)pressure::is_above(gauge.read(now_us, 90), 90);
   require(pools::cpus_of_quota(tree.root().c_str()) >= 1);
   for (const int version : {1, 2}) {
     host::Kept_reader kept;

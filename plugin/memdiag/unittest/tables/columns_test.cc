@@ -31,8 +31,6 @@ const std::map<std::string, std::string> declared{
     {"MEMDIAG_PURGES.RSS_BYTES_BEFORE", "rss_before_bytes"},
     {"MEMDIAG_PURGES.RSS_BYTES_AFTER", "rss_after_bytes"},
     {"MEMDIAG_PURGES.MICROSECONDS", "duration_us"},
-    {"MEMDIAG_ADMISSIONS.TIME", "time_us"},
-    {"MEMDIAG_ADMISSIONS.WAITED_MICROSECONDS", "waited_us"},
     {"MEMDIAG_CEILING.TIME", "time_us"},
     {"MEMDIAG_CEILING.DURATION_MICROSECONDS", "duration_us"},
     {"MEMDIAG_PROFILE.OLDEST_SECONDS", "oldest_s"},

@@ -1,4 +1,4 @@
-#include "plugin/memdiag/pressure/member_memory.h"
+#include "plugin/memdiag/host/member_memory.h"
 
 #include <algorithm>
 #include <cmath>

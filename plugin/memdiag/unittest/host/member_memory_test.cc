@@ -3,7 +3,7 @@
   machine's and the control group's, before and after a purge.
 */
 
-#include "plugin/memdiag/pressure/member_memory.h"
+#include "plugin/memdiag/host/member_memory.h"
 
 #include <gtest/gtest.h>
 
