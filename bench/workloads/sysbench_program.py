@@ -14,6 +14,8 @@ MAX_THREADS = 1024
 TABLES = 4
 ROWS = 50_000
 DATABASE = "sbtest"
+# As an application has: the ceiling does less for administrators.
+ACCOUNT = "sbtest"
 MYSQLD_OPTIONS = (
     "--innodb-buffer-pool-size=512M",
     "--innodb-buffer-pool-load-at-startup=OFF",
@@ -32,7 +34,7 @@ def run(server: Server, test: str, action: str, *options: str) -> str:
         test,
         "--db-driver=mysql",
         f"--mysql-socket={server.socket}",
-        "--mysql-user=root",
+        f"--mysql-user={ACCOUNT}",
         f"--mysql-db={DATABASE}",
         f"--tables={TABLES}",
         f"--table-size={ROWS}",
@@ -48,6 +50,8 @@ def run(server: Server, test: str, action: str, *options: str) -> str:
 
 def fill(server: Server) -> None:
     server.query(f"CREATE DATABASE {DATABASE}")
+    server.query(f"CREATE USER {ACCOUNT}@localhost")
+    server.query(f"GRANT ALL ON {DATABASE}.* TO {ACCOUNT}@localhost")
     run(server, "oltp_read_only", "prepare")
     for number in range(1, TABLES + 1):
         server.query(f"ANALYZE TABLE sbtest{number}", DATABASE)
