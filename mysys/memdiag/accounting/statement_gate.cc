@@ -1,7 +1,6 @@
 #include "mysys/memdiag/accounting/statement_gate.h"
 
 #include <atomic>
-#include <cstring>
 #include <utility>
 
 #include "mysys/memdiag/upstream/scope_hooks.h"
@@ -14,9 +13,6 @@ namespace {
 constinit std::atomic<const Gate *> in_use{nullptr};
 /** Stands for any gate that refused the statement. */
 constexpr Gate refusal{};
-/** The gate that let the thread's statement through, or `refusal`. */
-constinit thread_local const Gate *passed = nullptr;
-constinit thread_local bool asks_again_of_thread = false;
 
 }  // namespace
 
@@ -25,30 +21,30 @@ void set(const Gate *gate) noexcept {
   memdiag_has_gate.store(gate != nullptr, std::memory_order_relaxed);
 }
 
-void note_let_through(const Gate *gate, bool asks_again) noexcept {
-  passed = gate;
-  asks_again_of_thread = asks_again;
+bool is_let_through() noexcept {
+  const detail::Passed &passed = detail::passed;
+  return passed.gate != nullptr && passed.gate != &refusal &&
+         !passed.asks_again;
 }
 
 bool refuses(void *session, const unsigned char *digest) {
+  const detail::Passed &passed = detail::passed;
   // A statement within another's: the gate has answered for the outer one.
-  if (passed != nullptr && !asks_again_of_thread) return passed == &refusal;
+  if (passed.gate != nullptr && !passed.asks_again)
+    return passed.gate == &refusal;
   const Gate *const gate = in_use.load(std::memory_order_acquire);
-  if (gate == nullptr) return false;
-  sessions::Digest copy;
-  memcpy(copy.data(), digest, copy.size());
-  if (!gate->refuses(session, copy)) return false;
+  if (gate == nullptr || !gate->refuses(session, digest)) return false;
   note_let_through(&refusal, false);
   return true;
 }
 
 bool statement_ended() noexcept {
-  if (passed == nullptr) [[likely]]
+  detail::Passed &passed = detail::passed;
+  if (passed.gate == nullptr) [[likely]]
     return true;
-  const Gate *const gate = std::exchange(passed, nullptr);
-  if (gate == &refusal) return false;
-  gate->ended();
-  return true;
+  const Gate *const gate = std::exchange(passed.gate, nullptr);
+  if (gate->ended != nullptr) gate->ended();
+  return gate != &refusal;
 }
 
 }  // namespace memdiag::statement_gate

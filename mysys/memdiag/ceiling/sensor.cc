@@ -307,9 +307,9 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
     const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
     if (now_us - began_us >= longest_packet_us && may_go_on(now_us)) return;
     tell_large(self);
-    // Its text is parsed, and it waits as a statement does. It may have been
-    // told to end meanwhile.
-    if (self->in_statement ||
+    // Its text is parsed, and it waits as a statement does. Or it turned out to
+    // be exempt, or has been told to end meanwhile.
+    if (self->in_statement || !self->of_session ||
         self->taker.told_to_end.load(std::memory_order_relaxed))
       return;
     account.promise(-bytes);
@@ -421,7 +421,7 @@ bool on_ask(Pool pool, size_t size) {
   }
   self->asked_bytes = bytes;
   look();
-  if (!self->in_statement) wait_as_beginner(self, bytes);
+  if (!self->in_statement && waits_for(pool)) wait_as_beginner(self, bytes);
   // look() may have been the first to see that memory is short.
   const bool may_have =
       asking.load(std::memory_order_relaxed) == 0 || !waits_for(pool) ||
@@ -515,9 +515,22 @@ Taker *begin(int64_t expected_bytes) {
   return &self->taker;
 }
 
-Taker *begin_late() {
+bool begin_small(bool may_wait_later) {
   Thread *const self = &thread;
-  self->in_statement = self->of_session = self->began_late = true;
+  if (asking.load(std::memory_order_relaxed) != 0 || self->in_statement)
+    return false;
+  self->of_session = may_wait_later;
+  self->base_bytes = self->net_bytes;
+  self->peak_bytes = 0;
+  self->told_large = false;
+  return true;
+}
+
+Taker *begin_late(bool parses) {
+  Thread *const self = &thread;
+  self->in_statement = self->of_session = true;
+  self->began_late = parses;
+  self->to_take_bytes = 0;
   self->taker.told_to_end.store(false, std::memory_order_relaxed);
   return &self->taker;
 }
@@ -545,7 +558,7 @@ void session_begins() {
   // A thread serves one session after another.
   (void)end();
   if (generation.load(std::memory_order_relaxed) == 0) return;
-  thread.of_session = ask_owner(&Owner::may_wait_in_session, false);
+  thread.of_session = ask_owner(&Owner::session_begins, false);
 }
 
 void exempt_thread() { thread.of_session = false; }

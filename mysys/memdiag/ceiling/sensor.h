@@ -108,7 +108,7 @@ struct Owner {
   /** The calling thread serves a new session. Called where it may lock and
   allocate.
   @return true: before its first statement, it waits as between two others */
-  bool (*may_wait_in_session)(){nullptr};
+  bool (*session_begins)(){nullptr};
   /** The calling thread reads the text of its statement, which begin_late()
   began. What it makes of the text then takes three quarters as much again
   (measured with bench/workloads/killers.py, json_row), and the statement cannot
@@ -146,16 +146,22 @@ void let_threads_ask(bool ask);
 /** The calling thread's statement begins.
 @param expected_bytes  what it will take, as far as is known */
 Taker *begin(int64_t expected_bytes);
-/** It has begun already, and its growth so far counts. */
-Taker *begin_late();
+/** A statement begins that is known to be small. If it grows large even so, the
+owner is told, and may begin it then with begin_late().
+@param may_wait_later  between it and the next one, as begin() says
+@return false: memory is short, or it has begun already */
+bool begin_small(bool may_wait_later);
+/** It has begun already, and its growth so far counts.
+@param parses  its text may be parsed still */
+Taker *begin_late(bool parses);
 /** It has ended. Nothing happens if none has begun.
 @return the most that it grew by, as of its events */
 int64_t end();
 
 /** The calling thread serves a new session. */
 void session_begins();
-/** The calling thread never waits until its next begin(): its statement is
-exempt. */
+/** The calling thread never waits until it begins another statement: its
+statement is exempt. */
 void exempt_thread();
 
 /** A new connection waits while the level is red, for a second at most. */

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "mysys/memdiag/ceiling/sensor.h"
-
 namespace memdiag::ceiling {
 namespace {
 

@@ -14,7 +14,7 @@ bool refuse_next = false;
 bool ask_again = false;
 
 extern const statement_gate::Gate counting_gate;
-bool count_question(void *, const Digest &) {
+bool count_question(void *, const unsigned char *) {
   ++asked;
   if (!refuse_next) statement_gate::note_let_through(&counting_gate, ask_again);
   return refuse_next;
@@ -57,6 +57,28 @@ TEST_F(Statement_gate, EachStatementIsAskedForOnce) {
   statement_gate::set(nullptr);
   EXPECT_FALSE(is_refused(digest));
   EXPECT_EQ(3u, asked);
+}
+
+constexpr statement_gate::Gate without_end{};
+bool let_through_without_end(void *, const unsigned char *) {
+  ++asked;
+  statement_gate::note_let_through(&without_end, false);
+  return false;
+}
+
+TEST_F(Statement_gate, AGateMayWantToKnowOfNoEnd) {
+  static constexpr statement_gate::Gate gate{let_through_without_end,
+                                             count_end};
+  const Digest digest = digest_of(1);
+  EXPECT_FALSE(statement_gate::is_let_through());
+  statement_gate::set(&gate);
+  EXPECT_FALSE(is_refused(digest));
+  EXPECT_TRUE(statement_gate::is_let_through());
+  EXPECT_FALSE(is_refused(digest)) << "it is within the other";
+  EXPECT_EQ(1u, asked);
+  EXPECT_TRUE(statement_gate::statement_ended());
+  EXPECT_FALSE(statement_gate::is_let_through());
+  EXPECT_EQ(0u, ended);
 }
 
 TEST_F(Statement_gate, ARefusedStatementHasNoEndAndNoMemory) {

@@ -410,7 +410,7 @@ TEST_F(Ceiling, a_statement_that_is_parsed_promises_what_follows) {
   ASSERT_EQ(0, switch_on(&owner));
   on_event(true, 0, 0);
   EXPECT_TRUE(account.read(now_us));
-  begin_late();
+  begin_late(true);
   // The growth, and three quarters.
   on_event(true, 40 * mb - interval_bytes, 0);
   EXPECT_EQ(70 * mb - interval_bytes, account.promised_bytes());
@@ -419,6 +419,38 @@ TEST_F(Ceiling, a_statement_that_is_parsed_promises_what_follows) {
   EXPECT_EQ(30 * mb, account.promised_bytes());
   on_event(true, 90 * mb - interval_bytes, 0);
   EXPECT_EQ(40 * mb, account.promised_bytes());
+}
+
+TEST_F(Ceiling, a_small_statement_that_grows_large_is_counted_from_its_begin) {
+  static Taker *taker;
+  taker = nullptr;
+  static constexpr Owner owner{.is_large = [] {
+    taker = begin_late(false);
+    return true;
+  }};
+  ASSERT_EQ(0, switch_on(&owner));
+  on_event(true, 5 * mb, 0);
+  EXPECT_TRUE(account.read(now_us));
+  EXPECT_TRUE(begin_small(true));
+  on_event(true, 5 * mb + large_bytes / 2, 0);
+  EXPECT_EQ(nullptr, taker);
+  EXPECT_TRUE(begin_small(true)) << "the next one";
+  on_event(true, 5 * mb + large_bytes, 0);
+  EXPECT_EQ(nullptr, taker);
+  on_event(true, 5 * mb + large_bytes * 5 / 2, 0);
+  ASSERT_NE(nullptr, taker);
+  EXPECT_EQ(large_bytes * 2, taker->grown_bytes);
+  EXPECT_FALSE(begin_small(true)) << "it has begun";
+  EXPECT_EQ(large_bytes * 2, end());
+}
+
+TEST_F(Ceiling, while_memory_is_short_no_statement_begins_as_a_small_one) {
+  ASSERT_EQ(0, switch_on(&nobody));
+  EXPECT_TRUE(begin_small(true));
+  let_threads_ask(true);
+  EXPECT_FALSE(begin_small(true));
+  let_threads_ask(false);
+  EXPECT_TRUE(begin_small(true));
 }
 
 TEST_F(Ceiling, a_block_beyond_the_reserve_is_refused_to_one_that_is_to_end) {

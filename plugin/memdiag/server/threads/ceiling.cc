@@ -16,13 +16,12 @@
 namespace memdiag::ceiling {
 
 char *wish = nullptr;
-unsigned wait_ms = 50'000;
 
 namespace {
 
 constexpr Owner owner{.call_giver = call_giver,
                       .is_large = is_large,
-                      .may_wait_in_session = may_wait_in_session,
+                      .session_begins = new_session,
                       .is_parsing = is_parsing,
                       .is_in_parser = is_in_parser,
                       .ends_at_once = ends_at_once,

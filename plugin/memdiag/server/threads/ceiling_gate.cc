@@ -3,6 +3,7 @@
 #include <iterator>
 #include <new>
 #include <optional>
+#include <string_view>
 
 #include "mutex_lock.h"
 #include "my_sys.h"
@@ -10,9 +11,9 @@
 #include "mysqld_error.h"
 #include "mysys/memdiag/upstream/scope_hooks.h"
 #include "mysys_err.h"
-#include "plugin/memdiag/server/threads/ceiling.h"
 #include "plugin/memdiag/server/threads/ceiling_state.h"
 #include "plugin/memdiag/server/threads/exempt.h"
+#include "sql/auth/sql_security_ctx.h"
 #include "sql/current_thd.h"
 #include "sql/error_handler.h"
 #include "sql/sql_class.h"
@@ -55,7 +56,10 @@ class Told_to_end final : public Internal_error_handler {
 struct Own {
   Running running;
   Told_to_end handler;
+  /** The handler was pushed for the statement. */
   bool has_handler{false};
+  /** The session that has the handler from its begin to its end. */
+  my_thread_id session_with_handler{0};
   /** The gate has let its statement through without counting it. */
   bool exempt{false};
   /** `running` may be in the list of those that wait. A thread that waits takes
@@ -63,8 +67,9 @@ struct Own {
   bool at_gate{false};
   /** The ceiling's error is being raised. */
   bool raises{false};
-  /** The session that `is_administrator` is known of. */
+  /** The session and the account that `is_administrator` is known of. */
   my_thread_id known_session{0};
+  size_t known_account{0};
   bool is_administrator{false};
 };
 
@@ -72,6 +77,8 @@ Own &own() {
   thread_local Own mine;
   return mine;
 }
+/** The same, of a thread whose session has the handler. */
+constinit thread_local Own *own_of_session = nullptr;
 
 void raise_end(Own *mine, bool with_transaction) {
   mine->raises = true;
@@ -110,12 +117,30 @@ bool Told_to_end::handle_condition(THD *thd, uint error, const char *,
   return true;
 }
 
-/** The privileges are looked at once in a session, and again by a statement
-that is about to wait. */
+/** A hash of it (FNV-1a). COM_CHANGE_USER gives a session to another account.
+ */
+size_t account_of(const THD *thd) {
+  const Security_context &context = *thd->security_context();
+  size_t hash = 0;
+  for (const LEX_CSTRING text : {context.priv_user(), context.priv_host()})
+    for (const char byte : std::string_view{text.str, text.length})
+      hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  return hash;
+}
+
+/** Takes no lock and allocates nothing. */
+bool is_known(const Own &mine, const THD *thd) {
+  return mine.known_session == thd->thread_id() &&
+         mine.known_account == account_of(thd);
+}
+
+/** The privileges are looked at once for a session's account, and again by a
+statement that is about to wait. */
 bool is_administrator(Own *mine, THD *thd, bool anew) {
-  if (anew || mine->known_session != thd->thread_id()) {
+  if (anew || !is_known(*mine, thd)) {
     mine->is_administrator = exempt::is_administrator(thd);
     mine->known_session = thd->thread_id();
+    mine->known_account = account_of(thd);
   }
   return mine->is_administrator;
 }
@@ -153,7 +178,7 @@ struct Expectation {
 
 Expectation expectation_of(State *self, const Running &running) {
   const uint64_t hash = hash_of(running.digest);
-  const std::optional<int64_t> peak = self->peaks.peak_bytes(hash);
+  const std::optional<int64_t> peak = peaks.peak_bytes(hash);
   const THD *const thd = running.thd;
   // SELECT 1 and SET are small until they prove otherwise.
   if (!peak && thd->lex->query_tables == nullptr &&
@@ -263,8 +288,10 @@ void unlist(State *self, Running *mine) {
 void let_through(Own *mine, int64_t expected_bytes) {
   if (mine->running.taker == nullptr)
     mine->running.taker = begin(expected_bytes);
-  mine->running.thd->push_internal_handler(&mine->handler);
-  mine->has_handler = true;
+  if (mine->session_with_handler != mine->running.thd->thread_id()) {
+    mine->running.thd->push_internal_handler(&mine->handler);
+    mine->has_handler = true;
+  }
   mine->running.passed_gate.store(true);
   if (is_told_to_end(mine->running)) kill(&mine->running);
 }
@@ -323,13 +350,26 @@ bool queue(State *self, Own *mine, Expectation expected) {
   return false;
 }
 
-bool refuses(void *session, const sessions::Digest &digest) {
-  auto *const thd = static_cast<THD *>(session);
+/** Most statements: while there is room, one that is known to be small passes
+without being counted. If it grows large even so, is_large() counts it. */
+bool passes_as_small(THD *thd, const unsigned char *digest) {
+  Own *const mine = own_of_session;
+  uint64_t hash;
+  memcpy(&hash, digest, sizeof hash);
+  if (mine == nullptr || mine->session_with_handler != thd->thread_id() ||
+      !peaks.is_small(hash) || !begin_small(!mine->is_administrator))
+    return false;
+  static constexpr statement_gate::Gate nothing_ends{};
+  statement_gate::note_let_through(&nothing_ends, false);
+  return true;
+}
+
+[[gnu::noinline]] bool refuses(THD *thd, const unsigned char *digest) {
   State &self = state();
   Own &mine = own();
   Running *const running = &mine.running;
   running->thd = thd;
-  running->digest = digest;
+  memcpy(running->digest.data(), digest, running->digest.size());
   const bool began_early = running->taker != nullptr;
   // EXECUTE is exempt, and its statement asks again.
   statement_gate::note_let_through(&gate, true);
@@ -358,6 +398,11 @@ bool refuses(void *session, const sessions::Digest &digest) {
   return false;
 }
 
+bool asks(void *session, const unsigned char *digest) {
+  auto *const thd = static_cast<THD *>(session);
+  return !passes_as_small(thd, digest) && refuses(thd, digest);
+}
+
 /** A statement that was let through has ended. */
 void leave() {
   State &self = state();
@@ -383,7 +428,7 @@ void leave() {
   }
   running->taker = nullptr;
   const int64_t peak = end();
-  self.peaks.note(hash_of(running->digest), peak);
+  peaks.note(hash_of(running->digest), peak);
   // Two threads may lose one statement of the average.
   const int64_t average = self.average_bytes.load(std::memory_order_relaxed);
   const int64_t next = next_average(average, peak);
@@ -404,13 +449,13 @@ bool may_begin_early(const Own &mine, THD *thd) {
   if (command != COM_QUERY && command != COM_STMT_PREPARE &&
       command != COM_STMT_EXECUTE)
     return false;
-  if (mine.known_session == thd->thread_id()) return !mine.is_administrator;
+  if (is_known(mine, thd)) return !mine.is_administrator;
   return !exempt::has_static_privilege(thd);
 }
 
 }  // namespace
 
-constexpr statement_gate::Gate gate{refuses, leave};
+constexpr statement_gate::Gate gate{asks, leave};
 
 bool is_large() {
   THD *const thd = current_thd;
@@ -422,26 +467,46 @@ bool is_large() {
   if (mine.exempt || running->listed) return true;
   if (mine.at_gate) return false;
   State &self = state();
-  const bool early = running->taker == nullptr;
-  if (early && !may_begin_early(mine, thd)) return false;
+  const bool late = running->taker == nullptr;
+  // It passed as a small one.
+  const bool runs = late && statement_gate::is_let_through();
+  if (runs && (!is_known(mine, thd) || mine.is_administrator ||
+               exempt::is_exempt(thd))) {
+    exempt_thread();
+    return true;
+  }
+  if (late && !runs && !may_begin_early(mine, thd)) return false;
   // The thread may hold the mutex, or a lock that its holder waits for.
   if (mysql_mutex_trylock(&self.mutex) != 0) return false;
-  if (early) {
+  if (late) {
     running->thd = thd;
     running->digest = {};
-    running->may_end = true;
-    running->taker = begin_late();
-    statement_gate::note_let_through(&gate, true);
+    if (runs)
+      memcpy(running->digest.data(),
+             thd->m_digest_state.m_digest_storage.m_hash,
+             running->digest.size());
+    running->may_end = !runs || exempt::may_end(thd->lex->sql_command);
+    running->taker = begin_late(!runs);
+    running->passed_gate.store(runs);
+    statement_gate::note_let_through(&gate, !runs);
   }
   list(&self, running);
   mysql_mutex_unlock(&self.mutex);
   return true;
 }
 
-bool may_wait_in_session() {
+bool new_session() {
+  own_of_session = nullptr;
   THD *const thd = current_thd;
-  return thd != nullptr && thd->system_thread == NON_SYSTEM_THREAD &&
-         !is_administrator(&own(), thd, true);
+  if (thd == nullptr || thd->system_thread != NON_SYSTEM_THREAD) return false;
+  Own *const mine = &own();
+  // No statement runs, so the handler is the outermost of each that will.
+  if (thd->get_internal_handler() == nullptr) {
+    thd->push_internal_handler(&mine->handler);
+    mine->session_with_handler = thd->thread_id();
+    own_of_session = mine;
+  }
+  return !is_administrator(mine, thd, true);
 }
 
 bool is_parsing() {

@@ -8,6 +8,7 @@ namespace memdiag::ceiling {
 constinit std::atomic<bool> started{false};
 constinit std::atomic<Target::Mode> mode{Target::off};
 constinit std::atomic<uint64_t> wanted_bytes{0};
+unsigned wait_ms = 50'000;
 
 State &state() {
   static State *const instance = new State;

@@ -100,7 +100,6 @@ struct State {
   /** When the last round ended. */
   std::atomic<uint64_t> round_us{0};
   std::atomic<int64_t> average_bytes{4 << 20};
-  Peaks peaks;
 
   /** So many threads wait for `round`, and none begins one meanwhile. Rounds
   follow each other so closely that a thread that sleeps for the mutex would
@@ -129,6 +128,8 @@ struct State {
 };
 
 State &state();
+/** What statements of a digest took. */
+inline constinit Peaks peaks;
 
 /** Holds State::round, before other rounds. */
 class Between_rounds {
@@ -147,6 +148,8 @@ class Between_rounds {
 };
 
 extern std::atomic<bool> started;
+/** memdiag_memory_wait_ms. The server writes it under its own lock. */
+extern unsigned wait_ms;
 /** The mode and the bytes of the target. */
 extern std::atomic<Target::Mode> mode;
 extern std::atomic<uint64_t> wanted_bytes;
@@ -174,7 +177,7 @@ void note(const Done &done);
 extern const statement_gate::Gate gate;
 /** For Owner. */
 bool is_large();
-bool may_wait_in_session();
+bool new_session();
 bool is_parsing();
 bool is_in_parser();
 bool ends_at_once();

@@ -249,6 +249,22 @@ TEST(Beginner, the_peak_of_a_digest_forgets) {
   EXPECT_FALSE(peaks.peak_bytes(0));
 }
 
+TEST(Beginner, a_digest_is_small_once_its_statements_were) {
+  Peaks peaks;
+  EXPECT_FALSE(peaks.is_small(7)) << "nothing is known of it";
+  peaks.note(7, small_bytes - 1024);
+  EXPECT_TRUE(peaks.is_small(7));
+  EXPECT_EQ(0, expected_of_beginner(true, peaks.peak_bytes(7), mb, mb));
+  peaks.note(7, 8 * mb);
+  EXPECT_FALSE(peaks.is_small(7));
+  peaks.note(8, small_bytes);
+  EXPECT_FALSE(peaks.is_small(8));
+  EXPECT_EQ(small_bytes,
+            expected_of_beginner(true, peaks.peak_bytes(8), mb, mb));
+  peaks.note(4096, 0);
+  EXPECT_FALSE(peaks.is_small(0)) << "another digest has its place";
+}
+
 TEST(Target_text, is_a_word_or_bytes) {
   EXPECT_EQ(Target{}, parse_target(""));
   EXPECT_EQ(Target{}, parse_target("off"));
