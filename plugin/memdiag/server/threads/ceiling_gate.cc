@@ -28,8 +28,11 @@ namespace {
 constexpr uint64_t gate_look_us = 20'000;
 /** A small statement begins after so long in any case. */
 constexpr uint64_t small_wait_us = 200'000;
-/** One of unknown digests begins after so long in any case. */
+/** One of unknown digests begins after so long, beyond those that there is room
+for. After the longer time it does so even if those that run are expected to
+take what is left. */
 constexpr uint64_t unknown_pause_us = 250'000;
+constexpr uint64_t long_unknown_pause_us = 2'000'000;
 /** The text of a statement that takes little to parse. */
 constexpr size_t short_text_bytes = 64 << 10;
 /** It takes a step itself when there was no round for so long. */
@@ -196,9 +199,12 @@ of a crowd of large ones, few begin before the first tells what they take.
 Caller holds the mutex. */
 bool may_begin_unknown(State *self, uint64_t waited_us) {
   const uint64_t now_us = monotonic_us();
-  if (waited_us < patient_us ||
-      now_us - self->unknown_began_us < unknown_pause_us ||
-      account.left_bytes() < account.marks().reserve_bytes)
+  const uint64_t since_us = now_us - self->unknown_began_us;
+  const int64_t reserve = account.marks().reserve_bytes;
+  if (waited_us < patient_us || since_us < unknown_pause_us ||
+      account.left_bytes() < reserve ||
+      (since_us < long_unknown_pause_us &&
+       account.left_for_beginners_bytes() < reserve))
     return false;
   self->unknown_began_us = now_us;
   return true;
