@@ -27,10 +27,12 @@ enum class Action : uint8_t {
   wait,
   end,
   refuse,
-  went_on
+  went_on,
+  spill
 };
-inline constexpr const char *action_names[] = {
-    "purge", "park", "return", "caches", "wait", "end", "refuse", "went_on"};
+inline constexpr const char *action_names[] = {"purge",  "park",    "return",
+                                               "caches", "wait",    "end",
+                                               "refuse", "went_on", "spill"};
 
 struct Done {
   /** Since the epoch. */

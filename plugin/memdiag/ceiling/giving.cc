@@ -61,6 +61,8 @@ bool Giving::must_end(const Situation &situation, uint64_t now_us) const {
 }
 
 Next Giving::next(const Situation &situation, uint64_t now_us) {
+  m_spills = m_spills && situation.level != Level::green &&
+             situation.level != Level::unknown;
   if (situation.level != Level::red)
     m_red_since_us.reset();
   else if (!m_red_since_us)
@@ -89,6 +91,7 @@ Next Giving::next(const Situation &situation, uint64_t now_us) {
                       situation.parkable_bytes})};
   // More than the plenty is left: it is not worth a cache.
   if (situation.level == Level::green) return {Step::none, 0};
+  m_spills = true;
   if (situation.caches && is_over(m_caches_us, caches_pause_us, now_us)) {
     m_caches_us = now_us;
     return {Step::shrink_caches, static_cast<uint64_t>(missing)};

@@ -6,7 +6,8 @@
   than the mark of plenty is left, so that it does not begin anew at once:
   1. Purge the pools' unused pages.
   2. Park frames of the buffer pool, down to its floor.
-  3. Write full-text caches and close unused tables.
+  3. Write full-text caches and close unused tables. Statements that begin spill
+     to disk what they can, until there is plenty again.
   4. Red, and nothing else is left: one statement ends (Choice).
      While some statement goes on, its end may bring room: then four seconds
   pass first, unless the reserve is nearly used up.
@@ -97,6 +98,8 @@ class Giving {
   void note_given_back(const Next &next, uint64_t given_bytes);
   /** A statement was looked for, to tell it to end. */
   void note_ended(uint64_t now_us) { m_ended_us = now_us; }
+  /** After next(): pages and frames are used up. */
+  bool spills() const { return m_spills; }
 
  private:
   Next next_return(const Situation &situation, uint64_t now_us);
@@ -110,6 +113,7 @@ class Giving {
   std::optional<uint64_t> m_calm_since_us;
   std::optional<uint64_t> m_returned_us;
   std::optional<uint64_t> m_red_since_us;
+  bool m_spills{false};
   /** Parked of the credit. */
   int64_t m_lent_bytes{0};
 };

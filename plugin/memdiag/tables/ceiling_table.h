@@ -30,7 +30,8 @@ inline constexpr Table ceiling_table = [] {
               "wait: a statement waited before it began. end: a statement was "
               "told to end. refuse: a statement did not begin. went_on: a "
               "running statement waited as long as it may and went on without "
-              "room."),
+              "room. spill: a statement began with less memory for temporary "
+              "tables and hash joins, so that it writes them to disk."),
           column<Row, &Row::acted>(
               "ACTED", Unit::none,
               "NO: memdiag_memory_target is WATCH, and nothing was done."),

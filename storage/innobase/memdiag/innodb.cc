@@ -25,6 +25,7 @@
 #include "srv0shutdown.h"
 #include "srv0srv.h"
 #include "srv0start.h"
+#include "srv0tmp.h"
 #include "trx0purge.h"
 #include "trx0rseg.h"
 #include "trx0sys.h"
@@ -537,6 +538,8 @@ uint64_t lock_bytes(const void *thd) {
   if (trx == nullptr || trx->lock.lock_heap == nullptr) return 0;
   return mem_heap_get_size(trx->lock.lock_heap);
 }
+
+const char *temporary_tablespaces_folder() { return ibt::srv_temp_dir; }
 
 std::optional<bool> numa_interleave() {
 #ifdef HAVE_LIBNUMA

@@ -76,6 +76,10 @@ struct Component {
 /** @throws std::bad_alloc */
 std::vector<Component> components();
 
+/** Where temporary tables on disk are. InnoDB's own, and set for good once it
+is up; nullptr before. */
+const char *temporary_tablespaces_folder();
+
 /** Ask InnoDB's full-text thread to write large caches, as it does when one is
 full. The thread writes them later.
 @param worth_bytes  write the caches of tables that hold at least this much

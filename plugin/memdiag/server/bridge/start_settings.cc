@@ -9,6 +9,7 @@
 #include "my_sys.h"
 #include "plugin/memdiag/advice/start_option.h"
 #include "sql/mysqld.h"
+#include "storage/innobase/memdiag/innodb.h"
 
 namespace memdiag::start_settings {
 
@@ -29,6 +30,13 @@ std::optional<advisor::Folder_in_memory> tmpdir_in_memory() {
                   static_cast<uint64_t>(about.f_bsize)};
   }
   return std::nullopt;
+}
+
+bool innodb_tmpdir_is_in_memory() {
+  struct statfs about;
+  const char *const path = innodb::temporary_tablespaces_folder();
+  return path != nullptr && statfs(path, &about) == 0 &&
+         about.f_type == TMPFS_MAGIC;
 }
 
 }  // namespace memdiag::start_settings

@@ -1,5 +1,6 @@
 /*
-  Collector: what the server was started with, for the advice about the ceiling.
+  Collector: what the server was started with, for the ceiling and the advice
+  about it.
 
   Threads: sessions. No locks: the server does not change it while it runs.
   Errors: what is not known is empty. Units: bytes.
@@ -21,6 +22,8 @@ Reading buffer_pool_asked_bytes();
 
 /** The first folder of tmpdir that lies in memory. @throws std::bad_alloc */
 std::optional<advisor::Folder_in_memory> tmpdir_in_memory();
+/** Of the folder of InnoDB's temporary tablespaces. */
+bool innodb_tmpdir_is_in_memory();
 
 }  // namespace memdiag::start_settings
 

@@ -13,6 +13,7 @@
 #include "mysys_err.h"
 #include "plugin/memdiag/server/threads/ceiling_state.h"
 #include "plugin/memdiag/server/threads/exempt.h"
+#include "plugin/memdiag/server/threads/spilling.h"
 #include "sql/auth/sql_security_ctx.h"
 #include "sql/current_thd.h"
 #include "sql/error_handler.h"
@@ -58,6 +59,7 @@ class Told_to_end final : public Internal_error_handler {
 /** The calling thread's statement. */
 struct Own {
   Running running;
+  Spilling spilling;
   Told_to_end handler;
   /** The handler was pushed for the statement. */
   bool has_handler{false};
@@ -299,6 +301,14 @@ void let_through(Own *mine, int64_t expected_bytes) {
     mine->has_handler = true;
   }
   mine->running.passed_gate.store(true);
+  if (state().spills.load(std::memory_order_relaxed) &&
+      mine->spilling.begin(mine->running.thd)) {
+    Done done = begun(Action::spill);
+    done.processlist_id = mine->running.thd->thread_id();
+    done.digest = mine->running.digest;
+    finish(&done, monotonic_us(), static_cast<uint64_t>(expected_bytes));
+    note(done);
+  }
   if (is_told_to_end(mine->running)) kill(&mine->running);
 }
 
@@ -420,6 +430,7 @@ void leave() {
     return;
   }
   THD *const thd = running->thd;
+  mine.spilling.end(thd);
   unlist(&self, running);
   if (mine.has_handler && thd->get_internal_handler() == &mine.handler)
     thd->pop_internal_handler();

@@ -256,6 +256,8 @@ bool take_step(State *self, uint64_t now_us) {
   if (now.left_bytes < now.marks.plenty_bytes * 5 / 4)
     unused = unused_bytes(&now.unused_bytes);
   const Next next = self->giving.next(now, now_us);
+  self->spills.store(acts() && self->giving.spills(),
+                     std::memory_order_relaxed);
   constexpr Action actions[] = {Action::wait, Action::purge,
                                 Action::park, Action::caches,
                                 Action::end,  Action::give_back};

@@ -95,6 +95,8 @@ struct State {
   uint64_t unknown_began_us{0};
   Log log;
 
+  /** Statements that begin spill what they can (Giving). */
+  std::atomic<bool> spills{false};
   /** waiting.count, for those that do not hold the mutex. */
   std::atomic<size_t> waiters{0};
   /** When the last round ended. */

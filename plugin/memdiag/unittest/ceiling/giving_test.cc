@@ -73,6 +73,25 @@ TEST(Giving, goes_in_the_order_of_cost) {
   EXPECT_EQ(Step::none, giving.next(now, second + hope_us).step);
 }
 
+TEST(Giving, statements_spill_once_pages_and_frames_are_used_up) {
+  Giving giving;
+  Situation now = left(10);
+  now.unused_bytes = 10 * mb;
+  now.parkable_bytes = 100 * mb;
+  EXPECT_EQ(Step::purge, giving.next(now, second).step);
+  EXPECT_EQ(Step::park, giving.next(now, second).step);
+  EXPECT_FALSE(giving.spills());
+  now.unused_bytes = now.parkable_bytes = 0;
+  EXPECT_EQ(Step::shrink_caches, giving.next(now, second).step);
+  EXPECT_TRUE(giving.spills());
+  // Some pages came, and do not suffice.
+  now.unused_bytes = 10 * mb;
+  EXPECT_EQ(Step::purge, giving.next(now, 2 * second).step);
+  EXPECT_TRUE(giving.spills());
+  EXPECT_EQ(Step::none, giving.next(left(64), 3 * second).step);
+  EXPECT_FALSE(giving.spills());
+}
+
 TEST(Giving, a_statement_ends_at_once_when_all_wait_or_the_reserve_is_used) {
   Situation now = left(10);
   now.caches = false;
