@@ -185,15 +185,17 @@ constexpr size_t sizes[] = {1,      8,       48,      256,    1000,
                             100000, 1 << 20, 3 << 20, 4 << 20};
 
 /** Run `body` in a forked child, which never returns to gtest.
+@param in_parent  runs in this process when the child has begun
 @return the child's exit code, or 1000 + the signal that ended it */
-template <typename Body>
-int in_child(Body body) {
+template <typename Body, typename In_parent = decltype([] {})>
+int in_child(Body body, In_parent in_parent = {}) {
   fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
     alarm(60);  // a deadlock becomes a failure
     _exit(body());
   }
+  in_parent();
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child) return -1;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);

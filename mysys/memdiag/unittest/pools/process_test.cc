@@ -150,42 +150,58 @@ TEST(Fork, BackgroundThreadOfAChild) {
   EXPECT_TRUE(mallctl::read<Ctl::background_thread>().value());
 }
 
-/** Threads that do something over and over while this one forks. */
+/** Threads that do something over and over while this one forks. They rest
+while the child runs, which has a processor then also on a busy machine. */
 template <typename Work>
-struct Workers {
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
+class Workers {
+ public:
   Workers(int count, Work work) {
     for (int t = 0; t < count; ++t)
-      threads.emplace_back([this, work] {
-        while (!stop) work();
+      m_threads.emplace_back([this, work] {
+        while (!m_stop) {
+          m_rest.wait(true);
+          work();
+        }
       });
   }
   ~Workers() {
-    stop = true;
-    for (std::thread &thread : threads) thread.join();
+    m_stop = true;
+    for (std::thread &thread : m_threads) thread.join();
   }
+
+  template <typename Body>
+  int in_child(Body body) {
+    const int code = memdiag_test::in_child(body, [this] { m_rest = true; });
+    m_rest = false;
+    m_rest.notify_all();
+    return code;
+  }
+
+ private:
+  std::atomic<bool> m_stop{false};
+  std::atomic<bool> m_rest{false};
+  std::vector<std::thread> m_threads;
 };
 
 TEST(Fork, WhileOthersAllocate) {
   const uint64_t live = pools::counters(pool).live_bytes;
   const Block block = Block::make(20000, 7);
   {
-    const Workers workers(4, [] {
+    Workers workers(4, [] {
       for (size_t size : {64, 5000, 40000, 1 << 20})
         Block::make(size, 1).free();
     });
     for (int i = 0; i < 30; ++i)
-      EXPECT_EQ(0, in_child([&] {
-                  for (size_t size : sizes) {
-                    const Block mine = Block::make(size, 6);
-                    if (!lies_in_pool(mine.memory) || !mine.intact()) return 1;
-                    mine.free();
-                  }
-                  if (!block.intact()) return 2;
-                  block.free();
-                  return purging::purge(pool).error;
-                }));
+      EXPECT_EQ(0, workers.in_child([&] {
+        for (size_t size : sizes) {
+          const Block mine = Block::make(size, 6);
+          if (!lies_in_pool(mine.memory) || !mine.intact()) return 1;
+          mine.free();
+        }
+        if (!block.intact()) return 2;
+        block.free();
+        return purging::purge(pool).error;
+      }));
   }
   block.free();
   EXPECT_EQ(live, pools::counters(pool).live_bytes);
@@ -202,59 +218,58 @@ TEST(Fork, CachesOfThreadsThatAreGone) {
         pools::free(static_cast<Pool>(p),
                     pools::allocate(static_cast<Pool>(p), 100), 100);
   };
-  const Workers workers(8, [&] { use_caches(1); });
+  Workers workers(8, [&] { use_caches(1); });
   for (int i = 0; i < 20; ++i)
-    EXPECT_EQ(0, in_child([&] {
-                alarm(20);
-                for (int round = 0; round < 3; ++round) {
-                  use_caches(100);
-                  for (size_t p = first_pool; p < memdiag::pool_count; ++p)
-                    if (purging::purge(static_cast<Pool>(p)).error != 0)
-                      return 1;
-                }
-                return mallctl::refresh();
-              }));
+    EXPECT_EQ(0, workers.in_child([&] {
+      alarm(20);
+      for (int round = 0; round < 3; ++round) {
+        use_caches(100);
+        for (size_t p = first_pool; p < memdiag::pool_count; ++p)
+          if (purging::purge(static_cast<Pool>(p)).error != 0) return 1;
+      }
+      return mallctl::refresh();
+    }));
 }
 
 TEST(Fork, WhileOthersPurge) {
-  const Workers workers(3, [] {
+  Workers workers(3, [] {
     Block::make(1 << 20, 1).free();
     (void)purging::purge(pool);
     (void)purging::purge(Pool::general);
   });
   for (int i = 0; i < 40; ++i) {
-    EXPECT_EQ(0, in_child([] {
-                alarm(10);
-                Block::make(1 << 20, 1).free();
-                // A purge that was under way in the parent must not block this
-                // one.
-                if (purging::purge(pool).error != 0) return 1;
-                return dirty_pages(pool) == 0 ? 0 : 2;
-              }));
+    EXPECT_EQ(0, workers.in_child([] {
+      alarm(10);
+      Block::make(1 << 20, 1).free();
+      // A purge that was under way in the parent must not block this
+      // one.
+      if (purging::purge(pool).error != 0) return 1;
+      return dirty_pages(pool) == 0 ? 0 : 2;
+    }));
     if (HasFailure()) break;
   }
 }
 
 TEST(Fork, WhileOthersFallBack) {
   if (!malloc_after_fork) GTEST_SKIP() << "the child falls back to malloc()";
-  const Workers workers(2, [] {
+  Workers workers(2, [] {
     pools::fail_allocations_for_test({.count = 3});
     Block::make(5000, 1).free();
   });
   for (int i = 0; i < 20; ++i)
-    EXPECT_EQ(0, in_child([] {
-                pools::fail_allocations_for_test({.count = 0});
-                for (size_t size : sizes) {
-                  const Block block = Block::make(size, 2);
-                  if (!lies_in_pool(block.memory)) return 1;
-                  block.free();
-                }
-                pools::fail_allocations_for_test({.count = 1});
-                const Block fallback = Block::make(600, 3);
-                if (lies_in_pool(fallback.memory)) return 2;
-                fallback.free();
-                return 0;
-              }));
+    EXPECT_EQ(0, workers.in_child([] {
+      pools::fail_allocations_for_test({.count = 0});
+      for (size_t size : sizes) {
+        const Block block = Block::make(size, 2);
+        if (!lies_in_pool(block.memory)) return 1;
+        block.free();
+      }
+      pools::fail_allocations_for_test({.count = 1});
+      const Block fallback = Block::make(600, 3);
+      if (lies_in_pool(fallback.memory)) return 2;
+      fallback.free();
+      return 0;
+    }));
   pools::fail_allocations_for_test({.count = 0});
 }
 
