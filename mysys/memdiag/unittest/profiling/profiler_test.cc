@@ -512,19 +512,23 @@ TEST(Profiler, SwitchingWaitsForReadersAndBreaksNothing) {
       });
     }
   });
+  // On a busy machine a thread may not be run for a second.
+  unsigned waited_in_vain = 0;
   for (int round = 0; round < (thread_sanitized ? 100 : 1000); ++round) {
     EXPECT_EQ(0, profiling::switch_on({round % 2 == 0 ? 1u : 256u,
                                        profiling::least_memory_bytes})
                      .error);
     // The others get a turn; nothing below needs it.
     std::this_thread::yield();
+    const uint64_t began_us = now_us(CLOCK_MONOTONIC);
     profiling::switch_off();
+    waited_in_vain += now_us(CLOCK_MONOTONIC) - began_us > 1000000;
   }
   stop = true;
   for (std::thread &thread : threads) thread.join();
   reader.join();
   const auto profile = static_cast<size_t>(memdiag::Region_kind::profile);
-  EXPECT_EQ(0u, regions::totals()[profile].count);
+  EXPECT_LE(regions::totals()[profile].count, waited_in_vain);
 }
 
 /** jemalloc keeps what it knows of an ended thread until the thread's last
