@@ -135,6 +135,10 @@ def mtr_memdiag(run: Run) -> Result:
     return run_mtr(run, "memdiag", 2 * run.jobs)
 
 
+# Seconds that a test waits for what it expects: half a minute by default, ten seconds for the end of its sessions. A busy
+# machine may need longer. The first is of the first wait, the second of those after it.
+PATIENCE = {"wait_timeout": "180", "explicit_default_wait_timeout": "180"}
+
 # jemalloc in mysqld overwrites memory that is allocated and memory that is freed.
 JUNK = {"MALLOC_CONF": "junk:true"}
 
@@ -183,7 +187,7 @@ def run_mtr(run: Run, name: str, jobs: int, *selection: str, environment: dict[s
     folder = mtr.folder(run.build)
     # Two test drivers of one build would overwrite each other's files.
     with lock(run.build / "mtr.lock", "running mysql-test-run"):
-        status, text = run.output(f"mtr-{name}", command, folder, environment)
+        status, text = run.output(f"mtr-{name}", command, folder, PATIENCE | (environment or {}))
     return parse_mtr(status, text)
 
 
