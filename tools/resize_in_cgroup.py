@@ -81,6 +81,13 @@ class Load:
         except Exception as error:  # noqa: BLE001 - shown by the caller
             self.failure = error
 
+    def warm_up(self) -> None:
+        """Until each client has run each statement, on a busy machine too: the safe limit knows what was seen."""
+        time.sleep(5)
+        end = time.monotonic() + PATIENCE
+        while self.statements < 2 * CLIENTS * len(STATEMENTS) and not self.failure and time.monotonic() < end:
+            time.sleep(0.1)
+
     def stop(self) -> None:
         self._stop.set()
         self._thread.join()
@@ -94,24 +101,26 @@ def figure(session: Connection, name: str) -> int | None:
 
 
 def follows(session: Connection, limit_bytes: int) -> tuple[float, float]:
-    """Seconds until MEMDIAG_HOST and MEMDIAG_HISTORY show the limit; at most PATIENCE."""
-    asked = (
-        lambda: figure(session, "effective_limit"),
-        lambda: int(
-            session.query(
-                "SELECT LIMIT_BYTES FROM information_schema.MEMDIAG_HISTORY ORDER BY TIME DESC LIMIT 1"
-            ).scalar()
-            or 0
-        ),
-    )
-    began = time.monotonic()
-    seen: dict[int, float] = {}
-    while len(seen) < 2 and time.monotonic() < began + PATIENCE:
-        for which, ask in enumerate(asked):
-            if which not in seen and ask() == limit_bytes:
-                seen[which] = time.monotonic() - began
+    """Seconds for which MEMDIAG_HOST and MEMDIAG_HISTORY still have another limit: until the begin of the last statement
+    that shows it, and until the last sample with it. A busy machine, which answers late, makes them no longer. PATIENCE:
+    it does not end."""
+    changed = time.time()
+    host = history = PATIENCE
+    until = 0.0
+    of_samples = f"""SELECT (SELECT LIMIT_BYTES FROM {{0}} ORDER BY TIME DESC LIMIT 1) AS NEWEST,
+        COALESCE(UNIX_TIMESTAMP(MAX(TIME)), 0) AS UNTIL FROM {{0}} WHERE NOT LIMIT_BYTES <=> {limit_bytes}"""
+    while PATIENCE in (host, history) and time.time() < changed + PATIENCE:
+        if host == PATIENCE:
+            asked = time.time() - changed
+            if figure(session, "effective_limit") == limit_bytes:
+                host = until
+            until = asked
+        if history == PATIENCE:
+            ((newest, last),) = session.query(of_samples.format("information_schema.MEMDIAG_HISTORY")).rows
+            if int(newest or 0) == limit_bytes:
+                history = max(float(last) - changed, 0.0)
         time.sleep(0.02)
-    return seen.get(0, PATIENCE), seen.get(1, PATIENCE)
+    return host, history
 
 
 def rounded(limit_bytes: float) -> int:
@@ -191,7 +200,7 @@ def run(preset: str, rounds: int) -> int:
             for statement in LOAD:
                 server.query(statement)
             load = Load(server)
-            time.sleep(5)
+            load.warm_up()
             with checks.checking("shrinks to the safe limit"):
                 shrink(checks, server, [own, above], load, rounds)
             with checks.checking("shrinks below"):
