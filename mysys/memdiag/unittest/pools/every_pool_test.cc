@@ -105,18 +105,21 @@ FRESH_TEST(EveryPool, CachesSurviveAFork) {
   if (!malloc_after_fork) GTEST_SKIP() << "Stress does it without malloc()";
   EXPECT_EQ(0u, misplaced(1));
   std::atomic<bool> stop{false};
+  // While the child runs, which has a processor then also on a busy machine.
+  std::atomic<bool> rest{false};
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t)
-    threads.emplace_back([&stop] {
-      while (!stop.load()) (void)misplaced(1);
+    threads.emplace_back([&stop, &rest] {
+      while (!stop.load()) {
+        rest.wait(true);
+        (void)misplaced(1);
+      }
     });
   for (int child = 0; child < 5; ++child) {
-    const pid_t pid = fork();
-    ASSERT_GE(pid, 0);
-    if (pid == 0) _exit(misplaced(2) == 0 ? 0 : 1);
-    int status = 0;
-    ASSERT_EQ(pid, waitpid(pid, &status, 0));
-    EXPECT_EQ(0, status);
+    EXPECT_EQ(0, in_child([] { return misplaced(2) == 0 ? 0 : 1; },
+                          [&rest] { rest = true; }));
+    rest = false;
+    rest.notify_all();
   }
   stop = true;
   for (std::thread &thread : threads) thread.join();

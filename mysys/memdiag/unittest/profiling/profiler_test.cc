@@ -512,9 +512,13 @@ TEST(Profiler, SwitchingWaitsForReadersAndBreaksNothing) {
       });
     }
   });
-  // On a busy machine a thread may not be run for a second.
+  // On a busy machine a thread may not be run for a second, and each round
+  // waits for turns at a processor.
   unsigned waited_in_vain = 0;
-  for (int round = 0; round < (thread_sanitized ? 100 : 1000); ++round) {
+  const uint64_t until_us = now_us(CLOCK_MONOTONIC) + 30'000'000;
+  for (int round = 0; round < (thread_sanitized ? 100 : 1000) &&
+                      now_us(CLOCK_MONOTONIC) < until_us;
+       ++round) {
     EXPECT_EQ(0, profiling::switch_on({round % 2 == 0 ? 1u : 256u,
                                        profiling::least_memory_bytes})
                      .error);

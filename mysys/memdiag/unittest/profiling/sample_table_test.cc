@@ -6,6 +6,7 @@ has two samples for a moment. */
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -101,30 +102,37 @@ TEST(Sample_table, ADigestThatComesTooLateIsNotGivenToTheNextSample) {
 Another thread may get the address, and a sample, meanwhile. */
 TEST(Sample_table, TwoThreadsWithTheSameAddressLeaveNothing) {
   constexpr int rounds = 5000;
+  // On a busy machine each round waits for two turns at a processor.
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + std::chrono::seconds(20);
   Table table;
+  constexpr int no_more = -1;
   std::atomic<int> begun{0};
   std::atomic<int> ended{0};
-  const auto wait_for = [](const std::atomic<int> &number, int wanted) {
-    while (number.load() != wanted) std::this_thread::yield();
+  const auto is_reached = [](const std::atomic<int> &number, int wanted) {
+    int now;
+    while ((now = number.load()) != wanted && now != no_more)
+      std::this_thread::yield();
+    return now == wanted;
   };
   std::thread other([&] {
-    for (int round = 1; round <= rounds; ++round) {
-      wait_for(begun, round);
+    for (int round = 1; is_reached(begun, round); ++round) {
       EXPECT_TRUE(table->add(sample_of(address, 200)));
       EXPECT_TRUE(table->remove(address));
       ended = round;
     }
   });
   size_t left = 0;
-  for (int round = 1; round <= rounds; ++round) {
+  for (int round = 1; round <= rounds && Clock::now() < until; ++round) {
     EXPECT_TRUE(table->add(sample_of(address, 100)));
     begun = round;
     // The two meet at another step in each round.
     for (int i = 0; i < round % 100; ++i) asm volatile("" ::: "memory");
     EXPECT_TRUE(table->remove(address));
-    wait_for(ended, round);
+    EXPECT_TRUE(is_reached(ended, round));
     left += table.samples().size();
   }
+  begun = no_more;
   other.join();
   EXPECT_EQ(0u, left);
 }
