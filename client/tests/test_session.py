@@ -65,8 +65,10 @@ class FakeServer:
     def _serve(self) -> None:
         link, _ = self._listener.accept()
         with link, contextlib.suppress(OSError):
-            link.settimeout(0.3)
+            link.settimeout(20)
             for one in self._packets:
+                if not one and not self.heard:
+                    return  # without a word
                 link.sendall(one)
                 self.heard += link.recv(4096)
 
@@ -82,7 +84,7 @@ class Harm(unittest.TestCase):
     def connected(self, *packets: bytes, **more: object) -> FakeServer:
         server = FakeServer(*packets)
         self.addCleanup(server.close)
-        self.target = Target(host="127.0.0.1", port=server.port, user="u", password=SECRET, connect_timeout=2, **more)
+        self.target = Target(host="127.0.0.1", port=server.port, user="u", password=SECRET, connect_timeout=20, **more)
         return server
 
     def test_what_is_no_server_is_one_line(self):
@@ -215,7 +217,7 @@ class Login(unittest.TestCase):
     def connected(self, *packets: bytes) -> Target:
         server = FakeServer(*packets)
         self.addCleanup(server.close)
-        return Target(host="127.0.0.1", port=server.port, user="u", ssl_mode="DISABLED", connect_timeout=2)
+        return Target(host="127.0.0.1", port=server.port, user="u", ssl_mode="DISABLED", connect_timeout=20)
 
     def test_a_refusal_is_one_with_its_number(self):
         words = "No, 'l2' has exceeded (current value: 1)"
