@@ -34,7 +34,7 @@ class AtTheEnd(Scratch):
         )
         done = subprocess.run([sys.executable, "-c", program, str(file)], cwd=ROOT, check=False)
         self.assertEqual(done.returncode, -signal.SIGKILL)
-        for _ in range(100):
+        for _ in range(600):
             if file.exists() and file.read_text():
                 break
             time.sleep(0.1)
