@@ -266,6 +266,28 @@ class Files(unittest.TestCase):
         with self.assertRaisesRegex(Problem, "no budget"):
             self.output("what-if", path, "--set", "max_connections=5")
 
+    def test_what_if_as_json(self):
+        samples = ({"time": 1.0, "rss": 100 * MIB, "unused": 0}, {"time": 3.0, "rss": 300 * MIB, "unused": 150 * MIB})
+        path = self.recording("r", *samples, memdiag_pressure_watcher="ON")
+        for limit, status, survived in (("320M", 0, True), ("200M", 0, False), ("140M", 3, False)):
+            code, words = self.output("what-if", path, "--limit", limit, "--json")
+            found = json.loads(words)
+            self.assertEqual((code, found["history"]["survived"]), (status, survived))
+        history = found["history"]
+        self.assertEqual((history["from"], history["until"], history["highest"]["rss"]), (1.0, 3.0, 300 * MIB))
+        self.assertEqual((history["lowest_limit_giving_back"], history["gives_back_by_itself"]), (150 * MIB, True))
+        self.assertEqual((found["limit"], found["set"]), (140 * MIB, {}))
+        self.assertNotIn("budget", found)
+
+        data = fixtures.snapshot("ours-idle")
+        path = self.root / "report.json"
+        path.write_text(as_json.render(Page("", [report(data)], [], [data])))
+        found = json.loads(self.output("what-if", path, "--set", "sort_buffer_size=1G", "--json")[1])
+        now, then = found["budget"]["now"], found["budget"]["then"]
+        self.assertGreater(then["growing"] - now["growing"], 1 << 30)
+        self.assertEqual(then["server_buffers"], now["server_buffers"])
+        self.assertEqual(found["set"], {"sort_buffer_size": 1 << 30})
+
     def test_what_if_below_the_limit_needs_no_unused_pages(self):
         path = self.recording("r", {"time": 1.0, "rss": 100 * MIB, "unused": None}, memdiag_memory_target="AUTO")
         self.assertEqual(self.output("what-if", path, "--limit", "200M")[0], 0)

@@ -5,7 +5,7 @@ import unittest
 from pathlib import Path
 
 from memdiag.collect.lines import Line, build_id, debug_file, lines_of, parse
-from memdiag.commands.stacks import of_frame, shown
+from memdiag.commands.stacks import of_frame, plain, shown
 
 PROGRAM = """
 #include <stdlib.h>
@@ -107,6 +107,13 @@ class Parsed(unittest.TestCase):
             shown([stack], [frame], known, []),
             ["1.00 MiB ± 1.00 KiB in 3 blocks, pool unknown, malloc, stack 1", "  f  a.cc:5  (inlined)", "  g  a.cc:9"],
         )
+        (found,) = plain([stack], [frame, frame | {"STACK": 2}], known)
+        (of_stack,) = found["frames"]
+        self.assertEqual((found["live_bytes"], of_stack["build_id"]), (1 << 20, "ab"))
+        self.assertEqual(
+            of_stack["lines"], [{"function": "f", "place": "a.cc:5"}, {"function": "g", "place": "a.cc:9"}]
+        )
+        self.assertEqual(plain([stack], [frame], {})[0]["frames"][0]["lines"], [])
 
 
 if __name__ == "__main__":

@@ -130,6 +130,22 @@ class OptionFiles(unittest.TestCase):
             option_values({}, defaults_file=str(path))
         self.assertIn("tls-version is not followed", told.getvalue())
 
+    def test_a_key_of_the_server_is_a_switch(self):
+        for words, wanted in (("", False), ("get-server-public-key", True), ("get_server_public_key=0", False)):
+            with self.subTest(words):
+                path = self.write("my.cnf", f"[client]\n{words}\n")
+                self.assertEqual(target(option_values({}, defaults_file=str(path))).get_server_public_key, wanted)
+
+    def test_compression_is_refused_and_not_ignored(self):
+        for word in ("--compress", "-C"):
+            with self.assertRaisesRegex(WrongOption, f"^{word} cannot be honoured: PyMySQL does not compress"):
+                main(["report", "--no-defaults", word, "db1"])
+        for words, told in (("compress", True), ("compress=0", False)):
+            path = self.write("my.cnf", f"[client]\n{words}\n")
+            with contextlib.redirect_stderr(io.StringIO()) as stream:
+                option_values({}, defaults_file=str(path))
+            self.assertEqual("compress is not followed: PyMySQL" in stream.getvalue(), told)
+
     def test_a_file_that_anybody_may_write_is_ignored(self):
         path = self.write("my.cnf", "[client]\nport=1\n")
         path.chmod(0o666)

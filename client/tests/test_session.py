@@ -133,6 +133,53 @@ class Harm(unittest.TestCase):
                     server.close()
                     self.assertNotIn(b"\x01\x00\x00\x03\x02", server.heard)  # give me your key
 
+    def test_a_key_of_the_server_is_asked_for_where_that_is_wanted(self):
+        """As mysql does with --get-server-public-key."""
+        for number, *packets in (
+            (b"\3", greeting(b"caching_sha2_password"), packet(2, b"\x01\x04")),
+            (b"\5", greeting(), switch(b"caching_sha2_password"), packet(4, b"\x01\x04")),
+        ):
+            with self.subTest(packets[1:]):
+                server = self.connected(*packets, b"", get_server_public_key=True)
+                with self.assertRaises(Gone):  # it sends none
+                    Session(self.target)
+                server.close()
+                self.assertIn(b"\x01\x00\x00" + number + b"\x02", server.heard)
+                self.assertNotIn(SECRET.encode(), server.heard)
+
+    def test_the_password_goes_out_encrypted_with_it(self):
+        try:
+            from cryptography.hazmat.primitives import hashes, serialization
+            from cryptography.hazmat.primitives.asymmetric import padding, rsa
+        except ImportError as error:
+            raise unittest.SkipTest("Python's cryptography is not installed") from error
+        own = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        key = own.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+        server = self.connected(
+            greeting(b"caching_sha2_password"),
+            packet(2, b"\x01\x04"),
+            packet(4, b"\1" + key),
+            b"",
+            get_server_public_key=True,
+        )
+        with self.assertRaises(Gone):
+            Session(self.target)
+        server.close()
+        sent = server.heard[-256:]
+        mask = padding.OAEP(padding.MGF1(hashes.SHA1()), hashes.SHA1(), None)
+        scrambled = own.decrypt(sent, mask)
+        salt = b"12345678" + b"123456789012"
+        plain = bytes(one ^ salt[at % len(salt)] for at, one in enumerate(scrambled))
+        self.assertEqual(plain, SECRET.encode() + b"\0")
+
+    def test_what_encrypts_is_named_where_it_is_missing(self):
+        self.connected(greeting(b"caching_sha2_password"), packet(2, b"\x01\x04"), b"", get_server_public_key=True)
+        with (
+            mock.patch("memdiag.connect.authentication.library", side_effect=Problem("install cryptography")),
+            self.assertRaisesRegex(Problem, "install cryptography"),
+        ):
+            Session(self.target)
+
     def test_a_scramble_may_go_out(self):
         refused = b"\xff" + struct.pack("<H", 1820) + b"#HY000words"
         for packets in (

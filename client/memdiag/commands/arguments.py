@@ -5,12 +5,20 @@ from __future__ import annotations
 import argparse
 import getpass
 import sys
+from typing import Any, NoReturn
 
-from memdiag.connect.options import Target, option_values, targets
-from memdiag.problem import Problem, warn
+from memdiag.connect.options import NO_COMPRESSION, Target, option_values, targets
+from memdiag.problem import Problem, WrongOption, warn
 
 # Stands for a password that is to be asked for.
 _ASK = "\0ask"
+
+
+class Refuse(argparse.Action):
+    """An option of mysql's that memdiag cannot honour. To ignore it would be a lie."""
+
+    def __call__(self, _parser: Any, _namespace: Any, _values: Any, option: str | None = None) -> NoReturn:
+        raise WrongOption(f"{option} cannot be honoured: {NO_COMPRESSION}")
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
@@ -37,6 +45,13 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--ssl-capath", help="folder of certificates, as --ssl-ca")
     group.add_argument("--ssl-cert", help="file with the certificate of this account")
     group.add_argument("--ssl-key", help="file with its key")
+    group.add_argument(
+        "--get-server-public-key",
+        action="store_const",
+        const="1",
+        help="without TLS, send the password encrypted with a key that the server sends; a peer in the middle can read it",
+    )
+    group.add_argument("-C", "--compress", action=Refuse, nargs=0, help="refused: PyMySQL has no compression")
     group.add_argument("--connect-timeout", help="seconds until the login is done (default: 10)")
     group.add_argument("--login-path", default="", help="of mysql_config_editor")
     group.add_argument("--defaults-file", default="", help="read only this option file")
@@ -57,6 +72,7 @@ _NAMES = [
     "ssl_capath",
     "ssl_cert",
     "ssl_key",
+    "get_server_public_key",
     "connect_timeout",
 ]
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections import defaultdict
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from memdiag.collect import lines
 from memdiag.commands.arguments import chosen_targets
@@ -27,6 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help=f"also look for debug files here, named as in {lines.DEBUG_FOLDER}",
     )
+    parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=run)
 
 
@@ -38,7 +42,10 @@ def run(options: argparse.Namespace) -> int:
         stacks, frames = read(session, options.top)
     folders = (*options.debug_folder, lines.DEBUG_FOLDER)
     known, missing = lines_of_modules(frames, folders)
-    print(printable("\n".join(shown(stacks, frames, known, missing))))
+    if options.json:
+        print(json.dumps({"stacks": plain(stacks, frames, known), "without_lines": missing}, indent=1))
+    else:
+        print(printable("\n".join(shown(stacks, frames, known, missing))))
     return 0
 
 
@@ -102,10 +109,33 @@ def shown(stacks: list[Row], frames: list[Row], known: Places, missing: list[str
     return result + missing if missing else result[:-1]
 
 
-def of_frame(frame: Row, known: Places) -> list[str]:
+def plain(stacks: list[Row], frames: list[Row], known: Places) -> list[dict[str, Any]]:
+    """As JSON: the rows of the tables with names in lower case. `lines` of a frame: the innermost function first."""
+    return [
+        _lower(stack)
+        | {
+            "frames": [
+                _lower(frame) | {"lines": [asdict(one) for one in _places(frame, known)]}
+                for frame in frames
+                if frame["STACK"] == stack["STACK"]
+            ]
+        }
+        for stack in stacks
+    ]
+
+
+def _lower(row: Row) -> dict[str, Any]:
+    return {name.lower(): value for name, value in row.items()}
+
+
+def _places(frame: Row, known: Places) -> list[lines.Line]:
     address = frame["MODULE_ADDRESS"]
-    places = known.get((frame["BUILD_ID"], int(address, 16))) if address else None
+    return known.get((frame["BUILD_ID"], int(address, 16)), []) if address else []
+
+
+def of_frame(frame: Row, known: Places) -> list[str]:
+    places = _places(frame, known)
     if not places:
-        return [frame["FUNCTION"] or f"{frame['MODULE'] or '?'} {address or frame['ADDRESS']}"]
+        return [frame["FUNCTION"] or f"{frame['MODULE'] or '?'} {frame['MODULE_ADDRESS'] or frame['ADDRESS']}"]
     words = [f"{one.function}  {one.place}".rstrip() for one in places]
     return [*(f"{line}  (inlined)" for line in words[:-1]), words[-1]]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="VARIABLE=VALUE",
         help="such as max_connections=500; may be repeated. Nothing is set on the server",
     )
+    parser.add_argument("--json", action="store_true")
     parser.set_defaults(run=run)
 
 
@@ -50,7 +53,9 @@ def run(options: argparse.Namespace) -> int:
     limit = bytes_of(options.limit) if options.limit else None
     values = values_of(options.set)
     samples, view, gives_back = _read(options)
-    result, code = [], 0
+    result: list[str] = []
+    document: dict[str, Any] = {"limit": limit, "set": values}
+    code = 0
     if limit is not None:
         if not samples:
             raise Problem(
@@ -63,13 +68,21 @@ def run(options: argparse.Namespace) -> int:
                 "The history counts pages that were never written as unused, too; they would give nothing back."
             )
         result += ceiling_lines(view, limit) if view is not None else []
+        document["history"] = asdict(outcome) | {
+            "from": samples[0].time,
+            "until": samples[-1].time,
+            "gives_back_by_itself": gives_back,
+        }
+        if view is not None and has_ceiling(view):
+            document["ceiling"] = ceiling_figures(view, limit)
         purged = gives_back and outcome.survived_giving_back
         code = 0 if outcome.survived or purged else NOT_SURVIVED
     if values:
         if view is None:
             raise Problem("--set needs a server or a report: a recording has no budget")
         result += [""] * bool(result) + budget_lines(view, values, limit)
-    print("\n".join(result))
+        document["budget"] = budget_figures(view, values, limit)
+    print(json.dumps(document, indent=1) if options.json else "\n".join(result))
     return code
 
 
@@ -213,6 +226,33 @@ def ceiling_lines(view: View, limit: int) -> list[str]:
     ]
 
 
+def ceiling_figures(view: View, limit: int) -> dict[str, int | None]:
+    """As JSON; None: not known. `lowest_limit` is that at which what the server needs at rest fits."""
+    need = needed_at_rest(view)
+    return asdict(marks_of_limit(limit)) | {
+        "pool_floor": pool_floor(view),
+        "needed_at_rest": need,
+        "lowest_limit": None if need is None else lowest_limit(need),
+    }
+
+
+def budget_figures(view: View, values: dict[str, int], limit: int | None) -> dict[str, Any]:
+    """As JSON, after budget_lines() has found that all is known: the sums now and then, and what they have to fit."""
+    before = rows(view)
+    after = with_values(view, before, values)
+    return {
+        "now": asdict(sums(before)),
+        "then": asdict(sums(after)),
+        "in_no_sum": [row.variable for row in after if row.variable in values and row.kind in NO_SUM],
+        "limit": bound_of(view, limit),
+    }
+
+
+def bound_of(view: View, limit: int | None) -> int | None:
+    own = view.limit
+    return limit if limit is not None else own.bytes if own else None
+
+
 def budget_lines(view: View, values: dict[str, int], limit: int | None) -> list[str]:
     before = rows(view)
     if not before:
@@ -225,8 +265,7 @@ def budget_lines(view: View, values: dict[str, int], limit: int | None) -> list[
         )
     after = with_values(view, before, values)
     old, new = sums(before), sums(after)
-    own = view.limit
-    bound = limit if limit is not None else own.bytes if own else None
+    bound = bound_of(view, limit)
     lines = ["budget, worst case".ljust(28) + f"{'now':>12} {'then':>12} {'change':>12}"]
     for label, one, other in (
         ("the server's buffers", old.server_buffers, new.server_buffers),

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from memdiag.connect.options import Target
+from memdiag.libraries import library
 from memdiag.problem import Problem
 
 LOGIN_BYTES = 1 << 20  # at most, of what a server sends before the first statement
@@ -23,10 +24,10 @@ _HOOKS = ("_request_authentication", "_read_packet", "_read_bytes")
 _HELP = "use TLS (--ssl-mode=REQUIRED) or the socket (-S)"
 
 
-def guarded(library: ModuleType, target: Target, clock: Callable[[], float] = time.monotonic) -> Any:
+def guarded(pymysql: ModuleType, target: Target, clock: Callable[[], float] = time.monotonic) -> Any:
     """PyMySQL's Connection that keeps the password to itself until the connection is safe, and reads at most
     `bytes_left`. The greeting and the login have connect_timeout together."""
-    base = library.Connection
+    base = pymysql.Connection
     if any(not hasattr(base, name) for name in _HOOKS):
         raise Problem("this version of PyMySQL is unknown, and could send the password in clear: install 1.0.2 to 1.2")
 
@@ -57,7 +58,7 @@ def guarded(library: ModuleType, target: Target, clock: Callable[[], float] = ti
             self.bytes_left -= count
             if self.bytes_left < 0:
                 self._force_close()  # the rest would be taken for the next answer
-                raise library.err.OperationalError(2013, "its answer is too large to be one")
+                raise pymysql.err.OperationalError(2013, "its answer is too large to be one")
             return super()._read_bytes(count)
 
         def _request_authentication(self) -> None:
@@ -83,6 +84,9 @@ def guarded(library: ModuleType, target: Target, clock: Callable[[], float] = ti
             """A packet that begins with 1 is a step of authentication. 1 3 says that the scramble sufficed. Any other
             step makes PyMySQL fetch an RSA key from the peer, or is that key."""
             if data[:1] == b"\1" and data != b"\1\3":
+                if target.get_server_public_key:
+                    _require_rsa()
+                    return
                 raise Problem(
                     f"{target.label} wants the password over a connection without TLS, by an RSA key that a peer in the"
                     f" middle could have made: {_HELP}"
@@ -94,6 +98,14 @@ def guarded(library: ModuleType, target: Target, clock: Callable[[], float] = ti
 def safe(link: Any) -> bool:
     """The socket itself counts, and nothing that the peer says."""
     return isinstance(link._sock, ssl.SSLSocket) or link._sock.family == getattr(socket, "AF_UNIX", None)
+
+
+def _require_rsa() -> None:
+    """PyMySQL needs it to encrypt with a server's key."""
+    library(
+        "cryptography",
+        "--get-server-public-key needs Python's cryptography; install it with: apt-get install python3-cryptography",
+    )
 
 
 def _without_tls(target: Target) -> Problem:

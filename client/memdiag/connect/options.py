@@ -35,11 +35,13 @@ KNOWN = frozenset(
         "ssl-capath",
         "ssl-cert",
         "ssl-key",
+        "get-server-public-key",
         "connect-timeout",
     ]
 )
 # The clients have them for TLS, and memdiag does not.
 _NOT_FOLLOWED = ("tls-version", "tls-ciphersuites", "ssl-cipher", "ssl-crl", "ssl-crlpath")
+NO_COMPRESSION = "PyMySQL does not compress what goes over the network"
 _ENVIRONMENT = {"host": "MYSQL_HOST", "port": "MYSQL_TCP_PORT", "socket": "MYSQL_UNIX_PORT", "password": "MYSQL_PWD"}
 SSL_MODES = ("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 
@@ -58,6 +60,8 @@ class Target:
     ssl_capath: str = ""
     ssl_cert: str = ""
     ssl_key: str = ""
+    # The server's own RSA key may encrypt the password where there is no TLS.
+    get_server_public_key: bool = False
     connect_timeout: int = 10
 
     @property
@@ -215,6 +219,8 @@ def option_values(
     for name in _NOT_FOLLOWED:
         if options.get(name):
             warn(f"the option {name} is not followed: memdiag has no such choice")
+    if _is_on(options, "compress"):
+        warn(f"the option compress is not followed: {NO_COMPRESSION}")
     return {key: value for key, value in options.items() if key in KNOWN}
 
 
@@ -224,9 +230,14 @@ def _tls_of_mariadb(options: Mapping[str, str]) -> dict[str, str]:
         return {}
     if "skip-ssl" in options or ("ssl" in options and not _on(options["ssl"])):
         return {"ssl-mode": "DISABLED"}
-    if "ssl-verify-server-cert" in options and _on(options["ssl-verify-server-cert"]):
+    if _is_on(options, "ssl-verify-server-cert"):
         return {"ssl-mode": "VERIFY_IDENTITY"}
     return {"ssl-mode": "REQUIRED"} if "ssl" in options and not _names_authority(options) else {}
+
+
+def _is_on(options: Mapping[str, str], name: str) -> bool:
+    """A switch, which needs no value."""
+    return name in options and _on(options[name])
 
 
 def _on(value: str) -> bool:
@@ -274,6 +285,7 @@ def target(options: Mapping[str, str], words: str = "") -> Target:
         ssl_capath=values.get("ssl-capath") or "",
         ssl_cert=values.get("ssl-cert") or "",
         ssl_key=values.get("ssl-key") or "",
+        get_server_public_key=_is_on(values, "get-server-public-key"),
         connect_timeout=_number(values, "connect-timeout", 10),
     )
 
