@@ -28,6 +28,15 @@ constexpr uint32_t max_backoff = 16;
 /** An arena that took its pages again is tried again after so long. Pages that
 it does not need any more have decayed by then. */
 constexpr uint32_t remembered_ms = 60000;
+/** So is a pool of such arenas, and after four times as long each time that it
+takes them again, up to this. */
+constexpr uint32_t longer = 4;
+constexpr uint32_t most_remembered_ms = longer * longer * remembered_ms;
+/** Less than so much above what a pool keeps is not worth a purge. */
+constexpr uint64_t least_above_kept_bytes = 2 << 20;
+/** A quiet purge of so little that is taken again each time waits for up to so
+many times worth_bytes. */
+constexpr uint64_t max_quiet_worth_bytes = 16 * worth_bytes;
 
 /** Never destroyed: see Worker. */
 Worker &worker() {
@@ -61,6 +70,11 @@ void Watch::judge(Pool pool, Pool_watch *watch, uint32_t after_ms) {
       std::min(wanted_bytes, last->receipt.released_bytes());
   purge_log::note_refault(last->sequence, shown_bytes);
   // When to purge next time is learnt only from this thread's own decisions.
+  if (last->reason == Purge_reason::quiet)
+    watch->quiet_worth_bytes =
+        given_back_bytes < worth_bytes && wanted_bytes > given_back_bytes / 2
+            ? std::min(watch->quiet_worth_bytes * 2, max_quiet_worth_bytes)
+            : worth_bytes;
   if (given_back_bytes < worth_bytes) return;
   if (last->reason == Purge_reason::quiet ||
       last->reason == Purge_reason::dirty_limit ||
@@ -81,15 +95,61 @@ void Watch::purge(Pool pool, Pool_watch *watch, Purge_reason reason,
 }
 
 void Watch::purge_resting(Pool pool, Pool_watch *watch, const Arenas &resting) {
-  purge(pool, watch, Purge_reason::excess,
-        {resting.numbers.data(), resting.count});
+  std::array<unsigned, pools::max_slots> numbers;
+  for (size_t i = 0; i < resting.count; ++i)
+    numbers[i] = resting.resting[i].arena;
+  purge(pool, watch, Purge_reason::excess, {numbers.data(), resting.count});
   for (size_t i = 0; i < resting.count; ++i) {
-    Of_arena &arena = watch->arenas[resting.slots[i]];
-    const auto pages = mallctl::arena_pages(resting.numbers[i]);
+    const Resting &one = resting.resting[i];
+    Of_arena &arena = watch->arenas[one.slot];
+    const auto pages = mallctl::arena_pages(one.arena);
     arena.purged_ms_ago = pages ? 0 : UINT32_MAX;
     arena.purged_bytes = pages ? pages.value().resident_bytes : 0;
+    arena.given_back_bytes = one.dirty_bytes;
+    arena.unused_in_pool_bytes = resting.unused_bytes;
     arena.taken_bytes = 0;
   }
+}
+
+/** What arenas took again within a second of a purge says whether the pool had
+too many unused pages. One that was tried after it had kept them is tried later
+next time. */
+void Watch::keep_if_wanted(Pool_watch *watch, uint64_t given_back_bytes,
+                           uint64_t taken_bytes, uint64_t unused_bytes) {
+  if (given_back_bytes < worth_bytes) return;
+  const bool keeps = watch->kept_ms_left != 0;
+  if (taken_bytes <= given_back_bytes / 2) {
+    if (!keeps) watch->kept_ms /= longer;
+    return;
+  }
+  if (!keeps)
+    watch->kept_ms =
+        std::clamp(watch->kept_ms * longer, remembered_ms, most_remembered_ms);
+  watch->kept_bytes =
+      keeps ? std::max(watch->kept_bytes, unused_bytes) : unused_bytes;
+  watch->kept_ms_left = watch->kept_ms - judged_after_ms;
+}
+
+/** Of the resting arenas those remain that have most and together have what is
+beyond the bytes that the pool keeps; none, if that is not worth a purge. */
+void Watch::leave_what_is_kept(const Pool_watch &watch, Arenas *arenas) {
+  const bool keeps = watch.kept_ms_left != 0;
+  const uint64_t kept_bytes = keeps ? watch.kept_bytes : 0;
+  const uint64_t above_bytes =
+      arenas->unused_bytes - std::min(arenas->unused_bytes, kept_bytes);
+  const uint64_t worth = keeps
+                             ? std::max(least_above_kept_bytes, kept_bytes / 4)
+                             : worth_bytes_of_excess;
+  Resting *const first = arenas->resting.data();
+  std::sort(first, first + arenas->count,
+            [](const Resting &one, const Resting &other) {
+              return one.dirty_bytes > other.dirty_bytes;
+            });
+  size_t count = 0;
+  uint64_t bytes = 0;
+  for (; count < arenas->count && bytes < above_bytes; ++count)
+    bytes += first[count].dirty_bytes;
+  arenas->count = above_bytes < worth || bytes < worth ? 0 : count;
 }
 
 /** The arenas whose unused pages are mostly more than they needed in the last
@@ -99,13 +159,16 @@ blocks of whole pages are counted when they come, slabs of small blocks are seen
 in a tick only. */
 Watch::Arenas Watch::resting_arenas(Pool pool, Pool_watch *watch,
                                     uint64_t quiet_ms) {
-  Arenas resting{};
+  Arenas found{};
   const auto page_bytes = mallctl::read<Ctl::arenas_page>();
-  if (!page_bytes) return resting;
+  if (!page_bytes) return found;
+  watch->kept_ms_left -= std::min(watch->kept_ms_left, tick_ms);
   watch->period_ms += tick_ms;
   const bool ends = watch->period_ms >= quiet_ms;
   if (ends) watch->period_ms = 0;
-  uint64_t unused_bytes = 0;
+  uint64_t given_back_bytes = 0;
+  uint64_t taken_bytes = 0;
+  uint64_t unused_then_bytes = 0;
   for (unsigned slot = 0; slot < spec_of(pool).arenas; ++slot) {
     const int arena = pools::arena_in_slot(pool, slot);
     if (arena < 0) continue;
@@ -122,25 +185,32 @@ Watch::Arenas Watch::resting_arenas(Pool pool, Pool_watch *watch,
     const uint64_t used = resident - std::min(dirty, resident);
     most_needed =
         std::max(most_needed, used + pools::recent_surplus(pool, slot));
+    found.unused_bytes += dirty;
     if (watched.purged_ms_ago < judged_after_ms)
       watched.taken_bytes =
           std::max(watched.taken_bytes,
                    resident - std::min(resident, watched.purged_bytes));
-    if (watched.purged_ms_ago < remembered_ms)
+    if (watched.purged_ms_ago < remembered_ms) {
       watched.purged_ms_ago += tick_ms;
-    else
+      if (watched.purged_ms_ago == judged_after_ms) {
+        given_back_bytes += watched.given_back_bytes;
+        taken_bytes += std::min(watched.taken_bytes, watched.given_back_bytes);
+        unused_then_bytes =
+            std::max(unused_then_bytes, watched.unused_in_pool_bytes);
+      }
+    } else {
       watched.taken_bytes = 0;
+    }
     if (!ends) continue;
     if (dirty != 0 &&
-        std::max(most_needed - used, watched.taken_bytes) < dirty / 2) {
-      resting.numbers[resting.count] = static_cast<unsigned>(arena);
-      resting.slots[resting.count++] = slot;
-      unused_bytes += dirty;
-    }
+        std::max(most_needed - used, watched.taken_bytes) < dirty / 2)
+      found.resting[found.count++] = {static_cast<unsigned>(arena), slot,
+                                      dirty};
     most_needed = used;
   }
-  if (unused_bytes < worth_bytes_of_excess) resting.count = 0;
-  return resting;
+  keep_if_wanted(watch, given_back_bytes, taken_bytes, unused_then_bytes);
+  leave_what_is_kept(*watch, &found);
+  return found;
 }
 
 void Watch::purge_if_due(Pool pool, Pool_watch *watch) {
@@ -176,12 +246,13 @@ void Watch::purge_if_due(Pool pool, Pool_watch *watch) {
     return;
   }
   watch->quiet_for_ms += tick_ms;
-  if (watch->unpurged_bytes <= worth_bytes) return;
+  if (watch->unpurged_bytes <= watch->quiet_worth_bytes) return;
   if (watch->quiet_for_ms >= quiet_ms * purging::backoff(pool))
     purge(pool, watch, Purge_reason::quiet);
 }
 
 Watch::Watch() {
+  for (Pool_watch &watch : m_pools) watch.quiet_worth_bytes = worth_bytes;
   for (size_t i = 0; i < pool_count; ++i)
     if (const auto last = purge_log::last_of(static_cast<Pool>(i)))
       m_pools[i].last_purge = last->sequence;

@@ -10,8 +10,10 @@
   It learns from what purging costs. A second after a purge it counts the pages
   that the purged arenas have taken again. If these are most of what a quiet
   pool gave back, it gets a back-off, and quiet_ms is multiplied by it. An arena
-  of a busy pool keeps for a minute what it took again: pages beyond that, which
-  a burst leaves behind, go back as before.
+  of a busy pool keeps for a minute what it took again. If the arenas of a purge
+  took most of it again, threads wander from arena to arena: the pool then keeps
+  as many unused pages as it had before, first for a minute, then for up to 16.
+  Pages beyond that, which a burst leaves behind, go back as before.
 
   Every tick it reads a few counters of the layer, and asks jemalloc for the
   pages of each arena of the busy pools. Every two seconds it drops the caches
@@ -76,6 +78,9 @@ class Watch {
     that. UINT32_MAX: it never was. */
     uint32_t purged_ms_ago{UINT32_MAX};
     uint64_t purged_bytes{0};
+    /** What that purge gave back, and what the whole pool had unused before. */
+    uint64_t given_back_bytes{0};
+    uint64_t unused_in_pool_bytes{0};
     /** What it took again within a second. */
     uint64_t taken_bytes{0};
   };
@@ -94,16 +99,33 @@ class Watch {
     /** The length so far of the current period of a busy pool. It will be
     quiet_ms long. */
     uint32_t period_ms{0};
+    /** A busy pool keeps so many unused bytes, and for how long yet. */
+    uint64_t kept_bytes{0};
+    uint32_t kept_ms_left{0};
+    /** For how long at first, the last time that it kept any; less once a try
+    was right. */
+    uint32_t kept_ms{0};
+    /** A quiet pool is purged once so much has come and gone. */
+    uint64_t quiet_worth_bytes;
     /** By slot. */
     std::array<Of_arena, pools::max_slots> arenas{};
   };
+  struct Resting {
+    unsigned arena;
+    unsigned slot;
+    uint64_t dirty_bytes;
+  };
   struct Arenas {
-    std::array<unsigned, pools::max_slots> numbers;
-    std::array<unsigned, pools::max_slots> slots;
+    std::array<Resting, pools::max_slots> resting;
     size_t count;
+    /** Of the whole pool. */
+    uint64_t unused_bytes;
   };
 
   static Arenas resting_arenas(Pool pool, Pool_watch *watch, uint64_t quiet_ms);
+  static void keep_if_wanted(Pool_watch *watch, uint64_t given_back_bytes,
+                             uint64_t taken_bytes, uint64_t unused_bytes);
+  static void leave_what_is_kept(const Pool_watch &watch, Arenas *arenas);
   static void judge(Pool pool, Pool_watch *watch, uint32_t after_ms);
   static void purge_if_due(Pool pool, Pool_watch *watch);
   static void purge(Pool pool, Pool_watch *watch, Purge_reason reason,

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <functional>
 #include <memory>
+#include <random>
 #include <set>
 #include <thread>
 #include <utility>
@@ -551,15 +552,21 @@ FRESH_TEST(Cpus, CachesInUseAreDroppedInTurn) {
   EXPECT_LE(cached_in(each), cpus * uint64_t{64} << 10);
 }
 
-/** A statement on a CPU: blocks of that size, 2 MB in all, come and go. */
-void statement_on(unsigned cpu, Pool each, size_t size) {
+/** Blocks of that size come and go on a CPU, `all_bytes` at once. */
+void blocks_on(unsigned cpu, Pool each, size_t size, size_t all_bytes,
+               bool written = false) {
   cpu_of_thread = static_cast<int>(cpu);
   std::vector<void *> blocks;
-  for (size_t bytes = 0; bytes < size_t{2} << 20; bytes += size) {
+  for (size_t bytes = 0; bytes < all_bytes; bytes += size) {
     blocks.push_back(pools::allocate(each, size));
-    memset(blocks.back(), 1, size);
+    if (written) memset(blocks.back(), 1, size);
   }
   for (void *const block : blocks) pools::free(each, block, size);
+}
+
+/** A statement on a CPU: blocks of that size, 2 MB in all, come and go. */
+void statement_on(unsigned cpu, Pool each, size_t size) {
+  blocks_on(cpu, each, size, 2 << 20, true);
 }
 
 uint64_t dirty_bytes_of(Pool each) {
@@ -604,6 +611,43 @@ FRESH_TEST(Cpus, AWanderingSessionKeepsItsPages) {
       << "what is wanted again is known";
   load(100);
   EXPECT_EQ(before.purges, purging::counters(each).purges);
+}
+
+/** Sessions that wander over the CPUs, 60 statements in a second: each arena is
+left alone for half a second now and then, and wanted again soon. */
+FRESH_TEST(Cpus, ALoadThatWandersKeepsItsPages) {
+  constexpr unsigned cpus = 32;
+  constexpr Pool each = Pool::fts_query;
+  const Allowed_cpus allowed(first_cpus(cpus));
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  memdiag::purger::Watch watch;
+  std::minstd_rand dice(1);
+  const auto load = [&](unsigned seconds) {
+    for (unsigned tick = 0; tick < 1000 * seconds / memdiag::purger::tick_ms;
+         ++tick) {
+      for (int n = 0; n < 6; ++n)
+        blocks_on(dice() % cpus, each, 64 << 10, 1 << 20);
+      watch.tick();
+    }
+  };
+  // It is tried when it begins, as more and more arenas have pages, after a
+  // minute, and after four more.
+  load(320);
+  const auto tried = purging::counters(each);
+  EXPECT_LE(tried.purges, 8u);
+  load(600);
+  EXPECT_EQ(tried.purges, purging::counters(each).purges);
+  const uint64_t kept_bytes = dirty_bytes_of(each);
+  EXPECT_GE(kept_bytes, uint64_t{24} << 20);
+
+  // What a burst leaves goes back all the same.
+  for (unsigned cpu = 0; cpu < cpus; ++cpu)
+    blocks_on(cpu, each, 64 << 10, 8 << 20);
+  EXPECT_GE(dirty_bytes_of(each), uint64_t{200} << 20);
+  load(2);
+  EXPECT_LE(dirty_bytes_of(each), kept_bytes + (uint64_t{8} << 20));
+  EXPECT_EQ(1u, purging::backoff(each));
 }
 
 /** After a burst on all CPUs, a steady load on a few goes on. */

@@ -250,6 +250,29 @@ FRESH_TEST(Purger, ALoadIsTriedAgainAfterAMinute) {
   EXPECT_EQ(2u, purges());
 }
 
+/** A pool that takes the same few pages each second is purged less and less
+often, until it leaves more. */
+FRESH_TEST(Purger, FewPagesThatAreTakenAgainWait) {
+  ASSERT_EQ("",
+            memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
+  purger::Watch watch;
+  const auto seconds = [&watch](unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
+      for (int n = 0; n < 6; ++n) Block::make(200 << 10, 1).free();
+      ticks(&watch, 10);
+    }
+  };
+  seconds(40);
+  const uint64_t at_first = purges();
+  seconds(60);
+  EXPECT_LE(purges() - at_first, 12u);
+  const uint64_t before = purges();
+  burst(32);
+  ticks(&watch, 1 + quiet_ticks);
+  EXPECT_EQ(before + 1, purges());
+  EXPECT_EQ(0u, dirty_pages(pool));
+}
+
 /** Background threads never rest altogether: pages that so little leaves behind
 are left to decay, however long it goes on. */
 FRESH_TEST(Purger, LeavesATrickleToDecay) {
