@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -88,6 +89,7 @@ TARGETS = {
     "cached_kb_per_cpu": 64.0,
     "large_arenas": 2,
     "steady_ratio": 1.02,
+    "steady_purged_share": 0.02,
     # A burst or a load leaves unused pages beyond the steady load's. This share of them may stay for two seconds.
     "steady_left_share": 0.1,
 }
@@ -350,6 +352,26 @@ def large_blocks(server: Server, session: Connection) -> dict[str, int]:
         }
 
 
+def measure_steady(server: Server, names: Sequence[str]) -> dict[str, Any]:
+    """{load: its figures}"""
+    steady.prepare(server, sysbench_oltp.DATABASE)
+    return {
+        load.name: steady.measure(server, sysbench_oltp.DATABASE, load, STEADY_ROUNDS)
+        for load in steady.LOADS
+        if load.name in names
+    }
+
+
+def measure_steady_alone(arm: arm_list.Arm, template: Path, machine: Machine, names: Sequence[str]) -> dict[str, Any]:
+    with (
+        prepared.copy(template, arm) as folder,
+        shimmed(arm, machine).server(folder, sysbench_program.MYSQLD_OPTIONS, priority()) as server,
+    ):
+        server.start()
+        sysbench_oltp.read_all(server)
+        return {"steady": measure_steady(server, names)}
+
+
 def measure_machine(arm: arm_list.Arm, template: Path, machine: Machine, connections: int) -> dict[str, Any]:
     shown = shimmed(arm, machine)
     with (
@@ -370,11 +392,7 @@ def measure_machine(arm: arm_list.Arm, template: Path, machine: Machine, connect
             found["sample_at_rest_ms"] = sample(server, session, RESTS)
             found["tables"] = tables(server, connections)
             if machine.name in STEADY_CPUS:
-                steady.prepare(server, sysbench_oltp.DATABASE)
-                found["steady"] = {
-                    load.name: steady.measure(server, sysbench_oltp.DATABASE, load, STEADY_ROUNDS)
-                    for load in steady.LOADS
-                }
+                found["steady"] = measure_steady(server, [load.name for load in steady.LOADS])
     listed = everyday()
     for figure in ("ms", "cpu_ms", "alone_ms"):
         found[f"everyday_{figure}"] = sum(found["tables"][name][figure] for name in listed)
@@ -382,10 +400,17 @@ def measure_machine(arm: arm_list.Arm, template: Path, machine: Machine, connect
 
 
 def measure_round(
-    arms: Sequence[arm_list.Arm], template: Path, machines: Sequence[Machine], connections: int
+    arms: Sequence[arm_list.Arm], template: Path, machines: Sequence[Machine], connections: int, steady_alone: list[str]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
+    """`steady_alone`: nothing else than these steady loads; empty: all there is."""
+
+    def measured(arm: arm_list.Arm, machine: Machine) -> dict[str, Any]:
+        if steady_alone:
+            return measure_steady_alone(arm, template, machine, steady_alone)
+        return measure_machine(arm, template, machine, connections)
+
     for arm in arms:
-        yield (arm.name, {machine.name: measure_machine(arm, template, machine, connections) for machine in machines})
+        yield (arm.name, {machine.name: measured(arm, machine) for machine in machines})
 
 
 def growth_per_cpu(raw: dict[str, Any], figure: str, without: str = "") -> dict[str, float]:
@@ -439,6 +464,8 @@ def steady_loads(runs: Sequence[dict[str, Any]]) -> dict[tuple[str, str], dict[s
                     for figure in ("us", "cpu_us", "faults")
                     for arm in ("off", "on")
                 },
+                # Purges are rare, so a median would not see them.
+                "purged_pages": statistics.fmean(pair["on"]["purged_pages"] for pair in pairs),
                 **{
                     f"{figure}_ratio": interval(pairs, lambda drawn, figure=figure: steady_ratio(drawn, figure))
                     for figure in ("us", "cpu_us", "faults")
@@ -461,8 +488,9 @@ def steady_part(found: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
 
     return [
         "\n## Steady loads of few statements\n",
-        f"{steady.SESSIONS} sessions, each with a statement every {steady.PAUSE_SECONDS:g} s. Purging is off and on in turn,"
-        f" {steady.TURN_SECONDS:g} s each. Medians of a statement, and the ratio with the interval of 95% of resampled"
+        f"{steady.SESSIONS} sessions, each with a statement every {steady.PAUSE_SECONDS:g} s. Purging is on for"
+        f" {steady.LEARNING_SECONDS:g} s, then off and on in turn, {steady.TURN_SECONDS:g} s each. `pages purged` of a"
+        " statement is the mean of the turns with purging: it can have caused so many faults at most. Medians of a statement, and the ratio with the interval of 95% of resampled"
         f" ratios. Then {steady.BURST_SESSIONS} more sessions for {steady.BURST_SECONDS:g} s: `left` is the share of what"
         f" they, or the load, left unused that was still there {steady.RETURN_SECONDS:g} s after they ended.\n",
         report.table(
@@ -471,6 +499,7 @@ def steady_part(found: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
                 "load",
                 "page faults, off → on",
                 "ratio",
+                "pages purged",
                 "CPU us",
                 "ratio",
                 "us by the clock",
@@ -484,6 +513,7 @@ def steady_part(found: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
                     machine,
                     load,
                     *compared(one, "faults", 1),
+                    f"{one['purged_pages']:.3f}",
                     *compared(one, "cpu_us", 0),
                     *compared(one, "us", 0),
                     f"{one['purges']:.0f}",
@@ -500,6 +530,12 @@ def steady_targets(found: dict[tuple[str, str], dict[str, Any]]) -> list[tuple[s
     """Each is of the load that does worst. Ratios are medians: the interval in the table says how exact they are."""
     words = {"faults": "page faults of a statement", "cpu_us": "its processor time", "us": "its time by the clock"}
     return [
+        report.target(
+            "steady loads: pages purged by page faults with purging off, most",
+            max((one["purged_pages"] / one["faults_off"] for one in found.values() if one["faults_off"]), default=None),
+            "<=",
+            TARGETS["steady_purged_share"],
+        ),
         *(
             report.target(
                 f"steady loads: {name}, purging on by off, most",
@@ -520,6 +556,10 @@ def steady_targets(found: dict[tuple[str, str], dict[str, Any]]) -> list[tuple[s
 
 def render(raw: dict[str, Any]) -> str:
     (runs,) = raw["runs"].values()
+    if "start_rss_mb" not in next(iter(runs[0].values())):
+        found = steady_loads(runs)
+        parts = ["# Many processors, simulated: steady loads alone", *steady_part(found), "\n## Targets\n"]
+        return "\n".join([*parts, report.target_table(steady_targets(found)), report.front_matter(raw)])
     cpus: dict[str, int] = raw["settings"]["machines"]
     most = max(cpus, key=cpus.__getitem__)
 
@@ -728,7 +768,16 @@ def main() -> int:
         help="separated by semicolons (default: %(default)s)",
     )
     parser.add_argument("--connections", type=int, default=1000, help="default: %(default)s")
+    names = [load.name for load in steady.LOADS]
+    parser.add_argument(
+        "--steady-alone",
+        metavar="LOADS",
+        help=f"only these steady loads, separated by semicolons, of: {'; '.join(names)}",
+    )
     options = parser.parse_args()
+    steady_alone = [name.strip() for name in options.steady_alone.split(";")] if options.steady_alone else []
+    if wrong := set(steady_alone) - set(names):
+        raise Problem(f"no load {', '.join(sorted(wrong))}; there are: {'; '.join(names)}")
     rounds.require_positive(options, "connections")
     machines = choose(options.machines)
     return rounds.run(
@@ -742,13 +791,17 @@ def main() -> int:
             "machines": {machine.name: machine.count for machine in machines},
         },
         prepare=sysbench_oltp.template,
-        measure=lambda arms, template: measure_round(arms, template, machines, options.connections),
+        measure=lambda arms, template: measure_round(arms, template, machines, options.connections, steady_alone),
         brief=lambda run: "; ".join(
-            f"{name}: {found['start_rss_mb']:.0f} MB, everyday tables {found['everyday_ms']:.1f} ms"
+            f"{name}: {len(found['steady'])} steady loads"
+            if steady_alone
+            else f"{name}: {found['start_rss_mb']:.0f} MB, everyday tables {found['everyday_ms']:.1f} ms"
             for name, found in run.items()
         ),
         render=render,
-        seconds_each=100 * len(machines) + 360 * sum(one.name in STEADY_CPUS for one in machines),
+        seconds_each=180 * len(machines) * len(steady_alone)
+        if steady_alone
+        else 100 * len(machines) + 720 * sum(one.name in STEADY_CPUS for one in machines),
     )
 
 

@@ -86,10 +86,13 @@ class Report(unittest.TestCase):
 
     def test_steady_loads_compare_purging_on_with_off(self) -> None:
         def one(faults: float, later: float) -> dict:
-            off = {"faults": 10.0, "us": 100.0, "cpu_us": 50.0, "purges": 0, "statements": 9}
+            off = {"faults": 10.0, "us": 100.0, "cpu_us": 50.0, "purges": 0, "purged_pages": 0.0, "statements": 9}
             return {
                 "sorts": {
-                    "turns": {"off": [off] * 2, "on": [{**off, "faults": faults, "purges": 1}] * 2},
+                    "turns": {
+                        "off": [off] * 2,
+                        "on": [{**off, "faults": faults, "purges": 1, "purged_pages": pages} for pages in (0.0, 1.0)],
+                    },
                     "after_burst": {"before_mb": 10.0, "mb": 30.0, "later_mb": later},
                     "after_load": {"mb": 10.0, "later_mb": 0.0},
                 }
@@ -101,10 +104,16 @@ class Report(unittest.TestCase):
         text = rendered(few, {**many, "steady": one(12.0, 20.0)})
         self.assertRegex(text, r"64 +\| sorts +\| +10.0 → 12.0 \| 1.20 \(1.20 to 1.20\)")
         self.assertRegex(text, r"page faults of a statement.*1.200 +\| +<= 1.02 +\| +NOT MET")
+        self.assertRegex(text, r"pages purged by page faults.*0.050 +\| +<= 0.02 +\| +NOT MET")
         self.assertRegex(text, r"left 2 s after.*0.500 +\| +<= 0.1 +\| +NOT MET")
         text = rendered(few, {**many, "steady": one(9.0, 10.5)})
         self.assertRegex(text, r"page faults of a statement.*0.900 +\| +<= 1.02 +\| +met")
         self.assertRegex(text, r"left 2 s after.*0.025 +\| +<= 0.1 +\| +met")
+        alone = processors.render(
+            {"runs": {"dev": [{"64": {"steady": one(12.0, 20.0)}}]}, "machine": {}, "arms": {}, "settings": {}}
+        )
+        self.assertIn("steady loads alone", alone)
+        self.assertRegex(alone, r"page faults of a statement.*1.200")
 
 
 if __name__ == "__main__":
