@@ -358,7 +358,7 @@ def main() -> int:
     )
     raw["runs"] = runs
     report.save(report.stem("ceiling"), render(raw), options.save)
-    return 0
+    return 0 if all(is_good(run) for run in runs if run["arm"] == CEILING) else 1
 
 
 if __name__ == "__main__":

@@ -521,7 +521,7 @@ def main() -> int:
     raw = rounds.record(options, arms, {"limit_mb": options.limit_mb, "clients": options.clients})
     raw["runs"] = runs
     report.save(report.stem("ceiling_scenarios"), render(raw), options.save)
-    return 0
+    return 0 if all(map(is_good, runs)) else 1
 
 
 if __name__ == "__main__":
