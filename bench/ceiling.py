@@ -35,6 +35,7 @@ from harness.sql import Connection, Result, SqlError
 PROBE_PAUSE_SECONDS = 0.05
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 CEILING = "dev"
+TUNED = "dev-tuned"
 
 
 def _digest(result: Result) -> str:
@@ -198,6 +199,14 @@ def _prepare(killer: Killer, server: Server) -> None:
 def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> tuple[dict[str, Any], Answers]:
     """One turn: a server in a group of its own."""
     killer = KILLERS[turn.load]
+    load_s = 0.0
+
+    def load() -> None:
+        nonlocal load_s
+        began = time.monotonic()
+        crowd(killer, turn.clients, server, seconds, got)
+        load_s = time.monotonic() - began
+
     arm = arm_list.choose(turn.arm)[0]
     workload = Killers(pool_mb=int(turn.limit_mb * pool_percent / 100))
     got = Answers()
@@ -214,14 +223,14 @@ def perform(turn: Turn, pool_percent: float, seconds: float, template: Path) -> 
                 server,
                 limit,
                 lambda: _prepare(killer, server),
-                lambda: crowd(killer, turn.clients, server, seconds, got),
+                load,
                 lambda: {"actions": limited.rows_by(server, "ACTION", "MEMDIAG_CEILING"), "status": status(server)},
                 got,
                 may_stall=True,
             )
         except Problem as problem:
             raise Problem(f"{turn.name()}: {problem}") from problem
-    return {**vars(turn), **run}, got
+    return {**vars(turn), **run, "load_s": load_s}, got
 
 
 def status(server: Server) -> dict[str, str]:
@@ -268,6 +277,16 @@ def _rows(runs: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
         ]
 
 
+def answers_a_second(runs: Sequence[dict[str, Any]], arm: str) -> float | None:
+    """Of the ordinary load: the median of its turns."""
+    found = [
+        run["answers"] / run["load_s"]
+        for run in runs
+        if run["arm"] == arm and run["load"] == "ordinary" and run.get("load_s")
+    ]
+    return report.median(found) if found else None
+
+
 def render(raw: dict[str, Any]) -> str:
     runs = raw["runs"]
     of_ceiling = [run for run in runs if run["arm"] == CEILING]
@@ -276,6 +295,10 @@ def render(raw: dict[str, Any]) -> str:
         report.target("good turns", sum(map(is_good, of_ceiling)) / len(of_ceiling) if of_ceiling else None, ">=", 1),
         report.target("ended of the ordinary load in 1200 MB", sum(ordinary) if ordinary else None, "<=", 0),
     ]
+    tuned, ceiling = (answers_a_second(runs, arm) for arm in (TUNED, CEILING))
+    if tuned and ceiling:
+        name = f"answers a second of the ordinary load, beside a pool of {raw['settings']['tuned_percent']:g}%"
+        targets.append(report.target(name, ceiling / tuned, ">=", 0.5))
     heads = ["load", "arm", "survived", "good", "answers", "ended", "lost", "other errors", "wrong", "SELECT 1, s"]
     return "\n".join(
         [
@@ -327,6 +350,7 @@ def main() -> int:
     parser.add_argument("--huge-pages", type=_words, default=[""], help='madvise, always; "" as it is (default)')
     parser.add_argument("--clients", type=_integers, default=[], help="instead of each load's own numbers")
     parser.add_argument("--pool-percent", type=float, default=75.0, help="of the limit (default: %(default)s)")
+    parser.add_argument("--tuned-percent", type=float, default=40.0, help=f"of {TUNED} (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=10.0, help="of the load (default: %(default)s)")
     parser.add_argument("--turns", type=Path, help="the file of turns (default: one of this commit)")
     options = parser.parse_args()
@@ -343,7 +367,8 @@ def main() -> int:
     unlimited_arm = arm_list.choose("dev")[0]
     with Unlimited(unlimited_arm, template) as unlimited:
         for number, turn in enumerate(rest, 1):
-            run, got = perform(turn, options.pool_percent, options.seconds, template)
+            pool_percent = options.tuned_percent if turn.arm == TUNED else options.pool_percent
+            run, got = perform(turn, pool_percent, options.seconds, template)
             wrong = unlimited.wrong(got.rows) if KILLERS[turn.load].same_answers else []
             run["wrong"] = len(wrong)
             run["wrong_texts"] = wrong[:3]
@@ -354,7 +379,12 @@ def main() -> int:
     raw = rounds.record(
         options,
         arms,
-        {"limits_mb": options.limits_mb, "pool_percent": options.pool_percent, "seconds": options.seconds},
+        {
+            "limits_mb": options.limits_mb,
+            "pool_percent": options.pool_percent,
+            "tuned_percent": options.tuned_percent,
+            "seconds": options.seconds,
+        },
     )
     raw["runs"] = runs
     report.save(report.stem("ceiling"), render(raw), options.save)

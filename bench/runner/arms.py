@@ -132,6 +132,12 @@ ARMS: dict[str, Arm] = {
             options=("--memdiag-memory-target=16G",),
         ),
         Arm(
+            "dev-tuned",
+            "dev",
+            "the same without the ceiling; bench/ceiling.py gives it a buffer pool that fits",
+            options=("--memdiag-memory-target=OFF",),
+        ),
+        Arm(
             "dev-profile",
             "dev",
             "the same with the heap profiler at its default rate",
