@@ -12,12 +12,14 @@ bool Tokens::take(int64_t bytes) {
 }
 
 Answer answer(const Account &account, Tokens *tokens, Asked *asked,
-              bool told_to_end, bool may_refuse, uint64_t now_us,
+              bool told_to_end, Refusal refusal, uint64_t now_us,
               uint64_t rounds) {
   if (account.level() != Level::red) return Answer::room;
   if (told_to_end) {
     if (tokens->take(asked->bytes)) return Answer::tokens;
-    if (may_refuse && tokens->is_too_large(asked->bytes)) return Answer::refuse;
+    if (refusal == Refusal::at_once ||
+        (refusal == Refusal::too_large && tokens->is_too_large(asked->bytes)))
+      return Answer::refuse;
   }
   if (rounds != asked->seen_rounds) {
     asked->seen_rounds = rounds;

@@ -60,13 +60,22 @@ struct Asked {
   uint64_t seen_us;
 };
 
+/** Of a block of a statement that was told to end. */
+enum class Refusal : uint8_t {
+  never,
+  /** If it is larger than the reserve. */
+  too_large,
+  /** If there are no tokens for it now. */
+  at_once
+};
+
 enum class Answer : uint8_t {
   /** There is room. */
   room,
   /** Tokens were taken: give them back when the statement ends. */
   tokens,
   wait,
-  /** It was told to end, and the block is larger than the reserve. */
+  /** It was told to end, and the block may be refused. */
   refuse,
   /** There is no room, and the wait was as long as it may be. */
   went_on
@@ -74,7 +83,7 @@ enum class Answer : uint8_t {
 
 /** `bytes` of the ask are promised already. */
 Answer answer(const Account &account, Tokens *tokens, Asked *asked,
-              bool told_to_end, bool may_refuse, uint64_t now_us,
+              bool told_to_end, Refusal refusal, uint64_t now_us,
               uint64_t rounds);
 
 }  // namespace memdiag::ceiling

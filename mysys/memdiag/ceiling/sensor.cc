@@ -124,8 +124,16 @@ bool waits_for(Pool pool) {
 }
 
 /** Upstream looks whether it got the block. Where it does not, as with the
-memory root of a statement, a refusal would end the server. */
-bool may_be_refused(Pool pool) { return pool == Pool::session; }
+memory root of a statement that is parsed or runs, a refusal would end the
+server. A copy of its text is refused at once: many statements that were told to
+end, and wait for tokens to copy their texts, would wait for each other. */
+Refusal refusal_of(Pool pool, bool watched) {
+  if (pool == Pool::session) return Refusal::too_large;
+  return pool == Pool::statement && watched &&
+                 ask_owner(&Owner::is_before_parser, false)
+             ? Refusal::at_once
+             : Refusal::never;
+}
 
 /** Bytes that were promised are touched by now, or will be counted by the next
 reading. */
@@ -241,7 +249,7 @@ bool may_go_on(uint64_t now_us) {
 
 /** How a wait may end without room. */
 struct May {
-  bool refuse{false};
+  Refusal refusal{Refusal::never};
   /** Raise an error: the thread is not within malloc(). */
   bool raise{false};
 };
@@ -262,7 +270,7 @@ bool wait(Thread *self, int64_t bytes, May may) {
   Answer last;
   while ((last = answer(account, &tokens, &asked,
                         self->taker.told_to_end.load(std::memory_order_relaxed),
-                        may.refuse, now_us, rounds.ended())) == Answer::wait ||
+                        may.refusal, now_us, rounds.ended())) == Answer::wait ||
          (last == Answer::went_on && !may_go_on(now_us))) {
     if (generation.load(std::memory_order_relaxed) != self->generation ||
         (may.raise && ends_at_once(self)))
@@ -426,7 +434,7 @@ bool on_ask(Pool pool, size_t size) {
   const bool may_have =
       asking.load(std::memory_order_relaxed) == 0 || !waits_for(pool) ||
       account.level() != Level::red ||
-      wait(self, bytes, {.refuse = may_be_refused(pool), .raise = true});
+      wait(self, bytes, {.refusal = refusal_of(pool, watched), .raise = true});
   if (!may_have) {
     // Only watched blocks are larger than the reserve.
     drop_coming(self);

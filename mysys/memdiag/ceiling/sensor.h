@@ -118,6 +118,10 @@ struct Owner {
   parses triggers and routines into blocks of Pool::table_cache, of which InnoDB
   takes some below latches. Called before a pool is asked. */
   bool (*is_in_parser)(){nullptr};
+  /** The calling thread copies the text of its statement, and has not begun to
+  parse it. Upstream looks whether it got the memory for that. Called before a
+  pool is asked. */
+  bool (*is_before_parser)(){nullptr};
   /** The calling thread's statement was told to end, and asks for more. Called
   before a pool is asked: it may allocate and raise an error.
   @return true: it raised one that the caller of the pool looks for before it

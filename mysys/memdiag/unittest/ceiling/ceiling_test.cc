@@ -178,19 +178,19 @@ TEST_F(Ceiling, the_kernel_is_read_after_4_mb_or_1_mb_when_memory_is_short) {
 TEST_F(Ceiling, an_ask_waits_while_the_level_is_red) {
   Asked asked{mb, now_us, 0, 0, now_us};
   EXPECT_EQ(Answer::room,
-            answer(account, &tokens, &asked, false, false, now_us, 0));
+            answer(account, &tokens, &asked, false, Refusal::never, now_us, 0));
   account.charge(190 * mb);
   EXPECT_EQ(Answer::wait,
-            answer(account, &tokens, &asked, false, false, now_us, 0));
+            answer(account, &tokens, &asked, false, Refusal::never, now_us, 0));
 }
 
 TEST_F(Ceiling, one_that_was_told_to_end_takes_tokens_while_there_are_any) {
   account.charge(300 * mb);
   Asked asked{10 * mb, now_us, 0, 0, now_us};
   EXPECT_EQ(Answer::tokens,
-            answer(account, &tokens, &asked, true, false, now_us, 0));
+            answer(account, &tokens, &asked, true, Refusal::never, now_us, 0));
   EXPECT_EQ(Answer::wait,
-            answer(account, &tokens, &asked, true, false, now_us, 0));
+            answer(account, &tokens, &asked, true, Refusal::never, now_us, 0));
   tokens.give_back(10 * mb);
 }
 
@@ -198,22 +198,24 @@ TEST_F(Ceiling, a_wait_needs_time_and_rounds_to_end_without_room) {
   account.charge(300 * mb);
   Asked asked{mb, now_us, 0, 0, now_us};
   const uint64_t late_us = now_us + longest_ask_us;
-  EXPECT_EQ(Answer::wait,
-            answer(account, &tokens, &asked, false, false, now_us, 1000));
+  EXPECT_EQ(Answer::wait, answer(account, &tokens, &asked, false,
+                                 Refusal::never, now_us, 1000));
   asked = {mb, now_us, 0, 0, now_us};
-  EXPECT_EQ(Answer::wait,
-            answer(account, &tokens, &asked, false, false, late_us, 99));
-  EXPECT_EQ(Answer::went_on,
-            answer(account, &tokens, &asked, false, false, late_us, 100));
+  EXPECT_EQ(Answer::wait, answer(account, &tokens, &asked, false,
+                                 Refusal::never, late_us, 99));
+  EXPECT_EQ(Answer::went_on, answer(account, &tokens, &asked, false,
+                                    Refusal::never, late_us, 100));
 }
 
 TEST_F(Ceiling, a_wait_ends_when_the_giver_stands_still) {
   account.charge(300 * mb);
   Asked asked{mb, now_us, 7, 7, now_us};
-  EXPECT_EQ(Answer::wait, answer(account, &tokens, &asked, false, false,
-                                 now_us + longest_ask_us - 1, 7));
-  EXPECT_EQ(Answer::went_on, answer(account, &tokens, &asked, false, false,
-                                    now_us + longest_ask_us, 7));
+  EXPECT_EQ(Answer::wait,
+            answer(account, &tokens, &asked, false, Refusal::never,
+                   now_us + longest_ask_us - 1, 7));
+  EXPECT_EQ(Answer::went_on,
+            answer(account, &tokens, &asked, false, Refusal::never,
+                   now_us + longest_ask_us, 7));
 }
 
 TEST_F(Ceiling, without_a_switch_events_change_nothing) {
@@ -419,6 +421,28 @@ TEST_F(Ceiling, a_statement_that_is_parsed_promises_what_follows) {
   EXPECT_EQ(30 * mb, account.promised_bytes());
   on_event(true, 90 * mb - interval_bytes, 0);
   EXPECT_EQ(40 * mb, account.promised_bytes());
+}
+
+TEST_F(Ceiling, a_copy_of_a_text_is_refused_at_once_without_tokens) {
+  static bool copies;
+  static unsigned errors;
+  copies = true;
+  errors = 0;
+  static constexpr Owner owner{.is_before_parser = [] { return copies; },
+                               .refused = [] { ++errors; }};
+  Taker *const taker = begin_statement(&owner);
+  let_threads_ask(true);
+  make_red();
+  taker->told_to_end = true;
+  EXPECT_TRUE(on_ask(Pool::statement, 12 * mb)) << "there are tokens";
+  EXPECT_FALSE(on_ask(Pool::statement, 12 * mb));
+  EXPECT_EQ(1u, errors);
+  // Small blocks are not looked at, and the parser does not look at its own.
+  const Giver giver(longest_ask_us, false);
+  EXPECT_TRUE(on_ask(Pool::statement, 100 << 10));
+  copies = false;
+  EXPECT_TRUE(on_ask(Pool::statement, 12 * mb));
+  EXPECT_EQ(1u, errors);
 }
 
 TEST_F(Ceiling, a_small_statement_that_grows_large_is_counted_from_its_begin) {

@@ -24,6 +24,7 @@ constexpr Owner owner{.call_giver = call_giver,
                       .session_begins = new_session,
                       .is_parsing = is_parsing,
                       .is_in_parser = is_in_parser,
+                      .is_before_parser = is_before_parser,
                       .ends_at_once = ends_at_once,
                       .refused = refused,
                       .went_on = went_on};

@@ -70,6 +70,9 @@ struct Own {
   /** `running` may be in the list of those that wait. A thread that waits takes
   steps of the giver, and may grow by them. */
   bool at_gate{false};
+  /** It is a COM_QUERY that began with the copy of its text, and was not seen
+  in the parser. */
+  bool copies_text{false};
   /** The ceiling's error is being raised. */
   bool raises{false};
   /** The session and the account that `is_administrator` is known of. */
@@ -505,6 +508,8 @@ bool is_large() {
     running->may_end = !runs || exempt::may_end(thd->lex->sql_command);
     running->taker = begin_late(!runs);
     running->passed_gate.store(runs);
+    mine.copies_text =
+        !runs && thd->get_command() == COM_QUERY && thd->query().str == nullptr;
     statement_gate::note_let_through(&gate, !runs);
   }
   list(&self, running);
@@ -528,6 +533,8 @@ bool new_session() {
 
 bool is_parsing() {
   THD *const thd = current_thd;
+  if (thd != nullptr && thd->m_parser_state != nullptr)
+    own().copies_text = false;
   return thd != nullptr && thd->m_parser_state != nullptr &&
          !thd->m_parser_state->m_lip.eof();
 }
@@ -535,6 +542,14 @@ bool is_parsing() {
 bool is_in_parser() {
   const THD *const thd = current_thd;
   return thd != nullptr && thd->m_parser_state != nullptr;
+}
+
+bool is_before_parser() {
+  const THD *const thd = current_thd;
+  const Own &mine = own();
+  return thd != nullptr && mine.running.taker != nullptr &&
+         mine.running.thd == thd && mine.copies_text &&
+         thd->m_parser_state == nullptr && !mine.running.passed_gate.load();
 }
 
 bool ends_at_once() {

@@ -32,6 +32,7 @@ constexpr uint64_t limits_age_us = 1'000'000;
 /** A table's full-text cache with less is not worth writing. */
 constexpr uint64_t worth_writing_bytes = 64 << 10;
 constexpr uint64_t watch_row_us = 1'000'000;
+constexpr uint64_t most_idle_ms = 8;
 
 constinit std::atomic<bool> giver_is_called{false};
 
@@ -361,6 +362,7 @@ void run(Worker *worker) {
   my_thread_init();
   State &self = state();
   uint64_t wait_ms = 0;
+  uint64_t idle_ms = 1;
   do {
     giver_is_called.store(false, std::memory_order_relaxed);
     if (mode.load() == Target::off) {
@@ -369,12 +371,16 @@ void run(Worker *worker) {
       continue;
     }
     // Rounds without a pause would starve those that hold the lists' mutexes.
-    for (int i = 0; i < 64 && round(&self); ++i) {
-    }
-    wait_ms = account.level() == Level::unknown
-                  ? limits_age_us / 1000
-                  : next_look_us(account.left_bytes(), account.marks()) / 1000;
-    if (wait_ms == 0) wait_ms = 1;
+    int gave = 0;
+    while (gave < 64 && round(&self)) ++gave;
+    const uint64_t look_ms =
+        account.level() == Level::unknown
+            ? limits_age_us / 1000
+            : next_look_us(account.left_bytes(), account.marks()) / 1000;
+    // Rounds that give nothing take the processor from the statements whose end
+    // brings memory.
+    idle_ms = gave != 0 ? 1 : std::min(2 * idle_ms, most_idle_ms);
+    wait_ms = std::max(look_ms, idle_ms);
   } while (worker->wait_ms(wait_ms));
   my_thread_end();
 }

@@ -182,6 +182,7 @@ bool is_large();
 bool new_session();
 bool is_parsing();
 bool is_in_parser();
+bool is_before_parser();
 bool ends_at_once();
 void refused();
 void went_on(uint64_t waited_us, int64_t left_before_bytes);
