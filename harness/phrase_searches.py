@@ -21,6 +21,7 @@ from harness.sql import SqlError
 DATABASE = "demo"
 PHRASES = 40
 AFTER_SECONDS = (1, 2, 5)
+PATIENCE = 60.0
 MYSQLD_OPTIONS = (
     "--innodb-buffer-pool-size=512M",
     # Without these options, the pages that the server reads at its start would mix with the memory of the searches.
@@ -114,7 +115,11 @@ def run(
         for moment in AFTER_SECONDS:
             time.sleep(max(0.0, ended + moment - time.monotonic()))
             after[f"{moment} s"] = diagnostics.snapshot()
-    last = after[f"{AFTER_SECONDS[-1]} s"]
+        last = after[f"{AFTER_SECONDS[-1]} s"]
+        # A busy machine runs the server's threads later.
+        while not pages_went_back(before, peak, last) and time.monotonic() < ended + PATIENCE:
+            time.sleep(1)
+            last = diagnostics.snapshot()
     say(
         f"\n{len(done.latencies)} searches, {done.per_second:.1f} a second, half of them within "
         f"{done.latency(50) * 1000:.0f} ms, 99% within {done.latency(99) * 1000:.0f} ms\n"
@@ -132,6 +137,12 @@ def run(
     else:
         say("\nThis server has no memdiag tables: all that can be shown is above.")
     check(checks, found, before, peak, last, receipt)
+
+
+def pages_went_back(before: Snapshot, peak: Snapshot, last: Snapshot) -> bool:
+    """True also where a figure is missing, which no wait changes."""
+    pools = [one.pools.get("fts_query", {}).get("RESIDENT_BYTES") for one in (before, peak, last)]
+    return None in pools or pools[2] <= pools[0] + pools[1] // 4
 
 
 def purge(server: Server) -> dict[str, object] | None:
