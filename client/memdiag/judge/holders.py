@@ -101,6 +101,11 @@ WORDS = {
         "events that wait for the workers of a replica",
         "let fewer of them wait: a lower replica_pending_jobs_size_max counts from the next start of the replica",
     ),
+    "GTID sets": Words(
+        "each gap in gtid_executed, and in other sets of GTIDs, is an interval more",
+        "have replicas commit in order (replica_preserve_commit_order), and fill gaps that stay with empty transactions",
+        "SELECT @@global.gtid_executed shows them",
+    ),
     "binary log dump threads": Words("each keeps a buffer as large as the largest event that it sent", ""),
     "temporary tables": Words(
         "internal temporary tables of statements that run",

@@ -205,6 +205,17 @@ inline constexpr auto holders = std::to_array<Holder>({
      // The applier reads the variable when it starts.
      "lower replica_pending_jobs_size_max, then restart the SQL thread of the "
      "replica; SHOW REPLICA STATUS shows how far it is behind"},
+    {"GTID sets",
+     {"memory/sql/Gtid"},
+     {},
+     10,
+     End::statement,
+     "hold",
+     "each gap in gtid_executed, and in other sets of GTIDs, is an interval "
+     "more",
+     "have replicas commit in order (replica_preserve_commit_order), and fill "
+     "gaps that stay with empty transactions; SELECT @@global.gtid_executed "
+     "shows them"},
     {"binary log dump threads",
      // Of memory/sql/String::value: what these threads have of it.
      {},

@@ -138,8 +138,24 @@ class Holdings {
                 ? std::min(*m_figures.temp_table_file_bytes, counted.bytes)
                 : resident(general, counted.bytes);
         m_sums[index_of(*holder)][general].add(bytes, counted.bytes);
+        take_from_connections(route.name, *holder, counted.bytes);
       }
     }
+  }
+
+  /** malloc()'s blocks of threads that serve clients are in the pool that JSON
+  documents are in. Which of the counted ones are there is not known: all that
+  can be, so that none counts for two holders. */
+  void take_from_connections(std::string_view name, const Holder &holder,
+                             uint64_t bytes) {
+    constexpr auto connection = static_cast<size_t>(Pool::connection);
+    const Holder *const owner = owner_of(Pool::connection);
+    // Others that malloc() serves are made at the start, or are files.
+    if (owner == nullptr || owner == &holder ||
+        !name.starts_with("memory/sql/"))
+      return;
+    m_sums[index_of(*owner)][connection].take(resident(connection, bytes),
+                                              bytes);
   }
 
   /** A place with a pool has all that its instrument counts. */

@@ -846,6 +846,24 @@ TEST(Holdings, NoInstrumentCountsForTwo) {
   EXPECT_EQ(owned * 500 + 45 + 30, sum);
 }
 
+/** malloc() serves them, in the pool of the threads that serve clients. */
+TEST(Holdings, SetsOfGtidsAreNoJson) {
+  const char *const intervals = "memory/sql/Gtid_set::Interval_chunk";
+  const std::vector<memdiag::routes::Row> routes{
+      {intervals, Pool::general, "", 0, {}, {}},
+      {"memory/sql/Gtid_state::group_commit_sidno_locks", Pool::binlog, "", 0,
+       60, 1}};
+  for (const auto &[counted_bytes, gtids, json] :
+       std::vector<std::array<uint64_t, 3>>{{800, 860, 200}, {5000, 5060, 0}}) {
+    const std::array<memdiag::instruments::Counted, 1> counted{
+        {{intervals, true, counted_bytes, 1, counted_bytes}}};
+    const auto all = holdings_of(routes, 0, 0, {}, counted);
+    EXPECT_EQ(gtids, holding_in(all, "GTID sets")->allocated_bytes);
+    const auto left = holding_in(all, "JSON and containers");
+    EXPECT_EQ(json, left ? left->allocated_bytes : 0);
+  }
+}
+
 TEST(Holdings, ThreadsThatSendTheBinaryLogHaveStringsOfTheirOwn) {
   const auto all = holdings_of(
       {{"memory/sql/String::value", Pool::session, "", 16384, 500, 1}}, 400);
