@@ -51,6 +51,8 @@ def command(build: Path, jobs: int, *selection: str) -> list[str]:
         "--max-test-fail=0",
         "--retry=0",
         "--nounit-tests",
+        # Minutes; 15 by default, of which a busy machine may need most for a test of 20 seconds.
+        "--testcase-timeout=60",
     ]
     if build.name == "sanitize":
         words.append("--sanitize")
