@@ -32,6 +32,8 @@ constexpr uint32_t remembered_ms = 60000;
 takes them again, up to this. */
 constexpr uint32_t longer = 4;
 constexpr uint32_t most_remembered_ms = longer * longer * remembered_ms;
+/** Pages that no arena took for so long have decayed. */
+constexpr uint32_t kept_window_ms = 10000;
 /** Less than so much above what a pool keeps is not worth a purge. */
 constexpr uint64_t least_above_kept_bytes = 2 << 20;
 /** A quiet purge of so little that is taken again each time waits for up to so
@@ -125,9 +127,23 @@ void Watch::keep_if_wanted(Pool_watch *watch, uint64_t given_back_bytes,
   if (!keeps)
     watch->kept_ms =
         std::clamp(watch->kept_ms * longer, remembered_ms, most_remembered_ms);
+  const uint64_t wanted_bytes =
+      unused_bytes - std::min(unused_bytes, given_back_bytes - taken_bytes);
   watch->kept_bytes =
-      keeps ? std::max(watch->kept_bytes, unused_bytes) : unused_bytes;
+      keeps ? std::max(watch->kept_bytes, wanted_bytes) : wanted_bytes;
   watch->kept_ms_left = watch->kept_ms - judged_after_ms;
+  watch->window_ms = 0;
+  watch->most_unused_bytes = 0;
+}
+
+/** A load that became smaller needs less: what it left has decayed. */
+void Watch::keep_no_more_than_it_has(Pool_watch *watch, uint64_t unused_bytes) {
+  watch->most_unused_bytes = std::max(watch->most_unused_bytes, unused_bytes);
+  watch->window_ms += tick_ms;
+  if (watch->window_ms < kept_window_ms) return;
+  watch->kept_bytes = std::min(watch->kept_bytes, watch->most_unused_bytes);
+  watch->window_ms = 0;
+  watch->most_unused_bytes = 0;
 }
 
 /** Of the resting arenas those remain that have most and together have what is
@@ -209,6 +225,7 @@ Watch::Arenas Watch::resting_arenas(Pool pool, Pool_watch *watch,
     most_needed = used;
   }
   keep_if_wanted(watch, given_back_bytes, taken_bytes, unused_then_bytes);
+  keep_no_more_than_it_has(watch, found.unused_bytes);
   leave_what_is_kept(*watch, &found);
   return found;
 }

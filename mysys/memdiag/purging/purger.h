@@ -12,8 +12,9 @@
   pool gave back, it gets a back-off, and quiet_ms is multiplied by it. An arena
   of a busy pool keeps for a minute what it took again. If the arenas of a purge
   took most of it again, threads wander from arena to arena: the pool then keeps
-  as many unused pages as it had before, first for a minute, then for up to 16.
-  Pages beyond that, which a burst leaves behind, go back as before.
+  as many unused pages as it has with these, first for a minute, then for up to
+  16, and no more than it had at some time in the last ten seconds. Pages
+  beyond, which a burst leaves behind, go back as before.
 
   Every tick it reads a few counters of the layer, and asks jemalloc for the
   pages of each arena of the busy pools. Every two seconds it drops the caches
@@ -105,6 +106,10 @@ class Watch {
     /** For how long at first, the last time that it kept any; less once a try
     was right. */
     uint32_t kept_ms{0};
+    /** The most unused bytes that it had in the present window, and the length
+    so far of that. */
+    uint64_t most_unused_bytes{0};
+    uint32_t window_ms{0};
     /** A quiet pool is purged once so much has come and gone. */
     uint64_t quiet_worth_bytes;
     /** By slot. */
@@ -125,6 +130,8 @@ class Watch {
   static Arenas resting_arenas(Pool pool, Pool_watch *watch, uint64_t quiet_ms);
   static void keep_if_wanted(Pool_watch *watch, uint64_t given_back_bytes,
                              uint64_t taken_bytes, uint64_t unused_bytes);
+  static void keep_no_more_than_it_has(Pool_watch *watch,
+                                       uint64_t unused_bytes);
   static void leave_what_is_kept(const Pool_watch &watch, Arenas *arenas);
   static void judge(Pool pool, Pool_watch *watch, uint32_t after_ms);
   static void purge_if_due(Pool pool, Pool_watch *watch);

@@ -623,11 +623,12 @@ FRESH_TEST(Cpus, ALoadThatWandersKeepsItsPages) {
             memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
   memdiag::purger::Watch watch;
   std::minstd_rand dice(1);
+  unsigned busy = cpus;
   const auto load = [&](unsigned seconds) {
     for (unsigned tick = 0; tick < 1000 * seconds / memdiag::purger::tick_ms;
          ++tick) {
       for (int n = 0; n < 6; ++n)
-        blocks_on(dice() % cpus, each, 64 << 10, 1 << 20);
+        blocks_on(dice() % busy, each, 64 << 10, 1 << 20);
       watch.tick();
     }
   };
@@ -648,6 +649,15 @@ FRESH_TEST(Cpus, ALoadThatWandersKeepsItsPages) {
   load(2);
   EXPECT_LE(dirty_bytes_of(each), kept_bytes + (uint64_t{8} << 20));
   EXPECT_EQ(1u, purging::backoff(each));
+
+  // A load that became smaller keeps less, once what it left has decayed.
+  (void)purging::purge(each);
+  busy = 8;
+  load(11);
+  for (unsigned cpu = 0; cpu < cpus; ++cpu)
+    blocks_on(cpu, each, 64 << 10, 1 << 20);
+  load(2);
+  EXPECT_LE(dirty_bytes_of(each), uint64_t{14} << 20);
 }
 
 /** After a burst on all CPUs, a steady load on a few goes on. */
