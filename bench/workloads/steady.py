@@ -25,7 +25,8 @@ SESSIONS = 16
 PAUSE_SECONDS = 0.15
 BURST_SESSIONS = 48
 BURST_SECONDS = 2.0
-WARM_UP_SECONDS = 1.0
+# Purging takes what waited while it was off, and that is no cost of a steady load.
+WARM_UP_SECONDS = 3.0
 # The purger tries a steady load when it begins, after a minute, and then much later.
 LEARNING_SECONDS = 75.0
 PAGE_BYTES = 4096
