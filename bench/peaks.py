@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The parts of RSS at the peak of six workloads of run.py, by the ledger and by the code that allocated them.
+"""The parts of RSS at the peak of six workloads of run.py, by the ledger and by the code that allocated them. And of
+`poison`: single statements that people publish as killers.
 
 The heap profiler is ON, and another process reads the ledger and the profile in one statement when RSS comes near the
 peak that the same load had without the profiler. RECORD would cost no statement. But its file has no ledger, and it keeps
@@ -25,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
 from bench.runner import composition, memory, own_tables, prepared, report, rounds
-from bench.workloads import WORKLOADS, chosen
+from bench.workloads import EVERY, POISON, chosen
 from bench.workloads.base import Workload
 from harness.common import say
 from harness.problem import Problem, run_main
@@ -46,6 +47,7 @@ STEP = 1.02  # above the highest reading
 PAUSE = 4  # times as long as a reading took: readings take a fifth of the time at most
 
 HALF = 0.5
+THIRD = 1 / 3  # the goal of POISON
 EXPLAINED = 0.9
 CLOSE = 0.95  # of the peak: a reading below is not of the peak
 SHOWN = 0.005  # of RSS: smaller pools share a row
@@ -150,6 +152,7 @@ def turn(workload: Workload, arm: arm_list.Arm, floor_kb: float | None) -> dict[
     return {
         "start_kb": run["start_rss_kb"],
         "peak_kb": run["peak_rss_kb"],
+        "left_kb": list(run["idle"].values())[-1]["rss_kb"],
         "pages_kb": run["after"]["buffer_pool_kb"],
         "per_second": run["per_second"],
         **({"found": found} if found else {}),
@@ -256,13 +259,29 @@ class Case:
     def __init__(self, name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         of_all = {arm: [run[name] for run in done if name in run] for arm, done in runs.items()}
         self.name = name
+        self.goal = THIRD if name in POISON else HALF
         self.profiled = middle(of_all.pop(PROFILED, []))
         self.peaks, self.pages = (
             {arm: 1024 * report.median(run[figure] for run in done) for arm, done in of_all.items() if done}
             for figure in ("peak_kb", "pages_kb")
         )
+        self.grown, self.left = (
+            {
+                arm: 1024 * report.median(run[figure] - run["start_kb"] for run in done)
+                for arm, done in of_all.items()
+                if done
+            }
+            for figure in ("peak_kb", "left_kb")
+        )
         self.others = [arm for arm in self.peaks if not arm_list.ARMS[arm].ours]
         self.lowest = min(self.others, key=self.peaks.__getitem__, default=None)
+
+    def growth(self) -> list[str]:
+        """Of this server and of the other: at the peak, their ratio, and after the load."""
+        both = [OURS] + [self.lowest] * bool(self.lowest)
+        grown, left = (", ".join(mb(figures[arm]) for arm in both) for figures in (self.grown, self.left))
+        ratio = self.lowest and report.ratio(self.grown[OURS], self.grown[self.lowest])
+        return [grown, report.show(ratio or None), left]
 
     @property
     def ratio(self) -> float | None:
@@ -282,19 +301,20 @@ class Case:
         if self.lowest is None:
             return f"{text}. No other arm was measured."
         text += f"; so many are in {', '.join(self.others)}, too. "
-        half = HALF * self.peaks[self.lowest]
-        left, taken = half - program - pages, self.peaks[OURS] - program - pages
-        if self.peaks[OURS] <= half:
-            return text + f"The peak is at most half of that of {self.lowest}."
+        share = "half" if self.goal == HALF else "a third"
+        goal = self.goal * self.peaks[self.lowest]
+        left, taken = goal - program - pages, self.peaks[OURS] - program - pages
+        if self.peaks[OURS] <= goal:
+            return text + f"The peak is at most {share} of that of {self.lowest}."
         if left <= 0:
-            return text + f"These alone exceed half of the peak of {self.lowest}, {mb(half)} MB."
+            return text + f"These alone exceed {share} of the peak of {self.lowest}, {mb(goal)} MB."
         return text + (
-            f"Half of the peak of {self.lowest} is {mb(half)} MB. It leaves {mb(left)} MB for all else,"
+            f"{share.capitalize()} of the peak of {self.lowest} is {mb(goal)} MB. It leaves {mb(left)} MB for all else,"
             f" which takes {mb(taken)} MB."
         )
 
     def section(self) -> list[str]:
-        lines = [f"\n## {self.name}\n", f"{WORKLOADS[self.name].shows}.\n"]
+        lines = [f"\n## {self.name}\n", f"{EVERY[self.name].shows}.\n"]
         if self.profiled is None:
             return [
                 *lines,
@@ -332,10 +352,10 @@ def render(raw: dict[str, Any]) -> str:
     rows, targets, sections = [], [], []
     for case in cases:
         lowest = case.lowest and f"{mb(case.peaks[case.lowest])} {case.lowest}"
-        rows.append([case.name, mb(case.peaks[OURS]), lowest or "-", report.show(case.ratio)])
+        rows.append([case.name, mb(case.peaks[OURS]), lowest or "-", report.show(case.ratio), *case.growth()])
         found = case.profiled and case.profiled["found"]
         targets += [
-            report.target(f"{case.name}: peak to the lowest other", case.ratio, "<=", HALF),
+            report.target(f"{case.name}: peak to the lowest other", case.ratio, "<=", case.goal),
             report.target(
                 f"{case.name}: explained share of RSS", found and composition.explained(found), ">=", EXPLAINED
             ),
@@ -359,7 +379,7 @@ def render(raw: dict[str, Any]) -> str:
         [
             "# The parts of RSS at the peak\n",
             f"Peaks are medians of {raw['settings']['rounds']} rounds, in MB.\n",
-            report.table(["workload", OURS, "lowest other", "ratio"], rows),
+            report.table(["workload", OURS, "lowest other", "ratio", "both less the start", "ratio", f"{IDLE_SECONDS[-1]:g} s later"], rows),
             "\n## Targets\n",
             report.target_table(targets),
             *sections,
@@ -371,13 +391,16 @@ def render(raw: dict[str, Any]) -> str:
 def main() -> int:
     parser = rounds.parser(__doc__.splitlines()[0], rounds=1, arms=(*OTHERS, OURS, PROFILED))
     parser.add_argument(
-        "--workloads", default=",".join(NAMES), help="comma-separated, of run.py's (default: %(default)s)"
+        "--workloads",
+        default=",".join(NAMES),
+        help=f"comma-separated, of run.py's and of: {', '.join(POISON)}; 'poison': all of the latter (default: %(default)s)",
     )
     options = parser.parse_args()
     rounds.require_positive(options)
     if missing := {OURS, PROFILED} - set(options.arms.split(",")):
         raise Problem(f"the arm '{min(missing)}' is needed")
-    workloads = chosen(options.workloads.split(","))
+    names = list(POISON) if options.workloads == "poison" else options.workloads.split(",")
+    workloads = chosen(names)
 
     return rounds.run(
         "peaks",

@@ -29,11 +29,13 @@ POINTS = 150  # of a timeline, in the results
 
 
 def template(workload: Workload, arms: Sequence[arm_list.Arm]) -> Path:
+    folder = workload.folder or workload.name
+
     def fill(server: Server) -> None:
-        server.query(f"CREATE DATABASE {workload.name}")
+        server.query(f"CREATE DATABASE {folder}")
         workload.fill(server)
 
-    return prepared.template(workload.name, workload.data_key(), arms, workload.mysqld_options(), fill)
+    return prepared.template(folder, workload.data_key(), arms, workload.mysqld_options(), fill)
 
 
 def templates(workloads: Sequence[Workload], arms: Sequence[arm_list.Arm]) -> Path:

@@ -232,7 +232,14 @@ class Arms(unittest.TestCase):
 
 
 def turn_of(peak: float, pages: float = 60, **more: object) -> dict:
-    return {"start_kb": 100 << 10, "peak_kb": peak * 1024, "pages_kb": pages * 1024, "per_second": 1.0, **more}
+    return {
+        "start_kb": 100 << 10,
+        "peak_kb": peak * 1024,
+        "left_kb": 130 << 10,
+        "pages_kb": pages * 1024,
+        "per_second": 1.0,
+        **more,
+    }
 
 
 class Report(unittest.TestCase):
@@ -281,6 +288,14 @@ class Report(unittest.TestCase):
         self.assertIn("at most half of that of stock", self.rendered(290, 600, made))
         # Pages that only this server holds could go.
         self.assertIn("20.0 MB are pages", self.rendered(290, 500, made, 20))
+
+    def test_growth_and_what_stays(self) -> None:
+        text = self.rendered(290, 500, {})
+        self.assertRegex(text, r"\| triggers \| 290\.0 \| +500\.0 stock \| +0\.58 \| +190\.0, 400\.0 \| +0\.47 \| 30\.0, 30\.0")
+
+    def test_the_goal_of_poison_is_a_third(self) -> None:
+        for name, goal in (("triggers", 0.5), ("json_row_25", 1 / 3)):
+            self.assertEqual(goal, peaks.Case(name, {"dev": [{name: turn_of(290)}]}).goal)
 
     def test_another_arm_of_this_server_is_no_other(self) -> None:
         runs = {

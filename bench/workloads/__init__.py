@@ -1,7 +1,9 @@
-"""The workloads of bench/run.py: memory problems that MySQL's users report, one small file each."""
+"""The workloads of bench/run.py: memory problems that MySQL's users report, one small file each. And those of
+bench/peaks.py alone: POISON, single statements."""
 
 from collections.abc import Sequence
 
+from bench.workloads import poison
 from bench.workloads.base import Workload
 from bench.workloads.connection_storm import ConnectionStorm
 from bench.workloads.dump_oltp import DumpOltp
@@ -36,9 +38,27 @@ WORKLOADS: dict[str, type[Workload]] = {
     )
 }
 
+POISON: dict[str, type[Workload]] = {
+    workload.name: workload
+    for workload in (
+        poison.JsonRow25,
+        poison.JsonRow47,
+        poison.InLists,
+        poison.OrTrees,
+        poison.JsonArrayagg,
+        poison.JsonTable,
+        poison.GroupConcat,
+        poison.RecursiveCte,
+        poison.Windows,
+        poison.Blobs,
+        poison.LoadData,
+    )
+}
+EVERY = WORKLOADS | POISON
+
 
 def chosen(names: Sequence[str]) -> list[Workload]:
     """With the sizes that they have by default."""
-    if unknown := [name for name in names if name not in WORKLOADS]:
-        raise Problem(f"unknown workload '{unknown[0]}'; there are: {', '.join(WORKLOADS)}")
-    return [WORKLOADS[name]() for name in names]
+    if unknown := [name for name in names if name not in EVERY]:
+        raise Problem(f"unknown workload '{unknown[0]}'; there are: {', '.join(EVERY)}")
+    return [EVERY[name]() for name in names]

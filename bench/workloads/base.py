@@ -47,6 +47,7 @@ class Load:
 @dataclass(frozen=True)
 class Workload:
     name: ClassVar[str]  # of the workload, of its folder and of its database
+    folder: ClassVar[str] = ""  # another name for the latter two: workloads may share their data
     shows: ClassVar[str]
     unit: ClassVar[str]  # counted in units per second
     options: ClassVar[tuple[str, ...]] = ()
