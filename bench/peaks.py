@@ -379,7 +379,18 @@ def render(raw: dict[str, Any]) -> str:
         [
             "# The parts of RSS at the peak\n",
             f"Peaks are medians of {raw['settings']['rounds']} rounds, in MB.\n",
-            report.table(["workload", OURS, "lowest other", "ratio", "both less the start", "ratio", f"{IDLE_SECONDS[-1]:g} s later"], rows),
+            report.table(
+                [
+                    "workload",
+                    OURS,
+                    "lowest other",
+                    "ratio",
+                    "both less the start",
+                    "ratio",
+                    f"{IDLE_SECONDS[-1]:g} s later",
+                ],
+                rows,
+            ),
             "\n## Targets\n",
             report.target_table(targets),
             *sections,

@@ -291,7 +291,9 @@ class Report(unittest.TestCase):
 
     def test_growth_and_what_stays(self) -> None:
         text = self.rendered(290, 500, {})
-        self.assertRegex(text, r"\| triggers \| 290\.0 \| +500\.0 stock \| +0\.58 \| +190\.0, 400\.0 \| +0\.47 \| 30\.0, 30\.0")
+        self.assertRegex(
+            text, r"\| triggers \| 290\.0 \| +500\.0 stock \| +0\.58 \| +190\.0, 400\.0 \| +0\.47 \| 30\.0, 30\.0"
+        )
 
     def test_the_goal_of_poison_is_a_third(self) -> None:
         for name, goal in (("triggers", 0.5), ("json_row_25", 1 / 3)):
