@@ -26,8 +26,8 @@ namespace memdiag {
 
 /** Like rbt_create(), but the tree and its nodes lie in a memory heap of their
 own. A new node advances a pointer instead of allocating a block with a header,
-and rbt_free() frees the heap's blocks in one pass. Remove single nodes with
-rbt_discard(); their memory stays in the heap until the tree is freed. */
+and rbt_free() frees the heap's blocks in one pass. The memory of a removed node
+stays in the heap until the tree is freed. */
 ib_rbt_t *rbt_in_heap(size_t sizeof_value, ib_rbt_compare compare);
 
 /** Like rbt_create_arg_cmp(), in a heap as above. */
@@ -127,8 +127,9 @@ void add_match_freq(Query *query, const fts_string_t *token, size_t n,
 }  // namespace memdiag
 
 // Every tree that fts0que.cc creates belongs to a query. These are macros so
-// that its fourteen calls need no patch.
+// that its calls need no patch.
 #define rbt_create memdiag::rbt_in_heap
 #define rbt_create_arg_cmp memdiag::rbt_in_heap_arg_cmp
+#define rbt_delete memdiag::rbt_delete_in_heap
 
 #endif  // MEMDIAG_FTS_H

@@ -23,9 +23,11 @@ constexpr size_t sizeof_rbt = sizeof(ib_rbt_t) - sizeof(mem_heap_t *);
 
 /** Allocate a node that will be added. Without memory a heap ends the server;
 a tree without a heap gets nullptr, for which upstream does not test either.
-@param key  memory key of a node outside of a heap */
+@param key   memory key of a node outside of a heap
+@param size  upstream's size, which includes the padding behind an empty node */
 inline ib_rbt_node_t *rbt_allocate(const ib_rbt_t *tree,
                                    ut::PSI_memory_key_t key, size_t size) {
+  size -= sizeof(ib_rbt_node_t) - offsetof(ib_rbt_node_t, value) - 1;
   return static_cast<ib_rbt_node_t *>(tree->heap != nullptr
                                           ? mem_heap_alloc(tree->heap, size)
                                           : ut::malloc_withkey(key, size));
@@ -36,9 +38,20 @@ inline void rbt_free_removed(const ib_rbt_t *tree, ib_rbt_node_t *node) {
   if (tree->heap == nullptr) ut::free(node);
 }
 
-/** Remove a node from a tree and free it. */
-inline void rbt_discard(ib_rbt_t *tree, const ib_rbt_node_t *node) {
-  rbt_free_removed(tree, rbt_remove_node(tree, node));
+/** What rbt_remove_node() returns: the node for its caller to free. In a heap
+its memory stays until the tree is freed, so there is nothing to free. */
+inline ib_rbt_node_t *rbt_removed(const ib_rbt_t *tree,
+                                  const ib_rbt_node_t *node) {
+  return tree->heap != nullptr ? nullptr : const_cast<ib_rbt_node_t *>(node);
+}
+
+/** rbt_delete() of a tree in a heap.
+@return false: no node has the key */
+inline bool rbt_delete_in_heap(ib_rbt_t *tree, const void *key) {
+  ib_rbt_bound_t found;
+  if (rbt_search(tree, &found, key) != 0) return false;
+  rbt_remove_node(tree, found.last);
+  return true;
 }
 
 /** Free a tree with a heap. @return false: the tree has no heap */
