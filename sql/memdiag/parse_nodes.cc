@@ -1,5 +1,6 @@
 #include "sql/memdiag/parse_nodes.h"
 
+#include <cstddef>
 #include <mutex>
 #include <new>
 #include <unordered_set>
@@ -25,6 +26,9 @@ Triggers &triggers() {
   static Triggers *const all = new Triggers;
   return *all;
 }
+
+/** Bytes of a statement that is not prepared. */
+constexpr ptrdiff_t long_text = 64 * 1024;
 
 }  // namespace
 
@@ -68,9 +72,19 @@ size_t trigger_bytes() {
   return bytes;
 }
 
+/* Called when a text is about to be parsed, with an empty root. Small
+statements are parsed so often that a block for them would cost more than it
+saves. Texts without a digest are those of views, triggers and columns. */
 Parse_nodes::Parse_nodes(const THD *thd, MEM_ROOT *root) {
-  if (!root_blocks::is_limited(thd->variables.parser_max_mem_size))
-    parse_roots = {thd->mem_root, root};
+  const Parser_state &state = *thd->m_parser_state;
+  const Lex_input_stream &text = state.m_lip;
+  const ptrdiff_t length = text.get_end_of_query() - text.get_buf();
+  if (!state.m_input.m_has_digest ||
+      (!text.stmt_prepare_mode && length < long_text) ||
+      root_blocks::is_limited(thd->variables.parser_max_mem_size))
+    return;
+  *root = MEM_ROOT(key_memory_thd_main_mem_root, 8 * 1024);
+  parse_roots = {thd->mem_root, root};
 }
 
 }  // namespace memdiag
