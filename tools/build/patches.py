@@ -238,7 +238,7 @@ class Size:
 # What the series were when this was counted last. A new hook has to replace an old one.
 MAX_SIZE = {
     "hooks": Size(hunks=82, functions=63, added_lines=110),
-    "diets": Size(hunks=128, functions=110, added_lines=157),
+    "diets": Size(hunks=127, functions=110, added_lines=157),
 }
 
 
