@@ -47,7 +47,7 @@ STEP = 1.02  # above the highest reading
 PAUSE = 4  # times as long as a reading took: readings take a fifth of the time at most
 
 HALF = 0.5
-THIRD = 1 / 3  # the goal of POISON
+THIRD = 0.333  # the goal of POISON
 EXPLAINED = 0.9
 CLOSE = 0.95  # of the peak: a reading below is not of the peak
 SHOWN = 0.005  # of RSS: smaller pools share a row

@@ -296,7 +296,7 @@ class Report(unittest.TestCase):
         )
 
     def test_the_goal_of_poison_is_a_third(self) -> None:
-        for name, goal in (("triggers", 0.5), ("json_row_25", 1 / 3)):
+        for name, goal in (("triggers", 0.5), ("json_row_25", 0.333)):
             self.assertEqual(goal, peaks.Case(name, {"dev": [{name: turn_of(290)}]}).goal)
 
     def test_another_arm_of_this_server_is_no_other(self) -> None:
