@@ -13,8 +13,8 @@
   of a busy pool keeps for a minute what it took again. If the arenas of a purge
   took most of it again, threads wander from arena to arena: the pool then keeps
   as many unused pages as it has with these, first for a minute, then for up to
-  16, and no more than it had at some time in the last ten seconds. Pages
-  beyond, which a burst leaves behind, go back as before.
+  16, and no more than it had at any time within ten seconds. Pages beyond,
+  which a burst leaves behind, go back as before.
 
   Every tick it reads a few counters of the layer, and asks jemalloc for the
   pages of each arena of the busy pools. Every two seconds it drops the caches

@@ -650,10 +650,11 @@ FRESH_TEST(Cpus, ALoadThatWandersKeepsItsPages) {
   EXPECT_LE(dirty_bytes_of(each), kept_bytes + (uint64_t{8} << 20));
   EXPECT_EQ(1u, purging::backoff(each));
 
-  // A load that became smaller keeps less, once what it left has decayed.
+  // A load that became smaller keeps less, once what it left has decayed. Each
+  // arena remembers for a minute what it took.
   (void)purging::purge(each);
   busy = 8;
-  load(11);
+  load(62);
   for (unsigned cpu = 0; cpu < cpus; ++cpu)
     blocks_on(cpu, each, 64 << 10, 1 << 20);
   load(2);
