@@ -12,6 +12,7 @@
 #include "sql/sp_head.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
+#include "sql/thr_malloc.h"
 
 namespace memdiag {
 namespace {
@@ -83,7 +84,7 @@ Parse_nodes::Parse_nodes(const THD *thd, MEM_ROOT *root) {
       (!text.stmt_prepare_mode && length < long_text) ||
       root_blocks::is_limited(thd->variables.parser_max_mem_size))
     return;
-  *root = MEM_ROOT(key_memory_thd_main_mem_root, 8 * 1024);
+  init_sql_alloc(key_memory_thd_main_mem_root, root, 8 * 1024);
   parse_roots = {thd->mem_root, root};
 }
 
