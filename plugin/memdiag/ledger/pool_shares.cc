@@ -22,15 +22,6 @@ Pool_split split_of(const Pool_figures &counted, const Present &present) {
   return split;
 }
 
-/** Divides resident bytes of active pages. */
-void set_active(uint64_t active, const Pool_figures &now, Pool_split *split) {
-  // The two are read one after the other: a growing pool can show more live
-  // than active bytes.
-  split->live =
-      std::min(active, proportion(active, now.live_bytes, now.active_bytes));
-  split->fragmentation = active - split->live;
-}
-
 /** A pool's bytes now. As many of its active pages as at the walk are taken to
 be still unwritten. */
 Pool_split expected(const Pool_figures &now, const Pool_figures &then,
@@ -39,44 +30,11 @@ Pool_split expected(const Pool_figures &now, const Pool_figures &then,
   const uint64_t written = was.live + was.fragmentation;
   const uint64_t active = minus_or_zero(
       now.active_bytes, minus_or_zero(then.active_bytes, written));
-  Pool_split split{0, 0, now.dirty_bytes, now.muzzy_bytes, 0};
-  set_active(active, now, &split);
-  return split;
-}
-
-/** Make the pools' bytes add up where the last walk does not tell: in pools
-that have grown since. There, pages that the walk found unwritten may have been
-written meanwhile, and new ones may not. Pages that it found written are.
-@param all  the sum of the pools' bytes
-@return     the new sum, not further away from `bytes` */
-uint64_t correct_growing(uint64_t bytes, uint64_t all, const All_pools &now,
-                         const Walked &walked,
-                         std::array<Pool_split, pool_count> *pools) {
-  const bool adds = bytes > all;
-  std::array<uint64_t, pool_count> doubtful{};
-  uint64_t all_doubtful = 0;
-  for (size_t i = 0; i < pool_count; ++i) {
-    const Pool_split &pool = (*pools)[i];
-    const uint64_t growth =
-        minus_or_zero(now[i].active_bytes, walked.pools[i].active_bytes);
-    const uint64_t active = pool.live + pool.fragmentation;
-    doubtful[i] = std::min(
-        growth, adds ? minus_or_zero(now[i].active_bytes, active) : active);
-    all_doubtful += doubtful[i];
-  }
-  const uint64_t difference =
-      std::min(adds ? bytes - all : all - bytes, all_doubtful);
-  for (size_t i = 0; i < pool_count; ++i) {
-    Pool_split &pool = (*pools)[i];
-    const uint64_t part = proportion(difference, doubtful[i], all_doubtful);
-    if (part == 0) continue;
-    const uint64_t active = pool.live + pool.fragmentation;
-    const uint64_t corrected =
-        adds ? active + part : minus_or_zero(active, part);
-    set_active(corrected, now[i], &pool);
-    all = all - active + corrected;
-  }
-  return all;
+  // The two are read one after the other: a growing pool can show more live
+  // than active bytes.
+  const uint64_t live =
+      std::min(active, proportion(active, now.live_bytes, now.active_bytes));
+  return {live, active - live, now.dirty_bytes, now.muzzy_bytes, 0};
 }
 
 void share_out_metadata(const All_pools &counted, Shared_out *result) {
@@ -117,10 +75,9 @@ Shared_out shared_out_exactly(const Walked &walked) {
 Shared_out shared_out(uint64_t bytes, const All_pools &now,
                       const Walked &walked) {
   Shared_out result{};
-  uint64_t all = expect_all(now, walked, &result.pools);
+  const uint64_t all = expect_all(now, walked, &result.pools);
   result.other = std::min(walked.walk.unowned_bytes, bytes);
   const uint64_t in_extents = bytes - result.other;
-  all = correct_growing(in_extents, all, now, walked, &result.pools);
   for (Pool_split &pool : result.pools)
     for (uint64_t *part :
          {&pool.live, &pool.fragmentation, &pool.dirty, &pool.muzzy})

@@ -5,8 +5,7 @@
   kernel does not. A walk (mysys/memdiag/pages/extents.h) tells which pages of
   each pool the kernel has. Between two walks, a pool is expected to have the
   pages that jemalloc counts now, less those that the last walk found to be
-  never written. If the kernel counts more or less, pools that have grown since
-  the walk are corrected first: of the others it tells what was written.
+  never written.
 
   Assumptions:
   - Dirty and muzzy pages were in use once, so they are resident.

@@ -131,30 +131,6 @@ TEST(LedgerRows, CheapSharesOutWhatTheKernelCounts) {
   EXPECT_EQ(static_cast<int64_t>(106 * mb), sum_of(rows));
 }
 
-/** A walk in the midst of growth finds pages that are written a moment later,
-and new ones may stay unwritten. A pool that rests has what it had. */
-TEST(LedgerRows, WhatDoesNotAddUpIsOfThePoolThatGrows) {
-  for (const auto &[active_mb, written_mb] :
-       std::initializer_list<std::pair<int, int>>{
-           {52, 52}, {52, 48}, {60, 42}, {60, 52}}) {
-    ledger::Figures all = example();
-    const auto rests = static_cast<size_t>(Pool::session);
-    const memdiag::ledger::Pool_figures other{30 * mb, 30 * mb, 0, 0, 0};
-    all.walked->walk.pools[rests] = {30 * mb, 0, 0, 0};
-    all.walked->pools[rests] = (*all.pools)[rests] = other;
-    (*all.pools)[static_cast<size_t>(Pool::fts_query)] = {
-        active_mb * mb, active_mb * mb, 6 * mb, 0, 2 * mb};
-    all.anonymous_bytes = (written_mb + 6 + 30 + 5) * mb;
-    const By_key found = by_key(ledger::rows(all, Precision::cheap));
-    EXPECT_NEAR(static_cast<double>(written_mb * mb),
-                static_cast<double>(*found.at("pool/fts_query/live")), 100)
-        << active_mb;
-    EXPECT_NEAR(30.0 * mb, static_cast<double>(*found.at("pool/session/live")),
-                100)
-        << active_mb;
-  }
-}
-
 TEST(LedgerRows, PagesOfZerosThatWereOnlyReadAreNobodys) {
   ledger::Figures all = example();
   const auto before = ledger::rows(all, Precision::cheap);
