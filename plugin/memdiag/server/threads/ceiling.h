@@ -13,16 +13,19 @@
 
   A statement begins only while there is plenty of room for what its digest took
   before; first come, first served. One always runs, and small ones do not wait.
-  exempt.h says which never wait. Those of an open transaction do not wait
-  before they begin, but may be told to end.
+  While the level is green, those of a digest that is known to be small are not
+  counted at all, unless they grow large. exempt.h says which never wait. Those
+  of an open transaction do not wait before they begin, but may be told to end.
 
   The statement that was told to end is ended as by KILL QUERY. A handler of
   errors on the session puts ER_CAPACITY_EXCEEDED in the place of
   ER_QUERY_INTERRUPTED. It is the server's own way to exchange an error, and
-  needs neither a patch nor the linker, which link-time optimization defeats.
-  Before its gate, while it is parsed, a statement has no handler: the parser is
-  told by the error itself. If its transaction's locks are most of the memory,
-  the transaction is rolled back.
+  needs neither a patch nor the linker, which link-time optimization defeats. A
+  session has the handler from its begin to its end; one that began before the
+  ceiling was switched on has it for each statement. Before its gate, while it
+  is parsed, a statement is not killed: the parser is told by the error itself,
+  and the copy of the text before it is refused. If its transaction's locks are
+  most of the memory, the transaction is rolled back.
 
   The giver knows statements from 1 MB on, and those that began when room was
   short. Others cost it nothing.
