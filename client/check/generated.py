@@ -23,7 +23,7 @@ from harness.sql import Connection, ConnectionLost, SqlError
 
 MB = 1 << 20
 ENOUGH = 0.5
-PATIENCE = 60.0
+PATIENCE = 300.0
 LOCK_WAIT_TIMEOUT = 1205
 
 

@@ -36,7 +36,7 @@ OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "-
 PPROF = "github.com/google/pprof@v0.0.0-20260906184651-6331bc6350fe"
 SPEEDSCOPE = "speedscope@1.25.0"
 COMPARED = 3  # functions
-ATTEMPTS = 10
+ATTEMPTS = 100
 MIB = 1 << 20
 # Two readings of one quiet server, of some 500 samples each, differ by what the reading itself allocates.
 NEAR = 0.02
