@@ -268,7 +268,7 @@ class Files(unittest.TestCase):
 
     def test_what_if_as_json(self):
         samples = ({"time": 1.0, "rss": 100 * MIB, "unused": 0}, {"time": 3.0, "rss": 300 * MIB, "unused": 150 * MIB})
-        path = self.recording("r", *samples, memdiag_pressure_watcher="ON")
+        path = self.recording("r", *samples, memdiag_memory_target="AUTO")
         for limit, status, survived in (("320M", 0, True), ("200M", 0, False), ("140M", 3, False)):
             code, words = self.output("what-if", path, "--limit", limit, "--json")
             found = json.loads(words)
