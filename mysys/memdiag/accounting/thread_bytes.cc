@@ -16,8 +16,8 @@ constinit std::atomic<uint32_t> generation{1};
 struct Statement {
   uint64_t taken = 0;
   /** Taken less freed, and the most that this was: since the statement began,
-  or the innermost interval. Other threads read the first. */
-  std::atomic<int64_t> growth{0};
+  or the innermost interval. */
+  int64_t growth = 0;
   int64_t peak = 0;
 };
 
@@ -37,14 +37,14 @@ struct Thread {
   bool ending = false;
 
   Statement_bytes bytes() const {
-    return {statement_number, statement.taken,
-            statement.growth.load(std::memory_order_relaxed), statement.peak};
+    return {statement_number, statement.taken, statement.growth,
+            statement.peak};
   }
 
   /** The next statement begins. */
   void end_statement() {
     ++statement_number;
-    statement.growth.store(0, std::memory_order_relaxed);
+    statement.growth = 0;
     statement.taken = 0;
     statement.peak = 0;
   }
@@ -129,10 +129,8 @@ void note(Pool pool, pools::Account, int64_t bytes) noexcept {
                      std::memory_order_relaxed);
   Statement &statement = mine.statement;
   if (bytes > 0) statement.taken += static_cast<uint64_t>(bytes);
-  const int64_t growth =
-      statement.growth.load(std::memory_order_relaxed) + bytes;
-  statement.growth.store(growth, std::memory_order_relaxed);
-  statement.peak = std::max(statement.peak, growth);
+  statement.growth += bytes;
+  statement.peak = std::max(statement.peak, statement.growth);
 }
 
 void session_began() noexcept { this_thread.end_statement(); }

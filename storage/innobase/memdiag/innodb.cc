@@ -520,15 +520,12 @@ std::vector<Component> components() {
   return rows;
 }
 
-std::optional<Buffer_pool_size> buffer_pool_size() {
+std::optional<uint64_t> buffer_pool_unit_bytes() {
   const auto status = buf_pool_resize_status_code.load();
   if (!is_up() ||
       (status != BUF_POOL_RESIZE_COMPLETE && status != BUF_POOL_RESIZE_FAILED))
     return std::nullopt;
-  return Buffer_pool_size{
-      srv_buf_pool_size, srv_buf_pool_chunk_unit * srv_buf_pool_instances,
-      srv_buf_pool_instances > 1 ? uint64_t{BUF_POOL_SIZE_THRESHOLD}
-                                 : uint64_t{srv_buf_pool_min_size}};
+  return srv_buf_pool_chunk_unit * srv_buf_pool_instances;
 }
 
 uint64_t lock_bytes(const void *thd) {

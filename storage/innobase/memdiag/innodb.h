@@ -87,16 +87,9 @@ full. The thread writes them later.
 not up, has too many tables to look at, or its dictionary is busy */
 std::optional<uint64_t> write_full_text_caches(uint64_t worth_bytes);
 
-struct Buffer_pool_size {
-  /** innodb_buffer_pool_size, a multiple of unit_bytes. */
-  uint64_t bytes;
-  uint64_t unit_bytes;
-  /** The smallest size for innodb_buffer_pool_instances. */
-  uint64_t min_bytes;
-};
-
-/** Empty while InnoDB is not up, and while the size is being changed. */
-std::optional<Buffer_pool_size> buffer_pool_size();
+/** innodb_buffer_pool_size is a multiple of it. Empty while InnoDB is not up,
+and while the size is being changed. */
+std::optional<uint64_t> buffer_pool_unit_bytes();
 
 /** The memory of the locks of a session's open transaction. Called by the
 session's own thread. @param thd  a THD */

@@ -33,11 +33,6 @@ inline ib_rbt_node_t *rbt_allocate(const ib_rbt_t *tree,
                                           : ut::malloc_withkey(key, size));
 }
 
-/** Free a removed node. In a heap, its memory stays until the tree is freed. */
-inline void rbt_free_removed(const ib_rbt_t *tree, ib_rbt_node_t *node) {
-  if (tree->heap == nullptr) ut::free(node);
-}
-
 /** What rbt_remove_node() returns: the node for its caller to free. In a heap
 its memory stays until the tree is freed, so there is nothing to free. */
 inline ib_rbt_node_t *rbt_removed(const ib_rbt_t *tree,

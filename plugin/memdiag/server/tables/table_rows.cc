@@ -85,8 +85,7 @@ advisor::Situation situation_of(Statement *statement) {
   server.tables = budget::tables(statement->innodb_components());
   server.counted = statement->counted();
   server.buffer_pool_asked_bytes = start_settings::buffer_pool_asked_bytes();
-  if (const auto pool = innodb::buffer_pool_size())
-    server.buffer_pool_unit_bytes = pool->unit_bytes;
+  server.buffer_pool_unit_bytes = innodb::buffer_pool_unit_bytes();
   server.tmpdir_in_memory = start_settings::tmpdir_in_memory();
   server.ceiling = ceiling_situation();
   if (const auto locks = innodb::row_locks(advisor::worth_bytes))
