@@ -129,13 +129,6 @@ bool Choice::see_again(const Candidate &candidate) {
   return true;
 }
 
-std::optional<int64_t> Peaks::peak_bytes(uint64_t hash) const {
-  if (hash == 0) return std::nullopt;
-  const uint32_t kb = m_kb[hash % m_kb.size()].load(std::memory_order_relaxed);
-  if (kb == 0) return std::nullopt;
-  return int64_t{kb - 1} << 10;
-}
-
 void Peaks::note(uint64_t hash, int64_t peak_bytes) {
   if (hash == 0) return;
   std::atomic<uint32_t> &place = m_kb[hash % m_kb.size()];

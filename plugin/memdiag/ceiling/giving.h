@@ -153,21 +153,22 @@ digests may share a place, and then either sets it. Threads: any. */
 class Peaks {
  public:
   /** @param hash  of a digest; 0: there is none, and nothing is known of it */
-  std::optional<int64_t> peak_bytes(uint64_t hash) const;
+  std::optional<int64_t> peak_bytes(uint64_t hash) const {
+    if (hash == 0) return std::nullopt;
+    const uint32_t kb =
+        m_kb[hash % m_kb.size()].load(std::memory_order_relaxed);
+    if (kb == 0) return std::nullopt;
+    return int64_t{kb - 1} << 10;
+  }
   /** Statements of the digest were seen, and took less than small_bytes. */
   bool is_small(uint64_t hash) const {
-    // The place of the hash 0 stays empty only if no other digest has it.
-    const uint32_t kb = place_of(hash).load(std::memory_order_relaxed);
-    return kb != 0 && kb <= small_bytes >> 10 && hash != 0;
+    return peak_bytes(hash).value_or(small_bytes) < small_bytes;
   }
   void note(uint64_t hash, int64_t peak_bytes);
 
  private:
   /** In KB, and one more: 0 is unknown. */
   std::array<std::atomic<uint32_t>, 4096> m_kb{};
-  const std::atomic<uint32_t> &place_of(uint64_t hash) const {
-    return m_kb[hash % m_kb.size()];
-  }
 };
 
 /** A beginner waits while less would be left than Marks::plenty_bytes, and

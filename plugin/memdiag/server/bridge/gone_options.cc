@@ -9,58 +9,41 @@
 namespace memdiag::gone_options {
 namespace {
 
-char *pressure_watcher_text;
-char *pressure_limit_text;
-char *pressure_stall_percent_text;
-char *pressure_buffer_pool_min_text;
-char *admission_text;
-char *admission_reserve_text;
-char *admission_wait_ms_text;
+/** GONE(name, what to see instead) */
+#define MEMDIAG_GONE_OPTIONS(GONE)                        \
+  GONE(pressure_watcher, "memdiag_memory_target")         \
+  GONE(pressure_limit, "memdiag_memory_target")           \
+  GONE(pressure_stall_percent, "memdiag_memory_target")   \
+  GONE(pressure_buffer_pool_min, "memdiag_memory_target") \
+  GONE(admission, "memdiag_memory_target")                \
+  GONE(admission_reserve, "memdiag_memory_target")        \
+  GONE(admission_wait_ms, "memdiag_memory_wait_ms")
 
 constexpr unsigned flags =
     PLUGIN_VAR_NOSYSVAR | PLUGIN_VAR_READONLY | PLUGIN_VAR_OPCMDARG;
 
-#define MEMDIAG_GONE(name)                     \
-  MYSQL_SYSVAR_STR(name, name##_text, flags,   \
-                   "Does nothing, and is gone" \
-                   " (docs/ceiling.md)",       \
-                   nullptr, nullptr, nullptr)
-static MEMDIAG_GONE(pressure_watcher);
-static MEMDIAG_GONE(pressure_limit);
-static MEMDIAG_GONE(pressure_stall_percent);
-static MEMDIAG_GONE(pressure_buffer_pool_min);
-static MEMDIAG_GONE(admission);
-static MEMDIAG_GONE(admission_reserve);
-static MEMDIAG_GONE(admission_wait_ms);
-#undef MEMDIAG_GONE
+#define DECLARE(name, instead)                                           \
+  char *name##_text;                                                     \
+  static MYSQL_SYSVAR_STR(name, name##_text, flags,                      \
+                          "Does nothing, and is gone (docs/ceiling.md)", \
+                          nullptr, nullptr, nullptr);
+MEMDIAG_GONE_OPTIONS(DECLARE)
+#undef DECLARE
 
 struct Gone {
   const char *name;
   char *const *text;
   const char *instead;
 };
-constexpr const char *target = "memdiag_memory_target";
-constexpr Gone all[] = {
-    {"memdiag_pressure_watcher", &pressure_watcher_text, target},
-    {"memdiag_pressure_limit", &pressure_limit_text, target},
-    {"memdiag_pressure_stall_percent", &pressure_stall_percent_text, target},
-    {"memdiag_pressure_buffer_pool_min", &pressure_buffer_pool_min_text,
-     target},
-    {"memdiag_admission", &admission_text, target},
-    {"memdiag_admission_reserve", &admission_reserve_text, target},
-    {"memdiag_admission_wait_ms", &admission_wait_ms_text,
-     "memdiag_memory_wait_ms"}};
+#define ROW(name, instead) {"memdiag_" #name, &name##_text, instead},
+constexpr Gone all[] = {MEMDIAG_GONE_OPTIONS(ROW)};
+#undef ROW
 
 }  // namespace
 
-SYS_VAR *options[] = {MYSQL_SYSVAR(pressure_watcher),
-                      MYSQL_SYSVAR(pressure_limit),
-                      MYSQL_SYSVAR(pressure_stall_percent),
-                      MYSQL_SYSVAR(pressure_buffer_pool_min),
-                      MYSQL_SYSVAR(admission),
-                      MYSQL_SYSVAR(admission_reserve),
-                      MYSQL_SYSVAR(admission_wait_ms),
-                      nullptr};
+#define OPTION(name, instead) MYSQL_SYSVAR(name),
+SYS_VAR *options[] = {MEMDIAG_GONE_OPTIONS(OPTION) nullptr};
+#undef OPTION
 
 void name_those_set() {
   for (const Gone &gone : all)

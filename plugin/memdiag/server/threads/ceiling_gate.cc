@@ -153,9 +153,9 @@ bool is_administrator(Own *mine, THD *thd, bool anew) {
   return mine->is_administrator;
 }
 
-uint64_t hash_of(const sessions::Digest &digest) {
+uint64_t hash_of(const unsigned char *digest) {
   uint64_t hash;
-  memcpy(&hash, digest.data(), sizeof hash);
+  memcpy(&hash, digest, sizeof hash);
   return hash;
 }
 
@@ -185,7 +185,7 @@ struct Expectation {
 };
 
 Expectation expectation_of(State *self, const Running &running) {
-  const uint64_t hash = hash_of(running.digest);
+  const uint64_t hash = hash_of(running.digest.data());
   const std::optional<int64_t> peak = peaks.peak_bytes(hash);
   const THD *const thd = running.thd;
   // SELECT 1 and SET are small until they prove otherwise.
@@ -373,10 +373,8 @@ bool queue(State *self, Own *mine, Expectation expected) {
 without being counted. If it grows large even so, is_large() counts it. */
 bool passes_as_small(THD *thd, const unsigned char *digest) {
   Own *const mine = own_of_session;
-  uint64_t hash;
-  memcpy(&hash, digest, sizeof hash);
   if (mine == nullptr || mine->session_with_handler != thd->thread_id() ||
-      !peaks.is_small(hash) || !begin_small(!mine->is_administrator))
+      !peaks.is_small(hash_of(digest)) || !begin_small(!mine->is_administrator))
     return false;
   static constexpr statement_gate::Gate nothing_ends{};
   statement_gate::note_let_through(&nothing_ends, false);
@@ -448,7 +446,7 @@ void leave() {
   }
   running->taker = nullptr;
   const int64_t peak = end();
-  peaks.note(hash_of(running->digest), peak);
+  peaks.note(hash_of(running->digest.data()), peak);
   // Two threads may lose one statement of the average.
   const int64_t average = self.average_bytes.load(std::memory_order_relaxed);
   const int64_t next = next_average(average, peak);

@@ -6,19 +6,18 @@
 
 #include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/purging/purge.h"
+#include "plugin/memdiag/ceiling/giving.h"
 #include "plugin/memdiag/host/member_memory.h"
 #include "sql/memdiag/member.h"
 
 namespace memdiag::member_watch {
 namespace {
 
-constexpr uint64_t worth_purging_bytes = 256 << 10;
-
 void purge_pools() {
   for (size_t i = 0; i < pool_count; ++i) {
     const Pool pool = static_cast<Pool>(i);
     const auto dirty = purging::dirty_bytes(pool);
-    if (dirty && dirty.value() >= worth_purging_bytes)
+    if (dirty && dirty.value() >= ceiling::worth_purging_bytes)
       (void)purging::purge(pool, Purge_reason::pressure);
   }
 }
