@@ -315,7 +315,7 @@ def drive(state: State, build: Build, folder: Path, ours: bool, checks: Checks, 
 
             name = f"{'ours' if ours else 'stock'}-{state.name.replace(' ', '-')}.json"
             (keep / name).write_text(json.dumps(found))
-        # Of the whole machine: states beside this one make its tasks wait for memory.
+        # States beside this one make tasks of the machine wait for memory. This server is not their cause.
         first = next((one for one in page.findings if "pressure" not in (one.rule, one.holder)), None)
         right = state.holders + (() if ours else state.on_stock)
         checks.check(

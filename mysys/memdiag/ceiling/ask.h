@@ -60,7 +60,7 @@ struct Asked {
   uint64_t seen_us;
 };
 
-/** Of a block of a statement that was told to end. */
+/** When a statement that was told to end may be refused a block. */
 enum class Refusal : uint8_t {
   never,
   /** If it is larger than the reserve. */

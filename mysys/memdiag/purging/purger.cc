@@ -113,9 +113,9 @@ void Watch::purge_resting(Pool pool, Pool_watch *watch, const Arenas &resting) {
   }
 }
 
-/** What arenas took again within a second of a purge says whether the pool had
-too many unused pages. One that was tried after it had kept them is tried later
-next time. */
+/** The purger judges a purge by what its arenas took again within a second. If
+they took most of it, the pool keeps its unused pages for a while. A pool that
+takes them again after that while keeps them longer. */
 void Watch::keep_if_wanted(Pool_watch *watch, uint64_t given_back_bytes,
                            uint64_t taken_bytes, uint64_t unused_bytes) {
   if (given_back_bytes < worth_bytes) return;
@@ -146,8 +146,9 @@ void Watch::keep_no_more_than_it_has(Pool_watch *watch, uint64_t unused_bytes) {
   watch->most_unused_bytes = 0;
 }
 
-/** Of the resting arenas those remain that have most and together have what is
-beyond the bytes that the pool keeps; none, if that is not worth a purge. */
+/** The list keeps the resting arenas with most unused pages, until they have
+what the pool has beyond the bytes that it keeps. It keeps none if that is not
+worth a purge. */
 void Watch::leave_what_is_kept(const Pool_watch &watch, Arenas *arenas) {
   const bool keeps = watch.kept_ms_left != 0;
   const uint64_t kept_bytes = keeps ? watch.kept_bytes : 0;

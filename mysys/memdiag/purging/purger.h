@@ -79,7 +79,8 @@ class Watch {
     that. UINT32_MAX: it never was. */
     uint32_t purged_ms_ago{UINT32_MAX};
     uint64_t purged_bytes{0};
-    /** What that purge gave back, and what the whole pool had unused before. */
+    /** The bytes that this purge gave back, and the pool's unused bytes before
+    it. */
     uint64_t given_back_bytes{0};
     uint64_t unused_in_pool_bytes{0};
     /** What it took again within a second. */
@@ -123,7 +124,7 @@ class Watch {
   struct Arenas {
     std::array<Resting, pools::max_slots> resting;
     size_t count;
-    /** Of the whole pool. */
+    /** All arenas of the pool have so many. */
     uint64_t unused_bytes;
   };
 

@@ -642,7 +642,7 @@ FRESH_TEST(Cpus, ALoadThatWandersKeepsItsPages) {
   const uint64_t kept_bytes = dirty_bytes_of(each);
   EXPECT_GE(kept_bytes, uint64_t{24} << 20);
 
-  // What a burst leaves goes back all the same.
+  // The pages that a burst leaves still go back.
   for (unsigned cpu = 0; cpu < cpus; ++cpu)
     blocks_on(cpu, each, 64 << 10, 8 << 20);
   EXPECT_GE(dirty_bytes_of(each), uint64_t{200} << 20);
