@@ -8,6 +8,12 @@ namespace {
 constexpr int64_t mb = 1 << 20;
 /** After a search without a frame: dirty pages are written meanwhile. */
 constexpr uint64_t no_frames_pause_us = 20'000;
+/** One of unknown digests begins after so long, while the reserve is left
+beyond what those that run are expected to take, and else after the longer time.
+*/
+constexpr uint64_t unknown_pause_us = 250'000;
+constexpr uint64_t long_unknown_pause_us = 2'000'000;
+constexpr uint64_t most_idle_ms = 8;
 
 bool is_over(std::optional<uint64_t> since_us, uint64_t pause_us,
              uint64_t now_us) {
@@ -150,6 +156,22 @@ int64_t expected_of_beginner(bool has_digest, std::optional<int64_t> peak_bytes,
   else if (peak_bytes)
     expected = std::min(*peak_bytes, 2 * plenty_bytes);
   return expected < small_bytes ? 0 : expected;
+}
+
+bool Pace::may_begin(const Beginner &beginner, uint64_t now_us) {
+  const bool fits = beginner.left_for_beginners_bytes >= beginner.reserve_bytes;
+  if (beginner.waited_us < patient_us ||
+      beginner.left_bytes < beginner.reserve_bytes ||
+      !is_over(m_began_us, fits ? unknown_pause_us : long_unknown_pause_us,
+               now_us))
+    return false;
+  m_began_us = now_us;
+  return true;
+}
+
+uint64_t Rest::next_ms(bool gave, uint64_t look_ms) {
+  m_idle_ms = gave ? 1 : std::min(2 * m_idle_ms, most_idle_ms);
+  return std::max(look_ms, m_idle_ms);
 }
 
 Reading needed_at_rest(int64_t kept_bytes,

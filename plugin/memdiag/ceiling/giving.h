@@ -186,6 +186,35 @@ constexpr uint64_t patient_us = 1'000'000;
 @return 0: it is small (small_bytes), and neither waits nor is waited for */
 int64_t expected_of_beginner(bool has_digest, std::optional<int64_t> peak_bytes,
                              int64_t average_peak_bytes, int64_t plenty_bytes);
+/** Statements of unknown digests that begin although there is no room for what
+is expected of them. Most are small and must not wait behind large ones; of a
+crowd of large ones, few begin before the first tells what they take. */
+class Pace {
+ public:
+  struct Beginner {
+    int64_t left_bytes;
+    int64_t left_for_beginners_bytes;
+    int64_t reserve_bytes;
+    uint64_t waited_us;
+  };
+  /** @return true: it begins, and the next one pauses */
+  bool may_begin(const Beginner &beginner, uint64_t now_us);
+
+ private:
+  std::optional<uint64_t> m_began_us;
+};
+
+/** The giver sleeps between its rounds. Rounds that give nothing take the
+processor from the statements whose end brings memory. */
+class Rest {
+ public:
+  /** @param look_ms  the kernel has to be read after so long */
+  uint64_t next_ms(bool gave, uint64_t look_ms);
+
+ private:
+  uint64_t m_idle_ms{1};
+};
+
 /** What the server keeps when all went back that can.
 @param can_go  parts of what is kept
 @return empty: a part is not known, or they are more than what is kept */

@@ -29,11 +29,6 @@ namespace {
 constexpr uint64_t gate_look_us = 20'000;
 /** A small statement begins after so long in any case. */
 constexpr uint64_t small_wait_us = 200'000;
-/** One of unknown digests begins after so long, beyond those that there is room
-for. After the longer time it does so even if those that run are expected to
-take what is left. */
-constexpr uint64_t unknown_pause_us = 250'000;
-constexpr uint64_t long_unknown_pause_us = 2'000'000;
 /** The text of a statement that takes little to parse. */
 constexpr size_t short_text_bytes = 64 << 10;
 /** It takes a step itself when there was no round for so long. */
@@ -199,22 +194,6 @@ Expectation expectation_of(State *self, const Running &running) {
       hash == 0 || peak.has_value()};
 }
 
-/** Nothing is known of it. Most are small and must not wait behind large ones;
-of a crowd of large ones, few begin before the first tells what they take.
-Caller holds the mutex. */
-bool may_begin_unknown(State *self, uint64_t waited_us) {
-  const uint64_t now_us = monotonic_us();
-  const uint64_t since_us = now_us - self->unknown_began_us;
-  const int64_t reserve = account.marks().reserve_bytes;
-  if (waited_us < patient_us || since_us < unknown_pause_us ||
-      account.left_bytes() < reserve ||
-      (since_us < long_unknown_pause_us &&
-       account.left_for_beginners_bytes() < reserve))
-    return false;
-  self->unknown_began_us = now_us;
-  return true;
-}
-
 /** @param waited_us  the statement has waited so long */
 bool has_room(int64_t expected_bytes, uint64_t waited_us) {
   if (account.level() == Level::unknown) return true;
@@ -263,7 +242,14 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
     if (first &&
         (self->running.count == 0 || has_room(expected->bytes, waited_us)))
       break;
-    if (!expected->known && may_begin_unknown(self, waited_us)) break;
+    if (!expected->known &&
+        self->pace.may_begin(
+            {.left_bytes = account.left_bytes(),
+             .left_for_beginners_bytes = account.left_for_beginners_bytes(),
+             .reserve_bytes = account.marks().reserve_bytes,
+             .waited_us = waited_us},
+            monotonic_us()))
+      break;
     if (mode.load() == Target::off || !started) break;
     *waited = true;
     if (!acts()) break;

@@ -32,7 +32,6 @@ constexpr uint64_t limits_age_us = 1'000'000;
 /** A table's full-text cache with less is not worth writing. */
 constexpr uint64_t worth_writing_bytes = 64 << 10;
 constexpr uint64_t watch_row_us = 1'000'000;
-constexpr uint64_t most_idle_ms = 8;
 
 constinit std::atomic<bool> giver_is_called{false};
 
@@ -362,7 +361,7 @@ void run(Worker *worker) {
   my_thread_init();
   State &self = state();
   uint64_t wait_ms = 0;
-  uint64_t idle_ms = 1;
+  Rest rest;
   do {
     giver_is_called.store(false, std::memory_order_relaxed);
     if (mode.load() == Target::off) {
@@ -377,10 +376,7 @@ void run(Worker *worker) {
         account.level() == Level::unknown
             ? limits_age_us / 1000
             : next_look_us(account.left_bytes(), account.marks()) / 1000;
-    // Rounds that give nothing take the processor from the statements whose end
-    // brings memory.
-    idle_ms = gave != 0 ? 1 : std::min(2 * idle_ms, most_idle_ms);
-    wait_ms = std::max(look_ms, idle_ms);
+    wait_ms = rest.next_ms(gave != 0, look_ms);
   } while (worker->wait_ms(wait_ms));
   my_thread_end();
 }

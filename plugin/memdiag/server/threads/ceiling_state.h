@@ -91,8 +91,7 @@ struct State {
   /** Statements that are large, or that began when room was short. */
   List running;
   uint64_t last_number{0};
-  /** When a statement of an unknown digest began without room. */
-  uint64_t unknown_began_us{0};
+  Pace pace;
   Log log;
 
   /** Statements that begin spill what they can (Giving). */

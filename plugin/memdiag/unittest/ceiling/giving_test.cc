@@ -284,6 +284,46 @@ TEST(Beginner, a_digest_is_small_once_its_statements_were) {
   EXPECT_FALSE(peaks.is_small(0)) << "another digest has its place";
 }
 
+TEST(Pace, an_unknown_statement_begins_each_quarter_of_a_second) {
+  constexpr Pace::Beginner fits{.left_bytes = 16 * mb,
+                                .left_for_beginners_bytes = 16 * mb,
+                                .reserve_bytes = 16 * mb,
+                                .waited_us = patient_us};
+  Pace pace;
+  EXPECT_TRUE(pace.may_begin(fits, 5'000'000)) << "the first at once";
+  EXPECT_FALSE(pace.may_begin(fits, 5'249'999));
+  EXPECT_TRUE(pace.may_begin(fits, 5'250'000));
+  EXPECT_FALSE(pace.may_begin(fits, 5'499'999)) << "since the last one";
+  Pace::Beginner impatient = fits;
+  --impatient.waited_us;
+  EXPECT_FALSE(pace.may_begin(impatient, 9'000'000));
+  Pace::Beginner red = fits;
+  --red.left_bytes;
+  EXPECT_FALSE(pace.may_begin(red, 9'000'000));
+}
+
+TEST(Pace, is_slow_while_those_that_run_are_expected_to_take_the_rest) {
+  constexpr Pace::Beginner beyond{.left_bytes = 16 * mb,
+                                  .left_for_beginners_bytes = 16 * mb - 1,
+                                  .reserve_bytes = 16 * mb,
+                                  .waited_us = patient_us};
+  Pace pace;
+  EXPECT_TRUE(pace.may_begin(beyond, 5'000'000));
+  EXPECT_FALSE(pace.may_begin(beyond, 6'999'999));
+  EXPECT_TRUE(pace.may_begin(beyond, 7'000'000));
+}
+
+TEST(Rest, is_longer_after_rounds_that_gave_nothing) {
+  Rest rest;
+  EXPECT_EQ(2, rest.next_ms(false, 0));
+  EXPECT_EQ(4, rest.next_ms(false, 1));
+  EXPECT_EQ(8, rest.next_ms(false, 0));
+  EXPECT_EQ(8, rest.next_ms(false, 0)) << "at most";
+  EXPECT_EQ(1, rest.next_ms(true, 0));
+  EXPECT_EQ(2, rest.next_ms(false, 0)) << "anew";
+  EXPECT_EQ(100, rest.next_ms(true, 100)) << "until the kernel is read";
+}
+
 TEST(Target_text, is_a_word_or_bytes) {
   EXPECT_EQ(Target{}, parse_target(""));
   EXPECT_EQ(Target{}, parse_target("off"));
