@@ -190,7 +190,8 @@ def _prepare(killer: Killer, server: Server) -> None:
             Killers.name,
         )
     limited.give_account(server, Killers.name)
-    server.query(f"GRANT FILE ON *.* TO {limited.ACCOUNT}@localhost")
+    privileges = "ALL" if killer.administrators else "FILE"
+    server.query(f"GRANT {privileges} ON *.* TO {limited.ACCOUNT}@localhost")
     # A warm pool, as of a server that has run for days.
     for table in ("things", "altered"):
         server.query(f"SELECT COUNT(*), SUM(LENGTH(note)), SUM(LENGTH(doc)) FROM {table}", Killers.name)

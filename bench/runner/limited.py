@@ -20,7 +20,7 @@ from harness.sql import SqlError
 
 Run = dict[str, Any]
 
-ACCOUNT = "app"  # the server never makes root wait
+ACCOUNT = "app"
 NO_MEMORY = 3170  # ER_CAPACITY_EXCEEDED
 PATIENCE_SECONDS = 60.0
 

@@ -155,6 +155,8 @@ class Killer:
     clients: tuple[int, ...] = (1, 32)
     # Its sessions begin again when their statements end.
     again: bool = False
+    # Its account has all privileges, as that of many applications.
+    administrators: bool = False
     # Its SELECTs read what no statement of it changes.
     same_answers: bool = True
 
@@ -163,6 +165,7 @@ KILLERS: dict[str, Killer] = {
     killer.name: killer
     for killer in (
         Killer("ordinary", ordinary, (32,)),
+        Killer("administrators", ordinary, (32,), administrators=True),
         Killer("json_row", _json_row, same_answers=False),
         Killer("json_arrayagg", _json_arrayagg),
         Killer("group_concat", _group_concat),

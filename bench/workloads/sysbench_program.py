@@ -14,7 +14,7 @@ MAX_THREADS = 1024
 TABLES = 4
 ROWS = 50_000
 DATABASE = "sbtest"
-# As an application has: the ceiling does less for administrators.
+# An application's.
 ACCOUNT = "sbtest"
 MYSQLD_OPTIONS = (
     "--innodb-buffer-pool-size=512M",

@@ -40,7 +40,7 @@ SCHEMA = "crowd"
 OPTIONS = ("--table-open-cache=8000", "--table-open-cache-instances=1")
 WITHOUT_CEILING = (*OPTIONS, "--memdiag-memory-target=OFF")
 TARGET_PERCENT = 80
-# Clients that want a gigabyte together. An administrator's statement never waits or ends.
+# Clients that want a gigabyte together.
 READER = "reader"
 READERS = 16
 READ_SECONDS = 15

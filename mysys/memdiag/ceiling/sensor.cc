@@ -523,11 +523,11 @@ Taker *begin(int64_t expected_bytes) {
   return &self->taker;
 }
 
-bool begin_small(bool may_wait_later) {
+bool begin_small() {
   Thread *const self = &thread;
   if (asking.load(std::memory_order_relaxed) != 0 || self->in_statement)
     return false;
-  self->of_session = may_wait_later;
+  self->of_session = true;
   self->base_bytes = self->net_bytes;
   self->peak_bytes = 0;
   self->told_large = false;
@@ -569,7 +569,7 @@ void session_begins() {
   thread.of_session = ask_owner(&Owner::session_begins, false);
 }
 
-void exempt_thread() { thread.of_session = false; }
+void exempt_thread(bool exempt) { thread.of_session = !exempt; }
 
 void before_connection() {
   if (generation.load(std::memory_order_relaxed) == 0) return;

@@ -152,9 +152,8 @@ void let_threads_ask(bool ask);
 Taker *begin(int64_t expected_bytes);
 /** A statement begins that is known to be small. If it grows large even so, the
 owner is told, and may begin it then with begin_late().
-@param may_wait_later  between it and the next one, as begin() says
 @return false: memory is short, or it has begun already */
-bool begin_small(bool may_wait_later);
+bool begin_small();
 /** It has begun already, and its growth so far counts.
 @param parses  its text may be parsed still */
 Taker *begin_late(bool parses);
@@ -164,9 +163,9 @@ int64_t end();
 
 /** The calling thread serves a new session. */
 void session_begins();
-/** The calling thread never waits until it begins another statement: its
-statement is exempt. */
-void exempt_thread();
+/** The calling thread never waits until it begins another statement, or until
+this is taken back: its statement is exempt. */
+void exempt_thread(bool exempt);
 
 /** A new connection waits while the level is red, for a second at most. */
 void before_connection();

@@ -91,7 +91,7 @@ class Ceiling : public testing::Test {
   ~Ceiling() override {
     begin(0);
     end();
-    exempt_thread();
+    exempt_thread(true);
     switch_off();
     EXPECT_EQ(0, account.promised_bytes());
     EXPECT_EQ(0, account.expected_bytes());
@@ -455,26 +455,26 @@ TEST_F(Ceiling, a_small_statement_that_grows_large_is_counted_from_its_begin) {
   ASSERT_EQ(0, switch_on(&owner));
   on_event(true, 5 * mb, 0);
   EXPECT_TRUE(account.read(now_us));
-  EXPECT_TRUE(begin_small(true));
+  EXPECT_TRUE(begin_small());
   on_event(true, 5 * mb + large_bytes / 2, 0);
   EXPECT_EQ(nullptr, taker);
-  EXPECT_TRUE(begin_small(true)) << "the next one";
+  EXPECT_TRUE(begin_small()) << "the next one";
   on_event(true, 5 * mb + large_bytes, 0);
   EXPECT_EQ(nullptr, taker);
   on_event(true, 5 * mb + large_bytes * 5 / 2, 0);
   ASSERT_NE(nullptr, taker);
   EXPECT_EQ(large_bytes * 2, taker->grown_bytes);
-  EXPECT_FALSE(begin_small(true)) << "it has begun";
+  EXPECT_FALSE(begin_small()) << "it has begun";
   EXPECT_EQ(large_bytes * 2, end());
 }
 
 TEST_F(Ceiling, while_memory_is_short_no_statement_begins_as_a_small_one) {
   ASSERT_EQ(0, switch_on(&nobody));
-  EXPECT_TRUE(begin_small(true));
+  EXPECT_TRUE(begin_small());
   let_threads_ask(true);
-  EXPECT_FALSE(begin_small(true));
+  EXPECT_FALSE(begin_small());
   let_threads_ask(false);
-  EXPECT_TRUE(begin_small(true));
+  EXPECT_TRUE(begin_small());
 }
 
 TEST_F(Ceiling, a_block_beyond_the_reserve_is_refused_to_one_that_is_to_end) {
@@ -551,9 +551,15 @@ TEST_F(Ceiling, a_session_waits_before_a_large_packet_unless_it_is_exempt) {
     EXPECT_TRUE(on_ask(Pool::session, 12 * mb));
   }
   EXPECT_EQ(waits + 1, counters.waits);
-  exempt_thread();
+  exempt_thread(true);
   EXPECT_TRUE(on_ask(Pool::session, 12 * mb));
   EXPECT_EQ(waits + 1, counters.waits);
+  exempt_thread(false);
+  {
+    const Giver giver(longest_ask_us, false);
+    EXPECT_TRUE(on_ask(Pool::session, 12 * mb));
+  }
+  EXPECT_EQ(waits + 2, counters.waits) << "the exempt statement has ended";
 }
 
 /** They are freed behind the last event of the former statement. */

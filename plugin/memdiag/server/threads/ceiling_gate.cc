@@ -70,10 +70,6 @@ struct Own {
   bool copies_text{false};
   /** The ceiling's error is being raised. */
   bool raises{false};
-  /** The session and the account that `is_administrator` is known of. */
-  my_thread_id known_session{0};
-  size_t known_account{0};
-  bool is_administrator{false};
 };
 
 Own &own() {
@@ -118,34 +114,6 @@ bool Told_to_end::handle_condition(THD *thd, uint error, const char *,
   if (with_transaction) thd->mark_transaction_to_rollback(true);
   raise_end(&mine, with_transaction);
   return true;
-}
-
-/** A hash of it (FNV-1a). COM_CHANGE_USER gives a session to another account.
- */
-size_t account_of(const THD *thd) {
-  const Security_context &context = *thd->security_context();
-  size_t hash = 0;
-  for (const LEX_CSTRING text : {context.priv_user(), context.priv_host()})
-    for (const char byte : std::string_view{text.str, text.length})
-      hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-  return hash;
-}
-
-/** Takes no lock and allocates nothing. */
-bool is_known(const Own &mine, const THD *thd) {
-  return mine.known_session == thd->thread_id() &&
-         mine.known_account == account_of(thd);
-}
-
-/** The privileges are looked at once for a session's account, and again by a
-statement that is about to wait. */
-bool is_administrator(Own *mine, THD *thd, bool anew) {
-  if (anew || !is_known(*mine, thd)) {
-    mine->is_administrator = exempt::is_administrator(thd);
-    mine->known_session = thd->thread_id();
-    mine->known_account = account_of(thd);
-  }
-  return mine->is_administrator;
 }
 
 uint64_t hash_of(const unsigned char *digest) {
@@ -360,7 +328,7 @@ without being counted. If it grows large even so, is_large() counts it. */
 bool passes_as_small(THD *thd, const unsigned char *digest) {
   Own *const mine = own_of_session;
   if (mine == nullptr || mine->session_with_handler != thd->thread_id() ||
-      !peaks.is_small(hash_of(digest)) || !begin_small(!mine->is_administrator))
+      !peaks.is_small(hash_of(digest)) || !begin_small())
     return false;
   static constexpr statement_gate::Gate nothing_ends{};
   statement_gate::note_let_through(&nothing_ends, false);
@@ -376,14 +344,14 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
   const bool began_early = running->taker != nullptr;
   // EXECUTE is exempt, and its statement asks again.
   statement_gate::note_let_through(&gate, true);
-  mine.exempt = is_administrator(&mine, thd, false) || exempt::is_exempt(thd);
+  mine.exempt = exempt::is_exempt(thd) || exempt::administers(thd);
   if (mine.exempt) {
     if (began_early) {
       unlist(&self, running);
       running->taker = nullptr;
       (void)end();
     }
-    exempt_thread();
+    exempt_thread(true);
     return false;
   }
   running->may_end = exempt::may_end(thd->lex->sql_command);
@@ -392,7 +360,7 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
       !began_early && (!has_room(expected.bytes, 0) ||
                        (expected.bytes != 0 &&
                         self.waiters.load(std::memory_order_relaxed) != 0));
-  if (queues && !is_administrator(&mine, thd, true)) {
+  if (queues) {
     if (queue(&self, &mine, expected)) return true;
   } else {
     let_through(&mine, expected.bytes);
@@ -411,11 +379,15 @@ void leave() {
   State &self = state();
   Own &mine = own();
   Running *const running = &mine.running;
-  mine.exempt = false;
   if (running->taker == nullptr) {
     (void)end();
+    // The packet of the session's next statement may be large.
+    if (mine.exempt && !exempt::is_of_system(running->thd))
+      exempt_thread(false);
+    mine.exempt = false;
     return;
   }
+  mine.exempt = false;
   THD *const thd = running->thd;
   mine.spilling.end(thd);
   unlist(&self, running);
@@ -448,13 +420,10 @@ void raise_end_once(const THD *thd) {
 }
 
 /** Before its gate: commands whose texts may be large. */
-bool may_begin_early(const Own &mine, THD *thd) {
+bool may_begin_early(const THD *thd) {
   const enum_server_command command = thd->get_command();
-  if (command != COM_QUERY && command != COM_STMT_PREPARE &&
-      command != COM_STMT_EXECUTE)
-    return false;
-  if (is_known(mine, thd)) return !mine.is_administrator;
-  return !exempt::has_static_privilege(thd);
+  return command == COM_QUERY || command == COM_STMT_PREPARE ||
+         command == COM_STMT_EXECUTE;
 }
 
 }  // namespace
@@ -463,8 +432,7 @@ constexpr statement_gate::Gate gate{asks, leave};
 
 bool is_large() {
   THD *const thd = current_thd;
-  if (thd == nullptr || running_statements != 1 ||
-      thd->system_thread != NON_SYSTEM_THREAD || thd->slave_thread)
+  if (thd == nullptr || running_statements != 1 || exempt::is_of_system(thd))
     return false;
   Own &mine = own();
   Running *const running = &mine.running;
@@ -474,12 +442,11 @@ bool is_large() {
   const bool late = running->taker == nullptr;
   // It passed as a small one.
   const bool runs = late && statement_gate::is_let_through();
-  if (runs && (!is_known(mine, thd) || mine.is_administrator ||
-               exempt::is_exempt(thd))) {
-    exempt_thread();
+  if (runs && exempt::is_exempt(thd)) {
+    exempt_thread(true);
     return true;
   }
-  if (late && !runs && !may_begin_early(mine, thd)) return false;
+  if (late && !runs && !may_begin_early(thd)) return false;
   // The thread may hold the mutex, or a lock that its holder waits for.
   if (mysql_mutex_trylock(&self.mutex) != 0) return false;
   if (late) {
@@ -504,7 +471,7 @@ bool is_large() {
 bool new_session() {
   own_of_session = nullptr;
   THD *const thd = current_thd;
-  if (thd == nullptr || thd->system_thread != NON_SYSTEM_THREAD) return false;
+  if (thd == nullptr || exempt::is_of_system(thd)) return false;
   Own *const mine = &own();
   // No statement runs, so the handler is the outermost of each that will.
   if (thd->get_internal_handler() == nullptr) {
@@ -512,7 +479,7 @@ bool new_session() {
     mine->session_with_handler = thd->thread_id();
     own_of_session = mine;
   }
-  return !is_administrator(mine, thd, true);
+  return true;
 }
 
 bool is_parsing() {

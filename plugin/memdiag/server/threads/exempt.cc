@@ -7,9 +7,12 @@
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/sql_security_ctx.h"
 #include "sql/mdl.h"
+#include "sql/mysqld.h"
 #include "sql/protocol_classic.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
+#include "sql/sql_parse.h"
+#include "sql/table.h"
 #include "sql/transaction_info.h"
 #include "sql/xa.h"
 
@@ -22,11 +25,34 @@ bool has_grant(THD *thd, const char *privilege) {
       .first;
 }
 
-/** Sessions with one of these privileges, or with a static one that
-has_static_privilege() names, never wait. */
+constexpr ulong administrators_acls =
+    SUPER_ACL | PROCESS_ACL | SHUTDOWN_ACL | REPL_SLAVE_ACL;
 constexpr const char *administrators[] = {
     "CONNECTION_ADMIN", "GROUP_REPLICATION_ADMIN", "REPLICATION_SLAVE_ADMIN",
     "SYSTEM_VARIABLES_ADMIN"};
+
+bool is_administrator(THD *thd) {
+  return thd->security_context()->check_access(administrators_acls, "", true) ||
+         std::any_of(std::begin(administrators), std::end(administrators),
+                     [thd](const char *name) { return has_grant(thd, name); });
+}
+
+bool is_of_server(const Table_ref &table) {
+  if (table.is_derived()) return true;
+  return is_infoschema_db(table.db, table.db_length) ||
+         is_perfschema_db(table.db, table.db_length) ||
+         my_strcasecmp(system_charset_info, table.db, "mysql") == 0 ||
+         my_strcasecmp(system_charset_info, table.db, "sys") == 0;
+}
+
+bool reads_only_tables_of_server(const LEX &lex) {
+  if (lex.sql_command != SQLCOM_SELECT || lex.query_tables == nullptr)
+    return false;
+  for (const Table_ref *table = lex.query_tables; table != nullptr;
+       table = table->next_global)
+    if (!is_of_server(*table)) return false;
+  return true;
+}
 
 /** Commands that end something, and EXECUTE: its statement asks by itself. The
 ones that stop a server or a part of it would give all of its memory back. */
@@ -70,22 +96,20 @@ bool is_of_no_client(THD *thd) {
 
 }  // namespace
 
-bool has_static_privilege(THD *thd) {
-  return thd->security_context()->check_access(
-      SUPER_ACL | PROCESS_ACL | SHUTDOWN_ACL | REPL_SLAVE_ACL, "", true);
-}
-
-bool is_administrator(THD *thd) {
-  return has_static_privilege(thd) ||
-         std::any_of(std::begin(administrators), std::end(administrators),
-                     [thd](const char *name) { return has_grant(thd, name); });
+bool is_of_system(const THD *thd) {
+  return thd->system_thread != NON_SYSTEM_THREAD || thd->slave_thread;
 }
 
 bool is_exempt(THD *thd) {
-  return is_of_no_client(thd) || thd->system_thread != NON_SYSTEM_THREAD ||
-         thd->slave_thread || thd->in_sub_stmt != 0 ||
+  return is_of_no_client(thd) || is_of_system(thd) || thd->in_sub_stmt != 0 ||
          thd->sp_runtime_ctx != nullptr ||
          ends_something(thd->lex->sql_command);
+}
+
+bool administers(THD *thd) {
+  const LEX &lex = *thd->lex;
+  const bool shows = sql_command_flags[lex.sql_command] & CF_STATUS_COMMAND;
+  return (shows || reads_only_tables_of_server(lex)) && is_administrator(thd);
 }
 
 bool holds_what_others_wait_for(THD *thd) {

@@ -1,6 +1,8 @@
 /*
   Statements that never wait for memory at the gate of the ceiling: those of
-  replication and administrators, and those that give something back.
+  replication, those that give something back, and those by which an
+  administrator sees and mends a server that is short of memory. Others of an
+  administrator are like everybody's: applications use such accounts too.
 
   Threads: the session's own. Locks: none.
 */
@@ -18,10 +20,11 @@ namespace memdiag::exempt {
 statements within stored programs, statements that end something, such as COMMIT
 and KILL. Cheap. */
 bool is_exempt(THD *thd);
-/** Of the session's privileges. May take a lock of the privileges' cache. */
-bool is_administrator(THD *thd);
-/** The part of that which takes no lock and allocates nothing. */
-bool has_static_privilege(THD *thd);
+/** Of replication, or another thread of the server. */
+bool is_of_system(const THD *thd);
+/** An administrator shows the server's state, or reads nothing but tables of
+the server itself. May take a lock of the privileges' cache. */
+bool administers(THD *thd);
 
 /** Others may wait for its session: it has an open transaction, also one of XA,
 or locks of tables, of GET_LOCK() or of FLUSH TABLES WITH READ LOCK. */
