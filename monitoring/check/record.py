@@ -168,7 +168,12 @@ STATES = {
     "growth": State(
         growth, "in a memory cgroup of 1 GB a session keeps 1 MB more every two seconds", limit_mb=1024, step_seconds=30
     ),
-    "near_limit": State(near_limit, "user variables fill a memory cgroup of 512 MB", limit_mb=NEAR_LIMIT_MB),
+    "near_limit": State(
+        near_limit,
+        "user variables fill a memory cgroup of 512 MB, and the ceiling is off",
+        ("--memdiag-memory-target=OFF",),
+        limit_mb=NEAR_LIMIT_MB,
+    ),
     "killed": State(killed, "SIGKILL after 192 MB of user variables, then a start"),
 }
 

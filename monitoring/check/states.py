@@ -240,6 +240,20 @@ def of_writing() -> Iterator[State]:
         },
         {4: [], 7: [], 20: [NEAR]},
     )
+    # The ceiling is at work: there is nothing to do before statements wait.
+    yield written(
+        "full_below_the_ceiling",
+        {
+            GENERAL: "400000000x20",
+            "ceiling_level": "1x20",
+            "host_limit_bytes": "1000000000x20",
+            "host_room_limit_bytes": "1000000000x20",
+            "host_room_bytes": "60000000x20",
+            "host_memory_bytes": "1024000000000x20",
+            "host_available_bytes": "300000000000x20",
+        },
+        {5: [], 20: []},
+    )
     # A critical finding of a rule for which there is no other alert.
     yield written(
         "critical_advice",

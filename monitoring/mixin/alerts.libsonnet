@@ -137,7 +137,13 @@
           },
           {
             alert: 'MemdiagNearLimit',
-            expr: 'instance:mysql_memdiag_limit_used:ratio > %g' % c.memdiagNearLimitRatio,
+            // Below the ceiling a server may use all that its control group has. The advice judges the rest.
+            expr: |||
+              instance:mysql_memdiag_limit_used:ratio{of="machine"} > %(memdiagNearLimitRatio)g
+              or
+              instance:mysql_memdiag_limit_used:ratio{of="cgroup"} > %(memdiagNearLimitRatio)g
+                unless on (instance, job) mysql_memdiag_ceiling_level%(s)s > 0
+            ||| % c,
             'for': '2m',
             labels: { severity: 'critical' },
             annotations: {

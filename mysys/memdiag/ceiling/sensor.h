@@ -70,6 +70,8 @@ struct Counters {
   std::atomic<uint64_t> parked_bytes{0};
   /** memdiag_memory_target is not OFF. */
   std::atomic<bool> on{false};
+  /** Nor is it WATCH. */
+  std::atomic<bool> acts{false};
 };
 extern Counters counters;
 

@@ -461,17 +461,36 @@ class Advisor {
     if (!left || *left >= std::min(day, look_ahead * trend->seconds)) return;
     const std::string limit = "the limit of " + size(*most);
     add("growth_of_the_process",
-        trend->seconds >= min_critical_seconds ? Severity::critical
-                                               : Severity::warning,
+        trend->seconds >= min_critical_seconds && !is_held()
+            ? Severity::critical
+            : Severity::warning,
         "server", "host",
         "the process grows by " + rate(*trend) +
             " without the buffer pool; with a full buffer pool of " +
             size(pool) + " it " +
             (*left > 0 ? "reaches " + limit + " in " + duration(*left)
-                       : "is above " + limit + " already"),
+                       : "is above " + limit + " already") +
+            held(),
         "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_HISTORY ORDER BY TIME "
         "DESC LIMIT 1 names the pool that grows; SELECT "
         "memdiag_purge('all') gives back what is unused");
+  }
+
+  /** The ceiling keeps the server below the limit. What would have it killed
+  lets statements wait, and some end. */
+  bool is_held() const {
+    return m_now.ceiling && m_now.ceiling->acts &&
+           m_now.ceiling->level != ceiling::Level::unknown;
+  }
+  /** The server may come as close to the limit. */
+  bool is_held_at(uint64_t limit_bytes) const {
+    return is_held() &&
+           static_cast<double>(m_now.ceiling->marks.target_bytes) >=
+               near_limit * static_cast<double>(limit_bytes);
+  }
+  const char *held() const {
+    return is_held() ? "; the ceiling keeps it below (memdiag_memory_target)"
+                     : "";
   }
 
   void judge_limits() {
@@ -482,12 +501,21 @@ class Advisor {
         host.tightest ? Reading{host.tightest->limit_bytes} : host.limit_bytes;
     const Reading usage =
         host.tightest ? Reading{host.tightest->usage_bytes} : host.usage_bytes;
-    if (limit && usage &&
-        static_cast<double>(*usage) >= near_limit * static_cast<double>(*limit))
-      add("cgroup_near_its_limit", Severity::critical, "cgroup", "host",
+    const bool near =
+        limit && usage &&
+        static_cast<double>(*usage) >= near_limit * static_cast<double>(*limit);
+    // A server that uses what it may use is no finding while none waits.
+    if (near &&
+        !(is_held_at(*limit) && m_now.ceiling->level == ceiling::Level::green))
+      add("cgroup_near_its_limit",
+          is_held_at(*limit) ? Severity::warning : Severity::critical, "cgroup",
+          "host",
           size(*usage) + " of the control group's limit of " + size(*limit) +
               " are used" +
-              (host.tightest ? " (" + host.tightest->usage_file + ")" : ""),
+              (host.tightest ? " (" + host.tightest->usage_file + ")" : "") +
+              (is_held_at(*limit)
+                   ? "; statements wait for memory (memdiag_memory_target)"
+                   : ""),
           "SELECT memdiag_purge('all'); then SET GLOBAL "
           "innodb_buffer_pool_size = <less>, or raise the limit: systemctl "
           "set-property <service> MemoryMax=" +
@@ -603,9 +631,11 @@ class Advisor {
       const uint64_t each = *m_now.session_buffers_bytes;
       const uint64_t all = global + each * *m_now.max_connections;
       if (global > *most)
-        add("server_buffers", Severity::critical, "server", "misconfiguration",
+        add("server_buffers",
+            is_held() ? Severity::warning : Severity::critical, "server",
+            "misconfiguration",
             "the server's own buffers take " + size(global) +
-                ", more than the " + size(*most) + " that it may use",
+                ", more than the " + size(*most) + " that it may use" + held(),
             remedy_of_server_buffers(*most));
       else if (all > *most)
         judge_session_buffers(

@@ -78,6 +78,8 @@ struct Folder_in_memory {
 
 /** The ceiling while memdiag_memory_target is not OFF. */
 struct Ceiling_situation {
+  /** False: memdiag_memory_target is WATCH. */
+  bool acts;
   ceiling::Level level;
   ceiling::Marks marks;
   /** What the kernel counts as kept. */

@@ -21,6 +21,8 @@ namespace memdiag::ceiling {
 struct Figures {
   /** False: memdiag_memory_target is OFF. */
   bool on;
+  /** False: it is OFF or WATCH. */
+  bool acts;
   Level level;
   Marks marks;
   int64_t kept_bytes;
@@ -48,6 +50,7 @@ struct Figures {
 
 inline Figures figures() {
   return {.on = counters.on.load(),
+          .acts = counters.acts.load(),
           .level = account.level(),
           .marks = account.marks(),
           .kept_bytes = account.kept_bytes(),

@@ -57,6 +57,7 @@ std::optional<advisor::Ceiling_situation> ceiling_situation() {
       quiet_seconds = now_us > last_us ? (now_us - last_us) / 1'000'000 : 0;
     }
   return advisor::Ceiling_situation{
+      .acts = now.acts,
       .level = now.level,
       .marks = now.marks,
       .kept_bytes = now.kept_bytes,

@@ -91,6 +91,7 @@ int changed(std::string_view text) {
     self.gate = &gate;
     mode.store(target->mode);
     counters.on.store(target->mode != Target::off);
+    counters.acts.store(acts());
     if (target->mode == Target::off) {
       (void)set_at_work(&self, false);
     } else {

@@ -600,6 +600,55 @@ TEST(Advisor, TheCeilingsFindingsHaveTheirRulesAndBytes) {
     EXPECT_FALSE(one.statement) << "a smaller pool makes the server wait";
 }
 
+/** What has other servers killed is not critical below a ceiling. */
+TEST(Advisor, TheCeilingHoldsTheServerBelowItsLimit) {
+  using memdiag::ceiling::Level;
+  Situation all = healthy();
+  all.trend_without_buffer_pool = Trend{1e6, 0.95, 6.0 * gb, 890};
+  all.global_buffers_bytes = 9 * gb;
+  all.host.usage_bytes = 7 * gb + 512 * mb;
+  const auto found = [&all](std::string_view rule) -> std::optional<Finding> {
+    for (const Finding &each : findings(all))
+      if (each.rule == rule) return each;
+    return std::nullopt;
+  };
+  Ceiling_situation ceiling{};
+  ceiling.acts = true;
+  ceiling.level = Level::green;
+  ceiling.marks = memdiag::ceiling::marks_of_limit(8 * gb, 0);
+  all.ceiling = ceiling;
+  for (const char *rule : {"growth_of_the_process", "server_buffers"}) {
+    ASSERT_TRUE(found(rule)) << rule;
+    EXPECT_EQ(Severity::warning, found(rule)->severity) << rule;
+    EXPECT_TRUE(found(rule)->evidence.ends_with(
+        "; the ceiling keeps it below (memdiag_memory_target)"))
+        << found(rule)->evidence;
+  }
+  EXPECT_FALSE(found("cgroup_near_its_limit")) << "nobody waits";
+  all.ceiling->level = Level::yellow;
+  EXPECT_EQ(Severity::warning, found("cgroup_near_its_limit")->severity);
+  EXPECT_TRUE(found("cgroup_near_its_limit")
+                  ->evidence.ends_with("; statements wait for memory "
+                                       "(memdiag_memory_target)"));
+  // A target of half the limit: others of the group use the rest.
+  all.ceiling->marks = memdiag::ceiling::marks_of_limit(4 * gb, 0);
+  EXPECT_EQ(Severity::critical, found("cgroup_near_its_limit")->severity);
+  all.ceiling->marks = ceiling.marks;
+
+  const auto is_critical = [&found] {
+    for (const char *rule :
+         {"growth_of_the_process", "server_buffers", "cgroup_near_its_limit"})
+      EXPECT_EQ(Severity::critical, found(rule)->severity) << rule;
+  };
+  all.ceiling->level = Level::unknown;
+  is_critical();
+  all.ceiling->level = Level::green;
+  all.ceiling->acts = false;
+  is_critical();
+  all.ceiling.reset();
+  is_critical();
+}
+
 TEST(StartOption, TheLastOneCounts) {
   const auto asked = [](std::vector<const char *> arguments) {
     return memdiag::advisor::last_number(arguments, "innodb-buffer-pool-size");
