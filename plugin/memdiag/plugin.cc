@@ -38,6 +38,7 @@
 #include "plugin/memdiag/tables/purge_receipt.h"
 #include "plugin/memdiag/tables/tables.h"
 #include "sql/mysqld.h"
+#include "storage/innobase/memdiag/innodb.h"
 
 namespace memdiag {
 namespace {
@@ -124,6 +125,7 @@ int start(void *plugin) {
     error_log::warn(
         "the thread that frees readings of tables cannot be started (" +
         reason(error) + "): each session keeps its last readings.");
+  innodb::free_pages_of_recovery();
   limits::set_growth(buffer_pool_growth);
   start_history();
   if (!opt_initialize) {

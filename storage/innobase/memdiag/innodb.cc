@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <new>
 #include <thread>
+#include <utility>
 
 #include "btr0sea.h"
 #include "buf0buf.h"
@@ -534,6 +536,16 @@ uint64_t lock_bytes(const void *thd) {
       thd_to_trx(static_cast<THD *>(const_cast<void *>(thd)));
   if (trx == nullptr || trx->lock.lock_heap == nullptr) return 0;
   return mem_heap_get_size(trx->lock.lock_heap);
+}
+
+// A new object, and not none: InnoDB's shutdown uses it.
+void free_pages_of_recovery() try {
+  if (!is_up() || recv_sys == nullptr || recv_recovery_on) return;
+  auto *const none =
+      ut::new_withkey<dblwr::recv::DBLWR>(UT_NEW_THIS_FILE_PSI_KEY);
+  ut::delete_(std::exchange(recv_sys->dblwr, none));
+} catch (const std::bad_alloc &) {
+  // They stay, as in stock.
 }
 
 const char *temporary_tablespaces_folder() { return ibt::srv_temp_dir; }
