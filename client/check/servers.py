@@ -40,6 +40,8 @@ OPTIONS = (
     "--loose-mysqlx=OFF",
 )
 MIB = 1 << 20
+# Seconds that a check waits for what must come: a busy machine may stall for many.
+PATIENCE = 180.0
 
 
 # --- calling it ----------------------------------------------------------------------
@@ -60,7 +62,7 @@ def memdiag(*words: object, **more: str) -> subprocess.CompletedProcess[str]:
         text=True,
         env={**environment(), **more},
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
 
@@ -320,12 +322,12 @@ def interrupted(checks: Checks, server: Server, folder: Path) -> None:
         preexec_fn=_interruptible,
     )
     unfinished = folder / "recording.unfinished"
-    end = time.monotonic() + 30
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end and (not unfinished.exists() or unfinished.read_text().count("\n") < 4):
         time.sleep(0.05)
     try:
         process.send_signal(signal.SIGINT)
-        words, complaint = process.communicate(timeout=30)
+        words, complaint = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
     checks.check(
@@ -407,7 +409,7 @@ class Terminal:
     def __init__(self, folder: Path, words: list[str]) -> None:
         self._socket = folder / "tmux"
         setting = f"env PYTHONPATH={ROOT / 'client'} HOME={folder} TERM=screen-256color"
-        shell = f"cd {folder} && {setting} {' '.join(words)}; echo ended with $?; sleep 60"
+        shell = f"cd {folder} && {setting} {' '.join(words)}; echo ended with $?; sleep 3600"
         self._run("new-session", "-d", "-s", "t", "-x", "110", "-y", "32", shell)
 
     def _run(self, *words: str) -> str:
@@ -416,7 +418,7 @@ class Terminal:
         )
         return done.stdout
 
-    def shows(self, words: str, seconds: float = 30) -> str:
+    def shows(self, words: str, seconds: float = PATIENCE) -> str:
         """The screen as soon as it matches; an empty text if it never does."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

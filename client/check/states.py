@@ -61,7 +61,7 @@ OPTIONS = (
 )
 # So much of the bytes at stake must come back.
 ENOUGH = 0.5
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 @dataclass
@@ -131,12 +131,12 @@ def triggers(now: Situation) -> None:
         session.query(f"CREATE TABLE t{number} (id INT PRIMARY KEY AUTO_INCREMENT, a INT, b VARCHAR(200))")
         session.query(
             f"CREATE TRIGGER large{number} BEFORE INSERT ON t{number} FOR EACH ROW BEGIN"
-            f" DO GET_LOCK('gate', 120) + RELEASE_LOCK('gate'); IF NEW.a < 0 THEN {body} END IF; END"
+            f" DO GET_LOCK('gate', 3600) + RELEASE_LOCK('gate'); IF NEW.a < 0 THEN {body} END IF; END"
         )
     # Inserts that run at one time each have an instance of the table, which then stays in the cache.
     # So all wait at a gate until the last one is there.
     waiting = f"SELECT COUNT(*) = {aliases} FROM performance_schema.processlist WHERE STATE = 'User lock'"
-    processes = [now.server.connect("state", timeout=120) for _ in range(aliases)]
+    processes = [now.server.connect("state", timeout=PATIENCE) for _ in range(aliases)]
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(aliases) as pool:
@@ -188,7 +188,7 @@ def connection_storm(now: Situation) -> None:
         session = now.session()
         session.query(f"SET @x = REPEAT('x', {96 << 10})")
     young = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND = 'Sleep' AND TIME < 61"
-    deadline = time.monotonic() + 2 * PATIENCE
+    deadline = time.monotonic() + PATIENCE
     while now.ours and now.server.query(young).scalar() != "0" and time.monotonic() < deadline:
         time.sleep(1)
 
