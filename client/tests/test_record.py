@@ -227,7 +227,7 @@ with mock.patch("memdiag.connect.session.pymysql", lambda: OldServer(SERVERS[0])
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=30,
+                timeout=180,
             )
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertGreaterEqual(len(read_recording(out).samples), 1)

@@ -65,7 +65,7 @@ class FakeServer:
     def _serve(self) -> None:
         link, _ = self._listener.accept()
         with link, contextlib.suppress(OSError):
-            link.settimeout(20)
+            link.settimeout(180)
             for one in self._packets:
                 if not one and not self.heard:
                     return  # without a word
@@ -84,7 +84,7 @@ class Harm(unittest.TestCase):
     def connected(self, *packets: bytes, **more: object) -> FakeServer:
         server = FakeServer(*packets)
         self.addCleanup(server.close)
-        self.target = Target(host="127.0.0.1", port=server.port, user="u", password=SECRET, connect_timeout=20, **more)
+        self.target = Target(host="127.0.0.1", port=server.port, user="u", password=SECRET, connect_timeout=180, **more)
         return server
 
     def test_what_is_no_server_is_one_line(self):
@@ -264,7 +264,7 @@ class Login(unittest.TestCase):
     def connected(self, *packets: bytes) -> Target:
         server = FakeServer(*packets)
         self.addCleanup(server.close)
-        return Target(host="127.0.0.1", port=server.port, user="u", ssl_mode="DISABLED", connect_timeout=20)
+        return Target(host="127.0.0.1", port=server.port, user="u", ssl_mode="DISABLED", connect_timeout=180)
 
     def test_a_refusal_is_one_with_its_number(self):
         words = "No, 'l2' has exceeded (current value: 1)"

@@ -321,7 +321,7 @@ class Performing(Scratch):
         self.assertEqual(found, ["ab", "c", "d", "e", "f", "gh"])
 
     def test_neighbours_run_at_the_same_time(self):
-        both = threading.Barrier(2, timeout=60)
+        both = threading.Barrier(2, timeout=180)
 
         def meet(_run):
             both.wait()
@@ -407,7 +407,7 @@ class Performing(Scratch):
             return Result(1)
 
         def fails(_run):
-            running.wait(60)
+            running.wait(180)
             raise Problem("a program is missing")
 
         with self.assertRaisesRegex(Problem, "is missing"):

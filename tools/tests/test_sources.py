@@ -235,7 +235,7 @@ class Unpack(Case):
         tree = self.cache / "src" / "mysql"
         # Another process, which can be ended if it hangs.
         command = [sys.executable, "-c", program, archive, tree]
-        subprocess.run(command, cwd=common.ROOT, check=True, timeout=60)
+        subprocess.run(command, cwd=common.ROOT, check=True, timeout=300)
         self.assertEqual(len(list(tree.iterdir())), 2000)
 
     @unittest.skipUnless(shutil.which("dpkg-deb"), "needs dpkg-deb")
