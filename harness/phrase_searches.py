@@ -21,7 +21,7 @@ from harness.sql import SqlError
 DATABASE = "demo"
 PHRASES = 40
 AFTER_SECONDS = (1, 2, 5)
-PATIENCE = 60.0
+PATIENCE = 180.0
 MYSQLD_OPTIONS = (
     "--innodb-buffer-pool-size=512M",
     # Without these options, the pages that the server reads at its start would mix with the memory of the searches.

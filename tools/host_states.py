@@ -50,7 +50,7 @@ IDLE_STEP_MB = 32
 SQUEEZED_MB = 192
 # From 64 MB on the advisor has a finding. The server reads a little of it again meanwhile.
 ENOUGH_MB = 80
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 120
 # Ends the server if this program was killed. A server that was stopped has no pid file.
 END_SERVER = 'read -r pid < "$1" && grep -qF -- "--datadir=$2" "/proc/$pid/cmdline" && kill "$pid"'
 
