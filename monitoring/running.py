@@ -50,8 +50,8 @@ def telemetry_options(endpoint: str) -> tuple[str, ...]:
     )
 
 
-def until(condition: Callable[[], object], what: str, seconds: float = 20) -> None:
-    """Asks until the answer is true. Raises Failed if that takes too long."""
+def until(condition: Callable[[], object], what: str, seconds: float = 180) -> None:
+    """Asks until the answer is true. Raises Failed if that takes too long: a busy machine may stall for many seconds."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -59,7 +59,7 @@ def until(condition: Callable[[], object], what: str, seconds: float = 20) -> No
         time.sleep(0.1)
 
 
-def get(url: str, timeout: float = 10) -> str:
+def get(url: str, timeout: float = 60) -> str:
     """Returns the page; empty while nobody answers."""
     try:
         with urllib.request.urlopen(url, timeout=timeout) as answer:

@@ -6,7 +6,9 @@ import contextlib
 import gzip
 import hashlib
 import http.server
+import select
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -60,17 +62,27 @@ class Metric:
 @dataclass
 class Sink:
     """The sink, with the last figures of each meter, and the attributes of the resource that sent them. `release` ends
-    the requests of a sink that hangs."""
+    the requests of a sink that hangs; `held` are their connections."""
 
     port: int = 0
     requests: int = 0
     meters: dict[str, dict[str, Metric]] = field(default_factory=dict)
     resource: dict[str, str] = field(default_factory=dict)
     release: threading.Event = field(default_factory=threading.Event)
+    held: list[socket.socket] = field(default_factory=list)
 
     @property
     def endpoint(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1/metrics"
+
+    def hanging(self) -> socket.socket | None:
+        """The connection of a request that waits for its answer now."""
+        return self.held[-1] if self.held and waits(self.held[-1]) else None
+
+
+def waits(connection: socket.socket) -> bool:
+    """Whether the client has not given up."""
+    return not select.select([connection], [], [], 0)[0]
 
 
 def decoded(body: bytes) -> tuple[dict[str, str], dict[str, dict[str, Metric]]]:
@@ -109,6 +121,7 @@ def listening(hangs: bool = False) -> Iterator[Sink]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             sink.requests += 1
             if hangs:
+                sink.held.append(self.connection)
                 sink.release.wait()
                 return
             if self.headers.get("Content-Encoding") == "gzip":

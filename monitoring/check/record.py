@@ -233,7 +233,7 @@ def record(name: str, state: State, build: Build) -> None:
         running.Measured(server, port).create_account()
         address = stack.enter_context(running.exporter(folder, port, seconds=f"{state.step_seconds}s"))
         prometheus = stack.enter_context(running.prometheus(folder, address, f"{state.step_seconds}s"))
-        running.until(lambda: prometheus.values("mysql_memdiag_process_resident_bytes"), "Prometheus has figures", 120)
+        running.until(lambda: prometheus.values("mysql_memdiag_process_resident_bytes"), "Prometheus has figures")
         began = time.time()
         state.make(server)
         made = recorded(prometheus, began, state, build.version())
