@@ -26,9 +26,12 @@ LIMIT_MB = 640
 # 80 MB a second: the recorder takes two seconds from one high to the next.
 STEP_MB = 4
 PAUSE = 0.05
-# The last high may be two seconds older than the end.
-LEAST_GROWTH_MB = 150
-PATIENCE = 30.0
+# The server grows so far in steps, each of which waits for the recorder: it may stall longer than the growth. Then it
+# goes on to its end.
+WAITS_MB = (100, 200, 300)
+# A new high is 16 MB or 5% of RSS above the last, whose record REPEAT()'s copy was in as well.
+LEAST_GROWTH_MB = 250
+PATIENCE = 180.0
 OPTIONS = (
     "--innodb-buffer-pool-size=64M",
     "--innodb-redo-log-capacity=64M",
@@ -46,12 +49,22 @@ FIRST = f"""SELECT POOL, FRAMES, GROWTH_BYTES, DIGEST <=> STATEMENT_DIGEST("{sta
   FROM information_schema.MEMDIAG_LAST_RUN_PROFILE LIMIT 1"""
 
 
+RECORDED = """SELECT COALESCE(MAX(BYTES), 0) FROM (SELECT SUM(STACK_BYTES) AS BYTES
+  FROM information_schema.MEMDIAG_PROFILE_HISTORY WHERE RUN = 0 AND POOL = 'session' GROUP BY TIME) AS records"""
+
+
 def grow(server: Server) -> None:
     """Until the server has gone."""
     with contextlib.suppress(SqlError, OSError), server.connect() as session:
         for number in itertools.count():
             session.query(statement(number))
             time.sleep(PAUSE)
+            end = time.monotonic() + PATIENCE
+            held_mb = (number + 1) * STEP_MB
+            while held_mb in WAITS_MB and time.monotonic() < end:
+                if int(float(session.query(RECORDED).scalar() or 0)) >> 20 >= held_mb - 50:
+                    break
+                time.sleep(0.1)
     end = time.monotonic() + PATIENCE
     while server.alive() and time.monotonic() < end:
         time.sleep(0.1)
