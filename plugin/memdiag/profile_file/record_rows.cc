@@ -123,6 +123,13 @@ void profile_history_rows(
                    [](const Snapshot *a, const Snapshot *b) {
                      return a->moment.time_us < b->moment.time_us;
                    });
+  // Ramps that begin at one low have a copy of it each.
+  const auto is_same_low = [](const Snapshot *a, const Snapshot *b) {
+    return a->is_before_ramp && b->is_before_ramp &&
+           a->moment.time_us == b->moment.time_us && a->since_us == b->since_us;
+  };
+  snapshots.erase(std::unique(snapshots.begin(), snapshots.end(), is_same_low),
+                  snapshots.end());
   // Each stack is named once, not once for each snapshot.
   std::vector<uint64_t> addresses;
   for (const auto &stored : run.sites)

@@ -394,6 +394,28 @@ TEST_F(Profile_file_test, PeakAndBefore) {
   expect(11, 10);
 }
 
+TEST_F(Profile_file_test, TheMomentBeforeTwoRampsHasItsRowsOnce) {
+  Profile_file file;
+  begin(&file);
+  add_sites(&file, 1, 1);
+  const std::vector<Site_amount> amounts{amount_of(1, 300)};
+  EXPECT_EQ(0, file.append(moment_of(1, 100), a_low, amounts));
+  EXPECT_EQ(0, file.append(moment_of(2, 500), high_of(1), amounts));
+  EXPECT_EQ(0, file.append(moment_of(3, 500), high_of(2), amounts));
+  const Contents contents = loaded(m_path);
+  EXPECT_EQ((Times{1, 1, 2, 3}), times(contents.latest->ramps));
+  std::vector<std::pair<uint64_t, std::string>> rows;
+  profile_history_rows(
+      *contents.latest, 0, [&rows](const Profile_history_row &row) {
+        rows.emplace_back((row.time_us - start_us) / second, row.reason);
+        return true;
+      });
+  EXPECT_EQ(
+      (decltype(rows){
+          {1, "period"}, {1, "before_ramp"}, {2, "new_high"}, {3, "new_high"}}),
+      rows);
+}
+
 TEST_F(Profile_file_test, TheLastFiveHighsOfARampStay) {
   Profile_file file;
   begin(&file);
