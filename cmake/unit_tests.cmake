@@ -99,8 +99,8 @@ foreach(source IN LISTS tests)
   target_link_libraries(${name} PRIVATE GTest::gtest GTest::gtest_main)
   # Each test runs in its own process. ctest discovers the tests when it runs, so a
   # program that crashes at once is a failed test and not a failed build.
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT 300 ENVIRONMENT "${environment}")
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 600
+    PROPERTIES TIMEOUT 1800 ENVIRONMENT "${environment}")
 endforeach()
 
 memdiag_program(memdiag_reference
@@ -120,7 +120,7 @@ if(NOT MEMDIAG_SANITIZE)
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/plugin/memdiag/test/other_profilers.py
       $<TARGET_FILE:memdiag_known_ways> ${CMAKE_BINARY_DIR}/jemalloc/src/bin/jeprof
       ${CMAKE_BINARY_DIR}/other_profilers)
-  set_tests_properties(other_profilers PROPERTIES TIMEOUT 300)
+  set_tests_properties(other_profilers PROPERTIES TIMEOUT 1800)
 endif()
 
 memdiag_program(memdiag_block_cost ${CMAKE_SOURCE_DIR}/bench/block_cost.cc)

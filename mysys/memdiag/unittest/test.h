@@ -184,6 +184,10 @@ constexpr size_t sizes[] = {1,      8,       48,      256,    1000,
                             4096,   8192,    16384,   32768,  40000,
                             100000, 1 << 20, 3 << 20, 4 << 20};
 
+/** SIGALRM ends a child that hangs, and a deadlock becomes a failure. So long
+does no child take on a machine that stalls for many seconds. */
+constexpr unsigned seconds_until_a_hang = 600;
+
 /** Run `body` in a forked child, which never returns to gtest.
 @param in_parent  runs in this process when the child has begun
 @return the child's exit code, or 1000 + the signal that ended it */
@@ -192,7 +196,7 @@ int in_child(Body body, In_parent in_parent = {}) {
   fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);  // a deadlock becomes a failure
+    alarm(seconds_until_a_hang);
     _exit(body());
   }
   in_parent();
@@ -217,7 +221,7 @@ inline int run_in_fresh_process() {
     // The outer test's result files are not this process's to write.
     unsetenv("GTEST_OUTPUT");
     unsetenv("XML_OUTPUT_FILE");
-    alarm(120);
+    alarm(2 * seconds_until_a_hang);
     execl("/proc/self/exe", "memdiag_test", filter.c_str(), "--gtest_brief=1",
           nullptr);
     _exit(127);

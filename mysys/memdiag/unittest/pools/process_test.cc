@@ -221,7 +221,6 @@ TEST(Fork, CachesOfThreadsThatAreGone) {
   Workers workers(8, [&] { use_caches(1); });
   for (int i = 0; i < 20; ++i)
     EXPECT_EQ(0, workers.in_child([&] {
-      alarm(20);
       for (int round = 0; round < 3; ++round) {
         use_caches(100);
         for (size_t p = first_pool; p < memdiag::pool_count; ++p)
@@ -239,7 +238,6 @@ TEST(Fork, WhileOthersPurge) {
   });
   for (int i = 0; i < 40; ++i) {
     EXPECT_EQ(0, workers.in_child([] {
-      alarm(10);
       Block::make(1 << 20, 1).free();
       // A purge that was under way in the parent must not block this
       // one.

@@ -477,7 +477,7 @@ TEST_F(History, AProcessThatIsKilled) {
     setenv(file_variable, m_path.c_str(), 1);
     unsetenv("GTEST_OUTPUT");
     unsetenv("XML_OUTPUT_FILE");
-    alarm(60);
+    alarm(memdiag_test::seconds_until_a_hang);
     execl("/proc/self/exe", "history_test",
           "--gtest_filter=History.AProcessThatIsKilled", "--gtest_brief=1",
           nullptr);

@@ -240,7 +240,7 @@ TEST_F(Profile_failures, AForkWhileItRecordsHarmsNeitherSide) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       // The writer's view of the profile does not go on here.
-      alarm(60);
+      alarm(600);
       pools::free(Pool::session, pools::allocate(Pool::session, 5000), 5000);
       profiling::switch_off();
       _exit(profiling::is_on() || profiles_mapped() != 0 ? 1 : 0);
