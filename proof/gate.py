@@ -147,7 +147,14 @@ class Gate:
 def _started(command: Sequence[str], out) -> Iterator[subprocess.Popen]:
     """A program in a session of its own, which is over when the block is left."""
     process = subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        # A shell starts what it runs in the background with the signal ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         yield process
