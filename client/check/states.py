@@ -61,7 +61,7 @@ OPTIONS = (
 )
 # So much of the bytes at stake must come back.
 ENOUGH = 0.5
-PATIENCE = 300.0
+PATIENCE = 600.0
 
 
 @dataclass
@@ -287,6 +287,15 @@ def snapshot(server: Server) -> dict:
         return take(session)
 
 
+def settle(now: Situation) -> None:
+    """Waits until nothing grows by the advice: a busy machine takes longer than a minute to make a state, and then its
+    growth is the first finding for a while."""
+    growing = "SELECT COUNT(*) FROM information_schema.MEMDIAG_ADVICE WHERE RULE LIKE 'growth%'"
+    deadline = time.monotonic() + PATIENCE
+    while now.ours and now.server.query(growing).scalar() != "0" and time.monotonic() < deadline:
+        time.sleep(1)
+
+
 def bytes_at_stake(server: Server, finding: Finding) -> int:
     """Bytes that the report gives the same holder now; 0 where it names the holder no more."""
     view = report(snapshot(server))
@@ -308,6 +317,7 @@ def drive(state: State, build: Build, folder: Path, ours: bool, checks: Checks, 
     with situation(build, folder, state, ours) as now:
         began = rss(now.server)
         state.make(now)
+        settle(now)
         found = snapshot(now.server)
         page = report(found)
         if keep:
