@@ -113,7 +113,7 @@ def chromium(folder: Path, page: Path | str, *words: str) -> subprocess.Complete
             "--disable-background-networking",
             f"--user-data-dir={profile}",
         ]
-        return subprocess.run([*command, *words, address], capture_output=True, text=True, check=False, timeout=180)
+        return subprocess.run([*command, *words, address], capture_output=True, text=True, check=False, timeout=900)
 
 
 def made(checks: Checks, name: str, done: subprocess.CompletedProcess[str], file: Path, least: int) -> None:
