@@ -27,12 +27,26 @@ bool memdiag_arena_of(const void *block, unsigned *arena) {
   return arena_of_extent(extent_of(block), arena);
 }
 
+static enum memdiag_pages pages_of(const edata_t *extent) {
+  switch (edata_state_get(extent)) {
+    case extent_state_active:
+      return memdiag_pages_used;
+    case extent_state_muzzy:
+    case extent_state_retained:
+      return memdiag_pages_given_back;
+    default:
+      /* Also on its way to another state. */
+      return memdiag_pages_dirty;
+  }
+}
+
 bool memdiag_extent_at(const void *address, struct memdiag_extent *extent) {
   edata_t *const found = extent_of(address);
   if (!arena_of_extent(found, &extent->arena)) return false;
   extent->bytes = edata_size_get(found);
   extent->regions = 1;
   extent->free_regions = 0;
+  extent->pages = pages_of(found);
   /* A free extent that was a slab keeps the mark, but has no size class. The
   bits need not agree while another thread allocates, so they are read without
   jemalloc's assertions. */

@@ -19,6 +19,13 @@
 extern "C" {
 #endif
 
+/** Pages that are kept for later are dirty until they are given back. */
+enum memdiag_pages {
+  memdiag_pages_used,
+  memdiag_pages_dirty,
+  memdiag_pages_given_back
+};
+
 /** An extent: a slab of equal regions, or (1 region) a large block or pages
 that are kept for later. */
 struct memdiag_extent {
@@ -26,6 +33,7 @@ struct memdiag_extent {
   size_t bytes;
   size_t regions;
   size_t free_regions;
+  enum memdiag_pages pages;
 };
 
 /** The arena that a block lies in.

@@ -209,10 +209,13 @@ int set_sample_interval(uint64_t bytes) {
 
 Result<Extent> extent_at(const void *address) {
   memdiag_extent found;
-  return memdiag_extent_at(address, &found)
-             ? Result<Extent>::ok({found.arena, found.bytes, found.regions,
-                                   found.free_regions})
-             : Result<Extent>::failed(EINVAL);
+  if (!memdiag_extent_at(address, &found))
+    return Result<Extent>::failed(EINVAL);
+  const Pages pages = found.pages == memdiag_pages_used    ? Pages::used
+                      : found.pages == memdiag_pages_dirty ? Pages::dirty
+                                                           : Pages::given_back;
+  return Result<Extent>::ok(
+      {found.arena, found.bytes, found.regions, found.free_regions, pages});
 }
 
 int refresh() {

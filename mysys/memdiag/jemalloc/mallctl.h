@@ -161,6 +161,10 @@ finish the interval that they have begun.
 @return 0, or ENOENT: the profiler is not initialised */
 int set_sample_interval(uint64_t bytes);
 
+/** Pages that the allocator keeps for later are dirty until it gives them back:
+lazily (muzzy), or at once, which leaves none resident. */
+enum class Pages : uint8_t { used, dirty, given_back };
+
 /** An extent as the allocator has it: a slab of equal regions, or (1 region) a
 large block or pages that it keeps for later. */
 struct Extent {
@@ -168,6 +172,7 @@ struct Extent {
   size_t bytes;
   size_t regions;
   size_t free_regions;
+  Pages pages;
 };
 
 /** The extent that begins at an address, or the slab that the address is in.

@@ -22,11 +22,14 @@ bool walk_range(Address_range range, const Page_scan &scan, Walk *found) {
       found->unowned_bytes += *present;
       continue;
     }
-    const auto [arena, size, regions, free_regions] = extent.value();
+    const auto [arena, size, regions, free_regions, pages] = extent.value();
     Present &pool =
         found->pools[static_cast<size_t>(pools::owner_of_arena(arena))];
     pool.huge_bytes += huge_bytes;
-    if (regions <= 1) {
+    if (pages != mallctl::Pages::used) {
+      (pages == mallctl::Pages::dirty ? pool.dirty_bytes : pool.muzzy_bytes) +=
+          *present;
+    } else if (regions <= 1) {
       pool.large_bytes += *present;
     } else {
       const uint64_t free =

@@ -30,12 +30,16 @@ struct Present {
    */
   uint64_t small_live_bytes;
   uint64_t small_free_bytes;
-  /** Large blocks, and pages that wait to be used again. */
   uint64_t large_bytes;
+  /** Pages that wait to be used again, and were written once. */
+  uint64_t dirty_bytes;
+  /** The same, after the kernel was told that it may take them. */
+  uint64_t muzzy_bytes;
   /** The part of all these that is in huge pages. */
   uint64_t huge_bytes;
   uint64_t total() const {
-    return small_live_bytes + small_free_bytes + large_bytes;
+    return small_live_bytes + small_free_bytes + large_bytes + dirty_bytes +
+           muzzy_bytes;
   }
 };
 

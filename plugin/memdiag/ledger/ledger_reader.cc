@@ -1,5 +1,6 @@
 #include "plugin/memdiag/ledger/ledger_reader.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -28,12 +29,18 @@ std::optional<All_pools> counted(const Snapshot &snapshot) {
 }
 
 /** What later readings take for jemalloc's statistics of the moment of a walk:
-of those before and after it, each pool's with fewer active bytes. A pool that
-was freed in between would else seem to have pages that nobody wrote to. */
+of those before and after it, the fewer active and unused bytes of each pool.
+Pages that were freed or purged in between would else seem to be ones that
+nobody wrote to. */
 All_pools lesser(const All_pools &before, const All_pools &after) {
   All_pools result = before;
-  for (size_t i = 0; i < pool_count; ++i)
+  for (size_t i = 0; i < pool_count; ++i) {
     if (after[i].active_bytes < before[i].active_bytes) result[i] = after[i];
+    result[i].dirty_bytes =
+        std::min(before[i].dirty_bytes, after[i].dirty_bytes);
+    result[i].muzzy_bytes =
+        std::min(before[i].muzzy_bytes, after[i].muzzy_bytes);
+  }
   return result;
 }
 

@@ -9,24 +9,24 @@ namespace {
 
 using extents::Present;
 
-/** Bytes in slabs are live or free; of the others, dirty and muzzy ones are
-unused and the rest is live. */
-Pool_split split_of(const Pool_figures &counted, const Present &present) {
-  Pool_split split{};
-  split.dirty = std::min(counted.dirty_bytes, present.large_bytes);
-  split.muzzy =
-      std::min(counted.muzzy_bytes, present.large_bytes - split.dirty);
-  split.live = present.small_live_bytes + present.large_bytes - split.dirty -
-               split.muzzy;
-  split.fragmentation = present.small_free_bytes;
-  return split;
+Pool_split split_of(const Present &present) {
+  return {present.small_live_bytes + present.large_bytes,
+          present.small_free_bytes, present.dirty_bytes, present.muzzy_bytes,
+          0};
+}
+
+/** Unused bytes that are present now. Pages that came since were in use, and
+those that went were as the walk found them all. */
+uint64_t unused(uint64_t now, uint64_t then, uint64_t present) {
+  return now > then ? now - minus_or_zero(then, present)
+                    : proportion(now, std::min(present, then), then);
 }
 
 /** A pool's bytes now. As many of its active pages as at the walk are taken to
 be still unwritten. */
 Pool_split expected(const Pool_figures &now, const Pool_figures &then,
                     const Present &present) {
-  const Pool_split was = split_of(then, present);
+  const Pool_split was = split_of(present);
   const uint64_t written = was.live + was.fragmentation;
   const uint64_t active = minus_or_zero(
       now.active_bytes, minus_or_zero(then.active_bytes, written));
@@ -34,7 +34,9 @@ Pool_split expected(const Pool_figures &now, const Pool_figures &then,
   // than active bytes.
   const uint64_t live =
       std::min(active, proportion(active, now.live_bytes, now.active_bytes));
-  return {live, active - live, now.dirty_bytes, now.muzzy_bytes, 0};
+  return {live, active - live,
+          unused(now.dirty_bytes, then.dirty_bytes, was.dirty),
+          unused(now.muzzy_bytes, then.muzzy_bytes, was.muzzy), 0};
 }
 
 void share_out_metadata(const All_pools &counted, Shared_out *result) {
@@ -66,7 +68,7 @@ uint64_t expect_all(const All_pools &now, const Walked &walked,
 Shared_out shared_out_exactly(const Walked &walked) {
   Shared_out result{};
   for (size_t i = 0; i < pool_count; ++i)
-    result.pools[i] = split_of(walked.pools[i], walked.walk.pools[i]);
+    result.pools[i] = split_of(walked.walk.pools[i]);
   result.other = walked.walk.unowned_bytes;
   share_out_metadata(walked.pools, &result);
   return result;

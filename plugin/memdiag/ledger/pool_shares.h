@@ -5,10 +5,10 @@
   kernel does not. A walk (mysys/memdiag/pages/extents.h) tells which pages of
   each pool the kernel has. Between two walks, a pool is expected to have the
   pages that jemalloc counts now, less those that the last walk found to be
-  never written.
+  never written. That goes for unused pages too: a block that is freed leaves
+  them dirty, written or not.
 
-  Assumptions:
-  - Dirty and muzzy pages were in use once, so they are resident.
+  Assumption:
   - Pages in no extent are the allocator's metadata, up to what it counts as
     metadata. It counts unwritten pages of it too, so this is an upper bound.
 

@@ -337,12 +337,15 @@ TEST(Mallctl, ExtentsAreSlabsAndLargeBlocks) {
   EXPECT_EQ(1u, extent.value().regions);
   EXPECT_EQ(0u, extent.value().free_regions);
   EXPECT_GE(extent.value().bytes, size_t{1} << 20);
+  EXPECT_EQ(mallctl::Pages::used, slab.value().pages);
+  EXPECT_EQ(mallctl::Pages::used, extent.value().pages);
   placed::free(small, placed::no_cache, 100);
   placed::free(large, placed::no_cache, 1 << 20);
   // A former slab has no regions any more, and must not be read as a slab.
   const auto freed = mallctl::extent_at(small);
   if (freed) {
     EXPECT_EQ(1u, freed.value().regions);
+    EXPECT_EQ(mallctl::Pages::dirty, freed.value().pages);
   }
   EXPECT_EQ(0, mallctl::call<Ctl::arena_destroy>(arena));
   int on_stack = 0;
