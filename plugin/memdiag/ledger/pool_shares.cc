@@ -39,6 +39,36 @@ Pool_split expected(const Pool_figures &now, const Pool_figures &then,
           unused(now.muzzy_bytes, then.muzzy_bytes, was.muzzy), 0};
 }
 
+/** The kernel has more bytes in extents than was expected. A walk in the midst
+of growth finds pages unwritten that are written a moment later, so they are
+first of the pools that have grown since, as far as these have pages for them.
+Where the kernel has fewer, the walk does not tell whose they are.
+@return what found a place */
+uint64_t add_to_growing(uint64_t more, const All_pools &now,
+                        const Walked &walked,
+                        std::array<Pool_split, pool_count> *pools) {
+  std::array<uint64_t, pool_count> room{};
+  uint64_t all_room = 0;
+  for (size_t i = 0; i < pool_count; ++i) {
+    const Pool_split &pool = (*pools)[i];
+    room[i] = std::min(
+        minus_or_zero(now[i].active_bytes, walked.pools[i].active_bytes),
+        minus_or_zero(now[i].active_bytes, pool.live + pool.fragmentation));
+    all_room += room[i];
+  }
+  more = std::min(more, all_room);
+  uint64_t added = 0;
+  for (size_t i = 0; i < pool_count; ++i) {
+    const uint64_t part = proportion(more, room[i], all_room);
+    const uint64_t live = std::min(
+        part, proportion(part, now[i].live_bytes, now[i].active_bytes));
+    (*pools)[i].live += live;
+    (*pools)[i].fragmentation += part - live;
+    added += part;
+  }
+  return added;
+}
+
 void share_out_metadata(const All_pools &counted, Shared_out *result) {
   uint64_t all = 0;
   for (const Pool_figures &pool : counted) all += pool.metadata_bytes;
@@ -77,9 +107,11 @@ Shared_out shared_out_exactly(const Walked &walked) {
 Shared_out shared_out(uint64_t bytes, const All_pools &now,
                       const Walked &walked) {
   Shared_out result{};
-  const uint64_t all = expect_all(now, walked, &result.pools);
+  uint64_t all = expect_all(now, walked, &result.pools);
   result.other = std::min(walked.walk.unowned_bytes, bytes);
   const uint64_t in_extents = bytes - result.other;
+  all += add_to_growing(minus_or_zero(in_extents, all), now, walked,
+                        &result.pools);
   for (Pool_split &pool : result.pools)
     for (uint64_t *part :
          {&pool.live, &pool.fragmentation, &pool.dirty, &pool.muzzy})

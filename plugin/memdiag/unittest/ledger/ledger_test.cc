@@ -131,6 +131,49 @@ TEST(LedgerRows, CheapSharesOutWhatTheKernelCounts) {
   EXPECT_EQ(static_cast<int64_t>(106 * mb), sum_of(rows));
 }
 
+/** The walk of the example and 12 or 20 MB of growth since, beside a pool of 30
+MB that rests.
+@return the live bytes of both, in MB */
+std::pair<double, double> grown_and_resting(uint64_t active_mb,
+                                            uint64_t written_mb) {
+  ledger::Figures all = example();
+  const auto rests = static_cast<size_t>(Pool::session);
+  const ledger::Pool_figures other{30 * mb, 30 * mb, 0, 0, 0};
+  all.walked->walk.pools[rests].large_bytes = 30 * mb;
+  all.walked->pools[rests] = (*all.pools)[rests] = other;
+  (*all.pools)[static_cast<size_t>(Pool::fts_query)] = {
+      active_mb * mb, active_mb * mb, 6 * mb, 0, 2 * mb};
+  all.anonymous_bytes = (written_mb + 6 + 30 + 5) * mb;
+  const By_key found = by_key(ledger::rows(all, Precision::cheap));
+  const auto live_mb = [&found](const char *key) {
+    return static_cast<double>(*found.at(key)) / mb;
+  };
+  return {live_mb("pool/fts_query/live"), live_mb("pool/session/live")};
+}
+
+/** A walk in the midst of growth finds pages unwritten that are written a
+moment later. */
+TEST(LedgerRows, WhatTheKernelHasMoreOfIsFirstOfThePoolThatGrows) {
+  for (const auto &[active_mb, written_mb] :
+       {std::pair{52, 52}, {52, 48}, {60, 52}}) {
+    const auto [grown, resting] = grown_and_resting(active_mb, written_mb);
+    EXPECT_NEAR(written_mb, grown, 0.01) << active_mb;
+    EXPECT_NEAR(30, resting, 0.01) << active_mb;
+  }
+  // Of more than that, all have a part.
+  const auto [grown, resting] = grown_and_resting(52, 70);
+  EXPECT_LT(52, grown);
+  EXPECT_LT(30, resting);
+}
+
+/** A block that was just written is not smaller for it: the new pages of this
+pool may be written, and others may have given pages back. */
+TEST(LedgerRows, WhatTheKernelHasLessOfIsNotOfThePoolThatGrows) {
+  const auto [grown, resting] = grown_and_resting(60, 42);
+  EXPECT_NEAR(52 * (42.0 + 6 + 30) / (52 + 6 + 30), grown, 0.01);
+  EXPECT_NEAR(30 * (42.0 + 6 + 30) / (52 + 6 + 30), resting, 0.01);
+}
+
 /** The example, after a free of a part of a block that was never written: 10
 of 16 MB of dirty pages are not there. */
 ledger::Figures example_with_unwritten_dirty() {
