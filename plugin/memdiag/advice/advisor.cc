@@ -80,9 +80,10 @@ std::string duration(double seconds) {
   return text("%.0f min", seconds / 60);
 }
 
-std::string rate(const Trend &trend) {
-  return size(trend.bytes_per_second * 3600) + " an hour over the last " +
-         duration(trend.seconds);
+/** @param part  of it that is resident */
+std::string rate(const Trend &trend, double part = 1) {
+  return size(part * trend.bytes_per_second * 3600) +
+         " an hour over the last " + duration(trend.seconds);
 }
 
 /** The smallest limit below which so much may be kept while statements begin.
@@ -101,10 +102,11 @@ uint64_t limit_that_fits(uint64_t bytes) {
   return low * mib;
 }
 
-/** @return true: it grows steadily and by an amount that matters */
-bool grows(const std::optional<Trend> &trend) {
+/** @param part  of it that is resident
+@return true: it grows steadily and by an amount that matters */
+bool grows(const std::optional<Trend> &trend, double part = 1) {
   return trend && trend->seconds >= min_seconds && trend->r2 >= min_r2 &&
-         trend->bytes_per_second * trend->seconds >= worth_bytes;
+         part * trend->bytes_per_second * trend->seconds >= worth_bytes;
 }
 
 class Advisor {
@@ -157,12 +159,27 @@ class Advisor {
     }
   };
 
+  /** Figures of different moments need not agree: none is more than RSS. */
+  uint64_t at_most_rss(uint64_t bytes) const {
+    return std::min(bytes, m_now.host.resident_bytes.value_or(bytes));
+  }
+
   /** No more of live blocks is resident than their pool has. */
   Amount amount_of(uint64_t live_bytes, const Pool_situation &pool) const {
-    uint64_t bytes =
-        std::min(live_bytes, pool.resident_live_bytes.value_or(live_bytes));
-    bytes = std::min(bytes, m_now.host.resident_bytes.value_or(bytes));
-    return {bytes, live_bytes};
+    return {at_most_rss(std::min(
+                live_bytes, pool.resident_live_bytes.value_or(live_bytes))),
+            live_bytes};
+  }
+
+  /** Live bytes of samples are taken to be resident by the same part as those
+  of now. */
+  std::string words_of_growth(const Pool_situation &pool, double part) const {
+    const Trend &trend = *pool.trend;
+    const double last = trend.last_bytes;
+    return "resident bytes grow by " + rate(trend, part) + ", to " +
+           Amount{at_most_rss(static_cast<uint64_t>(part * last)),
+                  static_cast<uint64_t>(last)}
+               .words();
   }
 
   bool is_large(uint64_t bytes) const {
@@ -179,6 +196,7 @@ class Advisor {
     const bool lasts =
         lifetime == "cache" || lifetime == "server" || uses_malloc(which);
     const Amount survivors = amount_of(pool.survivors_bytes, pool);
+    const double part = pool.resident_part().value_or(1);
     if (survivors.bytes >= worth_bytes)
       survivors.put_into(&add(
           "survivors", Severity::warning, name, "leak",
@@ -190,11 +208,10 @@ class Advisor {
           "INFORMATION_SCHEMA.MEMDIAG_SESSIONS ORDER BY BYTES DESC shows "
           "whether one session holds more and more of it: if so, end that "
           "session; report the leak, with the rows of both tables"));
-    else if (grows(pool.trend) && !lasts)
+    else if (grows(pool.trend, part) && !lasts)
       // Its users may still be at work.
       add("growth_of_a_pool", Severity::warning, name, "growth",
-          "allocated bytes grow by " + rate(*pool.trend) + ", to " +
-              size(pool.trend->last_bytes) +
+          words_of_growth(pool, part) +
               "; a block of this pool should live no longer than its " +
               std::string(lifetime),
           "SET GLOBAL memdiag_sessions = ON, memdiag_scope_survivors = ON; and "
@@ -207,28 +224,30 @@ class Advisor {
                         "the MEMORY engine, which stay until they are "
                         "dropped"
                       : ""));
-    else if (grows(pool.trend))
+    else if (grows(pool.trend, part))
       add("growth_of_a_cache", Severity::note, name, "cache",
-          "allocated bytes grow by " + rate(*pool.trend) + ", to " +
-              size(pool.trend->last_bytes),
-          remedy_of_cache(which));
+          words_of_growth(pool, part), remedy_of_cache(which));
     if (pool.dirty_bytes && is_large(*pool.dirty_bytes)) {
-      Finding &unused =
-          add("unused_pages", Severity::note, name, "cache",
-              size(*pool.dirty_bytes) + " of unused pages are kept",
-              "SELECT memdiag_purge('" + name + "')");
-      unused.bytes = pool.dirty_bytes;
+      const uint64_t bytes = at_most_rss(*pool.dirty_bytes);
+      Finding &unused = add("unused_pages", Severity::note, name, "cache",
+                            size(bytes) + " of unused pages are kept",
+                            "SELECT memdiag_purge('" + name + "')");
+      unused.bytes = bytes;
       unused.statement = unused.remedy;
     }
     if (pool.live_bytes && pool.active_bytes &&
         *pool.active_bytes > *pool.live_bytes) {
-      const uint64_t free = *pool.active_bytes - *pool.live_bytes;
-      if (is_large(free) &&
-          static_cast<double>(free) >
-              fragmented_part * static_cast<double>(*pool.active_bytes)) {
+      const uint64_t counted = *pool.active_bytes - *pool.live_bytes;
+      const uint64_t in_use =
+          at_most_rss(sum(pool.resident_live_bytes, pool.resident_free_bytes)
+                          .value_or(*pool.active_bytes));
+      const uint64_t free =
+          std::min(pool.resident_free_bytes.value_or(counted), in_use);
+      if (is_large(free) && static_cast<double>(free) >
+                                fragmented_part * static_cast<double>(in_use)) {
         Finding &fragmented =
             add("fragmentation", Severity::warning, name, "fragmentation",
-                size(free) + " of " + size(*pool.active_bytes) +
+                size(free) + " of " + size(in_use) +
                     " in use are free parts of pages that hold something",
                 (lasts && which != Pool::connection
                      ? remedy_of_cache(which)
@@ -238,8 +257,7 @@ class Advisor {
                                 "INFORMATION_SCHEMA.MEMDIAG_SIZE_CLASSES WHERE "
                                 "POOL = '") +
                     name + "' ORDER BY WASTE_BYTES DESC shows which sizes");
-        fragmented.bytes =
-            std::min(free, m_now.host.resident_bytes.value_or(free));
+        fragmented.bytes = free;
         // A session that has most of what is left keeps most of the pages.
         const auto &session = m_now.largest_session;
         if (which == Pool::session && session &&
@@ -288,10 +306,12 @@ class Advisor {
   in one place. The buffer pool is as large as its user made it.
   @return nullptr: it is not */
   Finding *judge_share(const std::string &rule, const char *subsystem,
-                       const std::string &words, const Amount &amount,
+                       const std::string &words, Amount amount,
                        unsigned usual_percent, std::string remedy) {
     const Reading &all = m_now.other_resident_bytes;
-    if (amount.bytes < worth_bytes || !all || is_zero(all)) return nullptr;
+    if (!all || is_zero(all)) return nullptr;
+    amount.bytes = std::min(amount.bytes, *all);
+    if (amount.bytes < worth_bytes) return nullptr;
     const double percent =
         100 * static_cast<double>(amount.bytes) / static_cast<double>(*all);
     if (percent <= usual_percent) return nullptr;
@@ -299,8 +319,7 @@ class Advisor {
         rule, percent >= warning_percent ? Severity::warning : Severity::note,
         subsystem, "cache",
         words + ' ' + amount.words() +
-            text(", %.0f%% of the memory besides the buffer pool",
-                 std::min(percent, 100.0)),
+            text(", %.0f%% of the memory besides the buffer pool", percent),
         std::move(remedy));
     amount.put_into(&found);
     return &found;
@@ -324,24 +343,31 @@ class Advisor {
 
   void judge_holder(const Holding &holding) {
     const Holder &holder = *holding.holder;
-    const uint64_t most = m_now.host.resident_bytes.value_or(holding.bytes);
     const auto statement = statement_that_helps(holder);
     std::string remedy = holder.remedy;
     if (statement == flush_tables) remedy += std::string("; ") + flush_waits;
     Finding *const found = judge_share(
         rule_of(holder), holding.pool ? spec_of(*holding.pool).name : "server",
         std::string(holder.name) + ' ' + holder.verb,
-        Amount{std::min(holding.bytes, most), holding.allocated_bytes},
-        holder.usual_percent, std::move(remedy));
+        Amount{holding.bytes, holding.allocated_bytes}, holder.usual_percent,
+        std::move(remedy));
     if (found == nullptr) return;
     found->holder = holder.name;
     found->statement = statement;
-    found->owner = holding.owner;
     found->evidence += std::string(": ") + holder.what;
-    if (const auto &owner = holding.owner)
-      found->evidence +=
-          text("; session %" PRIu64 " has up to ", owner->processlist_id) +
-          size(owner->bytes) + " of it";
+    if (holding.owner) name_owner(*holding.owner, found);
+  }
+
+  static void set_owner(const Session &owner, Finding *found) {
+    found->owner =
+        Session{owner.processlist_id, std::min(owner.bytes, *found->bytes)};
+  }
+
+  static void name_owner(const Session &owner, Finding *found) {
+    set_owner(owner, found);
+    found->evidence +=
+        text("; session %" PRIu64 " has up to ", owner.processlist_id) +
+        size(found->owner->bytes) + " of it";
   }
 
   /** They take pages from the buffer pool, so no share of the memory besides it
@@ -349,25 +375,22 @@ class Advisor {
   void judge_row_locks() {
     const auto &locks = m_now.row_locks;
     if (!locks || !is_large(locks->bytes)) return;
+    const uint64_t bytes = at_most_rss(locks->bytes);
     const Holder &holder = *find_holder("transactions, locks");
-    const double percent = 100 * static_cast<double>(locks->bytes) /
+    const double percent = 100 * static_cast<double>(bytes) /
                            static_cast<double>(*m_now.host.resident_bytes);
     Finding &found = add(
         rule_of(holder),
         percent >= warning_percent ? Severity::warning : Severity::note,
         "server", "cache",
-        std::string(holder.name) + ' ' + holder.verb + ' ' +
-            size(locks->bytes) +
+        std::string(holder.name) + ' ' + holder.verb + ' ' + size(bytes) +
             text(" of the buffer pool, %.0f%% of RSS: ", percent) + holder.what,
         holder.remedy);
     found.holder = holder.name;
-    found.bytes = locks->bytes;
+    found.bytes = bytes;
     found.statement = statement_that_helps(holder);
-    if (locks->largest.bytes < locks->bytes / 2) return;
-    found.owner = locks->largest;
-    found.evidence += text("; session %" PRIu64 " has up to ",
-                           locks->largest.processlist_id) +
-                      size(locks->largest.bytes) + " of it";
+    if (locks->largest.bytes >= locks->bytes / 2)
+      name_owner(locks->largest, &found);
   }
 
   std::optional<std::string> statement_that_helps(const Holder &holder) const {
@@ -395,10 +418,7 @@ class Advisor {
     const uint64_t id = session->processlist_id;
     Finding *const found = judge_share(
         "session", "session", text("session %" PRIu64 " holds up to", id),
-        Amount{std::min(session->bytes,
-                        m_now.other_resident_bytes.value_or(session->bytes)),
-               session->bytes},
-        large_percent,
+        Amount{session->bytes, session->bytes}, large_percent,
         text("SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
              "performance_schema.memory_summary_by_thread_by_event_name JOIN "
              "performance_schema.threads USING (THREAD_ID) WHERE "
@@ -406,7 +426,7 @@ class Advisor {
              "what it took, and still counts what other threads freed of it; "
              "KILL %" PRIu64 " frees what it still holds",
              id, id));
-    if (found != nullptr) found->owner = session;
+    if (found != nullptr) set_owner(*session, found);
   }
 
   static bool ends_sessions(const std::string &holder) {
@@ -744,7 +764,7 @@ class Advisor {
                       : text("SET PERSIST innodb_buffer_pool_size = %" PRIu64,
                              smaller)) +
             ", or raise the limit or memdiag_memory_target")
-        .bytes = *pool - parked;
+        .bytes = at_most_rss(*pool - parked);
   }
 
   /** The server keeps this memory without clients, with the buffer pool at its
@@ -782,7 +802,7 @@ class Advisor {
         "raise the limit or memdiag_memory_target to " +
             size(limit_that_fits(*needed)) +
             " at least, or lower innodb_buffer_pool_size")
-        .bytes = std::min(*needed, m_now.host.resident_bytes.value_or(*needed));
+        .bytes = at_most_rss(*needed);
   }
 
   void judge_host() {

@@ -46,6 +46,8 @@ struct Pool_situation {
   /** What of live_bytes is resident: the rest was never written. Empty: not
   known. */
   Reading resident_live_bytes;
+  /** Free parts of resident pages that hold something. Empty: not known. */
+  Reading resident_free_bytes;
   /** The trend of its live bytes. */
   std::optional<Trend> trend;
   /** Blocks that outlived their statement, transaction or session, and the
@@ -53,6 +55,15 @@ struct Pool_situation {
   MEMORY engine do not count: they stay until they are dropped. */
   uint64_t survivors_bytes;
   std::string survivors_route;
+
+  /** Of live_bytes. Empty: not known. */
+  std::optional<double> resident_part() const {
+    if (!live_bytes || !resident_live_bytes) return std::nullopt;
+    return *resident_live_bytes >= *live_bytes
+               ? 1.0
+               : static_cast<double>(*resident_live_bytes) /
+                     static_cast<double>(*live_bytes);
+  }
 };
 
 /** Clients' sessions that wait for a statement, what they can still hold, and

@@ -70,15 +70,8 @@ void add_budget(std::span<const budget::Row> rows, Situation *situation) {
 /** The same as instruments::shares() has of the ledger. */
 instruments::Shares resident_shares(const Situation &situation) {
   instruments::Shares shares{};
-  for (size_t i = 0; i < pool_count; ++i) {
-    const Pool_situation &pool = situation.pools[i];
-    if (!pool.live_bytes || !pool.resident_live_bytes) continue;
-    shares[i] =
-        *pool.live_bytes == 0
-            ? 1.0
-            : std::min(1.0, static_cast<double>(*pool.resident_live_bytes) /
-                                static_cast<double>(*pool.live_bytes));
-  }
+  for (size_t i = 0; i < pool_count; ++i)
+    shares[i] = situation.pools[i].resident_part();
   return shares;
 }
 
@@ -114,6 +107,7 @@ void add_ledger(std::span<const ledger::Row> ledger, Server_facts *server) {
     const std::string_view state = row.state;
     if (state == "dirty") server->resident_dirty_bytes[i] = bytes;
     if (state == "live") server->resident_live_bytes[i] = bytes;
+    if (state == "fragmentation") server->resident_free_bytes[i] = bytes;
   }
 }
 
@@ -152,6 +146,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
     pool.active_bytes = row.active_bytes;
     pool.dirty_bytes = row.dirty_bytes;
     pool.resident_live_bytes = server.resident_live_bytes[i];
+    pool.resident_free_bytes = server.resident_free_bytes[i];
     if (const Reading resident = server.resident_dirty_bytes[i];
         resident && pool.dirty_bytes)
       pool.dirty_bytes = std::min(*pool.dirty_bytes, *resident);

@@ -47,6 +47,8 @@ struct Server_facts {
   std::array<Reading, pool_count> resident_dirty_bytes{};
   /** The same of live blocks. */
   std::array<Reading, pool_count> resident_live_bytes{};
+  /** Free parts of pages in physical memory that also have live blocks. */
+  std::array<Reading, pool_count> resident_free_bytes{};
   Reading buffer_pool_asked_bytes{};
   Reading buffer_pool_unit_bytes{};
   std::optional<Folder_in_memory> tmpdir_in_memory{};

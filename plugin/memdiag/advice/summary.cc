@@ -133,6 +133,12 @@ class Summary {
 
   uint64_t rss() const { return m_rss > 0 ? static_cast<uint64_t>(m_rss) : 0; }
 
+  /** Parts are read before and after RSS, which changes meanwhile. */
+  uint64_t at_most_rss(int64_t bytes) const {
+    const auto found = static_cast<uint64_t>(std::max<int64_t>(bytes, 0));
+    return rss() == 0 ? found : std::min(found, rss());
+  }
+
   void add_holders() {
     if (rss() == 0) return;
     add("holds", "process (RSS)", size(rss()),
@@ -143,8 +149,8 @@ class Summary {
     keep_largest(&all, most_holders - 1);
     for (const Amount &one : all)
       if (one.bytes > 0)
-        add("holds", one.name, size(static_cast<uint64_t>(one.bytes)),
-            percent(static_cast<uint64_t>(one.bytes), rss()));
+        add("holds", one.name, size(at_most_rss(one.bytes)),
+            percent(at_most_rss(one.bytes), rss()));
   }
 
   /** The advisor's findings about holders of its list. */
@@ -282,8 +288,8 @@ class Summary {
     const auto add_one = [this](std::string what, int64_t bytes,
                                 const char *detail, std::string statement) {
       if (bytes >= worth_bytes)
-        add("get back", std::move(what), size(static_cast<uint64_t>(bytes)),
-            detail, std::move(statement));
+        add("get back", std::move(what), size(at_most_rss(bytes)), detail,
+            std::move(statement));
     };
     const char *const free_of_cost = "unused: costs nothing";
     add_one("all pools", all, free_of_cost, "SELECT memdiag_purge('all')");

@@ -6,7 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
+#include <random>
+#include <regex>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -21,6 +25,7 @@ namespace {
 
 using memdiag::Pool;
 using memdiag::pool_count;
+using memdiag::Reading;
 using memdiag::Trend;
 using memdiag::advisor::Ceiling_situation;
 using memdiag::advisor::Finding;
@@ -752,15 +757,16 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
   const std::vector<memdiag::ledger::Row> ledger = {
       {"pool", "session", "dirty", 4, {}, {}},
       {"pool", "session", "live", 3, {}, {}},
+      {"pool", "session", "fragmentation", 2, {}, {}},
       {"region", "session", "live", 1, {}, {}},
       {"pool", "binlog", "live", {}, {}, {}}};
   memdiag::advisor::add_ledger(ledger, &server);
   EXPECT_EQ(3u, server.resident_live_bytes[session]);
   EXPECT_FALSE(server.resident_live_bytes[static_cast<size_t>(Pool::binlog)]);
-  EXPECT_EQ(4u, memdiag::advisor::make_situation(snapshot, {}, budget, samples,
-                                                 survivors, {}, server)
-                    .pools[session]
-                    .dirty_bytes);
+  const Situation resident = memdiag::advisor::make_situation(
+      snapshot, {}, budget, samples, survivors, {}, server);
+  EXPECT_EQ(4u, resident.pools[session].dirty_bytes);
+  EXPECT_EQ(2u, resident.pools[session].resident_free_bytes);
   // A sum with an unknown variable is unknown.
   budget[1].worst_case_bytes.reset();
   EXPECT_FALSE(memdiag::advisor::make_situation(snapshot, {}, budget, {}, {})
@@ -1097,11 +1103,138 @@ TEST(Advisor, AFindingIsAboutResidentBytes) {
       "stored programs hold 900 MiB (1724 MiB allocated), 88%"))
       << found[0].evidence;
 
-  // Never more than the process has.
+  // Never more than the process has besides the buffer pool.
   hold(&all, "stored programs", 5 * gb);
   found = findings(all);
   ASSERT_EQ(1u, found.size());
-  EXPECT_EQ(all.host.resident_bytes, found[0].bytes);
+  EXPECT_EQ(all.other_resident_bytes, found[0].bytes);
+}
+
+/** What the allocator counts and nobody wrote is no growth, and no free part of
+a page. */
+TEST(Advisor, GrowthAndFragmentationAreResidentBytes) {
+  Situation all = healthy();
+  auto &pool = pool_of(&all, Pool::session);
+  pool.live_bytes = pool.active_bytes = 900 * mb;
+  pool.trend = Trend{1e6, 0.99, 900.0 * mb, 600};
+  pool.resident_live_bytes = 300 * mb;
+  std::vector<Finding> found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_TRUE(found[0].evidence.starts_with(
+      "resident bytes grow by 1144 MiB an hour over "
+      "the last 10 min, to 300 MiB (900 MiB "
+      "allocated)"))
+      << found[0].evidence;
+  pool.resident_live_bytes = 30 * mb;
+  EXPECT_TRUE(findings(all).empty());
+
+  all = healthy();
+  auto &torn = pool_of(&all, Pool::table_cache);
+  torn.active_bytes = 3 * gb;
+  torn.live_bytes = 500 * mb;
+  torn.resident_live_bytes = 250 * mb;
+  torn.resident_free_bytes = 750 * mb;
+  found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_EQ(750 * mb, found[0].bytes);
+  EXPECT_TRUE(found[0].evidence.starts_with("750 MiB of 1000 MiB in use"))
+      << found[0].evidence;
+  torn.resident_free_bytes = 50 * mb;
+  EXPECT_TRUE(findings(all).empty());
+}
+
+/** A number of bytes of any size, often far more than there is. */
+uint64_t any_bytes(std::mt19937 *random) {
+  return static_cast<uint64_t>(std::exp2(
+      std::uniform_real_distribution<>(18, 38)(*random)));  // up to 256 GiB
+}
+
+Reading any_reading(std::mt19937 *random) {
+  return (*random)() % 4 == 0 ? Reading{} : Reading{any_bytes(random)};
+}
+
+/** Figures of different moments and sources, which need not agree. */
+Situation any_situation(std::mt19937 *random) {
+  Situation all = healthy();
+  all.host.resident_bytes = (64 + (*random)() % 4096) * mb;
+  all.other_resident_bytes = *all.host.resident_bytes / (1 + (*random)() % 10);
+  for (auto &pool : all.pools) {
+    for (Reading *one :
+         {&pool.live_bytes, &pool.active_bytes, &pool.dirty_bytes,
+          &pool.resident_live_bytes, &pool.resident_free_bytes})
+      *one = any_reading(random);
+    pool.survivors_bytes = (*random)() % 2 * any_bytes(random);
+    pool.survivors_route = "memory/sql/thing";
+    pool.trend = Trend{static_cast<double>(any_bytes(random)) / 600, 0.99,
+                       static_cast<double>(any_bytes(random)), 600};
+  }
+  for (auto &holding : all.holdings) {
+    holding.bytes = any_bytes(random);
+    holding.allocated_bytes = any_bytes(random);
+    if ((*random)() % 2 == 0)
+      holding.owner = memdiag::advisor::Session{7, any_bytes(random)};
+  }
+  all.largest_session = memdiag::advisor::Session{8, any_bytes(random)};
+  const uint64_t idle = any_bytes(random);
+  all.idle_sessions = memdiag::advisor::Idle_sessions{400, idle, idle};
+  all.row_locks =
+      memdiag::advisor::Row_locks{any_bytes(random), {9, any_bytes(random)}};
+  all.ceiling = (*random)() % 2 == 0 ? at_the_floor() : too_low();
+  all.buffer_pool_bytes = any_reading(random);
+  if ((*random)() % 4 == 0) let_sessions_hold(&all, 500 * mb);
+  return all;
+}
+
+/** The largest of the sizes in a text, in MiB, but those that are shown to be
+allocated or a rate. */
+double largest_size(const std::string &text) {
+  static const std::regex sizes("([0-9.]+) ([MG])iB(?! allocated)(?! an hour)");
+  double largest = 0;
+  for (std::sregex_iterator at(text.begin(), text.end(), sizes), end; at != end;
+       ++at)
+    largest =
+        std::max(largest, std::stod((*at)[1]) * ((*at)[2] == "G" ? 1024 : 1));
+  return largest;
+}
+
+TEST(Advisor, NoFindingNamesMoreThanTheProcessHas) {
+  constexpr int rounds = 500;
+  std::set<std::string> rules;
+  for (int seed = 0; seed < rounds; ++seed) {
+    std::mt19937 random(seed);
+    const Situation all = any_situation(&random);
+    const uint64_t rss = *all.host.resident_bytes;
+    for (const Finding &found : findings(all)) {
+      const std::string what =
+          std::to_string(seed) + ' ' + found.rule + ": " + found.evidence;
+      rules.insert(found.rule);
+      EXPECT_GE(rss, found.bytes.value_or(0)) << what;
+      if (found.allocated_bytes) {
+        EXPECT_LT(*found.bytes, *found.allocated_bytes) << what;
+      }
+      if (found.owner) {
+        EXPECT_GE(*found.bytes, found.owner->bytes) << what;
+      }
+      // These are about the limit or about settings.
+      if (found.verdict == std::string_view{"host"} ||
+          found.verdict == std::string_view{"misconfiguration"})
+        continue;
+      // Texts have three digits of GiB.
+      EXPECT_GE(1.01 * static_cast<double>(rss) / mb + 1,
+                largest_size(found.evidence))
+          << what;
+      const size_t percent = found.evidence.find("% of");
+      if (percent != std::string::npos) {
+        const size_t begin = found.evidence.rfind(' ', percent) + 1;
+        EXPECT_GE(100, std::stod(found.evidence.substr(begin))) << what;
+      }
+    }
+  }
+  for (const char *rule :
+       {"survivors", "growth_of_a_pool", "growth_of_a_cache", "unused_pages",
+        "fragmentation", "user_variables", "transactions_locks", "session",
+        "ceiling_floor_at_rest", "ceiling_target_too_low"})
+    EXPECT_TRUE(rules.contains(rule)) << rule << " is not tried";
 }
 
 TEST(Advisor, WhatWasNeverWrittenIsNoLeakAndNoHolder) {

@@ -298,6 +298,26 @@ TEST_F(SummaryTest, TemporaryTablesOfSessionsAreHadBackFromTheSessions) {
                 std::string(advice));
 }
 
+/** The process gave memory back between the reading of its parts and that of
+RSS. */
+TEST_F(SummaryTest, NoPartIsMoreThanTheProcess) {
+  facts.resident = {{"pool", "session", "live", 400 * mib},
+                    {"pool", "statement", "dirty", 1500 * mib},
+                    {"unexplained", "", "", -1400 * int64_t{mib}}};
+  const std::vector<memdiag::advisor::Holding> holdings = {
+      {memdiag::advisor::find_holder("open tables"), 9 * gib, 9 * gib}};
+  facts.holdings = holdings;
+  EXPECT_EQ(answers("holds"),
+            (Texts{"holds|process (RSS)|500 MiB|limit: "
+                   "8.00 GiB|",
+                   "holds|unused pages|500 MiB|100% of RSS|",
+                   "holds|pool session|400 MiB|80% of RSS|"}));
+  Texts sizes;
+  for (const Row &row : all_rows())
+    if (std::string_view{row.question} == "get back") sizes.push_back(row.size);
+  EXPECT_EQ(sizes, Texts(3, "500 MiB"));
+}
+
 TEST_F(SummaryTest, LessThanOneMebibyteIsNotWorthAStatement) {
   facts.resident = {{"pool", "session", "dirty", mib - 1}};
   EXPECT_EQ(answers("get back"), Texts{});
