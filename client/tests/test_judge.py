@@ -69,6 +69,25 @@ class DrivenStates(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(findings(View(data)), [])
 
+    def test_no_share_is_more_than_the_whole(self):
+        for name in fixtures.names():
+            page = report(fixtures.today(name))
+            rss = View(fixtures.today(name)).rss
+            with self.subTest(name):
+                for one in page.findings:
+                    self.assertLessEqual(one.share or 0, 100, one.headline)
+                    if name.startswith("ours") and not one.rule.startswith("ceiling_"):
+                        self.assertLessEqual(one.bytes or 0, rss, one.headline)
+                for block in (block for section in page.sections for block in section.blocks):
+                    if block.kind == "parts" and block.total is not None:
+                        for part in block.parts:
+                            self.assertLessEqual(part.value or 0, block.total, f"{block.id}: {part.label}")
+                    if block.kind == "table":
+                        shares = [number for number, column in enumerate(block.columns) if column.name == "share"]
+                        for row in block.rows:
+                            for number in shares:
+                                self.assertLessEqual(row[number] or 0, 100, f"{block.id}: {row[0]}")
+
 
 class Held(unittest.TestCase):
     def test_both_sides_of_the_usual_share(self):
