@@ -227,10 +227,6 @@ constinit thread_local Rooms rooms;
 
 bool Room::is_being_parsed() const { return m_root == rooms.program; }
 
-}  // namespace
-
-void begin_lexes(const MEM_ROOT *program) { rooms = {.program = program}; }
-
 LEX *new_lex(THD *thd, const sp_head *program) {
   if (!program->m_parser_data.is_parsing_sp_body())
     return new (thd->mem_root) st_lex_local;
@@ -249,12 +245,20 @@ LEX *new_lex(THD *thd, const sp_head *program) {
   return room->make();
 }
 
-void start_lex(THD *thd) {
-  Room *const room = Room::of(thd->lex);
+}  // namespace
+
+void begin_lexes(const MEM_ROOT *program) { rooms = {.program = program}; }
+
+LEX *open_lex(THD *thd, const sp_head *program) {
+  LEX *const lex = new_lex(thd, program);
+  if (lex == nullptr) return nullptr;
+  thd->lex = lex;
+  Room *const room = Room::of(lex);
   if (room != nullptr)
     room->start(thd);
   else
     lex_start(thd);
+  return lex;
 }
 
 LEX *lex_to_keep(LEX *lex) {

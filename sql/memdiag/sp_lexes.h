@@ -45,7 +45,7 @@
   Ownership: all of it lies in the program's memory root. Each instruction that
   shares a LEX owns it, and the last one destroys it. Threads: the one that
   parses, executes or destroys the program. Errors: without memory as upstream:
-  new_lex() is nullptr.
+  open_lex() is nullptr.
 */
 
 #ifndef MEMDIAG_SP_LEXES_H
@@ -63,11 +63,8 @@ namespace memdiag {
 void begin_lexes(const MEM_ROOT *program);
 
 /** A LEX for the next expression or statement of the program that is being
-parsed. Then start_lex() it as thd->lex. */
-LEX *new_lex(THD *thd, const sp_head *program);
-
-/** The work of lex_start(). */
-void start_lex(THD *thd);
+parsed: thd->lex from now on, and started. */
+LEX *open_lex(THD *thd, const sp_head *program);
 
 /** The LEX to keep for an instruction that is about to own `lex`. */
 LEX *lex_to_keep(LEX *lex);
