@@ -134,6 +134,7 @@ Readings with_ceiling() {
   Readings readings;
   readings.ceiling = Figures{
       .on = true,
+      .acts = true,
       .level = Level::yellow,
       .marks = {.target_bytes = 1, .plenty_bytes = 0, .reserve_bytes = 0},
       .kept_bytes = 0,
