@@ -43,16 +43,22 @@ class Call final : public PTI_function_call_generic_ident_sys {
       : PTI_function_call_generic_ident_sys(pos, name, arguments),
         m_arguments(arguments) {}
 
-  void becomes_argument(const Symbol_location &text) { m_text = text; }
-  bool is_argument() const { return m_text.start != nullptr; }
+  /** A placeholder has no value, so this has room for the place of the text. */
+  void becomes_argument(const Symbol_location &text) {
+    str_value.set(text.start, text.length(), &my_charset_bin);
+  }
+  bool is_argument() const { return str_value.ptr() != nullptr; }
 
   bool do_itemize(Parse_context *pc, Item **res) override;
 
  private:
   bool wrap_arguments(Parse_context *pc, MEM_ROOT *root);
 
+  Symbol_location text() const {
+    return {str_value.ptr(), str_value.ptr() + str_value.length()};
+  }
+
   PT_item_list *const m_arguments;
-  Symbol_location m_text;
 };
 
 bool Call::wrap_arguments(Parse_context *pc, MEM_ROOT *root) {
@@ -93,7 +99,7 @@ bool Call::do_itemize(Parse_context *pc, Item **res) {
   if (PTI_function_call_generic_ident_sys::do_itemize(pc, res)) return true;
   if (is_argument() && (*res)->type() != FIELD_ITEM &&
       (*res)->type() != REF_ITEM)
-    set_name(*res, m_text, pc->thd);
+    set_name(*res, text(), pc->thd);
   return false;
 }
 

@@ -1,12 +1,32 @@
 #include "sql/memdiag/parsed_text.h"
 
+#include "my_command.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "sql/item.h"
+#include "sql/memdiag/net.h"
 #include "sql/parse_tree_helpers.h"
 #include "sql/parse_tree_node_base.h"
+#include "sql/protocol_classic.h"
 #include "sql/sql_class.h"
 
 namespace memdiag {
+
+Parsed_text::Parsed_text(THD *thd) : m_nodes(thd, &m_root) {
+  if (thd->query().length > kept_buffer) end_packet(thd);
+}
+
+/* Only attributes of a query point into its packet. The buffer may hold rows of
+the statement before this one, which were not sent yet. */
+void Parsed_text::end_packet(THD *thd) {
+  if (thd->get_command() != COM_QUERY || !thd->is_classic_protocol() ||
+      thd->bind_parameter_values_count != 0)
+    return;
+  NET *const net = thd->get_protocol_classic()->get_net();
+  if (net->vio == nullptr || net->write_pos != net->buff) return;
+  const size_t length = net->max_packet;
+  shrink_buffer(false, net, thd->variables.net_buffer_length);
+  if (length - net->max_packet >= many) (void)purging::purge(Pool::session);
+}
 
 void Parsed_text::give_back() {
   m_root.Clear();

@@ -20,10 +20,11 @@ namespace memdiag {
 
 /** While it lives, `thd` parses a text. Placeholders end with it if the
 statement is prepared or its text is long. If they were many, their pages go
-back to the system: the statement goes on with memory of other pools. */
+back to the system: the statement goes on with memory of other pools. The
+packet that brought a long text ends before: the session has a copy. */
 class Parsed_text {
  public:
-  explicit Parsed_text(const THD *thd) : m_nodes(thd, &m_root) {}
+  explicit Parsed_text(THD *thd);
   Parsed_text(const Parsed_text &) = delete;
   Parsed_text &operator=(const Parsed_text &) = delete;
   ~Parsed_text() {
@@ -32,6 +33,7 @@ class Parsed_text {
 
  private:
   static constexpr size_t many = 16 << 20;
+  static void end_packet(THD *thd);
   void give_back();
 
   MEM_ROOT m_root;
