@@ -92,9 +92,9 @@ bool Call::wrap_arguments(Parse_context *pc, MEM_ROOT *root) {
 bool Call::do_itemize(Parse_context *pc, Item **res) {
   constexpr size_t most = 64 * 1024;  // of a block
   const size_t arguments = m_arguments == nullptr ? 0 : m_arguments->elements();
-  MEM_ROOT wrappers(key_memory_thd_main_mem_root,
-                    std::clamp(arguments * sizeof(PTI_udf_expr),
-                               sizeof(PTI_udf_expr), most));
+  MEM_ROOT wrappers(
+      key_memory_thd_main_mem_root,
+      std::clamp(arguments * sizeof(PTI_udf_expr), sizeof(PTI_udf_expr), most));
   if (arguments != 0 && wrap_arguments(pc, &wrappers)) return true;
   if (PTI_function_call_generic_ident_sys::do_itemize(pc, res)) return true;
   if (is_argument() && (*res)->type() != FIELD_ITEM &&
@@ -110,8 +110,7 @@ or the statement is short: then it is as in stock. */
 Item *call(MEM_ROOT *root, const POS &pos, const LEX_STRING &name,
            PT_item_list *arguments) {
   if (parse_root(root) == root)
-    return new (root)
-        PTI_function_call_generic_ident_sys(pos, name, arguments);
+    return new (root) PTI_function_call_generic_ident_sys(pos, name, arguments);
   return new (root) Call(pos, name, arguments);
 }
 

@@ -16,7 +16,6 @@
 #include "my_sys.h"
 #include "mysql/service_mysql_alloc.h"
 #include "mysql_com.h"
-#include "sql/memdiag/parsed_text.h"  // for sql_parse.cc: a line less there
 #include "sql/psi_memory_key.h"
 
 namespace memdiag {
