@@ -1,5 +1,5 @@
 /*
-  Memory of calls of functions (patches/diets/0054-calls.patch).
+  Memory of calls of functions (patches/diets/0052-calls.patch).
 
   upstream, for each                here
   --------------------------------  -------------------------------------------
