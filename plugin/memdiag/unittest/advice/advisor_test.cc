@@ -9,7 +9,6 @@
 #include <cmath>
 #include <functional>
 #include <random>
-#include <regex>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -1188,12 +1187,17 @@ Situation any_situation(std::mt19937 *random) {
 /** The largest of the sizes in a text, in MiB, but those that are shown to be
 allocated or a rate. */
 double largest_size(const std::string &text) {
-  static const std::regex sizes("([0-9.]+) ([MG])iB(?! allocated)(?! an hour)");
   double largest = 0;
-  for (std::sregex_iterator at(text.begin(), text.end(), sizes), end; at != end;
-       ++at)
-    largest =
-        std::max(largest, std::stod((*at)[1]) * ((*at)[2] == "G" ? 1024 : 1));
+  for (const std::string_view unit : {" MiB", " GiB"})
+    for (size_t at = text.find(unit); at != std::string::npos;
+         at = text.find(unit, at + 1)) {
+      const auto behind = std::string_view{text}.substr(at + unit.size());
+      if (behind.starts_with(" allocated") || behind.starts_with(" an hour"))
+        continue;
+      const size_t before = text.find_last_not_of("0123456789.", at - 1);
+      const double size = std::stod(text.substr(before + 1, at - before - 1));
+      largest = std::max(largest, size * (unit == " GiB" ? 1024 : 1));
+    }
   return largest;
 }
 
