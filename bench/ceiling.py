@@ -34,6 +34,8 @@ from harness.sql import Connection, Result, SqlError
 
 PROBE_PAUSE_SECONDS = 0.05
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+# Their answers do not count: no load is made of them.
+OF_NO_DATA = ("SET ", "PREPARE ", "BEGIN", "COMMIT", "ROLLBACK")
 CEILING = "dev"
 TUNED = "dev-tuned"
 
@@ -62,7 +64,8 @@ class Answers(limited.Answers):
         except OSError as error:
             code, said = None, str(error)
         with self.lock:
-            self.count(code)
+            if code != 0 or not text.startswith(OF_NO_DATA):
+                self.count(code)
             if found:
                 self.rows.setdefault(text, set()).add(found)
             if said and (code != limited.NO_MEMORY or len(self.said) < 5):
@@ -279,11 +282,11 @@ def _rows(runs: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
 
 
 def answers_a_second(runs: Sequence[dict[str, Any]], arm: str) -> float | None:
-    """Of the ordinary load: the median of its turns."""
+    """Of the ordinary load: the median of the turns that it survived."""
     found = [
         run["answers"] / run["load_s"]
         for run in runs
-        if run["arm"] == arm and run["load"] == "ordinary" and run.get("load_s")
+        if run["arm"] == arm and run["load"] == "ordinary" and run.get("load_s") and run["outcome"] == "survived"
     ]
     return report.median(found) if found else None
 
