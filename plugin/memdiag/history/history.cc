@@ -1,7 +1,5 @@
 #include "plugin/memdiag/history/history.h"
 
-#include <utility>
-
 #include "mysys/memdiag/base/worker.h"
 
 namespace memdiag::history {
@@ -35,10 +33,8 @@ void run(Worker *worker) {
 Started start(const std::string &path, uint32_t version,
               Largest_session largest_session, Warn warn) {
   State &self = state();
-  auto [file_error, remark, was_killed] =
-      self.recorder.open(path, version, capacity, largest_session, warn);
-  const int thread_error = self.worker.start("memdiag_history", run);
-  return {thread_error, file_error, std::move(remark), was_killed};
+  return {self.recorder.open(path, version, capacity, largest_session, warn),
+          self.worker.start("memdiag_history", run)};
 }
 
 void stop() {

@@ -33,14 +33,8 @@ extern unsigned capacity;
 inline constexpr const char *file_name = "memdiag_history.bin";
 
 /** The report of start(). Unless there is a thread_error, samples are taken. */
-struct Started {
+struct Started : Recorder::Opened {
   int thread_error;
-  /** The errno that says why samples are kept in memory only, or 0. */
-  int file_error;
-  /** About the file that was there, and about the last run; or empty. */
-  std::string remark;
-  /** The last run was not shut down. */
-  bool was_killed;
 };
 
 /** Make the file anew and begin to take samples, the first at once.
