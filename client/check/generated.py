@@ -267,6 +267,30 @@ def _resident(server: Server) -> int:
     return sum(int(float(server.query(one).scalar() or 0)) for one in (words, locks))
 
 
+_UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_RESIDENT = (
+    "SELECT CONCAT('advice: ', RULE), BYTES FROM information_schema.MEMDIAG_ADVICE WHERE RULE NOT LIKE 'ceiling%'",
+    "SELECT CONCAT_WS(' ', 'ledger:', NAME, STATE), RESIDENT_BYTES FROM information_schema.MEMDIAG_LEDGER",
+    "SELECT CONCAT('instrument: ', EVENT_NAME), RESIDENT_BYTES FROM information_schema.MEMDIAG_INSTRUMENTS",
+)
+_SUMMARY = (
+    "SELECT CONCAT('summary: ', WHAT), SIZE FROM information_schema.MEMDIAG_SUMMARY"
+    " WHERE QUESTION IN ('holds', 'get back') AND SIZE <> ''"
+)
+
+
+def beyond_rss(server: Server) -> list[str]:
+    """What names more than the process has, which changes meanwhile."""
+    rss = server.rss_kb()
+    named = [(row[0], float(row[1] or 0)) for one in _RESIDENT for row in server.query(one).rows]
+    for what, text in server.query(_SUMMARY).rows:
+        number, unit = str(text).split()
+        named.append((what, float(number) * _UNITS[unit]))
+    # Texts have three digits.
+    most = max(rss, server.rss_kb()) * 1024 * 1.01
+    return [f"{what} has {size(int(held))}" for what, held in named if held > most]
+
+
 def _carry_out(server: Server, statement: str) -> list[str]:
     """@return the statements that ran"""
     with server.connect() as session:
@@ -306,6 +330,7 @@ def drive(
     for holder in chosen:
         holder(made, dice.randint(120, 260) * MB)
     title = f"generated {seed} ({', '.join(holder.__name__ for holder in chosen)})"
+    checks.check(f"{title}: nothing is more than RSS", not (more := beyond_rss(server)), "; ".join(more))
     done: set[str] = set()
     while rows := [row for row in _offered(server) if row["RULE"] not in done]:
         # Each must help by itself, whatever was done before.
