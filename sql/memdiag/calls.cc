@@ -137,8 +137,10 @@ fields alone, and a VARCHAR only as far as its length says. */
 TREE_ELEMENT *insert_row(TREE *tree, const TABLE *table) {
   uchar *const begin = table->record[0] + table->s->null_bytes;
   const uchar *const end = table->record[0] + table->s->reclength;
-  const Field *const last = table->field[table->s->fields - 1];
-  if (last->real_type() == MYSQL_TYPE_VARCHAR &&
+  // A row of constants has no field.
+  const Field *const last =
+      table->s->fields == 0 ? nullptr : table->field[table->s->fields - 1];
+  if (last != nullptr && last->real_type() == MYSQL_TYPE_VARCHAR &&
       last->field_ptr() + last->pack_length() == end) {
     const uchar *const used =
         last->field_ptr() + last->get_length_bytes() + last->data_length();
