@@ -203,7 +203,7 @@ void drop_coming(Thread *self) {
 void promise_later(Thread *self) {
   const int64_t grown = self->taker.grown_bytes.load(std::memory_order_relaxed);
   if (ask_owner(&Owner::is_parsing, false))
-    self->parsed_bytes = grown + grown / 4 * 3;
+    self->parsed_bytes = grown + grown / 4;
   const int64_t later = std::max<int64_t>(self->parsed_bytes - grown, 0);
   account.promise(later - std::exchange(self->later_bytes, later));
 }

@@ -413,12 +413,12 @@ TEST_F(Ceiling, a_statement_that_is_parsed_promises_what_follows) {
   on_event(true, 0, 0);
   EXPECT_TRUE(account.read(now_us));
   begin_late(true);
-  // The growth, and three quarters.
+  // The growth, and a quarter of it.
   on_event(true, 40 * mb - interval_bytes, 0);
-  EXPECT_EQ(70 * mb - interval_bytes, account.promised_bytes());
+  EXPECT_EQ(50 * mb - interval_bytes, account.promised_bytes());
   parsing = false;
   on_event(true, 50 * mb - interval_bytes, 0);
-  EXPECT_EQ(30 * mb, account.promised_bytes());
+  EXPECT_EQ(10 * mb, account.promised_bytes());
   on_event(true, 90 * mb - interval_bytes, 0);
   EXPECT_EQ(40 * mb, account.promised_bytes());
 }
