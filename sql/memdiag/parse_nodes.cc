@@ -1,9 +1,7 @@
 #include "sql/memdiag/parse_nodes.h"
 
 #include <cstddef>
-#include <mutex>
 #include <new>
-#include <unordered_set>
 
 #include "mysys/memdiag/upstream/root_blocks.h"
 #include "sql/memdiag/program_blocks.h"
@@ -16,17 +14,6 @@
 
 namespace memdiag {
 namespace {
-
-/** The roots of triggers' programs. Never destroyed: the table cache outlives
-what the linker has made. */
-struct Triggers {
-  std::mutex mutex;
-  std::unordered_set<const MEM_ROOT *> roots;
-};
-Triggers &triggers() {
-  static Triggers *const all = new Triggers;
-  return *all;
-}
 
 /** Bytes of a statement that is not prepared. */
 constexpr ptrdiff_t long_text = 64 * 1024;
@@ -46,31 +33,14 @@ void begin_parse_nodes(MEM_ROOT *program) {
 void end_body(const THD *thd) {
   end_parse_nodes(thd->mem_root);
   const sp_head *const program = thd->lex->sphead;
-  if (program == nullptr || program->m_type != enum_sp_type::TRIGGER) return;
-  Triggers &all = triggers();
-  const std::lock_guard<std::mutex> guard(all.mutex);
-  try {
-    all.roots.insert(thd->mem_root);
-  } catch (const std::bad_alloc &) {
-    // It counts as a program that a session has cached.
-  }
+  if (program != nullptr && program->m_type == enum_sp_type::TRIGGER)
+    note_trigger(thd->mem_root);
 }
 
 void end_program(sp_head *program) {
   const MEM_ROOT *const root = program->get_persistent_mem_root();
   end_parse_nodes(root);
-  if (program->m_type != enum_sp_type::TRIGGER) return;
-  Triggers &all = triggers();
-  const std::lock_guard<std::mutex> guard(all.mutex);
-  all.roots.erase(root);
-}
-
-size_t trigger_bytes() {
-  Triggers &all = triggers();
-  const std::lock_guard<std::mutex> guard(all.mutex);
-  size_t bytes = 0;
-  for (const MEM_ROOT *root : all.roots) bytes += root->allocated_size();
-  return bytes;
+  if (program->m_type == enum_sp_type::TRIGGER) forget_trigger(root);
 }
 
 /* Called when a text is about to be parsed, with an empty root. Small

@@ -1,0 +1,48 @@
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <unordered_set>
+
+#include "my_alloc.h"
+#include "sql/memdiag/program_blocks.h"
+
+namespace memdiag {
+namespace {
+
+/** Never destroyed: the table cache outlives what the linker has made. */
+struct Triggers {
+  std::mutex mutex;
+  std::unordered_set<const MEM_ROOT *> roots;
+};
+Triggers &triggers() {
+  static Triggers *const all = new Triggers;
+  return *all;
+}
+
+}  // namespace
+
+void note_trigger(const MEM_ROOT *program) {
+  Triggers &all = triggers();
+  const std::lock_guard<std::mutex> guard(all.mutex);
+  try {
+    all.roots.insert(program);
+  } catch (const std::bad_alloc &) {
+    // It counts as a program that a session has cached.
+  }
+}
+
+void forget_trigger(const MEM_ROOT *program) {
+  Triggers &all = triggers();
+  const std::lock_guard<std::mutex> guard(all.mutex);
+  all.roots.erase(program);
+}
+
+size_t trigger_bytes() {
+  Triggers &all = triggers();
+  const std::lock_guard<std::mutex> guard(all.mutex);
+  size_t bytes = 0;
+  for (const MEM_ROOT *root : all.roots) bytes += root->allocated_size();
+  return bytes;
+}
+
+}  // namespace memdiag
