@@ -253,6 +253,7 @@ FRESH_TEST(Purger, ALoadIsTriedAgainAfterAMinute) {
 /** A pool that takes the same few pages each second is purged less and less
 often, until it leaves more. */
 FRESH_TEST(Purger, FewPagesThatAreTakenAgainWait) {
+  stay_on_this_cpu();
   ASSERT_EQ("",
             memdiag::policies::set(memdiag::Policy::dirty_decay_ms, "all=-1"));
   purger::Watch watch;
