@@ -51,10 +51,11 @@ void end_body(const THD *thd);
 /** A program ends, whatever has become of it. */
 void end_program(sp_head *program);
 
-/** The root of a trigger's program, from the end of its parsing until the
-program ends (trigger_roots.cc). Nothing notes one in a build without diets. */
+/** trigger_roots.cc knows the root of a trigger's program from the end of its
+parsing until the program ends. A build without diets notes none. */
 void note_trigger(const MEM_ROOT *program);
 void forget_trigger(const MEM_ROOT *program);
+
 /** What the memory roots of all triggers' programs have, those in the midst of
 a CREATE TRIGGER as well. Takes a mutex for 0.1 us for each. A root that grows
 meanwhile is read without a lock. */

@@ -80,7 +80,7 @@ std::string duration(double seconds) {
   return text("%.0f min", seconds / 60);
 }
 
-/** @param part  of it that is resident */
+/** @param part  the part of the trend that is resident */
 std::string rate(const Trend &trend, double part = 1) {
   return size(part * trend.bytes_per_second * 3600) +
          " an hour over the last " + duration(trend.seconds);
@@ -102,7 +102,7 @@ uint64_t limit_that_fits(uint64_t bytes) {
   return low * mib;
 }
 
-/** @param part  of it that is resident
+/** @param part  the part of the trend that is resident
 @return true: it grows steadily and by an amount that matters */
 bool grows(const std::optional<Trend> &trend, double part = 1) {
   return trend && trend->seconds >= min_seconds && trend->r2 >= min_r2 &&
@@ -490,25 +490,25 @@ class Advisor {
             size(pool) + " it " +
             (*left > 0 ? "reaches " + limit + " in " + duration(*left)
                        : "is above " + limit + " already") +
-            held(),
+            words_of_ceiling(),
         "SELECT * FROM INFORMATION_SCHEMA.MEMDIAG_HISTORY ORDER BY TIME "
         "DESC LIMIT 1 names the pool that grows; SELECT "
         "memdiag_purge('all') gives back what is unused");
   }
 
-  /** The ceiling keeps the server below the limit. What would have it killed
-  lets statements wait, and some end. */
+  /** The ceiling keeps the server below the limit. Statements wait or end
+  there, and the kernel does not kill the server. */
   bool is_held() const {
     return m_now.ceiling && m_now.ceiling->acts &&
            m_now.ceiling->level != ceiling::Level::unknown;
   }
-  /** The server may come as close to the limit. */
+  /** The ceiling lets the server come near this limit, and keeps it there. */
   bool is_held_at(uint64_t limit_bytes) const {
     return is_held() &&
            static_cast<double>(m_now.ceiling->marks.target_bytes) >=
                near_limit * static_cast<double>(limit_bytes);
   }
-  const char *held() const {
+  const char *words_of_ceiling() const {
     return is_held() ? "; the ceiling keeps it below (memdiag_memory_target)"
                      : "";
   }
@@ -524,18 +524,16 @@ class Advisor {
     const bool near =
         limit && usage &&
         static_cast<double>(*usage) >= near_limit * static_cast<double>(*limit);
-    // A server that uses what it may use is no finding while none waits.
-    if (near &&
-        !(is_held_at(*limit) && m_now.ceiling->level == ceiling::Level::green))
+    const bool held = near && is_held_at(*limit);
+    // While no statement waits, a server that uses what it may is no finding.
+    if (near && !(held && m_now.ceiling->level == ceiling::Level::green))
       add("cgroup_near_its_limit",
-          is_held_at(*limit) ? Severity::warning : Severity::critical, "cgroup",
-          "host",
+          held ? Severity::warning : Severity::critical, "cgroup", "host",
           size(*usage) + " of the control group's limit of " + size(*limit) +
               " are used" +
               (host.tightest ? " (" + host.tightest->usage_file + ")" : "") +
-              (is_held_at(*limit)
-                   ? "; statements wait for memory (memdiag_memory_target)"
-                   : ""),
+              (held ? "; statements wait for memory (memdiag_memory_target)"
+                    : ""),
           "SELECT memdiag_purge('all'); then SET GLOBAL "
           "innodb_buffer_pool_size = <less>, or raise the limit: systemctl "
           "set-property <service> MemoryMax=" +
@@ -655,7 +653,8 @@ class Advisor {
             is_held() ? Severity::warning : Severity::critical, "server",
             "misconfiguration",
             "the server's own buffers take " + size(global) +
-                ", more than the " + size(*most) + " that it may use" + held(),
+                ", more than the " + size(*most) + " that it may use" +
+                words_of_ceiling(),
             remedy_of_server_buffers(*most));
       else if (all > *most)
         judge_session_buffers(

@@ -56,7 +56,7 @@ struct Pool_situation {
   uint64_t survivors_bytes;
   std::string survivors_route;
 
-  /** Of live_bytes. Empty: not known. */
+  /** The part of live_bytes that is resident. Empty: it is not known. */
   std::optional<double> resident_part() const {
     if (!live_bytes || !resident_live_bytes) return std::nullopt;
     return *resident_live_bytes >= *live_bytes

@@ -8,9 +8,9 @@ namespace {
 constexpr int64_t mb = 1 << 20;
 /** After a search without a frame: dirty pages are written meanwhile. */
 constexpr uint64_t no_frames_pause_us = 20'000;
-/** One of unknown digests begins after so long, while the reserve is left
-beyond what those that run are expected to take, and else after the longer time.
-*/
+/** A statement of an unknown digest begins so long after the last one while the
+reserve is left beyond what running ones are expected to take. Otherwise it
+begins after the longer time. */
 constexpr uint64_t unknown_pause_us = 250'000;
 constexpr uint64_t long_unknown_pause_us = 2'000'000;
 constexpr uint64_t most_idle_ms = 8;

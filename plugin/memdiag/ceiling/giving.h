@@ -186,9 +186,11 @@ constexpr uint64_t patient_us = 1'000'000;
 @return 0: it is small (small_bytes), and neither waits nor is waited for */
 int64_t expected_of_beginner(bool has_digest, std::optional<int64_t> peak_bytes,
                              int64_t average_peak_bytes, int64_t plenty_bytes);
-/** Statements of unknown digests that begin although there is no room for what
-is expected of them. Most are small and must not wait behind large ones; of a
-crowd of large ones, few begin before the first tells what they take. */
+
+/** Statements of unknown digests begin at this pace although the room is less
+than what is expected of them. Most are small, and must not wait behind large
+ones. Of a crowd of large ones, few begin before the first one shows what they
+take. */
 class Pace {
  public:
   struct Beginner {

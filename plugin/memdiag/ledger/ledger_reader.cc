@@ -30,8 +30,8 @@ std::optional<All_pools> counted(const Snapshot &snapshot) {
 
 /** What later readings take for jemalloc's statistics of the moment of a walk:
 of those before and after it, the fewer active and unused bytes of each pool.
-Pages that were freed or purged in between would else seem to be ones that
-nobody wrote to. */
+Otherwise pages that a thread freed or purged in between would pass for
+unwritten ones. */
 All_pools lesser(const All_pools &before, const All_pools &after) {
   All_pools result = before;
   for (size_t i = 0; i < pool_count; ++i) {

@@ -15,8 +15,9 @@ Pool_split split_of(const Present &present) {
           0};
 }
 
-/** Unused bytes that are present now. Pages that came since were in use, and
-those that went were as the walk found them all. */
+/** Unused bytes that are present now. A thread had written the pages that it
+freed since the walk, so they are present. Of the pages that went since, the
+same part was present as the walk found of all. */
 uint64_t unused(uint64_t now, uint64_t then, uint64_t present) {
   return now > then ? now - minus_or_zero(then, present)
                     : proportion(now, std::min(present, then), then);
@@ -39,11 +40,12 @@ Pool_split expected(const Pool_figures &now, const Pool_figures &then,
           unused(now.muzzy_bytes, then.muzzy_bytes, was.muzzy), 0};
 }
 
-/** The kernel has more bytes in extents than was expected. A walk in the midst
-of growth finds pages unwritten that are written a moment later, so they are
-first of the pools that have grown since, as far as these have pages for them.
-Where the kernel has fewer, the walk does not tell whose they are.
-@return what found a place */
+/** Gives the bytes that the kernel has beyond the expected ones to the pools
+that have grown since the walk, as far as they have pages for them. A walk in
+the midst of growth finds pages unwritten that a thread writes a moment later.
+Where the kernel has fewer bytes than expected, the walk does not tell whose
+they were.
+@return the bytes that found a place */
 uint64_t add_to_growing(uint64_t more, const All_pools &now,
                         const Walked &walked,
                         std::array<Pool_split, pool_count> *pools) {

@@ -5,9 +5,10 @@
   kernel does not. A walk (mysys/memdiag/pages/extents.h) tells which pages of
   each pool the kernel has. Between two walks, a pool is expected to have the
   pages that jemalloc counts now, less those that the last walk found to be
-  never written. That goes for unused pages too: a block that is freed leaves
-  them dirty, written or not. If the kernel has more, it is first of the pools
-  that have grown since; any other difference is shared out among all.
+  never written. Unused pages count in the same way: a freed block leaves its
+  pages dirty, written or not. If the kernel has more pages than expected, the
+  pools that have grown since get them first. All pools share any other
+  difference.
 
   Assumption:
   - Pages in no extent are the allocator's metadata, up to what it counts as

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <new>
 #include <optional>
-#include <string_view>
+#include <utility>
 
 #include "mutex_lock.h"
 #include "my_sys.h"
@@ -379,15 +379,13 @@ void leave() {
   State &self = state();
   Own &mine = own();
   Running *const running = &mine.running;
+  const bool was_exempt = std::exchange(mine.exempt, false);
   if (running->taker == nullptr) {
     (void)end();
     // The packet of the session's next statement may be large.
-    if (mine.exempt && !exempt::is_of_system(running->thd))
-      exempt_thread(false);
-    mine.exempt = false;
+    if (was_exempt && !exempt::is_of_system(running->thd)) exempt_thread(false);
     return;
   }
-  mine.exempt = false;
   THD *const thd = running->thd;
   mine.spilling.end(thd);
   unlist(&self, running);

@@ -37,6 +37,8 @@ bool is_administrator(THD *thd) {
                      [thd](const char *name) { return has_grant(thd, name); });
 }
 
+/** The server's own schemas have the table. A derived table has tables of its
+own in the list. */
 bool is_of_server(const Table_ref &table) {
   if (table.is_derived()) return true;
   return is_infoschema_db(table.db, table.db_length) ||

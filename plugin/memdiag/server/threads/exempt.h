@@ -1,8 +1,9 @@
 /*
   Statements that never wait for memory at the gate of the ceiling: those of
   replication, those that give something back, and those by which an
-  administrator sees and mends a server that is short of memory. Others of an
-  administrator are like everybody's: applications use such accounts too.
+  administrator sees and mends a server that is short of memory. Other
+  statements of an administrator wait like everybody's, because applications use
+  such accounts too.
 
   Threads: the session's own. Locks: none.
 */
@@ -20,10 +21,11 @@ namespace memdiag::exempt {
 statements within stored programs, statements that end something, such as COMMIT
 and KILL. Cheap. */
 bool is_exempt(THD *thd);
-/** Of replication, or another thread of the server. */
+/** Replication runs the thread, or the server runs it for itself. */
 bool is_of_system(const THD *thd);
-/** An administrator shows the server's state, or reads nothing but tables of
-the server itself. May take a lock of the privileges' cache. */
+/** An administrator looks at the server: the statement is a SHOW, or a SELECT
+from nothing but the server's own schemas. May take a lock of the privileges'
+cache. */
 bool administers(THD *thd);
 
 /** Others may wait for its session: it has an open transaction, also one of XA,

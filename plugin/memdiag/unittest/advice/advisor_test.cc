@@ -604,7 +604,8 @@ TEST(Advisor, TheCeilingsFindingsHaveTheirRulesAndBytes) {
     EXPECT_FALSE(one.statement) << "a smaller pool makes the server wait";
 }
 
-/** What has other servers killed is not critical below a ceiling. */
+/** The kernel kills other servers in these states. Below a ceiling they are not
+critical. */
 TEST(Advisor, TheCeilingHoldsTheServerBelowItsLimit) {
   using memdiag::ceiling::Level;
   Situation all = healthy();
@@ -628,7 +629,7 @@ TEST(Advisor, TheCeilingHoldsTheServerBelowItsLimit) {
         "; the ceiling keeps it below (memdiag_memory_target)"))
         << found(rule)->evidence;
   }
-  EXPECT_FALSE(found("cgroup_near_its_limit")) << "nobody waits";
+  EXPECT_FALSE(found("cgroup_near_its_limit")) << "no statement waits";
   all.ceiling->level = Level::yellow;
   EXPECT_EQ(Severity::warning, found("cgroup_near_its_limit")->severity);
   EXPECT_TRUE(found("cgroup_near_its_limit")
@@ -1109,8 +1110,8 @@ TEST(Advisor, AFindingIsAboutResidentBytes) {
   EXPECT_EQ(all.other_resident_bytes, found[0].bytes);
 }
 
-/** What the allocator counts and nobody wrote is no growth, and no free part of
-a page. */
+/** The allocator counts bytes that no thread has written. They are no growth,
+and no fragmentation. */
 TEST(Advisor, GrowthAndFragmentationAreResidentBytes) {
   Situation all = healthy();
   auto &pool = pool_of(&all, Pool::session);

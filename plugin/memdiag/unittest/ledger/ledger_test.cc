@@ -151,7 +151,7 @@ std::pair<double, double> grown_and_resting(uint64_t active_mb,
   return {live_mb("pool/fts_query/live"), live_mb("pool/session/live")};
 }
 
-/** A walk in the midst of growth finds pages unwritten that are written a
+/** A walk in the midst of growth finds pages unwritten that a thread writes a
 moment later. */
 TEST(LedgerRows, WhatTheKernelHasMoreOfIsFirstOfThePoolThatGrows) {
   for (const auto &[active_mb, written_mb] :
@@ -160,14 +160,15 @@ TEST(LedgerRows, WhatTheKernelHasMoreOfIsFirstOfThePoolThatGrows) {
     EXPECT_NEAR(written_mb, grown, 0.01) << active_mb;
     EXPECT_NEAR(30, resting, 0.01) << active_mb;
   }
-  // Of more than that, all have a part.
+  // The pool that grew has pages for 52 MB. All pools share what is beyond.
   const auto [grown, resting] = grown_and_resting(52, 70);
   EXPECT_LT(52, grown);
   EXPECT_LT(30, resting);
 }
 
-/** A block that was just written is not smaller for it: the new pages of this
-pool may be written, and others may have given pages back. */
+/** The kernel has fewer pages than expected. The pool that grew may have
+written all of its new pages while other pools gave pages back, so it loses no
+more than its part. */
 TEST(LedgerRows, WhatTheKernelHasLessOfIsNotOfThePoolThatGrows) {
   const auto [grown, resting] = grown_and_resting(60, 42);
   EXPECT_NEAR(52 * (42.0 + 6 + 30) / (52 + 6 + 30), grown, 0.01);
@@ -197,8 +198,9 @@ TEST(LedgerRows, DirtyPagesThatNobodyWroteTakeNothingFromLiveOnes) {
   }
 }
 
-/** What the walk found of unwritten dirty pages goes with them: to a purge, or
-to a block that writes them. Pages that have become dirty since were written. */
+/** The walk found dirty pages that no thread had written. The ledger forgets
+them when a purge takes them, or a block that writes them. Pages that have
+become dirty since were written. */
 TEST(LedgerRows, ChangesOfDirtyPagesThatNobodyWroteAddUp) {
   struct Change {
     uint64_t active_mb, dirty_mb;
