@@ -79,7 +79,13 @@ Own &own() {
 /** The same, of a thread whose session has the handler. */
 constinit thread_local Own *own_of_session = nullptr;
 
-void raise_end(Own *mine, bool with_transaction) {
+void raise_end(Own *mine, THD *thd) {
+  // Locks of rows stay until the transaction ends: to end the statement alone
+  // would not give their memory back. While it is parsed, it took no lock.
+  const bool with_transaction =
+      mine->running.passed_gate.load() &&
+      innodb::lock_bytes(thd) >= mine->running.grown_bytes / 2;
+  if (with_transaction) thd->mark_transaction_to_rollback(true);
   mine->raises = true;
   try {
     my_printf_error(
@@ -107,12 +113,7 @@ bool Told_to_end::handle_condition(THD *thd, uint error, const char *,
       std::find(std::begin(consequences), std::end(consequences), error) ==
           std::end(consequences))
     return false;
-  // Locks of rows stay until the transaction ends: to end the statement alone
-  // would not give their memory back.
-  const bool with_transaction =
-      innodb::lock_bytes(thd) >= mine.running.grown_bytes / 2;
-  if (with_transaction) thd->mark_transaction_to_rollback(true);
-  raise_end(&mine, with_transaction);
+  raise_end(&mine, thd);
   return true;
 }
 
@@ -266,7 +267,8 @@ void let_through(Own *mine, int64_t expected_bytes) {
     finish(&done, monotonic_us(), static_cast<uint64_t>(expected_bytes));
     note(done);
   }
-  if (is_told_to_end(mine->running)) kill(&mine->running);
+  // A thread that holds the lock of this one has it for a moment.
+  while (is_told_to_end(mine->running) && !kill(&mine->running)) pause_us(10);
 }
 
 bool refuse(Running *mine, uint64_t began_us) {
@@ -411,10 +413,9 @@ void leave() {
 }
 
 /** @param thd  of the calling thread; nullptr: it has none */
-void raise_end_once(const THD *thd) {
+void raise_end_once(THD *thd) {
   Own &mine = own();
-  if (thd != nullptr && !mine.raises && !thd->is_error())
-    raise_end(&mine, false);
+  if (thd != nullptr && !mine.raises && !thd->is_error()) raise_end(&mine, thd);
 }
 
 /** Before its gate: commands whose texts may be large. */
@@ -527,7 +528,11 @@ void went_on(uint64_t waited_us, int64_t left_before_bytes) {
   done.duration_us = waited_us;
   done.left_before_bytes = left_before_bytes;
   done.left_after_bytes = account.left_bytes();
-  note(done);
+  // The thread may hold a lock that the holder of the mutex waits for.
+  State &self = state();
+  if (mysql_mutex_trylock(&self.mutex) != 0) return;
+  self.log.add(done);
+  mysql_mutex_unlock(&self.mutex);
 }
 
 }  // namespace memdiag::ceiling

@@ -206,13 +206,22 @@ bool end_one(State *self) {
       static_cast<uint64_t>(std::max<int64_t>(most->taker->wants_bytes(), 0));
   most->of_statements = self->running.count;
   most->taker->told_to_end.store(true, std::memory_order_release);
-  if (most->passed_gate.load()) kill(most);
+  if (most->passed_gate.load() && !kill(most)) self->kills_due = true;
   done.processlist_id = most->thd->thread_id();
   done.digest = most->digest;
   finish(&done, began_us, most->grown_bytes);
   self->log.add(done);
   counters.ended.fetch_add(1);
   return true;
+}
+
+void kill_again(State *self) {
+  MUTEX_LOCK(locked, &self->mutex);
+  self->kills_due = false;
+  for (Running *each = self->running.first; each != nullptr; each = each->next)
+    if (each->taker->told_to_end.load() && each->passed_gate.load() &&
+        each->thd->killed == THD::NOT_KILLED && !kill(each))
+      self->kills_due = true;
 }
 
 bool all_wait(State *self) {
@@ -325,6 +334,7 @@ bool round(State *self) {
     let_threads_wait(self->at_work && acts());
     let_threads_ask(self->at_work && acts() &&
                     account.level() >= Level::yellow);
+    if (self->kills_due) kill_again(self);
     again = take_step(self, now_us);
   } catch (const std::bad_alloc &) {
     // The next round tries again.

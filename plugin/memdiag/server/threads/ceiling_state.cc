@@ -31,11 +31,12 @@ void finish(Done *done, uint64_t since_us, uint64_t bytes) {
   done->left_after_bytes = account.left_bytes();
 }
 
-void kill(Running *running) {
+bool kill(Running *running) {
   THD *const thd = running->thd;
-  mysql_mutex_lock(&thd->LOCK_thd_data);
+  if (mysql_mutex_trylock(&thd->LOCK_thd_data) != 0) return false;
   if (thd->killed == THD::NOT_KILLED) thd->awake(THD::KILL_QUERY);
   mysql_mutex_unlock(&thd->LOCK_thd_data);
+  return true;
 }
 
 }  // namespace memdiag::ceiling

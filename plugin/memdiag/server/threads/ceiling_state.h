@@ -120,6 +120,8 @@ struct State {
   std::optional<uint64_t> limits_us;
   uint64_t watched_us{0};
   bool said_unknown{false};
+  /** A statement was told to end, and kill() returned false. */
+  bool kills_due{false};
   /** Statements pass the gate, and threads are charged. */
   bool at_work{false};
   /** Set before the first round. */
@@ -164,8 +166,10 @@ inline bool acts() {
 inline uint64_t monotonic_us() { return clock_us(CLOCK_MONOTONIC); }
 
 /** Ends a statement that has passed the gate. The caller is its thread, or
-holds the mutex while the statement is in the list. */
-void kill(Running *running);
+holds the mutex while the statement is in the list.
+@return false: LOCK_thd_data is taken. Its thread may hold it, and wait for
+memory or for the mutex */
+bool kill(Running *running);
 
 /** An action begins. */
 Done begun(Action action);
