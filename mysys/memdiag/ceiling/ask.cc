@@ -16,8 +16,9 @@ Answer answer(const Account &account, Tokens *tokens, Asked *asked,
               uint64_t rounds) {
   if (account.level() != Level::red) return Answer::room;
   if (told_to_end) {
+    if (refusal == Refusal::at_once) return Answer::refuse;
     if (tokens->take(asked->bytes)) return Answer::tokens;
-    if (refusal == Refusal::at_once ||
+    if (refusal == Refusal::without_tokens ||
         (refusal == Refusal::too_large && tokens->is_too_large(asked->bytes)))
       return Answer::refuse;
   }
@@ -25,9 +26,14 @@ Answer answer(const Account &account, Tokens *tokens, Asked *asked,
     asked->seen_rounds = rounds;
     asked->seen_us = now_us;
   }
-  const bool long_ago = now_us - asked->began_us >= longest_ask_us;
+  const int64_t reserve = account.marks().reserve_bytes;
+  const uint64_t longest_us =
+      asked->bytes > reserve && account.left_bytes() < -reserve
+          ? longest_large_ask_us
+          : longest_ask_us;
+  const bool long_ago = now_us - asked->began_us >= longest_us;
   const bool many_rounds = rounds - asked->began_rounds >= longest_ask_rounds;
-  const bool no_rounds = now_us - asked->seen_us >= longest_ask_us;
+  const bool no_rounds = now_us - asked->seen_us >= longest_us;
   return (long_ago && many_rounds) || no_rounds ? Answer::went_on
                                                 : Answer::wait;
 }

@@ -47,6 +47,9 @@ class Tokens {
 when no round ends for this time: the giver may wait for a mutex that the
 waiting thread holds. */
 constexpr uint64_t longest_ask_us = 5'000'000;
+/** The wait for a block that is larger than the reserve, and does not fit into
+another one beyond the target: to go on would end the server. */
+constexpr uint64_t longest_large_ask_us = 50'000'000;
 constexpr uint64_t longest_ask_rounds = 100;
 
 struct Asked {
@@ -66,6 +69,9 @@ enum class Refusal : uint8_t {
   /** If it is larger than the reserve. */
   too_large,
   /** If there are no tokens for it now. */
+  without_tokens,
+  /** Although there are tokens: the block may stay when the statement has
+  ended, and its tokens would come back. */
   at_once
 };
 

@@ -13,6 +13,9 @@ reserve is left beyond what running ones are expected to take. Otherwise it
 begins after the longer time. */
 constexpr uint64_t unknown_pause_us = 250'000;
 constexpr uint64_t long_unknown_pause_us = 2'000'000;
+constexpr uint64_t small_wait_us = 200'000;
+constexpr uint64_t small_pause_us = 20'000;
+constexpr uint64_t small_unknown_pause_us = 50'000;
 constexpr uint64_t most_idle_ms = 8;
 
 bool is_over(std::optional<uint64_t> since_us, uint64_t pause_us,
@@ -172,6 +175,23 @@ bool Pace::may_begin(const Beginner &beginner, uint64_t now_us) {
 uint64_t Rest::next_ms(bool gave, uint64_t look_ms) {
   m_idle_ms = gave ? 1 : std::min(2 * m_idle_ms, most_idle_ms);
   return std::max(look_ms, m_idle_ms);
+}
+
+bool Small_pace::may_begin(const Beginner &beginner, uint64_t now_us) {
+  if (!beginner.known) {
+    if (beginner.waited_us == 0 ||
+        !is_over(m_unknown_us, small_unknown_pause_us, now_us))
+      return false;
+    m_unknown_us = now_us;
+  }
+  if (beginner.left_bytes >= beginner.reserve_bytes / 4) return true;
+  if (beginner.waited_us < small_wait_us) return false;
+  if (!beginner.may_keep) return true;
+  if (beginner.left_bytes < -beginner.reserve_bytes / 2 ||
+      !is_over(m_began_us, small_pause_us, now_us))
+    return false;
+  m_began_us = now_us;
+  return true;
 }
 
 Reading needed_at_rest(int64_t kept_bytes,

@@ -208,6 +208,31 @@ class Pace {
 
 /** The giver sleeps between its rounds. Rounds that give nothing take the
 processor from the statements whose end brings memory. */
+/** Small statements begin at once while a quarter of the reserve is left; those
+that nothing is known of, one after the other. Behind it, they begin after a
+moment. But those that keep what they take, as a
+variable or a prepared statement, begin one after the other, and none does when
+half a reserve more is taken than the target allows. */
+class Small_pace {
+ public:
+  struct Beginner {
+    int64_t left_bytes;
+    int64_t reserve_bytes;
+    /** 0: nothing is changed, and one of which nothing is known waits. */
+    uint64_t waited_us;
+    /** False: it reads no table, and nothing else is known of it. */
+    bool known;
+    /** What it takes may stay when it has ended. */
+    bool may_keep;
+  };
+  /** @return true: it begins, and the next one pauses */
+  bool may_begin(const Beginner &beginner, uint64_t now_us);
+
+ private:
+  std::optional<uint64_t> m_began_us;
+  std::optional<uint64_t> m_unknown_us;
+};
+
 class Rest {
  public:
   /** @param look_ms  the kernel has to be read after so long */

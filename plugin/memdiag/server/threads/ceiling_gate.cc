@@ -27,8 +27,6 @@ namespace {
 
 /** A waiting statement looks again after so long, without a round. */
 constexpr uint64_t gate_look_us = 20'000;
-/** A small statement begins after so long in any case. */
-constexpr uint64_t small_wait_us = 200'000;
 /** The text of a statement that takes little to parse. */
 constexpr size_t short_text_bytes = 64 << 10;
 /** It takes a step itself when there was no round for so long. */
@@ -152,7 +150,7 @@ Expectation expectation_of(State *self, const Running &running) {
   const uint64_t hash = hash_of(running.digest.data());
   const std::optional<int64_t> peak = peaks.peak_bytes(hash);
   const THD *const thd = running.thd;
-  // SELECT 1 and SET are small until they prove otherwise.
+  // SELECT 1 and SET are small, unless there is room to see what they take.
   if (!peak && thd->lex->query_tables == nullptr &&
       thd->query().length < short_text_bytes)
     return {0, true};
@@ -163,15 +161,20 @@ Expectation expectation_of(State *self, const Running &running) {
       hash == 0 || peak.has_value()};
 }
 
-/** @param waited_us  the statement has waited so long */
-bool has_room(int64_t expected_bytes, uint64_t waited_us) {
+/** Caller holds the mutex if the statement has waited.
+@param waited_us  so long */
+bool has_room(State *self, const THD *thd, const Expectation &expected,
+              uint64_t waited_us) {
   if (account.level() == Level::unknown) return true;
   const Marks marks = account.marks();
-  // A small statement takes from the reserve.
-  if (expected_bytes == 0)
-    return account.left_bytes() >= marks.reserve_bytes / 4 ||
-           waited_us >= small_wait_us;
-  return account.left_for_beginners_bytes() - expected_bytes >=
+  if (expected.bytes == 0)
+    return self->small_pace.may_begin({.left_bytes = account.left_bytes(),
+                                       .reserve_bytes = marks.reserve_bytes,
+                                       .waited_us = waited_us,
+                                       .known = expected.known,
+                                       .may_keep = exempt::may_keep(*thd->lex)},
+                                      monotonic_us());
+  return account.left_for_beginners_bytes() - expected.bytes >=
          (waited_us < patient_us ? marks.plenty_bytes : marks.reserve_bytes);
 }
 
@@ -199,17 +202,19 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
                    uint64_t began_us, bool *waited) {
   THD *const thd = mine->thd;
   const uint64_t longest_us = longest_wait_us(thd);
-  const bool queues = expected->bytes != 0;
-  if (queues) {
-    self->waiting.append(mine);
-    self->waiters.store(self->waiting.count, std::memory_order_relaxed);
-  }
+  bool queues = false;
   bool in_vain = false;
   for (;;) {
-    const bool first = expected->bytes == 0 || self->waiting.first == mine;
+    const bool is_small = expected->bytes == 0;
+    if (!is_small && !queues) {
+      queues = true;
+      self->waiting.append(mine);
+      self->waiters.store(self->waiting.count, std::memory_order_relaxed);
+    }
     const uint64_t waited_us = monotonic_us() - began_us;
-    if (first &&
-        (self->running.count == 0 || has_room(expected->bytes, waited_us)))
+    if ((is_small || self->waiting.first == mine) &&
+        ((!is_small && self->running.count == 0) ||
+         has_room(self, thd, *expected, waited_us)))
       break;
     if (!expected->known &&
         self->pace.may_begin(
@@ -222,7 +227,8 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
     if (mode.load() == Target::off || !started) break;
     *waited = true;
     if (!acts()) break;
-    in_vain = thd->killed || (queues && waited_us >= longest_us);
+    in_vain = thd->killed || ((!is_small || exempt::may_keep(*thd->lex)) &&
+                              waited_us >= longest_us);
     if (in_vain) break;
     wait_at_gate(self, thd);
     *expected = expectation_of(self, *mine);
@@ -359,7 +365,7 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
   running->may_end = exempt::may_end(thd->lex->sql_command);
   const Expectation expected = expectation_of(&self, *running);
   const bool queues =
-      !began_early && (!has_room(expected.bytes, 0) ||
+      !began_early && (!has_room(&self, thd, expected, 0) ||
                        (expected.bytes != 0 &&
                         self.waiters.load(std::memory_order_relaxed) != 0));
   if (queues) {
@@ -496,6 +502,20 @@ bool is_in_parser() {
 
 bool is_before_parser() {
   const THD *const thd = current_thd;
+bool text_comes() {
+  if (statement_gate::is_let_through()) return false;
+  statement_gate::note_let_through(&gate, true);
+  return true;
+}
+
+bool goes_on() {
+  THD *const thd = current_thd;
+  return thd == nullptr || thd->killed != THD::NOT_KILLED ||
+         exempt::holds_what_others_wait_for(thd);
+}
+
+bool is_executing() { return own().running.passed_gate.load(); }
+
   const Own &mine = own();
   return thd != nullptr && mine.running.taker != nullptr &&
          mine.running.thd == thd && mine.copies_text &&

@@ -92,6 +92,7 @@ struct State {
   List running;
   uint64_t last_number{0};
   Pace pace;
+  Small_pace small_pace;
   Log log;
 
   /** Statements that begin spill what they can (Giving). */
@@ -185,6 +186,9 @@ bool is_large();
 bool new_session();
 bool is_parsing();
 bool is_in_parser();
+bool text_comes();
+bool goes_on();
+bool is_executing();
 bool is_before_parser();
 bool ends_at_once();
 void refused();

@@ -9,6 +9,7 @@
 #include "sql/mdl.h"
 #include "sql/mysqld.h"
 #include "sql/protocol_classic.h"
+#include "sql/set_var.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
 #include "sql/sql_parse.h"
@@ -80,7 +81,6 @@ bool ends_something(enum_sql_command command) {
     case SQLCOM_REPLICA_STOP:
     case SQLCOM_STOP_GROUP_REPLICATION:
     case SQLCOM_CHANGE_DB:
-    case SQLCOM_PREPARE:
     case SQLCOM_EXECUTE:
     case SQLCOM_DEALLOCATE_PREPARE:
       return true;
@@ -135,6 +135,35 @@ bool may_end(enum_sql_command command) {
     case SQLCOM_CALL:
     case SQLCOM_DO:
     case SQLCOM_SET_OPTION:
+    case SQLCOM_PREPARE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool may_keep(const LEX &lex) {
+  switch (lex.sql_command) {
+    case SQLCOM_SELECT:  // with :=, or INTO a variable
+      return !lex.set_var_list.is_empty() || lex.result != nullptr;
+    case SQLCOM_SET_OPTION:
+      return std::any_of(lex.var_list.begin(), lex.var_list.end(),
+                         [](const set_var_base &each) {
+                           return dynamic_cast<const set_var_user *>(&each) !=
+                                  nullptr;
+                         });
+    case SQLCOM_PREPARE:
+    case SQLCOM_INSERT:
+    case SQLCOM_INSERT_SELECT:
+    case SQLCOM_REPLACE:
+    case SQLCOM_REPLACE_SELECT:
+    case SQLCOM_UPDATE:
+    case SQLCOM_UPDATE_MULTI:
+    case SQLCOM_LOAD:
+    case SQLCOM_CREATE_TABLE:
+    case SQLCOM_CALL:
+    case SQLCOM_DO:
+    case SQLCOM_HA_OPEN:
       return true;
     default:
       return false;

@@ -14,6 +14,7 @@
 #include "my_sqlcommand.h"
 
 class THD;
+struct LEX;
 
 namespace memdiag::exempt {
 
@@ -35,6 +36,10 @@ bool holds_what_others_wait_for(THD *thd);
 /** Ending it undoes it: it is neither DDL nor administration. CALL may contain
 DDL, which is immune to KILL where it must be. */
 bool may_end(enum_sql_command command);
+
+/** What the statement takes may stay when it has ended: a variable of the
+session, a prepared statement, rows of a table in memory. */
+bool may_keep(const LEX &lex);
 
 }  // namespace memdiag::exempt
 

@@ -313,6 +313,53 @@ TEST(Pace, is_slow_while_those_that_run_are_expected_to_take_the_rest) {
   EXPECT_TRUE(pace.may_begin(beyond, 7'000'000));
 }
 
+constexpr Small_pace::Beginner small{.left_bytes = 4 * mb,
+                                     .reserve_bytes = 16 * mb,
+                                     .waited_us = 0,
+                                     .known = true,
+                                     .may_keep = true};
+
+TEST(Small_pace, lets_all_begin_while_a_quarter_of_the_reserve_is_left) {
+  Small_pace pace;
+  EXPECT_TRUE(pace.may_begin(small, 5'000'000));
+  EXPECT_TRUE(pace.may_begin(small, 5'000'000));
+}
+
+TEST(Small_pace, lets_one_begin_that_gives_back_what_it_takes) {
+  Small_pace pace;
+  Small_pace::Beginner reads = small;
+  reads.may_keep = false;
+  reads.left_bytes = -1000 * mb;
+  reads.waited_us = 199'999;
+  EXPECT_FALSE(pace.may_begin(reads, 5'000'000));
+  reads.waited_us = 200'000;
+  EXPECT_TRUE(pace.may_begin(reads, 5'000'000));
+  EXPECT_TRUE(pace.may_begin(reads, 5'000'000));
+}
+
+TEST(Small_pace, is_slow_for_those_that_keep_it_and_ends_behind_the_target) {
+  Small_pace pace;
+  Small_pace::Beginner keeps = small;
+  keeps.left_bytes = -8 * mb;
+  keeps.waited_us = 200'000;
+  EXPECT_TRUE(pace.may_begin(keeps, 5'000'000));
+  EXPECT_FALSE(pace.may_begin(keeps, 5'019'999));
+  EXPECT_TRUE(pace.may_begin(keeps, 5'020'000));
+  --keeps.left_bytes;
+  EXPECT_FALSE(pace.may_begin(keeps, 9'000'000));
+}
+
+TEST(Small_pace, lets_those_that_nothing_is_known_of_begin_in_turn) {
+  Small_pace pace;
+  Small_pace::Beginner unknown = small;
+  unknown.known = false;
+  EXPECT_FALSE(pace.may_begin(unknown, 5'000'000)) << "it has not waited";
+  unknown.waited_us = 1;
+  EXPECT_TRUE(pace.may_begin(unknown, 5'000'000));
+  EXPECT_FALSE(pace.may_begin(unknown, 5'049'999));
+  EXPECT_TRUE(pace.may_begin(unknown, 5'050'000));
+}
+
 TEST(Rest, is_longer_after_rounds_that_gave_nothing) {
   Rest rest;
   EXPECT_EQ(2, rest.next_ms(false, 0));
