@@ -41,7 +41,8 @@ Level Account::level() const {
 }
 
 bool Account::is_due(uint64_t now_us) const {
-  const int64_t charged = charged_bytes();
+  const int64_t charged =
+      charged_bytes() + m_churned.load(std::memory_order_relaxed);
   if (charged > green_charge_bytes) return true;
   return charged > short_charge_bytes && level() > Level::green &&
          now_us - m_read_us.load(std::memory_order_relaxed) >= short_pause_us;
@@ -63,6 +64,7 @@ bool Account::read(uint64_t now_us) {
   if (known) {
     m_kept.store(kept, std::memory_order_relaxed);
     charge(-charged);
+    m_churned.store(0, std::memory_order_relaxed);
   }
   m_known.store(known);
   m_read_us.store(now_us, std::memory_order_relaxed);

@@ -49,6 +49,12 @@ class Account {
   void charge(int64_t bytes) {
     m_charged.fetch_add(bytes, std::memory_order_relaxed);
   }
+  /** A thread allocated so much, and freed as much or more. What it freed may
+  be of another pool, where its pages stay. So nothing is charged, but the
+  kernel is read in time. */
+  void churn(int64_t bytes) {
+    m_churned.fetch_add(bytes, std::memory_order_relaxed);
+  }
   void promise(int64_t bytes) {
     m_promised.fetch_add(bytes, std::memory_order_relaxed);
   }
@@ -59,13 +65,17 @@ class Account {
   }
 
   int64_t left_bytes() const;
+  /** Far above the plenty: the giver's own readings are enough. */
+  bool has_much_left() const {
+    return left_bytes() / 4 >= marks().plenty_bytes;
+  }
   /** Less what is expected. */
   int64_t left_for_beginners_bytes() const {
     return left_bytes() - expected_bytes();
   }
   Level level() const;
-  /** So much was charged since the last reading that the kernel must be read.
-   */
+  /** So much was charged or churned since the last reading that the kernel must
+  be read. */
   bool is_due(uint64_t now_us) const;
   /** Reads the kernel. @return false: another thread does, or it failed */
   bool read(uint64_t now_us);
@@ -99,6 +109,7 @@ class Account {
   std::atomic<uint64_t> m_readings{0};
   /** Written by each thread after 64 KB. */
   alignas(64) std::atomic<int64_t> m_charged{0};
+  std::atomic<int64_t> m_churned{0};
   std::atomic<int64_t> m_promised{0};
   std::atomic<int64_t> m_expected{0};
 };

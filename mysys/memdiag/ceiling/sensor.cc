@@ -22,7 +22,7 @@ constinit Counters counters;
 namespace {
 
 constexpr uint64_t look_again_us = 50'000;
-constexpr uint64_t longest_packet_us = 10'000'000;
+constexpr uint64_t longest_packet_us = 50'000'000;
 constexpr uint64_t connection_wait_us = 1'000'000;
 /** Threads whose wait is over go on one by one: together they would take at
 once what they waited for. */
@@ -36,6 +36,11 @@ begin to ask. */
 constinit std::atomic<uint32_t> asking{0};
 constinit std::atomic<bool> may_wait{false};
 constinit std::atomic<const Owner *> owner{nullptr};
+
+/** What statements of a large text took for each byte of it, in sixteenths. It
+follows a larger one at once, and a smaller one slowly. */
+constinit std::atomic<int64_t> taken_per_text{8 * 16};
+constexpr int64_t most_per_text = 64 * 16;
 
 /** Calls a function of the owner.
 @return what it said; `otherwise`: there is no such function */
@@ -62,8 +67,6 @@ struct Block {
   size_t size;
   /** Counted as promised. */
   int64_t untouched_bytes;
-  /** Bytes that the thread had freed when it got the block. */
-  uint64_t freed_before;
 };
 
 constexpr size_t max_blocks = 4;
@@ -74,9 +77,9 @@ struct Thread {
   std::array<Block, max_blocks> blocks{};
   size_t block_count{0};
   uint64_t blocks_seen_us{0};
-  uint64_t freed_bytes{0};
   /** Promised for a watched block that is being allocated. */
   int64_t coming_bytes{0};
+  uint64_t allocated_bytes{0};
   int64_t net_bytes{0};
   /** The least of net_bytes since the statement began, or the last one ended.
    */
@@ -92,6 +95,8 @@ struct Thread {
   /** Promised by the last ask, and not seen in an event yet. */
   int64_t asked_bytes{0};
   int64_t token_bytes{0};
+  /** Of the text or packet that the statement began with, if it is large. */
+  int64_t text_bytes{0};
   /** Promised for what follows the parsing, until the statement has grown to
   parsed_bytes. */
   int64_t later_bytes{0};
@@ -125,13 +130,18 @@ bool waits_for(Pool pool) {
 
 /** Upstream looks whether it got the block. Where it does not, as with the
 memory root of a statement that is parsed or runs, a refusal would end the
-server. A copy of its text is refused at once: many statements that were told to
-end, and wait for tokens to copy their texts, would wait for each other. */
+server. A copy of its text is refused without tokens: many statements that were
+told to end, and wait for tokens to copy their texts, would wait for each other.
+A packet that is read is refused only if it is too large: its connection would
+be lost. */
 Refusal refusal_of(Pool pool, bool watched) {
-  if (pool == Pool::session) return Refusal::too_large;
+  if (pool == Pool::session)
+    return watched && ask_owner(&Owner::is_executing, false)
+               ? Refusal::at_once
+               : Refusal::too_large;
   return pool == Pool::statement && watched &&
                  ask_owner(&Owner::is_before_parser, false)
-             ? Refusal::at_once
+             ? Refusal::without_tokens
              : Refusal::never;
 }
 
@@ -175,11 +185,9 @@ void see_blocks(Thread *self) {
   size_t left = 0;
   for (size_t i = 0; i < self->block_count; ++i) {
     Block block = self->blocks[i];
-    // A thread that freed so much since has freed the block, or filled it.
-    const bool gone = self->freed_bytes - block.freed_before >= block.size;
-    const int64_t now = gone ? 0 : untouched_bytes(block);
+    const int64_t now = untouched_bytes(block);
     account.promise(now - block.untouched_bytes);
-    if (!gone) account.charge(block.untouched_bytes - now);
+    account.charge(block.untouched_bytes - now);
     block.untouched_bytes = now;
     if (now != 0) self->blocks[left++] = block;
   }
@@ -234,6 +242,12 @@ void look() {
   tell_owner(&Owner::call_giver);
 }
 
+/** A statement that grew so much waits at red. Behind the target, many small
+ones would take the rest. */
+int64_t waiting_bytes() {
+  return account.left_bytes() < 0 ? int64_t{interval_bytes} : small_bytes;
+}
+
 void tell_large(Thread *self) {
   if (!self->told_large) self->told_large = ask_owner(&Owner::is_large, true);
 }
@@ -245,6 +259,26 @@ bool may_go_on(uint64_t now_us) {
   return now_us - last >= goes_on_pause_us &&
          last_us.compare_exchange_strong(last, now_us,
                                          std::memory_order_relaxed);
+}
+
+/** The thread whose statement goes on to its end. A statement that waits within
+malloc() cannot be refused a block, and keeps what others wait for: if each of
+many took one block more in turn, none would come to its end. */
+constinit std::atomic<const Thread *> in_lane{nullptr};
+
+/** @return true: the thread has the lane, and is half a reserve from the limit
+at least */
+bool take_lane(Thread *self) {
+  if (account.left_bytes() < -account.marks().reserve_bytes / 2) return false;
+  const Thread *nobody = nullptr;
+  return in_lane.load(std::memory_order_relaxed) == self ||
+         in_lane.compare_exchange_strong(nobody, self,
+                                         std::memory_order_relaxed);
+}
+
+void leave_lane(const Thread *self) {
+  if (in_lane.load(std::memory_order_relaxed) == self)
+    in_lane.store(nullptr, std::memory_order_relaxed);
 }
 
 /** How a wait may end without room. */
@@ -260,9 +294,23 @@ bool ends_at_once(const Thread *self) {
          ask_owner(&Owner::ends_at_once, false);
 }
 
+/** There is no room.
+@return true: the thread goes on even so */
+bool may_pass(Thread *self, int64_t bytes, bool waited_long, uint64_t began_us,
+              uint64_t now_us) {
+  const bool ends = self->taker.told_to_end.load(std::memory_order_relaxed);
+  if ((ends || (waited_long && bytes > small_bytes)) && take_lane(self))
+    return true;
+  return waited_long &&
+         (bytes <= small_bytes || now_us - began_us >= longest_large_ask_us) &&
+         may_go_on(now_us);
+}
+
 /** @param bytes  are promised
 @return false: the block is refused */
 bool wait(Thread *self, int64_t bytes, May may) {
+  if (in_lane.load(std::memory_order_relaxed) == self && take_lane(self))
+    return true;
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   const int64_t left_before = account.left_bytes();
   Asked asked{bytes, began_us, rounds.ended(), rounds.ended(), began_us};
@@ -271,7 +319,11 @@ bool wait(Thread *self, int64_t bytes, May may) {
   while ((last = answer(account, &tokens, &asked,
                         self->taker.told_to_end.load(std::memory_order_relaxed),
                         may.refusal, now_us, rounds.ended())) == Answer::wait ||
-         (last == Answer::went_on && !may_go_on(now_us))) {
+         last == Answer::went_on) {
+    if (may_pass(self, bytes, last == Answer::went_on, began_us, now_us)) {
+      last = Answer::went_on;
+      break;
+    }
     if (generation.load(std::memory_order_relaxed) != self->generation ||
         (may.raise && ends_at_once(self)))
       break;
@@ -303,32 +355,75 @@ bool wait(Thread *self, int64_t bytes, May may) {
   return last != Answer::refuse;
 }
 
-/** A large packet comes before its statement. As a statement at the gate, it
-waits while there is not plenty.
+/** A large block of malloc() cannot be refused, and the next one of the
+statement may be as large. So while there is not plenty, one after the other of
+such statements comes to its end.
 @param bytes  are promised */
-void wait_as_beginner(Thread *self, int64_t bytes) {
+void wait_for_lane(Thread *self, int64_t bytes) {
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
-  while (may_wait.load(std::memory_order_relaxed) &&
-         account.level() != Level::unknown &&
+  while (account.level() > Level::green && !take_lane(self) &&
          generation.load(std::memory_order_relaxed) == self->generation &&
-         account.left_for_beginners_bytes() < account.marks().plenty_bytes) {
-    const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
-    if (now_us - began_us >= longest_packet_us && may_go_on(now_us)) return;
+         clock_us(CLOCK_MONOTONIC) - began_us < longest_large_ask_us) {
     tell_large(self);
-    // Its text is parsed, and it waits as a statement does. Or it turned out to
-    // be exempt, or has been told to end meanwhile.
-    if (self->in_statement || !self->of_session ||
-        self->taker.told_to_end.load(std::memory_order_relaxed))
-      return;
+    self->taker.waits.store(true, std::memory_order_relaxed);
     account.promise(-bytes);
     rounds.wait(rounds.ended(), look_again_us);
     account.promise(bytes);
     look();
   }
+  self->taker.waits.store(false, std::memory_order_relaxed);
 }
 
-/** True if the thread is not within pools::allocate(). */
-bool may_wait_in_event(Thread *self, bool in_pool) {
+int64_t expected_of_text(int64_t bytes) {
+  return std::min(bytes / 16 * taken_per_text.load(std::memory_order_relaxed),
+                  account.marks().target_bytes);
+}
+
+void note_text(int64_t bytes, int64_t peak_bytes) {
+  const int64_t now = std::min(peak_bytes * 16 / bytes, most_per_text);
+  const int64_t before = taken_per_text.load(std::memory_order_relaxed);
+  taken_per_text.store(now > before ? now : (3 * before + now) / 4,
+                       std::memory_order_relaxed);
+}
+
+/** There is room for one more statement with a text of so much. If none is
+expected to take more, one always begins. */
+bool has_room_for_text(int64_t bytes) {
+  const Marks marks = account.marks();
+  const int64_t left = account.left_for_beginners_bytes();
+  return left >= marks.plenty_bytes &&
+         (account.expected_bytes() <= 0 ||
+          left - expected_of_text(bytes) >= marks.reserve_bytes);
+}
+
+/** A large packet, and the copy of its text, come before the statement. As a
+statement at the gate, it waits while there is not plenty. Then others wait for
+what it will take.
+@param bytes  are promised */
+void wait_as_beginner(Thread *self, int64_t bytes) {
+  // The copy of a text whose packet has waited.
+  if (self->text_bytes != 0) return;
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  while (may_wait.load(std::memory_order_relaxed) &&
+         account.level() != Level::unknown &&
+         generation.load(std::memory_order_relaxed) == self->generation &&
+         !has_room_for_text(bytes) && !ask_owner(&Owner::goes_on, false)) {
+    const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
+    if (now_us - began_us >= longest_packet_us && may_go_on(now_us)) break;
+    account.promise(-bytes);
+    rounds.wait(rounds.ended(), look_again_us);
+    account.promise(bytes);
+    look();
+  }
+  self->text_bytes = bytes;
+  self->to_take_bytes = expected_of_text(bytes);
+  account.expect(self->to_take_bytes -
+                 std::exchange(self->expected_bytes, self->to_take_bytes));
+}
+
+/** True if the thread has no shard of a pool: it is not within
+pools::allocate(), or not for so large a block. */
+bool may_wait_in_event(Thread *self, bool of_malloc, bool in_pool) {
   // Where allocate() has seen the bit cleared, this sees that or a later value,
   // and behind a cleared bit the number is 0. Behind a number that an event has
   // seen before, allocate() has seen the bit set.
@@ -337,7 +432,8 @@ bool may_wait_in_event(Thread *self, bool in_pool) {
     return false;
   }
   const uint32_t now = asking.load(std::memory_order_acquire);
-  return std::exchange(self->asking, now) == now && now != 0 && !in_pool;
+  const bool seen = std::exchange(self->asking, now) == now;
+  return now != 0 && ((seen && !in_pool) || of_malloc);
 }
 
 /** Is left by all ways, so that a thread is never taken for busy for ever. */
@@ -366,7 +462,8 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   const Busy busy(self);
   const auto net = static_cast<int64_t>(allocated - freed);
   int64_t grown = net - std::exchange(self->net_bytes, net);
-  self->freed_bytes = freed;
+  const uint64_t came =
+      allocated - std::exchange(self->allocated_bytes, allocated);
   if (self->block_count != 0) see_blocks(self);
   if (self->generation != now) {
     self->generation = now;
@@ -385,8 +482,18 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   if (self->began_late) promise_later(self);
   const bool in_pool = std::exchange(self->in_pool, false);
   grown -= std::exchange(self->asked_bytes, 0);
-  if (grown <= 0) return;
+  if (grown <= 0) {
+    if (!account.has_much_left()) {
+      account.churn(static_cast<int64_t>(came));
+      look();
+    }
+    return;
+  }
   if (since_base >= large_bytes) tell_large(self);
+  // At red, a session that prepares a statement is one that runs.
+  if (!self->in_statement && self->of_session &&
+      since_base >= waiting_bytes() && account.level() == Level::red)
+    tell_large(self);
   if (!self->in_statement) {
     account.charge(grown);
     look();
@@ -395,8 +502,11 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   settle(self);
   promise(self, grown);
   look();
-  const bool may = may_wait_in_event(self, in_pool);
-  if (account.level() != Level::red || since_base < small_bytes) return;
+  const bool of_malloc = grown >= static_cast<int64_t>(pools::watched_size) &&
+                         self->coming_bytes == 0;
+  const bool may = may_wait_in_event(self, of_malloc, in_pool);
+  if (may && of_malloc) wait_for_lane(self, grown);
+  if (account.level() != Level::red || since_base < waiting_bytes()) return;
   if (may)
     (void)wait(self, grown, {});
   else
@@ -408,11 +518,13 @@ bool on_ask(Pool pool, size_t size) {
   if (self->busy) return true;
   self->in_pool = true;
   const bool watched = size >= pools::watched_size;
-  if (!self->in_statement && !(self->of_session && watched)) return true;
-  const bool may_wait_now =
-      asking.load(std::memory_order_relaxed) != 0 && waits_for(pool);
-  if (!may_wait_now && !watched) return true;
+  const bool asks = asking.load(std::memory_order_relaxed) != 0;
   const bool large = size >= interval_bytes;
+  if (!self->in_statement &&
+      !(self->of_session && (watched || (asks && large))))
+    return true;
+  const bool may_wait_now = asks && waits_for(pool);
+  if (!may_wait_now && !watched) return true;
   const bool ends = self->taker.told_to_end.load(std::memory_order_acquire);
   const bool owes = may_wait_now && std::exchange(self->owes, false);
   if (!owes && !large && !ends) return true;
@@ -429,7 +541,12 @@ bool on_ask(Pool pool, size_t size) {
   }
   self->asked_bytes = bytes;
   look();
-  if (!self->in_statement && waits_for(pool)) wait_as_beginner(self, bytes);
+  if (!self->in_statement && waits_for(pool)) {
+    if (ask_owner(&Owner::text_comes, true))
+      wait_as_beginner(self, bytes);
+    else
+      tell_large(self);
+  }
   // look() may have been the first to see that memory is short.
   const bool may_have =
       asking.load(std::memory_order_relaxed) == 0 || !waits_for(pool) ||
@@ -457,12 +574,21 @@ void on_allocated(const void *block, size_t size) {
     drop_block(self, static_cast<size_t>(least - self->blocks.begin()));
   }
   self->blocks[self->block_count++] = {reinterpret_cast<uintptr_t>(block), size,
-                                       std::exchange(self->coming_bytes, 0),
-                                       self->freed_bytes};
+                                       std::exchange(self->coming_bytes, 0)};
+}
+
+void on_freed(const void *block) {
+  Thread *const self = &thread;
+  for (size_t i = 0; i < self->block_count; ++i) {
+    if (self->blocks[i].address != reinterpret_cast<uintptr_t>(block)) continue;
+    account.promise(-self->blocks[i].untouched_bytes);
+    self->blocks[i] = self->blocks[--self->block_count];
+    return;
+  }
 }
 
 int switch_on(const Owner *tell) {
-  static constexpr pools::Watcher watcher{on_ask, on_allocated};
+  static constexpr pools::Watcher watcher{on_ask, on_allocated, on_freed};
   static constinit bool installed = false;
   owner.store(tell, std::memory_order_release);
   if (!installed) {
@@ -525,7 +651,8 @@ Taker *begin(int64_t expected_bytes) {
 
 bool begin_small() {
   Thread *const self = &thread;
-  if (asking.load(std::memory_order_relaxed) != 0 || self->in_statement)
+  if (asking.load(std::memory_order_relaxed) != 0 || self->in_statement ||
+      self->text_bytes != 0)
     return false;
   self->of_session = true;
   self->base_bytes = self->net_bytes;
@@ -538,7 +665,7 @@ Taker *begin_late(bool parses) {
   Thread *const self = &thread;
   self->in_statement = self->of_session = true;
   self->began_late = parses;
-  self->to_take_bytes = 0;
+  if (self->text_bytes == 0) self->to_take_bytes = 0;
   self->taker.told_to_end.store(false, std::memory_order_relaxed);
   return &self->taker;
 }
@@ -548,7 +675,12 @@ int64_t end() {
   // What is allocated from now on is not the statement's.
   self->base_bytes = self->net_bytes;
   self->told_large = false;
+  if (self->expected_bytes != 0)
+    account.expect(-std::exchange(self->expected_bytes, 0));
+  leave_lane(self);
+  const int64_t text = std::exchange(self->text_bytes, 0);
   if (!self->in_statement) return 0;
+  if (text != 0) note_text(text, self->peak_bytes);
   self->in_statement = false;
   settle(self);
   drop_coming(self);
@@ -557,8 +689,6 @@ int64_t end() {
   self->asked_bytes = 0;
   if (self->token_bytes != 0)
     tokens.give_back(std::exchange(self->token_bytes, 0));
-  if (self->expected_bytes != 0)
-    account.expect(-std::exchange(self->expected_bytes, 0));
   return std::exchange(self->peak_bytes, 0);
 }
 
@@ -568,6 +698,8 @@ void session_begins() {
   if (generation.load(std::memory_order_relaxed) == 0) return;
   thread.of_session = ask_owner(&Owner::session_begins, false);
 }
+
+void session_ends() { (void)end(); }
 
 void exempt_thread(bool exempt) { thread.of_session = !exempt; }
 

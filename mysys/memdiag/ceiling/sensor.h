@@ -13,7 +13,9 @@
 
   Only threads with a statement that may wait ever wait: begin() says so.
   Between two statements, such a thread waits before a watched block: its client
-  sends a large packet. They wait at two places:
+  sends a large packet, or the text of one is copied. There it waits for what
+  others with such texts are expected to take, by what texts took before.
+  Threads wait at two places:
   - in pools::allocate(), before it takes a shard or an arena's flag, for pools
     of statements and sessions, and for triggers and routines that are parsed.
     Pools of InnoDB never wait: their callers hold latches.
@@ -22,7 +24,7 @@
     only charges, and the next ask of the thread waits. While the attention bit
     is set, pools::allocate() marks the thread. A thread that entered it before
     has one event at most, so a thread's first event after the bit was set never
-    waits.
+    waits. One of a megabyte and more always may, unless a pool asked for it.
 
   A thread that serves no statement yet is charged too. It may become one that
   waits: the owner is told when it is large, and may begin its statement then.
@@ -95,7 +97,7 @@ struct Taker {
 
 /** A statement that grew so much is told to the owner. */
 constexpr int64_t large_bytes = 1 << 20;
-/** A statement that grew less never waits. */
+/** A statement that grew less does not wait before the target is reached. */
 constexpr int64_t small_bytes = 256 << 10;
 
 /** Whom the sensor tells what threads do. Each function may be null. */
@@ -103,7 +105,8 @@ struct Owner {
   /** Wakes the giver. Called from malloc(): it allocates nothing. */
   void (*call_giver)(){nullptr};
   /** The calling thread grew by large_bytes since its statement began or, if
-  none has begun, since the last one ended. Or its statement is about to wait.
+  none has begun, since the last one ended. Or its statement, or at red what it
+  does before one, is about to wait.
   Called from malloc(): it allocates nothing, and waits for nothing.
   @return false: to be told again after the next event */
   bool (*is_large)(){nullptr};
@@ -125,6 +128,18 @@ struct Owner {
   parse it. Upstream looks whether it got the memory for that. Called before a
   pool is asked. */
   bool (*is_before_parser)(){nullptr};
+  /** Called before a pool is asked by a thread whose statement has not begun.
+  @return true: it reads a packet, or copies a text. The owner calls end() when
+  its statement, if there is one, has ended. false: a small statement runs, and
+  is a large one */
+  bool (*text_comes)(){nullptr};
+  /** The calling thread must not wait for others before its statement: others
+  may wait for what its session holds, or it was killed. Called before a pool is
+  asked. */
+  bool (*goes_on)(){nullptr};
+  /** The calling thread's statement is executed: it is neither read nor parsed.
+  Called before a pool is asked. */
+  bool (*is_executing)(){nullptr};
   /** The calling thread's statement was told to end, and asks for more. Called
   before a pool is asked: it may allocate and raise an error.
   @return true: it raised one that the caller of the pool looks for before it
@@ -166,6 +181,8 @@ int64_t end();
 
 /** The calling thread serves a new session. */
 void session_begins();
+/** Its statement has ended, if one has begun. */
+void session_ends();
 /** The calling thread never waits until it begins another statement, or until
 this is taken back: its statement is exempt. */
 void exempt_thread(bool exempt);
@@ -177,6 +194,7 @@ void before_connection();
 void on_event(bool by_allocation, uint64_t allocated, uint64_t freed);
 bool on_ask(Pool pool, size_t size);
 void on_allocated(const void *block, size_t size);
+void on_freed(const void *block);
 /** @} */
 
 }  // namespace memdiag::ceiling

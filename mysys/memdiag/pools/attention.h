@@ -58,6 +58,8 @@ struct Watcher {
   bool (*ask)(Pool pool, size_t size);
   /** A watched block was allocated. */
   void (*allocated)(const void *block, size_t size);
+  /** A watched block is about to be freed. */
+  void (*freed)(const void *block);
 };
 /** @param watcher  lives for ever; nullptr: none */
 void set_watcher(const Watcher *watcher) noexcept;

@@ -364,6 +364,10 @@ void free(Pool pool, void *block, size_t size, Account account) noexcept {
       return;
     }
   }
+  if (size >= watched_size) [[unlikely]] {
+    if (const Watcher *const watch = watcher(); watch != nullptr)
+      watch->freed(block);
+  }
   free_uncached(pool, block, size);
 }
 

@@ -64,7 +64,10 @@ bool Giving::must_end(const Situation &situation, uint64_t now_us) const {
   // Frames above the floor become clean: InnoDB writes them.
   if (situation.stuck && situation.parkable_bytes == 0)
     return is_over(m_ended_us, stuck_pause_us, now_us);
-  if (!is_over(m_ended_us, end_pause_us, now_us)) return false;
+  const bool falls = situation.left_bytes <
+                     m_left_when_ended - situation.marks.reserve_bytes / 8;
+  if (!is_over(m_ended_us, falls ? stuck_pause_us : end_pause_us, now_us))
+    return false;
   return situation.left_bytes < situation.marks.reserve_bytes / 4 ||
          now_us - *m_red_since_us >= hope_us;
 }
@@ -105,8 +108,10 @@ Next Giving::next(const Situation &situation, uint64_t now_us) {
     m_caches_us = now_us;
     return {Step::shrink_caches, static_cast<uint64_t>(missing)};
   }
-  if (must_end(situation, now_us))
+  if (must_end(situation, now_us)) {
+    m_left_when_ended = situation.left_bytes;
     return {Step::end_statement, static_cast<uint64_t>(missing)};
+  }
   return {Step::none, 0};
 }
 
@@ -172,11 +177,6 @@ bool Pace::may_begin(const Beginner &beginner, uint64_t now_us) {
   return true;
 }
 
-uint64_t Rest::next_ms(bool gave, uint64_t look_ms) {
-  m_idle_ms = gave ? 1 : std::min(2 * m_idle_ms, most_idle_ms);
-  return std::max(look_ms, m_idle_ms);
-}
-
 bool Small_pace::may_begin(const Beginner &beginner, uint64_t now_us) {
   if (!beginner.known) {
     if (beginner.waited_us == 0 ||
@@ -192,6 +192,11 @@ bool Small_pace::may_begin(const Beginner &beginner, uint64_t now_us) {
     return false;
   m_began_us = now_us;
   return true;
+}
+
+uint64_t Rest::next_ms(bool gave, uint64_t look_ms) {
+  m_idle_ms = gave ? 1 : std::min(2 * m_idle_ms, most_idle_ms);
+  return std::max(look_ms, m_idle_ms);
 }
 
 Reading needed_at_rest(int64_t kept_bytes,

@@ -10,7 +10,8 @@
      to disk what they can, until there is plenty again.
   4. Red, and nothing else is left: one statement ends (Choice).
      While some statement goes on, its end may bring room: then four seconds
-  pass first, unless the reserve is nearly used up.
+  pass first, unless the reserve is nearly used up. While what is left falls
+  nevertheless, the next one ends at once.
 
   Frames come back when more than twice the plenty was left for ten seconds.
 
@@ -110,6 +111,7 @@ class Giving {
   std::optional<uint64_t> m_no_frames_us;
   std::optional<uint64_t> m_caches_us;
   std::optional<uint64_t> m_ended_us;
+  int64_t m_left_when_ended{0};
   std::optional<uint64_t> m_calm_since_us;
   std::optional<uint64_t> m_returned_us;
   std::optional<uint64_t> m_red_since_us;
@@ -206,8 +208,6 @@ class Pace {
   std::optional<uint64_t> m_began_us;
 };
 
-/** The giver sleeps between its rounds. Rounds that give nothing take the
-processor from the statements whose end brings memory. */
 /** Small statements begin at once while a quarter of the reserve is left; those
 that nothing is known of, one after the other. Behind it, they begin after a
 moment. But those that keep what they take, as a
@@ -233,6 +233,8 @@ class Small_pace {
   std::optional<uint64_t> m_unknown_us;
 };
 
+/** The giver sleeps between its rounds. Rounds that give nothing take the
+processor from the statements whose end brings memory. */
 class Rest {
  public:
   /** @param look_ms  the kernel has to be read after so long */

@@ -175,6 +175,18 @@ TEST_F(Ceiling, the_kernel_is_read_after_4_mb_or_1_mb_when_memory_is_short) {
   EXPECT_TRUE(account.is_due(now_us + 1'000));
 }
 
+TEST_F(Ceiling, the_kernel_is_read_although_a_thread_frees_what_it_takes) {
+  begin_statement();
+  on_event(true, 5 * mb, 5 * mb);
+  const uint64_t readings = account.readings();
+  on_event(true, 10 * mb, 10 * mb);
+  EXPECT_EQ(readings + 1, account.readings());
+  kernel_bytes = 100 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  on_event(true, 90 * mb, 90 * mb);
+  EXPECT_EQ(readings + 2, account.readings()) << "much is left";
+}
+
 TEST_F(Ceiling, an_ask_waits_while_the_level_is_red) {
   Asked asked{mb, now_us, 0, 0, now_us};
   EXPECT_EQ(Answer::room,
@@ -332,10 +344,10 @@ TEST_F(Ceiling, a_thread_that_may_be_in_a_pool_waits_at_its_next_ask) {
   make_red();
   let_threads_ask(true);
   const uint64_t waits = counters.waits;
-  on_event(true, mb, 0);
+  on_event(true, mb / 2, 0);
   EXPECT_EQ(waits, counters.waits);
   on_ask(Pool::innodb, 100);
-  on_event(true, 2 * mb, 0);
+  on_event(true, mb, 0);
   EXPECT_EQ(waits, counters.waits);
   const Giver giver(longest_ask_us, false);
   on_ask(Pool::statement, 100);
@@ -398,9 +410,13 @@ TEST_F(Ceiling, a_large_block_is_promised_until_its_pages_are_touched) {
   on_event(true, size + 1000, 1);
   EXPECT_EQ(static_cast<int64_t>(size / 4 * 3) + 1000,
             account.promised_bytes());
-  // It freed as much as the block had.
+  // What it frees of others says nothing about this one.
   now_us += 10'000;
   on_event(true, size + 1000, size + 1);
+  on_freed(block + size);
+  EXPECT_EQ(static_cast<int64_t>(size / 4 * 3) + 1000,
+            account.promised_bytes());
+  on_freed(block);
   EXPECT_EQ(1000, account.promised_bytes());
   munmap(block, size);
 }
@@ -497,6 +513,22 @@ TEST_F(Ceiling, a_block_beyond_the_reserve_is_refused_to_one_that_is_to_end) {
   EXPECT_TRUE(on_ask(Pool::innodb, 17 * mb));
 }
 
+/** The variable of a session stays when its statement has ended. */
+TEST_F(Ceiling, an_executed_statement_that_is_to_end_gets_no_block_that_stays) {
+  static bool executes;
+  executes = true;
+  static constexpr Owner owner{.is_executing = [] { return executes; }};
+  Taker *const taker = begin_statement(&owner);
+  let_threads_ask(true);
+  make_red();
+  taker->told_to_end = true;
+  EXPECT_FALSE(on_ask(Pool::session, mb));
+  EXPECT_EQ(0, tokens.taken_bytes());
+  executes = false;
+  EXPECT_TRUE(on_ask(Pool::session, mb)) << "a packet";
+  EXPECT_EQ(mb, tokens.taken_bytes());
+}
+
 TEST_F(Ceiling, triggers_that_are_parsed_wait) {
   static bool in_parser;
   in_parser = false;
@@ -544,7 +576,7 @@ TEST_F(Ceiling, a_session_waits_before_a_large_packet_unless_it_is_exempt) {
   let_threads_ask(true);
   make_red();
   const uint64_t waits = counters.waits;
-  EXPECT_TRUE(on_ask(Pool::session, mb / 2));
+  EXPECT_TRUE(on_ask(Pool::session, interval_bytes - 1));
   EXPECT_EQ(waits, counters.waits);
   {
     const Giver giver(longest_ask_us, false);
@@ -584,6 +616,135 @@ TEST_F(Ceiling, a_small_statement_never_waits) {
     EXPECT_TRUE(on_ask(Pool::statement, 100));
   }
   EXPECT_EQ(waits, counters.waits);
+}
+
+TEST_F(Ceiling, behind_the_target_a_small_statement_waits) {
+  begin_statement();
+  let_threads_ask(true);
+  make_red();
+  on_event(true, 1, 0);
+  account.charge(2 * mb);
+  const uint64_t waits = counters.waits;
+  const Giver giver(longest_ask_us, false);
+  on_event(true, interval_bytes + 1, 0);
+  EXPECT_EQ(waits + 1, counters.waits);
+  account.charge(-2 * mb);
+}
+
+/** Such as one that prepares statements, and keeps them. */
+TEST_F(Ceiling, at_red_a_session_that_grows_has_a_statement) {
+  static unsigned told;
+  told = 0;
+  static constexpr Owner owner{.is_large = [] {
+    ++told;
+    (void)begin_late(true);
+    return true;
+  }};
+  ASSERT_EQ(0, switch_on(&owner));
+  on_event(true, 0, 0);
+  exempt_thread(false);
+  on_event(true, small_bytes, 0);
+  EXPECT_EQ(0u, told);
+  let_threads_ask(true);
+  make_red();
+  const Giver giver(longest_ask_us, false);
+  on_event(true, 2 * small_bytes, 0);
+  EXPECT_EQ(1u, told);
+}
+
+TEST_F(Ceiling, a_text_waits_for_what_those_before_it_are_to_take) {
+  static constexpr Owner owner{.text_comes = [] { return true; }};
+  begin_statement(&owner);
+  end();
+  EXPECT_TRUE(on_ask(Pool::session, 4 * mb));
+  const int64_t expected = account.expected_bytes();
+  EXPECT_GE(expected, 8 * mb) << "some times as much";
+  EXPECT_TRUE(on_ask(Pool::statement, 4 * mb));
+  EXPECT_EQ(expected, account.expected_bytes()) << "the same text";
+  std::atomic<bool> passed{false};
+  let_threads_wait(true);
+  std::thread other([&passed] {
+    exempt_thread(false);
+    on_event(true, 0, 0);
+    EXPECT_TRUE(on_ask(Pool::session, 100 * mb));
+    passed = true;
+    begin(0);
+    (void)end();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(passed) << "it does not fit beside the others";
+  (void)begin_late(true);
+  on_event(true, 8 * mb, 0);
+  EXPECT_EQ(8 * mb, end()) << "twice as much as its text";
+  EXPECT_EQ(0, account.expected_bytes());
+  rounds.end_one();
+  other.join();
+  EXPECT_TRUE(passed);
+  let_threads_wait(false);
+}
+
+TEST_F(Ceiling, a_text_of_a_session_that_others_wait_for_does_not_wait) {
+  static bool goes_on;
+  goes_on = true;
+  static constexpr Owner owner{.text_comes = [] { return true; },
+                               .goes_on = [] { return goes_on; }};
+  begin_statement(&owner);
+  end();
+  let_threads_wait(true);
+  kernel_bytes = 950 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  EXPECT_TRUE(on_ask(Pool::session, 4 * mb));
+  let_threads_wait(false);
+  end();
+}
+
+/** One that cannot be refused a block, and is told to end. */
+TEST_F(Ceiling, one_statement_after_the_other_goes_on_to_its_end) {
+  Taker *const taker = begin_statement();
+  let_threads_ask(true);
+  make_red();
+  taker->told_to_end = true;
+  tokens.set_all(0);
+  EXPECT_TRUE(on_ask(Pool::statement, mb)) << "it has the lane";
+  std::atomic<bool> passed{false};
+  std::thread other([&passed] {
+    on_event(true, 0, 0);
+    begin(0)->told_to_end = true;
+    EXPECT_TRUE(on_ask(Pool::statement, mb));
+    passed = true;
+    (void)end();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(passed);
+  EXPECT_TRUE(on_ask(Pool::statement, mb)) << "again";
+  end();
+  rounds.end_one();
+  other.join();
+  EXPECT_TRUE(passed);
+}
+
+/** Without plenty, such blocks come one statement after the other. */
+TEST_F(Ceiling, a_large_block_of_malloc_waits_for_the_lane) {
+  begin_statement();
+  let_threads_ask(true);
+  kernel_bytes = 940 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  ASSERT_EQ(Level::yellow, account.level());
+  on_event(true, 2 * mb, 0);
+  std::atomic<bool> passed{false};
+  std::thread other([&passed] {
+    begin(0);
+    on_event(true, 0, 0);
+    on_event(true, 2 * mb, 0);
+    passed = true;
+    (void)end();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(passed);
+  end();
+  rounds.end_one();
+  other.join();
+  EXPECT_TRUE(passed);
 }
 
 TEST_F(Ceiling, the_owner_is_told_once_of_a_large_statement) {

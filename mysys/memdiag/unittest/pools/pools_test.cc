@@ -880,6 +880,7 @@ struct Watched {
   bool may_have = true;
   std::vector<std::pair<Pool, size_t>> asked;
   std::vector<std::pair<const void *, size_t>> allocated;
+  std::vector<const void *> freed;
 };
 Watched watched;
 constexpr Pool asked_of = Pool::session;
@@ -894,7 +895,8 @@ class WatchedBlocks : public testing::Test {
         },
         [](const void *block, size_t size) {
           watched.allocated.emplace_back(block, size);
-        }};
+        },
+        [](const void *block) { watched.freed.push_back(block); }};
     watched = Watched{};
     pools::set_watcher(&watcher);
   }
@@ -914,7 +916,9 @@ TEST_F(WatchedBlocks, AreAskedForAndTold) {
   EXPECT_EQ((std::vector{std::pair<const void *, size_t>{block, size}}),
             watched.allocated);
   pools::free(asked_of, small, size - 1);
+  EXPECT_TRUE(watched.freed.empty());
   pools::free(asked_of, block, size);
+  EXPECT_EQ((std::vector<const void *>{block}), watched.freed);
 }
 
 TEST_F(WatchedBlocks, AreAskedForOnceWhileAllBlocksAre) {

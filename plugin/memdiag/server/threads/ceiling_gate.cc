@@ -152,8 +152,10 @@ Expectation expectation_of(State *self, const Running &running) {
   const THD *const thd = running.thd;
   // SELECT 1 and SET are small, unless there is room to see what they take.
   if (!peak && thd->lex->query_tables == nullptr &&
-      thd->query().length < short_text_bytes)
-    return {0, true};
+      thd->query().length < short_text_bytes &&
+      (hash == 0 ||
+       account.left_for_beginners_bytes() < 2 * account.marks().plenty_bytes))
+    return {0, hash == 0};
   return {
       expected_of_beginner(hash != 0, peak,
                            self->average_bytes.load(std::memory_order_relaxed),
@@ -500,8 +502,6 @@ bool is_in_parser() {
   return thd != nullptr && thd->m_parser_state != nullptr;
 }
 
-bool is_before_parser() {
-  const THD *const thd = current_thd;
 bool text_comes() {
   if (statement_gate::is_let_through()) return false;
   statement_gate::note_let_through(&gate, true);
@@ -516,6 +516,8 @@ bool goes_on() {
 
 bool is_executing() { return own().running.passed_gate.load(); }
 
+bool is_before_parser() {
+  const THD *const thd = current_thd;
   const Own &mine = own();
   return thd != nullptr && mine.running.taker != nullptr &&
          mine.running.thd == thd && mine.copies_text &&

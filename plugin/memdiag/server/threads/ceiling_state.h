@@ -120,9 +120,9 @@ struct State {
   std::string kept_file;
   std::optional<uint64_t> limits_us;
   uint64_t watched_us{0};
-  bool said_unknown{false};
   /** A statement was told to end, and kill() returned false. */
   bool kills_due{false};
+  bool said_unknown{false};
   /** Statements pass the gate, and threads are charged. */
   bool at_work{false};
   /** Set before the first round. */
