@@ -62,6 +62,15 @@ bool differ_little(uint64_t before, uint64_t after) {
          after / part;
 }
 
+/** @return true: the kernel counts what the walk lets expect, but for 1% */
+bool fits(const Figures &figures) {
+  const uint64_t expected = expected_anonymous(*figures.pools, *figures.walked);
+  const uint64_t found = *figures.anonymous_bytes;
+  constexpr uint64_t part = 100;
+  return minus_or_zero(expected, found) + minus_or_zero(found, expected) <=
+         found / part;
+}
+
 constexpr auto always = [](const auto &) { return true; };
 constexpr auto never = [](const auto &) { return false; };
 
@@ -124,9 +133,12 @@ Figures Reader::read(const Snapshot &snapshot,
   if (!figures.pools || !figures.anonymous_bytes) {
     figures.walked.reset();
     m_walked.forget();
-  } else if (!figures.walked) {
-    figures.walked =
-        walk(reader.anonymous(), *figures.anonymous_bytes, *figures.pools);
+  } else {
+    if (figures.walked && !fits(figures))
+      figures.walked = m_walked.take(now_us(), never);
+    if (!figures.walked)
+      figures.walked =
+          walk(reader.anonymous(), *figures.anonymous_bytes, *figures.pools);
     if (!figures.walked) reader.warn("presence of pages (mincore)");
   }
   figures.rss_bytes = process_memory::resident_bytes();

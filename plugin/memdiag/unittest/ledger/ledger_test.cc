@@ -550,6 +550,34 @@ TEST(Ledger, TheCheapFormLooksAnewWhenThreadsHaveCome) {
   munmap(mapping, count * mb);
 }
 
+TEST(Ledger, TheCheapFormWalksAnewWhenThreadsHaveComeAndItDoesNotAddUp) {
+  constexpr size_t size = 64 * mb;
+  const Slow_readings slow;
+  (void)purging::purge(pool);
+  auto *block = static_cast<char *>(pools::allocate(pool, size, false));
+  ASSERT_NE(nullptr, block);
+  const auto live = [](Precision precision) {
+    return static_cast<double>(
+        *by_key(take(precision).rows).at("pool/fts_query/live"));
+  };
+  const double before = live(Precision::exact);
+  memset(block, 1, size);
+  clock_now_us += second_us;
+  // Slow figures do not fit then, and mappings are read at once.
+  constexpr size_t count = 64;
+  auto *mapping = static_cast<char *>(
+      mmap(nullptr, count * mb, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  ASSERT_NE(MAP_FAILED, static_cast<void *>(mapping));
+  for (size_t i = 0; i < count; ++i)
+    memdiag::regions::add(Region_kind::thread_stack, mapping + i * mb, mb);
+  EXPECT_NEAR(before + 1.0 * size, live(Precision::cheap), 1.0 * mb);
+  for (size_t i = 0; i < count; ++i) memdiag::regions::remove(mapping + i * mb);
+  munmap(mapping, count * mb);
+  pools::free(pool, block, size);
+  (void)purging::purge(pool);
+}
+
 TEST(Ledger, TheCheapFormHasTheBufferPoolByItsPagesOfData) {
   constexpr size_t size = 256 * mb;
   auto *mapping =
