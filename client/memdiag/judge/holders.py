@@ -80,6 +80,12 @@ WORDS = {
         f"close the open tables; a lower table_open_cache bounds them; {FLUSH_WAITS}",
         frees_at_once=True,
     ),
+    "metadata locks": Words(
+        "locks of names: tables of transactions, LOCK TABLES, and GET_LOCK",
+        "take fewer names at one time; what was taken serves later locks, until a restart",
+        "SELECT OWNER_THREAD_ID, COUNT(*) FROM performance_schema.metadata_locks GROUP BY OWNER_THREAD_ID shows whose"
+        " they are",
+    ),
     "dictionary cache": Words(
         "definitions of tables and other objects", "lower table_definition_cache, which bounds the definitions"
     ),

@@ -261,7 +261,8 @@ class Advisor {
         // A session that has most of what is left keeps most of the pages.
         const auto &session = m_now.largest_session;
         if (which == Pool::session && session &&
-            session->bytes >= *pool.live_bytes / 2)
+            session->bytes >=
+                pool.resident_live_bytes.value_or(*pool.live_bytes) / 2)
           fragmented.statement = end_session(session->processlist_id);
       }
     }
@@ -345,7 +346,10 @@ class Advisor {
     const Holder &holder = *holding.holder;
     const auto statement = statement_that_helps(holder);
     std::string remedy = holder.remedy;
-    if (statement == flush_tables) remedy += std::string("; ") + flush_waits;
+    if (statement == flush_tables)
+      remedy += std::string("; ") + flush_waits;
+    else if (is_flushed(holder))
+      remedy += "; " + words_of_table_keepers();
     Finding *const found = judge_share(
         rule_of(holder), holding.pool ? spec_of(*holding.pool).name : "server",
         std::string(holder.name) + ' ' + holder.verb,
@@ -356,6 +360,15 @@ class Advisor {
     found->statement = statement;
     found->evidence += std::string(": ") + holder.what;
     if (holding.owner) name_owner(*holding.owner, found);
+  }
+
+  std::string words_of_table_keepers() const {
+    return text(
+        "sessions that keep tables open (HANDLER, LOCK TABLES, or a "
+        "statement of more than 10 s): %" PRIu64
+        "; FLUSH LOCAL TABLES before they have ended makes statements "
+        "on their tables wait, too",
+        m_now.table_keepers);
   }
 
   static void set_owner(const Session &owner, Finding *found) {
@@ -394,6 +407,7 @@ class Advisor {
   }
 
   std::optional<std::string> statement_that_helps(const Holder &holder) const {
+    if (is_flushed(holder) && m_now.table_keepers != 0) return std::nullopt;
     Reading value;
     if (holder.variable != nullptr)
       if (const auto found = m_now.variables.find(holder.variable);
@@ -409,6 +423,19 @@ class Advisor {
     return statement_of(holder, value);
   }
 
+  /** Its part of holders that have a finding: the same bytes twice would be
+  more than there are. */
+  uint64_t named_of_largest_session() const {
+    uint64_t bytes = 0;
+    for (const Held_part &part : m_now.held_by_largest)
+      for (const Finding &found : m_found)
+        if (found.holder == part.holder->name) {
+          bytes += part.bytes;
+          break;
+        }
+    return bytes;
+  }
+
   void judge_largest_session() {
     const auto &session = m_now.largest_session;
     if (!session) return;
@@ -416,9 +443,14 @@ class Advisor {
       if (found.owner && found.owner->processlist_id == session->processlist_id)
         return;
     const uint64_t id = session->processlist_id;
+    const uint64_t named = named_of_largest_session();
+    const uint64_t rest = session->bytes - std::min(session->bytes, named);
     Finding *const found = judge_share(
-        "session", "session", text("session %" PRIu64 " holds up to", id),
-        Amount{session->bytes, session->bytes}, large_percent,
+        "session", "session",
+        text(named == 0 ? "session %" PRIu64 " holds up to"
+                        : "besides, session %" PRIu64 " holds up to",
+             id),
+        Amount{rest, rest}, large_percent,
         text("SELECT EVENT_NAME, CURRENT_NUMBER_OF_BYTES_USED FROM "
              "performance_schema.memory_summary_by_thread_by_event_name JOIN "
              "performance_schema.threads USING (THREAD_ID) WHERE "

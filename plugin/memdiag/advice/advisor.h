@@ -74,6 +74,12 @@ struct Idle_sessions {
   uint64_t long_idle_bytes;
 };
 
+/** What a session has of a holder. */
+struct Held_part {
+  const Holder *holder;
+  uint64_t bytes;
+};
+
 /** A variable, and the bytes that it may take of each connection. */
 struct Buffer {
   const char *variable;
@@ -150,10 +156,15 @@ struct Situation {
   Reading programs_of_a_session;
   /** The session with most memory; empty where it is not known. */
   std::optional<Session> largest_session;
+  /** What it has of holders, resident. Of others it has the rest. */
+  std::vector<Held_part> held_by_largest;
   std::optional<Idle_sessions> idle_sessions;
   /** Performance Schema counts memory by session. Statements that end those
   which hold most find none without it. */
   bool sessions_are_counted;
+  /** Sessions that keep tables open between statements, or for long. FLUSH
+  would wait for them, and all statements on their tables for the FLUSH. */
+  uint64_t table_keepers;
 };
 
 enum class Severity : uint8_t { note, warning, critical };

@@ -151,6 +151,16 @@ inline constexpr auto holders = std::to_array<Holder>({
      "the table cache keeps tables open for the next statement",
      "lower table_open_cache or table_open_cache_instances to bound them",
      flush_tables},
+    {"metadata locks",
+     {"memory/mysys/lf_"},
+     {},
+     10,
+     End::statement,
+     "hold",
+     "locks of names: tables of transactions, LOCK TABLES, and GET_LOCK",
+     "performance_schema.metadata_locks shows which session has most: take "
+     "fewer names at one time; what was taken serves later locks, until a "
+     "restart"},
     {"dictionary cache",
      {"memory/sql/dd::", "memory/innodb/dict", "memory/innodb/mem0mem/dict",
       "mem_heap/dictionary"},
@@ -409,6 +419,18 @@ either kind, and is taken to be the session's. */
 inline bool ends_with_session(Pool pool) {
   const std::string_view lifetime = spec_of(pool).lifetime;
   return uses_malloc(pool) || (lifetime != "cache" && lifetime != "server");
+}
+
+/** The same for an instrument. Rows of MEMORY tables stay when their session
+ends, although they lie in the pool of temporary tables. */
+inline bool ends_with_session(std::string_view instrument, Pool pool) {
+  return ends_with_session(pool) && !instrument.starts_with("memory/memory/");
+}
+
+/** FLUSH LOCAL TABLES frees what it has. */
+inline bool is_flushed(const Holder &holder) {
+  return holder.statement != nullptr &&
+         std::string_view{holder.statement} == flush_tables;
 }
 
 /** @return nullptr: there is none of that name */

@@ -75,6 +75,25 @@ instruments::Shares resident_shares(const Situation &situation) {
   return shares;
 }
 
+/** Performance Schema counts what is allocated. As much of an instrument is
+taken to be resident as of its pool. */
+void add_largest_session(const Server_facts &server, Situation *situation) {
+  if (!server.largest_session || server.held_by_largest.empty()) return;
+  uint64_t resident = 0;
+  for (const instruments::Held &held : server.held_by_largest) {
+    const Pool pool = routes::declared_pool(held.name);
+    const double part =
+        situation->pools[static_cast<size_t>(pool)].resident_part().value_or(1);
+    const auto bytes =
+        static_cast<uint64_t>(part * static_cast<double>(held.bytes));
+    resident += bytes;
+    if (const Holder *const holder = holder_of(held.name, pool))
+      situation->held_by_largest.push_back({holder, bytes});
+  }
+  uint64_t &bytes = situation->largest_session->bytes;
+  bytes = std::min(bytes, resident);
+}
+
 void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
                  const Server_facts &server, Situation *situation) {
   situation->sessions_are_counted = !server.counted.empty();
@@ -85,6 +104,7 @@ void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
                 server.counted, server.dump_thread_bytes, server.trigger_bytes,
                 server.temp_table_file_bytes, server.tables, largest,
                 server.held_by_largest});
+  add_largest_session(server, situation);
   if (server.sessions.value_or(0) != 0)
     situation->programs_of_a_session =
         cached_programs(routes) / *server.sessions;
@@ -127,6 +147,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.tmpdir_in_memory = server.tmpdir_in_memory;
   situation.ceiling = server.ceiling;
   situation.row_locks = server.row_locks;
+  situation.table_keepers = server.table_keepers;
   situation.host = host;
   situation.background_threads = snapshot.allocator.background_thread_enabled;
   situation.preloaded = snapshot.allocator.preloaded;

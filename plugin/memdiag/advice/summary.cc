@@ -17,6 +17,10 @@ constexpr uint64_t hour_us = 60 * minute_us;
 /** Smaller growth and smaller amounts to get back are not shown. */
 constexpr int64_t worth_bytes = mib;
 
+/** Growth that no row names counts from a tenth of all. */
+constexpr int64_t large_part = 10;
+constexpr const char *old_pages_and_files = "old pages and files";
+
 /** Rows of each question; the first of `holds` and `grew` is the process. */
 constexpr size_t most_holders = 6;
 constexpr size_t most_unusual = 4;
@@ -196,10 +200,12 @@ class Summary {
     const black_box::Sample &last = samples.back();
     if (last.time_us <= first.time_us) return;
     const std::string since = "in " + duration(last.time_us - first.time_us);
+    std::optional<int64_t> all;
     if (first.rss_bytes != black_box::unknown &&
-        last.rss_bytes != black_box::unknown)
-      add("grew", "process (RSS)",
-          growth(difference_of(last.rss_bytes, first.rss_bytes)), since);
+        last.rss_bytes != black_box::unknown) {
+      all = difference_of(last.rss_bytes, first.rss_bytes);
+      add("grew", "process (RSS)", growth(*all), since);
+    }
     std::vector<Amount> parts;
     if (first.buffer_pool_bytes != black_box::unknown &&
         last.buffer_pool_bytes != black_box::unknown)
@@ -208,6 +214,12 @@ class Summary {
     for (size_t i = 0; i < pool_count; ++i)
       if (const auto grown = growth_of_pool(i, first, last))
         parts.push_back({std::string("pool ") + pool_specs[i].name, *grown});
+    int64_t known = 0;
+    for (const Amount &part : parts) known += part.bytes;
+    // Pages of a pool that it took before and that are written now, such as a
+    // log buffer's, and those of mapped files.
+    if (all && *all - known >= *all / large_part)
+      parts.push_back({old_pages_and_files, *all - known});
     keep_largest(&parts, most_grown - 1);
     for (const Amount &part : parts)
       if (part.bytes >= worth_bytes)
@@ -245,11 +257,6 @@ class Summary {
     return static_cast<int64_t>(a - b);
   }
 
-  static bool is_flushed(const advisor::Holder &holder) {
-    return holder.statement != nullptr &&
-           std::string_view{holder.statement} == advisor::flush_tables;
-  }
-
   /** The advice has the statement, if it has a finding. */
   std::string statement_about(advisor::End end) const {
     for (const advisor::Finding &finding : m_facts.findings)
@@ -280,7 +287,7 @@ class Summary {
     int64_t table_caches = 0;
     int64_t temporary_tables = 0;
     for (const advisor::Holding &holding : m_facts.holdings) {
-      if (is_flushed(*holding.holder))
+      if (advisor::is_flushed(*holding.holder))
         table_caches += static_cast<int64_t>(holding.bytes);
       if (holding.holder->end == advisor::End::temporary_tables)
         temporary_tables += static_cast<int64_t>(holding.bytes);
@@ -299,8 +306,13 @@ class Summary {
     for (const Amount &pool : unused)
       add_one("pool " + pool.name, pool.bytes, free_of_cost,
               "SELECT memdiag_purge('" + pool.name + "')");
-    add_one("table caches", table_caches, "at most; waits for queries",
-            advisor::flush_tables);
+    // No FLUSH that would wait for a session that keeps tables.
+    if (m_facts.table_keepers == 0)
+      add_one("table caches", table_caches, "at most; waits for queries",
+              advisor::flush_tables);
+    else
+      add_one("table caches", table_caches, "not while tables are kept",
+              "SELECT * FROM information_schema.memdiag_advice");
     add_one("user temporary tables", temporary_tables,
             "when their sessions end",
             statement_about(advisor::End::temporary_tables));
@@ -393,6 +405,7 @@ Facts make_facts(uint64_t now_us, const Snapshot &snapshot,
                            snapshot.pools[i].peak_time,
                            snapshot.pools[i].held_bytes};
   facts.holdings = situation.holdings;
+  facts.table_keepers = situation.table_keepers;
   facts.samples = samples;
   facts.findings = findings;
   return facts;

@@ -74,6 +74,8 @@ struct Facts {
   Reading rss_bytes;
   std::vector<Resident> resident;
   std::span<const advisor::Holding> holdings;
+  /** As in Situation. */
+  uint64_t table_keepers;
   std::array<Peak, pool_count> pool_peaks;
   /** The last hour of this run, oldest first. */
   std::span<const black_box::Sample> samples;

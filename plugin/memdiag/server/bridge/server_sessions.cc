@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "mutex_lock.h"
+#include "my_systime.h"
 #include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/advice/holder_list.h"
@@ -83,7 +84,8 @@ class Find_largest_client : public Do_THD_Impl {
     if (m_all != nullptr && *counted >= worth_bounding_bytes) {
       client.held = perfschema::held_at_most(thd->get_psi(), *m_all);
       std::erase_if(client.held, [](const instruments::Held &each) {
-        return !advisor::ends_with_session(routes::declared_pool(each.name));
+        return !advisor::ends_with_session(each.name,
+                                           routes::declared_pool(each.name));
       });
       uint64_t held = 0;
       for (const instruments::Held &each : client.held) held += each.bytes;
@@ -111,6 +113,7 @@ class Add_up : public Do_THD_Impl {
     }
     if (!is_client(thd)) return;
     ++found.clients;
+    if (keeps_tables(thd)) ++found.table_keepers;
     if (thd->get_command() != COM_SLEEP) return;
     ++found.idle_clients;
     found.idle_bytes += bytes.value_or(0);
@@ -124,6 +127,15 @@ class Add_up : public Do_THD_Impl {
   static constexpr uint64_t worth_asking_bytes = 1 << 20;
   static constexpr int64_t long_s = 60;
 
+  /** A pointer and a count, which its session may change meanwhile. */
+  bool keeps_tables(THD *thd) const {
+    constexpr uint64_t short_us = 10'000'000;
+    if (!thd->handler_tables_hash.empty()) return true;
+    return thd->open_tables != nullptr &&
+           (thd->get_command() == COM_SLEEP ||
+            m_now_us >= thd->start_utime + short_us);
+  }
+
   void add_strings(THD *thd) {
     for (const instruments::Held &each :
          perfschema::held_at_most(thd->get_psi(), m_counted()))
@@ -132,6 +144,7 @@ class Add_up : public Do_THD_Impl {
   }
 
   const Ask_counted &m_counted;
+  const uint64_t m_now_us = my_micro_time();
   const int64_t m_now_s =
       static_cast<int64_t>(clock_us(CLOCK_REALTIME) / 1000000);
 };

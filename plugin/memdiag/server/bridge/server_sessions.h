@@ -34,8 +34,8 @@ using Ask_counted = std::function<const std::vector<instruments::Counted> &()>;
 
 struct Client {
   uint64_t processlist_id;
-  /** The most of it that KILL can still free: without the caches that the
-  session filled (advisor::ends_with_session()). */
+  /** The most of it that KILL can still free: without what it made that
+  stays (advisor::ends_with_session()). */
   uint64_t bytes;
   /** The same by instrument. Empty: Performance Schema counts less than 16 MiB,
   and `bytes` may include what other threads freed. */
@@ -62,6 +62,9 @@ struct Totals {
   /** What sessions of replicas, which send the binary log, can hold of
   memory/sql/String::value. */
   uint64_t dump_thread_bytes;
+  /** Sessions of clients that have tables open between statements (HANDLER,
+  LOCK TABLES), or that run a statement on tables for ten seconds already. */
+  uint64_t table_keepers;
 };
 
 /** @param counted  called only if a replica's session may hold 1 MiB

@@ -82,6 +82,7 @@ advisor::Situation situation_of(Statement *statement) {
   server.idle_sessions = {sessions.idle_clients, sessions.idle_bytes,
                           sessions.long_idle_bytes};
   server.dump_thread_bytes = sessions.dump_thread_bytes;
+  server.table_keepers = sessions.table_keepers;
   server.trigger_bytes = trigger_bytes();
   server.tables = budget::tables(statement->innodb_components());
   server.counted = statement->counted();

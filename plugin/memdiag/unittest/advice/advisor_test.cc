@@ -847,6 +847,19 @@ TEST(Situation, HoldersAreMadeOfRoutesAndOfTheServersFacts) {
   EXPECT_EQ(9u, all.max_used_connections);
   ASSERT_TRUE(all.largest_session);
   EXPECT_EQ(42u, all.largest_session->processlist_id);
+  EXPECT_EQ(11u, all.largest_session->bytes);
+  // Half of what Performance Schema counts was never written.
+  constexpr auto session = static_cast<size_t>(Pool::session);
+  memdiag::Snapshot snapshot{};
+  snapshot.pools[session].live_bytes = 5;
+  server.resident_live_bytes[session] = 2;
+  server.held_by_largest = std::span(held).first(1);
+  const Situation unwritten = memdiag::advisor::make_situation(
+      snapshot, host, budget, samples, {}, routes, server);
+  EXPECT_EQ(3u, unwritten.largest_session->bytes);
+  ASSERT_EQ(1u, unwritten.held_by_largest.size());
+  EXPECT_STREQ("prepared statements",
+               unwritten.held_by_largest[0].holder->name);
 }
 
 /** Pools of 1000 live bytes each, of which half is resident. */
@@ -1276,6 +1289,22 @@ TEST(Advisor, EachHolderOfTheListIsJudged) {
   }
 }
 
+TEST(Advisor, NoFlushThatWouldWaitForASession) {
+  Situation all = healthy();
+  hold(&all, "open tables", 600 * mb);
+  hold(&all, "user variables", 300 * mb);
+  ASSERT_EQ("FLUSH LOCAL TABLES", findings(all).at(0).statement);
+  all.table_keepers = 2;
+  const std::vector<Finding> found = findings(all);
+  ASSERT_EQ(2u, found.size());
+  EXPECT_EQ("open tables", found[0].holder);
+  EXPECT_FALSE(found[0].statement);
+  EXPECT_NE(std::string::npos, found[0].remedy.find("10 s): 2; FLUSH"))
+      << found[0].remedy;
+  EXPECT_GE(1024u, found[0].remedy.size());
+  EXPECT_TRUE(found[1].statement) << found[1].rule;
+}
+
 TEST(Advisor, AStatementFreesWhatTheHolderHas) {
   const auto statement = [](const char *holder) {
     Situation all = healthy();
@@ -1430,6 +1459,17 @@ TEST(Advisor, ASessionThatHasMostOfItIsNamedOnce) {
   found = findings(all);
   ASSERT_EQ(2u, found.size());
   EXPECT_EQ("session", found[1].rule);
+  // Its part of the user variables is in their finding.
+  all.held_by_largest = {
+      {memdiag::advisor::find_holder("user variables"), 200 * mb},
+      {memdiag::advisor::find_holder("sort buffers"), 250 * mb}};
+  found = findings(all);
+  ASSERT_EQ(2u, found.size());
+  EXPECT_EQ(410 * mb, found[1].bytes);
+  EXPECT_TRUE(found[1].evidence.starts_with("besides, session 43 holds"))
+      << found[1].evidence;
+  all.held_by_largest[0].bytes = 590 * mb;
+  ASSERT_EQ(1u, findings(all).size());
 }
 
 TEST(Advisor, FragmentationEndsTheSessionThatKeepsMostOfThePages) {
@@ -1523,6 +1563,15 @@ TEST(Holders, WhatKillDoesNotFreeIsNotTheSessions) {
        {Pool::session, Pool::statement, Pool::temp_table, Pool::binlog,
         Pool::transaction, Pool::connection, Pool::general})
     EXPECT_TRUE(ends_with_session(pool)) << static_cast<int>(pool);
+  EXPECT_TRUE(ends_with_session("memory/temptable/", Pool::temp_table));
+  EXPECT_FALSE(ends_with_session("memory/memory/HP_PTRS", Pool::temp_table));
+}
+
+TEST(Holders, LocksOfNamesAreNoOpenTables) {
+  const auto *const holder =
+      memdiag::advisor::holder_of("memory/mysys/lf_node", Pool::table_cache);
+  ASSERT_NE(nullptr, holder);
+  EXPECT_STREQ("metadata locks", holder->name);
 }
 
 }  // namespace

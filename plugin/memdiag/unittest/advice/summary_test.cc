@@ -212,16 +212,30 @@ TEST_F(SummaryTest, WhatGrew) {
 
 TEST_F(SummaryTest, WhatWasNeverWrittenDidNotGrow) {
   add_sample(now_us - 30 * minute_us, 1 * gib);
-  add_sample(now_us, 1 * gib + 339 * mib);
+  add_sample(now_us, 1 * gib + 209 * mib);
   samples[1].buffer_pool_bytes = 105 * mib;
   samples[1].pools[index_of(Pool::perfschema)].live_bytes = 330 * mib;
   // What is resident of it is not known.
   samples[1].pools[index_of(Pool::ddl)].live_bytes = 900 * mib;
   facts.resident.push_back({"pool", "perfschema", "live", 66 * mib});
   EXPECT_EQ(answers("grew"),
-            (Texts{"grew|process (RSS)|+339 MiB|in 30 min|",
+            (Texts{"grew|process (RSS)|+209 MiB|in 30 min|",
                    "grew|buffer pool|+105 MiB|in 30 min|",
                    "grew|pool perfschema|+66 MiB|in 30 min, estimated|"}));
+}
+
+TEST_F(SummaryTest, WhatWasTakenBeforeAndIsWrittenNowGrew) {
+  add_sample(now_us - 30 * minute_us, 1 * gib);
+  add_sample(now_us, 1 * gib + 180 * mib);
+  samples[1].buffer_pool_bytes = 115 * mib;
+  // The log buffer.
+  samples[0].pools[index_of(Pool::innodb)].live_bytes = 70 * mib;
+  samples[1].pools[index_of(Pool::innodb)].live_bytes = 75 * mib;
+  facts.resident.push_back({"pool", "innodb", "live", 75 * mib});
+  EXPECT_EQ(answers("grew"),
+            (Texts{"grew|process (RSS)|+180 MiB|in 30 min|",
+                   "grew|buffer pool|+115 MiB|in 30 min|",
+                   "grew|old pages and files|+60 MiB|in 30 min|"}));
 }
 
 TEST_F(SummaryTest, AProcessCanShrink) {
@@ -290,6 +304,10 @@ TEST_F(SummaryTest, TemporaryTablesOfSessionsAreHadBackFromTheSessions) {
                            "queries|FLUSH LOCAL TABLES",
                            "get back|user temporary tables|131 MiB|when their "
                            "sessions end|"}));
+  facts.table_keepers = 1;
+  EXPECT_EQ(rows().at(0),
+            "get back|table caches|5 MiB|not while tables are kept|" +
+                std::string(advice));
   findings = {
       finding_of("user temporary tables", 131 * mib, std::string(500, 'S'))};
   EXPECT_EQ(rows().at(1),
