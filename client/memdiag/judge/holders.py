@@ -148,6 +148,11 @@ WORDS = {
     ),
     "running statements": Words("parsing, optimizing and executing", "look at the statements that run", _RUNNING),
     "JSON and containers": Words("JSON documents and containers of statements", "look at those that run", _RUNNING),
+    "rows with large values": Words("BLOB, TEXT and JSON values of rows that statements read or write", "", _RUNNING),
+    # Only our server knows these three.
+    "uncounted memory": Words("blocks of malloc() that no instrument counts", ""),
+    "mappings of plugins": Words("pages that plugins or libraries took from the kernel by themselves", ""),
+    "mapped files": Words("pages of files that plugins or libraries have mapped", ""),
     "transactions, locks": Words(
         "locks of rows and other data of transactions that are open",
         "commit in smaller parts",

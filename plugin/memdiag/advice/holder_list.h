@@ -329,8 +329,49 @@ inline constexpr auto holders = std::to_array<Holder>({
      10,
      End::sessions_or_queries,
      "hold",
-     "JSON documents and containers of statements and of their variables",
+     "JSON documents and containers of statements and of their variables; "
+     "without Performance Schema, also what plugins take in sessions",
      "see the statements that run: SHOW FULL PROCESSLIST"},
+    {"rows with large values",
+     {"mem_heap/row"},
+     {},
+     10,
+     End::statement,
+     "hold",
+     "BLOB, TEXT and JSON values of rows that statements read or write",
+     "see the statements that run: SHOW FULL PROCESSLIST; read fewer such "
+     "columns, or parts of their values"},
+    {"uncounted memory",
+     // Told from what instruments count (holdings.cc).
+     {},
+     {},
+     10,
+     End::statement,
+     "holds",
+     "blocks of malloc() that no instrument counts: of plugins, components, "
+     "loadable functions and libraries, and containers of statements",
+     "see what is loaded: SHOW PLUGINS, and the tables component and func of "
+     "schema mysql; the profiler (memdiag_profile) names the code: "
+     "MEMDIAG_STACKS"},
+    {"mappings of plugins",
+     {},
+     {},
+     10,
+     End::statement,
+     "hold",
+     "pages that plugins, components, loadable functions or libraries took "
+     "from the kernel by themselves",
+     "see what is loaded: SHOW PLUGINS, and the tables component and func of "
+     "schema mysql; pmap -x shows the mappings"},
+    {"mapped files",
+     {},
+     {},
+     10,
+     End::statement,
+     "hold",
+     "pages of files that plugins, components, loadable functions or libraries "
+     "have mapped; the kernel drops them when it needs room",
+     "pmap -x shows which files"},
     {"transactions, locks",
      {"memory/innodb/trx0", "memory/innodb/lock_sys", "memory/innodb/read0read",
       "memory/innodb/trx_sys_t"},

@@ -72,6 +72,7 @@ class Holdings {
     divide("strings", "binary log dump threads", m_figures.dump_thread_bytes);
     divide("stored programs", "triggers", m_figures.trigger_bytes);
     divide_tables();
+    add_uncounted();
     std::vector<Holding> result;
     for (const Holder &holder : holders) {
       const Sums &sums = m_sums[index_of(holder)];
@@ -90,6 +91,9 @@ class Holdings {
         result.push_back(
             {&holder, bytes, allocated, pool, owner(holder, bytes)});
     }
+    add_mappings("mappings of plugins", m_figures.beside_allocator_bytes,
+                 &result);
+    add_mappings("mapped files", m_figures.mapped_file_bytes, &result);
     return result;
   }
 
@@ -156,6 +160,47 @@ class Holdings {
       return;
     m_sums[index_of(*owner)][connection].take(resident(connection, bytes),
                                               bytes);
+  }
+
+  /** Without Performance Schema nothing is counted, and what malloc() serves
+  may be anybody's. */
+  void add_uncounted() {
+    if (m_figures.counted.empty()) return;
+    constexpr auto general = static_cast<size_t>(Pool::general);
+    constexpr auto connection = static_cast<size_t>(Pool::connection);
+    const Holder *const holder = find_holder("uncounted memory");
+    const uint64_t live = m_figures.pools[general].live_bytes.value_or(0);
+    const uint64_t rest = live - std::min(live, counted_of_malloc());
+    m_sums[index_of(*holder)][general].add(resident(general, rest), rest);
+    const Holder *const documents = owner_of(Pool::connection);
+    const auto json = counted_of("memory/sql/JSON");
+    if (documents == nullptr || !json) return;
+    // Strings and containers of documents are counted in part.
+    const uint64_t all =
+        m_sums[index_of(*documents)][connection].allocated_bytes;
+    if (all / 2 > *json) move(*documents, *holder, connection, all - *json);
+  }
+
+  /** Empty: the instrument is off. */
+  Reading counted_of(std::string_view instrument) const {
+    for (const instruments::Counted &counted : m_figures.counted)
+      if (counted.name == instrument && counted.enabled) return counted.bytes;
+    return std::nullopt;
+  }
+
+  /** At most: some of it lies in the pool of connections. */
+  uint64_t counted_of_malloc() const {
+    uint64_t bytes = 0;
+    for (const instruments::Counted &counted : m_figures.counted)
+      if (routes::declared_pool(counted.name) == Pool::general &&
+          counted.name != "memory/temptable/physical_disk")
+        bytes += counted.bytes;
+    return bytes;
+  }
+
+  static void add_mappings(std::string_view name, uint64_t bytes,
+                           std::vector<Holding> *result) {
+    if (bytes != 0) result->push_back({find_holder(name), bytes, bytes});
   }
 
   /** A place with a pool has all that its instrument counts. */

@@ -79,6 +79,10 @@ struct Holding_figures {
   /** The session that can hold most, and what it holds. */
   std::optional<uint64_t> largest_processlist_id;
   std::span<const instruments::Held> held_by_largest;
+  /** Resident: pages that the allocator did not take, and those of files that
+  are neither programs nor temporary tables. */
+  uint64_t beside_allocator_bytes{0};
+  uint64_t mapped_file_bytes{0};
 };
 
 /** The holder of an instrument or a place in its pool. nullptr: none. */

@@ -103,7 +103,8 @@ void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
       holdings({snapshot.pools, resident_shares(*situation), routes,
                 server.counted, server.dump_thread_bytes, server.trigger_bytes,
                 server.temp_table_file_bytes, server.tables, largest,
-                server.held_by_largest});
+                server.held_by_largest, server.beside_allocator_bytes,
+                server.mapped_file_bytes});
   add_largest_session(server, situation);
   if (server.sessions.value_or(0) != 0)
     situation->programs_of_a_session =
@@ -118,6 +119,12 @@ void add_ledger(std::span<const ledger::Row> ledger, Server_facts *server) {
         row.name == std::string_view{"temp_table_file"} && row.resident_bytes)
       server->temp_table_file_bytes =
           static_cast<uint64_t>(*row.resident_bytes);
+    const std::string_view component = row.component;
+    const auto resident = static_cast<uint64_t>(
+        std::max<int64_t>(row.resident_bytes.value_or(0), 0));
+    if (component == "anonymous" || component == "heap")
+      server->beside_allocator_bytes += resident;
+    if (component == "files") server->mapped_file_bytes += resident;
     const auto pool = find_pool(row.name);
     if (row.component != std::string_view{"pool"} || !pool ||
         !row.resident_bytes)

@@ -40,6 +40,9 @@ struct Server_facts {
   uint64_t trigger_bytes{0};
   /** Resident, of mapped files of temporary tables. */
   Reading temp_table_file_bytes{};
+  /** As in Holding_figures. */
+  uint64_t beside_allocator_bytes{0};
+  uint64_t mapped_file_bytes{0};
   Tables tables{};
   /** Empty: Performance Schema is off. */
   std::span<const instruments::Counted> counted{};

@@ -759,8 +759,16 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
       {"pool", "session", "live", 3, {}, {}},
       {"pool", "session", "fragmentation", 2, {}, {}},
       {"region", "session", "live", 1, {}, {}},
-      {"pool", "binlog", "live", {}, {}, {}}};
+      {"pool", "binlog", "live", {}, {}, {}},
+      {"anonymous", "", "not of the allocator", 5, {}, {}},
+      {"heap", "", "not of the allocator", 6, {}, {}},
+      {"files", "", "mapped", 7, {}, {}},
+      {"files", "", "data", 6, {}, {}},
+      {"libraries", "", "data", 9, {}, {}},
+      {"unexplained", "", "", -1, {}, {}}};
   memdiag::advisor::add_ledger(ledger, &server);
+  EXPECT_EQ(11u, server.beside_allocator_bytes);
+  EXPECT_EQ(13u, server.mapped_file_bytes);
   EXPECT_EQ(3u, server.resident_live_bytes[session]);
   EXPECT_FALSE(server.resident_live_bytes[static_cast<size_t>(Pool::binlog)]);
   const Situation resident = memdiag::advisor::make_situation(
@@ -1565,6 +1573,56 @@ TEST(Holders, WhatKillDoesNotFreeIsNotTheSessions) {
     EXPECT_TRUE(ends_with_session(pool)) << static_cast<int>(pool);
   EXPECT_TRUE(ends_with_session("memory/temptable/", Pool::temp_table));
   EXPECT_FALSE(ends_with_session("memory/memory/HP_PTRS", Pool::temp_table));
+}
+
+/** Pools as in holdings_of(). */
+std::vector<Holding> holdings_of_plugins(
+    std::span<const memdiag::instruments::Counted> counted) {
+  std::array<memdiag::Pool_row, pool_count> pools{};
+  for (auto &pool : pools) pool.live_bytes = 1000;
+  memdiag::advisor::Holding_figures figures{.pools = pools,
+                                            .resident_shares = {},
+                                            .routes = {},
+                                            .counted = counted,
+                                            .dump_thread_bytes = 0,
+                                            .trigger_bytes = 0,
+                                            .temp_table_file_bytes = {},
+                                            .tables = {},
+                                            .largest_processlist_id = {},
+                                            .held_by_largest = {},
+                                            .beside_allocator_bytes = 70,
+                                            .mapped_file_bytes = 80};
+  figures.resident_shares.fill(0.5);
+  return memdiag::advisor::holdings(figures);
+}
+
+TEST(Holdings, WhatPluginsTakeIsNotCalledJson) {
+  using memdiag::instruments::Counted;
+  const auto bytes = [](const std::vector<Counted> &counted, const char *name) {
+    const auto found = holding_in(holdings_of_plugins(counted), name);
+    return found ? found->bytes : 0;
+  };
+  const std::vector<Counted> plugin = {{"memory/sql/JSON", true, 100, 1, 100},
+                                       {"memory/sql/other", true, 400, 1, 9}};
+  EXPECT_EQ(50u, bytes(plugin, "JSON and containers"));
+  // Of malloc()'s 1000 bytes in sessions 900, and 600 of the others.
+  EXPECT_EQ(450u + 300u, bytes(plugin, "uncounted memory"));
+  const std::vector<Counted> documents = {
+      {"memory/sql/JSON", true, 600, 1, 600},
+      {"memory/sql/other", true, 400, 1, 9}};
+  EXPECT_EQ(500u, bytes(documents, "JSON and containers"));
+  EXPECT_EQ(300u, bytes(documents, "uncounted memory"));
+  EXPECT_EQ(500u, bytes({}, "JSON and containers"))
+      << "not known without Performance Schema";
+  EXPECT_EQ(0u, bytes({}, "uncounted memory"));
+  EXPECT_EQ(70u, bytes({}, "mappings of plugins"));
+  EXPECT_EQ(80u, bytes({}, "mapped files"));
+}
+
+TEST(Holders, LargeValuesAreNoLocks) {
+  EXPECT_STREQ(
+      "rows with large values",
+      memdiag::advisor::holder_of("mem_heap/row", Pool::transaction)->name);
 }
 
 TEST(Holders, LocksOfNamesAreNoOpenTables) {
