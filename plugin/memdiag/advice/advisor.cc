@@ -456,7 +456,8 @@ class Advisor {
              "performance_schema.threads USING (THREAD_ID) WHERE "
              "PROCESSLIST_ID = %" PRIu64 " ORDER BY 2 DESC LIMIT 5 shows "
              "what it took, and still counts what other threads freed of it; "
-             "KILL %" PRIu64 " frees what it still holds",
+             "KILL %" PRIu64 " frees what it still holds, and rolls back "
+             "what it has not committed",
              id, id));
     if (found != nullptr) set_owner(*session, found);
   }

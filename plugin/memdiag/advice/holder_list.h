@@ -313,7 +313,7 @@ inline constexpr auto holders = std::to_array<Holder>({
      10,
      End::sessions_or_queries,
      "hold",
-     "results of functions, of GROUP_CONCAT and of parameters",
+     "results of functions and of GROUP_CONCAT, parameters, large columns",
      "lower group_concat_max_len or max_allowed_packet"},
     {"running statements",
      {"memory/sql/THD::main_mem_root", "memory/sql/test_quick_select"},

@@ -365,7 +365,7 @@ const std::vector<Expected> all_expected = {
      },
      Severity::warning, "session", "cache",
      "session 42 holds up to 600 MiB, 59%",
-     "KILL 42 frees what it still holds"},
+     "KILL 42 frees what it still holds, and rolls back"},
     {"background threads off",
      [](Situation *all) { all->background_threads = false; }, Severity::warning,
      "allocator", "misconfiguration", "background threads",
