@@ -254,7 +254,8 @@ inline constexpr auto holders = std::to_array<Holder>({
      "hold",
      "tables with ENGINE=MEMORY stay until they are dropped",
      "move the largest to InnoDB, which keeps the rows; SHOW TABLE STATUS "
-     "WHERE Engine = 'MEMORY' lists those of a schema"},
+     "WHERE Engine = 'MEMORY' lists those of a schema; temporary ones end with "
+     "their session"},
     {"user variables",
      {"memory/sql/user_var_entry"},
      {},

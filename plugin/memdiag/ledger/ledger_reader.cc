@@ -82,6 +82,7 @@ std::optional<Walked> Reader::walk(const std::vector<Address_range> &ranges,
                                    uint64_t anonymous_bytes,
                                    const All_pools &pools) {
   const uint64_t began_us = now_us();
+  const uint64_t began_cpu_us = m_clock(CLOCK_THREAD_CPUTIME_ID);
   const auto found = extents::walk(ranges);
   if (!found) {
     m_walked.forget();
@@ -89,11 +90,12 @@ std::optional<Walked> Reader::walk(const std::vector<Address_range> &ranges,
   }
   const Walked walked{*found, pools,
                       minus_or_zero(anonymous_bytes, found->total())};
-  const uint64_t ended_us = now_us();
+  // On a busy machine a walk waits for a processor, and costs no more for it.
+  const uint64_t took_us = m_clock(CLOCK_THREAD_CPUTIME_ID) - began_cpu_us;
   Walked kept = walked;
   if (const auto after = counted(take_snapshot()); after && !is_interrupted())
     kept.pools = lesser(pools, *after);
-  m_walked.keep(kept, began_us, ended_us);
+  m_walked.keep(kept, began_us, began_us + took_us);
   return walked;
 }
 

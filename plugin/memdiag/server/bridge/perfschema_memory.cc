@@ -97,10 +97,11 @@ class Sums : public PFS_connection_visitor {
 
 }  // namespace
 
+bool is_on() { return pfs_initialized && pfs_enabled; }
+
 std::vector<Counted> counted(std::span<const char *const> only) {
   std::vector<Counted> all;
-  // Without it, instruments are registered and count nothing.
-  if (!pfs_initialized || !pfs_enabled) return all;
+  if (!pfs_initialized) return all;
   Sums sums(only);
   PFS_connection_iterator::visit_global(true, false, true, true, false, &sums);
   for (Sum &sum : sums.all()) all.push_back(sum.counted());

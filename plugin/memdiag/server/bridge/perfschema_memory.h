@@ -20,8 +20,12 @@ namespace memdiag::perfschema {
 using instruments::Counted;
 using instruments::Held;
 
+/** False: instruments of sessions count nothing, with performance_schema=OFF.
+ */
+bool is_on();
+
 /** @param only  names of instruments; empty: all instruments
-@return empty: Performance Schema is off
+@return empty: Performance Schema is not up
 @throws std::bad_alloc */
 std::vector<Counted> counted(std::span<const char *const> only = {});
 

@@ -22,6 +22,7 @@
 #include "plugin/memdiag/profile_file/record_rows.h"
 #include "plugin/memdiag/server/bridge/budget_facts.h"
 #include "plugin/memdiag/server/bridge/buffer_pool_pages.h"
+#include "plugin/memdiag/server/bridge/perfschema_memory.h"
 #include "plugin/memdiag/server/bridge/server_sessions.h"
 #include "plugin/memdiag/server/bridge/start_settings.h"
 #include "plugin/memdiag/server/tables/statement.h"
@@ -85,7 +86,7 @@ advisor::Situation situation_of(Statement *statement) {
   server.table_keepers = sessions.table_keepers;
   server.trigger_bytes = trigger_bytes();
   server.tables = budget::tables(statement->innodb_components());
-  server.counted = statement->counted();
+  if (perfschema::is_on()) server.counted = statement->counted();
   server.buffer_pool_asked_bytes = start_settings::buffer_pool_asked_bytes();
   server.buffer_pool_unit_bytes = innodb::buffer_pool_unit_bytes();
   server.tmpdir_in_memory = start_settings::tmpdir_in_memory();

@@ -283,8 +283,13 @@ uint64_t clock_now_us = 1;
 /** The clock moves on by this with each reading. A walk reads it when it begins
 and when it ends, so it takes that long. */
 uint64_t clock_step_us = 0;
+/** So long the thread waits for a processor before each reading. */
+uint64_t clock_wait_us = 0;
 
-uint64_t test_clock(clockid_t) { return clock_now_us += clock_step_us; }
+uint64_t test_clock(clockid_t clock) {
+  if (clock == CLOCK_MONOTONIC) clock_now_us += clock_wait_us;
+  return clock_now_us += clock_step_us;
+}
 
 ledger::Reader reader{test_clock};
 
@@ -574,6 +579,26 @@ TEST(Ledger, TheCheapFormWalksAnewWhenThreadsHaveComeAndItDoesNotAddUp) {
   EXPECT_NEAR(before + 1.0 * size, live(Precision::cheap), 1.0 * mb);
   for (size_t i = 0; i < count; ++i) memdiag::regions::remove(mapping + i * mb);
   munmap(mapping, count * mb);
+  pools::free(pool, block, size);
+  (void)purging::purge(pool);
+}
+
+TEST(Ledger, AWalkOnABusyMachineIsPaidForAsSoon) {
+  constexpr size_t size = 64 * mb;
+  const Slow_readings slow;
+  (void)purging::purge(pool);
+  auto *block = static_cast<char *>(pools::allocate(pool, size, false));
+  ASSERT_NE(nullptr, block);
+  const auto live = [](Precision precision) {
+    return static_cast<double>(
+        *by_key(take(precision).rows).at("pool/fts_query/live"));
+  };
+  clock_wait_us = second_us;
+  const double before = live(Precision::exact);
+  clock_wait_us = 0;
+  memset(block, 1, size);
+  clock_now_us += second_us;
+  EXPECT_NEAR(before + 1.0 * size, live(Precision::cheap), 1.0 * mb);
   pools::free(pool, block, size);
   (void)purging::purge(pool);
 }
