@@ -17,7 +17,7 @@ from memdiag.model.view import View
 # FLUSH LOCAL TABLES has this cost.
 FLUSH_WAITS = (
     "after FLUSH, statements on tables in use wait until those that run have ended,"
-    " and ending the FLUSH does not undo that"
+    " and ending the FLUSH does not undo that; HANDLER and LOCK TABLES of an idle session hold them up for as long"
 )
 
 

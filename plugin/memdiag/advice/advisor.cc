@@ -268,14 +268,19 @@ class Advisor {
     }
   }
 
-  static std::string remedy_of_cache(Pool pool) {
+  std::string flush() const {
+    return m_now.table_keepers == 0
+               ? std::string("FLUSH LOCAL TABLES; ") + flush_waits
+               : words_of_table_keepers();
+  }
+
+  std::string remedy_of_cache(Pool pool) const {
     if (pool == Pool::table_cache)
-      return std::string("FLUSH LOCAL TABLES; ") + flush_waits +
+      return flush() +
              "; lower table_open_cache or table_open_cache_instances to bound "
              "it";
     if (pool == Pool::dictionary)
-      return std::string("FLUSH LOCAL TABLES; ") + flush_waits +
-             "; lower table_definition_cache to bound it";
+      return flush() + "; lower table_definition_cache to bound it";
     if (pool == Pool::fts_cache)
       return "SET PERSIST_ONLY innodb_ft_total_cache_size = <less> bounds it "
              "at the next start; SET GLOBAL innodb_optimize_fulltext_only = "

@@ -1311,6 +1311,14 @@ TEST(Advisor, NoFlushThatWouldWaitForASession) {
       << found[0].remedy;
   EXPECT_GE(1024u, found[0].remedy.size());
   EXPECT_TRUE(found[1].statement) << found[1].rule;
+  Situation growing = healthy();
+  growing.table_keepers = 2;
+  for (const Pool pool : {Pool::table_cache, Pool::dictionary})
+    pool_of(&growing, pool).trend = Trend{1e6, 0.99, 900.0 * mb, 600};
+  ASSERT_EQ(2u, findings(growing).size());
+  for (const Finding &one : findings(growing))
+    EXPECT_TRUE(one.remedy.starts_with("sessions that keep tables open"))
+        << one.remedy;
 }
 
 TEST(Advisor, AStatementFreesWhatTheHolderHas) {
