@@ -14,7 +14,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -413,18 +413,17 @@ def measure_round(
         yield (arm.name, {machine.name: measured(arm, machine) for machine in machines})
 
 
-def growth_per_cpu(raw: dict[str, Any], figure: str, without: str = "") -> dict[str, float]:
-    """{machine: the growth since the smallest machine, for each further processor}. `without` is subtracted."""
+def growth_per_cpu(raw: dict[str, Any], without: str = "") -> list[float]:
+    """Of each larger machine: the growth of RSS since the smallest, for each further processor. `without` is
+    subtracted."""
     (runs,) = raw["runs"].values()
     cpus = raw["settings"]["machines"]
 
     def median(name: str) -> float:
-        return report.median(run[name][figure] - (run[name][without] if without else 0) for run in runs)
+        return report.median(run[name]["start_rss_mb"] - (run[name][without] if without else 0) for run in runs)
 
     least = min(cpus, key=cpus.__getitem__)
-    return {
-        name: (median(name) - median(least)) / (cpus[name] - cpus[least]) for name in cpus if cpus[name] > cpus[least]
-    }
+    return [(median(name) - median(least)) / (cpus[name] - cpus[least]) for name in cpus if cpus[name] > cpus[least]]
 
 
 def steady_turns(runs: Sequence[dict[str, Any]], machine: str, load: str) -> list[dict[str, dict[str, float]]]:
@@ -477,6 +476,20 @@ def steady_loads(runs: Sequence[dict[str, Any]]) -> dict[tuple[str, str], dict[s
     return found
 
 
+STEADY_COLUMNS = (
+    "page faults, off → on",
+    "ratio",
+    "pages purged",
+    "CPU us",
+    "ratio",
+    "us by the clock",
+    "ratio",
+    "purges a minute",
+    "unused MB after a burst",
+    "left",
+)
+
+
 def steady_part(found: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
     if not found:
         return []
@@ -486,72 +499,88 @@ def steady_part(found: dict[tuple[str, str], dict[str, Any]]) -> list[str]:
         values = " → ".join(f"{one[f'{figure}_{arm}']:.{digits}f}" for arm in ("off", "on"))
         return [values, f"{ratio:.2f} ({low:.2f} to {high:.2f})"]
 
+    rows = [
+        [
+            machine,
+            load,
+            *compared(one, "faults", 1),
+            f"{one['purged_pages']:.3f}",
+            *compared(one, "cpu_us", 0),
+            *compared(one, "us", 0),
+            f"{one['purges']:.0f}",
+            f"{one['unused_mb']:.0f}",
+            f"{one['left']:.2f}",
+        ]
+        for (machine, load), one in found.items()
+    ]
     return [
         "\n## Steady loads of few statements\n",
         f"{steady.SESSIONS} sessions, each with a statement every {steady.PAUSE_SECONDS:g} s. Purging is on for"
         f" {steady.LEARNING_SECONDS:g} s, then off and on in turn, {steady.TURN_SECONDS:g} s each. `pages purged` of a"
-        " statement is the mean of the turns with purging: it can have caused so many faults at most. Medians of a statement, and the ratio with the interval of 95% of resampled"
+        " statement is the mean of the turns with purging: it can have caused so many faults at most. Medians of a"
+        " statement, and the ratio with the interval of 95% of resampled"
         f" ratios. Then {steady.BURST_SESSIONS} more sessions for {steady.BURST_SECONDS:g} s: `left` is the share of what"
         f" they, or the load, left unused that was still there {steady.RETURN_SECONDS:g} s after they ended.\n",
-        report.table(
-            [
-                "processors",
-                "load",
-                "page faults, off → on",
-                "ratio",
-                "pages purged",
-                "CPU us",
-                "ratio",
-                "us by the clock",
-                "ratio",
-                "purges a minute",
-                "unused MB after a burst",
-                "left",
-            ],
-            [
-                [
-                    machine,
-                    load,
-                    *compared(one, "faults", 1),
-                    f"{one['purged_pages']:.3f}",
-                    *compared(one, "cpu_us", 0),
-                    *compared(one, "us", 0),
-                    f"{one['purges']:.0f}",
-                    f"{one['unused_mb']:.0f}",
-                    f"{one['left']:.2f}",
-                ]
-                for (machine, load), one in found.items()
-            ],
-        ),
+        report.table(["processors", "load", *STEADY_COLUMNS], rows),
     ]
 
 
 def steady_targets(found: dict[tuple[str, str], dict[str, Any]]) -> list[tuple[str, ...]]:
     """Each is of the load that does worst. Ratios are medians: the interval in the table says how exact they are."""
     words = {"faults": "page faults of a statement", "cpu_us": "its processor time", "us": "its time by the clock"}
+    purged = [one["purged_pages"] / one["faults_off"] for one in found.values() if one["faults_off"]]
     return [
-        report.target(
-            "steady loads: pages purged by page faults with purging off, most",
-            max((one["purged_pages"] / one["faults_off"] for one in found.values() if one["faults_off"]), default=None),
-            "<=",
-            TARGETS["steady_purged_share"],
-        ),
-        *(
-            report.target(
-                f"steady loads: {name}, purging on by off, most",
-                max((one[f"{figure}_ratio"][0] for one in found.values()), default=None),
-                "<=",
-                TARGETS["steady_ratio"],
-            )
-            for figure, name in words.items()
-        ),
-        report.target(
-            f"share of unused pages left {steady.RETURN_SECONDS:g} s after a burst or a load, most",
-            max((one["left"] for one in found.values()), default=None),
-            "<=",
-            TARGETS["steady_left_share"],
-        ),
+        report.target(name, max(values, default=None), "<=", TARGETS[target])
+        for name, values, target in (
+            ("steady loads: pages purged by page faults with purging off, most", purged, "steady_purged_share"),
+            *(
+                (
+                    f"steady loads: {name}, purging on by off, most",
+                    [one[f"{figure}_ratio"][0] for one in found.values()],
+                    "steady_ratio",
+                )
+                for figure, name in words.items()
+            ),
+            (
+                f"share of unused pages left {steady.RETURN_SECONDS:g} s after a burst or a load, most",
+                [one["left"] for one in found.values()],
+                "steady_left_share",
+            ),
+        )
     ]
+
+
+# Columns of tables: their head, figure and digits.
+MEMORY = (
+    ("RSS MB", "start_rss_mb", 0),
+    ("arenas", "start_arenas", 0),
+    ("metadata MB", "start_metadata_mb", 1),
+    ("threads", "threads", 0),
+    ("idle CPU %", "idle_percent", 2),
+    ("of it own threads", "own_idle_percent", 2),
+    ("after a burst: RSS MB", "burst_rss_mb", 0),
+    ("arenas", "burst_arenas", 0),
+    ("metadata MB", "burst_metadata_mb", 1),
+)
+CACHES = (
+    ("pools' caches", "cached_kb", 0),
+    ("later", "cached_rested_kb", 0),
+    ("threads' caches", "thread_cached_kb", 0),
+    ("later", "thread_cached_rested_kb", 0),
+)
+WORK = (
+    ("purge ms", "purge_ms", 2),
+    ("released MB", "purge_released_mb", 1),
+    ("refreshes", "purge_refreshes", 0),
+    ("sample CPU ms", "sample_ms", 2),
+    ("at rest", "sample_at_rest_ms", 2),
+    (f"arenas of {LARGE_SESSIONS} large blocks", "large_arenas", 0),
+)
+EVERYDAY = (
+    ("everyday tables, one after the other", "everyday_ms", 1),
+    ("CPU", "everyday_cpu_ms", 1),
+    ("each alone", "everyday_alone_ms", 1),
+)
 
 
 def render(raw: dict[str, Any]) -> str:
@@ -561,7 +590,7 @@ def render(raw: dict[str, Any]) -> str:
         parts = ["# Many processors, simulated: steady loads alone", *steady_part(found), "\n## Targets\n"]
         return "\n".join([*parts, report.target_table(steady_targets(found)), report.front_matter(raw)])
     cpus: dict[str, int] = raw["settings"]["machines"]
-    most = max(cpus, key=cpus.__getitem__)
+    least, most = (extreme(cpus, key=cpus.__getitem__) for extreme in (min, max))
 
     def median(machine: str, *path: str) -> float:
         def value(run: Any) -> float:
@@ -571,184 +600,86 @@ def render(raw: dict[str, Any]) -> str:
 
         return report.median(value(run) for run in runs)
 
-    def rows(columns: Sequence[tuple[str, int]]) -> list[list[str]]:
-        return [[name, *(f"{median(name, figure):.{digits}f}" for figure, digits in columns)] for name in cpus]
+    def by_machine(head: Sequence[str], cells: Callable[[str], list[str]]) -> str:
+        return report.table(["processors", *head], [[name, *cells(name)] for name in cpus])
 
-    grown = growth_per_cpu(raw, "start_rss_mb")
-    grown_of_ours = growth_per_cpu(raw, "start_rss_mb", "start_perfschema_mb")
-    several = {name: count for name, count in cpus.items() if count >= 16}
-    cached = {name: median(name, "cached_rested_kb") / count for name, count in cpus.items()}
+    def figures(columns: Sequence[tuple[str, str, int]]) -> str:
+        heads = [head for head, _, _ in columns]
+        return by_machine(heads, lambda name: [f"{median(name, figure):.{digits}f}" for _, figure, digits in columns])
+
+    def start_parts(name: str) -> list[str]:
+        parts = [median(name, figure) for figure in START_PARTS]
+        return [f"{part:.1f}" for part in (*parts, median(name, "start_rss_mb") - sum(parts))]
+
     running = list(runs[0][most]["collisions"])
     steadied = steady_loads(runs)
     listed = everyday()
-    names = sorted(runs[0][most]["tables"], key=lambda name: name not in listed)
-    shown = [name for name in cpus if name in (min(cpus, key=cpus.__getitem__), most)]
+    shown = [name for name in cpus if name in (least, most)]
+
+    def of_table(name: str) -> list[str]:
+        cells = [
+            f"{median(machine, 'tables', name, figure):.2f}" if figure in runs[0][machine]["tables"][name] else ""
+            for machine in shown
+            for figure in ("ms", "cpu_ms", "alone_ms", "alone_cpu_ms")
+        ]
+        return [name, "everyday" if name in listed else "internal", *cells]
+
     return "\n".join(
         [
             "# Many processors, simulated\n",
             "A shim shows the server these processors; its threads still share the machine's own. Times are"
             " therefore of the work, and say nothing about waiting.\n",
             "## Memory\n",
-            report.table(
-                [
-                    "processors",
-                    "RSS MB",
-                    "arenas",
-                    "metadata MB",
-                    "threads",
-                    "idle CPU %",
-                    "of it own threads",
-                    "after a burst: RSS MB",
-                    "arenas",
-                    "metadata MB",
-                ],
-                rows(
-                    (
-                        ("start_rss_mb", 0),
-                        ("start_arenas", 0),
-                        ("start_metadata_mb", 1),
-                        ("threads", 0),
-                        ("idle_percent", 2),
-                        ("own_idle_percent", 2),
-                        ("burst_rss_mb", 0),
-                        ("burst_arenas", 0),
-                        ("burst_metadata_mb", 1),
-                    )
-                ),
-            ),
+            figures(MEMORY),
             "\nOf RSS at start, in MB. From 16 processors on, InnoDB starts four more threads"
-            " (innodb_read_io_threads, innodb_log_writer_threads), as stock MySQL does. Performance Schema then makes room for 32 more, little of"
-            " which is written.\n",
-            report.table(
-                ["processors", "Performance Schema", "the allocator's metadata", "unused pages", "all else"],
-                [
-                    [
-                        name,
-                        *(f"{median(name, figure):.1f}" for figure in START_PARTS),
-                        f"{median(name, 'start_rss_mb') - sum(median(name, figure) for figure in START_PARTS):.1f}",
-                    ]
-                    for name in cpus
-                ],
-            ),
+            " (innodb_read_io_threads, innodb_log_writer_threads), as stock MySQL does. Performance Schema then makes"
+            " room for 32 more, little of which is written.\n",
+            by_machine(["Performance Schema", "the allocator's metadata", "unused pages", "all else"], start_parts),
             f"\nBytes in caches after a burst of {BURST_THREADS} threads, and {REST_SECONDS} s later, in KB:\n",
-            report.table(
-                ["processors", "pools' caches", "later", "threads' caches", "later"],
-                rows(
-                    (("cached_kb", 0), ("cached_rested_kb", 0), ("thread_cached_kb", 0), ("thread_cached_rested_kb", 0))
-                ),
-            ),
+            figures(CACHES),
             "\n## Collisions\n",
             "Times that a thread found its CPU's shard taken, for each thousand blocks of pools, by running threads"
             " (oltp_read_write):\n",
-            report.table(
-                ["processors", *(f"{count} threads" for count in running)],
-                [
-                    [name, *(f"{median(name, 'collisions', count, 'per_thousand'):.3f}" for count in running)]
-                    for name in cpus
-                ],
+            by_machine(
+                [f"{count} threads" for count in running],
+                lambda name: [f"{median(name, 'collisions', count, 'per_thousand'):.3f}" for count in running],
             ),
             "\n## Purges, samples, large blocks\n",
-            report.table(
-                [
-                    "processors",
-                    "purge ms",
-                    "released MB",
-                    "refreshes",
-                    "sample CPU ms",
-                    "at rest",
-                    f"arenas of {LARGE_SESSIONS} large blocks",
-                ],
-                rows(
-                    (
-                        ("purge_ms", 2),
-                        ("purge_released_mb", 1),
-                        ("purge_refreshes", 0),
-                        ("sample_ms", 2),
-                        ("sample_at_rest_ms", 2),
-                        ("large_arenas", 0),
-                    )
-                ),
-            ),
+            figures(WORK),
             "\n## Tables\n",
             f"{raw['settings']['connections']} connections open; milliseconds by the clock and of the reading thread's"
             " processor. A monitor reads the everyday tables one after the other, and they share readings.\n",
-            report.table(
-                ["processors", "everyday tables, one after the other", "CPU", "each alone"],
-                rows((("everyday_ms", 1), ("everyday_cpu_ms", 1), ("everyday_alone_ms", 1))),
-            ),
+            figures(EVERYDAY),
             "",
             report.table(
                 ["table", "", *(f"{how}, {name}" for name in shown for how in ("in turn", "CPU", "alone", "CPU"))],
-                [
-                    [
-                        name,
-                        "everyday" if name in listed else "internal",
-                        *(
-                            f"{median(machine, 'tables', name, figure):.2f}"
-                            if figure in runs[0][machine]["tables"][name]
-                            else ""
-                            for machine in shown
-                            for figure in ("ms", "cpu_ms", "alone_ms", "alone_cpu_ms")
-                        ),
-                    ]
-                    for name in names
-                ],
+                map(of_table, sorted(runs[0][most]["tables"], key=lambda name: name not in listed)),
             ),
             *steady_part(steadied),
             "\n## Targets\n",
-            report.target_table(
-                [
-                    report.target(
-                        "RSS at start, MB more for each processor more",
-                        max(grown.values(), default=None),
-                        "<=",
-                        TARGETS["start_mb_per_cpu"],
-                    ),
-                    report.target(
-                        "the same without Performance Schema",
-                        max(grown_of_ours.values(), default=None),
-                        "<=",
-                        TARGETS["start_mb_per_cpu"],
-                    ),
-                    report.target(
-                        f"everyday tables together on {most}, ms",
-                        median(most, "everyday_ms"),
-                        "<=",
-                        TARGETS["everyday_ms"],
-                    ),
-                    report.target(
-                        "the same, of the processor", median(most, "everyday_cpu_ms"), "<=", TARGETS["everyday_ms"]
-                    ),
-                    report.target(
-                        "idle CPU, most of all machines, %",
-                        max(median(name, "idle_percent") for name in cpus),
-                        "<=",
-                        TARGETS["idle_percent"],
-                    ),
-                    report.target(
-                        "refreshes of all statistics by a purge",
-                        max(median(name, "purge_refreshes") for name in cpus),
-                        "<=",
-                        TARGETS["refreshes"],
-                    ),
-                    report.target(
-                        f"KB in pools' caches for each processor, {REST_SECONDS} s after a burst",
-                        max(cached.values()),
-                        "<=",
-                        TARGETS["cached_kb_per_cpu"],
-                    ),
-                    report.target(
-                        "arenas of large blocks, least of machines with 16 processors or more",
-                        min((median(name, "large_arenas") for name in several), default=None),
-                        ">=",
-                        TARGETS["large_arenas"],
-                    ),
-                    *steady_targets(steadied),
-                ]
-            ),
+            report.target_table([*targets(raw, median), *steady_targets(steadied)]),
             report.front_matter(raw),
         ]
     )
+
+
+def targets(raw: dict[str, Any], median: Callable[..., float]) -> Iterator[tuple[str, ...]]:
+    cpus = raw["settings"]["machines"]
+    most = max(cpus, key=cpus.__getitem__)
+    in_pools = f"KB in pools' caches for each processor, {REST_SECONDS} s after a burst"
+    in_arenas = "arenas of large blocks, least of machines with 16 processors or more"
+    for name, values, target in (
+        ("RSS at start, MB more for each processor more", growth_per_cpu(raw), "start_mb_per_cpu"),
+        ("the same without Performance Schema", growth_per_cpu(raw, "start_perfschema_mb"), "start_mb_per_cpu"),
+        (f"everyday tables together on {most}, ms", [median(most, "everyday_ms")], "everyday_ms"),
+        ("the same, of the processor", [median(most, "everyday_cpu_ms")], "everyday_ms"),
+        ("idle CPU, most of all machines, %", [median(name, "idle_percent") for name in cpus], "idle_percent"),
+        ("refreshes of all statistics by a purge", [median(name, "purge_refreshes") for name in cpus], "refreshes"),
+        (in_pools, [median(name, "cached_rested_kb") / cpus[name] for name in cpus], "cached_kb_per_cpu"),
+    ):
+        yield report.target(name, max(values, default=None), "<=", TARGETS[target])
+    several = [median(name, "large_arenas") for name, count in cpus.items() if count >= 16]
+    yield report.target(in_arenas, min(several, default=None), ">=", TARGETS["large_arenas"])
 
 
 def choose(names: str) -> list[Machine]:

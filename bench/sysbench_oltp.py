@@ -175,6 +175,9 @@ def render(raw: dict[str, Any]) -> str:
     def median(arm: str, cell: str, figure: str) -> float:
         return report.median(figures(arm, cell, figure))
 
+    def ratio(arm: str, base: str, cell: str, figure: str) -> float:
+        return median(arm, cell, figure) / median(base, cell, figure)
+
     def each(arm: str, cell: str, figure: str) -> float:
         """For each transaction. The server's figures are of the warm-up, too."""
         seconds = warm_up(int(cell.rpartition(" ")[2])) + raw["settings"]["seconds"]
@@ -207,48 +210,21 @@ def render(raw: dict[str, Any]) -> str:
                 ]
             )
         if "dev" in arms:
-            targets.append(
-                report.target(
-                    f"{cell} threads: tps / better of stock and linked",
-                    report.ratio(median("dev", cell, "tps"), report.median(best_tps)) if both else None,
-                    ">=",
-                    TARGET,
-                )
-            )
-            targets.append(
-                report.target(
-                    f"{cell} threads: p99 / better of stock and linked",
-                    median("dev", cell, "p99_ms") / best_tail if best_tail and both else None,
-                    "<=",
-                    TAIL_TARGET,
-                )
-            )
+            tps = report.ratio(median("dev", cell, "tps"), report.median(best_tps)) if both else None
+            tail = median("dev", cell, "p99_ms") / best_tail if best_tail and both else None
+            targets += [
+                report.target(f"{cell} threads: tps / better of stock and linked", tps, ">=", TARGET),
+                report.target(f"{cell} threads: p99 / better of stock and linked", tail, "<=", TAIL_TARGET),
+            ]
             if cell.endswith(f" {RSS_THREADS}"):
-                targets.append(
-                    report.target(
-                        f"{cell} threads: RSS / stock",
-                        median("dev", cell, "rss_kb") / median("stock", cell, "rss_kb") if "stock" in arms else None,
-                        "<=",
-                        RSS_TARGET,
-                    )
-                )
+                rss = ratio("dev", "stock", cell, "rss_kb") if "stock" in arms else None
+                targets.append(report.target(f"{cell} threads: RSS / stock", rss, "<=", RSS_TARGET))
         if "optimised" in arms and "debian" in arms:
-            targets.append(
-                report.target(
-                    f"{cell} threads: tps, optimised / debian",
-                    median("optimised", cell, "tps") / median("debian", cell, "tps"),
-                    ">=",
-                    OPTIMISED_TARGET,
-                )
-            )
-            targets.append(
-                report.target(
-                    f"{cell} threads: p99, optimised / debian",
-                    median("optimised", cell, "p99_ms") / median("debian", cell, "p99_ms"),
-                    "<=",
-                    OPTIMISED_TAIL_TARGET,
-                )
-            )
+            tps, tail = (ratio("optimised", "debian", cell, figure) for figure in ("tps", "p99_ms"))
+            targets += [
+                report.target(f"{cell} threads: tps, optimised / debian", tps, ">=", OPTIMISED_TARGET),
+                report.target(f"{cell} threads: p99, optimised / debian", tail, "<=", OPTIMISED_TAIL_TARGET),
+            ]
     head = [
         "test, threads, arm",
         "tps",
