@@ -97,35 +97,33 @@ class Lint(Case):
                 self.lint()
             (self.root / "kept").rename(self.folder / series / "series")
 
-    def test_not_in_series(self):
-        self.write({}, ["hooks/one.patch"])
-        self.assert_lint("diets/two.patch: in no series")
-
-    def test_named_but_missing(self):
-        self.write({}, ["hooks/one.patch", "diets/two.patch", "diets/three.patch"])
-        self.assert_lint("diets/three.patch: in its series, but not there")
-
-    def test_twice(self):
-        self.write({}, ["hooks/one.patch", "diets/two.patch", "hooks/one.patch"])
-        self.assert_lint("hooks/one.patch: 2 times")
-
-    def test_header_field_missing(self):
-        text = (self.folder / "hooks/one.patch").read_text()
-        self.write({"hooks/one.patch": text.replace("Test: this one.\n", "")})
-        self.assert_lint("header lacks Test:")
-
-    def test_header_field_empty(self):
-        text = (self.folder / "hooks/one.patch").read_text()
-        self.write({"hooks/one.patch": text.replace("the test needs it.", "")})
-        self.assert_lint("header lacks Why:")
-
-    def test_does_not_apply(self):
-        self.write({"hooks/one.patch": self.patch("one", "a.txt", 5, "x").replace("txt 4", "txt 3")})
-        self.assert_lint("does not apply")
-
-    def test_file_that_upstream_has_not(self):
-        self.write({"hooks/one.patch": self.patch("one", "no.txt", 5, "x")})
-        self.assert_lint("no.txt")
+    def test_one_fault(self):
+        one = (self.folder / "hooks/one.patch").read_text()
+        two = (self.folder / "diets/two.patch").read_text()
+        both = ["hooks/one.patch", "diets/two.patch"]
+        for complaint, series, texts in (
+            ("diets/two.patch: in no series", both[:1], {}),
+            ("diets/three.patch: in its series, but not there", [*both, "diets/three.patch"], {}),
+            ("hooks/one.patch: 2 times", [*both, "hooks/one.patch"], {}),
+            ("header lacks Test:", both, {"hooks/one.patch": one.replace("Test: this one.\n", "")}),
+            ("header lacks Why:", both, {"hooks/one.patch": one.replace("the test needs it.", "")}),
+            (
+                "diets/two.patch: header lacks Leave out:",
+                both,
+                {"diets/two.patch": two.replace("Leave out: its line.", "Leave out:")},
+            ),
+            ("does not apply", both, {"hooks/one.patch": one.replace("txt 4", "txt 3")}),
+            ("no.txt", both, {"hooks/one.patch": self.patch("one", "no.txt", 5, "x")}),
+            ("whitespace error", both, {"hooks/one.patch": self.patch("one", "a.txt", 5, "five ")}),
+            (
+                "patches/hooks/one.patch does not apply",
+                both,
+                {"hooks/one.patch": self.patch("one", "sub/b.txt", 6, "six").replace("sub/b.txt 7", "seven")},
+            ),
+        ):
+            with self.subTest(complaint):
+                self.write({"hooks/one.patch": one, "diets/two.patch": two} | texts, series)
+                self.assert_lint(complaint)
 
     def test_offset(self):
         text = (self.folder / "hooks/one.patch").read_text()
@@ -144,10 +142,6 @@ class Lint(Case):
         patches.write_series(patches.canonical(series, self.pristine), series, self.folder)
         self.assertEqual(self.lint(), [])
         self.assertEqual((self.folder / "hooks/one.patch").read_text(), self.patch("one", name, 5, "five"))
-
-    def test_white_space(self):
-        self.write({"hooks/one.patch": self.patch("one", "a.txt", 5, "five ")})
-        self.assert_lint("whitespace error")
 
     def test_new_file(self):
         body = "--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+x\n"
@@ -176,16 +170,6 @@ class Lint(Case):
         (self.folder / "diets/one.patch").rename(self.folder / "hooks/one.patch")
         self.write({})
         self.assert_lint("hooks/one.patch: header fields: want")
-
-    def test_a_field_of_diets_is_empty(self):
-        text = (self.folder / "diets/two.patch").read_text()
-        self.write({"diets/two.patch": text.replace("Leave out: its line.", "Leave out:")})
-        self.assert_lint("diets/two.patch: header lacks Leave out:")
-
-    def test_hooks_do_not_need_diets(self):
-        later = self.patch("one", "sub/b.txt", 6, "six").replace("sub/b.txt 7", "seven")
-        self.write({"hooks/one.patch": later})
-        self.assert_lint("patches/hooks/one.patch does not apply")
 
     def test_diets_may_change_what_hooks_have_made(self):
         later = self.diet("two", "a.txt", 6, "six").replace("a.txt 5", "five")
