@@ -14,7 +14,6 @@ import itertools
 import json
 import math
 import resource
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -549,11 +548,6 @@ def arguments() -> argparse.ArgumentParser:
         action="store_true",
         help="does everything work? Small sizes and few readings; less than three minutes for two arms",
     )
-    parser.add_argument(
-        "--remove-data",
-        action="store_true",
-        help="remove the prepared tables at the end, with which a later run would begin sooner",
-    )
     return parser
 
 
@@ -579,7 +573,7 @@ def main() -> int:
         made.update(templates(points, arms))
         return made[0]
 
-    status = rounds.run(
+    return rounds.run(
         "scale",
         parsed,
         settings={
@@ -597,10 +591,6 @@ def main() -> int:
         render=render,
         seconds_each=seconds_each(points, pace),
     )
-    if parsed.remove_data:
-        for count in made:
-            shutil.rmtree(prepared.WORK / folder_name(count), ignore_errors=True)
-    return status
 
 
 if __name__ == "__main__":

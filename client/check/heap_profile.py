@@ -8,7 +8,6 @@ npm, into the cache (fetched.py).
 
 from __future__ import annotations
 
-import argparse
 import base64
 import html
 import json
@@ -28,7 +27,7 @@ from memdiag.collect.lines import symbolizer
 from check import fetched
 from check.page import chromium, made
 from harness.checks import Checks
-from harness.common import cache_dir
+from harness.common import cache_dir, preset_of_arguments
 from harness.problem import Problem, run_main
 from harness.server import Build, Server, initialise
 
@@ -269,13 +268,10 @@ def with_probe(svg: str, first: str, last: str) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--preset", default="dev")
-    parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")
-    options = parser.parse_args()
-    build = Build(options.build) if options.build else Build.of_preset(ROOT, options.preset)
+    preset = preset_of_arguments(__doc__)
+    build = Build.of_preset(ROOT, preset)
     checks = Checks("heap profile")
-    folder = ROOT / "build" / options.preset / "heap-profile"
+    folder = ROOT / "build" / preset / "heap-profile"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with Server(build, folder / "server", OPTIONS) as server:

@@ -4,7 +4,6 @@ install the wheel with its libraries for a user who is not root."""
 
 from __future__ import annotations
 
-import argparse
 import filecmp
 import os
 import re
@@ -20,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 
 from harness.checks import Checks
+from harness.common import preset_of_arguments
 from harness.problem import run_main
 from harness.server import Build, Server, initialise, last_line
 
@@ -28,13 +28,10 @@ PATIENCE = 120.0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--preset", default="dev")
-    parser.add_argument("--build", type=Path, help="folder of a build, instead of --preset")
-    options = parser.parse_args()
-    build = Build(options.build) if options.build else Build.of_preset(ROOT, options.preset)
+    preset = preset_of_arguments(__doc__)
+    build = Build.of_preset(ROOT, preset)
     checks = Checks("client packages")
-    folder = ROOT / "build" / options.preset / "client-packages"
+    folder = ROOT / "build" / preset / "client-packages"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
