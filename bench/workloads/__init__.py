@@ -38,22 +38,7 @@ WORKLOADS: dict[str, type[Workload]] = {
     )
 }
 
-POISON: dict[str, type[Workload]] = {
-    workload.name: workload
-    for workload in (
-        poison.JsonRow25,
-        poison.JsonRow47,
-        poison.InLists,
-        poison.OrTrees,
-        poison.JsonArrayagg,
-        poison.JsonTable,
-        poison.GroupConcat,
-        poison.RecursiveCte,
-        poison.Windows,
-        poison.Blobs,
-        poison.LoadData,
-    )
-}
+POISON: dict[str, type[Workload]] = {workload.name: workload for workload in poison.CASES}
 EVERY = WORKLOADS | POISON
 
 

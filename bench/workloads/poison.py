@@ -111,60 +111,6 @@ class OrTrees(Poison):
 
 
 @dataclass(frozen=True)
-class JsonArrayagg(Poison):
-    name = "json_arrayagg"
-    shows = "JSON_ARRAYAGG over a million rows"
-
-    def statements(self, server: Server, number: int) -> Iterator[str]:
-        yield "SELECT LENGTH(JSON_ARRAYAGG(JSON_OBJECT('id', id, 'note', note))) FROM things"
-
-
-@dataclass(frozen=True)
-class JsonTable(Poison):
-    name = "json_table"
-    shows = "JSON_TABLE with a million rows"
-
-    def statements(self, server: Server, number: int) -> Iterator[str]:
-        one = '{"id":123456,"name":"a short string"}'
-        document = f"CONCAT('[', REPEAT('{one},', {ROWS - 1}), '{one}]')"
-        columns = "id INT PATH '$.id', name VARCHAR(40) PATH '$.name'"
-        yield f"SELECT COUNT(*), SUM(id), MAX(name) FROM JSON_TABLE({document}, '$[*]' COLUMNS ({columns})) AS t"
-
-
-@dataclass(frozen=True)
-class GroupConcat(Poison):
-    name = "group_concat"
-    shows = "GROUP_CONCAT with ORDER BY over a million rows"
-
-    def statements(self, server: Server, number: int) -> Iterator[str]:
-        yield "SET group_concat_max_len = 1 << 30"
-        yield "SELECT LENGTH(GROUP_CONCAT(note ORDER BY note)) FROM things"
-
-
-@dataclass(frozen=True)
-class RecursiveCte(Poison):
-    name = "recursive_cte"
-    shows = "a recursive common table expression of a million rows"
-
-    def statements(self, server: Server, number: int) -> Iterator[str]:
-        yield f"SET cte_max_recursion_depth = {ROWS}"
-        yield f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS}) SELECT SUM(i) FROM n"
-
-
-@dataclass(frozen=True)
-class Windows(Poison):
-    name = "windows"
-    shows = "window functions over a partition of a million rows"
-
-    def statements(self, server: Server, number: int) -> Iterator[str]:
-        yield (
-            "SELECT SUM(s), MAX(l), MAX(t) FROM (SELECT SUM(id) OVER w AS s, LAST_VALUE(note) OVER w AS l,"
-            " NTILE(7) OVER (ORDER BY note) AS t FROM things WINDOW w AS"
-            " (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) AS o"
-        )
-
-
-@dataclass(frozen=True)
 class Blobs(Poison):
     name = "blobs"
     shows = "INSERT of blobs of 64 MB in 8 sessions, which then idle"
@@ -189,3 +135,52 @@ class LoadData(Blobs):
     def statements(self, server: Server, number: int) -> Iterator[str]:
         yield f"LOAD DATA INFILE '{server.folder}/blob.txt' INTO TABLE blobs (body) SET id = {number}"
         yield "SELECT 1"
+
+
+def fixed(name: str, shows: str, *texts: str) -> type[Poison]:
+    """Each session runs these statements."""
+    members = {"name": name, "shows": shows, "statements": lambda *_: iter(texts), "__module__": __name__}
+    return dataclass(frozen=True)(type(name, (Poison,), members))
+
+
+_ONE = '{"id":123456,"name":"a short string"}'
+_DOCUMENT = f"CONCAT('[', REPEAT('{_ONE},', {ROWS - 1}), '{_ONE}]')"
+
+CASES: tuple[type[Poison], ...] = (
+    JsonRow25,
+    JsonRow47,
+    InLists,
+    OrTrees,
+    fixed(
+        "json_arrayagg",
+        "JSON_ARRAYAGG over a million rows",
+        "SELECT LENGTH(JSON_ARRAYAGG(JSON_OBJECT('id', id, 'note', note))) FROM things",
+    ),
+    fixed(
+        "json_table",
+        "JSON_TABLE with a million rows",
+        f"SELECT COUNT(*), SUM(id), MAX(name) FROM JSON_TABLE({_DOCUMENT}, '$[*]'"
+        " COLUMNS (id INT PATH '$.id', name VARCHAR(40) PATH '$.name')) AS t",
+    ),
+    fixed(
+        "group_concat",
+        "GROUP_CONCAT with ORDER BY over a million rows",
+        "SET group_concat_max_len = 1 << 30",
+        "SELECT LENGTH(GROUP_CONCAT(note ORDER BY note)) FROM things",
+    ),
+    fixed(
+        "recursive_cte",
+        "a recursive common table expression of a million rows",
+        f"SET cte_max_recursion_depth = {ROWS}",
+        f"WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS}) SELECT SUM(i) FROM n",
+    ),
+    fixed(
+        "windows",
+        "window functions over a partition of a million rows",
+        "SELECT SUM(s), MAX(l), MAX(t) FROM (SELECT SUM(id) OVER w AS s, LAST_VALUE(note) OVER w AS l,"
+        " NTILE(7) OVER (ORDER BY note) AS t FROM things WINDOW w AS"
+        " (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) AS o",
+    ),
+    Blobs,
+    LoadData,
+)
