@@ -29,20 +29,13 @@ inline std::optional<size_t> index_of_site(const Profile &profile,
 }
 
 /** Live blocks of each site, for all digests together, in the order of
-profile.sites. Entries without a Site (Entry::site) are in no element, so the
-sum may be less than total_live(). */
+profile.sites. Entries without a Site (Entry::site) are in no element. */
 inline std::vector<Amount> live_by_site(const Profile &profile) {
   std::vector<Amount> live(profile.sites.size());
   for (const Entry &entry : profile.entries)
     if (const auto index = index_of_site(profile, entry.site))
       live[*index] += entry.live;
   return live;
-}
-
-inline Amount total_live(const Profile &profile) {
-  Amount total;
-  for (const Entry &entry : profile.entries) total += entry.live;
-  return total;
 }
 
 /** A pool's name for people. */
