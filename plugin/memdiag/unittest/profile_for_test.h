@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/profile/profile.h"
 #include "plugin/memdiag/profile/symbols.h"
 #include "plugin/memdiag/unittest/elf_image.h"
-#include "plugin/memdiag/unittest/file_tree.h"
 
 namespace memdiag_test {
 

@@ -4,37 +4,19 @@
 
 #include <gtest/gtest.h>
 
-#include <stdlib.h>
-
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "mysys/memdiag/pools/cpus.h"
+#include "mysys/memdiag/unittest/file_tree.h"
 
 namespace memdiag_test {
 
 namespace pools = memdiag::pools;
 using pools::no_quota;
 
-class Cpu_quota : public testing::Test {
+class Cpu_quota : public testing::Test, protected File_tree {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "memdiag_quota_XXXXXX";
-    ASSERT_NE(nullptr, mkdtemp(name.data()));
-    m_root = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(m_root); }
-
-  void write(const std::string &file, const std::string &text) {
-    const std::filesystem::path path = m_root + file;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-  }
-  void remove(const std::string &file) {
-    std::filesystem::remove(m_root + file);
-  }
-  unsigned cpus() const { return pools::cpus_of_quota(m_root.c_str()); }
+  unsigned cpus() const { return pools::cpus_of_quota(at("").c_str()); }
 
   void version_2(const std::string &path, const std::string &mount_root) {
     write("/proc/self/cgroup", "0::" + path + "\n");
@@ -53,9 +35,6 @@ class Cpu_quota : public testing::Test {
           "32 23 0:29 / /cg/cpu rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
           "33 23 0:30 / /cg/unified rw - cgroup2 cgroup2 rw\n");
   }
-
- private:
-  std::string m_root;
 };
 
 TEST_F(Cpu_quota, NothingToReadIsNoQuota) {

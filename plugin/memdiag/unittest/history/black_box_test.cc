@@ -19,6 +19,7 @@
 #include <iterator>
 #include <random>
 
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "plugin/memdiag/unittest/collect_rows.h"
 #include "plugin/memdiag/unittest/failing_writes.h"
@@ -38,18 +39,10 @@ using memdiag_test::writes;
 
 constexpr size_t record_size = 8 + sizeof(Sample);
 
-/** A folder of this test's, with nothing in it but what the test makes. */
 class Black_box : public testing::Test {
  protected:
-  Black_box() {
-    char name[] = "/tmp/memdiag_black_box.XXXXXX";
-    m_folder = mkdtemp(name);
-    m_path = m_folder + "/history.bin";
-  }
-  ~Black_box() override { std::filesystem::remove_all(m_folder); }
-
-  std::string m_folder;
-  std::string m_path;
+  const memdiag_test::File_tree m_tree;
+  const std::string m_path = m_tree.at("/history.bin");
 };
 
 /** A sample all of whose figures are the same. */
@@ -351,7 +344,7 @@ TEST_F(Black_box, WithoutAFileSamplesAreInMemory) {
     expect_samples(box.former_runs(), 1, 2);
     expect_samples(box.this_run(), 12, 10);
   };
-  expect_memory(ENOENT, m_folder + "/none/history.bin");
+  expect_memory(ENOENT, m_tree.at("/none/history.bin"));
   std::filesystem::create_directory(m_path);
   expect_memory(EISDIR, m_path);
   EXPECT_FALSE(std::filesystem::exists(m_path + ".new"));
@@ -377,7 +370,7 @@ TEST_F(Black_box, NoRoomForTheFile) {
 }
 
 TEST_F(Black_box, NoLinkIsFollowed) {
-  const std::string other = m_folder + "/other";
+  const std::string other = m_tree.at("/other");
   const std::string text = "another file";
   write_file(other, std::as_bytes(std::span{text}));
   std::filesystem::create_symlink(other, m_path);

@@ -20,6 +20,7 @@
 
 #include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/pages/regions.h"
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/history/recorder.h"
@@ -71,17 +72,11 @@ class History : public testing::Test {
  protected:
   History() {
     warnings.clear();
-    char name[] = "/tmp/memdiag_history.XXXXXX";
-    m_folder = mkdtemp(name);
-    m_path = m_folder + "/" + history::file_name;
     clock_now_us = memdiag_test::now_us();
     clock_step_us = 0;
     history::capacity = 100;
   }
-  ~History() override {
-    history::stop();
-    std::filesystem::remove_all(m_folder);
-  }
+  ~History() override { history::stop(); }
 
   Recorder::Opened open(size_t capacity = 100,
                         history::Largest_session largest_session = nullptr) {
@@ -110,8 +105,8 @@ class History : public testing::Test {
       writes.wait(seen);
   }
 
-  std::string m_folder;
-  std::string m_path;
+  const memdiag_test::File_tree m_tree;
+  const std::string m_path = m_tree.at(std::string("/") + history::file_name);
   Recorder m_recorder{test_clock};
 };
 
@@ -395,7 +390,7 @@ TEST_F(History, OnlyTheLastAreKept) {
 
 TEST_F(History, WithoutAFile) {
   const Recorder::Opened opened =
-      m_recorder.open(m_folder + "/none/" + history::file_name, version, 100);
+      m_recorder.open(m_tree.at("/none/file"), version, 100);
   EXPECT_EQ(ENOENT, opened.file_error);
   const Sample sample = next();
   EXPECT_LT(1u << 20, sample.rss_bytes);
@@ -465,7 +460,7 @@ TEST_F(History, TheThreadTakesANewIntervalAtOnce) {
 TEST_F(History, AProcessThatIsKilled) {
   // This test is also the program of the process that is killed.
   if (const char *const path = getenv(file_variable); path != nullptr) {
-    std::filesystem::remove_all(m_folder);
+    std::filesystem::remove_all(m_tree.at(""));
     history::interval_ms = 1;
     ASSERT_EQ(0, history::start(path, version).file_error);
     wait_for_samples(21);  // 20 are written, the last may not be

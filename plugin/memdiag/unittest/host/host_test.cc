@@ -20,13 +20,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "plugin/memdiag/unittest/file_tree.h"
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/unittest/mutate.h"
 
 namespace memdiag::host {
@@ -38,11 +39,38 @@ constexpr double kb = 1024;
 constexpr double mb = 1024 * kb;
 constexpr double gb = 1024 * mb;
 
+/** Expectations that hold for every report. */
+void expect_sane(const Report &report) {
+  std::set<std::string> failed;
+  for (const Failed_file &failure : report.failed) {
+    EXPECT_NE(0, failure.error);
+    EXPECT_TRUE(failed.insert(failure.file).second) << failure.file;
+  }
+  std::set<std::string> names;
+  for (const Row &row : report.rows) {
+    EXPECT_TRUE(names.insert(row.subject + (' ' + row.name)).second)
+        << row.subject << ' ' << row.name;
+    EXPECT_EQ('/', row.source[0]);
+    EXPECT_FALSE(row.number && row.value) << row.name;
+    EXPECT_TRUE(row.number || row.value || failed.contains(row.source))
+        << row.name << " is NULL without a warning";
+    EXPECT_TRUE(!row.number || std::isfinite(*row.number)) << row.name;
+  }
+}
+
 /** A machine's files. */
 class Tree : public memdiag_test::File_tree {
  public:
+  /** With what these functions write. */
+  Tree(std::initializer_list<void (*)(Tree *)> writers) {
+    for (const auto write : writers) write(this);
+  }
+  Tree() = default;
+  /** Every report is sane. */
   Report collect(bool numa_maps = false) const {
-    return host::collect({at(""), m_data, numa_maps});
+    Report report = host::collect({at(""), m_data, numa_maps});
+    expect_sane(report);
+    return report;
   }
   /** Makes a data directory. */
   const std::string &make_data() {
@@ -78,25 +106,6 @@ std::ptrdiff_t rows_of(const Report &report, std::string_view subject) {
   return std::count_if(
       report.rows.begin(), report.rows.end(),
       [subject](const Row &row) { return row.subject == subject; });
-}
-
-/** Expectations that hold for every report. */
-void expect_sane(const Report &report) {
-  std::set<std::string> failed;
-  for (const Failed_file &failure : report.failed) {
-    EXPECT_NE(0, failure.error);
-    EXPECT_TRUE(failed.insert(failure.file).second) << failure.file;
-  }
-  std::set<std::string> names;
-  for (const Row &row : report.rows) {
-    EXPECT_TRUE(names.insert(row.subject + (' ' + row.name)).second)
-        << row.subject << ' ' << row.name;
-    EXPECT_EQ('/', row.source[0]);
-    EXPECT_FALSE(row.number && row.value) << row.name;
-    EXPECT_TRUE(row.number || row.value || failed.contains(row.source))
-        << row.name << " is NULL without a warning";
-    EXPECT_TRUE(!row.number || std::isfinite(*row.number)) << row.name;
-  }
 }
 
 void write_machine(Tree *tree) {
@@ -192,10 +201,8 @@ void write_v1(Tree *tree) {
 }
 
 TEST(Host, TheMachine) {
-  Tree tree;
-  write_machine(&tree);
+  Tree tree{write_machine};
   const Report report = tree.collect();
-  expect_sane(report);
   EXPECT_TRUE(report.failed.empty());
   EXPECT_EQ(8 * gb, number(report, "memory", "MemTotal"));
   EXPECT_EQ(kb, number(report, "memory", "Buffers"));
@@ -243,11 +250,8 @@ TEST(Host, TheMachine) {
 }
 
 TEST(Host, ControlGroupVersion2) {
-  Tree tree;
-  write_machine(&tree);
-  write_v2(&tree);
+  Tree tree{write_machine, write_v2};
   const Report report = tree.collect();
-  expect_sane(report);
   EXPECT_TRUE(report.failed.empty());
   EXPECT_EQ(2, number(report, "cgroup", "version"));
   EXPECT_EQ("/system.slice/mysql.service", value(report, "cgroup", "path"));
@@ -274,9 +278,7 @@ TEST(Host, ControlGroupVersion2) {
 }
 
 TEST(Host, TheLeastRoomIsNotAlwaysBelowTheLowestLimit) {
-  Tree tree;
-  write_machine(&tree);
-  write_v2(&tree);
+  Tree tree{write_machine, write_v2};
   // The service has the lowest limit, 1 GB free. Others fill its slice: 100 MB.
   const std::string slice = "/sys/fs/cgroup/system.slice/";
   tree.write(slice + "mysql.service/memory.max", "2600000000\n");
@@ -284,7 +286,6 @@ TEST(Host, TheLeastRoomIsNotAlwaysBelowTheLowestLimit) {
   tree.write(slice + "memory.current", "4000000000\n");
   tree.write(slice + "memory.stat", "anon 1\ninactive_file 100000000\n");
   Report report = tree.collect();
-  expect_sane(report);
   EXPECT_EQ(2.6e9, number(report, "cgroup", "effective_limit"));
   EXPECT_EQ(1.6e9, number(report, "cgroup", "effective_usage"));
   EXPECT_EQ(1e8, number(report, "cgroup", "effective_room"));
@@ -302,9 +303,7 @@ TEST(Host, TheLeastRoomIsNotAlwaysBelowTheLowestLimit) {
 }
 
 TEST(Host, PageCacheThatIsIdleIsNotUsed) {
-  Tree tree;
-  write_machine(&tree);
-  write_v2(&tree);
+  Tree tree{write_machine, write_v2};
   tree.write("/sys/fs/cgroup/system.slice/memory.stat",
              "anon 1\ninactive_file 500000000\n");
   const Report report = tree.collect();
@@ -313,12 +312,10 @@ TEST(Host, PageCacheThatIsIdleIsNotUsed) {
 }
 
 TEST(Host, NoLimitAnywhere) {
-  Tree tree;
-  write_v2(&tree);
+  Tree tree{write_v2};
   tree.write("/sys/fs/cgroup/system.slice/memory.max", "max\n");
   tree.write("/sys/fs/cgroup/system.slice/mysql.service/memory.max", "max\n");
   const Report report = tree.collect();
-  expect_sane(report);
   EXPECT_EQ(std::nullopt, number(report, "cgroup", "effective_limit"));
   EXPECT_EQ("max", value(report, "cgroup", "effective_limit"));
   EXPECT_EQ(nullptr, find(report, "cgroup", "effective_room"));
@@ -334,7 +331,6 @@ TEST(Host, TheRootGroupHasNoLimitFiles) {
   tree.write("/proc/self/mountinfo", v2_mount);
   tree.write("/sys/fs/cgroup/memory.stat", "anon 1\nfile 2\n");
   const Report report = tree.collect();
-  expect_sane(report);
   EXPECT_TRUE(report.failed.empty());
   EXPECT_EQ("/", value(report, "cgroup", "path"));
   EXPECT_EQ(1, number(report, "cgroup", "memory.stat.anon"));
@@ -342,11 +338,8 @@ TEST(Host, TheRootGroupHasNoLimitFiles) {
 }
 
 TEST(Host, ControlGroupVersion1) {
-  Tree tree;
-  write_machine(&tree);
-  write_v1(&tree);
+  Tree tree{write_machine, write_v1};
   const Report report = tree.collect();
-  expect_sane(report);
   EXPECT_TRUE(report.failed.empty());
   EXPECT_EQ(1, number(report, "cgroup", "version"));
   EXPECT_EQ("/docker/1", value(report, "cgroup", "path"));
@@ -369,12 +362,10 @@ TEST(Host, ControlGroupVersion1) {
 }
 
 TEST(Host, ALimitAboveWhatTheContainerSees) {
-  Tree tree;
-  write_v1(&tree);
+  Tree tree{write_v1};
   tree.write("/sys/fs/cgroup/memory/memory.stat",
              "hierarchical_memory_limit 1073741824\n");
   Report report = tree.collect();
-  expect_sane(report);
   EXPECT_EQ(gb, number(report, "cgroup", "effective_limit"));
   EXPECT_EQ("/sys/fs/cgroup/memory/memory.stat",
             source(report, "cgroup", "effective_limit"));
@@ -413,7 +404,6 @@ TEST(Host, WhereContainersFindTheirGroup) {
     for (const char *folder : {"/cg", "/cg/1", "/cg/docker/1"})
       tree.write(std::string(folder) + "/memory.current", "4096\n");
     const Report report = tree.collect();
-    expect_sane(report);
     EXPECT_TRUE(report.failed.empty());
     EXPECT_EQ(c.path, value(report, "cgroup", "path"));
     const Row *const row = find(report, "cgroup", "memory.current");
@@ -450,11 +440,8 @@ void write_numa(Tree *tree) {
 }
 
 TEST(Host, Numa) {
-  Tree tree;
-  write_v2(&tree);
-  write_numa(&tree);
+  Tree tree{write_v2, write_numa};
   Report report = tree.collect();
-  expect_sane(report);
   EXPECT_TRUE(report.failed.empty());
   EXPECT_EQ(2, number(report, "numa", "nodes"));
   EXPECT_EQ(4 * gb, number(report, "numa", "node2.MemTotal"));
@@ -463,13 +450,11 @@ TEST(Host, Numa) {
   EXPECT_EQ(4096, number(report, "numa", "node0.cgroup.file"));
   EXPECT_EQ(nullptr, find(report, "numa", "node0.process")) << "not asked for";
   report = tree.collect(true);
-  expect_sane(report);
   EXPECT_EQ(40960, number(report, "numa", "node0.process"));
   EXPECT_EQ(8192 + 2 * mb, number(report, "numa", "node2.process"));
   // One line that is none: no sum.
   tree.write("/proc/self/numa_maps", "7f N0=x kernelpagesize_kB=4\n");
   report = tree.collect(true);
-  expect_sane(report);
   EXPECT_EQ(std::nullopt, number(report, "numa", "node0.process"));
   // Never with a single node.
   tree.write("/sys/devices/system/node/has_memory", "0\n");
@@ -479,9 +464,7 @@ TEST(Host, Numa) {
 }
 
 TEST(Host, NumaOfVersion1IsNotCounted) {
-  Tree tree;
-  write_v1(&tree);
-  write_numa(&tree);
+  Tree tree{write_v1, write_numa};
   tree.write("/sys/fs/cgroup/memory/memory.numa_stat",
              "total=3 N0=1 N2=2\nanon=3 N0=1 N2=2\n");
   const Report report = tree.collect();
@@ -509,7 +492,6 @@ TEST(Host, Device) {
                  "4 1 8:4 / " +
                  data + "base rw - ext4 /dev/sda4 rw\n");
   Report report = tree.collect();
-  expect_sane(report);
   EXPECT_TRUE(report.failed.empty());
   EXPECT_EQ(number, value(report, "device", "number"));
   EXPECT_EQ(parent, value(report, "device", "mount_point"));
@@ -529,7 +511,6 @@ TEST(Host, Device) {
   // A disk.
   tree.write("/sys/devices/disk/disk1/queue/scheduler", "[none]\n");
   report = tree.collect();
-  expect_sane(report);
   EXPECT_EQ("none", value(report, "device", "scheduler"));
 
   tree.write("/proc/self/mountinfo", "1 0 8:1 / / rw - ext4 /dev/sda1 rw\n");
@@ -596,14 +577,12 @@ void try_every_file(Tree *tree) {
     SCOPED_TRACE(file);
     tree->remove(file);
     Report report = tree->collect(true);
-    expect_sane(report);
     EXPECT_TRUE(report.failed.empty()) << report.failed[0].file;
     expect_others_unchanged(before, report, file);
     EXPECT_EQ(0, rows_from(report, file));
 
     tree->make_unreadable(file);
     report = tree->collect(true);
-    expect_sane(report);
     ASSERT_EQ(1u, report.failed.size());
     EXPECT_EQ(file, report.failed[0].file);
     EXPECT_EQ(EISDIR, report.failed[0].error);
@@ -614,7 +593,6 @@ void try_every_file(Tree *tree) {
       tree->remove(file);
       tree->write(file, garbage);
       report = tree->collect(true);
-      expect_sane(report);
       ASSERT_EQ(1u, report.failed.size());
       EXPECT_EQ(file, report.failed[0].file);
       EXPECT_EQ(EBADMSG, report.failed[0].error);
@@ -626,25 +604,19 @@ void try_every_file(Tree *tree) {
 }
 
 TEST(Host, EveryFileMissingUnreadableOrWrong) {
-  Tree tree;
-  write_machine(&tree);
-  write_v2(&tree);
-  write_numa(&tree);
+  Tree tree{write_machine, write_v2, write_numa};
   try_every_file(&tree);
 }
 
 TEST(Host, EveryFileOfVersion1MissingUnreadableOrWrong) {
-  Tree tree;
-  write_v1(&tree);
+  Tree tree{write_v1};
   try_every_file(&tree);
 }
 
 TEST(Host, AWrongNumberAmongOthers) {
-  Tree tree;
-  write_machine(&tree);
+  Tree tree{write_machine};
   tree.write("/proc/meminfo", "MemTotal: 8388608 kB\nMemFree: many kB\n");
   const Report report = tree.collect();
-  expect_sane(report);
   EXPECT_EQ(8 * gb, number(report, "memory", "MemTotal"));
   EXPECT_EQ(std::nullopt, number(report, "memory", "MemFree"));
   ASSERT_EQ(1u, report.failed.size());
@@ -652,11 +624,9 @@ TEST(Host, AWrongNumberAmongOthers) {
 }
 
 TEST(Host, AnAncestorThatCannotBeRead) {
-  Tree tree;
-  write_v2(&tree);
+  Tree tree{write_v2};
   tree.make_unreadable("/sys/fs/cgroup/system.slice/memory.max");
   const Report report = tree.collect();
-  expect_sane(report);
   EXPECT_EQ(std::nullopt, number(report, "cgroup", "effective_limit"));
   EXPECT_EQ("?", value(report, "cgroup", "effective_limit"));
   EXPECT_FALSE(report.figures.limit_bytes);
@@ -726,12 +696,8 @@ TEST(Host, WhatThisProcessDoes) {
 }
 
 TEST(Host, Fuzz) {
-  Tree v1;
-  write_v1(&v1);
-  Tree v2;
-  write_machine(&v2);
-  write_v2(&v2);
-  write_numa(&v2);
+  Tree v1{write_v1};
+  Tree v2{write_machine, write_v2, write_numa};
   v2.make_data();
   std::mt19937 random(20261120);
   for (Tree *const tree : {&v1, &v2}) {
@@ -741,7 +707,6 @@ TEST(Host, Fuzz) {
         const std::string mutated = memdiag_test::mutate(text, &random);
         tree->write(file, mutated);
         const Report report = tree->collect(true);
-        expect_sane(report);
         ASSERT_FALSE(HasFailure()) << file << ", round " << i << ": "
                                    << testing::PrintToString(mutated);
         tree->write(file, text);

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string>
 
-#include "plugin/memdiag/unittest/file_tree.h"
+#include "mysys/memdiag/unittest/file_tree.h"
 
 namespace memdiag::host {
 namespace {
@@ -28,6 +28,15 @@ class Kept : public testing::Test {
                    "\nslab_reclaimable " + std::to_string(slabs) + "\n");
   }
 
+  /** With the limit of this file; "": without one. */
+  int open_group(int version = 2, const std::string &limit = "") {
+    const char *const use =
+        version == 2 ? "/memory.current" : "/memory.usage_in_bytes";
+    return reader.open_group(tree.at(use), tree.at("/memory.stat"),
+                             limit.empty() ? "" : tree.at(limit), version,
+                             code_bytes);
+  }
+
   memdiag_test::File_tree tree;
   Kept_reader reader;
 };
@@ -35,16 +44,14 @@ class Kept : public testing::Test {
 TEST_F(Kept, is_the_use_less_what_the_kernel_takes_back) {
   tree.write("/memory.current", "1000\n");
   write_stat(100, 50, 7);
-  ASSERT_EQ(0, reader.open_group(tree.at("/memory.current"),
-                                 tree.at("/memory.stat"), "", 2, code_bytes));
+  ASSERT_EQ(0, open_group());
   EXPECT_EQ(843u, reader.read(second, 1000));
 }
 
 TEST_F(Kept, memory_stat_is_read_again_after_a_second_or_while_much_is_cache) {
   tree.write("/memory.current", "1000\n");
   write_stat(100, 0, 0);
-  ASSERT_EQ(0, reader.open_group(tree.at("/memory.current"),
-                                 tree.at("/memory.stat"), "", 2, code_bytes));
+  ASSERT_EQ(0, open_group());
   EXPECT_EQ(900u, reader.read(second, 500));
   write_stat(200, 0, 0);
   EXPECT_EQ(900u, reader.read(second + 1, 500));
@@ -57,8 +64,7 @@ TEST_F(Kept, version_1_has_other_names) {
   tree.write("/memory.usage_in_bytes", "1000\n");
   tree.write("/memory.stat",
              "inactive_file 1\ntotal_inactive_file 30\ntotal_active_file 20\n");
-  ASSERT_EQ(0, reader.open_group(tree.at("/memory.usage_in_bytes"),
-                                 tree.at("/memory.stat"), "", 1, code_bytes));
+  ASSERT_EQ(0, open_group(1));
   EXPECT_EQ(950u, reader.read(second, 1000));
 }
 
@@ -70,8 +76,7 @@ TEST_F(Kept, has_the_most_of_the_code_that_was_mapped) {
                                    std::to_string(mapped) + "\n");
   };
   write(100, 30);
-  ASSERT_EQ(0, reader.open_group(tree.at("/memory.current"),
-                                 tree.at("/memory.stat"), "", 2, code_bytes));
+  ASSERT_EQ(0, open_group());
   EXPECT_EQ(930u, reader.read(second, 0));
   // The kernel takes it, and something else grows.
   write(5, 1);
@@ -86,8 +91,7 @@ TEST_F(Kept, code_that_another_group_pays_for_does_not_count) {
   tree.write("/memory.stat",
              "total_inactive_file 3\ntotal_active_file 0\n"
              "total_mapped_file 30\n");
-  ASSERT_EQ(0, reader.open_group(tree.at("/memory.usage_in_bytes"),
-                                 tree.at("/memory.stat"), "", 1, code_bytes));
+  ASSERT_EQ(0, open_group(1));
   EXPECT_EQ(1000u, reader.read(second, 0));
 }
 
@@ -104,8 +108,7 @@ TEST_F(Kept, is_empty_if_a_file_cannot_be_read_or_understood) {
   EXPECT_FALSE(reader.read(second, 1000));
   tree.write("/memory.current", "much\n");
   write_stat(1, 1, 1);
-  ASSERT_EQ(0, reader.open_group(tree.at("/memory.current"),
-                                 tree.at("/memory.stat"), "", 2, code_bytes));
+  ASSERT_EQ(0, open_group());
   EXPECT_FALSE(reader.read(second, 1000));
   tree.write("/memory.current", "1000\n");
   tree.write("/memory.stat", "anon 5\n");
@@ -118,9 +121,7 @@ TEST_F(Kept, a_limit_is_read_with_each_use) {
   tree.write("/memory.current", "1000\n");
   tree.write("/memory.max", "2000\n");
   write_stat(0, 0, 0);
-  ASSERT_EQ(
-      0, reader.open_group(tree.at("/memory.current"), tree.at("/memory.stat"),
-                           tree.at("/memory.max"), 2, code_bytes));
+  ASSERT_EQ(0, open_group(2, "/memory.max"));
   EXPECT_FALSE(reader.limit_bytes());
   ASSERT_TRUE(reader.read(second, 1000));
   EXPECT_EQ(2000u, reader.limit_bytes());
@@ -130,9 +131,7 @@ TEST_F(Kept, a_limit_is_read_with_each_use) {
   tree.write("/memory.max", "much\n");
   ASSERT_TRUE(reader.read(second + 2, 1000));
   EXPECT_FALSE(reader.limit_bytes());
-  ASSERT_EQ(
-      0, reader.open_group(tree.at("/memory.current"), tree.at("/memory.stat"),
-                           tree.at("/none"), 2, code_bytes));
+  ASSERT_EQ(0, open_group(2, "/none"));
   ASSERT_TRUE(reader.read(second + 3, 1000));
   EXPECT_FALSE(reader.limit_bytes());
 }

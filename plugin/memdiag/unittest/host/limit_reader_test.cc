@@ -14,11 +14,11 @@
 #include <string_view>
 
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/host/kernel_text.h"
 #include "plugin/memdiag/host/safe_limit.h"
 #include "plugin/memdiag/tables/status_variables.h"
-#include "plugin/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/unittest/mutate.h"
 
 namespace memdiag::host {
@@ -78,11 +78,17 @@ void write_v1(File_tree *tree) {
   tree->write(service + "/memory.stat", stat_v1(1000));
 }
 
+/** The files that `write` makes, and their reader. */
+struct Tree : File_tree {
+  explicit Tree(void (*write)(File_tree *)) { write(this); }
+  Limit_figures read(uint64_t time_us) { return reader.read(time_us); }
+
+  Limit_reader reader{at("")};
+};
+
 TEST(LimitReader, Version2) {
-  File_tree tree;
-  write_v2(&tree);
-  Limit_reader reader(tree.at(""));
-  const Limit_figures figures = reader.read(0);
+  Tree tree(write_v2);
+  const Limit_figures figures = tree.read(0);
   EXPECT_EQ(8192 * mb, figures.machine_bytes);
   EXPECT_EQ(1000 * mb, figures.group_limit_bytes);
   EXPECT_EQ(1000 * mb, limit_bytes(figures));
@@ -94,104 +100,92 @@ TEST(LimitReader, Version2) {
 }
 
 TEST(LimitReader, CacheThatTheKernelCanDropIsRoom) {
-  File_tree tree;
-  write_v2(&tree);
+  Tree tree(write_v2);
   const std::string cache = "anon 1\ninactive_file 0\nactive_file " +
                             bytes(500) +
                             "file_dirty 0\nfile_writeback 0\nfile_mapped 0\n";
   tree.write(service + "/memory.current", bytes(990));
   tree.write(service + "/memory.stat", cache);
-  Limit_reader reader(tree.at(""));
-  EXPECT_EQ(510 * mb, reader.read(0).room_bytes);
-  EXPECT_EQ(10 * mb, reader.read(0).tightest->limit_bytes -
-                         reader.read(0).tightest->usage_bytes);
+  EXPECT_EQ(510 * mb, tree.read(0).room_bytes);
+  EXPECT_EQ(10 * mb, tree.read(0).tightest->limit_bytes -
+                         tree.read(0).tightest->usage_bytes);
   // The active cache of a group above counts as used.
   tree.write(slice + "/memory.max", bytes(1500));
   tree.write(slice + "/memory.current", bytes(1200));
   tree.write(slice + "/memory.stat", cache);
-  EXPECT_EQ(300 * mb, reader.read(1).room_bytes);
+  EXPECT_EQ(300 * mb, tree.read(1).room_bytes);
 }
 
 TEST(LimitReader, Version1) {
-  File_tree tree;
-  write_v1(&tree);
-  Limit_reader reader(tree.at(""));
-  Limit_figures figures = reader.read(0);
+  Tree tree(write_v1);
+  Limit_figures figures = tree.read(0);
   EXPECT_EQ(1000 * mb, figures.group_limit_bytes);
   EXPECT_EQ(service + "/memory.usage_in_bytes", figures.usage_file);
   EXPECT_EQ(540 * mb, figures.kept_bytes);
   // A limit of a group that cannot be seen.
   tree.write(service + "/memory.stat", stat_v1(800));
-  figures = reader.read(1);
+  figures = tree.read(1);
   EXPECT_EQ(800 * mb, figures.group_limit_bytes);
   EXPECT_EQ(service, figures.folder);
   EXPECT_EQ(540 * mb, figures.kept_bytes);
 }
 
 TEST(LimitReader, ALimitThatIsChangedCountsAtOnce) {
-  File_tree v2;
-  write_v2(&v2);
-  Limit_reader reader(v2.at(""));
-  EXPECT_EQ(1000 * mb, reader.read(0).group_limit_bytes);
+  Tree v2(write_v2);
+  EXPECT_EQ(1000 * mb, v2.read(0).group_limit_bytes);
   v2.write(service + "/memory.max", bytes(700));
-  EXPECT_EQ(700 * mb, reader.read(1).group_limit_bytes);
+  EXPECT_EQ(700 * mb, v2.read(1).group_limit_bytes);
   v2.write(service + "/memory.max", "max\n");
-  Limit_figures figures = reader.read(2);
+  Limit_figures figures = v2.read(2);
   EXPECT_FALSE(figures.group_limit_bytes);
   EXPECT_EQ(8192 * mb, limit_bytes(figures));
   EXPECT_EQ(540 * mb, figures.kept_bytes) << "without a limit the own group's";
   // The group above gets the lowest limit: its use counts, that of all in it.
   v2.write(slice + "/memory.max", bytes(950));
-  figures = reader.read(3);
+  figures = v2.read(3);
   EXPECT_EQ(950 * mb, figures.group_limit_bytes);
   EXPECT_EQ(slice, figures.folder);
   EXPECT_EQ(840 * mb, figures.kept_bytes);
 
-  File_tree v1;
-  write_v1(&v1);
-  Limit_reader of_v1(v1.at(""));
-  EXPECT_EQ(1000 * mb, of_v1.read(0).group_limit_bytes);
+  Tree v1(write_v1);
+  EXPECT_EQ(1000 * mb, v1.read(0).group_limit_bytes);
   v1.write(service + "/memory.limit_in_bytes", bytes(700));
   v1.write(service + "/memory.stat", stat_v1(700));
-  EXPECT_EQ(700 * mb, of_v1.read(1).group_limit_bytes);
+  EXPECT_EQ(700 * mb, v1.read(1).group_limit_bytes);
   v1.write(slice + "/memory.limit_in_bytes", bytes(650));
   v1.write(service + "/memory.stat", stat_v1(650));
-  figures = of_v1.read(2);
+  figures = v1.read(2);
   EXPECT_EQ(650 * mb, figures.group_limit_bytes);
   EXPECT_EQ(slice, figures.folder);
   EXPECT_EQ(840 * mb, figures.kept_bytes);
 }
 
 TEST(LimitReader, TheServerIsMovedToAnotherGroup) {
-  File_tree tree;
-  write_v2(&tree);
-  Limit_reader reader(tree.at(""));
-  EXPECT_EQ(1000 * mb, reader.read(0).group_limit_bytes);
+  Tree tree(write_v2);
+  EXPECT_EQ(1000 * mb, tree.read(0).group_limit_bytes);
   tree.write("/proc/self/cgroup", "0::/other\n");
   tree.write(top + "/other/memory.max", bytes(300));
   tree.write(top + "/other/memory.current", bytes(200));
   tree.write(top + "/other/memory.stat", stat_v2());
-  const Limit_figures figures = reader.read(1);
+  const Limit_figures figures = tree.read(1);
   EXPECT_EQ(300 * mb, figures.group_limit_bytes);
   EXPECT_EQ(140 * mb, figures.kept_bytes);
 }
 
 TEST(LimitReader, FilesThatVanish) {
-  File_tree tree;
-  write_v2(&tree);
-  Limit_reader reader(tree.at(""));
-  ASSERT_TRUE(reader.read(0).kept_bytes);
+  Tree tree(write_v2);
+  ASSERT_TRUE(tree.read(0).kept_bytes);
   tree.remove(service + "/memory.stat");
-  Limit_figures figures = reader.read(1);
+  Limit_figures figures = tree.read(1);
   EXPECT_EQ(1000 * mb, figures.group_limit_bytes);
   EXPECT_FALSE(figures.kept_bytes);
   tree.remove(service + "/memory.current");
-  figures = reader.read(2);
+  figures = tree.read(2);
   EXPECT_EQ("", figures.usage_file);
   EXPECT_FALSE(figures.kept_bytes);
   // The whole hierarchy, while the kernel still names the group.
   tree.remove(top);
-  figures = reader.read(3);
+  figures = tree.read(3);
   EXPECT_FALSE(figures.group_limit_bytes);
   EXPECT_FALSE(figures.tightest);
   EXPECT_EQ(8192 * mb, limit_bytes(figures));
@@ -199,33 +193,31 @@ TEST(LimitReader, FilesThatVanish) {
   tree.write("/proc/self/mountinfo",
              "31 23 0:28 / /mnt/groups rw - cgroup2 cgroup2 rw\n");
   tree.write("/mnt/groups/slice/mysql/memory.max", bytes(400));
-  EXPECT_EQ(400 * mb, reader.read(4).group_limit_bytes);
+  EXPECT_EQ(400 * mb, tree.read(4).group_limit_bytes);
 }
 
 TEST(LimitReader, WhatIsNotKnownIsEmpty) {
-  File_tree tree;
-  write_v2(&tree);
-  Limit_reader reader(tree.at(""));
+  Tree tree(write_v2);
   const std::string lines[] = {"inactive_file", "active_file", "file_dirty",
                                "file_writeback", "file_mapped"};
   for (const std::string &line : lines) {
     std::string text = stat_v2();
     text.replace(text.find('\n' + line), 2, "\nx");
     tree.write(service + "/memory.stat", text);
-    EXPECT_FALSE(reader.read(0).kept_bytes) << line;
+    EXPECT_FALSE(tree.read(0).kept_bytes) << line;
   }
   tree.write(service + "/memory.stat", stat_v2());
   for (const char *const text : {"", "x\n", "-1\n", "18446744073709551616\n"}) {
     tree.write(service + "/memory.current", text);
-    EXPECT_FALSE(reader.read(0).kept_bytes) << text;
-    EXPECT_FALSE(reader.read(0).tightest) << text;
+    EXPECT_FALSE(tree.read(0).kept_bytes) << text;
+    EXPECT_FALSE(tree.read(0).tightest) << text;
   }
   tree.write(service + "/memory.current", bytes(600));
-  ASSERT_TRUE(reader.read(0).kept_bytes);
+  ASSERT_TRUE(tree.read(0).kept_bytes);
   tree.make_unreadable(service + "/memory.current");
-  EXPECT_FALSE(reader.read(0).kept_bytes);
+  EXPECT_FALSE(tree.read(0).kept_bytes);
   tree.make_unreadable(service + "/memory.max");
-  const Limit_figures figures = reader.read(0);
+  const Limit_figures figures = tree.read(0);
   EXPECT_FALSE(figures.group_limit_bytes);
   EXPECT_FALSE(figures.tightest);
 

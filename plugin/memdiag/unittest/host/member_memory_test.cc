@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "plugin/memdiag/unittest/file_tree.h"
+#include "mysys/memdiag/unittest/file_tree.h"
 
 namespace memdiag::member_memory {
 namespace {

@@ -18,8 +18,8 @@
 #include <string>
 
 #include "mysys/memdiag/base/interruption.h"
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/unittest/elf_image.h"
-#include "plugin/memdiag/unittest/file_tree.h"
 
 namespace {
 /** Bytes that the test program read from files with pread(). */

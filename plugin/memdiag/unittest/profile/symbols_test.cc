@@ -16,9 +16,9 @@
 #include <string>
 
 #include "mysys/memdiag/base/interruption.h"
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/profile/modules.h"
 #include "plugin/memdiag/unittest/elf_image.h"
-#include "plugin/memdiag/unittest/file_tree.h"
 
 namespace memdiag::profile {
 

@@ -13,9 +13,9 @@
 #include <random>
 #include <string>
 
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/profile_export/frame_tree.h"
 #include "plugin/memdiag/profile_export/xml_text.h"
-#include "plugin/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/unittest/mutate.h"
 #include "plugin/memdiag/unittest/profile_for_test.h"
 

@@ -13,8 +13,8 @@
 #include <random>
 #include <string>
 
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/profile_export/gzip.h"
-#include "plugin/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/unittest/profile_for_test.h"
 
 namespace memdiag::profile {

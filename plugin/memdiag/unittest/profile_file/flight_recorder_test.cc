@@ -15,6 +15,7 @@
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/profiling/code_ranges.h"
 #include "mysys/memdiag/profiling/profiler.h"
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/profile_file/flight_recorder.h"
 #include "plugin/memdiag/profile_file/record_rows.h"
 
@@ -24,30 +25,21 @@ namespace {
 uint64_t time_us = 1'700'000'000'000'000;
 uint64_t test_clock(clockid_t) { return time_us; }
 
-/** A file that the test removes. */
 class FlightRecorder : public testing::Test {
  protected:
   FlightRecorder() {
-    char name[] = "/tmp/memdiag_flight_XXXXXX";
-    const int file = mkstemp(name);
-    EXPECT_GE(file, 0);
-    close(file);
-    unlink(name);
-    m_path = name;
     regions::add_stack_of_thread();
     EXPECT_EQ(0, profiling::switch_on({1, 64 << 20}).error);
     // This thread's first interval ends.
     pools::free(Pool::session, pools::allocate(Pool::session, 4 << 20),
                 4 << 20);
   }
-  ~FlightRecorder() override {
-    profiling::switch_off();
-    unlink(m_path.c_str());
-  }
+  ~FlightRecorder() override { profiling::switch_off(); }
 
   static Run_id run() { return {time_us, 1, 90704}; }
 
-  std::string m_path;
+  const memdiag_test::File_tree m_tree;
+  const std::string m_path = m_tree.at("/memdiag_profile.bin");
 };
 
 [[gnu::noinline]] void *culprit(size_t bytes) {

@@ -23,6 +23,7 @@
 #include "mysys/memdiag/pages/regions.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/profiling/profiler.h"
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/profile/profile_rows.h"
 #include "plugin/memdiag/profile/reader.h"
 #include "plugin/memdiag/profile_file/file_reader.h"
@@ -76,12 +77,6 @@ size_t profiles_mapped() {
 class Profile_failures : public testing::Test {
  protected:
   Profile_failures() {
-    char name[] = "/tmp/memdiag_failures_XXXXXX";
-    const int file = mkstemp(name);
-    EXPECT_GE(file, 0);
-    close(file);
-    unlink(name);
-    m_path = name;
     regions::add_stack_of_thread();
     switch_on();
     m_block = pools::allocate(Pool::session, block_bytes);
@@ -91,7 +86,6 @@ class Profile_failures : public testing::Test {
     // A reader that was left behind would keep it.
     EXPECT_EQ(0u, profiles_mapped());
     pools::free(Pool::session, m_block, block_bytes);
-    unlink(m_path.c_str());
   }
 
   static void switch_on() {
@@ -120,7 +114,8 @@ class Profile_failures : public testing::Test {
   }
 
   static constexpr size_t block_bytes = 100000;
-  std::string m_path;
+  const memdiag_test::File_tree m_tree;
+  const std::string m_path = m_tree.at("/memdiag_profile.bin");
   void *m_block;
 };
 

@@ -26,6 +26,7 @@
 #include <new>
 #include <random>
 
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/profile/symbols.h"
 #include "plugin/memdiag/profile_file/file_reader.h"
 #include "plugin/memdiag/profile_file/record_rows.h"
@@ -100,16 +101,8 @@ const std::vector<Module> modules{
     {"/usr/sbin/mysqld", "0123ab", 0x1000, 0x5000, 0x400, 0x200},
     {"/lib/libc.so.6", "", 0x10000, 0x50000, 0x10000, 0}};
 
-/** A folder with nothing in it but what the test makes. */
 class Profile_file_test : public testing::Test {
  protected:
-  Profile_file_test() {
-    char name[] = "/tmp/memdiag_profile_file.XXXXXX";
-    m_folder = mkdtemp(name);
-    m_path = m_folder + "/memdiag_profile.bin";
-  }
-  ~Profile_file_test() override { std::filesystem::remove_all(m_folder); }
-
   /** Opens, and switches the profiler on. */
   void begin(Profile_file *file, uint64_t started_us = start_us) {
     const Profile_file::Opened opened =
@@ -119,8 +112,8 @@ class Profile_file_test : public testing::Test {
     ASSERT_EQ(0, file->begin_profile(started_us, sample_bytes, modules));
   }
 
-  std::string m_folder;
-  std::string m_path;
+  const memdiag_test::File_tree m_tree;
+  const std::string m_path = m_tree.at("/memdiag_profile.bin");
 };
 
 /** The content of a file, which is read without a remark. */
@@ -722,7 +715,7 @@ TEST_F(Profile_file_test, WithoutAFolderNothingIsRecorded) {
     EXPECT_FALSE(file.is_open());
     EXPECT_EQ(EBADF, file.append(moment_of(1), a_period, {}));
   };
-  expect_error(ENOENT, m_folder + "/none/file");
+  expect_error(ENOENT, m_tree.at("/none/file"));
   std::filesystem::create_directory(m_path);
   expect_error(EISDIR, m_path);
   EXPECT_FALSE(std::filesystem::exists(m_path + ".new"));
@@ -747,7 +740,7 @@ TEST_F(Profile_file_test, NoRoomForTheFile) {
 }
 
 TEST_F(Profile_file_test, NoLinkIsFollowed) {
-  const std::string other = m_folder + "/other";
+  const std::string other = m_tree.at("/other");
   write_file(other, Bytes(100));
   std::filesystem::create_symlink(other, m_path);
   std::filesystem::create_symlink(other, m_path + ".new");
