@@ -8,8 +8,8 @@
 
 #include <cstring>
 
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/unittest/collect_rows.h"
-#include "plugin/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/unittest/fuzz/fuzz.h"
 #include "plugin/memdiag/unittest/recorded.h"
 
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   Contents contents;
   require(parse(file, &contents));
   require(contents.samples.size() + contents.damaged <= size / sizeof(Record));
-  (void)last_run_rows(contents.samples);
+  (void)history_rows(contents.samples, contents.samples);
   (void)history_rows(contents.samples);
   (void)history_pool_rows(contents.samples, contents.samples);
   (void)parse(input, &contents);

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "mysys/memdiag/pools/cpu_quota.h"
+#include "mysys/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/host/host.h"
 #include "plugin/memdiag/host/kept_reader.h"
 #include "plugin/memdiag/host/limit_reader.h"
-#include "plugin/memdiag/unittest/file_tree.h"
 #include "plugin/memdiag/unittest/fuzz/fuzz.h"
 
 namespace {
@@ -79,7 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
   require(pools::cpus_of_quota(tree.root().c_str()) >= 1);
   for (const int version : {1, 2}) {
     host::Kept_reader kept;
-    if (kept.open_group(tree.at(6), tree.at(7), version) == 0)
+    if (kept.open_group(tree.at(6), tree.at(7), tree.at(5), version, 1 << 20) ==
+        0)
       (void)kept.read(0, 0);
   }
   const host::Report report = host::collect({tree.root()});

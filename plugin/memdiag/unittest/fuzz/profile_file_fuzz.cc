@@ -11,7 +11,8 @@
 #include <cstring>
 #include <utility>
 
-#include "plugin/memdiag/unittest/file_tree.h"
+#include "mysys/memdiag/unittest/file_tree.h"
+#include "plugin/memdiag/profile_file/file_reader.h"
 #include "plugin/memdiag/unittest/fuzz/fuzz.h"
 #include "plugin/memdiag/unittest/recorded.h"
 
