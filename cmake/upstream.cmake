@@ -142,6 +142,9 @@ if(NOT MEMDIAG_FLAVOUR STREQUAL stock)
 endif()
 if(MEMDIAG_FLAVOUR STREQUAL product)
   upstream_option(MEMDIAG_DIETS ${MEMDIAG_DIETS})
+  if(NOT MEMDIAG_SANITIZE) # a sanitizer comes as a shared library of the system
+    upstream_option(MEMDIAG_PORTABLE ON)
+  endif()
   # A test needs a plugin that was compiled for stock.
   upstream_option(MEMDIAG_PRISTINE ${MEMDIAG_PRISTINE})
   # VERSION() and mysqld --version say 9.7.x-memdiag.

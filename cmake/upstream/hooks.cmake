@@ -7,6 +7,9 @@ if(MEMDIAG_ROOT)
   include(${CMAKE_CURRENT_LIST_DIR}/product.cmake)
   cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL memdiag_add_to_upstream)
 endif()
+if(MEMDIAG_PORTABLE)
+  include(${CMAKE_CURRENT_LIST_DIR}/portable.cmake)
+endif()
 # mysql-test-run looks for the error messages in share/mysql and in share. Upstream's
 # Debian layout has them in share/mysql-<series>.
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share)
