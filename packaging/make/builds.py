@@ -56,7 +56,7 @@ TRAINING = (
     "harness/burst.py",
 )
 PACKAGED = (
-    *(f"packaging/{name}" for name in ("build", "contents.txt", "copyright.in", "sbom.toml")),
+    *(f"packaging/{name}" for name in ("build", "contents.txt", "copyright.in", "libraries.txt", "sbom.toml")),
     *(f"packaging/{name}/**/*" for name in ("common", "deb", "make", "rpm")),
     "mysql-test/suite/memdiag/**/*",
     "docs/reference.md",

@@ -1,7 +1,7 @@
 """Debian packages: debhelper with packaging/deb as its folder debian/.
 
 This module adds the parts of that folder that depend on the build: the changelog
-(version, date) and the list of files by package. It also copies preflight into the scripts
+(version, date, libraries) and the list of files by package. It also copies preflight into the scripts
 that dpkg runs before it unpacks the package.
 """
 
@@ -13,9 +13,10 @@ from email.utils import formatdate
 from pathlib import Path
 
 from harness.common import ROOT, say
-from make.product import COMMON, COPYRIGHT, FAMILY, PACKAGING, Product, logged
+from make import portable
+from make.product import COMMON, COPYRIGHT, FAMILY, LINKED, PACKAGING, Product, logged
 
-TOOLS = {"dh": "debhelper", "dpkg-shlibdeps": "dpkg-dev"}
+TOOLS = {"dh": "debhelper", "dpkg-gencontrol": "dpkg-dev"}
 MAINTAINER = "MySQL memdiag maintainers <maintainers@memdiag.example.org>"
 
 # Files of packaging/common in the server's package. postinst copies those below
@@ -56,6 +57,7 @@ def stage(tree: Path, folder: Path, product: Product) -> None:
     (debian / "changelog").write_text(changelog(product))
     shutil.copy2(tree / COPYRIGHT, debian / "copyright")
     shutil.copy2(ROOT / "LICENSE", folder)
+    shutil.copy2(tree / LINKED, folder)
     for unit, name in UNITS.items():
         shutil.copy2(COMMON / unit, debian / name)
     preflight = (COMMON / "preflight").read_text()
@@ -64,6 +66,9 @@ def stage(tree: Path, folder: Path, product: Product) -> None:
         text = script.read_text().replace("#PREFLIGHT#\n", preflight)
         script.write_text(text)
     copies = [(tree / path, debian / package / path) for package, paths in product.files.items() for path in paths]
+    for package, paths in product.files.items():
+        must, may = (", ".join(names) for names in portable.dependencies(tree, paths))
+        (debian / f"{package}.substvars").write_text(f"shlibs:Depends={must}\nshlibs:Recommends={may}\n")
     server = debian / "mysql-memdiag-server"
     copies += [(COMMON / source, server / path) for source, path in COMMON_FILES.items()]
     copies.append((PACKAGING / "deb/family.sh", server / FAMILY))

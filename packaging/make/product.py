@@ -23,6 +23,7 @@ CONTENTS = PACKAGING / "contents.txt"
 LEFT_OUT = "-"
 # Paths below the tree.
 COPYRIGHT = "usr/share/doc/mysql-memdiag/copyright"
+LINKED = "usr/share/doc/mysql-memdiag/LICENSES.linked"  # of archives of the build machine
 FAMILY = "usr/libexec/mysql-memdiag/family.sh"  # installed from deb/family.sh or rpm/family.sh
 
 

@@ -166,13 +166,22 @@ def debians(path: Path, table: dict[str, str], linked: str) -> Component:
     return Component(path.name, version, table[source], sha256_file(path.resolve()), purl, hash_of, linked)
 
 
-def static_libraries(ninja: str, table: dict[str, str]) -> list[Component]:
+def archives(build: Path) -> list[Path]:
     """Archives of the system that the rules of ninja link."""
+    ninja = (build / "bld/build.ninja").read_text()
     paths = {Path(name) for name in re.findall(r"(?:^|\s)(/usr/lib/\S+\.a)(?=\s|$)", ninja)}
+    if "/libbsd/vis.o" in ninja:
+        paths.add(Path("/usr/lib/x86_64-linux-gnu/libbsd.a"))
     if "-static-libstdc++" in ninja:
         command = ["c++", "-print-file-name=libstdc++.a"]
         paths.add(Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()))
-    return [debians(path, table, "static") for path in sorted(paths)]
+    return sorted(paths)
+
+
+def licences_of_archives(build: Path) -> str:
+    """The licences as Debian's packages of these archives have them."""
+    names = sorted({owner(path)[0] for path in archives(build)})
+    return "".join(f"== {name}\n\n{Path('/usr/share/doc', name, 'copyright').read_text()}\n" for name in names)
 
 
 def source_archive(name: str, licence: str, source: dict[str, Any], cpe: str = "") -> Component:
@@ -218,7 +227,7 @@ def components(build: Path, tree: Path, product: Product) -> list[Component]:
         source_archive("jemalloc", "BSD-2-Clause", product.sources["jemalloc"]),
         own,
         *(bundled(extra, name, table["bundled"]) for name in bundled_names(read_by_the_compiler(build))),
-        *static_libraries((build / "bld/build.ninja").read_text(), table["system"]),
+        *(debians(path, table["system"], "static") for path in archives(build)),
         *system(needed(programs(tree)), table["system"]),
     ]
 

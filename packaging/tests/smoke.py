@@ -46,6 +46,18 @@ def smoke(run: Run) -> None:
         remove(folder)
 
 
+def border(run: Run, build_: Unpacked, running: Server) -> None:
+    """Checks a plugin's C++ library beside mysqld's: linked as ours are, and as those of others are."""
+    for kind, options in (("static", ["-static-libstdc++"]), ("shared", [])):
+        library = build_.directory / "usr/lib/mysql/plugin" / f"border_{kind}.so"
+        source = Path(__file__).with_name("border.cc")
+        subprocess.run(["c++", "-std=c++20", "-O2", "-shared", "-fPIC", *options, source, "-o", library], check=True)
+        running.query(f"CREATE FUNCTION border RETURNS INTEGER SONAME '{library.name}'")
+        said = running.query("SELECT border()").scalar()
+        running.query("DROP FUNCTION border")
+        run.report.check(f"exceptions and streams cross to a plugin with a {kind} C++ library", said == "0", said)
+
+
 def reproducible(run: Run) -> None:
     """Checks that another build of the same commit gives the same files."""
     folder = run.work / "again"
@@ -116,6 +128,7 @@ def server(run: Run, root: Path) -> None:
         run.report.check("mysqld runs from the package", "memdiag" in (said or ""), said)
         memdiag_tables(running, run.report)
         running.query("INSTALL PLUGIN clone SONAME 'mysql_clone.so'")
+        border(run, build_, running)
         client = [
             build_.program("mysql"),
             "--no-defaults",

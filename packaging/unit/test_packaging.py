@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
 import itertools
 
-from make import deb, product, rpm
+from make import deb, portable, product, rpm
 from make.licences import filled, holders, licence
 from make.manpage import manual
 from make.product import COMMON, CONTENTS, assign, files_below, rules
@@ -280,6 +280,20 @@ class Preflight(Case):
         )
         self.assertEqual(2, done.returncode)
         self.assertIn(f"may not look into {self.data}.", done.stderr)
+
+    def test_a_system_that_is_too_old(self):
+        getconf = self.root / "getconf"
+        getconf.write_text("#!/bin/sh\necho glibc $VERSION\n")
+        getconf.chmod(0o755)
+        for version, words in (("2.31", "has glibc 2.31, and the server needs 2.34"), ("2.34", ""), ("2.41", "")):
+            environment = {"PATH": f"{self.root}:{os.environ['PATH']}", "VERSION": version}
+            with mock.patch.dict(os.environ, environment):
+                said = self.refusal("1")
+            self.assertIn(words, said)
+            self.assertEqual(bool(words), bool(said))
+
+    def test_the_system_that_is_too_old_is_that_of_the_lint(self):
+        self.assertIn("glibc={}.{} ".format(*portable.NEWEST_GLIBC), PREFLIGHT.read_text())
 
     def test_what_it_does_not_take(self):
         (self.data / "mysql").mkdir(parents=True)

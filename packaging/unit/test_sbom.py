@@ -131,17 +131,27 @@ class Parts(Case):
         pins = json.loads(sbom.PINS.read_text())["mysql"]
         self.assertEqual(part.sha256, pins["tarball_sha256"])
 
-    def test_static_libraries_of_the_system(self):
-        table = {"zlib": "Zlib"}
-        archive = self.root / "mysql.tar.gz"
-        self.assertEqual(sbom.static_libraries("link = sql/a.a /usr/lib/b.so", table), [])
+    def archives(self, ninja: str) -> list[Path]:
+        (self.build / "bld/build.ninja").write_text(ninja)
+        return sbom.archives(self.build)
+
+    def test_archives_of_the_system(self):
+        self.assertEqual(self.archives("link = sql/a.a /usr/lib/b.so"), [])
+        self.assertEqual(self.archives("link = /usr/lib/x/liba.a /usr/lib/b.so"), [Path("/usr/lib/x/liba.a")])
+        self.assertEqual([path.name for path in self.archives("link = -static-libstdc++")], ["libstdc++.a"])
+        self.assertEqual([path.name for path in self.archives("link = /x/libbsd/vis.o")], ["libbsd.a"])
+
+    def test_an_archive_is_linked_statically_and_its_licence_is_kept(self):
+        self.archives("link = /usr/lib/x/liba.a")
+        self.owner.return_value = ("zlib1g-dev", "zlib", "1:1.2.13+x-1")
         with mock.patch.object(sbom, "sha256_file", return_value="0" * 64):
-            (part,) = sbom.static_libraries("link = /usr/lib/x/liba.a /usr/lib/b.so", table)
-            self.assertEqual((part.name, part.linked), ("liba.a", "static"))
-            with mock.patch.object(sbom.subprocess, "run") as run:
-                run.return_value.stdout = f"{archive}\n"
-                (part,) = sbom.static_libraries("flags = -static-libstdc++", table)
-        self.assertEqual(part.name, archive.name)
+            part = sbom.debians(Path("/usr/lib/x/liba.a"), {"zlib": "Zlib"}, "static")
+        self.assertEqual((part.name, part.linked, part.licence), ("liba.a", "static", "Zlib"))
+        with (
+            mock.patch.object(sbom, "archives", return_value=[Path("/usr/lib/x/liba.a")]),
+            mock.patch.object(Path, "read_text", return_value="the licence"),
+        ):
+            self.assertEqual(sbom.licences_of_archives(self.build), "== zlib1g-dev\n\nthe licence\n")
 
     def test_what_a_program_needs(self):
         mock.patch.stopall()
