@@ -170,6 +170,7 @@ def bare(run: Run) -> None:
 
 def plugins(run: Run, box: Machine, server: Installed) -> None:
     """Plugins that are files of their own can be installed and uninstalled."""
+    box.apt("install libcurl4 libprotobuf32")  # only recommended, for telemetry
     wrong = []
     loadable = {"clone": "mysql_clone", "group_replication": "group_replication"}
     loadable |= {"rpl_semi_sync_source": "semisync_source", "rpl_semi_sync_replica": "semisync_replica"}
@@ -298,15 +299,13 @@ def on_a_mount(box: Machine) -> None:
 
 
 def debians_server(run: Run) -> Path:
-    """A base: Debian unstable with its own server. Debian 12 is a second source, for the libraries of this server."""
+    """A base: Debian unstable with its own server."""
     base = run.work / "bases" / "sid-mysql"
     if not base.is_dir():
         with run.machine(machine.base(run.work, "sid")) as box:
             say("-- installing Debian's own mysql-server (a minute)")
             box.apt("install mysql-server")
             Installed(box)
-            sources = "/etc/apt/sources.list"
-            box.run(f"sed 's/ sid / bookworm /' {sources} >{sources}.d/bookworm.list; apt-get -q update")
             box.freeze(base.name)
     return base
 
