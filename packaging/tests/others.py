@@ -20,12 +20,6 @@ def debian(run: Run, suite: str) -> Machine:
     return run.machine(machine.base(run.work, suite))
 
 
-def add_bookworm(box: Machine) -> None:
-    """A suite later than Debian 12 gets the libraries of this server from Debian 12."""
-    sources = "/etc/apt/sources.list"
-    box.run(f"sed 's/ [a-z]* main/ bookworm main/' {sources} >{sources}.d/bookworm.list; apt-get -q update")
-
-
 # --- MariaDB's packages as neighbours ----------------------------------------------------
 
 
@@ -33,8 +27,6 @@ def neighbours(run: Run) -> None:
     """Purging this server, with the answer that the data may go, leaves MariaDB's data."""
     for suite in ("bookworm", "sid"):
         with debian(run, suite) as box:
-            if suite != "bookworm":
-                add_bookworm(box)
             beside_mariadb(run, box, suite)
 
 

@@ -67,10 +67,12 @@ bool is_allocator(const std::string &path) {
   void *const library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
   if (library == nullptr) return false;
   const link_map *map = nullptr;
-  // _Znwm is operator new(unsigned long).
-  const bool found =
-      dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 &&
-      (defines(library, map, "malloc") || defines(library, map, "_Znwm"));
+  // _Znwm is operator new(unsigned long). A plugin that contains the C++
+  // library has one too, which calls malloc().
+  const bool found = dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 &&
+                     (defines(library, map, "malloc") ||
+                      (defines(library, map, "_Znwm") &&
+                       !defines(library, map, "__cxa_throw")));
   dlclose(library);
   return found;
 }

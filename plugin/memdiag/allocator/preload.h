@@ -20,8 +20,9 @@
 namespace memdiag {
 
 /** File names of the loaded libraries that define an allocator, without
-folders, separated by commas; "" when there is none. The C and C++ libraries
-and the compiler's sanitizers do not count. */
+folders, separated by commas; "" when there is none. The C and C++ libraries,
+plugins that contain the C++ library and the compiler's sanitizers do not
+count. */
 std::string other_allocators();
 
 }  // namespace memdiag
