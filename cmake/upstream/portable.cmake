@@ -17,8 +17,8 @@
 # - The symbols of C archives are hidden: OpenSSL or curl may bring another version of
 #   zlib or zstd into the process.
 set(MEMDIAG_ARCHIVES /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
-set(memdiag_hidden z zstd lz4 aio edit tinfo icui18n icuuc icudata)
-foreach(name IN LISTS memdiag_hidden ITEMS bsd protobuf protobuf-lite)
+set(memdiag_hidden z zstd lz4 aio edit tinfo icui18n icuuc)
+foreach(name IN LISTS memdiag_hidden ITEMS bsd icudata protobuf protobuf-lite)
   if(NOT EXISTS ${MEMDIAG_ARCHIVES}/lib${name}.a)
     message(WARNING "memdiag: ${MEMDIAG_ARCHIVES}/lib${name}.a is not here, so this build "
       "runs on this version of this distribution alone")
@@ -27,7 +27,7 @@ foreach(name IN LISTS memdiag_hidden ITEMS bsd protobuf protobuf-lite)
 endforeach()
 set(arc4random ${CMAKE_BINARY_DIR}/arc4random.o)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-  ${CMAKE_CURRENT_LIST_DIR}/arc4random.c)
+  ${CMAKE_CURRENT_LIST_DIR}/arc4random.c ${CMAKE_CURRENT_LIST_DIR}/icu_data.sh)
 execute_process(COMMAND ${CMAKE_C_COMPILER} -O2 -fPIC -c -o ${arc4random}
   ${CMAKE_CURRENT_LIST_DIR}/arc4random.c COMMAND_ERROR_IS_FATAL ANY)
 # One option for each: mold 1.10 never ends with a list.
@@ -38,9 +38,9 @@ foreach(kind EXE SHARED MODULE)
 endforeach()
 cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL memdiag_link_portably)
 
-# Sets a list of libraries of a target. The further arguments are names of archives.
+# Sets a list of libraries of a target. The further arguments are names of archives, or paths.
 function(memdiag_set_archives target list)
-  list(TRANSFORM ARGN REPLACE "(.+)" "${MEMDIAG_ARCHIVES}/lib\\1.a")
+  list(TRANSFORM ARGN REPLACE "^([^/]+)$" "${MEMDIAG_ARCHIVES}/lib\\1.a")
   set_property(TARGET ${target} PROPERTY ${list} ${ARGN})
 endfunction()
 
@@ -60,7 +60,12 @@ function(memdiag_link_portably)
   memdiag_set_archives(zlib_interface INTERFACE_LINK_LIBRARIES z)
   memdiag_set_archives(zstd_interface INTERFACE_LINK_LIBRARIES zstd)
   memdiag_set_archives(lz4_interface INTERFACE_LINK_LIBRARIES lz4)
-  memdiag_set_archives(icu_interface INTERFACE_LINK_LIBRARIES icui18n icuuc icudata)
+  set(icu ${CMAKE_BINARY_DIR}/libicudata)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env CC=${CMAKE_C_COMPILER}
+    sh ${MEMDIAG_ROOT}/cmake/upstream/icu_data.sh ${MEMDIAG_ARCHIVES}/libicudata.a ${icu}
+    COMMAND_ERROR_IS_FATAL ANY)
+  memdiag_set_archives(icu_interface INTERFACE_LINK_LIBRARIES
+    icui18n icuuc ${icu}/icudata.o)
   # libedit needs three objects of libbsd, whose others would replace the C library's.
   set(bsd ${CMAKE_BINARY_DIR}/libbsd)
   file(MAKE_DIRECTORY ${bsd})

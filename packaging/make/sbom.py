@@ -170,8 +170,10 @@ def archives(build: Path) -> list[Path]:
     """Archives of the system that the rules of ninja link."""
     ninja = (build / "bld/build.ninja").read_text()
     paths = {Path(name) for name in re.findall(r"(?:^|\s)(/usr/lib/\S+\.a)(?=\s|$)", ninja)}
-    if "/libbsd/vis.o" in ninja:
-        paths.add(Path("/usr/lib/x86_64-linux-gnu/libbsd.a"))
+    # cmake/upstream/portable.cmake takes these objects from them.
+    for name in ("libbsd", "libicudata"):
+        if re.search(rf"\b{name}/\w+\.o\b", ninja):
+            paths.add(Path(f"/usr/lib/x86_64-linux-gnu/{name}.a"))
     if "-static-libstdc++" in ninja:
         command = ["c++", "-print-file-name=libstdc++.a"]
         paths.add(Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()))

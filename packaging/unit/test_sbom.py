@@ -139,7 +139,7 @@ class Parts(Case):
         self.assertEqual(self.archives("link = sql/a.a /usr/lib/b.so"), [])
         self.assertEqual(self.archives("link = /usr/lib/x/liba.a /usr/lib/b.so"), [Path("/usr/lib/x/liba.a")])
         self.assertEqual([path.name for path in self.archives("link = -static-libstdc++")], ["libstdc++.a"])
-        self.assertEqual([path.name for path in self.archives("link = /x/libbsd/vis.o")], ["libbsd.a"])
+        self.assertEqual([path.name for path in self.archives("link = libbsd/vis.o")], ["libbsd.a"])
 
     def test_an_archive_is_linked_statically_and_its_licence_is_kept(self):
         self.archives("link = /usr/lib/x/liba.a")
