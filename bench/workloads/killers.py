@@ -20,6 +20,7 @@ TRIGGER_STATEMENTS = 400
 PREPARED_EACH = 40
 JSON_CALLS = 250_000
 IN_LIST = 100_000
+BULK_ROWS = 60_000
 
 _COUNTS = tuple(ROWS * part // 8 for part in range(3, 9))
 
@@ -57,6 +58,51 @@ def _json_row(number: int) -> Iterator[str]:
     text = ",".join(itertools.islice(calls, JSON_CALLS // 3))
     while True:
         yield f"INSERT INTO json_rows (session, doc) VALUES ({number}, JSON_ARRAY({text}))"
+
+
+def _bulk_inserts(number: int) -> Iterator[str]:
+    """As a dump is loaded: many rows in one text of megabytes."""
+    yield f"CREATE TABLE IF NOT EXISTS bulk{number} (id INT, note VARCHAR(255), doc JSON)"
+    rows = ",".join(f"({each},REPEAT('n',200),'{{\"a\":{each}}}')" for each in range(BULK_ROWS))
+    while True:
+        yield f"INSERT INTO bulk{number} VALUES {rows}"
+
+
+def _blobs(number: int) -> Iterator[str]:
+    yield f"CREATE TABLE IF NOT EXISTS blobs{number} (blob_of_16_mb LONGBLOB)"
+    while True:
+        yield f"INSERT INTO blobs{number} VALUES ('{'b' * (16 * MIB)}')"
+
+
+def _variables(_number: int) -> Iterator[str]:
+    """A session keeps more with each statement, and no two have a digest in common."""
+    for each in itertools.count():
+        yield f"SET @kept{each} = REPEAT('x', {5 * MIB})"
+        yield f"SELECT LENGTH(@kept{each}) > 0 OR @kept{each} IS NULL"
+
+
+def _prepared(_number: int) -> Iterator[str]:
+    some = ",".join(map(str, range(IN_LIST // 8)))
+    for each in itertools.count():
+        yield f"PREPARE p{each} FROM 'SELECT COUNT(*) FROM things WHERE id IN ({some})'"
+        yield "SELECT COUNT(*) FROM things WHERE id < 100"
+
+
+def _growing_variables(number: int) -> Iterator[str]:
+    """A session that assigns a variable holds its own lock while it allocates."""
+    yield f"DROP PROCEDURE IF EXISTS grow{number}"
+    yield (
+        f"CREATE PROCEDURE grow{number}() BEGIN DECLARE i INT DEFAULT 0; SET @kept = '';"
+        f" WHILE i < 60 DO SET @kept = CONCAT(@kept, REPEAT('y', {MIB})), i = i + 1; END WHILE; SELECT LENGTH(@kept); END"
+    )
+    while True:
+        yield f"CALL grow{number}()"
+
+
+def _in_transactions(number: int) -> Iterator[str]:
+    """Statements of open transactions never wait before they begin."""
+    yield "SET autocommit = 0"
+    yield from ordinary(number)
 
 
 def _json_arrayagg(_number: int) -> Iterator[str]:
@@ -167,6 +213,12 @@ KILLERS: dict[str, Killer] = {
         Killer("ordinary", ordinary, (32,)),
         Killer("administrators", ordinary, (32,), administrators=True),
         Killer("json_row", _json_row, same_answers=False),
+        Killer("bulk_inserts", _bulk_inserts, (32,), same_answers=False),
+        Killer("blobs", _blobs, (32,), same_answers=False),
+        Killer("variables", _variables, (32,), same_answers=False),
+        Killer("prepared", _prepared, (32,)),
+        Killer("growing_variables", _growing_variables, (32,), same_answers=False),
+        Killer("in_transactions", _in_transactions, (32,)),
         Killer("json_arrayagg", _json_arrayagg),
         Killer("group_concat", _group_concat),
         Killer("recursive_cte", _recursive_cte),

@@ -363,7 +363,7 @@ void wait_for_lane(Thread *self, int64_t bytes) {
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   while (account.level() > Level::green && !take_lane(self) &&
          generation.load(std::memory_order_relaxed) == self->generation &&
-         clock_us(CLOCK_MONOTONIC) - began_us < longest_large_ask_us) {
+         clock_us(CLOCK_MONOTONIC) - began_us < longest_ask_us) {
     tell_large(self);
     self->taker.waits.store(true, std::memory_order_relaxed);
     account.promise(-bytes);
@@ -682,6 +682,8 @@ int64_t end() {
   if (!self->in_statement) return 0;
   if (text != 0) note_text(text, self->peak_bytes);
   self->in_statement = false;
+  // Nor is the packet of the next one refused.
+  self->taker.told_to_end.store(false, std::memory_order_relaxed);
   settle(self);
   drop_coming(self);
   forget_later(self);

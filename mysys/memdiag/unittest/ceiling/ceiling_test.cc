@@ -529,6 +529,19 @@ TEST_F(Ceiling, an_executed_statement_that_is_to_end_gets_no_block_that_stays) {
   EXPECT_EQ(mb, tokens.taken_bytes());
 }
 
+TEST_F(Ceiling, the_packet_behind_a_statement_that_ended_is_not_refused) {
+  static unsigned errors;
+  errors = 0;
+  static constexpr Owner owner{.refused = [] { ++errors; }};
+  begin_statement(&owner)->told_to_end = true;
+  end();
+  let_threads_ask(true);
+  make_red();
+  const Giver giver(longest_ask_us, false);
+  EXPECT_TRUE(on_ask(Pool::session, 17 * mb));
+  EXPECT_EQ(0u, errors);
+}
+
 TEST_F(Ceiling, triggers_that_are_parsed_wait) {
   static bool in_parser;
   in_parser = false;
