@@ -242,10 +242,12 @@ void look() {
   tell_owner(&Owner::call_giver);
 }
 
-/** A statement that grew so much waits at red. Behind the target, many small
-ones would take the rest. */
+/** A statement that grew so much waits at red. A quarter of the reserve behind
+the target, many small ones would take the rest. */
 int64_t waiting_bytes() {
-  return account.left_bytes() < 0 ? int64_t{interval_bytes} : small_bytes;
+  return account.left_bytes() < -account.marks().reserve_bytes / 4
+             ? int64_t{interval_bytes}
+             : small_bytes;
 }
 
 void tell_large(Thread *self) {

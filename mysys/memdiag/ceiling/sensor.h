@@ -97,7 +97,7 @@ struct Taker {
 
 /** A statement that grew so much is told to the owner. */
 constexpr int64_t large_bytes = 1 << 20;
-/** A statement that grew less does not wait before the target is reached. */
+/** A statement that grew less does not wait while the target is kept. */
 constexpr int64_t small_bytes = 256 << 10;
 
 /** Whom the sensor tells what threads do. Each function may be null. */

@@ -178,19 +178,19 @@ bool Pace::may_begin(const Beginner &beginner, uint64_t now_us) {
 }
 
 bool Small_pace::may_begin(const Beginner &beginner, uint64_t now_us) {
-  if (!beginner.known) {
-    if (beginner.waited_us == 0 ||
-        !is_over(m_unknown_us, small_unknown_pause_us, now_us))
-      return false;
-    m_unknown_us = now_us;
-  }
-  if (beginner.left_bytes >= beginner.reserve_bytes / 4) return true;
-  if (beginner.waited_us < small_wait_us) return false;
-  if (!beginner.may_keep) return true;
-  if (beginner.left_bytes < -beginner.reserve_bytes / 2 ||
-      !is_over(m_began_us, small_pause_us, now_us))
+  const bool short_of_room = beginner.left_bytes < beginner.reserve_bytes / 4;
+  if (short_of_room && beginner.waited_us < small_wait_us) return false;
+  if (!beginner.known &&
+      (beginner.waited_us == 0 ||
+       !is_over(m_unknown_us, small_unknown_pause_us, now_us)))
     return false;
-  m_began_us = now_us;
+  if (short_of_room && beginner.may_keep) {
+    if (beginner.left_bytes < -beginner.reserve_bytes / 2 ||
+        !is_over(m_began_us, small_pause_us, now_us))
+      return false;
+    m_began_us = now_us;
+  }
+  if (!beginner.known) m_unknown_us = now_us;
   return true;
 }
 

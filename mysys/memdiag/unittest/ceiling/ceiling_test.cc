@@ -636,12 +636,14 @@ TEST_F(Ceiling, behind_the_target_a_small_statement_waits) {
   let_threads_ask(true);
   make_red();
   on_event(true, 1, 0);
-  account.charge(2 * mb);
   const uint64_t waits = counters.waits;
-  const Giver giver(longest_ask_us, false);
   on_event(true, interval_bytes + 1, 0);
+  EXPECT_EQ(waits, counters.waits);
+  kernel_bytes = 1005 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  const Giver giver(longest_ask_us, false);
+  on_event(true, 2 * interval_bytes + 1, 0);
   EXPECT_EQ(waits + 1, counters.waits);
-  account.charge(-2 * mb);
 }
 
 /** Such as one that prepares statements, and keeps them. */
