@@ -210,9 +210,9 @@ class Pace {
 
 /** Small statements begin at once while a quarter of the reserve is left; those
 that nothing is known of, one after the other. Behind it, they begin after a
-moment. But those that keep what they take, as a
-variable or a prepared statement, begin one after the other, and none does when
-half a reserve more is taken than the target allows. */
+moment. But those that may keep what they take, as a variable or a prepared
+statement, begin one after the other, and none does when half a reserve more is
+taken than the target allows. */
 class Small_pace {
  public:
   struct Beginner {
