@@ -127,10 +127,14 @@ class Add_up : public Do_THD_Impl {
   static constexpr uint64_t worth_asking_bytes = 1 << 20;
   static constexpr int64_t long_s = 60;
 
-  /** A pointer and a count, which its session may change meanwhile. */
+  /** Words that its session may change meanwhile. A client has its answer to
+  LOCK TABLES before the session's command is COM_SLEEP. */
   bool keeps_tables(THD *thd) const {
     constexpr uint64_t short_us = 10'000'000;
-    if (!thd->handler_tables_hash.empty()) return true;
+    const enum_locked_tables_mode mode = thd->locked_tables_mode;
+    if (!thd->handler_tables_hash.empty() || mode == LTM_LOCK_TABLES ||
+        mode == LTM_PRELOCKED_UNDER_LOCK_TABLES)
+      return true;
     return thd->open_tables != nullptr &&
            (thd->get_command() == COM_SLEEP ||
             m_now_us >= thd->start_utime + short_us);
