@@ -508,10 +508,13 @@ TEST(Ledger, WhatTheLastLookSaysOfRegions) {
   munmap(mapping, size);
 }
 
+double resident_of(const char *key, Precision precision) {
+  return static_cast<double>(*by_key(take(precision).rows).at(key));
+}
+
 TEST(Ledger, TheCheapFormHasFilesOfTheLastLook) {
   const auto files = [](Precision precision) {
-    return static_cast<double>(
-        *by_key(take(precision).rows).at("files//mapped"));
+    return resident_of("files//mapped", precision);
   };
   const Slow_readings slow;
   constexpr size_t size = 128 << 10;
@@ -532,8 +535,7 @@ TEST(Ledger, TheCheapFormHasFilesOfTheLastLook) {
 
 TEST(Ledger, TheCheapFormLooksAnewWhenThreadsHaveCome) {
   const auto stacks = [](Precision precision) {
-    return static_cast<double>(
-        *by_key(take(precision).rows).at("region/thread_stack/"));
+    return resident_of("region/thread_stack/", precision);
   };
   constexpr size_t count = 64;
   auto *mapping = static_cast<char *>(
@@ -555,19 +557,39 @@ TEST(Ledger, TheCheapFormLooksAnewWhenThreadsHaveCome) {
   munmap(mapping, count * mb);
 }
 
-TEST(Ledger, TheCheapFormWalksAnewWhenThreadsHaveComeAndItDoesNotAddUp) {
-  constexpr size_t size = 64 * mb;
-  const Slow_readings slow;
-  (void)purging::purge(pool);
-  auto *block = static_cast<char *>(pools::allocate(pool, size, false));
-  ASSERT_NE(nullptr, block);
-  const auto live = [](Precision precision) {
-    return static_cast<double>(
-        *by_key(take(precision).rows).at("pool/fts_query/live"));
-  };
+/** A large block that no thread has written to. */
+class Ledger_of_a_block : public testing::Test {
+ protected:
+  static constexpr size_t size = 64 * mb;
+
+  void SetUp() override {
+    (void)purging::purge(pool);
+    m_block = pools::allocate(pool, size, false);
+    ASSERT_NE(nullptr, m_block);
+  }
+  void TearDown() override {
+    pools::free(pool, m_block, size);
+    (void)purging::purge(pool);
+  }
+
+  /** The next reading comes a second later. */
+  void write() {
+    memset(m_block, 1, size);
+    clock_now_us += second_us;
+  }
+  static double live(Precision precision) {
+    return resident_of("pool/fts_query/live", precision);
+  }
+
+ private:
+  const Slow_readings m_slow;
+  void *m_block{nullptr};
+};
+
+TEST_F(Ledger_of_a_block,
+       TheCheapFormWalksAnewWhenThreadsHaveComeAndItDoesNotAddUp) {
   const double before = live(Precision::exact);
-  memset(block, 1, size);
-  clock_now_us += second_us;
+  write();
   // Slow figures do not fit then, and mappings are read at once.
   constexpr size_t count = 64;
   auto *mapping = static_cast<char *>(
@@ -579,28 +601,14 @@ TEST(Ledger, TheCheapFormWalksAnewWhenThreadsHaveComeAndItDoesNotAddUp) {
   EXPECT_NEAR(before + 1.0 * size, live(Precision::cheap), 1.0 * mb);
   for (size_t i = 0; i < count; ++i) memdiag::regions::remove(mapping + i * mb);
   munmap(mapping, count * mb);
-  pools::free(pool, block, size);
-  (void)purging::purge(pool);
 }
 
-TEST(Ledger, AWalkOnABusyMachineIsPaidForAsSoon) {
-  constexpr size_t size = 64 * mb;
-  const Slow_readings slow;
-  (void)purging::purge(pool);
-  auto *block = static_cast<char *>(pools::allocate(pool, size, false));
-  ASSERT_NE(nullptr, block);
-  const auto live = [](Precision precision) {
-    return static_cast<double>(
-        *by_key(take(precision).rows).at("pool/fts_query/live"));
-  };
+TEST_F(Ledger_of_a_block, AWalkOnABusyMachineIsPaidForAsSoon) {
   clock_wait_us = second_us;
   const double before = live(Precision::exact);
   clock_wait_us = 0;
-  memset(block, 1, size);
-  clock_now_us += second_us;
+  write();
   EXPECT_NEAR(before + 1.0 * size, live(Precision::cheap), 1.0 * mb);
-  pools::free(pool, block, size);
-  (void)purging::purge(pool);
 }
 
 TEST(Ledger, TheCheapFormHasTheBufferPoolByItsPagesOfData) {
