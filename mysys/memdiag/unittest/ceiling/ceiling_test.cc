@@ -219,6 +219,19 @@ TEST_F(Ceiling, a_wait_needs_time_and_rounds_to_end_without_room) {
                                     Refusal::never, late_us, 100));
 }
 
+TEST_F(Ceiling, a_wait_for_more_than_the_limit_has_is_longer) {
+  account.charge(300 * mb);
+  Asked asked{16 * mb + 1, now_us, 0, 0, now_us};
+  const auto at = [&asked](uint64_t us) {
+    return answer(account, &tokens, &asked, false, Refusal::never, now_us + us,
+                  longest_ask_rounds);
+  };
+  EXPECT_EQ(Answer::wait, at(longest_large_ask_us - 1));
+  EXPECT_EQ(Answer::went_on, at(longest_large_ask_us));
+  account.charge(-90 * mb);
+  EXPECT_EQ(Answer::went_on, at(longest_ask_us)) << "it is less than a reserve";
+}
+
 TEST_F(Ceiling, a_wait_ends_when_the_giver_stands_still) {
   account.charge(300 * mb);
   Asked asked{mb, now_us, 7, 7, now_us};
@@ -410,7 +423,7 @@ TEST_F(Ceiling, a_large_block_is_promised_until_its_pages_are_touched) {
   on_event(true, size + 1000, 1);
   EXPECT_EQ(static_cast<int64_t>(size / 4 * 3) + 1000,
             account.promised_bytes());
-  // What it frees of others says nothing about this one.
+  // The thread frees another block of the same size.
   now_us += 10'000;
   on_event(true, size + 1000, size + 1);
   on_freed(block + size);

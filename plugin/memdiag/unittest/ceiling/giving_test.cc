@@ -142,6 +142,20 @@ TEST(Giving, one_statement_at_a_time) {
   EXPECT_EQ(Step::end_statement, giving.next(now, second + end_pause_us).step);
 }
 
+TEST(Giving, another_statement_ends_at_once_while_what_is_left_falls) {
+  Giving giving;
+  Situation now = left(0);
+  now.caches = false;
+  EXPECT_EQ(Step::end_statement, giving.next(now, second).step);
+  giving.note_ended(second);
+  now.left_bytes = -now.marks.reserve_bytes / 8;
+  EXPECT_EQ(Step::none, giving.next(now, second + stuck_pause_us).step);
+  --now.left_bytes;
+  EXPECT_EQ(Step::none, giving.next(now, second + stuck_pause_us - 1).step);
+  EXPECT_EQ(Step::end_statement,
+            giving.next(now, second + stuck_pause_us).step);
+}
+
 TEST(Giving, fills_until_a_quarter_more_than_plenty) {
   Giving giving;
   Situation now = left(79);
