@@ -74,7 +74,7 @@ struct Idle_sessions {
   uint64_t long_idle_bytes;
 };
 
-/** What a session has of a holder. */
+/** The bytes of a holder that one session has. */
 struct Held_part {
   const Holder *holder;
   uint64_t bytes;
@@ -156,7 +156,8 @@ struct Situation {
   Reading programs_of_a_session;
   /** The session with most memory; empty where it is not known. */
   std::optional<Session> largest_session;
-  /** What it has of holders, resident. Of others it has the rest. */
+  /** The resident bytes of holders that the largest session has. The rest of
+  its bytes belongs to no holder. */
   std::vector<Held_part> held_by_largest;
   std::optional<Idle_sessions> idle_sessions;
   /** Performance Schema counts memory by session. Statements that end those

@@ -222,7 +222,8 @@ class Small_pace {
     uint64_t waited_us;
     /** False: it reads no table, and nothing else is known of it. */
     bool known;
-    /** What it takes may stay when it has ended. */
+    /** The session may keep the statement's memory when the statement has
+    ended. */
     bool may_keep;
   };
   /** @return true: it begins, and the next one pauses */
