@@ -187,7 +187,7 @@ void memdiag_part_ended(unsigned char *digest) {
 }
 
 void memdiag_session_ended() {
-  memdiag::ceiling::session_ends();
+  (void)memdiag::ceiling::end();
   if (block_events::is_on(block_events::sessions)) sessions::session_ended();
   if (!block_events::is_on(block_events::survivors)) return;
   for (const Scope scope :

@@ -37,8 +37,9 @@ constinit std::atomic<uint32_t> asking{0};
 constinit std::atomic<bool> may_wait{false};
 constinit std::atomic<const Owner *> owner{nullptr};
 
-/** What statements of a large text took for each byte of it, in sixteenths. It
-follows a larger one at once, and a smaller one slowly. */
+/** The bytes that a statement takes for each byte of a large text, in
+sixteenths. A statement that takes more raises the figure at once. One that
+takes less lowers it by a quarter of the difference. */
 constinit std::atomic<int64_t> taken_per_text{8 * 16};
 constexpr int64_t most_per_text = 64 * 16;
 
@@ -95,7 +96,8 @@ struct Thread {
   /** Promised by the last ask, and not seen in an event yet. */
   int64_t asked_bytes{0};
   int64_t token_bytes{0};
-  /** Of the text or packet that the statement began with, if it is large. */
+  /** The size of the large text or packet that the statement began with. 0:
+  there is none. */
   int64_t text_bytes{0};
   /** Promised for what follows the parsing, until the statement has grown to
   parsed_bytes. */
@@ -272,9 +274,9 @@ constinit std::atomic<const Thread *> in_lane{nullptr};
 at least */
 bool take_lane(Thread *self) {
   if (account.left_bytes() < -account.marks().reserve_bytes / 2) return false;
-  const Thread *nobody = nullptr;
+  const Thread *holder = nullptr;
   return in_lane.load(std::memory_order_relaxed) == self ||
-         in_lane.compare_exchange_strong(nobody, self,
+         in_lane.compare_exchange_strong(holder, self,
                                          std::memory_order_relaxed);
 }
 
@@ -294,6 +296,16 @@ struct May {
 bool ends_at_once(const Thread *self) {
   return self->taker.told_to_end.load(std::memory_order_acquire) &&
          ask_owner(&Owner::ends_at_once, false);
+}
+
+/** The thread sleeps until another round has ended, or for a moment. Others do
+not wait meanwhile for what it has not taken yet.
+@param bytes  are promised */
+void wait_for_round(uint64_t seen_rounds, int64_t bytes) {
+  account.promise(-bytes);
+  rounds.wait(seen_rounds, look_again_us);
+  account.promise(bytes);
+  look();
 }
 
 /** There is no room.
@@ -332,11 +344,7 @@ bool wait(Thread *self, int64_t bytes, May may) {
     tell_large(self);
     self->taker.asks_bytes.store(bytes, std::memory_order_relaxed);
     self->taker.waits.store(true, std::memory_order_relaxed);
-    // Others do not wait for what this thread has not taken yet.
-    account.promise(-bytes);
-    rounds.wait(asked.seen_rounds, look_again_us);
-    account.promise(bytes);
-    look();
+    wait_for_round(asked.seen_rounds, bytes);
     now_us = clock_us(CLOCK_MONOTONIC);
   }
   self->taker.waits.store(false, std::memory_order_relaxed);
@@ -368,10 +376,7 @@ void wait_for_lane(Thread *self, int64_t bytes) {
          clock_us(CLOCK_MONOTONIC) - began_us < longest_ask_us) {
     tell_large(self);
     self->taker.waits.store(true, std::memory_order_relaxed);
-    account.promise(-bytes);
-    rounds.wait(rounds.ended(), look_again_us);
-    account.promise(bytes);
-    look();
+    wait_for_round(rounds.ended(), bytes);
   }
   self->taker.waits.store(false, std::memory_order_relaxed);
 }
@@ -412,10 +417,7 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
          !has_room_for_text(bytes) && !ask_owner(&Owner::goes_on, false)) {
     const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
     if (now_us - began_us >= longest_packet_us && may_go_on(now_us)) break;
-    account.promise(-bytes);
-    rounds.wait(rounds.ended(), look_again_us);
-    account.promise(bytes);
-    look();
+    wait_for_round(rounds.ended(), bytes);
   }
   self->text_bytes = bytes;
   self->to_take_bytes = expected_of_text(bytes);
@@ -491,11 +493,11 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
     }
     return;
   }
-  if (since_base >= large_bytes) tell_large(self);
   // At red, a session that prepares a statement is one that runs.
-  if (!self->in_statement && self->of_session &&
-      since_base >= waiting_bytes() && account.level() == Level::red)
-    tell_large(self);
+  const bool prepares = !self->in_statement && self->of_session &&
+                        account.level() == Level::red &&
+                        since_base >= waiting_bytes();
+  if (since_base >= large_bytes || prepares) tell_large(self);
   if (!self->in_statement) {
     account.charge(grown);
     look();
@@ -702,8 +704,6 @@ void session_begins() {
   if (generation.load(std::memory_order_relaxed) == 0) return;
   thread.of_session = ask_owner(&Owner::session_begins, false);
 }
-
-void session_ends() { (void)end(); }
 
 void exempt_thread(bool exempt) { thread.of_session = !exempt; }
 

@@ -181,8 +181,6 @@ int64_t end();
 
 /** The calling thread serves a new session. */
 void session_begins();
-/** Its statement has ended, if one has begun. */
-void session_ends();
 /** The calling thread never waits until it begins another statement, or until
 this is taken back: its statement is exempt. */
 void exempt_thread(bool exempt);

@@ -214,10 +214,9 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
       self->waiters.store(self->waiting.count, std::memory_order_relaxed);
     }
     const uint64_t waited_us = monotonic_us() - began_us;
-    if ((is_small || self->waiting.first == mine) &&
-        ((!is_small && self->running.count == 0) ||
-         has_room(self, thd, *expected, waited_us)))
-      break;
+    const bool in_turn = is_small || self->waiting.first == mine;
+    const bool alone = !is_small && self->running.count == 0;
+    if (in_turn && (alone || has_room(self, thd, *expected, waited_us))) break;
     if (!expected->known &&
         self->pace.may_begin(
             {.left_bytes = account.left_bytes(),
