@@ -1,4 +1,5 @@
-"""The short test, part of ./run-tests: makes DEBs, unpacks them and runs the server, without root or a machine."""
+"""The short test, part of ./run-tests: makes DEBs and the archive, unpacks them and runs their servers, without root or a
+machine."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -35,15 +37,45 @@ def smoke(run: Run) -> None:
     folder.mkdir(parents=True)
     try:
         # Without debug symbols and compression it takes seconds instead of minutes.
-        quick = {"DEB_BUILD_OPTIONS": "noautodbgsym", "DPKG_DEB_COMPRESSOR_TYPE": "none"}
-        build(run.preset, folder, "deb", env={**os.environ, **quick})
+        quick = {"DEB_BUILD_OPTIONS": "noautodbgsym", "DPKG_DEB_COMPRESSOR_TYPE": "none", "XZ_OPT": "-0"}
+        build(run.preset, folder, "deb", "tar", env={**os.environ, **quick})
         run = Run(run.report, run.preset, folder, run.work)
         lists = sorted(path.name for path in folder.glob(LISTS))
         run.report.check("a bill of materials in two forms", len(lists) == 2, ", ".join(lists))
         contents(run)
         server(run, folder / "root")
+        archive(run, folder / "elsewhere")
     finally:
         remove(folder)
+
+
+def archive(run: Run, folder: Path) -> None:
+    """Checks that the archive runs by the commands that its option file names."""
+    folder.mkdir()
+    (packed,) = run.packages.glob("*.tar.xz")
+    subprocess.run(["tar", "-C", folder, "-xf", packed], check=True)
+    home = folder / "memdiag-mysqld"
+    lines = re.findall(r"^#   (.+)$", (home / "my.cnf").read_text(), re.MULTILINE)
+    make, start, connect = (line.removesuffix(" &").split() for line in lines)
+    as_root = ["--user=root"] * (os.geteuid() == 0)
+    with Programs(CLEAN_UP) as programs, open(folder / "log", "w") as log:
+        said = programs.run([*make, *as_root], cwd=home, stderr=subprocess.STDOUT)
+        wrong = last_lines(said.stdout) if said.returncode else ""
+        run.report.check("the archive makes a data directory", not wrong, wrong)
+        running = programs.start([*start, *as_root], cwd=home, stdout=log, stderr=log)
+        query = ["--connect-timeout=5", "-Ne", "SELECT @@basedir, SUM(resident_bytes) > 0 FROM "]
+        query[-1] += "information_schema.memdiag_ledger WHERE component <> 'process'"
+        deadline = time.monotonic() + 120
+        while True:
+            done = programs.run([*connect, *query], cwd=home, stderr=subprocess.STDOUT)
+            if done.returncode == 0 or running.poll() is not None or time.monotonic() > deadline:
+                break
+            time.sleep(0.1)
+        said = done.stdout.strip()
+        run.report.check("its server answers from its folder", said == f"{home}/\t1", said)
+        stopped = programs.run([*connect, "-e", "SHUTDOWN"], cwd=home, stderr=subprocess.STDOUT)
+        run.report.check("and ends", stopped.returncode == 0 and programs.wait(running) >= 0, stopped.stdout)
+    run.report.check("with status 0", running.returncode == 0, str(running.returncode))
 
 
 def border(run: Run, build_: Unpacked, running: Server) -> None:
@@ -64,7 +96,11 @@ def reproducible(run: Run) -> None:
     remove(folder)
     build(run.preset, folder)
     sums = [
-        {path.name: sha256_file(path) for place in ("*.deb", "*.rpm", LISTS) for path in packages.glob(place)}
+        {
+            path.name: sha256_file(path)
+            for place in ("*.deb", "*.rpm", "*.tar.xz", LISTS)
+            for path in packages.glob(place)
+        }
         for packages in (run.packages, folder)
     ]
     remove(folder)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
 import itertools
 
-from make import deb, portable, product, rpm
+from make import deb, portable, product, rpm, tar
 from make.licences import filled, holders, licence
 from make.manpage import manual
 from make.product import COMMON, CONTENTS, assign, files_below, rules
@@ -83,6 +83,10 @@ class Versions(Case):
         for older, newer in itertools.pairwise(order):
             pair = deb.version(older), "lt", deb.version(newer)
             subprocess.run(["dpkg", "--compare-versions", *pair], check=True)
+
+    def test_the_archive_names_the_commit(self):
+        name = "memdiag-mysqld-9.7.4+memdiag1.0.0+git202611211030.abc1234+pgo-x86_64.tar.xz"
+        self.assertEqual(tar.name(self.of(1795257000, trained=True)), name)
 
     def test_a_rebuilt_source_rpm_is_not_said_to_be_trained(self):
         self.assertTrue(rpm.release(self.of(0, True)).endswith("%{?memdiag_tree:.pgo}"))
