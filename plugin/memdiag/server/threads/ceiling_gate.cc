@@ -349,7 +349,11 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
   Own &mine = own();
   Running *const running = &mine.running;
   running->thd = thd;
-  memcpy(running->digest.data(), digest, running->digest.size());
+  {
+    // The giver reads it of those that are listed.
+    MUTEX_LOCK(locked, running->listed ? &self.mutex : nullptr);
+    memcpy(running->digest.data(), digest, running->digest.size());
+  }
   const bool began_early = running->taker != nullptr;
   // EXECUTE is exempt, and its statement asks again.
   statement_gate::note_let_through(&gate, true);
