@@ -20,6 +20,7 @@ _KEYWORDS = {
     "GROUP",
     "BY",
     "DESC",
+    "DISTINCT",
     "LIMIT",
     "LEFT",
     "JOIN",

@@ -235,6 +235,19 @@ class Held(unittest.TestCase):
                     self.assertIn(words, one.remedy)
         self.assertLessEqual({"open tables", "triggers"}, seen)
 
+    def test_flush_is_not_offered_while_sessions_keep_tables_open(self):
+        """It would make the next statements on their tables wait for them."""
+        rows = [instrument("memory/sql/TABLE", 300 * MIB)]
+
+        def found(*keepers):
+            return named(stock(500 * MIB, memory=rows, table_keepers=[{"KEEPERS": n} for n in keepers]))["open tables"]
+
+        kept = found(2)
+        self.assertEqual(kept.statements, [])
+        self.assertIn("2 sessions keep tables open (HANDLER, LOCK TABLES", kept.remedy)
+        for keepers in ([0], []):
+            self.assertEqual(found(*keepers).statements, ["FLUSH LOCAL TABLES"], keepers)
+
     def test_quoted_names(self):
         tables = [{"TABLE_SCHEMA": "a`b", "TABLE_NAME": "t", "BYTES": 200 * MIB, "TABLE_ROWS": 1}]
         rows = [instrument("memory/memory/HP_PTRS", 300 * MIB)]

@@ -80,6 +80,7 @@ _TABLES = (
     ),
     ("performance_schema.memory_summary_by_thread_by_event_name", f"{_MEMORY} THREAD_ID", BOTH),
     ("performance_schema.memory_summary_by_user_by_event_name", f"{_MEMORY} USER", BOTH),
+    ("performance_schema.metadata_locks", "OBJECT_TYPE LOCK_TYPE LOCK_DURATION LOCK_STATUS OWNER_THREAD_ID", BOTH),
     ("performance_schema.prepared_statements_instances", "OWNER_THREAD_ID", BOTH),
     # [I], [D]: attributes of connections, in MariaDB since 10.5.2, too.
     ("performance_schema.session_connect_attrs", "PROCESSLIST_ID ATTR_NAME ATTR_VALUE", BOTH),

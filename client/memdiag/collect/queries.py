@@ -138,6 +138,17 @@ SYSTEM_THREADS = """SELECT PROCESSLIST_ID AS SYSTEM_SESSION FROM performance_sch
  WHERE PROCESSLIST_ID IS NOT NULL AND (NAME LIKE 'thread/sql/replica%' OR NAME LIKE 'thread/sql/slave%'
  OR NAME LIKE 'thread/group_rpl/%')"""
 
+# FLUSH LOCAL TABLES has to wait for them. InnoDB's list does not have all transactions: a session that sleeps with a lock
+# and is not there may be in one, or have LOCK TABLES. LOCK TABLES alone takes locks of these two types. Where the locks
+# are not instrumented, none is found.
+TABLE_KEEPERS = """SELECT COUNT(DISTINCT m.OWNER_THREAD_ID) AS KEEPERS
+ FROM performance_schema.metadata_locks m JOIN performance_schema.threads t ON m.OWNER_THREAD_ID = t.THREAD_ID
+ LEFT JOIN information_schema.INNODB_TRX x ON x.TRX_MYSQL_THREAD_ID = t.PROCESSLIST_ID
+ WHERE m.OBJECT_TYPE = 'TABLE' AND m.LOCK_STATUS = 'GRANTED' AND t.PROCESSLIST_ID <> CONNECTION_ID()
+ AND (m.LOCK_DURATION = 'EXPLICIT' OR m.LOCK_TYPE IN ('SHARED_READ_ONLY', 'SHARED_NO_READ_WRITE')
+ OR (t.PROCESSLIST_COMMAND = 'Sleep' AND x.TRX_ID IS NULL)
+ OR (t.PROCESSLIST_COMMAND <> 'Sleep' AND t.PROCESSLIST_TIME > 10))"""
+
 PREPARED = """SELECT t.PROCESSLIST_ID, MAX(t.PROCESSLIST_USER) AS USER, COUNT(*) AS STATEMENTS
  FROM performance_schema.prepared_statements_instances p
  JOIN performance_schema.threads t ON p.OWNER_THREAD_ID = t.THREAD_ID

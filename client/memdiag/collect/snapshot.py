@@ -244,7 +244,16 @@ class _Snapshot:
     def _performance_schema(self, server: dict[str, Any]) -> None:
         variables = (self._rows("variables") or [{}])[0]
         if str(variables.get("performance_schema", "")).upper() in ("OFF", "0"):
-            for name in ("memory", "threads", "users", "prepared", "digests", "session_bytes", "watchers"):
+            for name in (
+                "memory",
+                "threads",
+                "users",
+                "prepared",
+                "digests",
+                "session_bytes",
+                "watchers",
+                "table_keepers",
+            ):
                 self._sources[name] = failed("performance_schema", "performance_schema is OFF")
             return
         memory = self._ask("memory", queries.MEMORY_BY_EVENT)
@@ -275,6 +284,7 @@ class _Snapshot:
             self._sources["threads"] = failed("performance_schema.threads", reason)
         if server["flavour"] != "memdiag":  # our server judges itself
             self._session_bytes(("threads", "TOTAL_MEMORY") in columns)
+            self._ask("table_keepers", queries.TABLE_KEEPERS)
         self._ask("system_threads", queries.SYSTEM_THREADS)
         self._ask("watchers", queries.WATCHERS)
         self._digests(columns)

@@ -46,7 +46,14 @@ def _finding(view: View, holder: Holder, held: int, whole: Whole) -> Finding:
         else "performance_schema.memory_summary_global_by_event_name",
     )
     if words.frees_at_once and (statement := statement_of(view, holder)):
-        found.statements = [statement]
+        keepers = view.row("table_keepers").get("KEEPERS") or 0
+        if keepers and statement.startswith("FLUSH"):
+            found.remedy = (
+                f"{count(keepers)} sessions keep tables open (HANDLER, LOCK TABLES, a statement of more than 10 s): end"
+                f" those first, then FLUSH LOCAL TABLES; {words.remedy}"
+            )
+        else:
+            found.statements = [statement]
     if holder.name == "MEMORY tables":
         _name_tables(view, held, found)
     if holder.of_sessions:
