@@ -25,20 +25,21 @@ std::optional<Group> find_group(const kernel_text::Memory_cgroup &of,
 
 Cgroup_limits cgroup_limits(const Group &group,
                             std::optional<uint64_t> hierarchical_bytes,
-                            const Read_file &read) {
+                            const Read_file &read, Limits which) {
   const std::string &own = group.folder;
-  const char *const name =
-      group.version == 2 ? "/memory.max" : "/memory.limit_in_bytes";
+  std::vector<const char *> names{
+      group.version == 2 ? "/memory.max" : "/memory.limit_in_bytes"};
+  if (group.version == 2 && which == Limits::kill_or_throttle)
+    names.push_back("/memory.high");
   Cgroup_limits limits{unlimited, own, "", {}};
   for (std::string folder = own;; folder.resize(folder.rfind('/'))) {
-    const std::string file = folder + name;
-    if (const auto text = read(file)) {
+    for (const char *const name : names) {
+      const std::string file = folder + name;
+      const auto text = read(file);
+      if (!text) continue;
       if (limits.source.empty()) limits.source = file;
       const auto bytes = kernel_text::limit(*text);
-      if (!bytes) {
-        limits = {std::nullopt, own, file, {}};
-        break;
-      }
+      if (!bytes) return {std::nullopt, own, file, {}};
       if (*bytes != unlimited) limits.limited.push_back({folder, *bytes});
       if (*bytes < *limits.lowest_bytes) {
         limits.lowest_bytes = bytes;

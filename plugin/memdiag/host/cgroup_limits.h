@@ -58,12 +58,20 @@ struct Cgroup_limits {
   std::vector<Limited_group> limited;
 };
 
+enum class Limits : uint8_t {
+  /** Behind them the kernel kills. */
+  kill,
+  /** And memory.high of version 2: behind it, the kernel makes the processes of
+  the group wait, ever longer, while it takes pages back. */
+  kill_or_throttle
+};
+
 /** @param group  the process's
 @param hierarchical_bytes  version 1: what memory.stat says of all groups
                            above, also of those that cannot be seen */
 Cgroup_limits cgroup_limits(const Group &group,
                             std::optional<uint64_t> hierarchical_bytes,
-                            const Read_file &read);
+                            const Read_file &read, Limits which = Limits::kill);
 
 /** The file that says how much a group uses. */
 std::string usage_file(const std::string &folder, int version);

@@ -73,7 +73,8 @@ Limit_figures Limit_reader::read(uint64_t now_us) {
     if (const auto text =
             kernel_text::value_of(*own_stat, "hierarchical_memory_limit"))
       hierarchical = kernel_text::limit(*text);
-  const Cgroup_limits limits = cgroup_limits(*m_group, hierarchical, read_file);
+  const Cgroup_limits limits =
+      cgroup_limits(*m_group, hierarchical, read_file, m_which);
   if (limits.source.empty()) {
     // No group has a limit's file. Was it removed?
     m_found_us.reset();

@@ -59,7 +59,8 @@ Reading limit_bytes(const Limit_figures &figures);
 class Limit_reader {
  public:
   /** @param root  stands before every path, for tests */
-  explicit Limit_reader(std::string root = {}) : m_root(std::move(root)) {}
+  explicit Limit_reader(std::string root = {}, Limits which = Limits::kill)
+      : m_root(std::move(root)), m_which(which) {}
 
   /** @param now_us  the time of a clock that does not go back
   @throws std::bad_alloc */
@@ -70,6 +71,7 @@ class Limit_reader {
   void find(const std::string &membership);
 
   const std::string m_root;
+  const Limits m_which;
   Reading m_found_us;
   /** The text of /proc/self/cgroup when the group was found. */
   std::string m_membership;

@@ -110,7 +110,7 @@ struct State {
   /** Protects all below. */
   std::mutex round;
   Giving giving;
-  host::Limit_reader limits;
+  host::Limit_reader limits{{}, host::Limits::kill_or_throttle};
   host::Kept_reader kept;
   /** @name Protected by the reading (account.h) @{ */
   uint64_t statements{0};

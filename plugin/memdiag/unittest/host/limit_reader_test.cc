@@ -160,6 +160,28 @@ TEST(LimitReader, ALimitThatIsChangedCountsAtOnce) {
   EXPECT_EQ(840 * mb, figures.kept_bytes);
 }
 
+TEST(LimitReader, ALimitThatThrottles) {
+  Tree tree(write_v2);
+  Limit_reader reader(tree.at(""), Limits::kill_or_throttle);
+  EXPECT_EQ(1000 * mb, reader.read(0).group_limit_bytes);
+  tree.write(service + "/memory.high", bytes(800));
+  Limit_figures figures = reader.read(1);
+  EXPECT_EQ(800 * mb, figures.group_limit_bytes);
+  ASSERT_TRUE(figures.tightest);
+  EXPECT_EQ(800 * mb, figures.tightest->limit_bytes);
+  EXPECT_EQ(1000 * mb, tree.read(1).group_limit_bytes) << "nothing is killed";
+  // The group above has less room.
+  tree.write(slice + "/memory.high", bytes(950));
+  figures = reader.read(2);
+  EXPECT_EQ(800 * mb, figures.group_limit_bytes);
+  EXPECT_EQ(slice + "/memory.current", figures.tightest->usage_file);
+  tree.write(slice + "/memory.high", "max\n");
+  tree.write(service + "/memory.high", "max\n");
+  EXPECT_EQ(1000 * mb, reader.read(3).group_limit_bytes);
+  tree.write(service + "/memory.high", "many\n");
+  EXPECT_FALSE(reader.read(4).group_limit_bytes);
+}
+
 TEST(LimitReader, TheServerIsMovedToAnotherGroup) {
   Tree tree(write_v2);
   EXPECT_EQ(1000 * mb, tree.read(0).group_limit_bytes);
