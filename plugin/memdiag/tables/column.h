@@ -1,7 +1,7 @@
 /*
   The vocabulary of the table specs: table, column, value.
 
-  A table is one constexpr object (pools_table.h is an example). Each column
+  A table is one constexpr object (pools_table is an example). Each column
   names a member of the row's struct. The SQL type and whether NULL is possible
   follow from the member's C++ type, so that the declaration cannot contradict
   the value. The server's field definitions (server/tables/table_fields.h), the

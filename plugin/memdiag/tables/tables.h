@@ -2,8 +2,8 @@
   Every INFORMATION_SCHEMA table of this plugin, in one list: the plugins, their
   field definitions and the reference page come from here.
 
-  A table is <name>_table, the spec in <name>_table.h, and an overload of
-  add_rows() in server/tables/table_rows.cc that makes its rows.
+  A table is <name>_table, a spec, and an overload of add_rows() in
+  server/tables/table_rows.cc that makes its rows.
 
   At most 64 tables: a statement has a bit for each (base/read_group.h).
 */
@@ -11,33 +11,13 @@
 #ifndef MEMDIAG_TABLES_H
 #define MEMDIAG_TABLES_H
 
-#include "plugin/memdiag/tables/advice_table.h"
-#include "plugin/memdiag/tables/allocator_table.h"
-#include "plugin/memdiag/tables/arenas_table.h"
-#include "plugin/memdiag/tables/budget_table.h"
-#include "plugin/memdiag/tables/ceiling_table.h"
-#include "plugin/memdiag/tables/digests_table.h"
-#include "plugin/memdiag/tables/history_pools_table.h"
-#include "plugin/memdiag/tables/history_table.h"
-#include "plugin/memdiag/tables/host_table.h"
-#include "plugin/memdiag/tables/innodb_table.h"
-#include "plugin/memdiag/tables/instruments_table.h"
-#include "plugin/memdiag/tables/last_run_profile_table.h"
-#include "plugin/memdiag/tables/ledger_table.h"
-#include "plugin/memdiag/tables/mutexes_table.h"
-#include "plugin/memdiag/tables/pinned_table.h"
-#include "plugin/memdiag/tables/pools_table.h"
-#include "plugin/memdiag/tables/profile_history_table.h"
-#include "plugin/memdiag/tables/profile_table.h"
-#include "plugin/memdiag/tables/purges_table.h"
-#include "plugin/memdiag/tables/regions_table.h"
-#include "plugin/memdiag/tables/routes_table.h"
-#include "plugin/memdiag/tables/samples_table.h"
-#include "plugin/memdiag/tables/sessions_table.h"
-#include "plugin/memdiag/tables/size_classes_table.h"
-#include "plugin/memdiag/tables/stacks_table.h"
-#include "plugin/memdiag/tables/summary_table.h"
-#include "plugin/memdiag/tables/survivors_table.h"
+#include "plugin/memdiag/tables/action_tables.h"
+#include "plugin/memdiag/tables/advice_tables.h"
+#include "plugin/memdiag/tables/allocator_tables.h"
+#include "plugin/memdiag/tables/history_tables.h"
+#include "plugin/memdiag/tables/profile_tables.h"
+#include "plugin/memdiag/tables/session_tables.h"
+#include "plugin/memdiag/tables/usage_tables.h"
 
 /** Tables for people who run servers. */
 #define MEMDIAG_EVERYDAY_TABLES(TABLE) \

@@ -23,12 +23,8 @@
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
 #include "plugin/memdiag/allocator/preload.h"
-#include "plugin/memdiag/tables/allocator_table.h"
-#include "plugin/memdiag/tables/arenas_table.h"
-#include "plugin/memdiag/tables/mutexes_table.h"
-#include "plugin/memdiag/tables/pools_table.h"
+#include "plugin/memdiag/tables/allocator_tables.h"
 #include "plugin/memdiag/tables/purge_receipt.h"
-#include "plugin/memdiag/tables/size_classes_table.h"
 #include "plugin/memdiag/tables/status_variables.h"
 
 namespace memdiag {

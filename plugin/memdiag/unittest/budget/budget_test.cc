@@ -10,7 +10,7 @@
 #include <set>
 
 #include "mysys/memdiag/pools/pools.h"
-#include "plugin/memdiag/tables/budget_table.h"
+#include "plugin/memdiag/tables/advice_tables.h"
 
 namespace memdiag::budget {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "plugin/memdiag/history/trend.h"
-#include "plugin/memdiag/tables/history_table.h"
+#include "plugin/memdiag/tables/history_tables.h"
 
 namespace memdiag {
 namespace {

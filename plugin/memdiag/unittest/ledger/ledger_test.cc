@@ -15,7 +15,7 @@
 #include "mysys/memdiag/base/fault.h"
 #include "mysys/memdiag/unittest/test.h"
 #include "plugin/memdiag/ledger/process_memory.h"
-#include "plugin/memdiag/tables/ledger_table.h"
+#include "plugin/memdiag/tables/usage_tables.h"
 
 namespace memdiag_test {
 
