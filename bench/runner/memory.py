@@ -196,7 +196,6 @@ class Turn:
             "seconds": self._ended - began,
             "count": done.count,
             "per_second": done.count / done.seconds,
-            "p50_ms": done.p50_ms,
             "p99_ms": done.p99_ms,
             "extra": done.extra,
             "cpu_user_seconds": usage.user_seconds,
@@ -297,13 +296,11 @@ def thin(samples: Sequence[tuple[float, int]], points: int = POINTS) -> list[tup
 
 def figures(run: Run) -> dict[str, float | None]:
     """The figures that reports show of a run that the server survived; memory in MB."""
-    start = run["start_rss_kb"]
     cpu = run["cpu_user_seconds"] + run["cpu_system_seconds"]
     after = run["after"]
     found: dict[str, float | None] = {
-        "start": start / 1024,
+        "start": run["start_rss_kb"] / 1024,
         "peak": run["peak_rss_kb"] / 1024,
-        "growth": (run["peak_rss_kb"] - start) / 1024,
         "pages": run["buffer_pool_growth_kb"] / 1024,
         "known_peak": run["known_peak_kb"] / 1024,
         "known_after": after["known_kb"] / 1024,
@@ -311,12 +308,9 @@ def figures(run: Run) -> dict[str, float | None]:
         if after["resident_bytes"] is not None
         else None,
         "per_second": run["per_second"],
-        "p50_ms": run["p50_ms"],
         "p99_ms": run["p99_ms"],
         "cpu_seconds": cpu,
         "faults": run["minor_faults"],
-        "cpu_ms_each": 1000 * cpu / run["count"],
-        "faults_each": run["minor_faults"] / run["count"],
         "named_peak": named_share(run["pools_peak"]),
         "named_after": named_share(after["pools"]),
         "unexplained_cheap": run.get("unexplained", {}).get("cheap"),
@@ -325,7 +319,6 @@ def figures(run: Run) -> dict[str, float | None]:
     }
     for moment, memory in run["idle"].items():
         found[f"idle_{moment}"] = (memory["rss_kb"] - memory["lazy_free_kb"]) / 1024
-        found[f"over_start_{moment}"] = memory["rss_kb"] / start
     return found
 
 

@@ -75,13 +75,7 @@ def table(by_arm: dict[str, dict[str, float | None]], unit: str) -> tuple[list[s
         "faults": "page faults",
     }
     # A workload's own figures come behind those that all have.
-    columns = known | {
-        key: key.replace("_", " ")
-        for key in some
-        if key not in known
-        and not key.startswith("over_start_")
-        and key not in ("growth", "p50_ms", "cpu_ms_each", "faults_each")
-    }
+    columns = known | {key: key.replace("_", " ") for key in some if key not in known}
     rows = [
         [arm, *(report.show(figures.get(key), _digits(key, figures.get(key))) for key in columns)]
         for arm, figures in by_arm.items()

@@ -29,19 +29,12 @@ class Load:
     seconds: float
     count: int
     p99_ms: float
-    p50_ms: float | None = None
     extra: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, burst: Burst, count: int | None = None, **extra: float) -> Self:
         """`count`: given where the workload counts something else than the burst's steps."""
-        return cls(
-            burst.seconds,
-            len(burst.latencies) if count is None else count,
-            burst.latency(99) * 1000,
-            burst.latency(50) * 1000,
-            extra,
-        )
+        return cls(burst.seconds, len(burst.latencies) if count is None else count, burst.latency(99) * 1000, extra)
 
 
 @dataclass(frozen=True)
