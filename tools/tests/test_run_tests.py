@@ -146,27 +146,6 @@ class Summary(unittest.TestCase):
         self.assertEqual(lines[-1], "10 passed, 2 failed, 0 skipped")
 
 
-class Layers(unittest.TestCase):
-    def check(self, failing):
-        outputs = {"layers": "layers: 200 files, none with a problem", "header-cost": "upstream  ours  header"}
-        if failing:
-            outputs[failing] = f"{failing.replace('-', '_')}: too much"
-        run = mock.Mock(preset="dev", build=Path("build/dev"))
-        run.output.side_effect = lambda name, _: (int(name == failing), outputs[name])
-        result = run_tests.check_layers(run)
-        self.assertEqual(run.output.call_count, 2)
-        return result.passed, result.failed, result.words
-
-    def test_both_pass(self):
-        self.assertEqual(self.check(None)[:2], (2, 0))
-
-    def test_one_fails(self):
-        for name in ("layers", "header-cost"):
-            passed, failed, words = self.check(name)
-            self.assertEqual((passed, failed), (1, 1))
-            self.assertIn("too much", words)
-
-
 class NewestPyMySQL(Scratch):
     """The client's unit tests run with Debian's and with the newest one, from where pip is configured to take it."""
 
