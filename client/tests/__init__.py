@@ -1,1 +1,1 @@
-"""Unit tests: pure functions on recorded snapshots (fixtures/) and on literal figures."""
+"""Unit tests: pure functions on recorded snapshots (fixtures.py) and on literal figures."""

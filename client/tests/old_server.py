@@ -1,6 +1,6 @@
 """A link to a server of another version, for tests where no package of it can be had.
 
-It stands in for PyMySQL's module. It answers with rows that a real server gave (tests/fixtures), and refuses what the
+It stands in for PyMySQL's module. It answers with rows that a real server gave (fixtures.py), and refuses what the
 version does not have (versions.py) with the server's error. It keeps the statements.
 """
 

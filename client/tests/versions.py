@@ -7,7 +7,7 @@ has what the MySQL of its version has. Sources:
 [M] MySQL 8.0 Reference Manual, "Server and Status Variables and Options Added, Deprecated, or Removed"
 [I] MySQL 8.0 Reference Manual, the page of the INFORMATION_SCHEMA or Performance Schema table
 [D] MariaDB's documentation, the page of the table or variable, "introduced" and "removed"
-[S] seen on the server: tests/fixtures has MySQL 9.7.4 and MariaDB 10.11
+[S] seen on the server: tests/fixtures.py has MySQL 9.7.4 and MariaDB 10.11
 [C] MySQL 26.10 Reference Manual: "What Is New", the pages of the component's tables. 26.7 and later are calendar versions:
     neither 26.7 nor 26.10 took away anything that memdiag asks for ("Options and Variables Removed")
 """
