@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.runner import arms as arm_list
-from bench.runner import memory, plots, prepared, report, rounds, run_report, soak
+from bench.runner import memory, prepared, report, rounds, run_report, soak
 from bench.runner.arms import Arm
 from bench.runner.idlers import FAILURES, Idlers, failed
 from bench.runner.run_report import LIMIT_FACTOR, SURROUNDINGS
@@ -252,7 +252,6 @@ def arguments() -> argparse.Namespace:
 
 def opened(options: argparse.Namespace) -> Results:
     """Opens a new folder, or that of an earlier run."""
-    plots.require()
     arms = arm_list.choose(options.arms)
     settings = {name: getattr(options, name) for name in STORED}
     head = rounds.record(options, arms, {"idle_seconds": options.idle, "settle_seconds": options.settle})
@@ -294,8 +293,7 @@ def main() -> int:
     say(f"finished turns go to {os.path.relpath(results.folder)}; --resume continues there")
     succeeded = Course(results, workloads, options).run()
     say("\n" + run_report.write(results, every_workload(options)))
-    run_report.write_pictures(results, every_workload(options))
-    say(f"\nwritten: {os.path.relpath(results.folder)}/{REPORT}, with SVG beside it")
+    say(f"\nwritten: {os.path.relpath(results.folder)}/{REPORT}")
     if options.save:
         results.publish()
     return int(not succeeded)

@@ -22,7 +22,7 @@ FAILURES = (Problem, SqlError, OSError, KeyError)
 
 def failed(problem: object, outcome: str = "failed") -> memory.Run:
     """A turn without figures."""
-    return {"outcome": f"{outcome}: {problem}", "peak_rss_kb": 0, "seconds": 0.0, "rss_timeline": []}
+    return {"outcome": f"{outcome}: {problem}", "peak_rss_kb": 0, "seconds": 0.0}
 
 
 def available_kb() -> int:

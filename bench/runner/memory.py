@@ -25,8 +25,6 @@ from harness.sql import Connection, SqlError
 Run = dict[str, Any]
 Pools = Mapping[str, Sequence[int]]  # live and resident bytes
 
-POINTS = 150  # of a timeline, in the results
-
 
 def template(workload: Workload, arms: Sequence[arm_list.Arm]) -> Path:
     folder = workload.folder or workload.name
@@ -132,10 +130,7 @@ class Turn:
                 self._run["buffer_pool_growth_kb"] = after["buffer_pool_kb"] - self._run["before"]["buffer_pool_kb"]
         if self._limit:
             self._run["limit"] = {"kb": self._limit_kb, **self._limit.figures()}
-        # Its end may have had to wait for the load of another.
-        last = self._run["seconds"] + self._idle[-1] + 1
-        samples = [sample for sample in self._rss.samples if sample[0] <= last]
-        return {**self._run, "rss_timeline": thin(samples)}
+        return self._run
 
     def _end_sampling(self) -> None:
         # A server that was killed could not be sampled any more.
@@ -283,15 +278,6 @@ def ask(server: Server) -> dict[str, Any]:
             "buffer_pool_kb": buffer_pool_kb(session),
             "pools": _pools(session) if allocator else {},
         }
-
-
-def thin(samples: Sequence[tuple[float, int]], points: int = POINTS) -> list[tuple[float, int]]:
-    """The highest of every few samples, so that peaks stay, and the last one."""
-    each = -(-len(samples) // points) or 1
-    chosen = [max(samples[at : at + each], key=lambda sample: sample[1]) for at in range(0, len(samples), each)]
-    if samples and chosen[-1] != samples[-1]:
-        chosen.append(samples[-1])
-    return [(round(moment, 2), value) for moment, value in chosen]
 
 
 def figures(run: Run) -> dict[str, float | None]:

@@ -1,13 +1,12 @@
-"""The report of bench/run.py: verdicts, tables and pictures, made from the stored turns."""
+"""The report of bench/run.py: verdicts and tables, made from the stored turns."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from bench.runner import memory, plots, report, verdicts
+from bench.runner import memory, report, verdicts
 from bench.runner.stored import REPORT, Results
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Workload
 
@@ -50,7 +49,6 @@ def section(name: str, record: Record) -> str:
             if run["outcome"].startswith(("failed", "not possible"))
         ]
         parts += [*failures, ""] if failures else []
-        parts += [f"![{name}]({stem(name, surrounding)}-{kind}.svg)\n" for kind in kinds(runs)]
     return "\n".join(parts)
 
 
@@ -107,44 +105,6 @@ def outcomes(runs: dict[str, list[memory.Run]]) -> tuple[list[str], list[list[st
 
 def stem(name: str, surrounding: str) -> str:
     return name if surrounding == PLAIN else f"{name}-{surrounding}"
-
-
-def kinds(runs: dict[str, list[memory.Run]]) -> list[str]:
-    """The pictures that these runs are enough for."""
-    every = [run for mine in runs.values() for run in mine]
-    if not any(run["rss_timeline"] for run in every):
-        return []
-    survived = any(memory.medians(mine) for mine in runs.values())
-    return ["rss", "bars"] if survived else ["rss"]
-
-
-def draw(folder: Path, name: str, surrounding: str, runs: dict[str, list[memory.Run]]) -> None:
-    """RSS over time, of each arm's run with the middle peak; and bars."""
-    wanted = {kind: folder / f"{stem(name, surrounding)}-{kind}.svg" for kind in kinds(runs)}
-    if not wanted:
-        return
-    middle = {
-        arm: _middle(drawn) for arm, mine in runs.items() if (drawn := [run for run in mine if run["rss_timeline"]])
-    }
-    title = f"{name} {SURROUNDINGS[surrounding]}".strip()
-    series = {arm: [(moment, kb / 1024) for moment, kb in run["rss_timeline"]] for arm, run in middle.items()}
-    plots.lines(
-        wanted["rss"],
-        f"{title}: RSS; the dot is the end of the load",
-        series,
-        {arm: run["seconds"] for arm, run in middle.items()},
-    )
-    if "bars" not in wanted:
-        return
-    by_arm = {arm: memory.medians(mine) for arm, mine in runs.items()}
-    idle = max((float(key) for run in middle.values() for key in run.get("idle", ())), default=0)
-    values = {
-        arm: [figures["start"], figures["peak"], figures[f"idle_{idle:g}"]]
-        for arm, figures in by_arm.items()
-        if figures
-    }
-    labels = ("start", "peak", f"{idle:g} s idle")
-    plots.bars(wanted["bars"], f"{title}: RSS; after idling less LazyFree", values, labels)
 
 
 def pool_table(runs: Sequence[memory.Run]) -> str:
@@ -263,14 +223,7 @@ def render(head: dict[str, Any], made: dict[str, Record]) -> str:
 
 
 def write(results: Results, workloads: Sequence[Workload]) -> str:
-    """report.md, without its pictures: servers idle while it is written."""
+    """report.md."""
     text = render(results.head, records(results, workloads))
     (results.folder / REPORT).write_text(text + "\n")
     return text
-
-
-def write_pictures(results: Results, workloads: Sequence[Workload]) -> None:
-    for name, record in records(results, workloads).items():
-        for surrounding, runs in record["runs"].items():
-            if not isinstance(runs, str):
-                draw(results.folder, name, surrounding, runs)

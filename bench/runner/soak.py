@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.runner import arms as arm_list
-from bench.runner import memory, plots, prepared, report
+from bench.runner import memory, prepared, report
 from bench.runner.arms import Arm
 from bench.runner.idlers import FAILURES, failed
 from bench.runner.stored import REPORT, Results, Step
 from bench.workloads import WORKLOADS
 from bench.workloads.base import PLAIN, Workload
-from harness.burst import Sampler
 from harness.common import say
 from harness.problem import Problem
 from harness.server import Server
@@ -70,34 +69,32 @@ def turn(chosen: Sequence[Workload], arm: Arm, folder: Path, rounds: int, settle
         server.reset_peak()
         moments: list[dict[str, Any]] = [state(server, "start")]
         failures: list[str] = []
-        with Sampler(0.5, server.rss_kb) as rss:
-            began = time.monotonic()
-            for number in range(rounds):
-                for workload in chosen:
-                    try:
-                        if number:
-                            workload.renew(server)
-                        workload.load(server)
-                    except FAILURES as problem:
-                        # The other rounds are still useful, unless the server is gone.
-                        if not server.alive():
-                            raise Problem(f"{problem}\n{server.log_tail()}") from None
-                        failures.append(f"round {number + 1}, {workload.name}: {problem}")
-                        say(failures[-1])
-                moments.append(state(server, f"round {number + 1}"))
-                say(f"{arm.name}: {brief(moments[-1])}")
-            ended = time.monotonic()
-            peak = server.memory().peak_kb
-            for idle in IDLE_SECONDS:
-                time.sleep(max(0.0, ended + idle - time.monotonic()))
-                moments.append(state(server, f"{idle} s idle"))
+        began = time.monotonic()
+        for number in range(rounds):
+            for workload in chosen:
+                try:
+                    if number:
+                        workload.renew(server)
+                    workload.load(server)
+                except FAILURES as problem:
+                    # The other rounds are still useful, unless the server is gone.
+                    if not server.alive():
+                        raise Problem(f"{problem}\n{server.log_tail()}") from None
+                    failures.append(f"round {number + 1}, {workload.name}: {problem}")
+                    say(failures[-1])
+            moments.append(state(server, f"round {number + 1}"))
+            say(f"{arm.name}: {brief(moments[-1])}")
+        ended = time.monotonic()
+        peak = server.memory().peak_kb
+        for idle in IDLE_SECONDS:
+            time.sleep(max(0.0, ended + idle - time.monotonic()))
+            moments.append(state(server, f"{idle} s idle"))
         return {
             "outcome": "survived",
             "peak_rss_kb": peak,
             "seconds": ended - began,
             "moments": moments,
             "failures": failures,
-            "rss_timeline": memory.thin(rss.samples),
         }
 
 
@@ -185,7 +182,6 @@ def render(results: Results) -> str:
         heads = ["moment", "RSS", "anonymous", "live", "buffer pool holds", "ratio", "of growth"]
         parts.append(report.table([*heads, "named pools %"], rows))
         parts += [f"\nFailed: {failure}" for failure in run["failures"]]
-    parts.append(f"\n![RSS]({NAME}-rss.svg)\n")
     parts.append(report.front_matter(results.head))
     return "\n".join(parts)
 
@@ -194,14 +190,6 @@ def write(results: Results) -> str:
     text = render(results)
     (results.folder / REPORT).write_text(text + "\n")
     return text
-
-
-def draw(results: Results) -> None:
-    series = {
-        arm: [(moment, kb / 1024) for moment, kb in mine[-1]["rss_timeline"]]
-        for arm, mine in results.grouped(NAME, PLAIN, results.head["arms"]).items()
-    }
-    plots.lines(results.folder / f"{NAME}-rss.svg", f"{NAME}: RSS", series, {})
 
 
 def run(results: Results, options: argparse.Namespace) -> int:
@@ -224,8 +212,7 @@ def run(results: Results, options: argparse.Namespace) -> int:
         results.add(step, done)
         write(results)
     say("\n" + write(results))
-    draw(results)
-    say(f"\nwritten: {os.path.relpath(results.folder)}/{REPORT}, with SVG beside it")
+    say(f"\nwritten: {os.path.relpath(results.folder)}/{REPORT}")
     if options.save:
         results.publish()
     runs = [results.runs[Step(NAME, PLAIN, 1, arm.name)] for arm in arms]

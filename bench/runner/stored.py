@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -63,12 +64,10 @@ class Results:
             os.fsync(file.fileno())
 
     def publish(self) -> None:
-        """Copy to the folder that git takes what documents cite: the report without its pictures."""
+        """Copy to the folder that git takes what documents cite: the report."""
         kept = report.SAVED / self.folder.name
         kept.mkdir(parents=True, exist_ok=True)
-        text = (self.folder / REPORT).read_text()
-        lines = [line for line in text.splitlines() if not line.startswith("![")]
-        (kept / REPORT).write_text("\n".join(lines) + "\n")
+        shutil.copyfile(self.folder / REPORT, kept / REPORT)
         say(f"kept: {os.path.relpath(kept)}")
 
     def finished(self, step: Step) -> bool:

@@ -10,11 +10,10 @@ import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
-from xml.etree import ElementTree
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import run
-from bench.runner import idlers, memory, plots, report, rounds, run_report, soak, stored, verdicts
+from bench.runner import idlers, memory, report, rounds, run_report, soak, stored, verdicts
 from bench.runner.arms import ALLOCATORS, ARMS, DEFAULT
 from bench.workloads import WORKLOADS, base, connection_storm, dump_oltp, sysbench_program
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Load
@@ -44,7 +43,6 @@ def survived(start: int, peak: int, idle: int) -> memory.Run:
         "cpu_user_seconds": 1.0,
         "cpu_system_seconds": 0.5,
         "minor_faults": 100,
-        "rss_timeline": [(0.0, start * 1024), (2.0, peak * 1024), (62.0, idle * 1024)],
     }
 
 
@@ -53,7 +51,6 @@ KILLED = {
     "peak_rss_kb": 900 * 1024,
     "seconds": 1.5,
     "limit": {"kb": 1000 * 1024, "oom_kills": 1, "peak_kb": 1000 * 1024},
-    "rss_timeline": [(0.0, 1024), (1.5, 900 * 1024)],
 }
 
 
@@ -71,14 +68,6 @@ class Figures(unittest.TestCase):
     def test_page_faults_are_the_minor_ones(self):
         figures = memory.figures(survived(100, 500, 90))
         self.assertEqual(figures["faults"], 100)
-
-    def test_a_thinned_timeline_keeps_its_peak_and_its_end(self):
-        samples = [(float(at), 1000 if at == 333 else at) for at in range(1000)]
-        thinned = memory.thin(samples, 50)
-        self.assertLessEqual(len(thinned), 51)
-        self.assertIn((333.0, 1000), thinned)
-        self.assertEqual(thinned[-1], (999.0, 999))
-        self.assertEqual(memory.thin([]), [])
 
 
 class Crowd(unittest.TestCase):
@@ -188,41 +177,6 @@ class Choice(unittest.TestCase):
         self.assertGreater(len({text.split("(")[0] for text in one}), 4)
 
 
-class Plots(Scratch):
-    def draw(self, draw, *arguments):
-        """The picture's words; it is the same each time."""
-        try:
-            plots.require()
-        except Problem as problem:
-            self.skipTest(str(problem))
-        texts = []
-        for name in ("one.svg", "two.svg"):
-            draw(self.root / name, *arguments)
-            texts.append((self.root / name).read_bytes())
-        self.assertEqual(*texts)
-        return set(ElementTree.fromstring(texts[0]).itertext())
-
-    def test_lines_have_title_and_names(self):
-        words = self.draw(plots.lines, "a < b & c", {"x": [(0, 1), (1, 200)], "y": []}, {"x": 1.0})
-        self.assertLessEqual({"a < b & c", "x", "y", "seconds", "MB"}, words)
-
-    def test_bars_have_labels_and_figures(self):
-        groups = {"one": [1, 2, 345], "two": [0, 0, 0]}
-        words = self.draw(plots.bars, "t", groups, ("a", "b", "c"))
-        self.assertLessEqual({"one", "two", "a", "b", "c", "345"}, words)
-
-    def test_of_nothing(self):
-        self.draw(plots.lines, "", {}, {})
-        self.draw(plots.bars, "", {}, ())
-
-    def test_without_matplotlib_its_package_is_named(self):
-        with (
-            mock.patch("importlib.import_module", side_effect=ImportError("gone")),
-            self.assertRaisesRegex(Problem, "apt-get install python3-matplotlib$"),
-        ):
-            plots.require()
-
-
 class Surroundings(unittest.TestCase):
     def test_memory_groups(self):
         one = "29 23 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n30 23 0:2 / /cg/memory rw shared:9 - cgroup c rw,memory\n"
@@ -302,7 +256,6 @@ class Resumed(unittest.TestCase):
             mock.patch.object(run.Arm, "build"),
             mock.patch.object(run.Arm, "library", return_value="a"),
             mock.patch.object(run.Arm, "describe", describe),
-            mock.patch.object(run.plots, "require"),
         ):
             return run.opened(options)
 
@@ -497,7 +450,6 @@ class Soak(Scratch):
             "seconds": 1.0,
             "moments": [self.moment("round 1", 2000), self.moment("5 s idle", 1090)],
             "failures": ["round 1, triggers: broken"],
-            "rss_timeline": [(0.0, 1000), (1.0, 5000)],
         }
         with tempfile.TemporaryDirectory() as scratch:
             results = stored.Results(Path(scratch), HEAD)
@@ -579,11 +531,11 @@ class Saving(Scratch):
             ):
                 program.main()
 
-    def test_the_report_is_kept_without_pictures(self):
+    def test_the_report_is_kept(self):
         results = stored.Results(self.root / "memory-1", HEAD)
         results.save_head()
         results.add(stored.Step("triggers", PLAIN, 1, "dev"), survived(1, 2, 3))
-        (results.folder / stored.REPORT).write_text("# Title\n![x](x.svg)\nend\n")
+        (results.folder / stored.REPORT).write_text("# Title\nend\n")
         saved = self.root / "saved"
         with mock.patch.object(report, "SAVED", saved), mock.patch("sys.stdout"):
             results.publish()
@@ -679,10 +631,6 @@ class Report(unittest.TestCase):
                 results.add(stored.Step("triggers", surrounding, 1, arm), one)
             text = run_report.write(results, run.chosen_workloads("all", []))
             self.assertEqual((results.folder / "report.md").read_text(), text + "\n")
-            with mock.patch.object(plots, "lines") as lines, mock.patch.object(plots, "bars") as bars:
-                run_report.write_pictures(results, run.chosen_workloads("all", []))
-            drawn = [*lines.call_args_list, *bars.call_args_list]
-            pictures = sorted(call.args[0].name for call in drawn)
         self.assertIn("700 > 120", text)
         self.assertIn("1 killed", text)
         self.assertIn("Not possible here: no file", text)
@@ -691,11 +639,6 @@ class Report(unittest.TestCase):
         self.assertIn("75 NOT reached", text)
         self.assertIn("at most 5.0% of one processor", text)
         self.assertRegex(text, r"table_cache +\| +512\.0")
-        self.assertEqual(
-            pictures, ["triggers-bars.svg", "triggers-limit-bars.svg", "triggers-limit-rss.svg", "triggers-rss.svg"]
-        )
-        for name in pictures:
-            self.assertIn(f"]({name})", text)
 
     def test_the_limit_follows_from_our_own_peak(self):
         self.assertEqual(run.limit_kb({"dev": [survived(100, 1000, 1)]}), int(1.3 * 1000 * 1024))
