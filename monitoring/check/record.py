@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -34,27 +35,11 @@ from monitoring import programs, running
 MB = 1 << 20
 NEAR_LIMIT_MB = 512
 RECORDED = running.FOLDER / "mixin/tests/recorded"
-# Series that no alert reads would only make the files larger.
-LEFT_OUT = (
-    "mysql_memdiag_pool_live",
-    "mysql_memdiag_pool_active",
-    "mysql_memdiag_pool_dirty",
-    "mysql_memdiag_pool_muzzy",
-    "mysql_memdiag_pool_metadata",
-    "mysql_memdiag_pool_peak",
-    "mysql_memdiag_pool_fallbacks",
-    "mysql_memdiag_pool_pur",
-    "mysql_memdiag_pool_refaulted",
-    "mysql_memdiag_budget",
-    "mysql_memdiag_ceiling_target",
-    "mysql_memdiag_ceiling_left",
-    "mysql_memdiag_ceiling_charged",
-    "mysql_memdiag_ceiling_promised",
-    "mysql_memdiag_ceiling_wait",
-    "mysql_memdiag_ceiling_longest",
-    "mysql_memdiag_ceiling_kernel",
-    "mysql_memdiag_ceiling_rounds",
-    "mysql_memdiag_ceiling_last",
+# Series that neither a rule nor an alert reads would only make the files larger.
+READ = frozenset(
+    name
+    for path in (running.FOLDER / "prometheus").glob("memdiag_*.yml")
+    for name in re.findall(r"mysql_memdiag_\w+", path.read_text())
 )
 
 
@@ -190,7 +175,7 @@ def is_needed(metric: dict[str, str], values: list[list]) -> bool:
     name = metric["__name__"]
     if name == "up":
         return metric["job"] == "mysql-memdiag"
-    if name.startswith(LEFT_OUT):
+    if name not in READ:
         return False
     return name != "mysql_memdiag_ledger_resident_bytes" or any(float(value) for _, value in values)
 

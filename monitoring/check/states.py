@@ -17,7 +17,7 @@ RECORDED = running.FOLDER / "mixin/tests/recorded"
 JOB = "mysql-memdiag"
 INSIDE = f'instance="db1",job="{JOB}"'
 # The server's forecast is a line through 15 minutes of samples. If nothing changes any more, it ends after that time.
-FORECASTS = ("mysql_memdiag_process_growth", "mysql_memdiag_process_until_limit")
+FORECAST = "mysql_memdiag_process_until_limit"
 FORECAST_SECONDS = 900
 # promtool's clock begins at 0, that of the recording at its first sample.
 TIMES = "_timestamp_seconds{"
@@ -79,7 +79,7 @@ def held(name: str, values: list[str], began: int, step: int, end_minutes: int) 
         values = [one if one == "_" else f"{float(one) - began:.3f}" for one in values]
     known = [one for one in values if one != "_"]
     seconds = end_minutes * 60
-    if name.startswith(FORECASTS):
+    if name.startswith(FORECAST):
         seconds = min(seconds, FORECAST_SECONDS)
     count = seconds // step + 1
     return " ".join([*values, f"{known[-1]}+0x{count}"] if known else values)
