@@ -708,8 +708,7 @@ class Advisor {
       add("background_threads", Severity::warning, "allocator",
           "misconfiguration",
           "the allocator's background threads are off: queries give back "
-          "unused "
-          "memory outside of the pools, at their own cost",
+          "unused memory outside of the pools, at their own cost",
           "take background_thread:false out of MALLOC_CONF, in the service's "
           "file or the environment, and restart");
     if (m_now.preloaded)

@@ -106,9 +106,8 @@ inline constexpr Table ceiling_table = [] {
           text_column<Row, &Row::level>(
               "LEVEL", 8,
               "The level before it. GREEN: statements begin. YELLOW: they "
-              "wait, "
-              "and running ones go on. RED: running ones wait for a large "
-              "block. UNKNOWN: the kernel's figures cannot be read.")}};
+              "wait, and running ones go on. RED: running ones wait for a "
+              "large block. UNKNOWN: the kernel's figures cannot be read.")}};
 }();
 
 static_assert(fingerprint(ceiling_table) == 3560221306u,

@@ -241,11 +241,10 @@ inline constexpr Table pools_table = [] {
               column<Row, &Row::quiet_ms>(
                   "QUIET_MS", Unit::milliseconds,
                   "A burst has ended when no more than 64 KiB were allocated "
-                  "or freed in "
-                  "any 100 ms of this time. The pool is then purged, if more "
-                  "than 1 MiB were allocated or freed since its last purge. 0: "
-                  "the pool "
-                  "is left to decay. Set by memdiag_quiet_ms."),
+                  "or freed in any 100 ms of this time. The pool is then "
+                  "purged, if more than 1 MiB were allocated or freed since "
+                  "its last purge. 0: the pool is left to decay. Set by "
+                  "memdiag_quiet_ms."),
               column<Row, &Row::backoff>(
                   "BACKOFF", Unit::count,
                   "The pool is quiet for this many times QUIET_MS before it is "
@@ -256,8 +255,7 @@ inline constexpr Table pools_table = [] {
                   "NULL: no limit. Set by memdiag_dirty_limit.")},
           decay_columns<Row>(
               "How long unused pages stay dirty, as in force in the pool's "
-              "first "
-              "arena. -1: for ever. NULL: the pool has no arena yet."))};
+              "first arena. -1: for ever. NULL: the pool has no arena yet."))};
 }();
 
 static_assert(fingerprint(pools_table) == 2954949816u,

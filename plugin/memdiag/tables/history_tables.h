@@ -47,8 +47,7 @@ inline constexpr Table history_table = [] {
           column<Row, &Row::rss_peak_bytes>(
               "RSS_PEAK_BYTES", Unit::bytes,
               "Highest RSS of the run so far (VmHWM). The kernel also sees "
-              "peaks "
-              "between two samples."),
+              "peaks between two samples."),
           column<Row, &Row::rss_peak_time>("RSS_PEAK_TIME", Unit::none,
                                            "The sample that first showed it."),
           column<Row, &Row::rss_peak_session>(
@@ -64,8 +63,7 @@ inline constexpr Table history_table = [] {
           column<Row, &Row::rss_bytes_per_second>(
               "RSS_BYTES_PER_SECOND", Unit::bytes_per_second,
               "Change of RSS_BYTES over the minute before, or over the part of "
-              "it "
-              "that has samples."),
+              "it that has samples."),
           column<Row, &Row::trend_bytes_per_second>(
               "TREND_BYTES_PER_SECOND", Unit::bytes_per_second,
               "Slope of a straight line through RSS_BYTES of the 15 minutes "
@@ -106,8 +104,7 @@ inline constexpr Table history_table = [] {
           text_column<Row, &Row::grown_pool>(
               "GROWN_POOL", 64,
               "The pool whose live bytes grew most over the minute before. "
-              "NULL: "
-              "none grew."),
+              "NULL: none grew."),
           column<Row, &Row::grown_pool_bytes>("GROWN_POOL_BYTES", Unit::bytes,
                                               "Its growth."),
           column<Row, &Row::purges>("PURGES", Unit::count,

@@ -203,9 +203,8 @@ inline constexpr Table last_run_profile_table = [] {
       "memdiag_profile = RECORD. One row for each stack and statement has its "
       "live bytes at the highest RSS that was recorded, and before memory "
       "began to grow. The largest growth comes first. A run that was killed "
-      "while "
-      "it grew stays until one that was up for 10 minutes, or has a higher "
-      "peak, was recorded.",
+      "while it grew stays until one that was up for 10 minutes, or has a "
+      "higher peak, was recorded.",
       0x0100,
       std::array{
           text_column<Row, &Row::pool>("POOL", 64,

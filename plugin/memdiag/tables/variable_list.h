@@ -121,12 +121,11 @@ inline constexpr auto system_variables = [] {
       {"memdiag_memory_target", memory_target, any_time, 0, 0, 0,
        "The ceiling of the server's memory. OFF: none. AUTO: some percent "
        "below the lowest limit of the control group and those above it; "
-       "without a "
-       "limit it does nothing. A number of bytes, which K, M, G or T may "
-       "follow: that. Below it, the server gives unused pages and frames of "
-       "the buffer pool back, lets statements wait while there is little room, "
-       "and ends the statement that grew most when there is none. WATCH: as "
-       "AUTO, but it only records what it would do. "
+       "without a limit it does nothing. A number of bytes, which K, M, G or T "
+       "may follow: that. Below it, the server gives unused pages and frames "
+       "of the buffer pool back, lets statements wait while there is little "
+       "room, and ends the statement that grew most when there is none. WATCH: "
+       "as AUTO, but it only records what it would do. "
        "INFORMATION_SCHEMA.MEMDIAG_CEILING lists each action. A value that "
        "cannot be used is a warning when the server starts, and OFF "
        "(docs/ceiling.md)"},
