@@ -1,22 +1,18 @@
-"""States of the machine: how they are made and ended, and what is said of them."""
+"""States of the machine: how they are made and ended."""
 
 import os
 import signal
 import subprocess
 import sys
 import unittest
-from contextlib import contextmanager, redirect_stdout
-from io import StringIO
 from pathlib import Path
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
-from harness import huge_pages
 from harness.at_the_end import at_the_end
 from harness.cgroup import Limit
 from harness.problem import NotPossible, Problem
 from harness.scratch import Scratch
-from harness.sql import Result
 from tools import host_states
 
 
@@ -140,73 +136,6 @@ class SwapFile(Case):
         self.programs(mkswap="exit 0", swapon="exit 0", swapoff="exit 1")
         with self.assertRaisesRegex(Problem, "still in use"), host_states.swap_file(self.file):
             self.swaps = [str(self.file)]
-
-
-class HugePages(Case):
-    def test_a_kernel_without_them(self):
-        with mock.patch.object(huge_pages, "SETTING", self.root / "enabled"), self.assertRaises(NotPossible):
-            host_states.huge_pages_everywhere(None, None)
-
-
-class Found(unittest.TestCase):
-    def test_subsystem_and_evidence(self):
-        columns = ["SEVERITY", "SUBSYSTEM", "VERDICT", "EVIDENCE", "REMEDY"]
-        session = mock.Mock()
-        session.query.return_value = Result(
-            columns, [("note", "machine", "host", "80 MB of it", "a"), ("note", "cgroup", "host", "90 MB of it", "b")]
-        )
-        row = host_states.found(session, "cgroup", r"^\d+ MB")
-        self.assertEqual(row["REMEDY"], "b")
-        self.assertIsNone(host_states.found(session, "server", r"^\d+ MB"))
-        self.assertIsNone(host_states.found(session, "machine", r"^90 MB"))
-
-
-class Running(Case):
-    def run_states(self, **states) -> tuple[int, list[str]]:
-        (self.root / "data").mkdir()
-        said = StringIO()
-        with (
-            mock.patch.object(host_states, "STATES", states),
-            mock.patch.object(host_states, "require_disk"),
-            redirect_stdout(said),
-        ):
-            code = host_states.run(None, self.root)
-        return code, said.getvalue().splitlines()
-
-    def test_results_are_added_up(self):
-        @contextmanager
-        def impossible():
-            raise NotPossible("no root")
-            yield
-
-        def good(_start, checks):
-            checks.check("good", True)
-
-        def skipped(_start, checks):
-            with impossible():
-                self.fail("it is not possible")
-
-        def broken(_start, checks):
-            raise ConnectionError("it was killed")
-
-        code, lines = self.run_states(good=good, skipped=skipped)
-        self.assertEqual(code, 0)
-        self.assertIn("skipped skipped: no root", lines)
-        self.assertEqual(lines[-1], "host_states: 1 passed, 0 failed, 1 skipped: no root")
-        (self.root / "data").rmdir()
-        code, lines = self.run_states(broken=broken, good=good)
-        self.assertEqual(code, 1)
-        self.assertIn("FAILED  broken: it was killed", lines)
-        self.assertEqual(lines[-1], "host_states: 1 passed, 1 failed, 0 skipped")
-
-    def test_a_problem_of_one_state(self):
-        def swap(_start, checks):
-            raise Problem("the file is still in use")
-
-        code, lines = self.run_states(swap=swap, other=lambda _start, _checks: None)
-        self.assertEqual(code, 1)
-        self.assertIn("FAILED  swap: the file is still in use", lines)
-        self.assertEqual(lines[-2:], ["== other", "host_states: 0 passed, 1 failed, 0 skipped"])
 
 
 if __name__ == "__main__":
