@@ -57,4 +57,16 @@
   MEMDIAG_EVERYDAY_TABLES(TABLE) \
   MEMDIAG_INTERNAL_TABLES(TABLE)
 
+namespace memdiag {
+
+#define CHECK(name)                                                       \
+  static_assert(fingerprint_of(name##_table) == name##_table.fingerprint, \
+                "columns of " #name                                       \
+                " changed: raise the table's version, then set "          \
+                "this fingerprint in its spec");
+MEMDIAG_TABLES(CHECK)
+#undef CHECK
+
+}  // namespace memdiag
+
 #endif  // MEMDIAG_TABLES_H
