@@ -16,7 +16,7 @@ Answer answer(const Account &account, Tokens *tokens, Asked *asked,
               uint64_t rounds) {
   if (account.level() != Level::red) return Answer::room;
   if (told_to_end) {
-    if (refusal == Refusal::at_once) return Answer::refuse;
+    if (refusal >= Refusal::at_once) return Answer::refuse;
     if (tokens->take(asked->bytes)) return Answer::tokens;
     if (refusal == Refusal::without_tokens ||
         (refusal == Refusal::too_large && tokens->is_too_large(asked->bytes)))
@@ -34,8 +34,10 @@ Answer answer(const Account &account, Tokens *tokens, Asked *asked,
   const bool long_ago = now_us - asked->began_us >= longest_us;
   const bool many_rounds = rounds - asked->began_rounds >= longest_ask_rounds;
   const bool no_rounds = now_us - asked->seen_us >= longest_us;
-  return (long_ago && many_rounds) || no_rounds ? Answer::went_on
-                                                : Answer::wait;
+  if (!(long_ago && many_rounds) && !no_rounds) return Answer::wait;
+  return refusal == Refusal::after_the_wait && account.left_bytes() < 0
+             ? Answer::refuse
+             : Answer::went_on;
 }
 
 }  // namespace memdiag::ceiling

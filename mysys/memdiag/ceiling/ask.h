@@ -63,7 +63,8 @@ struct Asked {
   uint64_t seen_us;
 };
 
-/** When a statement that was told to end may be refused a block. */
+/** When a statement may be refused a block. But for the last case, it was told
+to end. */
 enum class Refusal : uint8_t {
   never,
   /** If it is larger than the reserve. */
@@ -72,7 +73,11 @@ enum class Refusal : uint8_t {
   without_tokens,
   /** Although there are tokens: the block may stay when the statement has
   ended, and its tokens would come back. */
-  at_once
+  at_once,
+  /** At once and, behind the target, in the place of going on although nobody
+  told it to end: its session keeps the block, and to end a statement later
+  would not give it back. */
+  after_the_wait
 };
 
 enum class Answer : uint8_t {
@@ -81,7 +86,7 @@ enum class Answer : uint8_t {
   /** Tokens were taken: give them back when the statement ends. */
   tokens,
   wait,
-  /** It was told to end, and the block may be refused. */
+  /** The block may be refused. */
   refuse,
   /** There is no room, and the wait was as long as it may be. */
   went_on

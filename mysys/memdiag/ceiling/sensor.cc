@@ -323,7 +323,8 @@ bool may_pass(Thread *self, int64_t bytes, bool waited_long, uint64_t began_us,
 /** @param bytes  are promised
 @return false: the block is refused */
 bool wait(Thread *self, int64_t bytes, May may) {
-  if (in_lane.load(std::memory_order_relaxed) == self && take_lane(self))
+  if (may.refusal != Refusal::after_the_wait &&
+      in_lane.load(std::memory_order_relaxed) == self && take_lane(self))
     return true;
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   const int64_t left_before = account.left_bytes();
@@ -545,20 +546,24 @@ bool on_ask(Pool pool, size_t size) {
   }
   self->asked_bytes = bytes;
   look();
-  if (!self->in_statement && waits_for(pool)) {
+  const bool keeps =
+      pool == Pool::session && ask_owner(&Owner::keeps_value, false);
+  if (!self->in_statement && !keeps && waits_for(pool)) {
     if (ask_owner(&Owner::text_comes, true))
       wait_as_beginner(self, bytes);
     else
       tell_large(self);
   }
   // look() may have been the first to see that memory is short.
-  const bool may_have =
-      asking.load(std::memory_order_relaxed) == 0 || !waits_for(pool) ||
-      account.level() != Level::red ||
-      wait(self, bytes, {.refusal = refusal_of(pool, watched), .raise = true});
+  const bool may_have = asking.load(std::memory_order_relaxed) == 0 ||
+                        !waits_for(pool) || account.level() != Level::red ||
+                        wait(self, bytes,
+                             {.refusal = keeps ? Refusal::after_the_wait
+                                               : refusal_of(pool, watched),
+                              .raise = true});
   if (!may_have) {
-    // Only watched blocks are larger than the reserve.
     drop_coming(self);
+    settle(self);
     self->asked_bytes = 0;
     tell_owner(&Owner::refused);
   }

@@ -137,6 +137,11 @@ struct Owner {
   may wait for what its session holds, or it was killed. Called before a pool is
   asked. */
   bool (*goes_on)(){nullptr};
+  /** The calling thread adds to a value that its session keeps: a variable
+  (SET), or a parameter of a later statement (COM_STMT_SEND_LONG_DATA).
+  Upstream looks whether it got the memory for that. Called before a pool is
+  asked. */
+  bool (*keeps_value)(){nullptr};
   /** The calling thread's statement is executed: it is neither read nor parsed.
   Called before a pool is asked. */
   bool (*is_executing)(){nullptr};
@@ -145,9 +150,10 @@ struct Owner {
   @return true: it raised one that the caller of the pool looks for before it
   uses the block. So the block takes hardly any memory, and nobody waits */
   bool (*ends_at_once)(){nullptr};
-  /** The calling thread's statement was told to end, and gets no block. Called
-  before the caller sees that: it raises the error of the end, because not every
-  caller does, and an answer without the block would be wrong. */
+  /** The calling thread gets no block, because its statement was told to end or
+  because it waited in vain for a value that its session keeps. Called before
+  the caller sees that: it raises the error of the end, because not every caller
+  does, and an answer without the block would be wrong. */
   void (*refused)(){nullptr};
   /** A wait ended without room. Called where a thread may wait. */
   void (*went_on)(uint64_t waited_us, int64_t left_before_bytes){nullptr};

@@ -72,6 +72,11 @@ bool Giving::must_end(const Situation &situation, uint64_t now_us) const {
          now_us - *m_red_since_us >= hope_us;
 }
 
+bool Giving::all_kept(const Situation &situation, uint64_t now_us) const {
+  return situation.stuck && m_red_since_us &&
+         (situation.left_bytes < 0 || now_us - *m_red_since_us >= hope_us);
+}
+
 Next Giving::next(const Situation &situation, uint64_t now_us) {
   m_spills = m_spills && situation.level != Level::green &&
              situation.level != Level::unknown;
@@ -135,8 +140,9 @@ void Choice::see_first(const Candidate &candidate) {
 }
 
 bool Choice::see_again(const Candidate &candidate) {
-  if (!candidate.may_end || candidate.ends ||
-      candidate.grown_bytes < worth_ending_bytes ||
+  const int64_t least =
+      m_all_kept && candidate.keeps ? least_ending_bytes : worth_ending_bytes;
+  if (!candidate.may_end || candidate.ends || candidate.grown_bytes < least ||
       candidate.grown_bytes < m_most_bytes / 2 || candidate.number < m_last)
     return false;
   m_last = candidate.number;
@@ -178,6 +184,9 @@ bool Pace::may_begin(const Beginner &beginner, uint64_t now_us) {
 }
 
 bool Small_pace::may_begin(const Beginner &beginner, uint64_t now_us) {
+  if (beginner.holds)
+    return !beginner.may_keep ||
+           beginner.left_bytes >= -beginner.reserve_bytes / 2;
   const bool short_of_room = beginner.left_bytes < beginner.reserve_bytes / 4;
   if (short_of_room && beginner.waited_us < small_wait_us) return false;
   if (!beginner.known &&

@@ -97,6 +97,8 @@ class Giving {
   /** A park found less than it was asked for: no frame to park for now. */
   void note_parked(const Next &next, uint64_t parked_bytes, uint64_t now_us);
   void note_given_back(const Next &next, uint64_t given_bytes);
+  /** After next(): all wait, and some time has not brought room. */
+  bool all_kept(const Situation &situation, uint64_t now_us) const;
   /** A statement was looked for, to tell it to end. */
   void note_ended(uint64_t now_us) { m_ended_us = now_us; }
   /** After next(): pages and frames are used up. */
@@ -130,10 +132,15 @@ struct Candidate {
   bool may_end;
   /** It was told to end. */
   bool ends;
+  /** Its session may keep what it takes. */
+  bool keeps{false};
 };
 
 /** Statements that grew less free nothing worth an error. */
 constexpr int64_t worth_ending_bytes = 1 << 20;
+/** But those that may keep it end where all wait and none grew more: sessions
+keep what is missing, and one statement after the other would take the rest. */
+constexpr int64_t least_ending_bytes = 64 << 10;
 
 /** Finds the statement that ends: the one that grew most. Of those that grew
 half as much or more, the last that began ends instead. Otherwise of many equal
@@ -141,11 +148,14 @@ statements the one that is nearest to its end would always be the victim, and
 none would ever have an answer. See every candidate twice, in the same order. */
 class Choice {
  public:
+  /** @param all_kept  see least_ending_bytes */
+  explicit Choice(bool all_kept) : m_all_kept(all_kept) {}
   void see_first(const Candidate &candidate);
   /** @return true: it is the best so far */
   bool see_again(const Candidate &candidate);
 
  private:
+  const bool m_all_kept;
   int64_t m_most_bytes{0};
   uint64_t m_last{0};
 };
@@ -212,7 +222,8 @@ class Pace {
 that nothing is known of, one after the other. Behind it, they begin after a
 moment. But those that may keep what they take, as a variable or a prepared
 statement, begin one after the other, and none does when half a reserve more is
-taken than the target allows. */
+taken than the target allows. Those of sessions that others wait for begin at
+once, but for this end. */
 class Small_pace {
  public:
   struct Beginner {
@@ -225,6 +236,8 @@ class Small_pace {
     /** The session may keep the statement's memory when the statement has
     ended. */
     bool may_keep;
+    /** Others may wait for what its session holds. */
+    bool holds;
   };
   /** @return true: it begins, and the next one pauses */
   bool may_begin(const Beginner &beginner, uint64_t now_us);

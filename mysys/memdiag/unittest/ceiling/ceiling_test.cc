@@ -711,6 +711,29 @@ TEST_F(Ceiling, a_text_waits_for_what_those_before_it_are_to_take) {
   let_threads_wait(false);
 }
 
+/** Such as COM_STMT_SEND_LONG_DATA. Another wait would take the lane. */
+TEST_F(Ceiling, a_value_that_a_session_keeps_is_refused_after_the_wait) {
+  static unsigned errors;
+  errors = 0;
+  static constexpr Owner owner{.keeps_value = [] { return true; },
+                               .refused = [] { ++errors; }};
+  begin_statement(&owner);
+  end();
+  let_threads_ask(true);
+  EXPECT_TRUE(on_ask(Pool::session, mb));
+  EXPECT_EQ(0, account.expected_bytes()) << "it is no text of a statement";
+  make_red();
+  kernel_bytes = 1001 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  const uint64_t waits = counters.waits;
+  const uint64_t went_on = counters.went_on;
+  const Giver giver(longest_ask_us, false);
+  EXPECT_FALSE(on_ask(Pool::session, interval_bytes));
+  EXPECT_EQ(1u, errors);
+  EXPECT_EQ(waits + 1, counters.waits);
+  EXPECT_EQ(went_on, counters.went_on);
+}
+
 TEST_F(Ceiling, a_text_of_a_session_that_others_wait_for_does_not_wait) {
   static bool goes_on;
   goes_on = true;

@@ -165,17 +165,19 @@ Expectation expectation_of(State *self, const Running &running) {
 
 /** Caller holds the mutex if the statement has waited.
 @param waited_us  so long */
-bool has_room(State *self, const THD *thd, const Expectation &expected,
+bool has_room(State *self, const Running &running, const Expectation &expected,
               uint64_t waited_us) {
   if (account.level() == Level::unknown) return true;
   const Marks marks = account.marks();
   if (expected.bytes == 0)
-    return self->small_pace.may_begin({.left_bytes = account.left_bytes(),
-                                       .reserve_bytes = marks.reserve_bytes,
-                                       .waited_us = waited_us,
-                                       .known = expected.known,
-                                       .may_keep = exempt::may_keep(*thd->lex)},
-                                      monotonic_us());
+    return self->small_pace.may_begin(
+        {.left_bytes = account.left_bytes(),
+         .reserve_bytes = marks.reserve_bytes,
+         .waited_us = waited_us,
+         .known = expected.known,
+         .may_keep = running.may_keep,
+         .holds = exempt::holds_what_others_wait_for(running.thd)},
+        monotonic_us());
   return account.left_for_beginners_bytes() - expected.bytes >=
          (waited_us < patient_us ? marks.plenty_bytes : marks.reserve_bytes);
 }
@@ -189,25 +191,30 @@ uint64_t time_limit_us(const THD *thd) {
          1000;
 }
 
-/** The longest wait before the statement begins. */
-uint64_t longest_wait_us(const THD *thd) {
+/** The longest wait before the statement begins.
+@param holds  others may wait for what its session holds */
+uint64_t longest_wait_us(const THD *thd, bool holds) {
   const uint64_t wait_us =
-      uint64_t{__atomic_load_n(&wait_ms, __ATOMIC_RELAXED)} * 1000;
+      std::min(uint64_t{__atomic_load_n(&wait_ms, __ATOMIC_RELAXED)} * 1000,
+               holds ? longest_ask_us : UINT64_MAX);
   const uint64_t limit_us = time_limit_us(thd);
   return limit_us == 0 ? wait_us : std::min(wait_us, limit_us);
 }
 
-/** Caller holds the mutex.
+/** Caller holds the mutex. A statement of a session that others may wait for
+waits only if it is small and may keep what it takes.
 @param expected  others of its digest may tell meanwhile what it takes
 @return true: the statement must not begin */
 bool waits_in_vain(State *self, Running *mine, Expectation *expected,
                    uint64_t began_us, bool *waited) {
   THD *const thd = mine->thd;
-  const uint64_t longest_us = longest_wait_us(thd);
+  const bool holds = exempt::holds_what_others_wait_for(thd);
+  const uint64_t longest_us = longest_wait_us(thd, holds);
   bool queues = false;
   bool in_vain = false;
   for (;;) {
     const bool is_small = expected->bytes == 0;
+    if (holds && !is_small) break;
     if (!is_small && !queues) {
       queues = true;
       self->waiting.append(mine);
@@ -216,20 +223,21 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
     const uint64_t waited_us = monotonic_us() - began_us;
     const bool in_turn = is_small || self->waiting.first == mine;
     const bool alone = !is_small && self->running.count == 0;
-    if (in_turn && (alone || has_room(self, thd, *expected, waited_us))) break;
+    if (in_turn && (alone || has_room(self, *mine, *expected, waited_us)))
+      break;
     if (!expected->known &&
         self->pace.may_begin(
             {.left_bytes = account.left_bytes(),
              .left_for_beginners_bytes = account.left_for_beginners_bytes(),
              .reserve_bytes = account.marks().reserve_bytes,
-             .waited_us = waited_us},
-            monotonic_us()))
+                              .waited_us = waited_us},
+                             monotonic_us()))
       break;
     if (mode.load() == Target::off || !started) break;
     *waited = true;
     if (!acts()) break;
-    in_vain = thd->killed || ((!is_small || exempt::may_keep(*thd->lex)) &&
-                              waited_us >= longest_us);
+    in_vain = thd->killed ||
+              ((!is_small || mine->may_keep) && waited_us >= longest_us);
     if (in_vain) break;
     wait_at_gate(self, thd);
     *expected = expectation_of(self, *mine);
@@ -278,6 +286,15 @@ void let_through(Own *mine, int64_t expected_bytes) {
   while (is_told_to_end(mine->running) && !kill(&mine->running)) pause_us(10);
 }
 
+void raise_refusal(uint64_t waited_us) {
+  try {
+    my_printf_error(ER_CAPACITY_EXCEEDED, "%s", MYF(0),
+                    text_of_refusal(waited_us).c_str());
+  } catch (const std::bad_alloc &) {
+    my_error(ER_OUT_OF_RESOURCES, MYF(0));
+  }
+}
+
 bool refuse(Running *mine, uint64_t began_us) {
   if (mine->thd->killed) {
     mine->thd->send_kill_message();
@@ -290,12 +307,7 @@ bool refuse(Running *mine, uint64_t began_us) {
     my_error(ER_QUERY_TIMEOUT, MYF(0));
     return true;
   }
-  try {
-    my_printf_error(ER_CAPACITY_EXCEEDED, "%s", MYF(0),
-                    text_of_refusal(waited_us).c_str());
-  } catch (const std::bad_alloc &) {
-    my_error(ER_OUT_OF_RESOURCES, MYF(0));
-  }
+  raise_refusal(waited_us);
   return true;
 }
 
@@ -308,12 +320,10 @@ bool queue(State *self, Own *mine, Expectation expected) {
   Done done = begun(Action::wait);
   bool waited = false;
   bool in_vain = false;
-  const bool others_wait_for_it = exempt::holds_what_others_wait_for(thd);
   {
     MUTEX_LOCK(locked, &self->mutex);
     mine->at_gate = true;
-    if (!others_wait_for_it)
-      in_vain = waits_in_vain(self, running, &expected, began_us, &waited);
+    in_vain = waits_in_vain(self, running, &expected, began_us, &waited);
     mine->at_gate = false;
     if (!in_vain) {
       running->taker = begin(expected.bytes);
@@ -368,9 +378,10 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
     return false;
   }
   running->may_end = exempt::may_end(thd->lex->sql_command);
+  running->may_keep = exempt::may_keep(*thd->lex);
   const Expectation expected = expectation_of(&self, *running);
   const bool queues =
-      !began_early && (!has_room(&self, thd, expected, 0) ||
+      !began_early && (!has_room(&self, *running, expected, 0) ||
                        (expected.bytes != 0 &&
                         self.waiters.load(std::memory_order_relaxed) != 0));
   if (queues) {
@@ -467,6 +478,8 @@ bool is_large() {
              thd->m_digest_state.m_digest_storage.m_hash,
              running->digest.size());
     running->may_end = !runs || exempt::may_end(thd->lex->sql_command);
+    // What is parsed may be prepared.
+    running->may_keep = !runs || exempt::may_keep(*thd->lex);
     running->taker = begin_late(!runs);
     running->passed_gate.store(runs);
     mine.copies_text =
@@ -519,6 +532,13 @@ bool goes_on() {
 
 bool is_executing() { return own().running.passed_gate.load(); }
 
+bool keeps_value() {
+  const THD *const thd = current_thd;
+  return thd != nullptr &&
+         (thd->get_command() == COM_STMT_SEND_LONG_DATA ||
+          (is_executing() && thd->lex->sql_command == SQLCOM_SET_OPTION));
+}
+
 bool is_before_parser() {
   const THD *const thd = current_thd;
   const Own &mine = own();
@@ -541,7 +561,14 @@ bool ends_at_once() {
   return thd->is_error();
 }
 
-void refused() { raise_end_once(current_thd); }
+void refused() {
+  if (is_told_to_end(own().running)) {
+    raise_end_once(current_thd);
+  } else {
+    counters.refused.fetch_add(1);
+    raise_refusal(longest_ask_us);
+  }
+}
 
 void went_on(uint64_t waited_us, int64_t left_before_bytes) {
   const Running &running = own().running;

@@ -185,16 +185,17 @@ void note_parked_total() {
 }
 
 /** @return false: no statement may be told to end */
-bool end_one(State *self) {
+bool end_one(State *self, bool all_kept) {
   const uint64_t began_us = monotonic_us();
   Done done = begun(Action::end);
   MUTEX_LOCK(locked, &self->mutex);
   const auto candidate = [](const Running *each) {
-    return Candidate{each->taker->wants_bytes(), each->number, each->may_end,
-                     each->taker->told_to_end.load() ||
-                         each->thd->killed != THD::NOT_KILLED};
+    return Candidate{
+        each->taker->wants_bytes(), each->number, each->may_end,
+        each->taker->told_to_end.load() || each->thd->killed != THD::NOT_KILLED,
+        each->may_keep};
   };
-  Choice choice;
+  Choice choice(all_kept);
   Running *most = nullptr;
   for (Running *each = self->running.first; each != nullptr; each = each->next)
     choice.see_first(candidate(each));
@@ -278,7 +279,7 @@ bool take_step(State *self, uint64_t now_us) {
   }
   if (next.step == Step::end_statement) {
     self->giving.note_ended(now_us);
-    return end_one(self);
+    return end_one(self, self->giving.all_kept(now, now_us));
   }
   Done done = begun(action);
   uint64_t bytes = 0;

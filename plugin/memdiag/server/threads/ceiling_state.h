@@ -44,6 +44,8 @@ struct Running {
   /** nullptr: none has begun, or it is exempt. */
   Taker *taker{nullptr};
   bool may_end{false};
+  /** Its session may keep what it takes; see exempt::may_keep(). */
+  bool may_keep{false};
   /** Of those in the list; see Candidate. */
   uint64_t number{0};
   /** It is in the list of those that run. */
@@ -188,6 +190,7 @@ bool is_parsing();
 bool is_in_parser();
 bool text_comes();
 bool goes_on();
+bool keeps_value();
 bool is_executing();
 bool is_before_parser();
 bool ends_at_once();

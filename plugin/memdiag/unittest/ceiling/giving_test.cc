@@ -183,8 +183,8 @@ TEST(Giving, frames_come_back_after_ten_seconds_of_room) {
 }
 
 /** @return the index of the statement that ends; -1: none */
-int choose(const std::vector<Candidate> &candidates) {
-  Choice choice;
+int choose(const std::vector<Candidate> &candidates, bool all_kept = false) {
+  Choice choice(all_kept);
   for (const Candidate &each : candidates) choice.see_first(each);
   int chosen = -1;
   for (size_t i = 0; i < candidates.size(); ++i)
@@ -238,6 +238,29 @@ TEST(Victim, is_the_one_that_grew_most_and_may_end) {
   EXPECT_EQ(0, choose({{2 * mb, 3, true, false}, {9 * mb, 1, false, false}}));
   EXPECT_EQ(0, choose({{2 * mb, 3, true, false}, {9 * mb, 1, true, true}}));
   EXPECT_EQ(-1, choose({{worth_ending_bytes - 1, 1, true, false}}));
+}
+
+TEST(Victim, may_be_small_where_sessions_keep_what_is_missing) {
+  const std::vector<Candidate> small{
+      {least_ending_bytes, 1, true, false, true},
+      {least_ending_bytes, 2, true, false},
+      {least_ending_bytes - 1, 3, true, false, true}};
+  EXPECT_EQ(-1, choose(small));
+  EXPECT_EQ(0, choose(small, true));
+}
+
+TEST(Giving, knows_after_some_time_that_sessions_keep_what_is_missing) {
+  Giving giving;
+  Situation now = left(1);
+  now.stuck = true;
+  now.caches = false;
+  EXPECT_EQ(Step::end_statement, giving.next(now, second).step);
+  EXPECT_FALSE(giving.all_kept(now, second));
+  EXPECT_TRUE(giving.all_kept(now, second + hope_us));
+  now = left(-1);
+  EXPECT_FALSE(giving.all_kept(now, second + hope_us)) << "some goes on";
+  now.stuck = true;
+  EXPECT_TRUE(giving.all_kept(now, second)) << "behind the target";
 }
 
 TEST(Victim, of_equals_is_the_one_that_began_last) {
@@ -331,7 +354,8 @@ constexpr Small_pace::Beginner small{.left_bytes = 4 * mb,
                                      .reserve_bytes = 16 * mb,
                                      .waited_us = 0,
                                      .known = true,
-                                     .may_keep = true};
+                                     .may_keep = true,
+                                     .holds = false};
 
 TEST(Small_pace, lets_all_begin_while_a_quarter_of_the_reserve_is_left) {
   Small_pace pace;
@@ -372,6 +396,22 @@ TEST(Small_pace, lets_those_that_nothing_is_known_of_begin_in_turn) {
   EXPECT_TRUE(pace.may_begin(unknown, 5'000'000));
   EXPECT_FALSE(pace.may_begin(unknown, 5'049'999));
   EXPECT_TRUE(pace.may_begin(unknown, 5'050'000));
+}
+
+TEST(Small_pace, lets_those_begin_that_others_wait_for_unless_they_keep_it) {
+  Small_pace pace;
+  Small_pace::Beginner holds = small;
+  holds.known = false;
+  holds.holds = true;
+  holds.left_bytes = -8 * mb;
+  EXPECT_TRUE(pace.may_begin(holds, 5'000'000));
+  EXPECT_TRUE(pace.may_begin(holds, 5'000'000)) << "at no pace";
+  --holds.left_bytes;
+  EXPECT_FALSE(pace.may_begin(holds, 5'000'000));
+  holds.waited_us = 4'000'000;
+  EXPECT_FALSE(pace.may_begin(holds, 9'000'000));
+  holds.may_keep = false;
+  EXPECT_TRUE(pace.may_begin(holds, 9'000'000));
 }
 
 TEST(Rest, is_longer_after_rounds_that_gave_nothing) {
