@@ -236,9 +236,13 @@ void expect(Thread *self) {
   self->expected_bytes = rest;
 }
 
-void look() {
+void read_if_due() {
   const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
   if (account.is_due(now_us)) (void)account.read(now_us);
+}
+
+void look() {
+  read_if_due();
   if (account.level() <= Level::green) return;
   if (may_wait.load(std::memory_order_relaxed)) let_threads_ask(true);
   tell_owner(&Owner::call_giver);
@@ -305,7 +309,8 @@ void wait_for_round(uint64_t seen_rounds, int64_t bytes) {
   account.promise(-bytes);
   rounds.wait(seen_rounds, look_again_us);
   account.promise(bytes);
-  look();
+  // The giver knows. Called by each one that it wakes, it would never rest.
+  read_if_due();
 }
 
 /** There is no room.
