@@ -118,6 +118,8 @@ struct Thread {
   bool in_pool{false};
   /** It was to wait where it could not. */
   bool owes{false};
+  /** It asked for a packet, a text or a value, and no statement ran. */
+  bool asked_without{false};
   /** Within a function of this file. */
   bool busy{false};
 };
@@ -550,6 +552,7 @@ bool on_ask(Pool pool, size_t size) {
     promise(self, bytes);
   }
   self->asked_bytes = bytes;
+  self->asked_without |= !self->in_statement;
   look();
   const bool keeps =
       pool == Pool::session && ask_owner(&Owner::keeps_value, false);
@@ -692,10 +695,11 @@ int64_t end() {
   if (self->expected_bytes != 0)
     account.expect(-std::exchange(self->expected_bytes, 0));
   leave_lane(self);
+  const bool ran = self->in_statement;
+  if (!ran && !self->asked_without) return 0;
   const int64_t text = std::exchange(self->text_bytes, 0);
-  if (!self->in_statement) return 0;
-  if (text != 0) note_text(text, self->peak_bytes);
-  self->in_statement = false;
+  if (ran && text != 0) note_text(text, self->peak_bytes);
+  self->in_statement = self->asked_without = false;
   // Nor is the packet of the next one refused.
   self->taker.told_to_end.store(false, std::memory_order_relaxed);
   settle(self);
@@ -705,7 +709,8 @@ int64_t end() {
   self->asked_bytes = 0;
   if (self->token_bytes != 0)
     tokens.give_back(std::exchange(self->token_bytes, 0));
-  return std::exchange(self->peak_bytes, 0);
+  const int64_t peak = std::exchange(self->peak_bytes, 0);
+  return ran ? peak : 0;
 }
 
 void session_begins() {

@@ -711,6 +711,19 @@ TEST_F(Ceiling, a_text_waits_for_what_those_before_it_are_to_take) {
   let_threads_wait(false);
 }
 
+/** Its pages are touched, and the kernel counts them. */
+TEST_F(Ceiling, the_buffer_of_a_packet_without_a_statement_is_not_promised) {
+  static constexpr Owner owner{.text_comes = [] { return true; }};
+  begin_statement(&owner);
+  end();
+  EXPECT_TRUE(on_ask(Pool::session, 4 * mb));
+  on_event(true, 4 * mb, 0);
+  on_allocated(&owner, 4 * mb);
+  EXPECT_EQ(4 * mb, account.promised_bytes());
+  end();
+  EXPECT_EQ(0, account.promised_bytes());
+}
+
 /** Such as COM_STMT_SEND_LONG_DATA. Another wait would take the lane. */
 TEST_F(Ceiling, a_value_that_a_session_keeps_is_refused_after_the_wait) {
   static unsigned errors;
