@@ -186,6 +186,9 @@ class Peaks {
 /** A beginner waits while less would be left than Marks::plenty_bytes, and
 after this time while less would be left than Marks::reserve_bytes. */
 constexpr uint64_t patient_us = 1'000'000;
+/** After this time, the first one begins at the pace of unknown ones while the
+reserve would be left, whatever others are expected to take. */
+constexpr uint64_t long_patient_us = 5'000'000;
 
 /** What a statement is expected to take.
 - By its digest's last statements, but twice the plenty at most: a guess that is

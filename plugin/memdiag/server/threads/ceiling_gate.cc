@@ -225,11 +225,14 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
     const bool alone = !is_small && self->running.count == 0;
     if (in_turn && (alone || has_room(self, *mine, *expected, waited_us)))
       break;
-    if (!expected->known &&
-        self->pace.may_begin(
-            {.left_bytes = account.left_bytes(),
-             .left_for_beginners_bytes = account.left_for_beginners_bytes(),
-             .reserve_bytes = account.marks().reserve_bytes,
+    // Running ones may never take what is expected of them.
+    const bool waits_long = in_turn && waited_us >= long_patient_us;
+    const int64_t bytes = expected->known ? expected->bytes : 0;
+    if ((!expected->known || waits_long) && !is_small &&
+        self->pace.may_begin({.left_bytes = account.left_bytes() - bytes,
+                              .left_for_beginners_bytes =
+                                  account.left_for_beginners_bytes() - bytes,
+                              .reserve_bytes = account.marks().reserve_bytes,
                               .waited_us = waited_us},
                              monotonic_us()))
       break;
