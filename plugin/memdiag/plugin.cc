@@ -20,10 +20,9 @@
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/history/history.h"
 #include "plugin/memdiag/history/limits.h"
+#include "plugin/memdiag/server/bridge/before_1_0.h"
 #include "plugin/memdiag/server/bridge/buffer_pool_pages.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
-#include "plugin/memdiag/server/bridge/gone_options.h"
-#include "plugin/memdiag/server/bridge/old_grants.h"
 #include "plugin/memdiag/server/bridge/server_sessions.h"
 #include "plugin/memdiag/server/functions/profile_function.h"
 #include "plugin/memdiag/server/functions/purge_function.h"
@@ -110,7 +109,7 @@ int start(void *plugin) {
     error_log::error(wrong);
     return 1;
   }
-  gone_options::name_those_set();
+  before_1_0::name_set_options();
   tracking::apply_options();
   note_allocator();
   if (const int error = background_threads::ensure(); error != 0)
@@ -133,7 +132,7 @@ int start(void *plugin) {
     ceiling::start();
   }
   start_profile();
-  if (!opt_initialize && !old_grants::watch_for(plugin))
+  if (!opt_initialize && !before_1_0::watch_for_grants(plugin))
     error_log::warn("nothing reports old grants of MEMDIAG_ADMIN.");
   if (!purge_function::register_it()) warn_of_function(purge_function_name);
   if (!profile_function::register_it()) warn_of_function(profile_function_name);
@@ -145,7 +144,7 @@ int stop(void *plugin) {
   meters::unregister_them();
   profile_function::unregister_it();
   purge_function::unregister_it();
-  old_grants::stop(plugin);
+  before_1_0::stop(plugin);
   profile_switch::stop();
   ceiling::stop();
   member_watch::stop();
@@ -195,7 +194,7 @@ mysql_declare_plugin(memdiag){
     memdiag::stop,
     memdiag::version,
     memdiag::status_server::show_variables(),
-    memdiag::gone_options::options,
+    memdiag::before_1_0::options,
     nullptr,
     0,
 }

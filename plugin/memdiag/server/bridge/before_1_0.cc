@@ -1,12 +1,14 @@
-#include "plugin/memdiag/server/bridge/gone_options.h"
+#include "plugin/memdiag/server/bridge/before_1_0.h"
 
 #include <mysql/plugin.h>
 
 #include <string>
 
 #include "plugin/memdiag/server/bridge/error_log.h"
+#include "sql/auth/dynamic_privilege_table.h"
+#include "sql/replication.h"
 
-namespace memdiag::gone_options {
+namespace memdiag::before_1_0 {
 namespace {
 
 /** GONE(name, what to see instead) */
@@ -39,13 +41,36 @@ struct Gone {
 constexpr Gone all[] = {MEMDIAG_GONE_OPTIONS(ROW)};
 #undef ROW
 
+constexpr const char *old_privilege = "MEMDIAG_ADMIN";
+
+/** Right after the server has read the grants. No other thread changes the
+names of privileges yet: neither clients nor replicas have begun. */
+int look_for_grants(Server_state_param *) {
+  if (is_dynamic_privilege_defined(old_privilege))
+    error_log::warn(std::string("grants of ") + old_privilege +
+                    " are ignored: memdiag_purge() needs RELOAD. Grant that "
+                    "instead, and remove the old grants by REVOKE.");
+  return 0;
+}
+
+Server_state_observer observer = {
+    .len = sizeof(Server_state_observer),
+    .before_handle_connection = nullptr,
+    .before_recovery = nullptr,
+    .after_engine_recovery = nullptr,
+    .after_recovery = look_for_grants,
+    .before_server_shutdown = nullptr,
+    .after_server_shutdown = nullptr,
+    .after_dd_upgrade_from_57 = nullptr,
+};
+
 }  // namespace
 
 #define OPTION(name, instead) MYSQL_SYSVAR(name),
 SYS_VAR *options[] = {MEMDIAG_GONE_OPTIONS(OPTION) nullptr};
 #undef OPTION
 
-void name_those_set() {
+void name_set_options() {
   for (const Gone &gone : all)
     if (*gone.text != nullptr)
       error_log::warn(std::string(gone.name) +
@@ -54,4 +79,12 @@ void name_those_set() {
                       gone.instead);
 }
 
-}  // namespace memdiag::gone_options
+bool watch_for_grants(void *plugin) {
+  return register_server_state_observer(&observer, plugin) == 0;
+}
+
+void stop(void *plugin) {
+  (void)unregister_server_state_observer(&observer, plugin);
+}
+
+}  // namespace memdiag::before_1_0
