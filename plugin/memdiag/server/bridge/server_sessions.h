@@ -5,7 +5,7 @@
   Locks: LOCK_thd_remove of one partition of the sessions at a time, so that
   none of them goes away while it is read; for names LOCK_thd_security_ctx of
   each.
-  What Performance Schema knows is read without a lock (perfschema_session.h).
+  What Performance Schema knows is read without a lock (perfschema.h).
   A session that begins or ends meanwhile may be missing.
 */
 

@@ -15,7 +15,7 @@
 #include "plugin/memdiag/ledger/ledger_reader.h"
 #include "plugin/memdiag/server/bridge/budget_facts.h"
 #include "plugin/memdiag/server/bridge/buffer_pool_pages.h"
-#include "plugin/memdiag/server/bridge/perfschema_memory.h"
+#include "plugin/memdiag/server/bridge/perfschema.h"
 #include "plugin/memdiag/server/bridge/server_sessions.h"
 #include "plugin/memdiag/server/tables/table_fields.h"
 #include "plugin/memdiag/tables/tables.h"

@@ -22,7 +22,7 @@
 #include "plugin/memdiag/profile_file/record_rows.h"
 #include "plugin/memdiag/server/bridge/budget_facts.h"
 #include "plugin/memdiag/server/bridge/buffer_pool_pages.h"
-#include "plugin/memdiag/server/bridge/perfschema_memory.h"
+#include "plugin/memdiag/server/bridge/perfschema.h"
 #include "plugin/memdiag/server/bridge/server_sessions.h"
 #include "plugin/memdiag/server/bridge/start_settings.h"
 #include "plugin/memdiag/server/tables/statement.h"

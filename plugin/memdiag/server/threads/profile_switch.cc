@@ -14,7 +14,7 @@
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/profile_file/flight_recorder.h"
 #include "plugin/memdiag/server/bridge/error_log.h"
-#include "plugin/memdiag/server/bridge/perfschema_session.h"
+#include "plugin/memdiag/server/bridge/perfschema.h"
 #include "sql/current_thd.h"
 #include "sql/sql_class.h"
 
