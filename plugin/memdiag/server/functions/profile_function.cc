@@ -1,4 +1,4 @@
-#include "plugin/memdiag/server/functions/profile_function.h"
+#include "plugin/memdiag/server/functions/functions.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-#include "plugin/memdiag/server/functions/purge_function.h"
+#include "plugin/memdiag/server/functions/functions.h"
 
 #include <strings.h>
 
