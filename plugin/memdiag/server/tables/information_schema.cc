@@ -1,16 +1,17 @@
 #include "plugin/memdiag/server/tables/information_schema.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <new>
 #include <string_view>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include "my_sys.h"
 #include "mysqld_error.h"
 #include "mysys/memdiag/base/interruption.h"
-#include "plugin/memdiag/server/tables/row_filter.h"
 #include "plugin/memdiag/server/tables/statement.h"
 #include "plugin/memdiag/server/tables/table_fields.h"
 #include "plugin/memdiag/server/tables/table_rows.h"
@@ -18,7 +19,12 @@
 #include "plugin/memdiag/tables/tables.h"
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/auth_common.h"
+#include "sql/field.h"
+#include "sql/item.h"
+#include "sql/item_cmpfunc.h"
+#include "sql/item_func.h"
 #include "sql/sql_class.h"
+#include "sql/table.h"
 
 namespace memdiag::information_schema {
 namespace {
@@ -56,6 +62,100 @@ class Store {
 
  private:
   Field *m_field;
+};
+
+bool is_column_or_constant(Item *item, const TABLE *table) {
+  Item *const real = item->real_item();
+  if (real->type() == Item::FIELD_ITEM)
+    return down_cast<Item_field *>(real)->field->table == table;
+  return item->basic_const_item() ||
+         (item->const_for_execution() && !item->has_subquery() &&
+          !item->has_stored_program());
+}
+
+bool is_comparison(const Item_func *function) {
+  switch (function->functype()) {
+    case Item_func::EQ_FUNC:
+    case Item_func::EQUAL_FUNC:
+    case Item_func::NE_FUNC:
+    case Item_func::LT_FUNC:
+    case Item_func::LE_FUNC:
+    case Item_func::GE_FUNC:
+    case Item_func::GT_FUNC:
+    case Item_func::BETWEEN:
+    case Item_func::IN_FUNC:
+    case Item_func::LIKE_FUNC:
+    case Item_func::ISNULL_FUNC:
+    case Item_func::ISNOTNULL_FUNC:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_simple(Item *item, const TABLE *table) {
+  if (item->type() != Item::FUNC_ITEM) return false;
+  auto *const function = down_cast<Item_func *>(item);
+  if (!is_comparison(function)) return false;
+  for (uint i = 0; i < function->argument_count(); ++i)
+    if (!is_column_or_constant(function->arguments()[i], table)) return false;
+  return true;
+}
+
+void collect(Item *item, const TABLE *table, std::vector<Item *> *terms) {
+  if (item->type() == Item::COND_ITEM) {
+    auto *const condition = down_cast<Item_cond *>(item);
+    if (condition->functype() != Item_func::COND_AND_FUNC) return;
+    for (Item &term : *condition->argument_list()) collect(&term, table, terms);
+  } else if (is_simple(item, table)) {
+    terms->push_back(item);
+  }
+}
+
+void collect_columns(Item *term, std::vector<size_t> *columns) {
+  auto *const function = down_cast<Item_func *>(term);
+  for (uint i = 0; i < function->argument_count(); ++i) {
+    Item *const real = function->arguments()[i]->real_item();
+    if (real->type() != Item::FIELD_ITEM) continue;
+    const size_t column = down_cast<Item_field *>(real)->field->field_index();
+    if (std::ranges::find(*columns, column) == columns->end())
+      columns->push_back(column);
+  }
+}
+
+/** Drops rows of a table before the server stores them: those that the WHERE
+clause would drop later. A table of history may have a million rows, and
+`WHERE RUN = 0` then needs none of their memory.
+
+Only simple terms are used: comparisons of the table's own columns with
+constants. Evaluating them once more has no effect that could be seen. A filter
+refers to the condition's items, which belong to the statement. */
+class Row_filter {
+ public:
+  /** @param condition  as the server hands it to a table's fill function; may
+  be nullptr
+  @throws std::bad_alloc */
+  Row_filter(Item *condition, const TABLE *table) {
+    if (condition != nullptr) collect(condition, table, &m_terms);
+    for (Item *term : m_terms) collect_columns(term, &m_columns);
+  }
+
+  /** The columns that accepts() reads, by their index in the table; each once.
+   */
+  const std::vector<size_t> &columns() const { return m_columns; }
+
+  /** Comparing may raise an error in the session: ask the THD after false.
+  @return false: the condition is not true of the row in the table's record
+  buffer, whatever its other columns hold */
+  bool accepts() const {
+    for (Item *term : m_terms)
+      if (term->val_int() == 0) return false;
+    return true;
+  }
+
+ private:
+  std::vector<Item *> m_terms;
+  std::vector<size_t> m_columns;
 };
 
 /** Writes rows of a table to the server's temporary table. */

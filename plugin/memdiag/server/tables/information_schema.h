@@ -1,10 +1,9 @@
 /*
   Binds the table specs to the server: the privilege check and the writing of
-  rows. The parts are in files of their own:
+  rows that the statement wants. Other parts are in files of their own:
     table_fields.h     field definitions
     statement.h        readings that the tables of a statement share
     table_rows.h       the rows of each table
-    row_filter.h       rows that the statement does not want
 
   The session's own thread fills a table. Without the privilege PROCESS that is
   an error, as for InnoDB's tables. KILL and MAX_EXECUTION_TIME end a fill
