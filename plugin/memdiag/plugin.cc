@@ -11,11 +11,11 @@
 
 #include "mysql_version.h"
 #include "mysys/memdiag/accounting/tracking.h"
+#include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/purging/purger.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
-#include "plugin/memdiag/allocator/background_threads.h"
 #include "plugin/memdiag/allocator/preload.h"
 #include "plugin/memdiag/base/reason.h"
 #include "plugin/memdiag/history/history.h"
@@ -59,6 +59,18 @@ void note_allocator() {
         *snapshot.allocator.preloaded +
         ". They serve nothing, because the server's own is part of its "
         "executable; remove them from LD_PRELOAD or from the service's file.");
+}
+
+/** The allocator's own threads, if its options ask for them. The forked child
+of --daemonize has none of its parent's threads, and jemalloc does not make new
+ones by itself. @return 0, or the errno of the control that failed */
+int start_background_threads() {
+  const Result<bool> wanted = mallctl::read<Ctl::opt_background_thread>();
+  if (!wanted) return wanted.error();
+  const Result<bool> running = mallctl::read<Ctl::background_thread>();
+  if (!running) return running.error();
+  if (!wanted.value() || running.value()) return 0;
+  return mallctl::write<Ctl::background_thread>(true);
 }
 
 void start_history() {
@@ -111,7 +123,7 @@ int start(void *plugin) {
   before_1_0::name_set_options();
   tracking::apply_options();
   note_allocator();
-  if (const int error = background_threads::ensure(); error != 0)
+  if (const int error = start_background_threads(); error != 0)
     error_log::warn("the allocator's background threads cannot be started (" +
                     reason(error) +
                     "): an idle server does not give back unused memory "
