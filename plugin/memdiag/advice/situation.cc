@@ -196,4 +196,19 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   return situation;
 }
 
+std::optional<Safe_limit_row> safe_limit_row(const limits::Figures &figures) {
+  if (figures.safe_source.empty()) return std::nullopt;
+  Safe_limit_row result{
+      {"cgroup", "safe_limit", std::nullopt, {}, "bytes", figures.safe_source},
+      ""};
+  if (figures.safe_bytes)
+    result.row.number = static_cast<double>(*figures.safe_bytes);
+  else
+    result.warning = "the safe limit of the control group is not known: " +
+                     figures.safe_source +
+                     ", memory.stat beside it, or the free pages of InnoDB's "
+                     "buffer pool could not be read";
+  return result;
+}
+
 }  // namespace memdiag::advisor

@@ -1,13 +1,15 @@
 /*
-  Makes the advisor's situation from the figures of the collectors. A pure
-  function; units as in advisor.h.
+  Makes the advisor's situation from the figures of the collectors, and a row of
+  MEMDIAG_HOST. Pure functions; units as in advisor.h.
 */
 
 #ifndef MEMDIAG_SITUATION_H
 #define MEMDIAG_SITUATION_H
 
 #include <array>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "mysys/memdiag/accounting/scopes.h"
 #include "mysys/memdiag/routes/routes.h"
@@ -15,6 +17,7 @@
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 #include "plugin/memdiag/budget/budget.h"
 #include "plugin/memdiag/history/black_box.h"
+#include "plugin/memdiag/history/limits.h"
 #include "plugin/memdiag/host/host.h"
 #include "plugin/memdiag/ledger/ledger_rows.h"
 
@@ -75,6 +78,17 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
                          std::span<const scopes::Row> survivors,
                          std::span<const routes::Row> routes = {},
                          const Server_facts &server = {});
+
+/** The row of the safe limit of the control group. */
+struct Safe_limit_row {
+  host::Row row;
+  /** "", or why the figure is not known. */
+  std::string warning;
+};
+
+/** @return empty: the server is in no control group that has one
+@throws std::bad_alloc */
+std::optional<Safe_limit_row> safe_limit_row(const limits::Figures &figures);
 
 }  // namespace memdiag::advisor
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "mysys/memdiag/base/clock.h"
-#include "plugin/memdiag/advice/safe_limit_row.h"
 #include "plugin/memdiag/advice/situation.h"
 #include "plugin/memdiag/advice/summary.h"
 #include "plugin/memdiag/base/reason.h"

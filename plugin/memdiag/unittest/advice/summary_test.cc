@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "plugin/memdiag/advice/holder_list.h"
-#include "plugin/memdiag/advice/safe_limit_row.h"
+#include "plugin/memdiag/advice/situation.h"
 #include "plugin/memdiag/unittest/logged_statements.h"
 
 namespace memdiag_test {
