@@ -145,6 +145,7 @@ bool may_end(enum_sql_command command) {
 bool may_keep(const LEX &lex) {
   switch (lex.sql_command) {
     case SQLCOM_SELECT:  // with :=, or INTO a variable
+    case SQLCOM_DO:      // others may wait for its RELEASE_LOCK()
       return !lex.set_var_list.is_empty() || lex.result != nullptr;
     case SQLCOM_SET_OPTION:
       return std::any_of(lex.var_list.begin(), lex.var_list.end(),
@@ -162,7 +163,6 @@ bool may_keep(const LEX &lex) {
     case SQLCOM_LOAD:
     case SQLCOM_CREATE_TABLE:
     case SQLCOM_CALL:
-    case SQLCOM_DO:
     case SQLCOM_HA_OPEN:
       return true;
     default:
