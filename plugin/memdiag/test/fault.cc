@@ -12,11 +12,14 @@
     'allocate', what, kind, skip, count
                          allocations fail. what: a pool or a route as in
                          MEMDIAG_ROUTES, '' for all pools. kind: 'soft', the
-                         pool has no page, in any thread; 'hard', the general
-                         allocator has none either, in this session's thread.
+                         pool has no page, in any thread; 'own', the same in
+                         this session's thread; 'hard', the general allocator
+                         has none either, in this session's thread.
                          skip: how many succeed before. count: how many fail; 0
                          ends it. Returns how many of the call before have not
                          happened; the rest of this statement may be hit already
+    'fallbacks', pool    returns how many blocks the general allocator has
+                         served for the pool that are not free yet
     'clock', ms          the clock of the allocator layer and of the plugin goes
                          forward by so many milliseconds; 0: it is the system's
                          again
@@ -44,6 +47,7 @@
 #include "mysys/memdiag/ceiling/sensor.h"
 #include "mysys/memdiag/jemalloc/mallctl.h"
 #include "mysys/memdiag/pools/failures_for_test.h"
+#include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/policies.h"
 #include "mysys/memdiag/routes/routes.h"
 #include "plugin/memdiag/server/tables/statement.h"
@@ -131,10 +135,18 @@ Answer allocate(const Arguments &arguments) {
   memdiag::pools::Failures failures{
       .count = static_cast<uint32_t>(arguments.number(4)),
       .skip = static_cast<uint32_t>(arguments.number(3))};
-  if ((kind != "soft" && kind != "hard") || !find(arguments.text(1), &failures))
+  if ((kind != "soft" && kind != "own" && kind != "hard") ||
+      !find(arguments.text(1), &failures))
     return std::nullopt;
-  failures.hard = failures.this_thread = kind == "hard";
+  failures.hard = kind == "hard";
+  failures.this_thread = kind != "soft";
   return memdiag::pools::fail_allocations_for_test(failures);
+}
+
+Answer fallbacks(const Arguments &arguments) {
+  const auto pool = memdiag::find_pool(arguments.text(1));
+  if (!pool) return std::nullopt;
+  return memdiag::pools::fallback_blocks(*pool);
 }
 
 // --- clocks, the ceiling and policies
@@ -204,6 +216,7 @@ struct Seam {
 constexpr Seam seams[] = {
     {"read", read, 1, {text}},
     {"allocate", allocate, 4, {text, text, number, number}},
+    {"fallbacks", fallbacks, 1, {text}},
     {"clock", clock, 1, {number}},
     {"group_clock", group_clock, 1, {number}},
     {"ceiling", ceiling, 1, {number}},
