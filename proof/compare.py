@@ -12,6 +12,7 @@ from harness.sql import Connection
 
 LOST = "the connection is lost"
 _COMMAND = 0x03  # COM_QUERY
+_SET_OPTION = 0x1B
 _INTERNAL = re.compile(r"#sql[-0-9a-f_]*")
 Row = tuple[str | None, ...]
 One = TypeVar("One")
@@ -26,6 +27,7 @@ class Part:
     affected: int
     last_id: int
     message: str
+    warned: int = 0
 
 
 @dataclass
@@ -82,6 +84,11 @@ class Session(Connection):
         self._session.encoding = "latin1"  # any byte, as the statements may change the character set
         self._sent = False
 
+    def allow_several(self) -> None:
+        """From now on a text may have several statements."""
+        self._session._execute_command(_SET_OPTION, b"\0\0")
+        self._session._read_packet()
+
     def send(self, text: str) -> None:
         """receive() tells if the connection is lost."""
         try:
@@ -90,7 +97,8 @@ class Session(Connection):
         except (self._pymysql.MySQLError, OSError):
             self._sent = False
 
-    def receive(self) -> Answer:
+    def receive(self, between: Callable[[], object] = bool, warnings_of_errors: bool = True) -> Answer:
+        """`between`: called after an error, before its warnings are asked for."""
         answer = Answer()
         if not self._sent:
             answer.lost = True
@@ -103,10 +111,9 @@ class Session(Connection):
                 columns = tuple((column[0], column[1]) for column in found.description or ())
                 rows = [tuple(map(_text, row)) for row in found.rows or ()]
                 message = found.message or b""
-                answer.parts.append(
-                    Part(columns, rows, found.affected_rows, found.insert_id or 0, message.decode(errors="replace"))
-                )
                 warnings = found.warning_count
+                words = message.decode(errors="replace")
+                answer.parts.append(Part(columns, rows, found.affected_rows, found.insert_id or 0, words, warnings))
                 if not found.has_next:
                     break
         except self._pymysql.MySQLError as error:
@@ -118,7 +125,9 @@ class Session(Connection):
         except OSError:
             answer.lost = True
             return answer
-        if warnings or answer.error:
+        if answer.error:
+            between()
+        if warnings_of_errors if answer.error else warnings:
             self.send("SHOW WARNINGS")
             try:
                 link._read_query_result()

@@ -65,6 +65,13 @@ PIECES = (
     ),
     Piece("kills", "Is nothing lost in 500 SIGKILLs and 100 losses of power?", ("proof/kills.py",), True, ("--fresh",)),
     Piece(
+        "failing",
+        "Do a million failed allocations change no answer and lose no block?",
+        ("proof/failing.py",),
+        True,
+        ("--fresh",),
+    ),
+    Piece(
         "ceiling",
         "Does its limit kill it in no load?",
         (

@@ -46,7 +46,7 @@ class Arm:
     @property
     def ours(self) -> bool:
         """True if it is this project's server."""
-        return self.preset in (*SHIPPED, "profile")
+        return self.preset in (*SHIPPED, "profile", "debug")
 
     def build(self) -> Build:
         kind = Distribution if self.preset == "debian" else Build
@@ -161,6 +161,7 @@ ARMS: dict[str, Arm] = {
             "the same compiled by the profile of bench/pgo_train.py, with link-time optimization",
         ),
         Arm("profile", "profile", "the same writing that profile: slow, only for bench/pgo_train.py"),
+        Arm("debug", "debug", "the same with upstream's assertions, for proof/"),
         Arm("debian", "debian", "Debian's own mysql-server of unstable, unpacked"),
         Arm(
             "debian-jemalloc",
