@@ -425,8 +425,10 @@ _MOMENT = (
     *(
         f"SELECT * FROM information_schema.memdiag_{name}"
         for name in (
-            *("summary", "advice", "ledger", "pools", "routes", "budget", "ceiling", "host", "history"),
-            *("sessions", "digests", "profile", "last_run", "last_run_profile", "regions", "purges", "pinned"),
+            *("summary", "advice", "ledger", "pools", "instruments", "innodb", "sessions", "digests", "survivors"),
+            *("budget", "host", "purges", "ceiling", "profile", "pinned", "history", "history_pools"),
+            *("last_run_profile", "profile_history", "ledger_exact", "allocator", "arenas", "size_classes", "mutexes"),
+            *("routes", "samples", "stacks", "regions"),
         )
     ),
     "SELECT memdiag_purge('statement')",

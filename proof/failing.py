@@ -272,9 +272,8 @@ class Trial:
             self.server.control.query("DO memdiag_fault('read', '')")
             self.counts.injections += 1
             self.counts.reads += 1
-            for answer in answers:
-                if answer.error or answer.lost:
-                    self.fault(f"'{source}' cannot be read: {answer.error} {answer.text}")
+            if words := unlike(self.case, answers, self.right):
+                self.fault(f"'{source}' cannot be read: {words}")
 
     def check_tables(self) -> None:
         rows = self.server.control.query("SHOW FULL TABLES FROM d WHERE Table_type = 'BASE TABLE'").rows

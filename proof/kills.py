@@ -4,7 +4,7 @@
   proof/kills.py [--kills 500] [--power 100] [--arm dev] [--seed 1]
 
 Clients change rows, tables and full-text indexes, switch our variables, and our files are truncated. After each start
-every acknowledged row has to be there, and no other; the error log has no [ERROR]; MEMDIAG_LAST_RUN can be read.
+every acknowledged row has to be there, and no other; the error log has no [ERROR]; MEMDIAG_HISTORY can be read.
 A loss of power drops what the server had not synced (volume.py); it needs root. An interrupted run goes on with the
 next end. A server that lost something stays in its folder.
 """
@@ -242,7 +242,9 @@ class Trial:
                 self._check_tables(session)
 
     def _last_run(self, session: Connection) -> None:
-        found = int(session.query("SELECT COUNT(*) FROM information_schema.MEMDIAG_LAST_RUN").scalar() or 0)
+        found = int(
+            session.query("SELECT COUNT(*) FROM information_schema.MEMDIAG_HISTORY WHERE RUN > 0").scalar() or 0
+        )
         session.query("SELECT COUNT(*) FROM information_schema.MEMDIAG_LAST_RUN_PROFILE")
         self.counts.last_runs += found > 0
 

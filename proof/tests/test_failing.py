@@ -1,8 +1,10 @@
 """The program sees wrong answers, errors that say nothing, blocks that stay, and crashes."""
 
 import contextlib
+import re
 from unittest import TestCase, mock
 
+from harness.common import ROOT
 from harness.problem import Problem
 from harness.scratch import Scratch
 from proof import cases, failing
@@ -150,6 +152,15 @@ class Of_cases(TestCase):
         self.assertGreater(len(made), 250)
         self.assertGreater(len({case.kind for case in made}), 40)
         self.assertEqual(len({(case.before, case.texts) for case in made}), len(made))
+
+    def test_tables_of_ours_are_those_that_there_are(self):
+        known = set(re.findall(r"^## INFORMATION_SCHEMA\.(\w+)", (ROOT / "docs" / "reference.md").read_text(), re.M))
+        texts = " ".join(text for case in cases.fixed("") for text in case.texts)
+        asked = set(re.findall(r"information_schema\.(memdiag_\w+)", texts))
+        self.assertEqual({name.upper() for name in asked}, known)
+        for path in (ROOT / "proof").glob("*.py"):
+            others = re.findall(r"information_schema\.(MEMDIAG_\w+)", path.read_text())
+            self.assertLessEqual(set(others), known, path.name)
 
     def test_a_seed_makes_the_same_queries(self):
         self.assertEqual(list(cases.at_random("1/2", 20)), list(cases.at_random("1/2", 20)))
