@@ -181,7 +181,9 @@ class Switched:
         if not answer.error:
             disarm()
         answer.parts = answer.parts[len(first) :]
-        return Run([answer, self.ask(case.after)] if case.after else [answer], way.count - left)
+        # None left: the packet itself has asked, or the server has crashed.
+        failed = way.count - left if left else min(way.count, 1)
+        return Run([answer, self.ask(case.after)] if case.after else [answer], failed)
 
     def many(self, case: Case, ways: Sequence[tuple[Way, int]]) -> list[Run]:
         """All in one packet: ways, and how many allocations succeed first. Empty where a statement has an error."""
