@@ -137,8 +137,9 @@ struct Owner {
   may wait for what its session holds, or it was killed. Called before a pool is
   asked. */
   bool (*goes_on)(){nullptr};
-  /** The calling thread adds to a value that its session keeps: a variable
-  (SET), or a parameter of a later statement (COM_STMT_SEND_LONG_DATA).
+  /** The calling thread adds to a value that its session keeps, and does little
+  else: to a variable (SET), or to a parameter of a later statement
+  (COM_STMT_SEND_LONG_DATA).
   Upstream looks whether it got the memory for that. Called before a pool is
   asked. */
   bool (*keeps_value)(){nullptr};

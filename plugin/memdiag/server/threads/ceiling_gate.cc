@@ -539,7 +539,9 @@ bool keeps_value() {
   const THD *const thd = current_thd;
   return thd != nullptr &&
          (thd->get_command() == COM_STMT_SEND_LONG_DATA ||
-          (is_executing() && thd->lex->sql_command == SQLCOM_SET_OPTION));
+          // In a routine, the whole CALL grows, and goes on to its end.
+          (is_executing() && thd->sp_runtime_ctx == nullptr &&
+           thd->lex->sql_command == SQLCOM_SET_OPTION));
 }
 
 bool is_before_parser() {
