@@ -248,7 +248,7 @@ class Arguments(Scratch):
     def test_bad_ones_are_one_error(self):
         for words, said in (
             (["--plain", "--preset", "dev"], "not allowed with argument"),
-            (["zip"], "there is no kind 'zip'; there are: deb, rpm, tree"),
+            (["zip"], "there is no kind 'zip'; there are: deb, rpm, tar, tree"),
             (["--fast"], "unrecognized arguments: --fast"),
         ):
             status, error = self.refused(*words)
