@@ -35,9 +35,7 @@ UNITS = {"mysql.service": "mysql-memdiag-server.mysql.service", "mysql@.service"
 
 
 def version(product: Product) -> str:
-    parts = [product.mysql, f"memdiag{product.memdiag}", product.stamp]
-    parts += ["pgo"] * product.trained
-    return "+".join(filter(None, parts)) + "-1"
+    return f"{product.version}-1"
 
 
 def changelog(product: Product) -> str:

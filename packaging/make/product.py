@@ -38,6 +38,12 @@ class Product:
     files: dict[str, list[str]]  # by package, below the tree, sorted
     sources: dict[str, Any]  # of the build, as tools/build/sources.py names them
 
+    @property
+    def version(self) -> str:
+        """9.7.4+memdiag1.0.0+git202611211030.abc1234+pgo"""
+        parts = [self.mysql, f"memdiag{self.memdiag}", self.stamp, *["pgo"] * self.trained]
+        return "+".join(filter(None, parts))
+
 
 def versions(build: Path) -> tuple[str, str]:
     """Versions of the MySQL source that was built, which may differ from the pin, and of memdiag."""

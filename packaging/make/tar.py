@@ -18,13 +18,12 @@ from make.product import COPYRIGHT, LINKED, PACKAGING, Product, logged
 TOOLS = {"tar": "tar", "xz": "xz-utils", "strip": "binutils"}
 FOLDER = "memdiag-mysqld"
 PACKAGES = ("mysql-memdiag-server", "mysql-memdiag-client")
-# What only a package's installation uses.
+# Only the installation of a package uses these.
 OF_PACKAGES = ("usr/libexec/", "usr/lib/sysusers.d/", "usr/lib/tmpfiles.d/", "usr/share/mysql-memdiag/")
 
 
 def name(product: Product) -> str:
-    parts = [product.mysql, f"memdiag{product.memdiag}", product.stamp, *["pgo"] * product.trained]
-    return f"{FOLDER}-{'+'.join(filter(None, parts))}-x86_64.tar.xz"
+    return f"{FOLDER}-{product.version}-x86_64.tar.xz"
 
 
 def stage(tree: Path, folder: Path, product: Product) -> None:
@@ -38,8 +37,8 @@ def stage(tree: Path, folder: Path, product: Product) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, path, follow_symlinks=False)
     # The names of functions stay, for stacks.
-    for path in elf_files(folder, [str(path.relative_to(folder)) for _, path in copies]):
-        subprocess.run(["strip", "--strip-debug", folder / path], check=True)
+    programs = elf_files(folder, [str(path.relative_to(folder)) for _, path in copies])
+    subprocess.run(["strip", "--strip-debug", *programs], cwd=folder, check=True)
 
 
 def build(tree: Path, out: Path, product: Product) -> list[Path]:

@@ -63,8 +63,8 @@ def archive(run: Run, folder: Path) -> None:
         wrong = last_lines(said.stdout) if said.returncode else ""
         run.report.check("the archive makes a data directory", not wrong, wrong)
         running = programs.start([*start, *as_root], cwd=home, stdout=log, stderr=log)
-        query = ["--connect-timeout=5", "-Ne", "SELECT @@basedir, SUM(resident_bytes) > 0 FROM "]
-        query[-1] += "information_schema.memdiag_ledger WHERE component <> 'process'"
+        ledger = "information_schema.memdiag_ledger WHERE component <> 'process'"
+        query = ["--connect-timeout=5", "-Ne", f"SELECT @@basedir, SUM(resident_bytes) > 0 FROM {ledger}"]
         deadline = time.monotonic() + 120
         while True:
             done = programs.run([*connect, *query], cwd=home, stderr=subprocess.STDOUT)
