@@ -47,10 +47,10 @@ def _finding(view: View, holder: Holder, held: int, whole: Whole) -> Finding:
     )
     if words.frees_at_once and (statement := statement_of(view, holder)):
         keepers = view.row("table_keepers").get("KEEPERS") or 0
-        if keepers and statement.startswith("FLUSH"):
+        if keepers and holder.is_flushed:
             found.remedy = (
                 f"{count(keepers)} sessions keep tables open (HANDLER, LOCK TABLES, a statement of more than 10 s): end"
-                f" those first, then FLUSH LOCAL TABLES; {words.remedy}"
+                f" those first, then {statement}; {words.remedy}"
             )
         else:
             found.statements = [statement]

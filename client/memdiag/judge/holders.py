@@ -32,6 +32,10 @@ class Holder:
     variable: str
 
     @property
+    def is_flushed(self) -> bool:
+        return self.statement == "FLUSH LOCAL TABLES"
+
+    @property
     def words(self) -> Words:
         return WORDS.get(self.name, Words("", ""))
 
