@@ -184,9 +184,8 @@ bool Pace::may_begin(const Beginner &beginner, uint64_t now_us) {
 }
 
 bool Small_pace::may_begin(const Beginner &beginner, uint64_t now_us) {
-  if (beginner.holds)
-    return !beginner.may_keep ||
-           beginner.left_bytes >= -beginner.reserve_bytes / 2;
+  const bool used_up = beginner.left_bytes < -beginner.reserve_bytes / 2;
+  if (beginner.holds) return !beginner.may_keep || !used_up;
   const bool short_of_room = beginner.left_bytes < beginner.reserve_bytes / 4;
   if (short_of_room && beginner.waited_us < small_wait_us) return false;
   if (!beginner.known &&
@@ -194,9 +193,7 @@ bool Small_pace::may_begin(const Beginner &beginner, uint64_t now_us) {
        !is_over(m_unknown_us, small_unknown_pause_us, now_us)))
     return false;
   if (short_of_room && beginner.may_keep) {
-    if (beginner.left_bytes < -beginner.reserve_bytes / 2 ||
-        !is_over(m_began_us, small_pause_us, now_us))
-      return false;
+    if (used_up || !is_over(m_began_us, small_pause_us, now_us)) return false;
     m_began_us = now_us;
   }
   if (!beginner.known) m_unknown_us = now_us;
