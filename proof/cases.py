@@ -105,7 +105,7 @@ _MEMORY = "SET internal_tmp_mem_storage_engine = MEMORY"
 _OTHER = "SET optimizer_switch = 'mrr=on,mrr_cost_based=off,batched_key_access=on,block_nested_loop=on'"
 _OPEN = "FLUSH TABLES"
 
-# What reads: each is run as it is. An entry is the kind, what the session or server does before, and statements.
+# Statements that read. An entry has the kind, the statements that the session runs first, and the statements themselves.
 _READS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     (
         "sort",
@@ -447,7 +447,7 @@ _MOMENT = (
     "SELECT * FROM information_schema.innodb_metrics",
     "SELECT * FROM information_schema.innodb_trx",
 )
-# What changes rows: each is rolled back. The table, and statements.
+# Statements that change rows. Each is rolled back. An entry has the kind, the table, and the statements.
 _CHANGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "insert",
@@ -533,7 +533,8 @@ _CHANGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("SELECT * FROM t WHERE i > 2 FOR UPDATE", "SELECT id FROM u WHERE d > 3 FOR SHARE SKIP LOCKED"),
     ),
 )
-# What commits, and cannot be rolled back. The kind, what is made before, statements, and what is asked after.
+# Statements that commit. An entry has the kind, the statements that make their objects, the statements themselves, and
+# the queries that look at what they did.
 _NEW = ("DROP TABLE IF EXISTS x, y", f"CREATE TABLE x ({_TABLE}, KEY (i))", "INSERT INTO x SELECT * FROM u")
 _SEE = ("SHOW CREATE TABLE x", "SELECT COUNT(*), SUM(i) FROM x", "CHECK TABLE x")
 _DOCUMENTS = (

@@ -40,8 +40,7 @@ _LEFT = (("left_over", 8),)
 
 @dataclass(frozen=True)
 class Way:
-    """Of failing: of which pool or route, so many of them, and which kind as memdiag_fault() has it. 'own' is soft, in
-    the session's thread."""
+    """How allocations fail. `what` is a pool or a route. `kind` is that of memdiag_fault(). `count` of them fail."""
 
     what: str
     kind: str

@@ -63,8 +63,8 @@ struct Asked {
   uint64_t seen_us;
 };
 
-/** When a statement may be refused a block. But for the last case, it was told
-to end. */
+/** When a statement may be refused a block. Only after_the_wait refuses one
+that nobody told to end. */
 enum class Refusal : uint8_t {
   never,
   /** If it is larger than the reserve. */
@@ -74,9 +74,9 @@ enum class Refusal : uint8_t {
   /** Although there are tokens: the block may stay when the statement has
   ended, and its tokens would come back. */
   at_once,
-  /** At once and, behind the target, in the place of going on although nobody
-  told it to end: its session keeps the block, and to end a statement later
-  would not give it back. */
+  /** The session keeps the block, and the end of the statement would not give
+  it back. A statement that was told to end is refused at once. Behind the
+  target, any other is refused when its wait is over, and does not go on. */
   after_the_wait
 };
 

@@ -481,7 +481,8 @@ bool is_large() {
              thd->m_digest_state.m_digest_storage.m_hash,
              running->digest.size());
     running->may_end = !runs || exempt::may_end(thd->lex->sql_command);
-    // What is parsed may be prepared.
+    // The parser has not filled the LEX. The statement may be a PREPARE, and
+    // the session keeps the memory of that.
     running->may_keep = !runs || exempt::may_keep(*thd->lex);
     running->taker = begin_late(!runs);
     running->passed_gate.store(runs);
