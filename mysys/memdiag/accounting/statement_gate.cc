@@ -34,7 +34,8 @@ bool refuses(void *session, const unsigned char *digest) {
     return passed.gate == &refusal;
   const Gate *const gate = in_use.load(std::memory_order_acquire);
   if (gate == nullptr || !gate->refuses(session, digest)) return false;
-  note_let_through(&refusal, false);
+  // No end of an event's statement is seen.
+  if (running_statements != 0) note_let_through(&refusal, false);
   return true;
 }
 

@@ -304,6 +304,11 @@ bool ends_at_once(const Thread *self) {
          ask_owner(&Owner::ends_at_once, false);
 }
 
+bool is_to_end(const Thread *self) {
+  return self->taker.told_to_end.load(std::memory_order_relaxed) ||
+         ask_owner(&Owner::is_killed, false);
+}
+
 /** The thread sleeps until another round has ended, or for a moment. Others do
 not wait meanwhile for what it has not taken yet.
 @param bytes  are promised */
@@ -319,8 +324,8 @@ void wait_for_round(uint64_t seen_rounds, int64_t bytes) {
 @return true: the thread goes on even so */
 bool may_pass(Thread *self, int64_t bytes, bool waited_long, uint64_t began_us,
               uint64_t now_us) {
-  const bool ends = self->taker.told_to_end.load(std::memory_order_relaxed);
-  if ((ends || (waited_long && bytes > small_bytes)) && take_lane(self))
+  if ((is_to_end(self) || (waited_long && bytes > small_bytes)) &&
+      take_lane(self))
     return true;
   return waited_long &&
          (bytes <= small_bytes || now_us - began_us >= longest_large_ask_us) &&
@@ -338,9 +343,8 @@ bool wait(Thread *self, int64_t bytes, May may) {
   Asked asked{bytes, began_us, rounds.ended(), rounds.ended(), began_us};
   uint64_t now_us = began_us;
   Answer last;
-  while ((last = answer(account, &tokens, &asked,
-                        self->taker.told_to_end.load(std::memory_order_relaxed),
-                        may.refusal, now_us, rounds.ended())) == Answer::wait ||
+  while ((last = answer(account, &tokens, &asked, is_to_end(self), may.refusal,
+                        now_us, rounds.ended())) == Answer::wait ||
          last == Answer::went_on) {
     if (may_pass(self, bytes, last == Answer::went_on, began_us, now_us)) {
       last = Answer::went_on;

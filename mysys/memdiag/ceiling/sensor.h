@@ -137,6 +137,11 @@ struct Owner {
   may wait for what its session holds, or it was killed. Called before a pool is
   asked. */
   bool (*goes_on)(){nullptr};
+  /** KILL, a time limit or the ceiling ends the calling thread's statement. So
+  the thread waits no longer than one that was told to end. Called from
+  malloc().
+  */
+  bool (*is_killed)(){nullptr};
   /** The calling thread adds to a value that its session keeps, and does little
   else: to a variable (SET), or to a parameter of a later statement
   (COM_STMT_SEND_LONG_DATA).
@@ -151,7 +156,7 @@ struct Owner {
   @return true: it raised one that the caller of the pool looks for before it
   uses the block. So the block takes hardly any memory, and nobody waits */
   bool (*ends_at_once)(){nullptr};
-  /** The calling thread gets no block, because its statement was told to end or
+  /** The calling thread gets no block, because its statement is to end or
   because it waited in vain for a value that its session keeps. Called before
   the caller sees that: it raises the error of the end, because not every caller
   does, and an answer without the block would be wrong. */

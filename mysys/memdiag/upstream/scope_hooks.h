@@ -76,11 +76,14 @@ inline void session_ended() {
 inline constinit thread_local unsigned running_statements = 0;
 
 /** The same of a session. The gate has answered for the outer statement.
+Statements of an event have none.
+@param first_level  it is not a routine's, an event's or a trigger's
 @tparam Session  THD */
 template <typename Session>
-bool is_refused(Session *session) {
-  return running_statements == 1 &&
-         is_refused(session, session->m_digest_state.m_digest_storage.m_hash);
+bool is_refused(Session *session, bool first_level) {
+  return running_statements == (first_level ? 1 : 0) &&
+         is_refused(static_cast<void *>(session),
+                    session->m_digest_state.m_digest_storage.m_hash);
 }
 
 /** The statement that the thread runs while this lives. */

@@ -31,7 +31,10 @@ class Statement_gate : public Sessions {
   ~Statement_gate() override { statement_gate::set(nullptr); }
 
   static bool is_refused(const Digest &digest) {
-    return memdiag::is_refused(nullptr, digest.data());
+    memdiag::running_statements = 1;
+    const bool refused = memdiag::is_refused(nullptr, digest.data());
+    memdiag::running_statements = 0;
+    return refused;
   }
 };
 
@@ -109,13 +112,30 @@ TEST_F(Statement_gate, AStatementWithinAnothersHasPassed) {
   {
     const memdiag::Statement statement(&outer);
     const memdiag::Statement nested(&inner);
-    EXPECT_FALSE(memdiag::is_refused(&inner));
+    EXPECT_FALSE(memdiag::is_refused(&inner, true));
   }
   outer.set_digest(digest.data());
   {
     const memdiag::Statement statement(&outer);
-    EXPECT_TRUE(memdiag::is_refused(&outer));
+    EXPECT_TRUE(memdiag::is_refused(&outer, true));
   }
+}
+
+TEST_F(Statement_gate, StatementsOfAnEventAreRefusedOneByOne) {
+  const Digest digest = digest_of(4);
+  A_session event(digest.data());
+  statement_gate::set(&counting_gate);
+  refuse_next = true;
+  EXPECT_TRUE(memdiag::is_refused(&event, false));
+  EXPECT_FALSE(memdiag::is_refused(&event, true));
+  refuse_next = false;
+  EXPECT_FALSE(memdiag::is_refused(&event, false)) << "its handler";
+  EXPECT_EQ(2u, asked);
+  {
+    const memdiag::Statement outer(&event);
+    EXPECT_FALSE(memdiag::is_refused(&event, false)) << "a routine's";
+  }
+  EXPECT_EQ(2u, asked);
 }
 
 }  // namespace memdiag_test

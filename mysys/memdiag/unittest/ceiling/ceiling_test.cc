@@ -762,6 +762,29 @@ TEST_F(Ceiling, a_text_of_a_session_that_others_wait_for_does_not_wait) {
   end();
 }
 
+TEST_F(Ceiling, a_statement_that_is_killed_waits_no_longer) {
+  static std::atomic<bool> killed;
+  killed = false;
+  static constexpr Owner owner{.is_killed = [] { return killed.load(); }};
+  begin_statement(&owner);
+  let_threads_ask(true);
+  make_red();
+  std::atomic<bool> passed{false};
+  std::thread waiting([&passed] {
+    on_event(true, 0, 0);
+    begin(0);
+    EXPECT_TRUE(on_ask(Pool::statement, mb));
+    passed = true;
+    EXPECT_EQ(mb, tokens.taken_bytes());
+    (void)end();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(passed);
+  killed = true;
+  waiting.join();
+  EXPECT_TRUE(passed);
+}
+
 /** One that cannot be refused a block, and is told to end. */
 TEST_F(Ceiling, one_statement_after_the_other_goes_on_to_its_end) {
   Taker *const taker = begin_statement();

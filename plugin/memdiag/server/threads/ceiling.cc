@@ -27,6 +27,7 @@ constexpr Owner owner{.call_giver = call_giver,
                       .is_before_parser = is_before_parser,
                       .text_comes = text_comes,
                       .goes_on = goes_on,
+                      .is_killed = is_killed,
                       .keeps_value = keeps_value,
                       .is_executing = is_executing,
                       .ends_at_once = ends_at_once,
@@ -65,6 +66,7 @@ bool is_target(std::string_view text) { return parse_target(text).has_value(); }
 
 void start() {
   started = true;
+  register_stage();
   const std::string_view text = wish == nullptr ? "" : wish;
   if (!is_target(text)) {
     error_log::warn(

@@ -1,13 +1,16 @@
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <iterator>
 #include <new>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "mutex_lock.h"
 #include "my_sys.h"
 #include "my_systime.h"
+#include "mysql/psi/mysql_stage.h"
 #include "mysqld_error.h"
 #include "mysys/memdiag/upstream/scope_hooks.h"
 #include "mysys_err.h"
@@ -17,6 +20,8 @@
 #include "sql/auth/sql_security_ctx.h"
 #include "sql/current_thd.h"
 #include "sql/error_handler.h"
+#include "sql/sp_head.h"
+#include "sql/sp_rcontext.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
 #include "storage/innobase/memdiag/innodb.h"
@@ -147,7 +152,7 @@ struct Expectation {
 };
 
 Expectation expectation_of(State *self, const Running &running) {
-  const uint64_t hash = hash_of(running.digest.data());
+  const uint64_t hash = running.hash;
   const std::optional<int64_t> peak = peaks.peak_bytes(hash);
   const THD *const thd = running.thd;
   // SELECT 1 and SET are small, unless there is room to see what they take.
@@ -222,7 +227,8 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
     }
     const uint64_t waited_us = monotonic_us() - began_us;
     const bool in_turn = is_small || self->waiting.first == mine;
-    const bool alone = !is_small && self->running.count == 0;
+    const bool alone =
+        !is_small && self->running.count == 0 && self->events == 0;
     if (in_turn && (alone || has_room(self, *mine, *expected, waited_us)))
       break;
     // Running ones may never take what is expected of them.
@@ -314,9 +320,18 @@ bool refuse(Running *mine, uint64_t began_us) {
   return true;
 }
 
-/** There is no room now: waits for it.
+/** There is room now, and no other waits for it. */
+bool has_room_at_once(State *self, const Running &running,
+                      const Expectation &expected) {
+  return has_room(self, running, expected, 0) &&
+         (expected.bytes == 0 ||
+          self->waiters.load(std::memory_order_relaxed) == 0);
+}
+
+/** Waits for room.
+@param[in,out] expected  others of its digest may tell meanwhile what it takes
 @return true: the statement must not begin */
-bool queue(State *self, Own *mine, Expectation expected) {
+bool queue(State *self, Own *mine, Expectation *expected) {
   Running *const running = &mine->running;
   THD *const thd = running->thd;
   const uint64_t began_us = monotonic_us();
@@ -326,22 +341,71 @@ bool queue(State *self, Own *mine, Expectation expected) {
   {
     MUTEX_LOCK(locked, &self->mutex);
     mine->at_gate = true;
-    in_vain = waits_in_vain(self, running, &expected, began_us, &waited);
+    in_vain = waits_in_vain(self, running, expected, began_us, &waited);
     mine->at_gate = false;
     if (!in_vain) {
-      running->taker = begin(expected.bytes);
-      list(self, running);
+      running->taker = begin(expected->bytes);
+      if (!exempt::is_of_system(thd)) list(self, running);
     }
     if (waited) {
       done.processlist_id = thd->thread_id();
       done.digest = running->digest;
       if (in_vain && !thd->killed) done.action = Action::refuse;
-      finish(&done, began_us, static_cast<uint64_t>(expected.bytes));
+      finish(&done, began_us, static_cast<uint64_t>(expected->bytes));
       self->log.add(done);
     }
   }
-  if (in_vain) return refuse(running, began_us);
-  let_through(mine, expected.bytes);
+  return in_vain && refuse(running, began_us);
+}
+
+/** The event of the event scheduler that the calling thread runs, once it has
+begun. No hook sees its end: the thread ends with it. */
+class Event {
+ public:
+  Event() = default;
+  ~Event() {
+    if (!m_began) return;
+    peaks.note(own().running.hash, end());
+    State &self = state();
+    MUTEX_LOCK(locked, &self.mutex);
+    --self.events;
+    mysql_cond_broadcast(&self.changed);
+  }
+  Event(const Event &) = delete;
+  Event &operator=(const Event &) = delete;
+
+  bool has_begun() const { return m_began; }
+  void begins(State *self) {
+    MUTEX_LOCK(locked, &self->mutex);
+    ++self->events;
+    m_began = true;
+  }
+
+ private:
+  bool m_began{false};
+};
+
+/** The first statement of an event that names a table waits, for all of them.
+The event is never told to end: its session is gone before the thread, and no
+hook is between. @return true: the statement must not run */
+bool event_is_refused(THD *thd) {
+  if (thd->system_thread != SYSTEM_THREAD_EVENT_WORKER) return false;
+  Own *const mine = &own();  // is destroyed after the event
+  thread_local Event event;
+  if (event.has_begun() || thd->lex->query_tables == nullptr ||
+      exempt::holds_what_others_wait_for(thd))
+    return false;
+  State &self = state();
+  Running *const running = &mine->running;
+  running->thd = thd;
+  const LEX_STRING name = thd->sp_runtime_ctx->sp->m_qname;
+  running->hash = std::hash<std::string_view>{}({name.str, name.length});
+  Expectation expected = expectation_of(&self, *running);
+  if (!has_room_at_once(&self, *running, expected) &&
+      queue(&self, mine, &expected))
+    return true;
+  if (running->taker == nullptr) running->taker = begin(expected.bytes);
+  event.begins(&self);
   return false;
 }
 
@@ -367,6 +431,7 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
     MUTEX_LOCK(locked, running->listed ? &self.mutex : nullptr);
     memcpy(running->digest.data(), digest, running->digest.size());
   }
+  running->hash = hash_of(digest);
   const bool began_early = running->taker != nullptr;
   // EXECUTE is exempt, and its statement asks again.
   statement_gate::note_let_through(&gate, true);
@@ -382,22 +447,18 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
   }
   running->may_end = exempt::may_end(thd->lex->sql_command);
   running->may_keep = exempt::may_keep(*thd->lex);
-  const Expectation expected = expectation_of(&self, *running);
-  const bool queues =
-      !began_early && (!has_room(&self, *running, expected, 0) ||
-                       (expected.bytes != 0 &&
-                        self.waiters.load(std::memory_order_relaxed) != 0));
-  if (queues) {
-    if (queue(&self, &mine, expected)) return true;
-  } else {
-    let_through(&mine, expected.bytes);
-  }
+  Expectation expected = expectation_of(&self, *running);
+  if (!began_early && !has_room_at_once(&self, *running, expected) &&
+      queue(&self, &mine, &expected))
+    return true;
+  let_through(&mine, expected.bytes);
   statement_gate::note_let_through(&gate, false);
   return false;
 }
 
 bool asks(void *session, const unsigned char *digest) {
   auto *const thd = static_cast<THD *>(session);
+  if (running_statements == 0) return event_is_refused(thd);
   return !passes_as_small(thd, digest) && refuses(thd, digest);
 }
 
@@ -429,7 +490,7 @@ void leave() {
   }
   running->taker = nullptr;
   const int64_t peak = end();
-  peaks.note(hash_of(running->digest.data()), peak);
+  peaks.note(running->hash, peak);
   // Two threads may lose one statement of the average.
   const int64_t average = self.average_bytes.load(std::memory_order_relaxed);
   const int64_t next = next_average(average, peak);
@@ -453,6 +514,11 @@ bool may_begin_early(const THD *thd) {
 }  // namespace
 
 constexpr statement_gate::Gate gate{asks, leave};
+
+void register_stage() {
+  PSI_stage_info *stages[] = {&waits_for_room};
+  mysql_stage_register("memdiag", stages, 1);
+}
 
 bool is_large() {
   THD *const thd = current_thd;
@@ -480,6 +546,7 @@ bool is_large() {
       memcpy(running->digest.data(),
              thd->m_digest_state.m_digest_storage.m_hash,
              running->digest.size());
+    running->hash = hash_of(running->digest.data());
     running->may_end = !runs || exempt::may_end(thd->lex->sql_command);
     // The parser has not filled the LEX. The statement may be a PREPARE, and
     // the session keeps the memory of that.
@@ -534,6 +601,11 @@ bool goes_on() {
          exempt::holds_what_others_wait_for(thd);
 }
 
+bool is_killed() {
+  const THD *const thd = current_thd;
+  return thd != nullptr && thd->killed != THD::NOT_KILLED;
+}
+
 bool is_executing() { return own().running.passed_gate.load(); }
 
 bool keeps_value() {
@@ -570,6 +642,8 @@ bool ends_at_once() {
 void refused() {
   if (is_told_to_end(own().running)) {
     raise_end_once(current_thd);
+  } else if (is_killed()) {
+    current_thd->send_kill_message();
   } else {
     counters.refused.fetch_add(1);
     raise_refusal(longest_ask_us);

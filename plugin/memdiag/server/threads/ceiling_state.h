@@ -41,6 +41,9 @@ namespace memdiag::ceiling {
 struct Running {
   THD *thd{nullptr};
   sessions::Digest digest{};
+  /** What it will take is learnt by this: a part of its digest, or of an
+  event's name. 0: it has no digest. */
+  uint64_t hash{0};
   /** nullptr: none has begun, or it is exempt. */
   Taker *taker{nullptr};
   bool may_end{false};
@@ -92,6 +95,8 @@ struct State {
   List waiting;
   /** Statements that are large, or that began when room was short. */
   List running;
+  /** Events of the event scheduler that run; none of them is in the list. */
+  size_t events{0};
   uint64_t last_number{0};
   Pace pace;
   Small_pace small_pace;
@@ -183,6 +188,8 @@ void note(const Done &done);
 /** @name The gate @{ */
 /** What statements pass while there is a target. */
 extern const statement_gate::Gate gate;
+/** Performance Schema shows those that wait at the gate. Before any waits. */
+void register_stage();
 /** For Owner. */
 bool is_large();
 bool new_session();
@@ -190,6 +197,7 @@ bool is_parsing();
 bool is_in_parser();
 bool text_comes();
 bool goes_on();
+bool is_killed();
 bool keeps_value();
 bool is_executing();
 bool is_before_parser();
