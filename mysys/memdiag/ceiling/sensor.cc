@@ -23,6 +23,9 @@ namespace {
 
 constexpr uint64_t look_again_us = 50'000;
 constexpr uint64_t longest_packet_us = 50'000'000;
+/** After so long, a packet needs only the reserve. Where idle sessions keep
+what is missing, plenty may never be left. */
+constexpr uint64_t patient_packet_us = 5'000'000;
 constexpr uint64_t connection_wait_us = 1'000'000;
 /** Threads whose wait is over go on one by one: together they would take at
 once what they waited for. */
@@ -407,12 +410,12 @@ void note_text(int64_t bytes, int64_t peak_bytes) {
 
 /** There is room for one more statement with a text of so much. If none is
 expected to take more, one always begins. */
-bool has_room_for_text(int64_t bytes) {
+bool has_room_for_text(int64_t bytes, uint64_t waited_us) {
   const Marks marks = account.marks();
   const int64_t left = account.left_for_beginners_bytes();
-  return left >= marks.plenty_bytes &&
-         (account.expected_bytes() <= 0 ||
-          left - expected_of_text(bytes) >= marks.reserve_bytes);
+  const bool fits = left - expected_of_text(bytes) >= marks.reserve_bytes;
+  return left >= marks.plenty_bytes ? fits || account.expected_bytes() <= 0
+                                    : fits && waited_us >= patient_packet_us;
 }
 
 /** A large packet, and the copy of its text, come before the statement. As a
@@ -423,12 +426,15 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
   // The copy of a text whose packet has waited.
   if (self->text_bytes != 0) return;
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  uint64_t waited_us = 0;
   while (may_wait.load(std::memory_order_relaxed) &&
          account.level() != Level::unknown &&
          generation.load(std::memory_order_relaxed) == self->generation &&
-         !has_room_for_text(bytes) && !ask_owner(&Owner::goes_on, false)) {
+         !has_room_for_text(bytes, waited_us) &&
+         !ask_owner(&Owner::goes_on, false)) {
     const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
-    if (now_us - began_us >= longest_packet_us && may_go_on(now_us)) break;
+    waited_us = now_us - began_us;
+    if (waited_us >= longest_packet_us && may_go_on(now_us)) break;
     wait_for_round(rounds.ended(), bytes);
   }
   self->text_bytes = bytes;

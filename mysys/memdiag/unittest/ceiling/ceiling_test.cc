@@ -747,6 +747,40 @@ TEST_F(Ceiling, a_value_that_a_session_keeps_is_refused_after_the_wait) {
   EXPECT_EQ(went_on, counters.went_on);
 }
 
+TEST_F(Ceiling, a_text_that_has_waited_needs_only_the_reserve) {
+  static constexpr Owner owner{.text_comes = [] { return true; }};
+  begin_statement(&owner);
+  end();
+  let_threads_wait(true);
+  kernel_bytes = 950 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  EXPECT_EQ(Level::yellow, account.level());
+  std::atomic<bool> passed{false};
+  std::thread waiting([&passed] {
+    exempt_thread(false);
+    on_event(true, 0, 0);
+    EXPECT_TRUE(on_ask(Pool::session, mb));
+    passed = true;
+    begin(0);
+    (void)end();
+  });
+  const auto wait_for_it = [&passed](int times) {
+    for (int i = 0; i < times && !passed; ++i) {
+      rounds.end_one();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  wait_for_it(20);
+  EXPECT_FALSE(passed);
+  now_us += 5'000'000;
+  wait_for_it(10'000);
+  EXPECT_TRUE(passed);
+  now_us += 50'000'000;
+  rounds.end_one();
+  waiting.join();
+  let_threads_wait(false);
+}
+
 TEST_F(Ceiling, a_text_of_a_session_that_others_wait_for_does_not_wait) {
   static bool goes_on;
   goes_on = true;

@@ -388,7 +388,7 @@ class Event {
 /** The first statement of an event that names a table waits, for all of them.
 The event is never told to end: its session is gone before the thread, and no
 hook is between. @return true: the statement must not run */
-bool event_is_refused(THD *thd) {
+[[gnu::noinline]] bool event_is_refused(THD *thd) {
   if (thd->system_thread != SYSTEM_THREAD_EVENT_WORKER) return false;
   Own *const mine = &own();  // is destroyed after the event
   thread_local Event event;
@@ -458,8 +458,8 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
 
 bool asks(void *session, const unsigned char *digest) {
   auto *const thd = static_cast<THD *>(session);
-  if (running_statements == 0) return event_is_refused(thd);
-  return !passes_as_small(thd, digest) && refuses(thd, digest);
+  if (passes_as_small(thd, digest)) return false;
+  return running_statements == 0 ? event_is_refused(thd) : refuses(thd, digest);
 }
 
 /** A statement that was let through has ended. */
