@@ -1,30 +1,22 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <iterator>
-#include <new>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "mutex_lock.h"
-#include "my_sys.h"
 #include "my_systime.h"
 #include "mysql/psi/mysql_stage.h"
 #include "mysqld_error.h"
 #include "mysys/memdiag/upstream/scope_hooks.h"
-#include "mysys_err.h"
 #include "plugin/memdiag/server/threads/ceiling_state.h"
+#include "plugin/memdiag/server/threads/ceiling_statement.h"
 #include "plugin/memdiag/server/threads/exempt.h"
-#include "plugin/memdiag/server/threads/spilling.h"
-#include "sql/auth/sql_security_ctx.h"
-#include "sql/current_thd.h"
-#include "sql/error_handler.h"
 #include "sql/sp_head.h"
 #include "sql/sp_rcontext.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
-#include "storage/innobase/memdiag/innodb.h"
 
 namespace memdiag::ceiling {
 
@@ -39,92 +31,6 @@ constexpr uint64_t help_after_us = 5'000;
 
 PSI_stage_info waits_for_room = {
     0, "Waiting for memory (memdiag_memory_target)", 0, ""};
-
-/** Errors of a statement that got no memory after it was told to end. */
-constexpr uint consequences[] = {ER_QUERY_INTERRUPTED, ER_OUTOFMEMORY,
-                                 ER_OUT_OF_RESOURCES,  ER_OUT_OF_SORTMEMORY,
-                                 EE_OUTOFMEMORY,       ER_RECORD_FILE_FULL,
-                                 ER_CAPACITY_EXCEEDED, ER_ENGINE_OUT_OF_MEMORY};
-
-/** Puts the ceiling's error in the place of KILL's. */
-class Told_to_end final : public Internal_error_handler {
- public:
-  bool handle_condition(THD *, uint error, const char *,
-                        Sql_condition::enum_severity_level *level,
-                        const char *) override;
-};
-
-/** The calling thread's statement. */
-struct Own {
-  Running running;
-  Spilling spilling;
-  Told_to_end handler;
-  /** The handler was pushed for the statement. */
-  bool has_handler{false};
-  /** The session that has the handler from its begin to its end. */
-  my_thread_id session_with_handler{0};
-  /** The gate has let its statement through without counting it. */
-  bool exempt{false};
-  /** `running` may be in the list of those that wait. A thread that waits takes
-  steps of the giver, and may grow by them. */
-  bool at_gate{false};
-  /** It is a COM_QUERY that began with the copy of its text, and was not seen
-  in the parser. */
-  bool copies_text{false};
-  /** The ceiling's error is being raised. */
-  bool raises{false};
-};
-
-Own &own() {
-  thread_local Own mine;
-  return mine;
-}
-/** The same, of a thread whose session has the handler. */
-constinit thread_local Own *own_of_session = nullptr;
-
-void raise_end(Own *mine, THD *thd) {
-  // Locks of rows stay until the transaction ends: to end the statement alone
-  // would not give their memory back. While it is parsed, it took no lock.
-  const bool with_transaction =
-      mine->running.passed_gate.load() &&
-      innodb::lock_bytes(thd) >= mine->running.grown_bytes / 2;
-  if (with_transaction) thd->mark_transaction_to_rollback(true);
-  mine->raises = true;
-  try {
-    my_printf_error(
-        ER_CAPACITY_EXCEEDED, "%s", MYF(ME_FATALERROR),
-        text_of_end(mine->running.target_bytes, mine->running.grown_bytes,
-                    mine->running.of_statements, with_transaction)
-            .c_str());
-  } catch (const std::bad_alloc &) {
-    my_error(ER_OUT_OF_RESOURCES, MYF(ME_FATALERROR));
-  }
-  mine->raises = false;
-}
-
-bool is_told_to_end(const Running &running) {
-  return running.taker != nullptr &&
-         running.taker->told_to_end.load(std::memory_order_acquire);
-}
-
-bool Told_to_end::handle_condition(THD *thd, uint error, const char *,
-                                   Sql_condition::enum_severity_level *level,
-                                   const char *) {
-  Own &mine = own();
-  if (mine.raises || *level != Sql_condition::SL_ERROR ||
-      !is_told_to_end(mine.running) ||
-      std::find(std::begin(consequences), std::end(consequences), error) ==
-          std::end(consequences))
-    return false;
-  raise_end(&mine, thd);
-  return true;
-}
-
-uint64_t hash_of(const unsigned char *digest) {
-  uint64_t hash;
-  memcpy(&hash, digest, sizeof hash);
-  return hash;
-}
 
 /** Caller holds the mutex, which is free meanwhile. */
 void wait_at_gate(State *self, THD *thd) {
@@ -259,13 +165,6 @@ bool waits_in_vain(State *self, Running *mine, Expectation *expected,
   return in_vain;
 }
 
-/** Caller holds the mutex. */
-void list(State *self, Running *mine) {
-  mine->number = ++self->last_number;
-  self->running.append(mine);
-  mine->listed = true;
-}
-
 /** The giver does not know it from here on. */
 void unlist(State *self, Running *mine) {
   if (!mine->listed) return;
@@ -293,15 +192,6 @@ void let_through(Own *mine, int64_t expected_bytes) {
   }
   // A thread that holds the lock of this one has it for a moment.
   while (is_told_to_end(mine->running) && !kill(&mine->running)) pause_us(10);
-}
-
-void raise_refusal(uint64_t waited_us) {
-  try {
-    my_printf_error(ER_CAPACITY_EXCEEDED, "%s", MYF(0),
-                    text_of_refusal(waited_us).c_str());
-  } catch (const std::bad_alloc &) {
-    my_error(ER_OUT_OF_RESOURCES, MYF(0));
-  }
 }
 
 bool refuse(Running *mine, uint64_t began_us) {
@@ -345,7 +235,7 @@ bool queue(State *self, Own *mine, Expectation *expected) {
     mine->at_gate = false;
     if (!in_vain) {
       running->taker = begin(expected->bytes);
-      if (!exempt::is_of_system(thd)) list(self, running);
+      if (!exempt::is_of_system(thd)) self->list(running);
     }
     if (waited) {
       done.processlist_id = thd->thread_id();
@@ -498,19 +388,6 @@ void leave() {
     self.average_bytes.store(next, std::memory_order_relaxed);
 }
 
-/** @param thd  of the calling thread; nullptr: it has none */
-void raise_end_once(THD *thd) {
-  Own &mine = own();
-  if (thd != nullptr && !mine.raises && !thd->is_error()) raise_end(&mine, thd);
-}
-
-/** Before its gate: commands whose texts may be large. */
-bool may_begin_early(const THD *thd) {
-  const enum_server_command command = thd->get_command();
-  return command == COM_QUERY || command == COM_STMT_PREPARE ||
-         command == COM_STMT_EXECUTE;
-}
-
 }  // namespace
 
 constexpr statement_gate::Gate gate{asks, leave};
@@ -518,153 +395,6 @@ constexpr statement_gate::Gate gate{asks, leave};
 void register_stage() {
   PSI_stage_info *stages[] = {&waits_for_room};
   mysql_stage_register("memdiag", stages, 1);
-}
-
-bool is_large() {
-  THD *const thd = current_thd;
-  if (thd == nullptr || running_statements != 1 || exempt::is_of_system(thd))
-    return false;
-  Own &mine = own();
-  Running *const running = &mine.running;
-  if (mine.exempt || running->listed) return true;
-  if (mine.at_gate) return false;
-  State &self = state();
-  const bool late = running->taker == nullptr;
-  // It passed as a small one.
-  const bool runs = late && statement_gate::is_let_through();
-  if (runs && exempt::is_exempt(thd)) {
-    exempt_thread(true);
-    return true;
-  }
-  if (late && !runs && !may_begin_early(thd)) return false;
-  // The thread may hold the mutex, or a lock that its holder waits for.
-  if (mysql_mutex_trylock(&self.mutex) != 0) return false;
-  if (late) {
-    running->thd = thd;
-    running->digest = {};
-    if (runs)
-      memcpy(running->digest.data(),
-             thd->m_digest_state.m_digest_storage.m_hash,
-             running->digest.size());
-    running->hash = hash_of(running->digest.data());
-    running->may_end = !runs || exempt::may_end(thd->lex->sql_command);
-    // The parser has not filled the LEX. The statement may be a PREPARE, and
-    // the session keeps the memory of that.
-    running->may_keep = !runs || exempt::may_keep(*thd->lex);
-    running->taker = begin_late(!runs);
-    running->passed_gate.store(runs);
-    mine.copies_text =
-        !runs && thd->get_command() == COM_QUERY && thd->query().str == nullptr;
-    statement_gate::note_let_through(&gate, !runs);
-  }
-  list(&self, running);
-  mysql_mutex_unlock(&self.mutex);
-  return true;
-}
-
-bool new_session() {
-  own_of_session = nullptr;
-  THD *const thd = current_thd;
-  if (thd == nullptr || exempt::is_of_system(thd)) return false;
-  Own *const mine = &own();
-  // No statement runs, so the handler is the outermost of each that will.
-  if (thd->get_internal_handler() == nullptr) {
-    thd->push_internal_handler(&mine->handler);
-    mine->session_with_handler = thd->thread_id();
-    own_of_session = mine;
-  }
-  return true;
-}
-
-bool is_parsing() {
-  THD *const thd = current_thd;
-  if (thd != nullptr && thd->m_parser_state != nullptr)
-    own().copies_text = false;
-  return thd != nullptr && thd->m_parser_state != nullptr &&
-         !thd->m_parser_state->m_lip.eof();
-}
-
-bool is_in_parser() {
-  const THD *const thd = current_thd;
-  return thd != nullptr && thd->m_parser_state != nullptr;
-}
-
-bool text_comes() {
-  if (statement_gate::is_let_through()) return false;
-  statement_gate::note_let_through(&gate, true);
-  return true;
-}
-
-bool goes_on() {
-  THD *const thd = current_thd;
-  return thd == nullptr || thd->killed != THD::NOT_KILLED ||
-         exempt::holds_what_others_wait_for(thd);
-}
-
-bool is_killed() {
-  const THD *const thd = current_thd;
-  return thd != nullptr && thd->killed != THD::NOT_KILLED;
-}
-
-bool is_executing() { return own().running.passed_gate.load(); }
-
-bool keeps_value() {
-  const THD *const thd = current_thd;
-  return thd != nullptr &&
-         (thd->get_command() == COM_STMT_SEND_LONG_DATA ||
-          // In a routine, the whole CALL grows, and goes on to its end.
-          (is_executing() && thd->sp_runtime_ctx == nullptr &&
-           thd->lex->sql_command == SQLCOM_SET_OPTION));
-}
-
-bool is_before_parser() {
-  const THD *const thd = current_thd;
-  const Own &mine = own();
-  return thd != nullptr && mine.running.taker != nullptr &&
-         mine.running.thd == thd && mine.copies_text &&
-         thd->m_parser_state == nullptr && !mine.running.passed_gate.load();
-}
-
-bool ends_at_once() {
-  THD *const thd = current_thd;
-  const Running &running = own().running;
-  // The parser looks for this error, and not at KILL. Behind the gate, what is
-  // parsed is a trigger, a routine or a view. It would be taken for a wrong one
-  // and kept as such.
-  if (thd == nullptr || !is_told_to_end(running) ||
-      running.passed_gate.load() || thd->m_parser_state == nullptr ||
-      thd->get_stmt_da() != thd->get_parser_da())
-    return false;
-  raise_end_once(thd);
-  return thd->is_error();
-}
-
-void refused() {
-  if (is_told_to_end(own().running)) {
-    raise_end_once(current_thd);
-  } else if (is_killed()) {
-    current_thd->send_kill_message();
-  } else {
-    counters.refused.fetch_add(1);
-    raise_refusal(longest_ask_us);
-  }
-}
-
-void went_on(uint64_t waited_us, int64_t left_before_bytes) {
-  const Running &running = own().running;
-  if (running.thd == nullptr) return;
-  Done done = begun(Action::went_on);
-  done.time_us -= std::min(done.time_us, waited_us);
-  done.processlist_id = running.thd->thread_id();
-  done.digest = running.digest;
-  done.duration_us = waited_us;
-  done.left_before_bytes = left_before_bytes;
-  done.left_after_bytes = account.left_bytes();
-  // The thread may hold a lock that the holder of the mutex waits for.
-  State &self = state();
-  if (mysql_mutex_trylock(&self.mutex) != 0) return;
-  self.log.add(done);
-  mysql_mutex_unlock(&self.mutex);
 }
 
 }  // namespace memdiag::ceiling

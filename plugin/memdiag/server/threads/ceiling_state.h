@@ -1,7 +1,7 @@
 /*
   What the parts of the ceiling share: the statements that wait and run, and the
   log. ceiling.cc switches the ceiling, ceiling_gate.cc is what statements pass,
-  and ceiling_giver.cc gives memory back.
+  ceiling_owner.cc answers the sensor, and ceiling_giver.cc gives memory back.
 
   Threads: any. Locks: State::mutex protects the lists and the log;
   State::round is held during a round of the giver. A thread may take the mutex
@@ -87,6 +87,13 @@ struct State {
   State() {
     mysql_mutex_init(PSI_NOT_INSTRUMENTED, &mutex, MY_MUTEX_INIT_FAST);
     mysql_cond_init(PSI_NOT_INSTRUMENTED, &changed);
+  }
+
+  /** The giver knows the statement from here on. Caller holds the mutex. */
+  void list(Running *mine) {
+    mine->number = ++last_number;
+    running.append(mine);
+    mine->listed = true;
   }
 
   mysql_mutex_t mutex;
@@ -190,7 +197,9 @@ void note(const Done &done);
 extern const statement_gate::Gate gate;
 /** Performance Schema shows those that wait at the gate. Before any waits. */
 void register_stage();
-/** For Owner. */
+/** @} */
+
+/** @name For Owner @{ */
 bool is_large();
 bool new_session();
 bool is_parsing();

@@ -1,0 +1,177 @@
+/*
+  What the sensor asks about the calling thread's statement, and tells it:
+  Owner of mysys/memdiag/ceiling/sensor.h.
+*/
+
+#include <algorithm>
+#include <cstring>
+
+#include "my_sys.h"
+#include "mysys/memdiag/upstream/scope_hooks.h"
+#include "plugin/memdiag/server/threads/ceiling_state.h"
+#include "plugin/memdiag/server/threads/ceiling_statement.h"
+#include "plugin/memdiag/server/threads/exempt.h"
+#include "sql/current_thd.h"
+#include "sql/sql_class.h"
+#include "sql/sql_lex.h"
+
+namespace memdiag::ceiling {
+namespace {
+
+/** Before its gate: commands whose texts may be large. */
+bool may_begin_early(const THD *thd) {
+  const enum_server_command command = thd->get_command();
+  return command == COM_QUERY || command == COM_STMT_PREPARE ||
+         command == COM_STMT_EXECUTE;
+}
+
+}  // namespace
+
+bool is_large() {
+  THD *const thd = current_thd;
+  if (thd == nullptr || running_statements != 1 || exempt::is_of_system(thd))
+    return false;
+  Own &mine = own();
+  Running *const running = &mine.running;
+  if (mine.exempt || running->listed) return true;
+  if (mine.at_gate) return false;
+  State &self = state();
+  const bool late = running->taker == nullptr;
+  // It passed as a small one.
+  const bool runs = late && statement_gate::is_let_through();
+  if (runs && exempt::is_exempt(thd)) {
+    exempt_thread(true);
+    return true;
+  }
+  if (late && !runs && !may_begin_early(thd)) return false;
+  // The thread may hold the mutex, or a lock that its holder waits for.
+  if (mysql_mutex_trylock(&self.mutex) != 0) return false;
+  if (late) {
+    running->thd = thd;
+    running->digest = {};
+    if (runs)
+      memcpy(running->digest.data(),
+             thd->m_digest_state.m_digest_storage.m_hash,
+             running->digest.size());
+    running->hash = hash_of(running->digest.data());
+    running->may_end = !runs || exempt::may_end(thd->lex->sql_command);
+    // The parser has not filled the LEX. The statement may be a PREPARE, and
+    // the session keeps the memory of that.
+    running->may_keep = !runs || exempt::may_keep(*thd->lex);
+    running->taker = begin_late(!runs);
+    running->passed_gate.store(runs);
+    mine.copies_text =
+        !runs && thd->get_command() == COM_QUERY && thd->query().str == nullptr;
+    statement_gate::note_let_through(&gate, !runs);
+  }
+  self.list(running);
+  mysql_mutex_unlock(&self.mutex);
+  return true;
+}
+
+bool new_session() {
+  own_of_session = nullptr;
+  THD *const thd = current_thd;
+  if (thd == nullptr || exempt::is_of_system(thd)) return false;
+  Own *const mine = &own();
+  // No statement runs, so the handler is the outermost of each that will.
+  if (thd->get_internal_handler() == nullptr) {
+    thd->push_internal_handler(&mine->handler);
+    mine->session_with_handler = thd->thread_id();
+    own_of_session = mine;
+  }
+  return true;
+}
+
+bool is_parsing() {
+  THD *const thd = current_thd;
+  if (thd != nullptr && thd->m_parser_state != nullptr)
+    own().copies_text = false;
+  return thd != nullptr && thd->m_parser_state != nullptr &&
+         !thd->m_parser_state->m_lip.eof();
+}
+
+bool is_in_parser() {
+  const THD *const thd = current_thd;
+  return thd != nullptr && thd->m_parser_state != nullptr;
+}
+
+bool text_comes() {
+  if (statement_gate::is_let_through()) return false;
+  statement_gate::note_let_through(&gate, true);
+  return true;
+}
+
+bool goes_on() {
+  THD *const thd = current_thd;
+  return thd == nullptr || thd->killed != THD::NOT_KILLED ||
+         exempt::holds_what_others_wait_for(thd);
+}
+
+bool is_killed() {
+  const THD *const thd = current_thd;
+  return thd != nullptr && thd->killed != THD::NOT_KILLED;
+}
+
+bool is_executing() { return own().running.passed_gate.load(); }
+
+bool keeps_value() {
+  const THD *const thd = current_thd;
+  return thd != nullptr &&
+         (thd->get_command() == COM_STMT_SEND_LONG_DATA ||
+          // In a routine, the whole CALL grows, and goes on to its end.
+          (is_executing() && thd->sp_runtime_ctx == nullptr &&
+           thd->lex->sql_command == SQLCOM_SET_OPTION));
+}
+
+bool is_before_parser() {
+  const THD *const thd = current_thd;
+  const Own &mine = own();
+  return thd != nullptr && mine.running.taker != nullptr &&
+         mine.running.thd == thd && mine.copies_text &&
+         thd->m_parser_state == nullptr && !mine.running.passed_gate.load();
+}
+
+bool ends_at_once() {
+  THD *const thd = current_thd;
+  const Running &running = own().running;
+  // The parser looks for this error, and not at KILL. Behind the gate, what is
+  // parsed is a trigger, a routine or a view. It would be taken for a wrong one
+  // and kept as such.
+  if (thd == nullptr || !is_told_to_end(running) ||
+      running.passed_gate.load() || thd->m_parser_state == nullptr ||
+      thd->get_stmt_da() != thd->get_parser_da())
+    return false;
+  raise_end_once(thd);
+  return thd->is_error();
+}
+
+void refused() {
+  if (is_told_to_end(own().running)) {
+    raise_end_once(current_thd);
+  } else if (is_killed()) {
+    current_thd->send_kill_message();
+  } else {
+    counters.refused.fetch_add(1);
+    raise_refusal(longest_ask_us);
+  }
+}
+
+void went_on(uint64_t waited_us, int64_t left_before_bytes) {
+  const Running &running = own().running;
+  if (running.thd == nullptr) return;
+  Done done = begun(Action::went_on);
+  done.time_us -= std::min(done.time_us, waited_us);
+  done.processlist_id = running.thd->thread_id();
+  done.digest = running.digest;
+  done.duration_us = waited_us;
+  done.left_before_bytes = left_before_bytes;
+  done.left_after_bytes = account.left_bytes();
+  // The thread may hold a lock that the holder of the mutex waits for.
+  State &self = state();
+  if (mysql_mutex_trylock(&self.mutex) != 0) return;
+  self.log.add(done);
+  mysql_mutex_unlock(&self.mutex);
+}
+
+}  // namespace memdiag::ceiling
