@@ -3,13 +3,15 @@
 
   proof/version_2.py [--preset dev] [--minutes 60]
 
-The checks run in a virtual machine (machine.py) that has version 2 alone, as most containers have. They take half an
-hour without KVM. Where this machine has version 2 itself, --here runs them at once.
+The checks, and those of CI that need a control group, run in a virtual machine (machine.py) that has version 2 alone, as
+most containers have. They take half an hour without KVM. Where this machine has version 2 itself, --here runs the checks
+of this file at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import tempfile
 import threading
@@ -184,6 +186,17 @@ def here(preset: str) -> int:
     return checks.finish()
 
 
+def program(preset: str) -> str:
+    """What the machine runs: these checks, and those of CI that need a control group."""
+    steps = (
+        (__file__, "--here"),
+        (str(ROOT / "tools/resize_in_cgroup.py"), "--rounds", "4"),
+        (str(ROOT / "tools/recorder_in_cgroup.py"),),
+    )
+    commands = (shlex.join([sys.executable, *each, "--preset", preset]) for each in steps)
+    return "status=0; " + "".join(f"{each} || status=1; " for each in commands) + "exit $status"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--preset", default="dev", help="default: %(default)s")
@@ -196,7 +209,7 @@ def main() -> int:
     if not Build.of_preset(ROOT, preset).mysqld.is_file():
         raise Problem(f"preset {preset} is not built: cmake --preset {preset} && cmake --build --preset {preset}")
     try:
-        return machine.run([sys.executable, __file__, "--here", "--preset", preset], MACHINE_MB, options.minutes)
+        return machine.run(["sh", "-c", program(preset)], MACHINE_MB, options.minutes)
     except NotPossible as reason:
         return not_possible(NAME, "a machine with version 2", reason)
 
