@@ -279,7 +279,9 @@ class Event {
 The event is never told to end: its session is gone before the thread, and no
 hook is between. @return true: the statement must not run */
 [[gnu::noinline]] bool event_is_refused(THD *thd) {
-  if (thd->system_thread != SYSTEM_THREAD_EVENT_WORKER) return false;
+  if (thd->system_thread != SYSTEM_THREAD_EVENT_WORKER ||
+      thd->sp_runtime_ctx == nullptr || thd->sp_runtime_ctx->sp == nullptr)
+    return false;
   Own *const mine = &own();  // is destroyed after the event
   thread_local Event event;
   if (event.has_begun() || thd->lex->query_tables == nullptr ||
