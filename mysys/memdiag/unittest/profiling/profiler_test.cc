@@ -262,7 +262,7 @@ TEST(Profiler, EstimatesAreNotBiased) {
   }
 }
 
-uintptr_t address_of(const void *block) {
+uintptr_t address_of(void *block) {
   return reinterpret_cast<uintptr_t>(block);
 }
 
