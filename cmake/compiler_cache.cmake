@@ -11,7 +11,9 @@ if(CCACHE_PROGRAM)
   # that uses it.
   set(MEMDIAG_LAUNCHER "env;-u;LC_ALL;-u;LC_CTYPE;-u;LC_MESSAGES;LANG=C.UTF-8"
     "CCACHE_CONFIGPATH=${CMAKE_BINARY_DIR}/ccache.conf;ccache")
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${MEMDIAG_LAUNCHER})
+  # Upstream's files and jemalloc lie below the build folder, the unit tests below the
+  # checkout. Relative to it, they are hits in every other checkout.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${MEMDIAG_LAUNCHER})
 else()
   message(WARNING "ccache is not installed: every build folder compiles everything")
 endif()

@@ -32,7 +32,12 @@ add_library(memdiag_unit OBJECT ${layer})
 target_compile_features(memdiag_unit PUBLIC cxx_std_20)
 target_include_directories(memdiag_unit PUBLIC ${CMAKE_SOURCE_DIR})
 target_compile_options(memdiag_unit PUBLIC
-  -O2 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror)
+  -O2 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror
+  # Another checkout may have compiled an object of the compiler cache.
+  -fdebug-prefix-map=${CMAKE_SOURCE_DIR}/= -fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)
+if(MOLD_PROGRAM)
+  target_link_options(memdiag_unit PUBLIC -fuse-ld=mold)
+endif()
 target_link_libraries(memdiag_unit PUBLIC memdiag::jemalloc Threads::Threads ZLIB::ZLIB)
 if(MEMDIAG_SANITIZE)
   target_compile_options(memdiag_unit PUBLIC

@@ -1,6 +1,4 @@
 # Configures and builds upstream in <build>/bld.
-find_program(MOLD_PROGRAM mold)
-
 # Options go into an initial-cache file and not on a command line: some values contain
 # semicolons, and a changed file makes CMake configure upstream again.
 set(upstream_options "# Made by cmake/upstream.cmake.\n")
@@ -118,7 +116,6 @@ if(MEMDIAG_LAUNCHER)
   upstream_option(CMAKE_CXX_COMPILER_LAUNCHER "${MEMDIAG_LAUNCHER}")
 endif()
 if(MOLD_PROGRAM)
-  # mold links mysqld in seconds, many times faster than the default linker.
   string(APPEND link_flags " -fuse-ld=mold")
 endif()
 foreach(kind EXE SHARED MODULE)

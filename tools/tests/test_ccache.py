@@ -16,22 +16,30 @@ from harness.common import ROOT
 from harness.scratch import Scratch
 
 
-@unittest.skipUnless(all(map(shutil.which, ("ccache", "cmake", "g++"))), "needs ccache, cmake, g++")
+def launcher(checkout: Path, build: Path, cache: Path, name: str) -> list[str]:
+    """What our CMake files put before the compiler."""
+    script = cache / "launcher.cmake"
+    script.write_text(
+        f"""set(CMAKE_SOURCE_DIR {checkout})
+        set(CMAKE_BINARY_DIR {build})
+        set(MEMDIAG_CACHE_DIR {cache})
+        include({ROOT}/cmake/compiler_cache.cmake)
+        message("${{{name}}}")"""
+    )
+    done = subprocess.run(["cmake", "-P", script], capture_output=True, text=True, check=True)
+    return done.stderr.strip().split(";")
+
+
+NEEDED = unittest.skipUnless(all(map(shutil.which, ("ccache", "cmake", "g++"))), "needs ccache, cmake, g++")
+
+
+@NEEDED
 class PrecompiledHeaders(Scratch):
     def setUp(self):
         super().setUp()
         self.build = self.root / "build"
         self.build.mkdir()
-        (self.root / "launcher.cmake").write_text(
-            f"""set(CMAKE_SOURCE_DIR {ROOT})
-            set(CMAKE_BINARY_DIR {self.build})
-            set(MEMDIAG_CACHE_DIR {self.root})
-            include({ROOT}/cmake/compiler_cache.cmake)
-            message("${{MEMDIAG_LAUNCHER}}")"""
-        )
-        script = ["cmake", "-P", self.root / "launcher.cmake"]
-        done = subprocess.run(script, capture_output=True, text=True, check=True)
-        self.launcher = done.stderr.strip().split(";")
+        self.launcher = launcher(ROOT, self.build, self.root, "MEMDIAG_LAUNCHER")
         (self.build / "pch.hxx").write_text("#include <h.h>\n")
         (self.build / "pch.hxx.cxx").touch()
         (self.build / "main.cc").write_text("int main() { return value(); }\n")
@@ -79,6 +87,27 @@ class PrecompiledHeaders(Scratch):
         self.compile_header(LANG="C", LC_ALL="C")
         # Compiled again, it would not be the same: the compiler writes addresses.
         self.assertTrue(header.read_bytes() == first)
+
+
+@NEEDED
+class UnitTests(Scratch):
+    def test_another_checkout_has_compiled_it(self):
+        results = self.root / "results"
+        for name in ("one", "other"):
+            checkout = self.root / name
+            (checkout / "build").mkdir(parents=True)
+            (checkout / "cmake").symlink_to(ROOT / "cmake")
+            (checkout / "value.h").write_text("inline int value() { return 1; }\n")
+            (checkout / "main.cc").write_text('#include "value.h"\nint main() { return value(); }\n')
+            words = launcher(checkout, checkout / "build", self.root, "CMAKE_CXX_COMPILER_LAUNCHER")
+            options = [f"-I{checkout}", "-g1", "-MD", "-MF", "main.d", "-o", "main.o"]
+            subprocess.run(
+                [*words, "g++", *options, "-c", checkout / "main.cc"],
+                cwd=checkout / "build",
+                env=os.environ | {"CCACHE_STATSLOG": str(results)},
+                check=True,
+            )
+        self.assertEqual(results.read_text().count("direct_cache_hit"), 1)
 
 
 if __name__ == "__main__":
