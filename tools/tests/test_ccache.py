@@ -88,6 +88,12 @@ class PrecompiledHeaders(Scratch):
         # Compiled again, it would not be the same: the compiler writes addresses.
         self.assertTrue(header.read_bytes() == first)
 
+    def test_header_is_not_read_for_each_file(self):
+        (self.build / "h.h").write_text("inline int value() { return 1; }\n")
+        log = self.root / "log"
+        self.compile_header(CCACHE_DEBUG="1", CCACHE_LOGFILE=str(log))
+        self.assertIn("Inode cache file loaded", log.read_text())
+
 
 @NEEDED
 class UnitTests(Scratch):
