@@ -35,8 +35,8 @@ def snapshot(name: str) -> dict[str, Any]:
 
 def today(name: str) -> dict[str, Any]:
     """A snapshot with answers to what memdiag asks since it was recorded, as far as they are known: client/check/states.py
-    makes servers without replication, and the session of the recording is the one whose statement ran. What all sessions
-    have is the sum of their users', and none slept for a minute, so the idle ones have 0. Rows of MEMDIAG_ADVICE stay those
+    makes servers without replication, whose sessions keep no tables open, and the session of the recording is the one whose
+    statement ran. What all sessions have is the sum of their users', and none slept for a minute, so the idle ones have 0. Rows of MEMDIAG_ADVICE stay those
     of a server without RULE."""
     data = snapshot(name)
     sources = data["sources"]
@@ -45,7 +45,7 @@ def today(name: str) -> dict[str, Any]:
         for row in sources.get("threads", {}).get("rows", ())
         if row["COMMAND"] == "Query"
     ]
-    answers = {"system_sessions": own, "system_threads": []}
+    answers = {"system_sessions": own, "system_threads": [], "table_keepers": [{"KEEPERS": 0}]}
     users = [row for row in sources.get("users", {}).get("rows", ()) if row["USER"] not in (None, "event_scheduler")]
     if users and not sources["sessions"]["rows"][0]["SLEEPING_60"]:
         idle = {f"IDLE_{seconds}_BYTES": 0 for seconds in (60, 600, 3600)}

@@ -89,6 +89,7 @@ class ModelServer:
                 for name, held in sorted(self.tables.items(), key=lambda one: -one[1])[:10]
             ],
             variables=[dict(self.variables)],
+            table_keepers=[{"KEEPERS": 0}],
             **{
                 source: [{"SYSTEM_SESSION": one.number} for one in self.sessions if one.kept == source]
                 for source in ("system_sessions", "system_threads", "watchers")

@@ -70,6 +70,30 @@ class Privileges(unittest.TestCase):
         self.assertIn("PROCESS", fact.what)
 
 
+class Keepers(unittest.TestCase):
+    """Sessions that keep tables are found by their locks of names."""
+
+    def error(self, counted=1, **status):
+        class Server(OldServer):
+            def answer(self, statement):
+                names, rows = super().answer(statement)
+                if "wait/lock/metadata/sql/mdl" in statement:
+                    return ["COUNTED"], [(counted,)]
+                if statement.startswith("SHOW GLOBAL STATUS"):
+                    rows = [*rows, *((name.capitalize(), value) for name, value in status.items())]
+                return names, rows
+
+        return snapshot_of(Server(STOCK))["sources"]["table_keepers"]["error"]
+
+    def test_locks_that_are_not_counted_are_not_none(self):
+        self.assertIsNone(self.error())
+        self.assertIn("the instrument wait/lock/metadata/sql/mdl is off", self.error(counted=0))
+
+    def test_locks_that_found_no_room_are_not_none(self):
+        self.assertIsNone(self.error(performance_schema_metadata_lock_lost="0"))
+        self.assertIn("no room", self.error(performance_schema_metadata_lock_lost="1"))
+
+
 class Dying(unittest.TestCase):
     def test_what_was_read_is_reported(self):
         for answers in range(1, 9):

@@ -85,6 +85,7 @@ _TABLES = (
     # [I], [D]: attributes of connections, in MariaDB since 10.5.2, too.
     ("performance_schema.session_connect_attrs", "PROCESSLIST_ID ATTR_NAME ATTR_VALUE", BOTH),
     # [I], [D]
+    ("performance_schema.setup_consumers", "NAME ENABLED", BOTH),
     ("performance_schema.setup_instruments", "NAME ENABLED", BOTH),
     (
         "performance_schema.threads",
@@ -176,7 +177,7 @@ _VARIABLES = (
         " prepared_stmt_count innodb_page_size innodb_buffer_pool_pages_total innodb_buffer_pool_pages_data"
         " innodb_buffer_pool_pages_free innodb_buffer_pool_pages_misc innodb_buffer_pool_pages_dirty"
         " innodb_buffer_pool_bytes_data binlog_cache_disk_use created_tmp_tables created_tmp_disk_tables"
-        " performance_schema_memory_classes_lost",
+        " performance_schema_memory_classes_lost performance_schema_metadata_lock_lost",
         BOTH,
     ),  # [S]
     ("global_connection_memory", Since("8.0.28", NEVER)),  # [M]

@@ -34,7 +34,8 @@ GLOBAL_STATUS = """SHOW GLOBAL STATUS WHERE Variable_name IN (
  'Open_table_definitions', 'Prepared_stmt_count', 'Innodb_page_size', 'Innodb_buffer_pool_pages_total',
  'Innodb_buffer_pool_pages_data', 'Innodb_buffer_pool_pages_free', 'Innodb_buffer_pool_pages_misc',
   'Innodb_buffer_pool_pages_dirty', 'Innodb_buffer_pool_bytes_data', 'Memory_used', 'Binlog_cache_disk_use',
-  'Created_tmp_tables', 'Created_tmp_disk_tables', 'Performance_schema_memory_classes_lost', 'Memdiag_ceiling_level',
+  'Created_tmp_tables', 'Created_tmp_disk_tables', 'Performance_schema_memory_classes_lost',
+  'Performance_schema_metadata_lock_lost', 'Memdiag_ceiling_level',
   'Memdiag_ceiling_target_bytes', 'Memdiag_ceiling_left_bytes', 'Memdiag_ceiling_parked_bytes', 'Memdiag_ceiling_ended',
   'Memdiag_ceiling_refused', 'Memdiag_ceiling_went_on', 'Memdiag_ceiling_longest_wait_microseconds')"""
 
@@ -138,9 +139,13 @@ SYSTEM_THREADS = """SELECT PROCESSLIST_ID AS SYSTEM_SESSION FROM performance_sch
  WHERE PROCESSLIST_ID IS NOT NULL AND (NAME LIKE 'thread/sql/replica%' OR NAME LIKE 'thread/sql/slave%'
  OR NAME LIKE 'thread/group_rpl/%')"""
 
+# 0: Performance Schema does not count locks of names, or has not counted all of them.
+LOCKS_ARE_COUNTED = """SELECT COUNT(*) AS COUNTED FROM performance_schema.setup_instruments i
+ JOIN performance_schema.setup_consumers c ON c.NAME = 'global_instrumentation'
+ WHERE i.NAME = 'wait/lock/metadata/sql/mdl' AND i.ENABLED = 'YES' AND c.ENABLED = 'YES'"""
+
 # FLUSH LOCAL TABLES has to wait for them. InnoDB's list does not have all transactions: a session that sleeps with a lock
-# and is not there may be in one, or have LOCK TABLES. LOCK TABLES alone takes locks of these two types. Where the locks
-# are not instrumented, none is found.
+# and is not there may be in one, or have LOCK TABLES. LOCK TABLES alone takes locks of these two types.
 TABLE_KEEPERS = """SELECT COUNT(DISTINCT m.OWNER_THREAD_ID) AS KEEPERS
  FROM performance_schema.metadata_locks m JOIN performance_schema.threads t ON m.OWNER_THREAD_ID = t.THREAD_ID
  LEFT JOIN information_schema.INNODB_TRX x ON x.TRX_MYSQL_THREAD_ID = t.PROCESSLIST_ID

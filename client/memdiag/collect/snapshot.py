@@ -284,13 +284,24 @@ class _Snapshot:
             self._sources["threads"] = failed("performance_schema.threads", reason)
         if server["flavour"] != "memdiag":  # our server judges itself
             self._session_bytes(("threads", "TOTAL_MEMORY") in columns)
-            self._ask("table_keepers", queries.TABLE_KEEPERS)
+            self._table_keepers()
         self._ask("system_threads", queries.SYSTEM_THREADS)
         self._ask("watchers", queries.WATCHERS)
         self._digests(columns)
         threads = self._rows("threads")
         if threads and (threads[0].get("BYTES") or 0) > 16 << 20:
             self._ask("largest_session", queries.LARGEST_SESSION.format(thread=threads[0]["THREAD_ID"]))
+
+    def _table_keepers(self) -> None:
+        counted = self._ask("locks_are_counted", queries.LOCKS_ARE_COUNTED)
+        if counted and not counted[0]["COUNTED"]:
+            reason = "the instrument wait/lock/metadata/sql/mdl is off"
+        elif (self._rows("status") or [{}])[0].get("performance_schema_metadata_lock_lost"):
+            reason = "Performance Schema had no room for some locks (Performance_schema_metadata_lock_lost)"
+        else:
+            self._ask("table_keepers", queries.TABLE_KEEPERS)
+            return
+        self._sources["table_keepers"] = failed("performance_schema.metadata_locks", reason)
 
     def _session_bytes(self, summed: bool) -> None:
         memory = "t.TOTAL_MEMORY" if summed else "m.CURRENT_NUMBER_OF_BYTES_USED"

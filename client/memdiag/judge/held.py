@@ -46,12 +46,9 @@ def _finding(view: View, holder: Holder, held: int, whole: Whole) -> Finding:
         else "performance_schema.memory_summary_global_by_event_name",
     )
     if words.frees_at_once and (statement := statement_of(view, holder)):
-        keepers = view.row("table_keepers").get("KEEPERS") or 0
-        if keepers and holder.is_flushed:
-            found.remedy = (
-                f"{count(keepers)} sessions keep tables open (HANDLER, LOCK TABLES, a statement of more than 10 s): end"
-                f" those first, then {statement}; {words.remedy}"
-            )
+        held_up = _held_up(view) if holder.is_flushed else ""
+        if held_up:
+            found.remedy = f"{held_up}, then {statement}; {words.remedy}"
         else:
             found.statements = [statement]
     if holder.name == "MEMORY tables":
@@ -59,6 +56,16 @@ def _finding(view: View, holder: Holder, held: int, whole: Whole) -> Finding:
     if holder.of_sessions:
         _name_session(view, holder, held, found)
     return found
+
+
+def _held_up(view: View) -> str:
+    """What to do before a FLUSH; "": it waits for no session that keeps tables."""
+    who = "keep tables open (HANDLER, LOCK TABLES, a statement of more than 10 s)"
+    keepers = view.row("table_keepers").get("KEEPERS")
+    if keepers is None:
+        why = view.error("table_keepers")
+        return f"whether sessions {who} is not known{f': {why}' if why else ''}: see that none does"
+    return f"{count(keepers)} sessions {who}: end those first" if keepers else ""
 
 
 def _instruments(view: View, holder: Holder) -> str:
