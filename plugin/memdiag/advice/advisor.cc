@@ -31,6 +31,14 @@ constexpr double warning_percent = 25;
 /** Fewer sessions are no pool of connections, and each has its own cause. */
 constexpr uint64_t many_sessions = 20;
 
+constexpr const char *growth_of_a_cache = "growth_of_a_cache";
+
+/** The variable cannot be lower. */
+constexpr uint64_t least_table_definitions = 400;
+/** Together, open tables, their triggers and their definitions have no more on
+a small server that works well. */
+constexpr unsigned usual_percent_of_tables = 25;
+
 /** To end the FLUSH does not help: it has made the tables old. */
 constexpr const char *flush_waits =
     "statements on tables in use wait until those that run have ended";
@@ -225,7 +233,7 @@ class Advisor {
                         "dropped"
                       : ""));
     else if (grows(pool.trend, part))
-      add("growth_of_a_cache", Severity::note, name, "cache",
+      add(growth_of_a_cache, Severity::note, name, "cache",
           words_of_growth(pool, part), remedy_of_cache(which));
     if (pool.dirty_bytes && is_large(*pool.dirty_bytes)) {
       const uint64_t bytes = at_most_rss(*pool.dirty_bytes);
@@ -280,7 +288,9 @@ class Advisor {
              "; lower table_open_cache or table_open_cache_instances to bound "
              "it";
     if (pool == Pool::dictionary)
-      return flush() + "; lower table_definition_cache to bound it";
+      return flush() +
+             "; then a lower table_definition_cache drops definitions that no "
+             "open table uses";
     if (pool == Pool::fts_cache)
       return "SET PERSIST_ONLY innodb_ft_total_cache_size = <less> bounds it "
              "at the next start; SET GLOBAL innodb_optimize_fulltext_only = "
@@ -342,6 +352,8 @@ class Advisor {
 
   void judge_holders() {
     for (const Holding &holding : m_now.holdings) judge_holder(holding);
+    judge_tables();
+    name_what_grows();
     judge_row_locks();
     judge_largest_session();
     judge_idle_sessions();
@@ -351,10 +363,7 @@ class Advisor {
     const Holder &holder = *holding.holder;
     const auto statement = statement_that_helps(holder);
     std::string remedy = holder.remedy;
-    if (statement == flush_tables)
-      remedy += std::string("; ") + flush_waits;
-    else if (is_flushed(holder))
-      remedy += "; " + words_of_table_keepers();
+    if (closes_tables(holder)) remedy += words_of_flush(statement.has_value());
     Finding *const found = judge_share(
         rule_of(holder), holding.pool ? spec_of(*holding.pool).name : "server",
         std::string(holder.name) + ' ' + holder.verb,
@@ -365,6 +374,84 @@ class Advisor {
     found->statement = statement;
     found->evidence += std::string(": ") + holder.what;
     if (holding.owner) name_owner(*holding.owner, found);
+  }
+
+  std::string words_of_flush(bool is_offered) const {
+    if (is_offered) return std::string("; ") + flush_waits;
+    return m_now.table_keepers != 0 ? "; " + words_of_table_keepers() : "";
+  }
+
+  bool is_found(const Holder &holder) const {
+    return std::any_of(m_found.begin(), m_found.end(),
+                       [&holder](const Finding &found) {
+                         return found.holder == holder.name;
+                       });
+  }
+
+  static bool is_of_definitions(const Holder &holder) {
+    return &holder == find_holder("dictionary cache");
+  }
+
+  /** Many tables take memory in several places, each of which may have no more
+  than is usual. */
+  void judge_tables() {
+    Amount all{};
+    const Holding *largest = nullptr;
+    uint64_t flushed = 0;
+    std::string parts;
+    for (const Holding &holding : m_now.holdings) {
+      if (!closes_tables(*holding.holder) || holding.bytes == 0) continue;
+      if (is_found(*holding.holder)) return;
+      const std::string part = size(at_most_rss(holding.bytes));
+      all.bytes += holding.bytes;
+      all.allocated_bytes += holding.allocated_bytes;
+      if (is_flushed(*holding.holder)) flushed += holding.bytes;
+      parts += (parts.empty() ? ": " : ", ") +
+               std::string(holding.holder->name) + ' ' + part;
+      if (largest == nullptr || holding.bytes > largest->bytes)
+        largest = &holding;
+    }
+    if (largest == nullptr) return;
+    auto statement = statement_that_helps(*find_holder("dictionary cache"));
+    if (!statement && flushed >= all.bytes / 2)
+      statement = statement_that_helps(*find_holder("open tables"));
+    Finding *const found = judge_share(
+        "tables", largest->pool ? spec_of(*largest->pool).name : "server",
+        "tables and their definitions hold", all, usual_percent_of_tables,
+        "lower table_open_cache, table_open_cache_instances or "
+        "table_definition_cache to bound them" +
+            words_of_flush(statement.has_value()));
+    if (found == nullptr) return;
+    found->holder = largest->holder->name;
+    found->statement = statement;
+    found->evidence += parts;
+  }
+
+  /** The holder with most of a cache that grows, unless a finding has it. */
+  void name_what_grows() {
+    for (Finding &found : m_found) {
+      if (found.rule != growth_of_a_cache) continue;
+      const auto pool = find_pool(found.subsystem);
+      const Holding *largest = nullptr;
+      for (const Holding &holding : m_now.holdings)
+        if (pool && holding.pool == pool &&
+            (largest == nullptr || holding.bytes > largest->bytes))
+          largest = &holding;
+      if (largest == nullptr || largest->bytes < worth_bytes ||
+          is_found(*largest->holder))
+        continue;
+      const Pool_situation &has = m_now.pools[static_cast<size_t>(*pool)];
+      if (largest->bytes <
+          has.resident_live_bytes.value_or(has.live_bytes.value_or(0)) / 2)
+        continue;
+      found.holder = largest->holder->name;
+      Amount{at_most_rss(largest->bytes), largest->allocated_bytes}.put_into(
+          &found);
+      found.statement = statement_that_helps(*largest->holder);
+      found.evidence += std::string("; ") + largest->holder->name + ' ' +
+                        largest->holder->verb + ' ' + size(*found.bytes) +
+                        " of it";
+    }
   }
 
   std::string words_of_table_keepers() const {
@@ -412,7 +499,7 @@ class Advisor {
   }
 
   std::optional<std::string> statement_that_helps(const Holder &holder) const {
-    if (is_flushed(holder) && m_now.table_keepers != 0) return std::nullopt;
+    if (closes_tables(holder) && m_now.table_keepers != 0) return std::nullopt;
     Reading value;
     if (holder.variable != nullptr)
       if (const auto found = m_now.variables.find(holder.variable);
@@ -424,6 +511,12 @@ class Advisor {
         (!value || m_now.programs_of_a_session.value_or(0) <= *value / 2)) {
       if (!m_now.sessions_are_counted) return std::nullopt;
       return ending_statement(holder);
+    }
+    // A third of those that are there may stay.
+    if (is_of_definitions(holder)) {
+      if (!value || !m_now.table_definitions) return std::nullopt;
+      value = std::min(*value, *m_now.table_definitions / 3 * 2);
+      if (*value / 2 < least_table_definitions) return std::nullopt;
     }
     return statement_of(holder, value);
   }

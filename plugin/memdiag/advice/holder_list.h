@@ -97,6 +97,12 @@ struct Holder {
 
 inline constexpr const char *flush_tables = "FLUSH LOCAL TABLES";
 
+/** InnoDB keeps a definition when its table is closed, until it has more than
+the variable allows. It looks once in a second or, on a busy server, a minute. */
+inline constexpr const char *drop_definitions =
+    "SELECT 'FLUSH LOCAL TABLES' AS RUN UNION ALL SELECT 'SET GLOBAL "
+    "table_definition_cache = %'";
+
 /** Writes out full-text caches. Without the variable OPTIMIZE would rebuild
 the table; the last row restores it. */
 inline constexpr const char *write_full_text_caches =
@@ -169,8 +175,10 @@ inline constexpr auto holders = std::to_array<Holder>({
      End::statement,
      "holds",
      "definitions of tables and other objects",
-     "lower table_definition_cache to bound it",
-     flush_tables},
+     "a lower table_definition_cache bounds it: definitions that no open table "
+     "uses go, and are read again when they are needed",
+     drop_definitions,
+     "table_definition_cache"},
     {"user temporary tables",
      // Told from open tables and their definitions (holdings.cc).
      {},
@@ -473,6 +481,13 @@ inline bool ends_with_session(std::string_view instrument, Pool pool) {
 inline bool is_flushed(const Holder &holder) {
   return holder.statement != nullptr &&
          std::string_view{holder.statement} == flush_tables;
+}
+
+/** Its statement closes tables, at least. */
+inline bool closes_tables(const Holder &holder) {
+  return holder.statement != nullptr &&
+         std::string_view{holder.statement}.find(flush_tables) !=
+             std::string_view::npos;
 }
 
 /** @return nullptr: there is none of that name */

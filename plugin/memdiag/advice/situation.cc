@@ -155,6 +155,8 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.ceiling = server.ceiling;
   situation.row_locks = server.row_locks;
   situation.table_keepers = server.table_keepers;
+  if (server.tables.definitions != 0)
+    situation.table_definitions = server.tables.definitions;
   situation.host = host;
   situation.background_threads = snapshot.allocator.background_thread_enabled;
   situation.preloaded = snapshot.allocator.preloaded;

@@ -184,7 +184,9 @@ class Summary {
       return;
     }
     add("holds", *finding.holder, size(*finding.bytes),
-        "more than its usual share", statement_of(finding));
+        finding.rule == "growth_of_a_cache" ? "grows"
+                                            : "more than its usual share",
+        statement_of(finding));
   }
 
   static std::string statement_of(const advisor::Finding &finding) {

@@ -69,7 +69,9 @@ Situation healthy() {
     all.holdings.push_back({&holder, 20 * mb, 20 * mb, Pool::session});
   all.variables = {{"stored_program_cache", 256},
                    {"key_buffer_size", 8 * mb},
+                   {"table_definition_cache", 10000},
                    {"innodb_ft_result_cache_limit", 2 * gb}};
+  all.table_definitions = 8000;
   all.programs_of_a_session = 4;
   all.sessions_are_counted = true;
   all.idle_sessions = memdiag::advisor::Idle_sessions{400, 40 * mb, 40 * mb};
@@ -1319,6 +1321,102 @@ TEST(Advisor, NoFlushThatWouldWaitForASession) {
   for (const Finding &one : findings(growing))
     EXPECT_TRUE(one.remedy.starts_with("sessions that keep tables open"))
         << one.remedy;
+}
+
+/** FLUSH closes tables, and InnoDB keeps their definitions. */
+TEST(Advisor, DefinitionsGoByALowerCache) {
+  Situation all = healthy();
+  hold(&all, "dictionary cache", 600 * mb);
+  const auto statement = [&all] { return findings(all).at(0).statement; };
+  const std::string lower =
+      "SELECT 'FLUSH LOCAL TABLES' AS RUN UNION ALL SELECT 'SET GLOBAL "
+      "table_definition_cache = ";
+  EXPECT_EQ(lower + "2666'", statement());
+  all.variables["table_definition_cache"] = 2000;
+  EXPECT_EQ(lower + "1000'", statement());
+  all.table_definitions = 1200;
+  EXPECT_EQ(lower + "400'", statement());
+  // It cannot be lower than that, and what is there is not known.
+  all.table_definitions = 1199;
+  EXPECT_FALSE(statement());
+  all.table_definitions.reset();
+  EXPECT_FALSE(statement());
+  all.table_definitions = 8000;
+  all.table_keepers = 1;
+  EXPECT_FALSE(statement());
+  EXPECT_NE(std::string::npos,
+            findings(all).at(0).remedy.find("sessions that keep tables open"));
+}
+
+/** 8,000 tables: each place has no more than its usual share. */
+TEST(Advisor, ManyTablesTakeMemoryInSeveralPlaces) {
+  Situation all = healthy();
+  hold(&all, "open tables", 190 * mb);
+  holding_of(&all, "open tables").pool = Pool::table_cache;
+  hold(&all, "triggers", 0);
+  hold(&all, "dictionary cache", 100 * mb);
+  std::vector<Finding> found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_EQ("tables", found[0].rule);
+  EXPECT_EQ("open tables", found[0].holder);
+  EXPECT_EQ("table_cache", found[0].subsystem);
+  EXPECT_EQ(290 * mb, found[0].bytes);
+  EXPECT_EQ(Severity::warning, found[0].severity);
+  EXPECT_EQ(
+      "tables and their definitions hold 290 MiB, 28% of the memory besides the "
+      "buffer pool: open tables 190 MiB, dictionary cache 100 MiB",
+      found[0].evidence);
+  EXPECT_TRUE(found[0].statement->ends_with("table_definition_cache = 2666'"));
+  EXPECT_NE(std::string::npos,
+            found[0].remedy.find("statements on tables in use wait"));
+  // Few definitions: FLUSH frees more than half.
+  all.table_definitions = 300;
+  EXPECT_EQ("FLUSH LOCAL TABLES", findings(all).at(0).statement);
+  hold(&all, "open tables", 100 * mb);
+  hold(&all, "dictionary cache", 190 * mb);
+  found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_EQ("dictionary cache", found[0].holder);
+  EXPECT_FALSE(found[0].statement);
+  all.table_keepers = 1;
+  EXPECT_NE(std::string::npos, findings(all).at(0).remedy.find("10 s): 1"));
+  // One that has more than its usual share by itself is named by itself.
+  hold(&all, "open tables", 210 * mb);
+  ASSERT_EQ(1u, findings(all).size());
+  EXPECT_EQ("open_tables", findings(all)[0].rule);
+  hold(&all, "open tables", 100 * mb);
+  hold(&all, "dictionary cache", 156 * mb);
+  EXPECT_TRUE(findings(all).empty()) << "a quarter";
+}
+
+TEST(Advisor, ACacheThatGrowsNamesItsHolder) {
+  Situation all = healthy();
+  auto &pool = pool_of(&all, Pool::table_cache);
+  pool.trend = Trend{1e6, 0.99, 150.0 * mb, 600};
+  pool.live_bytes = pool.resident_live_bytes = 150 * mb;
+  pool.active_bytes = 155 * mb;
+  auto &holding = holding_of(&all, "open tables");
+  holding.pool = Pool::table_cache;
+  holding.bytes = holding.allocated_bytes = 110 * mb;
+  std::vector<Finding> found = findings(all);
+  ASSERT_EQ(1u, found.size());
+  EXPECT_EQ("growth_of_a_cache", found[0].rule);
+  EXPECT_EQ("open tables", found[0].holder);
+  EXPECT_EQ(110 * mb, found[0].bytes);
+  EXPECT_EQ("FLUSH LOCAL TABLES", found[0].statement);
+  EXPECT_NE(std::string::npos,
+            found[0].evidence.find("; open tables hold 110 MiB of it"));
+  // Little, and less than half of the pool.
+  holding.bytes = holding.allocated_bytes = 63 * mb;
+  EXPECT_FALSE(findings(all).at(0).holder);
+  holding.bytes = holding.allocated_bytes = 74 * mb;
+  EXPECT_FALSE(findings(all).at(0).holder);
+  // A finding of its own has it.
+  holding.bytes = holding.allocated_bytes = 260 * mb;
+  found = findings(all);
+  ASSERT_EQ(2u, found.size());
+  EXPECT_EQ("open_tables", found[0].rule);
+  EXPECT_FALSE(found[1].holder);
 }
 
 TEST(Advisor, AStatementFreesWhatTheHolderHas) {
