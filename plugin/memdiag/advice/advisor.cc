@@ -373,6 +373,11 @@ class Advisor {
     found->holder = holder.name;
     found->statement = statement;
     found->evidence += std::string(": ") + holder.what;
+    if (&holder == find_holder("uncounted memory") &&
+        !m_now.sessions_are_counted)
+      found->evidence +=
+          "; without Performance Schema also JSON documents and other blocks "
+          "of the server";
     if (holding.owner) name_owner(*holding.owner, found);
   }
 

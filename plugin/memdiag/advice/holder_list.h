@@ -338,8 +338,7 @@ inline constexpr auto holders = std::to_array<Holder>({
      10,
      End::sessions_or_queries,
      "hold",
-     "JSON documents and containers of statements and of their variables; "
-     "without Performance Schema, also what plugins take in sessions",
+     "JSON documents and containers of statements and of their variables",
      "see the statements that run: SHOW FULL PROCESSLIST"},
     {"rows with large values",
      {"mem_heap/row"},

@@ -162,10 +162,9 @@ class Holdings {
                                               bytes);
   }
 
-  /** Without Performance Schema nothing is counted, and what malloc() serves
-  may be anybody's. */
+  /** Where documents are not counted, as without Performance Schema, what
+  malloc() serves in sessions may be anybody's. */
   void add_uncounted() {
-    if (m_figures.counted.empty()) return;
     constexpr auto general = static_cast<size_t>(Pool::general);
     constexpr auto connection = static_cast<size_t>(Pool::connection);
     const Holder *const holder = find_holder("uncounted memory");
@@ -173,12 +172,12 @@ class Holdings {
     const uint64_t rest = live - std::min(live, counted_of_malloc());
     m_sums[index_of(*holder)][general].add(resident(general, rest), rest);
     const Holder *const documents = owner_of(Pool::connection);
-    const auto json = counted_of("memory/sql/JSON");
-    if (documents == nullptr || !json) return;
+    if (documents == nullptr) return;
+    const uint64_t json = counted_of("memory/sql/JSON").value_or(0);
     // Strings and containers of documents are counted in part.
     const uint64_t all =
         m_sums[index_of(*documents)][connection].allocated_bytes;
-    if (all / 2 > *json) move(*documents, *holder, connection, all - *json);
+    if (all / 2 >= json) move(*documents, *holder, connection, all - json);
   }
 
   /** Empty: the instrument is off. */

@@ -895,13 +895,17 @@ std::vector<Holding> holdings_of(
 }
 
 TEST(Holdings, NoInstrumentCountsForTwo) {
+  const std::array<memdiag::instruments::Counted, 2> counted{
+      {{"memory/sql/JSON", true, 2000, 1, 2000},
+       {"memory/sql/other", true, 5000, 1, 5000}}};
   const auto all = holdings_of(
       {{"memory/sql/dd::objects", Pool::dictionary, "", 0, 300, 1},
        {"memory/sql/sql_acl_memex", Pool::dictionary, "", 0, 200, 1},
        {"memory/sql/TABLE", Pool::table_cache, "", 0, 40, 1},
        {"mem_heap/row0mysql", Pool::table_cache, "", 0, 50, 1},
        {"memory/sql/TABLE::sort_io_cache", Pool::session, "", 0, 60, 1},
-       {"memory/sql/JSON", Pool::statement, "", 16384, 100, 1}});
+       {"memory/sql/JSON", Pool::statement, "", 16384, 100, 1}},
+      0, 0, {}, counted);
   const auto bytes = [&](std::string_view name) {
     const auto found = holding_in(all, name);
     return found ? found->bytes : 0;
@@ -933,8 +937,9 @@ TEST(Holdings, SetsOfGtidsAreNoJson) {
        60, 1}};
   for (const auto &[counted_bytes, gtids, json] :
        std::vector<std::array<uint64_t, 3>>{{800, 860, 200}, {5000, 5060, 0}}) {
-    const std::array<memdiag::instruments::Counted, 1> counted{
-        {{intervals, true, counted_bytes, 1, counted_bytes}}};
+    const std::array<memdiag::instruments::Counted, 2> counted{
+        {{intervals, true, counted_bytes, 1, counted_bytes},
+         {"memory/sql/JSON", true, 2000, 1, 2000}}};
     const auto all = holdings_of(routes, 0, 0, {}, counted);
     EXPECT_EQ(gtids, holding_in(all, "GTID sets")->allocated_bytes);
     const auto left = holding_in(all, "JSON and containers");
@@ -1718,11 +1723,25 @@ TEST(Holdings, WhatPluginsTakeIsNotCalledJson) {
       {"memory/sql/other", true, 400, 1, 9}};
   EXPECT_EQ(500u, bytes(documents, "JSON and containers"));
   EXPECT_EQ(300u, bytes(documents, "uncounted memory"));
-  EXPECT_EQ(500u, bytes({}, "JSON and containers"))
-      << "not known without Performance Schema";
-  EXPECT_EQ(0u, bytes({}, "uncounted memory"));
+  // Nobody has counted documents: without Performance Schema, and while their
+  // instrument is off.
+  EXPECT_EQ(0u, bytes({}, "JSON and containers"));
+  EXPECT_EQ(1000u, bytes({}, "uncounted memory"));
+  const std::vector<Counted> off = {{"memory/sql/JSON", false, 0, 0, 0},
+                                    {"memory/sql/other", true, 400, 1, 9}};
+  EXPECT_EQ(0u, bytes(off, "JSON and containers"));
+  EXPECT_EQ(500u + 300u, bytes(off, "uncounted memory"));
   EXPECT_EQ(70u, bytes({}, "mappings of plugins"));
   EXPECT_EQ(80u, bytes({}, "mapped files"));
+}
+
+TEST(Advisor, WithoutCountsBlocksOfMallocMayBeAnybodys) {
+  Situation all = healthy();
+  hold(&all, "uncounted memory", 600 * mb);
+  const char *const words = "without Performance Schema also JSON documents";
+  EXPECT_EQ(std::string::npos, findings(all).at(0).evidence.find(words));
+  all.sessions_are_counted = false;
+  EXPECT_NE(std::string::npos, findings(all).at(0).evidence.find(words));
 }
 
 TEST(Holders, LargeValuesAreNoLocks) {
