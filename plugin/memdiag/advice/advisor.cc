@@ -378,7 +378,12 @@ class Advisor {
       found->evidence +=
           "; without Performance Schema also JSON documents and other blocks "
           "of the server";
-    if (holding.owner) name_owner(*holding.owner, found);
+    if (!holding.owner) return;
+    name_owner(*holding.owner, found);
+    // What it has ends with what it runs.
+    if (&holder == find_holder("rows with large values"))
+      found->statement =
+          text("KILL QUERY %" PRIu64, holding.owner->processlist_id);
   }
 
   std::string words_of_flush(bool is_offered) const {

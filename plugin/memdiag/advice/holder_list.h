@@ -98,7 +98,8 @@ struct Holder {
 inline constexpr const char *flush_tables = "FLUSH LOCAL TABLES";
 
 /** InnoDB keeps a definition when its table is closed, until it has more than
-the variable allows. It looks once in a second or, on a busy server, a minute. */
+the variable allows. It looks once in a second or, on a busy server, a minute.
+*/
 inline constexpr const char *drop_definitions =
     "SELECT 'FLUSH LOCAL TABLES' AS RUN UNION ALL SELECT 'SET GLOBAL "
     "table_definition_cache = %'";
@@ -347,6 +348,8 @@ inline constexpr auto holders = std::to_array<Holder>({
      End::statement,
      "hold",
      "BLOB, TEXT and JSON values of rows that statements read or write",
+     // Performance Schema counts all heaps of InnoDB as one, so no statement
+     // can list the sessions that have them. One that has most is named.
      "see the statements that run: SHOW FULL PROCESSLIST; read fewer such "
      "columns, or parts of their values"},
     {"uncounted memory",
@@ -358,9 +361,9 @@ inline constexpr auto holders = std::to_array<Holder>({
      "holds",
      "blocks of malloc() that no instrument counts: of plugins, components, "
      "loadable functions and libraries, and containers of statements",
-     "see what is loaded: SHOW PLUGINS, and the tables component and func of "
-     "schema mysql; the profiler (memdiag_profile) names the code: "
-     "MEMDIAG_STACKS"},
+     "no table tells whose they are; the profiler (memdiag_profile) names the "
+     "code: MEMDIAG_STACKS; see what is loaded: SHOW PLUGINS, and the tables "
+     "component and func of schema mysql"},
     {"mappings of plugins",
      {},
      {},
@@ -369,8 +372,9 @@ inline constexpr auto holders = std::to_array<Holder>({
      "hold",
      "pages that plugins, components, loadable functions or libraries took "
      "from the kernel by themselves",
-     "see what is loaded: SHOW PLUGINS, and the tables component and func of "
-     "schema mysql; pmap -x shows the mappings"},
+     "the kernel does not tell whose they are: see what is loaded: SHOW "
+     "PLUGINS, and the tables component and func of schema mysql; pmap -x "
+     "shows the mappings"},
     {"mapped files",
      {},
      {},

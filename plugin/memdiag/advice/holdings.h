@@ -83,7 +83,12 @@ struct Holding_figures {
   are neither programs nor temporary tables. */
   uint64_t beside_allocator_bytes{0};
   uint64_t mapped_file_bytes{0};
+  /** The session with most of innodb_heaps. */
+  std::optional<Session> most_heaps{};
 };
+
+/** The instrument of all heaps of InnoDB. */
+inline constexpr std::string_view innodb_heaps = "memory/innodb/memory";
 
 /** The holder of an instrument or a place in its pool. nullptr: none. */
 const Holder *holder_of(std::string_view instrument, Pool pool);

@@ -104,7 +104,7 @@ void add_holders(const Snapshot &snapshot, std::span<const routes::Row> routes,
                 server.counted, server.dump_thread_bytes, server.trigger_bytes,
                 server.temp_table_file_bytes, server.tables, largest,
                 server.held_by_largest, server.beside_allocator_bytes,
-                server.mapped_file_bytes});
+                server.mapped_file_bytes, server.most_heaps});
   add_largest_session(server, situation);
   if (server.sessions.value_or(0) != 0)
     situation->programs_of_a_session =

@@ -31,6 +31,8 @@ struct Server_facts {
   std::optional<Session> largest_session;
   /** The same by instrument; valid while the situation is made. */
   std::span<const instruments::Held> held_by_largest{};
+  /** As in Holding_figures. */
+  std::optional<Session> most_heaps{};
   std::optional<Idle_sessions> idle_sessions{};
   /** Sessions of clients. */
   Reading sessions{};

@@ -175,7 +175,8 @@ class Summary {
       const advisor::Holder *const holder =
           advisor::find_holder(*finding.holder);
       const bool runs =
-          holder != nullptr && holder->end == advisor::End::queries;
+          (holder != nullptr && holder->end == advisor::End::queries) ||
+          (finding.statement && finding.statement->starts_with("KILL QUERY"));
       add("holds", *finding.holder, size(*finding.bytes),
           text("session %" PRIu64 ": %s", owner->processlist_id,
                size(owner->bytes).c_str()),

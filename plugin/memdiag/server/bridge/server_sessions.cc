@@ -7,7 +7,7 @@
 #include "my_systime.h"
 #include "mysys/memdiag/base/clock.h"
 #include "mysys/memdiag/routes/routes.h"
-#include "plugin/memdiag/advice/holder_list.h"
+#include "plugin/memdiag/advice/holdings.h"
 #include "plugin/memdiag/server/bridge/perfschema.h"
 #include "sql/auth/sql_security_ctx.h"
 #include "sql/mysqld_thd_manager.h"
@@ -78,10 +78,11 @@ class Find_largest_client : public Do_THD_Impl {
   void operator()(THD *thd) override {
     if (!is_client(thd)) return;
     const auto counted = perfschema::memory_bytes(thd->get_psi());
-    if (!counted || *counted <= (found ? found->bytes : 0)) return;
+    if (!counted || *counted == 0) return;
     Client client{thd->thread_id(), *counted, {}};
     if (m_all != nullptr && *counted >= worth_bounding_bytes) {
       client.held = perfschema::held_at_most(thd->get_psi(), *m_all);
+      note_heaps(client);
       std::erase_if(client.held, [](const instruments::Held &each) {
         return !advisor::ends_with_session(each.name,
                                            routes::declared_pool(each.name));
@@ -89,14 +90,32 @@ class Find_largest_client : public Do_THD_Impl {
       uint64_t held = 0;
       for (const instruments::Held &each : client.held) held += each.bytes;
       client.bytes = std::min(client.bytes, held);
-      if (client.bytes <= (found ? found->bytes : 0)) return;
     }
-    found = std::move(client);
+    if (client.bytes > (found ? found->bytes : 0)) found = std::move(client);
+  }
+
+  /** @return empty: there is no client */
+  std::optional<Client> result() {
+    if (found) {
+      found->heaps_processlist_id = m_heaps_processlist_id;
+      found->heaps_bytes = m_heaps_bytes;
+    }
+    return std::move(found);
+  }
+
+ private:
+  void note_heaps(const Client &client) {
+    for (const instruments::Held &each : client.held) {
+      if (each.name != advisor::innodb_heaps || each.bytes <= m_heaps_bytes)
+        continue;
+      m_heaps_processlist_id = client.processlist_id;
+      m_heaps_bytes = each.bytes;
+    }
   }
 
   std::optional<Client> found;
-
- private:
+  uint64_t m_heaps_processlist_id{0};
+  uint64_t m_heaps_bytes{0};
   const std::vector<instruments::Counted> *const m_all;
 };
 
@@ -156,7 +175,7 @@ std::optional<Client> find_largest_client(
     const std::vector<instruments::Counted> *all) {
   Find_largest_client find(all);
   Global_THD_manager::get_instance()->do_for_all_thd_copy(&find);
-  return std::move(find.found);
+  return find.result();
 }
 
 }  // namespace

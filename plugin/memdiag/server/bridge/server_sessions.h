@@ -40,6 +40,10 @@ struct Client {
   /** The same by instrument. Empty: Performance Schema counts less than 16 MiB,
   and `bytes` may include what other threads freed. */
   std::vector<instruments::Held> held;
+  /** The client with most of InnoDB's heaps, which Performance Schema counts as
+  one instrument; 0 bytes: none has 16 MiB. */
+  uint64_t heaps_processlist_id{0};
+  uint64_t heaps_bytes{0};
 };
 
 /** The session of a client that can still hold most

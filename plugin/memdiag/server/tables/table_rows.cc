@@ -75,6 +75,8 @@ advisor::Situation situation_of(Statement *statement) {
   if (const auto &session = statement->largest_client()) {
     server.largest_session = {session->processlist_id, session->bytes};
     server.held_by_largest = session->held;
+    if (session->heaps_bytes != 0)
+      server.most_heaps = {session->heaps_processlist_id, session->heaps_bytes};
   }
   const sessions::Totals sessions = sessions::totals(
       [statement]() -> const auto & { return statement->counted(); });

@@ -1368,7 +1368,8 @@ TEST(Advisor, ManyTablesTakeMemoryInSeveralPlaces) {
   EXPECT_EQ(290 * mb, found[0].bytes);
   EXPECT_EQ(Severity::warning, found[0].severity);
   EXPECT_EQ(
-      "tables and their definitions hold 290 MiB, 28% of the memory besides the "
+      "tables and their definitions hold 290 MiB, 28% of the memory besides "
+      "the "
       "buffer pool: open tables 190 MiB, dictionary cache 100 MiB",
       found[0].evidence);
   EXPECT_TRUE(found[0].statement->ends_with("table_definition_cache = 2666'"));
@@ -1742,6 +1743,46 @@ TEST(Advisor, WithoutCountsBlocksOfMallocMayBeAnybodys) {
   EXPECT_EQ(std::string::npos, findings(all).at(0).evidence.find(words));
   all.sessions_are_counted = false;
   EXPECT_NE(std::string::npos, findings(all).at(0).evidence.find(words));
+}
+
+/** Performance Schema counts all heaps of InnoDB as one instrument. */
+TEST(Holdings, ASessionHasTheRowsThatNoOtherHeapCanBe) {
+  const auto owner = [](uint64_t held, uint64_t of_others) {
+    std::array<memdiag::Pool_row, pool_count> pools{};
+    pools[static_cast<size_t>(Pool::transaction)].live_bytes = 1000;
+    const std::vector<memdiag::routes::Row> routes{
+        {"mem_heap/row", Pool::transaction, "", 0, 600, 1},
+        {"mem_heap/transaction", Pool::transaction, "", 0, of_others, 1}};
+    const auto all = memdiag::advisor::holdings(
+        {.pools = pools,
+         .resident_shares = {},
+         .routes = routes,
+         .counted = {},
+         .dump_thread_bytes = 0,
+         .trigger_bytes = 0,
+         .temp_table_file_bytes = {},
+         .tables = {},
+         .largest_processlist_id = {},
+         .held_by_largest = {},
+         .most_heaps = memdiag::advisor::Session{42, held}});
+    return holding_in(all, "rows with large values")->owner;
+  };
+  ASSERT_TRUE(owner(500, 200));
+  EXPECT_EQ(42u, owner(500, 200)->processlist_id);
+  EXPECT_EQ(500u, owner(500, 200)->bytes);
+  EXPECT_EQ(600u, owner(800, 200)->bytes);
+  EXPECT_FALSE(owner(499, 200)) << "it may have all of the others";
+  EXPECT_FALSE(owner(100, 200));
+}
+
+TEST(Advisor, AStatementWithLargeValuesIsEnded) {
+  Situation all = healthy();
+  hold(&all, "rows with large values", 600 * mb);
+  holding_of(&all, "rows with large values").owner =
+      memdiag::advisor::Session{42, 500 * mb};
+  const Finding found = findings(all).at(0);
+  EXPECT_EQ("KILL QUERY 42", found.statement);
+  EXPECT_EQ(42u, found.owner->processlist_id);
 }
 
 TEST(Holders, LargeValuesAreNoLocks) {
