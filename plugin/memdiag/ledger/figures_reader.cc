@@ -182,10 +182,11 @@ File_bytes Figures_reader::pages_of(const Mapping &mapping, Address_range part,
     return {};
   }
   if (!mapping.writable) return {0, 0};
-  // mincore() counts pages of variables (.bss) that were only read. They map
-  // the kernel's page of zeros, and VmRSS does not count them.
+  // mincore() counts pages that were only read, of variables (.bss) and of the
+  // buffer pool. They map the kernel's page of zeros, and VmRSS does not count
+  // them.
   const Reading own =
-      mapping.bss
+      mapping.bss || region == Region_kind::buffer_pool
           ? Presence(part, &*m_scan).bytes(part)
           : regions::resident_bytes(part, region.value_or(Region_kind::other));
   if (!own) warn("presence of pages (mincore)");

@@ -644,16 +644,41 @@ TEST(Ledger, TheCheapFormHasTheBufferPoolByItsPagesOfData) {
 
 char only_read[8 * mb];
 
+/** @return their sum */
+char read_pages(const volatile char *begin, size_t size) {
+  char sum = 0;
+  for (size_t i = 0; i < size; i += 4096)
+    sum = static_cast<char>(sum + begin[i]);
+  return sum;
+}
+
+TEST(Ledger, PagesOfTheBufferPoolThatWereOnlyReadAreNobodys) {
+  if (!memdiag::Page_scan()) GTEST_SKIP() << "the kernel does not tell";
+  constexpr size_t size = 8 * mb;
+  auto *mapping =
+      static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(MAP_FAILED, static_cast<void *>(mapping));
+  madvise(mapping, size, MADV_NOHUGEPAGE);
+  memdiag::regions::add(Region_kind::buffer_pool, mapping, size);
+  const auto resident = [] {
+    return *by_key(take(Precision::exact).rows).at("buffer_pool//");
+  };
+  EXPECT_EQ(0, read_pages(mapping, size));
+  EXPECT_EQ(0, resident());
+  memset(mapping, 1, 3 * mb);
+  EXPECT_EQ(3 * mb, resident());
+  memdiag::regions::remove(mapping);
+  munmap(mapping, size);
+}
+
 TEST(Ledger, VariablesThatWereOnlyReadAreNobodys) {
   if (!memdiag::Page_scan()) GTEST_SKIP() << "the kernel does not tell";
   const auto data = [] {
     return *by_key(take(Precision::exact).rows).at("program//data");
   };
   const int64_t before = data();
-  char sum = 0;
-  for (size_t i = 0; i < sizeof only_read; i += 4096)
-    sum = static_cast<char>(sum + const_cast<volatile char &>(only_read[i]));
-  EXPECT_EQ(0, sum);
+  EXPECT_EQ(0, read_pages(only_read, sizeof only_read));
   EXPECT_NEAR(0.0, static_cast<double>(data() - before), 1.0 * mb);
   memset(only_read, 1, sizeof only_read);
   EXPECT_NEAR(8.0 * mb, static_cast<double>(data() - before), 1.0 * mb);
