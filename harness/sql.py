@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from harness.libraries import library
 
 # Error numbers of the client library; all others are the server's.
 _CLIENT_ERRORS = range(2000, 3000)
+_COM_BINLOG_DUMP = 0x12
 
 
 class SqlError(Exception):
@@ -102,6 +104,14 @@ class Connection:
         unbuffered = self._pymysql.cursors.SSCursor
         with self._errors(), self._session.cursor(unbuffered) as cursor:
             cursor.execute(sql)
+
+    def dump_binlog(self, file: str, position: int, server_id: int) -> None:
+        """Asks for the binary log as a replica does, and drops what comes, until the session ends."""
+        request = struct.pack("<IHI", position, 0, server_id) + file.encode()
+        with self._errors():
+            self._session._execute_command(_COM_BINLOG_DUMP, request)
+            while True:
+                self._session._read_packet()
 
     def insert(self, sql: str, rows: Sequence[Sequence[str]]) -> None:
         """Run `INSERT ... VALUES (%s, ...)` for many rows, as few long statements."""

@@ -189,12 +189,57 @@ def binary_log_caches(made: Made, wanted: int) -> None:
             one.query(f"INSERT INTO logged (b) VALUES (REPEAT('b', {8 * MB}))")
 
 
+def dump_threads(made: Made, wanted: int) -> None:
+    """Threads of replicas that have sent a large row and wait."""
+    bytes_each = 24 * MB
+    made.server.query("CREATE TABLE replicated (id INT PRIMARY KEY, b LONGTEXT)", "state")
+    log = made.server.query("SHOW BINARY LOG STATUS").rows[0]
+    made.server.query(f"INSERT INTO replicated VALUES (1, REPEAT('b', {bytes_each}))", "state")
+    count = wanted // bytes_each
+    for number, one in enumerate(made.holders("binary log dump threads", count)):
+        one.query("SET @source_binlog_checksum = @@global.binlog_checksum")
+        session = one.query("SELECT CONNECTION_ID()").scalar() or ""
+        _begin(made, session, lambda one=one, id=1000 + number: one.dump_binlog(str(log[0]), int(log[1] or 4), id))
+    _until_all_are(made, count, "Source has sent all binlog to replica; waiting for more updates")
+
+
+def large_values(made: Made, wanted: int) -> None:
+    """One statement that has read them from several tables. What Performance Schema counts of all heaps tells its session."""
+    bytes_each = 48 * MB
+    made.server.query("CREATE TABLE valued (id INT PRIMARY KEY, b LONGTEXT)", "state")
+    made.server.query(f"INSERT INTO valued VALUES (1, REPEAT('b', {bytes_each}))", "state")
+    aliases = range(max(3, wanted // bytes_each))
+    tables = ", ".join(f"valued AS v{number}" for number in aliases)
+    used = " + ".join(f"(v{number}.b IS NULL)" for number in aliases)
+    (one,) = made.holders("rows with large values", 1)
+    session = one.query("SELECT CONNECTION_ID()").scalar() or ""
+    _in_a_thread(made, one, session, f"SELECT {used}, SLEEP(300) FROM {tables}")
+    _until_all_sleep(made, 1)
+
+
+def definitions(made: Made, wanted: int) -> None:
+    """Of many tables, which are closed: partitions are tables to InnoDB. FLUSH does not free them."""
+    made.server.query("SET GLOBAL innodb_file_per_table = OFF, GLOBAL table_definition_cache = 20000")
+    columns = ", ".join(f"a_column_{number} INT" for number in range(100))
+    partitions = 1500
+    with made.server.connect("state") as session:
+        for number in range(max(2, wanted // partitions // (18 << 10))):
+            session.query(
+                f"CREATE TABLE many{number} (id INT PRIMARY KEY, {columns}) PARTITION BY KEY (id) PARTITIONS {partitions}"
+            )
+            session.query(f"SELECT COUNT(*) FROM many{number}")
+        session.query("FLUSH LOCAL TABLES")
+
+
 def _in_a_thread(made: Made, session: Connection, number: str, statement: str) -> None:
     """It runs until its session ends."""
+    _begin(made, number, lambda: session.discard(statement))
 
+
+def _begin(made: Made, number: str, work: Callable[[], None]) -> None:
     def run() -> None:
         with contextlib.suppress(SqlError, ConnectionLost):
-            session.discard(statement)
+            work()
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -203,7 +248,11 @@ def _in_a_thread(made: Made, session: Connection, number: str, statement: str) -
 
 
 def _until_all_sleep(made: Made, count: int) -> None:
-    running = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'"
+    _until_all_are(made, count, "User sleep")
+
+
+def _until_all_are(made: Made, count: int, state: str) -> None:
+    running = f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = '{state}'"
     deadline = time.monotonic() + PATIENCE
     while int(made.server.query(running).scalar() or 0) < count and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -222,8 +271,12 @@ HOLDERS: tuple[Holder, ...] = (
     full_text_caches,
     row_locks,
     large_packets,
+    dump_threads,
+    large_values,
     *WITHOUT_STATEMENT,
 )
+# They take minutes, and only --holder makes them.
+SLOW: tuple[Holder, ...] = (definitions,)
 
 
 # --- bystanders: none of them may end --------------------------------------------------
@@ -326,7 +379,7 @@ def drive(
     safe = bystanders(made)
     chosen = dice.sample(HOLDERS + others, dice.choice((1, 2)))
     if wanted:
-        chosen = [holder for holder in HOLDERS if holder.__name__ in wanted]
+        chosen = [holder for holder in HOLDERS + SLOW if holder.__name__ in wanted]
     for holder in chosen:
         holder(made, dice.randint(120, 260) * MB)
     title = f"generated {seed} ({', '.join(holder.__name__ for holder in chosen)})"
