@@ -102,6 +102,8 @@ struct Thread {
   /** The size of the large text or packet that the statement began with. 0:
   there is none. */
   int64_t text_bytes{0};
+  /** How long it waited before that was read. */
+  uint64_t text_waited_us{0};
   /** Promised for what follows the parsing, until the statement has grown to
   parsed_bytes. */
   int64_t later_bytes{0};
@@ -396,6 +398,14 @@ void wait_for_lane(Thread *self, int64_t bytes) {
   self->taker.waits.store(false, std::memory_order_relaxed);
 }
 
+/** The longest wait of a packet. */
+uint64_t packet_wait_us() {
+  const Owner *const asked = owner.load(std::memory_order_acquire);
+  return asked == nullptr || asked->longest_wait_us == nullptr
+             ? longest_packet_us
+             : asked->longest_wait_us();
+}
+
 int64_t expected_of_text(int64_t bytes) {
   return std::min(bytes / 16 * taken_per_text.load(std::memory_order_relaxed),
                   account.marks().target_bytes);
@@ -434,10 +444,11 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
          !ask_owner(&Owner::goes_on, false)) {
     const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
     waited_us = now_us - began_us;
-    if (waited_us >= longest_packet_us && may_go_on(now_us)) break;
+    if (waited_us >= packet_wait_us() && may_go_on(now_us)) break;
     wait_for_round(rounds.ended(), bytes);
   }
   self->text_bytes = bytes;
+  self->text_waited_us = waited_us;
   self->to_take_bytes = expected_of_text(bytes);
   account.expect(self->to_take_bytes -
                  std::exchange(self->expected_bytes, self->to_take_bytes));
@@ -697,6 +708,8 @@ Taker *begin_late(bool parses) {
   return &self->taker;
 }
 
+uint64_t waited_for_text_us() { return thread.text_waited_us; }
+
 int64_t end() {
   Thread *const self = &thread;
   // What is allocated from now on is not the statement's.
@@ -708,6 +721,7 @@ int64_t end() {
   const bool ran = self->in_statement;
   if (!ran && !self->asked_without) return 0;
   const int64_t text = std::exchange(self->text_bytes, 0);
+  self->text_waited_us = 0;
   if (ran && text != 0) note_text(text, self->peak_bytes);
   self->in_statement = self->asked_without = false;
   // Nor is the packet of the next one refused.

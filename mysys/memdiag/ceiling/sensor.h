@@ -137,6 +137,9 @@ struct Owner {
   may wait for what its session holds, or it was killed. Called before a pool is
   asked. */
   bool (*goes_on)(){nullptr};
+  /** How long the calling thread's statement may wait before it begins. Called
+  before a pool is asked. */
+  uint64_t (*longest_wait_us)(){nullptr};
   /** KILL, a time limit or the ceiling ends the calling thread's statement. So
   the thread waits no longer than one that was told to end. Called from
   malloc().
@@ -187,6 +190,9 @@ bool begin_small();
 /** It has begun already, and its growth so far counts.
 @param parses  its text may be parsed still */
 Taker *begin_late(bool parses);
+/** How long the calling thread waited before it read the large packet of its
+statement. */
+uint64_t waited_for_text_us();
 /** It has ended. Nothing happens if none has begun.
 @return the most that it grew by, as of its events */
 int64_t end();

@@ -747,6 +747,40 @@ TEST_F(Ceiling, a_value_that_a_session_keeps_is_refused_after_the_wait) {
   EXPECT_EQ(went_on, counters.went_on);
 }
 
+/** A session that sends a large packet, on a thread of its own. */
+class Sender {
+ public:
+  Sender()
+      : m_thread([this] {
+          exempt_thread(false);
+          on_event(true, 0, 0);
+          EXPECT_TRUE(on_ask(Pool::session, mb));
+          m_waited_us = waited_for_text_us();
+          m_passed = true;
+          begin(0);
+          (void)end();
+          EXPECT_EQ(0u, waited_for_text_us());
+        }) {}
+  ~Sender() { m_thread.join(); }
+  Sender(const Sender &) = delete;
+  Sender &operator=(const Sender &) = delete;
+
+  /** @return it goes on within so many rounds */
+  bool passes(int rounds_at_most) const {
+    for (int i = 0; i < rounds_at_most && !m_passed; ++i) {
+      rounds.end_one();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return m_passed;
+  }
+  uint64_t waited_us() const { return m_waited_us; }
+
+ private:
+  std::atomic<bool> m_passed{false};
+  std::atomic<uint64_t> m_waited_us{0};
+  std::thread m_thread;
+};
+
 TEST_F(Ceiling, a_text_that_has_waited_needs_only_the_reserve) {
   static constexpr Owner owner{.text_comes = [] { return true; }};
   begin_statement(&owner);
@@ -755,29 +789,36 @@ TEST_F(Ceiling, a_text_that_has_waited_needs_only_the_reserve) {
   kernel_bytes = 950 * mb;
   EXPECT_TRUE(account.read(now_us));
   EXPECT_EQ(Level::yellow, account.level());
-  std::atomic<bool> passed{false};
-  std::thread waiting([&passed] {
-    exempt_thread(false);
-    on_event(true, 0, 0);
-    EXPECT_TRUE(on_ask(Pool::session, mb));
-    passed = true;
-    begin(0);
-    (void)end();
-  });
-  const auto wait_for_it = [&passed](int times) {
-    for (int i = 0; i < times && !passed; ++i) {
-      rounds.end_one();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  };
-  wait_for_it(20);
-  EXPECT_FALSE(passed);
-  now_us += 5'000'000;
-  wait_for_it(10'000);
-  EXPECT_TRUE(passed);
-  now_us += 50'000'000;
-  rounds.end_one();
-  waiting.join();
+  {
+    const Sender sender;
+    EXPECT_FALSE(sender.passes(20));
+    now_us += 5'000'000;
+    EXPECT_TRUE(sender.passes(10'000));
+    EXPECT_EQ(5'000'000u, sender.waited_us());
+    now_us += 50'000'000;
+    rounds.end_one();
+  }
+  let_threads_wait(false);
+}
+
+TEST_F(Ceiling, a_text_waits_no_longer_than_its_statement_may) {
+  static constexpr Owner owner{
+      .text_comes = [] { return true; },
+      .longest_wait_us = [] { return uint64_t{300'000}; }};
+  begin_statement(&owner);
+  end();
+  let_threads_wait(true);
+  kernel_bytes = 980 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  EXPECT_EQ(Level::yellow, account.level());
+  {
+    const Sender sender;
+    EXPECT_FALSE(sender.passes(20));
+    now_us += 300'000;
+    EXPECT_TRUE(sender.passes(10'000));
+    now_us += 50'000'000;
+    rounds.end_one();
+  }
   let_threads_wait(false);
 }
 

@@ -262,9 +262,7 @@ TEST(Profiler, EstimatesAreNotBiased) {
   }
 }
 
-uintptr_t address_of(void *block) {
-  return reinterpret_cast<uintptr_t>(block);
-}
+uintptr_t address_of(void *block) { return reinterpret_cast<uintptr_t>(block); }
 
 /** The number of samples of a block of that size. Another size may be a later
 block at the same address: this test's own are sampled, too. */

@@ -105,11 +105,10 @@ uint64_t time_limit_us(const THD *thd) {
 /** The longest wait before the statement begins.
 @param holds  others may wait for what its session holds */
 uint64_t longest_wait_us(const THD *thd, bool holds) {
-  const uint64_t wait_us =
-      std::min(uint64_t{__atomic_load_n(&wait_ms, __ATOMIC_RELAXED)} * 1000,
-               holds ? longest_ask_us : UINT64_MAX);
+  const uint64_t longest_us =
+      std::min(wait_us(), holds ? longest_ask_us : UINT64_MAX);
   const uint64_t limit_us = time_limit_us(thd);
-  return limit_us == 0 ? wait_us : std::min(wait_us, limit_us);
+  return limit_us == 0 ? longest_us : std::min(longest_us, limit_us);
 }
 
 /** Caller holds the mutex. A statement of a session that others may wait for
@@ -224,7 +223,8 @@ bool has_room_at_once(State *self, const Running &running,
 bool queue(State *self, Own *mine, Expectation *expected) {
   Running *const running = &mine->running;
   THD *const thd = running->thd;
-  const uint64_t began_us = monotonic_us();
+  // A client waits for its answer since it sent the packet.
+  const uint64_t began_us = monotonic_us() - waited_for_text_us();
   Done done = begun(Action::wait);
   bool waited = false;
   bool in_vain = false;

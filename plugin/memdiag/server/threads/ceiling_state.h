@@ -168,6 +168,9 @@ class Between_rounds {
 extern std::atomic<bool> started;
 /** memdiag_memory_wait_ms. The server writes it under its own lock. */
 extern unsigned wait_ms;
+inline uint64_t wait_us() {
+  return uint64_t{__atomic_load_n(&wait_ms, __ATOMIC_RELAXED)} * 1000;
+}
 /** The mode and the bytes of the target. */
 extern std::atomic<Target::Mode> mode;
 extern std::atomic<uint64_t> wanted_bytes;
