@@ -104,6 +104,8 @@ struct Thread {
   int64_t text_bytes{0};
   /** How long it waited before that was read. */
   uint64_t text_waited_us{0};
+  /** It waited as long as it may. */
+  bool text_in_vain{false};
   /** Promised for what follows the parsing, until the statement has grown to
   parsed_bytes. */
   int64_t later_bytes{0};
@@ -444,7 +446,8 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
          !ask_owner(&Owner::goes_on, false)) {
     const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
     waited_us = now_us - began_us;
-    if (waited_us >= packet_wait_us() && may_go_on(now_us)) break;
+    self->text_in_vain = waited_us >= packet_wait_us() && may_go_on(now_us);
+    if (self->text_in_vain) break;
     wait_for_round(rounds.ended(), bytes);
   }
   self->text_bytes = bytes;
@@ -597,6 +600,8 @@ bool on_ask(Pool pool, size_t size) {
     tell_owner(&Owner::refused);
   }
   (void)ends_at_once(self);
+  if (self->text_in_vain && ask_owner(&Owner::gives_up, false))
+    self->text_in_vain = false;
   return may_have;
 }
 
@@ -722,6 +727,7 @@ int64_t end() {
   if (!ran && !self->asked_without) return 0;
   const int64_t text = std::exchange(self->text_bytes, 0);
   self->text_waited_us = 0;
+  self->text_in_vain = false;
   if (ran && text != 0) note_text(text, self->peak_bytes);
   self->in_statement = self->asked_without = false;
   // Nor is the packet of the next one refused.

@@ -159,6 +159,10 @@ struct Owner {
   @return true: it raised one that the caller of the pool looks for before it
   uses the block. So the block takes hardly any memory, and nobody waits */
   bool (*ends_at_once)(){nullptr};
+  /** The calling thread's packet has waited as long as it may. As ends_at_once,
+  for what passes no gate, and would be kept by its session.
+  @return true: it raised the error */
+  bool (*gives_up)(){nullptr};
   /** The calling thread gets no block, because its statement is to end or
   because it waited in vain for a value that its session keeps. Called before
   the caller sees that: it raises the error of the end, because not every caller

@@ -801,6 +801,31 @@ TEST_F(Ceiling, a_text_that_has_waited_needs_only_the_reserve) {
   let_threads_wait(false);
 }
 
+TEST_F(Ceiling, a_text_that_waited_in_vain_is_given_up_once) {
+  static unsigned times;
+  times = 0;
+  static constexpr Owner owner{.text_comes = [] { return true; },
+                               .longest_wait_us = [] { return uint64_t{0}; },
+                               .gives_up = [] { return ++times != 0; }};
+  begin_statement(&owner);
+  end();
+  let_threads_wait(true);
+  kernel_bytes = 980 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  now_us += 1'000'000;
+  EXPECT_TRUE(on_ask(Pool::session, mb));
+  EXPECT_EQ(1u, times);
+  EXPECT_TRUE(on_ask(Pool::statement, mb));
+  EXPECT_EQ(1u, times);
+  end();
+  kernel_bytes = 500 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  EXPECT_TRUE(on_ask(Pool::session, mb));
+  EXPECT_EQ(1u, times) << "there is room";
+  end();
+  let_threads_wait(false);
+}
+
 TEST_F(Ceiling, a_text_waits_no_longer_than_its_statement_may) {
   static constexpr Owner owner{
       .text_comes = [] { return true; },

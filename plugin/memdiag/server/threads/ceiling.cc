@@ -32,6 +32,7 @@ constexpr Owner owner{.call_giver = call_giver,
                       .keeps_value = keeps_value,
                       .is_executing = is_executing,
                       .ends_at_once = ends_at_once,
+                      .gives_up = gives_up,
                       .refused = refused,
                       .went_on = went_on};
 

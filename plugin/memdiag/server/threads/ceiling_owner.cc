@@ -25,6 +25,14 @@ bool may_begin_early(const THD *thd) {
          command == COM_STMT_EXECUTE;
 }
 
+/** The calling thread parses its statement. The parser looks for errors, and
+not at KILL. Behind the gate, what is parsed is a trigger, a routine or a view.
+It would be taken for a wrong one and kept as such. */
+bool parser_sees_errors(THD *thd) {
+  return thd->m_parser_state != nullptr &&
+         thd->get_stmt_da() == thd->get_parser_da();
+}
+
 }  // namespace
 
 bool is_large() {
@@ -135,15 +143,21 @@ bool is_before_parser() {
 bool ends_at_once() {
   THD *const thd = current_thd;
   const Running &running = own().running;
-  // The parser looks for this error, and not at KILL. Behind the gate, what is
-  // parsed is a trigger, a routine or a view. It would be taken for a wrong one
-  // and kept as such.
   if (thd == nullptr || !is_told_to_end(running) ||
-      running.passed_gate.load() || thd->m_parser_state == nullptr ||
-      thd->get_stmt_da() != thd->get_parser_da())
+      running.passed_gate.load() || !parser_sees_errors(thd))
     return false;
   raise_end_once(thd);
   return thd->is_error();
+}
+
+bool gives_up() {
+  THD *const thd = current_thd;
+  if (thd == nullptr || thd->get_command() != COM_STMT_PREPARE ||
+      !parser_sees_errors(thd) || thd->is_error())
+    return false;
+  counters.refused.fetch_add(1);
+  raise_refusal(waited_for_text_us());
+  return true;
 }
 
 void refused() {

@@ -214,6 +214,7 @@ bool keeps_value();
 bool is_executing();
 bool is_before_parser();
 bool ends_at_once();
+bool gives_up();
 void refused();
 void went_on(uint64_t waited_us, int64_t left_before_bytes);
 /** @} */
