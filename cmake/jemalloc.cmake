@@ -52,7 +52,7 @@ add_custom_command(
     "CFLAGS=${cflags}" "CXXFLAGS=${cflags}"
     "MAKE=${MAKE_PROGRAM}" "AUTOCONF=${AUTOCONF_PROGRAM}"
     sh ${CMAKE_SOURCE_DIR}/cmake/build_jemalloc.sh
-    ${MEMDIAG_JEMALLOC_SOURCE} ${CMAKE_SOURCE_DIR} ${dir} ${flags}
+    ${MEMDIAG_JEMALLOC_SOURCE} ${CMAKE_SOURCE_DIR} ${dir} ${MEMDIAG_CACHE_DIR} ${flags}
   DEPENDS ${CMAKE_SOURCE_DIR}/cmake/build_jemalloc.sh
     ${CMAKE_SOURCE_DIR}/cmake/jemalloc_internals.mk ${ours}/internals.c
     ${ours}/internals.h
