@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from html import unescape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +37,7 @@ AXE = "axe-core@4.14.1"
 # It has every part that a page can have.
 PICTURED = "ours-triggers"
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="900" height="120"><title>flame</title><rect width="900" height="20" fill="#d98e32"/><text x="4" y="15">main</text></svg>'
-# The page tells about itself: loaded resources, errors, overflow, axe's findings.
+# The page, in a frame, tells about itself: loaded resources, errors, overflow, axe's findings.
 PROBE = """
 <script>
 addEventListener("load", async () => {
@@ -47,18 +48,26 @@ addEventListener("load", async () => {
   let faults = null;
   if (self.axe) {
     document.querySelectorAll("details").forEach((one) => { one.open = true; });
-    const found = await axe.run(document, { iframes: false });
+    const found = await axe.run(document, { iframes: false, resultTypes: ["violations"] });
     faults = found.violations.map((one) => ({ id: one.id, impact: one.impact, nodes: one.nodes.length,
       first: one.nodes[0].html.slice(0, 160) }));
   }
-  const told = document.createElement("pre");
-  told.id = "probe";
-  told.textContent = JSON.stringify({ own, wide, faults, errors: self.seen,
-    charts: document.querySelectorAll(".uplot canvas").length });
-  document.body.append(told);
+  parent.postMessage({ name, told: { own, wide, faults, errors: self.seen,
+    charts: document.querySelectorAll(".uplot canvas").length } }, "*");
 });
 </script>
 """
+# A frame has the width that it is given; a window of headless Chromium has 500 pixels or more. The frames lie one upon the
+# other, because Chromium does not draw those outside of the window.
+FRAMES = """<!doctype html><meta charset="utf-8"><meta name="color-scheme" content="light dark">
+<style>iframe { position: absolute; top: 0; left: 0; border: 0; }</style>
+<script>
+const told = {};
+addEventListener("message", (one) => {
+  told[one.data.name] = one.data.told;
+  document.getElementById("told").textContent = JSON.stringify(told);
+});
+</script><body><pre id="told"></pre>"""
 WATCH = "<script>self.seen = []; addEventListener('error', (e) => seen.push(e.message)); addEventListener('securitypolicyviolation', (e) => seen.push(e.violatedDirective + ' ' + e.blockedURI));</script>"
 
 
@@ -123,41 +132,46 @@ def made(checks: Checks, name: str, done: subprocess.CompletedProcess[str], file
 
 
 def probe(checks: Checks, folder: Path, name: str, text: str, script: str | None) -> None:
-    """In both modes: contrast differs."""
+    """All sizes in one browser for each mode: contrast differs."""
     library = f"<script>{script}</script>" if script else ""
-    tested = text.replace("<head>", "<head>" + WATCH, 1).replace("</body>", library + PROBE + "</body>")
-    path = folder / f"{name}.probe.html"
-    path.write_text(tested)
+    page, host = folder / f"{name}.probe.html", folder / "frames.html"
+    page.write_text(text.replace("<head>", "<head>" + WATCH, 1).replace("</body>", library + PROBE + "</body>"))
+    frames = (
+        f'<iframe name="{size}" src="{page.name}" width="{width}" height="{height}"></iframe>'
+        for size, (width, height) in SIZES.items()
+    )
+    host.write_text(FRAMES + "".join(frames))
     for mode, number in MODES.items():
-        for size, (width, height) in SIZES.items():
-            words = (
-                f"--window-size={width},{height}",
-                f"--blink-settings=preferredColorScheme={number}",
-                "--virtual-time-budget=20000",
-                "--dump-dom",
-            )
-            done = chromium(folder, path, *words)
-            found = re.search(r'<pre id="probe">(.*?)</pre>', done.stdout, re.S)
+        done = chromium(
+            folder,
+            host,
+            "--window-size=1500,1300",
+            f"--blink-settings=preferredColorScheme={number}",
+            "--virtual-time-budget=5000",
+            "--dump-dom",
+        )
+        found = re.search(r'<pre id="told">(.+?)</pre>', done.stdout, re.S)
+        told = json.loads(unescape(found[1])) if found else {}
+        for size in SIZES:
             what = f"{name}, {size}, {mode}"
-            if not found:
+            if size in told:
+                of_page(checks, what, told[size], "MEMDIAG_HISTORY" in text, bool(script))
+            else:
                 checks.check(f"{what}: the page tells of itself", False, done.stderr[-200:])
-                continue
-            told = json.loads(found[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
-            checks.check(
-                f"{what}: nothing is requested, no error",
-                not told["own"] and not told["errors"],
-                told["own"] + told["errors"],
-            )
-            # Headless Chromium has no window below 500 pixels; the page then has these.
-            checks.check(f"{what}: nothing is wider than the window", told["wide"] <= 0, told["wide"])
-            if "MEMDIAG_HISTORY" in text:
-                checks.check(f"{what}: charts are drawn", told["charts"] >= 1, told["charts"])
-            if script:
-                serious = [one for one in told["faults"] if one["impact"] in ("serious", "critical")]
-                checks.check(
-                    f"{what}: axe-core finds nothing serious", not serious, serious or f"{len(told['faults'])} lesser"
-                )
-    path.unlink()
+    page.unlink()
+    host.unlink()
+
+
+def of_page(checks: Checks, what: str, told: dict, charts: bool, axe_runs: bool) -> None:
+    checks.check(
+        f"{what}: nothing is requested, no error", not told["own"] and not told["errors"], told["own"] + told["errors"]
+    )
+    checks.check(f"{what}: nothing is wider than the window", told["wide"] <= 0, told["wide"])
+    if charts:
+        checks.check(f"{what}: charts are drawn", told["charts"] >= 1, told["charts"])
+    if axe_runs:
+        serious = [one for one in told["faults"] if one["impact"] in ("serious", "critical")]
+        checks.check(f"{what}: axe-core finds nothing serious", not serious, serious or f"{len(told['faults'])} lesser")
 
 
 def pictures(checks: Checks, folder: Path, name: str, text: str) -> None:
