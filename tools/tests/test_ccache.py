@@ -92,7 +92,8 @@ class PrecompiledHeaders(Scratch):
         (self.build / "h.h").write_text("inline int value() { return 1; }\n")
         log = self.root / "log"
         self.compile_header(CCACHE_DEBUG="1", CCACHE_LOGFILE=str(log))
-        self.assertIn("Inode cache file loaded", log.read_text())
+        # On another file system than ext4, XFS, Btrfs and tmpfs ccache reads it, and says so.
+        self.assertRegex(log.read_text(), "Inode cache file loaded|not known to work for the inode cache")
 
 
 @NEEDED
