@@ -9,35 +9,20 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
-from harness.common import cache_dir, lock, say
+from harness.common import cache_dir
 from harness.problem import Problem
-from harness.server import last_line
+from harness.unpacked import unpacked
 
 NAMES = ("jsonnet", "promtool", "prometheus", "prometheus-sql-exporter")
+FOLDER = "monitoring-programs"
 PACKAGES = ("jsonnet", "libjsonnet0", "prometheus", "prometheus-sql-exporter")
 
 
 def provide() -> Path:
     """The folder of the unpacked packages. Raises a Problem if the archive does not deliver them."""
-    folder = cache_dir() / "monitoring-programs"
-    with lock(cache_dir() / "monitoring.lock", "unpacking programs for monitoring/"):
-        if folder.is_dir():
-            return folder
-        say(f"-- unpacking {', '.join(PACKAGES)} into {folder}")
-        with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
-            done = subprocess.run(
-                ["apt-get", "-q", "download", *PACKAGES], cwd=scratch, capture_output=True, text=True, check=False
-            )
-            if done.returncode:
-                raise Problem(f"apt-get could not fetch {', '.join(PACKAGES)}: {last_line(done.stderr)}")
-            tree = Path(scratch) / "tree"
-            for package in Path(scratch).glob("*.deb"):
-                subprocess.run(["dpkg-deb", "-x", package, tree], check=True)
-            tree.rename(folder)
-    return folder
+    return unpacked(FOLDER, PACKAGES)
 
 
 def program(name: str) -> str:
@@ -54,7 +39,7 @@ def all_present() -> None:
 
 def environment() -> dict[str, str]:
     """The environment for programs of provide(), whose libraries are beside them."""
-    folder = cache_dir() / "monitoring-programs"
+    folder = cache_dir() / FOLDER
     libraries = [str(path) for path in folder.glob("usr/lib/*-linux-gnu")]
     if before := os.environ.get("LD_LIBRARY_PATH"):
         libraries.append(before)

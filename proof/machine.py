@@ -16,10 +16,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.common import cache_dir, lock, say
 from harness.problem import NotPossible, Problem
 from harness.programs import run_group
 from harness.server import last_line
+from harness.unpacked import unpacked
 
 PACKAGES = "qemu-system-x86 busybox-static"
 KERNEL = "linux-image-amd64"
@@ -85,22 +85,14 @@ def run(command: Sequence[str | Path], memory_mb: int, minutes: float) -> int:
 
 
 def _kernel() -> Path:
-    """Debian's newest kernel, unpacked in the cache."""
-    folder = cache_dir() / "machine-kernel"
-    with lock(cache_dir() / "machine-kernel.lock", "fetching a kernel"):
-        if folder.is_dir():
-            return folder
-        say(f"-- unpacking {KERNEL} into {folder}")
-        said = _output("apt-cache", "depends", KERNEL)
-        name = next(line.split()[-1] for line in said.splitlines() if line.strip().startswith("Depends: linux-image-"))
-        with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
-            _output("apt-get", "-q", "download", name, cwd=scratch)
-            tree = Path(scratch) / "tree"
-            _output("dpkg-deb", "-x", str(next(Path(scratch).glob("*.deb"))), str(tree))
-            version = next((tree / "lib/modules").iterdir()).name
-            _output("busybox", "depmod", "-b", str(tree), version)
-            tree.rename(folder)
-    return folder
+    """Debian's newest kernel, with the list of what its modules need."""
+    said = _output("apt-cache", "depends", KERNEL)
+    name = next(line.split()[-1] for line in said.splitlines() if line.strip().startswith("Depends: linux-image-"))
+
+    def prepare(tree: Path) -> None:
+        _output("busybox", "depmod", "-b", str(tree), next((tree / "lib/modules").iterdir()).name)
+
+    return unpacked(name, [name], prepare)
 
 
 def _disk(folder: Path, command: Sequence[str | Path]) -> Path:
@@ -158,8 +150,8 @@ def _first_root(folder: Path, kernel: Path) -> Path:
     return packed
 
 
-def _output(*command: str, cwd: str | None = None) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+def _output(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Problem(f"{' '.join(command[:3])} did not work: {last_line(done.stderr)}")
     return done.stdout

@@ -1,0 +1,34 @@
+"""Packages of Debian's archive, unpacked in the cache: nothing is installed, and no service starts."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from harness.common import cache_dir, lock, say
+from harness.problem import Problem
+from harness.server import last_line
+
+
+def unpacked(name: str, packages: Sequence[str], prepare: Callable[[Path], object] = lambda _: None) -> Path:
+    """The folder of that name in the cache, which has their files. `prepare` changes it before others see it. Raises a
+    Problem if the archive does not deliver them."""
+    folder = cache_dir() / name
+    with lock(cache_dir() / f"{name}.lock", f"unpacking packages into {folder}"):
+        if folder.is_dir():
+            return folder
+        say(f"-- unpacking {', '.join(packages)} into {folder}")
+        with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
+            done = subprocess.run(
+                ["apt-get", "-q", "download", *packages], cwd=scratch, capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                raise Problem(f"apt-get could not fetch {', '.join(packages)}: {last_line(done.stderr)}")
+            tree = Path(scratch) / "tree"
+            for package in Path(scratch).glob("*.deb"):
+                subprocess.run(["dpkg-deb", "-x", package, tree], check=True)
+            prepare(tree)
+            tree.rename(folder)
+    return folder
