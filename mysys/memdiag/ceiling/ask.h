@@ -63,8 +63,8 @@ struct Asked {
   uint64_t seen_us;
 };
 
-/** When a statement may be refused a block. Only after_the_wait refuses one
-that nobody told to end. */
+/** When a pool may refuse a statement a block. The statement was told to end,
+but for after_the_wait. */
 enum class Refusal : uint8_t {
   never,
   /** If it is larger than the reserve. */

@@ -48,9 +48,9 @@ constexpr int64_t most_per_text = 64 * 16;
 
 /** Calls a function of the owner.
 @return what it said; `otherwise`: there is no such function */
-template <typename... Parameters>
-bool ask_owner(bool (*Owner::*function)(Parameters...), bool otherwise,
-               Parameters... parameters) {
+template <typename Result, typename... Parameters>
+Result ask_owner(Result (*Owner::*function)(Parameters...), Result otherwise,
+                 Parameters... parameters) {
   const Owner *const asked = owner.load(std::memory_order_acquire);
   return asked == nullptr || asked->*function == nullptr
              ? otherwise
@@ -400,14 +400,6 @@ void wait_for_lane(Thread *self, int64_t bytes) {
   self->taker.waits.store(false, std::memory_order_relaxed);
 }
 
-/** The longest wait of a packet. */
-uint64_t packet_wait_us() {
-  const Owner *const asked = owner.load(std::memory_order_acquire);
-  return asked == nullptr || asked->longest_wait_us == nullptr
-             ? longest_packet_us
-             : asked->longest_wait_us();
-}
-
 int64_t expected_of_text(int64_t bytes) {
   return std::min(bytes / 16 * taken_per_text.load(std::memory_order_relaxed),
                   account.marks().target_bytes);
@@ -446,7 +438,9 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
          !ask_owner(&Owner::goes_on, false)) {
     const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
     waited_us = now_us - began_us;
-    self->text_in_vain = waited_us >= packet_wait_us() && may_go_on(now_us);
+    self->text_in_vain =
+        waited_us >= ask_owner(&Owner::longest_wait_us, longest_packet_us) &&
+        may_go_on(now_us);
     if (self->text_in_vain) break;
     wait_for_round(rounds.ended(), bytes);
   }

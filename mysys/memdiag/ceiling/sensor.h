@@ -140,10 +140,8 @@ struct Owner {
   /** How long the calling thread's statement may wait before it begins. Called
   before a pool is asked. */
   uint64_t (*longest_wait_us)(){nullptr};
-  /** KILL, a time limit or the ceiling ends the calling thread's statement. So
-  the thread waits no longer than one that was told to end. Called from
-  malloc().
-  */
+  /** KILL, a time limit or the ceiling ends the calling thread's statement. The
+  thread then waits as one that was told to end. Called from malloc(). */
   bool (*is_killed)(){nullptr};
   /** The calling thread adds to a value that its session keeps, and does little
   else: to a variable (SET), or to a parameter of a later statement

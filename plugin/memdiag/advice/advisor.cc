@@ -380,7 +380,7 @@ class Advisor {
           "of the server";
     if (!holding.owner) return;
     name_owner(*holding.owner, found);
-    // What it has ends with what it runs.
+    // The session frees the rows when its statement ends.
     if (&holder == find_holder("rows with large values"))
       found->statement =
           text("KILL QUERY %" PRIu64, holding.owner->processlist_id);

@@ -110,15 +110,15 @@ bool text_comes() {
   return true;
 }
 
-bool goes_on() {
-  THD *const thd = current_thd;
-  return thd == nullptr || thd->killed != THD::NOT_KILLED ||
-         exempt::holds_what_others_wait_for(thd);
-}
-
 bool is_killed() {
   const THD *const thd = current_thd;
   return thd != nullptr && thd->killed != THD::NOT_KILLED;
+}
+
+bool goes_on() {
+  THD *const thd = current_thd;
+  return thd == nullptr || is_killed() ||
+         exempt::holds_what_others_wait_for(thd);
 }
 
 bool is_executing() { return own().running.passed_gate.load(); }

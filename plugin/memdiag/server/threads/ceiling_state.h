@@ -41,8 +41,8 @@ namespace memdiag::ceiling {
 struct Running {
   THD *thd{nullptr};
   sessions::Digest digest{};
-  /** What it will take is learnt by this: a part of its digest, or of an
-  event's name. 0: it has no digest. */
+  /** The ceiling remembers peaks by this hash, of a digest or of the name of an
+  event. 0: the statement has no digest. */
   uint64_t hash{0};
   /** nullptr: none has begun, or it is exempt. */
   Taker *taker{nullptr};

@@ -46,6 +46,7 @@ Own &own() {
   thread_local Own mine;
   return mine;
 }
+
 bool is_told_to_end(const Running &running) {
   return running.taker != nullptr &&
          running.taker->told_to_end.load(std::memory_order_acquire);
