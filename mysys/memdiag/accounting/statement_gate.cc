@@ -35,7 +35,11 @@ bool refuses(void *session, const unsigned char *digest) {
   const Gate *const gate = in_use.load(std::memory_order_acquire);
   if (gate == nullptr || !gate->refuses(session, digest)) return false;
   // No end of an event's statement is seen.
-  if (running_statements != 0) note_let_through(&refusal, false);
+  if (running_statements == 0) return true;
+  const Gate *const before =
+      std::exchange(detail::passed, {&refusal, false}).gate;
+  // It had a place before it asked, and has it no more.
+  if (before != nullptr && before->ended != nullptr) before->ended();
   return true;
 }
 

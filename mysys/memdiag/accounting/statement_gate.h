@@ -17,8 +17,8 @@ struct Gate {
   @param digest  of Digest's size
   @return true: the statement must not run, and an error was raised */
   bool (*refuses)(void *session, const unsigned char *digest);
-  /** The calling thread's statement, noted as let through, has ended. nullptr:
-  it is of no interest. */
+  /** The calling thread's statement, noted as let through, has ended, or was
+  refused when it asked again. nullptr: it is of no interest. */
   void (*ended)();
 };
 

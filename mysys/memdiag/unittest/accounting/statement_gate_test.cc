@@ -103,6 +103,19 @@ TEST_F(Statement_gate, ARefusedStatementHasNoEndAndNoMemory) {
   EXPECT_EQ(1u, row_of(digest)->statements);
 }
 
+/** Its packet was large, so it has waited before it asks. */
+TEST_F(Statement_gate, APlaceBeforeTheGateEndsWithARefusal) {
+  const Digest digest = digest_of(2);
+  statement_gate::set(&counting_gate);
+  refuse_next = true;
+  statement_gate::note_let_through(&counting_gate, true);
+  EXPECT_TRUE(is_refused(digest));
+  EXPECT_EQ(1u, ended);
+  end_statement(digest);
+  EXPECT_EQ(1u, ended) << "once";
+  EXPECT_FALSE(row_of(digest).has_value()) << "it did not run";
+}
+
 TEST_F(Statement_gate, AStatementWithinAnothersHasPassed) {
   const Digest digest = digest_of(3);
   statement_gate::set(&counting_gate);
