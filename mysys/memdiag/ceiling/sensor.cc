@@ -559,6 +559,7 @@ bool on_ask(Pool pool, size_t size) {
   const bool owes = may_wait_now && std::exchange(self->owes, false);
   if (!owes && !large && !ends) return true;
   const Busy busy(self);
+  if (!self->in_statement && ask_owner(&Owner::never_waits, false)) return true;
   const int64_t bytes =
       large ? static_cast<int64_t>(std::min<size_t>(size, INT64_MAX / 4)) : 0;
   settle(self);

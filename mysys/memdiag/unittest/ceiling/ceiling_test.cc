@@ -620,6 +620,28 @@ TEST_F(Ceiling, a_session_waits_before_a_large_packet_unless_it_is_exempt) {
   EXPECT_EQ(waits + 2, counters.waits) << "the exempt statement has ended";
 }
 
+/** Its client sends nothing for months: no end would take anything back. */
+TEST_F(Ceiling, a_thread_that_sends_the_binary_log_neither_waits_nor_expects) {
+  static constexpr Owner owner{.never_waits = [] { return true; },
+                               .text_comes = [] { return true; }};
+  begin_statement(&owner);
+  end();
+  EXPECT_TRUE(on_ask(Pool::session, 4 * mb));
+  on_allocated(&owner, 4 * mb);
+  EXPECT_EQ(0, account.expected_bytes());
+  EXPECT_EQ(0, account.promised_bytes());
+  let_threads_wait(true);
+  let_threads_ask(true);
+  make_red();
+  const uint64_t waits = counters.waits;
+  {
+    const Giver giver(longest_ask_us, false);
+    EXPECT_TRUE(on_ask(Pool::session, 12 * mb));
+  }
+  EXPECT_EQ(waits, counters.waits);
+  let_threads_wait(false);
+}
+
 /** They are freed behind the last event of the former statement. */
 TEST_F(Ceiling, a_former_statements_blocks_do_not_hide_a_growth) {
   begin_statement();

@@ -104,6 +104,13 @@ bool is_in_parser() {
   return thd != nullptr && thd->m_parser_state != nullptr;
 }
 
+bool never_waits() {
+  const THD *const thd = current_thd;
+  return thd == nullptr || exempt::is_of_system(thd) ||
+         (!may_begin_early(thd) && thd->get_command() != COM_SLEEP &&
+          thd->get_command() != COM_STMT_SEND_LONG_DATA);
+}
+
 bool text_comes() {
   if (statement_gate::is_let_through()) return false;
   statement_gate::note_let_through(&gate, true);

@@ -207,6 +207,7 @@ bool is_large();
 bool new_session();
 bool is_parsing();
 bool is_in_parser();
+bool never_waits();
 bool text_comes();
 bool goes_on();
 bool is_killed();
