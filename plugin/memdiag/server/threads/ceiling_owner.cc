@@ -179,12 +179,14 @@ void refused() {
 }
 
 void went_on(uint64_t waited_us, int64_t left_before_bytes) {
+  // Before its first statement, `running` is of a session that has ended.
+  const THD *const thd = current_thd;
+  if (thd == nullptr) return;
   const Running &running = own().running;
-  if (running.thd == nullptr) return;
   Done done = begun(Action::went_on);
   done.time_us -= std::min(done.time_us, waited_us);
-  done.processlist_id = running.thd->thread_id();
-  done.digest = running.digest;
+  done.processlist_id = thd->thread_id();
+  if (running.taker != nullptr) done.digest = running.digest;
   done.duration_us = waited_us;
   done.left_before_bytes = left_before_bytes;
   done.left_after_bytes = account.left_bytes();
