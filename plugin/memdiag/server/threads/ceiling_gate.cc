@@ -305,9 +305,14 @@ hook is between. @return true: the statement must not run */
 without being counted. If it grows large even so, is_large() counts it. */
 bool passes_as_small(THD *thd, const unsigned char *digest) {
   Own *const mine = own_of_session;
+  const enum_sql_command command = thd->lex->sql_command;
+  // The statement of EXECUTE has a command of its own, and asks again.
   if (mine == nullptr || mine->session_with_handler != thd->thread_id() ||
-      !peaks.is_small(hash_of(digest)) || !begin_small())
+      command == SQLCOM_EXECUTE || !peaks.is_small(hash_of(digest)) ||
+      !begin_small())
     return false;
+  mine->command = command;
+  mine->exempt = false;
   static constexpr statement_gate::Gate nothing_ends{};
   statement_gate::note_let_through(&nothing_ends, false);
   return true;
@@ -341,8 +346,10 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
   running->may_keep = exempt::may_keep(*thd->lex);
   Expectation expected = expectation_of(&self, *running);
   if (!began_early && !has_room_at_once(&self, *running, expected) &&
-      queue(&self, &mine, &expected))
+      queue(&self, &mine, &expected)) {
+    exempt_thread(false);  // EXECUTE was exempt
     return true;
+  }
   let_through(&mine, expected.bytes);
   statement_gate::note_let_through(&gate, false);
   return false;

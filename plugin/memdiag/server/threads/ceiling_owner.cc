@@ -47,7 +47,8 @@ bool is_large() {
   const bool late = running->taker == nullptr;
   // It passed as a small one.
   const bool runs = late && statement_gate::is_let_through();
-  if (runs && exempt::is_exempt(thd)) {
+  // In a routine or a trigger, the whole statement grows.
+  if (runs && exempt::ends_something(mine.command)) {
     exempt_thread(true);
     return true;
   }
@@ -62,10 +63,11 @@ bool is_large() {
              thd->m_digest_state.m_digest_storage.m_hash,
              running->digest.size());
     running->hash = hash_of(running->digest.data());
-    running->may_end = !runs || exempt::may_end(thd->lex->sql_command);
+    running->may_end = !runs || exempt::may_end(mine.command);
     // The parser has not filled the LEX. The statement may be a PREPARE, and
     // the session keeps the memory of that.
-    running->may_keep = !runs || exempt::may_keep(*thd->lex);
+    running->may_keep = !runs || thd->lex->sql_command != mine.command ||
+                        exempt::may_keep(*thd->lex);
     running->taker = begin_late(!runs);
     running->passed_gate.store(runs);
     mine.copies_text =

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "my_sqlcommand.h"
 #include "my_thread_local.h"
 #include "plugin/memdiag/server/threads/ceiling_state.h"
 #include "plugin/memdiag/server/threads/spilling.h"
@@ -40,6 +41,9 @@ struct Own {
   my_thread_id session_with_handler{0};
   /** The gate has let its statement through without counting it. */
   bool exempt{false};
+  /** Of the statement that passed as a small one. Later, the THD may have that
+  of a routine's or a trigger's. */
+  enum_sql_command command{SQLCOM_END};
   /** `running` may be in the list of those that wait. A thread that waits takes
   steps of the giver, and may grow by them. */
   bool at_gate{false};

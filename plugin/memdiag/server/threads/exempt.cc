@@ -57,6 +57,15 @@ bool reads_only_tables_of_server(const LEX &lex) {
   return true;
 }
 
+/** A statement of init_connect has no client yet. An error would end the
+connection. */
+bool is_of_no_client(THD *thd) {
+  return thd->is_classic_protocol() &&
+         thd->get_protocol_classic()->get_vio() == nullptr;
+}
+
+}  // namespace
+
 /** Commands that end something, and EXECUTE: its statement asks by itself. The
 ones that stop a server or a part of it would give all of its memory back. */
 bool ends_something(enum_sql_command command) {
@@ -88,15 +97,6 @@ bool ends_something(enum_sql_command command) {
       return false;
   }
 }
-
-/** A statement of init_connect has no client yet. An error would end the
-connection. */
-bool is_of_no_client(THD *thd) {
-  return thd->is_classic_protocol() &&
-         thd->get_protocol_classic()->get_vio() == nullptr;
-}
-
-}  // namespace
 
 bool is_of_system(const THD *thd) {
   return thd->system_thread != NON_SYSTEM_THREAD || thd->slave_thread;

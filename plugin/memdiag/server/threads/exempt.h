@@ -22,6 +22,8 @@ namespace memdiag::exempt {
 statements within stored programs, statements that end something, such as COMMIT
 and KILL. Cheap. */
 bool is_exempt(THD *thd);
+/** The command gives something back, or asks again. Part of is_exempt(). */
+bool ends_something(enum_sql_command command);
 /** Replication runs the thread, or the server runs it for itself. */
 bool is_of_system(const THD *thd);
 /** An administrator looks at the server: the statement is a SHOW, or a SELECT
