@@ -1,6 +1,7 @@
 #include "plugin/memdiag/server/threads/ceiling.h"
 
 #include <atomic>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -130,8 +131,13 @@ void stop() {
 }
 
 std::vector<Row> actions() {
-  MUTEX_LOCK(locked, &state().mutex);
-  return state().log.rows();
+  // To allocate may be to wait for memory. The giver needs the mutex.
+  const auto copy = std::make_unique<Log>();
+  {
+    MUTEX_LOCK(locked, &state().mutex);
+    *copy = state().log;
+  }
+  return copy->rows();
 }
 
 }  // namespace memdiag::ceiling
