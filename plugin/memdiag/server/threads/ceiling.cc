@@ -118,8 +118,7 @@ int changed(std::string_view text) {
 
 void stop() {
   if (!started.exchange(false)) return;
-  if (mode.exchange(Target::off) == Target::off && balloon::parked_bytes() == 0)
-    return;
+  mode.store(Target::off);
   State &self = state();
   {
     const Between_rounds guard(&self);
