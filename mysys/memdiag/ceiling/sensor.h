@@ -129,9 +129,9 @@ struct Owner {
   pool is asked. */
   bool (*is_before_parser)(){nullptr};
   /** The calling thread, whose statement has not begun, serves no client that
-  sends one: it sends the binary log, clones, fetches rows of a cursor, or is the
-  server's own. It neither waits nor is expected to take anything: what it does
-  may last as long as the server. Called before a pool is asked. */
+  sends one: it sends the binary log, clones, fetches rows of a cursor, or is
+  the server's own. It neither waits nor is expected to take anything: what it
+  does may last as long as the server. Called before a pool is asked. */
   bool (*never_waits)(){nullptr};
   /** Called before a pool is asked by a thread whose statement has not begun.
   @return true: it reads a packet, or copies a text. The owner calls end() when

@@ -343,7 +343,7 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
     return false;
   }
   running->may_end = exempt::may_end(thd->lex->sql_command);
-  running->may_keep = exempt::may_keep(*thd->lex);
+  running->may_keep = exempt::may_keep(thd);
   Expectation expected = expectation_of(&self, *running);
   if (!began_early && !has_room_at_once(&self, *running, expected) &&
       queue(&self, &mine, &expected)) {

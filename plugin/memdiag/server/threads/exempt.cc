@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <string_view>
 
 #include "sql/auth/auth_acls.h"
 #include "sql/auth/sql_security_ctx.h"
@@ -62,6 +63,27 @@ connection. */
 bool is_of_no_client(THD *thd) {
   return thd->is_classic_protocol() &&
          thd->get_protocol_classic()->get_vio() == nullptr;
+}
+
+/** As rpl_replica.cc, the plugin of semisynchronous replication and mysqlbinlog
+set them. */
+constexpr std::string_view variables_of_replicas[] = {
+    "SET @master_", "SET @source_", "SET @slave_", "SET @replica_",
+    "SET @rpl_semi_sync_"};
+
+/** Without parentheses, the values are as short as the text. */
+bool introduces_replica(THD *thd) {
+  constexpr size_t longest = 256;
+  const LEX_CSTRING query = thd->query();
+  if (query.str == nullptr || query.length > longest) return false;
+  const std::string_view text{query.str, query.length};
+  return text.find('(') == std::string_view::npos &&
+         std::any_of(std::begin(variables_of_replicas),
+                     std::end(variables_of_replicas),
+                     [text](std::string_view beginning) {
+                       return text.starts_with(beginning);
+                     }) &&
+         thd->security_context()->check_access(REPL_SLAVE_ACL);
 }
 
 }  // namespace
@@ -142,7 +164,8 @@ bool may_end(enum_sql_command command) {
   }
 }
 
-bool may_keep(const LEX &lex) {
+bool may_keep(THD *thd) {
+  const LEX &lex = *thd->lex;
   switch (lex.sql_command) {
     case SQLCOM_SELECT:  // with :=, or INTO a variable
     case SQLCOM_DO:      // others may wait for its RELEASE_LOCK()
@@ -152,7 +175,8 @@ bool may_keep(const LEX &lex) {
                          [](const set_var_base &each) {
                            return dynamic_cast<const set_var_user *>(&each) !=
                                   nullptr;
-                         });
+                         }) &&
+             !introduces_replica(thd);
     case SQLCOM_PREPARE:
     case SQLCOM_INSERT:
     case SQLCOM_INSERT_SELECT:

@@ -40,8 +40,10 @@ DDL, which is immune to KILL where it must be. */
 bool may_end(enum_sql_command command);
 
 /** What the statement takes may stay when it has ended: a variable of the
-session, a prepared statement, rows of a table in memory. */
-bool may_keep(const LEX &lex);
+session, a prepared statement, rows of a table in memory. But not the few bytes
+by which a replica tells the source what it can do: at an error, its I/O thread
+would stop for good. */
+bool may_keep(THD *thd);
 
 }  // namespace memdiag::exempt
 
