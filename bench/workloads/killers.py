@@ -133,6 +133,24 @@ def _in_lists(number: int) -> Iterator[str]:
         yield f"SELECT COUNT(*), SUM(a.id) FROM things AS a JOIN things AS b USING (id) WHERE a.id IN ({some})"
 
 
+def _regular_expressions(_number: int) -> Iterator[str]:
+    """Blocks of C++ containers and of ICU: malloc() cannot refuse them."""
+    while True:
+        yield f"SELECT LENGTH(REGEXP_REPLACE(REPEAT('abc def ', {4 * MIB}), '[a-c]+', 'xyz'))"
+
+
+def _xml(_number: int) -> Iterator[str]:
+    while True:
+        yield "SELECT LENGTH(UPDATEXML(CONCAT('<r>', REPEAT('<a>1</a>', 500000), '</r>'), '/r/a[1]', '<b/>'))"
+
+
+def _geometry(_number: int) -> Iterator[str]:
+    yield f"SET group_concat_max_len = {MIB}"
+    points = "(SELECT GROUP_CONCAT(3 * (id % 141), ' ', 3 * (id DIV 141)) FROM things WHERE id <= 20000)"
+    while True:
+        yield f"SELECT ST_AREA(ST_BUFFER(ST_GEOMFROMTEXT(CONCAT('MULTIPOINT(', {points}, ')')), 1)) > 0"
+
+
 def _phrases(number: int) -> Iterator[str]:
     texts = phrase_burst.searches()
     random.Random(number).shuffle(texts)
@@ -223,6 +241,9 @@ KILLERS: dict[str, Killer] = {
         Killer("group_concat", _group_concat),
         Killer("recursive_cte", _recursive_cte),
         Killer("in_lists", _in_lists),
+        Killer("regular_expressions", _regular_expressions),
+        Killer("xml", _xml),
+        Killer("geometry", _geometry),
         Killer("phrases", _phrases),
         Killer("triggers", _triggers, same_answers=False),
         Killer("row_locks", _row_locks),
