@@ -88,6 +88,8 @@ Next Giving::next(const Situation &situation, uint64_t now_us) {
     m_calm_since_us.reset();
     return {Step::none, 0};
   }
+  if (situation.missing_bytes != 0)
+    return {Step::give_back_missing, situation.missing_bytes};
   const int64_t plenty = situation.marks.plenty_bytes;
   const int64_t missing = plenty + plenty / 4 - situation.left_bytes;
   if (missing <= 0) {

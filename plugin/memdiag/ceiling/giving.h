@@ -13,7 +13,9 @@
   pass first, unless the reserve is nearly used up. While what is left falls
   nevertheless, the next one ends at once.
 
-  Frames come back when more than twice the plenty was left for ten seconds.
+  Frames come back when more than twice the plenty was left for ten seconds, and
+at once when the pool needs them for other than pages. InnoDB counts parked
+frames as occupied, and would refuse row locks.
 
   Free frames are the buffer pool's credit. It fills them without asking, faster
   than a giver that is starved of the CPU can act. So no more of them lie there
@@ -64,6 +66,9 @@ struct Situation {
   /** Frames that the buffer pool can still give. */
   uint64_t parkable_bytes;
   uint64_t parked_bytes;
+  /** Of these, what must come back, because the buffer pool is below its floor.
+   */
+  uint64_t missing_bytes;
   /** Frames that are on InnoDB's lists of free ones: they are taken without a
   question, and most were never touched. 0 where none of them is to be parked.
    */
@@ -80,7 +85,8 @@ enum class Step : uint8_t {
   park,
   shrink_caches,
   end_statement,
-  give_back_frames
+  give_back_frames,
+  give_back_missing
 };
 
 struct Next {

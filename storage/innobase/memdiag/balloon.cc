@@ -25,6 +25,9 @@ namespace {
 
 /** Frames whose memory goes back together. */
 constexpr size_t batch_frames = 256;
+/** Other threads hold some frames for a moment. So a missing part of the pool
+is worth a step only if it is larger than this one. */
+constexpr ulint few_of_a_pool = 50;
 
 struct Parked {
   std::mutex mutex;
@@ -42,7 +45,12 @@ Parked &parked() {
   return *instance;
 }
 
-std::atomic<uint64_t> parked_frames{0};
+/** Of each instance. */
+std::array<std::atomic<uint64_t>, MAX_BUFFER_POOLS> parked_frames{};
+
+std::atomic<uint64_t> &parked_frames_of(const buf_pool_t *pool) {
+  return parked_frames[pool->instance_no];
+}
 
 bool is_resized() {
   const auto status = buf_pool_resize_status_code.load();
@@ -56,12 +64,26 @@ bool is_resized() {
   return false;
 }
 
-/** Frames above the floor. Lengths are read without a mutex, as InnoDB's
-monitor reads them. */
-ulint above_floor(const buf_pool_t *pool) {
+/** Frames above the floor; negative: below it. Lengths are read without a
+mutex, as InnoDB's monitor reads them. */
+int64_t over_floor(const buf_pool_t *pool) {
   const ulint rest = UT_LIST_GET_LEN(pool->free) + UT_LIST_GET_LEN(pool->LRU);
   const ulint floor = (pool->curr_size * floor_percent + 99) / 100;
-  return rest > floor ? rest - floor : 0;
+  return static_cast<int64_t>(rest) - static_cast<int64_t>(floor);
+}
+
+/** Frames that could be parked. */
+ulint above_floor(const buf_pool_t *pool) {
+  return static_cast<ulint>(std::max<int64_t>(over_floor(pool), 0));
+}
+
+/** Of those that are parked. 0: they are few. */
+uint64_t missing_frames(const buf_pool_t *pool) {
+  const int64_t missing = -over_floor(pool);
+  if (missing <= static_cast<int64_t>(pool->curr_size / few_of_a_pool))
+    return 0;
+  return std::min(static_cast<uint64_t>(missing),
+                  parked_frames_of(pool).load(std::memory_order_relaxed));
 }
 
 /** Half of a huge page that was given back would leave the use unchanged.
@@ -98,6 +120,13 @@ buf_block_t *take_frame(buf_pool_t *pool) {
     }
   }
   return nullptr;
+}
+
+/** InnoDB has the parked frame again. */
+void free_frame(buf_block_t *block) {
+  parked_frames_of(buf_pool_from_block(block))
+      .fetch_sub(1, std::memory_order_relaxed);
+  buf_block_free(block);
 }
 
 using Batch = std::array<buf_block_t *, batch_frames>;
@@ -140,6 +169,14 @@ uint64_t parkable_bytes() {
   return frames * UNIV_PAGE_SIZE;
 }
 
+uint64_t missing_bytes() {
+  if (state() != State::works) return 0;
+  uint64_t frames = 0;
+  for (ulint i = 0; i < srv_buf_pool_instances; ++i)
+    frames += missing_frames(buf_pool_from_array(i));
+  return frames * UNIV_PAGE_SIZE;
+}
+
 uint64_t park(uint64_t bytes) {
   Parked &self = parked();
   const std::lock_guard<std::mutex> guard(self.mutex);
@@ -170,7 +207,7 @@ uint64_t park(uint64_t bytes) {
       break;
     }
     self.blocks.insert(self.blocks.end(), batch.data(), batch.data() + count);
-    parked_frames.fetch_add(count, std::memory_order_relaxed);
+    parked_frames_of(pool).fetch_add(count, std::memory_order_relaxed);
     taken += count;
   }
   return taken * UNIV_PAGE_SIZE;
@@ -183,16 +220,36 @@ uint64_t give_back(uint64_t bytes) {
       bytes / UNIV_PAGE_SIZE + (bytes % UNIV_PAGE_SIZE != 0 ? 1 : 0);
   uint64_t given = 0;
   for (; given < wanted && !self.blocks.empty(); ++given) {
-    buf_block_free(self.blocks.back());
+    free_frame(self.blocks.back());
     self.blocks.pop_back();
-    parked_frames.fetch_sub(1, std::memory_order_relaxed);
   }
   if (self.blocks.empty()) std::vector<buf_block_t *>().swap(self.blocks);
   return given * UNIV_PAGE_SIZE;
 }
 
+uint64_t give_back_missing() {
+  Parked &self = parked();
+  const std::lock_guard<std::mutex> guard(self.mutex);
+  uint64_t given = 0;
+  for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
+    buf_pool_t *const pool = buf_pool_from_array(i);
+    uint64_t missing = missing_frames(pool);
+    if (missing == 0) continue;
+    given += std::erase_if(self.blocks, [&missing, pool](buf_block_t *block) {
+      if (missing == 0 || buf_pool_from_block(block) != pool) return false;
+      free_frame(block);
+      --missing;
+      return true;
+    });
+  }
+  return given * UNIV_PAGE_SIZE;
+}
+
 uint64_t parked_bytes() {
-  return parked_frames.load(std::memory_order_relaxed) * UNIV_PAGE_SIZE;
+  uint64_t frames = 0;
+  for (const std::atomic<uint64_t> &each : parked_frames)
+    frames += each.load(std::memory_order_relaxed);
+  return frames * UNIV_PAGE_SIZE;
 }
 
 }  // namespace memdiag::balloon

@@ -41,6 +41,9 @@ State state();
 /** Frames that could be parked, if none was in use or dirty. 0 unless it
 works. */
 uint64_t parkable_bytes();
+/** So much of what is parked must come back: locks and the adaptive hash index
+took frames, and less than the floor is left for pages. 0: they are few. */
+uint64_t missing_bytes();
 
 /** Free frames first, then those of clean pages at the end of the LRU lists.
 @return so much was parked; less than `bytes` if all other frames are in use or
@@ -49,6 +52,9 @@ uint64_t park(uint64_t bytes);
 
 /** @return so much is free for InnoDB again */
 uint64_t give_back(uint64_t bytes);
+/** What is missing, to the instances where it is.
+@return as give_back() */
+uint64_t give_back_missing();
 
 uint64_t parked_bytes();
 

@@ -259,6 +259,7 @@ bool take_step(State *self, uint64_t now_us) {
                 0,
                 locked_in_memory ? 0 : balloon::parkable_bytes(),
                 balloon::parked_bytes(),
+                balloon::missing_bytes(),
                 acts() ? free_frames_bytes() : 0,
                 account.level() == Level::red && all_wait(self),
                 caches};
@@ -268,12 +269,13 @@ bool take_step(State *self, uint64_t now_us) {
   const Next next = self->giving.next(now, now_us);
   self->spills.store(acts() && self->giving.spills(),
                      std::memory_order_relaxed);
-  constexpr Action actions[] = {Action::wait, Action::purge,
-                                Action::park, Action::caches,
-                                Action::end,  Action::give_back};
+  constexpr Action actions[] = {
+      Action::wait, Action::purge,     Action::park,     Action::caches,
+      Action::end,  Action::give_back, Action::give_back};
   const Action action = actions[static_cast<size_t>(next.step)];
   if (next.step == Step::none) return false;
-  if (!acts() && next.step != Step::give_back_frames) {
+  const bool gives_back = action == Action::give_back;
+  if (!acts() && !gives_back) {
     note_only(self, action, next.bytes, now_us);
     return false;
   }
@@ -295,6 +297,9 @@ bool take_step(State *self, uint64_t now_us) {
       bytes = balloon::give_back(next.bytes);
       self->giving.note_given_back(next, bytes);
       break;
+    case Step::give_back_missing:
+      bytes = balloon::give_back_missing();
+      break;
     case Step::shrink_caches:
       bytes = innodb::write_full_text_caches(worth_writing_bytes).value_or(0);
       tdc_flush_unused_tables();
@@ -309,7 +314,7 @@ bool take_step(State *self, uint64_t now_us) {
   if (bytes == 0) return false;
   finish(&done, now_us, bytes);
   note(done);
-  return next.step != Step::give_back_frames;
+  return !gives_back;
 }
 
 }  // namespace

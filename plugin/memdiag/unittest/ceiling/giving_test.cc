@@ -28,6 +28,7 @@ Situation left(int64_t megabytes) {
           0,
           0,
           0,
+          0,
           false,
           true};
 }
@@ -180,6 +181,20 @@ TEST(Giving, frames_come_back_after_ten_seconds_of_room) {
   // Less room begins the ten seconds anew.
   EXPECT_EQ(Step::none, giving.next(left(127), 13 * second).step);
   EXPECT_EQ(Step::none, giving.next(now, 14 * second).step);
+}
+
+TEST(Giving, frames_come_back_at_once_when_the_pool_is_below_its_floor) {
+  Giving giving;
+  Situation now = left(-5);
+  now.unused_bytes = now.parkable_bytes = 10 * mb;
+  now.parked_bytes = 100 * mb;
+  now.missing_bytes = 3 * mb;
+  const Next next = giving.next(now, second);
+  EXPECT_EQ(Step::give_back_missing, next.step);
+  EXPECT_EQ(static_cast<uint64_t>(3 * mb), next.bytes);
+  EXPECT_FALSE(next.of_credit);
+  now.missing_bytes = 0;
+  EXPECT_EQ(Step::purge, giving.next(now, second).step);
 }
 
 /** @return the index of the statement that ends; -1: none */
