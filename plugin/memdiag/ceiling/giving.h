@@ -208,6 +208,25 @@ constexpr uint64_t long_patient_us = 5'000'000;
 int64_t expected_of_beginner(bool has_digest, std::optional<int64_t> peak_bytes,
                              int64_t average_peak_bytes, int64_t plenty_bytes);
 
+/** A statement of an unknown digest that reads no table is taken for a small
+one. For some time after one of them grew large, it is not: a crowd of them
+would have begun before the first one shows what they take. Threads: any. */
+class Guess {
+ public:
+  static constexpr uint64_t doubt_us = 5'000'000;
+  void was_wrong(uint64_t now_us) {
+    m_wrong_us.store(now_us, std::memory_order_relaxed);
+  }
+  bool is_small(uint64_t now_us) const {
+    const uint64_t wrong_us = m_wrong_us.load(std::memory_order_relaxed);
+    return wrong_us == 0 || now_us - wrong_us >= doubt_us;
+  }
+
+ private:
+  /** 0: never. */
+  std::atomic<uint64_t> m_wrong_us{0};
+};
+
 /** Statements of unknown digests begin at this pace although the room is less
 than what is expected of them. Most are small, and must not wait behind large
 ones. Of a crowd of large ones, few begin before the first one shows what they

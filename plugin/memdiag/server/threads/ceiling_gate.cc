@@ -62,10 +62,13 @@ Expectation expectation_of(State *self, const Running &running) {
   const std::optional<int64_t> peak = peaks.peak_bytes(hash);
   const THD *const thd = running.thd;
   // SELECT 1 and SET are small, unless there is room to see what they take.
+  const auto guess_is_small = [self] {
+    return account.left_for_beginners_bytes() <
+               2 * account.marks().plenty_bytes &&
+           self->guess.is_small(monotonic_us());
+  };
   if (!peak && thd->lex->query_tables == nullptr &&
-      thd->query().length < short_text_bytes &&
-      (hash == 0 ||
-       account.left_for_beginners_bytes() < 2 * account.marks().plenty_bytes))
+      thd->query().length < short_text_bytes && (hash == 0 || guess_is_small()))
     return {0, hash == 0};
   return {
       expected_of_beginner(hash != 0, peak,
@@ -350,6 +353,7 @@ bool passes_as_small(THD *thd, const unsigned char *digest) {
     exempt_thread(false);  // EXECUTE was exempt
     return true;
   }
+  running->guessed = expected.bytes == 0 && !expected.known;
   let_through(&mine, expected.bytes);
   statement_gate::note_let_through(&gate, false);
   return false;

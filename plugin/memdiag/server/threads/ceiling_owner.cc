@@ -41,9 +41,13 @@ bool is_large() {
     return false;
   Own &mine = own();
   Running *const running = &mine.running;
+  State &self = state();
+  if (running->taker != nullptr && running->guessed &&
+      running->taker->grown_bytes.load(std::memory_order_relaxed) >=
+          large_bytes)
+    self.guess.was_wrong(monotonic_us());
   if (mine.exempt || running->listed) return true;
   if (mine.at_gate) return false;
-  State &self = state();
   const bool late = running->taker == nullptr;
   // It passed as a small one.
   const bool runs = late && statement_gate::is_let_through();

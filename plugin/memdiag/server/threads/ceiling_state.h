@@ -49,6 +49,8 @@ struct Running {
   bool may_end{false};
   /** Its session may keep what it takes; see exempt::may_keep(). */
   bool may_keep{false};
+  /** It began as a small one, and nothing is known of its digest. */
+  bool guessed{false};
   /** Of those in the list; see Candidate. */
   uint64_t number{0};
   /** It is in the list of those that run. */
@@ -111,6 +113,7 @@ struct State {
 
   /** Statements that begin spill what they can (Giving). */
   std::atomic<bool> spills{false};
+  Guess guess;
   /** waiting.count, for those that do not hold the mutex. */
   std::atomic<size_t> waiters{0};
   /** When the last round ended. */
