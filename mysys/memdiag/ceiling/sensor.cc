@@ -327,6 +327,21 @@ void wait_for_round(uint64_t seen_rounds, int64_t bytes) {
   read_if_due();
 }
 
+/** The giver sees it. */
+void waits(Thread *self, int64_t for_bytes, bool in_malloc) {
+  Taker &taker = self->taker;
+  taker.asks_bytes.store(for_bytes, std::memory_order_relaxed);
+  taker.waits_in_malloc.store(in_malloc, std::memory_order_relaxed);
+  taker.waits.store(true, std::memory_order_relaxed);
+}
+
+void waits_no_more(Thread *self) {
+  Taker &taker = self->taker;
+  taker.waits.store(false, std::memory_order_relaxed);
+  taker.waits_in_malloc.store(false, std::memory_order_relaxed);
+  taker.asks_bytes.store(0, std::memory_order_relaxed);
+}
+
 /** There is no room.
 @return true: the thread goes on even so */
 bool may_pass(Thread *self, int64_t bytes, bool waited_long, uint64_t began_us,
@@ -361,13 +376,11 @@ bool wait(Thread *self, int64_t bytes, May may) {
         (may.raise && ends_at_once(self)))
       break;
     tell_large(self);
-    self->taker.asks_bytes.store(bytes, std::memory_order_relaxed);
-    self->taker.waits.store(true, std::memory_order_relaxed);
+    waits(self, bytes, !may.raise);
     wait_for_round(asked.seen_rounds, bytes);
     now_us = clock_us(CLOCK_MONOTONIC);
   }
-  self->taker.waits.store(false, std::memory_order_relaxed);
-  self->taker.asks_bytes.store(0, std::memory_order_relaxed);
+  waits_no_more(self);
   if (last == Answer::tokens) self->token_bytes += bytes;
   if (now_us == began_us) return last != Answer::refuse;
   const uint64_t waited_us = now_us - began_us;
@@ -384,6 +397,12 @@ bool wait(Thread *self, int64_t bytes, May may) {
   return last != Answer::refuse;
 }
 
+uint64_t longest_lane_us() {
+  return ask_owner(&Owner::goes_on, false)
+             ? longest_ask_us
+             : ask_owner(&Owner::longest_wait_us, longest_packet_us);
+}
+
 /** A large block of malloc() cannot be refused, and the next one of the
 statement may be as large. So while there is not plenty, one after the other of
 such statements comes to its end.
@@ -392,12 +411,12 @@ void wait_for_lane(Thread *self, int64_t bytes) {
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   while (account.level() > Level::green && !take_lane(self) &&
          generation.load(std::memory_order_relaxed) == self->generation &&
-         clock_us(CLOCK_MONOTONIC) - began_us < longest_ask_us) {
+         clock_us(CLOCK_MONOTONIC) - began_us < longest_lane_us()) {
     tell_large(self);
-    self->taker.waits.store(true, std::memory_order_relaxed);
+    waits(self, 0, true);
     wait_for_round(rounds.ended(), bytes);
   }
-  self->taker.waits.store(false, std::memory_order_relaxed);
+  waits_no_more(self);
 }
 
 int64_t expected_of_text(int64_t bytes) {

@@ -84,6 +84,9 @@ struct Taker {
   std::atomic<bool> told_to_end{false};
   /** It waits for memory. */
   std::atomic<bool> waits{false};
+  /** In malloc(), where a block cannot be refused. To end the statement brings
+  nothing before it has the block. */
+  std::atomic<bool> waits_in_malloc{false};
   /** For so much. */
   std::atomic<int64_t> asks_bytes{0};
 
@@ -138,12 +141,11 @@ struct Owner {
   its statement, if there is one, has ended. false: a small statement runs, and
   is a large one */
   bool (*text_comes)(){nullptr};
-  /** The calling thread must not wait for others before its statement: others
-  may wait for what its session holds, or it was killed. Called before a pool is
-  asked. */
+  /** The calling thread must not wait for others for long: they may wait for
+  what its session holds, or it was killed. Called from malloc(). */
   bool (*goes_on)(){nullptr};
-  /** How long the calling thread's statement may wait before it begins. Called
-  before a pool is asked. */
+  /** How long the calling thread's statement may wait before it begins, or
+  while nothing else waits for it. Called from malloc(). */
   uint64_t (*longest_wait_us)(){nullptr};
   /** KILL, a time limit or the ceiling ends the calling thread's statement. The
   thread then waits as one that was told to end. Called from malloc(). */

@@ -140,6 +140,8 @@ struct Candidate {
   bool ends;
   /** Its session may keep what it takes. */
   bool keeps{false};
+  /** It waits in malloc(): its end brings nothing before it has the block. */
+  bool in_malloc{false};
 };
 
 /** Statements that grew less free nothing worth an error. */
@@ -151,7 +153,8 @@ constexpr int64_t least_ending_bytes = 64 << 10;
 /** Finds the statement that ends: the one that grew most. Of those that grew
 half as much or more, the last that began ends instead. Otherwise of many equal
 statements the one that is nearest to its end would always be the victim, and
-none would ever have an answer. See every candidate twice, in the same order. */
+none would ever have an answer. One that waits in malloc() ends only if there is
+no other. See every candidate twice, in the same order. */
 class Choice {
  public:
   /** @param all_kept  see least_ending_bytes */
@@ -161,8 +164,15 @@ class Choice {
   bool see_again(const Candidate &candidate);
 
  private:
+  int64_t least_bytes(const Candidate &candidate) const {
+    return m_all_kept && candidate.keeps ? least_ending_bytes
+                                         : worth_ending_bytes;
+  }
+
   const bool m_all_kept;
+  /** Of those that do not wait in malloc(), if there is one. */
   int64_t m_most_bytes{0};
+  bool m_only_in_malloc{true};
   uint64_t m_last{0};
 };
 

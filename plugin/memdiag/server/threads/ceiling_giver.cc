@@ -191,9 +191,12 @@ bool end_one(State *self, bool all_kept) {
   MUTEX_LOCK(locked, &self->mutex);
   const auto candidate = [](const Running *each) {
     return Candidate{
-        each->taker->wants_bytes(), each->number, each->may_end,
+        each->taker->wants_bytes(),
+        each->number,
+        each->may_end,
         each->taker->told_to_end.load() || each->thd->killed != THD::NOT_KILLED,
-        each->may_keep};
+        each->may_keep,
+        each->taker->waits_in_malloc.load()};
   };
   Choice choice(all_kept);
   Running *most = nullptr;

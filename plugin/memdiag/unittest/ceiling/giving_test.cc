@@ -264,6 +264,24 @@ TEST(Victim, may_be_small_where_sessions_keep_what_is_missing) {
   EXPECT_EQ(0, choose(small, true));
 }
 
+TEST(Victim, waits_in_malloc_only_if_there_is_no_other) {
+  const Candidate in_malloc{90 * mb, 9, true, false, false, true};
+  EXPECT_EQ(1, choose({in_malloc, {2 * mb, 1, true, false}, in_malloc}));
+  EXPECT_EQ(0, choose({{2 * mb, 1, true, false}, in_malloc}));
+  EXPECT_EQ(1, choose({{worth_ending_bytes - 1, 1, true, false}, in_malloc}));
+  EXPECT_EQ(1, choose({{2 * mb, 1, true, true}, in_malloc}));
+  EXPECT_EQ(-1, choose({{0, 1, false, false, false, true}}));
+}
+
+TEST(Guess, is_doubted_for_five_seconds) {
+  Guess guess;
+  EXPECT_TRUE(guess.is_small(second));
+  guess.was_wrong(second);
+  EXPECT_FALSE(guess.is_small(second));
+  EXPECT_FALSE(guess.is_small(second + Guess::doubt_us - 1));
+  EXPECT_TRUE(guess.is_small(second + Guess::doubt_us));
+}
+
 TEST(Giving, knows_after_some_time_that_sessions_keep_what_is_missing) {
   Giving giving;
   Situation now = left(1);
