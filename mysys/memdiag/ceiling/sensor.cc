@@ -106,6 +106,11 @@ struct Thread {
   uint64_t text_waited_us{0};
   /** It waited as long as it may. */
   bool text_in_vain{false};
+  /** The packets since the last statement are parts of a parameter
+  (COM_STMT_SEND_LONG_DATA). What they waited counts for all of them. */
+  bool sends_value{false};
+  /** A part of a value was refused after its wait. */
+  bool value_in_vain{false};
   /** Promised for what follows the parsing, until the statement has grown to
   parsed_bytes. */
   int64_t later_bytes{0};
@@ -448,8 +453,9 @@ what it will take.
 void wait_as_beginner(Thread *self, int64_t bytes) {
   // The copy of a text whose packet has waited.
   if (self->text_bytes != 0) return;
-  const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
-  uint64_t waited_us = 0;
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC) -
+                            (self->sends_value ? self->text_waited_us : 0);
+  uint64_t waited_us = clock_us(CLOCK_MONOTONIC) - began_us;
   while (may_wait.load(std::memory_order_relaxed) &&
          account.level() != Level::unknown &&
          generation.load(std::memory_order_relaxed) == self->generation &&
@@ -459,7 +465,7 @@ void wait_as_beginner(Thread *self, int64_t bytes) {
     waited_us = now_us - began_us;
     self->text_in_vain =
         waited_us >= ask_owner(&Owner::longest_wait_us, longest_packet_us) &&
-        may_go_on(now_us);
+        (bytes <= small_bytes || may_go_on(now_us));
     if (self->text_in_vain) break;
     wait_for_round(rounds.ended(), bytes);
   }
@@ -600,14 +606,21 @@ bool on_ask(Pool pool, size_t size) {
     else
       tell_large(self);
   }
+  self->sends_value |= keeps && !self->in_statement;
+  const auto waits_in_vain = [&] {
+    if (self->text_in_vain && bytes <= small_bytes) return false;
+    if (keeps && self->value_in_vain && account.left_bytes() < 0) return true;
+    return !wait(
+        self, bytes,
+        {.refusal = keeps ? Refusal::after_the_wait : refusal_of(pool, watched),
+         .raise = true});
+  };
   // look() may have been the first to see that memory is short.
   const bool may_have = asking.load(std::memory_order_relaxed) == 0 ||
                         !waits_for(pool) || account.level() != Level::red ||
-                        wait(self, bytes,
-                             {.refusal = keeps ? Refusal::after_the_wait
-                                               : refusal_of(pool, watched),
-                              .raise = true});
+                        !waits_in_vain();
   if (!may_have) {
+    self->value_in_vain |= keeps;
     drop_coming(self);
     settle(self);
     self->asked_bytes = 0;
@@ -709,7 +722,7 @@ Taker *begin(int64_t expected_bytes) {
 bool begin_small() {
   Thread *const self = &thread;
   if (asking.load(std::memory_order_relaxed) != 0 || self->in_statement ||
-      self->text_bytes != 0)
+      self->text_bytes != 0 || self->sends_value)
     return false;
   self->of_session = true;
   self->base_bytes = self->net_bytes;
@@ -740,7 +753,8 @@ int64_t end() {
   const bool ran = self->in_statement;
   if (!ran && !self->asked_without) return 0;
   const int64_t text = std::exchange(self->text_bytes, 0);
-  self->text_waited_us = 0;
+  if (ran) self->sends_value = self->value_in_vain = false;
+  if (!self->sends_value) self->text_waited_us = 0;
   self->text_in_vain = false;
   if (ran && text != 0) note_text(text, self->peak_bytes);
   self->in_statement = self->asked_without = false;
@@ -759,7 +773,9 @@ int64_t end() {
 
 void session_begins() {
   // A thread serves one session after another.
+  thread.sends_value = thread.value_in_vain = false;
   (void)end();
+  thread.text_waited_us = 0;
   if (generation.load(std::memory_order_relaxed) == 0) return;
   thread.of_session = ask_owner(&Owner::session_begins, false);
 }

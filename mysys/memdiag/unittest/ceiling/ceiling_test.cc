@@ -769,6 +769,69 @@ TEST_F(Ceiling, a_value_that_a_session_keeps_is_refused_after_the_wait) {
   EXPECT_EQ(went_on, counters.went_on);
 }
 
+TEST_F(Ceiling, a_value_that_comes_in_parts_is_refused_after_one_wait) {
+  static constexpr Owner owner{.keeps_value = [] { return true; }};
+  begin_statement(&owner);
+  end();
+  let_threads_ask(true);
+  kernel_bytes = 1001 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  {
+    const Giver giver(longest_ask_us, false);
+    EXPECT_FALSE(on_ask(Pool::session, interval_bytes));
+  }
+  end();
+  const uint64_t waits = counters.waits;
+  EXPECT_FALSE(on_ask(Pool::session, interval_bytes)) << "the next part";
+  EXPECT_EQ(waits, counters.waits);
+  kernel_bytes = 500 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  EXPECT_TRUE(on_ask(Pool::session, interval_bytes)) << "there is room";
+  begin(0);
+  end();
+  kernel_bytes = 1001 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  const Giver giver(longest_ask_us, false);
+  EXPECT_FALSE(on_ask(Pool::session, interval_bytes));
+  EXPECT_EQ(waits + 1, counters.waits) << "of another statement";
+  begin(0);
+}
+
+TEST_F(Ceiling, packets_of_one_value_wait_together_as_long_as_one) {
+  static bool part;
+  static constexpr Owner owner{
+      .text_comes = [] { return true; },
+      .longest_wait_us = [] { return uint64_t{300'000}; },
+      .keeps_value = [] { return part; }};
+  begin_statement(&owner);
+  end();
+  let_threads_ask(true);
+  let_threads_wait(true);
+  part = true;
+  EXPECT_TRUE(on_ask(Pool::session, interval_bytes)) << "the value begins";
+  end();
+  part = false;
+  kernel_bytes = 990 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  {
+    const Giver giver(10'000, false);
+    EXPECT_TRUE(on_ask(Pool::session, interval_bytes));
+  }
+  EXPECT_GE(waited_for_text_us(), 300'000u);
+  const uint64_t before_us = now_us;
+  for (int i = 0; i < 10; ++i) {
+    end();
+    EXPECT_TRUE(on_ask(Pool::session, interval_bytes));
+  }
+  EXPECT_EQ(before_us, now_us);
+  EXPECT_GE(waited_for_text_us(), 300'000u) << "the gate refuses the statement";
+  EXPECT_FALSE(begin_small());
+  begin(0);
+  end();
+  EXPECT_EQ(0u, waited_for_text_us());
+  let_threads_wait(false);
+}
+
 /** A session that sends a large packet, on a thread of its own. */
 class Sender {
  public:
