@@ -1,0 +1,115 @@
+/*
+  Whom the sensor asks about the calling thread's statement, and tells what
+  threads do: plugin/memdiag/server/threads/ceiling_owner.cc.
+
+  Ownership: an Owner lives for ever. Threads: any. Each function says where it
+  is called. Units: bytes; microseconds.
+*/
+
+#ifndef MEMDIAG_CEILING_OWNER_H
+#define MEMDIAG_CEILING_OWNER_H
+
+#include <atomic>
+#include <cstdint>
+
+namespace memdiag::ceiling {
+
+/** Each function may be null. */
+struct Owner {
+  /** Wakes the giver. Called from malloc(): it allocates nothing. */
+  void (*call_giver)(){nullptr};
+  /** The calling thread grew by large_bytes since its statement began or, if
+  none has begun, since the last one ended. Or its statement, or at red what it
+  does before one, is about to wait.
+  Called from malloc(): it allocates nothing, and waits for nothing.
+  @return false: to be told again after the next event */
+  bool (*is_large)(){nullptr};
+  /** The calling thread serves a new session. Called where it may lock and
+  allocate.
+  @return true: before its first statement, it waits as between two others */
+  bool (*session_begins)(){nullptr};
+  /** The calling thread reads the text of its statement, which begin_late()
+  began. What it makes of the text then takes up to a quarter as much again (32
+  of bench/workloads/killers.py, json_row, come to 1,182 of 1,200 MB with a
+  sixteenth), and the statement cannot end while it does. Called from malloc().
+   */
+  bool (*is_parsing)(){nullptr};
+  /** The calling thread is in the parser of SQL, where no latch is held. It
+  parses triggers and routines into blocks of Pool::table_cache, of which InnoDB
+  takes some below latches. Called before a pool is asked. */
+  bool (*is_in_parser)(){nullptr};
+  /** The calling thread copies the text of its statement, and has not begun to
+  parse it. Upstream looks whether it got the memory for that. Called before a
+  pool is asked. */
+  bool (*is_before_parser)(){nullptr};
+  /** The calling thread, whose statement has not begun, serves no client that
+  sends one: it sends the binary log, clones, fetches rows of a cursor, or is
+  the server's own. It neither waits nor is expected to take anything: what it
+  does may last as long as the server. Called before a pool is asked. */
+  bool (*never_waits)(){nullptr};
+  /** Called before a pool is asked by a thread whose statement has not begun.
+  @return true: it reads a packet, or copies a text. The owner calls end() when
+  its statement, if there is one, has ended. false: a small statement runs, and
+  is a large one */
+  bool (*text_comes)(){nullptr};
+  /** The calling thread must not wait for others for long: they may wait for
+  what its session holds, or it was killed. Called from malloc(). */
+  bool (*goes_on)(){nullptr};
+  /** How long the calling thread's statement may wait before it begins, or
+  while nothing else waits for it. Called from malloc(). */
+  uint64_t (*longest_wait_us)(){nullptr};
+  /** KILL, a time limit or the ceiling ends the calling thread's statement. The
+  thread then waits as one that was told to end. Called from malloc(). */
+  bool (*is_killed)(){nullptr};
+  /** The calling thread adds to a value that its session keeps, and does little
+  else: to a variable (SET), or to a parameter of a later statement
+  (COM_STMT_SEND_LONG_DATA).
+  Upstream looks whether it got the memory for that. Called before a pool is
+  asked. */
+  bool (*keeps_value)(){nullptr};
+  /** The calling thread's statement is executed: it is neither read nor parsed.
+  Called before a pool is asked. */
+  bool (*is_executing)(){nullptr};
+  /** The calling thread's statement was told to end, and asks for more. Called
+  before a pool is asked: it may allocate and raise an error.
+  @return true: it raised one that the caller of the pool looks for before it
+  uses the block. So the block takes hardly any memory, and nobody waits */
+  bool (*ends_at_once)(){nullptr};
+  /** The calling thread's packet has waited as long as it may. As ends_at_once,
+  for what passes no gate, and would be kept by its session.
+  @return true: it raised the error */
+  bool (*gives_up)(){nullptr};
+  /** The calling thread gets no block, because its statement is to end or
+  because it waited in vain for a value that its session keeps. Called before
+  the caller sees that: it raises the error of the end, because not every caller
+  does, and an answer without the block would be wrong. */
+  void (*refused)(){nullptr};
+  /** A wait ended without room. Called where a thread may wait. */
+  void (*went_on)(uint64_t waited_us, int64_t left_before_bytes){nullptr};
+};
+
+/** nullptr: the sensor was never switched on. */
+inline constinit std::atomic<const Owner *> owner_in_use{nullptr};
+
+/** Calls a function of the owner.
+@return what it said; `otherwise`: there is no such function */
+template <typename Result, typename... Parameters>
+Result ask_owner(Result (*Owner::*function)(Parameters...), Result otherwise,
+                 Parameters... parameters) {
+  const Owner *const asked = owner_in_use.load(std::memory_order_acquire);
+  return asked == nullptr || asked->*function == nullptr
+             ? otherwise
+             : (asked->*function)(parameters...);
+}
+
+template <typename... Parameters>
+void tell_owner(void (*Owner::*function)(Parameters...),
+                Parameters... parameters) {
+  const Owner *const told = owner_in_use.load(std::memory_order_acquire);
+  if (told != nullptr && told->*function != nullptr)
+    (told->*function)(parameters...);
+}
+
+}  // namespace memdiag::ceiling
+
+#endif  // MEMDIAG_CEILING_OWNER_H

@@ -1,0 +1,103 @@
+#include "mysys/memdiag/ceiling/taken.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "mysys/memdiag/base/clock.h"
+
+namespace memdiag::ceiling {
+
+constinit thread_local Thread thread;
+
+namespace {
+
+constexpr uint64_t blocks_pause_us = 5'000;
+
+int64_t untouched_bytes(const Block &block) {
+  static const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  constexpr size_t most = 2048;
+  unsigned char touched[most];
+  const uintptr_t end = block.address + block.size;
+  size_t pages = 0;
+  for (uintptr_t at = block.address & ~(page - 1); at < end;
+       at += most * page) {
+    const size_t count = std::min(most, (end - at + page - 1) / page);
+    // Freed, and not mapped any more.
+    if (mincore(reinterpret_cast<void *>(at), count * page, touched) != 0)
+      return 0;
+    for (size_t i = 0; i < count; ++i) pages += (touched[i] & 1) == 0;
+  }
+  return std::min<int64_t>(static_cast<int64_t>(pages * page),
+                           block.untouched_bytes);
+}
+
+}  // namespace
+
+void settle(Thread *self) {
+  if (self->promised_bytes == 0) return;
+  account.charge(self->promised_bytes);
+  account.promise(-self->promised_bytes);
+  self->promised_bytes = 0;
+}
+
+void promise(Thread *self, int64_t bytes) {
+  account.promise(bytes);
+  self->promised_bytes += bytes;
+}
+
+void see_blocks(Thread *self) {
+  const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
+  if (now_us - self->blocks_seen_us < blocks_pause_us) return;
+  self->blocks_seen_us = now_us;
+  size_t left = 0;
+  for (size_t i = 0; i < self->block_count; ++i) {
+    Block block = self->blocks[i];
+    const int64_t now = untouched_bytes(block);
+    account.promise(now - block.untouched_bytes);
+    account.charge(block.untouched_bytes - now);
+    block.untouched_bytes = now;
+    if (now != 0) self->blocks[left++] = block;
+  }
+  self->block_count = left;
+}
+
+void drop_block(Thread *self, size_t number) {
+  const int64_t bytes = self->blocks[number].untouched_bytes;
+  account.promise(-bytes);
+  account.charge(bytes);
+  self->blocks[number] = self->blocks[--self->block_count];
+}
+
+void drop_coming(Thread *self) {
+  if (self->coming_bytes == 0) return;
+  account.promise(-std::exchange(self->coming_bytes, 0));
+}
+
+void promise_later(Thread *self) {
+  const int64_t grown = self->taker.grown_bytes.load(std::memory_order_relaxed);
+  if (ask_owner(&Owner::is_parsing, false))
+    self->parsed_bytes = grown + grown / 4;
+  const int64_t later = std::max<int64_t>(self->parsed_bytes - grown, 0);
+  account.promise(later - std::exchange(self->later_bytes, later));
+}
+
+void forget_later(Thread *self) {
+  if (self->later_bytes != 0)
+    account.promise(-std::exchange(self->later_bytes, 0));
+  self->parsed_bytes = 0;
+  self->began_late = false;
+}
+
+void expect(Thread *self) {
+  int64_t rest = self->to_take_bytes - self->peak_bytes;
+  if (rest < 0)
+    rest = std::min(self->peak_bytes, account.marks().plenty_bytes / 2);
+  if (rest == self->expected_bytes) return;
+  account.expect(rest - self->expected_bytes);
+  self->expected_bytes = rest;
+}
+
+}  // namespace memdiag::ceiling

@@ -1,0 +1,117 @@
+/*
+  What the calling thread took, is promised and expects to take, as the sensor
+  knows it, and how that enters the account.
+
+  Ownership: a Thread is its thread's; others read its Taker. Locks: none.
+  Works within malloc(): it allocates nothing. Units: bytes; microseconds.
+*/
+
+#ifndef MEMDIAG_CEILING_TAKEN_H
+#define MEMDIAG_CEILING_TAKEN_H
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "mysys/memdiag/ceiling/sensor.h"
+
+namespace memdiag::ceiling {
+
+/** 0: off. Each switch_on() has another number, so that threads forget what
+they grew by meanwhile. */
+inline constinit std::atomic<uint32_t> generation{0};
+
+/** A watched block whose pages are not all touched yet. */
+struct Block {
+  uintptr_t address;
+  size_t size;
+  /** Counted as promised. */
+  int64_t untouched_bytes;
+};
+
+constexpr size_t max_blocks = 4;
+
+struct Thread {
+  Taker taker;
+  std::array<Block, max_blocks> blocks{};
+  size_t block_count{0};
+  uint64_t blocks_seen_us{0};
+  /** Promised for a watched block that is being allocated. */
+  int64_t coming_bytes{0};
+  uint64_t allocated_bytes{0};
+  int64_t net_bytes{0};
+  /** The least of net_bytes since the statement began, or the last one ended.
+   */
+  int64_t base_bytes{0};
+  /** The most of Taker::grown_bytes. */
+  int64_t peak_bytes{0};
+  /** Counted as promised. */
+  int64_t promised_bytes{0};
+  /** What the statement is to take, and the part that is counted as expected.
+   */
+  int64_t to_take_bytes{0};
+  int64_t expected_bytes{0};
+  /** Promised by the last ask, and not seen in an event yet. */
+  int64_t asked_bytes{0};
+  int64_t token_bytes{0};
+  /** The size of the large text or packet that the statement began with. 0:
+  there is none. */
+  int64_t text_bytes{0};
+  /** How long it waited before that was read. */
+  uint64_t text_waited_us{0};
+  /** It waited as long as it may. */
+  bool text_in_vain{false};
+  /** The packets since the last statement are parts of a parameter
+  (COM_STMT_SEND_LONG_DATA). What they waited counts for all of them. */
+  bool sends_value{false};
+  /** A part of a value was refused after its wait. */
+  bool value_in_vain{false};
+  /** Promised for what follows the parsing, until the statement has grown to
+  parsed_bytes. */
+  int64_t later_bytes{0};
+  int64_t parsed_bytes{0};
+  uint32_t generation{0};
+  uint32_t asking{0};
+  bool in_statement{false};
+  /** begin_late() began it: its text may be parsed still. */
+  bool began_late{false};
+  /** Statements of the session may wait. */
+  bool of_session{false};
+  /** The base is not known before the next event. */
+  bool no_base{false};
+  /** The owner knows that it is large. */
+  bool told_large{false};
+  /** Within pools::allocate(), since the last event. */
+  bool in_pool{false};
+  /** It was to wait where it could not. */
+  bool owes{false};
+  /** It asked for a packet, a text or a value, and no statement ran. */
+  bool asked_without{false};
+  /** Within a function of the sensor. */
+  bool busy{false};
+};
+extern constinit thread_local Thread thread;
+
+/** Bytes that were promised are touched by now, or will be counted by the next
+reading. */
+void settle(Thread *self);
+void promise(Thread *self, int64_t bytes);
+
+/** Pages of blocks that were touched meanwhile are the kernel's. */
+void see_blocks(Thread *self);
+/** The block is forgotten. */
+void drop_block(Thread *self, size_t number);
+void drop_coming(Thread *self);
+
+/** A statement that is parsed promises what it takes afterwards. */
+void promise_later(Thread *self);
+void forget_later(Thread *self);
+
+/** What the statement has taken is not expected any more. One that took more
+than was expected may take as much again. */
+void expect(Thread *self);
+
+}  // namespace memdiag::ceiling
+
+#endif  // MEMDIAG_CEILING_TAKEN_H

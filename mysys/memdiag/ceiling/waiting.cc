@@ -1,0 +1,221 @@
+#include "mysys/memdiag/ceiling/waiting.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "mysys/memdiag/base/clock.h"
+
+namespace memdiag::ceiling {
+namespace {
+
+constexpr uint64_t longest_packet_us = 50'000'000;
+/** After so long, a packet needs only the reserve. Where idle sessions keep
+what is missing, plenty may never be left. */
+constexpr uint64_t patient_packet_us = 5'000'000;
+/** Threads whose wait is over go on one by one: together they would take at
+once what they waited for. */
+constexpr uint64_t goes_on_pause_us = 250'000;
+
+/** The bytes that a statement takes for each byte of a large text, in
+sixteenths. A statement that takes more raises the figure at once. One that
+takes less lowers it by a quarter of the difference. */
+constinit std::atomic<int64_t> taken_per_text{8 * 16};
+constexpr int64_t most_per_text = 64 * 16;
+
+/** A wait that was as long as it may be is over. @return false: not yet */
+bool may_go_on(uint64_t now_us) {
+  static constinit std::atomic<uint64_t> last_us{0};
+  uint64_t last = last_us.load(std::memory_order_relaxed);
+  return now_us - last >= goes_on_pause_us &&
+         last_us.compare_exchange_strong(last, now_us,
+                                         std::memory_order_relaxed);
+}
+
+/** The thread whose statement goes on to its end. A statement that waits within
+malloc() cannot be refused a block, and keeps what others wait for: if each of
+many took one block more in turn, none would come to its end. */
+constinit std::atomic<const Thread *> in_lane{nullptr};
+
+/** @return true: the thread has the lane, and is half a reserve from the limit
+at least */
+bool take_lane(Thread *self) {
+  if (account.left_bytes() < -account.marks().reserve_bytes / 2) return false;
+  const Thread *holder = nullptr;
+  return in_lane.load(std::memory_order_relaxed) == self ||
+         in_lane.compare_exchange_strong(holder, self,
+                                         std::memory_order_relaxed);
+}
+
+bool is_to_end(const Thread *self) {
+  return self->taker.told_to_end.load(std::memory_order_relaxed) ||
+         ask_owner(&Owner::is_killed, false);
+}
+
+/** The thread sleeps until another round has ended, or for a moment. Others do
+not wait meanwhile for what it has not taken yet.
+@param bytes  are promised */
+void wait_for_round(uint64_t seen_rounds, int64_t bytes) {
+  account.promise(-bytes);
+  rounds.wait(seen_rounds, look_again_us);
+  account.promise(bytes);
+  // The giver knows. Called by each one that it wakes, it would never rest.
+  read_if_due();
+}
+
+/** The giver sees it. */
+void waits(Thread *self, int64_t for_bytes, bool in_malloc) {
+  Taker &taker = self->taker;
+  taker.asks_bytes.store(for_bytes, std::memory_order_relaxed);
+  taker.waits_in_malloc.store(in_malloc, std::memory_order_relaxed);
+  taker.waits.store(true, std::memory_order_relaxed);
+}
+
+void waits_no_more(Thread *self) {
+  Taker &taker = self->taker;
+  taker.waits.store(false, std::memory_order_relaxed);
+  taker.waits_in_malloc.store(false, std::memory_order_relaxed);
+  taker.asks_bytes.store(0, std::memory_order_relaxed);
+}
+
+/** There is no room.
+@return true: the thread goes on even so */
+bool may_pass(Thread *self, int64_t bytes, bool waited_long, uint64_t began_us,
+              uint64_t now_us) {
+  if ((is_to_end(self) || (waited_long && bytes > small_bytes)) &&
+      take_lane(self))
+    return true;
+  return waited_long &&
+         (bytes <= small_bytes || now_us - began_us >= longest_large_ask_us) &&
+         may_go_on(now_us);
+}
+
+uint64_t longest_lane_us() {
+  return ask_owner(&Owner::goes_on, false)
+             ? longest_ask_us
+             : ask_owner(&Owner::longest_wait_us, longest_packet_us);
+}
+
+int64_t expected_of_text(int64_t bytes) {
+  return std::min(bytes / 16 * taken_per_text.load(std::memory_order_relaxed),
+                  account.marks().target_bytes);
+}
+
+/** There is room for one more statement with a text of so much. If none is
+expected to take more, one always begins. */
+bool has_room_for_text(int64_t bytes, uint64_t waited_us) {
+  const Marks marks = account.marks();
+  const int64_t left = account.left_for_beginners_bytes();
+  const bool fits = left - expected_of_text(bytes) >= marks.reserve_bytes;
+  return left >= marks.plenty_bytes ? fits || account.expected_bytes() <= 0
+                                    : fits && waited_us >= patient_packet_us;
+}
+
+}  // namespace
+
+void read_if_due() {
+  const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
+  if (account.is_due(now_us)) (void)account.read(now_us);
+}
+
+void tell_large(Thread *self) {
+  if (!self->told_large) self->told_large = ask_owner(&Owner::is_large, true);
+}
+
+void leave_lane(const Thread *self) {
+  if (in_lane.load(std::memory_order_relaxed) == self)
+    in_lane.store(nullptr, std::memory_order_relaxed);
+}
+
+bool ends_at_once(const Thread *self) {
+  return self->taker.told_to_end.load(std::memory_order_acquire) &&
+         ask_owner(&Owner::ends_at_once, false);
+}
+
+bool wait(Thread *self, int64_t bytes, May may) {
+  if (may.refusal != Refusal::after_the_wait &&
+      in_lane.load(std::memory_order_relaxed) == self && take_lane(self))
+    return true;
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  const int64_t left_before = account.left_bytes();
+  Asked asked{bytes, began_us, rounds.ended(), rounds.ended(), began_us};
+  uint64_t now_us = began_us;
+  Answer last;
+  while ((last = answer(account, &tokens, &asked, is_to_end(self), may.refusal,
+                        now_us, rounds.ended())) == Answer::wait ||
+         last == Answer::went_on) {
+    if (may_pass(self, bytes, last == Answer::went_on, began_us, now_us)) {
+      last = Answer::went_on;
+      break;
+    }
+    if (generation.load(std::memory_order_relaxed) != self->generation ||
+        (may.raise && ends_at_once(self)))
+      break;
+    tell_large(self);
+    waits(self, bytes, !may.raise);
+    wait_for_round(asked.seen_rounds, bytes);
+    now_us = clock_us(CLOCK_MONOTONIC);
+  }
+  waits_no_more(self);
+  if (last == Answer::tokens) self->token_bytes += bytes;
+  if (now_us == began_us) return last != Answer::refuse;
+  const uint64_t waited_us = now_us - began_us;
+  if (last == Answer::went_on) {
+    counters.went_on.fetch_add(1);
+    tell_owner(&Owner::went_on, waited_us, left_before);
+  }
+  counters.waits.fetch_add(1);
+  counters.wait_us.fetch_add(waited_us);
+  uint64_t longest = counters.longest_wait_us.load();
+  while (longest < waited_us &&
+         !counters.longest_wait_us.compare_exchange_weak(longest, waited_us)) {
+  }
+  return last != Answer::refuse;
+}
+
+void wait_for_lane(Thread *self, int64_t bytes) {
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
+  while (account.level() > Level::green && !take_lane(self) &&
+         generation.load(std::memory_order_relaxed) == self->generation &&
+         clock_us(CLOCK_MONOTONIC) - began_us < longest_lane_us()) {
+    tell_large(self);
+    waits(self, 0, true);
+    wait_for_round(rounds.ended(), bytes);
+  }
+  waits_no_more(self);
+}
+
+void note_text(int64_t bytes, int64_t peak_bytes) {
+  const int64_t now = std::min(peak_bytes * 16 / bytes, most_per_text);
+  const int64_t before = taken_per_text.load(std::memory_order_relaxed);
+  taken_per_text.store(now > before ? now : (3 * before + now) / 4,
+                       std::memory_order_relaxed);
+}
+
+void wait_as_beginner(Thread *self, int64_t bytes) {
+  // The copy of a text whose packet has waited.
+  if (self->text_bytes != 0) return;
+  const uint64_t began_us = clock_us(CLOCK_MONOTONIC) -
+                            (self->sends_value ? self->text_waited_us : 0);
+  uint64_t waited_us = clock_us(CLOCK_MONOTONIC) - began_us;
+  while (may_wait.load(std::memory_order_relaxed) &&
+         account.level() != Level::unknown &&
+         generation.load(std::memory_order_relaxed) == self->generation &&
+         !has_room_for_text(bytes, waited_us) &&
+         !ask_owner(&Owner::goes_on, false)) {
+    const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
+    waited_us = now_us - began_us;
+    self->text_in_vain =
+        waited_us >= ask_owner(&Owner::longest_wait_us, longest_packet_us) &&
+        (bytes <= small_bytes || may_go_on(now_us));
+    if (self->text_in_vain) break;
+    wait_for_round(rounds.ended(), bytes);
+  }
+  self->text_bytes = bytes;
+  self->text_waited_us = waited_us;
+  self->to_take_bytes = expected_of_text(bytes);
+  account.expect(self->to_take_bytes -
+                 std::exchange(self->expected_bytes, self->to_take_bytes));
+}
+
+}  // namespace memdiag::ceiling

@@ -1,0 +1,61 @@
+/*
+  How the calling thread waits for memory.
+
+  Threads: any. Locks: the mutex of Rounds, to wait. Works within malloc(): it
+  allocates nothing. Units: bytes; microseconds.
+*/
+
+#ifndef MEMDIAG_CEILING_WAITING_H
+#define MEMDIAG_CEILING_WAITING_H
+
+#include <atomic>
+#include <cstdint>
+
+#include "mysys/memdiag/ceiling/ask.h"
+#include "mysys/memdiag/ceiling/taken.h"
+
+namespace memdiag::ceiling {
+
+constexpr uint64_t look_again_us = 50'000;
+
+/** See let_threads_wait(). */
+inline constinit std::atomic<bool> may_wait{false};
+
+/** Reads the kernel if enough was charged since the last reading. */
+void read_if_due();
+/** The owner is told of a large statement until it listens. */
+void tell_large(Thread *self);
+
+/** How a wait may end without room. */
+struct May {
+  Refusal refusal{Refusal::never};
+  /** Raise an error: the thread is not within malloc(). */
+  bool raise{false};
+};
+
+/** See Owner::ends_at_once. */
+bool ends_at_once(const Thread *self);
+
+/** @param bytes  are promised
+@return false: the block is refused */
+bool wait(Thread *self, int64_t bytes, May may);
+
+/** A large block of malloc() cannot be refused, and the next one of the
+statement may be as large. So while there is not plenty, one after the other of
+such statements comes to its end.
+@param bytes  are promised */
+void wait_for_lane(Thread *self, int64_t bytes);
+/** The statement has ended. */
+void leave_lane(const Thread *self);
+
+/** A large packet, and the copy of its text, come before the statement. As a
+statement at the gate, it waits while there is not plenty. Then others wait for
+what it will take.
+@param bytes  are promised */
+void wait_as_beginner(Thread *self, int64_t bytes);
+/** The statement with a text of so much has ended. */
+void note_text(int64_t bytes, int64_t peak_bytes);
+
+}  // namespace memdiag::ceiling
+
+#endif  // MEMDIAG_CEILING_WAITING_H
