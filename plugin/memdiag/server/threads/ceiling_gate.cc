@@ -257,38 +257,47 @@ class Event {
  public:
   Event() = default;
   ~Event() {
-    if (!m_began) return;
-    peaks.note(own().running.hash, end());
-    State &self = state();
-    MUTEX_LOCK(locked, &self.mutex);
-    --self.events;
-    mysql_cond_broadcast(&self.changed);
+    const Running &running = own().running;
+    if (running.taker != nullptr) peaks.note(running.hash, end());
+    pauses(&state());
   }
   Event(const Event &) = delete;
   Event &operator=(const Event &) = delete;
 
-  bool has_begun() const { return m_began; }
-  void begins(State *self) {
+  /** @param names_table  so does the statement that is next */
+  bool has_passed(bool names_table) const {
+    return m_began && (m_passed_with_table || !names_table);
+  }
+  void begins(State *self, bool names_table) {
     MUTEX_LOCK(locked, &self->mutex);
     ++self->events;
     m_began = true;
+    m_passed_with_table = names_table;
+  }
+  /** It asks again, or has ended. */
+  void pauses(State *self) {
+    if (!std::exchange(m_began, false)) return;
+    MUTEX_LOCK(locked, &self->mutex);
+    --self->events;
+    mysql_cond_broadcast(&self->changed);
   }
 
  private:
   bool m_began{false};
+  bool m_passed_with_table{false};
 };
 
-/** The first statement of an event that names a table waits, for all of them.
-The event is never told to end: its session is gone before the thread, and no
-hook is between. @return true: the statement must not run */
+/** The first statement of an event waits, and the first one that names a table,
+for all of them. The event is never told to end: its session is gone before the
+thread, and no hook is between. @return true: the statement must not run */
 [[gnu::noinline]] bool event_is_refused(THD *thd) {
   if (thd->system_thread != SYSTEM_THREAD_EVENT_WORKER ||
       thd->sp_runtime_ctx == nullptr || thd->sp_runtime_ctx->sp == nullptr)
     return false;
   Own *const mine = &own();  // is destroyed after the event
   thread_local Event event;
-  if (event.has_begun() || thd->lex->query_tables == nullptr ||
-      exempt::holds_what_others_wait_for(thd))
+  const bool names_table = thd->lex->query_tables != nullptr;
+  if (event.has_passed(names_table) || exempt::holds_what_others_wait_for(thd))
     return false;
   State &self = state();
   Running *const running = &mine->running;
@@ -296,11 +305,12 @@ hook is between. @return true: the statement must not run */
   const LEX_STRING name = thd->sp_runtime_ctx->sp->m_qname;
   running->hash = std::hash<std::string_view>{}({name.str, name.length});
   Expectation expected = expectation_of(&self, *running);
+  event.pauses(&self);
   if (!has_room_at_once(&self, *running, expected) &&
       queue(&self, mine, &expected))
     return true;
   if (running->taker == nullptr) running->taker = begin(expected.bytes);
-  event.begins(&self);
+  event.begins(&self, names_table || expected.known);
   return false;
 }
 
