@@ -1019,6 +1019,40 @@ TEST_F(Ceiling, a_large_block_of_malloc_waits_for_the_lane) {
   EXPECT_TRUE(passed);
 }
 
+TEST_F(Ceiling, one_that_nobody_waits_for_waits_longer_for_the_lane) {
+  static std::atomic<bool> goes_on;
+  goes_on = false;
+  static constexpr Owner owner{
+      .goes_on = [] { return goes_on.load(); },
+      .longest_wait_us = [] { return 2 * longest_ask_us; }};
+  Taker *const taker = begin_statement(&owner);
+  let_threads_ask(true);
+  kernel_bytes = 940 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  on_event(true, 2 * mb, 0);
+  EXPECT_FALSE(taker->waits);
+  std::atomic<bool> passed{false};
+  std::atomic<const Taker *> waiting{nullptr};
+  std::thread other([&passed, &waiting] {
+    waiting = begin(0);
+    on_event(true, 0, 0);
+    on_event(true, 2 * mb, 0);
+    passed = true;
+    EXPECT_FALSE(waiting.load()->waits_in_malloc);
+    (void)end();
+  });
+  while (waiting == nullptr || !waiting.load()->waits_in_malloc)
+    std::this_thread::yield();
+  now_us += longest_ask_us;
+  rounds.end_one();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(passed);
+  goes_on = true;
+  rounds.end_one();
+  other.join();
+  EXPECT_TRUE(passed);
+}
+
 TEST_F(Ceiling, the_owner_is_told_once_of_a_large_statement) {
   static unsigned told;
   static bool knows;
