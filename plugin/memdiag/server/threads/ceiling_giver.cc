@@ -210,7 +210,8 @@ bool end_one(State *self, bool all_kept) {
       static_cast<uint64_t>(std::max<int64_t>(most->taker->wants_bytes(), 0));
   most->of_statements = self->running.count;
   most->taker->told_to_end.store(true, std::memory_order_release);
-  if (most->passed_gate.load() && !kill(most)) self->kills_due = true;
+  if (most->passed_gate.load()) (void)kill(most);
+  self->kills_due = true;
   done.processlist_id = most->thd->thread_id();
   done.digest = most->digest;
   finish(&done, began_us, most->grown_bytes);
@@ -219,13 +220,18 @@ bool end_one(State *self, bool all_kept) {
   return true;
 }
 
+/** The lock was taken, or a routine's handler of an error has begun, with which
+upstream takes a KILL back. */
 void kill_again(State *self) {
   MUTEX_LOCK(locked, &self->mutex);
   self->kills_due = false;
-  for (Running *each = self->running.first; each != nullptr; each = each->next)
-    if (each->taker->told_to_end.load() && each->passed_gate.load() &&
-        each->thd->killed == THD::NOT_KILLED && !kill(each))
-      self->kills_due = true;
+  for (Running *each = self->running.first; each != nullptr;
+       each = each->next) {
+    if (!each->taker->told_to_end.load()) continue;
+    self->kills_due = true;
+    if (each->passed_gate.load() && each->thd->killed == THD::NOT_KILLED)
+      (void)kill(each);
+  }
 }
 
 bool all_wait(State *self) {

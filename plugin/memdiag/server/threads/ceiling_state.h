@@ -137,7 +137,7 @@ struct State {
   std::string kept_file;
   std::optional<uint64_t> limits_us;
   uint64_t watched_us{0};
-  /** A statement was told to end, and kill() returned false. */
+  /** A statement was told to end, and has not ended. */
   bool kills_due{false};
   bool said_unknown{false};
   /** Statements pass the gate, and threads are charged. */
