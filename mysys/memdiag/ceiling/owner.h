@@ -67,8 +67,8 @@ struct Owner {
   Upstream looks whether it got the memory for that. Called before a pool is
   asked. */
   bool (*keeps_value)(){nullptr};
-  /** The calling thread's statement is executed: it is neither read nor parsed.
-  Called before a pool is asked. */
+  /** The calling thread's statement is executed: it is neither read nor parsed,
+  nor are packets of it read. Called before a pool is asked. */
   bool (*is_executing)(){nullptr};
   /** The calling thread's statement was told to end, and asks for more. Called
   before a pool is asked: it may allocate and raise an error.

@@ -134,7 +134,12 @@ bool goes_on() {
          exempt::holds_what_others_wait_for(thd);
 }
 
-bool is_executing() { return own().running.passed_gate.load(); }
+bool is_executing() {
+  const THD *const thd = current_thd;
+  return own().running.passed_gate.load() && thd != nullptr &&
+         // Its packets bring the rows.
+         thd->lex->sql_command != SQLCOM_LOAD;
+}
 
 bool keeps_value() {
   const THD *const thd = current_thd;
