@@ -8,10 +8,13 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <random>
 #include <thread>
 
 #include "mysys/memdiag/base/clock.h"
@@ -1085,6 +1088,107 @@ TEST_F(Ceiling, the_owner_is_told_once_of_a_large_statement) {
   session_begins();
   on_event(true, 16 * mb / 2, 3 * mb);
   EXPECT_EQ(4u, told);
+}
+
+/** Whatever a thread does between two ends of statements, it gives back all
+that was counted for it. */
+TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
+  static constinit thread_local std::mt19937 *random = nullptr;
+  static constexpr auto one_of = [](uint32_t count) {
+    return static_cast<uint32_t>((*random)() % count);
+  };
+  static constexpr auto maybe = [] { return one_of(2) != 0; };
+  static constexpr Owner owner{.is_large = maybe,
+                               .is_parsing = maybe,
+                               .is_in_parser = maybe,
+                               .is_before_parser = maybe,
+                               .never_waits = [] { return one_of(8) == 0; },
+                               .text_comes = maybe,
+                               .goes_on = maybe,
+                               .longest_wait_us = [] { return uint64_t{1000}; },
+                               .is_killed = [] { return one_of(8) == 0; },
+                               .keeps_value = [] { return one_of(4) == 0; },
+                               .is_executing = maybe,
+                               .ends_at_once = maybe,
+                               .gives_up = maybe};
+  EXPECT_EQ(0, switch_on(&owner));
+  let_threads_wait(true);
+  static constexpr Pool pools[] = {Pool::session, Pool::statement,
+                                   Pool::temp_table, Pool::transaction};
+  const auto act = [](uint32_t seed) {
+    std::mt19937 numbers(seed);
+    random = &numbers;
+    uint64_t allocated = 0;
+    uint64_t freed = 0;
+    Taker *taker = nullptr;
+    session_begins();
+    exempt_thread(false);
+    for (int i = 0; i < 5000; ++i) {
+      const size_t size = size_t{one_of(48)} << (10 + one_of(11));
+      switch (one_of(9)) {
+        case 0:
+          taker = begin(one_of(2) * int64_t{one_of(64)} * mb);
+          break;
+        case 1:
+          if (begin_small()) taker = nullptr;
+          break;
+        case 2:
+          taker = begin_late(maybe());
+          break;
+        case 3:
+          if (on_ask(pools[one_of(4)], size) && size >= 1 << 20)
+            on_allocated(&pools[one_of(4)], size);
+          break;
+        case 4:
+          on_freed(&pools[one_of(4)]);
+          break;
+        case 5:
+          allocated += size;
+          on_event(true, allocated, freed);
+          break;
+        case 6:
+          freed = allocated - std::min<uint64_t>(allocated - freed, size);
+          on_event(false, allocated, freed);
+          break;
+        case 7:
+          if (taker != nullptr && maybe()) taker->told_to_end = true;
+          break;
+        default:
+          (void)end();
+      }
+    }
+    begin(0);
+    (void)end();
+    exempt_thread(true);
+    random = nullptr;
+  };
+  std::atomic<bool> stop{false};
+  std::thread giver([&stop] {
+    for (uint32_t i = 0; !stop; ++i) {
+      kernel_bytes = (i / 8 % 4 == 0 ? 999 : 500 + i % 450) * mb;
+      now_us += 200'000;
+      (void)account.read(now_us);
+      let_threads_ask(account.level() > Level::green);
+      rounds.end_one();
+      if (i % 64 == 63) {
+        switch_off();
+        account.set_reader(read_kernel);
+        (void)switch_on(&owner);
+        let_threads_wait(true);
+      }
+      std::this_thread::yield();
+    }
+  });
+  std::array<std::thread, 4> threads;
+  for (uint32_t seed = 0; seed < threads.size(); ++seed)
+    threads[seed] = std::thread(act, seed);
+  for (std::thread &thread : threads) thread.join();
+  stop = true;
+  giver.join();
+  let_threads_wait(false);
+  EXPECT_EQ(0, account.promised_bytes());
+  EXPECT_EQ(0, account.expected_bytes());
+  EXPECT_EQ(0, tokens.taken_bytes());
 }
 
 TEST_F(Ceiling, threads_ask_as_soon_as_one_sees_that_memory_is_short) {
