@@ -68,7 +68,7 @@ struct Owner {
   asked. */
   bool (*keeps_value)(){nullptr};
   /** The calling thread's statement is executed: it is neither read nor parsed,
-  nor are packets of it read. Called before a pool is asked. */
+  and no packet is read or sent for it. Called before a pool is asked. */
   bool (*is_executing)(){nullptr};
   /** The calling thread's statement was told to end, and asks for more. Called
   before a pool is asked: it may allocate and raise an error.

@@ -12,6 +12,7 @@
 #include "plugin/memdiag/server/threads/ceiling_statement.h"
 #include "plugin/memdiag/server/threads/exempt.h"
 #include "sql/current_thd.h"
+#include "sql/protocol_classic.h"
 #include "sql/sql_class.h"
 #include "sql/sql_lex.h"
 
@@ -31,6 +32,14 @@ It would be taken for a wrong one and kept as such. */
 bool parser_sees_errors(THD *thd) {
   return thd->m_parser_state != nullptr &&
          thd->get_stmt_da() == thd->get_parser_da();
+}
+
+/** It sends a part of its answer, or may read rows from its client. Without
+memory for a packet, upstream closes the connection. */
+bool is_at_packet(THD *thd) {
+  return thd->lex->sql_command == SQLCOM_LOAD ||
+         (thd->is_classic_protocol() &&
+          thd->get_protocol_classic()->get_net()->reading_or_writing != 0);
 }
 
 }  // namespace
@@ -135,10 +144,9 @@ bool goes_on() {
 }
 
 bool is_executing() {
-  const THD *const thd = current_thd;
+  THD *const thd = current_thd;
   return own().running.passed_gate.load() && thd != nullptr &&
-         // Its packets bring the rows.
-         thd->lex->sql_command != SQLCOM_LOAD;
+         !is_at_packet(thd);
 }
 
 bool keeps_value() {
