@@ -370,6 +370,9 @@ void session_begins() {
 
 void exempt_thread(bool exempt) { thread.of_session = !exempt; }
 
+Giver_step::Giver_step() { thread.busy = true; }
+Giver_step::~Giver_step() { thread.busy = false; }
+
 void before_connection() {
   if (generation.load(std::memory_order_relaxed) == 0) return;
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);

@@ -142,6 +142,16 @@ void session_begins();
 this is taken back: its statement is exempt. */
 void exempt_thread(bool exempt);
 
+/** While it lives, the calling thread takes a step of the giver. What it takes
+for that is not charged, and it does not wait: all others would. */
+class Giver_step {
+ public:
+  Giver_step();
+  ~Giver_step();
+  Giver_step(const Giver_step &) = delete;
+  Giver_step &operator=(const Giver_step &) = delete;
+};
+
 /** A new connection waits while the level is red, for a second at most. */
 void before_connection();
 

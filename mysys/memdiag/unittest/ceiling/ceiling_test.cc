@@ -623,6 +623,30 @@ TEST_F(Ceiling, a_session_waits_before_a_large_packet_unless_it_is_exempt) {
   EXPECT_EQ(waits + 2, counters.waits) << "the exempt statement has ended";
 }
 
+/** An event waits at the gate for its first table, and has begun before. */
+TEST_F(Ceiling, a_statement_that_takes_a_step_of_the_giver_does_not_wait) {
+  begin_statement();
+  on_event(true, interval_bytes, 0);
+  let_threads_ask(true);
+  make_red();
+  on_event(true, 4 * small_bytes, 0);
+  const uint64_t waits = counters.waits;
+  const int64_t promised = account.promised_bytes();
+  {
+    const Giver giver(longest_ask_us, false);
+    const Giver_step step;
+    on_event(true, 8 * small_bytes, 0);
+    EXPECT_TRUE(on_ask(Pool::statement, mb));
+  }
+  EXPECT_EQ(waits, counters.waits);
+  EXPECT_EQ(promised, account.promised_bytes());
+  {
+    const Giver giver(longest_ask_us, false);
+    EXPECT_TRUE(on_ask(Pool::statement, mb));
+  }
+  EXPECT_EQ(waits + 1, counters.waits) << "the step is over";
+}
+
 /** Its client sends nothing for months: no end would take anything back. */
 TEST_F(Ceiling, a_thread_that_sends_the_binary_log_neither_waits_nor_expects) {
   static constexpr Owner owner{.never_waits = [] { return true; },

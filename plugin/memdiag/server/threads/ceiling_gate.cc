@@ -46,8 +46,11 @@ void wait_at_gate(State *self, THD *thd) {
   thd->EXIT_COND(&old_stage);
   // The giver may be starved of the CPU. Helping needs no mutex of the gate.
   if (monotonic_us() - self->round_us.load(std::memory_order_relaxed) >=
-      help_after_us)
+      help_after_us) {
+    // An event runs already.
+    const Giver_step step;
     (void)round(self);
+  }
   mysql_mutex_lock(&self->mutex);
 }
 
