@@ -123,6 +123,11 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   self->peak_bytes = std::max(self->peak_bytes, since_base);
   if (self->in_statement && self->peak_bytes >= small_bytes) expect(self);
   if (self->began_late) promise_later(self);
+  // At red, a session that prepares a statement is one that runs.
+  const bool prepares = !self->in_statement && self->of_session &&
+                        account.level() == Level::red &&
+                        since_base >= waiting_bytes();
+  if (since_base >= large_bytes || prepares) tell_large(self);
   const bool in_pool = std::exchange(self->in_pool, false);
   grown -= std::exchange(self->asked_bytes, 0);
   if (grown <= 0) {
@@ -132,11 +137,6 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
     }
     return;
   }
-  // At red, a session that prepares a statement is one that runs.
-  const bool prepares = !self->in_statement && self->of_session &&
-                        account.level() == Level::red &&
-                        since_base >= waiting_bytes();
-  if (since_base >= large_bytes || prepares) tell_large(self);
   if (!self->in_statement) {
     account.charge(grown);
     look();

@@ -1215,6 +1215,16 @@ TEST_F(Ceiling, nothing_stays_counted_behind_any_sequence_of_calls) {
   EXPECT_EQ(0, tokens.taken_bytes());
 }
 
+TEST_F(Ceiling, the_owner_is_told_of_a_block_that_a_pool_was_asked_for) {
+  static unsigned told;
+  told = 0;
+  static constexpr Owner owner{.is_large = [] { return ++told != 0; }};
+  begin_statement(&owner);
+  EXPECT_TRUE(on_ask(Pool::statement, 2 * mb));
+  on_event(true, 2 * mb, 0);
+  EXPECT_EQ(1u, told);
+}
+
 TEST_F(Ceiling, threads_ask_as_soon_as_one_sees_that_memory_is_short) {
   begin_statement();
   make_red();
