@@ -65,10 +65,12 @@ Expectation expectation_of(State *self, const Running &running) {
   const std::optional<int64_t> peak = peaks.peak_bytes(hash);
   const THD *const thd = running.thd;
   // SELECT 1 and SET are small, unless there is room to see what they take.
-  const auto guess_is_small = [self] {
+  const auto guess_is_small = [&] {
+    const bool sets_system_variables =
+        thd->lex->sql_command == SQLCOM_SET_OPTION && !running.may_keep;
     return account.left_for_beginners_bytes() <
                2 * account.marks().plenty_bytes &&
-           self->guess.is_small(monotonic_us());
+           (sets_system_variables || self->guess.is_small(monotonic_us()));
   };
   if (!peak && thd->lex->query_tables == nullptr &&
       thd->query().length < short_text_bytes && (hash == 0 || guess_is_small()))
