@@ -10,7 +10,6 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import instructions, pgo_train, scrape_cost, sysbench_oltp
 from bench.runner import arms, prepared, report
 from bench.workloads import phrase_burst as collection
@@ -397,7 +396,3 @@ class Reports(unittest.TestCase):
     def test_table_is_aligned(self):
         lines = report.table(["a", "b"], [["long name", "1"], ["x", "22"]]).splitlines()
         self.assertEqual(len({len(line) for line in lines}), 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

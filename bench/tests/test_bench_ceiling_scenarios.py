@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 import threading
 import unittest
-from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import ceiling_scenarios as scenarios
 from harness.problem import Problem
 from harness.scratch import Scratch
@@ -85,7 +82,3 @@ class Course(Scratch):
             before.count(None)
         self.assertEqual((stage.got.answers, stage.got.lost), (3, 0))
         self.assertIsInstance(stage.over, threading.Event)
-
-
-if __name__ == "__main__":
-    unittest.main()

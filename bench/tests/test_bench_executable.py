@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
-import sys
-import unittest
-from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench.runner import executable
 from harness.scratch import Scratch
 
@@ -38,7 +34,3 @@ class ReadAnew(Scratch):
     def test_a_missing_file_is_an_error(self) -> None:
         with self.assertRaises(FileNotFoundError):
             executable.read_anew(self.root / "none")
-
-
-if __name__ == "__main__":
-    unittest.main()

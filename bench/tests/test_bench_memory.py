@@ -11,7 +11,6 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import run
 from bench.runner import idlers, memory, report, rounds, run_report, soak, stored, verdicts
 from bench.runner.arms import ALLOCATORS, ARMS, DEFAULT
@@ -644,7 +643,3 @@ class Report(unittest.TestCase):
         self.assertEqual(run.limit_kb({"dev": [survived(100, 1000, 1)]}), int(1.3 * 1000 * 1024))
         with self.assertRaises(NotPossible):
             run.limit_kb({"stock": [survived(100, 1000, 1)]})
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-import sys
 import unittest
-from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import per_object
 from bench.runner import objects
 from harness.problem import Problem
@@ -150,7 +147,3 @@ class Objects(unittest.TestCase):
         for names in ("", "table", f"{IDLE},nonsense"):
             with self.assertRaisesRegex(Problem, "unknown object"):
                 per_object.chosen(names)
-
-
-if __name__ == "__main__":
-    unittest.main()

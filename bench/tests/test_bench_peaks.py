@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 import unittest
-from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import peaks
 from bench.runner import arms as arm_list
 from bench.runner import composition
@@ -327,7 +324,3 @@ class Report(unittest.TestCase):
         text = peaks.render(raw)
         self.assertRegex(text, r"peak to the lowest other +\| +- .*not measured")
         self.assertIn("No other arm was measured.", text)
-
-
-if __name__ == "__main__":
-    unittest.main()

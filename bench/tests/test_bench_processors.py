@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import unittest
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import processors
 from bench.runner import own_tables
 from harness.problem import Problem
@@ -114,7 +111,3 @@ class Report(unittest.TestCase):
         )
         self.assertIn("steady loads alone", alone)
         self.assertRegex(alone, r"page faults of a statement.*1.200")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 import unittest
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import profile_cost
 from bench.runner import resampling, switching
 
@@ -50,7 +47,3 @@ class ProfileCost(unittest.TestCase):
         thread.start()
         thread.join()
         self.assertGreater(switching.cpu_seconds(This) - before, 0.019)  # type: ignore[arg-type]
-
-
-if __name__ == "__main__":
-    unittest.main()

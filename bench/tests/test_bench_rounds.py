@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench.runner import arms, report, rounds
 from harness.problem import Problem
 from harness.scratch import Scratch
@@ -82,7 +81,3 @@ class Kept(Scratch):
         render = mock.Mock(side_effect=Problem("no report"))
         left = self.left({"figure": 1}, {"figure": 2}, render=render)
         self.assertEqual({"runs": {"dev": [{"figure": 1}, {"figure": 2}]}}, left)
-
-
-if __name__ == "__main__":
-    unittest.main()

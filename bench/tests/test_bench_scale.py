@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import resource
-import sys
 import unittest
 from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from bench import scale
 from bench.runner import arms
 from bench.scale import AXES, FULL, QUICK, Growth
@@ -285,7 +283,3 @@ class Report(unittest.TestCase):
 
     def test_progress_has_what_was_measured(self) -> None:
         self.assertEqual("start s 1.00, RSS MB at start 100.0, RSS MB at work 200.0", scale.brief(figures(200.0)))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -126,7 +126,3 @@ class OlderServers(unittest.TestCase):
                 self.assertEqual([one.statements for one in made], [[]] * len(rows))
                 seen += len(rows)
         self.assertGreater(seen, 10)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -202,7 +202,3 @@ class Report(unittest.TestCase):
         facts = {one.label: one.value for one in section.blocks if one.kind == "fact"}
         self.assertEqual(facts["level"], "it knows no figures and does nothing")
         self.assertIsNone(facts["left below the target"])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -190,7 +190,3 @@ with mock.patch.object(cli, "main", lambda _: os.kill(os.getpid(), {int(number)}
         program = "import sys; sys.stdout = None; from memdiag import cli; cli.main = lambda _: 0; cli.run()"
         done = self.run_there(program=program)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -36,7 +36,3 @@ class Libraries(unittest.TestCase):
     def test_a_library_that_is_missing(self):
         with self.assertRaisesRegex(Problem, "install it"):
             library("no_such_library_of_memdiag", "install it")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -114,7 +114,3 @@ class Parsed(unittest.TestCase):
             of_stack["lines"], [{"function": "f", "place": "a.cc:5"}, {"function": "g", "place": "a.cc:9"}]
         )
         self.assertEqual(plain([stack], [frame], {})[0]["frames"][0]["lines"], [])
-
-
-if __name__ == "__main__":
-    unittest.main()

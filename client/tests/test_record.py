@@ -245,7 +245,3 @@ class Output(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
         self.assertIn("the output cannot be written: No space left", done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -190,7 +190,3 @@ class Growth(unittest.TestCase):
         samples = [{"time": 10.0 * n, "rss": 300 * MIB + n * 90 * MIB, "buffer_pool": 0} for n in range(121)]
         (one,) = [one for one in findings(View(data), samples) if one.verdict == "growth"]
         self.assertNotIn("reaches", one.headline)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,9 +1,6 @@
 import json
 import re
-import sys
 import unittest
-
-sys.path.append("/usr/lib/python3/dist-packages")  # Debian's Jinja2
 
 from memdiag.anonymize import Names, anonymized
 from memdiag.commands.report import collected

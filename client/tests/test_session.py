@@ -4,13 +4,10 @@ import contextlib
 import re
 import socket
 import struct
-import sys
 import threading
 import time
 import unittest
 from unittest import mock
-
-sys.path.append("/usr/lib/python3/dist-packages")  # Debian's PyMySQL
 
 from memdiag.cli import main
 from memdiag.connect import session
@@ -314,7 +311,3 @@ def setUpModule():
         pymysql()
     except Problem as problem:
         raise unittest.SkipTest(str(problem)) from None
-
-
-if __name__ == "__main__":
-    unittest.main()

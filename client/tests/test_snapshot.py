@@ -157,7 +157,3 @@ class Many(unittest.TestCase):
             code = main(["diff", "--no-defaults", "--ssl-mode=DISABLED", "db1", "db2", "--max-growth", "instrument=1M"])
         self.assertEqual(code, 0)
         self.assertIn("not compared, as one side has no figures: rss, pool, route, stack", out.getvalue())
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,11 +1,8 @@
 """The live screen with names that are markup, and with a server that refuses."""
 
 import io
-import sys
 import unittest
 from unittest import mock
-
-sys.path.append("/usr/lib/python3/dist-packages")  # Debian's rich
 
 from memdiag.commands.top import Screen, layout
 from memdiag.connect.options import Target
@@ -98,7 +95,3 @@ class Refusal(unittest.TestCase):
         with refused, mock.patch("memdiag.connect.session.pymysql", lambda: server):
             screen.refresh()
         self.assertIn("reset your password", screen.down)
-
-
-if __name__ == "__main__":
-    unittest.main()

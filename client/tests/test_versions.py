@@ -1,11 +1,8 @@
 """Every statement that memdiag sends, against what each version of each server has."""
 
 import os
-import sys
 import unittest
 from unittest import mock
-
-sys.path.append("/usr/lib/python3/dist-packages")  # Debian's Jinja2
 
 from memdiag.collect.sample import Sampler
 from memdiag.collect.snapshot import take
@@ -318,7 +315,3 @@ class Readers(unittest.TestCase):
         with self.assertRaises(KeyError):
             variable("no_such_variable")
         self.assertFalse(variable("memdiag_sessions").has(SERVERS[0]))
-
-
-if __name__ == "__main__":
-    unittest.main()

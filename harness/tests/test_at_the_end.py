@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import time
-import unittest
 
 from harness.at_the_end import at_the_end
 from harness.common import ROOT
@@ -39,7 +38,3 @@ class AtTheEnd(Scratch):
                 break
             time.sleep(0.1)
         self.assertEqual(file.read_text(), "back\n")
-
-
-if __name__ == "__main__":
-    unittest.main()

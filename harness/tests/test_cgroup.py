@@ -46,7 +46,3 @@ class Resizing(Scratch):
         for name in self.NAMES:
             self.assertFalse(self.resize(500, name))
             self.assertEqual(self.limits(), ["1000"] * 2)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -83,7 +83,3 @@ class Counting(unittest.TestCase):
             self.assertEqual(made.finish(), 0)
             result = run_tests.parse_own("thing", 0, "\n".join(self.said))
             self.assertEqual((result.passed, result.failed, result.skipped), (1, 0, 1))
-
-
-if __name__ == "__main__":
-    unittest.main()

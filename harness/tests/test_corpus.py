@@ -1,11 +1,8 @@
 """The text collection: its parts, and what it falls back to."""
 
-import sys
 import unittest
-from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness import corpus
 
 STANZAS = """\
@@ -76,7 +73,3 @@ class Phrases(unittest.TestCase):
     def test_neighbours_only_and_no_stop_words(self):
         documents = [("x", "shared library a file with files, and a\nshared library")] * 10
         self.assertEqual(corpus.phrases(documents, 9), ["shared library"])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1,10 +1,7 @@
 """The report of the demonstration, from made-up snapshots."""
 
-import sys
 import unittest
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.memory_report import Snapshot, _figures, highest, pool_lines, table
 
 MB = 2**20
@@ -43,7 +40,3 @@ class Report(unittest.TestCase):
     def test_pool_lines_show_differences_and_unknowns(self):
         (line,) = pool_lines(snapshot(0, 0, 10), snapshot(0, 0, 1510))
         self.assertIn("1,500 allocations, ? frees", line)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -4,12 +4,9 @@ import os
 import signal
 import socket
 import subprocess
-import sys
-import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.problem import Problem
 from harness.scratch import Scratch
 from harness.server import Build, Server, initialise, private_socket
@@ -120,7 +117,3 @@ class SocketPath(Case):
         first.parent.chmod(0o755)
         with self.assertRaisesRegex(Problem, "not a folder of this user alone"):
             private_socket(deep)
-
-
-if __name__ == "__main__":
-    unittest.main()

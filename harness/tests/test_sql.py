@@ -91,7 +91,3 @@ class Libraries(unittest.TestCase):
     def test_a_missing_one_names_its_package(self):
         with self.assertRaisesRegex(Problem, "apt-get install python3-nothing$"):
             library("memdiag_has_no_such_library", "python3-nothing")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,17 +3,14 @@
 import ast
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from unittest import mock
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
-
 from make import client
 
 from harness.scratch import Scratch
+from unit import ROOT
 
 
 class ManualPage(Scratch):

@@ -1,4 +1,5 @@
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -12,10 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
-import itertools
-
 from make import deb, portable, product, rpm, tar
 from make.licences import filled, holders, licence
 from make.manpage import manual
@@ -25,6 +22,7 @@ from tests import documents, machine, stock_peer
 from harness.problem import Problem
 from harness.scratch import Scratch
 from harness.tests import source_package
+from unit import ROOT
 
 PREFLIGHT = COMMON / "preflight"
 LIBEXEC = COMMON / "tree/usr/libexec/mysql-memdiag"

@@ -1,13 +1,8 @@
 """The lint of what programs need: that it fails on each kind of need that a system may lack."""
 
 import subprocess
-import sys
 import unittest
-from pathlib import Path
 from unittest import mock
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
 
 from make import portable
 from make.portable import Needs, problems
@@ -87,7 +82,3 @@ class Programs(Scratch):
         must, may = portable.dependencies(self.root, self.files)
         self.assertIn("libc6 (>= 2.34)", must)
         self.assertEqual(["libstdc++6"], may)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -12,9 +12,6 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
-
 from make import sbom
 from make.product import Product
 
@@ -242,7 +239,3 @@ class Table(unittest.TestCase):
                 self.assertRegex(word, r"^[A-Za-z0-9.-]+$", licence)
         for name, one in table["bundled"].items():
             self.assertEqual(re.compile(one["version"]).groups, 1, name)
-
-
-if __name__ == "__main__":
-    unittest.main()

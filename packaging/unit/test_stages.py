@@ -13,9 +13,6 @@ from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from unittest import TestCase, mock
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
-
 from make import builds, stages
 from make.stages import Stage, all_inputs, number_done, perform
 from tests import smoke
@@ -25,6 +22,7 @@ from bench.workloads import WORKLOADS
 from harness.digest import digest
 from harness.problem import Problem
 from harness.scratch import Scratch
+from unit import ROOT
 
 
 class Case(Scratch):

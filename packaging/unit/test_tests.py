@@ -1,11 +1,6 @@
 """Parts of packaging/tests that need no server."""
 
-import sys
-from pathlib import Path
 from unittest import TestCase, mock
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "packaging")]
 
 from tests import cluster
 

@@ -1,7 +1,6 @@
 """Messages of ./run-demo and ./run-tests where they cannot install the packages that they need."""
 
 import subprocess
-import unittest
 
 from harness.common import ROOT
 from harness.scratch import Scratch
@@ -64,7 +63,3 @@ class Bootstrap(Scratch):
         done = self.bootstrap()
         self.assertEqual(done.returncode, 1)
         self.assertIn("apt-get could not install them", done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

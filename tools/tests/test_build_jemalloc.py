@@ -2,11 +2,7 @@
 
 import os
 import subprocess
-import sys
-import unittest
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.common import ROOT
 from harness.scratch import Scratch
 
@@ -58,7 +54,3 @@ class BuildJemalloc(Scratch):
         self.assertTrue(self.build("dev", "--flag", cflags="-O3"))
         (self.source / "Makefile").write_text(MAKEFILE + "# changed\n")
         self.assertTrue(self.build("dev", "--flag"))
-
-
-if __name__ == "__main__":
-    unittest.main()

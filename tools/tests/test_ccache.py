@@ -7,11 +7,9 @@ of the header's present text. With ccache's defaults it is not.
 import os
 import shutil
 import subprocess
-import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.common import ROOT
 from harness.scratch import Scratch
 
@@ -115,7 +113,3 @@ class UnitTests(Scratch):
                 check=True,
             )
         self.assertEqual(results.read_text().count("direct_cache_hit"), 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

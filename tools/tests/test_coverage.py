@@ -53,7 +53,3 @@ class Fuzz(unittest.TestCase):
     def test_each_harness_has_seeds(self):
         for name in fuzz.names():
             self.assertTrue(name == fuzz.CLIENT or list((fuzz.SEEDS / name).iterdir()), name)
-
-
-if __name__ == "__main__":
-    unittest.main()

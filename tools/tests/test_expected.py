@@ -1,11 +1,8 @@
 """Skips and floors of tools/expected.toml."""
 
-import sys
 import unittest
-from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.checks import Checks
 from harness.problem import Problem
 from tools import expected, run_tests

@@ -4,11 +4,9 @@ import os
 import signal
 import subprocess
 import sys
-import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.at_the_end import at_the_end
 from harness.cgroup import Limit
 from harness.problem import NotPossible, Problem
@@ -136,7 +134,3 @@ class SwapFile(Case):
         self.programs(mkswap="exit 0", swapon="exit 0", swapoff="exit 1")
         with self.assertRaisesRegex(Problem, "still in use"), host_states.swap_file(self.file):
             self.swaps = [str(self.file)]
-
-
-if __name__ == "__main__":
-    unittest.main()

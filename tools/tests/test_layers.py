@@ -1,11 +1,9 @@
 """The check of the layers, on small checkouts that break its rules."""
 
 import subprocess
-import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.common import ROOT
 from harness.problem import Problem
 from harness.scratch import Scratch
@@ -240,7 +238,3 @@ class Checkout(unittest.TestCase):
         arrows, problems = layers.read_sources(table, ROOT, files)
         self.assertGreater(len(arrows), 500)
         self.assertEqual(problems + layers.check(table, files, arrows), [])
-
-
-if __name__ == "__main__":
-    unittest.main()

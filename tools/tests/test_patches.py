@@ -3,12 +3,8 @@
 import os
 import shutil
 import subprocess
-import sys
-import unittest
 from dataclasses import replace
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.problem import Problem
 from harness.scratch import Scratch
 from tools.build import patches, tree
@@ -531,7 +527,3 @@ class Tree(Case):
         self.assertEqual((self.tree / "mysys/memdiag/own.h").read_text(), "")
         copy = self.tree / "mysys/memdiag/pools/own.h"
         self.assertEqual(copy.read_text(), "another\n")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -35,7 +35,3 @@ class Units(unittest.TestCase):
 
     def test_no_name_leaves_its_unit_open(self) -> None:
         self.assertNotIn("AGE", [name for name, _ in columns()])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -11,7 +11,6 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.common import ROOT, presets
 from harness.problem import Problem
 from harness.programs import Programs
@@ -431,7 +430,3 @@ class CommandLine(unittest.TestCase):
     def test_every_preset_has_steps(self):
         for preset in presets():
             self.assertTrue(run_tests.steps_of(preset), preset)
-
-
-if __name__ == "__main__":
-    unittest.main()

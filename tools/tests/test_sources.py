@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import ClassVar
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness import common
 from harness.problem import Problem
 from harness.scratch import Scratch
@@ -654,7 +653,3 @@ class Environment(Case):
                 other.kill()
                 self.assertEqual(other.stdout.read(), b"")
         self.assertIn(b"waiting: another process is working", said)
-
-
-if __name__ == "__main__":
-    unittest.main()

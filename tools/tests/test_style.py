@@ -3,12 +3,9 @@
 import contextlib
 import io
 import subprocess
-import sys
-import unittest
 from pathlib import Path
 from unittest import mock
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 from harness.problem import Problem
 from harness.scratch import Scratch
 from tools import style
@@ -119,7 +116,3 @@ class Check(Scratch):
         (self.root / "shellcheck").unlink()
         with mock.patch.dict("os.environ", {"PATH": str(self.root)}):
             self.assertEqual(self.check()[0], 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

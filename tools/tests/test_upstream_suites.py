@@ -265,7 +265,3 @@ class Differences(unittest.TestCase):
         found = read_differences((ROOT / DIFFERENCES).read_text())
         self.assertTrue(found)
         self.assertTrue(all(found.values()))
-
-
-if __name__ == "__main__":
-    unittest.main()
