@@ -5,8 +5,6 @@ Each turn makes a cgroup of its own. The turns of one commit are kept in a file,
 behind its last turn. README.md explains the figures.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import functools
@@ -19,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -131,7 +129,7 @@ class Turn:
     number: int
 
     @classmethod
-    def of(cls, run: dict[str, Any]) -> Turn:
+    def of(cls, run: dict[str, Any]) -> Self:
         """The one that a run was of."""
         return cls(**{each.name: run[each.name] for each in fields(cls)})
 
@@ -164,7 +162,7 @@ class Unlimited:
         self._session: Connection | None = None
         self._known: dict[str, str] = {}
 
-    def __enter__(self) -> Unlimited:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -6,8 +6,6 @@ Each scenario makes a cgroup of its own. Those of one commit are kept in a file,
 behind the last one. README.md says what a good one is.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import functools

@@ -6,8 +6,6 @@ hardly differ. The processor's own counter (perf) counts them if the machine has
 else valgrind's callgrind does, function by function. README.md explains the figures.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import signal

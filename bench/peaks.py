@@ -9,8 +9,6 @@ a new high only if that is 5% and 16 MB above the last one and two seconds later
 See README.md for what the figures mean.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

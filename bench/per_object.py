@@ -4,8 +4,6 @@
 README.md explains the figures.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time
@@ -13,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -39,7 +37,7 @@ class Line:
     error: float
 
     @classmethod
-    def through(cls, points: Sequence[tuple[float, float]]) -> Line:
+    def through(cls, points: Sequence[tuple[float, float]]) -> Self:
         if len(points) < 3:
             raise ValueError("a slope with an error needs three points")
         middle_x = sum(x for x, _ in points) / len(points)

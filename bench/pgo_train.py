@@ -5,8 +5,6 @@ packaging/build runs it (docs/packages.md). Each workload has a server of its ow
 is ended by its id. A load takes several times as long as elsewhere, because this server counts its own branches.
 """
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import sys

@@ -6,8 +6,6 @@ A shim (cpu_shim.cc) makes the server see other processors than the machine has.
 See README.md for what the figures mean.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os

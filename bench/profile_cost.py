@@ -4,8 +4,6 @@
 See README.md for what the figures mean.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections.abc import Sequence

@@ -4,8 +4,6 @@
 README.md explains the workloads and the figures.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import dataclasses

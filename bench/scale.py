@@ -4,8 +4,6 @@
 See README.md for what the figures mean.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import hashlib
@@ -19,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -377,7 +375,7 @@ class Growth:
     step: float | None
 
     @classmethod
-    def of(cls, series: Sequence[Series]) -> Growth:
+    def of(cls, series: Sequence[Series]) -> Self:
         """`series`: one for each round."""
         sizes = sorted(set.intersection(*(set(one) for one in series)))
         if not sizes:

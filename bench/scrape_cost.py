@@ -5,8 +5,6 @@ The exporter is Debian's, with the shipped configuration. The collector decodes 
 paused and resumed while one load lasts. README.md explains the figures.
 """
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import sys

@@ -1,7 +1,5 @@
 """A state of the machine ends with the block that made it, or with its process."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 from collections.abc import Iterator

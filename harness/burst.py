@@ -1,7 +1,5 @@
 """Concurrent load: a number of sessions that each run statement after statement for a given time."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

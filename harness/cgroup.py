@@ -1,7 +1,5 @@
 """A memory limit like a container's: a memory cgroup of its own for a server."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import itertools

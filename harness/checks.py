@@ -1,7 +1,5 @@
 """Counts and shows the checks of a test program, a line for each. ./run-tests reads the last line."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import subprocess

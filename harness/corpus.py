@@ -11,8 +11,6 @@ Taken from the first of these that has it:
 The result is the same list in the same order as long as the index does not change.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import random
@@ -22,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from harness.common import cache_dir
 
@@ -37,7 +36,7 @@ class Corpus:
     documents: list[Document]  # (name, text), ordered by name, every name once
     source: str  # says where the texts come from
 
-    def sample(self, count: int) -> Corpus:
+    def sample(self, count: int) -> Self:
         """At most so many documents, evenly spread over the collection."""
         have = len(self.documents)
         if count >= have:

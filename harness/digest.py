@@ -1,7 +1,5 @@
 """One short text for many files, which changes if one of them does."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path

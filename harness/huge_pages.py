@@ -1,7 +1,5 @@
 """Transparent huge pages for the whole machine."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Python libraries that Debian has as packages, imported when they are needed."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from types import ModuleType

@@ -3,8 +3,6 @@
 The tables are read by column name, so that a column more or less does not matter here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self

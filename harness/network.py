@@ -1,7 +1,5 @@
 """Ports on loopback, and a network that holds nothing but loopback."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import fcntl

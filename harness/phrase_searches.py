@@ -3,8 +3,6 @@
 ./run-demo shows it; the tests in a memory cgroup and of installed packages run the same.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

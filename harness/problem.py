@@ -1,7 +1,5 @@
 """The exception that programs show to their user: a sentence with the fault and its remedy."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import sys

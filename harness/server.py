@@ -1,7 +1,5 @@
 """A private mysqld: initialise its data directory, start it on a Unix socket, ask it, watch its memory, stop it."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os
@@ -35,7 +33,7 @@ class Build:
     directory: Path
 
     @classmethod
-    def of_preset(cls, top: Path, preset: str) -> Build:
+    def of_preset(cls, top: Path, preset: str) -> Self:
         """The build of a CMake preset of this checkout, or a Problem that says how to make it."""
         build = cls(top / "build" / preset / "bld")
         if not os.access(build.mysqld, os.X_OK):
@@ -133,7 +131,7 @@ class Usage:
     def cpu_seconds(self) -> float:
         return self.user_seconds + self.system_seconds
 
-    def since(self, earlier: Usage) -> Usage:
+    def since(self, earlier: Self) -> Self:
         return Usage(
             self.user_seconds - earlier.user_seconds,
             self.system_seconds - earlier.system_seconds,

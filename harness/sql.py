@@ -4,8 +4,6 @@ pymysql is imported when the first session begins: --help needs no library. A se
 raises OSError, and an answer that is an error raises SqlError.
 """
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import struct

@@ -1,7 +1,5 @@
 """Packages of Debian's archive, unpacked in the cache: nothing is installed, and no service starts."""
 
-from __future__ import annotations
-
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ prometheus-sql-exporter.
 Programs in PATH are used. The others are unpacked into the cache. Nothing is installed, and no service starts.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

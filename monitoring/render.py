@@ -5,8 +5,6 @@ monitoring/render.py          writes the files
 monitoring/render.py check    fails where a file is not as its source says
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

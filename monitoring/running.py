@@ -1,7 +1,5 @@
 """Programs that the checks run: a server, Debian's exporter and Prometheus. Each listens on loopback alone."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

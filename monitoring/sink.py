@@ -1,7 +1,5 @@
 """A sink for OTLP over HTTP on loopback. It decodes the metrics that it gets, or behaves badly on request."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import hashlib

@@ -8,8 +8,6 @@ made as short as it can be, and goes to build/proof/answers-SEED.differences. An
 program. Each --seed has servers of its own, so that several runs may work side by side.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import random
@@ -21,7 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -81,7 +79,7 @@ class Counts:
     differences: dict[str, str] = field(default_factory=dict)  # by the number of the program
 
     @classmethod
-    def of(cls, state: dict[str, Any]) -> Counts:
+    def of(cls, state: dict[str, Any]) -> Self:
         made = cls(**state)
         made.kinds = Counter(made.kinds)
         return made

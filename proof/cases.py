@@ -1,7 +1,5 @@
 """Statements of all kinds, each of which can be run again and again and answers the same each time."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A client has one transaction or statement on its way at most. After the server's
 one or those after it, and nothing else; those after it where the server acknowledged it.
 """
 
-from __future__ import annotations
-
 import random
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """What a server answers to a statement, compared; and the shortest program that still shows a difference."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ in one collation and differ in their bytes, since any of them may stand for a gr
 within HEX().
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -8,8 +8,6 @@ right answer; then the same statement answers as ever. No block stays, and the t
 fail, too. An injection is a run in which something failed. An interrupted run goes on with the next statement.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys
@@ -18,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -73,7 +71,7 @@ class Counts:
     faults: dict[str, str] = field(default_factory=dict)  # by the statement
 
     @classmethod
-    def of(cls, state: dict[str, Any]) -> Counts:
+    def of(cls, state: dict[str, Any]) -> Self:
         made = cls(**state)
         made.kinds, made.pools, made.errors = Counter(made.kinds), Counter(made.pools), Counter(made.errors)
         return made

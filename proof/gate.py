@@ -10,8 +10,6 @@ again. What a piece printed is in build/gate/COMMIT/PIECE.log, and the page of t
 The exit status is 0 if all pieces have passed at this commit. A tree with changes is refused.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import dataclasses

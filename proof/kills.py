@@ -9,8 +9,6 @@ A loss of power drops what the server had not synced (volume.py); it needs root.
 next end. A server that lost something stays in its folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os
@@ -25,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -79,7 +77,7 @@ class Counts:
     refused: int = 0  # reads and purges of the operator
 
     @classmethod
-    def of(cls, state: dict[str, Any]) -> Counts:
+    def of(cls, state: dict[str, Any]) -> Self:
         made = cls(**state)
         made.errors = Counter(made.errors)
         return made

@@ -5,8 +5,6 @@ the checkout and the build at their own paths. What it writes outside of /disk i
 memory of the control group that wrote it. Without KVM all is some twenty times as slow.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Where the servers of a run lie, and what a run leaves to the next."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from collections.abc import Iterator

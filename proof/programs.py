@@ -1,7 +1,5 @@
 """Programs of statements at random: tables, their data, queries, and everything that changes them."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

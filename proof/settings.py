@@ -1,7 +1,5 @@
 """Settings of ours at random."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 

@@ -1,7 +1,5 @@
 """A server whose allocations fail on demand: the session in which they do, and one that ends it."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Sequence

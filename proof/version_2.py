@@ -8,8 +8,6 @@ most containers have. They take half an hour without KVM. Where this machine has
 of this file at once.
 """
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """A file system that loses its power: ext4 in a file, by a loop device. What was not synced is gone then."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -5,8 +5,6 @@
 interrupted run continues where it stopped and does nothing twice.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

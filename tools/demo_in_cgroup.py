@@ -5,8 +5,6 @@ This server survives. The kernel kills stock, which takes part if its preset has
 data: those of the smoke run of tools/demo.py, or data that this program loads.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ the advisor must not find it. A state that the machine does not allow (no root, 
 with the reason.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

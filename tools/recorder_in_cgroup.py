@@ -4,8 +4,6 @@
 User variables fill the server's memory cgroup. Near the limit the recorder must still write its snapshots.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import sys

@@ -6,8 +6,6 @@ and in the one above. The server must survive each time. Then it shrinks the lim
 part of the safe limit the kernel refuses or kills.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import sys

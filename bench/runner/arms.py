@@ -1,13 +1,12 @@
 """The arms of a comparison: which build, in which environment, with which options. This is the only list of them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Self
 
 from harness.common import SHIPPED
 from harness.problem import Problem
@@ -24,7 +23,7 @@ class Distribution(OfAnotherSuite):
     """Debian's own package of unstable."""
 
     @classmethod
-    def of_preset(cls, top: Path, preset: str) -> Distribution:
+    def of_preset(cls, top: Path, preset: str) -> Self:
         build = cls(top / "build" / preset / "root")
         if not build.mysqld.exists():
             unfinished = build.directory.with_name("unfinished")

@@ -6,8 +6,6 @@ the server's start. A reading at rest, before the load, tells how much the latte
 Units: bytes.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

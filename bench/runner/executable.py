@@ -1,7 +1,5 @@
 """Where the page cache keeps a server's executable."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Servers that idle after their load, while the next ones are prepared and put under load."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A server in a memory cgroup of its own, and clients that need more than the cgroup has."""
 
-from __future__ import annotations
-
 import collections
 import contextlib
 import os

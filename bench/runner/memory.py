@@ -1,7 +1,5 @@
 """One turn of a workload with one arm: fresh server, load, idle; and the figures of several such turns."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

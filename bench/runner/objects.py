@@ -1,7 +1,5 @@
 """Kinds of things that a server keeps for its clients: how to make some more of each, in a server that has some."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """This server's tables: their names, and the processor time of the thread that reads them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

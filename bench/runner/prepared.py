@@ -4,8 +4,6 @@ The copy is made after a clean shutdown. Every arm starts on it, which shows tha
 of each other.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """A load begins when no other server has anything left to do; a server may go before all else on the machine."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

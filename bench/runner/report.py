@@ -1,7 +1,5 @@
 """Reports of all benchmarks: the machine, medians, tables, and the result files."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

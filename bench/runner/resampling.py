@@ -1,7 +1,5 @@
 """How exact a figure is that was calculated from a few measurements."""
 
-from __future__ import annotations
-
 import random
 import statistics
 from collections.abc import Callable, Sequence

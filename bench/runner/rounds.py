@@ -1,7 +1,5 @@
 """The course of a benchmark: its common options, the rounds of interleaved arms, the record of everything measured."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path

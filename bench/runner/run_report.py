@@ -1,7 +1,5 @@
 """The report of bench/run.py: verdicts and tables, made from the stored turns."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Rounds of workloads 1 to 8 in one server: is what it keeps accounted for? `bench/run.py --soak`."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import os

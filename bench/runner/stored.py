@@ -1,14 +1,12 @@
 """The folder of a run: its options (run.json) and every finished turn (turns.jsonl), stored at once."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from bench.runner import memory, report
 from harness.common import say
@@ -34,7 +32,7 @@ class Results:
         self.runs: dict[Step, memory.Run] = {}
 
     @classmethod
-    def open(cls, folder: Path) -> Results:
+    def open(cls, folder: Path) -> Self:
         try:
             made = cls(folder, json.loads((folder / HEAD).read_text()))
             lines = (folder / TURNS).read_text().splitlines() if (folder / TURNS).exists() else []

@@ -1,7 +1,5 @@
 """The cost of a switch under load: its states take turns within one server while one load lasts."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

@@ -1,7 +1,5 @@
 """The targets of the arm dev, for each workload by itself: ratios of medians within one run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The parts of bench/ceiling_scenarios.py that need no server."""
 
-from __future__ import annotations
-
 import json
 import threading
 import unittest

@@ -1,7 +1,5 @@
 """The page cache and a server's executable."""
 
-from __future__ import annotations
-
 import mmap
 import os
 from unittest import mock

@@ -1,7 +1,5 @@
 """bench/per_object.py: its line through the readings, its report from literal figures, its statements."""
 
-from __future__ import annotations
-
 import re
 import unittest
 from unittest import mock

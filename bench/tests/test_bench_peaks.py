@@ -1,7 +1,5 @@
 """bench/peaks.py: what it makes of a reading, when it reads, its report; all from literal figures."""
 
-from __future__ import annotations
-
 import json
 import unittest
 from unittest import mock

@@ -1,7 +1,5 @@
 """bench/processors.py: its machines, and its report from literal figures."""
 
-from __future__ import annotations
-
 import unittest
 
 from bench import processors

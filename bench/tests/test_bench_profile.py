@@ -1,7 +1,5 @@
 """The report of bench/profile_cost.py, from literal figures and from this process."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

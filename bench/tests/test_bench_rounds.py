@@ -1,7 +1,5 @@
 """The course of a benchmark: what it refuses before it measures, and what a failure leaves."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

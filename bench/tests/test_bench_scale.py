@@ -1,7 +1,5 @@
 """bench/scale.py: its arguments, its data, its exponents and verdicts, and its report from literal figures."""
 
-from __future__ import annotations
-
 import resource
 import unittest
 from collections.abc import Callable

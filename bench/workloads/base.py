@@ -1,7 +1,5 @@
 """The base of all workloads: fields are the sizes that can be set, fill() loads data, load() puts a server under load."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import sys

@@ -1,7 +1,5 @@
 """Connections that come and go, each with a few statements of very different sizes."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Iterator

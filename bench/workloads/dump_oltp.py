@@ -1,7 +1,5 @@
 """mysqldump of many tables, over and over, beside clients that read and write rows."""
 
-from __future__ import annotations
-
 import itertools
 import random
 import subprocess

@@ -1,7 +1,5 @@
 """One DELETE that foreign keys spread over two more levels of tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Loads that get a server killed in a container: crowds of ordinary clients, and single statements of much memory."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Callable, Iterator

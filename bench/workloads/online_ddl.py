@@ -1,7 +1,5 @@
 """Indexes added online with a large innodb_ddl_buffer_size, and dropped, again and again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

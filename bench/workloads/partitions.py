@@ -1,7 +1,5 @@
 """Tables of many partitions, opened, written, read and flushed over and over."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Iterator

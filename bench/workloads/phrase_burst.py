@@ -1,7 +1,5 @@
 """Full-text phrase searches in a burst: a large heap per search, all of it freed when the search ends."""
 
-from __future__ import annotations
-
 import bisect
 import itertools
 import random

@@ -1,7 +1,5 @@
 """Statements that people publish as killers of mysqld: few sessions, each with a statement of much memory."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass

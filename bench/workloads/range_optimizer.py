@@ -1,7 +1,5 @@
 """EXPLAIN of a query with two long IN lists: the optimizer makes a range of every pair (MySQL bug 120574)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bench.workloads.base import Load, Workload, insert_rows

@@ -3,8 +3,6 @@
 A scan of 9.7 takes no read buffer any more; the blocks of a temporary table in the MEMORY engine still have its size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar

@@ -4,8 +4,6 @@ No port and no second server: while the data are prepared, the server is the sou
 log; then the rows go, unlogged. In each turn the server is the replica: that binary log is its relay log.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ A session that wanders to a processor whose pages have decayed faults, too, so t
 costs. Each page that a purge gave back can cause one fault at most: that bound is exact.
 """
 
-from __future__ import annotations
-
 import contextlib
 import random
 import threading

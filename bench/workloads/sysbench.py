@@ -1,7 +1,5 @@
 """sysbench's OLTP tests: what an allocator costs in throughput, and what memory does under an ordinary load."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

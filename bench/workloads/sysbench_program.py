@@ -1,7 +1,5 @@
 """The program sysbench: its tables, the server's options for it, and its output."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

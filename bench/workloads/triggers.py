@@ -1,7 +1,5 @@
 """Large triggers, parsed anew for every instance of every table in the table cache, and then FLUSH TABLES."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 

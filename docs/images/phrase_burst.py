@@ -7,8 +7,6 @@ after a burst of full-text searches, of a stock server and of this one.
 Needs the Debian package python3-matplotlib. The same report gives the same file.
 """
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

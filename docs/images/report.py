@@ -6,8 +6,6 @@
 Needs the Debian packages chromium and python3-jinja2.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

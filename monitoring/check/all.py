@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """Runs all checks of monitoring/, one after the other; the last line adds them up. ./run-tests starts it."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

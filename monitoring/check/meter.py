@@ -1,7 +1,5 @@
 """The meter mysql.memdiag as Prometheus sees it: names of metrics and the job, by the rules of OpenTelemetry."""
 
-from __future__ import annotations
-
 import re
 
 from harness.common import ROOT

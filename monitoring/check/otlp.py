@@ -2,8 +2,6 @@
 """Checks the meter mysql.memdiag: the metrics that component_telemetry exports by OTLP, and a collector that hangs or
 is missing."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

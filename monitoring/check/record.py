@@ -7,8 +7,6 @@ Each state is made on a server of its own, scraped by Debian's exporter and Prom
 that the alerts read. Root, for the states in a memory cgroup. Takes half an hour, most of it for growth.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

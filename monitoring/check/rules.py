@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """Checks the files that need no server: they are as their sources say, and alerts fire in their states (states.py)."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """Checks the configurations with a real server: each statement, Debian's exporter and Prometheus, and the bad cases."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import sys

@@ -4,8 +4,6 @@ A recorded state is a file of mixin/tests/recorded/ (record.py). After its end, 
 more than minutes, or that this machine cannot have, are written here.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """podman with storage of its own: images and containers of this user are neither seen nor touched."""
 
-from __future__ import annotations
-
 import os
 import resource
 import shutil

@@ -1,7 +1,5 @@
 """The stages that make the packages, and the inputs of each: see packaging/README.md, "The optimised build"."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

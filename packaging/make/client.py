@@ -4,8 +4,6 @@ The DEB and the RPM have the same tree: the program, a starter in /usr/bin, the 
 program has a folder of its own, so other Python programs never import its modules.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os

@@ -5,8 +5,6 @@ This module adds the parts of that folder that depend on the build: the changelo
 that dpkg runs before it unpacks the package.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from email.utils import formatdate

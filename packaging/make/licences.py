@@ -3,8 +3,6 @@
 Each build takes the texts from the sources; this repository keeps no copy.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,8 +1,6 @@
 """memdiag(7), made of docs/reference.md, which is made of the table specs: headings,
 paragraphs and tables become those of man."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 packaging/libraries.txt lists the libraries. A program that needs more stops the packages.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Versions, date and files by package, for deb.py and rpm.py."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

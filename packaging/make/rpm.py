@@ -3,8 +3,6 @@
 packaging/rpm/ has the spec and the files that only RPM systems need; packaging/common has the rest.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

@@ -4,8 +4,6 @@ The build tells which: the headers and files that the compiler read (ninja's log
 ask for. Both files depend on the build and the commit alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -4,8 +4,6 @@ A stage depends on its own inputs and on those of all stages before it. So the l
 the stages before it unnecessary, even if their products were removed.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ It has the programs of the server's and the client's packages below one folder, 
 keeps data and socket there. mysqld finds its messages and plugins from its own place.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

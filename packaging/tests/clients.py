@@ -1,7 +1,5 @@
 """Real clients against the installed server: by TCP with a password and encryption, from programs of this machine."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -6,8 +6,6 @@ It needs no packages and no machines: this server comes from the build, stock fr
 of these rows, and all members must have the same rows.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -4,8 +4,6 @@ The limit is that of a control group, and the machine has far more memory. compo
 reads /proc/meminfo, so in a stock server it never sees the member's shortage. In this server it does.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

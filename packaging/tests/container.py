@@ -4,8 +4,6 @@ Unless a check says otherwise, each container is as strict as it can be: any use
 system, no network but loopback.
 """
 
-from __future__ import annotations
-
 import bz2
 import contextlib
 import gzip

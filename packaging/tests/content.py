@@ -1,7 +1,5 @@
 """Content for a server to keep: every kind of table, object and account, and a fingerprint of all of it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The DEBs in throw-away machines: on a bare Debian 12, over Debian's own server and back, over themselves."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import shutil

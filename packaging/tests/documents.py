@@ -4,8 +4,6 @@ A piece is the list of statements that a reader types in one session. In prose a
 code it begins with a word of SQL or follows a prompt; the cells of a table of results may have statements too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

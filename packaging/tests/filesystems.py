@@ -4,8 +4,6 @@ writes, and a file that others change.
 No packages and no machines: the build's server runs on images that are mounted for the test. None of this may end it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,12 +1,11 @@
 """A group of servers on loopback: its members, their builds and their roles."""
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Self
 
 from harness.checks import Failed
 from harness.network import free_port
@@ -26,7 +25,7 @@ RESTART_BY_HAND = 3707
 class Member:
     """One server of the group. Its build may change; its folder and ports stay."""
 
-    def __init__(self, folder: Path, number: int, group: Group) -> None:
+    def __init__(self, folder: Path, number: int, group: "Group") -> None:
         self.folder = folder / f"member{number}"
         self.number = number
         self.port = free_port()
@@ -97,7 +96,7 @@ class Member:
         with self.server.connect(timeout=30) as session:
             return session.query(query.format(table)).scalar() or ""
 
-    def clone_from(self, donor: Member) -> None:
+    def clone_from(self, donor: "Member") -> None:
         """Makes this member a copy of the donor. The build stays."""
         with self.server.connect() as session:
             try:
@@ -130,7 +129,7 @@ class Group:
             session.query(f"GRANT {RIGHTS} ON *.* TO {ACCOUNT}@'%'")
 
     @contextlib.contextmanager
-    def running(self, build: Build) -> Iterator[Group]:
+    def running(self, build: Build) -> Iterator[Self]:
         try:
             for member in self.members:
                 member.start(build)

@@ -1,7 +1,5 @@
 """A server that was installed into a machine. This process connects to its socket from outside."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import threading

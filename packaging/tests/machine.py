@@ -5,8 +5,6 @@ Its network has nothing but loopback, so its ports are in nobody's way. apt has 
 command that run() gives it to.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shlex

@@ -1,7 +1,5 @@
 """The DEBs beside others: MariaDB's packages, an intruder with user mysql's rights, a second instance, a sandbox."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests import machine

@@ -3,8 +3,6 @@
 Debian has rpm and dnf. Its rpm does not know what is installed, so tests/userland.py tells it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

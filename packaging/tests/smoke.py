@@ -1,8 +1,6 @@
 """The short test, part of ./run-tests: makes DEBs and the archive, unpacks them and runs their servers, without root or a
 machine."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

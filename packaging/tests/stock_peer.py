@@ -4,8 +4,6 @@ It needs no packages and no machines: two servers on loopback, this one from the
 package. The statements come from the documents and from the server's own advice, so that neither can harm a replica.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import secrets
@@ -14,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 from harness.checks import Checks
 from harness.common import ROOT
@@ -72,7 +71,7 @@ class Stock(Persisting, OfAnotherSuite):
     """Debian's server and clients of unstable."""
 
     @classmethod
-    def below(cls, work: Path) -> Stock:
+    def below(cls, work: Path) -> Self:
         stock = cls(work / "stock-programs")
         if not stock.mysqld.exists():
             unfinished = stock.directory.with_name("stock-programs.unfinished")
@@ -243,7 +242,7 @@ class Pair:
         )
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[Pair]:
+    def running(self) -> Iterator[Self]:
         with self.source, self.replica:
             for server in (self.source, self.replica):
                 initialise(server.build, server.data)

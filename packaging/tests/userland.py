@@ -4,8 +4,6 @@ A package without files tells rpm what the root has: every library with its vers
 Debian's names of packages. So rpm itself checks every dependency of a package.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import tempfile

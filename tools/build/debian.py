@@ -1,7 +1,5 @@
 """Makes root folders of Debian from the archive that this machine uses."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """docs/reference.md: the unit of a column follows from its name."""
 
-from __future__ import annotations
-
 import re
 import unittest
 from pathlib import Path
