@@ -26,6 +26,7 @@ from bench.runner import arms as arm_list
 from bench.runner import report, rounds
 from bench.workloads import sysbench_program
 from harness.problem import Problem, run_main
+from harness.programs import captured
 from harness.server import Server, last_line
 
 MYSQLD_OPTIONS = (
@@ -60,7 +61,7 @@ def perf_works() -> bool:
     if shutil.which("perf") is None:
         return False
     command = ["perf", "stat", "-x,", "-e", "instructions:u", "true"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = captured(command)
     return done.returncode == 0 and done.stderr.split(",")[0].isdigit()
 
 
@@ -91,7 +92,7 @@ def callgrind_counting(server: Server, folder: Path) -> Iterator[Callable[[Calla
     control = ["callgrind_control", str(server.pid)]
 
     def tell(*options: str) -> None:
-        done = subprocess.run([*control, *options], capture_output=True, text=True, check=False)
+        done = captured([*control, *options])
         if done.returncode != 0 or "Error" in done.stdout + done.stderr:
             complaint = last_line(done.stdout + done.stderr)
             raise Problem(f"callgrind_control {' '.join(options)}: {complaint}")
@@ -117,9 +118,7 @@ def callgrind_counting(server: Server, folder: Path) -> Iterator[Callable[[Calla
 
 def _annotated(path: Path) -> Counts:
     """Reads instructions by function from callgrind_annotate's table."""
-    done = subprocess.run(
-        ["callgrind_annotate", "--threshold=100", "--auto=no", path], capture_output=True, text=True, check=False
-    )
+    done = captured(["callgrind_annotate", "--threshold=100", "--auto=no", path])
     counts: Counts = Counter()
     for line in done.stdout.splitlines():
         found = re.match(r"\s*([\d,]+) \([ \d.]+%\)\s+(.*)", line)

@@ -1,17 +1,14 @@
 """The commit that results belong to."""
 
-import subprocess
-
 from harness.common import ROOT
 from harness.problem import Problem
+from harness.programs import captured
 
 
 def commit() -> str:
     """As git describes the checkout: a tree with changes ends in -dirty."""
     try:
-        done = subprocess.run(
-            ["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
-        )
+        done = captured(["git", "-C", ROOT, "describe", "--always", "--dirty"])
     except FileNotFoundError:
         return "unknown"
     return done.stdout.strip() or "unknown"

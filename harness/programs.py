@@ -8,12 +8,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from typing import Self
+from typing import Any, Self
 
 from harness import signals
 
 # A check that has been interrupted ends its servers within so many seconds.
 CLEAN_UP = 60.0
+
+
+def captured(command: Sequence[str | os.PathLike], **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs a program to its end, whatever its status, with what it says as text. `options`: of subprocess.run()."""
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
 def run_group(command: Sequence[str | os.PathLike], **options) -> int:

@@ -17,6 +17,7 @@ from typing import Self
 
 from harness import signals
 from harness.problem import Problem
+from harness.programs import captured
 from harness.sql import Connection, Result, SqlError
 
 # sockaddr_un holds 108 bytes with the final NUL; mysqld also makes SOCKET.lock beside it, and mysql.sock.lock must fit
@@ -56,9 +57,7 @@ class Build:
 
     def version(self) -> str:
         """The output of `mysqld --version` without the program's path."""
-        done = subprocess.run(
-            [*self.command(), "--no-defaults", "--version"], capture_output=True, text=True, check=False
-        )
+        done = captured([*self.command(), "--no-defaults", "--version"])
         if done.returncode != 0:
             raise Problem(f"{self.mysqld} does not run: {last_line(done.stderr)}")
         return done.stdout.strip().split("  ", 1)[-1]

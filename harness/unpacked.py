@@ -7,6 +7,7 @@ from pathlib import Path
 
 from harness.common import cache_dir, lock, say
 from harness.problem import Problem
+from harness.programs import captured
 from harness.server import last_line
 
 
@@ -19,9 +20,7 @@ def unpacked(name: str, packages: Sequence[str], prepare: Callable[[Path], objec
             return folder
         say(f"-- unpacking {', '.join(packages)} into {folder}")
         with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
-            done = subprocess.run(
-                ["apt-get", "-q", "download", *packages], cwd=scratch, capture_output=True, text=True, check=False
-            )
+            done = captured(["apt-get", "-q", "download", *packages], cwd=scratch)
             if done.returncode:
                 raise Problem(f"apt-get could not fetch {', '.join(packages)}: {last_line(done.stderr)}")
             tree = Path(scratch) / "tree"

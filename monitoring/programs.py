@@ -11,6 +11,7 @@ from pathlib import Path
 
 from harness.common import cache_dir
 from harness.problem import Problem
+from harness.programs import captured
 from harness.unpacked import unpacked
 
 NAMES = ("jsonnet", "promtool", "prometheus", "prometheus-sql-exporter")
@@ -46,7 +47,7 @@ def environment() -> dict[str, str]:
 
 def start(name: str, *words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [program(name), *map(str, words)]
-    return subprocess.run(command, cwd=cwd, env=environment(), capture_output=True, text=True, check=False)
+    return captured(command, cwd=cwd, env=environment())
 
 
 def run(name: str, *words: object, cwd: Path | None = None) -> str:

@@ -2,52 +2,25 @@
 
 import contextlib
 import gzip
-import hashlib
 import http.server
 import select
-import shutil
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.common import cache_dir, lock, say
-from harness.problem import Problem
-from harness.server import last_line
+from harness import pip
 
 PINS = Path(__file__).with_name("requirements.txt")
-BAD_HASH = "DO NOT MATCH THE HASHES"  # of pip
 
 
 def provide() -> None:
     """Makes opentelemetry.proto importable. Raises a Problem if pip cannot install it."""
-    mark = hashlib.sha256(PINS.read_bytes()).hexdigest()[:12]
-    folder = cache_dir() / f"monitoring-otlp-{mark}"
-    with lock(cache_dir() / "monitoring.lock", "installing opentelemetry-proto"):
-        if not folder.is_dir():
-            say(f"-- installing opentelemetry-proto into {folder}")
-            unfinished = folder.with_suffix(".unfinished")
-            shutil.rmtree(unfinished, ignore_errors=True)
-            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-            command += ["--require-hashes", "--only-binary", ":all:", "--target", str(unfinished)]
-            done = subprocess.run([*command, "-r", PINS], capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise pip_failure(done.stderr)
-            unfinished.rename(folder)
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-
-
-def pip_failure(said: str) -> Problem:
-    begin = "opentelemetry-proto could not be installed"
-    # The last lines are hashes.
-    if BAD_HASH in said:
-        line = next(line for line in said.splitlines() if BAD_HASH in line)
-        return Problem(f"{begin}: {line}")
-    return Problem(f"{begin}: {last_line(said)}")
+    folder = str(pip.installed("opentelemetry-proto", PINS.read_text()))
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.problem import NotPossible, Problem
-from harness.programs import run_group
+from harness.programs import captured, run_group
 from harness.server import last_line
 from harness.unpacked import unpacked
 
@@ -149,7 +149,7 @@ def _first_root(folder: Path, kernel: Path) -> Path:
 
 
 def _output(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = captured(command)
     if done.returncode:
         raise Problem(f"{' '.join(command[:3])} did not work: {last_line(done.stderr)}")
     return done.stdout

@@ -4,12 +4,12 @@ import contextlib
 import fcntl
 import os
 import struct
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from harness.at_the_end import at_the_end
 from harness.problem import NotPossible
+from harness.programs import captured
 from harness.server import last_line
 
 # <linux/ext4.h>: EXT4_IOC_SHUTDOWN with EXT4_GOING_FLAGS_NOLOGFLUSH. From then on nothing reaches the device.
@@ -60,7 +60,7 @@ def volume(folder: Path, megabytes: int) -> Iterator[Volume]:
 
 def _run(*command: str) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = captured(command)
     except FileNotFoundError:
         raise NotPossible(f"{command[0]} is missing") from None
     if done.returncode:

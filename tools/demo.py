@@ -7,7 +7,6 @@ interrupted run continues where it stopped and does nothing twice.
 
 import argparse
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from harness import phrase_searches
 from harness.checks import Checks
 from harness.common import ROOT, known_preset, lock, presets, run_step, say
 from harness.problem import run_main
+from harness.programs import captured
 from harness.server import Build, Server
 
 
@@ -109,12 +109,8 @@ def write_report(server: Server, checks: Checks) -> None:
     """Let the program memdiag (client/) make the page that a person reads, as for any server."""
     command = [sys.executable, "-m", "memdiag", "report", "--no-defaults", "-u", "root"]
     page = server.folder / "report.html"
-    done = subprocess.run(
-        [*command, "-S", str(server.socket), "-o", str(page)],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "client")},
-        capture_output=True,
-        text=True,
-        check=False,
+    done = captured(
+        [*command, "-S", str(server.socket), "-o", str(page)], env={**os.environ, "PYTHONPATH": str(ROOT / "client")}
     )
     checks.check("there is a report", done.returncode == 0, done.stderr.strip())
     if done.returncode == 0:

@@ -14,7 +14,6 @@ here. With --build it also fails for a permission that no file uses.
 import argparse
 import ast
 import re
-import subprocess
 import sys
 import tomllib
 from collections import defaultdict
@@ -27,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness.checkout import own_files
 from harness.common import ROOT, say
 from harness.problem import Problem, run_main
+from harness.programs import captured
 
 TABLE = ROOT / "tools/layers.toml"
 SERVER_FOLDERS = ("mysql", "sql", "storage", "include")
@@ -237,7 +237,7 @@ def read_objects(layers: Layers, build: Path, files: set[str], root: Path) -> di
             continue
         if not path.is_file() or path.stat().st_mtime < (root / source).stat().st_mtime:
             raise Problem(f"the object of {source} is missing or old; build {build}")
-        done = subprocess.run(["nm", "-C", path], capture_output=True, text=True, check=False)
+        done = captured(["nm", "-C", path])
         if done.returncode or "plugin needed" in done.stderr:
             raise Problem(f"nm {path}: {done.stderr.strip()}")
         symbols = parse_nm(done.stdout)

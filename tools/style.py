@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from harness.checkout import own_files
 from harness.common import ROOT, cache_dir, lock, say
 from harness.problem import Problem, run_main
+from harness.programs import captured
 
 PINS = ROOT / "tools/style.txt"
 
@@ -42,7 +43,7 @@ def provide(pins: Path, cache: Path, offline: bool) -> Path | None:
         install = [folder / "bin/python", "-m", "pip", "install", "--quiet"]
         install += ["--no-deps", "--require-hashes", "--only-binary", ":all:"]
         for command in ([sys.executable, "-m", "venv", folder], [*install, "-r", pins]):
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            done = captured(command)
             if done.returncode:
                 words = (done.stdout + done.stderr).strip().replace("\n", "\n  ")
                 raise Problem(

@@ -1,7 +1,6 @@
 """The arms of a comparison: which build, in which environment, with which options. This is the only list of them."""
 
 import os
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -10,6 +9,7 @@ from typing import Self
 
 from harness.common import SHIPPED
 from harness.problem import Problem
+from harness.programs import captured
 from harness.server import Build, OfAnotherSuite, Server
 from tools.build import debian
 
@@ -90,7 +90,7 @@ def _package(library: str) -> str:
     def ask(*question: str) -> str:
         try:
             command = ["dpkg-query", *question]
-            return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+            return captured(command).stdout
         except FileNotFoundError:
             return ""
 

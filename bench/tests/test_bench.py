@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,6 +15,7 @@ from bench.workloads import phrase_burst as collection
 from bench.workloads import sysbench_program
 from harness.checks import Failed
 from harness.problem import Problem
+from harness.programs import captured
 
 SYSBENCH = """
     transactions:                        45123  (3007.58 per sec.)
@@ -61,7 +61,7 @@ class Commands(unittest.TestCase):
         commands = [path for path in (arms.TOP / "bench").glob("*.py") if os.access(path, os.X_OK)]
         self.assertGreater(len(commands), 5)
         for command in commands:
-            done = subprocess.run([command, "--help"], capture_output=True, text=True, check=False)
+            done = captured([command, "--help"])
             self.assertEqual(done.returncode, 0, f"{command.name}: {done.stderr}")
 
 

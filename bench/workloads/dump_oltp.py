@@ -2,7 +2,6 @@
 
 import itertools
 import random
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from bench.workloads.base import Load, Workload, insert_rows
 from harness import burst
 from harness.common import ROOT
 from harness.problem import Problem
+from harness.programs import captured
 from harness.server import Build, Server, last_line
 
 
@@ -62,7 +62,7 @@ class DumpOltp(Workload):
             yield 0
             if number == 0:
                 for _ in itertools.count():
-                    done = subprocess.run(dump, capture_output=True, text=True, check=False)
+                    done = captured(dump)
                     if done.returncode != 0:
                         raise Problem(f"mysqldump failed: {last_line(done.stderr)}")
                     yield 1  # only dumps are counted as rows

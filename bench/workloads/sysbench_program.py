@@ -2,10 +2,10 @@
 
 import re
 import shutil
-import subprocess
 
 from bench.workloads.base import digest
 from harness.problem import Problem
+from harness.programs import captured
 from harness.server import Server, last_line
 
 MAX_THREADS = 1024
@@ -39,7 +39,7 @@ def run(server: Server, test: str, action: str, *options: str) -> str:
         *options,
         action,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = captured(command)
     if done.returncode != 0:
         complaint = next((line for line in done.stdout.splitlines() if "FATAL" in line), last_line(done.stderr))
         raise Problem(f"sysbench {test} {action} failed: {complaint}\n{server.log_tail()}")
@@ -58,7 +58,7 @@ def fill(server: Server) -> None:
 def version() -> str:
     if shutil.which("sysbench") is None:
         raise Problem("sysbench is missing; install it with: apt-get install sysbench")
-    done = subprocess.run(["sysbench", "--version"], capture_output=True, text=True, check=False)
+    done = captured(["sysbench", "--version"])
     return done.stdout.strip()
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-from harness.common import cache_dir, lock, say
+from harness import pip
+from harness.common import lock
 from harness.problem import Problem
-from harness.server import last_line
+from harness.programs import captured
 
 PINS = Path(__file__).with_name("requirements.txt")
 
@@ -56,34 +55,12 @@ def go() -> list[str | Path]:
 def of_pypi(name: str) -> Path:
     """The folder of a package that requirements.txt pins."""
     (line,) = [line for line in PINS.read_text().splitlines() if line.startswith(f"{name}==")]
-    folder = cache_dir() / f"client-{line.split()[0].replace('==', '-')}"
-    with lock(cache_dir() / f"client-{name}.lock", f"installing {name}"):
-        if not folder.is_dir():
-            say(f"-- installing {name} into {folder}")
-            unfinished = folder.with_suffix(".unfinished")
-            shutil.rmtree(unfinished, ignore_errors=True)
-            # pip takes pins with hashes from a file alone.
-            unfinished.with_suffix(".txt").write_text(line + "\n")
-            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
-            command += [
-                "--only-binary",
-                ":all:",
-                "--target",
-                str(unfinished),
-                "-r",
-                str(unfinished.with_suffix(".txt")),
-            ]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            unfinished.with_suffix(".txt").unlink()
-            if done.returncode:
-                raise Problem(f"{name} could not be installed: {last_line(done.stderr)}")
-            unfinished.rename(folder)
-    return folder
+    return pip.installed(name, line + "\n")
 
 
 def _fetch(place: Path, package: str, command: list[str | Path], more: dict[str, str]) -> None:
     with lock(place / "lock", f"fetching {package}"):
-        done = subprocess.run(command, env={**os.environ, **more}, capture_output=True, text=True, check=False)
+        done = captured(command, env={**os.environ, **more})
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         # npm ends with where its log is.

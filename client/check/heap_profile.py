@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -29,6 +28,7 @@ from check.page import chromium, made
 from harness.checks import Checks
 from harness.common import cache_dir, preset_of_arguments
 from harness.problem import Problem, run_main
+from harness.programs import captured
 from harness.server import Build, Server, initialise
 
 OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "--max-prepared-stmt-count=100000")
@@ -123,9 +123,7 @@ def load(server: Server, folder: Path) -> dict[str, str]:
 def lines(server: Server) -> str:
     """The output of memdiag stacks: here the program itself has the debug information."""
     command = [sys.executable, "-m", "memdiag", "stacks", "--no-defaults", "-S", str(server.socket), "-u", "root"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT / "client")}
-    )
+    done = captured(command, env={**os.environ, "PYTHONPATH": str(ROOT / "client")})
     return done.stdout + done.stderr
 
 
@@ -173,7 +171,7 @@ def with_pprof(checks: Checks, folder: Path, folded: str, again: str) -> None:
         "-sample_index=inuse_space",
         folder / "profile.pb.gz",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "HOME": str(folder)})
+    done = captured(command, env={**os.environ, "HOME": str(folder)})
     checks.check("pprof -top reads profile.proto", done.returncode == 0, done.stderr.strip())
     rows = re.findall(r"^\s*(\d+)B\s+\S+\s+\S+\s+\S+\s+\S+\s+(.+?)$", done.stdout, re.M)
     flat = {name.strip(): int(number) for number, name in rows}

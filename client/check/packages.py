@@ -21,6 +21,7 @@ sys.path[:0] = [str(ROOT)]
 from harness.checks import Checks
 from harness.common import preset_of_arguments
 from harness.problem import run_main
+from harness.programs import captured
 from harness.server import Build, Server, initialise, last_line
 
 OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M")
@@ -91,7 +92,7 @@ def run(checks: Checks, kind: str, command: list[str], server: Server) -> None:
     # Checks beside this one make tasks of the machine wait for memory, and the report says so for ten seconds.
     end = time.monotonic() + PATIENCE
     while True:
-        done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment, cwd="/", check=False)
+        done = captured([*command, *words], env=environment, cwd="/")
         good = done.returncode == 0 and re.search(r"<h2>Nothing", done.stdout)
         if good or "waited for memory" not in done.stdout or time.monotonic() > end:
             break
@@ -100,7 +101,7 @@ def run(checks: Checks, kind: str, command: list[str], server: Server) -> None:
     page = Path(command[-1]).parents[1] / "share/man/man1/memdiag.1.gz"
     if kind != "wheel":
         checks.check(f"{kind}: a manual page", page.exists())
-    words = subprocess.run([*command, "--help"], capture_output=True, text=True, env=environment, cwd="/", check=False)
+    words = captured([*command, "--help"], env=environment, cwd="/")
     _, _, path = words.stdout.strip().rpartition("All of it: ")
     whole = (ROOT / "docs/client.md").read_bytes()
     checks.check(f"{kind}: --help names the page that describes it", bool(path) and Path(path).read_bytes() == whole)
@@ -128,9 +129,7 @@ def without_root(checks: Checks, made_wheel: Path) -> None:
         ):
             # It says so after it has found PyMySQL.
             for command in (*commands, [program, "report", "--no-defaults", "-S", "/no.sock"]):
-                done = subprocess.run(
-                    [*as_nobody, *command], env=environment, cwd=home, capture_output=True, text=True, check=False
-                )
+                done = captured([*as_nobody, *command], env=environment, cwd=home)
                 if done.returncode and command in commands:
                     break
             good = "there is no socket /no.sock" in done.stderr + done.stdout

@@ -30,6 +30,7 @@ from check import fetched
 from harness.checks import Checks
 from harness.common import cache_dir
 from harness.problem import Problem, run_main
+from harness.programs import captured
 
 SIZES = {"phone": (390, 844), "tablet": (820, 1180), "desk": (1440, 900)}
 MODES = {"dark": 0, "light": 1}
@@ -122,7 +123,7 @@ def chromium(folder: Path, page: Path | str, *words: str) -> subprocess.Complete
             "--disable-background-networking",
             f"--user-data-dir={profile}",
         ]
-        return subprocess.run([*command, *words, address], capture_output=True, text=True, check=False, timeout=900)
+        return captured([*command, *words, address], timeout=900)
 
 
 def made(checks: Checks, name: str, done: subprocess.CompletedProcess[str], file: Path, least: int) -> None:

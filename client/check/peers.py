@@ -22,6 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
 from harness.common import cache_dir, say
 from harness.problem import Problem, run_main
+from harness.programs import captured
 from harness.server import Unpacked, last_line
 from harness.sql import Connection, SqlError
 from tools.build import debian
@@ -56,13 +57,7 @@ def fetch(into: Path) -> None:
     if not mariadb.exists():
         say("-- unpacking MariaDB")
         with tempfile.TemporaryDirectory(dir=into) as scratch:
-            done = subprocess.run(
-                ["apt-get", "-q", "download", *MARIADB_PACKAGES],
-                cwd=scratch,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = captured(["apt-get", "-q", "download", *MARIADB_PACKAGES], cwd=scratch)
             if done.returncode:
                 raise Problem(f"apt-get could not fetch MariaDB: {last_line(done.stderr)}")
             tree = Path(scratch) / "tree"

@@ -30,6 +30,7 @@ from harness.checks import Checks
 from harness.common import lock, say
 from harness.network import free_port
 from harness.problem import Problem, run_main
+from harness.programs import captured
 from harness.server import Build, Server, initialise
 from harness.sql import Connection
 
@@ -56,14 +57,7 @@ def environment() -> dict[str, str]:
 
 
 def memdiag(*words: object, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*command(), *map(str, words)],
-        capture_output=True,
-        text=True,
-        env={**environment(), **more},
-        check=False,
-        timeout=PATIENCE,
-    )
+    return captured([*command(), *map(str, words)], env={**environment(), **more}, timeout=PATIENCE)
 
 
 def to(socket: Path, user: str = "root") -> list[str]:
@@ -413,9 +407,7 @@ class Terminal:
         self._run("new-session", "-d", "-s", "t", "-x", "110", "-y", "32", shell)
 
     def _run(self, *words: str) -> str:
-        done = subprocess.run(
-            ["tmux", "-S", str(self._socket), "-f", "/dev/null", *words], capture_output=True, text=True, check=False
-        )
+        done = captured(["tmux", "-S", str(self._socket), "-f", "/dev/null", *words])
         return done.stdout
 
     def shows(self, words: str, seconds: float = PATIENCE) -> str:

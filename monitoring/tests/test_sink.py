@@ -4,6 +4,7 @@ import contextlib
 import subprocess
 from unittest import mock
 
+from harness import pip
 from harness.problem import Problem
 from harness.scratch import Scratch
 from monitoring import sink
@@ -35,8 +36,8 @@ class Installing(Scratch):
     def setUp(self):
         super().setUp()
         for patch in (
-            mock.patch.object(sink, "cache_dir", lambda: self.root),
-            mock.patch.object(sink, "say", lambda text: None),
+            mock.patch.object(pip, "cache_dir", lambda: self.root),
+            mock.patch.object(pip, "say", lambda text: None),
             mock.patch.object(otlp.Build, "of_preset"),
             mock.patch.object(otlp, "preset_of_arguments", lambda doc: "dev"),
         ):
@@ -45,7 +46,7 @@ class Installing(Scratch):
 
     def pip_says(self, words: str) -> contextlib.AbstractContextManager:
         done = subprocess.CompletedProcess([], 1, "", words)
-        return mock.patch.object(sink.subprocess, "run", return_value=done)
+        return mock.patch.object(pip, "captured", return_value=done)
 
     def test_every_failure_is_one(self):
         """Without a network, too: a check that vanishes would pass."""

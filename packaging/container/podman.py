@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from harness.checks import Failed
+from harness.programs import captured
 from tools.build.debian import remove
 
 PACKAGES = "podman runc"  # of Debian; crun refuses machines with control groups of both kinds
@@ -62,16 +63,7 @@ class Podman:
             "DISABLE_HC_SYSTEMD": "true",  # no systemd timers for health checks
         }
         try:
-            return subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=seconds,
-                check=False,
-                env=environment,
-            )
+            return captured(command, stdin=subprocess.DEVNULL, errors="replace", timeout=seconds, env=environment)
         except subprocess.TimeoutExpired:
             raise Failed(f"podman {words[0]} did not end in {seconds:g} s") from None
 

@@ -5,7 +5,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from harness.common import ROOT, run_step
 from harness.digest import digest
 from harness.libraries import DEBIAN_FOLDER
+from harness.programs import captured
 from make.stages import Inputs, Stage
 from tools.build.environment import ENVIRONMENT, environment
 
@@ -106,7 +106,7 @@ def compiler(variable: str, default: str) -> str:
     command = [*shlex.split(os.environ.get(variable, default)), "--version"]
     if not shutil.which(command[0]):
         return ""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = captured(command)
     return done.stdout.partition("\n")[0]
 
 

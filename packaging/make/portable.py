@@ -4,12 +4,12 @@ packaging/libraries.txt lists the libraries. A program that needs more stops the
 """
 
 import re
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.problem import Problem
+from harness.programs import captured
 from make.product import PACKAGING
 
 LIBRARIES = PACKAGING / "libraries.txt"
@@ -55,7 +55,7 @@ def elf_files(tree: Path, paths: Iterable[str]) -> list[str]:
 
 
 def needs(path: Path) -> Needs:
-    done = subprocess.run(["readelf", "-dVW", path], capture_output=True, text=True, check=False)
+    done = captured(["readelf", "-dVW", path])
     if done.returncode:
         raise Problem(f"readelf cannot read {path}: {done.stderr.strip()}")
     names = re.findall(r"\(NEEDED\).*\[(.+)\]", done.stdout)

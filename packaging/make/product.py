@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.common import ROOT
 from harness.problem import Problem
-from harness.programs import run_group
+from harness.programs import captured, run_group
 from tools.build.sources import mysql_version
 
 PACKAGING = ROOT / "packaging"
@@ -56,7 +56,7 @@ def commit() -> tuple[str, str, int]:
     # rpmbuild may unpack this into another repository's folder.
     env = {**os.environ, "GIT_CEILING_DIRECTORIES": str(ROOT.parent)}
     try:
-        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+        done = captured(command, cwd=ROOT, env=env)
         name, date = done.stdout.split() if done.returncode == 0 else ("", "")
         said = done.stderr.strip()
     except FileNotFoundError:

@@ -20,6 +20,7 @@ from urllib.parse import quote
 from harness.checkout import own_files
 from harness.common import ROOT, say
 from harness.problem import Problem
+from harness.programs import captured
 from make.product import PACKAGING, Product
 from tools.build.sources import PINS, sha256_file
 
@@ -70,9 +71,7 @@ def folder_sha256(folder: Path, files: Iterable[Path] | None = None) -> str:
 
 def read_by_the_compiler(build: Path) -> str:
     """All names in ninja's log of dependencies. -n: it writes nothing."""
-    done = subprocess.run(
-        ["ninja", "-C", build / "bld", "-n", "-t", "deps"], capture_output=True, text=True, check=False
-    )
+    done = captured(["ninja", "-C", build / "bld", "-n", "-t", "deps"])
     if done.returncode or not done.stdout:
         raise Problem(f"ninja does not tell what the build in {build} was made of: {done.stderr.strip()}")
     return done.stdout
@@ -114,7 +113,7 @@ def programs(tree: Path) -> list[Path]:
 
 def needed(paths: list[Path]) -> set[str]:
     """The names of shared libraries that the files ask for, other than each other."""
-    done = subprocess.run(["readelf", "-d", *paths], capture_output=True, text=True, check=False)
+    done = captured(["readelf", "-d", *paths])
     own = set(re.findall(r"\(SONAME\).*\[(.+)\]", done.stdout)) | {path.name for path in paths}
     return set(re.findall(r"\(NEEDED\).*\[(.+)\]", done.stdout)) - own
 
@@ -131,7 +130,7 @@ def owner(path: Path) -> tuple[str, str, str]:
     """(package, its source package, version) of a file of Debian."""
     real = str(path.resolve())
     for name in (real, real.removeprefix("/usr")):  # /lib is a link to /usr/lib
-        done = subprocess.run(["dpkg-query", "-S", name], capture_output=True, text=True, check=False)
+        done = captured(["dpkg-query", "-S", name])
         if not done.returncode:
             package = done.stdout.split(": ")[0].split(",")[0]
             form = "${Package}\t${source:Package}\t${Version}"

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.checks import Failed
+from harness.programs import captured
 from tests import content
 from tests.deb import INSTALL, Run
 from tests.installed import Installed
@@ -48,9 +49,7 @@ def prepare(command: list[str | Path], folder: Path, **kwargs) -> None:
     if not shutil.which(command[0]):
         raise Unavailable(f"{command[0]} is not installed")
     folder.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(
-        command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **kwargs
-    )
+    done = captured(command, cwd=folder, stdin=subprocess.DEVNULL, **kwargs)
     if done.returncode:
         words = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
         raise Unavailable(f"{' '.join(map(str, command))}: {words[-1] if words else done.returncode}")

@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import re
-import subprocess
 import sys
 import threading
 import time
@@ -19,6 +18,7 @@ from harness.cgroup import Limit, memory_limit
 from harness.checks import Checks, Failed
 from harness.common import ROOT
 from harness.problem import NotPossible
+from harness.programs import captured
 from harness.server import Build
 from harness.sql import Connection, SqlError
 from tests.group import Group, Member, kind, wait
@@ -69,12 +69,9 @@ def reported(report: Checks, folder: Path, group: Group, what: str) -> None:
     """`memdiag report` over all members makes one page that compares them."""
     sockets = [str(member.server.socket) for member in group.members]
     page = folder / "report.html"
-    done = subprocess.run(
+    done = captured(
         [*(sys.executable, "-m", "memdiag", "report", "--no-defaults", "-u", "root"), *("-o", str(page), *sockets)],
-        capture_output=True,
-        text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "client"), "HOME": "/nonexistent"},
-        check=False,
         timeout=300,
     )
     title = f"{what}: one report over three servers"

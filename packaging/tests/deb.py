@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from harness.checks import Checks, Failed
 from harness.common import cache_dir, say
+from harness.programs import captured
 from harness.sql import SqlError
 from tests import content, machine
 from tests.installed import Installed, Outage, main_job, memdiag_tables
@@ -559,7 +560,7 @@ def lintian(run: Run) -> None:
         return
     packages = sorted(run.packages.glob("*.deb"))
     command = ["lintian", "--allow-root", "--fail-on", "error", "--tag-display-limit", "0", *packages]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = captured(command)
     errors = [line for line in done.stdout.splitlines() if line.startswith("E:")]
     warnings = sum(line.startswith("W:") for line in done.stdout.splitlines())
     run.report.check(

@@ -8,13 +8,13 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from harness.checks import Checks, Failed
 from harness.problem import Problem
+from harness.programs import captured
 from harness.server import Build, Server, initialise
 from harness.sql import SqlError
 from tests.machine import missing_tools
@@ -111,7 +111,7 @@ def mounted(folder: Path, mkfs: list[str]) -> Iterator[Path]:
         file.truncate(IMAGE_MB << 20)
     _run([*mkfs, str(image)])
     folder.mkdir()
-    done = subprocess.run(["mount", "-o", "loop", str(image), str(folder)], capture_output=True, text=True, check=False)
+    done = captured(["mount", "-o", "loop", str(image), str(folder)])
     if done.returncode != 0:
         raise Unmountable(done.stderr.strip() or "it cannot be mounted")
     try:
@@ -325,6 +325,6 @@ def free_bytes(folder: Path) -> int:
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = captured(command)
     if done.returncode != 0:
         raise Failed(f"{' '.join(command)}: {done.stderr.strip()}")

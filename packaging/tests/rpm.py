@@ -13,6 +13,7 @@ from make.product import logged
 
 from harness.checks import Failed
 from harness.common import ROOT, cache_dir, require_disk
+from harness.programs import captured
 from tests import content, machine, userland
 from tests.deb import Run, debians_packages, debians_server, files, kept, version
 from tests.installed import Installed, main_job, memdiag_tables
@@ -36,7 +37,7 @@ def lint(run: Run) -> None:
         run.report.skip("rpmlint", "not installed; apt-get install rpmlint")
         return
     packages = sorted(run.packages.glob("*.rpm"))
-    done = subprocess.run(["rpmlint", "-c", CONFIG, *packages], capture_output=True, text=True, check=False)
+    done = captured(["rpmlint", "-c", CONFIG, *packages])
     errors = [line for line in done.stdout.splitlines() if ": E: " in line]
     last = done.stdout.splitlines()[-1:]
     good = len(packages) == 5 and not errors and not done.returncode
@@ -178,7 +179,7 @@ def stocks_rpm(run: Run, into: Path) -> None:
         subprocess.run(["dpkg-deb", "-x", package, top / "tree"], check=True)
     command = ["rpmbuild", "--quiet", "-bb", "--define", f"_topdir {top}"]
     command += ["--define", f"tree {top}/tree", ROOT / "packaging/tests/stock.spec"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = captured(command)
     if done.returncode:
         raise Failed(done.stderr)
     for package in top.glob("RPMS/*/*.rpm"):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness.checks import Failed
 from harness.common import ROOT
-from harness.programs import CLEAN_UP, Programs
+from harness.programs import CLEAN_UP, Programs, captured
 from harness.server import Server, Unpacked, initialise
 from tests.deb import OURS, Run, sizes
 from tests.installed import memdiag_tables
@@ -171,5 +171,5 @@ def server(run: Run, root: Path) -> None:
             "-Ne",
             "SELECT 6 * 7",
         ]
-        said = subprocess.run(client, capture_output=True, text=True, check=False).stdout.strip()
+        said = captured(client).stdout.strip()
         run.report.check("mysql of the package connects", said == "42", said)

@@ -20,6 +20,7 @@ from make.product import COMMON, CONTENTS, assign, files_below, rules
 from tests import documents, machine, stock_peer
 
 from harness.problem import Problem
+from harness.programs import captured
 from harness.scratch import Scratch
 from harness.tests import source_package
 from unit import ROOT
@@ -116,12 +117,7 @@ class Versions(Case):
                 self.commit_of(ROOT, SOURCE_DATE_EPOCH=words)
 
     def test_only_what_is_shipped_is_packaged(self):
-        done = subprocess.run(
-            [sys.executable, ROOT / "packaging/build", "--preset", "debug", "tree"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = captured([sys.executable, ROOT / "packaging/build", "--preset", "debug", "tree"])
         self.assertEqual(done.returncode, 1)
         self.assertIn("packages are made of dev and optimised", done.stderr)
 
@@ -223,12 +219,7 @@ class Licences(Case):
 class Work(Scratch):
     def test_a_folder_with_files_of_the_user_is_left_alone(self):
         (self.root / "smoke").mkdir()
-        done = subprocess.run(
-            [ROOT / "packaging/test", "--no-build", "--work", self.root, "smoke"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = captured([ROOT / "packaging/test", "--no-build", "--work", self.root, "smoke"])
         self.assertEqual(1, done.returncode)
         self.assertIn("has files of yours", done.stderr)
         self.assertEqual(["smoke"], os.listdir(self.root))
@@ -249,7 +240,7 @@ class Image(Scratch):
 
 class Preflight(Case):
     def refusal(self, megabytes: str, certain: bool = True) -> str:
-        done = subprocess.run(["sh", PREFLIGHT, self.data, megabytes], capture_output=True, text=True, check=False)
+        done = captured(["sh", PREFLIGHT, self.data, megabytes])
         status = 1 if certain else 2
         self.assertEqual(done.returncode, status if done.stderr else 0)
         return done.stderr
@@ -273,13 +264,7 @@ class Preflight(Case):
         self.data.chmod(0o700)
         nobody = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
         # The checkout may be closed to user nobody.
-        done = subprocess.run(
-            [*nobody, "sh", "-s", self.data, "1"],
-            input=PREFLIGHT.read_text(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = captured([*nobody, "sh", "-s", self.data, "1"], input=PREFLIGHT.read_text())
         self.assertEqual(2, done.returncode)
         self.assertIn(f"may not look into {self.data}.", done.stderr)
 
@@ -1118,12 +1103,9 @@ class Maintainer(Script):
         script = self.moved(COMMON.parent / "deb/mysql-memdiag-server.postrm")
         mounts = 'mount --bind "$2" "$2"; mount --bind "$3" "$4"; mount --bind "$3" "$5"; sh "$1" purge; sh "$1" purge'
         path = f"{self.root}/bin:{os.environ['PATH']}"
-        done = subprocess.run(
+        done = captured(
             [*namespace, "sh", "-ec", mounts, "sh", script, data, others, *places],
             env={"PATH": path, "ROOT": str(self.root)},
-            capture_output=True,
-            text=True,
-            check=False,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(os.listdir(others), ["kept"])

@@ -21,6 +21,7 @@ from bench import pgo_train
 from bench.workloads import WORKLOADS
 from harness.digest import digest
 from harness.problem import Problem
+from harness.programs import captured
 from harness.scratch import Scratch
 from unit import ROOT
 
@@ -233,13 +234,7 @@ class Builds(TestCase):
 
 class Arguments(Scratch):
     def refused(self, *words: str, **env: str) -> tuple[int, str]:
-        done = subprocess.run(
-            [sys.executable, ROOT / "packaging/build", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, **env},
-        )
+        done = captured([sys.executable, ROOT / "packaging/build", *words], env={**os.environ, **env})
         self.assertEqual(done.stdout, "")
         return done.returncode, done.stderr
 

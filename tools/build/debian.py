@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.problem import Problem
+from harness.programs import captured
 from harness.server import last_line
 from tools.build.sources import debian_mirror
 
@@ -43,9 +44,7 @@ def root(
         *options,
     ]
     dated = {} if date is None else {"SOURCE_DATE_EPOCH": str(date)}
-    done = subprocess.run(
-        [*command, suite, folder, mirror], capture_output=True, text=True, check=False, env={**os.environ, **dated}
-    )
+    done = captured([*command, suite, folder, mirror], env={**os.environ, **dated})
     if done.returncode:
         remove(folder)
         why = [line for line in done.stderr.splitlines() if line.startswith("E:")]

@@ -17,7 +17,6 @@ import argparse
 import json
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from harness.common import ROOT, cache_dir, say
 from harness.problem import Problem, run_main
+from harness.programs import captured
 
 PATCHES = ROOT / "patches"
 # In the order of application: the hooks apply to upstream's source, the diets to the result.
@@ -126,7 +126,7 @@ def apply_one(patch: Patch, tree: Path) -> str:
     """Applies a patch without fuzz; returns patch's messages about offsets, if any."""
     command = ["patch", "-p1", "--fuzz=0", "--forward", "--no-backup-if-mismatch"]
     command += ["--batch", "--reject-file=-", "-d", str(tree)]
-    done = subprocess.run(command, input=patch.body, capture_output=True, text=True, check=False)
+    done = captured(command, input=patch.body)
     if done.returncode:
         words = (done.stdout + done.stderr).strip().replace("\n", "\n  ")
         raise Problem(
@@ -150,9 +150,7 @@ def diff(old: Path, new: Path, name: str) -> str:
     """A unified diff with one line of context and no time stamps. It depends on the two
     texts alone."""
     labels = ["--label", f"a/{name}", "--label", f"b/{name}"]
-    done = subprocess.run(
-        ["diff", "-a", "-U1", *labels, str(old), str(new)], capture_output=True, text=True, check=False
-    )
+    done = captured(["diff", "-a", "-U1", *labels, str(old), str(new)])
     if done.returncode > 1:
         raise Problem(f"diff of {name} failed: {done.stderr.strip()}")
     return done.stdout
@@ -252,12 +250,7 @@ def changed_functions(before: Path, after: Path, names) -> int:
     """The places that git would name behind a hunk: functions, classes, rules of a grammar."""
     found = set()
     for name in names:
-        done = subprocess.run(
-            ["diff", "-a", "-U1", "-F", "^[A-Za-z_]", str(before / name), str(after / name)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = captured(["diff", "-a", "-U1", "-F", "^[A-Za-z_]", str(before / name), str(after / name)])
         if done.returncode > 1:
             raise Problem(f"diff of {name} failed: {done.stderr.strip()}")
         found |= {(name, place) for place in re.findall(r"^@@ [^@]* @@ ?(.*)$", done.stdout, re.MULTILINE)}
@@ -338,7 +331,7 @@ GIT_SETTINGS = {
 
 def run_git(folder: Path, *args: str, text_in: str | None = None):
     command = ["git", "-C", str(folder), *args]
-    return subprocess.run(command, input=text_in, capture_output=True, text=True, check=False)
+    return captured(command, input=text_in)
 
 
 def git(folder: Path, *args: str, text_in: str | None = None) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from harness.common import ROOT
 from harness.problem import Problem
+from harness.programs import captured
 
 # Upstream's key as Debian's source package has it: debian/upstream/signing-key.asc.
 KEY = ROOT / "cmake/mysql_signing_key.asc"
@@ -54,7 +55,7 @@ def verify(archive: Path, fingerprint: str, key: Path = KEY) -> None:
             str(signature),
             str(archive),
         ]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        done = captured(command, stdin=subprocess.DEVNULL)
     # VALIDSIG ends with the fingerprint of the primary key. A signature of a key that was revoked counts for nothing;
     # one that is older than the end of its key does.
     words = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("[GNUPG:] ")]
@@ -71,7 +72,7 @@ def apply_debians_patches(debian: Path, tree: Path) -> int:
     """Applies the patches in debian.tar.xz to upstream's tree; returns their number."""
     with tempfile.TemporaryDirectory(prefix="memdiag-") as folder:
         command = ["tar", "-xJf", str(debian), "-C", folder, "debian/patches"]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        done = captured(command, stdin=subprocess.DEVNULL)
         series = Path(folder) / "debian/patches/series"
         if done.returncode or not series.is_file():
             raise Problem(f"{debian} has no series of patches: {done.stderr.strip() or 'it is another archive'}")
@@ -80,7 +81,7 @@ def apply_debians_patches(debian: Path, tree: Path) -> int:
             # Fuzz as dpkg-source allows it: none.
             command = ["patch", "-s", "-p1", "-F0", "-N", "-u", "--no-backup-if-mismatch", "-d", str(tree)]
             with open(series.with_name(name), "rb") as patch:
-                done = subprocess.run(command, stdin=patch, capture_output=True, text=True, check=False)
+                done = captured(command, stdin=patch)
             if done.returncode:
                 raise Problem(f"Debian's patch {name} does not apply: {(done.stdout + done.stderr).strip()}")
     return len(names)

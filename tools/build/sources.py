@@ -28,6 +28,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from harness.common import ROOT, cache_dir, lock, require_disk, say
 from harness.problem import Problem, run_main
+from harness.programs import captured
 from harness.state_file import read_state, write_state
 from tools.build import pristine
 
@@ -51,9 +52,7 @@ def debian_mirror() -> str:
     with tempfile.TemporaryDirectory(prefix="memdiag-") as empty:
         # Without package lists, apt names the files that it would fetch.
         command = ["apt-get", "-o", f"Dir::State::lists={empty}"]
-        done = subprocess.run(
-            [*command, "update", "--print-uris"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
+        done = captured([*command, "update", "--print-uris"], stdin=subprocess.DEVNULL)
     if mirror := main_archive(done.stdout, names):
         return mirror
     said = f" (apt-get: {done.stderr.strip()})" if done.returncode else ""

@@ -21,6 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from harness.common import ROOT, say
 from harness.problem import Problem, run_main
+from harness.programs import captured
 from harness.state_file import read_state, write_state
 from tools.build import patches
 
@@ -45,7 +46,7 @@ def hard_link_copy(pristine: Path, tree: Path) -> None:
     if done.returncode:  # another file system
         shutil.rmtree(tree, ignore_errors=True)
         say(f"-- copying the source tree to {tree} (no hard links to the cache)")
-        done = subprocess.run(["cp", "-a", str(pristine), str(tree)], capture_output=True, text=True, check=False)
+        done = captured(["cp", "-a", str(pristine), str(tree)])
     if done.returncode:
         shutil.rmtree(tree, ignore_errors=True)
         raise Problem(f"cannot copy the source tree: {done.stderr.strip()}")

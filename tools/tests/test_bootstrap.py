@@ -3,6 +3,7 @@
 import subprocess
 
 from harness.common import ROOT
+from harness.programs import captured
 from harness.scratch import Scratch
 
 
@@ -19,13 +20,7 @@ class Bootstrap(Scratch):
     def bootstrap(self) -> subprocess.CompletedProcess:
         """With the commands of this test only: none of the machine's own."""
         script = '. "$1/tools/bootstrap.sh"; memdiag_bootstrap'
-        return subprocess.run(
-            ["/bin/sh", "-eu", "-c", script, "sh", str(ROOT)],
-            env={"PATH": str(self.root)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return captured(["/bin/sh", "-eu", "-c", script, "sh", str(ROOT)], env={"PATH": str(self.root)})
 
     def debian(self, user: int, missing: str = "bison", apt: str = "exit 0") -> None:
         self.command("dpkg-query", f'[ "$4" != {missing} ] && echo installed')

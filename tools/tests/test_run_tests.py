@@ -4,7 +4,6 @@ import contextlib
 import io
 import os
 import signal
-import subprocess
 import sys
 import threading
 import unittest
@@ -13,7 +12,7 @@ from unittest import mock
 
 from harness.common import ROOT, presets
 from harness.problem import Problem
-from harness.programs import Programs
+from harness.programs import Programs, captured
 from harness.scratch import Scratch
 from tools import run_tests, runner_output, schedule
 from tools.runner_output import Result
@@ -414,7 +413,7 @@ class Performing(Scratch):
 class CommandLine(unittest.TestCase):
     def run_tests(self, *args):
         command = [sys.executable, ROOT / "tools/run_tests.py", *args]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return captured(command)
 
     def test_unknown_preset_names_the_known(self):
         done = self.run_tests("--check-arguments", "--preset", "nope")
