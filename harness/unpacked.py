@@ -16,16 +16,20 @@ def unpacked(name: str, packages: Sequence[str], prepare: Callable[[Path], objec
     Problem if the archive does not deliver them."""
     folder = cache_dir() / name
     with lock(cache_dir() / f"{name}.lock", f"unpacking packages into {folder}"):
-        if folder.is_dir():
-            return folder
-        say(f"-- unpacking {', '.join(packages)} into {folder}")
-        with tempfile.TemporaryDirectory(dir=cache_dir()) as scratch:
-            done = captured(["apt-get", "-q", "download", *packages], cwd=scratch)
-            if done.returncode:
-                raise Problem(f"apt-get could not fetch {', '.join(packages)}: {last_line(done.stderr)}")
-            tree = Path(scratch) / "tree"
-            for package in Path(scratch).glob("*.deb"):
-                subprocess.run(["dpkg-deb", "-x", package, tree], check=True)
-            prepare(tree)
-            tree.rename(folder)
+        if not folder.is_dir():
+            unpack(packages, folder, prepare)
     return folder
+
+
+def unpack(packages: Sequence[str], folder: Path, prepare: Callable[[Path], object] = lambda _: None) -> None:
+    """The same into any folder that is not there yet."""
+    say(f"-- unpacking {', '.join(packages)} into {folder}")
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        done = captured(["apt-get", "-q", "download", *packages], cwd=scratch)
+        if done.returncode:
+            raise Problem(f"apt-get could not fetch {', '.join(packages)}: {last_line(done.stderr)}")
+        tree = Path(scratch) / "tree"
+        for package in Path(scratch).glob("*.deb"):
+            subprocess.run(["dpkg-deb", "-x", package, tree], check=True)
+        prepare(tree)
+        tree.rename(folder)

@@ -24,12 +24,7 @@ class Distribution(OfAnotherSuite):
 
     @classmethod
     def of_preset(cls, top: Path, preset: str) -> Self:
-        build = cls(top / "build" / preset / "root")
-        if not build.mysqld.exists():
-            unfinished = build.directory.with_name("unfinished")
-            debian.root("unstable", unfinished, "extract", "mysql-server-core")
-            unfinished.rename(build.directory)
-        return build
+        return cls(debian.programs(top / "build" / preset / "root", "mysql-server-core"))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,23 +21,14 @@ sys.path[:0] = [str(ROOT), str(ROOT / "client")]
 
 from harness.common import cache_dir, say
 from harness.problem import Problem, run_main
-from harness.programs import captured
-from harness.server import Unpacked, last_line
+from harness.server import last_line
 from harness.sql import Connection, SqlError
+from harness.unpacked import unpack
 from tools.build import debian
 
 STOCK_PACKAGES = "mysql-server-core,mysql-client-core"
 MARIADB_PACKAGES = ("mariadb-server-core", "mariadb-server", "liburing2")
 MULTIARCH = "usr/lib/x86_64-linux-gnu"
-
-
-class Stock(Unpacked):
-    """Debian's MySQL, run with the C library of its own suite."""
-
-    def command(self) -> list[str | Path]:
-        loader = self.directory / "usr/lib64/ld-linux-x86-64.so.2"
-        libraries = self.directory / MULTIARCH
-        return [loader, "--library-path", libraries, self.mysqld]
 
 
 def folder() -> Path:
@@ -48,22 +38,9 @@ def folder() -> Path:
 
 def fetch(into: Path) -> None:
     into.mkdir(parents=True, exist_ok=True)
-    stock, mariadb = into / "stock", into / "mariadb"
-    if not stock.exists():
-        say("-- unpacking Debian's MySQL")
-        unfinished = into / "stock.unfinished"
-        debian.root("unstable", unfinished, "extract", STOCK_PACKAGES)
-        unfinished.rename(stock)
-    if not mariadb.exists():
-        say("-- unpacking MariaDB")
-        with tempfile.TemporaryDirectory(dir=into) as scratch:
-            done = captured(["apt-get", "-q", "download", *MARIADB_PACKAGES], cwd=scratch)
-            if done.returncode:
-                raise Problem(f"apt-get could not fetch MariaDB: {last_line(done.stderr)}")
-            tree = Path(scratch) / "tree"
-            for package in Path(scratch).glob("*.deb"):
-                subprocess.run(["dpkg-deb", "-x", package, tree], check=True)
-            tree.rename(mariadb)
+    debian.programs(into / "stock", STOCK_PACKAGES)
+    if not (into / "mariadb").exists():
+        unpack(MARIADB_PACKAGES, into / "mariadb")
 
 
 class MariaDb:

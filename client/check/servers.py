@@ -31,7 +31,7 @@ from harness.common import lock, say
 from harness.network import free_port
 from harness.problem import Problem, run_main
 from harness.programs import captured
-from harness.server import Build, Server, initialise
+from harness.server import Build, OfAnotherSuite, Server, initialise
 from harness.sql import Connection
 
 OPTIONS = (
@@ -518,7 +518,7 @@ def ours(checks: Checks, build: Build, folder: Path) -> None:
 
 
 def stock(checks: Checks, programs: Path, folder: Path) -> None:
-    build = peers.Stock(programs)
+    build = OfAnotherSuite(programs)
     with Server(build, folder / "stock", OPTIONS) as server:
         initialise(build, server.data)
         server.start()

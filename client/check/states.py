@@ -32,12 +32,11 @@ from memdiag.model.units import signed_size, size
 from memdiag.report.build import report
 
 from check import generated
-from check.peers import Stock
 from harness import cgroup
 from harness.checks import Checks
 from harness.common import say
 from harness.problem import NotPossible, run_main
-from harness.server import Build, Server, initialise
+from harness.server import Build, OfAnotherSuite, Server, initialise
 from harness.sql import Connection, SqlError
 from tools import host_states
 
@@ -411,7 +410,7 @@ def main() -> int:
     options = parser.parse_args()
     checks = Checks("client states")
     if options.stock:
-        build: Build = Stock(options.stock)
+        build: Build = OfAnotherSuite(options.stock)
     elif options.build:
         build = Build(options.build)
     else:

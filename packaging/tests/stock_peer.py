@@ -72,12 +72,7 @@ class Stock(Persisting, OfAnotherSuite):
 
     @classmethod
     def below(cls, work: Path) -> Self:
-        stock = cls(work / "stock-programs")
-        if not stock.mysqld.exists():
-            unfinished = stock.directory.with_name("stock-programs.unfinished")
-            debian.root("unstable", unfinished, "extract", STOCK_PACKAGES)
-            unfinished.rename(stock.directory)
-        return stock
+        return cls(debian.programs(work / "stock-programs", STOCK_PACKAGES))
 
 
 # --- what our documents say -----------------------------------------------------------

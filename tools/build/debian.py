@@ -51,3 +51,12 @@ def root(
         raise Problem(
             f"mmdebstrap could not make a Debian {suite} from {mirror}: {(why or [last_line(done.stderr)])[0]}"
         )
+
+
+def programs(folder: Path, packages: str) -> Path:
+    """A folder that has packages of the unstable suite, unpacked, with the C library of that suite; made once."""
+    if not folder.exists():
+        unfinished = folder.with_name(f"{folder.name}.unfinished")
+        root("unstable", unfinished, "extract", packages)
+        unfinished.rename(folder)
+    return folder
