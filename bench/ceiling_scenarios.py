@@ -35,6 +35,7 @@ from harness.network import free_port
 from harness.problem import Problem, run_main
 from harness.server import Server
 from harness.sql import Connection, SqlError
+from harness.waiting import until
 
 ORDINARY = KILLERS["ordinary"]
 MB = 1 << 20
@@ -67,9 +68,7 @@ def expect(true: object, words: str) -> None:
 def wait(words: str, true: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> float:
     """The seconds until it is true."""
     began = time.monotonic()
-    while not true():
-        expect(time.monotonic() < began + seconds, f"{words} after {seconds:.0f} s")
-        time.sleep(0.02)
+    expect(until(true, seconds, 0.02), f"{words} after {seconds:.0f} s")
     return time.monotonic() - began
 
 

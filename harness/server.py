@@ -19,6 +19,7 @@ from harness import signals
 from harness.problem import Problem
 from harness.programs import captured
 from harness.sql import Connection, Result, SqlError
+from harness.waiting import until
 
 # sockaddr_un holds 108 bytes with the final NUL; mysqld also makes SOCKET.lock beside it, and mysql.sock.lock must fit
 # in a file name only, so the socket's own length is what counts.
@@ -383,12 +384,7 @@ class Server:
         return self._process.returncode if self._process else None
 
     def _wait_for_the_end(self, timeout: float) -> bool:
-        deadline = time.monotonic() + timeout
-        while self.alive():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.05)
-        return True
+        return until(lambda: not self.alive(), timeout, 0.05)
 
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import waiting
 from harness.checks import Checks, Failed
 from harness.common import ROOT
 from harness.network import free_port
@@ -48,13 +48,10 @@ def telemetry_options(endpoint: str) -> tuple[str, ...]:
     )
 
 
-def until(condition: Callable[[], object], what: str, seconds: float = 180) -> None:
-    """Asks until the answer is true. Raises Failed if that takes too long: a busy machine may stall for many seconds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise Failed(f"waited {seconds:.0f} s: {what}")
-        time.sleep(0.1)
+def until(condition: Callable[[], object], what: str, seconds: float = waiting.PATIENCE) -> None:
+    """Asks until the answer is true. Raises Failed if that takes too long."""
+    if not waiting.until(condition, seconds):
+        raise Failed(f"waited {seconds:.0f} s: {what}")
 
 
 def get(url: str, timeout: float = 60) -> str:

@@ -19,6 +19,7 @@ from harness.common import ROOT, preset_of_arguments
 from harness.problem import NotPossible, run_main
 from harness.server import Build, Server, initialise
 from harness.sql import SqlError
+from harness.waiting import until
 
 LIMIT_MB = 640
 # 80 MB a second: the recorder takes two seconds from one high to the next.
@@ -29,7 +30,6 @@ PAUSE = 0.05
 WAITS_MB = (100, 200, 300)
 # A new high is 16 MB or 5% of RSS above the last, whose record REPEAT()'s copy was in as well.
 LEAST_GROWTH_MB = 250
-PATIENCE = 180.0
 OPTIONS = (
     "--innodb-buffer-pool-size=64M",
     "--innodb-redo-log-capacity=64M",
@@ -57,15 +57,10 @@ def grow(server: Server) -> None:
         for number in itertools.count():
             session.query(statement(number))
             time.sleep(PAUSE)
-            end = time.monotonic() + PATIENCE
             held_mb = (number + 1) * STEP_MB
-            while held_mb in WAITS_MB and time.monotonic() < end:
-                if int(float(session.query(RECORDED).scalar() or 0)) >> 20 >= held_mb - 50:
-                    break
-                time.sleep(0.1)
-    end = time.monotonic() + PATIENCE
-    while server.alive() and time.monotonic() < end:
-        time.sleep(0.1)
+            if held_mb in WAITS_MB:
+                until(lambda held_mb=held_mb: int(float(session.query(RECORDED).scalar() or 0)) >> 20 >= held_mb - 50)
+    until(lambda: not server.alive())
 
 
 def check_last_run(checks: Checks, server: Server) -> None:

@@ -22,11 +22,11 @@ from harness.common import ROOT, known_preset, say
 from harness.problem import NotPossible, run_main
 from harness.server import Build, Server, initialise
 from harness.sql import Connection, SqlError
+from harness.waiting import PATIENCE, until
 
 CLIENTS = 6
 WIDE_KB = 4 << 20
 # The longest wait for a figure, and the longest time that is good: MEMDIAG_HISTORY has a sample each second.
-PATIENCE = 180.0
 HOST_SECONDS = 1.0
 HISTORY_SECONDS = 3.0
 OPTIONS = (
@@ -82,9 +82,7 @@ class Load:
     def warm_up(self) -> None:
         """Until each client has run each statement, on a busy machine too: the safe limit knows what was seen."""
         time.sleep(5)
-        end = time.monotonic() + PATIENCE
-        while self.statements < 2 * CLIENTS * len(STATEMENTS) and not self.failure and time.monotonic() < end:
-            time.sleep(0.1)
+        until(lambda: self.statements >= 2 * CLIENTS * len(STATEMENTS) or self.failure)
 
     def stop(self) -> None:
         self._stop.set()

@@ -20,6 +20,7 @@ from memdiag.model.units import size
 from harness.checks import Checks
 from harness.server import Server
 from harness.sql import Connection, ConnectionLost, SqlError
+from harness.waiting import until
 
 MB = 1 << 20
 ENOUGH = 0.5
@@ -253,9 +254,7 @@ def _until_all_sleep(made: Made, count: int) -> None:
 
 def _until_all_are(made: Made, count: int, state: str) -> None:
     running = f"SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = '{state}'"
-    deadline = time.monotonic() + PATIENCE
-    while int(made.server.query(running).scalar() or 0) < count and time.monotonic() < deadline:
-        time.sleep(0.1)
+    until(lambda: int(made.server.query(running).scalar() or 0) >= count, PATIENCE)
 
 
 Holder = Callable[[Made, int], None]

@@ -15,7 +15,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,6 +32,7 @@ from harness.problem import Problem, run_main
 from harness.programs import captured
 from harness.server import Build, OfAnotherSuite, Server, initialise
 from harness.sql import Connection
+from harness.waiting import PATIENCE, until
 
 OPTIONS = (
     "--innodb-buffer-pool-size=64M",
@@ -41,8 +41,6 @@ OPTIONS = (
     "--loose-mysqlx=OFF",
 )
 MIB = 1 << 20
-# Seconds that a check waits for what must come: a busy machine may stall for many.
-PATIENCE = 180.0
 
 
 # --- calling it ----------------------------------------------------------------------
@@ -316,9 +314,7 @@ def interrupted(checks: Checks, server: Server, folder: Path) -> None:
         preexec_fn=_interruptible,
     )
     unfinished = folder / "recording.unfinished"
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end and (not unfinished.exists() or unfinished.read_text().count("\n") < 4):
-        time.sleep(0.05)
+    until(lambda: unfinished.exists() and unfinished.read_text().count("\n") >= 4)
     try:
         process.send_signal(signal.SIGINT)
         words, complaint = process.communicate(timeout=PATIENCE)
@@ -410,15 +406,16 @@ class Terminal:
         done = captured(["tmux", "-S", str(self._socket), "-f", "/dev/null", *words])
         return done.stdout
 
-    def shows(self, words: str, seconds: float = PATIENCE) -> str:
+    def shows(self, words: str) -> str:
         """The screen as soon as it matches; an empty text if it never does."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            text = self._run("capture-pane", "-p", "-t", "t")
-            if re.search(words, text):
-                return text
-            time.sleep(0.1)
-        return ""
+        seen = ""
+
+        def matches() -> bool:
+            nonlocal seen
+            seen = self.text()
+            return re.search(words, seen) is not None
+
+        return seen if until(matches) else ""
 
     def text(self) -> str:
         return self._run("capture-pane", "-p", "-t", "t")

@@ -38,6 +38,7 @@ from harness.common import say
 from harness.problem import NotPossible, run_main
 from harness.server import Build, OfAnotherSuite, Server, initialise
 from harness.sql import Connection, SqlError
+from harness.waiting import until
 from tools import host_states
 
 MB = 1 << 20
@@ -147,9 +148,7 @@ def triggers(now: Situation) -> None:
             inserted = pool.map(
                 lambda one, table=number: one.query(f"INSERT INTO t{table} (a, b) VALUES (1, 'some text')"), processes
             )
-            deadline = time.monotonic() + PATIENCE
-            while session.query(waiting).scalar() != "1" and time.monotonic() < deadline:
-                time.sleep(0.05)
+            until(lambda: session.query(waiting).scalar() == "1", PATIENCE)
             session.query("DO RELEASE_LOCK('gate')")
             list(inserted)
     for one in processes:
@@ -190,9 +189,7 @@ def connection_storm(now: Situation) -> None:
         session = now.session()
         session.query(f"SET @x = REPEAT('x', {96 << 10})")
     young = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE COMMAND = 'Sleep' AND TIME < 61"
-    deadline = time.monotonic() + PATIENCE
-    while now.ours and now.server.query(young).scalar() != "0" and time.monotonic() < deadline:
-        time.sleep(1)
+    until(lambda: not now.ours or now.server.query(young).scalar() == "0", PATIENCE, 1)
 
 
 def fragmentation(now: Situation) -> None:
@@ -205,13 +202,9 @@ def fragmentation(now: Situation) -> None:
     freed = [number for number in numbers if number % 16]
     for begin in range(0, len(freed), 500):
         session.query("SET " + ", ".join(f"@f{number} = NULL" for number in freed[begin : begin + 500]))
-    deadline = time.monotonic() + PATIENCE
     # Pages that are quite free are purged when the pool is quiet.
-    while now.ours and time.monotonic() < deadline:
-        row = now.server.query("SELECT DIRTY_BYTES FROM information_schema.MEMDIAG_POOLS WHERE POOL = 'session'")
-        if int(row.scalar() or 0) < 16 * MB:
-            break
-        time.sleep(0.3)
+    dirty = "SELECT DIRTY_BYTES FROM information_schema.MEMDIAG_POOLS WHERE POOL = 'session'"
+    until(lambda: not now.ours or int(now.server.query(dirty).scalar() or 0) < 16 * MB, PATIENCE)
 
 
 def near_limit(now: Situation) -> None:
@@ -293,9 +286,7 @@ def settle(now: Situation) -> None:
     """Waits until nothing grows by the advice: a busy machine takes longer than a minute to make a state, and then its
     growth is the first finding for a while."""
     growing = "SELECT COUNT(*) FROM information_schema.MEMDIAG_ADVICE WHERE RULE LIKE 'growth%'"
-    deadline = time.monotonic() + PATIENCE
-    while now.ours and now.server.query(growing).scalar() != "0" and time.monotonic() < deadline:
-        time.sleep(1)
+    until(lambda: not now.ours or now.server.query(growing).scalar() == "0", PATIENCE, 1)
 
 
 def bytes_at_stake(server: Server, finding: Finding) -> int:

@@ -17,6 +17,7 @@ from harness.problem import Problem
 from harness.programs import captured
 from harness.server import Build, Server, initialise
 from harness.sql import SqlError
+from harness.waiting import until
 from tests.machine import missing_tools
 
 BLACK_BOX = "memdiag_history.bin"
@@ -257,13 +258,11 @@ def records(server: Server) -> int:
 
 
 def wait_until(server: Server, condition: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        if not server.alive():
-            raise Failed("the server has ended")
-        if time.monotonic() > end:
-            raise Failed(f"not within {seconds:.0f} s")
-        time.sleep(0.1)
+    in_time = until(lambda: not server.alive() or condition(), seconds)
+    if not server.alive():
+        raise Failed("the server has ended")
+    if not in_time:
+        raise Failed(f"not within {seconds:.0f} s")
 
 
 def dirty_pages(server: Server) -> int:

@@ -2,7 +2,6 @@
 
 import contextlib
 import secrets
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
@@ -12,6 +11,7 @@ from harness.network import free_port
 from harness.problem import Problem
 from harness.server import Build, Server, initialise
 from harness.sql import SqlError
+from harness.waiting import until
 from tests.stock_peer import Stock, on_loopback
 
 MEMBERS = 3
@@ -155,11 +155,8 @@ class Group:
 
 
 def wait(problem: str, true: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT_SECONDS
-    while not true():
-        if time.monotonic() > end:
-            raise Failed(f"{problem} after {WAIT_SECONDS} s")
-        time.sleep(0.1)
+    if not until(true, WAIT_SECONDS):
+        raise Failed(f"{problem} after {WAIT_SECONDS} s")
 
 
 def kind(member: Member) -> str:

@@ -22,6 +22,7 @@ from harness.checks import Failed
 from harness.common import require_disk, say
 from harness.problem import Problem
 from harness.server import last_line
+from harness.waiting import until
 from tools.build import debian
 from tools.build.debian import remove
 
@@ -77,11 +78,9 @@ def end_left_machine(folder: Path, seconds: float = 30) -> None:
     with contextlib.suppress(OSError, ValueError):
         pid = int((folder / "pid").read_text())
         for kind in (signal.SIGTERM, signal.SIGKILL):
-            end = time.monotonic() + seconds
             if runs():
                 os.kill(pid, kind)
-            while runs() and time.monotonic() < end:
-                time.sleep(0.1)
+            until(lambda: not runs(), seconds)
 
 
 class Machine:
