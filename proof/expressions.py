@@ -62,6 +62,9 @@ class Expressions:
     def pick(self, *ways: Callable[[], str]) -> str:
         return self.dice.choice(ways)()
 
+    def one_of(self, *texts: str) -> str:
+        return self.dice.choice(texts)
+
     def literal(self, kind: str) -> str:
         dice = self.dice
         if dice.random() < 0.06:
@@ -76,13 +79,11 @@ class Expressions:
             day = f"{dice.randint(1971, 2030)}-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}"
             return dice.choice((f"'{day} 0{dice.randint(0, 9)}:12:59'", f"DATE'{day}'", f"TIMESTAMP'{day} 23:59:59'"))
         keys = dice.sample(("a", "b", "c", "d"), 2)
-        return dice.choice(
-            (
-                f"""'{{"{keys[0]}": {dice.randint(0, 5)}, "{keys[1]}": ["x", {dice.randint(0, 9)}, null]}}'""",
-                f'\'[{dice.randint(0, 5)}, "y", {{"{keys[0]}": true}}]\'',
-                f"'{dice.randint(0, 9)}'",
-                """'"text"'""",
-            )
+        return self.one_of(
+            f"""'{{"{keys[0]}": {dice.randint(0, 5)}, "{keys[1]}": ["x", {dice.randint(0, 9)}, null]}}'""",
+            f'\'[{dice.randint(0, 5)}, "y", {{"{keys[0]}": true}}]\'',
+            f"'{dice.randint(0, 9)}'",
+            """'"text"'""",
         )
 
     def column(self, kind: str, scope: Scope) -> str:
@@ -275,22 +276,20 @@ class Queries(Expressions):
     """SELECT in all its shapes. Each returns its text and whether its ORDER BY is total."""
 
     def query(self) -> tuple[str, bool]:
-        return self.dice.choice(
-            (
-                self.join,
-                self.join,
-                self.join,
-                self.grouped,
-                self.grouped,
-                self.window,
-                self.window,
-                self.union,
-                self.common_table,
-                self.recursive,
-                self.json_table,
-                self.derived,
-                self.values,
-            )
+        return self.one_of(
+            self.join,
+            self.join,
+            self.join,
+            self.grouped,
+            self.grouped,
+            self.window,
+            self.window,
+            self.union,
+            self.common_table,
+            self.recursive,
+            self.json_table,
+            self.derived,
+            self.values,
         )()
 
     def source(self, most: int = 3) -> tuple[str, list[tuple[Table, str]], Scope]:
@@ -331,23 +330,21 @@ class Queries(Expressions):
         dice = self.dice
         number = self.expression(dice.choice("id"), scope, 1)
         text = self.column("s", scope)
-        return dice.choice(
-            (
-                "COUNT(*)",
-                f"COUNT(DISTINCT {number})",
-                f"MIN({number})",
-                f"MAX({number})",
-                f"SUM(CAST({number} AS DECIMAL(40,6)))",
-                f"AVG(CAST({number} AS DECIMAL(30,4)))",
-                f"BIT_XOR({self.column('i', scope)})",
-                f"BIT_OR({self.column('i', scope)})",
-                f"GROUP_CONCAT(DISTINCT {self.column('i', scope)} ORDER BY 1 SEPARATOR ':')",
-                f"GROUP_CONCAT({text} ORDER BY {text} DESC)",
-                f"JSON_LENGTH(JSON_ARRAYAGG({number}))",
-                f"MAX({text})",
-                f"MIN({self.column('t', scope)})",
-                f"COUNT({text})",
-            )
+        return self.one_of(
+            "COUNT(*)",
+            f"COUNT(DISTINCT {number})",
+            f"MIN({number})",
+            f"MAX({number})",
+            f"SUM(CAST({number} AS DECIMAL(40,6)))",
+            f"AVG(CAST({number} AS DECIMAL(30,4)))",
+            f"BIT_XOR({self.column('i', scope)})",
+            f"BIT_OR({self.column('i', scope)})",
+            f"GROUP_CONCAT(DISTINCT {self.column('i', scope)} ORDER BY 1 SEPARATOR ':')",
+            f"GROUP_CONCAT({text} ORDER BY {text} DESC)",
+            f"JSON_LENGTH(JSON_ARRAYAGG({number}))",
+            f"MAX({text})",
+            f"MIN({self.column('t', scope)})",
+            f"COUNT({text})",
         )
 
     def grouped(self) -> tuple[str, bool]:
@@ -375,19 +372,17 @@ class Queries(Expressions):
             ("ROWS 2 PRECEDING", "ROWS BETWEEN 1 PRECEDING AND 2 FOLLOWING", "ROWS UNBOUNDED PRECEDING", "")
         )
         several = ", ".join(
-            dice.choice(
-                (
-                    f"ROW_NUMBER() OVER ({total})",
-                    f"{dice.choice(('RANK', 'DENSE_RANK'))}() OVER ({peers})",
-                    f"SUM({number}) OVER ({total} {frame})",
-                    f"{dice.choice(('MIN', 'MAX', 'COUNT'))}({number}) OVER ({total} {frame})",
-                    f"{dice.choice(('LAG', 'LEAD'))}({self.column('s', scope)}, {dice.randint(0, 3)}) OVER ({total})",
-                    f"{dice.choice(('FIRST_VALUE', 'LAST_VALUE'))}({self.column('i', scope)}) OVER ({total} {frame})",
-                    f"NTH_VALUE({self.column('s', scope)}, 2) OVER ({total} {frame})",
-                    f"NTILE({dice.randint(1, 4)}) OVER ({total})",
-                    f"SUM({number}) OVER ({part})",
-                    f"COUNT(*) OVER ({peers} RANGE BETWEEN 2 PRECEDING AND CURRENT ROW)",
-                )
+            self.one_of(
+                f"ROW_NUMBER() OVER ({total})",
+                f"{dice.choice(('RANK', 'DENSE_RANK'))}() OVER ({peers})",
+                f"SUM({number}) OVER ({total} {frame})",
+                f"{dice.choice(('MIN', 'MAX', 'COUNT'))}({number}) OVER ({total} {frame})",
+                f"{dice.choice(('LAG', 'LEAD'))}({self.column('s', scope)}, {dice.randint(0, 3)}) OVER ({total})",
+                f"{dice.choice(('FIRST_VALUE', 'LAST_VALUE'))}({self.column('i', scope)}) OVER ({total} {frame})",
+                f"NTH_VALUE({self.column('s', scope)}, 2) OVER ({total} {frame})",
+                f"NTILE({dice.randint(1, 4)}) OVER ({total})",
+                f"SUM({number}) OVER ({part})",
+                f"COUNT(*) OVER ({peers} RANGE BETWEEN 2 PRECEDING AND CURRENT ROW)",
             )
             for _ in range(dice.randint(1, 3))
         )

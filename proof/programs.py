@@ -61,6 +61,9 @@ class _Maker(Queries):
         self.procedures: list[str] = []
         self.full_text: list[str] = []
 
+    def statement_of(self, *texts: str) -> Statement:
+        return Statement(self.one_of(*texts))
+
     def new(self, letter: str) -> str:
         self.count += 1
         return f"{letter}{self.count}"
@@ -195,32 +198,27 @@ class _Maker(Queries):
     def shown(self) -> Piece:
         table = self.dice.choice(self.tables)
         schema = "TABLE_SCHEMA = DATABASE()"
-        yield Statement(
-            self.dice.choice(
-                (
-                    f"SHOW CREATE TABLE {table.name}",
-                    f"SHOW COLUMNS FROM {table.name}",
-                    f"SHOW FULL COLUMNS FROM {table.name}",
-                    "SHOW TABLES",
-                    "SHOW FULL TABLES",
-                    f"CHECK TABLE {table.name}",
-                    f"CHECKSUM TABLE {table.name}",
-                    "SHOW WARNINGS",
-                    "SHOW ERRORS",
-                    "SELECT ROW_COUNT(), FOUND_ROWS(), LAST_INSERT_ID()",
-                    f"SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS WHERE {schema}",
-                    f"SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE {schema}",
-                    f"SELECT TABLE_NAME, ENGINE, ROW_FORMAT FROM information_schema.TABLES WHERE {schema}",
-                    "SELECT ROUTINE_NAME, ROUTINE_DEFINITION FROM information_schema.ROUTINES"
-                    " WHERE ROUTINE_SCHEMA = DATABASE()",
-                    "SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS"
-                    " WHERE TRIGGER_SCHEMA = DATABASE()",
-                    "SELECT CONSTRAINT_NAME, CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS"
-                    " WHERE CONSTRAINT_SCHEMA = DATABASE()",
-                    "XA RECOVER",
-                    "SELECT @v1, @v2, @v3",
-                )
-            )
+        yield self.statement_of(
+            f"SHOW CREATE TABLE {table.name}",
+            f"SHOW COLUMNS FROM {table.name}",
+            f"SHOW FULL COLUMNS FROM {table.name}",
+            "SHOW TABLES",
+            "SHOW FULL TABLES",
+            f"CHECK TABLE {table.name}",
+            f"CHECKSUM TABLE {table.name}",
+            "SHOW WARNINGS",
+            "SHOW ERRORS",
+            "SELECT ROW_COUNT(), FOUND_ROWS(), LAST_INSERT_ID()",
+            f"SELECT TABLE_NAME, COLUMN_NAME, COLUMN_TYPE FROM information_schema.COLUMNS WHERE {schema}",
+            f"SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE {schema}",
+            f"SELECT TABLE_NAME, ENGINE, ROW_FORMAT FROM information_schema.TABLES WHERE {schema}",
+            "SELECT ROUTINE_NAME, ROUTINE_DEFINITION FROM information_schema.ROUTINES"
+            " WHERE ROUTINE_SCHEMA = DATABASE()",
+            "SELECT TRIGGER_NAME, ACTION_STATEMENT FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = DATABASE()",
+            "SELECT CONSTRAINT_NAME, CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS"
+            " WHERE CONSTRAINT_SCHEMA = DATABASE()",
+            "XA RECOVER",
+            "SELECT @v1, @v2, @v3",
         )
 
     def handler(self) -> Piece:
@@ -322,14 +320,12 @@ class _Maker(Queries):
         table = self.base()
         column = self.dice.choice(table.columns)
         kinds = f"{column.kind}i"
-        text = self.dice.choice(
-            (
-                f"SELECT id, {column.name}, ? FROM {table.name} WHERE {column.name} <=> ? ORDER BY id",
-                f"SELECT COUNT(*), MAX({column.name}) FROM {table.name} WHERE {column.name} > ? OR id = ?",
-                f"UPDATE {table.name} SET {column.name} = ? WHERE id = ?",
-                f"SELECT id FROM {table.name} WHERE {column.name} <> ? ORDER BY id LIMIT ?",
-                f"DELETE FROM {table.name} WHERE {column.name} = ? AND id < ?",
-            )
+        text = self.one_of(
+            f"SELECT id, {column.name}, ? FROM {table.name} WHERE {column.name} <=> ? ORDER BY id",
+            f"SELECT COUNT(*), MAX({column.name}) FROM {table.name} WHERE {column.name} > ? OR id = ?",
+            f"UPDATE {table.name} SET {column.name} = ? WHERE id = ?",
+            f"SELECT id FROM {table.name} WHERE {column.name} <> ? ORDER BY id LIMIT ?",
+            f"DELETE FROM {table.name} WHERE {column.name} = ? AND id < ?",
         )
         if "?" in self.literal("s"):
             return
@@ -574,14 +570,12 @@ class _Maker(Queries):
     def partitioned(self) -> Piece:
         columns = self.columns()
         table = Table(self.new("t"), columns, partitioned=True)
-        way = self.dice.choice(
-            (
-                "HASH (id) PARTITIONS 3",
-                "KEY (id) PARTITIONS 2",
-                "RANGE (id) (PARTITION p0 VALUES LESS THAN (5), PARTITION p1 VALUES LESS THAN (12),"
-                " PARTITION p2 VALUES LESS THAN MAXVALUE)",
-                "LIST (id % 3) (PARTITION p0 VALUES IN (0, 1), PARTITION p1 VALUES IN (2))",
-            )
+        way = self.one_of(
+            "HASH (id) PARTITIONS 3",
+            "KEY (id) PARTITIONS 2",
+            "RANGE (id) (PARTITION p0 VALUES LESS THAN (5), PARTITION p1 VALUES LESS THAN (12),"
+            " PARTITION p2 VALUES LESS THAN MAXVALUE)",
+            "LIST (id % 3) (PARTITION p0 VALUES IN (0, 1), PARTITION p1 VALUES IN (2))",
         )
         yield Statement(f"CREATE TABLE {table.name} ({self.definition(columns)}) PARTITION BY {way}")
         self.tables.append(table)
@@ -590,17 +584,15 @@ class _Maker(Queries):
             yield Statement(f"SELECT * FROM {table.name} PARTITION ({self.dice.choice(('p0', 'p1', 'p0, p1'))})")
             yield Statement(
                 f"ALTER TABLE {table.name} "
-                + self.dice.choice(
-                    (
-                        "TRUNCATE PARTITION p0",
-                        "COALESCE PARTITION 1",
-                        "ADD PARTITION PARTITIONS 2",
-                        "REORGANIZE PARTITION p0, p1 INTO (PARTITION p0 VALUES LESS THAN (12))",
-                        "DROP PARTITION p1",
-                        "REBUILD PARTITION ALL",
-                        "ANALYZE PARTITION p0",
-                        "REMOVE PARTITIONING",
-                    )
+                + self.one_of(
+                    "TRUNCATE PARTITION p0",
+                    "COALESCE PARTITION 1",
+                    "ADD PARTITION PARTITIONS 2",
+                    "REORGANIZE PARTITION p0, p1 INTO (PARTITION p0 VALUES LESS THAN (12))",
+                    "DROP PARTITION p1",
+                    "REBUILD PARTITION ALL",
+                    "ANALYZE PARTITION p0",
+                    "REMOVE PARTITIONING",
                 )
             )
             yield Statement(f"SELECT COUNT(*), MIN(id), MAX(id) FROM {table.name} WHERE id BETWEEN 2 AND 9")
@@ -616,15 +608,11 @@ class _Maker(Queries):
         )
         yield Statement(f"INSERT INTO {parent} VALUES (1, 'alpha'), (2, 'beta'), (3, NULL)")
         for _ in range(4):
-            yield Statement(
-                self.dice.choice(
-                    (
-                        f"INSERT INTO {child} (i0, s0) VALUES ({self.dice.randint(1, 4)}, 'alpha'), (NULL, '0')",
-                        f"DELETE FROM {parent} WHERE id = {self.dice.randint(1, 3)}",
-                        f"UPDATE {parent} SET id = id + 10 WHERE id = {self.dice.randint(1, 3)}",
-                        f"REPLACE INTO {parent} VALUES ({self.dice.randint(1, 3)}, 'again')",
-                    )
-                )
+            yield self.statement_of(
+                f"INSERT INTO {child} (i0, s0) VALUES ({self.dice.randint(1, 4)}, 'alpha'), (NULL, '0')",
+                f"DELETE FROM {parent} WHERE id = {self.dice.randint(1, 3)}",
+                f"UPDATE {parent} SET id = id + 10 WHERE id = {self.dice.randint(1, 3)}",
+                f"REPLACE INTO {parent} VALUES ({self.dice.randint(1, 3)}, 'again')",
             )
             yield Statement(f"SELECT * FROM {child} ORDER BY id", True)
         yield Statement(f"DROP TABLE {parent}")
@@ -660,46 +648,36 @@ class _Maker(Queries):
         name = dice.choice(self.full_text)
         words = dice.sample(" ".join(TEXTS).split(), 4)
         if dice.random() < 0.25:
-            yield Statement(
-                dice.choice(
-                    (
-                        f"UPDATE {name} SET s0 = '{self._text()}' WHERE id % 7 = {dice.randint(0, 6)}",
-                        f"DELETE FROM {name} WHERE id = {dice.randint(0, 25)}",
-                        f"REPLACE INTO {name} VALUES ({dice.randint(0, 30)}, '{self._text()}', '{self._text()}')",
-                        f"OPTIMIZE TABLE {name}",
-                        f"ALTER TABLE {name} ADD COLUMN {self.new('i')} INT",
-                    )
-                )
+            yield self.statement_of(
+                f"UPDATE {name} SET s0 = '{self._text()}' WHERE id % 7 = {dice.randint(0, 6)}",
+                f"DELETE FROM {name} WHERE id = {dice.randint(0, 25)}",
+                f"REPLACE INTO {name} VALUES ({dice.randint(0, 30)}, '{self._text()}', '{self._text()}')",
+                f"OPTIMIZE TABLE {name}",
+                f"ALTER TABLE {name} ADD COLUMN {self.new('i')} INT",
             )
         # A rank depends on the number of rows, and a table that was closed has the one of the last ANALYZE.
         yield Statement(f"ANALYZE TABLE {name}")
         columns = dice.choice(("s0", "s0, s1", "s0, s1", "s1"))
-        against = dice.choice(
-            (
-                f"'{words[0]} {words[1]}'",
-                f"'{words[0]} {words[1]}' IN NATURAL LANGUAGE MODE",
-                f"'{words[0]}' WITH QUERY EXPANSION",
-                f"'+{words[0]} -{words[1]}' IN BOOLEAN MODE",
-                f"'+{words[0]} +({words[1]} {words[2]})' IN BOOLEAN MODE",
-                f"'{words[0][:3]}* >{words[1]} <{words[2]}' IN BOOLEAN MODE",
-                f"""'"{dice.choice(("lazy dog", "quick brown", "pages pages", "gamma ray", " ".join(words[:2])))}"'"""
-                " IN BOOLEAN MODE",
-                f"""'"{words[0]} {words[1]}" @{dice.randint(1, 9)}' IN BOOLEAN MODE""",
-                f"""'+{words[0]} ~{words[1]} -"lazy dog"' IN BOOLEAN MODE""",
-                f"""'"{words[0]}' IN BOOLEAN MODE""",
-            )
+        against = self.one_of(
+            f"'{words[0]} {words[1]}'",
+            f"'{words[0]} {words[1]}' IN NATURAL LANGUAGE MODE",
+            f"'{words[0]}' WITH QUERY EXPANSION",
+            f"'+{words[0]} -{words[1]}' IN BOOLEAN MODE",
+            f"'+{words[0]} +({words[1]} {words[2]})' IN BOOLEAN MODE",
+            f"'{words[0][:3]}* >{words[1]} <{words[2]}' IN BOOLEAN MODE",
+            f"""'"{dice.choice(("lazy dog", "quick brown", "pages pages", "gamma ray", " ".join(words[:2])))}"'"""
+            " IN BOOLEAN MODE",
+            f"""'"{words[0]} {words[1]}" @{dice.randint(1, 9)}' IN BOOLEAN MODE""",
+            f"""'+{words[0]} ~{words[1]} -"lazy dog"' IN BOOLEAN MODE""",
+            f"""'"{words[0]}' IN BOOLEAN MODE""",
         )
         match = f"MATCH ({columns}) AGAINST ({against})"
-        yield Statement(
-            dice.choice(
-                (
-                    f"SELECT id FROM {name} WHERE {match}",
-                    f"SELECT id, {match} > 0 FROM {name} ORDER BY id",
-                    f"SELECT id, ROUND({match}, 3) FROM {name} WHERE {match}",
-                    f"SELECT COUNT(*) FROM {name} WHERE {match} AND id > {dice.randint(0, 9)}",
-                    f"SELECT COUNT(*) FROM {name} a JOIN {name} USING (id) WHERE {match.replace('(s', f'({name}.s', 1)}"
-                    if "," not in columns
-                    else f"SELECT MAX(id) FROM {name} WHERE {match}",
-                )
-            )
+        yield self.statement_of(
+            f"SELECT id FROM {name} WHERE {match}",
+            f"SELECT id, {match} > 0 FROM {name} ORDER BY id",
+            f"SELECT id, ROUND({match}, 3) FROM {name} WHERE {match}",
+            f"SELECT COUNT(*) FROM {name} WHERE {match} AND id > {dice.randint(0, 9)}",
+            f"SELECT COUNT(*) FROM {name} a JOIN {name} USING (id) WHERE {match.replace('(s', f'({name}.s', 1)}"
+            if "," not in columns
+            else f"SELECT MAX(id) FROM {name} WHERE {match}",
         )
