@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Records what Prometheus sees of a server in states that alerts are for, into mixin/tests/recorded/.
+"""Records what Prometheus sees of a server in states that alerts are for, into mixin/tests/recorded.tar.xz.
 
   monitoring/check/record.py [--only STATE] [--preset dev]
 
-Each state is made on a server of its own, scraped by Debian's exporter and Prometheus. A file has the series
+Each state is made on a server of its own, scraped by Debian's exporter and Prometheus. A recording has the series
 that the alerts read. Root, for the states in a memory cgroup. Takes half an hour, most of it for growth.
 """
 
 import argparse
 import contextlib
-import json
 import os
 import re
 import signal
@@ -29,11 +28,11 @@ from harness.network import own_network
 from harness.problem import run_main
 from harness.server import Build, Server, initialise
 from monitoring import programs, running
+from monitoring.check import recordings
 
 MB = 1 << 20
 NEAR_LIMIT_MB = 512
-RECORDED = running.FOLDER / "mixin/tests/recorded"
-# Series that neither a rule nor an alert reads would only make the files larger.
+# Series that neither a rule nor an alert reads would only make the archive larger.
 READ = frozenset(
     name
     for path in (running.FOLDER / "prometheus").glob("memdiag_*.yml")
@@ -220,8 +219,7 @@ def record(name: str, state: State, build: Build) -> None:
         began = time.time()
         state.make(server)
         made = recorded(prometheus, began, state, build.version())
-    RECORDED.mkdir(parents=True, exist_ok=True)
-    (RECORDED / f"{name}.json").write_text(json.dumps(made, indent=1) + "\n")
+    recordings.write(recordings.read() | {name: made})
     say(f"{name}: {len(made['series'])} series of {made['samples']} samples")
 
 

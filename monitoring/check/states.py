@@ -1,17 +1,14 @@
 """The alerts that fire in each state of a server, as promtool's tests.
 
-A recorded state is a file of mixin/tests/recorded/ (record.py). After its end, the last values stay. States that take
+A recorded state is one of record.py. After its end, the last values stay. States that take
 more than minutes, or that this machine cannot have, are written here.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from monitoring import running
-from monitoring.check import meter
+from monitoring.check import meter, recordings
 
-RECORDED = running.FOLDER / "mixin/tests/recorded"
 JOB = "mysql-memdiag"
 INSIDE = f'instance="db1",job="{JOB}"'
 # The server's forecast is a line through 15 minutes of samples. If nothing changes any more, it ends after that time.
@@ -84,7 +81,7 @@ def held(name: str, values: list[str], began: int, step: int, end_minutes: int) 
 
 
 def recorded(name: str, expected: Expected) -> State:
-    made = json.loads((RECORDED / f"{name}.json").read_text())
+    made = recordings.read()[name]
     step = made["step_seconds"]
     series = {
         key: held(key, values.split(), made["began"], step, max(expected)) for key, values in made["series"].items()
