@@ -209,14 +209,6 @@ class Turn:
             self._failure = error
 
 
-def turn(workload: Workload, arm: arm_list.Arm, folder: Path, settle: float, idle: Sequence[float]) -> Run:
-    """All of a turn, one step after the other."""
-    with Turn(workload, arm, folder, settle, idle) as whole:
-        whole.start()
-        whole.load()
-        return whole.end()
-
-
 def _session(stack: contextlib.ExitStack, server: Server) -> Connection:
     return stack.enter_context(server.connect())
 

@@ -118,10 +118,6 @@ class _Snapshot:
         source = self._sources.get(name)
         return source.rows if source else []
 
-    def _value(self, name: str, key: str) -> str:
-        rows = self._rows(name)
-        return str(rows[0].get(key, "")) if rows else ""
-
     # The server.
 
     def _variables(self) -> None:

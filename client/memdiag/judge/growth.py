@@ -18,7 +18,6 @@ CRITICAL_SECONDS = 900
 FORECAST = 10
 # The longest stretch of time that grew like a line tells most.
 WINDOWS = (86400, 21600, 3600, 900)
-Points = list[tuple[float, int]]
 
 
 def findings(view: View, recording: list[dict] | None) -> list[Finding]:

@@ -5,6 +5,7 @@ Every figure has its unit, what it is, and where it is from. A value of None is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -40,6 +41,13 @@ class Table:
     note: str = ""
     folded: bool = False  # long: closed at first where the form allows it
     kind: str = "table"
+
+    @classmethod
+    def of(
+        cls, id: str, title: str, columns: list[Column], rows: Iterable[Mapping[str, Any]], source: str, **more: Any
+    ) -> Table:
+        """Each row has its values by the names of the columns. `more`: note, folded."""
+        return cls(id, title, columns, [[row.get(column.name) for column in columns] for row in rows], source, **more)
 
 
 @dataclass

@@ -116,7 +116,7 @@ def _runs(view: View) -> list[Table]:
     if not runs:
         return []
     return [
-        Table(
+        Table.of(
             "runs",
             "Earlier runs",
             [
@@ -128,21 +128,7 @@ def _runs(view: View) -> list[Table]:
                 Column("RSS_PEAK_BYTES", "peak RSS", "bytes", "as the kernel saw it"),
                 Column("VERSION", "version"),
             ],
-            [
-                [
-                    run[name]
-                    for name in (
-                        "RUN",
-                        "STARTED",
-                        "LAST_TIME",
-                        "SHUT_DOWN",
-                        "MAX_RSS_BYTES",
-                        "RSS_PEAK_BYTES",
-                        "VERSION",
-                    )
-                ]
-                for run in runs
-            ],
+            runs,
             "INFORMATION_SCHEMA.MEMDIAG_HISTORY",
         )
     ]

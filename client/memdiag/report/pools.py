@@ -146,8 +146,7 @@ def _instruments(view: View) -> Table:
         rows = sorted(
             view.rows("memdiag_instruments"), key=lambda row: -(row["LIVE_BYTES"] or row["COUNTED_BYTES"] or 0)
         )[:30]
-        names = ("EVENT_NAME", "POOL", "COUNTED_BYTES", "LIVE_BYTES", "RESIDENT_BYTES", "NOTE")
-        return Table(
+        return Table.of(
             "instruments",
             "The 30 largest instruments",
             [
@@ -158,12 +157,12 @@ def _instruments(view: View) -> Table:
                 Column("RESIDENT_BYTES", "resident", "bytes", "an estimate"),
                 Column("NOTE", "note"),
             ],
-            [[row[name] for name in names] for row in rows],
+            rows,
             "INFORMATION_SCHEMA.MEMDIAG_INSTRUMENTS",
             folded=True,
         )
     rows = sorted(view.rows("memory"), key=lambda row: -(row["BYTES"] or 0))[:30]
-    return Table(
+    return Table.of(
         "instruments",
         "The 30 largest instruments",
         [
@@ -172,17 +171,16 @@ def _instruments(view: View) -> Table:
             Column("HIGH_BYTES", "highest", "bytes", "since the server started"),
             Column("BLOCKS", "blocks", "count"),
         ],
-        [[row["EVENT_NAME"], row["BYTES"], row["HIGH_BYTES"], row["BLOCKS"]] for row in rows],
+        rows,
         view.origin("memory"),
-        "The buffer pool is counted whole, resident or not.",
+        note="The buffer pool is counted whole, resident or not.",
         folded=True,
     )
 
 
 def _purges(view: View) -> Table:
     rows = sorted(view.rows("memdiag_purges"), key=lambda row: -row["TIME"])[:20]
-    names = ("TIME", "POOL", "REASON", "RELEASED_BYTES", "MICROSECONDS", "REFAULTED_BYTES")
-    return Table(
+    return Table.of(
         "purges",
         "The last 20 purges",
         [
@@ -199,7 +197,7 @@ def _purges(view: View) -> Table:
             Column("MICROSECONDS", "took", "µs"),
             Column("REFAULTED_BYTES", "taken again", "bytes", "within a second: the price of the purge"),
         ],
-        [[row[name] for name in names] for row in rows],
+        rows,
         "INFORMATION_SCHEMA.MEMDIAG_PURGES",
         folded=True,
     )

@@ -25,7 +25,7 @@ def _sessions(view: View) -> list:
     rows = view.rows("threads")[:MOST]
     if rows:
         blocks.append(
-            Table(
+            Table.of(
                 "sessions",
                 "Sessions with most memory",
                 [
@@ -37,13 +37,7 @@ def _sessions(view: View) -> list:
                     Column("BYTES", "holds", "bytes", "now", bar=True),
                     Column("HIGH_BYTES", "highest", "bytes", "since it connected"),
                 ],
-                [
-                    [
-                        row.get(name)
-                        for name in ("PROCESSLIST_ID", "USER", "HOST", "COMMAND", "SECONDS", "BYTES", "HIGH_BYTES")
-                    ]
-                    for row in rows
-                ],
+                rows,
                 view.origin("threads"),
             )
         )
@@ -168,9 +162,8 @@ def _transactions(view: View) -> list:
         if view.error("transactions"):
             return [Note(f"Open transactions: unknown, {view.error('transactions')}.")]
         return []
-    names = ("TRX_ID", "PROCESSLIST_ID", "LOCK_BYTES", "ROWS_LOCKED", "ROWS_MODIFIED", "SECONDS")
     return [
-        Table(
+        Table.of(
             "transactions",
             "Open transactions",
             [
@@ -181,7 +174,7 @@ def _transactions(view: View) -> list:
                 Column("ROWS_MODIFIED", "rows changed", "count"),
                 Column("SECONDS", "open for", "s"),
             ],
-            [[row[name] for name in names] for row in rows],
+            rows,
             "INFORMATION_SCHEMA.INNODB_TRX",
             folded=True,
         )
@@ -196,9 +189,8 @@ def _survivors(view: View) -> list:
                 Note("What statements leave behind is not counted. SET GLOBAL memdiag_scope_survivors = ON starts it.")
             ]
         return []
-    names = ("ROUTE", "POOL", "SCOPE", "BYTES", "BLOCKS", "SINCE")
     return [
-        Table(
+        Table.of(
             "survivors",
             "Memory that outlived its statement, transaction or session",
             [
@@ -209,7 +201,7 @@ def _survivors(view: View) -> list:
                 Column("BLOCKS", "blocks", "count"),
                 Column("SINCE", "since", "time"),
             ],
-            [[row[name] for name in names] for row in rows[:MOST]],
+            rows[:MOST],
             "INFORMATION_SCHEMA.MEMDIAG_SURVIVORS",
         )
     ]
