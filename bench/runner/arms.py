@@ -94,7 +94,15 @@ def _package(library: str) -> str:
 
 
 _LIBRARIES = "/usr/lib/x86_64-linux-gnu"
-_LINKED = "background_thread:true,narenas:default,dirty_decay_ms:1000,muzzy_decay_ms:0,prof:false"
+_JEMALLOC = (f"{_LIBRARIES}/libjemalloc.so.2",)
+_LINKED = {"MALLOC_CONF": "background_thread:true,narenas:default,dirty_decay_ms:1000,muzzy_decay_ms:0,prof:false"}
+_FIVE_SECONDS = {"MALLOC_CONF": "background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000"}
+
+
+def _dev(name: str, note: str, option: str) -> Arm:
+    """This project's server with one option more."""
+    return Arm(f"dev-{name}", "dev", f"the same {note}", options=(f"--memdiag-{option}",))
+
 
 ARMS: dict[str, Arm] = {
     arm.name: arm
@@ -104,51 +112,21 @@ ARMS: dict[str, Arm] = {
             "linked",
             "linked",
             "upstream with this project's jemalloc merely linked: the allocator without the pools and the diet",
-            env={"MALLOC_CONF": _LINKED},
+            _LINKED,
         ),
         Arm("dev", "dev", "this project's server with the options that are compiled into it"),
         Arm(
             "dev-prof-off",
             "dev",
             "the same without heap profiling ready to be switched on, to see what that costs",
-            env={"MALLOC_CONF": "prof:false"},
+            {"MALLOC_CONF": "prof:false"},
         ),
-        Arm(
-            "dev-sessions",
-            "dev",
-            "the same with memory counted for sessions and statements",
-            options=("--memdiag-sessions=ON",),
-        ),
-        Arm(
-            "dev-ceiling",
-            "dev",
-            "the same below the ceiling, with more room than it needs",
-            options=("--memdiag-memory-target=16G",),
-        ),
-        Arm(
-            "dev-tuned",
-            "dev",
-            "the same without the ceiling; bench/ceiling.py gives it a buffer pool that fits",
-            options=("--memdiag-memory-target=OFF",),
-        ),
-        Arm(
-            "dev-profile",
-            "dev",
-            "the same with the heap profiler at its default rate",
-            options=("--memdiag-profile=ON",),
-        ),
-        Arm(
-            "dev-record",
-            "dev",
-            "the same, its stacks written to the flight recorder's file too",
-            options=("--memdiag-profile=RECORD",),
-        ),
-        Arm(
-            "dev-no-pools",
-            "dev",
-            "the same with all pools disabled: jemalloc, the diet and the tables",
-            options=("--memdiag-disabled-pools=all",),
-        ),
+        _dev("sessions", "with memory counted for sessions and statements", "sessions=ON"),
+        _dev("ceiling", "below the ceiling, with more room than it needs", "memory-target=16G"),
+        _dev("tuned", "without the ceiling; bench/ceiling.py gives it a buffer pool that fits", "memory-target=OFF"),
+        _dev("profile", "with the heap profiler at its default rate", "profile=ON"),
+        _dev("record", "with the heap profiler's stacks written to the flight recorder's file too", "profile=RECORD"),
+        _dev("no-pools", "with all pools disabled: jemalloc, the diet and the tables", "disabled-pools=all"),
         Arm(
             "optimised",
             "optimised",
@@ -161,10 +139,10 @@ ARMS: dict[str, Arm] = {
             "debian-jemalloc",
             "debian",
             "the same with the distribution's jemalloc preloaded, at the options of linked",
-            env={"MALLOC_CONF": _LINKED},
-            preload=(f"{_LIBRARIES}/libjemalloc.so.2",),
+            _LINKED,
+            preload=_JEMALLOC,
         ),
-        Arm("glibc-arenas2", "stock", "stock, with the usual advice for containers", env={"MALLOC_ARENA_MAX": "2"}),
+        Arm("glibc-arenas2", "stock", "stock, with the usual advice for containers", {"MALLOC_ARENA_MAX": "2"}),
         Arm(
             "tcmalloc",
             "stock",
@@ -175,14 +153,14 @@ ARMS: dict[str, Arm] = {
             "jemalloc-preload",
             "stock",
             "stock with the distribution's jemalloc preloaded, at its defaults",
-            preload=(f"{_LIBRARIES}/libjemalloc.so.2",),
+            preload=_JEMALLOC,
         ),
         Arm(
             "jemalloc-preload-5s",
             "stock",
             "the same with background threads and five seconds of decay, the usual advice for operators",
-            env={"MALLOC_CONF": "background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000"},
-            preload=(f"{_LIBRARIES}/libjemalloc.so.2",),
+            _FIVE_SECONDS,
+            preload=_JEMALLOC,
         ),
         Arm("mimalloc", "stock", "stock with mimalloc preloaded", preload=(f"{_LIBRARIES}/libmimalloc.so.2",)),
     )
