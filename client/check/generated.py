@@ -4,8 +4,6 @@ Each statement that MEMDIAG_ADVICE offers is carried out. At least half of what 
 session may end but those that hold it. states.py runs them; a seed makes the same state again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import random
 import threading

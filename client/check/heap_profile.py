@@ -6,8 +6,6 @@ Screenshots stay in build/PRESET/heap-profile: look at them. pprof comes through
 npm, into the cache (fetched.py).
 """
 
-from __future__ import annotations
-
 import base64
 import html
 import json

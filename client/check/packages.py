@@ -2,8 +2,6 @@
 """The client's packages: made twice they are the same, and the program runs from each without this checkout. pip and pipx
 install the wheel with its libraries for a user who is not root."""
 
-from __future__ import annotations
-
 import filecmp
 import os
 import re

@@ -6,8 +6,6 @@ Screenshots of one page stay in build/PRESET/client-page, with --pictures those 
 package; axe-core comes from npm into the cache.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

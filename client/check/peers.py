@@ -6,8 +6,6 @@
 Both run from there. Root makes the MySQL one, with mmdebstrap, as its C library is newer than this machine's.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess
@@ -15,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "client")]
@@ -91,7 +90,7 @@ class MariaDb:
             raise Problem(f"MariaDB could not be initialised: {last_line(done.stderr.decode(errors='replace'))}")
 
     @contextlib.contextmanager
-    def running(self) -> Iterator[MariaDb]:
+    def running(self) -> Iterator[Self]:
         with open(self._base / "error.log", "wb") as log:
             self._process = subprocess.Popen(
                 [*self._command(), f"--socket={self.socket}", "--skip-networking", *self._options],

@@ -4,8 +4,6 @@
 Every error is one line and a report of the rest; figures of the page are the server's; top is driven in tmux.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -8,16 +8,16 @@ Without --stock it runs on our server; with it, on the server unpacked in FOLDER
 the remedy is not carried out: there the holder counts. A state that this machine does not allow is skipped.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
+import json
 import re
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -140,8 +140,6 @@ def triggers(now: Situation) -> None:
     # So all wait at a gate until the last one is there.
     waiting = f"SELECT COUNT(*) = {aliases} FROM performance_schema.processlist WHERE STATE = 'User lock'"
     processes = [now.server.connect("state", timeout=PATIENCE) for _ in range(aliases)]
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(aliases) as pool:
         for number in range(4):
             session.query("DO GET_LOCK('gate', 0)")
@@ -327,8 +325,6 @@ def drive(state: State, build: Build, folder: Path, ours: bool, checks: Checks, 
         found = snapshot(now.server)
         page = report(found)
         if keep:
-            import json
-
             name = f"{'ours' if ours else 'stock'}-{state.name.replace(' ', '-')}.json"
             (keep / name).write_text(json.dumps(found))
         first = next((one for one in page.findings if not is_of_others(one, now)), None)
