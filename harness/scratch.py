@@ -9,6 +9,17 @@ class Scratch(unittest.TestCase):
     """A test with an empty folder of its own, `root`."""
 
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = Path(scratch.name)
+        self.root = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def make_file(self, name: str | Path, text: str = "") -> Path:
+        """A file below `root`; its folders are made."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def make_program(self, name: str | Path, script: str) -> Path:
+        """A shell script below `root` that can be run."""
+        path = self.make_file(name, f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return path

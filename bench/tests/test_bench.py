@@ -3,7 +3,6 @@
 import contextlib
 import os
 import sys
-import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -16,6 +15,7 @@ from bench.workloads import sysbench_program
 from harness.checks import Failed
 from harness.problem import Problem
 from harness.programs import captured
+from harness.scratch import Scratch
 
 SYSBENCH = """
     transactions:                        45123  (3007.58 per sec.)
@@ -65,7 +65,7 @@ class Commands(unittest.TestCase):
             self.assertEqual(done.returncode, 0, f"{command.name}: {done.stderr}")
 
 
-class Training(unittest.TestCase):
+class Training(Scratch):
     def test_the_optimised_build_finds_what_is_known_of_our_own_sources(self):
         top = str(pgo_train.TOP).replace("/", "#")
         source = "#memdiag#mysys#mysys/memdiag/pools/pools.cc.gcda"
@@ -75,11 +75,10 @@ class Training(unittest.TestCase):
         upstream = "sql#CMakeFiles#sql_main.dir#sql_profile.cc.gcda"
         self.assertEqual(pgo_train.name_in_optimised(upstream), upstream)
 
-    def train(self, scratch, write):
+    def train(self, write):
         """One workload, whose server runs `write` when it ends."""
-        root = Path(scratch)
-        profile = root / "data"
-        (root / "profiled").write_text("sources")
+        profile = self.root / "data"
+        self.make_file("profiled", "sources")
         arm = mock.MagicMock()
         arm.server.return_value.__exit__.side_effect = lambda *_: write(profile)
         workload = mock.MagicMock()
@@ -87,7 +86,7 @@ class Training(unittest.TestCase):
         with (
             mock.patch.object(pgo_train, "PROFILE", profile),
             mock.patch.object(pgo_train, "TRAINED", profile / "trained"),
-            mock.patch.object(pgo_train, "PROFILED", root / "profiled"),
+            mock.patch.object(pgo_train, "PROFILED", self.root / "profiled"),
             mock.patch.object(pgo_train, "ARMS", {"profile": arm}),
             mock.patch.object(pgo_train, "chosen", return_value=[workload]),
             mock.patch.object(pgo_train.memory, "template"),
@@ -108,78 +107,75 @@ class Training(unittest.TestCase):
 
             return written
 
-        with tempfile.TemporaryDirectory() as scratch:
-            marks = [self.train(scratch, write(text)) for text in ("1", "1", "2")]
+        marks = [self.train(write(text)) for text in ("1", "1", "2")]
         self.assertEqual([mark[0] for mark in marks], ["sources"] * 3)
         self.assertEqual(marks[0], marks[1])
         self.assertNotEqual(marks[0][1], marks[2][1])
 
     def test_a_server_that_wrote_no_counts(self):
-        with tempfile.TemporaryDirectory() as scratch, self.assertRaisesRegex(Problem, "wrote no counts"):
-            self.train(scratch, lambda profile: None)
+        with self.assertRaisesRegex(Problem, "wrote no counts"):
+            self.train(lambda profile: None)
 
 
-class Prepared(unittest.TestCase):
+class Prepared(Scratch):
     def test_made_once_and_copied_for_every_turn(self):
-        with tempfile.TemporaryDirectory() as scratch:
-            made = []
+        made = []
 
-            def initialise(_build, data):
-                data.mkdir()
-                (data / "file").write_text(str(len(made)))
+        def initialise(_build, data):
+            data.mkdir()
+            (data / "file").write_text(str(len(made)))
 
-            pair = [arms.Arm("one", "stock", ""), arms.Arm("two", "dev", "")]
+        pair = [arms.Arm("one", "stock", ""), arms.Arm("two", "dev", "")]
 
-            def template(size, name="w", base=None):
-                return prepared.template(name, {"size": size}, pair, (), made.append, base)
+        def template(size, name="w", base=None):
+            return prepared.template(name, {"size": size}, pair, (), made.append, base)
 
-            with (
-                mock.patch.object(prepared, "WORK", Path(scratch)),
-                mock.patch.object(prepared, "_alone"),
-                mock.patch.object(arms, "Server"),
-                mock.patch.object(prepared, "initialise", initialise),
-                mock.patch.object(arms.Arm, "build"),
-                mock.patch("sys.stdout"),
-            ):
-                template(1)
-                first = template(1)
-                self.assertEqual(len(made), 1)
-                for _ in range(2):
-                    with prepared.copy(first, pair[1]) as folder, prepared.copy(first, pair[1]) as neighbour:
-                        self.assertEqual((folder / "data/file").read_text(), "0")
-                        (folder / "data/file").write_text("changed")
-                        self.assertEqual((neighbour / "data/file").read_text(), "0")
-                    self.assertFalse(folder.exists() or neighbour.exists())
-                with prepared.copy(template(2), pair[1]) as folder:
-                    self.assertEqual((folder / "data/file").read_text(), "1")
-                second = template(2)
-                larger = template(3, "larger", second)
-                self.assertEqual((larger / "data/file").read_text(), "1")
-                self.assertEqual(len(made), 3)
-                self.assertTrue((second / "data/file").exists())
+        with (
+            mock.patch.object(prepared, "WORK", self.root),
+            mock.patch.object(prepared, "_alone"),
+            mock.patch.object(arms, "Server"),
+            mock.patch.object(prepared, "initialise", initialise),
+            mock.patch.object(arms.Arm, "build"),
+            mock.patch("sys.stdout"),
+        ):
+            template(1)
+            first = template(1)
+            self.assertEqual(len(made), 1)
+            for _ in range(2):
+                with prepared.copy(first, pair[1]) as folder, prepared.copy(first, pair[1]) as neighbour:
+                    self.assertEqual((folder / "data/file").read_text(), "0")
+                    (folder / "data/file").write_text("changed")
+                    self.assertEqual((neighbour / "data/file").read_text(), "0")
+                self.assertFalse(folder.exists() or neighbour.exists())
+            with prepared.copy(template(2), pair[1]) as folder:
+                self.assertEqual((folder / "data/file").read_text(), "1")
+            second = template(2)
+            larger = template(3, "larger", second)
+            self.assertEqual((larger / "data/file").read_text(), "1")
+            self.assertEqual(len(made), 3)
+            self.assertTrue((second / "data/file").exists())
 
     def test_data_below_a_server_are_not_removed(self):
         arm = arms.Arm("one", "stock", "")
         for name in ("template", "turn-0"):
-            with tempfile.TemporaryDirectory() as scratch:
-                folder = Path(scratch) / "w" / name
-                (folder / "data").mkdir(parents=True)
+            folder = self.root / name / "w" / name
+            (folder / "data").mkdir(parents=True)
 
-                def owner(server, folder=folder):
-                    return 4711 if server.folder == folder.resolve() else None
+            def owner(server, folder=folder):
+                return 4711 if server.folder == folder.resolve() else None
 
-                with (
-                    self.subTest(name),
-                    mock.patch.object(prepared, "WORK", Path(scratch)),
-                    mock.patch.object(prepared, "_alone"),
-                    mock.patch.object(arms.Arm, "build"),
-                    mock.patch.object(prepared.Server, "socket_owner", owner),
-                    mock.patch.object(prepared, "initialise", side_effect=AssertionError),
-                    mock.patch("sys.stdout"),
-                ):
-                    with self.assertRaisesRegex(Problem, "4711"):
-                        prepared.template("w", {}, [arm], (), self.fail)
-                    self.assertTrue((folder / "data").exists())
+            with (
+                self.subTest(name),
+                mock.patch.object(prepared, "WORK", self.root / name),
+                mock.patch.object(prepared, "_alone"),
+                mock.patch.object(arms.Arm, "build"),
+                mock.patch.object(prepared.Server, "socket_owner", owner),
+                mock.patch.object(prepared, "initialise", side_effect=AssertionError),
+                mock.patch("sys.stdout"),
+            ):
+                with self.assertRaisesRegex(Problem, "4711"):
+                    prepared.template("w", {}, [arm], (), self.fail)
+                self.assertTrue((folder / "data").exists())
 
 
 class Collection(unittest.TestCase):

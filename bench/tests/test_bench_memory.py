@@ -6,7 +6,6 @@ import importlib
 import json
 import random
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -176,7 +175,7 @@ class Choice(unittest.TestCase):
         self.assertGreater(len({text.split("(")[0] for text in one}), 4)
 
 
-class Surroundings(unittest.TestCase):
+class Surroundings(Scratch):
     def test_memory_groups(self):
         one = "29 23 0:1 / /cg/cpu rw - cgroup cgroup rw,cpu\n30 23 0:2 / /cg/memory rw shared:9 - cgroup c rw,memory\n"
         self.assertEqual(
@@ -199,38 +198,35 @@ class Surroundings(unittest.TestCase):
             self.fail("it is not possible")
 
     def test_huge_pages_are_restored(self):
-        with tempfile.NamedTemporaryFile("w+") as file:
-            file.write("always [madvise] never")
-            file.flush()
-            with (
-                mock.patch.object(huge_pages, "SETTING", Path(file.name)),
-                # The kernel shows the choice in brackets; a file shows what was written.
-                mock.patch.object(Path, "read_text", return_value="always [madvise] never"),
-                huge_pages.always(),
-            ):
-                self.assertEqual(Path(file.name).read_bytes(), b"always")
-            self.assertEqual(Path(file.name).read_text().strip(), "madvise")
+        file = self.make_file("enabled", "always [madvise] never")
+        with (
+            mock.patch.object(huge_pages, "SETTING", file),
+            # The kernel shows the choice in brackets; a file shows what was written.
+            mock.patch.object(Path, "read_text", return_value="always [madvise] never"),
+            huge_pages.always(),
+        ):
+            self.assertEqual(file.read_bytes(), b"always")
+        self.assertEqual(file.read_text().strip(), "madvise")
 
 
 HEAD = {"machine": {"cpu": "x"}, "arms": {"stock": {}, "dev": {}}, "settings": {"rounds": 1}}
 
 
-class Stored(unittest.TestCase):
+class Stored(Scratch):
     def test_finished_turns_survive_an_interruption(self):
         step = stored.Step("triggers", PLAIN, 1, "dev")
         failing = stored.Step("triggers", PLAIN, 1, "stock")
-        with tempfile.TemporaryDirectory() as scratch:
-            results = stored.Results(Path(scratch) / "run", HEAD)
-            results.save_head()
-            results.add(step, survived(100, 500, 90))
-            results.add(failing, idlers.failed("no reason"))
-            with (results.folder / stored.TURNS).open("a") as file:
-                file.write('\n{"step": {"workl')
-            again = stored.Results.open(results.folder)
-            self.assertTrue(again.finished(step))
-            self.assertFalse(again.finished(failing))
-            again.add(failing, survived(100, 900, 90))
-            third = stored.Results.open(results.folder)
+        results = stored.Results(self.root / "run", HEAD)
+        results.save_head()
+        results.add(step, survived(100, 500, 90))
+        results.add(failing, idlers.failed("no reason"))
+        with (results.folder / stored.TURNS).open("a") as file:
+            file.write('\n{"step": {"workl')
+        again = stored.Results.open(results.folder)
+        self.assertTrue(again.finished(step))
+        self.assertFalse(again.finished(failing))
+        again.add(failing, survived(100, 900, 90))
+        third = stored.Results.open(results.folder)
         self.assertTrue(third.finished(failing))
         found = third.grouped("triggers", PLAIN, ["stock", "dev"])
         self.assertEqual(list(found), ["stock", "dev"])
@@ -242,7 +238,7 @@ class Stored(unittest.TestCase):
             stored.Results.open(Path("/nonexistent"))
 
 
-class Resumed(unittest.TestCase):
+class Resumed(Scratch):
     def options(self, *words):
         with mock.patch("sys.argv", ["run", *words]):
             return run.arguments()
@@ -259,19 +255,18 @@ class Resumed(unittest.TestCase):
             return run.opened(options)
 
     def test_options_hold_and_rounds_may_be_added(self):
-        with tempfile.TemporaryDirectory() as scratch:
-            with mock.patch.object(run.report, "RESULTS", Path(scratch)):
-                first = self.opened(self.options("--arms=stock,dev", "--idle=7", "--set=rows=5"))
-            again = ("--resume", str(first.folder))
-            options = self.options(*again, "--rounds=9")
-            self.assertEqual((options.arms, options.idle, options.set, options.rounds), ("stock,dev", 7, ["rows=5"], 9))
-            self.assertEqual(self.opened(options).head["settings"]["rounds"], 9)
-            self.assertEqual(self.options(*again).rounds, 9)
-            with self.assertRaisesRegex(Problem, "begin a new run"):
-                self.opened(options, built="tomorrow")
-            for other in ("--idle=8", "--set=rows=6", "--soak"):
-                with mock.patch("sys.stderr"), self.assertRaises(SystemExit):
-                    self.options(*again, other)
+        with mock.patch.object(run.report, "RESULTS", self.root):
+            first = self.opened(self.options("--arms=stock,dev", "--idle=7", "--set=rows=5"))
+        again = ("--resume", str(first.folder))
+        options = self.options(*again, "--rounds=9")
+        self.assertEqual((options.arms, options.idle, options.set, options.rounds), ("stock,dev", 7, ["rows=5"], 9))
+        self.assertEqual(self.opened(options).head["settings"]["rounds"], 9)
+        self.assertEqual(self.options(*again).rounds, 9)
+        with self.assertRaisesRegex(Problem, "begin a new run"):
+            self.opened(options, built="tomorrow")
+        for other in ("--idle=8", "--set=rows=6", "--soak"):
+            with mock.patch("sys.stderr"), self.assertRaises(SystemExit):
+                self.options(*again, other)
 
     def test_soak(self):
         options = self.options("--soak")
@@ -326,8 +321,9 @@ class Idling(unittest.TestCase):
         self.done = {}
         self.closed = []
         self.idlers = idlers.Idlers(2, self.done.__setitem__)
-        self.available = mock.patch.object(idlers, "available_kb", return_value=idlers.LEAST_AVAILABLE_KB).start()
-        self.addCleanup(mock.patch.stopall)
+        self.available = self.enterContext(
+            mock.patch.object(idlers, "available_kb", return_value=idlers.LEAST_AVAILABLE_KB)
+        )
 
     def add(self, name, **fake):
         stack = contextlib.ExitStack()
@@ -450,11 +446,10 @@ class Soak(Scratch):
             "moments": [self.moment("round 1", 2000), self.moment("5 s idle", 1090)],
             "failures": ["round 1, triggers: broken"],
         }
-        with tempfile.TemporaryDirectory() as scratch:
-            results = stored.Results(Path(scratch), HEAD)
-            results.add(stored.Step(soak.NAME, PLAIN, 1, "dev"), run_)
-            results.add(stored.Step(soak.NAME, PLAIN, 1, "stock"), idlers.failed("no luck"))
-            text = soak.write(results)
+        results = stored.Results(self.root, HEAD)
+        results.add(stored.Step(soak.NAME, PLAIN, 1, "dev"), run_)
+        results.add(stored.Step(soak.NAME, PLAIN, 1, "stock"), idlers.failed("no luck"))
+        text = soak.write(results)
         self.assertRegex(text, r"1\.090 \| <= 1\.1 \| +met")
         self.assertIn("2.000", text)
         start, end = self.moment("start", 500), self.moment("end", 800)
@@ -583,7 +578,7 @@ class DumpProgram(Scratch):
             dump_oltp.client(self.root / "dev", own)
 
 
-class Report(unittest.TestCase):
+class Report(Scratch):
     def test_a_pool_that_cannot_be_read_is_not_empty(self):
         session = mock.MagicMock()
         session.query.return_value.rows = [("general", "7", "9"), ("session", "7", None)]
@@ -603,12 +598,11 @@ class Report(unittest.TestCase):
 
     def test_has_workloads_of_an_earlier_part_of_the_run(self):
         options = argparse.Namespace(workloads="partitions", set=[], seconds=None)
-        with tempfile.TemporaryDirectory() as scratch:
-            results = stored.Results(Path(scratch), HEAD)
-            for workload in ("triggers", "partitions"):
-                step = stored.Step(workload, PLAIN, 1, "stock")
-                results.add(step, survived(100, 800, 800))
-            text = run_report.write(results, run.every_workload(options))
+        results = stored.Results(self.root, HEAD)
+        for workload in ("triggers", "partitions"):
+            step = stored.Step(workload, PLAIN, 1, "stock")
+            results.add(step, survived(100, 800, 800))
+        text = run_report.write(results, run.every_workload(options))
         self.assertIn("## triggers", text)
         self.assertIn("## partitions", text)
 
@@ -618,18 +612,17 @@ class Report(unittest.TestCase):
             "pools_peak": {"general": (0, 2**20), "table_cache": (2**29, 3 * 2**20)},
             "neighbours_cpu_seconds": 0.1,
         }
-        with tempfile.TemporaryDirectory() as scratch:
-            results = stored.Results(Path(scratch), HEAD)
-            for surrounding, arm, one in (
-                (PLAIN, "stock", survived(100, 800, 800)),
-                (PLAIN, "dev", ours),
-                (HUGE_PAGES, "stock", idlers.failed("no file", "not possible here")),
-                (LIMIT, "stock", KILLED),
-                (LIMIT, "dev", survived(100, 700, 120)),
-            ):
-                results.add(stored.Step("triggers", surrounding, 1, arm), one)
-            text = run_report.write(results, run.chosen_workloads("all", []))
-            self.assertEqual((results.folder / "report.md").read_text(), text + "\n")
+        results = stored.Results(self.root, HEAD)
+        for surrounding, arm, one in (
+            (PLAIN, "stock", survived(100, 800, 800)),
+            (PLAIN, "dev", ours),
+            (HUGE_PAGES, "stock", idlers.failed("no file", "not possible here")),
+            (LIMIT, "stock", KILLED),
+            (LIMIT, "dev", survived(100, 700, 120)),
+        ):
+            results.add(stored.Step("triggers", surrounding, 1, arm), one)
+        text = run_report.write(results, run.chosen_workloads("all", []))
+        self.assertEqual((results.folder / "report.md").read_text(), text + "\n")
         self.assertIn("700 > 120", text)
         self.assertIn("1 killed", text)
         self.assertIn("Not possible here: no file", text)

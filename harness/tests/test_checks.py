@@ -16,9 +16,7 @@ from tools import run_tests
 class Counting(unittest.TestCase):
     def setUp(self):
         self.said: list[str] = []
-        patch = mock.patch.object(checks, "say", self.said.append)
-        patch.start()
-        self.addCleanup(patch.stop)
+        self.enterContext(mock.patch.object(checks, "say", self.said.append))
 
     def test_programs_are_added_up(self):
         total = Total()

@@ -20,10 +20,7 @@ class Case(Scratch):
 
     def build(self, script: str) -> Build:
         """A build whose mysqld is a shell script."""
-        mysqld = self.root / "bld" / "runtime_output_directory" / "mysqld"
-        mysqld.parent.mkdir(parents=True)
-        mysqld.write_text(f"#!/bin/sh\n{script}\n")
-        mysqld.chmod(0o755)
+        self.make_program("bld/runtime_output_directory/mysqld", script)
         return Build(self.root / "bld")
 
 

@@ -29,9 +29,7 @@ class Session(Scratch):
         self.cursor = self.session.cursor.return_value.__enter__.return_value
         # A mock's __exit__ would swallow what the block raises.
         self.session.cursor.return_value.__exit__.return_value = False
-        patch = mock.patch.object(harness.sql, "library", return_value=self.driver)
-        patch.start()
-        self.addCleanup(patch.stop)
+        self.enterContext(mock.patch.object(harness.sql, "library", return_value=self.driver))
 
     def test_every_value_is_text_or_none(self):
         self.cursor.execute.return_value = 2

@@ -41,8 +41,7 @@ class Installing(Scratch):
             mock.patch.object(otlp.Build, "of_preset"),
             mock.patch.object(otlp, "preset_of_arguments", lambda doc: "dev"),
         ):
-            patch.start()
-            self.addCleanup(patch.stop)
+            self.enterContext(patch)
 
     def pip_says(self, words: str) -> contextlib.AbstractContextManager:
         done = subprocess.CompletedProcess([], 1, "", words)

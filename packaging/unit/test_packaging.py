@@ -228,8 +228,7 @@ class Work(Scratch):
 class Image(Scratch):
     def test_a_hook_ends_with_the_first_command_that_fails(self):
         """mmdebstrap runs a hook by sh without -e."""
-        (self.root / "chroot").write_text("#!/bin/sh\nexit 7\n")
-        (self.root / "chroot").chmod(0o755)
+        self.make_program("chroot", "exit 7")
         names = runpy.run_path(str(ROOT / "packaging/container/build"))
         for hook in ("ACCOUNT", "INSTALL"):
             path = f"{self.root}:{os.environ['PATH']}"
@@ -269,9 +268,7 @@ class Preflight(Case):
         self.assertIn(f"may not look into {self.data}.", done.stderr)
 
     def test_a_system_that_is_too_old(self):
-        getconf = self.root / "getconf"
-        getconf.write_text("#!/bin/sh\necho glibc $VERSION\n")
-        getconf.chmod(0o755)
+        self.make_program("getconf", "echo glibc $VERSION")
         for version, words in (("2.31", "has glibc 2.31, and the server needs 2.34"), ("2.34", ""), ("2.41", "")):
             environment = {"PATH": f"{self.root}:{os.environ['PATH']}", "VERSION": version}
             with mock.patch.dict(os.environ, environment):
@@ -343,10 +340,7 @@ class Script(Case):
     def setUp(self):
         super().setUp()
         for name, text in self.PROGRAMS:
-            program = self.root / "bin" / name
-            program.parent.mkdir(exist_ok=True)
-            program.write_text(f"#!/bin/sh\n{text}\n")
-            program.chmod(0o755)
+            self.make_program(f"bin/{name}", text)
 
     def moved(self, script: Path, copy: Path | None = None) -> Path:
         """A copy in which every absolute path is below `root`."""
@@ -582,9 +576,7 @@ class Prestart(Script):
         self.install_libexec("rpm")
         self.assertEqual(self.run_it(NO_INIT="true"), (0, ""))
         self.assertFalse(self.data.exists())
-        sysconfig = self.root / "etc/sysconfig/mysql"
-        sysconfig.parent.mkdir(parents=True)
-        sysconfig.write_text("NO_INIT=1\n")
+        self.make_file("etc/sysconfig/mysql", "NO_INIT=1\n")
         self.assertEqual(self.run_it(), (0, ""))
         self.assertFalse(self.data.exists())
 
@@ -645,10 +637,7 @@ esac""",
         else:
             spec = (folder / "mysql-memdiag.spec.in").read_text()
             text = re.search(rf"^%{name} server.*\n((?:(?!%).*\n)*)", spec, re.M)[1]
-        script = self.root / "scriptlets" / name
-        script.parent.mkdir(exist_ok=True)
-        script.write_text(text)
-        process = self.start(script, str(left))
+        process = self.start(self.make_file(f"scriptlets/{name}", text), str(left))
         self.assertEqual((process.communicate()[1], process.returncode), ("", 0))
 
     def others(self, *words: str) -> None:
@@ -729,8 +718,7 @@ class SocketNames(Script):
         for folder in ("run/mysqld", "var/lib/mysql"):
             (self.root / folder).mkdir(parents=True)
         for name in ("ln", "rm"):
-            (self.root / "bin" / name).write_text(f"#!/bin/sh\necho {name}: no >&2\nexit 1\n")
-            (self.root / "bin" / name).chmod(0o755)
+            self.make_program(f"bin/{name}", f"echo {name}: no >&2\nexit 1")
         (self.root / "run/mysqld/mysqld.sock").symlink_to("elsewhere")
         process = self.start(COMMON.parent / "rpm/socket-names", PRINTED="")
         self.assertEqual(process.communicate()[1], "rm: no\nln: no\n")
@@ -939,14 +927,12 @@ class Maintainer(Script):
             "db_purge() { :; }\ndb_input() { :; }\ndb_go() { :; }\n"
             "db_get() { RET=$(cat $ROOT/answer); }\n",
             "answer": "false",
-            "usr/libexec/mysql-memdiag/prestart": "#!/bin/sh\necho ran >>$ROOT/prestart\n",
             "etc/mysql/mysql-memdiag.cnf": "",
             "owned": "",
             **{f"usr/share/mysql-memdiag/{name}": name for name in self.TEMPLATES},
         }.items():
-            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
-            (self.root / path).write_text(text)
-        (self.root / "usr/libexec/mysql-memdiag/prestart").chmod(0o755)
+            self.make_file(path, text)
+        self.make_program("usr/libexec/mysql-memdiag/prestart", "echo ran >>$ROOT/prestart")
 
     def script(self, name: str, *args: str, says: str = "", status: int = 0) -> None:
         script = COMMON.parent / f"deb/mysql-memdiag-server.{name}"
@@ -1038,8 +1024,7 @@ class Maintainer(Script):
             self.assertEqual("MariaDB" in done.stderr, bool(words))
 
     def test_an_estimate_does_not_stop_apt(self):
-        (self.root / "bin/df").write_text('#!/bin/sh\nprintf "head\\n- 9 9 9 9%% /\\n"\n')
-        (self.root / "bin/df").chmod(0o755)
+        self.make_program("bin/df", 'printf "head\\n- 9 9 9 9%% /\\n"')
         done = self.config_under("dpkg-preconfigure")
         self.assertEqual(done.returncode, 0)
         self.assertIn("no disk", done.stderr)
@@ -1051,8 +1036,7 @@ class Maintainer(Script):
         for before in ("", "  /srv/** r,\n", "  /srv/** r,"):
             with self.subTest(before):
                 if before:
-                    site.parent.mkdir(parents=True, exist_ok=True)
-                    site.write_text(before)
+                    self.make_file(site, before)
                 for _ in range(2):
                     self.script("postinst", "configure", "")
                     kept = before.rstrip("\n") + "\n" if before else ""

@@ -47,12 +47,17 @@ class Case(Scratch):
         self.product = Product("9.7.4", "1.0.0", 1795781913, "c" * 40, "", False, {}, self.sources())
         self.tree = self.root / "tree"
         self.tree.mkdir()
-        mock.patch.object(sbom, "say").start()
-        mock.patch.object(sbom, "read_by_the_compiler", return_value=DEPS).start()
-        self.needed = mock.patch.object(sbom, "needed", return_value={"libz.so.1", "ld-linux-x86-64.so.2"}).start()
-        mock.patch.object(sbom, "library_files", return_value={"libz.so.1": self.root / "mysql.tar.gz"}).start()
-        self.owner = mock.patch.object(sbom, "owner", return_value=("zlib1g", "zlib", "1:1.2.13+x-1")).start()
-        self.addCleanup(mock.patch.stopall)
+        self.enterContext(mock.patch.object(sbom, "say"))
+        self.enterContext(mock.patch.object(sbom, "read_by_the_compiler", return_value=DEPS))
+        self.needed = self.enterContext(
+            mock.patch.object(sbom, "needed", return_value={"libz.so.1", "ld-linux-x86-64.so.2"})
+        )
+        self.enterContext(
+            mock.patch.object(sbom, "library_files", return_value={"libz.so.1": self.root / "mysql.tar.gz"})
+        )
+        self.owner = self.enterContext(
+            mock.patch.object(sbom, "owner", return_value=("zlib1g", "zlib", "1:1.2.13+x-1"))
+        )
 
     def sources(self) -> dict:
         return {
@@ -150,8 +155,9 @@ class Parts(Case):
         ):
             self.assertEqual(sbom.licences_of_archives(self.build), "== zlib1g-dev\n\nthe licence\n")
 
+
+class ThisMachine(unittest.TestCase):
     def test_what_a_program_needs(self):
-        mock.patch.stopall()
         self.assertIn("libc.so.6", sbom.needed(sbom.programs(Path(sys.executable).resolve().parent)[:50]))
         package, source, version = sbom.owner(sbom.library_files()["libc.so.6"])
         self.assertEqual((package, source), ("libc6", "glibc"))

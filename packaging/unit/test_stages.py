@@ -35,17 +35,14 @@ class Case(Scratch):
         self.ran: list[str] = []
         self.said: list[str] = []
         self.stages = [self.stage(name) for name in self.inputs]
-        patch = mock.patch.object(stages, "say", self.said.append)
-        patch.start()
-        self.addCleanup(patch.stop)
+        self.enterContext(mock.patch.object(stages, "say", self.said.append))
 
     def product(self, name: str) -> Path:
         return self.root / name / "product"
 
     def work(self, name: str) -> None:
         self.ran.append(name)
-        self.product(name).parent.mkdir(exist_ok=True)
-        self.product(name).write_text(name)
+        self.make_file(self.product(name), name)
 
     def stage(self, name: str) -> Stage:
         return Stage(
@@ -144,15 +141,13 @@ class Digests(Scratch):
 
         seen = [now()]
         for name, text in (("a/x.cc", "1"), ("a/x.cc", "2"), ("b/x.cc", "2")):
-            (self.root / name).parent.mkdir(exist_ok=True)
-            (self.root / name).write_text(text)
+            self.make_file(name, text)
             seen.append(now())
         (self.root / "a/x.cc").unlink()
         seen.append(now())
         self.assertEqual(len(set(seen)), len(seen))
         for name in ("a/x.h", "unittest/x.cc", "__pycache__/x.cc"):
-            (self.root / name).parent.mkdir(exist_ok=True)
-            (self.root / name).write_text("other")
+            self.make_file(name, "other")
             self.assertEqual(now(), seen[-1], name)
 
 

@@ -44,9 +44,7 @@ class A_machine(Scratch):
         self.assertIn(machine.PACKAGES, str(said.exception))
 
     def test_modules_come_after_those_that_they_need(self):
-        program = self.root / "busybox"
-        program.write_text("#!/bin/sh\n")
-        program.chmod(0o755)
+        program = self.make_program("busybox", "")
         done = mock.Mock(returncode=0, stdout=b"")
         with (
             mock.patch.object(machine.shutil, "which", return_value=str(program)),

@@ -12,20 +12,15 @@ class Bootstrap(Scratch):
         super().setUp()
         self.calls = self.root / "calls"
 
-    def command(self, name: str, text: str) -> None:
-        path = self.root / name
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
-
     def bootstrap(self) -> subprocess.CompletedProcess:
         """With the commands of this test only: none of the machine's own."""
         script = '. "$1/tools/bootstrap.sh"; memdiag_bootstrap'
         return captured(["/bin/sh", "-eu", "-c", script, "sh", str(ROOT)], env={"PATH": str(self.root)})
 
     def debian(self, user: int, missing: str = "bison", apt: str = "exit 0") -> None:
-        self.command("dpkg-query", f'[ "$4" != {missing} ] && echo installed')
-        self.command("apt-get", f'echo "$@" >> "{self.calls}"; {apt}')
-        self.command("id", f"echo {user}")
+        self.make_program("dpkg-query", f'[ "$4" != {missing} ] && echo installed')
+        self.make_program("apt-get", f'echo "$@" >> "{self.calls}"; {apt}')
+        self.make_program("id", f"echo {user}")
 
     def test_not_debian(self):
         done = self.bootstrap()

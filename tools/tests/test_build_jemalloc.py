@@ -18,9 +18,7 @@ class BuildJemalloc(Scratch):
         self.source, self.cache = self.root / "source", self.root / "cache"
         self.source.mkdir()
         self.cache.mkdir()
-        namespace = self.source / "include/jemalloc/internal/private_namespace.h"
-        namespace.parent.mkdir(parents=True)
-        namespace.touch()
+        self.make_file("source/include/jemalloc/internal/private_namespace.h")
         (self.source / "configure").write_text(CONFIGURE)
         (self.source / "configure").chmod(0o755)
         (self.source / "Makefile").write_text(MAKEFILE)

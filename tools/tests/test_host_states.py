@@ -17,15 +17,10 @@ from tools import host_states
 class Case(Scratch):
     def programs(self, **scripts: str) -> None:
         """Shell scripts go before the machine's programs of these names."""
-        folder = self.root / "bin"
-        folder.mkdir()
         for name, script in scripts.items():
-            (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-            (folder / name).chmod(0o755)
-        path = f"{folder}:{os.environ['PATH']}"
-        patch = mock.patch.dict(os.environ, PATH=path, LOG=str(self.root / "log"))
-        patch.start()
-        self.addCleanup(patch.stop)
+            self.make_program(f"bin/{name}", script)
+        path = f"{self.root}/bin:{os.environ['PATH']}"
+        self.enterContext(mock.patch.dict(os.environ, PATH=path, LOG=str(self.root / "log")))
 
 
 class EndServer(Case):
@@ -92,8 +87,7 @@ class SwapFile(Case):
             mock.patch.object(host_states, "SWAP_MB", 1),
             mock.patch.object(host_states, "_swaps", side_effect=lambda: self.swaps),
         ):
-            patch.start()
-            self.addCleanup(patch.stop)
+            self.enterContext(patch)
         self.swaps: list[str] = []
 
     def test_it_is_made_and_removed(self):

@@ -26,16 +26,13 @@ class Case(Scratch):
         super().setUp()
         self.layers = layers.load(TABLE)
         for room in self.layers.rooms:
-            (self.root / room).mkdir()
-            (self.root / room / "some.h").touch()
+            self.make_file(f"{room}/some.h")
 
     def write(self, **texts: str) -> None:
         """low__a_h="..." writes low/a.h."""
         for name, text in texts.items():
             folder, _, file = name.rpartition("__")
-            path = self.root / folder.replace("__", "/") / file.replace("_", ".")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+            self.make_file(Path(folder.replace("__", "/"), file.replace("_", ".")), text)
 
     def check(self, *arrows: layers.Arrow) -> list[str]:
         files = layers.code_files(self.root)

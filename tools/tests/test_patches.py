@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from dataclasses import replace
+from unittest import mock
 
 from harness.problem import Problem
 from harness.scratch import Scratch
@@ -37,9 +38,7 @@ class Case(Scratch):
         for series in patches.SERIES:
             (self.folder / series).mkdir(parents=True)
         for name in ("a.txt", "sub/b.txt", "c.txt"):
-            path = self.pristine / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("".join(f"{name} {i}\n" for i in range(1, 21)))
+            self.make_file(self.pristine / name, "".join(f"{name} {i}\n" for i in range(1, 21)))
         self.write(
             {
                 "hooks/one.patch": self.patch("one", "a.txt", 5, "five"),
@@ -153,8 +152,7 @@ class Lint(Case):
 
     def test_patches_in_other_folders(self):
         for name in ("other/four.patch", "hooks/below/five.patch", "six.patch"):
-            (self.folder / name).parent.mkdir(exist_ok=True)
-            (self.folder / name).write_text(self.patch("x", "a.txt", 9, "nine"))
+            self.make_file(self.folder / name, self.patch("x", "a.txt", 9, "nine"))
         self.assert_lint("hooks/below/five.patch: in no series", "other/four.patch: in no series", "six.patch: in no")
 
     def test_a_patch_in_the_other_series(self):
@@ -431,10 +429,8 @@ class Tree(Case):
         for name in ("plugin", "mysql-test/suite", "include"):
             (self.pristine / name).mkdir(parents=True)
         self.tree = self.root / "build" / "mysql"
-        (self.root / "mysys/memdiag").mkdir(parents=True)
-        (self.root / "mysys/memdiag/own.h").touch()
-        old, tree.ROOT = tree.ROOT, self.root
-        self.addCleanup(setattr, tree, "ROOT", old)
+        self.make_file("mysys/memdiag/own.h")
+        self.enterContext(mock.patch.object(tree, "ROOT", self.root))
 
     def make(self, wanted=patches.SERIES):
         tree.materialise(self.pristine, self.tree, wanted)

@@ -211,9 +211,7 @@ class Resuming(Scratch):
         self.assertEqual(self.progress("a").done, {})
 
     def test_another_server_starts_over(self):
-        mysqld = self.root / schedule.MYSQLD
-        mysqld.parent.mkdir(parents=True)
-        mysqld.write_text("one")
+        mysqld = self.make_file(schedule.MYSQLD, "one")
         self.progress("a").add(self.step, Result(3))
         self.assertEqual(list(self.progress("a").done), [self.step.name])
         mysqld.write_text("another")
@@ -222,16 +220,13 @@ class Resuming(Scratch):
     def test_the_build_itself_changes_the_server(self):
         progress = self.progress("a")
         progress.add(self.step, Result(3))
-        mysqld = self.root / schedule.MYSQLD
-        mysqld.parent.mkdir(parents=True)
-        mysqld.write_text("one")
+        self.make_file(schedule.MYSQLD, "one")
         progress.add(self.step, Result(3))
         self.assertEqual(list(self.progress("a").done), [self.step.name])
 
     def test_options_and_environment_count(self):
         (self.root / "file").write_text("x")
-        mock.patch.object(schedule, "ROOT", self.root).start()
-        self.addCleanup(mock.patch.stopall)
+        self.enterContext(mock.patch.object(schedule, "ROOT", self.root))
         seen = set()
         for environment in (
             {},
@@ -275,8 +270,7 @@ class Performing(Scratch):
             mock.patch.object(schedule, "fingerprint", lambda offline: "x"),
             mock.patch.object(schedule, "say", lambda text: None),
         ):
-            patch.start()
-            self.addCleanup(patch.stop)
+            self.enterContext(patch)
         self.programs = Programs()
         self.started = []
 

@@ -71,12 +71,11 @@ class Case(Scratch):
         for name in ("downloads", "src"):
             (self.cache / name).mkdir(parents=True)
         self.said = []
-        mock.patch.object(sources, "say", self.said.append).start()
+        self.enterContext(mock.patch.object(sources, "say", self.said.append))
         # Whatever the developer has set must not reach the tests.
-        mock.patch.dict("os.environ").start()
+        self.enterContext(mock.patch.dict("os.environ"))
         for name in ("MYSQL_SOURCE_TARBALL", "MYSQL_SOURCE_VERSION", "JEMALLOC_SOURCE_TARBALL"):
             sources.os.environ.pop(name, None)
-        self.addCleanup(mock.patch.stopall)
 
 
 class Mirror(Case):
@@ -453,7 +452,7 @@ class Archive(Case):
             "signed_by": FINGERPRINT,
             "download_mb": 428,
         }
-        self.verify = mock.patch.object(pristine, "verify").start()
+        self.verify = self.enterContext(mock.patch.object(pristine, "verify"))
 
     def get(self):
         self.said.clear()

@@ -74,8 +74,7 @@ class Check(Scratch):
             mock.patch.object(style, "provide", self.provided),
             mock.patch.dict("os.environ", {"PATH": f"{self.root}:/usr/bin:/bin"}),
         ):
-            patch.start()
-            self.addCleanup(patch.stop)
+            self.enterContext(patch)
 
     def program(self, name: str, text: str) -> None:
         path = self.root / name

@@ -72,9 +72,7 @@ class Lines(unittest.TestCase):
 class Servers(Scratch):
     def setUp(self):
         super().setUp()
-        patch = mock.patch.object(upstream_suites, "ROOT", self.root)
-        patch.start()
-        self.addCleanup(patch.stop)
+        self.enterContext(mock.patch.object(upstream_suites, "ROOT", self.root))
         self.driver = self.root / "build/dev/bld/mysql-test/mysql-test-run.pl"
         for file in (mysqld("dev"), self.driver):
             file.parent.mkdir(parents=True)
