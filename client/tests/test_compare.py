@@ -1,7 +1,6 @@
 import io
 import json
 import os
-import tempfile
 import time
 import unittest
 from contextlib import redirect_stdout
@@ -23,6 +22,7 @@ from memdiag.replay import Sample, replay
 from memdiag.report.build import report
 
 from tests import builder, fixtures
+from tests.scratch import Scratch
 
 MIB = 1 << 20
 
@@ -72,12 +72,7 @@ class Differences(unittest.TestCase):
             allowed_of(["pools=5M"])
 
 
-class Files(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = Path(scratch.name)
-
+class Files(Scratch):
     def test_an_interruption_leaves_what_was_there(self):
         path = self.root / "report.html"
         write_whole(path, "old")

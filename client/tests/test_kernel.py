@@ -1,25 +1,15 @@
 import os
 import socket
-import tempfile
 import unittest
-from pathlib import Path
 
 from memdiag.collect import kernel
 from memdiag.collect.innodb_status import figures
 
+from tests.scratch import Scratch
 
-class Machine(unittest.TestCase):
+
+class Machine(Scratch):
     """A tree of files that looks like the kernel's."""
-
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = Path(scratch.name)
-
-    def write(self, name, text):
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
 
     def test_version_2_takes_the_limits_above(self):
         self.write("proc/7/cgroup", "0::/pod/db\n")
@@ -74,9 +64,8 @@ class Machine(unittest.TestCase):
         """A disk may be mounted at any bytes."""
         self.write("proc/7/cgroup", "0::/db\n")
         self.write("m/db/memory.current", "5\n")
-        path = self.root / "proc/self/mountinfo"
-        path.parent.mkdir()
-        path.write_bytes(b"29 1 0:25 / /mnt/\xe4 rw - ext4 a rw\n30 1 0:26 / /m rw - cgroup2 cgroup2 rw\n")
+        mounted = b"29 1 0:25 / /mnt/\xe4 rw - ext4 a rw\n30 1 0:26 / /m rw - cgroup2 cgroup2 rw\n"
+        self.write("proc/self/mountinfo", mounted)
         self.assertEqual(kernel.cgroup(7, self.root).rows[0]["usage"], 5)
 
     def test_a_process_that_is_gone_has_a_reason(self):

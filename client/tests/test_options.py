@@ -13,16 +13,12 @@ from memdiag.commands.arguments import chosen_targets, split_short_password
 from memdiag.connect.options import option_values, read_option_file, target
 from memdiag.problem import Problem, WrongOption
 
+from tests.scratch import Scratch
 
-class OptionFiles(unittest.TestCase):
-    def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = Path(scratch.name)
 
+class OptionFiles(Scratch):
     def write(self, name, text):
-        path = self.root / name
-        path.write_text(text)
+        path = super().write(name, text)
         path.chmod(0o600)
         return path
 
@@ -48,9 +44,7 @@ class OptionFiles(unittest.TestCase):
                 self.assertEqual(read_option_file(path), {"password": expected})
 
     def test_bytes_of_another_character_set_reach_the_server(self):
-        path = self.root / "my.cnf"
-        path.write_bytes(b"[client]\npassword=\xe9\n")
-        path.chmod(0o600)
+        path = self.write("my.cnf", b"[client]\npassword=\xe9\n")
         password = read_option_file(path)["password"]
         self.assertEqual(password.encode(errors="surrogateescape"), b"\xe9")
 

@@ -6,7 +6,6 @@ import json
 import resource
 import subprocess
 import sys
-import tempfile
 import unittest
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -21,6 +20,7 @@ from memdiag.problem import Problem
 from memdiag.recording import FORMAT, read_recording
 
 from tests.old_server import MySQLError, OldServer
+from tests.scratch import Scratch
 from tests.versions import SERVERS
 
 CLIENT = Path(__file__).resolve().parents[1]
@@ -43,11 +43,10 @@ class Clock:
             raise KeyboardInterrupt
 
 
-class Recording(unittest.TestCase):
+class Recording(Scratch):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.out = Path(scratch.name) / "r"
+        super().setUp()
+        self.out = self.root / "r"
         self.unfinished = self.out.with_name("r.unfinished")
 
     def record(self, clock: Clock, *words: str) -> int:
@@ -199,7 +198,7 @@ class Samples(unittest.TestCase):
         self.assertIsNone(self.sample()["unused"])
 
 
-class Connection(unittest.TestCase):
+class Connection(Scratch):
     PROGRAM = """
 import os, signal, sys, threading
 from unittest import mock
@@ -218,29 +217,21 @@ with mock.patch("memdiag.connect.session.pymysql", lambda: OldServer(SERVERS[0])
 """
 
     def test_a_connection_that_breaks_ends_a_recording_whole(self):
-        with tempfile.TemporaryDirectory() as scratch:
-            out = Path(scratch) / "r"
-            words = ["record", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "--every", "0.1s", "-o", str(out)]
-            done = subprocess.run(
-                [sys.executable, "-c", self.PROGRAM, *words],
-                cwd=CLIENT,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=180,
-            )
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertGreaterEqual(len(read_recording(out).samples), 1)
-            self.assertEqual(list(Path(scratch).iterdir()), [out])
+        out = self.root / "r"
+        words = ["record", "--no-defaults", "-h", "db1", "--ssl-mode=DISABLED", "--every", "0.1s", "-o", str(out)]
+        command = [sys.executable, "-c", self.PROGRAM, *words]
+        done = subprocess.run(command, cwd=CLIENT, capture_output=True, text=True, check=False, timeout=180)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreaterEqual(len(read_recording(out).samples), 1)
+        self.assertEqual(list(self.root.iterdir()), [out])
 
 
-class Output(unittest.TestCase):
+class Output(Scratch):
     def test_a_full_disk_is_one_line(self):
-        with tempfile.NamedTemporaryFile("w") as file, open("/dev/full", "w") as full:
-            for line in ({"format": FORMAT}, {"time": 1.0, "rss": 5}):
-                file.write(json.dumps(line) + "\n")
-            file.flush()
-            command = [sys.executable, "-m", "memdiag", "what-if", file.name, "--limit", "1G"]
+        lines = ({"format": FORMAT}, {"time": 1.0, "rss": 5})
+        file = self.write("r", "".join(json.dumps(line) + "\n" for line in lines))
+        command = [sys.executable, "-m", "memdiag", "what-if", str(file), "--limit", "1G"]
+        with open("/dev/full", "w") as full:
             done = subprocess.run(command, cwd=CLIENT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)

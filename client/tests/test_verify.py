@@ -1,13 +1,12 @@
 import hashlib
 import io
 import os
-import tempfile
-import unittest
 from contextlib import redirect_stdout
-from pathlib import Path
 
 from memdiag.cli import main
 from memdiag.problem import Problem
+
+from tests.scratch import Scratch
 
 FILES = {
     "usr/sbin/mysqld": b"\x7fELF server",
@@ -17,20 +16,13 @@ FILES = {
 }
 
 
-class Verify(unittest.TestCase):
+class Verify(Scratch):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = Path(scratch.name)
+        super().setUp()
         for name, content in FILES.items():
             self.write(name, content)
         self.sums = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in FILES.items())
         self.write("var/lib/dpkg/info/mysql-memdiag-server.sha256sums", self.sums.encode())
-
-    def write(self, name, content):
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
 
     def verify(self, *words):
         with redirect_stdout(io.StringIO()) as out:
