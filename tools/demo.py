@@ -87,9 +87,8 @@ def demonstrate(options: argparse.Namespace, server: Server) -> int:
         checks = Checks("demo", show=False)
         # The others have no memdiag tables, so the checks of these do not count.
         ours = presets()[options.preset] == "product"
-        phrase_searches.run(
-            server, statements, options.clients, options.seconds, checks if ours else Checks(show=False), figures=False
-        )
+        counted = checks if ours else Checks(show=False)
+        phrase_searches.run(server, statements, options.clients, options.seconds, counted)
         write_report(server, checks)
         keep = not (options.smoke or options.stop_after)
     finally:

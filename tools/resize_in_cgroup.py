@@ -102,15 +102,15 @@ def follows(session: Connection, limit_bytes: int) -> tuple[float, float]:
     it does not end."""
     changed = time.time()
     host = history = PATIENCE
-    until = 0.0
+    shown = 0.0
     of_samples = f"""SELECT (SELECT LIMIT_BYTES FROM {{0}} ORDER BY TIME DESC LIMIT 1) AS NEWEST,
         COALESCE(UNIX_TIMESTAMP(MAX(TIME)), 0) AS UNTIL FROM {{0}} WHERE NOT LIMIT_BYTES <=> {limit_bytes}"""
     while PATIENCE in (host, history) and time.time() < changed + PATIENCE:
         if host == PATIENCE:
             asked = time.time() - changed
             if figure(session, "effective_limit") == limit_bytes:
-                host = until
-            until = asked
+                host = shown
+            shown = asked
         if history == PATIENCE:
             ((newest, last),) = session.query(of_samples.format("information_schema.MEMDIAG_HISTORY")).rows
             if int(newest or 0) == limit_bytes:

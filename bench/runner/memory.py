@@ -15,9 +15,9 @@ from bench.runner import prepared, report
 from bench.workloads.base import Workload
 from harness import cgroup
 from harness.burst import Sampler
-from harness.memory_report import Diagnostics
 from harness.problem import Problem
 from harness.server import Server
+from harness.snapshots import Diagnostics
 from harness.sql import Connection, SqlError
 
 Run = dict[str, Any]
