@@ -3,7 +3,7 @@
 import contextlib
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from harness.common import say
 from harness.problem import Problem
@@ -33,6 +33,14 @@ class Checks:
             self.failures.append(f"{name}{shown}")
         if self._show:
             say(f"{'ok     ' if good else 'FAILED '} {name}{shown}")
+
+    def equal(self, name: str, found: object, wanted: object) -> None:
+        """A check that shows what was found."""
+        self.check(name, found == wanted, found)
+
+    def nothing(self, name: str, found: Collection[object]) -> None:
+        """A check that a text, or a collection of texts, is empty. It shows what is there instead."""
+        self.check(name, not found, found if isinstance(found, str) else "; ".join(map(str, found)))
 
     def skip(self, name: str, reason: object) -> None:
         self.skipped.append(str(reason))

@@ -72,7 +72,7 @@ def check_last_run(checks: Checks, server: Server) -> None:
     growth_mb = int(row["GROWTH_BYTES"] or 0) >> 20
     frames = row["FRAMES"] or ""
     checks.check("it names the code that grew", "user_var_entry::store" in frames, frames)
-    checks.check("it names the pool", row["POOL"] == "session", row["POOL"])
+    checks.equal("it names the pool", row["POOL"], "session")
     checks.check("it names the statement", row["IS_DIGEST"] == "1")
     checks.check("it was recorded near the limit", growth_mb >= LEAST_GROWTH_MB, f"{growth_mb} MB")
 

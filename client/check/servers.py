@@ -232,8 +232,7 @@ def ways_in(checks: Checks, server: Server, build: Build, folder: Path) -> None:
     done = memdiag("report", "--no-defaults", *over, "--ssl-mode=REQUIRED", "--json")
     checks.check("TLS", done.returncode == 0, done.stderr)
     if done.returncode == 0:
-        local = json.loads(done.stdout)["snapshots"][0]["local"]
-        checks.check("a server on loopback is found in /proc", local)
+        checks.check("a server on loopback is found in /proc", json.loads(done.stdout)["snapshots"][0]["local"])
     done = memdiag(
         "report", "--no-defaults", *over, f"--ssl-ca={server.data / 'ca.pem'}", "--ssl-mode=VERIFY_CA", "--json"
     )

@@ -46,6 +46,17 @@ class Counting(unittest.TestCase):
             ],
         )
 
+    def test_what_was_found_is_shown(self):
+        made = Checks()
+        made.equal("one", 1, 1)
+        made.equal("two", None, 2)
+        made.nothing("three", [])
+        made.nothing("four", ["a", "b"])
+        made.nothing("five", "words")
+        self.assertEqual(
+            self.said, ["ok      one: 1", "FAILED  two", "ok      three", "FAILED  four: a; b", "FAILED  five: words"]
+        )
+
     def test_failures_at_the_end(self):
         made = Checks(show=False)
         made.check("one", True)

@@ -66,8 +66,7 @@ def exports(checks: Checks, one: running.Measured, got: sink.Sink) -> None:
         names <= running.metric_names(),
         sorted(names - running.metric_names()) or "",
     )
-    job = meter.job_of(got.resource)
-    checks.check("its job is the one for which the alerts are tested", job == meter.JOB, job)
+    checks.equal("its job is the one for which the alerts are tested", meter.job_of(got.resource), meter.JOB)
     running.check_sum(checks, one.server, lambda: exported_ledger(got))
     pools = {value for ((_, value),) in metrics["mysql.memdiag.pool.active"].values}
     table = {row[0] for row in one.server.query("SELECT POOL FROM information_schema.MEMDIAG_POOLS").rows}

@@ -61,8 +61,7 @@ def held_by_group_replication(report: Checks, member: Member) -> None:
     )
     least = int(member.server.query(counted).scalar() or 0)
     figures = f"{int(live) >> 10} KB in {arenas} arenas, {least >> 10} KB of it have an instrument"
-    good = 0 < least <= int(live)
-    report.check("its group replication has a pool", good, figures)
+    report.check("its group replication has a pool", 0 < least <= int(live), figures)
 
 
 def reported(report: Checks, folder: Path, group: Group, what: str) -> None:
@@ -303,13 +302,11 @@ def below_the_ceiling(report: Checks, group: Group, build: Build) -> None:
             readers = Readers()
             readers.run(one.member)
             figures = f"{readers.answers} answers, {readers.ended} ended, {one.kills()} kills"
-            good = one.member.server.alive() and not one.kills()
-            report.check("a member below the ceiling lives", good, figures)
+            report.check("a member below the ceiling lives", one.member.server.alive() and not one.kills(), figures)
             wrong = "; ".join(sorted(set(readers.wrong)))
             report.check(
                 "its clients see answers and the ceiling's error alone", not wrong and readers.answers > 0, wrong
             )
-            state = one.member.state()
-            report.check("it stays in the group", state == "ONLINE", state)
+            report.equal("it stays in the group", one.member.state(), "ONLINE")
     except NotPossible as reason:
         report.skip("a member below the ceiling", reason)

@@ -222,18 +222,15 @@ def make(run: Run, out: Path) -> Path:
 def described(report: Checks, podman: Podman, image: str) -> None:
     (whole,) = json.loads(podman.run("image", "inspect", image))
     config = whole["Config"]
-    user = config.get("User", "")
-    report.check("a user by number, for runAsNonRoot", user == f"{MYSQL}:{MYSQL}", user)
-    check = whole.get("Healthcheck", {}).get("Test")
-    report.check("a health check", check == ["CMD", "health"], check)
-    preloaded = [x for x in config["Env"] if x.startswith(("LD_", "MALLOC_"))]
-    report.check("no allocator is preloaded", not preloaded, " ".join(preloaded))
+    report.equal("a user by number, for runAsNonRoot", config.get("User", ""), f"{MYSQL}:{MYSQL}")
+    report.equal("a health check", whole.get("Healthcheck", {}).get("Test"), ["CMD", "health"])
+    report.nothing("no allocator is preloaded", [x for x in config["Env"] if x.startswith(("LD_", "MALLOC_"))])
     listed = "cat /etc/passwd; find /var/lib/mysql /docker-entrypoint-initdb.d -mindepth 1; ls /etc/apt/apt.conf.d; env"
     said = podman.run("run", "--rm", "--network=none", "--entrypoint=sh", image, "-c", listed)
     report.check("user mysql has the number of other images", f"mysql:x:{MYSQL}:{MYSQL}:" in said)
     left = [x for x in said.splitlines() if x.startswith("/") or "mmdebstrap" in x]
     left += re.findall(r"(?im)^\w*_proxy=.*$", said)
-    report.check("nothing of the machine that made it", not left, " ".join(left))
+    report.nothing("nothing of the machine that made it", left)
 
 
 # --- a whole life ------------------------------------------------------------------------------
@@ -292,7 +289,7 @@ def everything_asked_for(report: Checks, box: Box) -> None:
         problem = f"he can use {TWIN}"
     except Failed as refused:
         problem = "" if "ERROR 1044 " in str(refused) else str(refused)
-    report.check("and no other, if _ is in its name", not problem, problem)
+    report.nothing("and no other, if _ is in its name", problem)
     zones = box.sql("SELECT CONVERT_TZ('2026-01-01 00:00:00', 'UTC', 'Europe/Paris')")
     report.check("time zones are loaded", zones == "2026-01-01 01:00:00", zones)
     # A replica gets the rows of the hooks, but not the accounts of this server.
@@ -304,27 +301,22 @@ def everything_asked_for(report: Checks, box: Box) -> None:
 
 def restrictions(report: Checks, box: Box) -> None:
     process = Path(f"/proc/{box.pid}")
-    said = (process / "comm").read_text().strip()
-    report.check("the first process is mysqld", said == "mysqld", said)
+    report.equal("the first process is mysqld", (process / "comm").read_text().strip(), "mysqld")
     status = (process / "status").read_text()
     fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-    users = fields["Uid"].split()
-    report.check("of the user that was named", users == [str(ANYBODY)] * 4, users)
+    report.equal("of the user that was named", fields["Uid"].split(), [str(ANYBODY)] * 4)
     rights = fields["CapEff"]
     report.check("without any right", int(rights, 16) == 0, rights)
     environment = (process / "environ").read_bytes()
     report.check("its environment has no password", PASSWORD.encode() not in environment)
-    left = [x.name for x in (process / "root/run/mysqld").glob("init.*")]
-    report.check("nor is one left in a file", not left, " ".join(left))
+    report.nothing("nor is one left in a file", [x.name for x in (process / "root/run/mysqld").glob("init.*")])
     modes = {
         path: oct((process / "root" / path).stat().st_mode & 0o777)
         for path in ("run/mysqld/health.cnf", "var/lib/mysql/.healthcheck.cnf")
     }
-    good = set(modes.values()) == {"0o600"}
-    report.check("the health check's password is the server's own alone", good, modes)
+    report.check("the health check's password is the server's own alone", set(modes.values()) == {"0o600"}, modes)
     said = box.sql("SHOW GRANTS FOR healthcheck@localhost")
-    good = said == "GRANT USAGE ON *.* TO `healthcheck`@`localhost`"
-    report.check("and opens nothing", good, said)
+    report.check("and opens nothing", said == "GRANT USAGE ON *.* TO `healthcheck`@`localhost`", said)
 
 
 def memdiag(report: Checks, box: Box) -> None:
@@ -333,8 +325,7 @@ def memdiag(report: Checks, box: Box) -> None:
     script = "".join(f"SELECT * FROM {name};" for name in names.split())
     said = box.sql(script, "root", PASSWORD, "--show-warnings", "information_schema")
     warnings = [x for x in said.splitlines() if x.startswith(("Warning", "Error"))]
-    good = len(names.split()) > 10 and not warnings
-    report.check("every memdiag table answers", good, "; ".join(warnings[:5]))
+    report.check("every memdiag table answers", len(names.split()) > 10 and not warnings, "; ".join(warnings[:5]))
     limit = box.sql(
         "SELECT CAST(number AS UNSIGNED) FROM information_schema.memdiag_host"
         " WHERE subject = 'cgroup' AND name = 'effective_limit'"
@@ -378,8 +369,7 @@ def stops_and_goes_on(report: Checks, box: Box) -> None:
     again = "Initializing database files" in box.log()
     uuid = box.sql("SELECT @@server_uuid")
     report.check("the next start takes what is there", not again and uuid == before)
-    rows = box.sql(f"SELECT COUNT(*) FROM {DATABASE}.plain")
-    report.check("with its rows", rows == "1", rows)
+    report.equal("with its rows", box.sql(f"SELECT COUNT(*) FROM {DATABASE}.plain"), "1")
     box.podman.run("stop", "--time=60", box.name)
     # As after a run that was killed before its last step, which moves the folder mysql.
     (box.data / MADE).mkdir(0o700)
@@ -420,8 +410,7 @@ def interrupted(report: Checks, box: Box) -> None:
     box.hook("2.sh", "false")
     box.start(ROOT_ONLY)
     ended = box.until_ended()
-    good = ended == 1 and not (box.data / "mysql").exists()
-    report.check("nor does a hook that fails", good, f"exit {ended}")
+    report.check("nor does a hook that fails", ended == 1 and not (box.data / "mysql").exists(), f"exit {ended}")
     box.hook("2.sql", "CREATE TABLE nowhere (a INT)")
     (box.hooks / "2.sh").unlink()
     box.start(ROOT_ONLY)
@@ -431,8 +420,7 @@ def interrupted(report: Checks, box: Box) -> None:
     box.start(ROOT_ONLY, IN_DATADIR)
     ended = box.until_ended()
     there = sorted(x.name for x in box.data.iterdir() if not x.name.startswith("."))
-    good = ended == 1 and not there
-    report.check("nor one whose settings name files in it", good, f"exit {ended}, {there}")
+    report.check("nor one whose settings name files in it", ended == 1 and not there, f"exit {ended}, {there}")
     (box.hooks / "2.sql").unlink()
     box.start(ROOT_ONLY, IN_DATADIR)
     box.until_healthy()
@@ -481,8 +469,7 @@ def said_no(report: Checks, box: Box, what: str, words: str, files: int = 0) -> 
     ended = box.until_ended()
     log = box.log()
     left = len(list(box.data.iterdir()))
-    good = ended == 1 and words in log and left == files
-    report.check(f"refused: {what}", good, last_line(log)[:160])
+    report.check(f"refused: {what}", ended == 1 and words in log and left == files, last_line(log)[:160])
 
 
 # --- other ways -----------------------------------------------------------------------------------
@@ -515,7 +502,7 @@ def random_and_once(report: Checks, box: Box) -> None:
         problem = "it lets in"
     except Failed as expired:
         problem = "" if "--connect-expired-password" in str(expired) else str(expired)
-    report.check("a random password has to be changed first", not problem, problem)
+    report.nothing("a random password has to be changed first", problem)
     words = (
         "exec",
         f"--env=MYSQL_PWD={password}",
@@ -528,8 +515,7 @@ def random_and_once(report: Checks, box: Box) -> None:
         "ALTER USER USER() IDENTIFIED BY 'x'",
     )
     box.podman.run(*words)
-    said = box.sql("SELECT 1", "root", "x")
-    report.check("and can be", said == "1", said)
+    report.equal("and can be", box.sql("SELECT 1", "root", "x"), "1")
 
 
 # mysql-operator's user, its settings in place of the image's, and its account for probes.
@@ -570,8 +556,7 @@ def as_mysql_operator_does(report: Checks, box: Box) -> None:
     box.start({}, words, options)
     box.until_healthy()
     probe = ("exec", box.name, "mysql", "-ulocalroot", "-Ne", "SELECT @@server_id")
-    said = box.podman.run(*probe)
-    report.check("mysql-operator's account gets in through its socket", said == "1001", said)
+    report.equal("mysql-operator's account gets in through its socket", box.podman.run(*probe), "1001")
 
 
 TESTS = (whole_life, interrupted, refused, started_as_root, random_and_once, as_mysql_operator_does)

@@ -150,7 +150,7 @@ def bare(run: Run) -> None:
         )
         wanted = {"Type": "notify", "ActiveState": "active", "UnitFileState": "enabled"}
         wanted |= {"MemoryHigh": "infinity", "OOMScoreAdjust": "0", "User": "mysql"}
-        report.check("the unit, by both names, and nothing imposed by it", unit == wanted, unit)
+        report.equal("the unit, by both names, and nothing imposed by it", unit, wanted)
         sockets = box.run("ss -Hltn | awk '{print $4}' | sort", network=False).split()
         report.check(
             "it listens on loopback alone",
@@ -330,8 +330,7 @@ def stock(run: Run) -> None:
         now = files(box, "/etc/mysql")
         lost = [line for line in settings.splitlines() if line not in now.splitlines()]
         report.check("every file of settings is as it was", not lost, " ".join(lost))
-        setting = server.query("SELECT @@sort_buffer_size").scalar()
-        report.check("and counts", setting == "333000", setting)
+        report.equal("and counts", server.query("SELECT @@sort_buffer_size").scalar(), "333000")
         with server.connect() as session:
             content.change(session, 1)
             # Options that stock does not know must not stop it.
@@ -386,17 +385,14 @@ def upstreams(run: Run, box: Machine) -> None:
         box.apt(INSTALL)
         assert not installed(box, "mysql-community-server")
     stay = ("mysql-common", "mysql-community-client-plugins", "libmysqlclient24")
-    gone = [name for name in stay if not installed(box, name)]
-    report.check("what a client library needs stays", not gone, " ".join(gone))
-    setting = Installed(box).query("SELECT @@sort_buffer_size").scalar()
-    report.check("upstream's mysql.conf.d counts", setting == "333000", setting)
+    report.nothing("what a client library needs stays", [name for name in stay if not installed(box, name)])
+    report.equal("upstream's mysql.conf.d counts", Installed(box).query("SELECT @@sort_buffer_size").scalar(), "333000")
     with report.checking("upstream's packages install over ours"):
         box.apt(theirs)
         assert not installed(box, OURS[0])
         box.run(f"test -e {DATA}/ibdata1")
     settings = box.run("readlink -f /etc/mysql/my.cnf").strip()
-    good = settings == "/etc/mysql/mysql.cnf"
-    report.check("and their settings are in force again", good, settings)
+    report.check("and their settings are in force again", settings == "/etc/mysql/mysql.cnf", settings)
 
 
 def empty(box: Machine, name: str, fields: str = "") -> None:
@@ -547,8 +543,7 @@ def refused(run: Run, box: Machine, what: str, words: str) -> None:
     said = box.apt(f"{INSTALL} && echo INSTALLED", check=False)
     messages = re.findall(r"^mysql-memdiag: .*$", said, re.MULTILINE)
     good = "INSTALLED" not in said and words in "".join(messages)
-    good = good and not installed(box, OURS[0])
-    run.report.check(f"refused: {what}", good, messages[0] if messages else said[-500:])
+    run.report.check(f"refused: {what}", good and not installed(box, OURS[0]), messages[0] if messages else said[-500:])
 
 
 # --- the files themselves ----------------------------------------------------------------

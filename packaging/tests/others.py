@@ -86,8 +86,7 @@ def intruder(run: Run) -> None:
             "; mv /usr/sbin/mysqld /root; ln -s /bin/false /usr/sbin/mysqld"
             "; mkdir -m 0755 /srv/victim"
         )
-        lost = race(box, 200)
-        report.check("a swapped folder gives user mysql nothing of root's", not lost, lost)
+        report.nothing("a swapped folder gives user mysql nothing of root's", race(box, 200))
         # Without a race: a part of the path belongs to the intruder.
         box.run("rm /usr/sbin/mysqld; mv /root/mysqld /usr/sbin; mkdir /var/lib/victim")
         box.run(f"rm -rf {DATA}; install -d -o mysql -g mysql {DATA}")

@@ -84,8 +84,7 @@ def bare(run: Run) -> None:
         box.run("echo 'sort_buffer_size = 333000' >>/etc/my.cnf.d/memdiag.cnf")
         with kept(report, box, "an upgrade"):
             box.run(f"rpm -U --replacepkgs {OURS}")
-        setting = Installed(box).query("SELECT @@sort_buffer_size").scalar()
-        report.check("an upgrade keeps settings", setting == "333000", setting)
+        report.equal("an upgrade keeps settings", Installed(box).query("SELECT @@sort_buffer_size").scalar(), "333000")
         as_stock(run, box)
         box.run("systemctl stop mysqld")
         data = files(box, "/var/lib/mysql")
@@ -202,17 +201,15 @@ def stock(run: Run) -> None:
         settings = box.run("cat /etc/my.cnf")
         with kept(report, box, "a stock RPM to ours"), report.checking("dnf replaces a running stock server"):
             box.run(f"{DNF} install --allowerasing {OURS}")
-        left = box.run("rpm -qa 'mysql-community-*'").split()
-        report.check("what has the same files is gone", not left, " ".join(left))
+        report.nothing("what has the same files is gone", box.run("rpm -qa 'mysql-community-*'").split())
         server = Installed(box)
         report.check("the server is ours", "memdiag" in version(server), version(server))
         report.check("my.cnf is as it was", box.run("cat /etc/my.cnf") == settings)
-        setting = server.query("SELECT @@sort_buffer_size").scalar()
-        report.check("and counts", setting == "333000", setting)
+        report.equal("and counts", server.query("SELECT @@sort_buffer_size").scalar(), "333000")
         with kept(report, box, "ours back to the stock RPM"), report.checking("dnf replaces ours by the stock server"):
             box.run(f"{DNF} install --allowerasing /root/stock-*.rpm")
         server = Installed(box)
-        report.check("ours was replaced", version(server) == theirs, version(server))
+        report.equal("ours was replaced", version(server), theirs)
         report.check("my.cnf is still as it was", box.run("cat /etc/my.cnf") == settings)
         service(run, box)
 
@@ -224,7 +221,7 @@ def service(run: Run, box: Machine) -> None:
         before = state(box)
         for what, packages in (("ours", OURS), ("stock's", "/root/stock-*.rpm")):
             box.run(f"{DNF} install --allowerasing {packages}")
-            run.report.check(f"{before}: it stays so with {what}", state(box) == before, state(box))
+            run.report.equal(f"{before}: it stays so with {what}", state(box), before)
 
 
 def state(box: Machine) -> str:

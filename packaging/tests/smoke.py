@@ -58,8 +58,7 @@ def archive(run: Run, folder: Path) -> None:
     as_root = ["--user=root"] * (os.geteuid() == 0)
     with Programs(CLEAN_UP) as programs, open(folder / "log", "w") as log:
         said = programs.run([*make, *as_root], cwd=home, stderr=subprocess.STDOUT)
-        wrong = last_lines(said.stdout) if said.returncode else ""
-        run.report.check("the archive makes a data directory", not wrong, wrong)
+        run.report.nothing("the archive makes a data directory", last_lines(said.stdout) if said.returncode else "")
         running = programs.start([*start, *as_root], cwd=home, stdout=log, stderr=log)
         ledger = "information_schema.memdiag_ledger WHERE component <> 'process'"
         query = ["--connect-timeout=5", "-Ne", f"SELECT @@basedir, SUM(resident_bytes) > 0 FROM {ledger}"]
@@ -69,8 +68,7 @@ def archive(run: Run, folder: Path) -> None:
             if done.returncode == 0 or running.poll() is not None or time.monotonic() > deadline:
                 break
             time.sleep(0.1)
-        said = done.stdout.strip()
-        run.report.check("its server answers from its folder", said == f"{home}/\t1", said)
+        run.report.equal("its server answers from its folder", done.stdout.strip(), f"{home}/\t1")
         stopped = programs.run([*connect, "-e", "SHUTDOWN"], cwd=home, stderr=subprocess.STDOUT)
         run.report.check("and ends", stopped.returncode == 0 and programs.wait(running) >= 0, stopped.stdout)
     run.report.check("with status 0", running.returncode == 0, str(running.returncode))
@@ -85,7 +83,7 @@ def border(run: Run, build_: Unpacked, running: Server) -> None:
         running.query(f"CREATE FUNCTION border RETURNS INTEGER SONAME '{library.name}'")
         said = running.query("SELECT border()").scalar()
         running.query("DROP FUNCTION border")
-        run.report.check(f"exceptions and streams cross to a plugin with a {kind} C++ library", said == "0", said)
+        run.report.equal(f"exceptions and streams cross to a plugin with a {kind} C++ library", said, "0")
 
 
 def reproducible(run: Run) -> None:
@@ -111,8 +109,7 @@ def contents(run: Run) -> None:
     report = run.report
     of = {name: sizes(run.deb(name)) for name in (*OURS, "mysql-memdiag-test")}
     paths = [path for files in of.values() for path in files if "/share/doc/" not in path]
-    twice = sorted(path for path, count in Counter(paths).items() if count > 1)
-    report.check("no file is in two packages", not twice, " ".join(twice))
+    report.nothing("no file is in two packages", sorted(path for path, count in Counter(paths).items() if count > 1))
     places = {OURS[0]: "/usr/sbin/mysqld", OURS[1]: "/usr/bin/mysql", "mysql-memdiag-test": "/usr/bin/mysqltest"}
     wrong = [path for name, path in places.items() if path not in of[name]]
     suite = "/usr/lib/mysql-test/suite/memdiag/t/ledger.test"
@@ -120,7 +117,7 @@ def contents(run: Run) -> None:
     for name, files in of.items():
         licence = f"/usr/share/doc/{name}/LICENSE"
         report.check(f"{name} has the licence", licence in files)
-    report.check("server, client and tests are apart", not wrong, " ".join(wrong))
+    report.nothing("server, client and tests are apart", wrong)
     fields = {}
     for name in OURS:
         text = subprocess.run(["dpkg-deb", "-f", run.deb(name)], capture_output=True, text=True, check=True).stdout
@@ -171,5 +168,4 @@ def server(run: Run, root: Path) -> None:
             "-Ne",
             "SELECT 6 * 7",
         ]
-        said = captured(client).stdout.strip()
-        run.report.check("mysql of the package connects", said == "42", said)
+        run.report.equal("mysql of the package connects", captured(client).stdout.strip(), "42")
