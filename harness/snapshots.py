@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from harness.server import Server
-from harness.sql import Result, SqlError
+from harness.sql import Connection, Result, SqlError
 
 _UNKNOWN_TABLE = 1109
 Figures = dict[str, int | None]
@@ -59,6 +59,14 @@ class Diagnostics:
             if error.code == _UNKNOWN_TABLE:
                 return Result([], [])
             raise
+
+
+def of_cgroup(server: Server | Connection, name: str) -> int | None:
+    """What MEMDIAG_HOST says of the control group."""
+    value = server.query(
+        f"SELECT NUMBER FROM information_schema.MEMDIAG_HOST WHERE SUBJECT = 'cgroup' AND NAME = '{name}'"
+    ).scalar()
+    return None if value is None else int(float(value))
 
 
 def highest(snapshots: Iterable[Snapshot], peak_rss_bytes: int) -> Snapshot:

@@ -24,6 +24,7 @@ from harness.checks import Checks, not_possible
 from harness.common import ROOT, known_preset
 from harness.problem import NotPossible, Problem, run_main
 from harness.server import Build, Server, initialise
+from harness.snapshots import of_cgroup
 from harness.sql import SqlError
 from proof import machine
 
@@ -41,13 +42,6 @@ PATIENCE = 60.0
 MACHINE_MB = 4096
 OPTIONS = ("--innodb-buffer-pool-size=256M", "--innodb-redo-log-capacity=64M", "--disable-log-bin")
 LOAD_OPTIONS = (*OPTIONS, "--memdiag-memory-wait-ms=2000", "--max-allowed-packet=64M")
-
-
-def host(server: Server, name: str) -> int | None:
-    value = server.query(
-        f"SELECT NUMBER FROM information_schema.MEMDIAG_HOST WHERE SUBJECT = 'cgroup' AND NAME = '{name}'"
-    ).scalar()
-    return None if value is None else int(float(value))
 
 
 def target_mb(server: Server) -> float:
@@ -77,8 +71,8 @@ def limits(checks: Checks, server: Server, own: cgroup.Limit, above: cgroup.Limi
         checks.check(f"the ceiling follows {what}", seconds is not None, seconds and f"within {seconds:.2f} s")
 
     follows("memory.max of its group", lambda: None, OWN_MB)
-    checks.check("MEMDIAG_HOST has the limit", host(server, "effective_limit") == OWN_MB * MIB)
-    safe = host(server, "safe_limit")
+    checks.check("MEMDIAG_HOST has the limit", of_cgroup(server, "effective_limit") == OWN_MB * MIB)
+    safe = of_cgroup(server, "safe_limit")
     checks.check("and a safe limit below it", safe is not None and safe < OWN_MB * MIB, safe and f"{safe // MIB} MiB")
     follows("a lower one", lambda: own.resize((OWN_MB - 64) * MIB), OWN_MB - 64)
     follows("a higher one", lambda: own.resize(OWN_MB * MIB), OWN_MB)
@@ -92,7 +86,7 @@ def limits(checks: Checks, server: Server, own: cgroup.Limit, above: cgroup.Limi
 def events(checks: Checks, server: Server, own: cgroup.Limit) -> None:
     """The kernel's words are the server's."""
     of_kernel = dict(line.split() for line in (own.group / "memory.events").read_text().splitlines())
-    of_server = {name: host(server, f"memory.events.{name}") for name in ("max", "oom", "oom_kill")}
+    of_server = {name: of_cgroup(server, f"memory.events.{name}") for name in ("max", "oom", "oom_kill")}
     checks.check(
         "MEMDIAG_HOST has memory.events",
         all(value is not None and value <= int(of_kernel[name]) for name, value in of_server.items()),

@@ -21,6 +21,7 @@ from harness.checks import Checks, Failed, not_possible
 from harness.common import ROOT, known_preset, say
 from harness.problem import NotPossible, run_main
 from harness.server import Build, Server, initialise
+from harness.snapshots import of_cgroup
 from harness.sql import Connection, SqlError
 from harness.waiting import PATIENCE, until
 
@@ -89,13 +90,6 @@ class Load:
         self._thread.join()
 
 
-def figure(session: Connection, name: str) -> int | None:
-    value = session.query(
-        f"SELECT NUMBER FROM information_schema.MEMDIAG_HOST WHERE SUBJECT = 'cgroup' AND NAME = '{name}'"
-    ).scalar()
-    return None if value is None else int(float(value))
-
-
 def follows(session: Connection, limit_bytes: int) -> tuple[float, float]:
     """Seconds for which MEMDIAG_HOST and MEMDIAG_HISTORY still have another limit: until the begin of the last statement
     that shows it, and until the last sample with it. A busy machine, which answers late, makes them no longer. PATIENCE:
@@ -108,7 +102,7 @@ def follows(session: Connection, limit_bytes: int) -> tuple[float, float]:
     while PATIENCE in (host, history) and time.time() < changed + PATIENCE:
         if host == PATIENCE:
             asked = time.time() - changed
-            if figure(session, "effective_limit") == limit_bytes:
+            if of_cgroup(session, "effective_limit") == limit_bytes:
                 host = shown
             shown = asked
         if history == PATIENCE:
@@ -132,7 +126,7 @@ def shrink(checks: Checks, server: Server, groups: list[cgroup.Limit], load: Loa
     with server.connect() as session:
         for number in range(rounds):
             group = groups[number % 2]
-            safe = figure(session, "safe_limit")
+            safe = of_cgroup(session, "safe_limit")
             assert safe is not None, "the safe limit is not known"
             limits.append(safe)
             if not group.resize(safe):
@@ -164,7 +158,7 @@ def below(checks: Checks, server: Server, group: cgroup.Limit, load: Load) -> No
     ended = ""
     with contextlib.suppress(SqlError, OSError), server.connect() as session:
         for part in parts:
-            safe = figure(session, "safe_limit")
+            safe = of_cgroup(session, "safe_limit")
             assert safe is not None, "the safe limit is not known"
             kept = session.query("SHOW GLOBAL STATUS LIKE 'Memdiag_safe_limit'").rows[0][1]
             if not group.resize(rounded(part * safe)):

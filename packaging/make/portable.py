@@ -42,16 +42,14 @@ def libraries(text: str | None = None) -> dict[str, Library]:
     return found
 
 
-def elf_files(tree: Path, paths: Iterable[str]) -> list[str]:
-    """Those of the paths below the tree that are ELF files."""
-    found = []
-    for path in paths:
-        full = tree / path
-        if full.is_file() and not full.is_symlink():
-            with full.open("rb") as file:
-                if file.read(4) == b"\x7fELF":
-                    found.append(path)
-    return found
+def elf_files(paths: Iterable[Path]) -> list[Path]:
+    """Those that are programs or libraries, and no links to one."""
+
+    def is_elf(path: Path) -> bool:
+        with path.open("rb") as file:
+            return file.read(4) == b"\x7fELF"
+
+    return [path for path in paths if path.is_file() and not path.is_symlink() and is_elf(path)]
 
 
 def needs(path: Path) -> Needs:
@@ -85,7 +83,8 @@ def problems(path: str, needed: Needs, known: Mapping[str, Library]) -> list[str
 def check(tree: Path, paths: Iterable[str]) -> None:
     """Raises a Problem that names each file below the tree which does not run on all systems."""
     known = libraries()
-    wrong = [one for path in elf_files(tree, paths) for one in problems(path, needs(tree / path), known)]
+    files = elf_files(tree / path for path in paths)
+    wrong = [one for file in files for one in problems(str(file.relative_to(tree)), needs(file), known)]
     if wrong:
         listed = "\n  ".join(wrong)
         raise Problem(
@@ -100,7 +99,7 @@ def dependencies(tree: Path, paths: Iterable[str]) -> tuple[list[str], list[str]
     known = libraries()
     must: set[str] = set()
     may: set[str] = set()
-    for path in elf_files(tree, paths):
-        for name in needs(tree / path).libraries & known.keys():
+    for file in elf_files(tree / path for path in paths):
+        for name in needs(file).libraries & known.keys():
             (may if known[name].optional else must).add(known[name].packages)
     return sorted(must), sorted(may)

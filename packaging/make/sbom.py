@@ -21,6 +21,7 @@ from harness.checkout import own_files
 from harness.common import ROOT, say
 from harness.problem import Problem
 from harness.programs import captured
+from make.portable import elf_files
 from make.product import PACKAGING, Product
 from tools.build.sources import PINS, sha256_file
 
@@ -98,17 +99,6 @@ def bundled(extra: Path, name: str, table: dict[str, dict[str, str]]) -> Compone
     version = found[1].replace("_", ".") if name == "boost" else found[1]
     digest = folder_sha256(extra / name)
     return Component(name, version, known["licence"], digest, f"pkg:generic/{name}@{version}", OF_FOLDER)
-
-
-def programs(tree: Path) -> list[Path]:
-    """ELF files."""
-    found = []
-    for path in sorted(tree.rglob("*")):
-        if path.is_file() and not path.is_symlink():
-            with open(path, "rb") as file:
-                if file.read(4) == b"\x7fELF":
-                    found.append(path)
-    return found
 
 
 def needed(paths: list[Path]) -> set[str]:
@@ -227,7 +217,7 @@ def components(build: Path, tree: Path, product: Product) -> list[Component]:
         own,
         *(bundled(extra, name, table["bundled"]) for name in bundled_names(read_by_the_compiler(build))),
         *(debians(path, table["system"], "static") for path in archives(build)),
-        *system(needed(programs(tree)), table["system"]),
+        *system(needed(elf_files(sorted(tree.rglob("*")))), table["system"]),
     ]
 
 

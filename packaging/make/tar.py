@@ -35,8 +35,7 @@ def stage(tree: Path, folder: Path, product: Product) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, path, follow_symlinks=False)
     # The names of functions stay, for stacks.
-    programs = elf_files(folder, [str(path.relative_to(folder)) for _, path in copies])
-    subprocess.run(["strip", "--strip-debug", *programs], cwd=folder, check=True)
+    subprocess.run(["strip", "--strip-debug", *elf_files(path for _, path in copies)], check=True)
 
 
 def build(tree: Path, out: Path, product: Product) -> list[Path]:
