@@ -8,8 +8,18 @@ from dataclasses import dataclass
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Load, Workload, insert_rows
 from harness import burst
 from harness.server import Server
+from harness.sql import Connection
 
 STATEMENTS_PER_SESSION = 6
+
+
+def fill_things(session: Connection, table: str, rows: int) -> None:
+    session.query(f"CREATE TABLE {table} (id INT PRIMARY KEY, note VARCHAR(255) NOT NULL, doc JSON NOT NULL)")
+    document = (
+        "JSON_OBJECT('id', i, 'tags', JSON_ARRAY(SHA2(i, 224), i, NULL), 'of', JSON_OBJECT('a', i, 'b', SHA2(i, 256)))"
+    )
+    insert_rows(session, table, rows, f"i, REPEAT(SHA2(i, 224), 1 + i % 4), {document}")
+    session.query(f"ANALYZE TABLE {table}")
 
 
 def statement(chooser: random.Random, rows: int) -> str:
@@ -50,15 +60,7 @@ class ConnectionStorm(Workload):
 
     def fill(self, server: Server) -> None:
         with server.connect(self.name) as session:
-            session.query("CREATE TABLE things (id INT PRIMARY KEY, note VARCHAR(255) NOT NULL, doc JSON NOT NULL)")
-            insert_rows(
-                session,
-                "things",
-                self.rows,
-                "i, REPEAT(SHA2(i, 224), 1 + i % 4), JSON_OBJECT('id', i,"
-                " 'tags', JSON_ARRAY(SHA2(i, 224), i, NULL), 'of', JSON_OBJECT('a', i, 'b', SHA2(i, 256)))",
-            )
-            session.query("ANALYZE TABLE things")
+            fill_things(session, "things", self.rows)
 
     def load(self, server: Server) -> Load:
         def steps(number: int) -> Iterator[int]:

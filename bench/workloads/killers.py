@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bench.workloads import phrase_burst
+from bench.workloads import connection_storm, phrase_burst
 from bench.workloads.base import Workload, insert_rows
 from harness.server import Server
 
@@ -278,26 +278,15 @@ class Killers(Workload):
         )
 
     def fill(self, server: Server) -> None:
-        row = (
-            "i, REPEAT(SHA2(i, 224), 1 + i % 4), JSON_OBJECT('id', i,"
-            " 'tags', JSON_ARRAY(SHA2(i, 224), i, NULL), 'of', JSON_OBJECT('a', i, 'b', SHA2(i, 256)))"
-        )
-        columns = "id INT PRIMARY KEY, note VARCHAR(255) NOT NULL, doc JSON NOT NULL"
         with server.connect(self.name) as session:
             for table in ("things", "altered"):
-                session.query(f"CREATE TABLE {table} ({columns})")
-                insert_rows(session, table, ROWS, row)
-                session.query(f"ANALYZE TABLE {table}")
+                connection_storm.fill_things(session, table, ROWS)
             session.query("CREATE TABLE json_rows (session INT, doc JSON)")
             session.query("CREATE TABLE loaded (session INT, id INT, note VARCHAR(255), doc JSON, KEY (note))")
             session.query("CREATE TABLE locked (id INT PRIMARY KEY, a INT NOT NULL)")
             insert_rows(session, "locked", LOCKED_ROWS, "i, i")
             self._fill_triggers(server)
-            session.query("CREATE TABLE documents (id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT, body TEXT NOT NULL)")
-            every = phrase_burst.documents(DOCUMENTS)
-            while batch := list(itertools.islice(every, 500)):
-                session.query("INSERT INTO documents (body) VALUES " + ",".join(f"('{text}')" for text in batch))
-            session.query("CREATE FULLTEXT INDEX body ON documents (body)")
+            phrase_burst.fill_documents(session, DOCUMENTS)
 
     def _fill_triggers(self, server: Server) -> None:
         body = "".join(f"SET @b = CONCAT(NEW.a, '{each}', NEW.b + {each}); " for each in range(TRIGGER_STATEMENTS))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bench.workloads.base import HUGE_PAGES, LIMIT, PLAIN, Load, Workload
 from harness import burst
 from harness.server import Server
+from harness.sql import Connection
 
 # The collection. Words are drawn independently with P(rank) proportional to 1 / (rank + SHIFT) ** SKEW. The values make
 # the phrase words below occur in most documents, as "the package provides" does in real text; with them stock behaves
@@ -36,6 +37,14 @@ def documents(count: int) -> Iterator[str]:
     for _ in range(count):
         draws = (bisect.bisect(cumulative, chooser.random() * total) for _ in range(WORDS_PER_DOCUMENT))
         yield " ".join(vocabulary[min(draw, VOCABULARY - 1)] for draw in draws)
+
+
+def fill_documents(session: Connection, count: int) -> None:
+    session.query("CREATE TABLE documents (id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT, body TEXT NOT NULL)")
+    every = documents(count)
+    while batch := list(itertools.islice(every, 500)):
+        session.query("INSERT INTO documents (body) VALUES " + ",".join(f"('{text}')" for text in batch))
+    session.query("CREATE FULLTEXT INDEX body ON documents (body)")
 
 
 def searches() -> list[str]:
@@ -68,11 +77,7 @@ class PhraseBurst(Workload):
 
     def fill(self, server: Server) -> None:
         with server.connect(self.name) as session:
-            session.query("CREATE TABLE documents (id INT UNSIGNED PRIMARY KEY AUTO_INCREMENT, body TEXT NOT NULL)")
-            every = documents(self.documents)
-            while batch := list(itertools.islice(every, 500)):
-                session.query("INSERT INTO documents (body) VALUES " + ",".join(f"('{text}')" for text in batch))
-            session.query("CREATE FULLTEXT INDEX body ON documents (body)")
+            fill_documents(session, self.documents)
             session.query("ANALYZE TABLE documents")
 
     def load(self, server: Server) -> Load:
