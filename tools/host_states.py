@@ -33,6 +33,8 @@ MB = 1 << 20
 OPTIONS = (
     *MYSQLD_OPTIONS,
     "--innodb-buffer-pool-size=64M",
+    # The ceiling would keep the server away from its limit.
+    "--memdiag-memory-target=OFF",
     # Unused pages of user variables stay until they are purged.
     "--memdiag-quiet-ms=session=0",
     "--memdiag-dirty-decay-ms=session=-1",
@@ -159,7 +161,7 @@ def huge_pages_everywhere(start: Callable[..., Server], checks: Checks) -> None:
 
 def near_the_limit(start: Callable[..., Server], checks: Checks) -> None:
     def seen() -> dict[str, str] | None:
-        return found(session, "cgroup", r"of the control group's limit of \d+ MB are")
+        return found(session, "cgroup", r"of the control group's limit of \d+ MiB are")
 
     with cgroup.memory_limit(LIMIT_MB << 10) as limit, start(limit.wrapper()) as server, server.connect() as session:
         checks.check("far from the limit nothing is said", seen() is None)
@@ -172,7 +174,7 @@ def near_the_limit(start: Callable[..., Server], checks: Checks) -> None:
         if row is None:
             return
         checks.check("it is critical", row["SEVERITY"] == "critical")
-        checks.check("the limit is the group's", f"limit of {LIMIT_MB} MB" in row["EVIDENCE"])
+        checks.check("the limit is the group's", f"limit of {LIMIT_MB} MiB" in row["EVIDENCE"])
         for number in range(count):
             session.query(f"SET @v{number} = NULL")
         checks.check("what is freed is kept, and found", seen() is not None)
@@ -221,7 +223,7 @@ def page_cache(start: Callable[..., Server], checks: Checks) -> None:
 
 def swap(start: Callable[..., Server], checks: Checks) -> None:
     def seen() -> dict[str, str] | None:
-        return found(session, "machine", r"^\d+ MB of the server are swapped out$")
+        return found(session, "machine", r"^\d+ MiB of the server are swapped out$")
 
     with (
         cgroup.memory_limit(2 * LIMIT_MB << 10) as limit,
