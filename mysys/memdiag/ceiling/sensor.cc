@@ -12,11 +12,6 @@
 
 namespace memdiag::ceiling {
 
-constinit Account account;
-constinit Rounds rounds;
-constinit Tokens tokens;
-constinit Counters counters;
-
 namespace {
 
 constexpr uint64_t connection_wait_us = 1'000'000;

@@ -29,8 +29,8 @@
   A thread that serves no statement yet is charged too. It may become one that
   waits: the owner is told when it is large, and may begin its statement then.
 
-  What a thread took is in taken.h, how it waits in waiting.h, and whom the
-  sensor asks in owner.h.
+  What a thread took is in taken.h, how it waits in waiting.h, whom the sensor
+  asks in owner.h, and what the giver sees of it in taker.h.
 
   Ownership: a Taker is the calling thread's and lives until its end.
   Threads: any, unless said otherwise. Locks: the mutex of Rounds, to wait.
@@ -41,71 +41,14 @@
 #ifndef MEMDIAG_CEILING_SENSOR_H
 #define MEMDIAG_CEILING_SENSOR_H
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-#include "mysys/memdiag/ceiling/account.h"
-#include "mysys/memdiag/ceiling/ask.h"
 #include "mysys/memdiag/ceiling/owner.h"
-#include "mysys/memdiag/ceiling/rounds.h"
+#include "mysys/memdiag/ceiling/taker.h"
 #include "mysys/memdiag/pools/pool.h"
 
 namespace memdiag::ceiling {
-
-/** A thread is seen after so many bytes. */
-constexpr uint64_t interval_bytes = 64 << 10;
-
-extern Account account;
-extern Rounds rounds;
-extern Tokens tokens;
-
-/** Sums since the server started. */
-struct Counters {
-  /** Waits of running statements. */
-  std::atomic<uint64_t> waits{0};
-  std::atomic<uint64_t> wait_us{0};
-  std::atomic<uint64_t> longest_wait_us{0};
-  /** Waits that ended without room. */
-  std::atomic<uint64_t> went_on{0};
-  /** Statements that ended because of the ceiling. */
-  std::atomic<uint64_t> ended{0};
-  /** Statements that did not begin. */
-  std::atomic<uint64_t> refused{0};
-  /** Bytes of the buffer pool's frames that are given back now. */
-  std::atomic<uint64_t> parked_bytes{0};
-  /** memdiag_memory_target is not OFF. */
-  std::atomic<bool> on{false};
-  /** Nor is it WATCH. */
-  std::atomic<bool> acts{false};
-};
-extern Counters counters;
-
-/** The part of a thread that others read. */
-struct Taker {
-  /** Growth of the thread since its statement began, as of its last event. */
-  std::atomic<int64_t> grown_bytes{0};
-  std::atomic<bool> told_to_end{false};
-  /** It waits for memory. */
-  std::atomic<bool> waits{false};
-  /** In malloc(), where a block cannot be refused. To end the statement brings
-  nothing before it has the block. */
-  std::atomic<bool> waits_in_malloc{false};
-  /** For so much. */
-  std::atomic<int64_t> asks_bytes{0};
-
-  /** What it took, and what it waits for: a block that is larger than the room
-  would wait for ever otherwise. */
-  int64_t wants_bytes() const {
-    return grown_bytes.load(std::memory_order_relaxed) +
-           asks_bytes.load(std::memory_order_relaxed);
-  }
-};
-
-/** A statement that grew so much is told to the owner. */
-constexpr int64_t large_bytes = 1 << 20;
-/** A statement that grew less does not wait while the target is kept. */
-constexpr int64_t small_bytes = 256 << 10;
 
 /** @param owner  lives for ever
 @return 0, or an errno: there is no sensor. One thread at a time */

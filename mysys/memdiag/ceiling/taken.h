@@ -14,7 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "mysys/memdiag/ceiling/sensor.h"
+#include "mysys/memdiag/ceiling/taker.h"
 
 namespace memdiag::ceiling {
 

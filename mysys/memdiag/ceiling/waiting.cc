@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "mysys/memdiag/base/clock.h"
+#include "mysys/memdiag/ceiling/owner.h"
 
 namespace memdiag::ceiling {
 namespace {
