@@ -157,17 +157,19 @@ bool Choice::see_again(const Candidate &candidate) {
   return true;
 }
 
+void Peaks::set(uint64_t hash, int64_t bytes) {
+  std::atomic<uint32_t> &place = m_kb[hash % m_kb.size()];
+  const auto kb =
+      static_cast<uint32_t>(std::clamp<int64_t>(bytes >> 10, 0, 1 << 30));
+  // Small statements come by the thousand, and change nothing.
+  if (place.load(std::memory_order_relaxed) != kb + 1)
+    place.store(kb + 1, std::memory_order_relaxed);
+}
+
 void Peaks::note(uint64_t hash, int64_t peak_bytes) {
   if (hash == 0) return;
-  std::atomic<uint32_t> &place = m_kb[hash % m_kb.size()];
-  const uint32_t before = place.load(std::memory_order_relaxed);
-  const auto now =
-      static_cast<uint32_t>(std::clamp<int64_t>(peak_bytes >> 10, 0, 1 << 30));
-  const uint32_t next =
-      before == 0 ? now
-                  : static_cast<uint32_t>((3ULL * (before - 1) + now) / 4);
-  // Small statements come by the thousand, and change nothing.
-  if (next + 1 != before) place.store(next + 1, std::memory_order_relaxed);
+  const std::optional<int64_t> before = this->peak_bytes(hash);
+  set(hash, before ? (3 * *before + peak_bytes) / 4 : peak_bytes);
 }
 
 int64_t expected_of_beginner(bool has_digest, std::optional<int64_t> peak_bytes,
@@ -176,7 +178,7 @@ int64_t expected_of_beginner(bool has_digest, std::optional<int64_t> peak_bytes,
   if (!has_digest)
     expected = std::min(average_peak_bytes / 4, 16 * mb);
   else if (peak_bytes)
-    expected = std::min(*peak_bytes, 2 * plenty_bytes);
+    expected = std::min(*peak_bytes, 4 * plenty_bytes);
   return expected < small_bytes ? 0 : expected;
 }
 

@@ -193,8 +193,14 @@ class Peaks {
     return peak_bytes(hash).value_or(small_bytes) < small_bytes;
   }
   void note(uint64_t hash, int64_t peak_bytes);
+  /** One that runs has taken so much already. */
+  void note_at_least(uint64_t hash, int64_t bytes) {
+    if (hash != 0 && peak_bytes(hash).value_or(-1) < bytes) set(hash, bytes);
+  }
 
  private:
+  void set(uint64_t hash, int64_t bytes);
+
   /** In KB, and one more: 0 is unknown. */
   std::array<std::atomic<uint32_t>, 4096> m_kb{};
 };
@@ -207,8 +213,8 @@ reserve would be left, whatever others are expected to take. */
 constexpr uint64_t long_patient_us = 5'000'000;
 
 /** What a statement is expected to take.
-- By its digest's last statements, but twice the plenty at most: a guess that is
-  too high must not keep it from running.
+- By its digest's last statements, but four times the plenty at most: a guess
+  that is too high must not keep it from running.
 - If nothing is known of its digest, the plenty: few such statements begin at
   once.
 - If it has no digest (performance_schema=OFF), a quarter of the average peak of

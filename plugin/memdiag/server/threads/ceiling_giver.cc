@@ -243,6 +243,17 @@ bool all_wait(State *self) {
   return all;
 }
 
+/** What those that run have taken says what those that wait, and are of the
+same digests, will take: of a crowd that nothing is known of, none has ended
+yet. */
+void learn(State *self) {
+  MUTEX_LOCK(locked, &self->mutex);
+  for (const Running *each = self->running.first; each != nullptr;
+       each = each->next)
+    peaks.note_at_least(
+        each->hash, each->taker->grown_bytes.load(std::memory_order_relaxed));
+}
+
 /** In WATCH a step is noted once a second. */
 void note_only(State *self, Action action, uint64_t bytes, uint64_t now_us) {
   if (now_us - self->watched_us < watch_row_us) return;
@@ -350,6 +361,7 @@ bool round(State *self) {
     let_threads_ask(self->at_work && acts() &&
                     account.level() >= Level::yellow);
     if (self->kills_due) kill_again(self);
+    if (self->waiters.load(std::memory_order_relaxed) != 0) learn(self);
     again = take_step(self, now_us);
   } catch (const std::bad_alloc &) {
     // The next round tries again.

@@ -308,7 +308,8 @@ TEST(Victim, of_equals_is_the_one_that_began_last) {
 
 TEST(Beginner, is_expected_to_take_what_its_digest_took) {
   EXPECT_EQ(9 * mb, expected_of_beginner(true, 9 * mb, 50 * mb, 64 * mb));
-  EXPECT_EQ(128 * mb, expected_of_beginner(true, 500 * mb, 0, 64 * mb));
+  EXPECT_EQ(200 * mb, expected_of_beginner(true, 200 * mb, 0, 64 * mb));
+  EXPECT_EQ(256 * mb, expected_of_beginner(true, 500 * mb, 0, 64 * mb));
   EXPECT_EQ(0, expected_of_beginner(true, mb / 8, 50 * mb, 64 * mb));
 }
 
@@ -335,6 +336,18 @@ TEST(Beginner, the_peak_of_a_digest_forgets) {
   peaks.note(8, 0);
   EXPECT_EQ(0, peaks.peak_bytes(8));
   peaks.note(0, mb);
+  EXPECT_FALSE(peaks.peak_bytes(0));
+}
+
+TEST(Beginner, one_that_runs_says_what_others_will_take_at_least) {
+  Peaks peaks;
+  peaks.note_at_least(7, 8 * mb);
+  EXPECT_EQ(8 * mb, peaks.peak_bytes(7));
+  peaks.note_at_least(7, 2 * mb);
+  EXPECT_EQ(8 * mb, peaks.peak_bytes(7));
+  peaks.note_at_least(7, 9 * mb);
+  EXPECT_EQ(9 * mb, peaks.peak_bytes(7));
+  peaks.note_at_least(0, mb);
   EXPECT_FALSE(peaks.peak_bytes(0));
 }
 
