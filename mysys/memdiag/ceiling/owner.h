@@ -52,11 +52,15 @@ struct Owner {
   its statement, if there is one, has ended. false: a small statement runs, and
   is a large one */
   bool (*text_comes)(){nullptr};
-  /** The calling thread must not wait for others for long: they may wait for
-  what its session holds, or it was killed. Called from malloc(). */
+  /** The calling thread must not wait for others before its statement: others
+  may wait for what its session holds, or it was killed. Called before a pool is
+  asked. */
   bool (*goes_on)(){nullptr};
+  /** The calling thread's statement names no table, and others do not wait for
+  its session: it may wait for long while it runs. Called from malloc(). */
+  bool (*nobody_waits)(){nullptr};
   /** How long the calling thread's statement may wait before it begins, or
-  while nothing else waits for it. Called from malloc(). */
+  while nobody waits for it. Called from malloc(). */
   uint64_t (*longest_wait_us)(){nullptr};
   /** KILL, a time limit or the ceiling ends the calling thread's statement. The
   thread then waits as one that was told to end. Called from malloc(). */

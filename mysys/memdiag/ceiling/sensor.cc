@@ -143,7 +143,9 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   const bool of_malloc = grown >= static_cast<int64_t>(pools::watched_size) &&
                          self->coming_bytes == 0;
   const bool may = may_wait_in_event(self, of_malloc, in_pool);
-  if (may && of_malloc) wait_for_lane(self, grown);
+  // No pool is within malloc(): it would have been asked for so much.
+  if (of_malloc && may_wait.load(std::memory_order_relaxed))
+    wait_for_lane(self, grown);
   if (account.level() != Level::red || since_base < waiting_bytes()) return;
   if (may)
     (void)wait(self, grown, {});

@@ -92,9 +92,19 @@ bool may_pass(Thread *self, int64_t bytes, bool waited_long, uint64_t began_us,
 }
 
 uint64_t longest_lane_us() {
-  return ask_owner(&Owner::goes_on, false)
-             ? longest_ask_us
-             : ask_owner(&Owner::longest_wait_us, longest_packet_us);
+  return ask_owner(&Owner::nobody_waits, false)
+             ? ask_owner(&Owner::longest_wait_us, longest_packet_us)
+             : longest_ask_us;
+}
+
+/** There is no plenty for more blocks of this size, each perhaps twice as large
+as the one before.
+@param bytes  are promised */
+bool needs_lane(int64_t bytes) {
+  const Level level = account.level();
+  return level > Level::green ||
+         (level == Level::green &&
+          account.left_bytes() < account.marks().plenty_bytes + 4 * bytes);
 }
 
 int64_t expected_of_text(int64_t bytes) {
@@ -176,7 +186,7 @@ bool wait(Thread *self, int64_t bytes, May may) {
 
 void wait_for_lane(Thread *self, int64_t bytes) {
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
-  while (account.level() > Level::green && !take_lane(self) &&
+  while (needs_lane(bytes) && !take_lane(self) &&
          generation.load(std::memory_order_relaxed) == self->generation &&
          clock_us(CLOCK_MONOTONIC) - began_us < longest_lane_us()) {
     tell_large(self);

@@ -41,8 +41,9 @@ bool ends_at_once(const Thread *self);
 bool wait(Thread *self, int64_t bytes, May may);
 
 /** A large block of malloc() cannot be refused, and the next one of the
-statement may be as large. So while there is not plenty, one after the other of
-such statements comes to its end.
+statement may be larger. So while there is not plenty for such blocks, one after
+the other of such statements comes to its end. To wait at red alone would be too
+late: each of a crowd would keep what another one needs.
 @param bytes  are promised */
 void wait_for_lane(Thread *self, int64_t bytes);
 /** The statement has ended. */

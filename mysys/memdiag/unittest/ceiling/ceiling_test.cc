@@ -1026,6 +1026,7 @@ TEST_F(Ceiling, one_statement_after_the_other_goes_on_to_its_end) {
 TEST_F(Ceiling, a_large_block_of_malloc_waits_for_the_lane) {
   begin_statement();
   let_threads_ask(true);
+  let_threads_wait(true);
   kernel_bytes = 940 * mb;
   EXPECT_TRUE(account.read(now_us));
   ASSERT_EQ(Level::yellow, account.level());
@@ -1044,16 +1045,46 @@ TEST_F(Ceiling, a_large_block_of_malloc_waits_for_the_lane) {
   rounds.end_one();
   other.join();
   EXPECT_TRUE(passed);
+  let_threads_wait(false);
+}
+
+/** Four more of them would leave less than the plenty. */
+TEST_F(Ceiling, at_green_a_very_large_block_of_malloc_waits_for_the_lane) {
+  begin_statement();
+  let_threads_wait(true);
+  kernel_bytes = 700 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  ASSERT_EQ(Level::green, account.level());
+  on_event(true, 50 * mb, 0);
+  std::atomic<int> blocks{0};
+  std::thread other([&blocks] {
+    begin(0);
+    on_event(true, 0, 0);
+    on_event(true, 10 * mb, 0);
+    ++blocks;
+    on_event(true, 60 * mb, 0);
+    ++blocks;
+    (void)end();
+  });
+  while (blocks == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(1, blocks);
+  end();
+  rounds.end_one();
+  other.join();
+  EXPECT_EQ(2, blocks);
+  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, one_that_nobody_waits_for_waits_longer_for_the_lane) {
-  static std::atomic<bool> goes_on;
-  goes_on = false;
+  static std::atomic<bool> nobody_waits;
+  nobody_waits = true;
   static constexpr Owner owner{
-      .goes_on = [] { return goes_on.load(); },
+      .nobody_waits = [] { return nobody_waits.load(); },
       .longest_wait_us = [] { return 2 * longest_ask_us; }};
   Taker *const taker = begin_statement(&owner);
   let_threads_ask(true);
+  let_threads_wait(true);
   kernel_bytes = 940 * mb;
   EXPECT_TRUE(account.read(now_us));
   on_event(true, 2 * mb, 0);
@@ -1074,10 +1105,11 @@ TEST_F(Ceiling, one_that_nobody_waits_for_waits_longer_for_the_lane) {
   rounds.end_one();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(passed);
-  goes_on = true;
+  nobody_waits = false;
   rounds.end_one();
   other.join();
   EXPECT_TRUE(passed);
+  let_threads_wait(false);
 }
 
 TEST_F(Ceiling, the_owner_is_told_once_of_a_large_statement) {

@@ -143,6 +143,12 @@ bool goes_on() {
          exempt::holds_what_others_wait_for(thd);
 }
 
+bool nobody_waits() {
+  THD *const thd = current_thd;
+  return thd != nullptr && own().running.passed_gate.load() &&
+         thd->lex->query_tables == nullptr && !goes_on();
+}
+
 bool is_executing() {
   THD *const thd = current_thd;
   return own().running.passed_gate.load() && thd != nullptr &&

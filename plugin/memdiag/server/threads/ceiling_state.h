@@ -213,6 +213,7 @@ bool is_in_parser();
 bool never_waits();
 bool text_comes();
 bool goes_on();
+bool nobody_waits();
 bool is_killed();
 bool keeps_value();
 bool is_executing();
