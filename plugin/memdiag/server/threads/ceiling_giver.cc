@@ -355,8 +355,11 @@ bool round(State *self) {
     refresh_limits(self, now_us);
     if (account.read(now_us))
       say_known(self);
-    else if (account.level() == Level::unknown)
+    else if (account.level() == Level::unknown) {
       say_unknown(self, false, "the kernel's figures cannot be read");
+      // The group may have been made anew, under the same name.
+      self->kept_file.clear();
+    }
     let_threads_wait(self->at_work && acts());
     let_threads_ask(self->at_work && acts() &&
                     account.level() >= Level::yellow);
