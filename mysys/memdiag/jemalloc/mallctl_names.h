@@ -6,28 +6,14 @@
   unit test resolves each of them against the library that is linked, so a
   misspelt or retired name fails the build's tests and never reads as 0.
 
-  MEMDIAG_CTL_MUTEX(id, "name"): the counters below the name of a mutex. A file
-  that wants the mutexes and not their counters defines the macro first.
-
   Units: as in jemalloc(3). Sizes are bytes; pactive, pdirty and pmuzzy are
-  pages; decay times are milliseconds; wait times, uptime and run_interval are
-  nanoseconds.
+  pages; decay times are milliseconds; uptime and run_interval are nanoseconds.
 
   To read arenas.create or tcache.create makes an arena or a cache, which the
   reader owns. tcache.destroy frees a cache. The layer never destroys an arena.
 
   No include guard: included with different definitions of MEMDIAG_CTL.
 */
-#ifndef MEMDIAG_CTL_MUTEX
-#define MEMDIAG_CTL_MUTEX(id, name)                                      \
-  MEMDIAG_CTL(id##_num_ops, name ".num_ops", uint64_t)                   \
-  MEMDIAG_CTL(id##_num_wait, name ".num_wait", uint64_t)                 \
-  MEMDIAG_CTL(id##_num_spin_acq, name ".num_spin_acq", uint64_t)         \
-  MEMDIAG_CTL(id##_num_owner_switch, name ".num_owner_switch", uint64_t) \
-  MEMDIAG_CTL(id##_total_wait_time, name ".total_wait_time", uint64_t)   \
-  MEMDIAG_CTL(id##_max_wait_time, name ".max_wait_time", uint64_t)       \
-  MEMDIAG_CTL(id##_max_num_thds, name ".max_num_thds", uint32_t)
-#endif
 // clang-format off
 MEMDIAG_CTL(version,                  "version",                                const char *)
 MEMDIAG_CTL(epoch,                    "epoch",                                  uint64_t)
@@ -137,28 +123,4 @@ MEMDIAG_CTL(stats_extents_nmuzzy,     "stats.arenas.0.extents.0.nmuzzy",        
 MEMDIAG_CTL(stats_extents_muzzy_bytes, "stats.arenas.0.extents.0.muzzy_bytes",  size_t)
 MEMDIAG_CTL(stats_extents_nretained,  "stats.arenas.0.extents.0.nretained",     size_t)
 MEMDIAG_CTL(stats_extents_retained_bytes, "stats.arenas.0.extents.0.retained_bytes", size_t)
-
-MEMDIAG_CTL_MUTEX(stats_mutex_background_thread,       "stats.mutexes.background_thread")
-MEMDIAG_CTL_MUTEX(stats_mutex_max_per_bg_thd,          "stats.mutexes.max_per_bg_thd")
-MEMDIAG_CTL_MUTEX(stats_mutex_ctl,                     "stats.mutexes.ctl")
-MEMDIAG_CTL_MUTEX(stats_mutex_prof,                    "stats.mutexes.prof")
-MEMDIAG_CTL_MUTEX(stats_mutex_prof_thds_data,          "stats.mutexes.prof_thds_data")
-MEMDIAG_CTL_MUTEX(stats_mutex_prof_dump,               "stats.mutexes.prof_dump")
-MEMDIAG_CTL_MUTEX(stats_mutex_prof_recent_alloc,       "stats.mutexes.prof_recent_alloc")
-MEMDIAG_CTL_MUTEX(stats_mutex_prof_recent_dump,        "stats.mutexes.prof_recent_dump")
-MEMDIAG_CTL_MUTEX(stats_mutex_prof_stats,              "stats.mutexes.prof_stats")
-MEMDIAG_CTL_MUTEX(stats_arena_mutex_large,             "stats.arenas.0.mutexes.large")
-MEMDIAG_CTL_MUTEX(stats_arena_mutex_extent_avail,      "stats.arenas.0.mutexes.extent_avail")
-MEMDIAG_CTL_MUTEX(stats_arena_mutex_extents_dirty,     "stats.arenas.0.mutexes.extents_dirty")
-MEMDIAG_CTL_MUTEX(stats_arena_mutex_extents_muzzy,     "stats.arenas.0.mutexes.extents_muzzy")
-MEMDIAG_CTL_MUTEX(stats_arena_mutex_extents_retained,  "stats.arenas.0.mutexes.extents_retained")
-MEMDIAG_CTL_MUTEX(stats_arena_mutex_decay_dirty,       "stats.arenas.0.mutexes.decay_dirty")
-MEMDIAG_CTL_MUTEX(stats_arena_mutex_decay_muzzy,       "stats.arenas.0.mutexes.decay_muzzy")
-MEMDIAG_CTL_MUTEX(stats_arena_mutex_base,              "stats.arenas.0.mutexes.base")
-MEMDIAG_CTL_MUTEX(stats_arena_mutex_tcache_list,       "stats.arenas.0.mutexes.tcache_list")
-MEMDIAG_CTL_MUTEX(stats_arena_mutex_hpa_shard,         "stats.arenas.0.mutexes.hpa_shard")
-MEMDIAG_CTL_MUTEX(stats_arena_mutex_hpa_shard_grow,    "stats.arenas.0.mutexes.hpa_shard_grow")
-MEMDIAG_CTL_MUTEX(stats_arena_mutex_hpa_sec,           "stats.arenas.0.mutexes.hpa_sec")
-MEMDIAG_CTL_MUTEX(stats_bin_mutex,                     "stats.arenas.0.bins.0.mutex")
 // clang-format on
-#undef MEMDIAG_CTL_MUTEX

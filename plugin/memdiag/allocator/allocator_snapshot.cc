@@ -280,8 +280,6 @@ void add_settings(Control_reader *reader, Allocator_row *row) {
 void read_details(Control_reader *reader, Details details, Snapshot *to) {
   to->details = details;
   if (details == 0) return;
-  const bool mutexes = (details & detail_of<Mutex_row>) != 0;
-  if (mutexes) append_global_mutexes(reader, &to->mutexes);
   const Size_classes classes(reader);
   for (const Arena_row &arena : to->arenas) {
     if (is_interrupted()) return;
@@ -289,7 +287,6 @@ void read_details(Control_reader *reader, Details details, Snapshot *to) {
     if (details & detail_of<Large_row>) classes.append_large(arena, &to->large);
     if (details & detail_of<Extents_row>)
       classes.append_extents(arena, &to->extents);
-    if (mutexes) append_mutexes(reader, arena, classes.bins(), &to->mutexes);
   }
 }
 

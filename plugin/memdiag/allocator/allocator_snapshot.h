@@ -8,8 +8,8 @@
   counter while other threads go on, so two figures of one arena (active and
   allocated, say) can differ by what changes in between. The pool layer's own
   counters (peaks, purges, fallbacks) are read right after the refresh. Figures
-  that take many reads (size_classes.h, allocator_mutexes.h) are in a snapshot
-  only on request, and come from the same refresh.
+  that take many reads (size_classes.h) are in a snapshot only on request, and
+  come from the same refresh.
 
   Errors: a control that cannot be read leaves its member empty and is listed in
   `failed`; no figure is 0 because a read failed. A sum over arenas is empty
@@ -34,7 +34,6 @@
 #include <vector>
 
 #include "mysys/memdiag/pools/pools.h"
-#include "plugin/memdiag/allocator/allocator_mutexes.h"
 #include "plugin/memdiag/allocator/control_reader.h"
 #include "plugin/memdiag/allocator/size_classes.h"
 #include "plugin/memdiag/base/reading.h"
@@ -131,21 +130,19 @@ template <typename Row>
 constexpr Details detail_of = std::is_same_v<Row, Bin_row>       ? 1
                               : std::is_same_v<Row, Large_row>   ? 2
                               : std::is_same_v<Row, Extents_row> ? 4
-                              : std::is_same_v<Row, Mutex_row>   ? 8
                                                                  : 0;
-constexpr Details all_details = 15;
+constexpr Details all_details = 7;
 
 struct Snapshot {
   Allocator_row allocator;
   std::vector<Arena_row> arenas;
   std::array<Pool_row, pool_count> pools;
-  /** The kinds of rows that were requested; the others of the next four are
+  /** The kinds of rows that were requested; the others of the next three are
   empty. */
   Details details;
   std::vector<Bin_row> bins;
   std::vector<Large_row> large;
   std::vector<Extents_row> extents;
-  std::vector<Mutex_row> mutexes;
   std::vector<Failed_read> failed;
   /** Other threads refreshed jemalloc's statistics during each attempt to read
   them: each figure is right, but they are of different moments. */
@@ -180,8 +177,6 @@ std::span<const Row> rows_of(const Snapshot &snapshot) {
     return snapshot.large;
   else if constexpr (std::is_same_v<Row, Extents_row>)
     return snapshot.extents;
-  else if constexpr (std::is_same_v<Row, Mutex_row>)
-    return snapshot.mutexes;
   else
     return snapshot.arenas;
 }

@@ -47,7 +47,6 @@
   TABLE(allocator)                     \
   TABLE(arenas)                        \
   TABLE(size_classes)                  \
-  TABLE(mutexes)                       \
   TABLE(routes)                        \
   TABLE(samples)                       \
   TABLE(stacks)                        \

@@ -143,9 +143,6 @@ TEST(Mallctl, SizeClassThatDoesNotExist) {
               mallctl::read<Ctl::arenas_bin_size>(0, bins + more).error());
     EXPECT_EQ(ENOENT,
               mallctl::read<Ctl::stats_bin_nmalloc>(0, bins + more).error());
-    EXPECT_EQ(
-        ENOENT,
-        mallctl::read<Ctl::stats_bin_mutex_num_ops>(0, bins + more).error());
     EXPECT_EQ(ENOENT,
               mallctl::read<Ctl::arenas_lextent_size>(0, large + more).error());
     EXPECT_EQ(

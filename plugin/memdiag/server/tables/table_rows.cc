@@ -172,10 +172,6 @@ void add_rows(Statement *statement, Sink<Size_class_row> *sink) {
           sink);
 }
 
-void add_rows(Statement *statement, Sink<Mutex_row> *sink) {
-  add_rows_of_snapshot(statement, sink);
-}
-
 void add_rows(Statement *statement, Sink<routes::Row> *sink) {
   add_all(statement->all_routes(), sink);
 }

@@ -259,15 +259,12 @@ size_t empty_cells_of_all(const Snapshot &snapshot) {
   return empty_cells<allocator_table>(rows_of<Allocator_row>(snapshot)) +
          empty_cells<pools_table>(snapshot.pools) +
          empty_cells<arenas_table>(snapshot.arenas) +
-         empty_cells_of_classes(snapshot) +
-         empty_cells<mutexes_table>(snapshot.mutexes);
+         empty_cells_of_classes(snapshot);
 }
 
-/** Not read when it is known to be 0: of extents that an arena has none of, of
-a mutex that was never taken or waited for. */
+/** Not read when it is known to be 0: of extents that an arena has none of. */
 bool is_read_by_need(const std::string &name) {
-  return name.find(".extents.") != name.npos ||
-         (name.find("mutex") != name.npos && !name.ends_with(".num_ops"));
+  return name.find(".extents.") != name.npos;
 }
 
 TEST(Snapshot, EveryStatisticThatFailsEmptiesACell) {

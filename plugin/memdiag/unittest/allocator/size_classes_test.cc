@@ -1,6 +1,6 @@
 /*
-  The collectors of size classes and of jemalloc's mutexes without the server:
-  what adds up, what a block changes, what a failed read looks like.
+  The collectors of size classes without the server: what adds up, what a block
+  changes, what a failed read looks like.
 */
 
 #include "plugin/memdiag/allocator/size_classes.h"
@@ -8,13 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <map>
 #include <set>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "mysys/memdiag/base/fault.h"
@@ -22,7 +20,6 @@
 #include "mysys/memdiag/pools/arenas.h"
 #include "mysys/memdiag/pools/pools.h"
 #include "mysys/memdiag/purging/purge.h"
-#include "plugin/memdiag/allocator/allocator_mutexes.h"
 #include "plugin/memdiag/allocator/allocator_snapshot.h"
 
 namespace memdiag {
@@ -370,15 +367,13 @@ TEST(ShareOut, UnknownStaysUnknown) {
 TEST(Details, AreReadWhereTheyAreAskedFor) {
   const Snapshot none = take_snapshot();
   EXPECT_EQ(none.details, 0u);
-  EXPECT_TRUE(none.bins.empty() && none.large.empty() && none.extents.empty() &&
-              none.mutexes.empty());
+  EXPECT_TRUE(none.bins.empty() && none.large.empty() && none.extents.empty());
   const Snapshot some =
-      take_snapshot(detail_of<Bin_row> | detail_of<Mutex_row>);
+      take_snapshot(detail_of<Bin_row> | detail_of<Extents_row>);
   EXPECT_FALSE(some.bins.empty());
-  EXPECT_FALSE(some.mutexes.empty());
-  EXPECT_TRUE(some.large.empty() && some.extents.empty());
-  EXPECT_EQ(detail_of<Bin_row> | detail_of<Large_row> | detail_of<Extents_row> |
-                detail_of<Mutex_row>,
+  EXPECT_FALSE(some.extents.empty());
+  EXPECT_TRUE(some.large.empty());
+  EXPECT_EQ(detail_of<Bin_row> | detail_of<Large_row> | detail_of<Extents_row>,
             all_details);
   EXPECT_EQ(detail_of<Pool_row>, 0u);
 }
@@ -447,92 +442,6 @@ TEST(SizeClasses, SettingThatFailsEmptiesWhatFollowsFromIt) {
       EXPECT_TRUE(row.dirty_bytes.has_value()) << mallctl::name(ctl);
     }
     EXPECT_EQ(snapshot.failed.at(0).ctl, ctl);
-  }
-}
-
-/** Sum over the arenas of a pool. */
-uint64_t locks(std::string_view name, Pool of) {
-  const Snapshot snapshot = take_snapshot(detail_of<Mutex_row>);
-  return sum_of(snapshot.mutexes, &Mutex_row::locks, [&](const Mutex_row &row) {
-    return row.name == name && row.pool == std::string_view{spec_of(of).name};
-  });
-}
-
-TEST(Mutexes, EachIsTakenByWhatItGuards) {
-  const auto rise = [](std::string_view name, size_t size) {
-    {
-      const Blocks first(fresh_pool, size, 1);
-    }
-    const uint64_t before = locks(name, fresh_pool);
-    {
-      const Blocks blocks(fresh_pool, size, 1000);
-    }
-    return locks(name, fresh_pool) - before;
-  };
-  // Each block and its free, and what looking adds.
-  EXPECT_GE(rise("bins", 100), 2000u);
-  EXPECT_LT(rise("bins", 100), 4000u);
-  EXPECT_GE(rise("large", 100000), 2000u);
-  EXPECT_LT(rise("large", 100000), 3000u);
-  EXPECT_LT(rise("large", 100), 100u);
-}
-
-TEST(Mutexes, Rows) {
-  const Snapshot snapshot = take_snapshot(all_details);
-  ASSERT_TRUE(snapshot.failed.empty());
-  size_t of_bins = 0;
-  size_t ctl = 0;
-  for (const Mutex_row &row : snapshot.mutexes) {
-    EXPECT_GT(row.locks.value(), 0u) << row.name;
-    EXPECT_LE(*row.spins + *row.waits, *row.locks) << row.name;
-    EXPECT_LE(*row.owner_switches, *row.locks) << row.name;
-    EXPECT_LE(*row.max_wait_ns, *row.total_wait_ns) << row.name;
-    EXPECT_EQ(*row.waits == 0, *row.max_waiters == 0) << row.name;
-    EXPECT_EQ(row.arena.has_value(), row.pool.has_value()) << row.name;
-    if (row.name == std::string_view{"bins"}) ++of_bins;
-    if (row.name == std::string_view{"ctl"}) {
-      ++ctl;
-      EXPECT_FALSE(row.arena.has_value());
-    }
-  }
-  EXPECT_EQ(of_bins, snapshot.arenas.size());
-  EXPECT_EQ(ctl, 1u);
-}
-
-TEST(Mutexes, WaitingIsCounted) {
-  // All threads want the lock of one class of one arena.
-  const unsigned arena = mallctl::read<Ctl::arenas_create>().value();
-  const auto contention = [arena] {
-    const Snapshot snapshot = take_snapshot(detail_of<Mutex_row>);
-    return sum_of(snapshot.mutexes, &Mutex_row::spins,
-                  in(Arena_id{arena, ""})) +
-           sum_of(snapshot.mutexes, &Mutex_row::waits, in(Arena_id{arena, ""}));
-  };
-  std::atomic<bool> stop{false};
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 4; ++i)
-    threads.emplace_back([&stop, arena] {
-      while (!stop)
-        placed::free(placed::allocate(arena, placed::no_cache, 20000, false),
-                     placed::no_cache, 20000);
-    });
-  // No number of operations makes two threads meet. At most as long as the test
-  // may take.
-  while (contention() == 0) std::this_thread::yield();
-  stop = true;
-  for (std::thread &thread : threads) thread.join();
-  EXPECT_EQ(mallctl::call<Ctl::arena_destroy>(arena), 0);
-}
-
-TEST(Mutexes, FailedReadIsEmptyAndNamed) {
-  const Failing_reads failing(Ctl::stats_bin_mutex_num_owner_switch);
-  const Snapshot snapshot = take_snapshot(detail_of<Mutex_row>);
-  ASSERT_EQ(snapshot.failed.size(), 1u);
-  EXPECT_EQ(snapshot.failed[0].ctl, Ctl::stats_bin_mutex_num_owner_switch);
-  for (const Mutex_row &row : snapshot.mutexes) {
-    EXPECT_EQ(row.owner_switches.has_value(),
-              row.name != std::string_view{"bins"});
-    EXPECT_TRUE(row.locks.has_value());
   }
 }
 
