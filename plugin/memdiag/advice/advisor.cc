@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstdarg>
-#include <cstdio>
 #include <string_view>
 
 #include "plugin/memdiag/advice/holder_list.h"
+#include "plugin/memdiag/base/text.h"
 #include "plugin/memdiag/ceiling/giving.h"
 
 namespace memdiag::advisor {
@@ -63,17 +62,6 @@ constexpr uint64_t rest_seconds = 60;
 /** The default of innodb_buffer_pool_chunk_size, and the default size of the
 buffer pool. */
 constexpr uint64_t chunk_bytes = 128 * mib;
-
-std::string text(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-std::string text(const char *format, ...) {
-  char buffer[1024];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(buffer, sizeof buffer, format, arguments);
-  va_end(arguments);
-  return buffer;
-}
 
 std::string size(double bytes) {
   constexpr double gib = 1 << 30;

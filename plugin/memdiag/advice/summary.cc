@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstdarg>
-#include <cstdio>
 #include <utility>
+
+#include "plugin/memdiag/base/text.h"
 
 namespace memdiag::summary {
 namespace {
@@ -31,17 +31,6 @@ constexpr size_t most_findings = 3;
 static_assert(most_holders + most_unusual + most_grown + most_reclaimable +
                   most_peaks + most_findings <=
               max_rows);
-
-std::string text(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-std::string text(const char *format, ...) {
-  char buffer[256];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(buffer, sizeof buffer, format, arguments);
-  va_end(arguments);
-  return buffer;
-}
 
 std::string size(uint64_t bytes) {
   const auto value = static_cast<double>(bytes);

@@ -1,14 +1,15 @@
 #include "plugin/memdiag/profile/profile_rows.h"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <tuple>
 #include <utility>
 
 #include "mysys/memdiag/base/interruption.h"
 #include "mysys/memdiag/profiling/profiler.h"
+#include "plugin/memdiag/base/text.h"
 #include "plugin/memdiag/profile/frames_text.h"
 #include "plugin/memdiag/profile/totals.h"
 
@@ -27,13 +28,6 @@ double age_s(uint64_t now_us, uint64_t then_us) {
 
 std::optional<std::string> text_of(const std::optional<Digest> &digest) {
   return digest ? sessions::text_of(*digest) : std::nullopt;
-}
-
-std::string hexadecimal(uint64_t number) {
-  char text[2 + 16 + 1];
-  snprintf(text, sizeof text, "0x%llx",
-           static_cast<unsigned long long>(number));
-  return text;
 }
 
 /** Live blocks of one site, over all digests. */
@@ -179,12 +173,12 @@ std::vector<Stack_row> stack_rows(const Profile &profile,
       row.frame = i + 1;
       if (symbol.is_known()) row.function = symbol.name;
       if (!symbol.module) {
-        row.address = hexadecimal(site.addresses[i]);
+        row.address = text("0x%" PRIx64, site.addresses[i]);
         continue;
       }
       const Module &module = profile.modules[*symbol.module];
       row.module = module.path;
-      row.module_address = hexadecimal(symbol.offset);
+      row.module_address = text("0x%" PRIx64, symbol.offset);
       if (!module.build_id.empty()) row.build_id = module.build_id;
     }
   }

@@ -2,28 +2,22 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cstdio>
 #include <numeric>
 #include <utility>
 
 #include "mysys/memdiag/base/interruption.h"
+#include "plugin/memdiag/base/text.h"
 #include "plugin/memdiag/profile/elf_file.h"
 #include "plugin/memdiag/profile/function_name.h"
 
 namespace memdiag::profile {
 namespace {
 
-std::string hexadecimal(uint64_t number) {
-  char text[24];
-  snprintf(text, sizeof text, "0x%" PRIx64, number);
-  return text;
-}
-
 std::string unknown_name(const Module *module, uint64_t offset) {
-  if (module == nullptr) return hexadecimal(offset);
+  if (module == nullptr) return text("0x%" PRIx64, offset);
   const size_t slash = module->path.rfind('/');
   return module->path.substr(slash == std::string::npos ? 0 : slash + 1) + "+" +
-         hexadecimal(offset);
+         text("0x%" PRIx64, offset);
 }
 
 std::vector<uint64_t> addresses_of(const Profile &profile) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -13,6 +12,7 @@
 
 #include "mysys/memdiag/base/interruption.h"
 #include "mysys/memdiag/pools/pool.h"
+#include "plugin/memdiag/base/text.h"
 #include "plugin/memdiag/profile/frames_text.h"
 #include "plugin/memdiag/profile_export/difference.h"
 #include "plugin/memdiag/profile_export/flame_graph_page.h"
@@ -34,21 +34,13 @@ constexpr size_t most_frames = 4000;
 constexpr double share_of_one_pool = 0.9;
 constexpr size_t longest_name = 200;
 
-template <typename... Values>
-std::string print(const char *format, Values... values) {
-  std::array<char, 256> text;
-  const int length = snprintf(text.data(), text.size(), format, values...);
-  return {text.data(),
-          std::min(static_cast<size_t>(std::max(length, 0)), text.size() - 1)};
-}
-
 std::string bytes_text(double bytes) {
   constexpr const char *units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   size_t unit = 0;
   double amount = std::abs(bytes);
   for (; amount >= 1024 && unit + 1 < std::size(units); ++unit) amount /= 1024;
-  return print("%s%.*f %s", bytes < 0 ? "\u2212" : "",
-               unit > 0 && amount < 100 ? 1 : 0, amount, units[unit]);
+  return text("%s%.*f %s", bytes < 0 ? "\u2212" : "",
+              unit > 0 && amount < 100 ? 1 : 0, amount, units[unit]);
 }
 
 std::string change_text(double bytes) {
@@ -112,15 +104,15 @@ class Pool_painter : public Painter {
   }
   std::string about(const Placed_frame &frame) const override {
     const Frame_weight &weight = frame.weight;
-    std::string text = bytes_text(weight.after) + error_text(weight.variance) +
-                       ", " +
-                       print("%.*f%%", m_total < weight.after * 10 ? 1 : 2,
+    std::string words = bytes_text(weight.after) + error_text(weight.variance) +
+                        ", " +
+                        text("%.*f%%", m_total < weight.after * 10 ? 1 : 2,
                              m_total > 0 ? weight.after / m_total * 100 : 0);
-    if (frame.merged != 0) return text;
-    text += "\npool " + std::string(frame.pool);
+    if (frame.merged != 0) return words;
+    words += "\npool " + std::string(frame.pool);
     if (frame.pool_share < 0.9995)
-      text += print(": %.0f%%, and others", frame.pool_share * 100);
-    return text;
+      words += text(": %.0f%%, and others", frame.pool_share * 100);
+    return words;
   }
   double bytes(const Frame_weight &weight) const override {
     return weight.after;
@@ -135,7 +127,7 @@ class Pool_painter : public Painter {
         constexpr size_t step = 4;
         static_assert(std::gcd(step, pool_count) == 1);
         const size_t place = index * step % pool_count;
-        rules += print(
+        rules += text(
             ".p%zu { fill: hsl(%zu var(--s) calc(var(--l) - %zu * 9%%)); }\n",
             index, place * 360 / pool_count, place % 2);
       }
@@ -158,7 +150,7 @@ class Pool_painter : public Painter {
   }
   static std::string class_of(std::string_view pool) {
     const size_t index = index_of(pool);
-    return index < pool_count ? print("p%zu", index) : "other";
+    return index < pool_count ? text("p%zu", index) : "other";
   }
 
   std::vector<std::pair<std::string, double>> m_pools;
@@ -176,7 +168,7 @@ class Change_painter : public Painter {
     const int level = std::clamp(
         static_cast<int>(std::ceil(std::abs(change) / weight.width * levels)),
         1, levels);
-    return print("%c%d", change > 0 ? 'g' : 's', level);
+    return text("%c%d", change > 0 ? 'g' : 's', level);
   }
   std::string about(const Placed_frame &frame) const override {
     const Frame_weight &weight = frame.weight;
@@ -192,15 +184,15 @@ class Change_painter : public Painter {
     std::string rules;
     for (const auto &[letter, hue] : {std::pair{'g', 4}, std::pair{'s', 212}})
       for (int level = 1; level <= levels; ++level)
-        rules += print(
+        rules += text(
             ".%c%d { fill: color-mix(in srgb, hsl(%d var(--s) var(--l)) %d%%, "
             "var(--mixed)); }\n",
             letter, level, hue, level * 100 / levels);
     return rules;
   }
   std::vector<Key> legend() const override {
-    return {{print("g%d", levels), "grew"},
-            {print("s%d", levels), "shrank"},
+    return {{text("g%d", levels), "grew"},
+            {text("s%d", levels), "shrank"},
             {"mixed", "evens out, or within two standard errors"}};
   }
 
@@ -252,7 +244,7 @@ class Drawing {
     if (share > least_share * 1.001)
       head += text_line(
           "soft", 8, y += 18,
-          print("Frames narrower than %.2f%% are merged.", share * 100));
+          text("Frames narrower than %.2f%% are merged.", share * 100));
     double x = 8;
     y += 12;
     for (const Key &key : m_painter.legend()) {
@@ -261,7 +253,7 @@ class Drawing {
         x = 8;
         y += 18;
       }
-      head += print(
+      head += text(
           "<rect class=\"%s\" x=\"%.0f\" y=\"%.0f\" width=\"12\" "
           "height=\"12\" rx=\"2\"/>\n",
           key.css_class.c_str(), x, y);
@@ -271,14 +263,14 @@ class Drawing {
     y += 30;
     head += text_line("soft status", 8, y,
                       "A click zooms in, Escape zooms out, / searches.");
-    head += print(
+    head += text(
         "<text class=\"soft found\" x=\"100%%\" y=\"%.0f\" "
         "dx=\"-10\" text-anchor=\"end\"></text>\n",
         y);
     const int top = static_cast<int>(y) + 10;
     const int height = top + static_cast<int>(depth + 1) * row_height + 8;
 
-    std::string svg = print(
+    std::string svg = text(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" "
         "height=\"%d\"%s>\n",
         picture_width, height, m_heading.is_change ? " data-change=\"1\"" : "");
@@ -293,9 +285,9 @@ class Drawing {
   }
 
   static std::string text_line(const char *css_class, double x, double y,
-                               std::string_view text) {
-    return print("<text class=\"%s\" x=\"%.0f\" y=\"%.0f\">", css_class, x, y) +
-           xml_text(text) + "</text>\n";
+                               std::string_view words) {
+    return text("<text class=\"%s\" x=\"%.0f\" y=\"%.0f\">", css_class, x, y) +
+           xml_text(words) + "</text>\n";
   }
 
   void append(const Placed_frame &frame, int top, double share,
@@ -304,11 +296,11 @@ class Drawing {
     const double width = total > 0 ? frame.weight.width / total : 1;
     const double x = total > 0 ? frame.x / total : 0;
     const std::string name =
-        frame.merged != 0  ? print("other: %zu frames narrower than %.2f%%",
-                                   frame.merged, share * 100)
+        frame.merged != 0  ? text("other: %zu frames narrower than %.2f%%",
+                                  frame.merged, share * 100)
         : frame.depth == 0 ? "all"
                            : cut(frame.name, longest_name);
-    *svg += print(
+    *svg += text(
         "<svg class=\"f %s\" x=\"%.4f%%\" y=\"%d\" width=\"%.4f%%\" "
         "height=\"16\" data-b=\"%.0f\">",
         frame.merged != 0 ? "other" : m_painter.css_class(frame).c_str(),
@@ -345,14 +337,14 @@ void add_stack(Frame_tree *tree, const std::string &pool,
 }
 
 std::string about_samples(const Profile &profile) {
-  std::string text = "Live memory that was allocated since " +
-                     moment_text(profile.since_us) + ". One sample for each " +
-                     bytes_text(static_cast<double>(profile.sample_bytes)) +
-                     ".";
+  std::string words = "Live memory that was allocated since " +
+                      moment_text(profile.since_us) + ". One sample for each " +
+                      bytes_text(static_cast<double>(profile.sample_bytes)) +
+                      ".";
   if (profile.dropped_samples != 0)
-    text += print(" %llu samples found no room: the profile is incomplete.",
+    words += text(" %llu samples found no room: the profile is incomplete.",
                   static_cast<unsigned long long>(profile.dropped_samples));
-  return text;
+  return words;
 }
 
 }  // namespace
