@@ -115,7 +115,7 @@ _MOMENT = (
         for name in (
             *("summary", "advice", "ledger", "pools", "instruments", "innodb", "sessions", "digests", "survivors"),
             *("budget", "host", "purges", "ceiling", "profile", "pinned", "history", "history_pools"),
-            *("last_run_profile", "profile_history", "ledger_exact", "allocator", "arenas", "size_classes", "mutexes"),
+            *("last_run_profile", "profile_history", "ledger_exact", "allocator", "arenas", "size_classes"),
             *("routes", "samples", "stacks", "regions"),
         )
     ),
