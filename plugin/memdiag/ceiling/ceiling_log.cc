@@ -59,10 +59,12 @@ std::string text_of_end(uint64_t limit_bytes, uint64_t grown_bytes,
          "it smaller";
 }
 
-std::string text_of_refusal(uint64_t waited_us) {
+std::string text_of_refusal(uint64_t waited_us, bool of_value) {
   return "No memory was free for " + std::to_string(waited_us / 1000) +
-         " ms (memdiag_memory_target), and the statement did not begin. The "
-         "connection and the server go on. Run the statement again later";
+         " ms (memdiag_memory_target), and the " +
+         (of_value ? "session does not keep the value"
+                   : "statement did not begin") +
+         ". The connection and the server go on. Run the statement again later";
 }
 
 }  // namespace memdiag::ceiling

@@ -199,7 +199,7 @@ void refused() {
     current_thd->send_kill_message();
   } else {
     counters.refused.fetch_add(1);
-    raise_refusal(longest_ask_us);
+    raise_refusal(longest_ask_us, true);
   }
 }
 

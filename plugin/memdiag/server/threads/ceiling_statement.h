@@ -63,7 +63,8 @@ bool is_told_to_end(const Running &running);
 /** Nothing is raised where there is an error already.
 @param thd  of the calling thread; nullptr: it has none */
 void raise_end_once(THD *thd);
-void raise_refusal(uint64_t waited_us);
+/** See text_of_refusal(). */
+void raise_refusal(uint64_t waited_us, bool of_value = false);
 
 /** The part of a digest by which the ceiling learns. 0: there is none. */
 uint64_t hash_of(const unsigned char *digest);

@@ -528,7 +528,10 @@ TEST(Ceiling_texts, say_what_happened_and_that_the_server_goes_on) {
     EXPECT_NE(text.npos, text.find(part)) << part;
   EXPECT_EQ(text.npos, text.find("transaction"));
   EXPECT_NE(text.npos, text_of_end(1, 1, 1, true).find("its transaction"));
-  EXPECT_NE(text.npos, text_of_refusal(10 * second).find("10000 ms"));
+  const std::string refusal = text_of_refusal(10 * second, false);
+  EXPECT_NE(text.npos, refusal.find("10000 ms"));
+  EXPECT_NE(text.npos, refusal.find("did not begin"));
+  EXPECT_EQ(text.npos, text_of_refusal(second, true).find("did not begin"));
 }
 
 }  // namespace
