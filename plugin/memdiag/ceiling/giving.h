@@ -193,9 +193,12 @@ class Peaks {
     return peak_bytes(hash).value_or(small_bytes) < small_bytes;
   }
   void note(uint64_t hash, int64_t peak_bytes);
-  /** One that runs has taken so much already. */
-  void note_at_least(uint64_t hash, int64_t bytes) {
-    if (hash != 0 && peak_bytes(hash).value_or(-1) < bytes) set(hash, bytes);
+  /** One that runs has taken so much already.
+  @param unknown_bytes  what is expected as long as nothing is known: less says
+                        nothing, because it may take more */
+  void note_at_least(uint64_t hash, int64_t bytes, int64_t unknown_bytes) {
+    if (hash != 0 && peak_bytes(hash).value_or(unknown_bytes) < bytes)
+      set(hash, bytes);
   }
 
  private:

@@ -247,11 +247,13 @@ bool all_wait(State *self) {
 same digests, will take: of a crowd that nothing is known of, none has ended
 yet. */
 void learn(State *self) {
+  const int64_t plenty = account.marks().plenty_bytes;
   MUTEX_LOCK(locked, &self->mutex);
   for (const Running *each = self->running.first; each != nullptr;
        each = each->next)
     peaks.note_at_least(
-        each->hash, each->taker->grown_bytes.load(std::memory_order_relaxed));
+        each->hash, each->taker->grown_bytes.load(std::memory_order_relaxed),
+        plenty);
 }
 
 /** In WATCH a step is noted once a second. */

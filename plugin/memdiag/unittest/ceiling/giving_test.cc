@@ -341,13 +341,15 @@ TEST(Beginner, the_peak_of_a_digest_forgets) {
 
 TEST(Beginner, one_that_runs_says_what_others_will_take_at_least) {
   Peaks peaks;
-  peaks.note_at_least(7, 8 * mb);
+  peaks.note_at_least(7, 5 * mb, 5 * mb);
+  EXPECT_FALSE(peaks.peak_bytes(7)) << "no more than is expected anyway";
+  peaks.note_at_least(7, 8 * mb, 5 * mb);
   EXPECT_EQ(8 * mb, peaks.peak_bytes(7));
-  peaks.note_at_least(7, 2 * mb);
+  peaks.note_at_least(7, 7 * mb, 5 * mb);
   EXPECT_EQ(8 * mb, peaks.peak_bytes(7));
-  peaks.note_at_least(7, 9 * mb);
+  peaks.note_at_least(7, 9 * mb, 50 * mb);
   EXPECT_EQ(9 * mb, peaks.peak_bytes(7));
-  peaks.note_at_least(0, mb);
+  peaks.note_at_least(0, 8 * mb, 5 * mb);
   EXPECT_FALSE(peaks.peak_bytes(0));
 }
 
