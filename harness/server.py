@@ -305,6 +305,10 @@ class Server:
                 connection.query("SHUTDOWN")
         except (SqlError, OSError):
             self._signal(signal.SIGTERM)  # for mysqld the same clean shutdown
+        if not self._wait_for_the_end(min(5, timeout)):
+            # Upstream's main thread sleeps through a signal that comes just before it waits for connections.
+            with contextlib.suppress(SqlError, OSError):
+                Connection(self.socket, timeout=5).close()
         if not self._wait_for_the_end(timeout):
             print(f"mysqld (process {self.pid}) did not end within {timeout:.0f} s: killing it", file=sys.stderr)
             self._signal(signal.SIGKILL)

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -34,6 +35,7 @@ PPROF = "github.com/google/pprof@v0.0.0-20260906184651-6331bc6350fe"
 SPEEDSCOPE = "speedscope@1.25.0"
 COMPARED = 3  # functions
 ATTEMPTS = 100
+PAUSE_SECONDS = 0.1
 MIB = 1 << 20
 # Two readings of one quiet server, of some 500 samples each, differ by what the reading itself allocates.
 NEAR = 0.02
@@ -109,6 +111,7 @@ def load(server: Server, folder: Path) -> dict[str, str]:
                 texts["folded again"] = other.query("SELECT memdiag_profile('folded')").scalar() or ""
                 if len(unchanged(texts["folded"], texts["folded again"])) >= COMPARED:
                     break
+                time.sleep(PAUSE_SECONDS)
             kept = other.query(f"SELECT memdiag_profile('svg', {literal(earlier)})")
             texts["difference"] = kept.scalar() or ""
             texts["lines"] = lines(server)
