@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -29,13 +28,13 @@ from harness.common import cache_dir, preset_of_arguments
 from harness.problem import Problem, run_main
 from harness.programs import captured
 from harness.server import Build, Server, initialise
+from harness.waiting import until
 
 OPTIONS = ("--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M", "--max-prepared-stmt-count=100000")
 PPROF = "github.com/google/pprof@v0.0.0-20260906184651-6331bc6350fe"
 SPEEDSCOPE = "speedscope@1.25.0"
 COMPARED = 3  # functions
-ATTEMPTS = 100
-PAUSE_SECONDS = 0.1
+READING_SECONDS = 15.0
 MIB = 1 << 20
 # Two readings of one quiet server, of some 500 samples each, differ by what the reading itself allocates.
 NEAR = 0.02
@@ -103,15 +102,15 @@ def load(server: Server, folder: Path) -> dict[str, str]:
             for number in range(3):
                 one.query(f"SET @before{number} = NULL")
             # The server's own threads work meanwhile, and the first reading takes memory itself.
-            for _ in range(ATTEMPTS):
-                texts = {
-                    name: other.query(f"SELECT memdiag_profile('{name}')").scalar() or ""
-                    for name in ("folded", "pprof", "svg")
-                }
+            texts: dict[str, str] = {}
+
+            def read() -> bool:
+                for name in ("folded", "pprof", "svg"):
+                    texts[name] = other.query(f"SELECT memdiag_profile('{name}')").scalar() or ""
                 texts["folded again"] = other.query("SELECT memdiag_profile('folded')").scalar() or ""
-                if len(unchanged(texts["folded"], texts["folded again"])) >= COMPARED:
-                    break
-                time.sleep(PAUSE_SECONDS)
+                return len(unchanged(texts["folded"], texts["folded again"])) >= COMPARED
+
+            until(read, READING_SECONDS)
             kept = other.query(f"SELECT memdiag_profile('svg', {literal(earlier)})")
             texts["difference"] = kept.scalar() or ""
             texts["lines"] = lines(server)

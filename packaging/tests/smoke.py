@@ -13,6 +13,7 @@ from harness.checks import Failed
 from harness.common import ROOT
 from harness.programs import CLEAN_UP, Programs, captured
 from harness.server import Server, Unpacked, initialise
+from harness.waiting import until
 from tests.deb import OURS, Run, sizes
 from tests.installed import memdiag_tables
 from tests.machine import last_lines, remove
@@ -70,11 +71,14 @@ def archive(run: Run, folder: Path) -> None:
             time.sleep(0.1)
         run.report.equal("its server answers from its folder", done.stdout.strip(), f"{home}/\t1")
         stopped = programs.run([*connect, "-e", "SHUTDOWN"], cwd=home, stderr=subprocess.STDOUT)
-        # Upstream's main thread sleeps through a signal that comes just before it waits for its first connection.
-        while running.poll() is None and time.monotonic() < deadline + 60:
-            time.sleep(0.2)
+
+        def has_ended() -> bool:
+            # Upstream's main thread sleeps through a signal that comes just before it waits for its first connection.
             programs.run([*connect, "--connect-timeout=5", "-e", "DO 0"], cwd=home, stderr=subprocess.STDOUT)
-        run.report.check("and ends", stopped.returncode == 0 and running.poll() is not None, stopped.stdout)
+            return running.poll() is not None
+
+        ended = until(has_ended, 60, 0.2)
+        run.report.check("and ends", stopped.returncode == 0 and ended, stopped.stdout)
     run.report.check("with status 0", running.returncode == 0, str(running.returncode))
 
 
