@@ -137,21 +137,24 @@ void Giving::note_given_back(const Next &next, uint64_t given_bytes) {
   if (next.of_credit) m_lent_bytes -= static_cast<int64_t>(given_bytes);
 }
 
+bool Choice::may_be_chosen(const Candidate &candidate) const {
+  const int64_t least =
+      m_all_kept && candidate.keeps ? least_ending_bytes : worth_ending_bytes;
+  return candidate.may_end && !candidate.ends &&
+         candidate.grown_bytes >= least &&
+         (m_only_in_malloc || !candidate.in_malloc);
+}
+
 void Choice::see_first(const Candidate &candidate) {
-  if (!candidate.may_end || candidate.ends ||
-      candidate.grown_bytes < least_bytes(candidate) ||
-      (candidate.in_malloc && !m_only_in_malloc))
-    return;
+  if (!may_be_chosen(candidate)) return;
   if (!candidate.in_malloc && std::exchange(m_only_in_malloc, false))
     m_most_bytes = 0;
   m_most_bytes = std::max(m_most_bytes, candidate.grown_bytes);
 }
 
 bool Choice::see_again(const Candidate &candidate) {
-  if (!candidate.may_end || candidate.ends ||
-      (candidate.in_malloc && !m_only_in_malloc) ||
-      candidate.grown_bytes < least_bytes(candidate) ||
-      candidate.grown_bytes < m_most_bytes / 2 || candidate.number < m_last)
+  if (!may_be_chosen(candidate) || candidate.grown_bytes < m_most_bytes / 2 ||
+      candidate.number < m_last)
     return false;
   m_last = candidate.number;
   return true;

@@ -164,10 +164,7 @@ class Choice {
   bool see_again(const Candidate &candidate);
 
  private:
-  int64_t least_bytes(const Candidate &candidate) const {
-    return m_all_kept && candidate.keeps ? least_ending_bytes
-                                         : worth_ending_bytes;
-  }
+  bool may_be_chosen(const Candidate &candidate) const;
 
   const bool m_all_kept;
   /** Of those that do not wait in malloc(), if there is one. */

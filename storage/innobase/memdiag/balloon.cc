@@ -73,8 +73,8 @@ int64_t over_floor(const buf_pool_t *pool) {
 }
 
 /** Frames that could be parked. */
-ulint above_floor(const buf_pool_t *pool) {
-  return static_cast<ulint>(std::max<int64_t>(over_floor(pool), 0));
+uint64_t above_floor(const buf_pool_t *pool) {
+  return static_cast<uint64_t>(std::max<int64_t>(over_floor(pool), 0));
 }
 
 /** Of those that are parked. 0: they are few. */
@@ -161,21 +161,22 @@ State state() {
   return is_resized() ? State::resizing : State::works;
 }
 
-uint64_t parkable_bytes() {
+namespace {
+
+/** Of all instances; 0 unless the balloon works. */
+uint64_t bytes_of_all(uint64_t (*frames_of)(const buf_pool_t *)) {
   if (state() != State::works) return 0;
   uint64_t frames = 0;
   for (ulint i = 0; i < srv_buf_pool_instances; ++i)
-    frames += above_floor(buf_pool_from_array(i));
+    frames += frames_of(buf_pool_from_array(i));
   return frames * UNIV_PAGE_SIZE;
 }
 
-uint64_t missing_bytes() {
-  if (state() != State::works) return 0;
-  uint64_t frames = 0;
-  for (ulint i = 0; i < srv_buf_pool_instances; ++i)
-    frames += missing_frames(buf_pool_from_array(i));
-  return frames * UNIV_PAGE_SIZE;
-}
+}  // namespace
+
+uint64_t parkable_bytes() { return bytes_of_all(above_floor); }
+
+uint64_t missing_bytes() { return bytes_of_all(missing_frames); }
 
 uint64_t park(uint64_t bytes) {
   Parked &self = parked();
