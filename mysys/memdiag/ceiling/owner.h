@@ -56,11 +56,13 @@ struct Owner {
   may wait for what its session holds, or it was killed. Called before a pool is
   asked. */
   bool (*goes_on)(){nullptr};
-  /** The calling thread's statement names no table, and others do not wait for
-  its session: it may wait for long while it runs. Called from malloc(). */
+  /** The calling thread's statement names no table, and its session holds
+  nothing that others need. So the statement may wait for long while it runs.
+  Called from malloc(). */
   bool (*nobody_waits)(){nullptr};
-  /** How long the calling thread's statement may wait before it begins, or
-  while nobody waits for it. Called from malloc(). */
+  /** The longest wait of the calling thread's statement before it begins. A
+  statement of nobody_waits() may wait as long while it runs. Called from
+  malloc(). */
   uint64_t (*longest_wait_us)(){nullptr};
   /** KILL, a time limit or the ceiling ends the calling thread's statement. The
   thread then waits as one that was told to end. Called from malloc(). */
@@ -76,8 +78,9 @@ struct Owner {
   bool (*is_executing)(){nullptr};
   /** The calling thread's statement was told to end, and asks for more. Called
   before a pool is asked: it may allocate and raise an error.
-  @return true: it raised one that the caller of the pool looks for before it
-  uses the block. So the block takes hardly any memory, and nobody waits */
+  @return true: it raised one. The caller of the pool looks for the error before
+  it uses the block. So the block takes hardly any memory, and the thread does
+  not wait */
   bool (*ends_at_once)(){nullptr};
   /** The calling thread's packet has waited as long as it may. As ends_at_once,
   for what passes no gate, and would be kept by its session.

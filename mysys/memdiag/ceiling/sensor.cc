@@ -143,7 +143,7 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
   const bool of_malloc = grown >= static_cast<int64_t>(pools::watched_size) &&
                          self->coming_bytes == 0;
   const bool may = may_wait_in_event(self, of_malloc, in_pool);
-  // No pool is within malloc(): it would have been asked for so much.
+  // The thread is in no pool: a pool asks before it allocates so much.
   if (of_malloc && may_wait.load(std::memory_order_relaxed))
     wait_for_lane(self, grown);
   if (account.level() != Level::red || since_base < waiting_bytes()) return;
@@ -193,6 +193,7 @@ bool on_ask(Pool pool, size_t size) {
   }
   self->sends_value |= keeps && !self->in_statement;
   const auto is_refused = [&] {
+    // It has waited, and the packet is read.
     if (self->text_in_vain && bytes <= small_bytes) return false;
     if (keeps && self->value_in_vain && account.left_bytes() < 0) return true;
     return !wait(

@@ -85,8 +85,9 @@ void session_begins();
 this is taken back: its statement is exempt. */
 void exempt_thread(bool exempt);
 
-/** While it lives, the calling thread takes a step of the giver. What it takes
-for that is not charged, and it does not wait: all others would. */
+/** While it lives, the calling thread takes a step of the giver. The sensor
+does not charge the thread for the step. The thread does not wait: all others
+would wait for it. */
 class Giver_step {
  public:
   Giver_step();

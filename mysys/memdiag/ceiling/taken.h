@@ -1,6 +1,6 @@
 /*
-  What the calling thread took, is promised and expects to take, as the sensor
-  knows it, and how that enters the account.
+  The sensor's record of the calling thread: the bytes that the thread took, was
+  promised and will take. These functions enter them into the account.
 
   Ownership: a Thread is its thread's; others read its Taker. Locks: none.
   Works within malloc(): it allocates nothing. Units: bytes; microseconds.
@@ -48,8 +48,8 @@ struct Thread {
   int64_t peak_bytes{0};
   /** Counted as promised. */
   int64_t promised_bytes{0};
-  /** What the statement is to take, and the part that is counted as expected.
-   */
+  /** The statement will take so much. The account counts the second figure as
+  expected. */
   int64_t to_take_bytes{0};
   int64_t expected_bytes{0};
   /** Promised by the last ask, and not seen in an event yet. */
@@ -93,14 +93,14 @@ struct Thread {
 };
 extern constinit thread_local Thread thread;
 
-/** Bytes that were promised are touched by now, or will be counted by the next
-reading. */
+/** The thread has touched the promised bytes by now, or the next reading counts
+them. */
 void settle(Thread *self);
 void promise(Thread *self, int64_t bytes);
 
-/** Pages of blocks that were touched meanwhile are the kernel's. */
+/** The kernel counts the pages of blocks that the thread touched meanwhile. */
 void see_blocks(Thread *self);
-/** The block is forgotten. */
+/** The sensor forgets the block. */
 void drop_block(Thread *self, size_t number);
 void drop_coming(Thread *self);
 
@@ -108,8 +108,8 @@ void drop_coming(Thread *self);
 void promise_later(Thread *self);
 void forget_later(Thread *self);
 
-/** What the statement has taken is not expected any more. One that took more
-than was expected may take as much again. */
+/** The account stops expecting the bytes that the statement has taken. A
+statement that took more than was expected may take as much again. */
 void expect(Thread *self);
 
 }  // namespace memdiag::ceiling

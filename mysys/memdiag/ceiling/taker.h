@@ -1,5 +1,5 @@
 /*
-  What the sensor and the giver share: the account, the rounds, the tokens,
+  The sensor and the giver share these: the account, the rounds, the tokens,
   sums, and the part of each thread that the giver reads.
 
   Ownership: a Taker is its thread's and lives until its end. Threads: any.
@@ -59,8 +59,8 @@ struct Taker {
   /** For so much. */
   std::atomic<int64_t> asks_bytes{0};
 
-  /** What it took, and what it waits for: a block that is larger than the room
-  would wait for ever otherwise. */
+  /** The thread took the first figure and waits for the second. A block that is
+  larger than the room would wait for ever if it did not count. */
   int64_t wants_bytes() const {
     return grown_bytes.load(std::memory_order_relaxed) +
            asks_bytes.load(std::memory_order_relaxed);

@@ -7,7 +7,7 @@
 
 namespace memdiag {
 
-/** What printf() would write, cut to 1,023 bytes. */
+/** Formats as printf() does, and cuts the result to 1,023 bytes. */
 __attribute__((format(printf, 1, 2))) inline std::string text(
     const char *format, ...) {
   char buffer[1024];

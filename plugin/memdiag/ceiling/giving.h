@@ -13,9 +13,9 @@
   pass first, unless the reserve is nearly used up. While what is left falls
   nevertheless, the next one ends at once.
 
-  Frames come back when more than twice the plenty was left for ten seconds, and
-at once when the pool needs them for other than pages. InnoDB counts parked
-frames as occupied, and would refuse row locks.
+  Frames come back when more than twice the plenty was left for ten seconds.
+  They come back at once when the pool needs them for other than pages: InnoDB
+  counts parked frames as occupied, and would refuse row locks.
 
   Free frames are the buffer pool's credit. It fills them without asking, faster
   than a giver that is starved of the CPU can act. So no more of them lie there
@@ -66,8 +66,7 @@ struct Situation {
   /** Frames that the buffer pool can still give. */
   uint64_t parkable_bytes;
   uint64_t parked_bytes;
-  /** Of these, what must come back, because the buffer pool is below its floor.
-   */
+  /** So much of it must come back: the buffer pool is below its floor. */
   uint64_t missing_bytes;
   /** Frames that are on InnoDB's lists of free ones: they are taken without a
   question, and most were never touched. 0 where none of them is to be parked.
@@ -190,9 +189,10 @@ class Peaks {
     return peak_bytes(hash).value_or(small_bytes) < small_bytes;
   }
   void note(uint64_t hash, int64_t peak_bytes);
-  /** One that runs has taken so much already.
-  @param unknown_bytes  what is expected as long as nothing is known: less says
-                        nothing, because it may take more */
+  /** A running statement has taken so much already.
+  @param unknown_bytes  the gate expects so much of an unknown digest. A
+                        statement that took less may still take more, and
+                        teaches nothing */
   void note_at_least(uint64_t hash, int64_t bytes, int64_t unknown_bytes) {
     if (hash != 0 && peak_bytes(hash).value_or(unknown_bytes) < bytes)
       set(hash, bytes);
@@ -212,7 +212,7 @@ constexpr uint64_t patient_us = 1'000'000;
 reserve would be left, whatever others are expected to take. */
 constexpr uint64_t long_patient_us = 5'000'000;
 
-/** What a statement is expected to take.
+/** The bytes that a statement is expected to take.
 - By its digest's last statements, but four times the plenty at most: a guess
   that is too high must not keep it from running.
 - If nothing is known of its digest, the plenty: few such statements begin at

@@ -52,7 +52,7 @@ uint64_t park(uint64_t bytes);
 
 /** @return so much is free for InnoDB again */
 uint64_t give_back(uint64_t bytes);
-/** What is missing, to the instances where it is.
+/** Gives missing_bytes() back, each instance its own frames.
 @return as give_back() */
 uint64_t give_back_missing();
 

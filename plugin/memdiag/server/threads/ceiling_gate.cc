@@ -47,7 +47,7 @@ void wait_at_gate(State *self, THD *thd) {
   // The giver may be starved of the CPU. Helping needs no mutex of the gate.
   if (monotonic_us() - self->round_us.load(std::memory_order_relaxed) >=
       help_after_us) {
-    // An event runs already.
+    // An event asks again while it runs, and its thread waits for memory then.
     const Giver_step step;
     (void)round(self);
   }

@@ -243,9 +243,8 @@ bool all_wait(State *self) {
   return all;
 }
 
-/** What those that run have taken says what those that wait, and are of the
-same digests, will take: of a crowd that nothing is known of, none has ended
-yet. */
+/** The gate learns from running statements what others of their digests will
+take at least. Of a crowd that began together, no statement has ended yet. */
 void learn(State *self) {
   const int64_t plenty = account.marks().plenty_bytes;
   MUTEX_LOCK(locked, &self->mutex);
