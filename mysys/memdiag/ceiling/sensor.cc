@@ -137,6 +137,7 @@ void on_event(bool, uint64_t allocated, uint64_t freed) {
     look();
     return;
   }
+  keep_lane(self);
   settle(self);
   promise(self, grown);
   look();

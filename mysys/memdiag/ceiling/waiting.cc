@@ -37,15 +37,24 @@ bool may_go_on(uint64_t now_us) {
 malloc() cannot be refused a block, and keeps what others wait for: if each of
 many took one block more in turn, none would come to its end. */
 constinit std::atomic<const Thread *> in_lane{nullptr};
+/** When it last took memory. One that has taken none for long, because it
+sleeps or its client does not read, loses the lane to the next one that asks. */
+constinit std::atomic<uint64_t> lane_used_us{0};
 
 /** @return true: the thread has the lane, and is half a reserve from the limit
 at least */
 bool take_lane(Thread *self) {
   if (account.left_bytes() < -account.marks().reserve_bytes / 2) return false;
-  const Thread *holder = nullptr;
-  return in_lane.load(std::memory_order_relaxed) == self ||
-         in_lane.compare_exchange_strong(holder, self,
-                                         std::memory_order_relaxed);
+  const uint64_t now_us = clock_us(CLOCK_MONOTONIC);
+  const Thread *holder = in_lane.load(std::memory_order_relaxed);
+  const bool is_free =
+      holder == nullptr || holder == self ||
+      now_us - lane_used_us.load(std::memory_order_relaxed) >= longest_ask_us;
+  if (!is_free ||
+      !in_lane.compare_exchange_strong(holder, self, std::memory_order_relaxed))
+    return false;
+  lane_used_us.store(now_us, std::memory_order_relaxed);
+  return true;
 }
 
 bool is_to_end(const Thread *self) {
@@ -131,6 +140,11 @@ void read_if_due() {
 
 void tell_large(Thread *self) {
   if (!self->told_large) self->told_large = ask_owner(&Owner::is_large, true);
+}
+
+void keep_lane(const Thread *self) {
+  if (in_lane.load(std::memory_order_relaxed) == self)
+    lane_used_us.store(clock_us(CLOCK_MONOTONIC), std::memory_order_relaxed);
 }
 
 void leave_lane(const Thread *self) {

@@ -46,6 +46,8 @@ the other of such statements comes to its end. To wait at red alone would be too
 late: each of a crowd would keep what another one needs.
 @param bytes  are promised */
 void wait_for_lane(Thread *self, int64_t bytes);
+/** The thread took memory: if it has the lane, it keeps it. */
+void keep_lane(const Thread *self);
 /** The statement has ended. */
 void leave_lane(const Thread *self);
 

@@ -1048,6 +1048,41 @@ TEST_F(Ceiling, a_large_block_of_malloc_waits_for_the_lane) {
   let_threads_wait(false);
 }
 
+/** It sleeps, or its client does not read. */
+TEST_F(Ceiling, one_that_takes_nothing_for_long_loses_the_lane) {
+  static constexpr Owner owner{
+      .nobody_waits = [] { return true; },
+      .longest_wait_us = [] { return 4 * longest_ask_us; }};
+  begin_statement(&owner);
+  let_threads_ask(true);
+  let_threads_wait(true);
+  kernel_bytes = 940 * mb;
+  EXPECT_TRUE(account.read(now_us));
+  on_event(true, 2 * mb, 0);
+  now_us += longest_ask_us - 1;
+  on_event(true, 2 * mb + 100'000, 0);
+  std::atomic<bool> passed{false};
+  std::thread other([&passed] {
+    begin(0);
+    on_event(true, 0, 0);
+    on_event(true, 2 * mb, 0);
+    passed = true;
+    on_event(true, 4 * mb, 0);
+    (void)end();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  now_us += longest_ask_us - 1;
+  rounds.end_one();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(passed) << "it has taken something";
+  now_us += 1;
+  rounds.end_one();
+  other.join();
+  EXPECT_TRUE(passed);
+  end();
+  let_threads_wait(false);
+}
+
 /** Four more of them would leave less than the plenty. */
 TEST_F(Ceiling, at_green_a_very_large_block_of_malloc_waits_for_the_lane) {
   begin_statement();
@@ -1102,6 +1137,7 @@ TEST_F(Ceiling, one_that_nobody_waits_for_waits_longer_for_the_lane) {
   while (waiting == nullptr || !waiting.load()->waits_in_malloc)
     std::this_thread::yield();
   now_us += longest_ask_us;
+  on_event(true, 2 * mb + 100'000, 0);  // or the lane would be free
   rounds.end_one();
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_FALSE(passed);
