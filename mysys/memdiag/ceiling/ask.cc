@@ -1,6 +1,13 @@
 #include "mysys/memdiag/ceiling/ask.h"
 
+#include <algorithm>
+
 namespace memdiag::ceiling {
+namespace {
+
+constexpr uint32_t most_halvings = 6;
+
+}  // namespace
 
 bool Tokens::take(int64_t bytes) {
   int64_t taken = taken_bytes();
@@ -26,13 +33,15 @@ Answer answer(const Account &account, Tokens *tokens, Asked *asked,
     asked->seen_rounds = rounds;
     asked->seen_us = now_us;
   }
+  const uint32_t halvings = std::min(asked->went_on, most_halvings);
   const int64_t reserve = account.marks().reserve_bytes;
   const uint64_t longest_us =
       asked->bytes > reserve && account.left_bytes() < -reserve
           ? longest_large_ask_us
-          : longest_ask_us;
+          : longest_ask_us >> halvings;
   const bool long_ago = now_us - asked->began_us >= longest_us;
-  const bool many_rounds = rounds - asked->began_rounds >= longest_ask_rounds;
+  const bool many_rounds =
+      rounds - asked->began_rounds >= longest_ask_rounds >> halvings;
   const bool no_rounds = now_us - asked->seen_us >= longest_us;
   if (!(long_ago && many_rounds) && !no_rounds) return Answer::wait;
   return refusal == Refusal::after_the_wait && account.left_bytes() < 0

@@ -61,6 +61,10 @@ struct Asked {
   /** The last round that the thread saw, and when it saw it first. */
   uint64_t seen_rounds;
   uint64_t seen_us;
+  /** The last waits of the statement ended without room. Each makes the next
+  one half as long: what a statement that never ends, as one of DDL, waits in
+  all is no more than twice the first wait. */
+  uint32_t went_on{0};
 };
 
 /** When a pool may refuse a statement a block. The statement was told to end,

@@ -352,6 +352,7 @@ int64_t end() {
   forget_later(self);
   while (self->block_count != 0) drop_block(self, self->block_count - 1);
   self->asked_bytes = 0;
+  self->went_on = 0;
   if (self->token_bytes != 0)
     tokens.give_back(std::exchange(self->token_bytes, 0));
   const int64_t peak = std::exchange(self->peak_bytes, 0);

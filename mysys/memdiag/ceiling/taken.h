@@ -55,6 +55,8 @@ struct Thread {
   /** Promised by the last ask, and not seen in an event yet. */
   int64_t asked_bytes{0};
   int64_t token_bytes{0};
+  /** See Asked::went_on. */
+  uint32_t went_on{0};
   /** The size of the large text or packet that the statement began with. 0:
   there is none. */
   int64_t text_bytes{0};

@@ -163,7 +163,8 @@ bool wait(Thread *self, int64_t bytes, May may) {
     return true;
   const uint64_t began_us = clock_us(CLOCK_MONOTONIC);
   const int64_t left_before = account.left_bytes();
-  Asked asked{bytes, began_us, rounds.ended(), rounds.ended(), began_us};
+  Asked asked{bytes,          began_us, rounds.ended(),
+              rounds.ended(), began_us, self->went_on};
   uint64_t now_us = began_us;
   Answer last;
   while ((last = answer(account, &tokens, &asked, is_to_end(self), may.refusal,
@@ -183,6 +184,7 @@ bool wait(Thread *self, int64_t bytes, May may) {
   }
   waits_no_more(self);
   if (last == Answer::tokens) self->token_bytes += bytes;
+  self->went_on = last == Answer::went_on ? self->went_on + 1 : 0;
   if (now_us == began_us) return last != Answer::refuse;
   const uint64_t waited_us = now_us - began_us;
   if (last == Answer::went_on) {

@@ -235,6 +235,20 @@ TEST_F(Ceiling, a_wait_for_more_than_the_limit_has_is_longer) {
   EXPECT_EQ(Answer::went_on, at(longest_ask_us)) << "it is less than a reserve";
 }
 
+TEST_F(Ceiling, each_wait_without_room_makes_the_next_one_half_as_long) {
+  account.charge(300 * mb);
+  const auto after = [](uint64_t us, uint64_t rounds, uint32_t went_on) {
+    Asked asked{mb, now_us, 0, 0, now_us, went_on};
+    return answer(account, &tokens, &asked, false, Refusal::never, now_us + us,
+                  rounds);
+  };
+  EXPECT_EQ(Answer::wait, after(longest_ask_us / 2, 50, 0));
+  EXPECT_EQ(Answer::wait, after(longest_ask_us / 2 - 1, 50, 1));
+  EXPECT_EQ(Answer::wait, after(longest_ask_us / 2, 49, 1));
+  EXPECT_EQ(Answer::went_on, after(longest_ask_us / 2, 50, 1));
+  EXPECT_EQ(Answer::wait, after(10'000, 100, 40)) << "never is it no wait";
+}
+
 TEST_F(Ceiling, a_wait_ends_when_the_giver_stands_still) {
   account.charge(300 * mb);
   Asked asked{mb, now_us, 7, 7, now_us};
@@ -353,6 +367,24 @@ TEST_F(Ceiling, a_statement_waits_in_an_ask_and_goes_on) {
   EXPECT_EQ(waits + 1, counters.waits);
   EXPECT_EQ(went_on + 1, counters.went_on);
   EXPECT_GE(rounds.ended() - before, longest_ask_rounds);
+}
+
+/** DDL asks again and again, and never ends before its end. */
+TEST_F(Ceiling, a_statement_does_not_wait_as_long_each_time) {
+  begin_statement();
+  let_threads_ask(true);
+  make_red();
+  const Giver giver(20'000, false);
+  const auto waited_us = [] {
+    const uint64_t before_us = now_us;
+    on_ask(Pool::statement, 100'000);
+    return now_us - before_us;
+  };
+  EXPECT_GE(waited_us(), longest_ask_us);
+  EXPECT_LT(waited_us(), longest_ask_us);
+  end();
+  begin(0);
+  EXPECT_GE(waited_us(), longest_ask_us) << "another statement";
 }
 
 TEST_F(Ceiling, a_thread_that_may_be_in_a_pool_waits_at_its_next_ask) {
