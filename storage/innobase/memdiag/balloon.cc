@@ -65,9 +65,12 @@ bool is_resized() {
 }
 
 /** Frames above the floor; negative: below it. Lengths are read without a
-mutex, as InnoDB's monitor reads them. */
+mutex, as InnoDB's monitor reads them. A page in LRU may have no frame, only a
+compressed copy in a part of one. So the list may be longer than the pool. */
 int64_t over_floor(const buf_pool_t *pool) {
-  const ulint rest = UT_LIST_GET_LEN(pool->free) + UT_LIST_GET_LEN(pool->LRU);
+  const ulint rest = UT_LIST_GET_LEN(pool->free) +
+                     UT_LIST_GET_LEN(pool->unzip_LRU) +
+                     pool->stat.LRU_bytes / UNIV_PAGE_SIZE;
   const ulint floor = (pool->curr_size * floor_percent + 99) / 100;
   return static_cast<int64_t>(rest) - static_cast<int64_t>(floor);
 }
