@@ -98,12 +98,15 @@ void forbid_huge_pages(Parked *self) {
   if (chunks == self->chunks) return;
   self->chunks = chunks;
   for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
-    const buf_pool_t *const pool = buf_pool_from_array(i);
+    buf_pool_t *const pool = buf_pool_from_array(i);
+    // A resize may have begun since state() was asked. It frees the array.
+    mutex_enter(&pool->chunks_mutex);
     for (ulint c = 0; c < pool->n_chunks; ++c) {
       const buf_chunk_t &chunk = pool->chunks[c];
       (void)madvise(chunk.blocks[0].frame, chunk.size * UNIV_PAGE_SIZE,
                     MADV_NOHUGEPAGE);
     }
+    mutex_exit(&pool->chunks_mutex);
   }
 }
 
