@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <new>
-#include <vector>
 
 #include "buf0buf.h"
 #include "buf0flu.h"
@@ -31,8 +31,9 @@ constexpr ulint few_of_a_pool = 50;
 
 struct Parked {
   std::mutex mutex;
-  /** Frames of all instances. */
-  std::vector<buf_block_t *> blocks;
+  /** Frames of all instances: a million in 16 GB. A vector would have to move
+  them while memory is short. */
+  std::deque<buf_block_t *> blocks;
   /** The instance that the next search begins with. */
   ulint instance{0};
   /** Chunks that were told to have no huge pages. */
@@ -155,6 +156,14 @@ bool release(buf_block_t **begin, buf_block_t **end) {
   return released;
 }
 
+/** The frames are parked. @return false: no memory */
+bool keep(Parked *self, buf_block_t **begin, buf_block_t **end) try {
+  self->blocks.insert(self->blocks.end(), begin, end);
+  return true;
+} catch (const std::bad_alloc &) {
+  return false;
+}
+
 }  // namespace
 
 State state() {
@@ -195,11 +204,6 @@ uint64_t park(uint64_t bytes) {
   while (taken < wanted && without < srv_buf_pool_instances) {
     Batch batch;
     const size_t most = std::min<uint64_t>(batch.size(), wanted - taken);
-    try {
-      self.blocks.reserve(self.blocks.size() + most);
-    } catch (const std::bad_alloc &) {
-      break;
-    }
     buf_pool_t *const pool = buf_pool_from_array(self.instance);
     size_t count = 0;
     while (count < most && (batch[count] = take_frame(pool)) != nullptr)
@@ -209,11 +213,11 @@ uint64_t park(uint64_t bytes) {
       self.instance = (self.instance + 1) % srv_buf_pool_instances;
     }
     if (count == 0) continue;
-    if (!release(batch.data(), batch.data() + count)) {
-      std::for_each(batch.data(), batch.data() + count, buf_block_free);
+    buf_block_t **const end = batch.data() + count;
+    if (!release(batch.data(), end) || !keep(&self, batch.data(), end)) {
+      std::for_each(batch.data(), end, buf_block_free);
       break;
     }
-    self.blocks.insert(self.blocks.end(), batch.data(), batch.data() + count);
     parked_frames_of(pool).fetch_add(count, std::memory_order_relaxed);
     taken += count;
   }
@@ -230,7 +234,6 @@ uint64_t give_back(uint64_t bytes) {
     free_frame(self.blocks.back());
     self.blocks.pop_back();
   }
-  if (self.blocks.empty()) std::vector<buf_block_t *>().swap(self.blocks);
   return given * UNIV_PAGE_SIZE;
 }
 
