@@ -96,7 +96,8 @@ void forbid_huge_pages(Parked *self) {
   ulint chunks = 0;
   for (ulint i = 0; i < srv_buf_pool_instances; ++i)
     chunks += buf_pool_from_array(i)->n_chunks;
-  if (chunks == self->chunks) return;
+  // A resize while nothing is parked may replace chunks, and leave as many.
+  if (chunks == self->chunks && !self->blocks.empty()) return;
   self->chunks = chunks;
   for (ulint i = 0; i < srv_buf_pool_instances; ++i) {
     buf_pool_t *const pool = buf_pool_from_array(i);
