@@ -73,7 +73,8 @@ std::string size(uint64_t bytes) { return size(static_cast<double>(bytes)); }
 std::string duration(double seconds) {
   if (seconds >= 2 * day) return text("%.0f days", seconds / day);
   if (seconds >= 7200) return text("%.0f h", seconds / 3600);
-  return text("%.0f min", seconds / 60);
+  if (seconds >= 120) return text("%.0f min", seconds / 60);
+  return text("%.0f s", seconds);
 }
 
 /** @param part  the part of the trend that is resident */
@@ -597,6 +598,42 @@ class Advisor {
     return is_of_group ? host.hugetlb_bytes.value_or(0) : 0;
   }
 
+  /** When growth reaches a limit, and what it has to share the limit with. */
+  struct Forecast {
+    std::optional<double> seconds;
+    uint64_t limit_bytes{0};
+    uint64_t others_bytes{0};
+  };
+
+  /** What the process and others use of a limit, and what the buffer pool will
+  take, leave no more than this. Unknown figures: never. */
+  Forecast with_others(Reading limit, Reading left) const {
+    const Reading &resident = m_now.host.resident_bytes;
+    const Reading pool_now = difference(resident, m_now.other_resident_bytes);
+    if (!limit || !left || !pool_now || *left > *limit) return {};
+    const uint64_t pool = *m_now.buffer_pool_bytes;
+    const uint64_t there =
+        std::min(pool, *pool_now + m_now.host.hugetlb_bytes.value_or(0));
+    const uint64_t used = *limit - *left;
+    const double slope = m_now.trend_without_buffer_pool->bytes_per_second;
+    return {static_cast<double>(*left - std::min(*left, pool - there)) / slope,
+            *limit, used - std::min(used, *resident)};
+  }
+
+  Forecast forecast(uint64_t most, uint64_t pool) const {
+    const host::Figures &host = m_now.host;
+    Forecast first{seconds_until(*m_now.trend_without_buffer_pool,
+                                 most - std::min(most, pool)),
+                   most};
+    const auto room = used_of_group();
+    for (const Forecast &one :
+         {with_others(host.machine_bytes, host.available_bytes),
+          with_others(room.limit, difference(room.limit, room.usage))})
+      if (one.seconds && (!first.seconds || *one.seconds < *first.seconds))
+        first = one;
+    return first;
+  }
+
   /** Growth outside the buffer pool, towards the limit less a full buffer pool:
   a pool that warms up does not predict where the process ends. */
   void judge_growth() {
@@ -606,9 +643,14 @@ class Advisor {
     const uint64_t pool =
         *m_now.buffer_pool_bytes -
         std::min(*m_now.buffer_pool_bytes, not_counted_bytes());
-    const auto left = seconds_until(*trend, *most - std::min(*most, pool));
+    const Forecast end = forecast(*most, pool);
+    const auto left = end.seconds;
     if (!left || *left >= std::min(day, look_ahead * trend->seconds)) return;
-    const std::string limit = "the limit of " + size(*most);
+    const std::string others =
+        end.others_bytes == 0
+            ? ""
+            : ", of which " + size(end.others_bytes) + " are in other use,";
+    const std::string limit = "the limit of " + size(end.limit_bytes) + others;
     add("growth_of_the_process",
         trend->seconds >= min_critical_seconds && !is_held()
             ? Severity::critical
@@ -642,14 +684,22 @@ class Advisor {
                      : "";
   }
 
+  struct Used {
+    Reading limit;
+    Reading usage;
+  };
+  /** The lowest limit, unless a group above has less room. */
+  Used used_of_group() const {
+    const host::Figures &host = m_now.host;
+    if (host.tightest)
+      return {host.tightest->limit_bytes, host.tightest->usage_bytes};
+    return {host.limit_bytes, host.usage_bytes};
+  }
+
   void judge_limits() {
     judge_growth();
     const host::Figures &host = m_now.host;
-    // The lowest limit, unless a group above has less room.
-    const Reading limit =
-        host.tightest ? Reading{host.tightest->limit_bytes} : host.limit_bytes;
-    const Reading usage =
-        host.tightest ? Reading{host.tightest->usage_bytes} : host.usage_bytes;
+    const auto [limit, usage] = used_of_group();
     const bool near =
         limit && usage &&
         static_cast<double>(*usage) >= near_limit * static_cast<double>(*limit);

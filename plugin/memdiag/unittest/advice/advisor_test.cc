@@ -208,6 +208,42 @@ const std::vector<Expected> all_expected = {
      "with a full buffer pool of 1024 MiB it reaches the limit of 8192 MiB in "
      "18 min",
      "MEMDIAG_HISTORY"},
+    {"the end is near as others use the machine's memory",
+     [](Situation *all) {
+       all->trend_without_buffer_pool = Trend{1e6, 0.95, 1.0 * gb, 890};
+       all->host.limit_bytes.reset();
+       all->host.available_bytes = 2 * gb;
+     },
+     Severity::critical, "server", "host",
+     "with a full buffer pool of 1024 MiB it reaches the limit of 16.0 GiB, "
+     "of which 12.0 GiB are in other use, in 36 min",
+     "MEMDIAG_HISTORY"},
+    {"the end is near as others use the control group's memory",
+     [](Situation *all) {
+       all->trend_without_buffer_pool = Trend{1e6, 0.95, 1.0 * gb, 600};
+       all->host.usage_bytes = 7 * gb;
+     },
+     Severity::warning, "server", "host",
+     "it reaches the limit of 8192 MiB, of which 5120 MiB are in other use, in "
+     "18 min",
+     "MEMDIAG_HISTORY"},
+    {"others leave no room for the rest of the buffer pool",
+     [](Situation *all) {
+       all->trend_without_buffer_pool = Trend{1e6, 0.95, 1.5 * gb, 600};
+       all->other_resident_bytes = 1536 * mb;
+       all->host.usage_bytes = 7 * gb + 100 * mb;
+     },
+     Severity::warning, "server", "host",
+     "it reaches the limit of 8192 MiB, of which 5220 MiB are in other use, in "
+     "7 min",
+     "MEMDIAG_HISTORY"},
+    {"a forecast of less than two minutes is in seconds",
+     [](Situation *all) {
+       all->trend_without_buffer_pool =
+           Trend{1e6, 0.95, 7.0 * gb - 20e6, 600};
+     },
+     Severity::warning, "server", "host",
+     "it reaches the limit of 8192 MiB in 20 s", "MEMDIAG_HISTORY"},
     {"the end is near after a quarter of an hour of growth",
      [](Situation *all) {
        all->trend_without_buffer_pool = Trend{1e6, 0.95, 6.0 * gb, 890};
