@@ -370,7 +370,8 @@ class Advisor {
     if (!holding.owner) return;
     name_owner(*holding.owner, found);
     // The session frees the rows when its statement ends.
-    if (&holder == find_holder("rows with large values"))
+    if (&holder == find_holder("rows with large values") &&
+        !found->owner->reads_this)
       found->statement =
           text("KILL QUERY %" PRIu64, holding.owner->processlist_id);
   }
@@ -462,16 +463,26 @@ class Advisor {
         m_now.table_keepers);
   }
 
-  static void set_owner(const Session &owner, Finding *found) {
-    found->owner =
-        Session{owner.processlist_id, std::min(owner.bytes, *found->bytes)};
+  bool is_reader(const Session &session) const {
+    return m_now.reader_processlist_id == session.processlist_id;
   }
 
-  static void name_owner(const Session &owner, Finding *found) {
+  void set_owner(const Session &owner, Finding *found) const {
+    const auto &largest = m_now.largest_session;
+    found->owner = owner;
+    found->owner->bytes = std::min(owner.bytes, *found->bytes);
+    found->owner->reads_this = is_reader(owner);
+    if (largest && largest->processlist_id == owner.processlist_id)
+      found->owner->in_transaction |= largest->in_transaction;
+  }
+
+  void name_owner(const Session &owner, Finding *found) const {
     set_owner(owner, found);
     found->evidence +=
-        text("; session %" PRIu64 " has up to ", owner.processlist_id) +
-        size(found->owner->bytes) + " of it";
+        text("; session %" PRIu64, owner.processlist_id) +
+        (found->owner->reads_this ? ", which reads this," : "") +
+        " has up to " + size(found->owner->bytes) + " of it" +
+        (found->owner->in_transaction ? ", and is in a transaction" : "");
   }
 
   /** They take pages from the buffer pool, so no share of the memory besides it
@@ -493,8 +504,10 @@ class Advisor {
     found.holder = holder.name;
     found.bytes = bytes;
     found.statement = statement_that_helps(holder);
-    if (locks->largest.bytes >= locks->bytes / 2)
-      name_owner(locks->largest, &found);
+    if (locks->largest.bytes < locks->bytes / 2) return;
+    Session owner = locks->largest;
+    owner.in_transaction = true;
+    name_owner(owner, &found);
   }
 
   std::optional<std::string> statement_that_helps(const Holder &holder) const {
@@ -552,10 +565,14 @@ class Advisor {
              "performance_schema.memory_summary_by_thread_by_event_name JOIN "
              "performance_schema.threads USING (THREAD_ID) WHERE "
              "PROCESSLIST_ID = %" PRIu64 " ORDER BY 2 DESC LIMIT 5 shows "
-             "what it took, and still counts what other threads freed of it; "
-             "KILL %" PRIu64 " frees what it still holds, and rolls back "
-             "what it has not committed",
-             id, id));
+             "what it took, and still counts what other threads freed of it",
+             id) +
+            (is_reader(*session)
+                 ? std::string("; it is the session that reads this")
+                 : text("; KILL %" PRIu64
+                        " frees what it still holds, and rolls back what it "
+                        "has not committed",
+                        id)));
     if (found != nullptr) set_owner(*session, found);
   }
 

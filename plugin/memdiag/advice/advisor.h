@@ -158,6 +158,8 @@ struct Situation {
   Reading programs_of_a_session;
   /** The session with most memory; empty where it is not known. */
   std::optional<Session> largest_session;
+  /** The session that asks. */
+  Reading reader_processlist_id;
   /** The resident bytes of holders that the largest session has. The rest of
   its bytes belongs to no holder. */
   std::vector<Held_part> held_by_largest;

@@ -392,7 +392,8 @@ inline constexpr auto holders = std::to_array<Holder>({
      End::transactions,
      "hold",
      "locks of rows and other data of transactions that are open",
-     "commit in smaller parts"},
+     "commit in smaller parts; the end of a session rolls its transaction "
+     "back"},
     {"online DDL",
      {"memory/innodb/ddl", "memory/innodb/row_log_buf"},
      {Pool::ddl},

@@ -34,6 +34,10 @@ counts for it, but no more of an instrument than lives of it at all. */
 struct Session {
   uint64_t processlist_id;
   uint64_t bytes;
+  /** Its end rolls back what it has changed. */
+  bool in_transaction{false};
+  /** It is the one that asks. */
+  bool reads_this{false};
 };
 
 struct Holding {

@@ -148,6 +148,7 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   situation.max_used_connections = server.max_used_connections;
   situation.max_used_seconds = server.max_used_seconds;
   situation.largest_session = server.largest_session;
+  situation.reader_processlist_id = server.reader_processlist_id;
   situation.idle_sessions = server.idle_sessions;
   situation.buffer_pool_asked_bytes = server.buffer_pool_asked_bytes;
   situation.buffer_pool_unit_bytes = server.buffer_pool_unit_bytes;

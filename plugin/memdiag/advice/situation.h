@@ -29,6 +29,8 @@ struct Server_facts {
   Reading max_used_seconds{};
   /** What KILL of the session can still free. */
   std::optional<Session> largest_session;
+  /** As in Situation. */
+  Reading reader_processlist_id{};
   /** The same by instrument; valid while the situation is made. */
   std::span<const instruments::Held> held_by_largest{};
   /** As in Holding_figures. */

@@ -166,11 +166,19 @@ class Summary {
       const bool runs =
           (holder != nullptr && holder->end == advisor::End::queries) ||
           (finding.statement && finding.statement->starts_with("KILL QUERY"));
-      add("holds", *finding.holder, size(*finding.bytes),
-          text("session %" PRIu64 ": %s", owner->processlist_id,
-               size(owner->bytes).c_str()),
-          text(runs ? "KILL QUERY %" PRIu64 : "KILL %" PRIu64,
-               owner->processlist_id));
+      const std::string bytes = size(owner->bytes);
+      const uint64_t id = owner->processlist_id;
+      if (owner->reads_this)
+        add("holds", *finding.holder, size(*finding.bytes),
+            "this session: " + bytes, statement_of(finding));
+      else
+        add("holds", *finding.holder, size(*finding.bytes),
+            text("session %" PRIu64 ": %s", id, bytes.c_str()),
+            text(runs                    ? "KILL QUERY %" PRIu64
+                 : owner->in_transaction ? "KILL %" PRIu64
+                                           " -- rolls back its changes"
+                                         : "KILL %" PRIu64,
+                 id));
       return;
     }
     add("holds", *finding.holder, size(*finding.bytes),

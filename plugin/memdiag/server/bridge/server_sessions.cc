@@ -91,7 +91,10 @@ class Find_largest_client : public Do_THD_Impl {
       for (const instruments::Held &each : client.held) held += each.bytes;
       client.bytes = std::min(client.bytes, held);
     }
-    if (client.bytes > (found ? found->bytes : 0)) found = std::move(client);
+    if (client.bytes <= (found ? found->bytes : 0)) return;
+    // A word that its session may change meanwhile.
+    client.in_transaction = thd->in_active_multi_stmt_transaction();
+    found = std::move(client);
   }
 
   /** @return empty: there is no client */

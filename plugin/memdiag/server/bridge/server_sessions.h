@@ -44,6 +44,8 @@ struct Client {
   one instrument; 0 bytes: none has 16 MiB. */
   uint64_t heaps_processlist_id{0};
   uint64_t heaps_bytes{0};
+  /** A transaction of several statements is open. */
+  bool in_transaction{false};
 };
 
 /** The session of a client that can still hold most

@@ -27,8 +27,10 @@
 #include "plugin/memdiag/server/tables/statement.h"
 #include "plugin/memdiag/server/threads/ceiling.h"
 #include "plugin/memdiag/server/threads/profile_switch.h"
+#include "sql/current_thd.h"
 #include "sql/memdiag/program_blocks.h"
 #include "sql/mysqld.h"
+#include "sql/sql_class.h"
 #include "storage/innobase/memdiag/balloon.h"
 #include "storage/innobase/memdiag/innodb.h"
 
@@ -70,10 +72,12 @@ std::optional<advisor::Ceiling_situation> ceiling_situation() {
 
 advisor::Situation situation_of(Statement *statement) {
   advisor::Server_facts server{};
+  server.reader_processlist_id = current_thd->thread_id();
   server.max_used_connections = budget::max_used_connections();
   server.max_used_seconds = budget::max_used_connections_seconds();
   if (const auto &session = statement->largest_client()) {
-    server.largest_session = {session->processlist_id, session->bytes};
+    server.largest_session = {session->processlist_id, session->bytes,
+                              session->in_transaction};
     server.held_by_largest = session->held;
     if (session->heaps_bytes != 0)
       server.most_heaps = {session->heaps_processlist_id, session->heaps_bytes};

@@ -1510,7 +1510,7 @@ TEST(Advisor, RowLocksAreInTheBufferPool) {
   EXPECT_EQ(
       "transactions, locks hold 300 MiB of the buffer pool, 30% of RSS: locks "
       "of rows and other data of transactions that are open; session 42 has "
-      "up to 200 MiB of it",
+      "up to 200 MiB of it, and is in a transaction",
       found[0].evidence);
   EXPECT_NE(std::string::npos,
             found[0].statement->find("trx_lock_memory_bytes"));
@@ -1526,6 +1526,55 @@ TEST(Advisor, RowLocksAreInTheBufferPool) {
   all.host.resident_bytes = 300 * mb;
   all.row_locks->bytes = 63 * mb;
   EXPECT_TRUE(findings(all).empty());
+}
+
+/** The end of a session rolls back what it has changed, and the end of the one
+that reads the advice leaves nobody to act on it. */
+TEST(Advisor, WhatKillDoesBesidesIsSaid) {
+  using memdiag::advisor::Session;
+  const auto found = [](std::string_view holder, auto change) {
+    Situation all = healthy();
+    hold(&all, holder, 600 * mb);
+    holding_of(&all, holder).owner = Session{42, 500 * mb};
+    change(&all);
+    return findings(all).at(0);
+  };
+  const auto nothing = [](Situation *) {};
+  const auto in_transaction = [](Situation *all) {
+    all->largest_session = Session{42, 500 * mb, true};
+  };
+  const auto of_another = [](Situation *all) {
+    all->largest_session = Session{43, 500 * mb, true};
+  };
+  const auto reader = [](Situation *all) { all->reader_processlist_id = 42; };
+  for (const char *holder : {"user variables", "rows with large values"}) {
+    EXPECT_FALSE(found(holder, nothing).owner->in_transaction) << holder;
+    EXPECT_FALSE(found(holder, of_another).owner->in_transaction) << holder;
+    const Finding open = found(holder, in_transaction);
+    EXPECT_TRUE(open.owner->in_transaction) << holder;
+    EXPECT_TRUE(open.evidence.ends_with(" of it, and is in a transaction"))
+        << open.evidence;
+    const Finding own = found(holder, reader);
+    EXPECT_TRUE(own.owner->reads_this) << holder;
+    EXPECT_TRUE(own.evidence.ends_with(
+        "; session 42, which reads this, has up to 500 MiB of it"))
+        << own.evidence;
+  }
+  EXPECT_FALSE(found("rows with large values", reader).statement);
+
+  Situation all = healthy();
+  all.row_locks = memdiag::advisor::Row_locks{300 * mb, {42, 200 * mb}};
+  const Finding locks = findings(all).at(0);
+  EXPECT_TRUE(locks.owner->in_transaction);
+  EXPECT_NE(std::string::npos, locks.remedy.find("rolls its transaction back"));
+  EXPECT_TRUE(locks.evidence.ends_with(" of it, and is in a transaction"));
+
+  all = healthy();
+  all.largest_session = Session{42, 500 * mb};
+  all.reader_processlist_id = 42;
+  EXPECT_EQ(std::string::npos, findings(all).at(0).remedy.find("KILL"));
+  all.reader_processlist_id = 43;
+  EXPECT_NE(std::string::npos, findings(all).at(0).remedy.find("KILL 42"));
 }
 
 TEST(Advisor, ALowerCacheOnlyWhereSessionsHaveMorePrograms) {

@@ -170,6 +170,26 @@ TEST_F(SummaryTest, OneSessionIsTheCause) {
             "holds|sort buffers|400 MiB|session 42: 390 MiB|KILL QUERY 42");
 }
 
+TEST_F(SummaryTest, WhatKillDoesBesidesIsSaid) {
+  findings = {finding_of("user variables", 500 * mib, "SELECT")};
+  findings[0].owner = memdiag::advisor::Session{UINT32_MAX, 250 * mib, true};
+  EXPECT_EQ(answers("holds").back(),
+            "holds|user variables|500 MiB|session 4294967295: 250 MiB|"
+            "KILL 4294967295 -- rolls back its changes");
+  EXPECT_GE(memdiag::summary::statement_length,
+            all_rows().back().statement.size());
+  // To end its statement rolls back no more than that.
+  findings = {finding_of("sort buffers", 500 * mib, "SELECT")};
+  findings[0].owner = memdiag::advisor::Session{42, 250 * mib, true};
+  EXPECT_TRUE(answers("holds").back().ends_with("|KILL QUERY 42"));
+  // Nobody would be left to act.
+  findings = {finding_of("user variables", 500 * mib, "SELECT 1 AS RUN")};
+  findings[0].owner = memdiag::advisor::Session{42, 250 * mib, false, true};
+  EXPECT_EQ(answers("holds").back(),
+            "holds|user variables|500 MiB|this session: 250 MiB|"
+            "SELECT 1 AS RUN");
+}
+
 TEST_F(SummaryTest, WhatTheAdvisorDoesNotFindIsNotNamed) {
   EXPECT_EQ(answers("holds").size(), 6u);
   findings = {finding_of("open tables", 300 * mib)};
