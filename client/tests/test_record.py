@@ -151,6 +151,20 @@ class Ended(unittest.TestCase):
         self.assertIn("two", sample["down"])
         self.assertNotIn("refused", sample)
 
+    def test_another_server_that_answers_now_is_none_of_the_recording(self):
+        """A name that moves to a replica, or a port of another server."""
+        for mariadb, other in ((False, {"server_uuid": "b"}), (True, {"hostname": "b"})):
+            # MariaDB has no server_uuid.
+            self.server.__init__(next(one for one in SERVERS if one.mariadb == mariadb))
+            variables = self.server.sources["variables"]["rows"][0]
+            with self.subTest(other), mock.patch.dict(variables, {"server_uuid": "a", "hostname": "h"}):
+                recorder = record.Recorder(Target(host="db1", ssl_mode="DISABLED"), 10)
+                self.assertNotIn("down", recorder.sample())
+                with mock.patch.dict(variables, other), self.failing((2013, "ended")):
+                    self.assertIn("another server answers", recorder.sample()["down"])
+                    self.assertIn("another server answers", recorder.sample()["down"])
+                self.assertNotIn("down", recorder.sample())
+
     def test_a_refused_login_is_not_a_server_that_is_down(self):
         with mock.patch.object(record, "Session", side_effect=LoginRefused(3118, "db1 refused")):
             sample = self.recorder.sample()

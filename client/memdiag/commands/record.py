@@ -107,6 +107,7 @@ class Recorder:
         self._session: Session | None = None
         self._sampler: Sampler | None = None
         self._uptime: int | None = None
+        self._server: dict[str, Any] = {}  # the one that was asked first
         self.count = 0  # samples in the file
 
     def record(self, file: IO[str], length: float | None) -> None:
@@ -185,6 +186,14 @@ class Recorder:
         self._session = Session(self._target)
         self._session.stay(max(_LEAST_WAIT, 3 * self._every))
         self._sampler = Sampler(self._session)
+        server = self._sampler.server
+        self._server = self._server or server
+        for name in ("server_uuid", "hostname"):
+            then, now = self._server[name], server[name]
+            if then and now:
+                if then != now:
+                    raise Problem(f"another server answers: its {name} is {now}, and {then} is recorded")
+                break
 
     def _close(self) -> None:
         if self._session is not None:
