@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,10 @@ class Moment:
     parts: dict[str, dict[str, int | None]] = field(default_factory=dict)
     # {kind: bytes}: a part that is not there has at most so many, as its source leaves out smaller ones
     cut: dict[str, int] = field(default_factory=dict)
+    # Of a recording: the file, and how often the server had been restarted in it. None: it is no moment of one
+    run: tuple[str, int] | None = None
+    # Why the recording has no figures after it, of a moment that was asked for as the last one
+    down: str = ""
 
 
 _LIKE_A_FILE = re.compile(r"(.+?)(?:@(?:first|last|peak|\d+|\d{4}-\d\d-.*)|(?<=\.html)|(?<=\.json)|(?<=\.rec))")
@@ -49,7 +54,12 @@ def of_file(operand: str) -> Moment:
     text = read_text(Path(path))
     if is_recording(text):
         recording = parsed(text, path)
-        return of_sample(f"{path}{'@' + when if when else ''}", _chosen(recording.samples, when or "last", path))
+        sample = _chosen(recording.samples, when or "last", path)
+        return replace(
+            of_sample(f"{path}{'@' + when if when else ''}", sample),
+            run=(os.path.realpath(path), _restarts(recording.samples, sample)),
+            down=str(recording.samples[-1].get("down") or "") if when in ("", "last") else "",
+        )
     return of_snapshot(snapshot_of(text, path, when), operand)
 
 
@@ -116,6 +126,16 @@ def of_sample(label: str, sample: dict[str, Any]) -> Moment:
         {kind: found for kind, found in parts.items() if found},
         {"instrument": WORTH_BYTES},
     )
+
+
+def _restarts(samples: list[dict[str, Any]], until: dict[str, Any]) -> int:
+    """How many there were until the sample, which is one of them."""
+    found = 0
+    for sample in samples:
+        found += bool(sample.get("restarted"))
+        if sample is until:
+            break
+    return found
 
 
 def _chosen(samples: list[dict[str, Any]], when: str, name: str) -> dict[str, Any]:

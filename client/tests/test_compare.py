@@ -302,6 +302,33 @@ class Files(Scratch):
                 self.output("diff", f"{path}@{before}", f"{path}@{after}", "--max-growth", "1M")
         self.assertEqual(self.output("diff", f"{path}@1", f"{path}@4", "--max-growth", "1M")[0], 0)
 
+    def test_a_gate_does_not_pass_a_server_that_ended(self):
+        """Growth that ended it is not in what is left."""
+        samples = (
+            {"time": 1.0, "rss": 50 * MIB},
+            {"time": 2.0, "rss": 60 * MIB},
+            {"time": 3.0, "down": "it does not answer"},
+            {"time": 4.0, "rss": 5 * MIB, "restarted": True},
+            {"time": 5.0, "rss": 6 * MIB},
+            {"time": 6.0, "down": "it does not answer"},
+        )
+        path = self.recording("r", *samples)
+        for before, after, why in (
+            ("@first", "@5", "was restarted between"),
+            ("@2", "@4", "was restarted between"),
+            ("@4", "@last", "did not answer at the end"),
+            ("@4", "", "did not answer at the end"),
+        ):
+            words = ("diff", f"{path}{before}", f"{path}{after}")
+            with self.subTest(words), self.assertRaisesRegex(Problem, why):
+                self.output(*words, "--max-growth", "rss=64M")
+            self.assertEqual(self.output(*words)[0], 0)
+        for before, after in (("@1", "@2"), ("@4", "@5")):
+            self.assertEqual(self.output("diff", f"{path}{before}", f"{path}{after}", "--max-growth", "rss=64M")[0], 0)
+        # The same load on a server before and after it was upgraded.
+        other = self.recording("s", *samples[3:5])
+        self.assertEqual(self.output("diff", f"{path}@1", f"{other}", "--max-growth", "rss=64M")[0], 0)
+
     def test_a_moment_without_figures_is_none_to_compare(self):
         path = self.recording("r", {"time": 1.0, "rss": 5}, {"time": 2.0, "down": "it does not answer"})
         with self.assertRaisesRegex(Problem, "@2 has no figures"):
