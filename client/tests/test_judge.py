@@ -425,6 +425,18 @@ class Limits(unittest.TestCase):
         calm = {one.holder for one in findings(View(data), recording(0))}
         self.assertNotIn("growth", calm)
 
+    def test_what_a_server_had_before_its_restart_is_no_growth(self):
+        """It grew until it was started anew, and is as large since."""
+        recording = [{"time": 100.0 * n, "rss": min(300 + 20 * n, 530) * MIB, "buffer_pool": 0} for n in range(20)]
+        data = stock(600 * MIB)
+        self.assertIn("growth", {one.holder for one in findings(View(data), recording)})
+        recording[12]["restarted"] = True
+        self.assertNotIn("growth", {one.holder for one in findings(View(data), recording)})
+        # What it grows by since counts from there.
+        for n, row in enumerate(recording[12:]):
+            row["rss"] = (400 + 2 * n) * MIB
+        self.assertIn("growth", {one.holder for one in findings(View(data), recording)})
+
 
 class Ranking(unittest.TestCase):
     def test_what_holds_memory_comes_before_what_a_setting_may_lead_to(self):

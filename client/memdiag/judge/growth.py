@@ -24,7 +24,7 @@ def findings(view: View, recording: list[dict] | None) -> list[Finding]:
     # The buffer pool fills after a start and then stays.
     points = [
         (row["time"], row["rss"] - row["buffer_pool"])
-        for row in recording or ()
+        for row in _since_restart(recording or [])
         if row.get("rss") is not None and row.get("buffer_pool") is not None
     ]
     for window in WINDOWS:
@@ -35,6 +35,12 @@ def findings(view: View, recording: list[dict] | None) -> list[Finding]:
         if trend.r2 >= FIT and trend.per_second * 3600 >= WORTH_PER_HOUR:
             return [_finding(view, trend, last[-1][0] - last[0][0])]
     return []
+
+
+def _since_restart(recording: list[dict]) -> list[dict]:
+    """What the server had before it was started anew is no growth."""
+    starts = [number for number, row in enumerate(recording) if row.get("restarted")]
+    return recording[starts[-1] :] if starts else recording
 
 
 def seconds_left(limit: Limit | None, per_second: float) -> float | None:
