@@ -185,6 +185,13 @@ class OptionFiles(Scratch):
 
 
 class Targets(unittest.TestCase):
+    def test_0_is_no_number_of_its_own(self):
+        """mysql's default of both: its usual port, and no time limit."""
+        got = target({"host": "db1", "port": "0", "connect-timeout": "0"})
+        self.assertEqual((got.port, got.connect_timeout), (3306, 43200))
+        self.assertEqual(target({"connect-timeout": "99999999"}).connect_timeout, 43200)
+        self.assertEqual(target({"connect-timeout": "3"}).connect_timeout, 3)
+
     def test_words(self):
         for words, expected in (
             ("db1", ("db1", 3306, "", "me")),

@@ -43,6 +43,8 @@ KNOWN = frozenset(
 _NOT_FOLLOWED = ("tls-version", "tls-ciphersuites", "ssl-cipher", "ssl-crl", "ssl-crlpath")
 NO_COMPRESSION = "PyMySQL does not compress what goes over the network"
 _ENVIRONMENT = {"host": "MYSQL_HOST", "port": "MYSQL_TCP_PORT", "socket": "MYSQL_UNIX_PORT", "password": "MYSQL_PWD"}
+# Of mysql's connect-timeout, for which 0 means no limit.
+_LONGEST_WAIT = 43200
 SSL_MODES = ("DISABLED", "PREFERRED", "REQUIRED", "VERIFY_CA", "VERIFY_IDENTITY")
 
 
@@ -257,7 +259,7 @@ def target(options: Mapping[str, str], words: str = "") -> Target:
             raise WrongOption(f"{words} and the socket {values.get('socket', '')} are two servers: name one of them")
         values |= named
     host = values.get("host") or "localhost"
-    port = _number(values, "port", 3306)
+    port = _number(values, "port", 3306) or 3306
     # mysql takes authorities for the wish to verify: sslopt-case.h.
     mode = (values.get("ssl-mode") or ("VERIFY_CA" if _names_authority(values) else "PREFERRED")).upper()
     if mode not in SSL_MODES:
@@ -286,7 +288,7 @@ def target(options: Mapping[str, str], words: str = "") -> Target:
         ssl_cert=values.get("ssl-cert") or "",
         ssl_key=values.get("ssl-key") or "",
         get_server_public_key=_is_on(values, "get-server-public-key"),
-        connect_timeout=_number(values, "connect-timeout", 10),
+        connect_timeout=min(_number(values, "connect-timeout", 10) or _LONGEST_WAIT, _LONGEST_WAIT),
     )
 
 
