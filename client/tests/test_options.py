@@ -175,6 +175,25 @@ class OptionFiles(Scratch):
         with mock.patch.object(Path, "home", side_effect=RuntimeError):
             self.assertEqual(option_values({"user": "u"})["user"], "u")
 
+    def test_client_of_the_login_file_counts_as_for_mysql(self):
+        """Beside the login path that is named, and with --no-defaults (my_default.cc: my_load_defaults())."""
+        program = self.write(
+            "my_print_defaults",
+            "#!/bin/sh\nfor word; do case $word in client) echo --user=me; echo --host=a;;"
+            " remote) echo --host=b;; esac; done\n",
+        )
+        program.chmod(0o700)
+        file = self.write("mylogin.cnf", "scrambled")
+        with mock.patch.dict(
+            os.environ, {"MYSQL_TEST_LOGIN_FILE": str(file), "PATH": f"{self.root}:{os.environ['PATH']}"}
+        ):
+            got = option_values({}, no_defaults=True)
+            self.assertEqual((got.get("user"), got["host"]), ("me", "a"))
+            got = option_values({}, no_defaults=True, login_path="remote")
+            self.assertEqual((got.get("user"), got["host"]), ("me", "b"))
+            with self.assertRaisesRegex(Problem, "no login path 'other'"):
+                option_values({}, login_path="other")
+
     def test_a_login_path_that_is_not_there(self):
         nowhere = str(self.root / "no.mylogin.cnf")
         with (

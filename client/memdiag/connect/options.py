@@ -158,8 +158,10 @@ def _value(text: str) -> str:
 # --- the login path ----------------------------------------------------------------
 
 
-def read_login_path(name: str, required: bool) -> dict[str, str]:
-    """Options that mysql_config_editor stored. my_print_defaults, which comes with the mysql client, decrypts it."""
+def read_login_path(name: str) -> dict[str, str]:
+    """Options that mysql_config_editor stored: those of `client`, and of the login path that is named, if any.
+    my_print_defaults, which comes with the mysql client, decrypts it."""
+    required = bool(name)
     file = Path(os.environ.get("MYSQL_TEST_LOGIN_FILE") or _home() / ".mylogin.cnf")
     if not file.exists():
         if required:
@@ -175,14 +177,16 @@ def read_login_path(name: str, required: bool) -> dict[str, str]:
                 f"the login path {name!r} needs the program my_print_defaults, which comes with the mysql client"
             )
         return {}
-    done = subprocess.run(
-        [program, "--no-defaults", f"--login-path={name}", "--show", name], capture_output=True, text=True, check=False
-    )
-    lines = [line for line in done.stdout.splitlines() if line.startswith("--")]
-    if required and not lines:
+
+    def lines(*groups: str) -> list[str]:
+        words = [program, "--no-defaults", *([f"--login-path={name}"] if name else []), "--show", *groups]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        return [line for line in done.stdout.splitlines() if line.startswith("--")]
+
+    if required and not lines(name):
         raise Problem(f"there is no login path {name!r} in {file}; list them with: mysql_config_editor print --all")
     options = {}
-    for line in lines:
+    for line in lines("client", *([name] if required else [])):
         key, _, value = line[2:].partition("=")
         options[_name(key)] = value
     return options
@@ -212,8 +216,7 @@ def option_values(
         if defaults_extra_file:
             options |= read_option_file(Path(defaults_extra_file), required=True, suffix=suffix)
         options |= read_option_file(own, suffix=suffix)
-    if not no_defaults or login_path:
-        options |= read_login_path(login_path or "client", required=bool(login_path))
+    options |= read_login_path(login_path)
     options.update(_tls_of_mariadb(options))
     options |= given
     for name, variable in _ENVIRONMENT.items():
