@@ -122,6 +122,7 @@ def idle_statement(view: View) -> str:
         if (row.get(f"IDLE_{seconds}_BYTES") or 0) * 2 >= everything:
             return (
                 f"SELECT CONCAT('KILL ', ID) AS RUN FROM {_list_of(view)} WHERE COMMAND = 'Sleep' AND TIME >= {seconds}"
+                " AND USER NOT LIKE '%exporter%'"
                 " AND ID <> CONNECTION_ID() AND ID NOT IN (SELECT TRX_MYSQL_THREAD_ID FROM information_schema.INNODB_TRX)"
                 " AND ID NOT IN (SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs WHERE ATTR_NAME ="
                 f" 'program_name' AND ({WATCHERS})) ORDER BY TIME DESC"

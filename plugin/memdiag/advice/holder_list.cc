@@ -47,10 +47,13 @@ std::string the_largest_first(std::string statement, const char *condition = "",
          " ORDER BY SUM(CURRENT_NUMBER_OF_BYTES_USED) DESC";
 }
 
-constexpr const char *not_memdiags =
-    " AND PROCESSLIST_ID NOT IN (SELECT PROCESSLIST_ID FROM "
-    "performance_schema.session_connect_attrs WHERE ATTR_NAME = "
-    "'program_name' AND ATTR_VALUE = 'memdiag')";
+/** memdiag, and exporters. What the libraries of most exporters say of
+themselves is their own name, and not the program's. */
+constexpr const char *not_watchers =
+    " AND PROCESSLIST_USER NOT LIKE '%exporter%' AND PROCESSLIST_ID NOT IN "
+    "(SELECT PROCESSLIST_ID FROM performance_schema.session_connect_attrs "
+    "WHERE ATTR_NAME = 'program_name' AND (ATTR_VALUE = 'memdiag' OR "
+    "ATTR_VALUE LIKE '%exporter%' OR ATTR_VALUE LIKE '%otelcol%'))";
 
 /** The end of a session rolls back what it has changed. */
 constexpr const char *not_in_a_transaction =
@@ -58,13 +61,13 @@ constexpr const char *not_in_a_transaction =
     "information_schema.INNODB_TRX)";
 
 /** Ends sessions of clients that wait for a statement, but for those whose end
-would roll something back, one's own, and memdiag's. */
+would roll something back, one's own, and those of watchers. */
 std::string end_sleeping(const std::string &condition) {
   return "SELECT CONCAT('KILL ', PROCESSLIST_ID) AS RUN FROM "
          "performance_schema.threads WHERE NAME = "
          "'thread/sql/one_connection' AND PROCESSLIST_COMMAND = 'Sleep' AND " +
          condition + " AND PROCESSLIST_ID <> CONNECTION_ID()" +
-         not_in_a_transaction + not_memdiags;
+         not_in_a_transaction + not_watchers;
 }
 
 std::string json_text(std::string_view text) {
@@ -111,7 +114,7 @@ std::string ending_statement(const Holder &holder) {
     case End::sessions:
       return the_largest_first(
           sessions_that("'KILL '", pattern(holder), "'Sleep'") +
-              not_in_a_transaction + not_memdiags,
+              not_in_a_transaction + not_watchers,
           // A session that opened tables took the programs of their triggers
           // under the same name. KILL does not free those.
           holder.name == std::string_view{"stored programs"}
@@ -131,7 +134,7 @@ std::string ending_statement(const Holder &holder) {
               pattern(holder), "'Sleep', 'Query', 'Execute'") +
           " AND (PROCESSLIST_COMMAND <> 'Sleep' OR PROCESSLIST_ID NOT IN "
           "(SELECT trx_mysql_thread_id FROM information_schema.INNODB_TRX))" +
-          not_memdiags);
+          not_watchers);
     case End::transactions:
       return "SELECT CONCAT('KILL ', trx_mysql_thread_id) AS RUN FROM "
              "information_schema.INNODB_TRX JOIN performance_schema.threads ON "

@@ -503,8 +503,8 @@ std::string rule_of(const Holder &holder);
 
 /** The statement that frees what the holder has. One with a column RUN has the
 statements to run in its rows: it asks for the sessions when it is run, and
-leaves out its own, those that hold less than 64 KiB of it, replication and
-memdiag's.
+leaves out its own, those that hold less than 64 KiB of it, replication,
+memdiag's and those of exporters.
 @param value  the variable's, where the statement has one
 @return empty: there is none, or its variable is unknown or smaller than 2
 @throws std::bad_alloc */

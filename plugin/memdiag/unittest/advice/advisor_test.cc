@@ -1482,7 +1482,8 @@ TEST(Advisor, AStatementFreesWhatTheHolderHas) {
                                 "'Sleep', 'KILL ', 'KILL QUERY '), "));
   for (const char *condition :
        {"'KILL '", "INNODB_TEMP_TABLE_INFO", "PROCESSLIST_COMMAND = 'Sleep'",
-        "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "'memdiag'"})
+        "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "'memdiag'",
+        "PROCESSLIST_USER NOT LIKE '%exporter%'", "'%otelcol%'"})
     EXPECT_NE(std::string::npos,
               statement("user temporary tables")->find(condition))
         << condition;
@@ -1694,7 +1695,8 @@ TEST(Advisor, FragmentationEndsTheSessionThatKeepsMostOfThePages) {
   const std::string statement = fragmented().statement.value_or("");
   for (const char *condition :
        {"PROCESSLIST_ID = 42 ", "PROCESSLIST_COMMAND = 'Sleep'",
-        "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "'memdiag'"})
+        "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "'memdiag'",
+        "PROCESSLIST_USER NOT LIKE '%exporter%'", "'%otelcol%'"})
     EXPECT_NE(std::string::npos, statement.find(condition)) << condition;
 }
 
@@ -1713,6 +1715,7 @@ TEST(Advisor, IdleSessionsAreEndedButForSome) {
   for (const char *condition :
        {"PROCESSLIST_COMMAND = 'Sleep'", "PROCESSLIST_TIME >= 60",
         "PROCESSLIST_ID <> CONNECTION_ID()", "INNODB_TRX", "'memdiag'",
+        "PROCESSLIST_USER NOT LIKE '%exporter%'", "'%otelcol%'",
         "NAME = 'thread/sql/one_connection'"})
     EXPECT_NE(std::string::npos, found[0].statement->find(condition))
         << condition;
