@@ -72,6 +72,24 @@ class Sums(unittest.TestCase):
         (parts,) = [block for section in made.sections for block in section.blocks if block.kind == "parts"]
         self.assertEqual(sum(part.value for part in parts.parts), parts.total)
 
+    def test_a_difference_of_the_servers_below_0_is_not_known(self):
+        """MySQL subtracts pages of the list and free ones from all pages, without a sign. Compressed pages are in the
+        list and in no frame of their own."""
+
+        def rows(misc):
+            data = stock(500 * MIB)
+            data["sources"]["status"]["rows"][0]["innodb_buffer_pool_pages_misc"] = misc
+            (table,) = [
+                block
+                for section in report(data).sections
+                for block in section.blocks
+                if getattr(block, "id", "") == "buffer-pool"
+            ]
+            return {row[0]: row[1] for row in table.rows}
+
+        self.assertEqual(rows(90)["other pages"], 90)
+        self.assertNotIn("other pages", rows((1 << 64) - 3))
+
     def test_every_figure_says_what_it_is_and_where_it_is_from(self):
         for name in fixtures.names():
             made = report(fixtures.snapshot(name))

@@ -58,7 +58,8 @@ def section(view: View) -> Section:
     known = [
         (title, value, value * size, what)
         for key, title, what in pages
-        if (value := view.status(f"Innodb_buffer_pool_{key}")) is not None
+        # pages_misc is a difference without a sign: below 0 it reads as the largest number.
+        if (value := view.status(f"Innodb_buffer_pool_{key}")) is not None and value < 1 << 63
     ]
     if known:
         result.blocks.append(
