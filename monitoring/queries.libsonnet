@@ -5,7 +5,9 @@
 // The values of a label come from lists that the build or the start of the server fixes. No
 // statement returns a row for each session, statement or digest.
 //
-// A NULL is no measurement, and the exporter leaves it out.
+// A NULL is no measurement, and the exporter leaves it out. Nor is a sample of more than 15 s ago.
+//
+// The session's time_zone is '+00:00': in another one an hour may come twice a year.
 
 local gauge(column, help) = { column: column, type: 'gauge', help: help };
 local counter(column, help) = { column: column, type: 'counter', help: help };
@@ -98,7 +100,8 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
                MAX(IF(SUBJECT = 'cgroup' AND NAME = 'safe_limit', NUMBER, NULL)) AS safe_limit_bytes,
                MAX(IF(SUBJECT = 'cgroup' AND NAME IN ('memory.events.oom_kill',
                  'memory.oom_control.oom_kill'), NUMBER, NULL)) AS oom_kills_total,
-               COALESCE(MAX(IF(NAME = 'cgroup.some.total', NUMBER, NULL)),
+               IF(MAX(NAME = 'cgroup.some.total') = 1,
+                 MAX(IF(NAME = 'cgroup.some.total', NUMBER, NULL)),
                  MAX(IF(NAME = 'machine.some.total', NUMBER, NULL))) / 1e6 AS stalled_seconds_total
           FROM information_schema.MEMDIAG_HOST
       |||,
@@ -168,7 +171,8 @@ local counter(column, help) = { column: column, type: 'counter', help: help };
                TREND_BYTES_PER_SECOND AS growth_bytes_per_second,
                SECONDS_UNTIL_LIMIT AS until_limit_seconds
           FROM information_schema.MEMDIAG_HISTORY
-         WHERE RUN = 0 AND TIME > NOW(6) - INTERVAL 3000 * @@memdiag_history_interval_ms MICROSECOND
+         WHERE RUN = 0 AND TIME <= NOW(6)
+           AND TIME > NOW(6) - INTERVAL LEAST(3000 * @@memdiag_history_interval_ms, 15000000) MICROSECOND
          ORDER BY TIME DESC LIMIT 1
       |||,
     },

@@ -11,7 +11,7 @@ local lines(statement) = std.stripChars(statement, '\n') + '\n';
 local job(name, interval, set) = {
   name: name,
   interval: interval,
-  connections: ['mysql://memdiag_exporter:CHANGE-ME@tcp(127.0.0.1:3306)/information_schema'],
+  connections: ['mysql://memdiag_exporter:CHANGE-ME@tcp(127.0.0.1:3306)/information_schema?time_zone=%27%2B00%3A00%27'],
   queries: [
     {
       name: prefix + query,
