@@ -241,6 +241,7 @@ def of_writing() -> Iterator[State]:
         {
             GENERAL: "400000000x20",
             "ceiling_level": "1x20",
+            "ceiling_target_bytes": "950000000x20",
             "host_limit_bytes": "1000000000x20",
             "host_room_limit_bytes": "1000000000x20",
             "host_room_bytes": "60000000x20",
@@ -248,6 +249,21 @@ def of_writing() -> Iterator[State]:
             "host_available_bytes": "300000000000x20",
         },
         {5: [], 20: []},
+    )
+    # The ceiling keeps a target of the user's, and others of the group use the rest.
+    yield written(
+        "full_above_the_ceiling",
+        {
+            GENERAL: "400000000x20",
+            "ceiling_level": "1x20",
+            "ceiling_target_bytes": "500000000x20",
+            "host_limit_bytes": "1000000000x20",
+            "host_room_limit_bytes": "1000000000x20",
+            "host_room_bytes": "500000000x5 60000000x15",
+            "host_memory_bytes": "1024000000000x20",
+            "host_available_bytes": "300000000000x20",
+        },
+        {4: [], 7: [], 20: [NEAR]},
     )
     # A critical finding of a rule for which there is no other alert.
     yield written(

@@ -137,12 +137,18 @@
           },
           {
             alert: 'MemdiagNearLimit',
-            // Below the ceiling a server may use all that its control group has. The advice judges the rest.
+            // Below the ceiling a server may use all that its control group has, unless the ceiling's target is
+            // lower: then others use the rest. The advice has the same rule.
             expr: |||
               instance:mysql_memdiag_limit_used:ratio{of="machine"} > %(memdiagNearLimitRatio)g
               or
               instance:mysql_memdiag_limit_used:ratio{of="cgroup"} > %(memdiagNearLimitRatio)g
-                unless on (instance, job) mysql_memdiag_ceiling_level%(s)s > 0
+                unless on (instance, job) (
+                  mysql_memdiag_ceiling_level%(s)s > 0
+                  and on (instance, job)
+                  mysql_memdiag_ceiling_target_bytes%(s)s >= %(memdiagNearLimitRatio)g
+                    * (mysql_memdiag_host_room_limit_bytes%(s)s or mysql_memdiag_host_limit_bytes%(s)s)
+                )
             ||| % c,
             'for': '2m',
             labels: { severity: 'critical' },
