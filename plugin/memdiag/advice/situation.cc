@@ -125,6 +125,9 @@ void add_ledger(std::span<const ledger::Row> ledger, Server_facts *server) {
     if (component == "anonymous" || component == "heap")
       server->beside_allocator_bytes += resident;
     if (component == "files") server->mapped_file_bytes += resident;
+    if (component == "buffer_pool" && row.resident_bytes)
+      server->buffer_pool_resident_bytes =
+          server->buffer_pool_resident_bytes.value_or(0) + resident;
     const auto pool = find_pool(row.name);
     if (row.component != std::string_view{"pool"} || !pool ||
         !row.resident_bytes)
@@ -165,10 +168,11 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
   add_budget(budget, &situation);
 
   samples = recent(samples);
-  if (!samples.empty() &&
+  Reading buffer_pool = server.buffer_pool_resident_bytes;
+  if (!buffer_pool && !samples.empty() &&
       samples.back().buffer_pool_bytes != black_box::unknown)
-    situation.other_resident_bytes =
-        difference(host.resident_bytes, samples.back().buffer_pool_bytes);
+    buffer_pool = samples.back().buffer_pool_bytes;
+  situation.other_resident_bytes = difference(host.resident_bytes, buffer_pool);
   situation.trend_without_buffer_pool = trend(samples, without_buffer_pool);
   for (size_t i = 0; i < pool_count; ++i) {
     Pool_situation &pool = situation.pools[i];

@@ -47,6 +47,8 @@ struct Server_facts {
   uint64_t trigger_bytes{0};
   /** Resident, of mapped files of temporary tables. */
   Reading temp_table_file_bytes{};
+  /** Resident. Empty: the last sample's counts. */
+  Reading buffer_pool_resident_bytes{};
   /** As in Holding_figures. */
   uint64_t beside_allocator_bytes{0};
   uint64_t mapped_file_bytes{0};
@@ -67,8 +69,8 @@ struct Server_facts {
   std::optional<Ceiling_situation> ceiling{};
 };
 
-/** Sets the resident bytes of pools, and of files of temporary tables, as the
-ledger has them. */
+/** Sets the resident bytes of pools, of the buffer pool, and of files of
+temporary tables, as the ledger has them. */
 void add_ledger(std::span<const ledger::Row> ledger, Server_facts *server);
 
 /** @param samples    of this run, oldest first: trends are over the last

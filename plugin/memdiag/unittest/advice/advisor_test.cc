@@ -819,6 +819,30 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
                    .session_buffers_bytes);
 }
 
+/** Samples may come once in ten minutes, or no more. The buffer pool has grown
+or given frames away since. */
+TEST(Situation, TheBufferPoolIsThatOfNow) {
+  memdiag::black_box::Sample old{};
+  old.time_us = 1'000'000;
+  old.buffer_pool_bytes = 900;
+  memdiag::host::Figures host{};
+  host.resident_bytes = 1000;
+  using Row = memdiag::ledger::Row;
+  const auto others = [&](const std::vector<Row> &ledger) {
+    memdiag::advisor::Server_facts server{};
+    memdiag::advisor::add_ledger(ledger, &server);
+    return memdiag::advisor::make_situation({}, host, {}, {&old, 1}, {}, {},
+                                            server)
+        .other_resident_bytes;
+  };
+  EXPECT_EQ(700u, others({{"buffer_pool", "", "clean pages", 200, {}, {}},
+                          {"buffer_pool", "", "dirty pages", 99, {}, {}},
+                          {"buffer_pool", "", "never touched", 0, {}, {}},
+                          {"buffer_pool", "", "free pages", 1, {}, {}}}));
+  // The ledger could not read it.
+  EXPECT_EQ(100u, others({{"buffer_pool", "", "", {}, {}, {}}}));
+}
+
 using memdiag::advisor::Holding;
 
 std::optional<Holding> holding_in(const std::vector<Holding> &all,
