@@ -42,9 +42,7 @@ class Statements(unittest.TestCase):
 
     def test_an_old_sample_is_not_the_present(self):
         """Of an interval of an hour, and from before the clock was set back."""
-        columns = (
-            "RUN, TIME, RSS_BYTES, RSS_PEAK_BYTES, LIMIT_BYTES, TREND_BYTES_PER_SECOND, SECONDS_UNTIL_LIMIT"
-        )
+        columns = "RUN, TIME, RSS_BYTES, RSS_PEAK_BYTES, LIMIT_BYTES, TREND_BYTES_PER_SECOND, SECONDS_UNTIL_LIMIT"
 
         def resident(interval_ms, *ages):
             rows = [(0, 1e9 - 1e6 * age, 1000 + age, 0, 0, 0, 0) for age in ages]

@@ -239,8 +239,7 @@ const std::vector<Expected> all_expected = {
      "MEMDIAG_HISTORY"},
     {"a forecast of less than two minutes is in seconds",
      [](Situation *all) {
-       all->trend_without_buffer_pool =
-           Trend{1e6, 0.95, 7.0 * gb - 20e6, 600};
+       all->trend_without_buffer_pool = Trend{1e6, 0.95, 7.0 * gb - 20e6, 600};
      },
      Severity::warning, "server", "host",
      "it reaches the limit of 8192 MiB in 20 s", "MEMDIAG_HISTORY"},
