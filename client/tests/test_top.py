@@ -4,8 +4,10 @@ import io
 import unittest
 from unittest import mock
 
+from memdiag.collect.sample import Sampler
 from memdiag.commands.top import Screen, layout
 from memdiag.connect.options import Target
+from memdiag.connect.session import Gone
 
 from tests.old_server import MySQLError, OldServer
 from tests.versions import SERVERS
@@ -85,6 +87,23 @@ class Ceiling(unittest.TestCase):
 
     def test_servers_without_it(self):
         self.assertNotIn("ceiling", drawn(Screen(Target(host="db1"))))
+
+
+class Again(unittest.TestCase):
+    def test_a_server_that_was_started_anew_has_not_grown_from_what_it_had(self):
+        screen = Screen(Target(host="db1", ssl_mode="DISABLED"))
+        samples = [{"time": 1.0, "rss": 9 << 30}, Gone("it went away"), {"time": 5.0, "rss": 1 << 30}]
+        with (
+            mock.patch("memdiag.connect.session.pymysql", lambda: OldServer(SERVERS[0])),
+            mock.patch.object(Sampler, "sample", side_effect=samples),
+        ):
+            screen.refresh()
+            screen.purges = screen.digests = [{"TIME": 0.5}]
+            screen.refresh()
+            self.assertEqual(screen.down, "it went away")
+            screen.refresh()
+        self.assertEqual((screen.growth, screen.purges, screen.digests), (0, [], []))
+        screen.close()
 
 
 class Refusal(unittest.TestCase):

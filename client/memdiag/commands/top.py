@@ -102,6 +102,8 @@ class Screen:
             if self._session is None or self._sampler is None:
                 self._session = Session(self.target)
                 self._sampler = Sampler(self._session)
+                # It may have been started anew, or be another one behind the same name.
+                self.history, self.purges, self.digests = [], [], []
             self.sample = self._sampler.sample()
             self.sessions = self._sessions()
             if self._sampler.ours:
