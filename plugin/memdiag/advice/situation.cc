@@ -149,7 +149,9 @@ Situation make_situation(const Snapshot &snapshot, const host::Figures &host,
                          const Server_facts &server) {
   Situation situation{};
   situation.max_used_connections = server.max_used_connections;
-  situation.max_used_seconds = server.max_used_seconds;
+  if (server.max_used_seconds)
+    situation.max_used_seconds =
+        lower(server.max_used_seconds, server.up_seconds);
   situation.largest_session = server.largest_session;
   situation.reader_processlist_id = server.reader_processlist_id;
   situation.idle_sessions = server.idle_sessions;

@@ -27,6 +27,8 @@ namespace memdiag::advisor {
 struct Server_facts {
   Reading max_used_connections;
   Reading max_used_seconds{};
+  /** By a clock that does not jump. */
+  Reading up_seconds{};
   /** What KILL of the session can still free. */
   std::optional<Session> largest_session;
   /** As in Situation. */

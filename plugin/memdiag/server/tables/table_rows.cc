@@ -48,6 +48,9 @@ void add_rows_of_snapshot(Statement *statement, Sink<Row> *sink) {
   add_all(rows_of<Row>(statement->snapshot(detail_of<Row>)), sink);
 }
 
+/** When the program was loaded. */
+const uint64_t loaded_us = clock_us(CLOCK_MONOTONIC);
+
 std::optional<advisor::Ceiling_situation> ceiling_situation() {
   const ceiling::Figures now = ceiling::figures();
   if (!now.on) return std::nullopt;
@@ -75,6 +78,7 @@ advisor::Situation situation_of(Statement *statement) {
   server.reader_processlist_id = current_thd->thread_id();
   server.max_used_connections = budget::max_used_connections();
   server.max_used_seconds = budget::max_used_connections_seconds();
+  server.up_seconds = (clock_us(CLOCK_MONOTONIC) - loaded_us) / 1'000'000;
   if (const auto &session = statement->largest_client()) {
     server.largest_session = {session->processlist_id, session->bytes,
                               session->in_transaction};

@@ -818,6 +818,23 @@ TEST(Situation, IsMadeOfWhatTheCollectorsSay) {
                    .session_buffers_bytes);
 }
 
+/** A machine may have its right time only some minutes after its start. The
+advice lowers max_connections for good after a day of use. */
+TEST(Situation, AClockThatJumpsMakesNoServerOlder) {
+  memdiag::advisor::Server_facts server{};
+  const auto seconds = [&server] {
+    return memdiag::advisor::make_situation({}, {}, {}, {}, {}, {}, server)
+        .max_used_seconds;
+  };
+  server.max_used_seconds = 1'000'000;
+  server.up_seconds = 60;
+  EXPECT_EQ(60u, seconds());
+  server.max_used_seconds = 50;
+  EXPECT_EQ(50u, seconds()) << "FLUSH STATUS";
+  server.max_used_seconds.reset();
+  EXPECT_FALSE(seconds());
+}
+
 /** Samples may come once in ten minutes, or no more. The buffer pool has grown
 or given frames away since. */
 TEST(Situation, TheBufferPoolIsThatOfNow) {
